@@ -19,8 +19,8 @@ from typing import NamedTuple
 
 from bench.installed import WITHOUT_BIDS, Home, Tasks, installed
 from bench.timing import Row
+from markets.client import MarketClient
 from markets.look import BidderWallet, Looker
-from markets.market_client import MarketClient
 from strategy.book import NO_HISTORY
 from strategy.config.bid import BidConfig
 from tests.wallet.listings import key

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from core.settings import Settings
-from markets.funding import Funding, funding_of
-from markets.market_client import MarketClient
+from markets.capabilities import Funding, funding_of
+from markets.client import MarketClient
 from markets.venues import facts
 from wallet.protocol import UserKeys
 

@@ -10,8 +10,8 @@ from cli.wallet import add_arguments as add_address
 from core.errors import BidkeeperError
 from core.fields import MAX_SATS
 from core.settings import VENUES, Settings
-from markets.listings import ListingToDraft
-from markets.market_client import MarketClient
+from markets.client import MarketClient
+from markets.orders import ListingToDraft
 from wallet.judgement import in_words, to_judge
 from wallet.protocol import UserKeys
 from wallet.signer_client import SignerClient

@@ -11,8 +11,8 @@ from cli.migrate import migrate
 from core.errors import BidkeeperError
 from core.settings import Settings
 from markets.base import NotFound, VenueError
-from markets.funding import Funding
-from markets.market_client import MarketClient
+from markets.capabilities import Funding
+from markets.client import MarketClient
 from models import base
 from models.users import User
 from wallet.protocol import UserKeys

@@ -1,41 +1,43 @@
-"""The gateway: the only process that talks to marketplaces."""
+"""The gateway: the only process that talks to marketplaces. Its parts, made from the settings and wired together."""
 
 from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable
-from dataclasses import replace
+from collections.abc import Callable, Mapping
+from concurrent.futures import Executor
 from functools import partial
+from typing import Any
+
+from msgspec.structs import replace
 
 from core.settings import PLAY_MARKET, Settings, dialect_of
 from core.tls import TRADER
-from gateway.adapters import Adapters
-from gateway.admission import OWN_USER, Admission
 from gateway.facts_program import sources
-from gateway.limits.fence import Fences
-from gateway.limits.lookup_budget import LookupBudget
-from gateway.marketplace import Marketplace, Marketplaces, market_venue
-from gateway.pictures.kept import KeptPictures
-from gateway.pictures.pictures import Pictures
-from gateway.pictures.source import PictureSource
-from gateway.play_wallet import PlayWalletVerbs
-from gateway.quota.count import Counts, QuotaCount
-from gateway.quota.quota import Quota
-from gateway.quota.quota_file import QuotaFile
-from gateway.quota.quota_pace import DAY, MONTH
-from gateway.quota.quota_table import QuotaTable
-from gateway.quota_restraint import QuotaRestraint
-from gateway.reads.common import CommonReads
-from gateway.reads.snapshots import Snapshots
-from gateway.registry import key_of, market_adapters
-from gateway.venue import Venue
-from gateway.verb_server import Program, Right, needs_none, now_ms, serve
-from gateway.verbs import Verbs
-from gateway.withdrawals import Withdrawals
+from gateway.fences import Fences
+from gateway.limits import READ, CallBudget, LookupBudget, Priority
+from gateway.marketplace import GatewayVerbs, Marketplace, Marketplaces, market_venue
+from gateway.pictures import KeptPictures, Pictures, PictureSource
+from gateway.program import OWN_USER, Admission, Program, Right, Status, needs_none, now_ms, serve
+from gateway.quota import Quota, QuotaRestraint
+from gateway.quota_count import DAY, MONTH, Counts, QuotaCount, QuotaFile
+from gateway.reads.chain import ChainFacts, Network
+from gateway.reads.runes import Runes
+from gateway.reads.snapshots import Snapshots, Source
+from gateway.venue import Adapters, Venue
+from gateway.verbs import Call, answers
+from gateway.writes import Broadcasts
+from markets import verbs
 from markets.adapter import Adapter
-from markets.unisat.adapter import Unisat
-from models.database.kinds import is_postgresql
+from markets.base import Unavailable
+from markets.http import Http
+from markets.ordinalswallet.adapter import OrdinalsWallet
+from markets.ordnet.adapter import OrdNet
+from markets.satflow.adapter import Satflow
+from markets.unisat.adapter import UnisatMarket
+from markets.unisat.index import Unisat
+from markets.verbs import text
+from markets.wire import Unreadable, table
 
 MOST_ANSWERS = 500  # answers kept of each marketplace
 _SWITCH_S = 0.0005  # a thread that judges a picture has the interpreter no longer before the loop gets it
@@ -57,24 +59,33 @@ class Gateway(Program):
         venues = {name: self._venue(adapter) for name, adapter in found.markets.items()}
         self.venues = replace(self.venues, markets=venues)
         snapshots = Snapshots(time.monotonic, now_ms)
-        common = CommonReads(found, self.venues, snapshots)
+        runes = Runes(found.unisat, Source(self.venues.unisat, snapshots))
+        network = Network(found.mempool, Source(self.venues.mempool, snapshots))
+
+        def market(name: str, adapter: Adapter) -> Marketplace:
+            kept = snapshots.beside(MOST_ANSWERS)
+            return Marketplace(adapter, venues[name], runes, network, kept, self.fences, now_ms)
+
         self.markets = Marketplaces(
             settings.market,
-            {
-                name: Marketplace(adapter, venues[name], common, snapshots.beside(MOST_ANSWERS), self.fences, now_ms)
-                for name, adapter in found.markets.items()
-            },
+            {name: market(name, adapter) for name, adapter in found.markets.items()},
             settings.why_no_venue,
         )
-        runes = QuotaRestraint(self.venues.unisat.quota, "runes", self._lookups)
-        withdrawals = Withdrawals(self.markets, found.mempool, self.venues.mempool, snapshots, now_ms)
         practice = settings.simulator_url if settings.market == PLAY_MARKET else None
         source = PictureSource(practice, public_name=settings.public_name)
         self.pictures = Pictures(source, KeptPictures(settings.pictures_dir))
-        others = [withdrawals, self.pictures]
+        holders: list[object] = [
+            runes,
+            network,
+            ChainFacts(found, self.venues, snapshots),
+            Broadcasts(found.mempool, self.venues.mempool, now_ms),
+            Status(settings.market, self.venues.all(), lambda: {"writes_under_way": len(self.fences)}),
+            self.pictures,
+        ]
         if settings.has_play_wallet:  # for everybody, at the practice market
-            others.append(PlayWalletVerbs(settings.simulator_url, self.threads))
-        self.verbs = Verbs(self.markets, common, self.fences, self.venues.all(), runes, *others)
+            holders.append(PlayWalletVerbs(settings.simulator_url, self.threads))
+        scarcity = QuotaRestraint(self.venues.unisat.quota, "runes", self._lookups)
+        self.verbs = GatewayVerbs(self.markets, self.fences, scarcity, *holders)
 
     async def stop(self) -> None:
         await super().stop()
@@ -106,6 +117,10 @@ def quotas(settings: Settings) -> dict[str, Quota]:
     }
     if not limits:
         return {}
+    # Imported here, since most keys have no quota, and the database's packages are slow to import.
+    from gateway.quota_table import QuotaTable
+    from models.database.kinds import is_postgresql
+
     counts: Counts = QuotaFile(settings.quota_file)
     if is_postgresql(settings.database_url):
         counts = QuotaTable(settings.database_url, counts)
@@ -130,3 +145,88 @@ def run(
     sys.setswitchinterval(_SWITCH_S)
     make = partial(Gateway, settings, least_token, is_the_one)
     serve(make, settings.own_gateway_socket, settings.gateway_listen, ready=ready, right=right)
+
+
+PLAY_KEY = "simulator"
+
+
+def market_adapters(settings: Settings) -> dict[str, Adapter]:
+    """Makes the adapters of the marketplaces that are set up here, by name, the default one first."""
+    found = {}
+    for name in settings.venues:
+        dialect = dialect_of(name) or ""
+        base = settings.venue_url(dialect)
+        if base is not None:
+            found[name] = adapter_of(name, base, key_of(settings, dialect), settings)
+    return found
+
+
+def adapter_of(name: str, base: str, key: str, settings: Settings) -> Adapter:
+    """Makes the adapter of the marketplace `name` at the address `base`."""
+    return _MAKERS[dialect_of(name) or ""](base, key, name, settings)
+
+
+def key_of(settings: Settings, dialect: str) -> str:
+    """Returns our key at the marketplace; "" where it wants none."""
+    if settings.market == PLAY_MARKET:
+        return PLAY_KEY
+    given: str | None = getattr(settings, f"{dialect}_api_key", None)
+    return given or ""
+
+
+_MAKERS: Mapping[str, Callable[[str, str, str, Settings], Adapter]] = {
+    "satflow": lambda base, key, name, settings: Satflow(base, key, name, settings.satflow_rune_price),
+    "ordnet": lambda base, key, name, settings: OrdNet(base, name),
+    "unisat": lambda base, key, name, settings: UnisatMarket(base, key, name),
+    "ordinalswallet": lambda base, key, name, settings: OrdinalsWallet(
+        base, name, is_protecting=settings.ordinalswallet_protected_listings
+    ),
+}
+
+
+class PlayWalletVerbs:
+    """Answers the verbs of the play wallet at `url`.
+
+    They have a budget of their own: whoever signs in a hundred times costs the tasks no call.
+    """
+
+    def __init__(self, url: str, threads: Executor) -> None:
+        self._wallet = PlayWallet(url)
+        self._venue = Venue("play wallet", CallBudget(rate=50, burst=50, slots=2, clock=time.monotonic), threads)
+
+    @answers(verbs.PlayAddress)
+    async def _address(self, call: Call[verbs.PlayAddress]) -> str:
+        return text(await self._venue.ask("play_address", Priority.LOOKUP, self._wallet.address, READ))
+
+    @answers(verbs.PlaySignature)
+    async def _sign(self, call: Call[verbs.PlaySignature]) -> str:
+        message = call.args.message
+        return text(await self._venue.ask("play_signature", Priority.LOOKUP, lambda: self._wallet.sign(message), READ))
+
+
+_ROUTE = "/sim/play-wallet"
+
+
+class PlayWallet:
+    """A client of the practice market at `base`, its origin. Raises Unavailable and Refused leaves."""
+
+    def __init__(self, base: str) -> None:
+        self._http = Http(base, {})
+
+    def address(self) -> str:
+        """Returns the play wallet's address."""
+        return _text(self._http.read(_ROUTE), "address")
+
+    def sign(self, message: str) -> str:
+        """Returns the play wallet's BIP-322 signature (base64) of `message`."""
+        return _text(self._http.read(f"{_ROUTE}/sign", post={"message": message}), "signature")
+
+
+def _text(answer: Any, name: str) -> str:
+    try:
+        found = table(answer, "play wallet").get(name)
+    except Unreadable as error:
+        raise Unavailable(f"failed to understand the play wallet: {error}") from error
+    if not isinstance(found, str) or not found:
+        raise Unavailable(f"failed to understand the play wallet: no {name}")
+    return found

@@ -12,12 +12,11 @@ from functools import partial
 
 from core.settings import Settings
 from core.tls import SIGNER, TRADER
-from gateway.adapters import Adapters
-from gateway.admission import OWN_USER, Admission
-from gateway.reads.chain_facts import ChainFacts
+from gateway.program import OWN_USER, Admission, Program, Status, now_ms, serve
+from gateway.reads.chain import ChainFacts
 from gateway.reads.snapshots import Snapshots
-from gateway.verb_server import Program, now_ms, serve
-from gateway.verbs import FactsVerbs
+from gateway.venue import Adapters
+from gateway.verbs import VerbTable
 from markets.mempool import Mempool
 from markets.ord import Ord
 from markets.unisat.index import UnisatIndex
@@ -29,7 +28,8 @@ class FactsProgram(Program):
     def __init__(self, settings: Settings) -> None:
         super().__init__(settings, Admission(settings.facts_clients or OWN_USER, frozenset({SIGNER, TRADER})))
         facts = ChainFacts(sources(settings), self.venues, Snapshots(time.monotonic, now_ms))
-        self.verbs = FactsVerbs(settings.market, facts, (self.venues.mempool, self.venues.ord, self.venues.unisat))
+        shown = (self.venues.mempool, self.venues.ord, self.venues.unisat)
+        self.verbs = VerbTable(facts, Status(settings.market, shown))
 
 
 def sources(settings: Settings) -> Adapters:

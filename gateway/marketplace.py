@@ -1,29 +1,32 @@
-"""One marketplace of the installation, wired together, and the lookup of a request's marketplace."""
+"""The marketplaces of the installation, each wired together, and the verbs of the gateway that answers for them."""
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import Executor
+from typing import Any
 
 from msgspec.structs import replace
 
-from gateway.limits.call_budget import CallBudget
-from gateway.limits.fence import Fences
-from gateway.limits.lookup_budget import LookupBudget
-from gateway.limits.windows import Windows
-from gateway.quota.quota import Quota
-from gateway.quota_restraint import QuotaRestraint
-from gateway.reads.common import CommonReads
-from gateway.reads.market_reads import MarketReads
-from gateway.reads.offers import OfferReads
-from gateway.reads.snapshots import Snapshots
+from gateway.fences import Fences
+from gateway.limits import CallBudget, LookupBudget, Windows, current_origin
+from gateway.quota import Quota, QuotaRestraint
+from gateway.reads.books import Books
+from gateway.reads.chain import Network
+from gateway.reads.floors import Floors
+from gateway.reads.own import Own
+from gateway.reads.runes import Runes
+from gateway.reads.snapshots import Snapshots, Source
 from gateway.venue import Venue
+from gateway.verbs import Answer, Call, VerbTable, answers, marked, table
 from gateway.writes import Writes
-from markets import venues
+from markets import venues, verbs
 from markets.adapter import Adapter
 from markets.base import NotSupported
 from markets.capabilities import Capabilities, VenueFacts
+from markets.verbs import Args, Request, text
 
 
 class Marketplace:
@@ -36,23 +39,34 @@ class Marketplace:
         self,
         adapter: Adapter,
         venue: Venue,
-        common: CommonReads,
+        runes: Runes,
+        network: Network,
         snapshots: Snapshots,
         fences: Fences,
         now_ms: Callable[[], int],
     ) -> None:
         self.adapter = adapter
         self.venue = venue
-        self.reads = MarketReads(adapter, venue, common, snapshots)
-        self.offers = OfferReads(adapter, venue)
-        self.writes = Writes(adapter, self.reads, venue, fences, now_ms)
         self.scarcity = QuotaRestraint(venue.quota, lookups=venue.lookups)
+        source = Source(venue, snapshots)
+        self.floors = Floors(adapter, source, runes)
+        own = Own(adapter, source, network)
+        writes = Writes(adapter, own, venue, fences, now_ms)
+        self.table = table(self, self.floors, Books(adapter, source, runes, self.floors), own, writes)
+
+    @answers(verbs.Profile)
+    async def _profile(self, call: Call[verbs.Profile]) -> str:
+        return text(self.adapter.profile(call.args.kind))
 
     def facts(self, *, is_default: bool, user: int | None = None) -> VenueFacts:
         """Returns the venue's facts, with what is left of its quotas, and the user's part of them."""
         known, quota = venues.facts(self.adapter.name, is_default=is_default), self.venue.quota
         known = replace(known, connection=self.venue.connection())
         return known if quota is None else replace(known, quota=quota.facts(user))
+
+
+# The verbs that a marketplace answers, whether one is set up or not.
+_OF_MARKETS = frozenset(kind for part in (Marketplace, Floors, Books, Own, Writes) for kind in marked(part))
 
 
 class Marketplaces:
@@ -84,6 +98,60 @@ class Marketplaces:
 
     def _name(self, venue: str | None) -> str:
         return self.default if venue is None else venue
+
+
+class GatewayVerbs(VerbTable):
+    """The gateway's verbs: those of its marketplaces, of `holders`, and about itself.
+
+    `runes` is the scarcity of their provider's quota, for reads of runes.
+    """
+
+    def __init__(self, markets: Marketplaces, fences: Fences, runes: QuotaRestraint, *holders: object) -> None:
+        super().__init__(*holders)
+        self._markets = markets
+        self._fences = fences
+        self._runes = runes
+
+    def has(self, kind: type[Args[Any]]) -> bool:
+        return super().has(kind) or kind in _OF_MARKETS
+
+    def method(self, request: Request, kind: type[Args[Any]]) -> Answer:
+        """Returns the method for a request. Raises NotSupported when the marketplace that it means is not set up."""
+        return super().method(request, kind) if super().has(kind) else self._markets.of(request.venue).table[kind]
+
+    def max_age_s(self, request: Request, kind: type[Args[Any]]) -> float:
+        scarcity = self._scarcity(request, kind)
+        return request.max_age_s if scarcity is None else scarcity.stretched_s(kind, request.max_age_s)
+
+    def remark(self, request: Request) -> str:
+        market, scarcity = self._markets.find(request.venue), self._scarcity(request, verbs.BY_NAME[request.verb])
+        return "" if market is None or scarcity is None else scarcity.remark() + market.venue.skew.remark()
+
+    def _scarcity(self, request: Request, kind: type[Args[Any]]) -> QuotaRestraint | None:
+        if kind.quota_of == "runes":
+            return self._runes
+        market = self._markets.find(request.venue)
+        return None if market is None else market.scarcity
+
+    @answers(verbs.Venues)
+    async def _venues(self, call: Call[verbs.Venues]) -> str:
+        user, default = current_origin().user, self._markets.default
+        return text([each.facts(is_default=each.adapter.name == default, user=user) for each in self._markets.all()])
+
+    @answers(verbs.Fence)
+    async def _fence(self, call: Call[verbs.Fence]) -> str:
+        return text(await self._fences.raise_to(call.given("task"), call.given("token")))
+
+    @answers(verbs.FenceAll)
+    async def _fence_all(self, call: Call[verbs.FenceAll]) -> str:
+        tokens = call.args.tokens
+        least = await asyncio.gather(*(self._fences.raise_to(task, token) for task, token in tokens))
+        return text([(task, seen) for (task, token), seen in zip(tokens, least, strict=True) if seen > token])
+
+    @answers(verbs.Hold)
+    async def _hold(self, call: Call[verbs.Hold]) -> str:
+        await self._fences.hold(frozenset(call.args.tasks), call.args.hold_s)
+        return "null"
 
 
 def market_venue(can: Capabilities, threads: Executor, quota: Quota | None, lookups: LookupBudget) -> Venue:

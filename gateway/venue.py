@@ -1,24 +1,38 @@
-"""One venue's calls: breaker, turn in the budget, thread, log line, counts."""
+"""One venue's calls: breaker, turn in the budget, thread, log line, counts; and all venues of an installation.
+
+The log line of a call has names and numbers of ours only: no address, query, body or key.
+"""
 
 from __future__ import annotations
 
 import asyncio
+import json
 import logging
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from concurrent.futures import Executor
 from typing import Any, TypeVar
 
-from gateway.limits import call_log
-from gateway.limits.breaker import PROBE_S, Breaker
-from gateway.limits.call_budget import CallBudget, Priority
-from gateway.limits.errand import current
-from gateway.limits.lookup_budget import LookupBudget
-from gateway.limits.skew import Skew
-from gateway.limits.windows import READ, Call, Toll, Windows
-from gateway.quota.quota import Quota
-from markets.adapter import AskAgain
+from msgspec import Struct
+
+from core.settings import dialect_of
+from gateway.fences import Skew
+from gateway.limits import (
+    PROBE_S,
+    READ,
+    Breaker,
+    CallBudget,
+    CountedCall,
+    LookupBudget,
+    Priority,
+    Toll,
+    Windows,
+    current_origin,
+)
+from gateway.quota import Quota
+from markets.adapter import Adapter, AskAgain
+from markets.answers import noting
 from markets.base import (
     NotSupported,
     NotUnderstood,
@@ -30,7 +44,9 @@ from markets.base import (
     VenueError,
 )
 from markets.capabilities import Capabilities
-from markets.unreadable_answers import noting
+from markets.mempool import Mempool
+from markets.ord import Ord
+from markets.unisat.index import Unisat, UnisatIndex
 from markets.wire import Unread
 
 log = logging.getLogger(__name__)
@@ -93,17 +109,17 @@ class Venue:
         Raises RateLimited when the quota, the minute or the key has no call for it now (TooManyLookups when the user
         has none), Unavailable when the breaker is open or the turn did not come.
         """
-        errand = current()
-        if errand.purpose == "brake" and priority <= Priority.OWN_BIDS:  # nothing is placed for a brake
+        origin = current_origin()
+        if origin.purpose == "brake" and priority <= Priority.OWN_BIDS:  # nothing is placed for a brake
             priority = Priority.BRAKE
-        elif errand.purpose == "look":
+        elif origin.purpose == "look":
             priority = Priority.LOOKUP
-        elif errand.purpose == "withdraw":  # what must be known of coins must not wait for a quota that runs short
+        elif origin.purpose == "withdraw":  # what must be known of coins must not wait for a quota that runs short
             priority = min(priority, Priority.OWN_BIDS)
         if self.lookups is not None:
-            self.lookups.permit(errand)
+            self.lookups.permit(origin)
         if self.quota is not None:
-            self.quota.permit(priority, errand.user)
+            self.quota.permit(priority, origin.user)
         # A bid whose fate would be unknown is no probe. A brake tries each time: it is for the moment when much fails.
         is_brake = priority is Priority.BRAKE
         if not is_brake and (wait := self.breaker.wait_s(may_probe=priority is not Priority.PLACE)) is not None:
@@ -114,8 +130,8 @@ class Venue:
         try:
             counted = await self._enter(priority, until, toll)
             try:
-                is_person = priority is Priority.LOOKUP or (errand.purpose == "act" and priority >= Priority.REST)
-                await self.budget.take(priority, until, (errand.user or 0) if is_person else None)
+                is_person = priority is Priority.LOOKUP or (origin.purpose == "act" and priority >= Priority.REST)
+                await self.budget.take(priority, until, (origin.user or 0) if is_person else None)
             except BaseException:
                 self.windows.give_back(counted)
                 raise
@@ -131,12 +147,12 @@ class Venue:
         """
         self.skew.permit_place()
         if self.quota is not None:
-            self.quota.permit_place(rung, current().user)
+            self.quota.permit_place(rung, current_origin().user)
 
     def permit_listing(self) -> None:
         """Raises Refused('quota') when the quota is too short for a bid at a ladder's top: then nothing is listed."""
         if self.quota is not None:
-            self.quota.permit_place(0, current().user)
+            self.quota.permit_place(0, current_origin().user)
 
     async def run(self, verb: str, operation: str, call: Callable[[], Value], lost: type[VenueError]) -> Value:
         """Runs `call`, whose turn it is; a fault of ours becomes `lost`.
@@ -175,9 +191,9 @@ class Venue:
 
     def _charge(self, calls: int) -> None:
         if self.lookups is not None:
-            self.lookups.take(current(), calls)
+            self.lookups.take(current_origin(), calls)
 
-    async def _enter(self, priority: Priority, until: float, toll: Toll) -> Call:
+    async def _enter(self, priority: Priority, until: float, toll: Toll) -> CountedCall:
         while wait := self.windows.wait_s(toll, priority):
             if time.monotonic() + wait > until:
                 text = f"{self.name} takes so many calls a minute, and this one's turn is in {wait:.0f} s"
@@ -214,11 +230,11 @@ class Venue:
             self._calls.setdefault(operation, Counter())[outcome] += 1
             if unread:
                 self._note_unread(operation, unread)
-            call_log.write(self.name, verb, operation, time.monotonic() - started, outcome)
+            _log_call(self.name, verb, operation, time.monotonic() - started, outcome)
 
     def _counted(self, call: Callable[[], Value]) -> Callable[[], Value]:
         """Wraps `call` so that it is counted first: a call sent but not counted would be missing after a crash."""
-        quota, user = self.quota, current().user
+        quota, user = self.quota, current_origin().user
         if quota is None:
             return call
         quota.note()
@@ -252,3 +268,48 @@ class Venue:
             if self.breaker.is_open and not was_open:
                 # For the operator alone: the failed call may have been about another user's address.
                 log.warning("%s is now asked once in %g s only; the last fault: %s", self.name, PROBE_S, error.message)
+
+
+_calls = logging.getLogger("gateway.calls")
+
+
+def _log_call(venue: str, verb: str, operation: str, seconds: float, outcome: str, cost: int = 1) -> None:
+    """Logs a call. `verb` is the request to the gateway, `operation` the venue's call, `cost` its share of a quota."""
+    line = {"venue": venue, "verb": verb, "operation": operation, "ms": round(seconds * 1000)}
+    _calls.info("%s", json.dumps(line | {"outcome": outcome, "cost": cost}))
+
+
+Needed = TypeVar("Needed")
+
+
+class Adapters(Struct, frozen=True):
+    """Marketplaces by name, the default one first, and sources of data; None is a source that is not set."""
+
+    markets: Mapping[str, Adapter] = {}
+    unisat: Unisat | None = None
+    unisat_index: UnisatIndex | None = None
+    mempool: Mempool | None = None
+    ord: Ord | None = None
+
+    def speaking(self, dialect: str) -> Adapter | None:
+        """Returns the marketplace that speaks `dialect`, or None."""
+        return next((each for name, each in self.markets.items() if dialect_of(name) == dialect), None)
+
+
+class Venues(Struct, frozen=True):
+    """The adapters' budgets and counts: one for each key, so UniSat's market and data share one."""
+
+    markets: Mapping[str, Venue]
+    unisat: Venue
+    mempool: Venue
+    ord: Venue
+
+    def all(self) -> tuple[Venue, ...]:
+        return tuple(dict.fromkeys((*self.markets.values(), self.unisat, self.mempool, self.ord)))
+
+
+def needed(adapter: Needed | None, setting: str) -> Needed:
+    """Returns `adapter`. Raises NotSupported, naming the missing setting, when it is None."""
+    if adapter is None:
+        raise NotSupported(f"not set up here: BIDKEEPER_{setting} is not set")
+    return adapter

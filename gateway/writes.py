@@ -1,106 +1,104 @@
-"""Writes to a venue. Task, token, deadline and client are checked again right before the first byte."""
+"""Writes: bids, listings and cancels of tasks under a fence, and withdrawals, behind which no task is.
+
+Right, deadline and client are checked again right before the first byte. Sending the same withdrawal twice changes
+nothing, and its txid tells its fate, so Unknown is no dead end there.
+"""
 
 from __future__ import annotations
 
 import asyncio
-import select
-import socket
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import TypeVar
+from typing import Any, TypeVar
 
-from msgspec import UnsetType
+from msgspec import Struct
 
-from gateway.limits.call_budget import Priority
-from gateway.limits.fence import Fences, Ticket
-from gateway.limits.windows import Toll
-from gateway.reads.market_reads import MarketReads
-from gateway.venue import Abandoned, Venue
+from gateway.fences import Fences, Ticket
+from gateway.limits import Priority, Toll
+from gateway.reads.own import Own
+from gateway.venue import Abandoned, Venue, needed
+from gateway.verbs import Call, answers
+from markets import verbs
 from markets.adapter import Adapter
-from markets.base import BidOrder, Refused, Unknown
+from markets.base import Unknown
 from markets.http import Permit
-from markets.listings import ListingOrder
-from markets.verbs import Request
+from markets.mempool import Mempool
+from markets.verbs import text
 
 LONGEST_WAIT_MS = 10_000
 Value = TypeVar("Value")
 
 
-class Asker:
-    """The client of a request: is it still there, and the work done for it."""
+class Sender(Struct, frozen=True):
+    """The way of a write to one venue. `now_ms` is epoch milliseconds."""
 
-    def __init__(self, connection: socket.socket | None) -> None:
-        self._connection = connection
-        self._left = False
-        self.work: asyncio.Future[str] | None = None
-        self.droppable = True
+    venue: Venue
+    now_ms: Callable[[], int]
 
-    def leave(self) -> None:
-        """Ends work that has not reached the wire, since the client has closed its connection."""
-        self._left = True
-        if self.droppable and self.work is not None:
-            self.work.cancel()
+    async def send(
+        self,
+        call: Call[Any],
+        priority: Priority,
+        write: Callable[[Permit], Value],
+        toll: Toll,
+        *,
+        confirm: Permit = lambda: None,
+        forget: Callable[[], None] = lambda: None,
+        ticket: Ticket | None = None,
+    ) -> Value:
+        """Waits for the write's turn and sends it, unless its deadline passes or its client leaves before.
 
-    def is_gone(self) -> bool:
-        """Tells whether the client has left. Safe in any thread; looks at the socket itself."""
-        if self._left or self._connection is None:
-            return self._left
-        seen = select.poll()
+        `confirm` raises when it may not go out for another reason; `forget` drops the answers that it makes untrue;
+        `ticket` is the one of a fence.
+        """
+        deadline_ms = min(call.given("deadline_ms"), self.now_ms() + LONGEST_WAIT_MS)
+
+        def permit() -> None:
+            confirm()
+            if self.now_ms() >= deadline_ms:
+                raise Abandoned("its deadline passed; nothing was sent")
+            if call.asker.is_gone():
+                raise Abandoned("its asker is gone; nothing was sent")
+
+        permit()
         try:
-            seen.register(self._connection, select.POLLRDHUP)
-            return bool(seen.poll(0))
-        except (OSError, ValueError):  # it is closed
-            return True
-
-
-@dataclass(frozen=True, slots=True)
-class Fencing:
-    """The right under which a write goes out: `deadline_ms` is epoch milliseconds.
-
-    `rung` is a bid's place in its ladder: where the key's quota runs short, the lowest rungs (0 is the top) wait
-    first.
-    """
-
-    task: int
-    token: int
-    deadline_ms: int
-    rung: int = 0
-
-    @classmethod
-    def of(cls, request: Request) -> Fencing:
-        """Reads the right of a request. Raises Refused('bad_request') where it has none."""
-        task, token = given(request.task, "task"), given(request.token, "token")
-        return cls(task, token, given(request.deadline_ms, "deadline_ms"), request.rung)
-
-
-def given(value: int | UnsetType, name: str) -> int:
-    """Returns a number that a request must have. Raises Refused('bad_request')."""
-    if isinstance(value, UnsetType):
-        raise Refused("bad_request", f"{name} is missing")
-    return value
+            await self.venue.turn(priority, (deadline_ms - self.now_ms()) / 1000, toll)
+        except asyncio.CancelledError:
+            if ticket is not None and ticket.refusal is not None:
+                raise ticket.refusal from None
+            raise
+        # No await between the turn and these two: a fence or a leaving client finds it either queued or sending.
+        if ticket is not None:
+            ticket.sending = True
+        call.asker.droppable = False
+        verb = call.request.verb
+        try:
+            return await self.venue.run(verb, verb, lambda: write(permit), Unknown)
+        finally:
+            forget()
 
 
 class Writes:
     """The writes of one marketplace. Each raises VenueError leaves; Unavailable means that nothing was sent."""
 
-    def __init__(
-        self, adapter: Adapter, reads: MarketReads, venue: Venue, fences: Fences, now_ms: Callable[[], int]
-    ) -> None:
+    def __init__(self, adapter: Adapter, own: Own, venue: Venue, fences: Fences, now_ms: Callable[[], int]) -> None:
         self._adapter = adapter
-        self._reads = reads
+        self._own = own
         self._venue = venue
         self._fences = fences
-        self._now_ms = now_ms
+        self._sender = Sender(venue, now_ms)
 
-    async def place(self, order: BidOrder, fencing: Fencing, asker: Asker) -> str | None:
+    @answers(verbs.Place)
+    async def _place(self, call: Call[verbs.Place]) -> str:
         """Submits a signed bid; returns its id where the venue gives one.
 
         Raises Refused('quota') where the key's quota is too short for its rung, Refused('clock_skew') while our clock
         is too far off.
         """
-        self._venue.permit_place(fencing.rung)
+        _check_right(call)
+        self._venue.permit_place(call.request.rung)
+        order = call.args.order
 
-        def call(permit: Permit) -> str | None:
+        def place(permit: Permit) -> str | None:
             def permit_by_clock() -> None:
                 self._fences.confirm()
                 permit()
@@ -108,103 +106,116 @@ class Writes:
 
             return self._adapter.place(order, permit_by_clock)
 
-        wallet = order.payment
-        return await self._write("place", Priority.PLACE, call, wallet, self._bids_of(wallet), fencing, asker)
+        return text(await self._write(call, Priority.PLACE, place, order.payment, self._own.forget_bids))
 
-    async def cancel(
-        self, wallet: str, venue_ids: Sequence[str], signature: str, fencing: Fencing, asker: Asker
-    ) -> bool:
-        """Cancels bids, as many at once as the venue takes; False when it reports a failure of any.
+    @answers(verbs.Cancel)
+    async def _cancel(self, call: Call[verbs.Cancel]) -> str:
+        """Cancels bids, as many at once as the venue takes."""
+        args, most = call.args, self._adapter.capabilities().cancels_at_once
+        parts = [args.venue_ids[start : start + most] for start in range(0, len(args.venue_ids), most)]
 
-        An error stops it early.
-        """
+        def cancel(some: Sequence[str], permit: Permit) -> bool:
+            return self._adapter.cancel(args.wallet, some, args.signature, permit)
 
-        all_gone = True
-        most = self._adapter.capabilities().cancels_at_once
-        for start in range(0, len(venue_ids), most):
+        return await self._cancel_each(call, parts, cancel, self._own.forget_bids)
 
-            def call(permit: Permit, some: Sequence[str] = venue_ids[start : start + most]) -> bool:
-                return self._adapter.cancel(wallet, some, signature, permit)
-
-            forget = self._bids_of(wallet)
-            gone = await self._write("cancel", Priority.CANCEL, call, wallet, forget, fencing, asker)
-            all_gone = all_gone and gone
-        return all_gone
-
-    async def list_item(self, order: ListingOrder, fencing: Fencing, asker: Asker) -> None:
+    @answers(verbs.ListItem)
+    async def _list_item(self, call: Call[verbs.ListItem]) -> str:
         """Submits a signed listing. Raises Refused('quota') where the key's quota is too short for one."""
+        _check_right(call)
         self._venue.permit_listing()
+        order = call.args.order
 
-        def call(permit: Permit) -> None:
+        def list_item(permit: Permit) -> None:
             def permit_to_the_one() -> None:
                 self._fences.confirm()
                 permit()
 
             self._adapter.list_item(order, permit_to_the_one)
 
-        wallet = order.ask.owner
-        await self._write("list_item", Priority.PLACE, call, wallet, self._listings_of(wallet), fencing, asker)
+        return text(await self._write(call, Priority.PLACE, list_item, order.ask.owner, self._own.forget_listings))
 
-    async def delist(
-        self, wallet: str, inscriptions: Sequence[str], signature: str, fencing: Fencing, asker: Asker
-    ) -> bool:
-        """Cancels listings one by one; False when the venue reports a failure of any. An error ends it early."""
+    @answers(verbs.Delist)
+    async def _delist(self, call: Call[verbs.Delist]) -> str:
+        """Cancels listings one by one."""
+        args = call.args
+
+        def delist(inscription: str, permit: Permit) -> bool:
+            return self._adapter.delist(args.wallet, inscription, args.signature, permit)
+
+        return await self._cancel_each(call, args.inscription_ids, delist, self._own.forget_listings)
+
+    @answers(verbs.SubmitWithdrawal)
+    async def _submit_withdrawal(self, call: Call[verbs.SubmitWithdrawal]) -> str:
+        """Hands a signed draft to the venue, which completes and sends it; returns the txid."""
+        payment, psbt = call.args.payment, call.args.psbt
+
+        def submit(permit: Permit) -> str:
+            return self._adapter.submit_withdrawal(payment, psbt, permit)
+
+        return text(await self._sender.send(call, Priority.CANCEL, submit, Toll("write", payment)))
+
+    async def _cancel_each(
+        self,
+        call: Call[verbs.Cancel] | Call[verbs.Delist],
+        parts: Sequence[Value],
+        cancel: Callable[[Value, Permit], bool],
+        forget: Callable[[str], None],
+    ) -> str:
+        """Cancels part by part; false when the venue reports a failure of any. An error ends it early."""
+        _check_right(call)
         all_gone = True
-        for inscription in inscriptions:
+        for part in parts:
 
-            def call(permit: Permit, inscription: str = inscription) -> bool:
-                return self._adapter.delist(wallet, inscription, signature, permit)
+            def write(permit: Permit, part: Value = part) -> bool:
+                return cancel(part, permit)
 
-            forget = self._listings_of(wallet)
-            gone = await self._write("delist", Priority.CANCEL, call, wallet, forget, fencing, asker)
+            gone = await self._write(call, Priority.CANCEL, write, call.args.wallet, forget)
             all_gone = all_gone and gone
-        return all_gone
-
-    def _bids_of(self, wallet: str) -> Callable[[], None]:
-        return lambda: self._reads.forget_own_bids(wallet)
-
-    def _listings_of(self, wallet: str) -> Callable[[], None]:
-        return lambda: self._reads.forget_own_listings(wallet)
+        return text(all_gone)
 
     async def _write(
         self,
-        verb: str,
+        call: Call[Any],
         priority: Priority,
-        call: Callable[[Permit], Value],
+        write: Callable[[Permit], Value],
         wallet: str,
-        forget: Callable[[], None],
-        fencing: Fencing,
-        asker: Asker,
+        forget: Callable[[str], None],
     ) -> Value:
-        deadline_ms = min(fencing.deadline_ms, self._now_ms() + LONGEST_WAIT_MS)
-
-        is_place = priority is Priority.PLACE
-
-        def permit() -> None:
-            self._fences.permit(fencing.task, fencing.token, is_place=is_place)
-            if self._now_ms() >= deadline_ms:
-                raise Abandoned("its deadline passed; nothing was sent")
-            if asker.is_gone():
-                raise Abandoned("its asker is gone; nothing was sent")
-
+        task, token, is_place = call.given("task"), call.given("token"), priority is Priority.PLACE
         work = asyncio.current_task()
         assert work is not None
-        with self._fences.enter(fencing.task, fencing.token, work.cancel, is_place=is_place) as ticket:
-            permit()
-            toll = Toll("write", wallet)
-            await self._turn(priority, toll, ticket, asker, (deadline_ms - self._now_ms()) / 1000)
-            try:
-                return await self._venue.run(verb, verb, lambda: call(permit), Unknown)
-            finally:
-                forget()
+        with self._fences.enter(task, token, work.cancel, is_place=is_place) as ticket:
+            return await self._sender.send(
+                call,
+                priority,
+                write,
+                Toll("write", wallet),
+                confirm=lambda: self._fences.permit(task, token, is_place=is_place),
+                forget=lambda: forget(wallet),
+                ticket=ticket,
+            )
 
-    async def _turn(self, priority: Priority, toll: Toll, ticket: Ticket, asker: Asker, wait_s: float) -> None:
-        try:
-            await self._venue.turn(priority, wait_s, toll)
-        except asyncio.CancelledError:
-            if ticket.refusal is not None:
-                raise ticket.refusal from None
-            raise
-        # No await between the turn and these two: a fence or a leaving client finds it either queued or sending.
-        ticket.sending = True
-        asker.droppable = False
+
+class Broadcasts:
+    """The way of signed transactions to the network, through `mempool`, whose calls have the limits of `venue`."""
+
+    def __init__(self, mempool: Mempool | None, venue: Venue, now_ms: Callable[[], int]) -> None:
+        self._mempool = mempool
+        self._sender = Sender(venue, now_ms)
+
+    @answers(verbs.Broadcast)
+    async def _broadcast(self, call: Call[verbs.Broadcast]) -> str:
+        """Sends a signed transaction to the network; returns its txid."""
+        mempool = needed(self._mempool, "MEMPOOL_URL")
+
+        def broadcast(permit: Permit) -> str:
+            return mempool.broadcast(call.args.transaction, permit)
+
+        return text(await self._sender.send(call, Priority.CANCEL, broadcast, Toll("write")))
+
+
+def _check_right(call: Call[Any]) -> None:
+    """Raises Refused('bad_request') unless the request says by what right a task's write goes out."""
+    for name in ("task", "token", "deadline_ms"):
+        call.given(name)

@@ -7,21 +7,31 @@ not hold raises SignInNeeded and sends nothing. Sats are int, unit prices Decima
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
-from typing import NoReturn
+import threading
+from collections.abc import Collection, Hashable, Mapping, Sequence
+from typing import Generic, NoReturn, TypeVar
+
+from msgspec import Struct
 
 from markets import venues
-from markets.base import BidOrder, Floor, Item, Kind, NotSupported, OwnBid, Sale, Unavailable, WalletItem
+from markets.base import BidOrder, Floor, Item, Kind, NotSupported, OwnBid, Sale, Trait, Unavailable, WalletItem
 from markets.capabilities import Capabilities
 from markets.http import Permit
-from markets.listings import ListingDraft, ListingOrder, ListingToDraft, OwnListing
-from markets.offers import BidDraft, BidToDraft, Pair, SignInAnswer, SignInTexts
+from markets.orders import (
+    BidDraft,
+    BidToDraft,
+    ListingDraft,
+    ListingOrder,
+    ListingToDraft,
+    OwnListing,
+    Pair,
+    SignInAnswer,
+    SignInTexts,
+)
 from markets.wire import Page, Unread
 from strategy.book import Ask, Bid, VenueProfile
 
 Cursor = int | str | None  # the page of a longer answer: None = the first, then the `following` of the page before
-Trait = tuple[str, str]  # type and value
 
 
 class AskAgain(Unavailable):
@@ -40,16 +50,14 @@ def number_of(cursor: Cursor, first: int) -> int:
     return cursor
 
 
-@dataclass(frozen=True, slots=True)
-class TraitedAsk:
+class TraitedAsk(Struct, frozen=True):
     """An ask and the traits its item is known to have; None = the venue does not tell its traits."""
 
     ask: Ask
     traits: frozenset[Trait] | None
 
 
-@dataclass(frozen=True, slots=True)
-class TraitedBid:
+class TraitedBid(Struct, frozen=True):
     """A bid and the traits it asks for, mostly one; none = it is on the whole collection or rune."""
 
     bid: Bid
@@ -175,3 +183,33 @@ class Adapter:
 
     def _no(self, what: str) -> NoReturn:
         raise NotSupported(f"{self.name} does not have it: {what}")
+
+
+Value = TypeVar("Value")
+
+
+class Latest(Generic[Value]):
+    """The latest values by name, usually an inscription; of more than `most` the oldest are dropped. Thread-safe."""
+
+    def __init__(self, most: int = 5000) -> None:
+        self._most = most
+        self._lock = threading.Lock()
+        self._kept: dict[Hashable, Value] = {}
+
+    def note(self, name: Hashable, value: Value) -> None:
+        """Keeps `value` instead of the former one."""
+        with self._lock:
+            self._kept.pop(name, None)
+            self._kept[name] = value
+            while len(self._kept) > self._most:
+                del self._kept[next(iter(self._kept))]
+
+    def of(self, name: Hashable) -> Value | None:
+        """Returns the stored value, None when there is none."""
+        with self._lock:
+            return self._kept.get(name)
+
+    def drop(self, name: Hashable) -> Value | None:
+        """Returns the stored value as `of`, and keeps it no longer."""
+        with self._lock:
+            return self._kept.pop(name, None)

@@ -20,7 +20,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from decimal import Decimal
 from operator import attrgetter
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal, get_args
 
 from msgspec import Meta, Struct
 
@@ -424,3 +424,24 @@ class BidOrder(Struct, frozen=True, forbid_unknown_fields=True):
         check_goods(self.kind, self.quantity, self.slug, self.trait)
         if bool(self.signed_psbts) == bool(self.signature):
             raise ValueError("order: it takes a signature or signed PSBTs")
+
+
+Media = Literal["image/png", "image/jpeg", "image/webp", "image/gif", "image/avif"]
+# The venue names no picture; it cannot be read now; else what is there in its place.
+Instead = Literal["none", "unreachable", "too_large", "svg", "html", "text", "video", "file"]
+PICTURE_MEDIA: tuple[Media, ...] = get_args(Media)
+PICTURE_LACKS: tuple[Instead, ...] = get_args(Instead)
+MOST_PICTURE_BYTES = 2_000_000
+
+
+class Picture(Struct, frozen=True, forbid_unknown_fields=True, tag="picture"):
+    """A picture, and its type by its own first bytes."""
+
+    media: Media
+    data: bytes
+
+
+class NoPicture(Struct, frozen=True, forbid_unknown_fields=True, tag="none"):
+    """The reason why there is no picture to show."""
+
+    instead: Instead

@@ -27,8 +27,8 @@ from urllib3.exceptions import HTTPError, NewConnectionError
 from core import public_address
 from core.setting_values import is_loopback
 from core.timed_reading import TimedReading
+from markets.answers import Reply, is_too_many, plain_words, read_fault, write_fault
 from markets.base import NotFound, Refused, Unavailable, Unknown, VenueError
-from markets.replies import Reply, is_too_many, plain_words, read_fault, write_fault
 from markets.wire import Unreadable, parse
 
 MAX_ANSWER = 2_000_000

@@ -12,8 +12,8 @@ from typing import Protocol, TypeVar
 
 from core.errors import BidkeeperError
 from markets.base import AskBook, Balance, BidBook, Fees, Kind, NotSupported, VenueError
-from markets.funding import ToFund, to_fund
-from markets.market_client import MarketClient
+from markets.capabilities import ToFund, to_fund
+from markets.client import MarketClient
 from strategy.bidding.exposure import missing_sats
 from strategy.bidding.measure import measure
 from strategy.book import Ask, Bid, History, Snapshot

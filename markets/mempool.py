@@ -6,11 +6,10 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
+from markets.answers import of_read, of_write
 from markets.base import Fees, NotFound, Refused, Unavailable, Unknown
 from markets.http import ANY_TEXT, Http, Permit, segment
-from markets.outpoint_facts import Confirmation, Spending
-from markets.unreadable_answers import of_read, of_write
-from markets.utxos import Utxo
+from markets.outpoint_facts import Confirmation, Spending, Utxo
 from markets.wire import Unreadable, amount, flag, height, outpoint, rows, sats, table, txid, whole
 
 _NO_TRANSACTION = "Transaction not found"  # esplora's words, in plain text

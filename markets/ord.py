@@ -7,12 +7,13 @@ knows confirmed blocks only.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
+from msgspec import Struct
+
+from markets.answers import of_read
 from markets.http import Http, segment
 from markets.outpoint_facts import Indexed, Whereabouts
-from markets.unreadable_answers import of_read
 from markets.wire import (
     Unreadable,
     address,
@@ -32,8 +33,7 @@ _NOWHERE = "0" * 64  # the txid that stands for no output
 _LONGEST_OFFSET = 16  # digits of all sats
 
 
-@dataclass(frozen=True, slots=True)
-class IndexState:
+class IndexState(Struct, frozen=True):
     """The index's contents and its last block; None = it has none yet, or cannot be trusted."""
 
     height: int | None

@@ -6,7 +6,6 @@ None means not known, or doubtful because two sources differ; it never means no.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import NamedTuple
 
 from msgspec import Struct
@@ -62,8 +61,7 @@ class Spending(NamedTuple):
     is_in_block: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Indexed:
+class Indexed(Struct, frozen=True):
     """An index's facts of an output; None is a fact it does not give. `height` is the index's last block."""
 
     value: int | None
@@ -99,3 +97,14 @@ class OutpointFacts(Struct, frozen=True, forbid_unknown_fields=True):
     is_spent_in_block: bool = False
     item_offset: int | None = None
     height: int | None = None
+
+
+class Utxo(Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
+    """One unspent output: `outpoint` as txid:vout, `value` in sats.
+
+    Its assets are not known here: only a coin without inscription and rune may be spent.
+    """
+
+    outpoint: str
+    value: int
+    is_confirmed: bool

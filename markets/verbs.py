@@ -2,7 +2,7 @@
 
 A request is a JSON object, see `Request`; `args` are the fields of the class that bears the verb's name. The answer is
 `{"ok": ...}`, with what `Answered` has besides, or `{"error": ...}` as `markets/base.py` writes it. Who answers a verb
-is marked by `@answers` in the gateway; who asks is `markets/market_client.py`. Workers import this.
+is marked by `@answers` in the gateway; who asks is `markets/client.py`. Workers import this.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from msgspec import UNSET, Meta, Raw, Struct, UnsetType
 
 from core import fields
 from core.fields import MAX_ID, MAX_SATS, Txid, matching, text_of, within
-from markets import base, capabilities, listings, offers, outpoint_facts, pictures, utxos
+from markets import base, capabilities, orders, outpoint_facts
 from markets.base import Kind, NoPsbt, NoSignature, OrderId, Psbt, Refused, Slug, Trait, Word, check_outputs, printable
 from strategy.book import VenueProfile
 
@@ -186,7 +186,7 @@ class Fees(Args[base.Fees], frozen=True):
     pass
 
 
-class Coins(Args[tuple[utxos.Utxo, ...]], frozen=True):
+class Coins(Args[tuple[outpoint_facts.Utxo, ...]], frozen=True):
     address: Word
 
 
@@ -198,7 +198,7 @@ class Item(MarketRead[base.Item], frozen=True):
     inscription_id: OrderId
 
 
-class Picture(Args[pictures.Picture | pictures.NoPicture], frozen=True):
+class Picture(Args[base.Picture | base.NoPicture], frozen=True):
     inscription_id: OrderId
     url: str | None
 
@@ -207,19 +207,19 @@ class Challenge(Args[str], frozen=True):
     wallet: Word
 
 
-class DraftBid(Args[offers.BidDraft], frozen=True):
-    ask: offers.BidToDraft
+class DraftBid(Args[orders.BidDraft], frozen=True):
+    ask: orders.BidToDraft
 
     def check(self) -> None:
         self.ask.check()
 
 
-class SignInTexts(Args[offers.SignInTexts], frozen=True):
-    pair: offers.Pair
+class SignInTexts(Args[orders.SignInTexts], frozen=True):
+    pair: orders.Pair
 
 
 class SignIn(Args[None], frozen=True):
-    answer: offers.SignInAnswer
+    answer: orders.SignInAnswer
 
 
 class Venues(Args[tuple[capabilities.VenueFacts, ...]], frozen=True):
@@ -239,24 +239,24 @@ class Cancel(Write[bool], frozen=True):
     signature: NoSignature
 
 
-class OwnListings(MarketRead[listings.OwnListings], frozen=True):
+class OwnListings(MarketRead[orders.OwnListings], frozen=True):
     wallet: Word
 
 
-class DraftListing(Args[listings.ListingDraft], frozen=True):
-    ask: listings.ListingToDraft
+class DraftListing(Args[orders.ListingDraft], frozen=True):
+    ask: orders.ListingToDraft
 
     def check(self) -> None:
         self.ask.check()
 
 
-class DraftDelist(Args[listings.ListingDraft], frozen=True):
+class DraftDelist(Args[orders.ListingDraft], frozen=True):
     wallet: Word
     inscription_id: OrderId
 
 
 class ListItem(Write[None], frozen=True):
-    order: listings.ListingOrder
+    order: orders.ListingOrder
 
     def check(self) -> None:
         self.order.ask.check()

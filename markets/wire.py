@@ -1,17 +1,19 @@
 """Strict readers of foreign JSON: anything that is not clearly a value is Unreadable, never a guess.
 
 Numbers come as JSON numbers or as plain digits in text; shapes drift between versions of an API. Exponents, signs, NaN,
-fractions of a sat and booleans are unreadable.
+fractions of a sat and booleans are unreadable. Traits are free text: a strange one is left out and hides nothing else.
 """
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from typing import Any, Generic, NamedTuple, NoReturn, TypeVar
+
+from markets.base import Trait
 
 MAX_SATS = 21_000_000 * 100_000_000
 _MAX_DIGITS = 40  # a rune amount is a u128: 39 digits
@@ -332,3 +334,37 @@ def _unlike(value: Any, what: str, kind: str) -> Unreadable:
 def _shown(value: Any) -> str:
     shown = str(value) if isinstance(value, Decimal) else repr(value)
     return shown if len(shown) <= 60 else shown[:57] + "..."
+
+
+TRAIT_TYPE_NAMES = ("trait_type", "traitType", "type", "key", "name")
+TRAIT_VALUE_NAMES = ("value", "trait_value", "traitValue")
+
+
+def traits_told(given: Any) -> frozenset[Trait] | None:
+    """Reads the traits in a list of them or in `{type: value}`; None for anything else."""
+    if isinstance(given, list):
+        return frozenset(trait_pairs(given))
+    if isinstance(given, Mapping):
+        return frozenset(pair for kind, value in given.items() for pair in _trait_pair(kind, value))
+    return None
+
+
+def trait_pairs(given: Any) -> Iterator[Trait]:
+    """Yields the traits in `[{trait_type, value}]` or in one of these."""
+    for each in given if isinstance(given, list) else [given]:
+        if isinstance(each, Mapping):
+            yield from _trait_pair(first(each, *TRAIT_TYPE_NAMES), first(each, *TRAIT_VALUE_NAMES))
+
+
+def _trait_pair(kind: Any, value: Any) -> Iterator[Trait]:
+    known_kind, known_value = trait_part(kind), trait_part(value)
+    if known_kind is not None and known_value is not None:
+        yield known_kind, known_value
+
+
+def trait_part(value: Any) -> str | None:
+    """Reads a trait's type or value, None if it can be neither."""
+    try:
+        return label(value, "trait")
+    except Unreadable:
+        return None

@@ -21,7 +21,7 @@ from core import logs, version
 from core.errors import SettingsError
 from core.setting_values import HostPort
 from core.settings import Settings
-from markets.market_client import MarketClient
+from markets.client import MarketClient
 from models import almanac, base, inscriptions, schema, sessions
 from models.commit_cache import CommitCache
 from models.entitlements import Entitlements

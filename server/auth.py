@@ -12,7 +12,7 @@ from core import pasted
 from core.errors import BidkeeperError
 from core.fields import Address, words
 from markets.base import VenueError
-from markets.market_client import MarketClient
+from markets.client import MarketClient
 from models import sessions, users
 from models.sessions import MAX_TRIES
 from server.http import json_out

@@ -15,7 +15,7 @@ from dataclasses import replace
 from typing import Literal
 
 from markets.base import NotFound, NotUnderstood, VenueError
-from markets.listings import OwnListing
+from markets.orders import OwnListing
 from models import inscriptions
 from models.ledger import listings, purchases, to_list
 from models.ledger.listing_table import GONE, SOLD, Listing

@@ -14,12 +14,11 @@ from msgspec import UNSET, Meta, convert
 
 from core.errors import BidkeeperError
 from core.fields import Count, Price, Sats, words
+from markets import items
 from markets.base import NotFound, NotUnderstood, VenueError
-from markets.items import item_market, whereabouts
-from markets.items.item_market import ItemLook
-from markets.items.whereabouts import LocatedInscription
-from markets.listings import ListingToDraft
-from markets.market_client import MarketClient
+from markets.client import MarketClient
+from markets.items import ItemLook, LocatedInscription
+from markets.orders import ListingToDraft
 from markets.venues import capabilities
 from models import controls, floor_samples
 from models.api_tokens import READ
@@ -147,7 +146,7 @@ class _Meant:
 
 @dataclass(frozen=True, slots=True)
 class _Seen:
-    market: item_market.ListingMarket
+    market: items.ListingMarket
     located: LocatedInscription
     own_read: bool
     shown_sats: int | None
@@ -256,7 +255,7 @@ class AutolistPreviews(TaskHandler):
             own_read = False
         signed_at = None if open_ is None else open_.outpoint
         escrows = frozenset(keys.escrows)
-        located = whereabouts.locate(default, meant.inscription_id, keys.vault, signed_at, MAX_AGE_S, notes, escrows)
+        located = items.locate(default, meant.inscription_id, keys.vault, signed_at, MAX_AGE_S, notes, escrows)
         slug = meant.collection_id or (shown.slug if shown else None)
         if slug is None and meant.config.wants_collection:
             slug = _told(market, meant.inscription_id, notes)
@@ -322,7 +321,7 @@ class AutolistPreviews(TaskHandler):
         return _draft_shown(judged)
 
 
-def _market_shown(market: item_market.ListingMarket) -> ListingMarket:
+def _market_shown(market: items.ListingMarket) -> ListingMarket:
     asks = market.asks if market.asks is not None else market.trait_asks
     lowest = min((ask.price for ask in asks or ()), default=None)
     median = market.history.median

@@ -22,8 +22,7 @@ from core.files import FLOOR_BYTES, is_full
 from core.program_calls import PingHooks
 from core.settings import Settings
 from markets.base import VenueError
-from markets.gateway_client import MOST_SKEW_S, skew_words
-from markets.market_client import MarketClient
+from markets.client import MOST_SKEW_S, MarketClient, skew_words
 from models import base, schema
 from models.leases import leases
 from server.http.answers import Error

@@ -17,8 +17,7 @@ from msgspec import Raw
 
 from core import pasted
 from core.fields import Sats, words
-from markets.base import Item, TooManyLookups, VenueError, WalletItem
-from markets.pictures import MEDIA, Instead, NoPicture, Picture
+from markets.base import PICTURE_MEDIA, Instead, Item, NoPicture, Picture, TooManyLookups, VenueError, WalletItem
 from markets.wire import link
 from models import inscriptions
 from models.api_tokens import READ
@@ -180,8 +179,8 @@ class Inscriptions(SignedIn):
         READ,
         of=named,
         says="The picture, or a drawing in its place.",
-        media=MEDIA[0],
-        others=(*MEDIA[1:], _DRAWING),
+        media=PICTURE_MEDIA[0],
+        others=(*PICTURE_MEDIA[1:], _DRAWING),
         errors={404: "There is no such inscription.", 429: TOO_MANY_LOOKUPS, 502: UNREADABLE},
         has_etag=True,
         answers_s=12.0,  # the gateway fetches ten a second, and a page asks for sixty

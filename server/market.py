@@ -14,8 +14,8 @@ from core.fields import Count, Price, Slug, Time, text_of, within, words
 from core.settings import VENUES
 from markets import base
 from markets.base import AskBook, BidBook, NotFound, VenueError
+from markets.client import MarketClient
 from markets.look import BidderWallet, kind_of
-from markets.market_client import MarketClient
 from models import known_slugs
 from models.api_tokens import READ
 from models.known_slugs import SOURCES

@@ -11,7 +11,7 @@ from core.call import call
 from core.errors import BidkeeperError, PeerUnavailable
 from core.program_calls import CountTasks
 from core.settings import Settings
-from markets.market_client import MarketClient
+from markets.client import MarketClient
 from models import totals
 from models.leases.manager_places import Place, address_at, places
 from models.tasks.table import BIDDING, LISTING

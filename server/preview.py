@@ -13,10 +13,9 @@ from core.fields import Count, Price, Sats, Time, words
 from core.subscription_plans import SubscriptionPlan
 from markets.base import OwnBids, VenueError
 from markets.call_costs import call_costs
-from markets.funding import ToFund
-from markets.gateway_client import stretch_s
+from markets.capabilities import ToFund
+from markets.client import MarketClient, stretch_s
 from markets.look import KNOWN_SLUG_S, BidderWallet, Looker, MarketLook, fund_of, history_key, kind_of
-from markets.market_client import MarketClient
 from markets.venues import capabilities
 from models import controls, floor_samples
 from models.api_tokens import READ

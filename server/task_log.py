@@ -15,8 +15,8 @@ from core.errors import PeerError
 from core.fields import Count, Slug, Time, within, words
 from markets import base
 from markets.base import BidBook, OwnBid, OwnBids, VenueError
+from markets.client import MarketClient
 from markets.look import kind_of_slug
-from markets.market_client import MarketClient
 from models.api_tokens import READ
 from models.ledger import orders
 from models.ledger.order_table import LIVE, Order

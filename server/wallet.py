@@ -13,7 +13,7 @@ from msgspec import UNSET, UnsetType, field
 from core.fields import Address, Count, words
 from core.settings import Settings
 from markets.base import NotFound, VenueError
-from markets.funding import Funding, Place, funding_of
+from markets.capabilities import Funding, Place, funding_of
 from markets.venues import facts
 from models.api_tokens import READ
 from models.ledger import orders, withdrawals

@@ -145,7 +145,7 @@ def test_strategy_is_pure() -> None:
             assert top not in forbidden, f"{path.name} imports {name}"
 
 
-@pytest.mark.parametrize("module", ["workers.process.main", "markets.market_client", "wallet.signer_client"])
+@pytest.mark.parametrize("module", ["workers.process.main", "markets.client", "wallet.signer_client"])
 def test_what_a_worker_imports_is_light(module: str) -> None:
     program = f"import sys, {module}; print(*sorted(set(name.split('.')[0] for name in sys.modules)))"
     loaded = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, cwd=ROOT)

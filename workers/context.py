@@ -10,7 +10,7 @@ from core import files
 from core.errors import BidkeeperError
 from core.settings import Settings
 from markets.capabilities import Capabilities
-from markets.market_client import MarketClient
+from markets.client import MarketClient
 from markets.venues import capabilities
 from models import base
 from wallet.signer_client import SignerClient

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from markets.gateway_client import MOST_SKEW_S
+from markets.client import MOST_SKEW_S
 from models.ledger import misses
 from models.ledger.listing_table import Listing
 from models.ledger.order_table import Order

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from cli.doctor.check import Check, fail, ok, warn
 from cli.doctor.exchanges import Exchange, masked
 from cli.doctor.questions import VenueAnswer
-from markets.gateway_client import MOST_SKEW_S
+from markets.client import MOST_SKEW_S
 from markets.wire import Unread
 from wallet.messages import MessageError, check_challenge
 

@@ -6,9 +6,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from markets.dates import made_s
+from markets.answers import Reply, made_s
 from markets.http import Http
-from markets.replies import Reply
 
 MASKED = "[masked]"
 _CREDENTIALS = ("Authorization", "x-api-key")

@@ -6,8 +6,7 @@ from collections.abc import Iterator
 
 from cli.doctor.check import Check, ok, warn
 from core.settings import Settings
-from markets.capabilities import Capabilities
-from markets.funding import funding_of
+from markets.capabilities import Capabilities, funding_of
 from markets.venues import capabilities
 from server.task_venues import not_signed_bids, not_signed_listings
 from wallet.policy import ceilings_of, escrow_terms_of

@@ -11,8 +11,8 @@ from cli.funds import fundings, funds
 from core.errors import BidkeeperError
 from core.settings import PLAY_MARKET, Settings
 from markets.base import NotFound, VenueError
-from markets.funding import Funding
-from markets.market_client import MarketClient
+from markets.capabilities import Funding
+from markets.client import MarketClient
 from wallet.policy import SETTING, ceilings_of
 from wallet.protocol import UserKeys
 from wallet.signer_client import SignerClient

@@ -26,8 +26,7 @@ from core.setting_values import HostPort
 from core.settings import SECRETS, Settings
 from gateway.app import quotas
 from markets.base import Unavailable
-from markets.gateway_client import MOST_SKEW_S, skew_words
-from markets.market_client import MarketClient
+from markets.client import MOST_SKEW_S, MarketClient, skew_words
 from models import base
 from models.database.errors import DatabaseAway
 from models.database.kinds import is_postgresql

@@ -8,7 +8,8 @@ from typing import Any, Literal
 
 from cli.doctor.exchanges import Exchange, Listener
 from core.settings import dialect_of
-from gateway.adapters import Adapters
+from gateway.venue import Adapters
+from markets.answers import noting
 from markets.base import (
     AuthFailed,
     NotFound,
@@ -20,7 +21,6 @@ from markets.base import (
 )
 from markets.http import Http
 from markets.satflow.adapter import Satflow
-from markets.unreadable_answers import noting
 from markets.wire import Page, Unread, Unreadable
 
 ASKED = ("satflow", "unisat", "mempool", "ord")

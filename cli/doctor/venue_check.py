@@ -15,10 +15,10 @@ from cli.doctor.check import Check, fail, ok, safely, warn
 from cli.doctor.exchanges import Exchange, Listener, masked
 from cli.doctor.questions import ASKED, About, VenueAnswer, https_of, put, questions
 from core.settings import SECRETS, Settings
-from gateway.adapters import Adapters
 from gateway.app import make_adapters
+from gateway.venue import Adapters
 from markets.base import AuthFailed, VenueError
-from markets.market_client import MarketClient
+from markets.client import MarketClient
 from markets.wire import Unread
 
 # 3 of a key's 5 requests a second: the gateway uses the same key meanwhile.

@@ -17,15 +17,14 @@ from cli.evidence.questions import MAY_BE_REFUSED, NOTHING_ASKED, Raw, questions
 from cli.evidence.record import NotAProbeFile, Record, Recorded, read
 from cli.evidence.replay import ORIGIN, Replay
 from core.settings import VENUES, Settings, dialect_of
-from gateway.adapters import Adapters
-from gateway.registry import adapter_of
+from gateway.app import adapter_of
+from gateway.venue import Adapters
 from markets.base import NotFound
 from markets.mempool import Mempool
-from markets.offers import SignInTexts
 from markets.ord import Ord
+from markets.orders import SignInTexts
 from markets.ordnet.adapter import OrdNet
-from markets.unisat.adapter import Unisat
-from markets.unisat.index import UnisatIndex
+from markets.unisat.index import Unisat, UnisatIndex
 
 _EXPECTED: frozenset[Outcome] = frozenset({"understood", "not known", "not supported", "no session"})
 _SIGNATURE = "AA=="  # in place of a session's signatures, which no file has

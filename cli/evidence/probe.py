@@ -27,10 +27,10 @@ from cli.evidence.record import LONGEST_TEXT, MOST_BYTES, Record, Recorded, dump
 from core import version
 from core.errors import BidkeeperError
 from core.settings import DIALECTS, VENUES, Settings, dialect_of
-from gateway.adapters import Adapters
 from gateway.app import make_adapters
+from gateway.venue import Adapters
 from markets.base import NotFound
-from markets.offers import Pair, SignInTexts
+from markets.orders import Pair, SignInTexts
 from markets.wire import Unreadable, parse
 
 _KEPT_HEADERS = frozenset({"content-type", "date", "age", "retry-after", "server"})

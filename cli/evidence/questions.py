@@ -12,19 +12,18 @@ from typing import Any
 from cli.doctor import questions as doctor
 from cli.doctor.questions import ADDRESS, PUBKEY, VAULT, About, Question
 from core.settings import dialect_of
-from gateway.adapters import Adapters
+from gateway.venue import Adapters
+from markets.answers import of_read
 from markets.base import Item, NotFound
 from markets.http import Http, segment
-from markets.listings import ListingDraft, ListingToDraft
-from markets.offers import Pair, SignInAnswer, SignInTexts
+from markets.orders import ListingDraft, ListingToDraft, Pair, SignInAnswer, SignInTexts
 from markets.ordinalswallet.adapter import OrdinalsWallet
 from markets.ordnet.adapter import OrdNet
 from markets.satflow import books as satflow_books
 from markets.satflow import wire as satflow_wire
 from markets.satflow.adapter import Satflow
-from markets.unisat import market_wire
-from markets.unisat.market import UnisatMarket
-from markets.unreadable_answers import of_read
+from markets.unisat import wire
+from markets.unisat.adapter import UnisatMarket
 from markets.wire import Page
 
 DRAFT = "listing draft"
@@ -184,7 +183,7 @@ def _unisat(venue: UnisatMarket, subjects: Subjects) -> list[Question]:
     def many_actions() -> Any:
         wanted = {"nftType": "collection", "collectionId": slug, "event": "Sold"}
         answer = venue._ask("actions", {"filter": wanted, "sort": {"timestamp": -1}, "start": 0, "limit": 400})
-        return of_read(lambda: market_wire.sales(answer, slug, 0))
+        return of_read(lambda: wire.sales(answer, slug, 0))
 
     def statistics() -> Any:
         wanted = {"collections": [slug], "timeType": "day1"}

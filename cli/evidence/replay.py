@@ -8,9 +8,9 @@ from typing import Any, NoReturn
 from cli.doctor.exchanges import Exchange
 from cli.doctor.questions import Question, VenueAnswer, answer_of
 from cli.evidence.record import Recorded
+from markets.answers import Reply
 from markets.base import Unavailable
 from markets.http import Http
-from markets.replies import Reply
 
 ORIGIN = "https://replayed.invalid"  # a name that never leads anywhere (RFC 2606)
 _LEFT_OUT = "its answer was left out of the file, because the file would be too large"

@@ -9,9 +9,9 @@ from typing import Any
 
 from markets.base import GatewayAway, OwnBid, OwnBids, Sale, VenueError
 from markets.capabilities import Capabilities
-from markets.listings import OwnListing
+from markets.client import MarketClient
 from markets.look import kind_of_slug
-from markets.market_client import MarketClient
+from markets.orders import OwnListing
 from markets.venues import capabilities
 from models.ledger import fills, orders
 from models.ledger.listing_table import CLOSED as LISTING_CLOSED

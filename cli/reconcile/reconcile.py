@@ -22,7 +22,7 @@ from cli.reconcile.findings import Findings, Purchase, look, moment
 from core.errors import BidkeeperError
 from core.settings import Settings
 from markets.base import GatewayAway, OwnBid, VenueError
-from markets.market_client import MarketClient
+from markets.client import MarketClient
 from models import base
 from models.ledger import fills
 from models.ledger.closing import Owed

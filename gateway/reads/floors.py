@@ -6,19 +6,22 @@ Free places go to slugs asked for lately, so that tasks on different slugs and c
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import time
 from collections.abc import Callable, Mapping, Sequence
 from urllib.parse import quote
 
 from msgspec.structs import replace
 
-from gateway.limits.call_budget import Priority
-from gateway.limits.errand import Errand, current
-from gateway.quota.shares import BeyondShare
-from gateway.reads.snapshots import Flight, Snapshots
-from gateway.venue import Venue
+from gateway.limits import Origin, Priority, current_origin
+from gateway.quota import BeyondShare
+from gateway.reads.runes import Runes
+from gateway.reads.snapshots import Flight, Source
+from gateway.verbs import Call, answers
+from markets import verbs
 from markets.adapter import Adapter, AskAgain
-from markets.base import AuthFailed, Floor, Kind, NotUnderstood, Refused
+from markets.base import AuthFailed, Floor, Kind, NotFound, NotUnderstood, Refused
+from markets.verbs import text
 from markets.wire import Unread
 
 MOST_SLUGS = 40
@@ -34,29 +37,38 @@ class _Batch:
     def __init__(self) -> None:
         self.flights: dict[str, list[Flight]] = {}
         self.answer: asyncio.Future[Mapping[str, Floor | Unread]] | None = None
-        self.errand = current()
+        self.origin = current_origin()
         self.size = 0  # slugs in the request once it is sent
 
 
 class Floors:
-    """Reads floors through `snapshots`, one snapshot for each slug, many slugs in a request."""
+    """Reads floors through `source`, one snapshot for each slug, many slugs in a request."""
 
-    def __init__(self, adapter: Adapter, venue: Venue, snapshots: Snapshots) -> None:
+    def __init__(self, adapter: Adapter, source: Source, runes: Runes) -> None:
         self._adapter = adapter
-        self._venue = venue
+        self._venue, self._snapshots = source.venue, source.snapshots
+        self._runes = runes
         self._most = min(MOST_SLUGS, adapter.capabilities().floors_at_once)
-        self._snapshots = snapshots
-        self._open: dict[tuple[Kind, Errand], _Batch] = {}
+        self._open: dict[tuple[Kind, Origin], _Batch] = {}
         self._asked_at: dict[tuple[Kind, str], float] = {}
         self._alone: dict[tuple[Kind, str], float] = {}
         self._enough_for: dict[tuple[Kind, str], float] = {}
+
+    @answers(verbs.Floors)
+    async def _floors(self, call: Call[verbs.Floors]) -> str:
+        kind, spelt = call.args.kind, dict[str, str]()
+        for slug in call.args.slugs:
+            with contextlib.suppress(NotFound):  # an unknown rune must not hide others' floors
+                spelt[slug] = await self._runes.spelt(slug, kind)
+        found = await self.read(list(spelt.values()), kind, call.max_age_s)
+        return text({slug: replace(found[name], slug=slug) for slug, name in spelt.items() if name in found})
 
     def are_shared(self, slug: str) -> bool:
         """Tells whether another collection's floor alone was lately enough for some request.
 
         Only then does one call for floors serve several; for one collection its listings cost the same.
         """
-        if current().purpose == "task":
+        if current_origin().purpose == "task":
             _remember(self._enough_for, ("ordinals", slug))
         return self._most > 1 and any(key[1] != slug and _recent(self._enough_for, key) for key in self._enough_for)
 
@@ -74,7 +86,7 @@ class Floors:
             return asyncio.ensure_future(self._seat(slug, kind, flight))
 
         key, unknown = ("floors", kind, slug), self._snapshots.unknown
-        if current().purpose == "look" and unknown.has(key):
+        if current_origin().purpose == "look" and unknown.has(key):
             return None
         found: Floor | None = await self._snapshots.get(key, max_age_s, fetch)
         if found is None:
@@ -88,9 +100,9 @@ class Floors:
     async def _seat(self, slug: str, kind: Kind, flight: Flight) -> Floor | None:
         if _recent(self._alone, (kind, slug)):
             return await self._alone_in_one(slug, kind, flight)
-        batch = self._open.get((kind, _errand()))
+        batch = self._open.get((kind, _origin()))
         if batch is None or not self._fits([*batch.flights, slug]):
-            batch = self._open[kind, _errand()] = _Batch()
+            batch = self._open[kind, _origin()] = _Batch()
         batch.flights.setdefault(slug, []).append(flight)
         if batch.answer is None:
             batch.answer = asyncio.ensure_future(self._send(batch, kind))
@@ -99,7 +111,7 @@ class Floors:
         except AuthFailed:
             raise
         except BeyondShare:
-            if batch.errand == current():
+            if batch.origin == current_origin():
                 raise
         except Refused:
             if batch.size <= 1:
@@ -136,8 +148,8 @@ class Floors:
         return found
 
     def _close(self, batch: _Batch, kind: Kind) -> None:
-        if self._open.get((kind, _errand())) is batch:
-            del self._open[kind, _errand()]
+        if self._open.get((kind, _origin())) is batch:
+            del self._open[kind, _origin()]
 
     async def _alone_in_one(self, slug: str, kind: Kind, flight: Flight) -> Floor | None:
         def call() -> Mapping[str, Floor | Unread]:
@@ -173,10 +185,10 @@ def _begun() -> None:
     """Begins nothing: the first call of several has begun the reading."""
 
 
-def _errand() -> Errand:
-    """Returns the errand of a batch: tasks of all users share one, of people each has their own."""
-    errand = current()
-    return Errand() if errand.purpose == "task" else errand
+def _origin() -> Origin:
+    """Returns the origin of a batch: tasks of all users share one, of people each has their own."""
+    origin = current_origin()
+    return Origin() if origin.purpose == "task" else origin
 
 
 def _stamped(floor: Floor | Unread | None, flight: Flight) -> Floor | None:

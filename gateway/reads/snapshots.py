@@ -2,6 +2,10 @@
 
 The age of an answer counts from the moment its reading began, since the venue may have answered from then. So a client
 with `max_age_s` 0, such as one that has just written, never gets an answer read before it asked.
+
+A `Source` reads from one venue into such a store. Names that a venue did not know are remembered for some minutes, so
+that asking for them again costs nothing. Only people's looks are answered from there: a task that runs must learn at
+once that its collection is back.
 """
 
 from __future__ import annotations
@@ -10,13 +14,22 @@ import asyncio
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Hashable
 from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from typing import Any, Generic, NamedTuple, TypeVar
 
-from gateway.limits.errand import current
-from gateway.quota.shares import BeyondShare
-from gateway.reads.unknowns import Unknowns
+from gateway.limits import READ, Priority, Toll, current_origin
+from gateway.quota import BeyondShare
+from gateway.venue import Venue
+from markets.adapter import Cursor
 from markets.base import NotFound
+from markets.verbs import text
+from markets.wire import Page, Unread
 
+REMEMBERED_S = 300.0
+_MOST_UNKNOWN = 2_000  # some hundred bytes each
+# Answers about a slug, a ticker or an inscription; a wallet that is not there now may be there soon.
+_NAMED = frozenset({"floors", "asks", "bids", "traits", "sales", "item", "rune", "rune_asks", "where_by_ord"})
+
+Entry = TypeVar("Entry")
 Value = TypeVar("Value")
 Fetch = Callable[["Flight"], Awaitable[Value]]
 
@@ -28,7 +41,7 @@ class Flight:
         self._clock = clock
         self._now_ms = now_ms
         self.began_at: float | None = None
-        self.errand = current()
+        self.origin = current_origin()
         self.taken_ms = 0
         self.askers = 0
         self.task: asyncio.Future[Any] | None = None
@@ -69,7 +82,7 @@ class Snapshots:
 
         A look at a name that the venue lately did not know raises NotFound without being read again.
         """
-        if current().purpose == "look":
+        if current_origin().purpose == "look":
             self.unknown.refuse(key)
         entry = self._entry(key)
         if entry.began_at is not None and self._fresh(entry, entry.began_at, max_age_s):
@@ -82,7 +95,7 @@ class Snapshots:
         try:
             return await self._join(entry, flight)
         except BeyondShare:
-            if flight.errand == current():
+            if flight.origin == current_origin():
                 raise
         return await self.get(key, max_age_s, fetch)
 
@@ -136,11 +149,11 @@ class Snapshots:
         return began_at > entry.not_before and self._clock() - began_at < max_age_s
 
     def _may_join(self, entry: _Entry, flight: Flight, max_age_s: float) -> bool:
-        asker = current()
-        if not asker.may_share(flight.errand):
+        asker = current_origin()
+        if not asker.may_share(flight.origin):
             return False
         if flight.began_at is None:  # it still waits, and a person's call has its turn sooner than a task's
-            return asker.purpose == "task" or asker == flight.errand
+            return asker.purpose == "task" or asker == flight.origin
         return self._fresh(entry, flight.began_at, max_age_s)
 
     async def _fly(self, key: Hashable, entry: _Entry, flight: Flight, fetch: Fetch[Value]) -> Value:
@@ -176,3 +189,127 @@ class Snapshots:
                 if flight in entry.flights:
                     entry.flights.remove(flight)
                 flight.task.cancel()
+
+
+class Unknowns:
+    """The keys of answers (`("item", id)`) that were "not found"; `clock` is monotonic."""
+
+    def __init__(self, clock: Callable[[], float]) -> None:
+        self._clock = clock
+        self._since: OrderedDict[Hashable, float] = OrderedDict()
+
+    def has(self, key: Hashable) -> bool:
+        """Tells whether the venue lately did not know this, or its collection or rune at all."""
+        return any(
+            self._clock() - self._since[each] < REMEMBERED_S for each in (key, _floor(key)) if each in self._since
+        )
+
+    def refuse(self, key: Hashable) -> None:
+        """Raises NotFound for what the venue lately did not know."""
+        if self.has(key):
+            raise NotFound(f"the marketplace did not know it within the last {REMEMBERED_S / 60:.0f} minutes")
+
+    def add(self, key: Hashable) -> None:
+        """Remembers that the venue does not know this."""
+        if isinstance(key, tuple) and key[0] in _NAMED:
+            self._since.pop(key, None)
+            self._since[key] = self._clock()
+            while len(self._since) > _MOST_UNKNOWN:
+                self._since.popitem(last=False)
+
+    def drop(self, key: Hashable) -> None:
+        """Forgets the key, since the venue knows it."""
+        self._since.pop(key, None)
+
+    def __len__(self) -> int:
+        return len(self._since)
+
+
+def _floor(key: Hashable) -> Hashable:
+    """Returns the key of the floor of the same collection or rune; it tells unknown ones apart from empty ones."""
+    match key:
+        case ("asks" | "traits", str() as slug):
+            return ("floors", "ordinals", slug)
+        case ("bids" | "sales", kind, str() as slug):
+            return ("floors", kind, slug)
+    return key
+
+
+class Fetched(NamedTuple, Generic[Entry]):
+    """Entries read from `pages` pages, and the rows left out. `is_all`: there are no more."""
+
+    entries: list[Entry]
+    pages: int
+    is_all: bool
+    unread: list[Unread]
+
+    @property
+    def unread_keys(self) -> tuple[str, ...]:
+        """The ids of the rows left out, "" where it cannot be read; a foreign row without one is dropped."""
+        return tuple(each.key for each in self.unread if each.key or not each.is_foreign)
+
+
+class Source:
+    """The reads of one venue through one store of answers. Each raises VenueError leaves.
+
+    `operation` is the venue's call, `verb` the request's where it differs from that.
+    """
+
+    def __init__(self, venue: Venue, snapshots: Snapshots) -> None:
+        self.venue = venue
+        self.snapshots = snapshots
+
+    async def value(
+        self, key: Hashable, max_age_s: float, operation: str, call: Callable[[int], Value], *, verb: str = ""
+    ) -> Value:
+        """Returns the value that one `call` reads, given the moment (epoch milliseconds) when it began."""
+
+        async def fetch(flight: Flight) -> Value:
+            return await self.read(flight, operation, lambda: call(flight.taken_ms), verb=verb)
+
+        return await self.snapshots.get(key, max_age_s, fetch)
+
+    async def text(
+        self, key: Hashable, max_age_s: float, operation: str, call: Callable[[int], Any], *, verb: str = ""
+    ) -> str:
+        """Reads as `value`; returns JSON text, written once for all who ask."""
+
+        async def fetch(flight: Flight) -> str:
+            return text(await self.read(flight, operation, lambda: call(flight.taken_ms), verb=verb))
+
+        return await self.snapshots.get(key, max_age_s, fetch)
+
+    async def read(self, flight: Flight, operation: str, call: Callable[[], Value], *, verb: str = "") -> Value:
+        """Makes one `call` of a reading, in its turn."""
+        return await self.venue.read(verb or operation, operation, Priority.REST, call, flight.begin)
+
+    async def pages(
+        self,
+        flight: Flight,
+        verb: str,
+        operation: str,
+        read: Callable[[Cursor], Page[Entry]],
+        most: int,
+        *,
+        priority: Priority = Priority.REST,
+        toll: Toll = READ,
+        enough: Callable[[list[Entry]], bool] = lambda found: False,
+    ) -> Fetched[Entry]:
+        """Reads an answer page by page, each one call in its turn, at most `most` and until `enough`."""
+        found: list[Entry] = []
+        unread: list[Unread] = []
+        at: Cursor = None
+        pages = 0
+        while pages < most:
+            pages += 1
+
+            def call(at: Cursor = at) -> Page[Entry]:
+                return read(at)
+
+            page = await self.venue.read(verb, operation, priority, call, flight.begin, toll)
+            found += page.entries
+            unread += page.unread
+            at = page.following
+            if at is None or enough(found):
+                break
+        return Fetched(found, pages, at is None, unread)

@@ -7,11 +7,11 @@ another, so that each bid and each cancel costs a network fee. Listings are off-
 from __future__ import annotations
 
 import secrets
-import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 
-from markets.adapter import Adapter, Cursor, TraitedAsk, number_of
+from markets.adapter import Adapter, Cursor, Latest, TraitedAsk, number_of
+from markets.answers import left_out, of_read, of_write
 from markets.base import (
     AuthFailed,
     BidOrder,
@@ -27,19 +27,28 @@ from markets.base import (
     WalletItem,
 )
 from markets.http import Http, Permit, segment
-from markets.latest import Latest
-from markets.listings import ListingDraft, ListingOrder, ListingToDraft, OwnListing
-from markets.offers import BidDraft, BidToDraft, Pair, SignInAnswer, SignInText, SignInTexts
-from markets.ordinalswallet import books, holdings, listings, protected
-from markets.ordinalswallet.holdings import Prices
-from markets.ordinalswallet.protected import Drafted
-from markets.unreadable_answers import left_out, of_read, of_write
+from markets.orders import (
+    BidDraft,
+    BidToDraft,
+    ListingDraft,
+    ListingOrder,
+    ListingToDraft,
+    OwnListing,
+    Pair,
+    SignInAnswer,
+    SignInText,
+    SignInTexts,
+)
+from markets.ordinalswallet import books, wire
+from markets.ordinalswallet.books import Prices
+from markets.ordinalswallet.wire import ProtectedDraft
 from markets.wire import Page, Unreadable
 
 SIGN_IN_ID = "ordinals"
 # Its 404 for a slug or an inscription that it does not know has no body. A wallet's 404 is not read so: without a body
 # it says nothing about the wallet, and "none" would be a claim about our listings.
 NO_BODY = ""
+_MOST_SESSIONS = 100_000
 _RENEW_S = 300  # a token this close to its end is not used any more
 _NO_BIDS = "no bids from here: an offer there, and its cancel, is a transaction that costs a network fee"
 
@@ -64,13 +73,12 @@ class OrdinalsWallet(Adapter):
         self._http = Http(base, {"x-ow-client": "bidkeeper"})
         self._images = base.rstrip("/") + "/inscription/content"
         self._is_protecting = is_protecting
-        self._drafts: Latest[Drafted] = Latest()
+        self._drafts: Latest[ProtectedDraft] = Latest()
         self._protected: Latest[str | None] = Latest()  # the output that a listing goes by; None = a plain one
         self._prices: Latest[Prices] = Latest()
         self._now_ms = now_ms
         self._nonce = nonce
-        self._sessions: dict[str, listings.Session] = {}
-        self._lock = threading.Lock()
+        self._sessions: Latest[wire.Session] = Latest(_MOST_SESSIONS)
 
     def floors(self, slugs: Sequence[str], kind: Kind) -> dict[str, Floor]:
         """Returns the floor of the one slug given: the venue has no request for several. Raises ValueError for more."""
@@ -94,7 +102,7 @@ class OrdinalsWallet(Adapter):
 
     def traits(self, slug: str) -> dict[str, dict[str, int]]:
         answer = self._http.read(f"/collection/{segment(slug)}/attributes", missing=NO_BODY)
-        return of_read(lambda: books.traits(answer), self.name)
+        return of_read(lambda: books.trait_counts(answer), self.name)
 
     def sales(self, slug: str, kind: Kind, cursor: Cursor) -> Page[Sale]:
         """Returns one page of the sales through this venue; other venues' sales are not in it."""
@@ -107,12 +115,12 @@ class OrdinalsWallet(Adapter):
     def wallet_contents(self, address: str, cursor: Cursor) -> Page[WalletItem]:
         """Returns all inscriptions in one page."""
         answer = self._http.read(f"/wallet/{segment(address)}/inscriptions")
-        return of_read(lambda: holdings.wallet_items(answer, self._images), self.name)
+        return of_read(lambda: books.wallet_items(answer, self._images), self.name)
 
     def item(self, inscription_id: str) -> Item:
         """Returns details of one inscription, which are up to a day old there."""
         answer = self._http.read(f"/inscription/{segment(inscription_id)}", missing=NO_BODY)
-        return of_read(lambda: holdings.item(answer, inscription_id, self._images), self.name)
+        return of_read(lambda: books.item(answer, inscription_id, self._images), self.name)
 
     def own_listings(self, owner: str, cursor: Cursor) -> Page[OwnListing]:
         """Returns a wallet's listings: first all with a known price, then the others one by one.
@@ -122,7 +130,7 @@ class OrdinalsWallet(Adapter):
         """
         if cursor is None:
             answer = self._http.read(f"/wallet/{segment(owner)}/inscriptions")
-            page, outpoints = of_read(lambda: holdings.own_listings(answer, owner, self._prices.of), self.name)
+            page, outpoints = of_read(lambda: books.own_listings(answer, owner, self._prices.of), self.name)
             self._note(outpoints)
             return page
         inscription_id, _, rest = str(cursor).partition(",")
@@ -131,13 +139,13 @@ class OrdinalsWallet(Adapter):
         except NotFound:
             return Page((), rest or None)
         try:
-            found = holdings.own_listing(answer, inscription_id, owner)
-            prices = None if found is None else holdings.prices(answer)
+            found = books.own_listing(answer, inscription_id, owner)
+            prices = None if found is None else books.prices(answer)
         except Unreadable as error:
             return Page((), rest or None, (left_out(error, inscription_id),))
         if found is None or prices is None:
             return Page((), rest or None)
-        self._note({inscription_id: protected.protected_outpoint(answer)})
+        self._note({inscription_id: wire.protected_outpoint(answer)})
         self._prices.note(inscription_id, prices)
         return Page((found,), rest or None)
 
@@ -150,23 +158,23 @@ class OrdinalsWallet(Adapter):
     def draft_listing(self, ask: ListingToDraft) -> ListingDraft:
         """Returns the PSBT of a plain listing, or the two of a protected one. Changes nothing there."""
         if not self._is_protecting:
-            answer = self._http.read("/wallet/escrow-bulk", post=listings.draft_body(ask), missing=NO_BODY)
-            return of_read(lambda: listings.draft(answer), self.name)
-        body = protected.draft_body(ask)
+            answer = self._http.read("/wallet/escrow-bulk", post=wire.draft_body(ask), missing=NO_BODY)
+            return of_read(lambda: wire.draft(answer), self.name)
+        body = wire.protected_body(ask)
         answer = self._http.read("/market/secure-listing/build-bulk", post=body, missing=NO_BODY)
-        drafted = of_read(lambda: protected.drafted(answer, ask), self.name)
+        drafted = of_read(lambda: wire.protected_draft(answer, ask), self.name)
         self._drafts.note(ask.inscription_id, drafted)
         return drafted.draft
 
     def list_item(self, order: ListingOrder, permit: Permit | None = None) -> None:
         if not order.signed_transfer:
-            answer = self._http.write("/market/escrow-bulk", listings.list_body(order), permit)
-            of_write(lambda: listings.check_listed(answer))
+            answer = self._http.write("/market/escrow-bulk", wire.list_body(order), permit)
+            of_write(lambda: wire.check_listed(answer))
             return
-        drafted = protected.drafted_for(order, self._drafts.of(order.ask.inscription_id))
-        body = protected.authorize_body(order, drafted)
+        drafted = wire.drafted_for(order, self._drafts.of(order.ask.inscription_id))
+        body = wire.authorize_body(order, drafted)
         answer = self._http.write("/market/secure-listing/authorize-bulk", body, permit)
-        of_write(lambda: protected.check_authorized(answer, order.ask.outpoint))
+        of_write(lambda: wire.check_authorized(answer, order.ask.outpoint))
         self._protected.note(order.ask.inscription_id, order.ask.outpoint)
 
     def delist(self, owner: str, inscription_id: str, signature: str, permit: Permit | None = None) -> bool:
@@ -174,13 +182,12 @@ class OrdinalsWallet(Adapter):
         token, outpoint = self._token(owner), self._protected.of(inscription_id)
         if outpoint == "":
             raise Unavailable("which output the listing goes by is not told at the moment; nothing was sent")
-        body = listings.delist_body(inscription_id, outpoint, token)
+        body = wire.delist_body(inscription_id, outpoint, token)
         try:
             answer = self._http.write("/market/cancel-escrow", body, permit)
-            return of_write(lambda: listings.delisted(answer))
+            return of_write(lambda: wire.delisted(answer))
         except AuthFailed:
-            with self._lock:
-                self._sessions.pop(owner, None)
+            self._sessions.drop(owner)
             raise
 
     def _note(self, outpoints: Mapping[str, str | None]) -> None:
@@ -191,7 +198,7 @@ class OrdinalsWallet(Adapter):
     def sign_in_texts(self, pair: Pair) -> SignInTexts:
         """Makes the text that the inscriptions' address must sign within five minutes. No request: we write it."""
         nonce, issued_ms = self._nonce(), self._now_ms()
-        message = listings.sign_in_message(pair.ordinals, nonce, issued_ms)
+        message = wire.sign_in_message(pair.ordinals, nonce, issued_ms)
         return SignInTexts(f"{nonce}.{issued_ms}", (SignInText(SIGN_IN_ID, message, pair.ordinals),))
 
     def sign_in(self, answer: SignInAnswer) -> None:
@@ -200,15 +207,12 @@ class OrdinalsWallet(Adapter):
         signature = answer.signatures.get(SIGN_IN_ID)
         if signature is None:
             raise AuthFailed(f"no signature of {SIGN_IN_ID!r}")
-        said = self._http.read("/auth/session", post=listings.session_body(owner, answer.reference, signature))
-        opened = of_read(lambda: listings.session(said, owner), self.name)
-        with self._lock:
-            self._sessions[owner] = opened
+        said = self._http.read("/auth/session", post=wire.session_body(owner, answer.reference, signature))
+        opened = of_read(lambda: wire.session(said, owner), self.name)
+        self._sessions.note(owner, opened)
 
     def _token(self, owner: str) -> str:
-        with self._lock:
-            held = self._sessions.get(owner)
-            if held is not None and held.expires_s - _RENEW_S > self._now_ms() // 1000:
-                return held.token
-            self._sessions.pop(owner, None)
+        held = self._sessions.of(owner)
+        if held is not None and held.expires_s - _RENEW_S > self._now_ms() // 1000:
+            return held.token
         raise SignInNeeded(f"{self.name} wants the owner to sign in")

@@ -12,19 +12,24 @@ from typing import TypeVar
 
 from msgspec.structs import replace
 
-from markets.adapter import Adapter, Cursor, TraitedAsk, TraitedBid
+from markets.adapter import Adapter, Cursor, Latest, TraitedAsk, TraitedBid
+from markets.answers import of_read, of_write
 from markets.base import BidOrder, Floor, Item, Kind, NotSupported, OwnBid, Refused, Sale, SignInNeeded, Unavailable
 from markets.http import Permit, segment
-from markets.latest import Latest
-from markets.listings import ListingDraft, ListingOrder, ListingToDraft, OwnListing
-from markets.offers import BidDraft, BidToDraft, Pair, SignInAnswer, SignInTexts
-from markets.ordnet import listings, offers, reads, sessions
-from markets.ordnet.http import OrdNetHttp
-from markets.ordnet.listings import Drafted, ListingIds
-from markets.ordnet.offers import Drafts
-from markets.ordnet.sessions import Session, Sessions
-from markets.ordnet.wire import body, known_slug, needed_slug, paging, parts
-from markets.unreadable_answers import of_read, of_write
+from markets.orders import (
+    BidDraft,
+    BidToDraft,
+    ListingDraft,
+    ListingOrder,
+    ListingToDraft,
+    OwnListing,
+    Pair,
+    SignInAnswer,
+    SignInTexts,
+)
+from markets.ordnet import orders, reads, wire
+from markets.ordnet.orders import DraftedListing, Drafts, ListingIds
+from markets.ordnet.wire import OrdNetHttp, Session, Sessions, body, known_slug, needed_slug, paging, parts
 from markets.wire import Page, Unread
 
 Value = TypeVar("Value")
@@ -40,7 +45,7 @@ class OrdNet(Adapter):
         self._sessions = Sessions(clock)
         self._drafts = Drafts()
         self._listed = ListingIds()
-        self._listing_drafts: Latest[Drafted] = Latest()
+        self._listing_drafts: Latest[DraftedListing] = Latest()
 
     def floors(self, slugs: Sequence[str], kind: Kind) -> dict[str, Floor | Unread]:
         self._ordinals(kind)
@@ -61,7 +66,7 @@ class OrdNet(Adapter):
         self._ordinals(kind)
         known = needed_slug(slug)
         answer = self._ask(self._sessions.any(), lambda http: http.read(_of(known, "collection-offers")))
-        return self._read(lambda: offers.bids(answer, known))
+        return self._read(lambda: orders.bids(answer, known))
 
     def traits(self, slug: str) -> dict[str, dict[str, int]]:
         """Returns a collection's traits. NotSupported for more than a hundred items, told one by one."""
@@ -88,7 +93,7 @@ class OrdNet(Adapter):
             raise Unavailable("ord.net tells our bids by collection only, and none was named")
         slug = asked[0] if cursor is None else str(cursor)
         answer = self._ask(session, lambda http: http.read(_of(slug, "my/sent-collection-offers")))
-        found = self._read(lambda: offers.own_bids(answer, slug, session.binding, session.bindings))
+        found = self._read(lambda: orders.own_bids(answer, slug, session.binding, session.bindings))
         return Page(found.entries, next((each for each in asked if each > slug), None), found.unread)
 
     def item(self, inscription_id: str) -> Item:
@@ -108,38 +113,38 @@ class OrdNet(Adapter):
         session = self._sessions.of_pair(order.payment, order.ordinals)
         path = _of(needed_slug(order.slug), "collection-offers/preflight")
         ask = replace(order, valid_hours=self._hours(order.valid_hours))
-        asked = offers.preflight_body(ask, session.binding)
+        asked = orders.bid_preflight(ask, session.binding)
         answer = self._ask(session, lambda http: http.read(path, post=asked))
-        return self._drafts.keep(self._read(lambda: offers.draft(answer, ask)))
+        return self._drafts.keep(self._read(lambda: orders.bid_draft(answer, ask)))
 
     def draft_listing(self, ask: ListingToDraft) -> ListingDraft:
         """Drafts the transfer into the escrow, the settlement out of it, and the recovery."""
         session = self._sessions.of_ordinals(ask.owner)
         path = _of(needed_slug(ask.slug), "listings/preflight")
-        asked = listings.preflight_body(ask, session.binding)
+        asked = orders.listing_preflight(ask, session.binding)
         answer = self._ask(session, lambda http: http.read(path, post=asked))
-        drafted = self._read(lambda: listings.draft(answer, ask))
+        drafted = self._read(lambda: orders.listing_draft(answer, ask))
         self._listing_drafts.note(ask.inscription_id, drafted)
-        return listings.to_sign(drafted)
+        return orders.to_sign(drafted)
 
     def sign_in_texts(self, pair: Pair) -> SignInTexts:
         asked = {"ordinalsAddress": pair.ordinals, "paymentAddress": pair.payment}
         answer = self._http.read("/auth/challenge", post=asked)
-        return self._read(lambda: sessions.texts(answer, pair))
+        return self._read(lambda: wire.texts(answer, pair))
 
     def sign_in(self, answer: SignInAnswer) -> None:
-        opened = self._http.read("/auth/verify", post=sessions.verify_body(answer))
+        opened = self._http.read("/auth/verify", post=wire.verify_body(answer))
         now_ms = self._sessions.now_ms()
-        self._sessions.hold(self._read(lambda: sessions.session(opened, answer.pair, self._base, now_ms)))
+        self._sessions.hold(self._read(lambda: wire.session(opened, answer.pair, self._base, now_ms)))
 
     def place(self, order: BidOrder, permit: Permit | None = None) -> str:
         """Submits the signed form of a draft of `draft_bid`."""
         draft = self._drafts.of(order)
         session = self._sessions.of_pair(order.payment, order.receive)
         path = _of(needed_slug(order.slug), "collection-offers/submit")
-        said = body(offers.submit_body(draft, order.signed_psbts[0], session.binding))
+        said = body(orders.bid_submit(draft, order.signed_psbts[0], session.binding))
         answer = self._ask(session, lambda http: http.write(path, said, permit))
-        return of_write(lambda: offers.submitted(answer, draft))
+        return of_write(lambda: orders.bid_submitted(answer, draft))
 
     def cancel(self, wallet: str, venue_ids: Sequence[str], signature: str, permit: Permit | None = None) -> bool:
         """Cancels one bid: ord.net takes no more at once. Nothing is signed for it."""
@@ -150,25 +155,25 @@ class OrdNet(Adapter):
         path = _of(slug, f"collection-offers/{segment(offer_id)}/cancel")
         said = body({"walletBindingId": session.binding.id})
         answer = self._ask(session, lambda http: http.write(path, said, permit))
-        return of_write(lambda: offers.cancelled(answer, offer_id))
+        return of_write(lambda: orders.cancelled(answer, offer_id))
 
     def list_item(self, order: ListingOrder, permit: Permit | None = None) -> None:
         """Submits the signed form of a draft of `draft_listing`."""
-        drafted = listings.drafted_for(order, self._listing_drafts.of(order.ask.inscription_id))
+        drafted = orders.drafted_for(order, self._listing_drafts.of(order.ask.inscription_id))
         session = self._sessions.of_ordinals(order.ask.owner)
         path = _of(needed_slug(order.ask.slug), "listings/submit")
-        said = body(listings.submit_body(order, drafted, session.binding))
+        said = body(orders.listing_submit(order, drafted, session.binding))
         answer = self._ask(session, lambda http: http.write(path, said, permit))
-        self._listed.note([of_write(lambda: listings.submitted(answer, order.ask))])
+        self._listed.note([of_write(lambda: orders.listing_submitted(answer, order.ask))])
 
     def delist(self, owner: str, inscription_id: str, signature: str, permit: Permit | None = None) -> bool:
         """Takes down the inscription's listing that `own_listings` has shown. Nothing is signed for it."""
         listing = self._listed.of(inscription_id, owner)
         session = self._sessions.of_ordinals(owner)
         path = _of(needed_slug(listing.slug), "listings/delist")
-        said = body(listings.delist_body(listing, session.binding))
+        said = body(orders.delist_body(listing, session.binding))
         answer = self._ask(session, lambda http: http.write(path, said, permit))
-        return of_write(lambda: listings.delisted(answer, listing))
+        return of_write(lambda: orders.delisted(answer, listing))
 
     def _hours(self, wanted: int) -> int:
         """Returns the shortest life that ord.net gives an offer and that is long enough."""

@@ -20,11 +20,10 @@ from decimal import Decimal
 from typing import Any
 
 from markets.adapter import TraitedAsk
+from markets.answers import Best, Foreign, asked_price, each_row, refused_with_200
 from markets.base import Floor, Item, NotFound, NotSupported, Sale
-from markets.listings import OwnListing
+from markets.orders import OwnListing
 from markets.ordnet.wire import following, known_slug, uuid
-from markets.replies import refused_with_200
-from markets.unreadable_answers import Best, Foreign, asked_price, each_row
 from markets.wire import (
     Page,
     Unread,

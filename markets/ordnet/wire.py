@@ -1,19 +1,29 @@
-"""The common parts of ord.net's answers (developers.ord.net, OpenAPI 1.0.0): pages, ids, targets, steps to sign.
+"""The common parts of ord.net's answers (developers.ord.net, OpenAPI 1.0.0), and its sessions.
 
-Every function raises Unreadable for anything it does not understand.
+Pages, ids, targets, steps to sign; a session's token on every request, and statuses with a meaning of their own. Every
+function raises Unreadable for anything it does not understand.
 """
 
 from __future__ import annotations
 
+import binascii
 import json
 import re
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+import threading
+import time
+from base64 import b64decode
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
-from markets.adapter import Cursor, Trait
-from markets.base import LONGEST_PSBT, Refused
-from markets.wire import Unreadable, address, flag, label, rows, table, text, whole
+from msgspec import Struct
+
+from markets.adapter import Cursor
+from markets.answers import Reply, is_page, retry_after_s, words_of
+from markets.base import LONGEST_PSBT, RateLimited, Refused, SignInNeeded, Trait
+from markets.http import Http
+from markets.orders import LONGEST_SIGN_IN_TEXT, Pair, SignInAnswer, SignInText, SignInTexts
+from markets.wire import Unreadable, address, flag, label, moment, rows, table, text, whole
 
 PAGE_SIZE = 100
 _SLUG = re.compile(r"[a-z0-9_-]{1,80}", re.ASCII)
@@ -25,8 +35,7 @@ _LAST_OUTPUT = 100_000  # a block has no room for more
 _SIGHASHES = frozenset({0, 1, 2, 3, 129, 130, 131})
 
 
-@dataclass(frozen=True, slots=True)
-class SigningStep:
+class SigningStep(Struct, frozen=True):
     """A PSBT to be signed at `indices` with `sighash`; `entry` is the whole step, sent back with the signed PSBT."""
 
     psbt: str
@@ -167,3 +176,178 @@ def _sighash(value: Any) -> int | None:
     if found not in _SIGHASHES:
         raise Unreadable(f"sigHash: {found} is none")
     return found
+
+
+WINDOW_S = 60.0  # limits count in fixed windows of a minute, and a 429 does not say how much of it is left
+
+
+class OrdNetHttp(Http):
+    """A client with `token`, None for the requests that open a session. The token is in no error and no log."""
+
+    def __init__(self, base: str, token: str | None = None) -> None:
+        super().__init__(base, {} if token is None else {"Authorization": f"Bearer {token}"})
+        self._has_session = token is not None
+
+    def _raise_own(self, reply: Reply) -> None:
+        if reply.status == 429:
+            said = retry_after_s(reply)
+            raise RateLimited(WINDOW_S if said is None else said)
+        if is_page(reply):
+            return
+        if reply.status == 409:
+            # The state has changed before anything was done; a stale PSBT must not be sent again.
+            raise Refused("changed", words_of(reply) or "the venue says that things have changed")
+        if reply.status == 401 and self._has_session:
+            # With or without words: a session ends by itself, and another sign-in tells whether that is all.
+            raise SignInNeeded("the venue has ended this session")
+
+
+MARGIN_MS = 30_000  # a token that ends while a request is under way would be refused
+_TOKEN = re.compile(r"[\x21-\x7e]{1,4096}", re.ASCII)
+_MOST_BINDINGS = 100
+
+
+class Binding(Struct, frozen=True):
+    """A pair of addresses with the venue's ids of it."""
+
+    id: str
+    payment: str
+    ordinals: str
+
+
+@dataclass(frozen=True, slots=True)
+class Session:
+    """An open session of `binding`; `bindings` are all of its profile. `token` is never shown."""
+
+    binding: Binding
+    bindings: tuple[Binding, ...]
+    expires_ms: int
+    token: str = field(repr=False)
+    http: OrdNetHttp = field(repr=False, compare=False)
+
+
+class Sessions:
+    """The open sessions, one for each pair. Safe in several threads."""
+
+    def __init__(self, clock: Callable[[], float] = time.time) -> None:
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._held: dict[tuple[str, str], Session] = {}
+
+    def hold(self, session: Session) -> None:
+        """Stores `session` in place of an older one of its pair."""
+        with self._lock:
+            self._held[session.binding.payment, session.binding.ordinals] = session
+
+    def forget(self, session: Session) -> None:
+        """Drops `session`, unless another has taken its place."""
+        key = (session.binding.payment, session.binding.ordinals)
+        with self._lock:
+            if self._held.get(key) is session:
+                del self._held[key]
+
+    def of_pair(self, payment: str, ordinals: str) -> Session:
+        """Returns the session of these two addresses. Raises SignInNeeded."""
+        return self._find(lambda binding: (binding.payment, binding.ordinals) == (payment, ordinals))
+
+    def of_payment(self, payment: str) -> Session:
+        """Returns a session that `payment` pays in. Raises SignInNeeded."""
+        return self._find(lambda binding: binding.payment == payment)
+
+    def of_ordinals(self, ordinals: str) -> Session:
+        """Returns a session that `ordinals` receives in. Raises SignInNeeded."""
+        return self._find(lambda binding: binding.ordinals == ordinals)
+
+    def any(self) -> Session:
+        """Returns the session that lasts longest, for requests that any session may make. Raises SignInNeeded."""
+        return self._find(lambda binding: True)
+
+    def now_ms(self) -> int:
+        """Returns the epoch milliseconds of now."""
+        return int(self._clock() * 1000)
+
+    def _find(self, is_wanted: Callable[[Binding], bool]) -> Session:
+        now_ms = self.now_ms() + MARGIN_MS
+        with self._lock:
+            self._held = {pair: each for pair, each in self._held.items() if each.expires_ms > now_ms}
+            found = [session for session in self._held.values() if is_wanted(session.binding)]
+        if not found:
+            raise SignInNeeded("no session at ord.net is open; nothing was sent")
+        return max(found, key=lambda session: session.expires_ms)
+
+
+def texts(answer: Any, pair: Pair) -> SignInTexts:
+    """Reads the texts to be signed from the answer to POST /auth/challenge: one for each of the pair's addresses.
+
+    A text's id ends with its role, by which the signature finds its address again.
+    """
+    opened = table(answer, "challenge")
+    found: list[SignInText] = []
+    for row in rows(opened.get("challenges"), "challenges", most=2):
+        entry = table(row, "challenge")
+        role = entry.get("role")
+        signer = _of_role(str(role), pair)
+        if signer is None or address(entry.get("address"), "address of a challenge") != signer:
+            raise Unreadable("a challenge is for another address")
+        identity = f"{uuid(entry.get('challengeId'), 'id of a challenge')}:{role}"
+        found.append(SignInText(identity, _message(entry.get("message")), signer))
+    if not found:
+        raise Unreadable("nothing is to be signed")
+    return SignInTexts(uuid(opened.get("authRequestId"), "id of a sign-in"), tuple(found))
+
+
+def _of_role(role: str, pair: Pair) -> str | None:
+    return {"payment": pair.payment, "ordinals": pair.ordinals}.get(role)
+
+
+def _message(value: Any) -> str:
+    if not isinstance(value, str) or not 0 < len(value) <= LONGEST_SIGN_IN_TEXT:
+        raise Unreadable("a challenge is not a text of a fair length")
+    if any(not c.isprintable() and c != "\n" for c in value):
+        raise Unreadable("a challenge has control characters")
+    return value
+
+
+def verify_body(answer: SignInAnswer) -> dict[str, Any]:
+    """Makes the body of POST /auth/verify. Raises Refused for invalid signatures."""
+    return {
+        "authRequestId": answer.reference,
+        "verifications": [_verification(*each, answer.pair) for each in answer.signatures.items()],
+    }
+
+
+def _verification(text_id: str, signature: str, pair: Pair) -> Mapping[str, str]:
+    challenge_id, _, role = text_id.partition(":")
+    signer = _of_role(role, pair)
+    try:
+        raw = b64decode(signature, validate=True)
+    except (binascii.Error, ValueError):
+        raw = b""
+    if signer is None or not raw:
+        raise Refused("bad_request", "that signature is none, or of no text of ord.net")
+    return {"challengeId": challenge_id, "signature": raw.hex(), "address": signer}
+
+
+def session(answer: Any, pair: Pair, base: str, now_ms: int) -> Session:
+    """Reads the session in the answer to POST /auth/verify."""
+    opened = table(answer, "session")
+    token = opened.get("sessionToken")
+    if not isinstance(token, str) or not _TOKEN.fullmatch(token):
+        raise Unreadable("the session has no token")
+    expires_ms = moment(opened.get("expiresAt"), "end of the session")
+    if expires_ms <= now_ms + MARGIN_MS:
+        raise Unreadable("the session is over already: is this machine's clock right?")
+    found = rows(opened.get("walletBindings"), "wallet bindings", most=_MOST_BINDINGS)
+    bindings = tuple(_binding(table(row, "wallet binding")) for row in found)
+    for binding in bindings:
+        if (binding.payment, binding.ordinals) == (pair.payment, pair.ordinals):
+            return Session(binding, bindings, expires_ms, token, OrdNetHttp(base, token))
+    raise Unreadable("the session is of other addresses")
+
+
+def _binding(entry: Mapping[str, Any]) -> Binding:
+    return Binding(
+        uuid(entry.get("walletBindingId"), "id of a wallet binding"),
+        address(entry.get("paymentAddress"), "payment address"),
+        address(entry.get("ordinalsAddress"), "ordinals address"),
+    )

@@ -7,16 +7,14 @@ from typing import Any
 
 from core.settings import PLAY_MARKET
 from markets.adapter import Adapter, Cursor, TraitedAsk, TraitedBid, number_of
+from markets.answers import error_text, of_read, of_write, refusal
 from markets.base import BidOrder, Floor, Item, Kind, NotFound, NotSupported, OwnBid, Sale, Unknown, WalletItem
 from markets.http import Http, Permit
-from markets.listings import ListingDraft, ListingOrder, ListingToDraft, OwnListing
-from markets.offers import BidDraft, BidToDraft
-from markets.replies import error_text, refusal
-from markets.satflow import books, details, items, listings, wire, withdrawals
-from markets.satflow import sales as satflow_sales
-from markets.satflow import traits as satflow_traits
-from markets.satflow.units import PRACTICE, ReadBack, Units
-from markets.unreadable_answers import of_read, of_write
+from markets.orders import BidDraft, BidToDraft, ListingDraft, ListingOrder, ListingToDraft, OwnListing
+from markets.satflow import books, orders, wire
+from markets.satflow import books as satflow_sales
+from markets.satflow import books as satflow_traits
+from markets.satflow.wire import PRACTICE, ReadBack, Units
 from markets.wire import Page, Unread
 
 
@@ -110,17 +108,17 @@ class Satflow(Adapter):
         params = {"address": owner, "itemType": "inscription", "listedOnly": "true"}
         params |= {"cursor": str(number_of(cursor, 0)), "limit": "100"}
         answer = self._http.read("/address/wallet-contents", params)
-        return of_read(lambda: listings.own_listings(answer, owner, is_first=not cursor))
+        return of_read(lambda: orders.own_listings(answer, owner, is_first=not cursor))
 
     def draft_listing(self, ask: ListingToDraft) -> ListingDraft:
         """Returns the PSBTs that the venue wants signed for a listing. Changes nothing there."""
-        answer = self._http.read("/intent/sell", post=listings.ask_body(ask))
-        return of_read(lambda: listings.draft(answer))
+        answer = self._http.read("/intent/sell", post=orders.listing_body(ask))
+        return of_read(lambda: orders.listing_draft(answer))
 
     def item(self, inscription_id: str) -> Item:
         params = {"inscriptionId": inscription_id, "metadata": "true", "bid": "true", "listing": "true"}
         answer = self._http.read("/item", params)
-        return of_read(lambda: details.item(answer, inscription_id))
+        return of_read(lambda: orders.item(answer, inscription_id))
 
     def place(self, order: BidOrder, permit: Permit | None = None) -> None:
         """Submits a signed bid. The venue gives no id: the bid shows among the own bids, known by its expiry.
@@ -128,8 +126,8 @@ class Satflow(Adapter):
         Rune orders are sent only if a setting says that their price is the whole order's: Satflow's docs and its own
         sample bot differ, and a mistake would overpay a thousandfold. One that reads back at another price is the last.
         """
-        if items.is_item(order.slug):
-            body = items.order_body(order)
+        if orders.is_item(order.slug):
+            body = orders.signed_offer_body(order)
         else:
             if order.kind == "runes":
                 self._check_runes()
@@ -139,10 +137,10 @@ class Satflow(Adapter):
 
     def draft_bid(self, order: BidToDraft) -> BidDraft:
         """Drafts an offer on one inscription, whose id is its slug; other bids are messages. Changes nothing."""
-        if not items.is_item(order.slug):
+        if not orders.is_item(order.slug):
             raise NotSupported(f"{self.name} drafts offers on single inscriptions only: its other bids are messages")
-        answer = self._http.read("/intent/bid", post=items.ask_body(order))
-        return of_read(lambda: items.draft(answer, order))
+        answer = self._http.read("/intent/bid", post=orders.offer_body(order))
+        return of_read(lambda: orders.offer_draft(answer, order))
 
     def _check_runes(self) -> None:
         if self._rune_price is None:
@@ -160,25 +158,25 @@ class Satflow(Adapter):
 
     def list_item(self, order: ListingOrder, permit: Permit | None = None) -> None:
         """Submits a signed listing; a former one of the same inscription is replaced."""
-        answer = self._http.write("/list", listings.order_body(order), permit)
+        answer = self._http.write("/list", orders.signed_listing_body(order), permit)
         _accepted(answer)
-        of_write(lambda: listings.check_listed(answer, order.ask))
+        of_write(lambda: orders.check_listed(answer, order.ask))
 
     def delist(self, owner: str, inscription_id: str, signature: str, permit: Permit | None = None) -> bool:
         """Cancels the listing of one inscription; False when the venue reports that it failed."""
-        answer = self._http.write("/cancel", listings.delist_body(owner, inscription_id, signature), permit)
+        answer = self._http.write("/cancel", orders.delist_body(owner, inscription_id, signature), permit)
         _accepted(answer)
         return of_write(lambda: wire.cancelled(answer, 1))
 
     def draft_withdrawal(self, payment: str, amount: int) -> str:
         answer = self._http.read("/intent/withdraw", post={"userAddress": payment, "amount": amount})
-        return of_read(lambda: withdrawals.draft(answer))
+        return of_read(lambda: orders.withdrawal_draft(answer))
 
     def submit_withdrawal(self, payment: str, psbt: str, permit: Permit | None = None) -> str:
-        body = withdrawals.signed_body(payment, psbt)
+        body = orders.signed_withdrawal_body(payment, psbt)
         answer = self._http.write("/withdraw", body, permit)
         _accepted(answer)
-        return of_write(lambda: withdrawals.sent(answer))
+        return of_write(lambda: orders.withdrawal_sent(answer))
 
 
 def _book(slug: str, page: int, direction: str, by: str = "price") -> dict[str, str]:

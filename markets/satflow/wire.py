@@ -1,23 +1,36 @@
 """Satflow's JSON to and from our types (API 1.1.4, docs.satflow.com/reference), with shapes seen elsewhere.
 
 Every function raises Unreadable for an answer it does not understand. The rows of a list are read one by one: one that
-is not understood is left out and reported, one that is over or something else is passed over. The books of asks and
-bids are in `books.py`.
+is not understood is left out and reported, one that is over or something else is passed over. The books of asks, bids
+and sales are in `books.py`, drafts and signed forms in `orders.py`.
+
+The documentation names none of the fields that end an order; its own pages and other people's clients go by them. The
+venue fills time fields that have no value yet with 1970-01-01T00:00:00.000Z, so a time of 0 or before does not count.
+An end that is neither a time nor yes or no makes its row unreadable: in a book either guess would move the best price,
+and an order of our own is then neither open nor closed. A time in the future is an end: the venue's clock counts, and
+adapters compare no clocks.
+
+The unit of a price: the documentation of bid/place says "unit bid price" of items, so a bid for five at 100,000 costs
+500,000. Of runes it says the same, but Satflow's own sample bot sends the whole order's price. The practice market's
+prices are the whole order's.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
-from decimal import Decimal
-from typing import Any
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import UTC, datetime
+from decimal import ROUND_CEILING, Decimal
+from typing import Any, NamedTuple
 
+from msgspec import Struct
+from msgspec.structs import replace
+
+from markets.adapter import Latest
+from markets.answers import Foreign, each_row, refused_with_200
 from markets.base import BidOrder, Floor, Kind, OwnBid, WalletItem
-from markets.replies import refused_with_200
-from markets.satflow.rows import BID, ENDED_FIELDS, LISTING, is_ended, is_of_type, is_placeholder, only_rune, time_of
-from markets.satflow.units import Units, total_of
-from markets.unreadable_answers import each_row
 from markets.wire import (
+    MAX_SATS,
     Page,
     Unread,
     Unreadable,
@@ -39,6 +52,200 @@ from markets.wire import (
     whole,
 )
 from strategy.pricing import plain
+
+# A row is an order, or has it in itself: the holders of its fields, in the order in which they are looked at.
+ASK, BID, LISTING = ("ask.", "", "listing."), ("", "bid."), ("",)
+
+ENDED_FIELDS = ("cancelledAt", "canceledAt", "fillCompletedAt")
+_UNOPEN_FIELDS = (*ENDED_FIELDS, "invalidAt", "fillPendingAt", "isPending", "pending")
+_UNOPEN_STATES = frozenset(
+    {"pending", "fill_pending", "filled", "sold", "cancelled", "canceled", "expired", "inactive", "invalid"}
+)
+_OPEN_STATES = frozenset({"active", "open", "live", "listed", "valid"})
+_ORDER_TYPES = frozenset({"ask", "bid"})
+_SLUG_FIELDS = ("collectionSlug", "ask.collectionSlug", "bid.collectionSlug")
+_RUNE_FIELDS = tuple(
+    holder + field
+    for holder in ("", "ask.", "bid.", "sale.")
+    for field in ("runes_metadata.runes", "runes", "runesData.runes")
+)
+_RUNE_NAMES = ("name", "spacedName", "spaced_name", "spaced_rune", "ticker")
+_EPOCH = datetime.fromtimestamp(0, UTC)
+
+
+def told(row: Mapping[str, Any], field: str, holders: Sequence[str]) -> Any:
+    """Returns the field of the order in a row, None without one."""
+    return first(row, *(holder + field for holder in holders))
+
+
+def is_open(row: Mapping[str, Any], holders: Sequence[str]) -> bool:
+    """Tells whether the order can still be dealt with, as far as the row says: not while a fill waits for its block."""
+    if has_any(row, holders, _UNOPEN_FIELDS):
+        return False
+    status = told(row, "status", holders)
+    if status is None:
+        return True
+    named = text(status, "status").lower()
+    if named not in _OPEN_STATES | _UNOPEN_STATES:
+        raise Unreadable(f"status: {named[:40]!r} is not known")
+    return named in _OPEN_STATES
+
+
+def is_ended(row: Mapping[str, Any], holders: Sequence[str]) -> bool:
+    """Tells whether it is cancelled or filled for good; an invalid one may become valid again, and a fill may fail."""
+    return has_any(row, holders, ENDED_FIELDS)
+
+
+def has_any(row: Mapping[str, Any], holders: Sequence[str], fields: Sequence[str]) -> bool:
+    """Tells whether one of these ends has come. Raises Unreadable where none has and one is not understood."""
+    fault: Unreadable | None = None
+    for value in (first(row, holder + field) for holder in holders for field in fields):
+        if is_placeholder(value):
+            continue
+        try:
+            if value is not True:
+                moment(value, "end")
+        except Unreadable as error:
+            fault = error
+        else:
+            return True
+    if fault is not None:
+        raise fault
+    return False
+
+
+def time_of(row: Mapping[str, Any], *names: str) -> Any:
+    """Returns the first of these times that is not a placeholder, else None."""
+    return next((value for name in names if not is_placeholder(value := first(row, name))), None)
+
+
+def is_placeholder(value: Any) -> bool:
+    """Tells whether a field for a time or a yes has no value: null, "", 0, false or a time of 1970 or before."""
+    if not value or value == "0" or (isinstance(value, int) and value < 0):
+        return True
+    if not isinstance(value, str):
+        return False
+    try:
+        found = datetime.fromisoformat(value)
+    except ValueError:
+        return False
+    return (found if found.tzinfo else found.replace(tzinfo=UTC)) <= _EPOCH
+
+
+def is_of_type(row: Mapping[str, Any], wanted: str, holders: Sequence[str]) -> bool:
+    """Tells whether it is `wanted` ("ask" or "bid"), or does not say. Raises Unreadable for one of no known type."""
+    named = told(row, "orderType", holders)
+    if named is None:
+        return True
+    found = text(named, "orderType").lower()
+    if found not in _ORDER_TYPES:
+        raise Unreadable(f"orderType: {found[:40]!r} is not known")
+    return found == wanted
+
+
+def check_slug(row: Mapping[str, Any], slug: str, kind: Kind) -> None:
+    """Raises Foreign for a row that names another collection or rune than `slug`."""
+    named = first(row, *_SLUG_FIELDS)
+    names = [] if named is None else [text(named, "collection")]
+    if kind == "runes" and (rune := only_rune(row)) is not None:
+        names += [value for name in _RUNE_NAMES if isinstance(value := rune.get(name), str)]
+    if names and same(slug) not in map(same, names):
+        raise Foreign(f"it is about another {'rune' if kind == 'runes' else 'collection'}: {names[0][:40]!r}")
+
+
+def only_rune(row: Mapping[str, Any]) -> Mapping[str, Any] | None:
+    """Returns the rune that an order is for, or None when it names none."""
+    found = rows(first(row, *_RUNE_FIELDS) or [], "runes of an order")
+    if len(found) > 1:
+        raise Unreadable(f"an order names {len(found)} runes")
+    return table(found[0], "rune of an order") if found else None
+
+
+_MOST_REMEMBERED = 10_000
+
+
+class Units(Struct, frozen=True):
+    """The unit of prices, by kind of goods: the whole "order", or one "item" or "token" of it."""
+
+    ordinals: str
+    runes: str
+
+    def price(self, value: Any, kind: Kind, what: str) -> Decimal:
+        """Reads a price: whole sats, and for a token perhaps a fraction."""
+        return amount(value, what) if self._of(kind) == "token" else Decimal(sats(value, what, least=1))
+
+    def total(self, told: Decimal, kind: Kind, quantity: Decimal) -> int:
+        """Returns the whole order's price in sats; a fraction counts as one."""
+        total = told if self._of(kind) == "order" else told * quantity
+        if total > MAX_SATS:
+            raise Unreadable(f"{told} for each of {quantity} is no amount of sats")
+        return int(total.to_integral_value(ROUND_CEILING))
+
+    def each(self, told: Decimal, kind: Kind, quantity: Decimal) -> Decimal:
+        """Returns the price of one item or token."""
+        return told / quantity if self._of(kind) == "order" else told
+
+    def _of(self, kind: Kind) -> str:
+        return self.ordinals if kind == "ordinals" else self.runes
+
+
+PRACTICE = Units("order", "order")
+
+
+def total_of(price: Decimal, unit_price: Decimal, quantity: Decimal) -> int:
+    """Returns the whole order's price in sats, where the price of one is told as well: `price` is one of the two.
+
+    Raises Unreadable when it is neither, to a sat or a thousandth: a unit price is printed rounded.
+    """
+    total = unit_price * quantity
+    if price != unit_price:
+        if abs(price - total) > max(Decimal(1), total / 1000):
+            raise Unreadable(f"{quantity} at {unit_price} each cannot cost {price} sats")
+        total = price
+    if total > MAX_SATS:
+        raise Unreadable(f"{unit_price} for each of {quantity} is no amount of sats")
+    return int(total.to_integral_value(ROUND_CEILING))
+
+
+class _Sent(NamedTuple):
+    price: int
+    quantity: Decimal
+
+
+class ReadBack:
+    """The rune bids that we sent, compared with those that are read. Safe in several threads.
+
+    A bid that reads back at another price than was sent shows that the unit is not the configured one, and each further
+    bid may cost a thousand times too much. `fault` says so from then on, for the life of the process.
+    """
+
+    def __init__(self) -> None:
+        self.fault: str | None = None
+        self._sent: Latest[_Sent] = Latest(_MOST_REMEMBERED)
+
+    def sent(self, order: BidOrder) -> None:
+        """Notes a rune bid that is about to be sent; its end, to the millisecond, identifies it."""
+        key = (order.payment, same(order.slug), order.expires_ms)
+        self._sent.note(key, _Sent(order.price, order.quantity))
+
+    def checked(self, wallet: str, bids: Iterable[OwnBid]) -> tuple[OwnBid, ...]:
+        """Returns the bids; one that differs from the sent one gets the larger of the two readings of its price."""
+        return tuple(self._checked(wallet, bid) for bid in bids)
+
+    def _checked(self, wallet: str, bid: OwnBid) -> OwnBid:
+        if bid.kind != "runes" or bid.expires_ms is None or bid.quantity is None:
+            return bid
+        sent = self._sent.of((wallet, same(bid.slug), bid.expires_ms))
+        # For a partly filled bid the meaning of the shown price is not known.
+        if sent is None or bid.quantity != sent.quantity or bid.price == sent.price:
+            return bid
+        self.fault = (
+            f"a bid of {sent.price} sats for {sent.quantity} tokens reads back as one of {bid.price}: "
+            "BIDKEEPER_SATFLOW_RUNE_PRICE is not the unit of its prices"
+        )
+        each = int((bid.price * bid.quantity).to_integral_value(ROUND_CEILING))
+        return replace(bid, price=min(max(bid.price, each, sent.price), MAX_SATS))
+
 
 _LONG_MS = 30 * 86_400_000  # how long after a bid's expiry its sale may still be waiting for a block
 

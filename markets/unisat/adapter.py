@@ -1,116 +1,220 @@
-"""UniSat open API: runes and their ask book. Each method is exactly one HTTP request."""
+"""UniSat's collection market (open API v3), and the practice market that speaks its dialect.
+
+Its "bids" are purchases of listings at once: there are no standing bids. The rune book is in `adapter.py`.
+"""
 
 from __future__ import annotations
 
-import re
-from collections.abc import Mapping
-from decimal import Decimal
+import time
+from collections.abc import Callable, Mapping, Sequence
+from hashlib import sha256
 from typing import Any
 
-from markets.base import NotFound, Unavailable
-from markets.unisat.wire import UnisatHttp, content
-from markets.unreadable_answers import Best, Foreign, asked_price, each_row, of_read
-from markets.wire import Page, Unreadable, address, amount, identifier, rows, same, sats, table, text, whole
-from strategy.book import Ask
+from markets.adapter import Adapter, AskAgain, Cursor, Latest, TraitedAsk, number_of
+from markets.answers import of_read, of_write
+from markets.base import (
+    AuthFailed,
+    BidOrder,
+    Floor,
+    Item,
+    Kind,
+    NotFound,
+    NotSupported,
+    NotUnderstood,
+    Refused,
+    Sale,
+    Unavailable,
+)
+from markets.http import Permit
+from markets.orders import BidDraft, BidToDraft, ListingDraft, ListingOrder, ListingToDraft, OwnListing
+from markets.psbt import is_base64
+from markets.unisat import wire
+from markets.unisat.wire import UnisatHttp
+from markets.wire import Page
 
-PAGE_SIZE = 99  # the API takes less than 100
-MOST_RUNES = 500  # the most in the answer to one search
-MOST_DIVISIBILITY = 38
-_TICKER = re.compile(r"[A-Z](?:•?[A-Z]){0,27}")
+_NO_BIDS = "it has no standing bids: what it calls a bid buys a listing at once"
+_MOST_REMEMBERED = 1000
+_BROKEN_MS = 3_600_000  # a source without a collection's floor is asked for it again after that
+_STATISTIC, _STATISTICS, _LISTINGS = range(3)  # the sources of floors, in the order in which they are asked
 
 
-class Unisat:
-    """A client of the API; `base` is the origin before `/v3/...`. Reads only."""
+class UnisatMarket(Adapter):
+    """The venue's adapter; `base` is the origin before `/v3/...`.
 
-    def __init__(self, base: str, api_key: str | None) -> None:
+    The venue names orders, we name inscriptions: the order of an inscription is remembered from the reads of own
+    listings, the order of a draft from the draft. Both are in memory only. `now_ms` is for tests.
+    """
+
+    def __init__(
+        self,
+        base: str,
+        api_key: str | None,
+        name: str,
+        *,
+        now_ms: Callable[[], int] = lambda: time.time_ns() // 1_000_000,
+    ) -> None:
+        self.name = name
+        self._now_ms = now_ms
         self._http = UnisatHttp(base, api_key)
+        self._orders: Latest[str] = Latest(_MOST_REMEMBERED)  # inscription to its live order
+        self._drafts: Latest[wire.Draft] = Latest(_MOST_REMEMBERED)  # by the hash of the unsigned PSBT
+        # By slug: the source of its floor, and until when.
+        self._sources: Latest[tuple[int, int]] = Latest(_MOST_REMEMBERED)
 
-    def rune(self, ticker: str) -> tuple[str, int]:
-        """Returns the spaced name of a rune and its divisibility, by its ticker.
+    def floors(self, slugs: Sequence[str], kind: Kind) -> dict[str, Floor]:
+        """Returns the floor of the one slug given. Raises ValueError for more, and AskAgain for the next source.
 
-        The search is documented for spaced names; without bullets it may find nothing. Raises NotFound then.
+        The statistic of one collection fails for many; the list of statistics covers a span of time, and may leave out
+        a collection without trades. Then the cheapest listing is the floor.
         """
-        params = {"rune": ticker, "start": "0", "limit": str(MOST_RUNES)}
-        answer = self._http.read("/v1/indexer/runes/info-list", params)
-        return of_read(lambda: _rune(table(content(answer), "data"), ticker), "UniSat")
+        (slug,) = slugs
+        if kind != "ordinals":
+            self._no("floors of runes; their asks are read from its rune market")
+        source, until_ms = self._sources.of(slug) or (_STATISTIC, 0)
+        if self._now_ms() >= until_ms:
+            source = _STATISTIC
+        try:
+            return self._floor(slug, source)
+        except NotFound:
+            return {}
+        except Unavailable as error:
+            if source == _LISTINGS or not (error.status == 500 or isinstance(error, NotUnderstood | AskAgain)):
+                raise
+            self._sources.note(slug, (source + 1, self._now_ms() + _BROKEN_MS))
+            raise AskAgain(error.message) from error
 
-    def rune_book(self, ticker: str, start: int) -> Page[Ask]:
-        """Returns one page of a rune's lots on sale (spaced name), cheapest per token first, from the `start`-th.
+    def _floor(self, slug: str, source: int) -> dict[str, Floor]:
+        if source == _LISTINGS:
+            answer = self._ask("list", _asks_of(slug, 0))
+            return {slug: of_read(lambda: wire.floor_of_asks(answer, slug, self._now_ms()), self.name)}
+        if source == _STATISTICS:
+            wanted = {"timeType": "7d", "collections": [slug]}
+            body = {"filter": wanted, "start": 0, "limit": wire.STATISTICS_PAGE}
+            answer = self._ask("collection_statistic_list", body)
+            listed = of_read(lambda: wire.listed_floor(answer, slug), self.name)
+            if listed is None:
+                raise AskAgain(f"the list of statistics does not have {slug}")
+            return {slug: listed}
+        answer = self._ask("collection_statistic", {"collectionId": slug})
+        found = of_read(lambda: wire.floor(answer, slug), self.name)
+        return {} if found is None else {slug: found}
 
-        Raises Unavailable, RateLimited and Refused leaves.
+    def asks(self, slug: str, cursor: Cursor) -> Page[TraitedAsk]:
+        start = number_of(cursor, 0)
+        answer = self._ask("list", _asks_of(slug, start))
+        return of_read(lambda: wire.asks(answer, slug, start, self._now_ms()), self.name)
+
+    def sales(self, slug: str, kind: Kind, cursor: Cursor) -> Page[Sale]:
+        if kind != "ordinals":
+            self._no("sales of runes")
+        start = number_of(cursor, 0)
+        wanted = {"nftType": "collection", "collectionId": slug, "event": "Sold"}
+        answer = self._ask("actions", {"filter": wanted, "start": start, "limit": wire.PAGE_SIZE})
+        return of_read(lambda: wire.sales(answer, slug, start), self.name)
+
+    def item(self, inscription_id: str) -> Item:
+        answer = self._ask("inscription_info", {"inscriptionId": inscription_id})
+        return of_read(lambda: wire.item(answer, inscription_id), self.name)
+
+    def own_listings(self, owner: str, cursor: Cursor) -> Page[OwnListing]:
+        start = number_of(cursor, 0)
+        answer = self._ask("list", _list({"address": owner}, {"onSaleTime": -1}, start))
+        found = of_read(lambda: wire.own_listings(answer, owner, start), self.name)
+        for listing in found.entries:
+            self._orders.note(listing.inscription_id, listing.listing_id)
+        return found
+
+    def traits(self, slug: str) -> dict[str, dict[str, int]]:
+        """Raises NotSupported. A catalogue of what is listed would make any other trait look like one that is not."""
+        self._no("a catalogue of traits: its listings show the traits of what is listed, which may not be all")
+
+    def draft_bid(self, order: BidToDraft) -> BidDraft:
+        raise NotSupported(f"{self.name}: {_NO_BIDS}")
+
+    def place(self, order: BidOrder, permit: Permit | None = None) -> str | None:
+        raise NotSupported(f"{self.name}: {_NO_BIDS}")
+
+    def draft_listing(self, ask: ListingToDraft) -> ListingDraft:
+        """Drafts a new order, or the new price of the inscription's known order.
+
+        An unconfirmed order is not shown.
         """
-        body = {
-            "filter": {"nftType": "runes", "tick": ticker, "isEnd": False},
-            "sort": {"unitPrice": 1},
-            "start": start,
-            "limit": PAGE_SIZE,
-        }
-        answer = self._http.read("/v3/market/runes/auction/list", post=body)
-        return of_read(lambda: _lots(table(content(answer), "data"), ticker, start), "UniSat")
+        auction_id = self._orders.of(ask.inscription_id)
+        if auction_id is None:
+            answer = self._ask("create_put_on", wire.put_on_body(ask))
+            draft = of_read(lambda: wire.put_on_draft(answer), self.name)
+        else:
+            draft = self._modify(ask, auction_id)
+        self._keep(draft)
+        return draft.listing
+
+    def _keep(self, draft: wire.Draft) -> None:
+        self._drafts.note(_key(draft.listing.psbt), draft)
+
+    def _modify(self, ask: ListingToDraft, auction_id: str) -> wire.Draft:
+        try:
+            answer = self._ask("create_modify_price", wire.modify_body(ask, auction_id))
+            return of_read(lambda: wire.modify_draft(answer, auction_id), self.name)
+        except AuthFailed:
+            raise  # it says nothing about the order
+        except Refused:
+            # It may be gone; the next draft is for a new order, unless a read of own listings shows this one again.
+            self._orders.drop(ask.inscription_id)
+            raise
+
+    def list_item(self, order: ListingOrder, permit: Permit | None = None) -> None:
+        draft = self._drafts.drop(_key(order.unsigned_psbt))
+        if draft is None:
+            raise Refused("unknown_draft", "this listing was not drafted here, or too long ago")
+        step = "confirm_put_on" if draft.is_new else "confirm_modify_price"
+        try:
+            self._confirm(step, wire.confirm_body(draft.auction_id, order.signed_psbt), permit)
+        except Unavailable:
+            self._keep(draft)  # nothing was sent, so it may still be sent
+            raise
+        self._orders.note(order.ask.inscription_id, draft.auction_id)
+
+    def draft_delist(self, owner: str, inscription_id: str) -> ListingDraft:
+        """Drafts the return of a listing without a transaction; signed, it is `delist`'s signature."""
+        answer = self._ask("create_put_off", wire.put_off_body(owner, self._known_order(inscription_id)))
+        return of_read(lambda: wire.put_off_draft(answer), self.name)
+
+    def delist(self, owner: str, inscription_id: str, signature: str, permit: Permit | None = None) -> bool:
+        """Takes a listing back; `signature` is the signed PSBT of `draft_delist`. Raises NotSupported for any other."""
+        if not is_base64(signature):
+            raise NotSupported(f"{self.name} takes a listing back by a signed PSBT of its own only")
+        body = wire.confirm_body(self._known_order(inscription_id), signature, off_chain=True)
+        self._confirm("confirm_put_off", body, permit)
+        self._orders.drop(inscription_id)
+        return True
+
+    def _ask(self, step: str, body: Mapping[str, Any]) -> Any:
+        return self._http.read(f"/v3/market/collection/auction/{step}", post=body)
+
+    def _confirm(self, step: str, body: bytes, permit: Permit | None) -> None:
+        answer = self._http.write(f"/v3/market/collection/auction/{step}", body, permit)
+        of_write(lambda: wire.check_confirmed(answer))
+
+    def _known_order(self, inscription_id: str) -> str:
+        auction_id = self._orders.of(inscription_id)
+        if auction_id is None:
+            raise NotFound("no order of this inscription is known; it shows among the own listings")
+        return auction_id
 
 
-def _rune(data: Any, ticker: str) -> tuple[str, int]:
-    total = whole(data.get("total", 0), "total")
-    entries = rows(data.get("detail") if total else data.get("detail") or [], "runes")
-    found = each_row(entries, "rune", lambda entry: _named(entry, ticker))
-    if found.entries:
-        return found.entries[0]
-    if found.unread:
-        raise Unreadable(f"the rune may be in a row that is not understood: {found.unread[0].why}")
-    if total > len(entries):
-        raise Unavailable(f"UniSat finds more runes than it lists for {ticker}: write it with its bullets")
-    raise NotFound(f"no rune is found by the ticker {ticker}; a ticker without its bullets may not be found")
+def _asks_of(slug: str, start: int) -> dict[str, Any]:
+    """Makes the body that asks for a collection's listings, cheapest first.
+
+    `initPrice` is the price that a listing is made and changed with. `unitPrice` was seen as ten times the price, and
+    as null, so by it the cheapest may be on a page that is not read.
+    """
+    return _list({"collectionId": slug}, {"initPrice": 1}, start)
 
 
-def _named(entry: Mapping[str, Any], ticker: str) -> tuple[str, int] | None:
-    # Bullets are no part of a rune's identity: one name has one spelling.
-    if same(text(entry.get("spacedRune"), "rune")) != same(ticker):
-        return None
-    divisibility = whole(entry.get("divisibility"), "divisibility")
-    if not _TICKER.fullmatch(entry["spacedRune"]) or divisibility > MOST_DIVISIBILITY:
-        raise Unreadable("a rune's name or divisibility is none")
-    return entry["spacedRune"], divisibility
+def _list(wanted: Mapping[str, Any], sort: Mapping[str, int], start: int) -> dict[str, Any]:
+    found = {"nftType": "collection", "isEnd": False, **wanted}
+    return {"filter": found, "sort": dict(sort), "start": start, "limit": wire.PAGE_SIZE}
 
 
-def _lots(data: Any, ticker: str, start: int) -> Page[Ask]:
-    entries = rows(data.get("list"), "lots")
-    found = each_row(
-        entries,
-        "lot",
-        lambda entry: _lot(entry, ticker),
-        key=lambda entry: identifier(entry.get("auctionId"), "lot id"),
-        best=None if start else _CHEAPEST_FIRST,
-        refuses=not start,
-    )
-    total = data.get("total")
-    reached = start + len(entries)
-    ended = len(entries) < PAGE_SIZE if total is None else reached >= whole(total, "total")
-    return Page(found.entries, None if ended or not entries else reached, found.unread)
-
-
-def _lot(entry: Mapping[str, Any], ticker: str) -> Ask:
-    if "tick" in entry and same(text(entry["tick"], "tick")) != same(ticker):
-        raise Foreign("it is of another rune")
-    price = sats(entry.get("price"), "lot price", least=1)
-    quantity = amount(entry.get("amount"), "lot amount")
-    unit_price = amount(entry.get("unitPrice"), "lot unit price")
-    _check(price, quantity, unit_price)
-    order = identifier(entry.get("auctionId"), "lot id")
-    maker = entry.get("address")
-    return Ask(order, price, quantity, unit_price, address(maker, "seller") if maker else "")
-
-
-def _shown(entry: Mapping[str, Any]) -> Decimal | None:
-    """Reads the unit price of a lot left out; None for a lot without a price."""
-    if asked_price(entry.get("price"), "lot price") is None:
-        return None
-    return amount(entry.get("unitPrice"), "lot unit price")
-
-
-_CHEAPEST_FIRST: Best[Ask] = Best(lambda lot: lot.unit_price, _shown, is_lowest=True)
-
-
-def _check(price: int, quantity: Decimal, unit_price: Decimal) -> None:
-    # Detects prices that are not in sats: the three must agree, to rounding of the price and of a printed unit price.
-    if abs(quantity * unit_price - price) > max(Decimal(2), Decimal(price) / 50):
-        raise Unreadable(f"lot of {quantity} at {unit_price} cannot cost {price} sats")
+def _key(psbt: str) -> bytes:
+    return sha256(psbt.encode()).digest()

@@ -17,7 +17,7 @@ from tornado.web import Finish, HTTPError, RequestHandler
 
 from core.strict_json import BadJson, read_object, shown
 from markets.base import VenueError
-from markets.market_client import MarketClient
+from markets.client import MarketClient
 from models.controls import HALT
 from models.ledger.closing import Closing, closing
 from models.users import User

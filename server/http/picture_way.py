@@ -6,8 +6,8 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from markets.market_client import MarketClient
-from markets.pictures import NoPicture, Picture
+from markets.base import NoPicture, Picture
+from markets.client import MarketClient
 from server.http.api_errors import too_many
 from server.http.blocking import Pool
 from server.http.call_limit import CallLimit

@@ -10,7 +10,7 @@ from weakref import WeakValueDictionary
 
 from core.settings import Settings
 from core.subscription_plans import SubscriptionPlan
-from markets.market_client import MarketClient
+from markets.client import MarketClient
 from markets.verbs import Purpose
 from models.commit_cache import CommitCache
 from models.entitlements import Entitlements

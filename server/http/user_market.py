@@ -9,7 +9,7 @@ from contextlib import AsyncExitStack
 from typing import Any, TypeVar
 
 from markets.base import TooManyLookups
-from markets.market_client import MarketClient
+from markets.client import MarketClient
 from markets.verbs import Purpose
 from server.http.blocking import Pool, TooSlow
 from server.http.turns import TooManyWaiting, Turns

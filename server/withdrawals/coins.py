@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from msgspec import to_builtins
 
 from markets.base import TooManyLookups, VenueError
-from markets.utxos import Utxo
+from markets.outpoint_facts import Utxo
 from server.http.user_market import UserMarket
 from wallet.facts_client import FactsError, read_facts
 from wallet.protocol import MAX_COINS, VIRTUAL_KB, PolicyRefused

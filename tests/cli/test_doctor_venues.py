@@ -16,11 +16,10 @@ from cli.doctor.answer_check import rows as rows_of
 from cli.doctor.exchanges import Exchange, Listener
 from cli.doctor.questions import ADDRESS
 from markets.adapter import TraitedAsk, TraitedBid
+from markets.answers import Reply, each_row
 from markets.base import Floor, RateLimited, Refused, SignInNeeded
-from markets.ordnet.http import OrdNetHttp
-from markets.replies import Reply
+from markets.ordnet.wire import OrdNetHttp
 from markets.satflow.adapter import Satflow
-from markets.unreadable_answers import each_row
 from markets.wire import Page, Unread, sats
 from strategy.book import Ask, Bid
 from tests.cli.conftest import Examine

@@ -24,7 +24,7 @@ from cli.evidence.masking import Masker
 from cli.evidence.probe import masked
 from cli.evidence.questions import DRAFTED_AT, Subjects
 from cli.evidence.record import written
-from markets.replies import Reply
+from markets.answers import Reply
 from markets.wire import MAX_SATS
 from tests.examples import part_of
 

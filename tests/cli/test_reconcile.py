@@ -14,7 +14,7 @@ from cli.doctor import database_check
 from cli.reconcile import reconcile
 from cli.reconcile.findings import Findings, Purchase, look
 from markets.base import GatewayAway, OwnBid, OwnBids, Sale, Sales, Unavailable, VenueError
-from markets.listings import OwnListing, OwnListings
+from markets.orders import OwnListing, OwnListings
 from models.ledger import fills, orders
 from models.ledger.order_table import CLOSED, Order
 from models.ledger.orders import SoldInto

@@ -15,7 +15,7 @@ import pytest
 from cli.evidence import probe
 from cli.evidence.masking import Masker
 from cli.main import main
-from markets.offers import SignInTexts
+from markets.orders import SignInTexts
 from tests.markets.contract.practice import Practice
 from tests.simulator.desk import ANN, BOB
 from wallet.signer.challenges import sign_message

@@ -154,7 +154,7 @@ _OWN_FILES = {
     "cli/doctor/port_holders.py",
     "core/hook_receivers.py",
     "core/version.py",
-    "gateway/quota/quota_file.py",
+    "gateway/quota_count.py",
     "models/database/servers.py",
     "models/leases/leases.py",
     "models/leases/sightings.py",

@@ -14,7 +14,7 @@ from tests.e2e.installation import Trader, until
 pytestmark = pytest.mark.slow
 
 ASK_SIGNER = "from wallet.signer_client import SignerClient; print(SignerClient(path).status().state)"
-ASK_GATEWAY = "from markets.market_client import MarketClient; MarketClient(path).status(); print('ready')"
+ASK_GATEWAY = "from markets.client import MarketClient; MarketClient(path).status(); print('ready')"
 TRY = """
 import os, sys
 from pathlib import Path

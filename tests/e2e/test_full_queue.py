@@ -10,7 +10,7 @@ from collections.abc import Iterator
 import pytest
 
 from markets.base import VenueError
-from markets.market_client import MarketClient
+from markets.client import MarketClient
 from tests.e2e.installation import Installation, Trader, until
 
 pytestmark = pytest.mark.slow

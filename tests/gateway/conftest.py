@@ -17,14 +17,14 @@ import pytest
 
 from core.local_server import bind
 from core.settings import Settings
-from gateway import venue, withdrawals, writes
+from gateway import venue, writes
 from gateway.app import Gateway
-from gateway.limits.call_budget import CallBudget
-from gateway.reads import chain_facts
-from gateway.verb_server import Program
+from gateway.limits import CallBudget
+from gateway.program import Program
+from gateway.reads import chain
 from markets.base import BidOrder, VenueError, from_wire
+from markets.client import MarketClient
 from markets.http import Http
-from markets.market_client import MarketClient
 from tests.gateway.fake_venue import FakeVenue
 
 ORDER = BidOrder(
@@ -108,9 +108,7 @@ class Bench:
         self.run(self.gateway.venues.markets["simulator"].budget.pause, seconds)
 
     def go_on(self, budget: CallBudget | None = None) -> None:
-        """Ends that pause, or that of another `budget`, however long it was to be: whoever has to be waiting by then
-        is, on any machine.
-        """
+        """Ends that pause, or one of another `budget`: it is so long that all requests wait by then on any machine."""
         budget = budget or self.gateway.venues.markets["simulator"].budget
 
         def end() -> None:
@@ -164,10 +162,9 @@ def make_bench(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., Bench]
     """Makes benches in short paths, since a socket's path has 107 bytes at most."""
     assert Http.__init__.__kwdefaults__ is not None
     monkeypatch.setitem(Http.__init__.__kwdefaults__, "read_s", READ_S)
-    monkeypatch.setattr(chain_facts, "PATIENCE_S", READ_S)
+    monkeypatch.setattr(chain, "PATIENCE_S", READ_S)
     monkeypatch.setattr(venue, "READ_WAIT_S", READ_WAIT_S)
-    for module in (writes, withdrawals):
-        monkeypatch.setattr(module, "LONGEST_WAIT_MS", round(1000 * LONGEST_WAIT_S))
+    monkeypatch.setattr(writes, "LONGEST_WAIT_MS", round(1000 * LONGEST_WAIT_S))
     made: list[Bench] = []
     with tempfile.TemporaryDirectory(prefix="gw") as directory:
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from markets.listings import ListingOrder, ListingToDraft
+from markets.orders import ListingOrder, ListingToDraft
 from wallet.psbt.transaction import Outpoint, Transaction, TxInput, TxOutput, compact, sized
 
 INSCRIPTION = "ab" * 32 + "i0"

@@ -13,9 +13,9 @@ from msgspec.structs import replace
 from gateway.reads import books
 from markets.adapter import TraitedAsk
 from markets.base import NotFound, NotSupported, Refused, Unavailable
-from markets.market_client import MarketClient
+from markets.client import MarketClient
 from markets.satflow.adapter import Satflow
-from markets.unisat.adapter import Unisat
+from markets.unisat.index import Unisat
 from markets.wire import Page, Unread
 from strategy.book import Ask
 from tests.gateway.conftest import ORDER, Bench, eventually, soon

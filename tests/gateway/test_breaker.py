@@ -7,12 +7,10 @@ from itertools import pairwise
 
 import pytest
 
+from gateway import limits as module
+from gateway import program
 from gateway import venue as module_of_venue
-from gateway import verb_server
-from gateway.limits import breaker as module
-from gateway.limits.breaker import FAILURES, PROBE_S, SPAN_S, Breaker
-from gateway.limits.call_budget import BRAKE_SLOTS, Priority
-from gateway.limits.windows import READ
+from gateway.limits import BRAKE_SLOTS, FAILURES, PROBE_S, READ, SPAN_S, Breaker, Priority
 from markets import venues
 from markets.base import NotFound, RateLimited, Unavailable, Unknown
 from tests.clock import Monotonic
@@ -141,8 +139,8 @@ def test_a_brake_does_not_wait_for_a_read_that_a_task_has_queued(bench: Bench) -
 def test_brakes_have_threads_while_calls_hang_in_every_slot_of_every_venue() -> None:
     named = [venues.capabilities(name) for name in ("satflow", "ordnet", "unisat", "ordinalswallet")]
     of_venues = sum(can.slots + BRAKE_SLOTS for can in named)
-    of_sources = 1 + 2 * verb_server._source_budget("http://127.0.0.1:1")._slots
-    assert of_venues + of_sources <= verb_server.THREADS
+    of_sources = 1 + 2 * program._source_budget("http://127.0.0.1:1")._slots
+    assert of_venues + of_sources <= program.THREADS
 
 
 @pytest.mark.parametrize(("status", "error"), [(429, RateLimited), (404, NotFound)])

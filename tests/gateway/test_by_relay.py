@@ -13,7 +13,7 @@ import pytest
 
 from core.setting_values import HostPort
 from markets.base import Unavailable, Unknown
-from markets.market_client import MarketClient
+from markets.client import MarketClient
 from tests.authority import Authority
 from tests.e2e.hosts import Host, need_relay
 from tests.e2e.installation import until

@@ -7,7 +7,7 @@ import contextlib
 
 import pytest
 
-from gateway.limits.call_budget import BRAKE_SLOTS, CallBudget, Priority
+from gateway.limits import BRAKE_SLOTS, CallBudget, Priority
 from markets.base import RateLimited, Unavailable
 from tests.clock import Monotonic
 

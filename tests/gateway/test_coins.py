@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from markets.base import NotSupported, Refused, Unavailable
-from markets.utxos import Utxo
+from markets.outpoint_facts import Utxo
 from tests.gateway.conftest import Bench
 
 ADDRESS = "bc1qpayment"

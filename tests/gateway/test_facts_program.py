@@ -13,7 +13,7 @@ from msgspec import structs
 
 from core.unix_http import UnixHttp
 from gateway.facts_program import FactsProgram
-from gateway.reads import chain_facts
+from gateway.reads import chain
 from markets.base import NotFound, NotSupported, Refused, Unavailable, VenueError
 from markets.outpoint_facts import OutpointFacts
 from tests.gateway.conftest import ORDER as BID
@@ -128,7 +128,7 @@ def test_a_transaction_comes_with_its_short_witnesses_and_its_block(sources: Ben
 
 
 def test_a_long_witness_is_left_out(sources: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(chain_facts, "MOST_WITNESS_BYTES", 1)
+    monkeypatch.setattr(chain, "MOST_WITNESS_BYTES", 1)
     assert not any(sources.client().transaction(TXID, 0).witnesses)
 
 
@@ -259,7 +259,7 @@ def test_two_indexes_that_differ_are_a_doubt(two_indexes: Bench, path: str, answ
 
 @pytest.mark.slow
 def test_a_source_that_hangs_does_not_hide_what_others_say(sources: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(chain_facts, "PATIENCE_S", 7.0)  # of which the others need little
+    monkeypatch.setattr(chain, "PATIENCE_S", 7.0)  # of which the others need little
     sources.venue.closed_gates.add(TIP)
     assert _facts(sources) == structs.replace(SURE, tip_height=None)
 

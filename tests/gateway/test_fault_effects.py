@@ -7,9 +7,8 @@ from collections.abc import Callable
 
 import pytest
 
-from gateway.limits import breaker as module
-from gateway.limits.breaker import FAILURES
-from gateway.limits.call_budget import Priority
+from gateway import limits as module
+from gateway.limits import FAILURES, Priority
 from markets.base import RateLimited, Unavailable, VenueError
 from tests.fault_classes import EFFECTS, Effect
 from tests.gateway.conftest import Bench

@@ -15,8 +15,8 @@ from pathlib import Path
 import pytest
 
 from markets.base import Unavailable
+from markets.client import MarketClient
 from markets.http import AFTERMATH_S
-from markets.market_client import MarketClient
 from models import base, schema
 from models.leases import leases
 from tests import postgresql

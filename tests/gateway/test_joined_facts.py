@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import dataclasses
 from typing import Any
 
 import pytest
 from msgspec.structs import replace
 
-from gateway.reads.joined_facts import OnChain, joined
+from gateway.reads.chain import OnChain, joined
 from markets.outpoint_facts import Confirmation, Indexed, OutpointFacts, Spending
 from tests.gateway.listing_examples import INSCRIPTION, MADE, OUTPOINT, SCRIPT
 
@@ -41,7 +40,7 @@ def test_sources_that_agree(indexes: list[Indexed]) -> None:
     ],
 )
 def test_a_second_index_that_says_otherwise_is_a_doubt(changed: dict[str, Any], lost: dict[str, Any]) -> None:
-    for indexes in ([INDEX, dataclasses.replace(INDEX, **changed)], [dataclasses.replace(INDEX, **changed), INDEX]):
+    for indexes in ([INDEX, replace(INDEX, **changed)], [replace(INDEX, **changed), INDEX]):
         assert joined(OUTPOINT, CHAIN, indexes) == replace(SURE, **lost)
 
 
@@ -55,21 +54,21 @@ def test_a_second_index_that_says_otherwise_is_a_doubt(changed: dict[str, Any], 
     ],
 )
 def test_the_only_index_against_the_chain_is_a_doubt(changed: dict[str, Any], expected: dict[str, Any]) -> None:
-    assert joined(OUTPOINT, CHAIN, [dataclasses.replace(INDEX, **changed)]) == replace(SURE, **expected)
+    assert joined(OUTPOINT, CHAIN, [replace(INDEX, **changed)]) == replace(SURE, **expected)
 
 
 def test_a_spend_in_the_mempool_is_one_before_an_index_sees_it() -> None:
-    spent = dataclasses.replace(CHAIN, spending=Spending(True, "cd" * 32))
+    spent = replace(CHAIN, spending=Spending(True, "cd" * 32))
     assert joined(OUTPOINT, spent, [INDEX]) == replace(SURE, is_unspent=False, spent_by="cd" * 32)
-    gone = dataclasses.replace(CHAIN, spending=Spending(True, "cd" * 32, True))
+    gone = replace(CHAIN, spending=Spending(True, "cd" * 32, True))
     assert joined(OUTPOINT, gone, [INDEX]).is_spent_in_block
 
 
 def test_an_unknown_output_is_not_unspent_but_may_be_spent() -> None:
-    unknown = dataclasses.replace(CHAIN, made=None)
+    unknown = replace(CHAIN, made=None)
     nothing = {"value": None, "script": None, "is_unspent": None}
     assert joined(OUTPOINT, unknown, [INDEX]) == replace(SURE, **nothing)
-    spent = dataclasses.replace(unknown, spending=Spending(True, "cd" * 32))
+    spent = replace(unknown, spending=Spending(True, "cd" * 32))
     assert joined(OUTPOINT, spent, [INDEX]).is_unspent is False
 
 
@@ -88,4 +87,4 @@ def test_nobody_says_anything() -> None:
 
 
 def test_the_lowest_height_of_two_indexes_is_told() -> None:
-    assert joined(OUTPOINT, CHAIN, [dataclasses.replace(INDEX, height=864_349), INDEX]).index_height == 864_349
+    assert joined(OUTPOINT, CHAIN, [replace(INDEX, height=864_349), INDEX]).index_height == 864_349

@@ -13,7 +13,7 @@ from msgspec import structs
 
 from markets import verbs
 from markets.base import LONGEST_PSBT, NotSupported, Refused, Unavailable, Unknown, VenueError
-from markets.listings import ListingDraft, ListingOrder, OwnListing, SecureDraft
+from markets.orders import ListingDraft, ListingOrder, OwnListing, SecureDraft
 from tests.gateway.conftest import SOON_S, Bench, eventually, soon
 from tests.gateway.fake_venue import CUT, Call
 from tests.gateway.listing_examples import ASK, INSCRIPTION, ORDER, PSBT, VAULT

@@ -10,27 +10,20 @@ from pathlib import Path
 
 import pytest
 
-from gateway.limits import errand
-from gateway.limits.call_budget import CallBudget, Priority
-from gateway.limits.errand import Errand
-from gateway.limits.lookup_budget import LookupBudget
-from gateway.limits.windows import READ, Windows
-from gateway.quota.count import MOST_USERS, QuotaCount
-from gateway.quota.quota import Quota
-from gateway.quota.quota_file import QuotaFile
-from gateway.quota.quota_pace import MONTH
-from gateway.quota.shares import BeyondShare, level
-from gateway.reads.snapshots import Flight, Snapshots
-from gateway.reads.unknowns import REMEMBERED_S
+from gateway import limits
+from gateway.limits import READ, CallBudget, LookupBudget, Origin, Priority, Windows
+from gateway.quota import BeyondShare, Quota, level
+from gateway.quota_count import MONTH, MOST_USERS, QuotaCount, QuotaFile
+from gateway.reads.snapshots import REMEMBERED_S, Flight, Snapshots
 from markets.base import NotFound, RateLimited, TooManyLookups, Unavailable
 from markets.capabilities import Capabilities
-from markets.market_client import MarketClient
+from markets.client import MarketClient
 from tests.clock import Clock
 from tests.gateway.conftest import Bench, eventually
 from tests.gateway.test_market_reads import _floors
 from tests.gateway.test_quota_gateway import Make, place, short
 
-LOOK, ACT = Errand(1, "look"), Errand(1, "act")
+LOOK, ACT = Origin(1, "look"), Origin(1, "act")
 ITEM = "7" * 64 + "i0"
 
 
@@ -53,7 +46,7 @@ class TestTheBudget:
         now = Now()
         budget = LookupBudget(15, now)
 
-        def in_an_hour(asked: Errand) -> int:
+        def in_an_hour(asked: Origin) -> int:
             until, sent = now.s + 3600, 0
             while now.s < until:
                 with contextlib.suppress(TooManyLookups):
@@ -64,9 +57,9 @@ class TestTheBudget:
             return sent
 
         assert 900 <= in_an_hour(LOOK) <= 15 + 900 <= 0.01 * 100_000
-        budget.permit(Errand(2, "look"))
+        budget.permit(Origin(2, "look"))
         assert in_an_hour(ACT) <= 6 * 15 + 15 / 4 + 1
-        budget.permit(Errand(1, "task"))
+        budget.permit(Origin(1, "task"))
 
     def test_says_when_to_come_back_and_what_was_dear_is_paid_off(self) -> None:
         now = Now()
@@ -86,7 +79,7 @@ class TestTheBudget:
         budget = LookupBudget(15, now)
         for user in range(10_050):
             now.s += 0.01
-            budget.take(Errand(user, "look"))
+            budget.take(Origin(user, "look"))
         assert len(budget) <= 10_000
 
 
@@ -156,19 +149,19 @@ class TestLooks:
 class TestATask:
     async def test_never_waits_for_what_somebody_looks_up(self) -> None:
         snapshots = Snapshots(lambda: 100.0, lambda: 100_000)
-        begun: list[Errand] = []
+        begun: list[Origin] = []
 
-        async def ask(of: Errand) -> None:
+        async def ask(of: Origin) -> None:
             async def fetch(flight: Flight) -> str:
-                begun.append(flight.errand)
-                if flight.errand.purpose == "task":
+                begun.append(flight.origin)
+                if flight.origin.purpose == "task":
                     flight.begin()
                 return await asyncio.get_running_loop().create_future()
 
-            errand.begin(of)
+            limits.begin_for(of)
             await snapshots.get("key", 30, fetch)
 
-        looks, others, task, looks_again = LOOK, Errand(2, "look"), Errand(3), Errand(4, "look")
+        looks, others, task, looks_again = LOOK, Origin(2, "look"), Origin(3), Origin(4, "look")
         waiting = []
         for each in (looks, looks, others, task, looks_again):
             waiting.append(asyncio.ensure_future(ask(each)))
@@ -180,39 +173,39 @@ class TestATask:
         await asyncio.gather(*waiting, return_exceptions=True)
 
     async def test_a_look_up_joins_no_read_that_still_waits_among_the_tasks(self) -> None:
-        snapshots, begun = Snapshots(lambda: 100.0, lambda: 100_000), list[Errand]()
+        snapshots, begun = Snapshots(lambda: 100.0, lambda: 100_000), list[Origin]()
 
-        async def ask(of: Errand) -> None:
+        async def ask(of: Origin) -> None:
             async def fetch(flight: Flight) -> str:
-                begun.append(flight.errand)
+                begun.append(flight.origin)
                 return await asyncio.get_running_loop().create_future()
 
-            errand.begin(of)
+            limits.begin_for(of)
             await snapshots.get("key", 30, fetch)
 
         waiting = []
-        for each in (Errand(1), Errand(2), LOOK, LOOK):
+        for each in (Origin(1), Origin(2), LOOK, LOOK):
             waiting.append(asyncio.ensure_future(ask(each)))
             await asyncio.sleep(0)
             await asyncio.sleep(0)
-        assert begun == [Errand(1), LOOK]
+        assert begun == [Origin(1), LOOK]
         for task in waiting:
             task.cancel()
         await asyncio.gather(*waiting, return_exceptions=True)
 
     async def test_reads_itself_what_was_refused_to_a_user_beyond_their_share(self) -> None:
         snapshots = Snapshots(lambda: 100.0, lambda: 100_000)
-        greedy, modest = Errand(1), Errand(2)
+        greedy, modest = Origin(1), Origin(2)
 
-        async def ask(of: Errand) -> str:
+        async def ask(of: Origin) -> str:
             async def fetch(flight: Flight) -> str:
                 await asyncio.sleep(0.01)
-                if flight.errand == greedy:
+                if flight.origin == greedy:
                     raise BeyondShare(5, "reads wait")
                 flight.begin()
                 return "read"
 
-            errand.begin(of)
+            limits.begin_for(of)
             return await snapshots.get("key", 30, fetch)
 
         answers = await asyncio.gather(ask(greedy), ask(modest), ask(greedy), return_exceptions=True)
@@ -264,7 +257,7 @@ class TestWhatIsNotThere:
             with contextlib.suppress(NotFound):
                 await snapshots.get(("item", name), 0, fetch)
 
-        errand.begin(LOOK)
+        limits.begin_for(LOOK)
         await look("a")
         await look("a")
         assert asked == ["a"]

@@ -13,13 +13,12 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from gateway import registry
-from gateway.limits.call_budget import Priority
-from gateway.limits.windows import Toll
+from gateway import app
+from gateway.limits import Priority, Toll
 from markets.adapter import Adapter, Cursor
 from markets.base import BidOrder, NotSupported, OwnBid, RateLimited, Refused, SignInNeeded, Unavailable
 from markets.http import Permit
-from markets.offers import (
+from markets.orders import (
     BidDraft,
     BidToDraft,
     Coin,
@@ -102,7 +101,7 @@ class Drafting(Adapter):
 def drafting(monkeypatch: pytest.MonkeyPatch) -> Drafting:
     """Puts a stand-in in the place of the practice market's ord.net, in all benches made from now on."""
     made = Drafting(ORDNET)
-    monkeypatch.setitem(registry._MAKERS, "ordnet", lambda *_: made)  # type: ignore[index, misc]
+    monkeypatch.setitem(app._MAKERS, "ordnet", lambda *_: made)  # type: ignore[index, misc]
     return made
 
 
@@ -415,5 +414,5 @@ def test_the_venues_that_are_there(bench: Bench) -> None:
 
 
 async def _begin_asking(bench: Bench) -> Any:
-    reads = bench.gateway.markets.of(WALLET).reads
-    return asyncio.ensure_future(reads.floors(["cats"], "ordinals", 0))
+    floors = bench.gateway.markets.of(WALLET).floors
+    return asyncio.ensure_future(floors.read(["cats"], "ordinals", 0))

@@ -17,7 +17,7 @@ import pytest
 from core import tls
 from core.errors import BidkeeperError
 from core.setting_values import HostPort
-from gateway.writes import Asker
+from gateway.verbs import Asker
 from tests.authority import Authority
 from tests.e2e.installation import until
 from tests.gateway.conftest import Bench
@@ -91,7 +91,7 @@ def test_a_role_that_may_not_ask_is_closed_unread_and_logged_once(
     make_far: Callable[..., Far], authority: Authority, caplog: pytest.LogCaptureFixture
 ) -> None:
     far = make_far()
-    with caplog.at_level(logging.WARNING, "gateway.admission"):
+    with caplog.at_level(logging.WARNING, "gateway.program"):
         for _ in range(3):
             with pytest.raises((OSError, http.client.HTTPException)):
                 far.ask(authority.directory / "other", WHEREABOUTS)

@@ -12,14 +12,11 @@ from typing import Literal
 
 import pytest
 
-from gateway.pictures import avif, sizes, source
-from gateway.pictures import kept as kept_file
-from gateway.pictures.avif import number
-from gateway.pictures.kept import KeptPictures
-from gateway.pictures.kinds import judged, media_of
-from gateway.pictures.sizes import MOST_FRAMES, MOST_PARTS, MOST_PIXELS, Size, size_of
-from gateway.pictures.source import PictureSource
-from markets.pictures import MEDIA, MOST_BYTES, Media, NoPicture, Picture
+from gateway import picture_sizes, pictures
+from gateway import pictures as kept_file
+from gateway.picture_sizes import MOST_FRAMES, MOST_PARTS, MOST_PIXELS, Size, judged, media_of, number, size_of
+from gateway.pictures import KeptPictures, PictureSource
+from markets.base import MOST_PICTURE_BYTES, PICTURE_MEDIA, Media, NoPicture, Picture
 from tests.gateway.hostile_pictures import Host, answer, hosting
 from tests.gateway.test_picture_source import LOOPBACK
 
@@ -198,7 +195,7 @@ def test_an_avif_that_is_made_of_others_is_refused() -> None:
         assert judged(AVIF.replace(b"av01Color", kind + b"Color")) == NoPicture("file")
 
 
-@pytest.mark.parametrize("media", MEDIA)
+@pytest.mark.parametrize("media", PICTURE_MEDIA)
 def test_a_head_is_read_in_a_bounded_number_of_steps_whatever_it_has(
     media: Media, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -209,8 +206,8 @@ def test_a_head_is_read_in_a_bounded_number_of_steps_whatever_it_has(
         steps += 1
         return number(data, at, length, order)
 
-    monkeypatch.setattr(sizes, "number", counted)
-    monkeypatch.setattr(avif, "number", counted)
+    monkeypatch.setattr(picture_sizes, "number", counted)
+    monkeypatch.setattr(picture_sizes, "number", counted)
     heads = {"image/png": PNG[:33], "image/jpeg": JPEG[:2], "image/gif": GIF[:13], "image/webp": WEBP[:30]}
     head = heads.get(media, AVIF[:32])
     repeated = (
@@ -230,7 +227,7 @@ def test_a_head_is_read_in_a_bounded_number_of_steps_whatever_it_has(
         b"\0\0\0\x10iloc\x02\0\0\0\0\0\xff\xff",
     )
     for part in repeated:
-        data = (head + part * (MOST_BYTES // len(part)))[:MOST_BYTES]
+        data = (head + part * (MOST_PICTURE_BYTES // len(part)))[:MOST_PICTURE_BYTES]
         steps = 0
         judged(data)
         assert steps < 10 * MOST_PARTS, part
@@ -257,7 +254,7 @@ def test_more_parts_than_a_real_picture_has_are_refused() -> None:
 def test_a_gif_of_two_megabytes_and_a_thousand_frames_is_a_picture() -> None:
     frame = GIF[GIF.index(b"\x2c") : GIF.index(b"\x2c") + 11] + (b"\xff" + bytes(255)) * 7 + b"\0"
     film = GIF[: GIF.index(b"\x2c")] + (b"\x21\xf9\4" + bytes(4) + b"\0" + frame) * MOST_FRAMES + b";"
-    assert 1_800_000 < len(film) < MOST_BYTES and judged(film) == Picture("image/gif", film)
+    assert 1_800_000 < len(film) < MOST_PICTURE_BYTES and judged(film) == Picture("image/gif", film)
 
 
 def test_boxes_in_boxes_are_followed_to_a_depth_of_sixteen() -> None:
@@ -281,7 +278,7 @@ def test_an_error_while_a_picture_is_judged_leaves_no_picture(
     def fail(data: bytes) -> Picture:
         raise RecursionError
 
-    monkeypatch.setattr(source, "judged", fail)
+    monkeypatch.setattr(pictures, "judged", fail)
     host.behave = answer(PNG)
     assert PictureSource(None, LOOPBACK).fetch(host.url) == NoPicture("file")
     assert "RecursionError" in caplog.text

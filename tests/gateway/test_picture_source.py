@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 
 from core import public_connection
-from gateway.pictures.kinds import instead_of, media_of
-from gateway.pictures.source import PictureSource
-from markets.pictures import MOST_BYTES, NoPicture, Picture
+from gateway.picture_sizes import instead_of, media_of
+from gateway.pictures import PictureSource
+from markets.base import MOST_PICTURE_BYTES, NoPicture, Picture
 from tests.certificates import made_for
 from tests.gateway.hostile_pictures import GIF, HTML, PNG, SVG, Behave, Host, answer, drip, hosting
 
@@ -89,7 +89,7 @@ def test_a_picture_that_is_a_page_as_well_is_a_picture_and_never_a_page(host: Ho
 
 
 def test_two_megabytes_are_read_and_no_more(host: Host) -> None:
-    most = PNG.ljust(MOST_BYTES, b"x")
+    most = PNG.ljust(MOST_PICTURE_BYTES, b"x")
     assert fetched(host, answer(most)) == Picture("image/png", most)
     assert fetched(host, answer(most + b"x")) == NoPicture("too_large")
     assert fetched(host, answer(most + b"x", Content_Length="")) == NoPicture("too_large"), "no length told"
@@ -246,7 +246,7 @@ class TestByTls:
         return PictureSource(None, LOOPBACK, longest_s).fetch(f"https://{name}:{host.port}/1.png")
 
     def test_a_picture_is_read_whole(self, secure: Host) -> None:
-        large = PNG.ljust(MOST_BYTES, b"x")
+        large = PNG.ljust(MOST_PICTURE_BYTES, b"x")
         secure.behave = answer(large)
         assert self.fetched(secure) == Picture("image/png", large)
         secure.behave = answer(large + b"x", Content_Length="", Connection="close")

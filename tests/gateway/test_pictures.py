@@ -16,11 +16,10 @@ from pathlib import Path
 import pytest
 
 from core import files
-from gateway.pictures import pictures
-from gateway.pictures.kept import KEPT_S, KeptPictures
+from gateway import pictures
+from gateway.pictures import KEPT_S, KeptPictures
 from markets import verbs
-from markets.base import Refused
-from markets.pictures import NoPicture, Picture
+from markets.base import NoPicture, Picture, Refused
 from tests.clock import Clock
 from tests.gateway.conftest import Bench
 from tests.gateway.hostile_pictures import GIF, HTML, PNG, Host, answer, hosting

@@ -8,7 +8,7 @@ import pytest
 from tornado.httpserver import HTTPServer
 
 from markets.base import Refused, Unavailable
-from markets.market_client import MarketClient
+from markets.client import MarketClient
 from simulator.app import make_app
 from simulator.world import World
 from tests.gateway.conftest import Bench

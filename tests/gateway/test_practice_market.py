@@ -18,8 +18,8 @@ from msgspec import structs
 
 from core.settings import load
 from markets.base import Refused, Unavailable, Unknown, VenueError
-from markets.listings import ListingOrder, ListingToDraft, OwnListing
-from markets.market_client import MarketClient
+from markets.client import MarketClient
+from markets.orders import ListingOrder, ListingToDraft, OwnListing
 from tests.gateway.conftest import eventually, soon
 from tests.ports import free_ports
 from wallet.address import parse
@@ -37,8 +37,8 @@ pytestmark = pytest.mark.slow
 ROOT = Path(__file__).resolve().parents[2]
 # The signer's few seconds are no time for a source on a busy machine.
 PATIENT = """
-from gateway.reads import chain_facts
-chain_facts.PATIENCE_S = 30
+from gateway.reads import chain
+chain.PATIENCE_S = 30
 """
 GATEWAY = f"""{PATIENT}
 from core.process import end_with_parent

@@ -10,12 +10,22 @@ from pathlib import Path
 import pytest
 
 from core.errors import BidkeeperError
-from gateway.limits.call_budget import Priority
-from gateway.quota.count import BLOCK, QuotaCount
-from gateway.quota.quota import Quota
-from gateway.quota.quota_file import QuotaFile
-from gateway.quota.quota_pace import DAY, LONGEST_STRETCH_S, MONTH, PERIODS, Period, Use, pressure, rungs, stretch_s
-from gateway.quota_restraint import QuotaRestraint
+from gateway.limits import Priority
+from gateway.quota import Quota, QuotaRestraint
+from gateway.quota_count import (
+    BLOCK,
+    DAY,
+    LONGEST_STRETCH_S,
+    MONTH,
+    PERIODS,
+    Period,
+    QuotaCount,
+    QuotaFile,
+    Use,
+    pressure,
+    rungs,
+    stretch_s,
+)
 from markets.base import RateLimited, Refused
 from markets.verbs import BY_NAME
 from tests.clock import Clock

@@ -14,10 +14,9 @@ import pytest
 
 from core.settings import Settings
 from gateway import app
-from gateway.limits.call_budget import Priority
-from gateway.quota.quota import Quota
-from gateway.quota.quota_pace import DAY, MONTH, Period, Use, pressure
-from gateway.quota_restraint import QuotaRestraint
+from gateway.limits import Priority
+from gateway.quota import Quota, QuotaRestraint
+from gateway.quota_count import DAY, MONTH, Period, Use, pressure
 from markets.base import RateLimited, Refused
 from tests.clock import Clock
 from tests.gateway.test_quota_month import Abuser, Month, play

@@ -7,12 +7,10 @@ from collections.abc import Callable
 
 import pytest
 
-from gateway.quota.count import QuotaCount
-from gateway.quota.quota import Quota
-from gateway.quota.quota_file import QuotaFile
-from gateway.quota.quota_pace import MONTH
+from gateway.quota import Quota
+from gateway.quota_count import MONTH, QuotaCount, QuotaFile
 from markets.base import RateLimited, Refused
-from markets.gateway_client import AMPLE
+from markets.client import AMPLE
 from tests.clock import Clock
 from tests.gateway.conftest import ORDER, Bench, soon
 

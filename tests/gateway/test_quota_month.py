@@ -16,15 +16,10 @@ from typing import Any
 import pytest
 
 from core.settings import Settings
-from gateway.limits import errand
-from gateway.limits.call_budget import Priority
-from gateway.limits.errand import Errand
-from gateway.limits.lookup_budget import LookupBudget
-from gateway.quota.count import QuotaCount
-from gateway.quota.quota import Quota
-from gateway.quota.quota_file import QuotaFile
-from gateway.quota.quota_pace import LONGEST_STRETCH_S, MONTH
-from gateway.quota_restraint import QuotaRestraint
+from gateway import limits
+from gateway.limits import LookupBudget, Origin, Priority
+from gateway.quota import Quota, QuotaRestraint
+from gateway.quota_count import LONGEST_STRETCH_S, MONTH, QuotaCount, QuotaFile
 from markets.base import Refused, VenueError
 from markets.verbs import BY_NAME
 from tests.clock import Clock
@@ -84,7 +79,7 @@ class Month:
         return int(self.quota.status()["limit"])
 
     def cycle(self) -> None:
-        errand.begin(Errand(self.user))
+        limits.begin_for(Origin(self.user))
         if (self.now_ms - self.begin_ms) // 60_000 % self.every:
             return
         for slug in range(self.slugs):
@@ -157,7 +152,7 @@ class Abuser(Month):
 
     def cycle(self) -> None:
         for purpose, priority in (("look", Priority.LOOKUP), ("act", Priority.REST)):
-            asked = Errand(self.user, purpose)  # type: ignore[arg-type]
+            asked = Origin(self.user, purpose)  # type: ignore[arg-type]
             with contextlib.suppress(VenueError):
                 while True:
                     self.budget.permit(asked)

@@ -6,10 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from gateway.quota.count import BLOCK, QuotaCount
-from gateway.quota.quota_file import QuotaFile
-from gateway.quota.quota_pace import DAY, MONTH
-from gateway.quota.quota_table import QuotaTable
+from gateway.quota_count import BLOCK, DAY, MONTH, QuotaCount, QuotaFile
+from gateway.quota_table import QuotaTable
 from tests import postgresql
 from tests.clock import Clock
 from tests.gateway.test_quota import NOVEMBER

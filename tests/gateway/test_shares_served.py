@@ -7,8 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from markets.base import Refused
-from markets.gateway_client import AMPLE
-from markets.market_client import MarketClient
+from markets.client import AMPLE, MarketClient
 from tests.gateway.conftest import ORDER, Bench, soon
 from tests.gateway.listing_examples import ASK, VAULT
 from tests.gateway.listing_examples import ORDER as LISTING

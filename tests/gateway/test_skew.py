@@ -9,10 +9,10 @@ from email.utils import formatdate
 
 import pytest
 
-from gateway.limits.skew import Skew
+from gateway.fences import Skew
+from markets.answers import made_s
 from markets.base import RateLimited, Refused, Unavailable
-from markets.dates import made_s
-from markets.offers import BidToDraft, Coin
+from markets.orders import BidToDraft, Coin
 from tests.gateway.conftest import ORDER, Bench, soon
 
 Make = Callable[..., Bench]

@@ -17,7 +17,7 @@ import pytest
 
 from core.settings import load
 from markets.base import Unavailable, Unknown, VenueError
-from markets.market_client import MarketClient
+from markets.client import MarketClient
 from tests.gateway.conftest import ORDER, eventually, soon
 
 pytestmark = pytest.mark.slow

@@ -7,8 +7,7 @@ from collections import Counter
 
 import pytest
 
-from gateway.limits.call_budget import Priority
-from gateway.limits.windows import READ, WINDOW_S, Toll, Windows
+from gateway.limits import READ, WINDOW_S, Priority, Toll, Windows
 from markets.capabilities import Capabilities
 from markets.venues import capabilities
 from tests.clock import Monotonic

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from markets.base import TooManyLookups
-from markets.market_client import MarketClient
+from markets.client import MarketClient
 from tests.gateway.conftest import Bench
 from tests.gateway.listing_examples import TXID
 from tests.gateway.test_facts_program import ANSWERS, BY_ORD, BY_UNISAT, RUNES, UTXO

@@ -9,8 +9,7 @@ from typing import Any
 import pytest
 
 from gateway import writes
-from gateway.limits.call_budget import Priority
-from gateway.limits.windows import Toll
+from gateway.limits import Priority, Toll
 from gateway.writes import LONGEST_WAIT_MS
 from markets.base import (
     AuthFailed,

@@ -16,7 +16,7 @@ from typing import Any
 
 from core.task_files import journal_path
 from markets.base import AskBook, Balance, BidBook, Item, OwnBid, OwnBids
-from markets.listings import ListingDraft
+from markets.orders import ListingDraft
 from markets.outpoint_facts import OutpointFacts, Whereabouts
 from models import base, floor_samples
 from models.hooks import queue

@@ -24,8 +24,18 @@ from markets.base import (
 )
 from markets.capabilities import Capabilities
 from markets.http import Permit
-from markets.listings import ListingDraft, ListingOrder, ListingToDraft, OwnListing, SecureDraft
-from markets.offers import BidDraft, BidToDraft, Pair, SignInAnswer, SignInTexts
+from markets.orders import (
+    BidDraft,
+    BidToDraft,
+    ListingDraft,
+    ListingOrder,
+    ListingToDraft,
+    OwnListing,
+    Pair,
+    SecureDraft,
+    SignInAnswer,
+    SignInTexts,
+)
 from markets.venues import capabilities
 from markets.wire import Page, Unread
 from strategy.book import Ask, Bid

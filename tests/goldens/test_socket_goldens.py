@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from gateway import registry
+from gateway import app
 from markets import base, verbs
 from markets.base import (
     AuthFailed,
@@ -32,8 +32,8 @@ from markets.base import (
     Unknown,
     VenueError,
 )
-from markets.market_client import MarketClient
-from markets.offers import Coin, SignInAnswer
+from markets.client import MarketClient
+from markets.orders import Coin, SignInAnswer
 from tests.gateway.conftest import CLIENT_S, ORDER, SOON_S, Bench, make_bench, soon
 from tests.gateway.fake_venue import CUT
 from tests.gateway.listing_examples import ASK as LISTING
@@ -82,7 +82,7 @@ Opened = tuple[MarketClient, GatewaySession, Market, Bench]
 @pytest.fixture
 def gateway(make_bench: Callable[..., Bench], monkeypatch: pytest.MonkeyPatch) -> Iterator[Opened]:
     market = Market()
-    monkeypatch.setitem(registry._MAKERS, "satflow", lambda *_: market)  # type: ignore[index, misc]
+    monkeypatch.setitem(app._MAKERS, "satflow", lambda *_: market)  # type: ignore[index, misc]
     bench = make_bench(kind=Everything, with_ord=True)
     path = bench.settings.gateway_socket.with_name("tap.sock")
     tap = Tap(path, bench.settings.gateway_socket)

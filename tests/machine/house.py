@@ -31,13 +31,13 @@ from core.settings import Settings
 from core.subscription_plans import SubscriptionPlan
 from core.task_files import journal_path
 from core.unix_http import NoAnswer, NotSent
+from gateway import limits
 from gateway.app import Gateway
-from gateway.limits import errand
-from gateway.writes import Asker
+from gateway.verbs import Asker
 from markets import verbs
 from markets.base import Unavailable, Unknown, VenueError, to_wire
+from markets.client import MarketClient
 from markets.http import Http
-from markets.market_client import MarketClient
 from models import base, schema
 from models.tasks import tasks
 from models.tasks.table import Task
@@ -233,7 +233,7 @@ class House:
     async def _answered(self, request: verbs.Request) -> bytes:
         """As the gateway's handler does it."""
         try:
-            errand.begin(errand.of(request))
+            limits.begin_for(limits.origin_of(request))
             answer = await self._verbs.answer(request, Asker(None))
             return f'{{"ok":{answer}{self._verbs.remark(request)}}}'.encode()
         except VenueError as error:

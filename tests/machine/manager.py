@@ -16,7 +16,7 @@ from typing import Any, cast
 from core.settings import Settings
 from core.subscription_plans import FIRST_PLAN
 from markets.base import VenueError
-from markets.market_client import MarketClient
+from markets.client import MarketClient
 from models.entitlements import Entitlements
 from models.leases.slot import EVERYBODY
 from models.ledger import orders

@@ -10,7 +10,7 @@ from dataclasses import replace
 import pytest
 
 from core.subscription_plans import SubscriptionPlan
-from gateway.quota.quota_pace import DAY
+from gateway.quota_count import DAY
 from strategy.config.bid import BidConfig
 from tests.machine.house import House
 from tests.machine.market import Market

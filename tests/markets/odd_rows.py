@@ -16,8 +16,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from markets.answers import noting
 from markets.base import NotUnderstood
-from markets.unreadable_answers import noting
 from markets.wire import Unread
 
 GOOD = 3  # rows of each answer in addition to the odd one

@@ -10,7 +10,7 @@ import responses
 from msgspec.structs import replace
 
 from markets.base import BidOrder
-from markets.offers import BidDraft, BidToDraft, Coin, Pair, SignInAnswer
+from markets.orders import BidDraft, BidToDraft, Coin, Pair, SignInAnswer
 from markets.ordnet.adapter import OrdNet
 
 BASE = "https://ord.net/api/v1"

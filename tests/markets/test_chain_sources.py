@@ -12,8 +12,7 @@ from markets.base import AuthFailed, NotFound, NotUnderstood, RateLimited, Refus
 from markets.mempool import Mempool
 from markets.ord import Ord
 from markets.outpoint_facts import Spending
-from markets.unisat.adapter import Unisat
-from markets.unisat.index import UnisatIndex
+from markets.unisat.index import Unisat, UnisatIndex
 
 MEMPOOL, UNISAT = "https://mempool.example", "https://open-api.unisat.io"
 ORD = "https://ord.example"

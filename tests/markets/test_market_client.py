@@ -33,8 +33,8 @@ from markets.base import (
     from_wire,
     to_wire,
 )
-from markets.listings import ListingOrder, ListingToDraft
-from markets.market_client import MarketClient
+from markets.client import MarketClient
+from markets.orders import ListingOrder, ListingToDraft
 
 ORDER = BidOrder(5, Decimal("1.50"), "s", "runes", "p", "k", "r", 7, 8, "c2ln", "2", None)
 
@@ -260,7 +260,7 @@ def test_what_is_no_error_is_not_taken_for_one(wire: Any) -> None:
 
 
 def test_the_client_costs_a_worker_no_tls_no_http_library_and_no_loop() -> None:
-    program = "import sys, markets.market_client; print(*sys.modules)"
+    program = "import sys, markets.client; print(*sys.modules)"
     root = Path(__file__).resolve().parents[2]
     ran = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, cwd=root)
     heavy = {"requests", "urllib3", "tornado", "ssl", "asyncio", "embit", "http.client", "email"}

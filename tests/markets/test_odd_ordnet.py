@@ -18,7 +18,7 @@ from msgspec import structs
 from markets.base import NotFound, NotUnderstood, Unavailable
 from markets.ordnet import reads
 from markets.ordnet.adapter import OrdNet
-from markets.ordnet.listings import ListingIds
+from markets.ordnet.orders import ListingIds
 from markets.wire import Page, Unread
 from tests.markets.odd_rows import Cell, Verb, cells, left_of, named
 from tests.markets.ordnet_examples import (

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
+from markets.answers import Best, Foreign, Rows, asked_price, each_row, noting
 from markets.base import AskBook, OwnBids, Sales
-from markets.unreadable_answers import Best, Foreign, Rows, asked_price, each_row, noting
 from markets.wire import Unread, Unreadable, identifier, sats
 from strategy.book import Ask
 

@@ -11,7 +11,7 @@ import responses
 
 from markets.adapter import AskAgain
 from markets.base import NotUnderstood
-from markets.unisat.adapter import Unisat
+from markets.unisat.index import Unisat
 from markets.wire import Page
 from tests.markets.unisat_examples import (
     BASE,

@@ -11,8 +11,7 @@ import responses
 from msgspec.structs import replace
 
 from markets.base import AuthFailed, NotFound, RateLimited, Refused, SignInNeeded, Unavailable, Unknown, VenueError
-from markets.listings import ListingOrder, ListingToDraft, OwnListing
-from markets.offers import Pair, SignInAnswer
+from markets.orders import ListingOrder, ListingToDraft, OwnListing, Pair, SignInAnswer
 from markets.ordinalswallet.adapter import SIGN_IN_ID, OrdinalsWallet
 from markets.wire import Page
 from tests.clock import Clock

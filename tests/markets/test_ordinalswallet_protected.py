@@ -11,7 +11,7 @@ import responses
 from msgspec.structs import replace
 
 from markets.base import NotFound, Refused, Unavailable, Unknown
-from markets.listings import ListingDraft, ListingOrder, ListingToDraft
+from markets.orders import ListingDraft, ListingOrder, ListingToDraft
 from markets.ordinalswallet.adapter import OrdinalsWallet
 from tests.clock import Clock
 from tests.markets.test_ordinalswallet_listings import BASE, HELD, INSCRIPTION, KEY, NOW_MS, PAYOUT, VAULT, _sign_in

@@ -11,7 +11,7 @@ import responses
 from msgspec.structs import replace
 
 from markets.base import Refused, SignInNeeded, Unavailable, Unknown, VenueError
-from markets.listings import ListingDraft, ListingOrder, ListingToDraft
+from markets.orders import ListingDraft, ListingOrder, ListingToDraft
 from markets.ordnet.adapter import OrdNet
 from tests.markets.ordnet_examples import (
     BINDING_ID,

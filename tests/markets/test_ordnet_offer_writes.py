@@ -9,8 +9,8 @@ import pytest
 import responses
 
 from markets.base import NotFound, NotSupported, Refused, Unavailable, Unknown
-from markets.offers import BidDraft
-from markets.ordnet import offers as ordnet_offers
+from markets.orders import BidDraft
+from markets.ordnet import orders as ordnet_offers
 from markets.ordnet.adapter import OrdNet
 from tests.markets.ordnet_examples import (
     BINDING_ID,

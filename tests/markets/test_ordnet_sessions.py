@@ -9,7 +9,7 @@ import pytest
 import responses
 
 from markets.base import AuthFailed, RateLimited, Refused, SignInNeeded, Unavailable, Unknown, VenueError
-from markets.offers import Pair, SignInAnswer
+from markets.orders import Pair, SignInAnswer
 from markets.ordnet.adapter import OrdNet
 from markets.wire import Page
 from tests.markets.ordnet_examples import (

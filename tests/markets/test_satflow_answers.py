@@ -13,7 +13,7 @@ import responses
 
 from markets.adapter import TraitedAsk, TraitedBid
 from markets.base import Floor, OwnBid, Sale
-from markets.listings import ListingDraft, ListingToDraft, OwnListing, SecureDraft
+from markets.orders import ListingDraft, ListingToDraft, OwnListing, SecureDraft
 from markets.satflow.adapter import Satflow
 from markets.wire import Page
 from strategy.book import Ask, Bid

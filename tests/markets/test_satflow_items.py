@@ -11,7 +11,7 @@ import responses
 from msgspec.structs import replace
 
 from markets.base import BidOrder, NotSupported, Refused, Unavailable, Unknown
-from markets.offers import BidToDraft, Coin, DraftPsbt
+from markets.orders import BidToDraft, Coin, DraftPsbt
 from markets.satflow.adapter import Satflow
 
 BASE = "https://api.satflow.com/v1"

@@ -11,7 +11,7 @@ import responses
 from msgspec import structs
 
 from markets.base import AuthFailed, NotFound, PriceGrid, RateLimited, Refused, Unavailable, Unknown, VenueError
-from markets.listings import ListingOrder, ListingToDraft, OwnListing, SecureDraft
+from markets.orders import ListingOrder, ListingToDraft, OwnListing, SecureDraft
 from markets.satflow.adapter import Satflow
 
 BASE = "https://api.satflow.com/v1"

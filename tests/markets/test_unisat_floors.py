@@ -10,7 +10,7 @@ import responses
 
 from markets.adapter import AskAgain
 from markets.base import AuthFailed, NotSupported, NotUnderstood, RateLimited, Refused, Unavailable, VenueError
-from markets.unisat.market import UnisatMarket
+from markets.unisat.adapter import UnisatMarket
 from tests.markets.unisat_examples import (
     BASE,
     FOR_SALE,

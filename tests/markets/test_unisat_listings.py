@@ -21,8 +21,8 @@ from markets.base import (
     Unknown,
     VenueError,
 )
-from markets.listings import ListingOrder, ListingToDraft
-from markets.unisat.market import UnisatMarket
+from markets.orders import ListingOrder, ListingToDraft
+from markets.unisat.adapter import UnisatMarket
 
 BASE = "https://open-api.example"
 INSCRIPTION = "ab" * 32 + "i0"

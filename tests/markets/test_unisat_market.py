@@ -9,8 +9,8 @@ import pytest
 import responses
 
 from markets.base import NotFound, NotSupported, NotUnderstood, Unavailable
-from markets.listings import OwnListing
-from markets.unisat.market import UnisatMarket
+from markets.orders import OwnListing
+from markets.unisat.adapter import UnisatMarket
 from strategy.book import Ask
 from tests.markets.unisat_examples import (
     FOR_SALE,

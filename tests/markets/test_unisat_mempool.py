@@ -11,7 +11,7 @@ import responses
 
 from markets.base import NotFound, NotUnderstood, Refused, Unavailable, VenueError
 from markets.mempool import Mempool
-from markets.unisat.adapter import PAGE_SIZE, Unisat
+from markets.unisat.index import PAGE_SIZE, Unisat
 
 UNISAT, MEMPOOL = "https://open-api.unisat.io", "https://mempool.example"
 LIST = UNISAT + "/v3/market/runes/auction/list"

@@ -9,7 +9,7 @@ import responses
 
 from markets.base import NotUnderstood, Refused
 from markets.mempool import Mempool
-from markets.utxos import Utxo
+from markets.outpoint_facts import Utxo
 
 BASE, ADDRESS = "https://mempool.example", "bc1qpayment"
 PATH = f"{BASE}/api/address/{ADDRESS}/utxo"

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from core.settings import DIALECTS, VENUES, Settings, dialect_of
-from gateway.registry import market_adapters
+from gateway.app import market_adapters
 from markets import venues, verbs
 from markets.base import NotSupported
 from markets.capabilities import Capabilities

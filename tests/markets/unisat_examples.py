@@ -7,7 +7,7 @@ from typing import Any
 
 import responses
 
-from markets.unisat.market import UnisatMarket
+from markets.unisat.adapter import UnisatMarket
 
 BASE = "https://open-api.example"
 TXID = "ab" * 32

@@ -9,7 +9,7 @@ from decimal import Decimal
 from typing import Any
 
 from markets.base import NotFound, NotSupported, RateLimited, Refused, VenueError
-from markets.market_client import MarketClient
+from markets.client import MarketClient
 from models.ledger import listings, orders
 from models.ledger.order_table import IS_FILLED
 from models.ledger.order_table import Order as OwnOrder

@@ -25,6 +25,7 @@ from markets.base import (
     BidBook,
     Fees,
     Floor,
+    NoPicture,
     NotFound,
     OwnBids,
     TooManyLookups,
@@ -32,8 +33,7 @@ from markets.base import (
     VenueError,
     to_wire,
 )
-from markets.listings import OwnListings
-from markets.pictures import NoPicture
+from markets.orders import OwnListings
 from markets.verbs import text
 from models.leases.slot import EVERYBODY
 from models.ledger import still_open

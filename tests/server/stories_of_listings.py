@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from markets.listings import ListingDraft
+from markets.orders import ListingDraft
 from markets.outpoint_facts import OutpointFacts, Whereabouts
 from models import profile
 from models.tasks import tasks

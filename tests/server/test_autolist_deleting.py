@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from markets.listings import OwnListing, OwnListings
+from markets.orders import OwnListing, OwnListings
 from models.ledger.listing_table import CANCELLED, CLOSED, GONE, LOST, REFUSED, REPLACED, SOLD, UNKNOWN, Listing
 from models.tasks.table import Task
 from tests.server.api import START_MS

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from markets.base import AskBook, Item, Sale, Sales, Unavailable
-from markets.listings import ListingDraft, OwnListing, OwnListings
+from markets.orders import ListingDraft, OwnListing, OwnListings
 from markets.outpoint_facts import OutpointFacts, Whereabouts
 from models.ledger.listing_table import Listing
 from models.tasks.table import Task

@@ -6,17 +6,7 @@ import dataclasses
 
 import pytest
 
-from markets.base import (
-    AskBook,
-    Balance,
-    BidBook,
-    Item,
-    NotFound,
-    SignInNeeded,
-    Unavailable,
-    Unknown,
-)
-from markets.pictures import Picture
+from markets.base import AskBook, Balance, BidBook, Item, NotFound, Picture, SignInNeeded, Unavailable, Unknown
 from models import whitelist
 from models.entitlements import Entitlements
 from models.hooks import queue

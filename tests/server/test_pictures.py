@@ -9,8 +9,7 @@ from typing import Any
 
 import pytest
 
-from markets.base import Item, NotFound, TooManyLookups, Unavailable
-from markets.pictures import INSTEAD, MEDIA, Instead, NoPicture
+from markets.base import PICTURE_LACKS, PICTURE_MEDIA, Instead, Item, NoPicture, NotFound, TooManyLookups, Unavailable
 from models.sessions import Session
 from server.http.picture_way import A_MINUTE
 from server.inscriptions import drawn
@@ -47,7 +46,7 @@ def shut(answer: Answer) -> dict[str, str]:
 
 
 @pytest.mark.gen_test
-@pytest.mark.parametrize("media", MEDIA)
+@pytest.mark.parametrize("media", PICTURE_MEDIA)
 async def test_a_picture_is_answered_as_what_it_is_and_as_nothing_else(service: Service, media: str) -> None:
     await known(service)
     service.gateway.answers["picture"] = told(media)
@@ -109,7 +108,7 @@ async def test_one_whose_venue_tells_no_address_costs_no_look_up(service: Servic
 
 
 @pytest.mark.gen_test
-@pytest.mark.parametrize("instead", INSTEAD)
+@pytest.mark.parametrize("instead", PICTURE_LACKS)
 async def test_in_place_of_anything_else_a_drawing_says_so(service: Service, instead: Instead) -> None:
     await known(service)
     service.gateway.answers["picture"] = NoPicture(instead)
@@ -123,7 +122,7 @@ async def test_in_place_of_anything_else_a_drawing_says_so(service: Service, ins
     assert answer.body == drawn(INSCRIPTION, instead)
 
 
-@pytest.mark.parametrize("instead", INSTEAD)
+@pytest.mark.parametrize("instead", PICTURE_LACKS)
 def test_the_drawing_is_plain_xml_without_anything_that_runs_or_loads(instead: Instead) -> None:
     drawing = drawn(INSCRIPTION, instead)
     root = ET.fromstring(drawing)

@@ -12,7 +12,7 @@ import pytest
 
 from core.errors import PeerRefused
 from markets.base import Rune, Unavailable
-from markets.listings import OwnListings
+from markets.orders import OwnListings
 from server.http.base import SignedIn
 from server.urls import ROUTES
 from server.withdrawals import withdraw as withdrawals

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from markets.base import NotFound, NotSupported, RateLimited, Unavailable
-from markets.market_client import MarketClient
+from markets.client import MarketClient
 from server import task_venues
 from server.task_venues import missing
 from tests.server.conftest import Service

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from markets.base import Balance, NotFound, Unavailable
-from markets.utxos import Utxo
+from markets.outpoint_facts import Utxo
 from models.ledger.order_table import Order
 from models.tasks.table import Task
 from tests.server.api import START_MS, Answer

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from markets.listings import ListingDraft
+from markets.orders import ListingDraft
 from simulator.venue_scripts import LOCK_BLOCKS, sale_output
 from tests.markets.contract.signing import protected_listing
 from tests.simulator.desk import ANN, BOB, Desk

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from markets.base import NotSupported, VenueError
-from markets.funding import ToFund
-from markets.offers import Coin
-from markets.utxos import Utxo
+from markets.capabilities import ToFund
+from markets.orders import Coin
+from markets.outpoint_facts import Utxo
 from strategy.fates import PlaceResult
 from strategy.fault_codes import FaultCode, Step
 from workers.context import Context

@@ -6,7 +6,7 @@ import logging
 from collections.abc import Collection
 from dataclasses import replace
 
-from markets.gateway_client import stretch_s
+from markets.client import stretch_s
 from markets.look import BidderWallet, MarketLook, history_key
 from models import floor_samples
 from models.base import unless_full

@@ -11,8 +11,8 @@ from decimal import ROUND_DOWN, Decimal, localcontext
 from msgspec.structs import replace
 
 from markets.base import NotSupported, Sale, Sales, VenueError
+from markets.client import MarketClient
 from markets.look import kind_of_slug
-from markets.market_client import MarketClient
 from models.ledger import orders
 from models.ledger.order_table import UNKNOWN, Order
 from models.ledger.orders import Part, SoldInto

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from markets.base import BidOrder, Refused, Unavailable, VenueError
-from markets.funding import ToFund
-from markets.offers import Coin
+from markets.capabilities import ToFund
+from markets.orders import Coin
 from models.ledger import orders
 from models.ledger.order_table import CLOSED, LIVE, SIGNED, SUBMITTED, UNKNOWN, Order
 from models.ledger.orders import LimitReached, NewOrder, NotAllowedToPlace

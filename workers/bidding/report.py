@@ -9,8 +9,8 @@ from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import Any
 
-from markets.funding import ToFund
-from markets.gateway_client import stretch_s
+from markets.capabilities import ToFund
+from markets.client import stretch_s
 from markets.look import fund_of
 from models import controls
 from models.base import unless_full

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from markets.base import BidOrder, Refused, VenueError
 from markets.look import kind_of
-from markets.offers import BidDraft, BidToDraft, Coin
+from markets.orders import BidDraft, BidToDraft, Coin
 from models.ledger import orders
 from models.ledger.order_table import CLOSED, UNKNOWN, Order
 from strategy.config.bid import BidConfig, normal_slug

@@ -6,8 +6,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 
 from markets.call_costs import life_s
-from markets.capabilities import Capabilities
-from markets.funding import ToFund, to_fund
+from markets.capabilities import Capabilities, ToFund, to_fund
 from markets.look import MarketLook
 from models.ledger.limits import exposure_limits_of
 from models.ledger.orders import ExposureLimits

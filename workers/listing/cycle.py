@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from markets.items import whereabouts
-from markets.items.item_market import ListingMarket
-from markets.items.whereabouts import LocatedInscription
-from markets.listings import OwnListing
+from markets import items
+from markets.items import ListingMarket, LocatedInscription
+from markets.orders import OwnListing
 from models.ledger import listings
 from models.ledger.listing_table import CLOSED, GONE, LIVE, LOST, Listing
 from models.ledger.listings import OpenElsewhere, SoldFor
@@ -114,7 +113,7 @@ class ListingCycle:
             own_listings.settle(context, listing, self._shown, read.taken_ms)
 
     def _locate(self, open_: Listing | None, max_age_s: float) -> LocatedInscription:
-        return whereabouts.locate(
+        return items.locate(
             self._context.market,
             self._task.inscription_id,
             self._keys.vault,

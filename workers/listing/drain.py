@@ -5,9 +5,9 @@ from __future__ import annotations
 import logging
 import random
 
+from markets import items
 from markets.base import NotFound, Refused, VenueError
-from markets.items import whereabouts
-from markets.items.whereabouts import LocatedInscription
+from markets.items import LocatedInscription
 from models.base import unless_full
 from models.ledger import listings
 from models.ledger.listing_table import CANCELLING, CLOSED, LIVE, LOST, RESERVED, SIGNED, SUBMITTED, UNKNOWN, Listing
@@ -219,7 +219,7 @@ class ListingDrain:
         if keys is None:
             return LocatedInscription("unknown")
         place, escrows = (keys.vault, listing.outpoint, _CHAIN_AGE_S), frozenset(keys.escrows)
-        return whereabouts.locate(market, listing.inscription_id, *place, faults, escrows)
+        return items.locate(market, listing.inscription_id, *place, faults, escrows)
 
     def _known_keys(self, faults: Faults) -> UserKeys | None:
         if self._keys is None:

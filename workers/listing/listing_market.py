@@ -6,7 +6,7 @@ from collections.abc import Collection
 from decimal import Decimal
 
 from markets.base import VenueError
-from markets.items.item_market import ItemLook, ListingMarket
+from markets.items import ItemLook, ListingMarket
 from models import floor_samples, inscriptions
 from models.tasks.table import Task
 from strategy.config.listing import ListingConfig

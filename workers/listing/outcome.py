@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from markets.items.item_market import ListingMarket
-from markets.items.whereabouts import LocatedInscription
+from markets.items import ListingMarket, LocatedInscription
 from models.ledger.listing_table import Listing
 from strategy.fates import ListingResult
 from strategy.listing.inputs import ListingPlan

@@ -8,7 +8,7 @@ nothing.
 from __future__ import annotations
 
 from markets.base import VenueError
-from markets.listings import OwnListing, OwnListings
+from markets.orders import OwnListing, OwnListings
 from models.ledger import listings
 from models.ledger.listing_table import (
     CANCELLED,

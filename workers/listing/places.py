@@ -10,8 +10,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from markets.base import Refused, Unavailable, VenueError
-from markets.funding import to_fund
-from markets.listings import ListingDraft, ListingOrder, ListingToDraft
+from markets.capabilities import to_fund
+from markets.orders import ListingDraft, ListingOrder, ListingToDraft
 from models.ledger import listings
 from models.ledger.listing_table import LIVE, REFUSED, SIGNED, SUBMITTED, UNKNOWN, Listing
 from models.ledger.listings import NewListing, NotAllowedToList, OpenElsewhere

@@ -30,7 +30,7 @@ from core.errors import PeerRefused
 from core.files import Brake, BrakeFile
 from core.settings import Settings
 from markets.base import GatewayAway, SignInNeeded, VenueError
-from markets.market_client import MarketClient
+from markets.client import MarketClient
 from models import base
 from models.controls import HALT, RUN, Control
 from models.leases.slot import Slot

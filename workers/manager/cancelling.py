@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from core.settings import Settings
 from markets.base import AuthFailed, NotSupported, OwnBids, Refused, SignInNeeded, Unknown, VenueError
-from markets.market_client import MarketClient
+from markets.client import MarketClient
 from markets.venues import capabilities
 from models.ledger.closing import Owed
 from strategy.config.bid import is_ticker

@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from core.settings import Settings
+from markets import items
 from markets.base import NotFound, NotSupported, VenueError
-from markets.items import whereabouts
-from markets.items.whereabouts import LocatedInscription
-from markets.market_client import MarketClient
+from markets.client import MarketClient
+from markets.items import LocatedInscription
 from markets.venues import capabilities
 from models.ledger.order_table import Order
 from models.users import User
@@ -68,7 +68,7 @@ class PurchaseFacts:
             return Found(LocatedInscription("unknown"), None, f"failed to get the vault's address: {error}")
         with self._facts() as facts:
             item, place = str(order.inscription_id), str(order.receive)
-            found = whereabouts.locate(facts, item, place, None, 0.0, notes, frozenset(keys.escrows))
+            found = items.locate(facts, item, place, None, 0.0, notes, frozenset(keys.escrows))
         return Found(found, keys.vault, notes.text)
 
     def evidence(self, order: Order, user: User, outpoint: str) -> Evidence:

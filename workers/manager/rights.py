@@ -18,8 +18,8 @@ from core.errors import PeerRefused
 from core.settings import Settings
 from core.subscription_plans import SubscriptionPlan
 from markets.base import NotSupported, Unavailable, VenueError
+from markets.client import MarketClient
 from markets.look import kind_of
-from markets.market_client import MarketClient
 from markets.venues import capabilities, profile
 from models import base
 from models.entitlements import Entitlements

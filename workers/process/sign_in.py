@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from markets.base import RateLimited, Refused, SignInNeeded, Unavailable, VenueError
-from markets.market_client import MarketClient
-from markets.offers import Pair, SignInAnswer
+from markets.client import MarketClient
+from markets.orders import Pair, SignInAnswer
 from markets.verbs import Answer, Args
 from models.tasks import tasks
 from wallet.protocol import UserKeys

@@ -22,8 +22,8 @@ from core.call import Request, read_answer
 from core.settings import Settings, load
 from markets import verbs
 from markets.base import AskBook, Balance, Fees, OwnBid, OwnBids
-from markets.listings import ListingDraft, OwnListing, OwnListings
-from markets.market_client import MarketClient
+from markets.client import MarketClient
+from markets.orders import ListingDraft, OwnListing, OwnListings
 from markets.outpoint_facts import OutpointFacts, Whereabouts
 from models import base, prepared, schema, users
 from models.database.kinds import is_postgresql

@@ -10,11 +10,11 @@ from typing import TypeVar
 import pytest
 
 from markets.adapter import Adapter
-from markets.listings import ListingDraft
+from markets.orders import ListingDraft
 from markets.ordinalswallet.adapter import OrdinalsWallet
 from markets.ordnet.adapter import OrdNet
 from markets.satflow.adapter import Satflow
-from markets.unisat.market import UnisatMarket
+from markets.unisat.adapter import UnisatMarket
 from tests.examples import some_of
 from tests.markets.contract import signing
 from tests.markets.contract.practice import Clock

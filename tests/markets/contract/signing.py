@@ -12,8 +12,8 @@ from embit.psbt import PSBT
 from embit.transaction import SIGHASH
 
 from markets.adapter import Adapter
-from markets.listings import ListingDraft
-from markets.unisat.market import UnisatMarket
+from markets.orders import ListingDraft
+from markets.unisat.adapter import UnisatMarket
 from tests.simulator.desk import Trader
 from tests.simulator.seller import signed
 from wallet.psbt.decode import Psbt, decode, encode

@@ -12,8 +12,7 @@ from msgspec.structs import replace
 
 from markets.adapter import Adapter
 from markets.base import BidOrder
-from markets.listings import ListingOrder, ListingToDraft
-from markets.offers import BidToDraft, Coin, Pair, SignInAnswer
+from markets.orders import BidToDraft, Coin, ListingOrder, ListingToDraft, Pair, SignInAnswer
 from markets.wire import Page
 from tests.markets.contract import signing
 from tests.markets.contract.gate import Gate

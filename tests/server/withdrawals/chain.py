@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from markets.base import NotFound, Unavailable
-from markets.outpoint_facts import OutpointFacts, Whereabouts
-from markets.utxos import Utxo
+from markets.outpoint_facts import OutpointFacts, Utxo, Whereabouts
 from models.ledger import withdrawals
 from tests.server.api import START_MS
 from tests.server.conftest import OWNER, Service

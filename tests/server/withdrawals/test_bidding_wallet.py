@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from markets.base import Balance, NotFound, NotSupported, Refused, Unavailable, Unknown
-from markets.utxos import Utxo
+from markets.outpoint_facts import Utxo
 from models.ledger.order_table import Order
 from models.ledger.withdrawals import Withdrawal
 from tests.server.api import START_MS

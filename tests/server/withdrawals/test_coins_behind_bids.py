@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from markets.utxos import Utxo
+from markets.outpoint_facts import Utxo
 from models.ledger.order_table import Order
 from tests.server.conftest import Service
 from tests.server.withdrawals.asking import withdraw

@@ -8,8 +8,7 @@ from typing import Any
 import pytest
 
 from markets.base import NotFound, Unavailable
-from markets.outpoint_facts import Whereabouts
-from markets.utxos import Utxo
+from markets.outpoint_facts import Utxo, Whereabouts
 from models.ledger.listing_table import Listing
 from models.tasks.table import LISTING, Task
 from strategy.config.listing import ListingConfig, dump_listing_config

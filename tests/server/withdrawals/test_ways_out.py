@@ -9,7 +9,7 @@ import pytest
 from core.errors import PeerRefused
 from core.settings import DIALECTS, Settings
 from markets.base import Balance, NotSupported, Unavailable
-from markets.funding import funding_of
+from markets.capabilities import funding_of
 from markets.venues import facts
 from models.tasks.table import Task
 from server import task_venues

@@ -27,7 +27,7 @@ from markets.base import (
     Unknown,
     VenueError,
 )
-from markets.gateway_client import AMPLE, Scarcity
+from markets.client import AMPLE, Scarcity
 from strategy.book import Ask, Bid, VenueProfile
 from strategy.plan_inputs import SignedRoom
 from wallet.protocol import BidMessage, SignedBid, UserKeys

@@ -10,7 +10,7 @@ import pytest
 from msgspec import structs
 
 from markets.base import InsufficientFunds, Unavailable
-from markets.offers import Coin
+from markets.orders import Coin
 from markets.venues import capabilities
 from models import floor_samples
 from models.ledger import orders

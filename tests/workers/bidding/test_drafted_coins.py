@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from markets.base import NotSupported
-from markets.utxos import Utxo
+from markets.outpoint_facts import Utxo
 from models.ledger import orders
 from models.ledger.order_table import Order
 from tests.workers.bidding.drafted_orders import ONE

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from markets.base import AskBook, Refused
-from markets.gateway_client import Scarcity
+from markets.client import Scarcity
 from tests.workers.bidding.world import CATS, World
 
 LOW = 15_000  # the lowest rung on a floor of 100,000

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from markets.gateway_client import Scarcity
+from markets.client import Scarcity
 from models.tasks import tasks
 from models.tasks.table import STOPPED, Task
 from strategy.config.bid import BidConfig, dump_bid_config

@@ -12,7 +12,7 @@ from typing import Any, cast
 
 from core.settings import Settings
 from core.subscription_plans import SubscriptionPlan
-from markets.market_client import MarketClient
+from markets.client import MarketClient
 from models import users
 from models.ledger import orders
 from models.ledger.order_table import Order

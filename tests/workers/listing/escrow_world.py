@@ -7,8 +7,7 @@ from decimal import Decimal
 from typing import Any
 
 from markets.base import Fees
-from markets.outpoint_facts import OutpointFacts
-from markets.utxos import Utxo
+from markets.outpoint_facts import OutpointFacts, Utxo
 from tests.shapes import replace
 from tests.workers.bidding.fakes import KEYS
 from tests.workers.listing.listing_world import SECOND, ListingMarket, ListingSigner

@@ -12,7 +12,7 @@ from typing import Any
 from msgspec import structs
 
 from markets.base import Item, Sale, Sales, Unknown
-from markets.listings import ListingDraft, ListingOrder, ListingToDraft, OwnListing, OwnListings, SecureDraft
+from markets.orders import ListingDraft, ListingOrder, ListingToDraft, OwnListing, OwnListings, SecureDraft
 from markets.outpoint_facts import OutpointFacts, Whereabouts
 from models.ledger import listings
 from models.ledger.listing_table import Listing

@@ -10,10 +10,9 @@ import pytest
 from msgspec import structs
 
 from markets.base import NotSupported, Unavailable
-from markets.gateway_client import Scarcity
-from markets.items.whereabouts import judged
-from markets.outpoint_facts import OutpointFacts, Whereabouts
-from markets.utxos import Utxo
+from markets.client import Scarcity
+from markets.items import judged
+from markets.outpoint_facts import OutpointFacts, Utxo, Whereabouts
 from markets.venues import capabilities
 from models.ledger import withdrawals
 from models.ledger.withdrawals import Withdrawal

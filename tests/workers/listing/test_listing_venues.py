@@ -8,7 +8,7 @@ from decimal import Decimal
 import pytest
 
 from markets.base import NotSupported, Unavailable
-from markets.listings import ListingDraft
+from markets.orders import ListingDraft
 from models import floor_samples
 from models.tasks import tasks
 from strategy.config.listing import ListingConfig

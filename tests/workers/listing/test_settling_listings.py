@@ -6,7 +6,7 @@ from itertools import count
 
 import pytest
 
-from markets.listings import OwnListing
+from markets.orders import OwnListing
 from models.ledger import listings
 from models.ledger.listing_table import CANCELLING, LIVE, SIGNED, SUBMITTED, UNKNOWN, Listing
 from models.ledger.listings import NewListing

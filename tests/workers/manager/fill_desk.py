@@ -9,7 +9,7 @@ from typing import Any
 
 from msgspec import structs
 
-from markets.items.whereabouts import LocatedInscription
+from markets.items import LocatedInscription
 from models.leases.slot import EVERYBODY
 from models.ledger.fills import Autolist, Wanted, newest
 from models.ledger.order_table import Order

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from markets.base import Unavailable
-from markets.items.whereabouts import LocatedInscription
+from markets.items import LocatedInscription
 from models.leases.slot import EVERYBODY
 from models.ledger import orders, purchases, to_list
 from models.ledger.listing_table import Listing

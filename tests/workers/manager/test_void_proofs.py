@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from markets.base import Unavailable
-from markets.items.whereabouts import LocatedInscription
+from markets.items import LocatedInscription
 from models.ledger import purchases
 from models.ledger.order_table import Order
 from models.tasks import tasks

@@ -23,7 +23,7 @@ from markets.base import (
     VenueError,
     to_wire,
 )
-from markets.offers import Pair, SignInText, SignInTexts
+from markets.orders import Pair, SignInText, SignInTexts
 from models import users
 from models.tasks import tasks
 from models.tasks.tasks import Outline

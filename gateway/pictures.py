@@ -1,0 +1,331 @@
+"""Pictures for the server: kept ones immediately, others fetched, each once for all who ask at the same time.
+
+They are no calls to marketplaces: no quota, no user's budget of looks and no breaker knows of them. They have a pace of
+their own, and threads of their own, so that no bid waits for a picture.
+
+Addresses come from venues, so from strangers. Only https on public hosts is asked, a redirect is not followed, no key
+goes along, and no more is read than a picture may have. On the practice market its own pictures alone are asked for.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import hashlib
+import ipaddress
+import logging
+import os
+import re
+import threading
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from http.client import HTTPException
+from pathlib import Path
+from typing import NamedTuple, TypeVar
+from urllib.parse import quote, urlsplit
+
+from core.files import require_room
+from core.public_address import public_url_problem
+from core.public_connection import Connection
+from core.setting_values import Network
+from gateway.limits import CallBudget, Priority
+from gateway.picture_sizes import judged, media_of
+from gateway.verbs import Call, answers
+from markets import verbs
+from markets.base import MOST_PICTURE_BYTES, PICTURE_MEDIA, Media, NoPicture, Picture
+from markets.verbs import text
+
+log = logging.getLogger(__name__)
+
+LONGEST_S = 10.0  # from the first look-up of the name to the last byte
+_AT_ONCE = 65_536
+_THIS_MACHINE = (ipaddress.ip_network("127.0.0.0/8"),)
+_HEADERS = {
+    "User-Agent": "bidkeeper",
+    "Accept": ", ".join(PICTURE_MEDIA),
+    "Accept-Encoding": "identity",
+    "Connection": "close",
+}
+
+
+class PictureSource:
+    """The source of pictures. May be used by several threads at once.
+
+    `practice` is the address of the practice market, where it is traded at; `networks` are those, beside the public
+    one, that may be asked.
+    """
+
+    def __init__(
+        self,
+        practice: str | None = None,
+        networks: Sequence[Network] = (),
+        longest_s: float = LONGEST_S,
+        public_name: str = "",
+    ) -> None:
+        self._practice = practice
+        self._networks = _THIS_MACHINE if practice is not None else networks
+        self._longest_s = longest_s
+        self._public_name = public_name
+
+    def address_of(self, inscription_id: str, url: str | None) -> str | None:
+        """Returns the address to ask for an inscription's picture, or None; `url` is what a venue told."""
+        if self._practice is not None:
+            return f"{self._practice}/content/{quote(inscription_id, safe='')}"
+        if url is None or public_url_problem(url, self._networks) is not None:
+            return None
+        # Pictures are on the web's own port: nobody is to have others' ports asked by us.
+        return url if self._networks or urlsplit(url).port in (None, 443) else None
+
+    def fetch(self, address: str) -> Picture | NoPicture:
+        """Fetches a picture, once; never raises."""
+        try:
+            return self._fetch(address)
+        except (OSError, HTTPException, ValueError) as error:
+            log.info("failed to fetch a picture of %s: %s", urlsplit(address).hostname, type(error).__name__)
+            return NoPicture("unreachable")
+        except Exception:
+            log.exception("failed at a picture of %s", urlsplit(address).hostname)
+            return NoPicture("file")
+
+    def _fetch(self, address: str) -> Picture | NoPicture:
+        parts = urlsplit(address)
+        is_tls = parts.scheme == "https"
+        connection = Connection(
+            parts.hostname or "",
+            parts.port or (443 if is_tls else 80),
+            is_tls=is_tls,
+            networks=self._networks,
+            ends_at=time.monotonic() + self._longest_s,
+            public_name=self._public_name,
+        )
+        path = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
+        try:
+            connection.request("GET", path, headers=_HEADERS)
+            answer = connection.answer()
+            if answer.status != 200:
+                return NoPicture("unreachable")
+            if answer.length is not None and answer.length > MOST_PICTURE_BYTES:
+                return NoPicture("too_large")
+            data = bytearray()
+            while chunk := answer.read(min(_AT_ONCE, MOST_PICTURE_BYTES + 1 - len(data))):
+                data += chunk
+            if len(data) > MOST_PICTURE_BYTES:
+                return NoPicture("too_large")
+            if answer.length:
+                return NoPicture("unreachable")  # it was cut off
+        finally:
+            connection.close()
+        return judged(bytes(data))
+
+
+MOST_KEPT_BYTES = 256 << 20
+KEPT_S = 30 * 86_400.0  # an inscription never changes, but a venue's preview of it may
+_BLOCK = 4_096  # a file takes no less on most disks
+_NAME = re.compile(r"[0-9a-f]{64}")
+
+
+class _File(NamedTuple):
+    size: int
+    written_at: float
+    media: Media | None = None  # None: an earlier run kept it, and it was not judged since
+
+
+class KeptPictures:
+    """The files in `directory`, of one process, for our own user only. May be used by several threads at once.
+
+    `clock` is that of files (epoch seconds). What cannot be read or written is as if it were not kept.
+    """
+
+    def __init__(
+        self, directory: Path, most_bytes: int = MOST_KEPT_BYTES, clock: Callable[[], float] = time.time
+    ) -> None:
+        self._directory = directory
+        self._most_bytes = most_bytes
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._is_failing = False  # logged once, until a picture is kept again
+        self._files: OrderedDict[str, _File] | None = None  # the last used last
+        self._taken = 0  # bytes of the disk
+
+    def read(self, address: str) -> Picture | None:
+        """Returns the picture from there, if it is kept."""
+        name = _name(address)
+        with self._lock:
+            files = self._listed()
+            kept = files.get(name)
+            if kept is None:
+                return None
+            if self._clock() - kept.written_at > KEPT_S:
+                self._drop(name)
+                return None
+            files.move_to_end(name)
+        # Without the lock: a large file takes its time, and others are read meanwhile.
+        try:
+            data = (self._directory / name).read_bytes()
+        except OSError:
+            data = b""
+        media = media_of(data)
+        is_known = media is not None and media == kept.media
+        found = Picture(media, data) if media is not None and is_known else judged(data)
+        is_good = isinstance(found, Picture) and len(data) == kept.size
+        with self._lock:
+            if self._files is not None and self._files.get(name) is kept:  # not kept anew meanwhile
+                if is_good:
+                    self._files[name] = kept._replace(media=media)
+                else:
+                    self._drop(name)
+        return found if is_good and isinstance(found, Picture) else None
+
+    def keep(self, address: str, picture: Picture) -> None:
+        """Keeps a picture, and drops others to make room for it."""
+        name = _name(address)
+        with self._lock:
+            files = self._listed()
+            try:
+                self._write(name, picture.data)
+            except OSError as error:
+                if not self._is_failing:
+                    log.warning("failed to keep a picture in %s: %s", self._directory, error.strerror)
+                self._is_failing = True
+                return
+            self._is_failing = False
+            self._taken -= _room(files.pop(name, _File(0, 0)))
+            files[name] = _File(len(picture.data), self._clock(), picture.media)
+            self._taken += _room(files[name])
+            while len(files) > 1 and self._taken > self._most_bytes:
+                self._drop(next(iter(files)))
+
+    def _write(self, name: str, data: bytes) -> None:
+        self._directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+        require_room(self._directory)
+        half = self._directory / f"{name}.half"
+        half.unlink(missing_ok=True)
+        handle = os.open(half, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+        try:
+            with os.fdopen(handle, "wb") as file:
+                file.write(data)
+                file.flush()
+                os.fsync(file.fileno())
+            half.replace(self._directory / name)
+        except OSError:
+            half.unlink(missing_ok=True)
+            raise
+
+    def _listed(self) -> OrderedDict[str, _File]:
+        """Returns the files; those of an earlier run are found by looking, oldest first."""
+        if self._files is None:
+            found = []
+            with contextlib.suppress(OSError), os.scandir(self._directory) as entries:
+                for entry in entries:
+                    if _NAME.fullmatch(entry.name) and entry.is_file(follow_symlinks=False):
+                        told = entry.stat(follow_symlinks=False)
+                        found.append((told.st_mtime, entry.name, told.st_size))
+                    elif entry.name.endswith(".half"):
+                        Path(entry.path).unlink()
+            self._files = OrderedDict((name, _File(size, written_at)) for written_at, name, size in sorted(found))
+            self._taken = sum(map(_room, self._files.values()))
+        return self._files
+
+    def _drop(self, name: str) -> None:
+        self._taken -= _room(self._listed().pop(name, _File(0, 0)))
+        with contextlib.suppress(OSError):
+            (self._directory / name).unlink()
+
+
+def _name(address: str) -> str:
+    return hashlib.sha256(address.encode()).hexdigest()
+
+
+def _room(file: _File) -> int:
+    return -(-file.size // _BLOCK) * _BLOCK
+
+
+RATE, BURST, SLOTS = 10, 60, 6  # a page of sixty at once, then ten a second
+_READERS = 2  # threads that are left for kept pictures
+_WAIT_S = 12.0
+# An inscription that is a text stays one, but a venue may tell another address; one that is away may be back soon.
+_REMEMBERED_S = 3_600.0
+_AWAY_S = 60.0
+_MOST_REMEMBERED = 5_000
+Value = TypeVar("Value")
+
+
+class Pictures:
+    """Answers the verb `picture`; `clock` is monotonic."""
+
+    def __init__(self, source: PictureSource, kept: KeptPictures, clock: Callable[[], float] = time.monotonic) -> None:
+        self._source = source
+        self._kept = kept
+        self._clock = clock
+        self._budget = CallBudget(RATE, BURST, SLOTS, clock)
+        self._threads = ThreadPoolExecutor(SLOTS + _READERS, thread_name_prefix="picture")
+        self._flights: dict[str, asyncio.Task[str]] = {}
+        self._lacking: OrderedDict[str, tuple[float, NoPicture]] = OrderedDict()  # until when each is remembered
+
+    def close(self) -> bool:
+        """Takes nothing new; returns whether something was still being fetched."""
+        self._threads.shutdown(wait=False, cancel_futures=True)
+        return bool(self._flights)
+
+    @answers(verbs.Picture)
+    async def _picture(self, call: Call[verbs.Picture]) -> str:
+        return await self.show(call.args.inscription_id, call.args.url)
+
+    async def show(self, inscription_id: str, url: str | None) -> str:
+        """Returns the picture, or the kind of its lack, as JSON text. Raises Unavailable when too many are asked for.
+
+        `url` is what a venue told.
+        """
+        address = self._source.address_of(inscription_id, url)
+        if address is None:
+            return text(NoPicture("none"))
+        flight = self._flights.get(address)
+        if flight is None:
+            flight = self._flights[address] = asyncio.create_task(self._find(address))
+            flight.add_done_callback(lambda done: self._landed(address, done))
+        return await asyncio.shield(flight)
+
+    async def _find(self, address: str) -> str:
+        until, lacking = self._lacking.get(address, (float("-inf"), None))
+        if lacking is not None and self._clock() < until:
+            return text(lacking)
+        kept = await self._in_thread(lambda: _text_of(self._kept.read(address)))
+        if kept is not None:
+            return kept
+        await self._budget.take(Priority.LOOKUP, self._clock() + _WAIT_S)
+        try:
+            found = await self._in_thread(lambda: self._fetch(address))
+        finally:
+            self._budget.done()
+        if isinstance(found, NoPicture):
+            self._remember(address, found)
+            return text(found)
+        return found
+
+    def _fetch(self, address: str) -> str | NoPicture:
+        found = self._source.fetch(address)
+        if isinstance(found, NoPicture):
+            return found
+        self._kept.keep(address, found)
+        return text(found)
+
+    def _remember(self, address: str, lacking: NoPicture) -> None:
+        for_s = _AWAY_S if lacking.instead == "unreachable" else _REMEMBERED_S
+        self._lacking.pop(address, None)
+        self._lacking[address] = (self._clock() + for_s, lacking)
+        while len(self._lacking) > _MOST_REMEMBERED:
+            self._lacking.popitem(last=False)
+
+    def _landed(self, address: str, flight: asyncio.Task[str]) -> None:
+        self._flights.pop(address, None)
+        if not flight.cancelled():
+            flight.exception()  # nobody may wait for it any more
+
+    async def _in_thread(self, work: Callable[[], Value]) -> Value:
+        return await asyncio.get_running_loop().run_in_executor(self._threads, work)
+
+
+def _text_of(picture: Picture | None) -> str | None:
+    return None if picture is None else text(picture)

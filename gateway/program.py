@@ -1,0 +1,301 @@
+"""A process that answers verbs: HTTP on a Unix socket, and over TLS to other hosts, one route, `POST /`.
+
+Processes of this host are admitted by their user, other hosts by the role in their certificate.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import fcntl
+import logging
+import os
+import signal
+import socket
+import ssl
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from ssl import SSLContext
+from typing import Any
+from urllib.parse import urlsplit
+
+from msgspec import Struct
+from tornado.httpserver import HTTPServer
+from tornado.ioloop import IOLoop
+from tornado.iostream import IOStream, SSLIOStream
+from tornado.netutil import bind_sockets
+from tornado.web import Application, RequestHandler
+
+from core import tls
+from core.errors import BidkeeperError
+from core.local_server import Door, peer_uid
+from core.setting_values import HostPort, is_loopback
+from core.settings import Settings
+from gateway import limits
+from gateway.limits import CallBudget, LookupBudget
+from gateway.quota import Quota
+from gateway.venue import Venue, Venues
+from gateway.verbs import Asker, Call, VerbTable, answers
+from markets import verbs
+from markets.base import Refused, Unavailable, Unknown, VenueError, to_wire
+from markets.client import MAX_REQUEST
+from markets.verbs import Request, text
+
+log = logging.getLogger(__name__)
+# At least as many as all venues have slots, so that a call with a turn never waits for another venue's. Started as
+# needed.
+THREADS = 32
+_ALIVE_S = 1.0
+_LAST_ANSWERS_S = 0.7  # how long the end waits for calls on the wire
+
+# The right to serve, for a block; it gives what is to be called each second, as a sign of life.
+Right = Callable[[], contextlib.AbstractContextManager[Callable[[], object]]]
+
+
+class Program:
+    """A process that answers verbs; a subclass has `verbs`. `admission` says who may ask."""
+
+    verbs: VerbTable
+
+    def __init__(
+        self,
+        settings: Settings,
+        admission: Admission,
+        unisat: Quota | None = None,
+        lookups: LookupBudget | None = None,
+    ) -> None:
+        """Wires the process. `unisat` is the quota of its key, `lookups` the budget of looks; None = none."""
+        self.cut_off = False
+        self.admission = admission
+        self._tls_dir = settings.tls_dir
+        self.threads = ThreadPoolExecutor(THREADS, thread_name_prefix="venue")
+        self.venues = Venues(
+            {},
+            # The other two sources have no quota, and their answers are kept: looks there count against nothing.
+            Venue(
+                "unisat",
+                CallBudget(rate=5, burst=5, slots=1, clock=time.monotonic),
+                self.threads,
+                unisat,
+                lookups=lookups,
+            ),
+            Venue("mempool", _source_budget(settings.venue_url("mempool")), self.threads),
+            Venue("ord", _source_budget(settings.venue_url("ord")), self.threads),
+        )
+
+    async def stop(self) -> None:
+        """Takes nothing new, and gives calls on the wire a moment to be answered."""
+        self.verbs.stopping = True
+        if running := [task for venue in self.venues.all() for task in venue.running]:
+            _, pending = await asyncio.wait(running, timeout=_LAST_ANSWERS_S)
+            self.cut_off = bool(pending)
+        self.threads.shutdown(wait=False, cancel_futures=True)
+        for venue in self.venues.all():
+            venue.close()
+
+    def listen(self, listener: socket.socket, context: SSLContext | None = None) -> HTTPServer:
+        """Answers at `listener` on the running loop: a Unix socket, or, with a `context`, TCP over TLS."""
+        application = Application(
+            [("/", AskHandler, {"verbs": self.verbs})],
+            log_function=lambda handler: None,
+        )
+        server = AdmittingServer(application, max_body_size=MAX_REQUEST, max_header_size=8192, ssl_options=context)
+        server.admission = self.admission
+        server.add_socket(listener)
+        return server
+
+    def listen_far(self, at: HostPort) -> list[HTTPServer]:
+        """Answers other hosts at `at`. Raises BidkeeperError when the certificates or the address cannot be used."""
+        context = tls.server_context(self._tls_dir)
+        try:
+            listeners = bind_sockets(at.port, at.host)
+        except OSError as error:
+            raise BidkeeperError(f"failed to listen at {at}: {error.strerror}") from error
+        for listener in listeners:
+            tls.keep_alive(listener)
+        return [self.listen(listener, context) for listener in listeners]
+
+
+class Status:
+    """The verb that shows the calls of `venues` by outcome, their budgets and pauses, and what else is under way."""
+
+    def __init__(self, market: str, venues: Sequence[Venue], more: Callable[[], Mapping[str, int]] = dict) -> None:
+        self._market = market
+        self._venues = venues
+        self._more = more
+
+    @answers(verbs.Status)
+    async def _status(self, call: Call[verbs.Status]) -> str:
+        shown = {venue.name: venue.status() for venue in self._venues}
+        return text({"market": self._market, "venues": shown, **self._more()})
+
+
+@contextlib.contextmanager
+def needs_none() -> Iterator[Callable[[], object]]:
+    """Gives the right of a program that may run beside others of its kind."""
+    yield lambda: None
+
+
+def serve(
+    make: Callable[[], Program],
+    path: Path,
+    far: HostPort | None,
+    *,
+    ready: Callable[[], object],
+    right: Right = needs_none,
+) -> None:
+    """Serves the program that `make` returns at the socket `path` until SIGTERM or SIGINT, then ends within a second.
+
+    `far` is where it answers other hosts, too, if at all. Call it in the main thread. It serves under `right`, which is
+    asked for when no other one runs at `path`, since a program's own place is given to whoever asks from there. `ready`
+    is called when the socket listens. A call still on the wire after the grace is cut off: its client takes it for
+    Unknown, as it must.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.with_suffix(".lock").open("a") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            raise BidkeeperError(f"another {path.stem} of this installation is running") from error
+        with right() as alive:
+            program = asyncio.run(_serve(make, path, far, ready, alive))
+    if program.cut_off:
+        logging.shutdown()
+        os._exit(0)  # else the interpreter would wait for the threads' answers
+
+
+async def _serve(
+    make: Callable[[], Program],
+    path: Path,
+    far: HostPort | None,
+    ready: Callable[[], object],
+    alive: Callable[[], object],
+) -> Program:
+    stop = asyncio.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        asyncio.get_running_loop().add_signal_handler(number, stop.set)
+    program = make()
+
+    async def accept(listener: socket.socket) -> Callable[[], object]:
+        return program.listen(listener).stop
+
+    door = Door(path, program.admission.uids, accept)
+    await door.open()
+    far_servers = program.listen_far(far) if far else []
+    log.info("listening at %s%s", path, f" and, for other hosts, at {far}" if far else "")
+    ready()
+    while not stop.is_set():
+        alive()
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(stop.wait(), _ALIVE_S)
+    door.close()
+    for server in far_servers:
+        server.stop()
+    await program.stop()
+    log.info("stopped")
+    return program
+
+
+def _source_budget(url: str | None) -> CallBudget:
+    """Makes a source's budget: a server on this machine sets no limit; others publish none, and ban heavy users."""
+    if url is not None and is_loopback(urlsplit(url).hostname or ""):
+        return CallBudget(rate=50, burst=50, slots=4, clock=time.monotonic)
+    return CallBudget(rate=2, burst=5, slots=2, clock=time.monotonic)
+
+
+class AskHandler(RequestHandler):
+    """One request of a worker or the server."""
+
+    def initialize(self, verbs: VerbTable) -> None:
+        self._verbs = verbs
+        stream = getattr(self.request.connection, "stream", None)
+        self._connection = getattr(stream, "socket", None)
+        self._asker = Asker(self._connection)
+
+    async def post(self) -> None:
+        self.set_header("Content-Type", "application/json")
+        try:
+            request = verbs.read(self.request.body)
+            if self._connection is None:
+                raise Refused("not_allowed", "the client has closed its connection")
+            limits.begin_for(limits.origin_of(request))  # here, so that the remark is the user's, too
+            self._asker.work = asyncio.ensure_future(self._answer(request))
+            self.finish('{"ok":' + await self._asker.work + self._verbs.remark(request) + "}")
+        except VenueError as error:
+            self.finish(text({"error": to_wire(error)}))
+        except asyncio.CancelledError:
+            if not self._asker.work or not self._asker.work.cancelled():
+                raise
+            # The client is gone.
+
+    def on_connection_close(self) -> None:
+        self._asker.leave()
+
+    async def _answer(self, request: Request) -> str:
+        is_write = request.verb in verbs.WRITES
+        patience_s = None if is_write else request.patience_s
+        try:
+            async with asyncio.timeout(patience_s):
+                return await self._verbs.answer(request, self._asker)
+        except VenueError:
+            raise
+        except TimeoutError:
+            raise Unavailable("the marketplace has not answered in time; ask again in a moment") from None
+        except Exception as error:
+            log.exception("failed to answer %s", request.verb)
+            # A fault in here may have come after a write was sent.
+            leaf = Unknown if is_write else Unavailable
+            raise leaf("failed in the gateway; its log has the reason") from error
+
+
+def now_ms() -> int:
+    """Returns epoch milliseconds."""
+    return time.time_ns() // 1_000_000
+
+
+OWN_USER = frozenset({os.getuid()})
+
+
+class Admission(Struct, frozen=True):
+    """The users (ids) and roles that may ask."""
+
+    uids: frozenset[int]
+    roles: frozenset[str]
+
+    def admits(self, connection: socket.socket) -> bool:
+        """Tells whether the other end of a connection may ask, over TLS once it is established."""
+        if isinstance(connection, ssl.SSLSocket):
+            return tls.role_of(connection.getpeercert()) in self.roles
+        return peer_uid(connection) in self.uids
+
+
+class AdmittingServer(HTTPServer):
+    """A server that takes connections by `admission`."""
+
+    admission: Admission
+    refused: frozenset[str] = frozenset()
+
+    def handle_stream(self, stream: IOStream, address: Any) -> None:
+        if isinstance(stream, SSLIOStream):
+            IOLoop.current().add_callback(self._handshake, stream, address)
+        else:
+            self._admit(stream, address, f"user {peer_uid(stream.socket)}")
+
+    async def _handshake(self, stream: SSLIOStream, address: Any) -> None:
+        try:
+            await asyncio.wait_for(stream.wait_for_handshake(), tls.HANDSHAKE_S)
+        except OSError:  # also when it takes too long
+            stream.close()
+        else:
+            self._admit(stream, address, f"a certificate whose role may not ask, from {address[0]}")
+
+    def _admit(self, stream: IOStream, address: Any, whose: str) -> None:
+        if self.admission.admits(stream.socket):
+            super().handle_stream(stream, address)
+            return
+        if whose not in self.refused:  # logged once: a process that checks whether we live asks again and again
+            log.warning("refused a connection of %s", whose)
+            self.refused |= {whose}
+        stream.close()

@@ -1,0 +1,41 @@
+"""The counts of all keys in the database, from which another machine's gateway goes on. Safe in any thread.
+
+Imported only where a key has a quota, since the database's packages are slow to import.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Mapping
+from typing import Any
+
+from peewee import InterfaceError, OperationalError
+
+from gateway.quota_count import Counts
+from models import month_counts
+
+log = logging.getLogger(__name__)
+
+
+class QuotaTable:
+    """The counts at the PostgreSQL database `url`. `former` has those of a gateway that kept them otherwise."""
+
+    def __init__(self, url: str, former: Counts) -> None:
+        self._url = url
+        self._former = former
+
+    def get(self, venue: str) -> Mapping[str, Any] | None:
+        """Returns a venue's stored count, or None. Raises peewee's OperationalError."""
+        kept = month_counts.kept_of(self._url, venue)
+        if kept is None:
+            return self._former.get(venue)
+        found: Mapping[str, Any] = json.loads(kept)
+        return found
+
+    def put(self, venue: str, kept: Mapping[str, Any]) -> None:
+        """Writes a venue's count. When that fails, it is logged."""
+        try:
+            month_counts.keep(self._url, venue, json.dumps(kept))
+        except (OperationalError, InterfaceError) as error:
+            log.error("failed to write down %s's calls (%s): a take-over now would forget some", venue, error)

@@ -1,0 +1,182 @@
+"""Reads of one wallet at a marketplace: its bids, listings, funds and inscriptions, and drafts to be signed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+from gateway.limits import Priority, Toll
+from gateway.reads.chain import Network
+from gateway.reads.snapshots import Flight, Source
+from gateway.verbs import Call, answers
+from markets import verbs
+from markets.adapter import Adapter, Cursor
+from markets.base import OwnBid, OwnBids, Unavailable
+from markets.orders import OwnListing, OwnListings
+from markets.verbs import text
+from markets.wire import Page
+
+WALLET_PAGES = 5
+WALLET_ITEMS = 500
+# Of a venue whose listings are asked for one by one, a read that ends here leaves fewer to the next: its adapter
+# remembers. A greater bound would outlast the 30 s for which a client waits.
+OWN_PAGES = 20
+WALLET_ADDRESS_AGE_S = 3600.0  # a pair of addresses keeps its bidding wallet for good; only "none yet" changes
+Entry = TypeVar("Entry")
+
+
+class Own:
+    """The reads of wallets at one marketplace, through `source`. Drafts, challenges and sign-ins are never shared."""
+
+    def __init__(self, adapter: Adapter, source: Source, network: Network) -> None:
+        self._adapter = adapter
+        self._source = source
+        self._venue = source.venue
+        self._network = network
+
+    @answers(verbs.OwnBids)
+    async def _own_bids(self, call: Call[verbs.OwnBids]) -> str:
+        """Returns all of a wallet's bids.
+
+        `slugs` matter only where the venue gives bids by collection: there the answer is all bids on these.
+        """
+        wallet = call.args.wallet
+        told = tuple(sorted(set(call.args.slugs))) if self._adapter.capabilities().own_bids_by_collection else ()
+
+        def make(entries: list[OwnBid], taken_ms: int, unread: tuple[str, ...]) -> OwnBids:
+            return OwnBids(tuple({bid.venue_id: bid for bid in entries}.values()), taken_ms, unread)
+
+        key = ("own_bids", wallet, told)
+        return await self._all(key, call, lambda at: self._adapter.own_bids(wallet, at, told), make)
+
+    @answers(verbs.OwnListings)
+    async def _own_listings(self, call: Call[verbs.OwnListings]) -> str:
+        wallet = call.args.wallet
+
+        def make(entries: list[OwnListing], taken_ms: int, unread: tuple[str, ...]) -> OwnListings:
+            return OwnListings(tuple({each.inscription_id: each for each in entries}.values()), taken_ms, unread)
+
+        key = ("own_listings", wallet)
+        return await self._all(key, call, lambda at: self._adapter.own_listings(wallet, at), make)
+
+    async def _all(
+        self,
+        key: tuple[Any, ...],
+        call: Call[verbs.OwnBids] | Call[verbs.OwnListings],
+        read: Callable[[Cursor], Page[Entry]],
+        make: Callable[[list[Entry], int, tuple[str, ...]], Any],
+    ) -> str:
+        """Returns all of a wallet's bids or listings or none: a part would look as if the others were gone."""
+        verb, toll = call.request.verb, Toll(wallet=call.args.wallet)
+
+        async def fetch(flight: Flight) -> str:
+            found = await self._source.pages(flight, verb, verb, read, OWN_PAGES, priority=Priority.OWN_BIDS, toll=toll)
+            if not found.is_all:
+                raise Unavailable(f"more {verb.removeprefix('own_')} than {OWN_PAGES} pages hold")
+            return text(make(found.entries, flight.taken_ms, found.unread_keys))
+
+        return await self._source.snapshots.get(key, call.max_age_s, fetch)
+
+    def forget_bids(self, wallet: str) -> None:
+        """Drops the stored bids of `wallet` after a write."""
+        self._source.snapshots.forget_all(("own_bids", wallet))
+
+    def forget_listings(self, wallet: str) -> None:
+        """Drops the stored listings of `wallet` after a listing or delisting."""
+        self._source.snapshots.forget(("own_listings", wallet))
+        self._source.snapshots.forget(("wallet_contents", wallet))
+
+    @answers(verbs.Balance)
+    async def _balance(self, call: Call[verbs.Balance]) -> str:
+        """Returns the funds of bids: the bidding wallet's, or the payment address's where bids spend its coins."""
+        self._network.check_balances()
+        args = call.args
+        if self._adapter.capabilities().bids_are_psbt:
+            return await self._network.balance(args.payment, call.max_age_s)
+        address = await self._source.value(
+            ("bidding_wallet", args.payment, args.receive, args.pubkey),
+            WALLET_ADDRESS_AGE_S,
+            "bidding_wallet",
+            lambda _: self._adapter.bidding_wallet(args.payment, args.receive, args.pubkey),
+            verb="balance",
+        )
+        return await self._network.balance(address, call.max_age_s)
+
+    @answers(verbs.WalletContents)
+    async def _wallet_contents(self, call: Call[verbs.WalletContents]) -> str:
+        address = call.args.address
+
+        async def fetch(flight: Flight) -> str:
+            found = await self._source.pages(
+                flight,
+                "wallet_contents",
+                "wallet_contents",
+                lambda cursor: self._adapter.wallet_contents(address, cursor),
+                WALLET_PAGES,
+                toll=Toll(wallet=address),
+            )
+            return text(list({item.id: item for item in found.entries}.values())[:WALLET_ITEMS])
+
+        return await self._source.snapshots.get(("wallet_contents", address), call.max_age_s, fetch)
+
+    @answers(verbs.Challenge)
+    async def _challenge(self, call: Call[verbs.Challenge]) -> str:
+        """Returns a challenge to sign. Never shared: it goes with a cancel, and a venue may take each only once."""
+        wallet = call.args.wallet
+        return await self._ask(call, Priority.CANCEL, lambda: self._adapter.challenge(wallet), Toll(wallet=wallet))
+
+    @answers(verbs.DraftBid)
+    async def _draft_bid(self, call: Call[verbs.DraftBid]) -> str:
+        """Drafts a bid: returns the PSBTs to be signed. The venue counts it as a write; it is of use for its placing
+        only.
+
+        Raises Refused('clock_skew') while our clock is too far off for a bid.
+        """
+        self._venue.skew.permit_place()
+        ask = call.args.ask
+        toll = Toll("write", ask.payment, more=1)
+        return await self._ask(call, Priority.PLACE, lambda: self._adapter.draft_bid(ask), toll)
+
+    @answers(verbs.DraftListing)
+    async def _draft_listing(self, call: Call[verbs.DraftListing]) -> str:
+        """Drafts one listing, with a write's priority, since a write follows.
+
+        Raises Refused('quota') where the key's quota is too short for a listing.
+        """
+        self._venue.permit_listing()
+        ask = call.args.ask
+        toll = Toll("write", ask.owner, more=1)
+        return await self._ask(call, Priority.PLACE, lambda: self._adapter.draft_listing(ask), toll)
+
+    @answers(verbs.DraftDelist)
+    async def _draft_delist(self, call: Call[verbs.DraftDelist]) -> str:
+        """Drafts a delisting, with a cancel's priority."""
+        wallet, inscription_id = call.args.wallet, call.args.inscription_id
+        toll = Toll("write", wallet, more=1)
+        return await self._ask(call, Priority.CANCEL, lambda: self._adapter.draft_delist(wallet, inscription_id), toll)
+
+    @answers(verbs.DraftWithdrawal)
+    async def _draft_withdrawal(self, call: Call[verbs.DraftWithdrawal]) -> str:
+        """Drafts a PSBT that takes sats out of a bidding wallet. Changes nothing at the venue."""
+        payment, amount = call.args.payment, call.args.amount
+        toll = Toll("write", payment, more=1)
+        return await self._ask(call, Priority.CANCEL, lambda: self._adapter.draft_withdrawal(payment, amount), toll)
+
+    @answers(verbs.SignInTexts)
+    async def _sign_in_texts(self, call: Call[verbs.SignInTexts]) -> str:
+        """Returns the sign-in texts; as urgent as a cancel, which may wait for the session."""
+        pair = call.args.pair
+        toll = Toll(wallet=pair.payment)
+        return await self._ask(call, Priority.CANCEL, lambda: self._adapter.sign_in_texts(pair), toll)
+
+    @answers(verbs.SignIn)
+    async def _sign_in(self, call: Call[verbs.SignIn]) -> str:
+        answer, pair = call.args.answer, call.args.answer.pair
+        toll = Toll(wallet=pair.payment)
+        said = await self._ask(call, Priority.CANCEL, lambda: self._adapter.sign_in(answer), toll)
+        # One profile, whichever of its addresses a call names.
+        self._venue.windows.bind(pair.ordinals, pair.payment)
+        return said
+
+    async def _ask(self, call: Call[Any], priority: Priority, ask: Callable[[], Any], toll: Toll) -> str:
+        return text(await self._venue.ask(call.request.verb, priority, ask, toll))

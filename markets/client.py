@@ -1,0 +1,386 @@
+"""The one client of workers and server that asks the gateway about venues.
+
+Imports no TLS, no HTTP library and no event loop, so that it costs a worker little.
+"""
+
+from __future__ import annotations
+
+import copy
+import math
+import time
+from collections.abc import Collection, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Protocol, Self
+
+from msgspec import UnsetType
+
+from core.unix_http import NoAnswer, NotSent, UnixHttp
+from markets import verbs
+from markets.base import (
+    AskBook,
+    Balance,
+    BidBook,
+    BidOrder,
+    Fees,
+    Floor,
+    GatewayAway,
+    Item,
+    Kind,
+    NoPicture,
+    OwnBids,
+    Picture,
+    Refused,
+    Rune,
+    Sales,
+    Unavailable,
+    Unknown,
+    VenueError,
+    WalletItem,
+    from_wire,
+)
+from markets.capabilities import VenueFacts
+from markets.orders import (
+    BidDraft,
+    BidToDraft,
+    ListingDraft,
+    ListingOrder,
+    ListingToDraft,
+    OwnListings,
+    Pair,
+    SignInAnswer,
+    SignInTexts,
+)
+from markets.outpoint_facts import OutpointFacts, TransactionFacts, Utxo, Whereabouts
+from markets.verbs import AMPLE, Answer, Args, Purpose, Scarcity
+from strategy.book import VenueProfile
+
+MAX_REQUEST = 256 * 1024  # bytes; the gateway closes the connection on more
+MOST_SKEW_S = 30.0  # how far apart our clock and a marketplace's may be; beyond, no bid is placed there
+_GRACE_S = 0.25  # so that the asker, who knows why it waits, gives up before the gateway does
+
+
+class KnowsScarcity(Protocol):
+    """A client of the gateway that knows the quotas."""
+
+    scarcity: Scarcity
+    rune_scarcity: Scarcity
+
+
+def stretch_s(asker: KnowsScarcity, *, is_rune: bool) -> int:
+    """Returns the age in seconds that a task's reads may have, so that the quotas last; 0 = none."""
+    return max(asker.scarcity.stretch_s, asker.rune_scarcity.stretch_s if is_rune else 0)
+
+
+def skew_words(off_s: float) -> str:
+    """Describes a skew, for example: this machine's clock is 61 s ahead of the marketplace's."""
+    return f"this machine's clock is {abs(off_s):.0f} s {'ahead of' if off_s > 0 else 'behind'} the marketplace's"
+
+
+class GatewayClient:
+    """A client of the gateway at `socket_path`; a subclass has the verbs. `scarcity` and `skew_s` come from the last
+    good answer; `rune_scarcity` is of the source of runes' asks, whose key has a quota of its own.
+
+    `venue` is the marketplace's name; None = the installation's default. `user` is the number of the user whose calls
+    these are, if any; `purpose` is None for a task's work, else the reason of a person's or of a brake.
+    """
+
+    scarcity = AMPLE
+    rune_scarcity = AMPLE
+    user: int | None = None
+    purpose: Purpose | None = None
+    until = math.inf  # the end of a person's patience, by the monotonic clock
+    skew_s = 0.0  # how far our clock is ahead by the marketplace's last answers, if too far to bid by
+
+    def __init__(self, socket_path: Path, timeout_s: float = 30.0, venue: str | None = None) -> None:
+        self.venue = venue
+        self._http = UnixHttp(socket_path, timeout_s)
+
+    def close(self) -> None:
+        """Closes the kept connection; the next call opens one."""
+        self._http.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def call(self, args: Args[Answer], **more: Any) -> Answer:
+        """Asks the gateway, with `more` members of `verbs.Request`. Raises as `MarketClient` says."""
+        kind = type(args)
+        lost: type[VenueError] = Unknown if kind.is_write else Unavailable
+        whose = {"venue": self.venue, "user": self.user, "purpose": self.purpose}
+        more |= {name: value for name, value in whose.items() if value is not None}
+        if self.until < math.inf:
+            left_s = self.until - time.monotonic()
+            if left_s <= 0 and not kind.is_write:
+                raise Unavailable("the marketplace has not answered in time; ask again in a moment")
+            more["patience_s"] = max(left_s, 0.0) + _GRACE_S
+        asked = verbs.request(args, **more)
+        if len(asked) > MAX_REQUEST:
+            raise Refused("bad_request", "too much is asked at once")
+        try:
+            body = self._exchange(asked, repeatable=not kind.is_write)
+        except NotSent as error:
+            raise GatewayAway(f"failed to ask the gateway: {error}") from error
+        except NoAnswer as error:
+            raise lost(f"no answer from the gateway: {error}") from error
+        try:
+            answer = verbs.read_answer(body, kind)
+            value = from_wire(answer.error) if isinstance(answer.ok, UnsetType) else answer.ok
+        except (ValueError, OverflowError, RecursionError) as error:
+            raise lost(f"failed to understand the gateway: {error}; restart it if it is of another version") from error
+        if isinstance(value, VenueError):
+            raise value
+        if kind.quota_of == "runes":
+            self.rune_scarcity = answer.quota
+        else:
+            self.scarcity = answer.quota
+        self.skew_s = answer.skew_s
+        return value
+
+    def _exchange(self, asked: bytes, *, repeatable: bool) -> bytes:
+        return self._http.post(asked, repeatable=repeatable)
+
+
+class MarketClient(GatewayClient):
+    """A client of the gateway at `socket_path`, for `venue`. Not for use by several threads at once.
+
+    Every method raises VenueError leaves (`markets/base.py`): NotSupported if the venue cannot do it, SignInNeeded if
+    the gateway lacks the wallet's session. When the gateway itself cannot be asked, reads raise Unavailable; place and
+    cancel raise Unavailable when their request was not handed over, else Unknown. `max_age_s` is an answer's greatest
+    age; 0 asks for one whose reading begins after this call. `timeout_s` bounds one call; a write waits at most 10 s
+    for its turn and then for the venue's answer, so keep it above 25. Reads take tickers without their bullets, too,
+    where a provider that spells them is set up; `place` does not, for the name is part of the signed text (`rune` gives
+    it).
+    """
+
+    def at(self, venue: str | None) -> MarketClient:
+        """Returns a client for another venue, over the same connection."""
+        other = copy.copy(self)
+        other.venue = venue
+        return other
+
+    def by(self, user: int, purpose: Purpose, until: float = math.inf) -> MarketClient:
+        """Returns a client for what a user does by hand, over the same connection.
+
+        A read ends at `until` on the monotonic clock: it raises Unavailable.
+        """
+        other = copy.copy(self)
+        other.user, other.purpose, other.until = user, purpose, until
+        return other
+
+    def profile(self, kind: Kind = "ordinals") -> VenueProfile:
+        """Returns the market's rules for bids."""
+        return self.call(verbs.Profile(kind))
+
+    def floors(self, slugs: Sequence[str], kind: Kind, max_age_s: float) -> dict[str, Floor]:
+        """Returns floors by slug; slugs the venue does not know are left out. One venue call for up to 40 slugs."""
+        return self.call(verbs.Floors(tuple(slugs), kind), max_age_s=max_age_s)
+
+    def asks(
+        self, slug: str, max_age_s: float, trait: tuple[str, str] | None = None, *, by_floor: bool = False
+    ) -> AskBook:
+        """Returns the cheapest listings of a collection; with `trait` (type, value) those of them known to have it.
+
+        Two venue calls at most, none for another trait. NotSupported when the listings tell no traits at all.
+        `by_floor`: a book of the last ten minutes is enough if a floor not older than `max_age_s` is the price of its
+        cheapest listing; `confirmed_ms` then says when. No effect with a trait.
+        """
+        return self.call(verbs.Asks(slug, trait, by_floor), max_age_s=max_age_s)
+
+    def bids(self, slug: str, kind: Kind, max_age_s: float, trait: tuple[str, str] | None = None) -> BidBook:
+        """Returns the best bids on a whole collection or rune; with `trait` (type, value) the bids on it, too.
+
+        Two venue calls at most, none for another trait.
+        """
+        return self.call(verbs.Bids(slug, kind, trait), max_age_s=max_age_s)
+
+    def traits(self, slug: str, max_age_s: float) -> dict[str, dict[str, int]]:
+        """Returns a collection's traits: type to value to the count of items. One venue call.
+
+        NotFound for an unknown collection, NotSupported where the venue tells no traits.
+        """
+        return self.call(verbs.Traits(slug), max_age_s=max_age_s)
+
+    def sales(self, slug: str, kind: Kind, since_ms: int, max_age_s: float) -> Sales:
+        """Returns the sales of a collection or rune since `since_ms` (epoch), as far as the venue's last 500 reach.
+
+        One venue call for each hundred; none for a `since_ms` that a fresh enough answer covers.
+        """
+        return self.call(verbs.Sales(slug, kind, since_ms), max_age_s=max_age_s)
+
+    def rune(self, ticker: str, max_age_s: float) -> Rune:
+        """Returns a rune by its ticker with or without bullets; one venue call. It never changes: ask for a day's age.
+
+        NotFound for an unknown ticker, and for one without bullets that the provider does not find.
+        """
+        return self.call(verbs.Rune(ticker), max_age_s=max_age_s)
+
+    def rune_asks(self, ticker: str, max_age_s: float) -> AskBook:
+        """Returns the cheapest lots of a rune, from its market data provider. Two venue calls at most."""
+        return self.call(verbs.RuneAsks(ticker), max_age_s=max_age_s)
+
+    def own_bids(self, wallet: str, max_age_s: float, slugs: Sequence[str] = ()) -> OwnBids:
+        """Returns all live bids of a payment address; where a venue tells them by collection only, those on `slugs`."""
+        return self.call(verbs.OwnBids(wallet, tuple(slugs)), max_age_s=max_age_s)
+
+    def balance(self, payment: str, receive: str, pubkey: str, max_age_s: float) -> Balance:
+        """Returns the bidding wallet of a pair of addresses and its sats; NotFound when there is none yet."""
+        return self.call(verbs.Balance(payment, receive, pubkey), max_age_s=max_age_s)
+
+    def fees(self, max_age_s: float) -> Fees:
+        """Returns the recommended fee rates, sat/vB."""
+        return self.call(verbs.Fees(), max_age_s=max_age_s)
+
+    def coins(self, address: str, max_age_s: float) -> tuple[Utxo, ...]:
+        """Returns the unspent outputs of an address, confirmed and waiting; `outpoint` tells which assets they hold."""
+        return self.call(verbs.Coins(address), max_age_s=max_age_s)
+
+    def wallet_contents(self, address: str, max_age_s: float) -> tuple[WalletItem, ...]:
+        """Returns the inscriptions at an address, at most 500."""
+        return self.call(verbs.WalletContents(address), max_age_s=max_age_s)
+
+    def item(self, inscription_id: str, max_age_s: float) -> Item:
+        """Returns the venue's details of one inscription."""
+        return self.call(verbs.Item(inscription_id), max_age_s=max_age_s)
+
+    def picture(self, inscription_id: str, url: str | None) -> Picture | NoPicture:
+        """Returns an inscription's picture; `url` is where a venue says it is. No call to a marketplace.
+
+        Unavailable when more pictures are asked for than the gateway fetches at a time.
+        """
+        return self.call(verbs.Picture(inscription_id, url))
+
+    def challenge(self, wallet: str) -> str:
+        """Returns a text that `wallet` must sign before it may cancel."""
+        return self.call(verbs.Challenge(wallet))
+
+    def draft_bid(self, ask: BidToDraft) -> BidDraft:
+        """Drafts a bid: returns the PSBTs to be signed. Changes nothing at the venue, is never shared, fails as reads
+        do.
+        """
+        return self.call(verbs.DraftBid(ask))
+
+    def sign_in_texts(self, pair: Pair) -> SignInTexts:
+        """Returns the texts that the two addresses must sign before the venue opens a session for them."""
+        return self.call(verbs.SignInTexts(pair))
+
+    def sign_in(self, answer: SignInAnswer) -> None:
+        """Opens the session, which the gateway holds. AuthFailed when the venue refuses the signatures."""
+        self.call(verbs.SignIn(answer))
+
+    def venues(self) -> tuple[VenueFacts, ...]:
+        """Returns the marketplaces that are set up here, the default one first. No venue is called."""
+        return self.call(verbs.Venues())
+
+    def place(self, order: BidOrder, *, task: int, token: int, deadline_ms: int, rung: int = 0) -> str | None:
+        """Submits a signed bid before `deadline_ms` (epoch; the gateway takes 10 s from now at most), or not at all.
+
+        Returns the bid's id where the venue gives one; else it shows among the own bids, known by its expiry. Raises
+        Refused('stale_token') when the task's fence has passed `token`, Refused('quota') when the month's quota of
+        calls is too short for bids at this `rung` (0 is the top of the ladder), Refused('clock_skew') when our clock
+        and the venue's are too far apart.
+        """
+        return self.call(verbs.Place(order), task=task, token=token, deadline_ms=deadline_ms, rung=rung)
+
+    def cancel(
+        self, wallet: str, venue_ids: Sequence[str], signature: str, *, task: int, token: int, deadline_ms: int
+    ) -> bool:
+        """Cancels bids by their ids, as `place` does; False when the venue reported that any of them failed.
+
+        `signature` is the wallet's under a challenge, "" where the venue wants none.
+        """
+        args = verbs.Cancel(wallet, tuple(venue_ids), signature)
+        return self.call(args, task=task, token=token, deadline_ms=deadline_ms)
+
+    def own_listings(self, wallet: str, max_age_s: float) -> OwnListings:
+        """Returns all live listings of a vault address."""
+        return self.call(verbs.OwnListings(wallet), max_age_s=max_age_s)
+
+    def draft_listing(self, ask: ListingToDraft) -> ListingDraft:
+        """Drafts a listing: returns the PSBTs to be signed. Changes nothing there; never shared; fails as reads do."""
+        return self.call(verbs.DraftListing(ask))
+
+    def draft_delist(self, wallet: str, inscription_id: str) -> ListingDraft:
+        """Drafts a delisting, as `draft_listing`. NotSupported where no PSBT is needed."""
+        return self.call(verbs.DraftDelist(wallet, inscription_id))
+
+    def list_item(self, order: ListingOrder, *, task: int, token: int, deadline_ms: int) -> None:
+        """Submits a signed listing as `place` does a bid; one of the same inscription replaces the former."""
+        self.call(verbs.ListItem(order), task=task, token=token, deadline_ms=deadline_ms)
+
+    def delist(
+        self, wallet: str, inscription_ids: Sequence[str], signature: str, *, task: int, token: int, deadline_ms: int
+    ) -> bool:
+        """Cancels the listings of inscriptions at `wallet` (a vault address), as `cancel` does bids.
+
+        One venue call for each. `signature` is of the kind of the venue's `delist_proof`: the vault's under a
+        challenge, the signed PSBT of `draft_delist`, or "" in a session.
+        """
+        args = verbs.Delist(wallet, tuple(inscription_ids), signature)
+        return self.call(args, task=task, token=token, deadline_ms=deadline_ms)
+
+    def whereabouts(self, inscription_id: str, max_age_s: float) -> Whereabouts:
+        """Returns the output an inscription is on, by an index of confirmed blocks; NotSupported without an index."""
+        return self.call(verbs.Whereabouts(inscription_id), max_age_s=max_age_s)
+
+    def outpoint(self, outpoint: str, max_age_s: float) -> OutpointFacts:
+        """Returns the facts of an output (txid:vout); None where no source tells one. NotSupported without sources."""
+        return self.call(verbs.Outpoint(outpoint), max_age_s=max_age_s)
+
+    def transaction(self, txid: str, max_age_s: float) -> TransactionFacts:
+        """Returns a transaction and its block; NotFound where the network does not know it, NotSupported without a
+        source.
+        """
+        return self.call(verbs.Transaction(txid), max_age_s=max_age_s)
+
+    def draft_withdrawal(self, payment: str, amount: int) -> str:
+        """Returns the PSBT (base64) that the venue wants signed to take sats out of its bidding wallet for `payment`.
+
+        NotSupported where a signed one could not be handed in. Changes nothing there, fails as reads do.
+        """
+        return self.call(verbs.DraftWithdrawal(payment, amount))
+
+    def submit_withdrawal(self, payment: str, psbt: str, *, deadline_ms: int) -> str:
+        """Hands a signed draft of a withdrawal to the venue, which completes and sends it; returns the txid."""
+        return self.call(verbs.SubmitWithdrawal(payment, psbt), deadline_ms=deadline_ms)
+
+    def broadcast(self, transaction: str, *, deadline_ms: int) -> str:
+        """Sends a signed transaction (hex) to the network; returns its txid. Sending it twice changes nothing."""
+        return self.call(verbs.Broadcast(transaction), deadline_ms=deadline_ms)
+
+    def is_confirmed(self, txid: str, max_age_s: float) -> bool:
+        """Tells whether a transaction is in a block; NotFound when neither a block nor the mempool has it."""
+        return self.call(verbs.IsConfirmed(txid), max_age_s=max_age_s)
+
+    def play_address(self) -> str:
+        """Returns the address of the practice market's play wallet; Refused where there is none."""
+        return self.call(verbs.PlayAddress())
+
+    def play_signature(self, message: str) -> str:
+        """Returns the play wallet's BIP-322 signature (base64) of `message`."""
+        return self.call(verbs.PlaySignature(message))
+
+    def fence(self, task: int, token: int) -> int:
+        """Refuses writes of `task` under a lower token from now on; returns when none of them is on the wire.
+
+        Returns the least token that is not refused: a higher one than `token` where that was seen before.
+        """
+        return self.call(verbs.Fence(), task=task, token=token)
+
+    def fence_all(self, tokens: Mapping[int, int]) -> dict[int, int]:
+        """Does `fence` for many tasks at once, given by task; returns the least tokens that are above theirs."""
+        higher = self.call(verbs.FenceAll(tuple(tokens.items())))
+        return dict(higher)
+
+    def hold(self, tasks: Collection[int], hold_s: int) -> None:
+        """Refuses bids and listings of `tasks` for `hold_s` seconds (0: ends that), and lets cancels through.
+
+        Returns when none of them is on the wire.
+        """
+        self.call(verbs.Hold(tuple(tasks), hold_s))
+
+    def status(self) -> dict[str, Any]:
+        """Returns each venue's calls by outcome, budget left and pauses."""
+        return self.call(verbs.Status())

@@ -1,0 +1,383 @@
+"""ord.net's offers on collections and traits, and listings there: books, our own, drafts, signed forms and submits.
+
+An offer is off-chain: the PSBT that would fund it is signed and kept by the venue, and broadcast only at a sale.
+
+Of a listing three PSBTs are drafted and signed, and none is broadcast before the sale. The transfer moves the item into
+an escrow (sighash DEFAULT), the settlement pays us out of it (SINGLE|ANYONECANPAY), and the recovery brings it back
+(ALL), so that nothing is signed when it is taken down.
+
+Every function raises Unreadable for anything it does not understand.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from decimal import Decimal
+from typing import Any
+
+from msgspec import Struct
+
+from markets.adapter import Latest, TraitedBid
+from markets.answers import Best, Rows, asked_price, each_row
+from markets.base import BidOrder, NotSupported, OwnBid, Refused, Trait, Unavailable
+from markets.orders import BidDraft, BidToDraft, Coin, DraftPsbt, ListingDraft, ListingOrder, ListingToDraft, OwnListing
+from markets.ordnet.wire import Binding, SigningStep, needed_slug, step, target, targeted, uuid, venue_id, vout
+from markets.wire import Page, Unreadable, address, flag, moment_if_any, rows, sats, script, table, text, txid, whole
+from strategy.book import Bid
+
+FUNDING = "funding"  # the role of the one PSBT of an offer
+_CLOSED = frozenset({"accepted", "rejected", "cancelled", "expired", "invalidated"})
+_MOST_ROWS = 5000
+_MOST_COINS = 50  # for one offer
+_LONGEST_TOKEN = 20_000
+_LONGEST_LEAF = 2_000  # hex digits
+_MOST_DRAFTS = 500
+
+
+class DraftedBid(Struct, frozen=True):
+    """The answer to a preflight, kept for its submit, which must repeat it."""
+
+    ask: BidToDraft
+    coins: tuple[Coin, ...]
+    parent: str
+    vout: int
+    token: str
+    step: SigningStep
+    leaf: str
+
+
+class Drafts:
+    """The latest drafts, by their reference: the funding transaction's id. Safe in several threads."""
+
+    def __init__(self) -> None:
+        self._kept: Latest[DraftedBid] = Latest(_MOST_DRAFTS)
+
+    def keep(self, draft: DraftedBid) -> BidDraft:
+        """Stores `draft`; returns its PSBTs to be signed."""
+        self._kept.note(draft.parent, draft)
+        found = draft.step
+        return BidDraft(draft.parent, (DraftPsbt(FUNDING, found.psbt, found.indices, found.sighash),), draft.leaf)
+
+    def of(self, order: BidOrder) -> DraftedBid:
+        """Returns the draft that `order` is the signed form of. Raises Refused without one, or for another bid."""
+        draft = self._kept.of(order.reference)
+        if draft is None:
+            raise Refused("changed", "this draft is not known here any more; nothing was sent")
+        ask = draft.ask
+        drafted = (ask.price, ask.slug, ask.trait, ask.payment, ask.payment_pubkey, ask.ordinals, 1)
+        receive, psbts = order.receive, len(order.signed_psbts)
+        if drafted != (order.price, order.slug, order.trait, order.payment, order.payment_pubkey, receive, psbts):
+            raise Refused("bad_request", "the draft is of another bid; nothing was sent")
+        return draft
+
+
+_HIGHEST: Best[TraitedBid] = Best(
+    lambda offer: offer.bid.unit_price,
+    lambda row: asked_price(row.get("priceSats"), "price of an offer"),
+    is_lowest=False,
+    is_sorted=False,  # no order is documented
+)
+
+
+def bids(answer: Any, slug: str) -> Page[TraitedBid]:
+    """Reads the offers on a collection and its traits, all in one page; other targets compete for something else."""
+    read = each_row(
+        _rows(answer), "offer", lambda row: _bid(row, slug), key=lambda row: _name(row, slug), best=_HIGHEST
+    )
+    return Page(tuple(sorted(read.entries, key=lambda offer: -offer.bid.price)), None, read.unread)
+
+
+def _bid(entry: Mapping[str, Any], slug: str) -> TraitedBid | None:
+    if not _is_live(entry):
+        return None
+    groups = targeted(entry.get("target"))
+    if groups is None:
+        return None
+    price = sats(entry.get("priceSats"), "price of an offer", least=1)
+    maker = address(entry.get("makerAddress"), "maker of an offer")
+    placed_ms = moment_if_any(entry.get("createdAt"), "time of an offer")
+    bid = Bid(_name(entry, slug), price, Decimal(1), Decimal(price), maker, placed_ms)
+    return TraitedBid(bid, frozenset().union(*groups))
+
+
+def own_bids(answer: Any, slug: str, binding: Binding, all_bindings: Collection[Binding]) -> Rows[OwnBid]:
+    """Reads our offers on a collection and its traits: those of `binding`, out of all of the profile's wallets.
+
+    An offer in a state that is not known, or of a wallet that the session does not have, is left out under its id:
+    it may be ours and live. No task makes an offer on several traits or on one of several; it has no slug, like one on
+    a single item.
+    """
+
+    def own(entry: Mapping[str, Any]) -> OwnBid | None:
+        if not _is_live(entry) or not _is_of(entry, binding, all_bindings):
+            return None
+        groups = targeted(entry.get("target"))
+        trait = _only(groups)
+        is_clear = groups == () or trait is not None
+        price = sats(entry.get("priceSats"), "price of an offer", least=1)
+        return OwnBid(_name(entry, slug), slug if is_clear else "", "ordinals", price, Decimal(1), None, trait)
+
+    return each_row(_rows(answer), "offer", own, key=lambda row: _name(row, slug))
+
+
+def _name(entry: Mapping[str, Any], slug: str) -> str:
+    return venue_id(slug, uuid(entry.get("id"), "id of an offer"))
+
+
+def _only(groups: tuple[frozenset[Trait], ...] | None) -> Trait | None:
+    return next(iter(groups[0])) if groups is not None and len(groups) == 1 and len(groups[0]) == 1 else None
+
+
+def _is_of(entry: Mapping[str, Any], binding: Binding, all_bindings: Collection[Binding]) -> bool:
+    """Tells whether a profile's offer is of this one of its wallets. An offer of an unknown wallet is unreadable."""
+    acts = entry.get("actionBindingId")
+    if acts is not None:
+        found = [each for each in all_bindings if each.id == acts]
+    else:
+        maker = address(entry.get("makerAddress"), "maker of an offer")
+        found = [each for each in all_bindings if maker in (each.payment, each.ordinals)]
+    if not found:
+        raise Unreadable("an offer of ours is of no wallet that the session has")
+    return binding in found
+
+
+def _rows(answer: Any) -> Sequence[Any]:
+    book = table(answer, "offers")
+    found = rows(book.get("rows"), "offers", most=_MOST_ROWS)
+    if whole(book.get("totalCount"), "totalCount") > len(found):
+        raise Unreadable("there are more offers than it shows")
+    return found
+
+
+def _is_live(entry: Mapping[str, Any]) -> bool:
+    status = text(entry.get("status"), "state of an offer")
+    if status != "active" and status not in _CLOSED:
+        raise Unreadable("an offer is in a state that is not known")
+    return status == "active"
+
+
+def bid_preflight(ask: BidToDraft, binding: Binding) -> dict[str, Any]:
+    """Makes the body of POST /collection/{slug}/collection-offers/preflight. Raises Refused leaves."""
+    if ask.kind != "ordinals":
+        raise NotSupported("ord.net takes no bids on runes")
+    if ask.quantity != 1:
+        raise NotSupported("one bid at ord.net is for one item")
+    return _body(ask, binding) | {"spendableUtxos": [_utxo(coin) for coin in ask.coins]}
+
+
+def _body(ask: BidToDraft, binding: Binding) -> dict[str, Any]:
+    return {
+        "walletBindingId": binding.id,
+        "ordinalsPublicKey": ask.ordinals_pubkey,
+        "paymentPublicKey": ask.payment_pubkey,
+        "target": target(ask.trait),
+        "priceSats": ask.price,
+        "offerCount": 1,
+        "ladderStepSats": 0,
+        "validityHours": ask.valid_hours,
+    }
+
+
+def bid_draft(answer: Any, ask: BidToDraft) -> DraftedBid:
+    """Reads the one offer that was drafted for `ask`, paid with coins that were given."""
+    offers = rows(table(answer, "draft").get("offers"), "drafted offers", most=1)
+    if not offers:
+        raise Unreadable("nothing was drafted")
+    entry = table(offers[0], "drafted offer")
+    if sats(entry.get("priceSats"), "price of a draft") != ask.price:
+        raise Unreadable("the draft is of another price")
+    if whole(entry.get("fundingParentFeeRateSatVb"), "fee of a draft") or flag(
+        entry.get("fundingBroadcasted"), "draft"
+    ):
+        raise Unreadable("the draft costs a fee, or is on its way already")
+    chosen = rows(entry.get("selectedPaymentUtxos"), "coins of a draft", most=_MOST_COINS)
+    coins = tuple(_coin(table(row, "coin of a draft")) for row in chosen)
+    if not coins or not set(coins) <= set(ask.coins):
+        raise Unreadable("the draft spends coins that were not given")
+    return DraftedBid(
+        ask,
+        coins,
+        parent=txid(entry.get("expectedFundingParentTxid"), "funding of a draft"),
+        vout=vout(entry.get("fundingParentVout"), "funding of a draft"),
+        token=text(entry.get("preflightToken"), "token of a draft", longest=_LONGEST_TOKEN),
+        step=step(entry.get("fundingParentStep"), ask.payment, "funding of a draft"),
+        leaf=script(text(entry.get("offerScriptHex"), "script of a draft", longest=_LONGEST_LEAF), "script of a draft"),
+    )
+
+
+def bid_submit(kept: DraftedBid, signed: str, binding: Binding) -> dict[str, Any]:
+    """Makes the body of POST /collection/{slug}/collection-offers/submit: the preflight's, and the PSBT signed."""
+    offer = {
+        "priceSats": kept.ask.price,
+        "selectedPaymentUtxos": [_utxo(coin) for coin in kept.coins],
+        "expectedFundingParentTxid": kept.parent,
+        "fundingParentVout": kept.vout,
+        "preflightToken": kept.token,
+        "signedFundingParentStep": kept.step.signed(signed),
+    }
+    return _body(kept.ask, binding) | {"offers": [offer]}
+
+
+def bid_submitted(answer: Any, kept: DraftedBid) -> str:
+    """Returns our name of the offer that was made. Unreadable unless it is the drafted one, and live."""
+    offers = rows(table(answer, "submit").get("offers"), "offers", most=1)
+    if not offers:
+        raise Unreadable("no offer was made")
+    entry = table(offers[0], "offer")
+    made = (entry.get("status"), sats(entry.get("priceSats"), "price"), entry.get("fundingParentTxid"))
+    if made != ("active", kept.ask.price, kept.parent):
+        raise Unreadable("another offer than ours was made")
+    return venue_id(needed_slug(kept.ask.slug), uuid(entry.get("offerId"), "id of an offer"))
+
+
+def cancelled(answer: Any, offer_id: str) -> bool:
+    """Tells whether the offer is reported as cancelled."""
+    entry = table(answer, "cancel")
+    if uuid(entry.get("offerId"), "id of an offer") != offer_id:
+        raise Unreadable("the answer is about another offer")
+    return text(entry.get("status"), "state of an offer") == "cancelled"
+
+
+def _coin(entry: Mapping[str, Any]) -> Coin:
+    place = f"{txid(entry.get('txid'), 'coin')}:{vout(entry.get('vout'), 'coin')}"
+    return Coin(place, sats(entry.get("valueSats"), "value of a coin", least=1))
+
+
+def _utxo(coin: Coin) -> dict[str, Any]:
+    found, _, number = coin.outpoint.partition(":")
+    return {"txid": found, "vout": int(number), "valueSats": coin.value}
+
+
+# The life of a listing. The lister renews it when it is gone, so none outlives us by more.
+DURATION_DAYS = 30
+TRANSFER, SETTLEMENT, RECOVERY = 0, 131, 1  # their sighashes, as documented
+
+
+class DraftedListing(Struct, frozen=True):
+    """The answer to a preflight, kept for its submit, which must repeat it."""
+
+    ask: ListingToDraft
+    anchor: str
+    transfer: SigningStep
+    settlement: SigningStep
+    recovery: SigningStep
+
+
+class ListingIds:
+    """The listing of each inscription: a listing is taken down by its own id and its collection's name."""
+
+    def __init__(self) -> None:
+        self._latest: Latest[OwnListing] = Latest()
+        self._made_of: Latest[str] = Latest()
+
+    def note(self, listings: Iterable[OwnListing]) -> None:
+        """Stores listings that a read has shown or a submit has made."""
+        for listing in listings:
+            self._latest.note(listing.inscription_id, listing)
+            self._made_of.note(listing.listing_id, listing.inscription_id)
+
+    def made_of(self, listing_id: str) -> str | None:
+        """Returns the inscription of the listing with this id, None when it is not known."""
+        return self._made_of.of(listing_id)
+
+    def of(self, inscription_id: str, owner: str) -> OwnListing:
+        """Returns the listing of this inscription by `owner`. Raises Unavailable when no read has shown it yet."""
+        listing = self._latest.of(inscription_id)
+        if listing is None or listing.owner != owner:
+            raise Unavailable("which listing that is, is not known yet: read the listings first; nothing was sent")
+        return listing
+
+
+def listing_preflight(ask: ListingToDraft, binding: Binding) -> dict[str, Any]:
+    """Makes the body of POST /collection/{slug}/listings/preflight."""
+    return {
+        "walletBindingId": binding.id,
+        "ordinalsPublicKey": ask.tap_internal_key,
+        "items": [{"inscriptionId": ask.inscription_id, "priceSats": ask.price}],
+    }
+
+
+def listing_draft(answer: Any, ask: ListingToDraft) -> DraftedListing:
+    """Reads the drafted steps, which the owner must sign, all of them."""
+    found = table(answer, "draft")
+    entry = _only_row(found.get("listings"), ask.inscription_id, "drafted listing")
+    steps = {}
+    for row in rows(entry.get("psbts"), "steps", most=2):
+        if table(row, "step").get("inscriptionId", ask.inscription_id) != ask.inscription_id:
+            raise Unreadable("a step is of another inscription")
+        steps[whole(row.get("stepIndex"), "number of a step")] = step(row, ask.owner, "step of a listing")
+    if set(steps) != {0, 1}:
+        raise Unreadable("a listing has two steps, numbered 0 and 1")
+    drafted = DraftedListing(
+        ask,
+        uuid(entry.get("anchorUtxoId"), "anchor of a listing"),
+        steps[0],
+        steps[1],
+        step(found.get("recoveryPsbt"), ask.owner, "recovery of a listing"),
+    )
+    ways = (drafted.transfer.sighash or 0, drafted.settlement.sighash, drafted.recovery.sighash)
+    if ways != (TRANSFER, SETTLEMENT, RECOVERY) or any(
+        each.indices != (0,) for each in (drafted.transfer, drafted.settlement, drafted.recovery)
+    ):
+        raise Unreadable("a listing is to be signed in another way than is documented")
+    return drafted
+
+
+def to_sign(drafted: DraftedListing) -> ListingDraft:
+    """Returns the three PSBTs, each of which is signed at its first input."""
+    return ListingDraft(drafted.settlement.psbt, (), drafted.transfer.psbt, drafted.recovery.psbt)
+
+
+def drafted_for(order: ListingOrder, drafted: DraftedListing | None) -> DraftedListing:
+    """Returns `drafted` if `order` is its signed form. Raises Refused when there is none, or of another listing."""
+    if drafted is None:
+        raise Refused("changed", "this draft is not known here any more; nothing was sent")
+    is_whole = bool(order.signed_transfer and order.signed_recovery)
+    if (order.ask, order.unsigned_psbt, is_whole) != (drafted.ask, drafted.settlement.psbt, True):
+        raise Refused("bad_request", "the draft is of another listing; nothing was sent")
+    return drafted
+
+
+def listing_submit(order: ListingOrder, drafted: DraftedListing, binding: Binding) -> dict[str, Any]:
+    """Makes the body of POST /collection/{slug}/listings/submit: the preflight's, and the PSBTs signed."""
+    inscription_id = order.ask.inscription_id
+    steps = (drafted.transfer.signed(order.signed_transfer), drafted.settlement.signed(order.signed_psbt))
+    return listing_preflight(order.ask, binding) | {
+        "durationDays": DURATION_DAYS,
+        "anchors": [{"inscriptionId": inscription_id, "anchorUtxoId": drafted.anchor}],
+        "signed": [
+            {"inscriptionId": inscription_id, "psbts": [{**each, "inscriptionId": inscription_id} for each in steps]}
+        ],
+        "signedRecoveryPsbt": drafted.recovery.signed(order.signed_recovery),
+    }
+
+
+def listing_submitted(answer: Any, ask: ListingToDraft) -> OwnListing:
+    """Reads the listing that was made. Unreadable unless it is this one."""
+    entry = _only_row(table(answer, "submit").get("listings"), ask.inscription_id, "listing")
+    listing_id = uuid(entry.get("listingId"), "id of a listing")
+    return OwnListing(listing_id, ask.inscription_id, ask.slug, ask.price, ask.owner)
+
+
+def delist_body(listing: OwnListing, binding: Binding) -> dict[str, Any]:
+    """Makes the body of POST /collection/{slug}/listings/delist."""
+    listed = {"inscriptionId": listing.inscription_id, "listingId": listing.listing_id}
+    return {"walletBindingId": binding.id, "listings": [listed]}
+
+
+def delisted(answer: Any, listing: OwnListing) -> bool:
+    """Tells whether the answer reports the listing as taken down."""
+    found = [table(row, "listing") for row in rows(table(answer, "delist").get("listings"), "listings", most=20)]
+    return any(
+        uuid(entry.get("listingId"), "id of a listing") == listing.listing_id
+        and entry.get("inscriptionId") == listing.inscription_id
+        for entry in found
+    )
+
+
+def _only_row(value: Any, inscription_id: str, what: str) -> Mapping[str, Any]:
+    found = rows(value, what, most=1)
+    entry = table(found[0] if found else None, what)
+    if entry.get("inscriptionId") != inscription_id:
+        raise Unreadable(f"{what}: it is of another inscription")
+    return entry
