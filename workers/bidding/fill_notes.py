@@ -14,8 +14,7 @@ from models.ledger import fills, orders, withdrawals
 from models.ledger.order_table import Order
 from strategy.bid_config import is_on
 from strategy.fault_codes import Step
-from workers.bidding.inputs import CycleInputs
-from workers.bidding.report import BiddingOutcome
+from workers.bidding.moment import BiddingMoment
 
 CLOCKS_MS = 2_000  # between a balance and a sale; a fee is not noted where clocks are further apart
 KEPT_BALANCES = 10  # readings; a fill is learnt of within a few cycles
@@ -23,25 +22,25 @@ KEPT_BALANCES = 10  # readings; a fill is learnt of within a few cycles
 MOST_FEE_SATS, MOST_RESERVES = 2_000, 4
 
 
-def note_fills(inputs: CycleInputs, outcome: BiddingOutcome) -> None:
+def note_fills(moment: BiddingMoment) -> None:
     """Writes the notes on the fills of this cycle, and remembers the balance for the next."""
-    for order in outcome.filled:
-        orders.note_fill(order, _floor(inputs, outcome, order), _network_fee(inputs, outcome, order))
-    seen = outcome.done.last.seen
+    for order in moment.filled:
+        orders.note_fill(order, _floor(moment, order), _network_fee(moment, order))
+    seen = moment.last.seen
     if seen.balance_sats is not None and seen.balance_ms is not None:
-        _remember(inputs, seen.balance_ms, seen.balance_sats)
+        _remember(moment, seen.balance_ms, seen.balance_sats)
 
 
-def _floor(inputs: CycleInputs, outcome: BiddingOutcome, order: Order) -> Decimal | None:
-    config = inputs.config
+def _floor(moment: BiddingMoment, order: Order) -> Decimal | None:
+    config = moment.config
     is_same = is_on(config, order.slug) and order.trait == config.trait
-    return outcome.done.last.plan.raw_reference if is_same else None
+    return moment.last.plan.raw_reference if is_same else None
 
 
-def _network_fee(inputs: CycleInputs, outcome: BiddingOutcome, order: Order) -> int | None:
-    if inputs.profile.balance_model != "per_bid" or order.filled_ms is None:
+def _network_fee(moment: BiddingMoment, order: Order) -> int | None:
+    if moment.profile.balance_model != "per_bid" or order.filled_ms is None:
         return None
-    before = [(at_ms, sats) for at_ms, sats in inputs.state.balances if at_ms + CLOCKS_MS <= order.filled_ms]
+    before = [(at_ms, sats) for at_ms, sats in moment.state.balances if at_ms + CLOCKS_MS <= order.filled_ms]
     if not before:
         return None
     before_ms, before_sats = max(before)
@@ -49,24 +48,24 @@ def _network_fee(inputs: CycleInputs, outcome: BiddingOutcome, order: Order) -> 
     is_alone = fills.count_of_wallet(order.user_id, order.wallet, since_ms) == 1
     if not is_alone or withdrawals.any_since(order.user_id, since_ms):
         return None
-    after = _balance(inputs)
+    after = _balance(moment)
     if after is None:
         return None
-    _remember(inputs, after.taken_ms, after.sats)
+    _remember(moment, after.taken_ms, after.sats)
     fee_sats = before_sats - after.sats - order.spent_sats
-    most = max(MOST_FEE_SATS, MOST_RESERVES * (outcome.done.last.seen.fee_reserve_sats or 0))
+    most = max(MOST_FEE_SATS, MOST_RESERVES * (moment.last.seen.fee_reserve_sats or 0))
     return fee_sats if 0 <= fee_sats <= most else None
 
 
-def _balance(inputs: CycleInputs) -> Balance | None:
-    keys, receive = inputs.keys, inputs.assignment.user.ordinals_address
+def _balance(moment: BiddingMoment) -> Balance | None:
+    keys, receive = moment.keys, moment.user.ordinals_address
     try:
-        return inputs.context.market.balance(keys.payment, receive, keys.payment_pubkey, 0)
+        return moment.context.market.balance(keys.payment, receive, keys.payment_pubkey, 0)
     except VenueError as error:
-        inputs.faults.add(Step.READ_FEES, "read what the fill cost in fees", error, backs_off=False)
+        moment.faults.add(Step.READ_FEES, "read what the fill cost in fees", error, backs_off=False)
         return None
 
 
-def _remember(inputs: CycleInputs, at_ms: int, sats: int) -> None:
-    readings = {*inputs.state.balances, (at_ms, sats)}
-    inputs.state.balances = tuple(sorted(readings)[-KEPT_BALANCES:])
+def _remember(moment: BiddingMoment, at_ms: int, sats: int) -> None:
+    readings = {*moment.state.balances, (at_ms, sats)}
+    moment.state.balances = tuple(sorted(readings)[-KEPT_BALANCES:])

@@ -10,19 +10,20 @@ Orders of dry runs are left out: no venue knows them (`workers/bidding/dry_run.p
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass, fields
+from collections.abc import Iterable, Mapping
+from dataclasses import fields
 
-from markets.base import OwnBid, OwnBids, Refused, VenueError, may_be_among
+from markets.base import OwnBids, Refused, VenueError, may_be_among
 from models.base import unless_full
 from models.ledger import orders
 from models.ledger.misses import LATE_MS, date_back, saw
 from models.ledger.order_table import CANCELLING, CLOSED, LIVE, RESERVED, SIGNED, SUBMITTED, UNKNOWN, Order
-from models.ledger.shown_bids import Matched, Venue, is_over, match
+from models.ledger.shown_bids import Venue, is_over, match
 from strategy.fault_codes import FaultCode, Step
 from wallet.signer_client import SignerError
 from workers.bidding.cancels import CancelAnswer
 from workers.bidding.fills import Explainer
+from workers.bidding.moment import Found
 from workers.context import Context
 from workers.evidence import APART_MS, LOST_READS, VANISHED_READS, count_miss
 from workers.faults import Faults
@@ -30,18 +31,6 @@ from workers.faults import Faults
 # How long after its expiry, and how many good reads, a bid is waited for while the sales that may explain it cannot be
 # read: after an outage its expiry may be long ago at the first look.
 DARK_MS, DARK_READS = 600_000, 10
-
-
-@dataclass(frozen=True, slots=True)
-class Found(Matched[OwnBid]):
-    """The findings of a pass: the match of bids and orders, and the orders that were sold (`filled`)."""
-
-    filled: tuple[Order, ...] = ()
-
-    def partly_after(self, before: Collection[int]) -> frozenset[int]:
-        """Returns the open orders that were seen sold in part: by this pass or, if it does not show them, `before`."""
-        left = (order.id for order in self.own if order.state != CLOSED and order.id not in self.by_order)
-        return frozenset(left).intersection(before).union(self.partly)
 
 
 def read_own_bids(context: Context, wallet: str, slug: str, max_age_s: float, faults: Faults) -> OwnBids | None:

@@ -6,8 +6,7 @@ an answer that is not clear leaves the order `unknown`, counted.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable
 from typing import NamedTuple
 
 from markets.base import BidOrder, Refused, Unavailable, VenueError
@@ -22,12 +21,9 @@ from strategy.plan import PlannedBid
 from strategy.pricing import plain
 from workers.bidding import dry_run
 from workers.bidding.cancels import WRITE_MS
-from workers.bidding.coins import PaymentCoins
 from workers.bidding.gateway_refusals import GATEWAY_REFUSALS
+from workers.bidding.moment import BiddingMoment, Try
 from workers.bidding.signing import BidSigning, DraftSigning, TextSigning
-from workers.bidding.terms import Terms
-from workers.context import Context
-from workers.faults import Faults
 from workers.signals_held import signals_held
 
 ENDS_PLACING = {
@@ -40,15 +36,6 @@ ENDS_PLACING = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Try:
-    """One bid that was to be placed, and its fate; without an order when none was reserved."""
-
-    planned: PlannedBid
-    result: str
-    order: Order | None = None
-
-
 class Sent(NamedTuple):
     """The result of sending a bid; `venue_id` is the venue's id, if it gave one."""
 
@@ -57,29 +44,27 @@ class Sent(NamedTuple):
 
 
 class BidPlacer:
-    """The placer of one wallet's bids for one task in one cycle. `new_intent` gives 32 hex digits, never the same
-    again.
-    """
+    """The placer of one cycle's bids."""
 
-    def __init__(self, context: Context, wallet: str, faults: Faults, new_intent: Callable[[], str]) -> None:
-        self._context = context
-        self._faults = faults
-        self._new_intent = new_intent
-        self._signing: BidSigning = TextSigning(context, faults)
-        if context.venue.bids_are_psbt:
-            self._signing = DraftSigning(context, faults, PaymentCoins(context, wallet, faults))
+    def __init__(self, moment: BiddingMoment) -> None:
+        self._moment = moment
+        self._context = moment.context
+        self._faults = moment.faults
+        self._signing: BidSigning = TextSigning(moment)
+        if moment.context.venue.bids_are_psbt:
+            self._signing = DraftSigning(moment)
 
-    def place_one(self, planned: PlannedBid, terms: Terms, replaced: Collection[int]) -> Try:
-        """Tries one bid. Orders with the ids of `replaced` go once it is accepted: see `orders.reserve`."""
+    def place_one(self, planned: PlannedBid) -> Try:
+        """Tries one bid of the last decision. What it replaces goes once it is accepted: see `orders.reserve`."""
         with signals_held():
-            return self._placed(planned, terms, replaced)
+            return self._placed(planned)
 
-    def _placed(self, planned: PlannedBid, terms: Terms, replaced: Collection[int]) -> Try:
-        coins = () if terms.config.dry_run else self._signing.coins(planned, terms)
+    def _placed(self, planned: PlannedBid) -> Try:
+        coins = () if self._moment.config.dry_run else self._signing.coins(planned)
         if isinstance(coins, PlaceResult):
             return Try(planned, coins)
         try:
-            order = self._reserve(planned, terms, coins, replaced)
+            order = self._reserve(planned, coins)
         except LimitReached as reached:
             return Try(planned, reached.limit)
         except NotAllowedToPlace as error:
@@ -90,34 +75,34 @@ class BidPlacer:
             dry_run.place(order, self._context.clock_ms)
             self._context.crash("after_record")
             return Try(planned, PlaceResult.PLACED, order)
-        signed = self._signing.signed(order, coins, terms)
+        signed = self._signing.signed(order, coins)
         if isinstance(signed, PlaceResult):
             return Try(planned, signed, order)
         self._context.crash("after_sign")
         orders.move(order, SIGNED, self._context.clock_ms())
         self._context.crash("after_store")
-        deadline_ms = signed.timestamp_ms + WRITE_MS
-        return Try(planned, self._submit(order, signed, planned.rung, deadline_ms, terms.fund(signed.price)), order)
+        deadline_ms, fund = signed.timestamp_ms + WRITE_MS, self._moment.fund(signed.price)
+        return Try(planned, self._submit(order, signed, planned.rung, deadline_ms, fund), order)
 
-    def _reserve(self, planned: PlannedBid, terms: Terms, coins: Iterable[Coin], replaced: Collection[int]) -> Order:
-        now_ms = self._context.clock_ms()
+    def _reserve(self, planned: PlannedBid, coins: Iterable[Coin]) -> Order:
+        moment, now_ms = self._moment, self._context.clock_ms()
         new = NewOrder(
-            intent=self._new_intent(),
+            intent=moment.state.new_intent(),
             task_id=self._context.task_id,
-            user_id=terms.user_id,
-            venue=terms.venue.name,
-            wallet=terms.keys.payment,
-            slug=terms.config.slug,
+            user_id=moment.user.id,
+            venue=self._context.venue.name,
+            wallet=moment.keys.payment,
+            slug=moment.config.slug,
             price_sats=planned.price_sats,
             quantity=plain(planned.quantity),
-            expires_ms=now_ms + terms.life_ms,
+            expires_ms=now_ms + moment.life_ms,
             token=self._context.token,
             trait=planned.trait,
-            dry_run=terms.config.dry_run,
+            dry_run=moment.config.dry_run,
             coins=" ".join(coin.outpoint for coin in coins),
-            receive=terms.receive,
+            receive=moment.receive,
         )
-        return orders.reserve(new, terms.exposure_limits, now_ms, replaced)
+        return orders.reserve(new, moment.exposure_limits, now_ms, moment.replaced_with(planned.rung))
 
     def _submit(
         self, order: Order, bid: BidOrder, rung: int, deadline_ms: int, fund: ToFund | None = None

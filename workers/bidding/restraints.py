@@ -2,28 +2,22 @@
 
 from __future__ import annotations
 
-from core.files import SHORT_OF_DISK
 from markets.gateway_client import skew_words
 from strategy.fault_codes import FaultCode, Step
 from strategy.plan_inputs import BudgetRoom
 from strategy.reasons import Reason
-from workers.bidding.decision import Decision
-from workers.bidding.inputs import CycleInputs
+from workers.bidding.moment import BiddingMoment
+from workers.cycle import note_machine_and_rights
 
 
-def note_restraints(inputs: CycleInputs, decision: Decision) -> None:
+def note_restraints(moment: BiddingMoment) -> None:
     """Adds to the cycle's faults every restraint of the task's places."""
-    config, limits, rungs = inputs.config, decision.entry.limits, decision.plan.rungs
+    config, limits, rungs = moment.config, moment.first.entry.limits, moment.first.plan.rungs
 
     def note(code: FaultCode, text: str, **params: int) -> None:
-        inputs.faults.add(Step.PLACE, "place", text, backs_off=False, code=code, fund=None, **params)
+        moment.faults.add(Step.PLACE, "place", text, backs_off=False, code=code, fund=None, **params)
 
-    if inputs.assignment.is_short_of_disk:
-        note(FaultCode.DISK_FULL, SHORT_OF_DISK)
-    if inputs.assignment.damage:
-        note(FaultCode.DATABASE_DAMAGED, inputs.assignment.damage)
-    if inputs.assignment.refusal:
-        note(FaultCode.NOT_ENTITLED, inputs.assignment.refusal)
+    note_machine_and_rights(moment, Step.PLACE, "place")
     if limits.fills_left == 0:
         text = f"as many bids were filled as maxFills ({config.max_fills}) allows"
         note(FaultCode.MAX_FILLS, text, most=config.max_fills)
@@ -42,10 +36,10 @@ def note_restraints(inputs: CycleInputs, decision: Decision) -> None:
         text = "several bids were filled within ten minutes, which a market that turns does: nothing is placed"
         note(FaultCode.FILL_BURST, f"{text} until that is ten minutes ago")
     if limits.hold is Reason.CLOCK_SKEW:
-        skew_s = inputs.context.market.skew_s
+        skew_s = moment.context.market.skew_s
         note(FaultCode.CLOCK_SKEW, f"{skew_words(skew_s)}; set it right", skewSeconds=round(skew_s))
     if any(rung.reason is Reason.RANGE_EMPTY and rung.detail == "hardcap" for rung in rungs):
-        note(FaultCode.HARDCAP, _low_cap(inputs), hardcapSats=config.hardcap_sats)
+        note(FaultCode.HARDCAP, _low_cap(moment), hardcapSats=config.hardcap_sats)
     if limits.rungs is not None and any(rung.reason is Reason.QUOTA for rung in rungs):
         which = f"only the top {limits.rungs} of the ladder get new bids" if limits.rungs else "no new bids for now"
         note(FaultCode.QUOTA, f"the marketplace's quota of calls runs short: {which}", rungs=limits.rungs)
@@ -58,10 +52,10 @@ def _left(room: BudgetRoom) -> str:
     return f"leaves this task {' and '.join(found)}, its open bids included"
 
 
-def _low_cap(inputs: CycleInputs) -> str:
+def _low_cap(moment: BiddingMoment) -> str:
     """Describes the fault of a hard cap that leaves no price to bid, and its remedy."""
-    if inputs.config.hardcap_sats < inputs.profile.min_bid:
+    if moment.config.hardcap_sats < moment.profile.min_bid:
         return "the hard cap is below the market's least bid: raise it"
-    if inputs.config.bid_mode == "fixed":
+    if moment.config.bid_mode == "fixed":
         return "the hard cap is below bidFixedLow: raise it"
     return "the hard cap is below bidPercentLow of the floor: raise it or use fixed mode"

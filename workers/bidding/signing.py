@@ -22,9 +22,8 @@ from wallet.protocol import BidMessage, OfferToSign
 from wallet.signer_client import SignerError, SignerLocked, SignerRefused
 from workers.bidding.coins import PaymentCoins
 from workers.bidding.gateway_refusals import GATEWAY_REFUSALS
-from workers.bidding.terms import HOUR_MS, Terms
+from workers.bidding.moment import HOUR_MS, BiddingMoment
 from workers.context import Context
-from workers.faults import Faults
 
 # The signer's tags for its ceilings on unexpired signatures. The plan keeps to them; but between its look at them and
 # the signature another task of the user may have been faster.
@@ -36,13 +35,13 @@ T = TypeVar("T")
 class BidSigning(Protocol):
     """The signing of one cycle's bids."""
 
-    def coins(self, planned: PlannedBid, terms: Terms) -> tuple[Coin, ...] | PlaceResult:
+    def coins(self, planned: PlannedBid) -> tuple[Coin, ...] | PlaceResult:
         """Chooses the coins for a bid that is still to be reserved, none where texts are signed.
 
         Else returns its fate, with the fault noted.
         """
 
-    def signed(self, order: Order, coins: tuple[Coin, ...], terms: Terms) -> BidOrder | PlaceResult:
+    def signed(self, order: Order, coins: tuple[Coin, ...]) -> BidOrder | PlaceResult:
         """Returns the signed form of a reserved order, ready to be submitted.
 
         Else its fate, and the order is closed (nothing was signed), unknown (signed, but out of our hands) or still
@@ -53,15 +52,14 @@ class BidSigning(Protocol):
 class TextSigning:
     """Signing where the signer composes the venue's text from our numbers."""
 
-    def __init__(self, context: Context, faults: Faults) -> None:
-        self._context = context
-        self._faults = faults
+    def __init__(self, moment: BiddingMoment) -> None:
+        self._moment = moment
 
-    def coins(self, planned: PlannedBid, terms: Terms) -> tuple[Coin, ...] | PlaceResult:
+    def coins(self, planned: PlannedBid) -> tuple[Coin, ...] | PlaceResult:
         return ()
 
-    def signed(self, order: Order, coins: tuple[Coin, ...], terms: Terms) -> BidOrder | PlaceResult:
-        context = self._context
+    def signed(self, order: Order, coins: tuple[Coin, ...]) -> BidOrder | PlaceResult:
+        context = self._moment.context
         message = BidMessage(
             intent=order.intent,
             price=order.price_sats,
@@ -73,45 +71,44 @@ class TextSigning:
         )
         context.crash("after_build")
         found = _asked(
-            context,
-            self._faults,
+            self._moment,
             order,
             lambda: context.signer.sign_bid(context.task_id, context.token, context.secret, message),
         )
         if isinstance(found, PlaceResult):
             return found
-        return replace(_bid(order, terms, message.timestamp_ms), signature=found.signature)
+        return replace(_bid(self._moment, order, message.timestamp_ms), signature=found.signature)
 
 
 class DraftSigning:
     """Signing where the venue drafts PSBTs on coins that we choose, and the signer signs them if they are right."""
 
-    def __init__(self, context: Context, faults: Faults, payment_coins: PaymentCoins) -> None:
-        self._context = context
-        self._faults = faults
-        self._payment_coins = payment_coins
+    def __init__(self, moment: BiddingMoment) -> None:
+        self._moment = moment
+        self._payment_coins = PaymentCoins(moment.context, moment.keys.payment, moment.faults)
 
-    def coins(self, planned: PlannedBid, terms: Terms) -> tuple[Coin, ...] | PlaceResult:
+    def coins(self, planned: PlannedBid) -> tuple[Coin, ...] | PlaceResult:
         """Chooses coins that no other bid of the same scope stands on.
 
         A venue takes a bid on the same coin as a replacement of the other. Bids on other collections and traits may
         share coins: one of them can be filled.
         """
-        return self._payment_coins.pay(planned.price_sats, self._in_use(planned, terms))
+        return self._payment_coins.pay(planned.price_sats, self._in_use(planned))
 
-    def _in_use(self, planned: PlannedBid, terms: Terms) -> set[str]:
-        slug = normal_slug(terms.config.type, terms.config.slug)
+    def _in_use(self, planned: PlannedBid) -> set[str]:
+        config, venue = self._moment.config, self._moment.context.venue.name
+        slug = normal_slug(config.type, config.slug)
         return {
             coin
-            for order in orders.wallet_orders(terms.keys.payment)
-            if order.venue == terms.venue.name and order.trait == planned.trait
-            if normal_slug(terms.config.type, order.slug) == slug
+            for order in orders.wallet_orders(self._moment.keys.payment)
+            if order.venue == venue and order.trait == planned.trait
+            if normal_slug(config.type, order.slug) == slug
             for coin in order.coins.split()
         }
 
-    def signed(self, order: Order, coins: tuple[Coin, ...], terms: Terms) -> BidOrder | PlaceResult:
-        context = self._context
-        draft = self._drafted(order, coins, terms)
+    def signed(self, order: Order, coins: tuple[Coin, ...]) -> BidOrder | PlaceResult:
+        context = self._moment.context
+        draft = self._drafted(order, coins)
         if isinstance(draft, PlaceResult):
             orders.move(order, CLOSED, context.clock_ms(), reason="refused")
             return draft
@@ -128,44 +125,45 @@ class DraftSigning:
             trait=order.trait,
         )
         found = _asked(
-            context,
-            self._faults,
+            self._moment,
             order,
             lambda: context.signer.sign_offer(context.task_id, context.token, context.secret, offer),
         )
         if isinstance(found, PlaceResult):
             return found
-        bid = _bid(order, terms, context.clock_ms())
+        bid = _bid(self._moment, order, context.clock_ms())
         return replace(bid, reference=draft.reference, signed_psbts=found.psbts)
 
-    def _drafted(self, order: Order, coins: tuple[Coin, ...], terms: Terms) -> BidDraft | PlaceResult:
+    def _drafted(self, order: Order, coins: tuple[Coin, ...]) -> BidDraft | PlaceResult:
+        moment = self._moment
         ask = BidToDraft(
             price=order.price_sats,
             quantity=Decimal(order.quantity),
             slug=order.slug,
-            kind=kind_of(terms.config),
+            kind=kind_of(moment.config),
             trait=order.trait,
-            payment=terms.keys.payment,
-            payment_pubkey=terms.keys.payment_pubkey,
-            ordinals=terms.keys.vault,
-            ordinals_pubkey=terms.keys.vault_pubkey,
-            valid_hours=terms.life_ms // HOUR_MS,
+            payment=moment.keys.payment,
+            payment_pubkey=moment.keys.payment_pubkey,
+            ordinals=moment.keys.vault,
+            ordinals_pubkey=moment.keys.vault_pubkey,
+            valid_hours=moment.life_ms // HOUR_MS,
             coins=coins,
         )
         try:
-            return self._context.market.draft_bid(ask)
+            return moment.context.market.draft_bid(ask)
         except Refused as error:
             price, failed_to = order.price_sats, f"draft a bid of {order.price_sats}"
-            fund = terms.fund(price)
-            self._faults.add(Step.DRAFT, failed_to, error, backs_off=False, price_sats=price, fund=fund)
+            fund = moment.fund(price)
+            moment.faults.add(Step.DRAFT, failed_to, error, backs_off=False, price_sats=price, fund=fund)
             return GATEWAY_REFUSALS.get(error.code, PlaceResult.REFUSED)
         except VenueError as error:
-            self._faults.add(Step.DRAFT, f"draft a bid of {order.price_sats}", error, price_sats=order.price_sats)
+            moment.faults.add(Step.DRAFT, f"draft a bid of {order.price_sats}", error, price_sats=order.price_sats)
             return PlaceResult.NOT_SENT
 
 
-def _asked(context: Context, faults: Faults, order: Order, ask: Callable[[], T]) -> T | PlaceResult:
+def _asked(moment: BiddingMoment, order: Order, ask: Callable[[], T]) -> T | PlaceResult:
     """Returns the signer's answer, or the order's fate without one."""
+    context, faults = moment.context, moment.faults
     failed_to = f"sign a bid of {order.price_sats}"
     try:
         return ask()
@@ -192,20 +190,20 @@ def _settle_unsigned(context: Context, order: Order) -> None:
         orders.move(order, CLOSED, context.clock_ms(), reason="refused")
 
 
-def _bid(order: Order, terms: Terms, timestamp_ms: int) -> BidOrder:
+def _bid(moment: BiddingMoment, order: Order, timestamp_ms: int) -> BidOrder:
     """Makes the bid to submit, still without its signature."""
     return BidOrder(
         price=order.price_sats,
         quantity=Decimal(order.quantity),
         slug=order.slug,
-        kind=kind_of(terms.config),
-        payment=terms.keys.payment,
-        payment_pubkey=terms.keys.payment_pubkey,
+        kind=kind_of(moment.config),
+        payment=moment.keys.payment,
+        payment_pubkey=moment.keys.payment_pubkey,
         receive=order.receive,
         expires_ms=order.expires_ms,
         timestamp_ms=timestamp_ms,
         signature="",
-        fee_rate=_fee_rate(terms.config),
+        fee_rate=_fee_rate(moment.config),
         trait=order.trait,
     )
 

@@ -6,14 +6,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from markets.base import VenueError
+from models.users import User
 from strategy.fault_codes import Step
+from strategy.listing.listing_config import ListingConfig
 from strategy.listing.price import guard
 from wallet.judgement import to_judge, verdict
 from wallet.protocol import Judgement
 from wallet.signer_client import SignerError
 from workers.context import Context
 from workers.faults import Faults
-from workers.listing.assignment import ListingAssignment
 from workers.listing.places import ItemToList, ask_for
 
 
@@ -27,17 +28,17 @@ class JudgedDrafts:
     judgements: Sequence[Judgement] = ()
 
     def judge(
-        self, context: Context, assignment: ListingAssignment, item: ItemToList, price: int, faults: Faults
+        self, context: Context, user: User, config: ListingConfig, item: ItemToList, price: int, faults: Faults
     ) -> str:
         """Returns in words whether the signer would sign a listing of the item at this price; "" when that failed."""
         if self.about != (item.outpoint, price):
-            least = guard(assignment.config, context.settings.seller_fee_ppm(item.venue), tick=1)
+            least = guard(config, context.settings.seller_fee_ppm(item.venue), tick=1)
             try:
                 draft = context.market.draft_listing(ask_for(item, price))
                 secure = (each.psbt for each in draft.secure)
                 escrow = draft.transfer, draft.recovery
                 listing = to_judge(item.inscription_id, item.outpoint, price, draft.psbt, secure, *escrow)
-                judged = context.signer.judge(assignment.user.address, item.venue, listing, least)
+                judged = context.signer.judge(user.address, item.venue, listing, least)
             except VenueError as error:
                 faults.add(Step.DRAFT, f"get a draft of a listing at {price}", error, price_sats=price)
                 return ""

@@ -13,9 +13,9 @@ from models.users import User
 from strategy.fault_codes import Step
 from wallet.escrow_terms import escrow_terms_of
 from workers.context import Context
+from workers.cycle import read_user_keys
 from workers.evidence import CLOCKS_MS
 from workers.faults import Faults
-from workers.user_keys import read_user_keys
 
 SPEND_AGE_S = 60.0  # how old the chain's word may be on what spent the output
 SALE_LATE_MS = 120_000  # how late after the spend the venue may report a sale

@@ -33,7 +33,7 @@ from strategy.listing.listing_config import ListingConfig, load_listing_config
 from strategy.listing.price import guard
 from wallet.protocol import TOKEN_JUMP, Grant
 from wallet.signer_client import SignerClient, SignerError, SignerLocked, SignerRefused, SignerUnavailable
-from workers.bidding.terms import goes_to_vault, life_ms
+from workers.bidding.moment import goes_to_vault, life_ms
 from workers.context import Kind
 from workers.manager.background import in_thread
 from workers.process.sign_in import TaskSignIn

@@ -111,3 +111,20 @@ def test_a_long_loop_is_cut_short_by_a_change_of_control(world: World) -> None:
     put(world, "global", "halt", task)
     world.later(30, bidder)
     assert world.market.prices == []
+
+
+def test_brake_outlives_the_cycle_that_failed_on_it(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A cycle that ends in a fault of ours has not braked: the next one does not wait for the loop's end."""
+    task, bidder = world.begun(replace(CATS, loop_seconds=900, bid_expiry_minutes=180))
+    put(world, "task", "halt", task)
+    with monkeypatch.context() as patch, pytest.raises(RuntimeError):
+        patch.setattr("workers.bidding.bidder.decide", _broken)
+        bidder.cycle()
+
+    world.clock.advance(1)
+    bidder.cycle()
+    assert world.market.prices == []
+
+
+def _broken(*args: object, **more: object) -> None:
+    raise RuntimeError("a bug")
