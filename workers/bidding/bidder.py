@@ -24,7 +24,7 @@ from strategy.calm import Calm
 from strategy.fates import PlaceResult
 from strategy.fault_codes import Step
 from strategy.plan_inputs import Memory
-from workers.bidding import dry_run, report
+from workers.bidding import cancels, report
 from workers.bidding.cancels import Canceller
 from workers.bidding.decider import decide
 from workers.bidding.fills import note_fills
@@ -242,7 +242,7 @@ class Bidder(Keeping[BiddingMoment]):
         moment.cancelled = (*moment.cancelled, *_closed(doomed))
 
     def _cancel(self, canceller: Canceller, doomed: Sequence[Order], strays: Sequence[str] = ()) -> None:
-        dry_run.cancel((order for order in doomed if order.dry_run), self._context.clock_ms)
+        cancels.cancel_on_paper((order for order in doomed if order.dry_run), self._context.clock_ms)
         canceller.cancel(_real(doomed), strays)
 
     def _report(self, moment: BiddingMoment) -> None:

@@ -15,7 +15,7 @@ from models.ledger.order_table import CANCELLING, LIVE, Order
 from models.tasks import tasks
 from strategy.fault_codes import FaultCode
 from strategy.ranking import highest_first
-from workers.bidding import dry_run
+from workers.bidding import cancels
 from workers.bidding.cancels import CancelAnswer, Canceller, store_cancels
 from workers.bidding.fills import Explainer
 from workers.bidding.moment import Found
@@ -54,7 +54,7 @@ class BiddingDrain(Drain[DrainMoment]):
     def _settle(self, moment: DrainMoment) -> None:
         context = self._context
         with unless_full("an order of a dry run"):
-            dry_run.settle(context.task_id, context.clock_ms, is_dry=not self._must_cancel(moment))
+            cancels.settle_on_paper(context.task_id, context.clock_ms, is_dry=not self._must_cancel(moment))
         settle_reserved(context, moment.faults)
         store_cancels(orders.open_orders(context.task_id), self._unstored, context.clock_ms())
         for wallet in sorted({order.wallet for order in orders.open_orders(context.task_id) if not order.dry_run}):

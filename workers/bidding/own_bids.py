@@ -15,7 +15,7 @@ from models.ledger.shown_bids import Venue, is_over, match
 from strategy.bid_config import canonical_slug
 from strategy.fault_codes import FaultCode, Step
 from wallet.signer_client import SignerError
-from workers.bidding import dry_run
+from workers.bidding import cancels
 from workers.bidding.cancels import CancelAnswer, store_cancels
 from workers.bidding.fills import Explainer
 from workers.bidding.moment import BiddingMoment, Found
@@ -235,7 +235,7 @@ def settle_at_first(moment: BiddingMoment) -> None:
     own = orders.open_orders(task_id)
     if any(order.dry_run for order in own):
         with unless_full("an order of a dry run"):
-            dry_run.settle(task_id, context.clock_ms, is_dry=config.dry_run)
+            cancels.settle_on_paper(task_id, context.clock_ms, is_dry=config.dry_run)
     store_cancels(own, state.unstored, context.clock_ms())
     if any(order.state == RESERVED for order in own):
         settle_reserved(context, moment.faults)

@@ -19,7 +19,7 @@ from strategy.fates import PlaceResult
 from strategy.fault_codes import Step
 from strategy.plan import PlannedBid
 from strategy.pricing import plain
-from workers.bidding import dry_run
+from workers.bidding import cancels
 from workers.bidding.cancels import WRITE_MS
 from workers.bidding.gateway_refusals import GATEWAY_REFUSALS
 from workers.bidding.moment import BiddingMoment, Try
@@ -72,7 +72,7 @@ class BidPlacer:
             return Try(planned, PlaceResult.NOT_ALLOWED)
         self._context.crash("after_reserve")
         if order.dry_run:
-            dry_run.place(order, self._context.clock_ms)
+            cancels.place_on_paper(order, self._context.clock_ms)
             self._context.crash("after_record")
             return Try(planned, PlaceResult.PLACED, order)
         signed = self._signing.signed(order, coins)
