@@ -28,7 +28,7 @@ from wallet.protocol import (
     per_kvb,
 )
 from wallet.signer_client import SignerError, SignerLocked, SignerRefused
-from workers.bidding.coins import PaymentCoins
+from workers.bidding.places import PaymentCoins
 from workers.context import Context
 from workers.faults import Faults
 
