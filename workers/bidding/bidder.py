@@ -32,8 +32,7 @@ from workers.bidding.journal import Journal
 from workers.bidding.moment import BidderState, BiddingMoment, Decision, Found, read_bidding_moment
 from workers.bidding.own_bids import needs_fresh_read, read_own_bids, settle_again, settle_at_first
 from workers.bidding.places import ENDS_PLACING, BidPlacer
-from workers.bidding.quota_words import QuotaWords
-from workers.bidding.restraints import note_restraints
+from workers.bidding.report import QuotaWords, note_restraints
 from workers.context import Context
 from workers.cycle import Keeping
 from workers.evidence import APART_MS

@@ -1,4 +1,4 @@
-"""A cycle's report: one line for its owner, the details, and one log line for each bid."""
+"""A bidding cycle's report."""
 
 from __future__ import annotations
 
@@ -8,25 +8,143 @@ from dataclasses import replace
 from decimal import Decimal
 from typing import Any
 
+from markets.call_costs import call_costs
 from markets.funding import ToFund
-from markets.gateway_client import stretch_s
+from markets.gateway_client import skew_words, stretch_s
 from markets.look import fund_of
 from models.events.table import OUTBID_LIMITED, QUOTA
 from models.ledger import orders
-from models.ledger.order_table import Order
+from models.ledger.limits import own_orders
+from models.ledger.order_table import LIVE, Order
+from models.tasks.running_tasks import running_tasks
 from models.tasks.samples import Sample
 from models.tasks.troubles import Conditions
 from strategy.bidding.exposure import missing_sats
 from strategy.bidding.patience import patience_of, used_percent
 from strategy.book import Snapshot
 from strategy.fates import PlaceResult, WorkerReason
+from strategy.fault_codes import FaultCode, Step
+from strategy.monthly import Bidding, KeyQuota, MonthlyQuota, MonthlyVerdict
 from strategy.plan import RungNote
 from strategy.plan_inputs import BudgetRoom, Memory
+from strategy.ranking import ranks
 from strategy.reasons import Reason
 from strategy.summary import left_alone, summary
 from workers.bidding.moment import BiddingMoment, Decision, Try
-from workers.bidding.standing import ranks_after
-from workers.cycle import record, record_nothing_done
+from workers.context import Context
+from workers.cycle import note_machine_and_rights, record, record_nothing_done
+
+
+def ranks_after(moment: BiddingMoment) -> dict[int, int]:
+    """Returns the rank of each standing order by its id; none when the bids of others were not read.
+
+    With a bid in the book that could not be read only the first rank is known: the best bid never is.
+    The orders that the cycle found to be filled stand no more. Beside others' bids only the task's own count.
+    """
+    entry = moment.last.entry
+    if entry.snapshot is None or entry.snapshot.bids is None:
+        return {}
+    placed = [tried.order for tried in moment.tries if tried.order is not None and tried.result == PlaceResult.PLACED]
+    standing = {order.id: order for order in entry.own if order.state == LIVE}
+    standing |= {order.id: order for order in own_orders(placed, entry.config)}
+    for order in (*moment.cancelled, *moment.filled):
+        standing.pop(order.id, None)
+    found, books = ranks(standing.values(), entry.snapshot.bids), moment.last.seen.books
+    is_first_only = books is not None and books.bids is not None and books.bids.hidden > 0
+    return {order: rank for order, rank in found.items() if rank == 1 or not is_first_only}
+
+
+def note_restraints(moment: BiddingMoment) -> None:
+    """Adds to the cycle's faults every restraint of the task's places."""
+    config, limits, rungs = moment.config, moment.first.entry.limits, moment.first.plan.rungs
+
+    def note(code: FaultCode, text: str, **params: int) -> None:
+        moment.faults.add(Step.PLACE, "place", text, backs_off=False, code=code, fund=None, **params)
+
+    note_machine_and_rights(moment, Step.PLACE, "place")
+    if limits.fills_left == 0:
+        text = f"as many bids were filled as maxFills ({config.max_fills}) allows"
+        note(FaultCode.MAX_FILLS, text, most=config.max_fills)
+    if limits.spend_left_sats == 0:
+        text = f"spendCapSats ({config.spend_cap_sats}) is spent"
+        note(FaultCode.SPEND_CAP, text, mostSats=config.spend_cap_sats)
+    if limits.fills_left_today == 0:
+        text = f"as many bids were filled within 24 hours as maxFillsPerDay ({config.max_fills_per_day}) allows"
+        note(FaultCode.MAX_FILLS_PER_DAY, text, most=config.max_fills_per_day)
+    if limits.spend_left_today_sats == 0:
+        text = f"spendCapPerDaySats ({config.spend_cap_per_day_sats}) was spent within 24 hours"
+        note(FaultCode.SPEND_CAP_PER_DAY, text, mostSats=config.spend_cap_per_day_sats)
+    if limits.budget is not None and any(rung.reason is Reason.BUDGET for rung in rungs):
+        note(FaultCode.BUDGET, f"the budget {limits.budget.name!r} {_left(limits.budget)}")
+    if limits.hold is Reason.FILL_BURST:
+        text = "several bids were filled within ten minutes, which a market that turns does: nothing is placed"
+        note(FaultCode.FILL_BURST, f"{text} until that is ten minutes ago")
+    if limits.hold is Reason.CLOCK_SKEW:
+        skew_s = moment.context.market.skew_s
+        note(FaultCode.CLOCK_SKEW, f"{skew_words(skew_s)}; set it right", skewSeconds=round(skew_s))
+    if any(rung.reason is Reason.RANGE_EMPTY and rung.detail == "hardcap" for rung in rungs):
+        note(FaultCode.HARDCAP, _low_cap(moment), hardcapSats=config.hardcap_sats)
+    if limits.rungs is not None and any(rung.reason is Reason.QUOTA for rung in rungs):
+        which = f"only the top {limits.rungs} of the ladder get new bids" if limits.rungs else "no new bids for now"
+        note(FaultCode.QUOTA, f"the marketplace's quota of calls runs short: {which}", rungs=limits.rungs)
+
+
+def _left(room: BudgetRoom) -> str:
+    """Describes the room of a budget in which not all of the ladder fits."""
+    found = [] if room.sats is None else [f"{max(0, room.sats)} sats"]
+    found += [] if room.orders is None else [f"{max(0, room.orders)} fills"]
+    return f"leaves this task {' and '.join(found)}, its open bids included"
+
+
+def _low_cap(moment: BiddingMoment) -> str:
+    """Describes the fault of a hard cap that leaves no price to bid, and its remedy."""
+    if moment.config.hardcap_sats < moment.profile.min_bid:
+        return "the hard cap is below the market's least bid: raise it"
+    if moment.config.bid_mode == "fixed":
+        return "the hard cap is below bidFixedLow: raise it"
+    return "the hard cap is below bidPercentLow of the floor: raise it or use fixed mode"
+
+
+_EVERY_MS = 600_000  # the other running tasks are looked up again
+
+
+class QuotaWords:
+    """The words of one worker, computed again when the config has changed or some minutes have passed."""
+
+    def __init__(self, context: Context) -> None:
+        self._context = context
+        self._venue = context.venue.name
+        self._quota = KeyQuota.tightest(*context.settings.key_calls(self._venue))
+        self._known: tuple[int, Bidding, MonthlyVerdict] | None = None
+
+    def words(self, moment: BiddingMoment) -> str:
+        """Returns a clause for the line of the cycle; empty without a quota, and while there are calls enough."""
+        quota = self._quota
+        if not quota.calls:
+            return ""
+        found = self._verdict(moment)
+        if found.fits and not self._context.market.scarcity.stretch_s:
+            return ""
+        cost = f"a {quota.period} of this takes {quota.share(found.alone.least):,} calls at the least"
+        if found.fits:
+            return f"{cost}, which fits"
+        text = f"{cost}, with all other tasks {quota.share(found.together):,} of {quota.usable:,}"
+        if found.from_minutes is not None:
+            return f"{text}: fits from bidExpiryMinutes {found.from_minutes} on"
+        if found.all_from_minutes is not None:
+            return f"{text}: fits from bidExpiryMinutes {found.all_from_minutes} in every task on"
+        return f"{text}: no bidExpiryMinutes is long enough for that to fit"
+
+    def _verdict(self, moment: BiddingMoment) -> MonthlyVerdict:
+        config, plan, now_ms = moment.config, moment.plan, self._context.clock_ms()
+        bids = 0 if config.dry_run else min(config.bid_count, plan.max_bids_per_task if plan else 0)
+        mine = Bidding(config, bids, moment.user.id)
+        if self._known is None or self._known[1] != mine or not 0 <= now_ms - self._known[0] < _EVERY_MS:
+            running = running_tasks(but=self._context.task_id)
+            quota = MonthlyQuota(self._quota, call_costs(self._venue), running.get(self._venue, ()))
+            self._known = now_ms, mine, quota.judged(mine)
+        return self._known[2]
+
 
 log = logging.getLogger(__name__)
 
