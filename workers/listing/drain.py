@@ -21,10 +21,10 @@ from wallet.signer_client import SignerError
 from workers.bidding.cancels import WRITE_MS
 from workers.context import Context
 from workers.cycle import Drain, Moment
-from workers.listing import listing_end
+from workers.listing import own_listings
 from workers.listing.homecoming import Homecoming, bring_home
-from workers.listing.listing_end import EndFinder
 from workers.listing.own_listings import (
+    EndFinder,
     is_dropped,
     is_hidden,
     read_own_listings,
@@ -227,7 +227,7 @@ class ListingDrain(Drain[ListingDrainMoment]):
         listing = moment.listing
         ending = self._end_finder.ending(listing, moment.task.collection_id or listing.slug, moment.faults)
         if not ending.is_dark:
-            listing_end.close(listing, ending.sale, self._context.clock_ms())
+            own_listings.close_left(listing, ending.sale, self._context.clock_ms())
 
     def _has_left(self, moment: ListingDrainMoment) -> bool:
         """Tells whether a transaction spends the listing's output, in a block or not."""

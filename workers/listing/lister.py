@@ -21,12 +21,11 @@ from wallet.escrow_terms import escrow_terms_of
 from workers.context import Context
 from workers.cycle import Keeping, record_nothing_done
 from workers.faults import Faults
-from workers.listing import listing_end, listing_market, own_listings
+from workers.listing import listing_market, own_listings
 from workers.listing.homecoming import bring_home
-from workers.listing.listing_end import EndFinder
 from workers.listing.listing_market import CollectionFinder
 from workers.listing.moment import ListerState, ListingMoment, read_listing_moment
-from workers.listing.own_listings import is_dropped, is_hidden, needs_fresh_read, read_own_listings, shown_of
+from workers.listing.own_listings import EndFinder, is_dropped, is_hidden, needs_fresh_read, read_own_listings, shown_of
 from workers.listing.places import ListingPlacer
 from workers.listing.report import record_listing
 
@@ -209,7 +208,7 @@ class Lister(Keeping[ListingMoment]):
         """Closes the listing of an inscription that left; the sale of one that is closed is noted late."""
         late = None if moment.open is not None or moment.sale is None else self._newest_signed(moment)
         if moment.open is not None:
-            listing_end.close(moment.open, moment.sale, self._context.clock_ms())
+            own_listings.close_left(moment.open, moment.sale, self._context.clock_ms())
         self._context.crash("listing-ended")
         if late is not None and moment.sale is not None:
             listings.note_late_sale(late, moment.sale, self._context.clock_ms())

@@ -19,8 +19,8 @@ from strategy.listing.schedule import scheduled
 from workers.context import Context
 from workers.cycle import WantedMoment, config_of, wanted_task
 from workers.listing.dry_run import JudgedDrafts
-from workers.listing.listing_end import EndFinder
 from workers.listing.listing_market import CollectionFinder
+from workers.listing.own_listings import EndFinder
 from workers.listing.places import ItemToList
 
 
