@@ -21,9 +21,9 @@ from wallet.escrow_terms import escrow_terms_of
 from workers.context import Context
 from workers.cycle import Keeping, record_nothing_done
 from workers.faults import Faults
-from workers.listing import listing_market, own_listings
+from workers.listing import own_listings
 from workers.listing.homecoming import bring_home
-from workers.listing.listing_market import CollectionFinder
+from workers.listing.listing_market import CollectionFinder, floor_of, read_market, record_floor
 from workers.listing.moment import ListerState, ListingMoment, read_listing_moment
 from workers.listing.own_listings import EndFinder, is_dropped, is_hidden, needs_fresh_read, read_own_listings, shown_of
 from workers.listing.places import ListingPlacer
@@ -133,10 +133,10 @@ class Lister(Keeping[ListingMoment]):
             moment.words = f"waiting: whether the listing at {price_sats:,} reached the market is looked for"
         else:
             config = moment.config_of_now
-            read = listing_market.read_market(self._context, config, moment.slug, moment.faults)
+            read = read_market(self._context, config, moment.slug, moment.faults)
             moment.market = read.without_doubt(moment.not_the_market)
-            moment.floor_sats = listing_market.floor_of(moment.market, moment.not_the_market)
-            listing_market.sample(moment.market, moment.floor_sats, self._context.clock_ms())
+            moment.floor_sats = floor_of(moment.market, moment.not_the_market)
+            record_floor(moment.market, moment.floor_sats, self._context.clock_ms())
             moment.plan = plan_listing(self._inputs(moment, config))
             self._context.crash("listing-planned")
 

@@ -55,7 +55,7 @@ def floor_of(market: ListingMarket, own_wallets: Collection[str]) -> int | None:
     return next(iter(foreign_prices(asks or (), own_wallets)), None)
 
 
-def sample(market: ListingMarket, floor_sats: int | None, now_ms: int) -> None:
+def record_floor(market: ListingMarket, floor_sats: int | None, now_ms: int) -> None:
     """Stores the believed floor as the minute's sample."""
     if market.key is not None and floor_sats is not None:
         believed = least_believed(market.history.median) or Decimal(0)
