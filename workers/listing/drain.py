@@ -22,7 +22,6 @@ from workers.bidding.cancels import WRITE_MS
 from workers.context import Context
 from workers.cycle import Drain, Moment
 from workers.listing import own_listings
-from workers.listing.homecoming import Homecoming, bring_home
 from workers.listing.own_listings import (
     EndFinder,
     is_dropped,
@@ -33,6 +32,7 @@ from workers.listing.own_listings import (
     settle_unsent,
     shown_of,
 )
+from workers.listing.places import Homecoming, bring_home
 from workers.signals_held import signals_held
 
 log = logging.getLogger(__name__)

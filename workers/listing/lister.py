@@ -22,11 +22,10 @@ from workers.context import Context
 from workers.cycle import Keeping, record_nothing_done
 from workers.faults import Faults
 from workers.listing import own_listings
-from workers.listing.homecoming import bring_home
 from workers.listing.listing_market import CollectionFinder, floor_of, read_market, record_floor
 from workers.listing.moment import ListerState, ListingMoment, read_listing_moment
 from workers.listing.own_listings import EndFinder, is_dropped, is_hidden, needs_fresh_read, read_own_listings, shown_of
-from workers.listing.places import ListingPlacer
+from workers.listing.places import ListingPlacer, bring_home
 from workers.listing.report import record_listing
 
 HOUR_MS = 3_600_000

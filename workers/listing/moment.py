@@ -18,10 +18,9 @@ from strategy.listing.listing_config import ListingConfig, load_listing_config, 
 from strategy.listing.schedule import scheduled
 from workers.context import Context
 from workers.cycle import WantedMoment, config_of, wanted_task
-from workers.listing.dry_run import JudgedDrafts
 from workers.listing.listing_market import CollectionFinder
 from workers.listing.own_listings import EndFinder
-from workers.listing.places import ItemToList
+from workers.listing.places import ItemToList, JudgedDrafts
 
 
 @dataclass(slots=True)
