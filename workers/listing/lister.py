@@ -22,8 +22,15 @@ from workers.context import Context
 from workers.cycle import Keeping, record_nothing_done
 from workers.faults import Faults
 from workers.listing import own_listings
-from workers.listing.listing_market import CollectionFinder, floor_of, read_market, record_floor
-from workers.listing.moment import ListerState, ListingMoment, read_listing_moment
+from workers.listing.moment import (
+    CollectionFinder,
+    ListerState,
+    ListingMoment,
+    floor_of,
+    read_listing_moment,
+    read_market,
+    record_floor,
+)
 from workers.listing.own_listings import EndFinder, is_dropped, is_hidden, needs_fresh_read, read_own_listings, shown_of
 from workers.listing.places import ListingPlacer, bring_home
 from workers.listing.report import record_listing
