@@ -27,7 +27,7 @@ from strategy.bid_config import BidConfig, load_bid_config
 from tests.machine.clockwork import Clock
 from wallet.protocol import Grant
 from wallet.signer_client import SignerClient, SignerError
-from workers import exits
+from workers import kernel
 from workers.context import BadConfig, BadCredentials, Job, Kind
 from workers.manager.child import Child
 from workers.manager.deaths import record_death
@@ -165,11 +165,11 @@ class Manager:
         try:
             delay = worker.job.cycle()
             worker.due = self._clock.monotonic() + (delay or 0.0)
-            worker.exit_status = exits.EXIT_STOPPED if delay is None else None
+            worker.exit_status = kernel.EXIT_STOPPED if delay is None else None
         except BadConfig:
-            worker.exit_status = exits.EXIT_BAD_CONFIG
+            worker.exit_status = kernel.EXIT_BAD_CONFIG
         except BadCredentials:
-            worker.exit_status = exits.EXIT_BAD_CREDENTIALS
+            worker.exit_status = kernel.EXIT_BAD_CREDENTIALS
         except Crash:
             worker.exit_status = -9
 

@@ -14,7 +14,7 @@ from strategy.fault_codes import FaultCode, Step
 from wallet.signer_client import SignerError
 from workers.context import Context
 from workers.faults import Faults
-from workers.signals_held import signals_held
+from workers.kernel import signals_held
 
 WRITE_MS = 10_000  # a write that has not reached the venue after this long is given up
 

@@ -28,7 +28,7 @@ from workers.bidding.cancels import WRITE_MS
 from workers.bidding.moment import HOUR_MS, BiddingMoment, Try
 from workers.context import Context
 from workers.faults import Faults
-from workers.signals_held import signals_held
+from workers.kernel import signals_held
 
 # By the code of its refusal.
 GATEWAY_REFUSALS = {

@@ -21,6 +21,7 @@ from wallet.signer_client import SignerError
 from workers.bidding.cancels import WRITE_MS
 from workers.context import Context
 from workers.cycle import Drain, Moment
+from workers.kernel import signals_held
 from workers.listing import own_listings
 from workers.listing.own_listings import (
     EndFinder,
@@ -33,7 +34,6 @@ from workers.listing.own_listings import (
     shown_of,
 )
 from workers.listing.places import Homecoming, bring_home
-from workers.signals_held import signals_held
 
 log = logging.getLogger(__name__)
 

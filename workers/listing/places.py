@@ -49,7 +49,7 @@ from workers.bidding.cancels import WRITE_MS
 from workers.bidding.places import PaymentCoins
 from workers.context import Context
 from workers.faults import Faults
-from workers.signals_held import signals_held
+from workers.kernel import signals_held
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ from models.ledger import still_open
 from models.tasks import tasks
 from models.tasks.errors import GIVEN_UP, WORKER_ENDED, error_columns
 from models.tasks.table import RUNNING, Task
-from workers.exits import EXIT_STOPPED, Sequel, judge
+from workers.kernel import EXIT_STOPPED, Sequel, judge_end
 from workers.manager.child import Child
 from workers.manager.restarts import MAX_DEATHS, Restarts
 
@@ -28,7 +28,7 @@ def record_death(child: Child, restarts: Restarts, task_id: int, now: float, now
         _record_drain_death(child.exit_status, restarts, task_id, now)
     elif row.desired != RUNNING or row.deleted_ms is not None:
         # Not `stopped` yet: its writes on the wire are waited for first (Step.SETTLE).
-        tasks.observe(task_id, row.observed, now_ms, pid=None, exit_status=judge(child.exit_status).text)
+        tasks.observe(task_id, row.observed, now_ms, pid=None, exit_status=judge_end(child.exit_status).text)
     else:
         _record_worker_death(row, child, child.exit_status, restarts, now, now_ms)
 
@@ -39,11 +39,11 @@ def _record_drain_death(status: int, restarts: Restarts, task_id: int, now: floa
         restarts.forgive()
         return
     delay = restarts.rest(now)
-    log.warning("task %d: drain worker %s; again in %.1f s", task_id, judge(status).text, delay)
+    log.warning("task %d: drain worker %s; again in %.1f s", task_id, judge_end(status).text, delay)
 
 
 def _record_worker_death(row: Task, child: Child, status: int, restarts: Restarts, now: float, now_ms: int) -> None:
-    end = judge(status)
+    end = judge_end(status)
     facts: dict[str, object] = {"pid": None, "exit_status": end.text, "restarts": row.restarts + 1}
     if child.was_hung:
         restarts.rest(now)

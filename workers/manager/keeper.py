@@ -22,9 +22,9 @@ from models.ledger import still_open
 from models.tasks import tasks
 from models.tasks.errors import CANNOT_CANCEL, DATABASE_DAMAGED, NOT_ENTITLED, START_FAILED, error_columns
 from models.tasks.table import LISTING, MOVES, RUNNING, STOPPED, Task
-from workers import task_lock
+from workers import kernel
 from workers.context import Kind
-from workers.exits import EXIT_STOPPED, judge
+from workers.kernel import EXIT_STOPPED, judge_end
 from workers.manager.child import Child
 from workers.manager.deaths import record_death
 from workers.manager.reconcile import NextStep, next_step
@@ -134,7 +134,7 @@ class Keeper:
 
     @property
     def _lock_path(self) -> Path:
-        return task_lock.lock_path(self._surroundings.settings.run_dir, self.task_id)
+        return kernel.lock_path(self._surroundings.settings.run_dir, self.task_id)
 
     @property
     def _now_ms(self) -> int:
@@ -295,7 +295,7 @@ class Keeper:
         ended_well = child.has_lock and child.exit_status == EXIT_STOPPED
         is_done = ended_well and (child.kind == "drain" or has_changed(row))
         if child.exit_status is not None and not is_done:
-            raise PeerRefused(ME, "start_failed", f"the worker {judge(child.exit_status).text}")
+            raise PeerRefused(ME, "start_failed", f"the worker {judge_end(child.exit_status).text}")
         if up:
             self._is_up(child)
             return True

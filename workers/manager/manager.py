@@ -51,7 +51,7 @@ from models.ledger import still_open
 from models.ledger.closing import concerned
 from models.tasks import tasks
 from models.tasks.table import RUNNING
-from workers import task_lock
+from workers import kernel
 from workers.manager.absences import Absences
 from workers.manager.background import Background
 from workers.manager.brakes import Brakes
@@ -387,11 +387,11 @@ def _free_locks(settings: Settings, slot: Slot) -> None:
     """Frees the locks of the slot's tasks: workers die with their manager; one that did not is killed before its task
     gets another.
     """
-    others = set() if slot.of == 1 else {task_lock.lock_path(settings.run_dir, each) for each in tasks.ids_beside(slot)}
-    for path in set(task_lock.lock_paths(settings.run_dir)) - others:
+    others = set() if slot.of == 1 else {kernel.lock_path(settings.run_dir, each) for each in tasks.ids_beside(slot)}
+    for path in set(kernel.lock_paths(settings.run_dir)) - others:
         try:
-            task_lock.free(path)
-        except task_lock.LockHeld as held:
+            kernel.free_lock(path)
+        except kernel.LockHeld as held:
             log.error("%s", held)
 
 

@@ -3,7 +3,7 @@
 Its environment is the manager's and names BIDKEEPER_DATA_DIR. Its stdin gives `{"secret": ..., "wait_s": 0}` as its
 first line and then stays open as long as the manager lives. On STATUS_FD it writes "locked" once it holds its task's
 lock; then it waits `wait_s` before its first cycle.
-Exit codes are in `workers/exits.py`.
+Exit codes are in `workers/kernel.py`.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from core.task_files import log_path
-from workers import exits
+from workers import kernel
 from workers.process.log_file import OwnLog
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ def run(argv: Sequence[str], make_job: MakeJob | None = None, settings: Settings
         worker = Worker(kind, task_id, token, life_line, own_log, settings)
         return worker.run(make_job or _make_job, status_fd)
     except StopAsked:
-        return exits.EXIT_STOPPED
+        return kernel.EXIT_STOPPED
 
 
 def run_forked(argv: Sequence[str], settings: Settings | None) -> int:

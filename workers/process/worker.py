@@ -22,14 +22,14 @@ from models.tasks import tasks
 from models.tasks.tasks import Outline
 from strategy.fault_codes import FaultCode
 from wallet.signer_client import SignerClient
-from workers import exits, task_lock
+from workers import kernel
 from workers.context import BadConfig, BadCredentials, Context, Job
+from workers.kernel import TaskLock
 from workers.process.life_line import LifeLine
 from workers.process.log_file import OwnLog
 from workers.process.network import give_up_network
 from workers.process.sign_in import SigningInClient, TaskSignIn
 from workers.process.title import set_title
-from workers.task_lock import TaskLock
 
 log = logging.getLogger(__name__)
 
@@ -74,10 +74,10 @@ class Worker:
             give_up_network(settings.database_url)
         given = json.loads(self._life_line.read_line(_SECRET_S))
         try:
-            lock = task_lock.take(task_lock.lock_path(settings.run_dir, self._task_id))
-        except task_lock.LockHeld as held:
+            lock = kernel.take_lock(kernel.lock_path(settings.run_dir, self._task_id))
+        except kernel.LockHeld as held:
             log.error("%s", held)
-            return exits.EXIT_SUPERSEDED
+            return kernel.EXIT_SUPERSEDED
         set_title(f"bidkeeper: {self._kind} task {self._task_id} begins")
         # Somebody waits for this, and not for what a connection takes.
         os.write(status_fd, b"locked\n")
@@ -89,7 +89,7 @@ class Worker:
             outline = tasks.outline(self._task_id)
             if outline is None or outline.token != self._token:
                 log.error("token %d is not the task's any more", self._token)
-                return exits.EXIT_SUPERSEDED
+                return kernel.EXIT_SUPERSEDED
             set_title(f"bidkeeper: {self._kind} task {self._task_id} {outline.subject}")
             log.info("%s worker begins, token %d, pid %d", self._kind, self._token, os.getpid())
             self._pause(given["wait_s"])
@@ -101,12 +101,12 @@ class Worker:
         try:
             return self._cycles(make_job(self._kind, context), context, lock)
         except BadConfig as error:
-            return self._give_up(exits.EXIT_BAD_CONFIG, error)
+            return self._give_up(kernel.EXIT_BAD_CONFIG, error)
         except BadCredentials as error:
-            return self._give_up(exits.EXIT_BAD_CREDENTIALS, error)
-        except task_lock.LockHeld as held:
+            return self._give_up(kernel.EXIT_BAD_CREDENTIALS, error)
+        except kernel.LockHeld as held:
             log.error("%s", held)
-            return exits.EXIT_SUPERSEDED
+            return kernel.EXIT_SUPERSEDED
 
     def _cycles(self, job: Job, context: Context, lock: TaskLock) -> int:
         """Runs the cycles and returns the exit code."""
@@ -129,10 +129,10 @@ class Worker:
                 failures += 1
             if delay is None:
                 log.info("nothing left to do")
-                return exits.EXIT_STOPPED
+                return kernel.EXIT_STOPPED
             if context.signer.has_lost_grant and time.monotonic() - began >= _LEAST_LIFE_S:
                 log.warning("the signer does not know our grant any more: a successor gets one")
-                return exits.EXIT_WITHOUT_GRANT
+                return kernel.EXIT_WITHOUT_GRANT
             lock.touch()
             self._own_log.rotate()
             self._pause(delay)

@@ -11,8 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from workers.context import Kind
-from workers.exits import EXIT_UNKNOWN
-from workers.kernel import send, start_time, wait_for_end
+from workers.kernel import EXIT_UNKNOWN, send, start_time, wait_for_end
 from workers.spawning import zygote_link
 
 _ANSWER_S = 10.0  # a start waits this long for a zygote's answer

@@ -7,7 +7,7 @@ from typing import Any
 
 from models.events import reading
 from tests.models.test_orders import running_task
-from workers.exits import EXIT_STOPPED
+from workers.kernel import EXIT_STOPPED
 from workers.process.worker import Worker
 
 

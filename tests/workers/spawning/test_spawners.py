@@ -15,7 +15,7 @@ import pytest
 from core.settings import Settings, load
 from tests.workers.installation import descriptors, eventually, lives
 from tests.workers.spawning.exiting import ABORTED, EXITS_WITH_TEXT, KILLED, LIVES, RAISES
-from workers.exits import EXIT_UNKNOWN
+from workers.kernel import EXIT_UNKNOWN
 from workers.spawning import zygote_process, zygote_spawner
 from workers.spawning.popen import PopenSpawner
 from workers.spawning.spawner import Handle, Spawner
