@@ -34,10 +34,8 @@ from workers.bidding.own_bids import needs_fresh_read, read_own_bids, settle_aga
 from workers.bidding.places import ENDS_PLACING, BidPlacer
 from workers.bidding.report import QuotaWords, note_restraints
 from workers.context import Context
-from workers.cycle import Keeping
-from workers.evidence import APART_MS
+from workers.cycle import APART_MS, Keeping, until_rare_cycle
 from workers.faults import Faults
-from workers.pace import until_rare_cycle
 
 # A book for placing may be this old when it comes, so that tasks on one slug that place at the same time share it.
 FRESH_BOOK_S = 3.0
@@ -65,7 +63,7 @@ class Bidder(Keeping[BiddingMoment]):
         journal: Journal | None = None,
         until_cycle: Callable[[str, float, float], float] | None = None,
     ) -> None:
-        """Wires the job. `until_cycle`, see workers/pace.py, times the cycles; without it they begin a loop apart."""
+        """Wires the job. `until_cycle`, see workers/cycle.py, times the cycles; without it they begin a loop apart."""
         super().__init__(context, rng)
         self._monotonic = monotonic
         self._until_cycle = until_cycle

@@ -18,7 +18,7 @@ from strategy.bid_config import is_on, is_ticker
 from strategy.fault_codes import Step
 from strategy.pricing import plus, times
 from workers.bidding.moment import BiddingMoment
-from workers.evidence import CLOCKS_MS
+from workers.cycle import CLOCKS_MS
 from workers.faults import Faults
 
 LONG_AGO_MS = 600_000  # a bid that was at the venue at our last look was not sold longer ago than this

@@ -20,7 +20,7 @@ from workers.bidding.cancels import CancelAnswer, store_cancels
 from workers.bidding.fills import Explainer
 from workers.bidding.moment import BiddingMoment, Found
 from workers.context import Context
-from workers.evidence import APART_MS, LOST_READS, VANISHED_READS, count_miss
+from workers.cycle import APART_MS, LOST_READS, VANISHED_READS, count_miss
 from workers.faults import Faults
 
 # How long after its expiry, and how many good reads, a bid is waited for while the sales that may explain it cannot be

@@ -54,7 +54,7 @@ class Lister(Keeping[ListingMoment]):
         new_intent: Callable[[], str] = lambda: os.urandom(32).hex(),
         until_cycle: Callable[[str, float, float], float] | None = None,
     ) -> None:
-        """Wires the job. `until_cycle`, see workers/pace.py, times the cycles; without it a loop lies between two."""
+        """Wires the job. `until_cycle`, see workers/cycle.py, times the cycles; without it a loop lies between two."""
         super().__init__(context, rng)
         self._until_cycle = until_cycle
         self._state = ListerState(CollectionFinder(context), EndFinder(context), new_intent)

@@ -37,8 +37,7 @@ from wallet.escrow_terms import escrow_terms_of
 from wallet.signer_client import SignerError
 from workers.bidding.cancels import WRITE_MS
 from workers.context import Context
-from workers.cycle import read_user_keys
-from workers.evidence import CLOCKS_MS, LOST_READS, VANISHED_READS, count_miss
+from workers.cycle import CLOCKS_MS, LOST_READS, VANISHED_READS, count_miss, read_user_keys
 from workers.faults import Faults
 
 

@@ -24,6 +24,7 @@ from models.tasks.errors import CANNOT_CANCEL, DATABASE_DAMAGED, NOT_ENTITLED, S
 from models.tasks.table import LISTING, MOVES, RUNNING, STOPPED, Task
 from workers import kernel
 from workers.context import Kind
+from workers.cycle import until_first_cycle
 from workers.kernel import EXIT_STOPPED, judge_end
 from workers.manager.child import Child
 from workers.manager.deaths import record_death
@@ -33,7 +34,6 @@ from workers.manager.rights import DAMAGED, ME, PEERS_AWAY, require_files
 from workers.manager.row_facts import facts_of, has_changed, leaves_orders, loop_s, place_key
 from workers.manager.surroundings import Surroundings
 from workers.manager.turns import OperationTurns
-from workers.pace import until_first_cycle
 
 log = logging.getLogger(__name__)
 

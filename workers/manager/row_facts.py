@@ -52,7 +52,7 @@ def loop_s(row: Task) -> float:
 
 
 def place_key(row: Task) -> str:
-    """Returns the key that tasks on the same book share, see workers/pace.py."""
+    """Returns the key that tasks on the same book share, see workers/cycle.py."""
     return str(row.slug_key or row.collection_id or row.inscription_id)
 
 
