@@ -39,7 +39,7 @@ def run(argv: Sequence[str], make_job: MakeJob | None = None, settings: Settings
 
     try:
         life_line = LifeLine(parent)
-        worker = Worker(kind, task_id, token, life_line, own_log, settings)
+        worker = Worker(kind, task_id, token, life_line, own_log.rotate, settings)
         return worker.run(make_job or _make_job, status_fd)
     except StopAsked:
         return kernel.EXIT_STOPPED

@@ -26,7 +26,6 @@ from workers import kernel
 from workers.context import BadConfig, BadCredentials, Context, Job
 from workers.kernel import TaskLock
 from workers.process.life_line import LifeLine
-from workers.process.log_file import OwnLog
 from workers.process.network import give_up_network
 from workers.process.sign_in import SigningInClient, TaskSignIn
 from workers.process.title import set_title
@@ -52,14 +51,14 @@ class Worker:
         task_id: int,
         token: int,
         life_line: LifeLine,
-        own_log: OwnLog,
+        rotate_log: Callable[[], None],
         settings: Settings | None = None,
     ) -> None:
         self._kind = kind
         self._task_id = task_id
         self._token = token
         self._life_line = life_line
-        self._own_log = own_log
+        self._rotate_log = rotate_log
         self._settings = settings
 
     def run(self, make_job: Callable[[str, Context], Job], status_fd: int) -> int:
@@ -134,7 +133,7 @@ class Worker:
                 log.warning("the signer does not know our grant any more: a successor gets one")
                 return kernel.EXIT_WITHOUT_GRANT
             lock.touch()
-            self._own_log.rotate()
+            self._rotate_log()
             self._pause(delay)
 
     def _pause(self, seconds: float) -> None:

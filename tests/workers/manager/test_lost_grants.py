@@ -40,7 +40,7 @@ def lived(monkeypatch: pytest.MonkeyPatch, tag: str, least_life_s: float, cycles
     idle: Any = SimpleNamespace(pause=lambda seconds: None, rotate=lambda: None, touch=lambda: None)
     context: Any = SimpleNamespace(signer=SignerClient(Path("signer.sock")))
     job = Asks(context.signer, cycles)
-    return Worker("lister", 17, 5, idle, idle)._work(lambda kind, given: job, context, idle), job.left
+    return Worker("lister", 17, 5, idle, idle.rotate)._work(lambda kind, given: job, context, idle), job.left
 
 
 @pytest.mark.parametrize("tag", ["grant-live", "stale-token"])

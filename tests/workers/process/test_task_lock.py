@@ -18,9 +18,9 @@ pytestmark = pytest.mark.slow
 
 HOLD = """
 import fcntl, os, sys, time
-from workers import task_lock
+from workers import kernel
 if sys.argv[2] == "named":
-    lock = task_lock.take(__import__("pathlib").Path(sys.argv[1]))
+    lock = kernel.take_lock(__import__("pathlib").Path(sys.argv[1]))
 else:
     fd = os.open(sys.argv[1], os.O_RDWR | os.O_CREAT)
     fcntl.flock(fd, fcntl.LOCK_EX)
