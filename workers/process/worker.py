@@ -25,10 +25,8 @@ from wallet.signer_client import SignerClient
 from workers import kernel
 from workers.context import BadConfig, BadCredentials, Context, Job
 from workers.kernel import TaskLock
-from workers.process.life_line import LifeLine
-from workers.process.network import give_up_network
+from workers.process.life_line import LifeLine, give_up_network, set_title
 from workers.process.sign_in import SigningInClient, TaskSignIn
-from workers.process.title import set_title
 
 log = logging.getLogger(__name__)
 

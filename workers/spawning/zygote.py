@@ -21,9 +21,9 @@ from typing import Any
 from core import logs
 from core.process import end_with_parent
 from core.settings import Settings
+from workers.process import life_line
 from workers.process import main as worker_main
-from workers.process import title
-from workers.process.network import give_up_network
+from workers.process.life_line import give_up_network
 from workers.spawning import zygote_link, zygote_memory
 from workers.spawning.warm_up import warm_up
 
@@ -181,7 +181,7 @@ def main(argv: Sequence[str], run: Run = worker_main.run_forked) -> None:
     settings = warm_up()
     if settings:
         logs.set_up("zygote", settings.log_level, settings.log_format)
-    title.set_title("bidkeeper: zygote")
+    life_line.set_title("bidkeeper: zygote")
     # Once for all of its workers, which inherit it.
     give_up_network(settings.database_url if settings else "")
     zygote_memory.settle()
