@@ -36,7 +36,7 @@ from wallet.signer_client import SignerClient, SignerError, SignerLocked, Signer
 from workers.bidding.moment import goes_to_vault, life_ms
 from workers.context import Kind
 from workers.manager.background import in_thread
-from workers.process.sign_in import TaskSignIn
+from workers.process.worker import TaskSignIn
 
 log = logging.getLogger(__name__)
 
