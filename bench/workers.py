@@ -34,7 +34,7 @@ from models.tasks.table import RUNNING, Task
 from strategy.bid_config import BidConfig, dump_bid_config
 from workers.manager.manager import Manager
 from workers.manager.surroundings import Timing
-from workers.spawning.popen import PopenSpawner
+from workers.spawning.spawner import PopenSpawner
 from workers.spawning.warm_up import MadeUpMarket
 from workers.spawning.zygote_spawner import ZygoteSpawner
 

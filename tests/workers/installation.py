@@ -34,8 +34,7 @@ from strategy.bid_config import BidConfig, dump_bid_config
 from strategy.listing.listing_config import ListingConfig, dump_listing_config
 from workers.manager.manager import Manager
 from workers.manager.surroundings import Timing
-from workers.spawning.popen import PopenSpawner
-from workers.spawning.spawner import Spawner
+from workers.spawning.spawner import PopenSpawner, Spawner
 from workers.spawning.zygote_spawner import ZygoteSpawner
 
 ROOT = Path(__file__).resolve().parents[2]

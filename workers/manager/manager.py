@@ -65,8 +65,7 @@ from workers.manager.row_facts import facts_of, is_lost
 from workers.manager.start_queue import StartQueue
 from workers.manager.surroundings import Surroundings, Timing
 from workers.manager.take_over import end_former_rights, hold, slot_wanted
-from workers.spawning.popen import PopenSpawner
-from workers.spawning.spawner import Spawner
+from workers.spawning.spawner import PopenSpawner, Spawner
 from workers.spawning.zygote_spawner import ZygoteSpawner
 
 log = logging.getLogger(__name__)

@@ -17,8 +17,7 @@ from tests.workers.installation import descriptors, eventually, lives
 from tests.workers.spawning.exiting import ABORTED, EXITS_WITH_TEXT, KILLED, LIVES, RAISES
 from workers.kernel import EXIT_UNKNOWN
 from workers.spawning import zygote_spawner
-from workers.spawning.popen import PopenSpawner
-from workers.spawning.spawner import Handle, Spawner
+from workers.spawning.spawner import Handle, PopenSpawner, Spawner
 from workers.spawning.zygote_spawner import ZygoteSpawner
 
 pytestmark = pytest.mark.slow
