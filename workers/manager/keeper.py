@@ -32,8 +32,8 @@ from workers.manager.reconcile import NextStep, next_step
 from workers.manager.restarts import Restarts
 from workers.manager.rights import DAMAGED, ME, PEERS_AWAY, require_files
 from workers.manager.row_facts import facts_of, has_changed, leaves_orders, loop_s, place_key
+from workers.manager.starts import OperationTurns
 from workers.manager.surroundings import Surroundings
-from workers.manager.turns import OperationTurns
 
 log = logging.getLogger(__name__)
 

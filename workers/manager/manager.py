@@ -52,17 +52,15 @@ from models.ledger.closing import concerned
 from models.tasks import tasks
 from models.tasks.table import RUNNING
 from workers import kernel
-from workers.manager.absences import Absences
 from workers.manager.background import Background
 from workers.manager.brakes import Brakes
 from workers.manager.database_watch import DatabaseWatch
 from workers.manager.fill_lister import FillLister
 from workers.manager.keeper import Keeper
-from workers.manager.places import WorkerPlaces
 from workers.manager.reconcile import NextStep, next_step
 from workers.manager.rights import ME, Rights
 from workers.manager.row_facts import facts_of, is_lost
-from workers.manager.start_queue import StartQueue
+from workers.manager.starts import Absences, StartQueue, WorkerPlaces
 from workers.manager.surroundings import Surroundings, Timing
 from workers.manager.take_over import end_former_rights, hold, slot_wanted
 from workers.spawning.spawner import PopenSpawner, Spawner

@@ -8,7 +8,7 @@ from __future__ import annotations
 import random
 from collections.abc import Callable
 
-from workers.manager.absences import Absences
+from workers.manager.starts import Absences
 
 MAX_DEATHS = 5
 WINDOW_S = 600.0

@@ -7,12 +7,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from core.settings import Settings
-from workers.manager.absences import Absences
 from workers.manager.background import Background
 from workers.manager.brakes import Brakes
-from workers.manager.places import WorkerPlaces
 from workers.manager.rights import Rights
-from workers.manager.start_queue import StartQueue
+from workers.manager.starts import Absences, StartQueue, WorkerPlaces
 from workers.spawning.spawner import Spawner
 
 

@@ -9,9 +9,8 @@ from collections.abc import Callable
 import pytest
 
 from workers.kernel import EXIT_UNKNOWN, Sequel, judge_end
-from workers.manager.absences import OFTEN_S, OFTEN_TRIES, SELDOM_S, Absences
 from workers.manager.restarts import MAX_DEATHS, WINDOW_S, Restarts
-from workers.manager.start_queue import StartQueue
+from workers.manager.starts import OFTEN_S, OFTEN_TRIES, SELDOM_S, Absences, StartQueue
 
 
 def test_delays_double_up_to_a_minute_with_some_jitter() -> None:
