@@ -1,16 +1,26 @@
-"""A worker process as the manager's loop sees it: it starts, holds its lock, gives signs of life, ends."""
+"""A worker process as the manager's loop sees it: it starts, holds its lock, gives signs of life, ends, and starts again.
+
+After an unasked end the task's row says why. One that died is started again after growing delays, and no more if it
+only dies. Times are seconds of a monotonic clock, given by the caller.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import logging
 import os
+import random
 import signal
 from collections.abc import Callable
 from pathlib import Path
 
+from models.ledger import still_open
+from models.tasks import tasks
+from models.tasks.errors import GIVEN_UP, WORKER_ENDED, error_columns
+from models.tasks.table import RUNNING, Task
 from workers.context import Kind
-from workers.kernel import WAKE
+from workers.kernel import EXIT_STOPPED, WAKE, Sequel, judge_end
+from workers.manager.starts import Absences
 from workers.spawning.spawner import Handle
 
 log = logging.getLogger(__name__)
@@ -143,3 +153,140 @@ class Child:
         self.exit_status = status
         self._ended.set()
         self._on_news()
+
+
+MAX_DEATHS = 5
+WINDOW_S = 600.0
+LONGEST_REST_S = 60.0
+_JITTER = 0.2
+
+
+def _nothing() -> None:
+    pass
+
+
+class Restarts:
+    """One task's record of deaths and failed starts. A finished cycle, or its user, wipes it out (`forgive`).
+
+    `look` is called when a rest has ended early, since signer and gateway are there again; `absences` are all tasks'.
+    """
+
+    def __init__(
+        self,
+        rng: random.Random,
+        first_rest_s: float = 1.0,
+        absences: Absences | None = None,
+        look: Callable[[], None] = _nothing,
+    ) -> None:
+        self._rng = rng
+        self._first_rest_s = first_rest_s
+        self._absences = absences or Absences()
+        self._look = look
+        self._deaths: list[float] = []
+        self._failures = 0
+        self._unanswered = 0
+        self.not_before = 0.0  # no automatic start before this time
+
+    def died(self, now: float) -> bool:
+        """Counts a death of its own; returns True for the MAX_DEATHS-th within WINDOW_S: do not start it again."""
+        self._deaths = [death for death in self._deaths if death > now - WINDOW_S] + [now]
+        self.rest(now)
+        return len(self._deaths) >= MAX_DEATHS
+
+    def rest(self, now: float) -> float:
+        """Makes the next start wait 1, 2, 4 ... times the first rest, at most LONGEST_REST_S; less up to 20 %.
+
+        Returns the seconds.
+        """
+        self._failures += 1
+        return self.rest_for(now, self._growing(self._failures, LONGEST_REST_S))
+
+    def rest_for(self, now: float, seconds: float) -> float:
+        """Makes the next start wait this long; returns it."""
+        self.wait_no_more()
+        self.not_before = now + seconds
+        return seconds
+
+    def rest_for_peers(self, now: float) -> None:
+        """Makes the next start wait for signer and gateway; their absence is no failure of the task's."""
+        self._unanswered += 1
+        self.not_before = now + self._growing(self._unanswered, self._absences.longest_rest_s(self._peers_are_back))
+
+    def answered(self) -> None:
+        """Notes that signer and gateway are there, and wakes all tasks that wait for them."""
+        self._unanswered = 0
+        self.wait_no_more()
+        self._absences.are_over()
+
+    def wait_no_more(self) -> None:
+        """Leaves this task out of those that wait for signer and gateway."""
+        self._absences.forget(self._peers_are_back)
+
+    def forgive(self) -> None:
+        """Forgets every death and delay."""
+        self._deaths.clear()
+        self._failures = self._unanswered = 0
+        self.not_before = 0.0
+
+    def _peers_are_back(self) -> None:
+        self.not_before = 0.0
+        self._look()
+
+    def _growing(self, times: int, at_most: float) -> float:
+        return min(at_most, self._first_rest_s * 2.0 ** min(times - 1, 10)) * (1 - _JITTER * self._rng.random())
+
+
+SUPERSEDED_REST_S = 1.0
+
+
+def record_death(child: Child, restarts: Restarts, task_id: int, now: float, now_ms: int) -> None:
+    """Writes down the end of `child` and counts it in `restarts`; `now` is monotonic."""
+    row = tasks.with_owner(task_id)
+    if row is None or child.exit_status is None:
+        return
+    if row.cycles > child.cycles_before:
+        restarts.forgive()
+    if child.kind == "drain":
+        _record_drain_death(child.exit_status, restarts, task_id, now)
+    elif row.desired != RUNNING or row.deleted_ms is not None:
+        # Not `stopped` yet: its writes on the wire are waited for first (Step.SETTLE).
+        tasks.observe(task_id, row.observed, now_ms, pid=None, exit_status=judge_end(child.exit_status).text)
+    else:
+        _record_worker_death(row, child, child.exit_status, restarts, now, now_ms)
+
+
+def _record_drain_death(status: int, restarts: Restarts, task_id: int, now: float) -> None:
+    """Notes a drain's end: done, or it starts again as long as orders are open, and is never given up on."""
+    if status == EXIT_STOPPED and not still_open.count_open(task_id):
+        restarts.forgive()
+        return
+    delay = restarts.rest(now)
+    log.warning("task %d: drain worker %s; again in %.1f s", task_id, judge_end(status).text, delay)
+
+
+def _record_worker_death(row: Task, child: Child, status: int, restarts: Restarts, now: float, now_ms: int) -> None:
+    end = judge_end(status)
+    facts: dict[str, object] = {"pid": None, "exit_status": end.text, "restarts": row.restarts + 1}
+    if child.was_hung:
+        restarts.rest(now)
+        facts |= error_columns("the worker hung and was ended; it is started again", WORKER_ENDED)
+    elif end.sequel is Sequel.GIVE_UP:
+        if row.last_error is None:
+            facts |= error_columns(f"the worker {end.text}", GIVEN_UP)
+        _give_up(row, now_ms, facts)
+        return
+    elif end.sequel is Sequel.RESTART_SOON:
+        restarts.rest_for(now, SUPERSEDED_REST_S)
+    elif restarts.died(now):
+        text = f"the worker died {MAX_DEATHS} times in 10 minutes without finishing a cycle; at last it {end.text}"
+        _give_up(row, now_ms, facts | error_columns(text, GIVEN_UP))
+        return
+    else:
+        facts |= error_columns(f"the worker {end.text}; it is started again", WORKER_ENDED)
+    tasks.observe(row.id, "backoff", now_ms, **facts)
+    log.warning("task %d: the worker %s; again in %.1f s", row.id, end.text, restarts.not_before - now)
+
+
+def _give_up(row: Task, now_ms: int, facts: dict[str, object]) -> None:
+    tasks.observe(row.id, "crashed", now_ms, **facts)
+    log.error("task %d: crashed: %s", row.id, facts.get("last_error", row.last_error))

@@ -9,7 +9,7 @@ from collections.abc import Callable
 import pytest
 
 from workers.kernel import EXIT_UNKNOWN, Sequel, judge_end
-from workers.manager.restarts import MAX_DEATHS, WINDOW_S, Restarts
+from workers.manager.child import MAX_DEATHS, WINDOW_S, Restarts
 from workers.manager.starts import OFTEN_S, OFTEN_TRIES, SELDOM_S, Absences, StartQueue
 
 
