@@ -27,9 +27,8 @@ from workers.context import Kind
 from workers.cycle import until_first_cycle
 from workers.kernel import EXIT_STOPPED, judge_end
 from workers.manager.child import Child, Restarts, record_death
-from workers.manager.reconcile import NextStep, next_step
+from workers.manager.reconcile import NextStep, facts_of, has_changed, leaves_orders, loop_s, next_step, place_key
 from workers.manager.rights import DAMAGED, ME, PEERS_AWAY, require_files
-from workers.manager.row_facts import facts_of, has_changed, leaves_orders, loop_s, place_key
 from workers.manager.starts import OperationTurns
 from workers.manager.surroundings import Surroundings
 
