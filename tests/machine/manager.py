@@ -1,6 +1,6 @@
 """The manager without processes: its own decisions and orders of steps, and workers that are objects.
 
-What to do next is `workers.manager.reconcile`'s to say and what follows a death `workers.manager.child`'s, as in the
+What to do next is `workers.manager.child`'s to say and what follows a death `workers.manager.child`'s, as in the
 manager itself.
 """
 
@@ -29,8 +29,7 @@ from wallet.protocol import Grant
 from wallet.signer_client import SignerClient, SignerError
 from workers import kernel
 from workers.context import BadConfig, BadCredentials, Job, Kind
-from workers.manager.child import Child, Restarts, record_death
-from workers.manager.reconcile import NextStep, TaskFacts, next_step
+from workers.manager.child import Child, NextStep, Restarts, TaskFacts, next_step, record_death
 from workers.manager.rights import bidder_grant, drain_grant
 
 VENUE = "simulator"

@@ -26,8 +26,18 @@ from workers import kernel
 from workers.context import Kind
 from workers.cycle import until_first_cycle
 from workers.kernel import EXIT_STOPPED, judge_end
-from workers.manager.child import Child, Restarts, record_death
-from workers.manager.reconcile import NextStep, facts_of, has_changed, leaves_orders, loop_s, next_step, place_key
+from workers.manager.child import (
+    Child,
+    NextStep,
+    Restarts,
+    facts_of,
+    has_changed,
+    leaves_orders,
+    loop_s,
+    next_step,
+    place_key,
+    record_death,
+)
 from workers.manager.rights import DAMAGED, ME, PEERS_AWAY, require_files
 from workers.manager.starts import OperationTurns
 from workers.manager.surroundings import Surroundings

@@ -54,10 +54,10 @@ from models.tasks.table import RUNNING
 from workers import kernel
 from workers.manager.background import Background
 from workers.manager.brakes import Brakes
+from workers.manager.child import NextStep, facts_of, is_lost, next_step
 from workers.manager.database_watch import DatabaseWatch
 from workers.manager.fill_lister import FillLister
 from workers.manager.keeper import Keeper
-from workers.manager.reconcile import NextStep, facts_of, is_lost, next_step
 from workers.manager.rights import ME, Rights
 from workers.manager.starts import Absences, StartQueue, WorkerPlaces
 from workers.manager.surroundings import Surroundings, Timing
