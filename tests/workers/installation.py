@@ -32,8 +32,8 @@ from models.tasks import tasks
 from models.tasks.table import RUNNING, STOPPED
 from strategy.bid_config import BidConfig, dump_bid_config
 from strategy.listing.listing_config import ListingConfig, dump_listing_config
+from workers.manager.keeper import Timing
 from workers.manager.manager import Manager
-from workers.manager.surroundings import Timing
 from workers.spawning.spawner import PopenSpawner, Spawner
 from workers.spawning.zygote_spawner import ZygoteSpawner
 

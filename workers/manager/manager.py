@@ -57,10 +57,9 @@ from workers.manager.brakes import Brakes
 from workers.manager.child import NextStep, facts_of, is_lost, next_step
 from workers.manager.database_watch import DatabaseWatch
 from workers.manager.fill_lister import FillLister
-from workers.manager.keeper import Keeper
+from workers.manager.keeper import Keeper, Surroundings, Timing
 from workers.manager.rights import ME, Rights
 from workers.manager.starts import Absences, StartQueue, WorkerPlaces
-from workers.manager.surroundings import Surroundings, Timing
 from workers.manager.take_over import end_former_rights, hold, slot_wanted
 from workers.spawning.spawner import PopenSpawner, Spawner
 from workers.spawning.zygote_spawner import ZygoteSpawner
