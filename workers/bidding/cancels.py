@@ -1,4 +1,8 @@
-"""Cancels of bids, and orders of dry runs."""
+"""Cancels of bids: write down, send, and believe only what a later read shows.
+
+Orders of dry runs are in the ledger like real ones, and unknown to any venue. They expire by the clock, and their
+cancels cannot fail.
+"""
 
 from __future__ import annotations
 

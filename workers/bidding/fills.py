@@ -1,4 +1,12 @@
-"""Fills: the reason why a bid is no longer shown, and the notes on a fill."""
+"""The reason why a bid is no longer shown: sold, or cancelled by the venue for want of cover; and notes on fills.
+
+A sale explains one order only, and an explanation that could not be looked up is not a missing one.
+
+The cycle that learns of a fill notes the reference price of the moment, and the network's fee: the fall of the balance
+beyond the price. The fee is noted only if nothing else can have moved the balance between two readings as far as
+anybody knows here: one bid was filled, no coins were on their way out, and the rest of the fall has a fee's size.
+Otherwise it stays unknown.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,12 @@
-"""Reconciliation of the ledger with the venue's bids."""
+"""Reconciliation of the ledger with the venue's bids: a shown bid counts at once, a missing one closes slowly.
+
+A read is evidence of absence only for an order that had reached its present state before the read began, and that
+cannot be in a row that could not be read; a failed read is none at all. A second pass over the same answer changes
+nothing. A missing bid is first looked for among the sales: only if none explains it may it have been cancelled, have
+expired or be lost.
+
+Orders of dry runs are left out: no venue knows them (`cancels.settle_on_paper`).
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,11 @@
-"""Places of bids."""
+"""Places of bids in steps, so that a crash anywhere leaves no bid that the ledger does not know.
+
+Reserve, sign, store, submit, record: each step's fact is on disk before the next one begins, nothing is sent twice, and
+an answer that is not clear leaves the order `unknown`, counted.
+
+A signature is on a text that the signer composes, or on PSBTs that the venue drafts. There bids are transactions, and
+plain coins of the payment address pay for them.
+"""
 
 from __future__ import annotations
 

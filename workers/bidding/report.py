@@ -1,4 +1,8 @@
-"""A bidding cycle's report."""
+"""A cycle's report: one line for its owner, the details, and one log line for each bid.
+
+In it are the ranks of the bids as they stand afterwards, the words on why nothing is placed though nothing has failed,
+and those on the calls that the task makes in a month or a day, while the quota is short or too small for it.
+"""
 
 from __future__ import annotations
 

@@ -3,6 +3,7 @@
 Its environment is the manager's and names BIDKEEPER_DATA_DIR. Its stdin gives `{"secret": ..., "wait_s": 0}` as its
 first line and then stays open as long as the manager lives. On STATUS_FD it writes "locked" once it holds its task's
 lock; then it waits `wait_s` before its first cycle.
+Stdout and stderr go to its log file, so that it has import errors and crashes of C code, too.
 Exit codes are in `workers/kernel.py`.
 """
 
