@@ -43,7 +43,7 @@ REFUSED_APART_MS = 2 * 3_600_000  # between two refused writes that end a task b
 
 
 class Config(Protocol):
-    """What every config of a task that runs tells a cycle."""
+    """A config of a task that runs, as far as every cycle goes by it."""
 
     @property
     def dry_run(self) -> bool:

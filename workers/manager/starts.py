@@ -1,4 +1,4 @@
-"""What the starts and operations of all tasks wait for: a turn, a place, the queue, and peers that are away.
+"""The waits of all tasks' starts and operations: for a turn, for a place, in the queue, and for peers that are away.
 
 One operation at a time goes on for a task. So many workers run at once, whoever may sign in. So many start at once:
 those that a user waits for first, then in the order of requests. While signer or gateway is away, one task asks often,
