@@ -1,7 +1,7 @@
 """The one cycle of a task: assignment, settle, decide, carry out, report. Each kind of job fills in these steps.
 
-Beside it the time of the next one: tasks on one slug share a moment, faults back off, workers are spread over the loop.
-And the evidence that what no read shows is gone: a read may lag behind, so it takes several that are well apart.
+Then the time of the next one: tasks on one slug share a moment, faults back off, workers are spread over the loop.
+And the evidence that an unseen order has ended: a read may lag behind, so it takes several that are well apart.
 """
 
 from __future__ import annotations
@@ -205,7 +205,7 @@ class Cycles(ABC, Generic[M]):
 
     @abstractmethod
     def _pause(self, moment: M) -> float | None:
-        """Returns the seconds until the next cycle, None when there is none."""
+        """Returns the seconds until the next cycle, None after the last one."""
 
     def _known_keys(self, moment: M) -> UserKeys | None:
         """Returns the user's addresses and keys, and puts them into the moment; None, with the fault noted, without."""
@@ -219,7 +219,7 @@ class Cycles(ABC, Generic[M]):
 class Keeping(Cycles[W]):
     """The cycles of a task that runs: it needs the user's keys, and refused credentials end it.
 
-    Its `cycle` raises BadConfig, and BadCredentials; both are recorded first. One refusal of a write is no evidence:
+    Its `cycle` raises BadConfig, and BadCredentials; both are recorded first. One refusal of a write proves nothing:
     a 401 or 403 may come from a firewall, from a plan that lacks one route, or from a fault of the venue. It counts
     when a read with the same key or session is refused, too. Else it counts when another write is refused hours after
     it and none was accepted between: as far as this worker remembers, so that a restart can only prolong a task.

@@ -1,4 +1,4 @@
-"""Worker processes as the kernel identifies them, holds their lock, puts off their signals, and tells how they ended.
+"""Worker processes as the kernel identifies them, holds their lock, puts off their signals, and reports their ends.
 
 A process is known by pid and start time, since a pid alone may be another process's by now. A flock on
 `run/task-17.lock`, held until death, is the proof that at most one worker acts for a task. The file holds the holder's

@@ -4,8 +4,8 @@ A sale explains one order only, and an explanation that could not be looked up i
 
 The cycle that learns of a fill notes the reference price of the moment, and the network's fee: the fall of the balance
 beyond the price. The fee is noted only if nothing else can have moved the balance between two readings as far as
-anybody knows here: one bid was filled, no coins were on their way out, and the rest of the fall has a fee's size.
-Otherwise it stays unknown.
+Bidkeeper knows: one bid was filled, no coins were withdrawn, and the rest of the fall has a fee's size. Otherwise it
+stays unknown.
 """
 
 from __future__ import annotations

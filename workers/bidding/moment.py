@@ -1,6 +1,6 @@
 """All that one cycle of a bidding task knows: assignment, our bids, the decisions, their terms, what is done.
 
-Beside it the state that a worker keeps from cycle to cycle.
+And the state that a worker keeps from cycle to cycle.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Work beside the manager's loop: background tasks, calls that would block it, and the watch over an SQLite database.
+"""Work next to the manager's loop: background tasks, calls that would block it, and the watch over an SQLite database.
 
 A database's file that was removed while programs have it open is found within seconds. All pages are read, also those
 that no program reads: every ten minutes, or less often if that takes long. A note of the damage reaches all programs

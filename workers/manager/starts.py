@@ -1,8 +1,8 @@
 """The waits of all tasks' starts and operations: for a turn, for a place, in the queue, and for peers that are away.
 
-One operation at a time goes on for a task. So many workers run at once, whoever may sign in. So many start at once:
-those that a user waits for first, then in the order of requests. While signer or gateway is away, one task asks often,
-for all whose start failed.
+A task has one operation at a time. The numbers of workers that run, and that start, have an upper bound; of those that
+wait to start, a worker that a user waits for comes first, then the order of requests counts. While signer or gateway is
+away, one task asks often, for all whose start failed.
 """
 
 from __future__ import annotations

@@ -9,7 +9,7 @@ Orphan: the kernel sends SIGTERM when the manager's thread that started us ends 
         at the pipe itself. A manager that was gone before PDEATHSIG was set is noticed by comparing the parent's pid.
 Not covered: a manager that lives and is stuck. Its workers go on, each within its grant, and can still be killed.
 
-Beside it the process's title, and its network, which it gives up: it asks gateway, signer and a database in a file.
+And the process's title, and its network, which it gives up: it asks gateway, signer and a database in a file.
 """
 
 from __future__ import annotations
