@@ -1,7 +1,6 @@
 """The manager without processes: its own decisions and orders of steps, and workers that are objects.
 
-What to do next is `workers.manager.child`'s to say and what follows a death `workers.manager.child`'s, as in the
-manager itself.
+The next step, and what follows a death, are decided by `workers.manager.child`, as in the manager itself.
 """
 
 from __future__ import annotations
