@@ -25,8 +25,8 @@ from strategy.book import NO_HISTORY
 from strategy.config.bid import BidConfig
 from tests.wallet.listings import key
 from wallet.keystore.keys import user_secrets
+from workers.cycle import until_cycle
 from workers.faults import Faults
-from workers.pace import until_cycle
 
 SLUGS = ("c-0", "c-1", "c-2")
 USERS = 34

@@ -32,9 +32,9 @@ from models import base, schema, users
 from models.tasks import tasks
 from models.tasks.table import RUNNING, Task
 from strategy.config.bid import BidConfig, dump_bid_config
+from workers.manager.keeper import Timing
 from workers.manager.manager import Manager
-from workers.manager.surroundings import Timing
-from workers.spawning.popen import PopenSpawner
+from workers.spawning.spawner import PopenSpawner
 from workers.spawning.warm_up import MadeUpMarket
 from workers.spawning.zygote_spawner import ZygoteSpawner
 

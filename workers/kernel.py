@@ -1,10 +1,27 @@
-"""Processes as the kernel identifies them: by pid and start time, since a pid alone may be another process's by now."""
+"""Worker processes as the kernel identifies them, holds their lock, puts off their signals, and reports their ends.
+
+A process is known by pid and start time, since a pid alone may be another process's by now. A flock on
+`run/task-17.lock`, held until death, is the proof that at most one worker acts for a task. The file holds the holder's
+pid and start time, so that a successor which finds it locked can end the holder; its mtime is the holder's sign of
+life. It is never unlinked while its task may have a worker: two workers could then hold locks on two files of one name.
+"""
 
 from __future__ import annotations
 
+import fcntl
+import logging
 import os
 import select
 import signal
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from enum import Enum
+from pathlib import Path
+from signal import SIGKILL
+from typing import NamedTuple
+
+from core.errors import BidkeeperError
 
 WAKE = signal.SIGUSR1  # asks a worker to begin its next cycle now
 
@@ -51,3 +68,186 @@ def wait_for_end(pidfd: int, timeout_s: float) -> bool:
     poll = select.poll()
     poll.register(pidfd, select.POLLIN)
     return bool(poll.poll(max(0.0, timeout_s) * 1000))
+
+
+_ENDS = {signal.SIGTERM, signal.SIGINT, signal.SIGIO}
+
+
+@contextmanager
+def signals_held() -> Iterator[None]:
+    """Puts off the signals that end a worker until the block is left.
+
+    For one write to a venue, from its reservation to its recorded answer: cut off in between, an order would have to
+    count as unknown until its expiry although the venue's answer was on its way. It is short, since a stop makes signer
+    and gateway refuse the worker's writes first, and SIGKILL waits for nothing.
+    """
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, _ENDS)
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+EXIT_STOPPED = 0  # it was asked to stop, or had nothing left to do
+EXIT_BAD_CONFIG = 3
+EXIT_SUPERSEDED = 4  # the task's lock or token is another worker's
+EXIT_BAD_CREDENTIALS = 5
+EXIT_WITHOUT_GRANT = 6  # the signer does not know its grant: another copy of the signer's file was put in its place
+EXIT_UNKNOWN = 256  # no process exits with it: the process that could have reported the end is gone
+
+
+class Sequel(Enum):
+    """The manager's reaction to a worker's unasked end."""
+
+    RESTART = "restart"  # counted, with back-off
+    RESTART_SOON = "restart soon"  # not counted: it gave way to another, or died with its parent
+    GIVE_UP = "give up"  # a restart would not help
+
+
+class End(NamedTuple):
+    """A worker's end, in words that follow "the worker", and the reaction to it."""
+
+    text: str
+    sequel: Sequel
+
+
+def judge_end(status: int) -> End:
+    """Judges `status` as subprocess gives it: an exit code, or a signal's number below 0."""
+    if status == -signal.SIGKILL:
+        return End("was killed by SIGKILL (perhaps out of memory)", Sequel.RESTART)
+    if status < 0:
+        return End(f"was killed by {_signal_name(-status)}", Sequel.RESTART)
+    if status == EXIT_UNKNOWN:
+        return End("ended when the zygote did", Sequel.RESTART_SOON)
+    if status == EXIT_BAD_CONFIG:
+        return End("ended: its config cannot be carried out", Sequel.GIVE_UP)
+    if status == EXIT_BAD_CREDENTIALS:
+        return End("ended: its credentials are not accepted", Sequel.GIVE_UP)
+    if status == EXIT_SUPERSEDED:
+        return End("ended: another worker held its lock or token", Sequel.RESTART_SOON)
+    if status == EXIT_WITHOUT_GRANT:
+        return End("ended: the signer does not know its grant any more", Sequel.RESTART_SOON)
+    return End(f"ended by itself with code {status}", Sequel.RESTART)
+
+
+def _signal_name(number: int) -> str:
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"signal {number}"
+
+
+log = logging.getLogger(__name__)
+
+WAIT_S = 5.0
+_RETRY_S = 0.02
+_LONGEST_CONTENT = 64
+
+
+class LockHeld(BidkeeperError):
+    """A refusal: another process keeps the lock and could not be ended."""
+
+
+class TaskLock:
+    """A lock that this process holds. It ends with the process; nothing else gives it back."""
+
+    def __init__(self, fd: int, path: Path) -> None:
+        self._fd = fd
+        self._path = path
+
+    def touch(self) -> None:
+        """Tells the manager that we are alive; one that is silent for long is killed.
+
+        A file that was removed proves nothing, so its successor is locked, too. Raises LockHeld when another has it.
+        """
+        os.utime(self._fd)
+        if not os.fstat(self._fd).st_nlink:
+            log.warning("%s was removed: locks a new one", self._path)
+            former, self._fd = self._fd, _named(_locked(self._path, 0.0))
+            os.close(former)
+
+
+def lock_path(run_dir: Path, task_id: int) -> Path:
+    return run_dir / f"task-{task_id}.lock"
+
+
+def lock_paths(run_dir: Path) -> Iterator[Path]:
+    """Yields every lock file, held or not."""
+    return run_dir.glob("task-*.lock")
+
+
+def take_lock(path: Path, wait_s: float = WAIT_S) -> TaskLock:
+    """Takes the lock for good, killing its holder if need be. Raises LockHeld after `wait_s`."""
+    return TaskLock(_named(_locked(path, wait_s)), path)
+
+
+def _named(fd: int) -> int:
+    """Writes this process into its lock file; returns the file's descriptor."""
+    os.ftruncate(fd, 0)
+    os.pwrite(fd, f"{os.getpid()} {start_time(os.getpid())}\n".encode(), 0)
+    return fd
+
+
+def free_lock(path: Path, wait_s: float = WAIT_S) -> None:
+    """Makes sure that no process holds the lock, killing its holder if need be. Raises LockHeld after `wait_s`.
+
+    The file is emptied: a name left in it would be taken for the next holder's until that one has written its own.
+    """
+    fd = _locked(path, wait_s)
+    os.ftruncate(fd, 0)
+    os.close(fd)
+
+
+def _locked(path: Path, wait_s: float) -> int:
+    fd = _opened(path)
+    deadline = time.monotonic() + wait_s
+    while True:
+        try:
+            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return fd
+        except BlockingIOError:
+            if time.monotonic() >= deadline:
+                os.close(fd)
+                raise LockHeld(f"failed to take {path.name}: its holder could not be ended") from None
+        except BaseException:
+            os.close(fd)
+            raise
+        _end_holder(fd, deadline)
+        time.sleep(_RETRY_S)
+
+
+def _opened(path: Path) -> int:
+    flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC
+    try:
+        return os.open(path, flags, 0o600)
+    except FileNotFoundError:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        return os.open(path, flags, 0o600)
+
+
+def _end_holder(fd: int, deadline: float) -> None:
+    """Kills the process that the file names, if it still exists, and waits for its end."""
+    holder = _holder(fd)
+    if holder is None or holder[0] == os.getpid():
+        return
+    pidfd = open_process(*holder)
+    if pidfd is None:
+        return
+    try:
+        # A process that has the lock but has not yet written its name may have its predecessor's in the file.
+        if _holder(fd) == holder:
+            send(pidfd, SIGKILL)
+            wait_for_end(pidfd, deadline - time.monotonic())
+    except PermissionError:
+        return
+    finally:
+        os.close(pidfd)
+
+
+def _holder(fd: int) -> tuple[int, int] | None:
+    """Reads pid and start time from the file; None when they are not readable."""
+    try:
+        pid, started = map(int, os.pread(fd, _LONGEST_CONTENT, 0).split())
+    except ValueError:
+        return None
+    return (pid, started) if pid > 1 else None

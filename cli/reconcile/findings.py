@@ -22,7 +22,7 @@ from models.tasks.table import BIDDING, Task
 from models.users import User
 from strategy.config.bid import is_ticker, normal_slug
 from wallet.protocol import UserKeys
-from workers.evidence import CLOCKS_MS
+from workers.cycle import CLOCKS_MS
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,7 +21,7 @@ from strategy.fates import PlaceResult
 from strategy.pricing import ceil_quotient, plus, times
 from strategy.ranking import ratio
 from tests.machine.owner import Owners
-from workers.bidding import drain, own_bids, settler
+from workers.bidding import drain, own_bids
 from workers.bidding.cancels import CancelAnswer, Canceller
 from workers.bidding.fills import Explainer
 from workers.bidding.places import BidPlacer, Sent
@@ -149,7 +149,7 @@ def forgotten_at_restart(patch: pytest.MonkeyPatch) -> None:
                 orders.move(order, CLOSED, context.clock_ms(), reason="refused")
 
     patch.setattr(drain, "settle_reserved", free)
-    patch.setattr(settler, "settle_reserved", free)
+    patch.setattr(own_bids, "settle_reserved", free)
     patch.setattr(BidPlacer, "_submit", _submitted_unsaid)
 
 
@@ -193,7 +193,7 @@ def batch_is_one(patch: pytest.MonkeyPatch) -> None:
                 orders.move(order, CLOSED, context.clock_ms(), reason="cancelled")
         return found
 
-    patch.setattr(settler, "settle", settled)
+    patch.setattr(own_bids, "settle", settled)
     patch.setattr(drain, "settle", settled)
 
 
@@ -238,7 +238,7 @@ def failed_read_is_empty(patch: pytest.MonkeyPatch) -> None:
         except VenueError:
             return OwnBids((), context.clock_ms())
 
-    patch.setattr(settler, "read_own_bids", read)
+    patch.setattr(own_bids, "read_own_bids", read)
     patch.setattr(own_bids, "VANISHED_READS", 1)
     patch.setattr(own_bids, "_end", _gone)
 

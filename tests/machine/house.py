@@ -56,7 +56,7 @@ from workers.bidding.bidder import Bidder
 from workers.bidding.drain import BiddingDrain
 from workers.bidding.journal import Journal
 from workers.context import Context, Job, Kind
-from workers.pace import until_cycle
+from workers.cycle import until_cycle
 
 EXPOSURE, INSTALLATION = 250_000, 400_000
 PLAN = SubscriptionPlan("Beta", 20, 20, EXPOSURE, 0, 365)

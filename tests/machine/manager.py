@@ -1,7 +1,6 @@
 """The manager without processes: its own decisions and orders of steps, and workers that are objects.
 
-What to do next is `workers.manager.reconcile`'s to say and what follows a death `workers.manager.deaths`'s, as in the
-manager itself.
+The next step, and what follows a death, are decided by `workers.manager.child`, as in the manager itself.
 """
 
 from __future__ import annotations
@@ -27,12 +26,9 @@ from strategy.config.bid import BidConfig, load_bid_config
 from tests.machine.clockwork import Clock
 from wallet.protocol import Grant
 from wallet.signer_client import SignerClient, SignerError
-from workers import exits
+from workers import kernel
 from workers.context import BadConfig, BadCredentials, Job, Kind
-from workers.manager.child import Child
-from workers.manager.deaths import record_death
-from workers.manager.reconcile import NextStep, TaskFacts, next_step
-from workers.manager.restarts import Restarts
+from workers.manager.child import Child, NextStep, Restarts, TaskFacts, next_step, record_death
 from workers.manager.rights import bidder_grant, drain_grant
 
 VENUE = "simulator"
@@ -165,11 +161,11 @@ class Manager:
         try:
             delay = worker.job.cycle()
             worker.due = self._clock.monotonic() + (delay or 0.0)
-            worker.exit_status = exits.EXIT_STOPPED if delay is None else None
+            worker.exit_status = kernel.EXIT_STOPPED if delay is None else None
         except BadConfig:
-            worker.exit_status = exits.EXIT_BAD_CONFIG
+            worker.exit_status = kernel.EXIT_BAD_CONFIG
         except BadCredentials:
-            worker.exit_status = exits.EXIT_BAD_CREDENTIALS
+            worker.exit_status = kernel.EXIT_BAD_CREDENTIALS
         except Crash:
             worker.exit_status = -9
 

@@ -36,7 +36,7 @@ from tests.workers.bidding.world import CATS, World
 from tests.workers.listing.listing_world import ListingWorld
 from workers.bidding.bidder import Bidder
 from workers.bidding.journal import Journal
-from workers.listing import cycle as listing_cycle
+from workers.listing import lister as lister_module
 
 GOLDENS = Path(__file__).resolve().parents[1] / "goldens"
 LOOP_S, LISTING_LOOP_S = 30, 300
@@ -268,7 +268,7 @@ class ListingDay:
 
         self.task = self.world.task(self.config)
         lister = self.world.lister(self.task)
-        with mock.patch.object(listing_cycle, "plan_listing", planned), tempfile.TemporaryDirectory() as name:
+        with mock.patch.object(lister_module, "plan_listing", planned), tempfile.TemporaryDirectory() as name:
             for number in range(self.cycles):
                 self.events.get(number, lambda: None)()
                 is_over = lister.cycle() is None

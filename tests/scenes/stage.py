@@ -33,10 +33,10 @@ from wallet.address import p2wpkh
 from wallet.facts_client import FactsError, ask_facts
 from workers.bidding.bidder import Bidder
 from workers.context import BadConfig, BadCredentials, Context, Job
+from workers.cycle import until_cycle
 from workers.listing.lister import Lister
 from workers.manager.rights import bidder_grant, lister_grant
-from workers.pace import until_cycle
-from workers.process.sign_in import SigningInClient, TaskSignIn
+from workers.process.worker import SigningInClient, TaskSignIn
 
 PLAN = SubscriptionPlan("Beta", 40, 40, 10**9, 0, 3_650)
 SATFLOW, UNISAT, ORDINALSWALLET, ORDNET = (

@@ -54,7 +54,7 @@ class Day:
     waited: int = 0  # how often one had none
     lapsed: int = 0  # bids that ran out meanwhile
     full_steps: int = 0
-    is_forced: bool = False  # the market had a bid go since one was last placed, as workers/bidding/cycle.py notes it
+    is_forced: bool = False  # the market had a bid go since one was last placed, as workers/bidding/bidder.py notes it
     stood_ms: int | None = None
     followers: set[int] = field(default_factory=set)
 

@@ -11,7 +11,7 @@ from tests.workers.bidding.drafts import DraftWorld
 from tests.workers.bidding.world import World
 from tests.workers.installation import ZYGOTE_S, Installation
 from tests.workers.listing.listing_world import ListingWorld
-from workers.spawning import zygote_process, zygote_spawner
+from workers.spawning import zygote_spawner
 
 
 # The manager's tests are all tried with the zygote, and in `make test` a twelfth of them again with the other back-end,
@@ -38,8 +38,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 def patient_with_zygotes(monkeypatch: pytest.MonkeyPatch) -> None:
     """Waits longer for zygotes than the product does; a test about a zygote that is away sets times of its own."""
     monkeypatch.setattr(zygote_spawner, "_READY_S", ZYGOTE_S)
-    monkeypatch.setattr(zygote_process, "_ANSWER_S", ZYGOTE_S)
-    monkeypatch.setattr(zygote_process, "_STATUS_S", ZYGOTE_S)
+    monkeypatch.setattr(zygote_spawner, "_ANSWER_S", ZYGOTE_S)
+    monkeypatch.setattr(zygote_spawner, "_STATUS_S", ZYGOTE_S)
     monkeypatch.setattr(zygote_spawner, "_WARM_UP_S", 2 * ZYGOTE_S)
 
 

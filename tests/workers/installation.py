@@ -32,10 +32,9 @@ from models.tasks import tasks
 from models.tasks.table import RUNNING, STOPPED
 from strategy.config.bid import BidConfig, dump_bid_config
 from strategy.config.listing import ListingConfig, dump_listing_config
+from workers.manager.keeper import Timing
 from workers.manager.manager import Manager
-from workers.manager.surroundings import Timing
-from workers.spawning.popen import PopenSpawner
-from workers.spawning.spawner import Spawner
+from workers.spawning.spawner import PopenSpawner, Spawner
 from workers.spawning.zygote_spawner import ZygoteSpawner
 
 ROOT = Path(__file__).resolve().parents[2]

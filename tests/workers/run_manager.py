@@ -7,17 +7,17 @@ import sys
 from core import logs
 from core.settings import load
 from tests.workers.installation import QUICK, ZYGOTE_S, stub_spawner
-from workers.manager import hearsay
+from workers.manager import take_over
 from workers.manager.manager import run
-from workers.spawning import zygote_process, zygote_spawner
+from workers.spawning import zygote_spawner
 
 if __name__ == "__main__":
     logs.set_up("manager")
     settings = load()
     # As conftest.py does for a manager in the tests' own process; and another machine's answer takes its time, too.
-    zygote_spawner._READY_S = zygote_process._ANSWER_S = zygote_process._STATUS_S = ZYGOTE_S
+    zygote_spawner._READY_S = zygote_spawner._ANSWER_S = zygote_spawner._STATUS_S = ZYGOTE_S
     zygote_spawner._WARM_UP_S = 2 * ZYGOTE_S
-    hearsay._PATIENCE_S = 10.0
+    take_over._PATIENCE_S = 10.0
     try:
         run(settings, spawner=stub_spawner(settings), timing=QUICK)
     except Exception as error:

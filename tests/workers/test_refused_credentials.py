@@ -12,7 +12,7 @@ from strategy.fault_codes import FaultCode
 from tests.workers.bidding.world import World, seconds
 from tests.workers.listing.listing_world import ListingWorld
 from workers.context import BadCredentials, Job
-from workers.refused_credentials import REFUSED_APART_MS
+from workers.cycle import REFUSED_APART_MS
 
 HOURS_S = REFUSED_APART_MS / 1000
 ONE = BidConfig(slug="cats", hardcap_sats=100_000, bid_mode="fixed", bid_count=1, bid_fixed_high=52_000)

@@ -1,54 +1,56 @@
-"""One bidding task's cycles: one after the other, and the time of the next."""
+"""A bidding task's cycles: settle, look, decide, place and cancel, and the time of the next."""
 
 from __future__ import annotations
 
-import logging
 import math
 import random
 import time
 import uuid
-from collections.abc import Callable
-from functools import partial
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 
 from core.local_time import next_change_ms
 from markets.base import VenueError
 from markets.look import Looker, kind_of
+from models.base import unless_full
 from models.controls import HALT
 from models.ledger import orders
-from models.ledger.order_table import CANCELLING, LIVE
+from models.ledger.order_table import CANCELLING, LIVE, Order
 from strategy.bidding.renewal import margin_ms
+from strategy.bidding.restrained import memory_without_raise, raise_rung
 from strategy.book import VenueProfile
+from strategy.calm import Calm
 from strategy.config.bid import BidConfig
+from strategy.fates import PlaceResult
 from strategy.fault_codes import Step
 from strategy.plan_inputs import Memory
-from wallet.protocol import UserKeys
-from workers.bidding import report
-from workers.bidding.assignment import BiddingAssignment, read_bidding_assignment
-from workers.bidding.cycle import BiddingCycle
-from workers.bidding.inputs import BidderState, CycleInputs
+from workers.bidding import cancels, report
+from workers.bidding.cancels import Canceller
+from workers.bidding.decider import decide
+from workers.bidding.fills import note_fills
 from workers.bidding.journal import Journal
-from workers.bidding.own_bids import needs_fresh_read, read_own_bids
-from workers.bidding.quota_words import QuotaWords
+from workers.bidding.moment import BidderState, BiddingMoment, Decision, Found, read_bidding_moment
+from workers.bidding.own_bids import needs_fresh_read, read_own_bids, settle_again, settle_at_first
+from workers.bidding.places import ENDS_PLACING, BidPlacer
+from workers.bidding.report import QuotaWords, note_restraints
 from workers.context import Context
-from workers.evidence import APART_MS
+from workers.cycle import APART_MS, Keeping, until_rare_cycle
 from workers.faults import Faults
-from workers.pace import Backoff, until_rare_cycle
-from workers.refused_credentials import RefusedCredentials
-from workers.user_keys import read_user_keys
 
-log = logging.getLogger(__name__)
-
-FIRST_BACKOFF_S, LONGEST_BACKOFF_S = 1.0, 60.0
+# A book for placing may be this old when it comes, so that tasks on one slug that place at the same time share it.
+FRESH_BOOK_S = 3.0
+LONGEST_PLACING_MS = 60_000  # or a loop; then our own bids are read again before more are placed
 SHORTEST_PAUSE_S = 1.0
 AT_ONCE_S = 0.05
 LOOK_AGAIN_S = APART_MS / 1000 + 1
 LONGEST_REST_S = 30.0  # between cycles; a longer loop wakes up meanwhile to look for stricter limits
 
 
-class Bidder:
-    """The job that keeps the bids of one task right, one `cycle` after the other (see `Job`).
+class Bidder(Keeping[BiddingMoment]):
+    """The job that keeps the bids of one task right.
 
-    It survives being killed anywhere: a successor needs only the ledger and the venue's own-bid list.
+    When our own bids cannot be read, nothing is placed; known bids that cap, range or limits forbid are cancelled all
+    the same.
     """
 
     def __init__(
@@ -61,64 +63,38 @@ class Bidder:
         journal: Journal | None = None,
         until_cycle: Callable[[str, float, float], float] | None = None,
     ) -> None:
-        """Wires the job. `until_cycle`, see workers/pace.py, times the cycles; without it they begin a loop apart."""
-        self._context = context
+        """Wires the job. `until_cycle`, see workers/cycle.py, times the cycles; without it they begin a loop apart."""
+        super().__init__(context, rng)
         self._monotonic = monotonic
         self._until_cycle = until_cycle
         looker = Looker(context.market, context.clock_ms)
         self._state = BidderState(looker, journal or Journal(None), new_intent)
-        self._backoff = Backoff(FIRST_BACKOFF_S, LONGEST_BACKOFF_S, rng or random.Random())
         self._month = QuotaWords(context)
-        self._credentials = RefusedCredentials()
-        self._keys: UserKeys | None = None
         self._profiles: dict[str, VenueProfile] = {}
         self._due = 0.0  # on the monotonic clock
-        self._limits: object = None  # in the last cycle
+        self._limits: object = None  # in the last cycle that came to its end
         self._was_late = False
 
-    def cycle(self) -> float | None:
-        """Runs one cycle; returns the seconds until the next one, or None when the task is no longer ours.
-
-        Raises BadConfig, and BadCredentials by the rule of `RefusedCredentials`; both are recorded first. When our own
-        bids cannot be read, nothing is placed; known bids that cap, range or limits forbid are cancelled all the same.
-        When the manager has closed a bid of this cycle meanwhile, for a brake, the next one begins soon.
-        """
-        limits = self._limits
-        try:
-            return self._cycle()
-        except orders.MovedMeanwhile as moved:
-            log.info("task %d: begins anew: %s", self._context.task_id, moved)
-            self._due, self._limits = 0.0, limits
-            return SHORTEST_PAUSE_S
-
-    def _cycle(self) -> float | None:
+    def _assigned(self) -> BiddingMoment | None:
         began = self._monotonic()
-        assignment = read_bidding_assignment(self._context)
-        if assignment is None:
-            return None
-        limits = assignment.limits
-        if began < self._due and limits == self._limits:
-            return min(self._due - began, LONGEST_REST_S)
-        # Under a halt the manager cancels, so that this can wait.
-        is_braked = self._limits not in (None, limits) and assignment.control.state != HALT
-        self._limits = limits
-        faults, is_late = Faults(), False
-        keys = self._keys = self._keys or read_user_keys(self._context, assignment.user.address, faults)
-        profile = self._known_profile(assignment.config, faults)
-        if keys is None or profile is None:
-            report.record_nothing_done(self._context, Memory.loads(assignment.task.memory), faults)
-        else:
-            outcome = BiddingCycle(
-                CycleInputs(self._context, assignment, keys, profile, self._state, faults, is_braked)
-            ).run()
-            report.record(self._context, outcome, faults, self._month.words(assignment))
-            is_late = outcome.done.is_late
-        if keys is not None:
-            self._credentials.judge(faults, partial(self._look, keys, assignment.config), self._context.clock_ms())
-        return self._pause(assignment, began, faults, is_late=is_late)
+        moment = read_bidding_moment(self._context, self._state)
+        if moment is not None:
+            moment.began = began
+            # Under a halt the manager cancels, so that this can wait.
+            moment.is_braked = self._limits not in (None, moment.limits) and moment.control.state != HALT
+        return moment
 
-    def _look(self, keys: UserKeys, config: BidConfig, looked: Faults) -> None:
-        read_own_bids(self._context, keys.payment, config.slug, 0.0, looked)
+    def _rest(self, moment: BiddingMoment) -> float | None:
+        if moment.began < self._due and moment.limits == self._limits:
+            return min(self._due - moment.began, LONGEST_REST_S)
+        self._due = 0.0
+        return None
+
+    def _is_ready(self, moment: BiddingMoment) -> bool:
+        has_keys, profile = super()._is_ready(moment), self._known_profile(moment.config, moment.faults)
+        if profile is not None:
+            moment.profile = profile
+        return has_keys and profile is not None
 
     def _known_profile(self, config: BidConfig, faults: Faults) -> VenueProfile | None:
         if config.type not in self._profiles:
@@ -128,18 +104,173 @@ class Bidder:
                 faults.add(Step.PROFILE, "learn what the market asks of bids", error)
         return self._profiles.get(config.type)
 
-    def _pause(self, assignment: BiddingAssignment, began: float, faults: Faults, *, is_late: bool) -> float:
-        self._due = 0.0
-        if faults.backs_off:
-            return self._backoff.delay(faults.retry_after_s)
-        self._backoff.reset()
-        if is_late and not self._was_late:
-            self._was_late = True
-            return AT_ONCE_S
+    def _settle(self, moment: BiddingMoment) -> None:
+        settle_at_first(moment)
+
+    def _decide(self, moment: BiddingMoment) -> None:
+        decision = self._decided(moment)
+        if decision.wants_anything and moment.is_reused:
+            # The last cycle's bids are good enough to see that all is well, and for nothing else.
+            moment.found = settle_again(moment, moment.max_age_s)
+            decision = self._decided(moment)
+        moment.first = moment.last = decision
+        self._context.crash("after_plan")
+
+    def _decided(self, moment: BiddingMoment) -> Decision:
+        memory = Memory.loads(moment.task.memory)
+        return decide(moment, moment.found, moment.max_age_s, memory, by_floor=True)
+
+    def _carry_out(self, moment: BiddingMoment) -> None:
+        """Cancels the doomed orders and the strays, places, then cancels replaced bids, in the given order.
+
+        Nothing is placed when the first cancels could not be sent, when no read tells their fate, or while a stray is
+        still there. A cancel that merely failed stops nothing: its order counts, and each new bid is reserved against
+        the limits. An order that waits for a bid that was not clearly accepted is kept.
+        """
+        canceller = Canceller(self._context, moment.keys.payment, moment.faults, self._state.unstored)
+        left = self._cancel_what_must_go(moment, canceller)
+        if left is None:
+            moment.put_off()
+        elif moment.untried:
+            moment.left = left
+            if moment.cancelled:
+                self._context.crash("before_replace")
+            with unless_full("a bid"):  # nothing is sent that is not stored
+                self._place(moment)
+            moment.put_off()
+            self._cancel_what_was_replaced(moment, canceller)
+            if moment.cancelled:
+                self._context.crash("after_replace")
+
+    def _cancel_what_must_go(self, moment: BiddingMoment, canceller: Canceller) -> Found | None:
+        """Sends the first cancels; returns what is left at the venue, None when nothing may be placed."""
+        self._note_forced(moment.first)
+        hard, soft, strays = moment.first.hard, moment.first.soft, moment.shown.stray_ids
+        self._cancel(canceller, hard)
+        self._cancel(canceller, soft, strays)
+        left: Found | None = moment.shown
+        if _real([*hard, *soft]) or strays:
+            left = None if canceller.is_stuck else settle_again(moment, 0.0, canceller.asked)
+            canceller.note_denied()
+        moment.cancelled = _closed([*hard, *soft])
+        if left is None or left.stray_ids or left.may_hide_strays:
+            return None
+        moment.filled_since = () if left is moment.found else left.filled
+        return left
+
+    def _note_forced(self, decision: Decision) -> None:
+        """Notes that the market forced bids off, and the shortest life of a replacement that was itself forced off.
+
+        One alone says little: a cheap listing may come and go.
+        """
+        state, now_ms, forced = self._state, self._context.clock_ms(), decision.forced
+        stood = [now_ms - order.created_ms for order in forced if order.id in state.followers]
+        state.stood_ms = min([*stood, *([] if state.stood_ms is None else [state.stood_ms])], default=None)
+        state.is_forced = state.is_forced or bool(forced)
+
+    def _place(self, moment: BiddingMoment) -> None:
+        """Tries each bid of the decision, in its order, until one shows that the rest is pointless.
+
+        If the decision has become too old, or a bid was sold since, a new one is made on a new look at the market, and
+        its bids go on for the untried rungs. If it wants cancels first, or there is none, the rest is put off: no bid
+        is made on an old book.
+        """
+        clock_ms, placer = self._context.clock_ms, BidPlacer(moment)
+        is_current = not moment.filled_since
+        while moment.untried:
+            if not (is_current and moment.last.is_fresh(clock_ms())):
+                newer = self._decided_again(moment)
+                moment.last = newer or moment.last
+                if newer is None or newer.wants_cancels or not newer.is_fresh(clock_ms()):
+                    moment.is_outdated = True
+                    break
+                is_current = True
+                continue
+            attempt = placer.place_one(moment.untried[0])
+            moment.add(attempt)
+            if attempt.result in ENDS_PLACING or moment.faults.rejected is not None:
+                break
+        self._note_followers(moment)
+        moment.put_off()
+
+    def _note_followers(self, moment: BiddingMoment) -> None:
+        """Remembers the bids placed after a forced cancel, and forgets that it was forced."""
+        state = self._state
+        placed = [tried.order.id for tried in moment.tries if tried.result is PlaceResult.PLACED and tried.order]
+        if placed:
+            still = state.followers & {order.id for order in moment.last.own}
+            state.followers = still | frozenset(placed) if state.is_forced else still
+            state.is_forced, state.stood_ms = False, None
+
+    def _decided_again(self, moment: BiddingMoment) -> Decision | None:
+        """Decides on the market of this moment; returns None when the task's wishes have changed meanwhile.
+
+        Own bids are not read again, so this must not last long: a fill would go unseen.
+        """
+        if self._context.clock_ms() - moment.settled_ms > max(LONGEST_PLACING_MS, moment.config.loop_s * 1000):
+            return None
+        now = read_bidding_moment(self._context, self._state)
+        if now is None or now.restraint is not None:
+            return None
+        if (now.task.revision, now.plan, now.config) != (moment.task.revision, moment.plan, moment.config):
+            return None
+        # A raise that the last decision has made counts. One that it had no time for is still the same.
+        last = moment.last.plan
+        is_made = raise_rung(last) is None or raise_rung(last) in moment.tried
+        memory = last.memory if is_made else memory_without_raise(last)
+        gone = frozenset(order.id for order in moment.replaced)
+        newer = decide(moment, moment.left, FRESH_BOOK_S, memory, replaced=gone)
+        if not is_made and newer.plan.to_place and raise_rung(newer.plan) is None:
+            # The outbid bid is gone, so its successor looks like a first bid.
+            return replace(newer, plan=replace(newer.plan, memory=last.memory))
+        return newer
+
+    def _cancel_what_was_replaced(self, moment: BiddingMoment, canceller: Canceller) -> None:
+        # As they are now: one that a read has not shown since the decision may be in doubt.
+        replaced = frozenset(order.id for order in moment.replaced)
+        doomed = [o for o in orders.open_orders(self._context.task_id) if o.id in replaced and o.state == LIVE]
+        if not doomed:
+            return
+        self._context.crash("before_break")
+        self._cancel(canceller, doomed)
+        if _real(doomed) and (looked := settle_again(moment, 0.0, canceller.asked)) is not None:
+            moment.filled_since = (*moment.filled_since, *looked.filled)
+        canceller.note_denied()
+        moment.cancelled = (*moment.cancelled, *_closed(doomed))
+
+    def _cancel(self, canceller: Canceller, doomed: Sequence[Order], strays: Sequence[str] = ()) -> None:
+        cancels.cancel_on_paper((order for order in doomed if order.dry_run), self._context.clock_ms)
+        canceller.cancel(_real(doomed), strays)
+
+    def _report(self, moment: BiddingMoment) -> None:
+        note_restraints(moment)
+        with unless_full("a note on a fill"):
+            note_fills(moment)
+        self._note_calm(moment)
+        report.record_bidding(moment, self._month.words(moment))
+
+    def _report_nothing_done(self, moment: BiddingMoment) -> None:
+        report.record_no_bidding(moment)
+
+    def _note_calm(self, moment: BiddingMoment) -> None:
+        first, state, is_known = moment.first, self._state, moment.found is not None
+        state.is_quiet = is_known and not (first.wants_anything or moment.shown.stray_ids or moment.filled)
+        is_done = all(tried.result == PlaceResult.PLACED for tried in moment.tries) and not moment.filled
+        state.calm = state.calm.after(first.entry, first.plan) if is_done else Calm()
+
+    def _look(self, moment: BiddingMoment, looked: Faults) -> None:
+        read_own_bids(self._context, moment.keys.payment, moment.config.slug, 0.0, looked)
+
+    def _pause(self, moment: BiddingMoment) -> float | None:
+        self._limits = moment.limits
+        return super()._pause(moment)
+
+    def _until_next(self, moment: BiddingMoment) -> float:
+        if moment.is_late:
+            self._was_late = not self._was_late
+            return AT_ONCE_S if self._was_late else SHORTEST_PAUSE_S
         self._was_late = False
-        if is_late:
-            return SHORTEST_PAUSE_S
-        pause_s = max(self._until_next(assignment, began), SHORTEST_PAUSE_S)
+        pause_s = max(self._until_due(moment), SHORTEST_PAUSE_S)
         for order in orders.open_orders(self._context.task_id):
             if order.state == LIVE and order.misses and order.expires_ms <= self._context.clock_ms():
                 pause_s = min(pause_s, LOOK_AGAIN_S)  # it holds its place until a second read
@@ -149,12 +280,12 @@ class Bidder:
             self._due = self._monotonic() + pause_s
         return min(pause_s, LONGEST_REST_S)
 
-    def _until_next(self, assignment: BiddingAssignment, began: float) -> float:
-        config, now_ms = assignment.config, self._context.clock_ms()
+    def _until_due(self, moment: BiddingMoment) -> float:
+        config, now_ms = moment.config, self._context.clock_ms()
         if self._until_cycle is None:
-            first_s = config.loop_s - (self._monotonic() - began)
+            first_s = config.loop_s - (self._monotonic() - moment.began)
         else:
-            first_s = self._until_cycle(assignment.task.slug_key, config.loop_s, now_ms / 1000)
+            first_s = self._until_cycle(moment.task.slug_key, config.loop_s, now_ms / 1000)
         every = self._state.calm.loops(config, now_ms)
         if every > 1:
             due_s = self._next_due_ms(config, now_ms) / 1000
@@ -171,3 +302,17 @@ class Bidder:
         if needs_fresh_read(own, now_ms):
             return now_ms
         return min((order.expires_ms - margin_ms(config) for order in own), default=math.inf)
+
+
+def _real(found: Iterable[Order]) -> list[Order]:
+    return [order for order in found if not order.dry_run]
+
+
+def _closed(doomed: Sequence[Order]) -> tuple[Order, ...]:
+    """Returns the doomed orders that are gone, without those sold before their cancel came."""
+    if not doomed:
+        return ()
+    open_ids = {order.id for order in orders.open_orders(doomed[0].task_id)}
+    return tuple(
+        order for order in doomed if order.id not in open_ids and Order.get_by_id(order.id).close_reason == "cancelled"
+    )

@@ -1,20 +1,24 @@
-"""Cancels of bids: write down, send, and believe only what a later read shows."""
+"""Cancels of bids: write down, send, and believe only what a later read shows.
+
+Orders of dry runs are in the ledger like real ones, and unknown to any venue. They expire by the clock, and their
+cancels cannot fail.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from enum import Enum
 
 from markets.base import AuthFailed, NotFound, Refused, VenueError
 from models.base import unless_full
 from models.ledger import orders
-from models.ledger.order_table import CANCELLING, CLOSED, LIVE, UNKNOWN, Order
+from models.ledger.order_table import CANCELLING, CLOSED, LIVE, SIGNED, SUBMITTED, UNKNOWN, Order
 from strategy.fault_codes import FaultCode, Step
 from wallet.signer_client import SignerError
 from workers.context import Context
 from workers.faults import Faults
-from workers.signals_held import signals_held
+from workers.kernel import signals_held
 
 WRITE_MS = 10_000  # a write that has not reached the venue after this long is given up
 
@@ -173,3 +177,35 @@ class Canceller:
             return None
         self._denied += asks
         return CancelAnswer.FAILED
+
+
+def place_on_paper(order: Order, clock_ms: Callable[[], int]) -> None:
+    """Takes a reserved order to `live`, as a venue that accepts it would."""
+    orders.move(order, SIGNED, clock_ms())
+    orders.move(order, SUBMITTED, clock_ms())
+    orders.move(order, LIVE, clock_ms(), venue_id=f"dry-{order.id}")
+
+
+def cancel_on_paper(doomed: Iterable[Order], clock_ms: Callable[[], int]) -> None:
+    """Cancels live orders, which cannot fail."""
+    for order in doomed:
+        orders.move(order, CANCELLING, clock_ms())
+        orders.move(order, CLOSED, clock_ms(), reason="cancelled")
+
+
+def settle_on_paper(task_id: int, clock_ms: Callable[[], int], *, is_dry: bool) -> None:
+    """Ends orders that expired by the clock, or that a dead worker left half-way.
+
+    With `is_dry` False the task has become a real one: all of them end.
+    """
+    for order in orders.open_orders(task_id):
+        if not order.dry_run:
+            continue
+        if order.state == CANCELLING:
+            orders.move(order, CLOSED, clock_ms(), reason="cancelled")
+        elif order.state != LIVE:
+            orders.move(order, CLOSED, clock_ms(), reason="refused")
+        elif order.expires_ms <= clock_ms():
+            orders.move(order, CLOSED, clock_ms(), reason="expired")
+        elif not is_dry:
+            cancel_on_paper([order], clock_ms)

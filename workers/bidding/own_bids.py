@@ -5,43 +5,35 @@ cannot be in a row that could not be read; a failed read is none at all. A secon
 nothing. A missing bid is first looked for among the sales: only if none explains it may it have been cancelled, have
 expired or be lost.
 
-Orders of dry runs are left out: no venue knows them (`workers/bidding/dry_run.py`).
+Orders of dry runs are left out: no venue knows them (`cancels.settle_on_paper`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass, fields
+from collections.abc import Iterable, Mapping
+from dataclasses import fields
+from functools import partial
 
-from markets.base import OwnBid, OwnBids, Refused, VenueError, may_be_among
+from markets.base import OwnBids, Refused, VenueError, may_be_among
 from models.base import unless_full
 from models.ledger import orders
 from models.ledger.misses import LATE_MS, date_back, saw
 from models.ledger.order_table import CANCELLING, CLOSED, LIVE, RESERVED, SIGNED, SUBMITTED, UNKNOWN, Order
-from models.ledger.shown_bids import Matched, Venue, is_over, match
+from models.ledger.shown_bids import Venue, is_over, match
+from strategy.config.bid import canonical_slug
 from strategy.fault_codes import FaultCode, Step
 from wallet.signer_client import SignerError
-from workers.bidding.cancels import CancelAnswer
+from workers.bidding import cancels
+from workers.bidding.cancels import CancelAnswer, store_cancels
 from workers.bidding.fills import Explainer
+from workers.bidding.moment import BiddingMoment, Found
 from workers.context import Context
-from workers.evidence import APART_MS, LOST_READS, VANISHED_READS, count_miss
+from workers.cycle import APART_MS, LOST_READS, VANISHED_READS, count_miss
 from workers.faults import Faults
 
 # How long after its expiry, and how many good reads, a bid is waited for while the sales that may explain it cannot be
 # read: after an outage its expiry may be long ago at the first look.
 DARK_MS, DARK_READS = 600_000, 10
-
-
-@dataclass(frozen=True, slots=True)
-class Found(Matched[OwnBid]):
-    """The findings of a pass: the match of bids and orders, and the orders that were sold (`filled`)."""
-
-    filled: tuple[Order, ...] = ()
-
-    def partly_after(self, before: Collection[int]) -> frozenset[int]:
-        """Returns the open orders that were seen sold in part: by this pass or, if it does not show them, `before`."""
-        left = (order.id for order in self.own if order.state != CLOSED and order.id not in self.by_order)
-        return frozenset(left).intersection(before).union(self.partly)
 
 
 def read_own_bids(context: Context, wallet: str, slug: str, max_age_s: float, faults: Faults) -> OwnBids | None:
@@ -236,3 +228,78 @@ def _doubt(order: Order, read_ms: int, now_ms: int, explainer: Explainer | None)
 def needs_fresh_read(own: Iterable[Order], now_ms: int) -> bool:
     """Tells whether some order's fate depends on the next read."""
     return any(order.state != LIVE or order.expires_ms <= now_ms or order.misses for order in own)
+
+
+GHOST_MS = 120_000  # and a loop: for how long a book may show a bid of ours that the read before did not show
+# After a quiet cycle our own bids may be this old, in loops and at most in seconds: the ones of the cycle before, not
+# of the one before that, and only where cycles are frequent.
+QUIET_LOOPS, QUIET_S = 1.5, 90.0
+
+
+def settle_at_first(moment: BiddingMoment) -> None:
+    """Reconciles ledger and venue as a cycle begins; `found` stays None when our own bids could not be read."""
+    context, state, config = moment.context, moment.state, moment.config
+    task_id = context.task_id
+    own = orders.open_orders(task_id)
+    if any(order.dry_run for order in own):
+        with unless_full("an order of a dry run"):
+            cancels.settle_on_paper(task_id, context.clock_ms, is_dry=config.dry_run)
+    store_cancels(own, state.unstored, context.clock_ms())
+    if any(order.state == RESERVED for order in own):
+        settle_reserved(context, moment.faults)
+    own = [order for order in own if not order.dry_run]
+    moment.settled_ms = context.clock_ms()
+    if config.dry_run and not own:
+        moment.found = Found()  # nothing of ours is at the venue for this task to look after
+    elif not state.has_read or needs_fresh_read(own, context.clock_ms()):
+        moment.found = settle_again(moment, 0.0)
+    elif moment.is_braked or not state.is_quiet:
+        moment.found = settle_again(moment, moment.max_age_s)
+    else:
+        # The read of the cycle before is enough. A fill is then seen a cycle later, which does no harm: a bid that was
+        # filled unseen counts in full, against maxFills, spendCapSats and every limit, until a read closes it. Before
+        # anything is placed or cancelled our bids are read anew, so the pause after a fill holds, too.
+        moment.found = settle_again(moment, max(config.loop_s / 2, min(QUIET_LOOPS * config.loop_s, QUIET_S)))
+        half_a_loop_ms = config.loop_s * 500
+        moment.is_reused = moment.found is not None and context.clock_ms() - state.read_ms > half_a_loop_ms
+
+
+def settle_again(
+    moment: BiddingMoment, max_age_s: float, cancels: dict[int, CancelAnswer] | None = None
+) -> Found | None:
+    """Reconciles by one more read; `cancels` are the orders (by id) whose cancel was sent a moment ago."""
+    context, state, faults, wallet = moment.context, moment.state, moment.faults, moment.keys.payment
+    read = read_own_bids(context, wallet, moment.config.slug, max_age_s, faults)
+    if read is None:
+        return None
+    state.has_read = True
+    _note_seen(moment, [*(bid.venue_id for bid in read.bids), *filter(None, read.unread)])
+    state.read_ms = read.taken_ms
+    cover = partial(_cover, moment)
+    explainer = Explainer(context.market, moment.addresses, context.task_id, faults, cover, state.partly)
+    found = settle(context, wallet, read, cancels, explainer)
+    for order, shown in found.repriced:
+        text = f"the market shows a bid of {shown} where {order.price_sats} was asked for (order {order.id})"
+        faults.add(Step.CHECK_PLACED, "read back what was placed", text, backs_off=False)
+    state.partly = found.partly_after(state.partly)
+    moment.unread_sales = max(moment.unread_sales, explainer.unread)
+    moment.sales = explainer.told(canonical_slug(moment.config.type, moment.config.slug)) or moment.sales
+    return found
+
+
+def _note_seen(moment: BiddingMoment, venue_ids: Iterable[str]) -> None:
+    now_ms, state = moment.context.clock_ms(), moment.state
+    gone_ms = state.read_ms - moment.config.loop_s * 1000 - GHOST_MS
+    state.bids_seen = {venue_id: seen_ms for venue_id, seen_ms in state.bids_seen.items() if seen_ms > gone_ms}
+    state.bids_seen.update(dict.fromkeys(venue_ids, now_ms))
+
+
+def _cover(moment: BiddingMoment) -> int | None:
+    """Returns the dearest bid (sats) that the bidding wallet covers at this moment."""
+    keys, faults = moment.keys, moment.faults
+    try:
+        balance = moment.context.market.balance(keys.payment, moment.user.ordinals_address, keys.payment_pubkey, 0)
+    except VenueError as error:
+        faults.add(Step.READ_BALANCE, "read the balance", error)
+        return None
+    return balance.sats - (moment.state.looker.fee_reserve(moment.config.fee_rate, faults) or 0)

@@ -1,41 +1,154 @@
-"""A cycle's report: one line for its owner, the details, and one log line for each bid."""
+"""A cycle's report: one line for its owner, the details, and one log line for each bid.
+
+In it are the ranks of the bids as they stand afterwards, the words on why nothing is placed though nothing has failed,
+and those on the calls that the task makes in a month or a day, while the quota is short or too small for it.
+"""
 
 from __future__ import annotations
 
-import json
 import logging
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from decimal import Decimal
 from typing import Any
 
+from markets.call_costs import call_costs
 from markets.capabilities import ToFund
-from markets.client import stretch_s
+from markets.client import skew_words, stretch_s
 from markets.look import fund_of
-from models import controls
-from models.base import unless_full
 from models.events.table import OUTBID_LIMITED, QUOTA
 from models.ledger import orders
-from models.ledger.order_table import Order
-from models.tasks import cycles
+from models.ledger.limits import own_orders
+from models.ledger.order_table import LIVE, Order
+from models.tasks.running_tasks import running_tasks
 from models.tasks.samples import Sample
 from models.tasks.troubles import Conditions
 from strategy.bidding.exposure import missing_sats
 from strategy.bidding.patience import patience_of, used_percent
 from strategy.book import Snapshot
 from strategy.fates import PlaceResult, WorkerReason
+from strategy.fault_codes import FaultCode, Step
+from strategy.monthly import Bidding, KeyQuota, MonthlyQuota, MonthlyVerdict
 from strategy.plan import RungNote
 from strategy.plan_inputs import BudgetRoom, Memory
+from strategy.ranking import ranks
 from strategy.reasons import Reason
 from strategy.summary import left_alone, summary
-from workers.bidding.assignment import BiddingAssignment
-from workers.bidding.decision import Decision
-from workers.bidding.done import Done
-from workers.bidding.own_bids import Found
-from workers.bidding.places import Try
-from workers.bidding.standing import ranks_after
+from workers.bidding.moment import BiddingMoment, Decision, Try
 from workers.context import Context
-from workers.faults import Faults
+from workers.cycle import note_machine_and_rights, record, record_nothing_done
+
+
+def ranks_after(moment: BiddingMoment) -> dict[int, int]:
+    """Returns the rank of each standing order by its id; none when the bids of others were not read.
+
+    With a bid in the book that could not be read only the first rank is known: the best bid never is.
+    The orders that the cycle found to be filled stand no more. Beside others' bids only the task's own count.
+    """
+    entry = moment.last.entry
+    if entry.snapshot is None or entry.snapshot.bids is None:
+        return {}
+    placed = [tried.order for tried in moment.tries if tried.order is not None and tried.result == PlaceResult.PLACED]
+    standing = {order.id: order for order in entry.own if order.state == LIVE}
+    standing |= {order.id: order for order in own_orders(placed, entry.config)}
+    for order in (*moment.cancelled, *moment.filled):
+        standing.pop(order.id, None)
+    found, books = ranks(standing.values(), entry.snapshot.bids), moment.last.seen.books
+    is_first_only = books is not None and books.bids is not None and books.bids.hidden > 0
+    return {order: rank for order, rank in found.items() if rank == 1 or not is_first_only}
+
+
+def note_restraints(moment: BiddingMoment) -> None:
+    """Adds to the cycle's faults every restraint of the task's places."""
+    config, limits, rungs = moment.config, moment.first.entry.limits, moment.first.plan.rungs
+
+    def note(code: FaultCode, text: str, **params: int) -> None:
+        moment.faults.add(Step.PLACE, "place", text, backs_off=False, code=code, fund=None, **params)
+
+    note_machine_and_rights(moment, Step.PLACE, "place")
+    if limits.fills_left == 0:
+        text = f"as many bids were filled as maxFills ({config.max_fills}) allows"
+        note(FaultCode.MAX_FILLS, text, most=config.max_fills)
+    if limits.spend_left_sats == 0:
+        text = f"spendCapSats ({config.spend_cap_sats}) is spent"
+        note(FaultCode.SPEND_CAP, text, mostSats=config.spend_cap_sats)
+    if limits.fills_left_today == 0:
+        text = f"as many bids were filled within 24 hours as maxFillsPerDay ({config.max_fills_per_day}) allows"
+        note(FaultCode.MAX_FILLS_PER_DAY, text, most=config.max_fills_per_day)
+    if limits.spend_left_today_sats == 0:
+        text = f"spendCapPerDaySats ({config.spend_cap_per_day_sats}) was spent within 24 hours"
+        note(FaultCode.SPEND_CAP_PER_DAY, text, mostSats=config.spend_cap_per_day_sats)
+    if limits.budget is not None and any(rung.reason is Reason.BUDGET for rung in rungs):
+        note(FaultCode.BUDGET, f"the budget {limits.budget.name!r} {_left(limits.budget)}")
+    if limits.hold is Reason.FILL_BURST:
+        text = "several bids were filled within ten minutes, which a market that turns does: nothing is placed"
+        note(FaultCode.FILL_BURST, f"{text} until that is ten minutes ago")
+    if limits.hold is Reason.CLOCK_SKEW:
+        skew_s = moment.context.market.skew_s
+        note(FaultCode.CLOCK_SKEW, f"{skew_words(skew_s)}; set it right", skewSeconds=round(skew_s))
+    if any(rung.reason is Reason.RANGE_EMPTY and rung.detail == "hardcap" for rung in rungs):
+        note(FaultCode.HARDCAP, _low_cap(moment), hardcapSats=config.hardcap_sats)
+    if limits.rungs is not None and any(rung.reason is Reason.QUOTA for rung in rungs):
+        which = f"only the top {limits.rungs} of the ladder get new bids" if limits.rungs else "no new bids for now"
+        note(FaultCode.QUOTA, f"the marketplace's quota of calls runs short: {which}", rungs=limits.rungs)
+
+
+def _left(room: BudgetRoom) -> str:
+    """Describes the room of a budget in which not all of the ladder fits."""
+    found = [] if room.sats is None else [f"{max(0, room.sats)} sats"]
+    found += [] if room.orders is None else [f"{max(0, room.orders)} fills"]
+    return f"leaves this task {' and '.join(found)}, its open bids included"
+
+
+def _low_cap(moment: BiddingMoment) -> str:
+    """Describes the fault of a hard cap that leaves no price to bid, and its remedy."""
+    if moment.config.hardcap_sats < moment.profile.min_bid:
+        return "the hard cap is below the market's least bid: raise it"
+    if moment.config.bid_mode == "fixed":
+        return "the hard cap is below bidFixedLow: raise it"
+    return "the hard cap is below bidPercentLow of the floor: raise it or use fixed mode"
+
+
+_EVERY_MS = 600_000  # the other running tasks are looked up again
+
+
+class QuotaWords:
+    """The words of one worker, computed again when the config has changed or some minutes have passed."""
+
+    def __init__(self, context: Context) -> None:
+        self._context = context
+        self._venue = context.venue.name
+        self._quota = KeyQuota.tightest(*context.settings.key_calls(self._venue))
+        self._known: tuple[int, Bidding, MonthlyVerdict] | None = None
+
+    def words(self, moment: BiddingMoment) -> str:
+        """Returns a clause for the line of the cycle; empty without a quota, and while there are calls enough."""
+        quota = self._quota
+        if not quota.calls:
+            return ""
+        found = self._verdict(moment)
+        if found.fits and not self._context.market.scarcity.stretch_s:
+            return ""
+        cost = f"a {quota.period} of this takes {quota.share(found.alone.least):,} calls at the least"
+        if found.fits:
+            return f"{cost}, which fits"
+        text = f"{cost}, with all other tasks {quota.share(found.together):,} of {quota.usable:,}"
+        if found.from_minutes is not None:
+            return f"{text}: fits from bidExpiryMinutes {found.from_minutes} on"
+        if found.all_from_minutes is not None:
+            return f"{text}: fits from bidExpiryMinutes {found.all_from_minutes} in every task on"
+        return f"{text}: no bidExpiryMinutes is long enough for that to fit"
+
+    def _verdict(self, moment: BiddingMoment) -> MonthlyVerdict:
+        config, plan, now_ms = moment.config, moment.plan, self._context.clock_ms()
+        bids = 0 if config.dry_run else min(config.bid_count, plan.max_bids_per_task if plan else 0)
+        mine = Bidding(config, bids, moment.user.id)
+        if self._known is None or self._known[1] != mine or not 0 <= now_ms - self._known[0] < _EVERY_MS:
+            running = running_tasks(but=self._context.task_id)
+            quota = MonthlyQuota(self._quota, call_costs(self._venue), running.get(self._venue, ()))
+            self._known = now_ms, mine, quota.judged(mine)
+        return self._known[2]
+
 
 log = logging.getLogger(__name__)
 
@@ -51,104 +164,47 @@ TOLD_MARKS = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class BiddingOutcome:
-    """One finished cycle: the first decision, the other bids at the venue, the actions, the memory.
-
-    `unread_sales` could not be read.
-    """
-
-    assignment: BiddingAssignment
-    decision: Decision
-    found: Found
-    done: Done
-    memory: Memory
-    unread_sales: int = 0
-
-    @property
-    def filled(self) -> tuple[Order, ...]:
-        """The orders that turned out to be sold."""
-        return (*self.found.filled, *self.done.filled)
-
-
-def record(context: Context, outcome: BiddingOutcome, faults: Faults, monthly_words: str = "") -> None:
+def record_bidding(moment: BiddingMoment, monthly_words: str = "") -> None:
     """Writes the cycle down and logs it. `monthly_words` is the clause about its cost in calls."""
-    action = _action(outcome)
-    if every_s := stretch_s(context.market, is_rune=outcome.assignment.config.is_rune):
-        action += f"; the market is read every {every_s} s (quota)"
-    if patience := _patience(outcome):
-        action += f"; {patience}"
-    if monthly_words:
-        action += f"; {monthly_words}"
-    detail, sample = _detail(outcome, faults), _sample(context, outcome.done.last)
-    _write(context, action, detail, outcome.memory, faults, sample, _conditions(outcome, context, every_s))
-    task_id, reasons = context.task_id, _cancel_reasons(outcome)
-    for order in outcome.filled:
+    context, config = moment.context, moment.config
+    every_s = stretch_s(context.market, is_rune=config.is_rune)
+    stretched = f"the market is read every {every_s} s (quota)" if every_s else ""
+    action = "; ".join(filter(None, (_action(moment), stretched, _patience(moment), monthly_words)))
+    detail, sample = _detail(moment), _sample(moment, moment.last)
+    record(moment, action, detail, sample, moment.memory.dumps(), _conditions(moment, every_s))
+    task_id, reasons = context.task_id, _cancel_reasons(moment)
+    for order in moment.filled:
         log.info("task %d: filled %d of %s, order %d", task_id, order.spent_sats, order.slug, order.id)
-    for order in outcome.done.cancelled:
-        log.info(
-            "task %d: cancelled %d of %s, order %d (%s)",
-            task_id,
-            order.price_sats,
-            order.slug,
-            order.id,
-            reasons.get(order.id, ""),
-        )
-    for tried in outcome.done.tries:
+    for order in moment.cancelled:
+        why = reasons.get(order.id, "")
+        log.info("task %d: cancelled %d of %s, order %d (%s)", task_id, order.price_sats, order.slug, order.id, why)
+    for tried in moment.tries:
         if tried.order is not None:
             order = tried.order
             log.info("task %d: %s %d of %s, order %d", task_id, tried.result, order.price_sats, order.slug, order.id)
-    if Reason.FLOOR_ALARM in outcome.done.last.plan.marks:
-        log.warning(
-            "task %d: the floor of %s is far above its median of the last hour", task_id, outcome.assignment.config.slug
-        )
+    if Reason.FLOOR_ALARM in moment.last.plan.marks:
+        log.warning("task %d: the floor of %s is far above its median of the last hour", task_id, config.slug)
 
 
-def record_nothing_done(context: Context, memory: Memory, faults: Faults) -> None:
-    """Writes down a cycle that got nowhere."""
-    detail = {"errors": faults.texts, "faults": faults.as_values}
-    _write(context, "nothing done", detail, memory, faults, _sample(context, None))
+def record_no_bidding(moment: BiddingMoment) -> None:
+    """Writes down a cycle that got nowhere; the task remembers what it did."""
+    record_nothing_done(moment, _sample(moment, None), Memory.loads(moment.task.memory).dumps())
 
 
-def _conditions(outcome: BiddingOutcome, context: Context, every_s: int) -> Conditions:
+def _conditions(moment: BiddingMoment, every_s: int) -> Conditions:
     """Returns the conditions that the owner is told of when they begin to hold."""
     found: dict[str, dict[str, Any]] = {}
-    slug, limited = outcome.assignment.config.slug, [n.reason for n in _notes(outcome)].count(Reason.RAISE_LIMITED)
+    slug, limited = moment.config.slug, [n.reason for n in _notes(moment)].count(Reason.RAISE_LIMITED)
     if limited:
         found[OUTBID_LIMITED] = {"slug": slug, "rungs": limited}
     if every_s:
-        found[QUOTA] = {"venue": context.venue.name, "every_s": every_s}
+        found[QUOTA] = {"venue": moment.context.venue.name, "every_s": every_s}
     return found
 
 
-def _write(
-    context: Context,
-    action: str,
-    detail: dict[str, Any],
-    memory: Memory,
-    faults: Faults,
-    sample: Sample,
-    conditions: Conditions = cycles.NONE_HOLDS,
-) -> None:
-    log.info("task %d: %s", context.task_id, f"{action}; {faults.text}" if faults.texts else action)
-    with unless_full("the cycle"):
-        cycles.record_cycle(
-            context.task_id,
-            context.token,
-            time_ms=context.clock_ms(),
-            action=action,
-            error=faults.text,
-            fault=faults.first,
-            detail=json.dumps(detail, separators=(",", ":")),
-            memory=memory.dumps(),
-            conditions=conditions,
-            sample=sample,
-        )
-
-
-def _sample(context: Context, decision: Decision | None) -> Sample:
+def _sample(moment: BiddingMoment, decision: Decision | None) -> Sample:
     """Returns the cycle in numbers; without a decision only those of our own bids, as the ledger has them now."""
-    own = orders.open_orders(context.task_id)
+    own = orders.open_orders(moment.context.task_id)
     prices = [order.price_sats / Decimal(order.quantity) for order in own]
     snapshot = None if decision is None else decision.seen.snapshot
     return Sample(
@@ -162,52 +218,47 @@ def _sample(context: Context, decision: Decision | None) -> Sample:
     )
 
 
-def _action(outcome: BiddingOutcome) -> str:
+def _action(moment: BiddingMoment) -> str:
     """Writes, for example, `control reduce (user): placed 0, kept 2, cancelled 1 (surplus); skipped 1 reduce`."""
-    tries = {tried.planned.rung: tried for tried in outcome.done.tries}
-    notes = _notes(outcome)
+    tries = {tried.planned.rung: tried for tried in moment.tries}
+    notes = _notes(moment)
     kept = sum(note.reason is Reason.KEPT for note in notes)
     placed = sum(tried.result == PlaceResult.PLACED for tried in tries.values())
     skipped = [reason for note in notes if (reason := _skipped(note, tries.get(note.rung)))]
-    reasons = _cancel_reasons(outcome)
-    cancelled = [reasons.get(order.id, WorkerReason.NO_RUNG) for order in outcome.done.cancelled]
-    text = summary(placed, kept, cancelled, skipped, left_alone(outcome.done.last.plan))
-    if marks := [str(mark) for mark in TOLD_MARKS if mark in outcome.done.last.plan.marks]:
+    reasons = _cancel_reasons(moment)
+    cancelled = [reasons.get(order.id, WorkerReason.NO_RUNG) for order in moment.cancelled]
+    text = summary(placed, kept, cancelled, skipped, left_alone(moment.last.plan))
+    if marks := [str(mark) for mark in TOLD_MARKS if mark in moment.last.plan.marks]:
         text += f"; {', '.join(marks)}"
-    if Reason.INSUFFICIENT_BALANCE in skipped and (address := outcome.decision.seen.funded_at):
+    if Reason.INSUFFICIENT_BALANCE in skipped and (address := moment.first.seen.funded_at):
         text += f"; these bids are backed by {address}"
-        if (fund := _fund(outcome)) is not None and fund.sats is not None:
+        if (fund := _fund(moment)) is not None and fund.sats is not None:
             text += f", which lacks {fund.sats:,} sats"
-    if outcome.filled:
-        text = f"filled {len(outcome.filled)}, {text}"
-    if outcome.assignment.config.dry_run:
-        text = f"dry run: {text}"
-    control = outcome.assignment.control
-    if control.state != controls.RUN:
-        text = f"control {control.state} ({control.scope}): {text}"
+    if moment.filled:
+        text = f"filled {len(moment.filled)}, {text}"
     return text
 
 
-def _fund(outcome: BiddingOutcome) -> ToFund | None:
-    last = outcome.done.last
+def _fund(moment: BiddingMoment) -> ToFund | None:
+    last = moment.last
     return fund_of(last.entry, last.plan, last.seen)
 
 
-def _patience(outcome: BiddingOutcome) -> str:
+def _patience(moment: BiddingMoment) -> str:
     """Writes, for example, `patience x 2.05 (signatures 64 %)`; empty without patience."""
-    rooms = outcome.done.last.entry.limits.signed
+    rooms = moment.last.entry.limits.signed
     patience = patience_of(rooms)
     return f"patience x {patience.normalize():f} (signatures {used_percent(rooms)} %)" if patience > 1 else ""
 
 
-def _notes(outcome: BiddingOutcome) -> list[RungNote]:
+def _notes(moment: BiddingMoment) -> list[RungNote]:
     """Returns one note for each rung: of the decision that tried it, else of the last one."""
-    first, last = outcome.decision.plan, outcome.done.last.plan
+    first, last = moment.first.plan, moment.last.plan
     if last is first:
         return list(first.rungs)
     before = {note.rung: note for note in first.rungs}
     notes = {note.rung: note for note in last.rungs}
-    for tried in outcome.done.tries:
+    for tried in moment.tries:
         planned = tried.planned
         note = before.get(planned.rung)
         if note is None or note.reason not in (Reason.PLACE, Reason.RENEW):
@@ -222,22 +273,22 @@ def _skipped(note: RungNote, tried: Try | None) -> str | None:
     return str(note.reason) if note.is_skipped else None
 
 
-def _cancel_reasons(outcome: BiddingOutcome) -> Mapping[int, str]:
-    decision = outcome.decision
+def _cancel_reasons(moment: BiddingMoment) -> Mapping[int, str]:
+    decision = moment.first
     found = {note.order_id: str(note.reason) for note in decision.plan.bids} | dict(decision.overruled)
     # A second look may have had others go than the first.
-    return found | {order_id: str(reason) for order_id, (_, reason) in outcome.done.made_way.items()}
+    return found | {order_id: str(reason) for order_id, (_, reason) in moment.made_way.items()}
 
 
-def _detail(outcome: BiddingOutcome, faults: Faults) -> dict[str, Any]:
+def _detail(moment: BiddingMoment) -> dict[str, Any]:
     """Returns the cycle as JSON values; money in sats, exact numbers as text."""
-    decision, done = outcome.decision, outcome.done
-    assignment, limits = outcome.assignment, done.last.entry.limits
+    decision, last = moment.first, moment.last
+    limits = last.entry.limits
     return {
-        "seen": _seen(done.last),
-        "control": {"state": assignment.control.state, "scope": assignment.control.scope},
-        "dry_run": assignment.config.dry_run,
-        "marks": [str(mark) for mark in done.last.plan.marks],
+        "seen": _seen(last),
+        "control": {"state": moment.control.state, "scope": moment.control.scope},
+        "dry_run": moment.config.dry_run,
+        "marks": [str(mark) for mark in last.plan.marks],
         "hold": limits.hold and str(limits.hold),
         "fills_left": limits.fills_left,
         "spend_left_sats": limits.spend_left_sats,
@@ -252,27 +303,25 @@ def _detail(outcome: BiddingOutcome, faults: Faults) -> dict[str, Any]:
             "cancels": [_cancel(order, decision) for order in decision.doomed],
             "places": [[planned.rung, planned.price_sats] for planned in decision.plan.to_place],
         },
-        "looks": 1 if done.last is decision else 2,
-        "rungs": _rungs(outcome),
-        "bids": _bids(outcome),
-        "cancelled": [order.id for order in done.cancelled],
-        "filled": [{"order": order.id, "sale_id": order.sale_id} for order in outcome.filled],
-        "strays": outcome.found.stray_ids,
+        "looks": 1 if last is decision else 2,
+        "rungs": _rungs(moment),
+        "bids": _bids(moment),
+        "cancelled": [order.id for order in moment.cancelled],
+        "filled": [{"order": order.id, "sale_id": order.sale_id} for order in moment.filled],
+        "strays": moment.shown.stray_ids,
         "foreign": [
             {"venue_id": bid.venue_id, "slug": bid.slug, "price_sats": bid.price, "expires_ms": bid.expires_ms}
-            for bid in outcome.found.foreign[:MOST_FOREIGN]
+            for bid in moment.shown.foreign[:MOST_FOREIGN]
         ],
-        "unread_rows": _unread_rows(outcome),
-        "errors": faults.texts,
-        "faults": faults.as_values,
+        "unread_rows": _unread_rows(moment),
     }
 
 
-def _unread_rows(outcome: BiddingOutcome) -> dict[str, int]:
+def _unread_rows(moment: BiddingMoment) -> dict[str, int]:
     """Returns the numbers of rows that were left out of the cycle's answers, by what was read."""
-    books, found = outcome.done.last.seen.books, outcome.found
+    books, found = moment.last.seen.books, moment.shown
     own = len(found.unread) + len(found.unread_own)
-    many = (books.unread if books else {}) | {"own_bids": own, "sales": outcome.unread_sales}
+    many = (books.unread if books else {}) | {"own_bids": own, "sales": moment.unread_sales}
     return {what: count for what, count in many.items() if count}
 
 
@@ -323,12 +372,12 @@ def _cancel(order: Order, decision: Decision) -> list[Any]:
     return [order.id, order.price_sats, "hard" if hard.get(order.id, True) else "soft"]
 
 
-def _rungs(outcome: BiddingOutcome) -> list[dict[str, Any]]:
-    fates = {tried.planned.rung: tried for tried in outcome.done.tries}
-    held = {order.id: Decimal(order.quantity) for order in outcome.decision.own}
-    ranks = ranks_after(outcome.done, outcome.filled)
-    fund, rows = _fund(outcome), []
-    for note in _notes(outcome):
+def _rungs(moment: BiddingMoment) -> list[dict[str, Any]]:
+    fates = {tried.planned.rung: tried for tried in moment.tries}
+    held = {order.id: Decimal(order.quantity) for order in moment.first.own}
+    ranks = ranks_after(moment)
+    fund, rows = _fund(moment), []
+    for note in _notes(moment):
         row: dict[str, Any] = {"rung": note.rung, "price_sats": note.price_sats, "reason": str(note.reason)}
         is_held = note.order_id is not None and note.rung not in fates
         row["quantity"] = _text(held.get(note.order_id or 0, note.quantity) if is_held else note.quantity)
@@ -347,12 +396,12 @@ def _rungs(outcome: BiddingOutcome) -> list[dict[str, Any]]:
     return rows
 
 
-def _bids(outcome: BiddingOutcome) -> list[dict[str, Any]]:
-    reasons, partly = _cancel_reasons(outcome), outcome.found.partly
-    waiting = {order.id: rung for rung, order in outcome.decision.waiting.items()}
-    waiting |= {order_id: rung for order_id, (rung, _) in outcome.done.made_way.items()}
+def _bids(moment: BiddingMoment) -> list[dict[str, Any]]:
+    reasons, partly = _cancel_reasons(moment), moment.shown.partly
+    waiting = {order.id: rung for rung, order in moment.first.waiting.items()}
+    waiting |= {order_id: rung for order_id, (rung, _) in moment.made_way.items()}
     rows = []
-    for order in outcome.decision.own:
+    for order in moment.first.own:
         row: dict[str, Any] = {
             "order": order.id,
             "price_sats": order.price_sats,

@@ -1,37 +1,50 @@
-"""One auto-list task's cycles: one after the other, and the time of the next."""
+"""An auto-list task's cycles: settle, find the inscription, look, decide, list, and the time of the next."""
 
 from __future__ import annotations
 
 import os
 import random
 from collections.abc import Callable
-from functools import partial
 
+from markets import items
+from markets.items import LocatedInscription
+from models.ledger import listings
+from models.ledger.listing_table import CLOSED, GONE, LIVE, LOST, Listing
+from models.ledger.listings import OpenElsewhere
 from models.tasks import tasks
-from strategy.fault_codes import FaultCode
-from wallet.protocol import UserKeys
+from strategy.config.listing import ListingConfig
+from strategy.fates import ListingResult
+from strategy.fault_codes import FaultCode, Step
+from strategy.listing.inputs import Listed, ListingInputs
+from strategy.listing.plan_listing import CONFIRMING_READS, plan_listing
+from wallet.policy import escrow_terms_of
 from workers.context import Context
+from workers.cycle import Keeping, record_nothing_done
 from workers.faults import Faults
-from workers.listing import report
-from workers.listing.assignment import ListingAssignment, read_listing_assignment
-from workers.listing.cycle import ListerState, ListingCycle
-from workers.listing.listing_end import EndFinder
-from workers.listing.listing_market import CollectionFinder
-from workers.listing.outcome import ListingOutcome
-from workers.listing.own_listings import read_own_listings
-from workers.pace import Backoff
-from workers.refused_credentials import RefusedCredentials
-from workers.user_keys import read_user_keys
+from workers.listing import own_listings
+from workers.listing.moment import (
+    CollectionFinder,
+    ListerState,
+    ListingMoment,
+    floor_of,
+    read_listing_moment,
+    read_market,
+    record_floor,
+)
+from workers.listing.own_listings import EndFinder, is_dropped, is_hidden, needs_fresh_read, read_own_listings, shown_of
+from workers.listing.places import ListingPlacer, bring_home
+from workers.listing.report import record_listing
 
-FIRST_BACKOFF_S, LONGEST_BACKOFF_S = 1.0, 60.0
+HOUR_MS = 3_600_000
+CHAIN_AGE_S = 5.0  # how old the chain's facts may be when something is to be signed; the signer asks for itself
+# ... while the venue shows the listing as we know it: a sold one is not shown, and then the chain is asked at once.
+# Asking for each item at each cycle would be too much for a public explorer.
+CHAIN_AGE_WHILE_SHOWN_S = 600.0
 IN_DOUBT_S = 6.0  # until the next read may resolve a doubt
 
 
-class Lister:
-    """The job that keeps one inscription listed at the configured price, one `cycle` after the other (see `Job`).
-
-    It survives being killed anywhere: a successor needs only the ledger and the venue's own-listings answer.
-    """
+class Lister(Keeping[ListingMoment]):
+    """The job that keeps one inscription listed at the configured price, until it is sold or gone."""
 
     def __init__(
         self,
@@ -41,45 +54,260 @@ class Lister:
         new_intent: Callable[[], str] = lambda: os.urandom(32).hex(),
         until_cycle: Callable[[str, float, float], float] | None = None,
     ) -> None:
-        """Wires the job. `until_cycle`, see workers/pace.py, times the cycles; without it a loop lies between two."""
-        self._context = context
+        """Wires the job. `until_cycle`, see workers/cycle.py, times the cycles; without it a loop lies between two."""
+        super().__init__(context, rng)
         self._until_cycle = until_cycle
         self._state = ListerState(CollectionFinder(context), EndFinder(context), new_intent)
-        self._backoff = Backoff(FIRST_BACKOFF_S, LONGEST_BACKOFF_S, rng or random.Random())
-        self._keys: UserKeys | None = None
-        self._credentials = RefusedCredentials()
 
-    def cycle(self) -> float | None:
-        """Runs one cycle; returns the seconds until the next one.
+    def _assigned(self) -> ListingMoment | None:
+        return read_listing_moment(self._context, self._state)
 
-        None when the task is no longer ours to act for, or when nothing is left to do: sold, or gone. Raises BadConfig,
-        and BadCredentials by the rule of `RefusedCredentials`; both are recorded first.
-        """
+    def _settle(self, moment: ListingMoment) -> None:
+        """Reconciles ledger and venue, and then the ledger with the inscription's place."""
         context = self._context
-        assignment = read_listing_assignment(context)
-        if assignment is None:
-            return None
-        faults = Faults()
-        keys = self._keys = self._keys or read_user_keys(self._context, assignment.user.address, faults)
-        if keys is None:
-            report.record_nothing_done(context, faults)
-            return self._backoff.delay(faults.retry_after_s)
-        outcome = ListingCycle(context, assignment, keys, self._state, faults).run()
-        report.record(context, outcome, faults)
-        if outcome.is_over:
-            tasks.stop_wanting(context.task_id, outcome.error, (FaultCode.NOT_IN_VAULT, {}))
-            return None
-        self._credentials.judge(faults, partial(read_own_listings, context, keys.vault, 0.0), context.clock_ms())
-        return self._pause(assignment, outcome, faults)
+        open_ = listings.open_listing(context.task_id)
+        if open_ is not None:
+            own_listings.settle_unsent(context, open_, moment.faults)
+        is_urgent = not self._state.has_read or needs_fresh_read(open_)
+        self._read(moment, 0.0 if is_urgent else moment.config.loop_s / 2)
+        context.crash("listing-settled")
+        moment.open = listings.open_listing(context.task_id)
+        moment.located = self._locate(moment, CHAIN_AGE_WHILE_SHOWN_S if moment.is_as_known else CHAIN_AGE_S)
+        shown_slug = moment.shown.slug if moment.shown else None
+        moment.slug = self._state.finder.slug(moment.task, shown_slug, moment.faults)
+        if moment.has_left:
+            return
+        place, now_ms = moment.located.inscription_state, context.clock_ms()
+        if moment.open is not None and place == "moved":
+            listings.move(moment.open, CLOSED, now_ms, reason=GONE)
+            moment.open = None
+        if moment.open is not None and place == "held" and is_dropped(moment.open):
+            listings.move(moment.open, CLOSED, now_ms, reason=LOST)
+            moment.open = None
+        if moment.open is None:
+            moment.open = self._adopted(moment)
 
-    def _pause(self, assignment: ListingAssignment, outcome: ListingOutcome, faults: Faults) -> float:
-        if faults.backs_off:
-            return self._backoff.delay(faults.retry_after_s)
-        self._backoff.reset()
-        loop_s = float(assignment.config.loop_s)
-        if outcome.is_in_doubt:
+    def _read(self, moment: ListingMoment, max_age_s: float) -> None:
+        context, item, vault = self._context, moment.task.inscription_id, moment.keys.vault
+        read = read_own_listings(context, vault, max_age_s, moment.faults)
+        moment.is_read = read is not None
+        if read is None:
+            return
+        self._state.has_read, moment.unread_listings = True, len(read.unread)
+        moment.shown = shown_of(read, item, vault)
+        if is_hidden(read, item, vault, moment.faults):
+            moment.is_read = False  # by this read it is neither listed nor gone
+            return
+        listing = listings.open_listing(context.task_id)
+        if listing is not None:
+            own_listings.settle(context, listing, moment.shown, read.taken_ms)
+
+    def _locate(self, moment: ListingMoment, max_age_s: float) -> LocatedInscription:
+        outpoint = None if moment.open is None else moment.open.outpoint
+        market, item, keys = self._context.market, moment.task.inscription_id, moment.keys
+        escrows = frozenset(keys.escrows)
+        return items.locate(market, item, keys.vault, outpoint, max_age_s, moment.faults, escrows)
+
+    def _adopted(self, moment: ListingMoment) -> Listing | None:
+        """Writes a row for a listing that the venue shows and the ledger does not know.
+
+        Not when the inscription has moved since: such a listing cannot be bought.
+        """
+        outpoint, former = moment.located.outpoint, listings.newest_listed(self._context.task_id)
+        if moment.shown is None or outpoint is None or moment.located.inscription_state != "held":
+            return None
+        if moment.located.is_in_escrow and former is not None:
+            outpoint = former.outpoint  # its listing is of the output that it came from
+        if former is not None and former.outpoint != outpoint:
+            return None
+        new = self._placer(moment).new(moment.item(outpoint), moment.shown.price)
+        try:
+            adopted = listings.adopt(new, self._context.clock_ms())
+        except OpenElsewhere as error:
+            failed_to = "adopt the listing that the marketplace shows"
+            moment.faults.add(Step.READ_OWN_LISTINGS, failed_to, str(error), backs_off=False)
+            return None
+        moment.adopted_sats = adopted.price_sats
+        self._context.crash("listing-adopted")
+        return adopted
+
+    def _decide(self, moment: ListingMoment) -> None:
+        if moment.has_left:
+            self._decide_end(moment)
+        elif moment.open is not None and moment.open.state != LIVE:
+            price_sats = moment.open.price_sats
+            moment.words = f"waiting: whether the listing at {price_sats:,} reached the market is looked for"
+        else:
+            config = moment.config_of_now
+            read = read_market(self._context, config, moment.slug, moment.faults)
+            moment.market = read.without_doubt(moment.not_the_market)
+            moment.floor_sats = floor_of(moment.market, moment.not_the_market)
+            record_floor(moment.market, moment.floor_sats, self._context.clock_ms())
+            moment.plan = plan_listing(self._inputs(moment, config))
+            self._context.crash("listing-planned")
+
+    def _decide_end(self, moment: ListingMoment) -> None:
+        """Ends the task, or waits, when the inscription left the vault: sold, gone, or not known yet."""
+        newest = self._newest_signed(moment)
+        if newest is None:
+            moment.words, moment.is_over = "ended: the inscription is not in the vault", True
+            moment.error = f"the inscription is not at the vault {moment.keys.vault}: send it there and start again"
+            return
+        ending = self._state.end_finder.ending(newest, moment.slug, moment.faults)
+        moment.unread_sales = ending.unread_sales
+        # On its way into an escrow it leaves its output without a sale, and only an index tells where it is then.
+        is_in_doubt = moment.located.is_untraced and self._context.venue.lists_in_escrow
+        if ending.sale is not None and not is_in_doubt:
+            moment.sale = ending.sale
+            moment.words, moment.is_over = f"sold for {ending.sale.price_sats:,}", True
+        elif ending.is_dark or moment.located.is_untraced:
+            moment.words = "waiting: the inscription has left its output; whether it was sold is looked for"
+        else:
+            moment.words, moment.is_over = "ended: the inscription has left the vault", True
+            moment.error = "the inscription has left the vault, and no sale of it is known"
+            if ending.unread_sales:
+                moment.error += f"; sales of that time that could not be read: {ending.unread_sales}"
+
+    def _newest_signed(self, moment: ListingMoment) -> Listing | None:
+        """Returns the newest listing that may have been bought."""
+        if moment.open is not None and moment.open.signed_ms is not None:
+            return moment.open
+        return listings.newest_listed(self._context.task_id)
+
+    def _inputs(self, moment: ListingMoment, config: ListingConfig) -> ListingInputs:
+        now_ms, context, market = self._context.clock_ms(), self._context, moment.market
+        listed, misses = _listed(moment.open or listings.newest_listed(context.task_id))
+        item, vault, hour_ago_ms = moment.task.inscription_id, moment.keys.vault, now_ms - HOUR_MS
+        return ListingInputs(
+            now_ms=now_ms,
+            config=config,
+            tick=context.venue.listing_tick,
+            fee_ppm=context.settings.seller_fee_ppm(context.venue.name),
+            asks=market.asks,
+            trait_asks=market.trait_asks,
+            own_wallets=moment.not_the_market,
+            median_60m=market.history.median,
+            last_sales=market.last_sales,
+            listed=listed,
+            own_read=moment.is_read,
+            highest_last_hour=listings.highest_since(item, vault, hour_ago_ms),
+            delistings_last_hour=listings.delistings(context.task_id, hour_ago_ms),
+            missing_reads=misses,
+            inscription_state=moment.located.inscription_state,
+        )
+
+    def _carry_out(self, moment: ListingMoment) -> None:
+        if moment.is_over:
+            self._end(moment)
+        plan = moment.plan
+        if plan is None:
+            return
+        if moment.located.is_in_escrow and plan.action == "keep" and moment.may_sign:
+            self._free(moment)
+        elif plan.action in ("list", "reprice"):
+            if moment.config.dry_run:
+                self._judge(moment)
+            elif moment.may_sign:
+                self._put_up(moment)
+
+    def _end(self, moment: ListingMoment) -> None:
+        """Closes the listing of an inscription that left; the sale of one that is closed is noted late."""
+        late = None if moment.open is not None or moment.sale is None else self._newest_signed(moment)
+        if moment.open is not None:
+            own_listings.close_left(moment.open, moment.sale, self._context.clock_ms())
+        self._context.crash("listing-ended")
+        if late is not None and moment.sale is not None:
+            listings.note_late_sale(late, moment.sale, self._context.clock_ms())
+
+    def _judge(self, moment: ListingMoment) -> None:
+        outpoint, plan = moment.located.outpoint, moment.plan
+        assert outpoint is not None and plan is not None and plan.price is not None
+        moment.former_sats = None if moment.open is None else moment.open.price_sats
+        about = moment.item(outpoint), plan.price
+        moment.verdict = self._state.drafts.judge(self._context, moment.user, moment.config, *about, moment.faults)
+
+    def _put_up(self, moment: ListingMoment) -> None:
+        """Lists the item once, or begins its way home from an escrow: where it is is asked for anew before that."""
+        if moment.is_as_known:
+            moment.located = self._locate(moment, CHAIN_AGE_S)
+            if moment.located.inscription_state != "held":
+                moment.plan = None
+                moment.words = f"waiting: the inscription is {moment.located.inscription_state}, so nothing is signed"
+                return
+        outpoint, plan, open_ = moment.located.outpoint, moment.plan, moment.open
+        assert outpoint is not None and plan is not None and plan.price is not None
+        if moment.located.is_in_escrow:
+            if self._would_be_unlisted(open_, plan.price):
+                moment.words = f"waiting: the marketplace's quota of calls lets nothing be listed; wanted {plan.note}"
+                moment.plan = None
+            else:
+                self._bring_home(moment)
+            return
+        moment.former_sats = None if open_ is None else open_.price_sats
+        moment.result = self._placer(moment).put_up(moment.item(outpoint), plan.price, open_)
+        self._read(moment, 0.0)
+        left = listings.open_listing(self._context.task_id)
+        if moment.result is ListingResult.UNKNOWN and left is not None and left.state == LIVE:
+            moment.result = ListingResult.LISTED  # the answer was lost, and the listing is there
+
+    def _free(self, moment: ListingMoment) -> None:
+        """Begins the way home from an escrow with a lock: what lies there without a sale is sold there no more."""
+        terms = escrow_terms_of(self._context.settings).get(self._context.venue.name)
+        if terms is not None and terms.lock_blocks:
+            self._bring_home(moment)
+
+    def _would_be_unlisted(self, open_: Listing | None, price_sats: int) -> bool:
+        """Tells whether an item that comes home for this price only loses its listing: the gateway takes no new one.
+
+        One that is for sale for less comes home all the same.
+        """
+        is_too_cheap = open_ is not None and open_.price_sats < price_sats
+        return self._context.market.scarcity.rungs == 0 and not is_too_cheap
+
+    def _bring_home(self, moment: ListingMoment) -> None:
+        """Begins the way home from the escrow: another price is signed for an output of the vault only."""
+        item, outpoint, plan = moment.task.inscription_id, moment.located.outpoint, moment.plan
+        assert outpoint is not None and plan is not None
+        how = bring_home(self._context, moment.user, moment.keys, item, outpoint, moment.faults, plan.price)
+        moment.words = f"waiting: the inscription is {how} from its escrow; wanted {plan.note}"
+        moment.plan = None
+
+    def _placer(self, moment: ListingMoment) -> ListingPlacer:
+        return ListingPlacer(self._context, moment.faults, self._state.new_intent)
+
+    def _report(self, moment: ListingMoment) -> None:
+        moment.listing = listings.newest(self._context.task_id)
+        moment.is_in_doubt = needs_fresh_read(listings.open_listing(self._context.task_id))
+        record_listing(moment)
+
+    def _report_nothing_done(self, moment: ListingMoment) -> None:
+        record_nothing_done(moment)
+
+    def _look(self, moment: ListingMoment, looked: Faults) -> None:
+        read_own_listings(self._context, moment.keys.vault, 0.0, looked)
+
+    def _pause(self, moment: ListingMoment) -> float | None:
+        if moment.is_over:
+            tasks.stop_wanting(self._context.task_id, moment.error, (FaultCode.NOT_IN_VAULT, {}))
+            return None
+        return super()._pause(moment)
+
+    def _until_next(self, moment: ListingMoment) -> float:
+        loop_s = float(moment.config.loop_s)
+        if moment.is_in_doubt:
             return min(IN_DOUBT_S, loop_s)
         if self._until_cycle is None:
             return loop_s
-        place = str(assignment.task.collection_id or assignment.task.inscription_id)
+        place = str(moment.task.collection_id or moment.task.inscription_id)
         return self._until_cycle(place, loop_s, self._context.clock_ms() / 1000)
+
+
+def _listed(newest: Listing | None) -> tuple[Listed | None, int]:
+    """Returns the present listing, or the one that the venue dropped, and the number of reads that do not show it."""
+    if newest is None or newest.listed_ms is None:
+        return None, 0
+    if newest.state == LIVE:
+        return Listed(newest.price_sats, newest.listed_ms), newest.misses
+    if newest.close_reason == LOST:
+        return Listed(newest.price_sats, newest.listed_ms), max(newest.misses, CONFIRMING_READS)
+    return None, 0

@@ -1,17 +1,147 @@
-"""A worker process as the manager's loop sees it: it starts, holds its lock, gives signs of life, ends."""
+"""A task's worker as the manager's loop sees it: the next step that row and worker want, the process, its end.
+
+It starts, holds its lock, gives signs of life, and ends. After an unasked end the task's row says why. A worker that
+died is started again after growing delays, and no more if it only dies. Times are seconds of a monotonic clock, given
+by the caller; other code carries the steps out.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import logging
 import os
+import random
 import signal
 from collections.abc import Callable
+from dataclasses import dataclass
+from enum import Enum
 from pathlib import Path
 
+from models import base
+from models.ledger import still_open
+from models.ledger.closing import stays
+from models.tasks import tasks
+from models.tasks.errors import GIVEN_UP, WORKER_ENDED, error_columns
+from models.tasks.table import BIDDING, LISTING, RUNNING, Task
+from strategy.config.bid import load_bid_config
+from strategy.config.listing import load_listing_config
 from workers.context import Kind
-from workers.kernel import WAKE
+from workers.kernel import EXIT_STOPPED, WAKE, Sequel, judge_end
+from workers.manager.starts import Absences
 from workers.spawning.spawner import Handle
+
+
+class NextStep(Enum):
+    """The one thing to do next; then the facts are looked at again."""
+
+    NOTHING = "nothing"
+    REST = "rest"  # a start is due, but not before the back-off is over
+    START_WORKER = "start worker"  # the task's own: a bidder or a lister
+    START_DRAIN = "start drain"
+    STOP = "stop"
+    TELL = "tell"  # its worker is up, though the row still says that it starts
+    SETTLE = "settle"  # nothing runs, though the row says otherwise
+    REMOVE = "remove"  # a deleted task without open orders
+
+
+@dataclass(frozen=True, slots=True)
+class TaskFacts:
+    """A task's row, its worker (`kind` and the `worker_revision` of the config it reads), its back-off.
+
+    `is_up`: the worker holds its task's lock. `open_orders` are those that must be ended when the task has no worker of
+    its own. `resting`: an automatic start has to wait. `given_up`: it crashed, and no client has asked for it since.
+    `is_lost`: a file of the database is lost, so that no process can be started in place of another.
+    """
+
+    is_wanted: bool
+    is_deleted: bool
+    observed: str
+    revision: int
+    open_orders: int
+    worker: Kind | None = None
+    worker_revision: int = 0
+    is_up: bool = False
+    resting: bool = False
+    given_up: bool = False
+    is_lost: bool = False
+
+
+def next_step(facts: TaskFacts) -> NextStep:
+    """Returns the step that makes worker and row agree.
+
+    A wanted task has a worker of its own for the newest revision; an unwanted one has none, and a drain worker as long
+    as orders must be ended. A worker of the wrong kind is stopped first: there is never a second one. While a
+    file is lost it has no successor, so it keeps running: it still cancels bids above the market.
+    """
+    worker_due = facts.is_wanted and not facts.is_deleted and not facts.given_up
+    if facts.worker == "drain":
+        return NextStep.STOP if worker_due and not (facts.resting or facts.is_lost) else NextStep.NOTHING
+    if facts.worker is not None:
+        if not worker_due or (facts.worker_revision != facts.revision and not facts.is_lost):
+            return NextStep.STOP
+        return NextStep.TELL if facts.is_up and facts.observed == "starting" else NextStep.NOTHING
+    if facts.observed in ("starting", "running", "stopping"):
+        return NextStep.SETTLE
+    if worker_due:
+        return NextStep.REST if facts.resting else NextStep.START_WORKER
+    if facts.observed == "backoff" or (facts.observed == "crashed" and not facts.is_wanted):
+        # Before its orders: a client that stops a task is not answered while its dead worker's write is on the wire.
+        return NextStep.SETTLE
+    if facts.open_orders:
+        return NextStep.REST if facts.resting else NextStep.START_DRAIN
+    return NextStep.REMOVE if facts.is_deleted else NextStep.NOTHING
+
+
+def is_lost() -> bool:
+    """Tells whether a file of the database is known to be lost."""
+    found = base.damage()
+    return found is not None and found.is_lost
+
+
+def facts_of(
+    row: Task | tasks.Glance, child: Child | None, open_orders: int, *, resting: bool, asked: bool = False
+) -> TaskFacts:
+    """Returns the facts of a task's row and its worker. A waiting client (`asked`) is refused."""
+    return TaskFacts(
+        is_wanted=row.desired == RUNNING,
+        is_deleted=row.deleted_ms is not None,
+        observed=row.observed,
+        revision=row.revision,
+        open_orders=open_orders,
+        worker=child.kind if child else None,
+        worker_revision=child.revision if child else 0,
+        is_up=child is not None and child.has_lock,
+        resting=resting,
+        given_up=not asked and row.observed == "crashed",
+        is_lost=not asked and child is not None and is_lost(),
+    )
+
+
+def has_changed(row: Task) -> bool:
+    """Tells whether the row has changed since it was read."""
+    now = tasks.with_owner(row.id)
+    return now is None or (now.desired, now.revision, now.deleted_ms) != (row.desired, row.revision, row.deleted_ms)
+
+
+def loop_s(row: Task) -> float:
+    """Returns the seconds between cycles; 0 when the config cannot be read, which the worker will report."""
+    try:
+        return load_bid_config(row.config).loop_s if row.kind == BIDDING else load_listing_config(row.config).loop_s
+    except ValueError:
+        return 0.0
+
+
+def place_key(row: Task) -> str:
+    """Returns the key that tasks on the same book share, see workers/cycle.py."""
+    return str(row.slug_key or row.collection_id or row.inscription_id)
+
+
+def leaves_orders(row: Task) -> bool:
+    """Tells whether a stop by its user leaves the task's orders at the venue: a listing, or bids until they expire."""
+    if row.kind == LISTING:
+        return row.deleted_ms is None
+    return stays(row)
+
 
 log = logging.getLogger(__name__)
 
@@ -143,3 +273,140 @@ class Child:
         self.exit_status = status
         self._ended.set()
         self._on_news()
+
+
+MAX_DEATHS = 5
+WINDOW_S = 600.0
+LONGEST_REST_S = 60.0
+_JITTER = 0.2
+
+
+def _nothing() -> None:
+    pass
+
+
+class Restarts:
+    """One task's record of deaths and failed starts. A finished cycle, or its user, wipes it out (`forgive`).
+
+    `look` is called when a rest has ended early, since signer and gateway are there again; `absences` are all tasks'.
+    """
+
+    def __init__(
+        self,
+        rng: random.Random,
+        first_rest_s: float = 1.0,
+        absences: Absences | None = None,
+        look: Callable[[], None] = _nothing,
+    ) -> None:
+        self._rng = rng
+        self._first_rest_s = first_rest_s
+        self._absences = absences or Absences()
+        self._look = look
+        self._deaths: list[float] = []
+        self._failures = 0
+        self._unanswered = 0
+        self.not_before = 0.0  # no automatic start before this time
+
+    def died(self, now: float) -> bool:
+        """Counts a death of its own; returns True for the MAX_DEATHS-th within WINDOW_S: do not start it again."""
+        self._deaths = [death for death in self._deaths if death > now - WINDOW_S] + [now]
+        self.rest(now)
+        return len(self._deaths) >= MAX_DEATHS
+
+    def rest(self, now: float) -> float:
+        """Makes the next start wait 1, 2, 4 ... times the first rest, at most LONGEST_REST_S; less up to 20 %.
+
+        Returns the seconds.
+        """
+        self._failures += 1
+        return self.rest_for(now, self._growing(self._failures, LONGEST_REST_S))
+
+    def rest_for(self, now: float, seconds: float) -> float:
+        """Makes the next start wait this long; returns it."""
+        self.wait_no_more()
+        self.not_before = now + seconds
+        return seconds
+
+    def rest_for_peers(self, now: float) -> None:
+        """Makes the next start wait for signer and gateway; their absence is no failure of the task's."""
+        self._unanswered += 1
+        self.not_before = now + self._growing(self._unanswered, self._absences.longest_rest_s(self._peers_are_back))
+
+    def answered(self) -> None:
+        """Notes that signer and gateway are there, and wakes all tasks that wait for them."""
+        self._unanswered = 0
+        self.wait_no_more()
+        self._absences.are_over()
+
+    def wait_no_more(self) -> None:
+        """Leaves this task out of those that wait for signer and gateway."""
+        self._absences.forget(self._peers_are_back)
+
+    def forgive(self) -> None:
+        """Forgets every death and delay."""
+        self._deaths.clear()
+        self._failures = self._unanswered = 0
+        self.not_before = 0.0
+
+    def _peers_are_back(self) -> None:
+        self.not_before = 0.0
+        self._look()
+
+    def _growing(self, times: int, at_most: float) -> float:
+        return min(at_most, self._first_rest_s * 2.0 ** min(times - 1, 10)) * (1 - _JITTER * self._rng.random())
+
+
+SUPERSEDED_REST_S = 1.0
+
+
+def record_death(child: Child, restarts: Restarts, task_id: int, now: float, now_ms: int) -> None:
+    """Writes down the end of `child` and counts it in `restarts`; `now` is monotonic."""
+    row = tasks.with_owner(task_id)
+    if row is None or child.exit_status is None:
+        return
+    if row.cycles > child.cycles_before:
+        restarts.forgive()
+    if child.kind == "drain":
+        _record_drain_death(child.exit_status, restarts, task_id, now)
+    elif row.desired != RUNNING or row.deleted_ms is not None:
+        # Not `stopped` yet: its writes on the wire are waited for first (Step.SETTLE).
+        tasks.observe(task_id, row.observed, now_ms, pid=None, exit_status=judge_end(child.exit_status).text)
+    else:
+        _record_worker_death(row, child, child.exit_status, restarts, now, now_ms)
+
+
+def _record_drain_death(status: int, restarts: Restarts, task_id: int, now: float) -> None:
+    """Notes a drain's end: done, or it starts again as long as orders are open, and is never given up on."""
+    if status == EXIT_STOPPED and not still_open.count_open(task_id):
+        restarts.forgive()
+        return
+    delay = restarts.rest(now)
+    log.warning("task %d: drain worker %s; again in %.1f s", task_id, judge_end(status).text, delay)
+
+
+def _record_worker_death(row: Task, child: Child, status: int, restarts: Restarts, now: float, now_ms: int) -> None:
+    end = judge_end(status)
+    facts: dict[str, object] = {"pid": None, "exit_status": end.text, "restarts": row.restarts + 1}
+    if child.was_hung:
+        restarts.rest(now)
+        facts |= error_columns("the worker hung and was ended; it is started again", WORKER_ENDED)
+    elif end.sequel is Sequel.GIVE_UP:
+        if row.last_error is None:
+            facts |= error_columns(f"the worker {end.text}", GIVEN_UP)
+        _give_up(row, now_ms, facts)
+        return
+    elif end.sequel is Sequel.RESTART_SOON:
+        restarts.rest_for(now, SUPERSEDED_REST_S)
+    elif restarts.died(now):
+        text = f"the worker died {MAX_DEATHS} times in 10 minutes without finishing a cycle; at last it {end.text}"
+        _give_up(row, now_ms, facts | error_columns(text, GIVEN_UP))
+        return
+    else:
+        facts |= error_columns(f"the worker {end.text}; it is started again", WORKER_ENDED)
+    tasks.observe(row.id, "backoff", now_ms, **facts)
+    log.warning("task %d: the worker %s; again in %.1f s", row.id, end.text, restarts.not_before - now)
+
+
+def _give_up(row: Task, now_ms: int, facts: dict[str, object]) -> None:
+    tasks.observe(row.id, "crashed", now_ms, **facts)
+    log.error("task %d: crashed: %s", row.id, facts.get("last_error", row.last_error))

@@ -1,4 +1,4 @@
-"""One task's keeper: it makes the kernel agree with the row, one operation at a time.
+"""One task's keeper: it makes the kernel agree with the row, one operation at a time; and what all keepers share.
 
 `desired` is the API's to write. There is one exception: a task whose owner may no longer trade is set to stopped, with
 `last_error` saying why; otherwise it would start again at the next look.
@@ -10,7 +10,10 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import random
 import time
+from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 
 from peewee import OperationalError
@@ -18,22 +21,68 @@ from peewee import OperationalError
 from core import task_files
 from core.errors import PeerRefused
 from core.program_calls import Settled
+from core.settings import Settings
 from models.ledger import still_open
 from models.tasks import tasks
 from models.tasks.errors import CANNOT_CANCEL, DATABASE_DAMAGED, NOT_ENTITLED, START_FAILED, error_columns
 from models.tasks.table import LISTING, MOVES, RUNNING, STOPPED, Task
-from workers import task_lock
+from workers import kernel
 from workers.context import Kind
-from workers.exits import EXIT_STOPPED, judge
-from workers.manager.child import Child
-from workers.manager.deaths import record_death
-from workers.manager.reconcile import NextStep, next_step
-from workers.manager.restarts import Restarts
-from workers.manager.rights import DAMAGED, ME, PEERS_AWAY, require_files
-from workers.manager.row_facts import facts_of, has_changed, leaves_orders, loop_s, place_key
-from workers.manager.surroundings import Surroundings
-from workers.manager.turns import OperationTurns
-from workers.pace import until_first_cycle
+from workers.cycle import until_first_cycle
+from workers.kernel import EXIT_STOPPED, judge_end
+from workers.manager.background import Background
+from workers.manager.brakes import Brakes
+from workers.manager.child import (
+    Child,
+    NextStep,
+    Restarts,
+    facts_of,
+    has_changed,
+    leaves_orders,
+    loop_s,
+    next_step,
+    place_key,
+    record_death,
+)
+from workers.manager.rights import DAMAGED, ME, PEERS_AWAY, Rights, require_files
+from workers.manager.starts import Absences, OperationTurns, StartQueue, WorkerPlaces
+from workers.spawning.spawner import Spawner
+
+
+@dataclass(frozen=True, slots=True)
+class Timing:
+    """Times in seconds. Together they bound a start (signer, fence, locked) and a stop (signer, fence, term, kill)."""
+
+    signer_s: float = 5.0
+    fence_s: float = 20.0  # longer than a write may be on the wire, which is twice markets/http.py's READ_S
+    locked_s: float = 10.0  # from the start of a process until it holds its lock
+    term_s: float = 5.0  # from SIGTERM to SIGKILL
+    kill_s: float = 10.0  # from SIGKILL to an error
+    silent_s: float = 120.0  # a worker without a sign of life for this and for three cycles is hung
+    first_rest_s: float = 1.0  # after a death or a failed start; it doubles with each
+    refused_rest_s: float = 5.0  # after a refused start, for the client to take it back
+    sweep_s: float = 1.0
+    full_sweep_s: float = 10.0
+    files_s: float = 5.0  # between two looks whether the database's files are still there
+    fill_look_s: float = 5.0  # between two reads of a bought inscription that is to be listed
+
+
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """The peers and clocks. `clock_ms` is the wall clock; intervals are measured by the monotonic one."""
+
+    settings: Settings
+    spawner: Spawner
+    rights: Rights
+    brakes: Brakes
+    starts: StartQueue
+    places: WorkerPlaces
+    absences: Absences
+    background: Background
+    timing: Timing
+    rng: random.Random
+    clock_ms: Callable[[], int]
+
 
 log = logging.getLogger(__name__)
 
@@ -134,7 +183,7 @@ class Keeper:
 
     @property
     def _lock_path(self) -> Path:
-        return task_lock.lock_path(self._surroundings.settings.run_dir, self.task_id)
+        return kernel.lock_path(self._surroundings.settings.run_dir, self.task_id)
 
     @property
     def _now_ms(self) -> int:
@@ -295,7 +344,7 @@ class Keeper:
         ended_well = child.has_lock and child.exit_status == EXIT_STOPPED
         is_done = ended_well and (child.kind == "drain" or has_changed(row))
         if child.exit_status is not None and not is_done:
-            raise PeerRefused(ME, "start_failed", f"the worker {judge(child.exit_status).text}")
+            raise PeerRefused(ME, "start_failed", f"the worker {judge_end(child.exit_status).text}")
         if up:
             self._is_up(child)
             return True

@@ -51,22 +51,16 @@ from models.ledger import still_open
 from models.ledger.closing import concerned
 from models.tasks import tasks
 from models.tasks.table import RUNNING
-from workers import task_lock
-from workers.manager.absences import Absences
-from workers.manager.background import Background
+from workers import kernel
+from workers.manager.background import Background, DatabaseWatch
 from workers.manager.brakes import Brakes
-from workers.manager.database_watch import DatabaseWatch
+from workers.manager.child import NextStep, facts_of, is_lost, next_step
 from workers.manager.fill_lister import FillLister
-from workers.manager.keeper import Keeper
-from workers.manager.places import WorkerPlaces
-from workers.manager.reconcile import NextStep, next_step
+from workers.manager.keeper import Keeper, Surroundings, Timing
 from workers.manager.rights import ME, Rights
-from workers.manager.row_facts import facts_of, is_lost
-from workers.manager.start_queue import StartQueue
-from workers.manager.surroundings import Surroundings, Timing
+from workers.manager.starts import Absences, StartQueue, WorkerPlaces
 from workers.manager.take_over import end_former_rights, hold, slot_wanted
-from workers.spawning.popen import PopenSpawner
-from workers.spawning.spawner import Spawner
+from workers.spawning.spawner import PopenSpawner, Spawner
 from workers.spawning.zygote_spawner import ZygoteSpawner
 
 log = logging.getLogger(__name__)
@@ -387,11 +381,11 @@ def _free_locks(settings: Settings, slot: Slot) -> None:
     """Frees the locks of the slot's tasks: workers die with their manager; one that did not is killed before its task
     gets another.
     """
-    others = set() if slot.of == 1 else {task_lock.lock_path(settings.run_dir, each) for each in tasks.ids_beside(slot)}
-    for path in set(task_lock.lock_paths(settings.run_dir)) - others:
+    others = set() if slot.of == 1 else {kernel.lock_path(settings.run_dir, each) for each in tasks.ids_beside(slot)}
+    for path in set(kernel.lock_paths(settings.run_dir)) - others:
         try:
-            task_lock.free(path)
-        except task_lock.LockHeld as held:
+            kernel.free_lock(path)
+        except kernel.LockHeld as held:
             log.error("%s", held)
 
 

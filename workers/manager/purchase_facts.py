@@ -1,27 +1,258 @@
 """The facts that prove what a bid bought: from the process facts, which no marketplace's answers reach.
 
-The gateway is asked for one thing alone, the item's collection, and can only refuse by it.
+The gateway is asked for one thing alone, the item's collection, and can only refuse by it. The last transactions that
+moved the item are read from the chain's facts and judged by our own keys; no marketplace's word is in them. A
+transaction's bytes hash to its id; the script of a coin comes from the transaction that made it, and the witness that
+spends the coin shows the keys in that script.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
 from core.settings import Settings
 from markets import items
-from markets.base import NotFound, NotSupported, VenueError
+from markets.base import NotFound, NotSupported, Unavailable, VenueError
+from markets.capabilities import Backing
 from markets.client import MarketClient
 from markets.items import LocatedInscription
+from markets.outpoint_facts import TransactionFacts
 from markets.venues import capabilities
 from models.ledger.order_table import Order
 from models.users import User
 from strategy.fault_codes import Step
-from strategy.purchases import Move, NotShown, NotYetShown, ProvenPurchase
+from strategy.purchases import MOST_MOVES, Holder, MadeOutput, Move, NotShown, NotYetShown, ProvenPurchase, SpentCoin
+from wallet.address import AddressError, parse
 from wallet.protocol import UserKeys
+from wallet.psbt.script import TAPSCRIPT, OfferLeaf, leaf_hash, output_script, read_leaf, redeem_script, script_of
+from wallet.psbt.transaction import Outpoint, Transaction, TxOutput, WireError, decode_unsigned
 from wallet.signer_client import SignerClient, SignerError
+from wallet.withdrawal.rules import WalletScript, has_key, p2wsh
 from workers.faults import Faults
-from workers.manager.item_moves import Ours, last_moves, script_at, scripts_of
+
+MOST_READS = 40  # transactions for one item; a purchase takes a handful
+_NO_TXID = bytes(32)  # of a block's reward
+_CONTROL_BLOCK = 33  # bytes, and 32 for each step
+
+ReadTransaction = Callable[[str], TransactionFacts]
+
+
+@dataclass(frozen=True, slots=True)
+class Ours:
+    """The user's scripts and keys. `keys` (33 bytes) are payment and vault; `payment` and `receivers` are scripts.
+
+    `backing` is the venue's kind of coins behind a bid. `coins` (txid:vout) are those of this very bid, `price_sats`
+    and `receive` (a script) its terms.
+    """
+
+    keys: tuple[bytes, bytes]
+    payment: bytes
+    receivers: frozenset[bytes]
+    backing: Backing
+    coins: frozenset[str]
+    price_sats: int
+    receive: bytes
+
+
+class _Read(NamedTuple):
+    facts: TransactionFacts
+    transaction: Transaction
+
+
+class _Opened(NamedTuple):
+    """The script that a witness shows for its coin; `paid_to` is the output's script that commits to it."""
+
+    paid_to: bytes
+    offer: OfferLeaf | None = None
+    is_key_alone: bool = False
+
+
+def scripts_of(addresses: Collection[str]) -> frozenset[bytes]:
+    """Returns the scripts of those of these texts that are addresses."""
+    return frozenset(script for script in map(script_at, addresses) if script is not None)
+
+
+def script_at(address: str) -> bytes | None:
+    """Returns the script of an address; None for another text, or a kind of address that is never paid here."""
+    try:
+        return script_of(parse(address))
+    except AddressError:
+        return None
+
+
+def last_moves(read: ReadTransaction, outpoint: str, offset: int | None, ours: Ours) -> list[Move]:
+    """Returns the item's moves up to the output `outpoint`, newest first, as far as a purchase may be among them.
+
+    `offset` is the item's place within that output; None is not known. Raises NotShown, and VenueError where the chain
+    does not answer.
+    """
+    return _Moves(read, ours).up_to(Outpoint.parse(outpoint), offset)
+
+
+class _Moves:
+    def __init__(self, read: ReadTransaction, ours: Ours) -> None:
+        self._ask = read
+        self._ours = ours
+        self._found: dict[bytes, _Read] = {}
+
+    def up_to(self, outpoint: Outpoint, offset: int | None) -> list[Move]:
+        moves: list[Move] = []
+        while len(moves) < MOST_MOVES:
+            move, outpoint, offset = self._move(outpoint, offset)
+            moves.append(move)
+            if move.is_paid_by_backing or move.item_from.holder != "other" or outpoint.txid == _NO_TXID:
+                break
+        return moves
+
+    def _move(self, outpoint: Outpoint, offset: int | None) -> tuple[Move, Outpoint, int | None]:
+        """Returns the transaction that made an output, and the output (with the item's place in it) before that."""
+        facts, transaction = self._read(outpoint.txid)
+        at, place = self._source(transaction, outpoint.vout, offset)
+        came_from = transaction.inputs[at].outpoint
+        spent = [coin for each, coin in self._own_coins(facts, transaction) if each != at]
+        is_in_block = facts.is_confirmed is True
+        move = Move(
+            txid=_hex(outpoint.txid),
+            block=facts.block if is_in_block else None,
+            height=facts.height if is_in_block else None,
+            time_s=facts.time_s if is_in_block else None,
+            item_from=self._item_coin(facts, transaction, at),
+            item_to=outpoint.vout,
+            spent=tuple(spent),
+            outputs=tuple(map(self._output, transaction.outputs)),
+        )
+        return move, came_from, place
+
+    def _source(self, transaction: Transaction, vout: int, offset: int | None) -> tuple[int, int | None]:
+        """Returns the input that the item came in by, and its place there: sats keep their order."""
+        if vout >= len(transaction.outputs):
+            raise NotShown("its output is not in its transaction")
+        first = sum(each.value for each in transaction.outputs[:vout])
+        last = first + (transaction.outputs[vout].value - 1 if offset is None else offset)
+        first += offset or 0
+        passed = 0
+        for at, item in enumerate(transaction.inputs):
+            if item.outpoint.txid == _NO_TXID:
+                return at, None
+            value = self._spent(item.outpoint).value
+            if first < passed + value:
+                if last >= passed + value:
+                    raise NotShown("no index says by which input of its transaction it came")
+                return at, None if offset is None else first - passed
+            passed += value
+        raise NotShown("it came out of the fee of a transaction")
+
+    def _item_coin(self, facts: TransactionFacts, transaction: Transaction, at: int) -> SpentCoin:
+        outpoint = transaction.inputs[at].outpoint
+        if outpoint.txid == _NO_TXID:
+            return SpentCoin(str(outpoint), 0, "", "other")
+        spent = self._spent(outpoint)
+        holder: Holder = "other"
+        if spent.script == self._ours.payment or self._opened(facts.witnesses[at]):
+            holder = "own"
+        elif spent.script in self._ours.receivers:
+            holder = "receiver"
+        return SpentCoin(str(outpoint), spent.value, spent.script.hex(), holder)
+
+    def _own_coins(self, facts: TransactionFacts, transaction: Transaction) -> Iterator[tuple[int, SpentCoin]]:
+        for at, item in enumerate(transaction.inputs):
+            opened = self._opened(facts.witnesses[at])
+            if opened is None or item.outpoint.txid == _NO_TXID:
+                continue
+            spent = self._spent(item.outpoint)
+            if spent.script != opened.paid_to:
+                raise Unavailable("a witness does not open the output that it spends")
+            yield at, self._own_coin(item.outpoint, spent, opened)
+
+    def _own_coin(self, outpoint: Outpoint, spent: TxOutput, opened: _Opened) -> SpentCoin:
+        """Judges our coin: whether it backs this very bid, and what left our scripts for it.
+
+        The signer signs an offer only on coins that are unspent, and those are some of the bid's. So an escrow that
+        all of the bid's coins fund is newer than the bid.
+        """
+        ours, is_backing, is_newer, sats = self._ours, False, False, spent.value
+        if ours.backing == "bidding_wallet":
+            is_backing = opened.offer is None and not opened.is_key_alone
+        elif (offer := opened.offer) is not None:
+            funding = self._read(outpoint.txid).transaction
+            coins = {str(item.outpoint) for item in funding.inputs}
+            is_meant = (offer.price_sats, offer.receive_script) == (ours.price_sats, ours.receive)
+            is_backing = is_meant and coins <= ours.coins
+            is_newer = is_backing and coins == ours.coins
+            if is_backing:  # the coins that were chosen for this bid paid for it, and for the fee of its escrow
+                change = sum(each.value for each in funding.outputs if each.script == ours.payment)
+                sats = sum(self._spent(item.outpoint).value for item in funding.inputs) - change
+        return SpentCoin(str(outpoint), sats, spent.script.hex(), "backing" if is_backing else "own", is_newer)
+
+    def _opened(self, witness: Sequence[str]) -> _Opened | None:
+        """Returns the script that a witness shows, if one of our keys is in it."""
+        items = [bytes.fromhex(item) for item in witness]
+        payment = self._ours.keys[0]
+        if len(items) == 2 and items[1] == payment:
+            return _Opened(redeem_script(payment), is_key_alone=True)
+        try:
+            return _leaf(items, self._ours.keys) or _witness_script(items, payment)
+        except WireError:
+            return None
+
+    def _output(self, output: TxOutput) -> MadeOutput:
+        holder: Holder = "other"
+        if output.script == self._ours.payment:
+            holder = "own"
+        elif output.script in self._ours.receivers:
+            holder = "receiver"
+        return MadeOutput(output.value, output.script.hex(), holder)
+
+    def _spent(self, outpoint: Outpoint) -> TxOutput:
+        made = self._read(outpoint.txid).transaction.outputs
+        if outpoint.vout >= len(made):
+            raise Unavailable("a transaction spends an output that there is not")
+        return made[outpoint.vout]
+
+    def _read(self, txid: bytes) -> _Read:
+        found = self._found.get(txid)
+        if found is None:
+            if len(self._found) >= MOST_READS:
+                raise NotShown("too many transactions would have to be read")
+            facts = self._ask(_hex(txid))
+            try:
+                transaction = decode_unsigned(bytes.fromhex(facts.transaction))
+            except ValueError as error:
+                raise Unavailable(f"failed to understand a transaction: {error}") from error
+            if transaction.txid() != txid or len(facts.witnesses) != len(transaction.inputs):
+                raise Unavailable("a transaction is not the one that was asked for")
+            found = self._found[txid] = _Read(facts, transaction)
+        return found
+
+
+def _witness_script(items: Sequence[bytes], payment: bytes) -> _Opened | None:
+    """Reads the witness of a P2WSH output that our payment key signs for together with others."""
+    if len(items) < 3 or not items[-1]:
+        return None
+    found = WalletScript(items[-1], p2wsh(items[-1]))
+    return _Opened(found.paid_to) if has_key(found, payment) else None
+
+
+def _leaf(items: Sequence[bytes], keys: tuple[bytes, ...]) -> _Opened | None:
+    """Reads the witness of a taproot leaf that one of our keys is in."""
+    *_, script, control_block = items if len(items) > 2 else [b"", b""]
+    if len(control_block) % 32 != 1 or len(control_block) < _CONTROL_BLOCK or control_block[0] & 0xFE != TAPSCRIPT:
+        return None
+    found = WalletScript(script, output_script(leaf_hash(script), control_block), control_block)
+    try:
+        offer = read_leaf(script)
+    except WireError:
+        offer = None
+    # An offer's buyer may be either key. Another leaf is a bidding wallet's, if the payment key is in it.
+    is_ours = offer.buyer in {key[1:] for key in keys} if offer else has_key(found, keys[0])
+    return _Opened(found.paid_to, offer) if is_ours else None
+
+
+def _hex(txid: bytes) -> str:
+    return txid[::-1].hex()
+
 
 PATIENCE_S = 10.0  # for an answer of signer, facts or gateway
 CHAIN_AGE_S = 2.0  # the oldest state of a transaction that counts here

@@ -33,10 +33,10 @@ from strategy.config.listing import ListingConfig, load_listing_config
 from strategy.listing.price import guard
 from wallet.protocol import TOKEN_JUMP, Grant
 from wallet.signer_client import SignerClient, SignerError, SignerLocked, SignerRefused, SignerUnavailable
-from workers.bidding.terms import goes_to_vault, life_ms
+from workers.bidding.moment import goes_to_vault, life_ms
 from workers.context import Kind
 from workers.manager.background import in_thread
-from workers.process.sign_in import TaskSignIn
+from workers.process.worker import TaskSignIn
 
 log = logging.getLogger(__name__)
 

@@ -11,9 +11,9 @@ from workers.bidding.bidder import Bidder
 from workers.bidding.drain import BiddingDrain
 from workers.bidding.journal import Journal
 from workers.context import Context, Job
+from workers.cycle import until_cycle
 from workers.listing.drain import ListingDrain
 from workers.listing.lister import Lister
-from workers.pace import until_cycle
 
 
 def make_job(

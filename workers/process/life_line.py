@@ -8,18 +8,23 @@ Orphan: the kernel sends SIGTERM when the manager's thread that started us ends 
         at some exec calls, and the pipe stays open if a stray process inherits its end. Between cycles the wait looks
         at the pipe itself. A manager that was gone before PDEATHSIG was set is noticed by comparing the parent's pid.
 Not covered: a manager that lives and is stuck. Its workers go on, each within its grant, and can still be killed.
+
+And the process's title, and its network, which it gives up: it asks gateway, signer and a database in a file.
 """
 
 from __future__ import annotations
 
 import fcntl
+import logging
 import os
 import select
 import signal
 import time
 from types import FrameType
 
+from core import no_network
 from core.process import end_with_parent
+from core.setting_values import database_hosts
 from workers.kernel import WAKE
 
 _STDIN = 0
@@ -107,3 +112,40 @@ class LifeLine:
         poll.register(_STDIN, 0)
         if any(event & select.POLLHUP for _, event in poll.poll(0)):
             self._on_term(number, frame)
+
+
+def set_title(title: str) -> None:
+    """Shows `title` as the command line; does nothing when that is impossible."""
+    # Else the title would overwrite the environment that the kernel shows, by which operators find us. Where it is
+    # there already, as under Ray, it is left as it lies in memory: setproctitle finds its place by the first variable,
+    # and this may be it.
+    if not os.environ.get("SPT_NOENV"):
+        os.environ["SPT_NOENV"] = "1"
+    try:
+        from setproctitle import setproctitle
+    except ImportError:
+        return
+    setproctitle(title)
+
+
+log = logging.getLogger(__name__)
+
+
+def give_up_network(database_url: str) -> None:
+    """Takes the network from this process and its children for good, unless its database is at another host.
+
+    The log says so when the network stays.
+    """
+    host = database_host(database_url)
+    if host:
+        log.warning("workers keep the network: their database is at %s", host)
+        return
+    if problem := no_network.give_up_network():
+        log.warning("the network cannot be taken from workers: %s", problem)
+
+
+def database_host(database_url: str) -> str:
+    """Returns the hosts that a database is reached at over a network; "" for a file and for Unix sockets."""
+    if not database_url.startswith("postgresql://"):
+        return ""
+    return ", ".join(host for host in database_hosts(database_url) if not host.startswith("/"))

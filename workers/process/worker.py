@@ -1,4 +1,4 @@
-"""A worker's life: lock, token, then cycle after cycle until it is asked to stop."""
+"""A worker's life: lock, token, then cycle after cycle until it is asked to stop; and its sign-ins at a venue."""
 
 from __future__ import annotations
 
@@ -9,27 +9,111 @@ import resource
 import time
 from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 from core import logs
 from core.files import is_full
 from core.logs import mask
 from core.settings import SECRETS, Settings, load
+from markets.base import RateLimited, Refused, SignInNeeded, Unavailable, VenueError
+from markets.client import MarketClient
+from markets.orders import Pair, SignInAnswer
+from markets.verbs import Answer, Args
 from models import base
 from models.database import servers
 from models.database.kinds import is_postgresql
 from models.tasks import tasks
 from models.tasks.tasks import Outline
 from strategy.fault_codes import FaultCode
-from wallet.signer_client import SignerClient
-from workers import exits, task_lock
+from wallet.protocol import UserKeys
+from wallet.signer_client import SignerClient, SignerError
+from workers import kernel
 from workers.context import BadConfig, BadCredentials, Context, Job
-from workers.process.life_line import LifeLine
-from workers.process.log_file import OwnLog
-from workers.process.network import give_up_network
-from workers.process.sign_in import SigningInClient, TaskSignIn
-from workers.process.title import set_title
-from workers.task_lock import TaskLock
+from workers.kernel import TaskLock
+from workers.process.life_line import LifeLine, give_up_network, set_title
+
+SignIn = Callable[[MarketClient], None]
+
+
+class SigningInClient(MarketClient):
+    """A client of the gateway that signs in when a venue asks for it, and then repeats the call.
+
+    Nothing was sent when a venue asks for a sign-in, so a write is repeated as safely as a read.
+    """
+
+    def __init__(self, socket_path: Path, sign_in: SignIn, timeout_s: float = 30.0, venue: str | None = None) -> None:
+        super().__init__(socket_path, timeout_s, venue)
+        self._sign_in = sign_in
+        self._is_signing_in = False
+
+    def call(self, args: Args[Answer], **more: Any) -> Answer:
+        try:
+            return super().call(args, **more)
+        except SignInNeeded:
+            if self._is_signing_in:
+                raise
+        self._is_signing_in = True
+        try:
+            self._sign_in(self)
+        except RateLimited:
+            raise
+        except VenueError as error:
+            # Whatever its result, the call itself was not sent.
+            raise Unavailable(f"failed to sign in: {error}") from error
+        finally:
+            self._is_signing_in = False
+        return super().call(args, **more)
+
+
+class TaskSignIn:
+    """Signs a task's user in, with the payment address and the vault, under the grant of `token`.
+
+    `owner` is the user's sign-in address; without it the task's row has it, where a newer token's holder ends this one.
+    """
+
+    def __init__(self, signer: SignerClient, task_id: int, token: int, secret: str, owner: str | None = None) -> None:
+        self._signer = signer
+        self._task_id = task_id
+        self._token = token
+        self._secret = secret
+        self._owner = owner
+        self._keys: UserKeys | None = None
+
+    def __call__(self, market: MarketClient) -> None:
+        """Signs in. Raises VenueError leaves; Unavailable without a signature."""
+        try:
+            keys = self._known_keys()
+            pair = Pair(keys.payment, keys.payment_pubkey, keys.vault, keys.vault_pubkey)
+            wanted = market.sign_in_texts(pair)
+            signatures = {text.id: self._signed(text.message, text.address, keys) for text in wanted.texts}
+        except SignerError as error:
+            raise Unavailable(str(error)) from error
+        try:
+            market.sign_in(SignInAnswer(pair, wanted.reference, signatures))
+        except Refused as error:  # a venue may want some money at that address
+            if "payment address" not in error.message.lower():
+                raise
+            raise Unavailable(f"{error.message}; the payment address is {keys.payment}") from error
+
+    def _known_keys(self) -> UserKeys:
+        if self._keys is None:
+            self._keys = self._signer.addresses(self._owner or self._owner_in_row())
+        return self._keys
+
+    def _owner_in_row(self) -> str:
+        row = tasks.under_token(self._task_id, self._token)
+        if row is None:
+            raise Unavailable("the task is no longer this worker's")
+        return str(row.user.address)
+
+    def _signed(self, message: str, address: str, keys: UserKeys) -> str:
+        if address not in (keys.payment, keys.vault):
+            raise Unavailable("the venue wants an address to sign that is none of ours")
+        return self._signer.sign_sign_in(
+            self._task_id, self._token, self._secret, message, "vault" if address == keys.vault else "payment"
+        )
+
 
 log = logging.getLogger(__name__)
 
@@ -52,14 +136,14 @@ class Worker:
         task_id: int,
         token: int,
         life_line: LifeLine,
-        own_log: OwnLog,
+        rotate_log: Callable[[], None],
         settings: Settings | None = None,
     ) -> None:
         self._kind = kind
         self._task_id = task_id
         self._token = token
         self._life_line = life_line
-        self._own_log = own_log
+        self._rotate_log = rotate_log
         self._settings = settings
 
     def run(self, make_job: Callable[[str, Context], Job], status_fd: int) -> int:
@@ -74,10 +158,10 @@ class Worker:
             give_up_network(settings.database_url)
         given = json.loads(self._life_line.read_line(_SECRET_S))
         try:
-            lock = task_lock.take(task_lock.lock_path(settings.run_dir, self._task_id))
-        except task_lock.LockHeld as held:
+            lock = kernel.take_lock(kernel.lock_path(settings.run_dir, self._task_id))
+        except kernel.LockHeld as held:
             log.error("%s", held)
-            return exits.EXIT_SUPERSEDED
+            return kernel.EXIT_SUPERSEDED
         set_title(f"bidkeeper: {self._kind} task {self._task_id} begins")
         # Somebody waits for this, and not for what a connection takes.
         os.write(status_fd, b"locked\n")
@@ -89,7 +173,7 @@ class Worker:
             outline = tasks.outline(self._task_id)
             if outline is None or outline.token != self._token:
                 log.error("token %d is not the task's any more", self._token)
-                return exits.EXIT_SUPERSEDED
+                return kernel.EXIT_SUPERSEDED
             set_title(f"bidkeeper: {self._kind} task {self._task_id} {outline.subject}")
             log.info("%s worker begins, token %d, pid %d", self._kind, self._token, os.getpid())
             self._pause(given["wait_s"])
@@ -101,12 +185,12 @@ class Worker:
         try:
             return self._cycles(make_job(self._kind, context), context, lock)
         except BadConfig as error:
-            return self._give_up(exits.EXIT_BAD_CONFIG, error)
+            return self._give_up(kernel.EXIT_BAD_CONFIG, error)
         except BadCredentials as error:
-            return self._give_up(exits.EXIT_BAD_CREDENTIALS, error)
-        except task_lock.LockHeld as held:
+            return self._give_up(kernel.EXIT_BAD_CREDENTIALS, error)
+        except kernel.LockHeld as held:
             log.error("%s", held)
-            return exits.EXIT_SUPERSEDED
+            return kernel.EXIT_SUPERSEDED
 
     def _cycles(self, job: Job, context: Context, lock: TaskLock) -> int:
         """Runs the cycles and returns the exit code."""
@@ -129,12 +213,12 @@ class Worker:
                 failures += 1
             if delay is None:
                 log.info("nothing left to do")
-                return exits.EXIT_STOPPED
+                return kernel.EXIT_STOPPED
             if context.signer.has_lost_grant and time.monotonic() - began >= _LEAST_LIFE_S:
                 log.warning("the signer does not know our grant any more: a successor gets one")
-                return exits.EXIT_WITHOUT_GRANT
+                return kernel.EXIT_WITHOUT_GRANT
             lock.touch()
-            self._own_log.rotate()
+            self._rotate_log()
             self._pause(delay)
 
     def _pause(self, seconds: float) -> None:

@@ -31,7 +31,7 @@ def test_reduce_cancels_what_is_too_much_and_places_nothing(world: World, scope:
 
     assert world.market.prices == [30_000]
     assert world.action(task).startswith(f"control reduce ({scope}): placed 0, kept 1, cancelled 4")
-    assert world.row(task).last_error is None, "it is somebody's will"
+    assert world.row(task).last_error is None, "a user wants it"
     assert pause > 20
     assert world.detail(task)["control"] == {"state": "reduce", "scope": scope}
 
@@ -111,3 +111,20 @@ def test_a_long_loop_is_cut_short_by_a_change_of_control(world: World) -> None:
     put(world, "global", "halt", task)
     world.later(30, bidder)
     assert world.market.prices == []
+
+
+def test_brake_outlives_the_cycle_that_failed_on_it(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A cycle that raises has not braked: the next one does not wait for the loop's end."""
+    task, bidder = world.begun(replace(CATS, loop_seconds=900, bid_expiry_minutes=180))
+    put(world, "task", "halt", task)
+    with monkeypatch.context() as patch, pytest.raises(RuntimeError):
+        patch.setattr("workers.bidding.bidder.decide", _broken)
+        bidder.cycle()
+
+    world.clock.advance(1)
+    bidder.cycle()
+    assert world.market.prices == []
+
+
+def _broken(*args: object, **more: object) -> None:
+    raise RuntimeError("a bug")

@@ -32,7 +32,7 @@ from tests.workers.bidding.drafts import BIDS, HOUR_MS, VENUE, DraftWorld, outpo
 from tests.workers.bidding.fakes import KEYS, ask
 from tests.workers.bidding.world import CATS
 from wallet.signer_client import SignerRefused, SignerUnavailable
-from workers.bidding.terms import life_ms
+from workers.bidding.moment import life_ms
 
 
 def test_a_ladder_is_drafted_signed_and_known_by_its_ids_at_once(drafts: DraftWorld) -> None:

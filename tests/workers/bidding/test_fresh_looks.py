@@ -10,7 +10,7 @@ import pytest
 from markets.base import InsufficientFunds, Unavailable
 from tests.workers.bidding.fakes import ask, bid
 from tests.workers.bidding.world import CATS, World, seconds
-from workers.bidding.decision import SIGN_WITHIN_MS
+from workers.bidding.moment import SIGN_WITHIN_MS
 
 LADDER = [75_000, 60_000, 45_000, 30_000, 15_000]
 LONG = replace(CATS, loop_seconds=300, bid_expiry_minutes=60)

@@ -18,7 +18,8 @@ from models.ledger.orders import ExposureLimits, NewOrder
 from tests.workers.bidding.fakes import KEYS, START_MS
 from tests.workers.bidding.world import CATS, World, context_at
 from workers.bidding.cancels import CancelAnswer
-from workers.bidding.own_bids import Found, settle
+from workers.bidding.moment import Found
+from workers.bidding.own_bids import settle
 
 EXPIRES_MS = START_MS + 960_000
 LATE_MS = EXPIRES_MS + 30_000

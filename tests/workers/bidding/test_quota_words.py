@@ -37,7 +37,7 @@ def test_without_a_quota_nothing_is_said_or_looked_up(world: World, monkeypatch:
     def must_not_be_asked(*_: Any, **__: Any) -> None:
         raise AssertionError("the tables of tasks were read")
 
-    monkeypatch.setattr("workers.bidding.quota_words.running_tasks", must_not_be_asked)
+    monkeypatch.setattr("workers.bidding.report.running_tasks", must_not_be_asked)
     task = world.task()
     world.market.scarcity = Scarcity(stretch_s=240)
     world.bidder(task).cycle()

@@ -13,7 +13,7 @@ from strategy.plan_inputs import SignedRoom
 from tests.workers.bidding.fakes import ask
 from tests.workers.bidding.world import CATS, World
 from wallet.signer_client import SignerRefused
-from workers.bidding.signing import CEILINGS
+from workers.bidding.places import CEILINGS
 
 MOST = 1_000_000
 

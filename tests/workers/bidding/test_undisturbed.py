@@ -7,7 +7,7 @@ from types import FrameType
 
 import pytest
 
-from workers.signals_held import signals_held
+from workers.kernel import signals_held
 
 
 @pytest.fixture

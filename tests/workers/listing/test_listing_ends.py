@@ -18,7 +18,7 @@ from tests.workers.bidding.world import Crash, CrashAt
 from tests.workers.listing.listing_world import FIRST, ITEM, SECOND, ListingWorld
 from wallet.policy import ESCROW_TERMS
 from wallet.signer_client import SignerUnavailable
-from workers.listing import listing_end
+from workers.listing import own_listings
 
 
 def test_a_sale_ends_the_task_with_its_proceeds(shop: ListingWorld) -> None:
@@ -55,7 +55,7 @@ def test_the_spend_of_the_listed_output_is_no_sale_where_items_pass_through_an_e
     shop: ListingWorld, monkeypatch: pytest.MonkeyPatch, txid: str | None
 ) -> None:
     """There the transaction is the one that the marketplace names."""
-    monkeypatch.setattr(listing_end, "escrow_terms_of", lambda settings: {"simulator": ESCROW_TERMS["ordnet"]})
+    monkeypatch.setattr(own_listings, "escrow_terms_of", lambda settings: {"simulator": ESCROW_TERMS["ordnet"]})
     _, lister = shop.begun()
     shop.market.buy(105_000)
     shop.market.sales_[0] = structs.replace(shop.market.sales_[0], txid=txid)

@@ -26,7 +26,7 @@ from wallet.signer_client import SignerError, SignerLocked, SignerRefused, Signe
 from workers import context
 from workers.crashpoints import HOMECOMING_NAMES
 from workers.listing.drain import ListingDrain
-from workers.listing.homecoming import MOST_A_DAY, MOST_A_DAY_FOR_A_PRICE
+from workers.listing.places import MOST_A_DAY, MOST_A_DAY_FOR_A_PRICE
 
 
 @pytest.fixture

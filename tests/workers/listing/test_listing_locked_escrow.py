@@ -15,7 +15,7 @@ from tests.workers.listing.listing_world import ListingWorld
 from tests.workers.listing.test_listing_escrow import shop, stranded, ways_home
 from wallet.policy import ESCROW_TERMS
 from wallet.signer_client import SignerRefused
-from workers.listing import cycle
+from workers.listing import lister as lister_of
 from workers.listing.drain import BLOCK_S
 
 LOCKED = SignerRefused("timelock", "its escrow keeps it until block 900144, about 22 hours")
@@ -25,7 +25,7 @@ __all__ = ["shop"]
 @pytest.fixture
 def locking(shop: ListingWorld, monkeypatch: pytest.MonkeyPatch) -> Iterator[ListingWorld]:
     """The venue's form of escrow is Ordinals Wallet's; the signer refuses as often as `judge_script` says."""
-    monkeypatch.setattr(cycle, "escrow_terms_of", lambda settings: {"simulator": ESCROW_TERMS["ordinalswallet"]})
+    monkeypatch.setattr(lister_of, "escrow_terms_of", lambda settings: {"simulator": ESCROW_TERMS["ordinalswallet"]})
     yield shop
 
 

@@ -12,7 +12,7 @@ from models.ledger.listing_table import CANCELLING, LIVE, SIGNED, SUBMITTED, UNK
 from models.ledger.listings import NewListing
 from tests.workers.bidding.world import context_at
 from tests.workers.listing.listing_world import FIRST, ITEM, ListingWorld
-from workers.evidence import APART_MS
+from workers.cycle import APART_MS
 from workers.listing import own_listings
 
 VAULT = "bc1pvault"

@@ -45,7 +45,7 @@ from tests.workers.manager.purchase_house import (
 )
 from workers.manager import fill_lister
 from workers.manager.fill_lister import FillLister
-from workers.manager.item_moves import _Moves
+from workers.manager.purchase_facts import _Moves
 
 LIES = part_of(int(os.environ.get("EVIL_REQUESTS", "10000")), dear=True)
 SEED = int(os.environ.get("EVIL_SEED", "1"))

@@ -17,7 +17,7 @@ from models.tasks.table import STOPPED
 from strategy.config.listing import ListingConfig
 from tests.workers.installation import Installation, eventually, lives
 from workers.kernel import start_time
-from workers.manager.restarts import MAX_DEATHS
+from workers.manager.child import MAX_DEATHS
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("back_end")]
 

@@ -11,8 +11,8 @@ import pytest
 from core.call import Request
 from core.errors import PeerRefused
 from wallet.signer_client import SignerClient, SignerRefused
-from workers import exits
-from workers.exits import Sequel, judge
+from workers import kernel
+from workers.kernel import Sequel, judge_end
 from workers.process.worker import Worker
 
 
@@ -40,19 +40,19 @@ def lived(monkeypatch: pytest.MonkeyPatch, tag: str, least_life_s: float, cycles
     idle: Any = SimpleNamespace(pause=lambda seconds: None, rotate=lambda: None, touch=lambda: None)
     context: Any = SimpleNamespace(signer=SignerClient(Path("signer.sock")))
     job = Asks(context.signer, cycles)
-    return Worker("lister", 17, 5, idle, idle)._work(lambda kind, given: job, context, idle), job.left
+    return Worker("lister", 17, 5, idle, idle.rotate)._work(lambda kind, given: job, context, idle), job.left
 
 
 @pytest.mark.parametrize("tag", ["grant-live", "stale-token"])
 def test_a_worker_without_a_grant_gives_way_to_one_with_a_new_one(tag: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert lived(monkeypatch, tag, 0.0) == (exits.EXIT_WITHOUT_GRANT, 2)
-    assert judge(exits.EXIT_WITHOUT_GRANT).sequel is Sequel.RESTART_SOON
+    assert lived(monkeypatch, tag, 0.0) == (kernel.EXIT_WITHOUT_GRANT, 2)
+    assert judge_end(kernel.EXIT_WITHOUT_GRANT).sequel is Sequel.RESTART_SOON
 
 
 def test_not_before_it_has_lived_for_a_while(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert lived(monkeypatch, "grant-live", 60.0) == (exits.EXIT_STOPPED, 0)
+    assert lived(monkeypatch, "grant-live", 60.0) == (kernel.EXIT_STOPPED, 0)
 
 
 @pytest.mark.parametrize("tag", ["op-allowed", "control-state", "max-bid", "velocity"])
 def test_other_refusals_are_no_reason_to_end(tag: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert lived(monkeypatch, tag, 0.0) == (exits.EXIT_STOPPED, 0)
+    assert lived(monkeypatch, tag, 0.0) == (kernel.EXIT_STOPPED, 0)

@@ -28,7 +28,7 @@ from tests.workers.manager.purchase_house import (
     HouseFacts,
     PlayChain,
 )
-from workers.manager import item_moves
+from workers.manager import purchase_facts
 
 ITEM, OTHER = "ab" * 32 + "i0", "cd" * 32 + "i0"
 USER: Any = SimpleNamespace(address=OWNER, ordinals_address=OWNER)
@@ -138,7 +138,7 @@ def test_a_transaction_that_brings_two_items_gives_neither_a_cost(chain: PlayCha
 def test_what_went_through_the_owners_wallet_is_not_proved(chain: PlayChain) -> None:
     chain.bought_from_wallet(ITEM, 1, 75_000, receive=OWNERS_SCRIPT)
     chain.at[ITEM] = (
-        f"{chain.send([(chain.at[ITEM], (bytes(64),))], [(10_000, item_moves.script_at(KEYS.vault) or b'')])}:0"
+        f"{chain.send([(chain.at[ITEM], (bytes(64),))], [(10_000, purchase_facts.script_at(KEYS.vault) or b'')])}:0"
     )
     with pytest.raises(NotShown):
         proof(chain, order())
@@ -169,7 +169,7 @@ def test_change_to_a_script_that_the_venue_opens_alone_lowers_no_cost(chain: Pla
     wallet, item = WALLETS["2of2"], chain.inscribed(ITEM)
     coins = chain.coin(400_000, wallet.paid_to), chain.coin(1_000, theirs)
     spends = [(item, (bytes(64),)), (coins[0], wallet.witness), (coins[1], (b"", bytes(71), script))]
-    paid = item_moves.script_at(KEYS.vault) or b""
+    paid = purchase_facts.script_at(KEYS.vault) or b""
     chain.at[ITEM] = f"{chain.send(spends, [(10_000, paid), (75_000, SELLERS_SCRIPT), (325_000, theirs)])}:0"
     assert proof(chain, order(75_000)).cost_sats == 400_000
 
@@ -180,7 +180,7 @@ def test_without_an_offset_the_whole_output_must_come_from_one_input(chain: Play
     assert proof(chain, order()).cost_sats == 75_600
     both = chain.inscribed(OTHER, sats=600), chain.coin(9_400, WALLETS["2of2"].paid_to)
     spends = [(both[0], (bytes(64),)), (both[1], WALLETS["2of2"].witness)]
-    chain.at = {ITEM: f"{chain.send(spends, [(10_000, item_moves.script_at(KEYS.vault) or b'')])}:0"}
+    chain.at = {ITEM: f"{chain.send(spends, [(10_000, purchase_facts.script_at(KEYS.vault) or b'')])}:0"}
     with pytest.raises(NotShown, match="no index says by which input"):
         proof(chain, order(9_000))
     chain.knows_offsets = True

@@ -8,7 +8,7 @@ import pytest
 
 from models.tasks.table import MOVES
 from workers.context import Kind
-from workers.manager.reconcile import NextStep, TaskFacts, next_step
+from workers.manager.child import NextStep, TaskFacts, next_step
 
 
 def facts(

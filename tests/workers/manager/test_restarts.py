@@ -8,10 +8,9 @@ from collections.abc import Callable
 
 import pytest
 
-from workers.exits import EXIT_UNKNOWN, Sequel, judge
-from workers.manager.absences import OFTEN_S, OFTEN_TRIES, SELDOM_S, Absences
-from workers.manager.restarts import MAX_DEATHS, WINDOW_S, Restarts
-from workers.manager.start_queue import StartQueue
+from workers.kernel import EXIT_UNKNOWN, Sequel, judge_end
+from workers.manager.child import MAX_DEATHS, WINDOW_S, Restarts
+from workers.manager.starts import OFTEN_S, OFTEN_TRIES, SELDOM_S, Absences, StartQueue
 
 
 def test_delays_double_up_to_a_minute_with_some_jitter() -> None:
@@ -119,7 +118,7 @@ def test_a_finished_cycle_wipes_out_the_deaths_before_it() -> None:
     ],
 )
 def test_what_an_end_means(status: int, sequel: Sequel, said: str) -> None:
-    end = judge(status)
+    end = judge_end(status)
     assert end.sequel is sequel
     assert said in end.text
 

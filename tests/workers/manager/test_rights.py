@@ -20,7 +20,7 @@ from tests.workers.installation import Installation
 from wallet.protocol import Grant
 from wallet.signer_client import SignerClient
 from workers.manager.rights import Right, Rights, bidder_grant, drain_grant, lister_grant
-from workers.spawning.popen import PopenSpawner
+from workers.spawning.spawner import PopenSpawner
 
 PLAN = SubscriptionPlan("Beta", 20, 20, 50_000_000, 0, 365)
 USER = User(id=1, address="bc1qsign", ordinals_address="bc1preceive")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from workers.pace import until_cycle, until_first_cycle
+from workers.cycle import until_cycle, until_first_cycle
 
 SLUGS = [f"c-{number}" for number in range(200)]
 NOW = 1_700_000_000.0

@@ -7,7 +7,7 @@ from typing import Any
 
 from models.events import reading
 from tests.models.test_orders import running_task
-from workers.exits import EXIT_STOPPED
+from workers.kernel import EXIT_STOPPED
 from workers.process.worker import Worker
 
 
@@ -28,10 +28,9 @@ def run(failures: int) -> list[str]:
     """Runs a worker to its end; returns the events of errors that are told."""
     task, idle = running_task(), lambda *_: None
     life_line: Any = SimpleNamespace(pause=idle)
-    own_log: Any = SimpleNamespace(rotate=idle)
     context: Any = SimpleNamespace(signer=SimpleNamespace(has_lost_grant=False))
     lock: Any = SimpleNamespace(touch=idle)
-    worker = Worker("bidder", task.id, task.token, life_line, own_log)
+    worker = Worker("bidder", task.id, task.token, life_line, idle)
     assert worker._cycles(Failing(failures), context, lock) == EXIT_STOPPED
     return [row.event for row in reading.of_user_after(task.user_id, 0, 500, ["error"])]
 

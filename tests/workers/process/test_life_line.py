@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from workers.kernel import WAKE
-from workers.process.log_file import KEPT, MAX_BYTES
+from workers.process.main import KEPT, MAX_BYTES
 
 pytestmark = pytest.mark.slow
 
@@ -44,7 +44,7 @@ LOG = """
 import os, sys
 from pathlib import Path
 from workers.kernel import WAKE
-from workers.process.log_file import OwnLog
+from workers.process.main import OwnLog
 log = OwnLog(Path(sys.argv[1]))
 for number in range(5):
     os.write(2, bytes([65 + number]) * (1 << 20))

@@ -11,7 +11,7 @@ import pytest
 
 from core.task_files import log_path
 from tests.workers.installation import Installation
-from workers import exits
+from workers import kernel
 
 pytestmark = pytest.mark.slow
 
@@ -41,6 +41,6 @@ def test_a_database_that_cannot_be_reached_comes_after_the_lock(installation: In
 def test_one_that_was_overtaken_holds_the_lock_for_a_moment_and_does_nothing(installation: Installation) -> None:
     installation.settings.run_dir.mkdir(parents=True, exist_ok=True)
     task = installation.task()
-    assert begun(installation, task, 7) == (b"locked\n", exits.EXIT_SUPERSEDED)
+    assert begun(installation, task, 7) == (b"locked\n", kernel.EXIT_SUPERSEDED)
     assert "token 7 is not the task's any more" in log_path(installation.settings.data_dir, task).read_text()
     assert installation.row(task).cycles == 0

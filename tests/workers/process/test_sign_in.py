@@ -31,8 +31,7 @@ from tests.wallet.facts_server import facts_server
 from wallet.protocol import Grant, UserKeys
 from wallet.signer_client import SignerClient, SignerLocked, SignerRefused
 from workers.manager.rights import Rights
-from workers.process.sign_in import SigningInClient, TaskSignIn
-from workers.process.worker import Worker
+from workers.process.worker import SigningInClient, TaskSignIn, Worker
 
 KEYS = UserKeys("bc1qpayment", "02" * 33, "bc1pvault", "03" * 32)
 TEXTS = SignInTexts(

@@ -11,16 +11,16 @@ from pathlib import Path
 
 import pytest
 
-from workers import task_lock
+from workers import kernel
 from workers.kernel import open_process, start_time
 
 pytestmark = pytest.mark.slow
 
 HOLD = """
 import fcntl, os, sys, time
-from workers import task_lock
+from workers import kernel
 if sys.argv[2] == "named":
-    lock = task_lock.take(__import__("pathlib").Path(sys.argv[1]))
+    lock = kernel.take_lock(__import__("pathlib").Path(sys.argv[1]))
 else:
     fd = os.open(sys.argv[1], os.O_RDWR | os.O_CREAT)
     fcntl.flock(fd, fcntl.LOCK_EX)
@@ -45,7 +45,7 @@ class Other:
 
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
-    return task_lock.lock_path(tmp_path, 17)
+    return kernel.lock_path(tmp_path, 17)
 
 
 @pytest.fixture
@@ -63,26 +63,26 @@ def nameless(path: Path) -> Iterator[Other]:
 
 
 def test_a_lock_names_its_holder(path: Path) -> None:
-    task_lock.take(path)
+    kernel.take_lock(path)
     assert path.read_text() == f"{os.getpid()} {start_time(os.getpid())}\n"
     assert path.stat().st_mode & 0o777 == 0o600
 
 
 def test_a_lock_of_this_process_is_not_taken_twice(path: Path) -> None:
-    held = task_lock.take(path)
-    with pytest.raises(task_lock.LockHeld):
-        task_lock.take(path, wait_s=0.05)
+    held = kernel.take_lock(path)
+    with pytest.raises(kernel.LockHeld):
+        kernel.take_lock(path, wait_s=0.05)
     held.touch()
 
 
 def test_its_holder_is_killed(named: Other, path: Path) -> None:
-    task_lock.take(path, wait_s=60)
+    kernel.take_lock(path, wait_s=60)
     assert named.process.wait(60) == -signal.SIGKILL
 
 
 def test_a_stopped_holder_is_killed(named: Other, path: Path) -> None:
     named.process.send_signal(signal.SIGSTOP)
-    task_lock.take(path, wait_s=60)
+    kernel.take_lock(path, wait_s=60)
     assert named.process.wait(60) == -signal.SIGKILL
 
 
@@ -91,29 +91,29 @@ def test_a_pid_that_is_somebody_elses_by_now_is_left_alone(nameless: Other, path
     started = start_time(nameless.process.pid)
     assert started is not None
     path.write_text(f"{nameless.process.pid} {started + 1}\n")
-    with pytest.raises(task_lock.LockHeld):
-        task_lock.take(path, wait_s=0.1)
+    with pytest.raises(kernel.LockHeld):
+        kernel.take_lock(path, wait_s=0.1)
     assert nameless.process.poll() is None
 
 
 @pytest.mark.parametrize("content", ["", "17", "x y", "0 0", "1 1", "-1 5", f"{2**70} 1"])
 def test_an_unreadable_name_kills_nobody(nameless: Other, path: Path, content: str) -> None:
     path.write_text(content)
-    with pytest.raises(task_lock.LockHeld):
-        task_lock.take(path, wait_s=0.05)
+    with pytest.raises(kernel.LockHeld):
+        kernel.take_lock(path, wait_s=0.05)
     assert nameless.process.poll() is None
 
 
 def test_freeing_leaves_no_name(named: Other, path: Path) -> None:
     """The manager's own, left in the file, would have the manager killed by a worker."""
-    task_lock.free(path, wait_s=60)
+    kernel.free_lock(path, wait_s=60)
     assert named.process.wait(60) == -signal.SIGKILL
     assert path.read_text() == ""
-    task_lock.take(path)
+    kernel.take_lock(path)
 
 
 def test_touching_moves_the_files_time(path: Path) -> None:
-    lock = task_lock.take(path)
+    lock = kernel.take_lock(path)
     os.utime(path, (1, 1))
     lock.touch()
     assert path.stat().st_mtime > 1000
@@ -128,19 +128,19 @@ def test_an_ended_process_is_not_opened() -> None:
 
 
 def test_a_lock_whose_file_was_removed_is_taken_anew(path: Path) -> None:
-    lock = task_lock.take(path)
+    lock = kernel.take_lock(path)
     path.unlink()
     lock.touch()
     assert path.read_text().split()[0] == str(os.getpid())
-    with pytest.raises(task_lock.LockHeld):
-        task_lock.free(path, wait_s=0)
+    with pytest.raises(kernel.LockHeld):
+        kernel.free_lock(path, wait_s=0)
 
 
 def test_a_lock_that_a_successor_has_taken_over_is_not_taken_back(path: Path) -> None:
-    lock = task_lock.take(path)
+    lock = kernel.take_lock(path)
     path.unlink()
     successor = Other(path, "named")
-    with pytest.raises(task_lock.LockHeld):
+    with pytest.raises(kernel.LockHeld):
         lock.touch()
     assert successor.process.poll() is None
     successor.end()

@@ -15,10 +15,9 @@ import pytest
 from core.settings import Settings, load
 from tests.workers.installation import descriptors, eventually, lives
 from tests.workers.spawning.exiting import ABORTED, EXITS_WITH_TEXT, KILLED, LIVES, RAISES
-from workers.exits import EXIT_UNKNOWN
-from workers.spawning import zygote_process, zygote_spawner
-from workers.spawning.popen import PopenSpawner
-from workers.spawning.spawner import Handle, Spawner
+from workers.kernel import EXIT_UNKNOWN
+from workers.spawning import zygote_spawner
+from workers.spawning.spawner import Handle, PopenSpawner, Spawner
 from workers.spawning.zygote_spawner import ZygoteSpawner
 
 pytestmark = pytest.mark.slow
@@ -136,12 +135,12 @@ async def test_a_stopped_zygote_is_replaced_and_forks_nothing_when_it_goes_on(
         assert first is not None
         os.kill(first, signal.SIGSTOP)
         with monkeypatch.context() as hurried:
-            hurried.setattr(zygote_process, "_ANSWER_S", 0.3)
+            hurried.setattr(zygote_spawner, "_ANSWER_S", 0.3)
             with pytest.raises(OSError, match="did not answer"):
                 await spawner.start("bidder", LIVES, 1, "")
         assert await ended(await spawner.start("bidder", 3, 1, "")) == 3
         assert handle.poll() is None, "it goes on without its parent"
-        monkeypatch.setattr(zygote_process, "_STATUS_S", 0.3)
+        monkeypatch.setattr(zygote_spawner, "_STATUS_S", 0.3)
         handle.signal(signal.SIGKILL)
         assert await ended(handle) == EXIT_UNKNOWN
         os.kill(first, signal.SIGCONT)
