@@ -23,6 +23,7 @@ from strategy.entry import Entry, SaleIntoBid
 from strategy.plan import BidPlan
 from strategy.plan_inputs import BudgetRoom, Limits, Memory, OwnOrder, Rules
 from strategy.pricing import times
+from strategy.ranking import best_first, is_ahead, ranks_ahead
 from strategy.reasons import Reason
 
 MINUTE_MS = 60_000
@@ -82,8 +83,8 @@ class PaperMarket:
 
     def is_top(self, bids: Iterable[Bid]) -> bool:
         """Tells whether our best bid ranks ahead of all of these: its price is higher, or equal and surely older."""
-        best = min(self.own, key=_rank, default=None)
-        return best is not None and all(_is_ahead(best, bid.price, bid.quantity, bid.placed_ms) for bid in bids)
+        best = next(iter(best_first(self.own)), None)
+        return best is not None and all(ranks_ahead(best, bid) for bid in bids)
 
 
 def taken_by(
@@ -95,7 +96,7 @@ def taken_by(
     counts against us: the age of the recorded bid, the quantity sold, the traits of the sold item.
     """
     placed_ms = sale.placed_ms if sale.placed_ms is not None else _age_of_recorded(sale, bids or ())
-    for order in sorted(own, key=_rank):
+    for order in best_first(own):
         if not order.created_ms < sale.sold_ms < order.expires_ms:
             continue
         if config.is_rune and (sale.quantity is None or sale.quantity < order.quantity):
@@ -103,7 +104,8 @@ def taken_by(
         if order.trait is not None and not sale.is_own:
             continue
         sold = sale.quantity if config.is_rune and sale.quantity is not None else order.quantity
-        if _is_ahead(order, sale.price, sold, placed_ms) or (sale.is_own and _is_level(order, sale.price, sold)):
+        is_level = sale.is_own and times(order.price_sats, sold) == times(sale.price, order.quantity)
+        if is_level or is_ahead(order, sale.price, sold, placed_ms):
             return order
     return None
 
@@ -117,20 +119,6 @@ def _age_of_recorded(sale: SaleIntoBid, bids: Iterable[Bid]) -> int | None:
         same = [bid for bid in bids if times(bid.price, sold) == times(sale.price, bid.quantity)]
     ages = [bid.placed_ms for bid in same if bid.placed_ms is not None]
     return min(ages) if ages and len(ages) == len(same) else None
-
-
-def _rank(order: OwnOrder) -> tuple[Decimal, int, int]:
-    """Returns the sort key, best first: price per token, then age."""
-    return -order.price_sats / order.quantity, order.created_ms, order.id
-
-
-def _is_ahead(order: OwnOrder, price: int, quantity: Decimal, placed_ms: int | None) -> bool:
-    ours, theirs = times(order.price_sats, quantity), times(price, order.quantity)
-    return ours > theirs or (ours == theirs and placed_ms is not None and order.created_ms < placed_ms)
-
-
-def _is_level(order: OwnOrder, price: int, quantity: Decimal) -> bool:
-    return times(order.price_sats, quantity) == times(price, order.quantity)
 
 
 class _Place(NamedTuple):

@@ -46,14 +46,6 @@ export function stairsOf(levels, min, max, end) {
   return { points, sum };
 }
 
-/** {from, to}: the place of a bid among all, equal ones of others before or behind it. Null where others are unknown. */
-export function rankOf(unit, others, own) {
-  if (!others || unit === null) return null;
-  const count = (isIt) => others.filter((level) => isIt(level.price)).reduce((sum, level) => sum + level.orders, 0);
-  const ahead = count((price) => price > unit) + own.filter((each) => each > unit).length;
-  return { from: ahead + 1, to: ahead + 1 + count((price) => price === unit) };
-}
-
 /** How far the picture goes: floor, range and rungs with room, some asks above, and the cap only if it is near. */
 function endsOf(picture, units) {
   const inside = [picture.floor, picture.low, picture.high, ...units].filter((price) => price > 0);
@@ -96,7 +88,7 @@ export function ladderShape(picture, width, height, isNarrow) {
   const line = (points) => points.map(([sum, price], i) => `${i ? "L" : "M"}${x(sum).toFixed(1)} ${y(price).toFixed(1)}`).join("");
   const area = (points) => (points.length ? `${line(points)}L${axis} ${y(points.at(-1)[1]).toFixed(1)}L${axis} ${y(points[0][1]).toFixed(1)}Z` : "");
   const own = rungs.filter((rung) => rung.isLive).map((rung) => rung.unit);
-  const placed = rungs.map((rung) => ({ ...rung, y: y(rung.unit), place: rung.isLive ? placeOf(rung, picture.bids, own) : null }));
+  const placed = rungs.map((rung) => ({ ...rung, y: y(rung.unit) }));
   const floorY = picture.floor ? y(picture.floor) : null;
   const tall = isTight(placed.length + 1) ? LOW : TALL;
   const labels = placed.map((rung) => ({ kind: "rung", rung, y: rung.y, tall }));
@@ -113,8 +105,6 @@ export function ladderShape(picture, width, height, isNarrow) {
     spread: spreadOf(picture, own, [...placed.map((rung) => rung.y), ...wordsOfCap(picture.cap, max, y)], y, isNarrow ? 34 : 22),
   };
 }
-
-const placeOf = (rung, others, own) => (rung.rank ? { from: rung.rank, to: rung.rank } : rankOf(rung.unit, others, own));
 
 /** Labels on the bars themselves: bids first; one that would cover another is left to the list beside. */
 function onBars(labels) {

@@ -25,6 +25,6 @@ def ranks_after(done: Done, filled: Iterable[Order]) -> dict[int, int]:
     standing |= {order.id: order for order in own_orders(placed, entry.config)}
     for order in (*done.cancelled, *filled):
         standing.pop(order.id, None)
-    found, books = ranks(standing.values(), entry.snapshot.bids), done.last.seen.books
-    is_first_only = books is not None and books.bids is not None and books.bids.hidden > 0
-    return {order: rank for order, rank in found.items() if rank == 1 or not is_first_only}
+    books = done.last.seen.books
+    is_whole = books is None or books.bids is None or not books.bids.hidden
+    return ranks(standing.values(), entry.snapshot.bids, is_whole=is_whole)
