@@ -19,8 +19,8 @@ from strategy.bidding.exposure import missing_sats
 from strategy.bidding.measure import measure
 from strategy.book import Ask, Bid, History, Snapshot
 from strategy.entry import Entry
-from strategy.fault_codes import Step
 from strategy.plan import BidPlan
+from strategy.reasons import Step
 
 # An accepted bid costs its bidder a purchase transaction of about this size, for ordinals and runes alike. Venues state
 # some 600 sats for it at low rates.

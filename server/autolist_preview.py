@@ -38,13 +38,13 @@ from server.http.route import route
 from server.http.shapes import Answer, one_of
 from server.task_handler import TaskHandler
 from strategy.bid_config import BidConfig
-from strategy.fault_codes import Step
 from strategy.listing.inputs import Listed, ListingInputs, ListingPlan
 from strategy.listing.listing_config import ListingConfig, load_listing_config, unstartable
 from strategy.listing.plan_listing import plan_listing
 from strategy.listing.price import guard
 from strategy.listing.reference import SALES
 from strategy.listing.schedule import scheduled
+from strategy.reasons import Step
 from wallet.judgement import in_words, to_judge, verdict
 from wallet.protocol import Judgement, UserKeys
 from wallet.signer_client import SignerError

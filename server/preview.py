@@ -56,13 +56,12 @@ from strategy.bidding.exposure import missing_sats
 from strategy.bidding.plan_bids import plan_bids
 from strategy.book import History, VenueProfile
 from strategy.entry import Entry
-from strategy.fault_codes import Step
 from strategy.hints import hints
 from strategy.monthly import Bidding, KeyQuota, MonthlyQuota, MonthlyVerdict
 from strategy.plan import BidPlan, RungNote
 from strategy.plan_inputs import BudgetRoom, Limits, Memory, Rules
 from strategy.ranking import ranks_of_plan
-from strategy.reasons import Reason
+from strategy.reasons import Reason, Step
 from wallet.signer_client import SignerError
 
 RIVALS_AGE_S = 600.0  # of bids that only the ranks of a plan are made of

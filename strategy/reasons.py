@@ -1,4 +1,4 @@
-"""The reasons for the treatment of a rung, a bid or a listing: every code of plans, summaries and cycle records."""
+"""The codes of reasons, fates and faults, with their words: docs/reasons.md and the page are made from these."""
 
 from __future__ import annotations
 
@@ -97,3 +97,130 @@ class Reason(StrEnum):
     RELIST_CONFIRMING = "relist_confirming"  # one read does not show the listing: a second one must confirm it
     DELISTED_OFTEN = "delisted_often"  # the marketplace dropped the listing again and again: it is not listed for now
     IMPOSSIBLE_PRICE = "impossible_price"  # more than every bitcoin there can be
+
+
+class PlaceResult(StrEnum):
+    """The fate of a bid to be placed; the name of a limit (`LedgerLimit`) may stand in its place."""
+
+    PLACED = "placed"  # the venue accepted it
+    UNKNOWN = "unknown"  # its signature or the venue's answer was lost: it counts, and nothing is sent again
+    REFUSED = "refused"  # the venue refused
+    QUOTA = "quota"  # the gateway refused: the key's quota of calls runs short
+    CLOCK_SKEW = "clock_skew"  # the gateway refused: our clock and the venue's are too far apart
+    NO_COINS = "no_coins"  # no coins are left to pay for it, where bids are transactions
+    NOT_SENT = "not_sent"  # nothing reached the venue
+    SIGNED_LIMIT = "signed_limit"  # other tasks have just used the room under the signer's ceilings
+    NOT_SIGNED = "not_signed"  # the signer refused or did not answer
+    NOT_ALLOWED = "not_allowed"  # the task is no longer wanted, or another worker has taken over
+    PUT_OFF = "put_off"  # not tried, because of the fate of the one before, or since the market wants cancels first
+
+
+class LedgerLimit(StrEnum):
+    """A limit that the ledger holds a bid against at the last moment, when others may have just used the room."""
+
+    TASK_TOTAL = "task_total"  # would pass maxBidTotal
+    EXPOSURE_LIMIT = "exposure_limit"  # would pass the user's exposure limit
+    INSTALLATION_LIMIT = "installation_limit"  # would pass the exposure limit of all users together
+    HARDCAP = "hardcap"  # above the user's own maxHardcap
+    BID_COUNT = "bid_count"  # as many orders as wanted are open
+    MAX_FILLS = "max_fills"  # open bids could already fill as often as allowed
+    BUDGET = "budget"  # would pass the budget that the task shares with others
+
+
+class WorkerReason(StrEnum):
+    """The worker's own reason to cancel a bid that no plan judges."""
+
+    DRY_RUN = "dry_run"  # the task was turned into a dry run, or out of one
+    WRONG_SLUG = "wrong_slug"  # the task was changed to another slug
+    OVERDUE = "overdue"  # still shown well after its expiry
+    NO_RUNG = "no_rung"  # the plan has no word for it
+
+
+class ListingResult(StrEnum):
+    """The fate of a listing that was to be put up."""
+
+    LISTED = "listed"  # the venue accepted it
+    UNKNOWN = "unknown"  # the venue's answer was lost: it is looked for
+    REFUSED = "refused"  # the venue refused
+    NOT_SENT = "not_sent"  # there was nothing to sign, or nothing reached the venue
+    NOT_SIGNED = "not_signed"  # the signer refused or did not answer
+    NOT_ALLOWED = "not_allowed"  # the task is no longer wanted, or another worker has taken over
+    OPEN_ELSEWHERE = "open_elsewhere"  # a deleted task's listing of the same item is not ended yet
+
+
+class FaultCode(StrEnum):
+    """The kind of a task's trouble, for programs; its words are for people."""
+
+    # The marketplace, or a source that tells of the chain.
+    VENUE_UNAVAILABLE = "venue_unavailable"  # it did not answer a read, or nothing was sent
+    VENUE_NOT_UNDERSTOOD = "venue_not_understood"  # it answered a read, and the answer is not understood
+    VENUE_RATE_LIMITED = "venue_rate_limited"  # it took too many requests and asks for a pause
+    VENUE_UNKNOWN = "venue_unknown"  # something was sent and its answer was lost: it is looked for
+    VENUE_REFUSED = "venue_refused"  # it said no, or reports a failure
+    INSUFFICIENT_FUNDS = "insufficient_funds"  # it says that the wallet does not cover the bid
+    PRICE_GRID = "price_grid"  # it says that the price is not on its grid
+    BELOW_MINIMUM = "below_minimum"  # it says that the price is below its least
+    NOT_FOUND = "not_found"  # it does not know the thing asked for
+    AUTH_FAILED = "auth_failed"  # it does not accept the installation's key or the user's right
+    SIGN_IN_NEEDED = "sign_in_needed"  # the wallet's session there is missing
+    NOT_SUPPORTED = "not_supported"  # it, or the installation as configured, cannot do it
+    # The signer.
+    SIGNER_AWAY = "signer_away"  # it did not answer
+    SIGNER_LOCKED = "signer_locked"  # it has no keys at hand
+    SIGNER_REFUSED = "signer_refused"  # one of its rules refuses; `rule` names it
+    # The task's own limits, and what else holds it back.
+    MAX_FILLS = "max_fills"  # filled as often as maxFills allows
+    SPEND_CAP = "spend_cap"  # spendCapSats is spent
+    MAX_FILLS_PER_DAY = "max_fills_per_day"  # filled within 24 hours as often as maxFillsPerDay allows
+    SPEND_CAP_PER_DAY = "spend_cap_per_day"  # spendCapPerDaySats was spent within 24 hours
+    BUDGET = "budget"  # the budget that the task shares with others leaves too little
+    FILL_BURST = "fill_burst"  # several bids were filled in a short time
+    CLOCK_SKEW = "clock_skew"  # our clock and the marketplace's are too far apart
+    HARDCAP = "hardcap"  # the hard cap leaves no price to bid
+    QUOTA = "quota"  # the key's quota of calls runs short
+    NO_COINS = "no_coins"  # no coins are left to pay with
+    DISK_FULL = "disk_full"  # the installation's disk has too little room
+    DATABASE_DAMAGED = "database_damaged"  # the installation's database cannot be relied on
+    NOT_ENTITLED = "not_entitled"  # the plan is over, or the address may not trade any more
+    # A listing's.
+    NO_REFERENCE = "no_reference"  # no usable price to start from
+    IMPOSSIBLE_PRICE = "impossible_price"  # more than every bitcoin there can be
+    HOLDING_UNKNOWN = "holding_unknown"  # the place of the inscription could not be read
+    DELISTED_OFTEN = "delisted_often"  # the marketplace dropped the listing again and again
+    NOT_IN_VAULT = "not_in_vault"  # the inscription is not in the vault, or has left it without a known sale
+    # The task's processes.
+    BAD_CONFIG = "bad_config"  # its config cannot be carried out
+    START_REFUSED = "start_refused"  # the last start was refused
+    START_FAILED = "start_failed"  # its worker could not be started; it is tried again
+    WORKER_ENDED = "worker_ended"  # its worker ended or hung; it is started again
+    GIVEN_UP = "given_up"  # its worker ended too often, or for good: nothing is tried any more
+    NO_CYCLE = "no_cycle"  # it runs, and no cycle was recorded for three loops
+    CANNOT_CANCEL = "cannot_cancel"  # its open orders cannot be cancelled for now
+    OTHER = "other"  # anything else: only the words say what
+
+
+class Step(StrEnum):
+    """The step of a cycle that failed."""
+
+    ADDRESSES = "addresses"  # get our addresses from the signer
+    PROFILE = "profile"  # learn what the market asks of bids
+    MARKET = "market"  # find the market
+    READ_OWN_BIDS = "read_own_bids"
+    READ_OWN_LISTINGS = "read_own_listings"
+    READ_ASKS = "read_asks"
+    READ_BIDS = "read_bids"
+    READ_SALES = "read_sales"
+    READ_BALANCE = "read_balance"
+    READ_FEES = "read_fees"  # the fee rates, or the fees of a fill
+    READ_RUNE = "read_rune"  # what the rune is
+    READ_COINS = "read_coins"  # those that bids are paid with
+    FIND_ITEM = "find_item"  # the inscription, its output, its collection
+    ASK_SIGNER = "ask_signer"  # whether it has signed something that was reserved
+    DRAFT = "draft"  # a bid or a listing, by the marketplace
+    SIGN = "sign"  # a bid or a listing
+    PLACE = "place"  # a bid
+    CHECK_PLACED = "check_placed"  # the marketplace shows another price than was asked for
+    CANCEL = "cancel"  # a bid or a listing, with what that needs
+    LIST = "list"  # the item
+    BRING_HOME = "bring_home"  # the inscription, from its escrow
+    OTHER = "other"

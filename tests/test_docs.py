@@ -11,9 +11,7 @@ import pytest
 from cli.main import VERBS
 from server.http.shapes import parameters_of
 from server.urls import DECLARED
-from strategy.fates import LedgerLimit, ListingResult, PlaceResult, WorkerReason
-from strategy.fault_codes import FaultCode, Step
-from strategy.reasons import Reason
+from strategy.reasons import FaultCode, LedgerLimit, ListingResult, PlaceResult, Reason, Step, WorkerReason
 
 METHOD = r"\b(GET|POST|PUT|PATCH|DELETE)\b"
 ROOT = Path(__file__).resolve().parents[1]

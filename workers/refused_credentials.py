@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from strategy.fault_codes import FaultCode
+from strategy.reasons import FaultCode
 from workers.context import BadCredentials
 from workers.faults import Faults
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from strategy.fault_codes import Step
+from strategy.reasons import Step
 from wallet.protocol import UserKeys
 from wallet.signer_client import SignerError
 from workers.context import Context

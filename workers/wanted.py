@@ -8,7 +8,7 @@ from typing import TypeVar
 from models.tasks import tasks
 from models.tasks.table import RUNNING, Task
 from strategy.bid_config import Problem
-from strategy.fault_codes import FaultCode
+from strategy.reasons import FaultCode
 from workers.context import BadConfig, Context
 
 Config = TypeVar("Config")

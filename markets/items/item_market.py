@@ -14,9 +14,9 @@ from markets.market_client import MarketClient
 from strategy.bid_config import normal_slug
 from strategy.bidding.measure import without
 from strategy.book import NO_HISTORY, Ask, History
-from strategy.fault_codes import Step
 from strategy.listing.listing_config import ListingConfig
 from strategy.listing.reference import MOST_OUTLIERS, SALES
+from strategy.reasons import Step
 
 # A book for pricing may be this old, so that tasks on one collection share it.
 BOOK_S = 10.0

@@ -17,9 +17,9 @@ from models.ledger.orders import ExposureLimits, NewOrder
 from models.tasks.table import STOPPED, Task
 from strategy.bidding.exposure import SatsBudget
 from strategy.bidding.quantity_ladder import QuantityLadder
-from strategy.fates import PlaceResult
 from strategy.pricing import ceil_quotient, plus, times
 from strategy.ranking import ratio
+from strategy.reasons import PlaceResult
 from tests.machine.owner import Owners
 from workers.bidding import drain, own_bids, settler
 from workers.bidding.cancels import CancelAnswer, Canceller

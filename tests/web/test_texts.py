@@ -8,9 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from strategy.fates import LedgerLimit, ListingResult, PlaceResult, WorkerReason
-from strategy.fault_codes import FaultCode
-from strategy.reasons import Reason
+from strategy.reasons import FaultCode, LedgerLimit, ListingResult, PlaceResult, Reason, WorkerReason
 from tests.web.javascript import WEB, Modules, graph, modules
 from tests.web.visitor import ROOT
 

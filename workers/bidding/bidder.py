@@ -19,8 +19,8 @@ from models.ledger.order_table import CANCELLING, LIVE
 from strategy.bid_config import BidConfig
 from strategy.bidding.renewal import margin_ms
 from strategy.book import VenueProfile
-from strategy.fault_codes import Step
 from strategy.plan_inputs import Memory
+from strategy.reasons import Step
 from wallet.protocol import UserKeys
 from workers.bidding import report
 from workers.bidding.assignment import BiddingAssignment, read_bidding_assignment

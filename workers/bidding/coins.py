@@ -8,8 +8,7 @@ from markets.base import NotSupported, VenueError
 from markets.funding import ToFund
 from markets.offers import Coin
 from markets.utxos import Utxo
-from strategy.fates import PlaceResult
-from strategy.fault_codes import FaultCode, Step
+from strategy.reasons import FaultCode, PlaceResult, Step
 from workers.context import Context
 from workers.faults import Faults
 

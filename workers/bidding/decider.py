@@ -18,10 +18,9 @@ from strategy.bid_config import BidConfig, is_on
 from strategy.bidding.patience import patience_of
 from strategy.bidding.plan_bids import plan_bids
 from strategy.entry import Entry, SaleIntoBid
-from strategy.fates import WorkerReason
 from strategy.plan import BidPlan
 from strategy.plan_inputs import Limits, Memory, Rules
-from strategy.reasons import Reason
+from strategy.reasons import Reason, WorkerReason
 from wallet.signer_client import SignerError
 from workers.bidding.decision import Decision
 from workers.bidding.inputs import CycleInputs

@@ -5,9 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from models.ledger.order_table import Order
-from strategy.fates import PlaceResult
 from strategy.plan import PlannedBid
-from strategy.reasons import Reason
+from strategy.reasons import PlaceResult, Reason
 from workers.bidding.decision import Decision
 from workers.bidding.places import Try
 

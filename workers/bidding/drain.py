@@ -14,8 +14,8 @@ from models.ledger.closing import stays
 from models.ledger.order_table import CANCELLING, LIVE, Order
 from models.tasks import tasks
 from models.tasks.table import Task
-from strategy.fault_codes import FaultCode, Step
 from strategy.ranking import highest_first
+from strategy.reasons import FaultCode, Step
 from wallet.signer_client import SignerError
 from workers.bidding import dry_run
 from workers.bidding.cancels import CancelAnswer, Canceller, store_cancels

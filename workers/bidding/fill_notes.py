@@ -13,7 +13,7 @@ from markets.base import Balance, VenueError
 from models.ledger import fills, orders, withdrawals
 from models.ledger.order_table import Order
 from strategy.bid_config import is_on
-from strategy.fault_codes import Step
+from strategy.reasons import Step
 from workers.bidding.inputs import CycleInputs
 from workers.bidding.report import BiddingOutcome
 

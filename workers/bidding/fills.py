@@ -18,8 +18,8 @@ from models.ledger.order_table import UNKNOWN, Order
 from models.ledger.orders import Part, SoldInto
 from strategy import entry
 from strategy.bid_config import is_ticker
-from strategy.fault_codes import Step
 from strategy.pricing import plus, times
+from strategy.reasons import Step
 from workers.evidence import CLOCKS_MS
 from workers.faults import Faults
 

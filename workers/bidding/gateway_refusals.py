@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from strategy.fates import PlaceResult
+from strategy.reasons import PlaceResult
 
 # By the code of its refusal.
 GATEWAY_REFUSALS = {

@@ -19,7 +19,7 @@ from models.ledger import orders
 from models.ledger.misses import LATE_MS, date_back, saw
 from models.ledger.order_table import CANCELLING, CLOSED, LIVE, RESERVED, SIGNED, SUBMITTED, UNKNOWN, Order
 from models.ledger.shown_bids import Matched, Venue, is_over, match
-from strategy.fault_codes import FaultCode, Step
+from strategy.reasons import FaultCode, Step
 from wallet.signer_client import SignerError
 from workers.bidding.cancels import CancelAnswer
 from workers.bidding.fills import Explainer

@@ -16,10 +16,9 @@ from markets.offers import Coin
 from models.ledger import orders
 from models.ledger.order_table import CLOSED, LIVE, SIGNED, SUBMITTED, UNKNOWN, Order
 from models.ledger.orders import LimitReached, NewOrder, NotAllowedToPlace
-from strategy.fates import PlaceResult
-from strategy.fault_codes import Step
 from strategy.plan import PlannedBid
 from strategy.pricing import plain
+from strategy.reasons import PlaceResult, Step
 from workers.bidding import dry_run
 from workers.bidding.cancels import WRITE_MS
 from workers.bidding.coins import PaymentCoins

@@ -23,10 +23,9 @@ from models.tasks.troubles import Conditions
 from strategy.bidding.exposure import missing_sats
 from strategy.bidding.patience import patience_of, used_percent
 from strategy.book import Snapshot
-from strategy.fates import PlaceResult, WorkerReason
 from strategy.plan import RungNote
 from strategy.plan_inputs import BudgetRoom, Memory
-from strategy.reasons import Reason
+from strategy.reasons import PlaceResult, Reason, WorkerReason
 from strategy.summary import left_alone, summary
 from workers.bidding.assignment import BiddingAssignment
 from workers.bidding.decision import Decision

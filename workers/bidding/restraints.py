@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from core.files import SHORT_OF_DISK
 from markets.gateway_client import skew_words
-from strategy.fault_codes import FaultCode, Step
 from strategy.plan_inputs import BudgetRoom
-from strategy.reasons import Reason
+from strategy.reasons import FaultCode, Reason, Step
 from workers.bidding.decision import Decision
 from workers.bidding.inputs import CycleInputs
 

@@ -10,7 +10,7 @@ from models.ledger import orders
 from models.ledger.order_table import RESERVED
 from strategy.bid_config import canonical_slug
 from strategy.entry import SaleIntoBid
-from strategy.fault_codes import Step
+from strategy.reasons import Step
 from workers.bidding import dry_run
 from workers.bidding.cancels import CancelAnswer, store_cancels
 from workers.bidding.fills import Explainer

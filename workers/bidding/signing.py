@@ -14,10 +14,9 @@ from markets.offers import BidDraft, BidToDraft, Coin
 from models.ledger import orders
 from models.ledger.order_table import CLOSED, UNKNOWN, Order
 from strategy.bid_config import BidConfig, normal_slug
-from strategy.fates import PlaceResult
-from strategy.fault_codes import Step
 from strategy.plan import PlannedBid
 from strategy.pricing import plain
+from strategy.reasons import PlaceResult, Step
 from wallet.protocol import BidMessage, OfferToSign
 from wallet.signer_client import SignerError, SignerLocked, SignerRefused
 from workers.bidding.coins import PaymentCoins

@@ -6,8 +6,8 @@ from collections.abc import Iterable
 
 from models.ledger.limits import own_orders
 from models.ledger.order_table import LIVE, Order
-from strategy.fates import PlaceResult
 from strategy.ranking import ranks
+from strategy.reasons import PlaceResult
 from workers.bidding.done import Done
 
 

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from markets.base import VenueError
-from strategy.fault_codes import Step
 from strategy.listing.price import guard
+from strategy.reasons import Step
 from wallet.judgement import to_judge, verdict
 from wallet.protocol import Judgement
 from wallet.signer_client import SignerError

@@ -17,8 +17,7 @@ from markets.base import VenueError
 from models.ledger import withdrawals
 from models.ledger.withdrawals import REFUSED, RESERVED, CoinsTaken, NewWithdrawal
 from models.users import User
-from strategy.fates import PlaceResult
-from strategy.fault_codes import FaultCode, Step
+from strategy.reasons import FaultCode, PlaceResult, Step
 from wallet.protocol import (
     LEAST_FEE_PER_KVB,
     MOST_FEE_PER_KVB,

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from functools import partial
 
 from models.tasks import tasks
-from strategy.fault_codes import FaultCode
+from strategy.reasons import FaultCode
 from wallet.protocol import UserKeys
 from workers.context import Context
 from workers.faults import Faults

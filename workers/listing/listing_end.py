@@ -10,7 +10,7 @@ from models.ledger import fills, listings
 from models.ledger.listing_table import CLOSED, GONE, SOLD, Listing
 from models.ledger.listings import SoldFor
 from models.users import User
-from strategy.fault_codes import Step
+from strategy.reasons import Step
 from wallet.escrow_terms import escrow_terms_of
 from workers.context import Context
 from workers.evidence import CLOCKS_MS

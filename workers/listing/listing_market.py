@@ -9,9 +9,9 @@ from markets.base import VenueError
 from markets.items.item_market import ItemLook, ListingMarket
 from models import floor_samples, inscriptions
 from models.tasks.table import Task
-from strategy.fault_codes import Step
 from strategy.listing.listing_config import ListingConfig
 from strategy.listing.reference import foreign_prices, least_believed
+from strategy.reasons import Step
 from workers.context import Context
 from workers.faults import Faults
 

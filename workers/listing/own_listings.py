@@ -25,7 +25,7 @@ from models.ledger.listing_table import (
     Listing,
 )
 from models.ledger.misses import LATE_MS, date_back, saw
-from strategy.fault_codes import FaultCode, Step
+from strategy.reasons import FaultCode, Step
 from wallet.signer_client import SignerError
 from workers.bidding.cancels import WRITE_MS
 from workers.context import Context

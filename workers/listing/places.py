@@ -15,8 +15,7 @@ from markets.listings import ListingDraft, ListingOrder, ListingToDraft
 from models.ledger import listings
 from models.ledger.listing_table import LIVE, REFUSED, SIGNED, SUBMITTED, UNKNOWN, Listing
 from models.ledger.listings import NewListing, NotAllowedToList, OpenElsewhere
-from strategy.fates import ListingResult
-from strategy.fault_codes import Step
+from strategy.reasons import ListingResult, Step
 from wallet.protocol import ListingToSign, SignedListing, UserKeys
 from wallet.signer_client import SignerError, SignerLocked, SignerRefused
 from workers.bidding.cancels import WRITE_MS

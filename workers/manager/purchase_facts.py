@@ -16,8 +16,8 @@ from markets.market_client import MarketClient
 from markets.venues import capabilities
 from models.ledger.order_table import Order
 from models.users import User
-from strategy.fault_codes import Step
 from strategy.purchases import Move, NotShown, NotYetShown, ProvenPurchase
+from strategy.reasons import Step
 from wallet.protocol import UserKeys
 from wallet.signer_client import SignerClient, SignerError
 from workers.faults import Faults

@@ -20,7 +20,7 @@ from models.database import servers
 from models.database.kinds import is_postgresql
 from models.tasks import tasks
 from models.tasks.tasks import Outline
-from strategy.fault_codes import FaultCode
+from strategy.reasons import FaultCode
 from wallet.signer_client import SignerClient
 from workers import exits, task_lock
 from workers.context import BadConfig, BadCredentials, Context, Job
