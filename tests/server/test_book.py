@@ -34,7 +34,7 @@ def level(
 
 
 @pytest.mark.gen_test
-async def test_levels_are_told_best_first_with_the_callers_own(service: Service) -> None:
+async def test_levels_are_shown_best_first_with_the_callers_own(service: Service) -> None:
     task = await service.new_task()
     order = open_order(service, task, 3)
     Order.update(venue_id="mine", wallet=keys_of(OWNER)["payment"]).where(Order.id == order.id).execute()
