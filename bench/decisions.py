@@ -9,8 +9,7 @@ from bench.timing import Row, median_seconds
 from strategy.bid_config import BidConfig
 from strategy.bidding.plan_bids import plan_bids
 from strategy.book import Ask, Bid, History, Snapshot, VenueProfile
-from strategy.entry import Entry
-from strategy.plan_inputs import Limits, Memory, OwnOrder, Rules
+from strategy.plan import Entry, Limits, Memory, OwnOrder, Rules
 
 ORDERS = 100  # on each side
 

@@ -18,8 +18,7 @@ from strategy.bid_config import BidConfig, is_ticker, normal_slug
 from strategy.bidding.exposure import missing_sats
 from strategy.bidding.measure import measure
 from strategy.book import Ask, Bid, History, Snapshot
-from strategy.entry import Entry
-from strategy.plan import BidPlan
+from strategy.plan import BidPlan, Entry
 from strategy.reasons import Step
 
 # An accepted bid costs its bidder a purchase transaction of about this size, for ordinals and runes alike. Venues state

@@ -29,8 +29,7 @@ from server.preview import PlannedCancel, PlannedRung, cancels_shown, rungs_show
 from server.replay.journal import JournalMoment, moment_of
 from server.task_handler import TaskHandler
 from strategy.book import Snapshot
-from strategy.entry import Entry
-from strategy.plan import BidPlan
+from strategy.plan import BidPlan, Entry
 from strategy.ranking import ranks, ranks_of_plan
 
 STEPS = {"minute": MINUTE, "hour": HOUR}

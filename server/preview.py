@@ -50,16 +50,14 @@ from server.http.route import route
 from server.http.shapes import Answer
 from server.market import MAX_AGE_S, NO_SESSION, PREVIEWED_LEVELS, UNKNOWN_SLUG, OrderBook, order_book
 from server.tasks import BiddingTaskHandler, refuse_unknown_budget
-from strategy import plan_inputs
+from strategy import plan
 from strategy.bid_config import BidConfig, load_bid_config, normal_slug
 from strategy.bidding.exposure import missing_sats
 from strategy.bidding.plan_bids import plan_bids
 from strategy.book import History, VenueProfile
-from strategy.entry import Entry
 from strategy.hints import hints
 from strategy.monthly import Bidding, KeyQuota, MonthlyQuota, MonthlyVerdict
-from strategy.plan import BidPlan, RungNote
-from strategy.plan_inputs import BudgetRoom, Limits, Memory, Rules
+from strategy.plan import BidPlan, BudgetRoom, Entry, Limits, Memory, Rules, RungNote
 from strategy.ranking import ranks_of_plan
 from strategy.reasons import Reason, Step
 from wallet.signer_client import SignerError
@@ -301,7 +299,7 @@ class Previews(BiddingTaskHandler):
 
     async def _task_rooms(
         self, task_id: int | None, config: BidConfig, plan: SubscriptionPlan | None
-    ) -> tuple[plan_inputs.SignedRoom, ...]:
+    ) -> tuple[plan.SignedRoom, ...]:
         """Returns the use that the task's worker would see with this config; a dry run signs nothing.
 
         Raises SignerError.

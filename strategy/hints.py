@@ -9,7 +9,7 @@ from fractions import Fraction
 
 from strategy.bid_config import BidConfig
 from strategy.monthly import Bidding, CallCosts, monthly_calls
-from strategy.plan_inputs import Limits
+from strategy.plan import Limits
 from strategy.pricing import rounded
 
 LONGER_MINUTES = 120  # the life that shorter ones are compared with

@@ -14,8 +14,8 @@ from typing import Any, get_type_hints
 from strategy import bid_config
 from strategy.bid_config import BidConfig
 from strategy.book import Ask, Bid, Snapshot
-from strategy.entry import Entry
 from strategy.packing import pack, unpack, unpack_record
+from strategy.plan import Entry
 
 BOOKS: dict[str, type[Ask] | type[Bid]] = {"asks": Ask, "bids": Bid, "trait_asks": Ask}
 _COLUMNS = {name: [*kind.__struct_fields__] for name, kind in BOOKS.items()}

@@ -11,8 +11,7 @@ from operator import attrgetter
 from typing import Protocol, TypeVar
 
 from strategy.book import Bid
-from strategy.plan import BidPlan
-from strategy.plan_inputs import OwnOrder
+from strategy.plan import BidPlan, OwnOrder
 from strategy.pricing import quotient_up, times
 
 ONE = Decimal(1)

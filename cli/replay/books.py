@@ -18,8 +18,7 @@ from markets.wire import Unreadable
 from server.replay.journal import Recording, ReplayError, lines_of
 from strategy.bid_config import MAX_SATS, BidConfig, normal_slug
 from strategy.book import Ask, Bid, Snapshot, VenueProfile
-from strategy.entry import Entry, SaleIntoBid
-from strategy.plan_inputs import Limits, Memory, Rules
+from strategy.plan import Entry, Limits, Memory, Rules, SaleIntoBid
 
 _FIELDS = {"time", "slug", "asks", "bids", "sales", "complete", "divisibility"}
 _MOST_ROWS = 100_000

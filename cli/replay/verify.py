@@ -7,10 +7,8 @@ from typing import Any
 
 from server.http.json_out import iso
 from strategy.bidding.plan_bids import plan_bids
-from strategy.entry import Entry
-from strategy.plan import BidPlan, RungNote
+from strategy.plan import BidPlan, Entry, RungNote, left_alone, summary
 from strategy.reasons import Reason
-from strategy.summary import left_alone, summary
 
 COMPARED = ("to_cancel", "to_place", "rungs", "bids", "reference")  # the rest of a plan follows from these
 

@@ -17,7 +17,7 @@ from server.http.shapes import Answer, camel
 from server.replay.journal import MOST_BYTES, MOST_CYCLES, JournalPart
 from server.replay.simulation import FILL_RULE, Fill, Run, Simulation
 from strategy.bid_config import BidConfig, is_on
-from strategy.entry import Entry
+from strategy.plan import Entry
 
 MOST_FILLS = 100
 _OF_FILLS = (

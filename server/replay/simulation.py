@@ -19,9 +19,7 @@ from strategy.bidding.guards import MinuteSample, guarded, minutes_wanted
 from strategy.bidding.measure import measure
 from strategy.bidding.plan_bids import plan_bids
 from strategy.book import NO_HISTORY, Bid, History, Snapshot, VenueProfile
-from strategy.entry import Entry, SaleIntoBid
-from strategy.plan import BidPlan
-from strategy.plan_inputs import BudgetRoom, Limits, Memory, OwnOrder, Rules
+from strategy.plan import BidPlan, BudgetRoom, Entry, Limits, Memory, OwnOrder, Rules, SaleIntoBid
 from strategy.pricing import times
 from strategy.ranking import best_first, is_ahead, ranks_ahead
 from strategy.reasons import Reason

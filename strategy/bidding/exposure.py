@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from strategy.entry import Entry
-from strategy.plan import BidPlan
-from strategy.plan_inputs import Limits, OwnOrder
+from strategy.plan import BidPlan, Entry, Limits, OwnOrder
 from strategy.reasons import Reason
 
 _RENEWED = (Reason.RENEW, Reason.RENEW_WAITS, Reason.NO_OVERLAP)

@@ -6,7 +6,7 @@ from strategy.bidding.exposure import SatsBudget
 from strategy.bidding.handover import Handover
 from strategy.bidding.pairing import Rung
 from strategy.bidding.plan_builder import PlanBuilder
-from strategy.plan_inputs import OwnOrder
+from strategy.plan import OwnOrder
 from strategy.reasons import Reason
 
 RAISE = "raise"  # detail of the note of a rung that is placed to outbid

@@ -7,8 +7,7 @@ from dataclasses import dataclass
 
 from strategy.bidding.exposure import SatsBudget
 from strategy.bidding.plan_builder import PlanBuilder
-from strategy.plan import PlannedBid
-from strategy.plan_inputs import OwnOrder
+from strategy.plan import OwnOrder, PlannedBid
 from strategy.ranking import highest_first
 from strategy.reasons import Reason
 

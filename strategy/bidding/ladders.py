@@ -11,7 +11,7 @@ from strategy.bidding.quantity_ladder import QuantityLadder
 from strategy.bidding.reference import MarketPrices
 from strategy.bidding.sats_ladder import SatsLadder
 from strategy.book import Bid, VenueProfile
-from strategy.plan_inputs import OwnOrder, Rules
+from strategy.plan import OwnOrder, Rules
 from strategy.reasons import Reason
 
 

@@ -10,7 +10,7 @@ from strategy.bid_config import BidConfig
 from strategy.bidding.ladders import Ladder
 from strategy.bidding.pairing import Level, Rung
 from strategy.book import Bid
-from strategy.plan_inputs import Memory, OwnOrder
+from strategy.plan import Memory, OwnOrder
 from strategy.ranking import by_price, first_of_equals, is_above, ranks_ahead
 from strategy.reasons import Reason
 

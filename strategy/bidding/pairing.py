@@ -10,7 +10,7 @@ from itertools import pairwise
 from typing import TypeAlias
 
 from strategy.bidding.exposure import SatsBudget
-from strategy.plan_inputs import OwnOrder
+from strategy.plan import OwnOrder
 from strategy.reasons import Reason
 
 # The scale of rungs: sats of the whole order if all orders have one quantity, else the price of a token.

@@ -27,7 +27,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 from decimal import Decimal
 
-from strategy.plan_inputs import Rules, SignedRoom
+from strategy.plan import Rules, SignedRoom
 
 _AT_HALF, _AT_NINE_TENTHS = 100, 400  # hundredths
 _LEAST_LIFE_MS = 16 * 60_000  # shorter ones cost more calls for renewals than the signatures are worth

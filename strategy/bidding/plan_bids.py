@@ -20,9 +20,7 @@ from strategy.bidding.reference import MarketPrices, read_prices
 from strategy.bidding.restrained import emptied, halted, without_places
 from strategy.bidding.rules import rules_of
 from strategy.book import NO_HISTORY, Snapshot, VenueProfile
-from strategy.entry import Entry
-from strategy.plan import BidPlan
-from strategy.plan_inputs import Memory
+from strategy.plan import BidPlan, Entry, Memory
 from strategy.reasons import Reason
 
 

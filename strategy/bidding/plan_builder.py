@@ -11,8 +11,7 @@ from strategy.bidding.pairing import Rung
 from strategy.bidding.reference import MarketPrices
 from strategy.bidding.renewal import margin_ms
 from strategy.book import VenueProfile
-from strategy.plan import BidNote, BidPlan, PlannedBid, PlannedCancel, RungNote
-from strategy.plan_inputs import Limits, Memory, OwnOrder, Rules
+from strategy.plan import BidNote, BidPlan, Limits, Memory, OwnOrder, PlannedBid, PlannedCancel, Rules, RungNote
 from strategy.reasons import Reason
 
 # Reasons of a bid that goes because another takes its place. Any other goes for its own sake, and waits for nothing.

@@ -12,7 +12,7 @@ from strategy.bidding.pairing import Pairing, Rung, merge_equals
 from strategy.bidding.plan_builder import PlanBuilder
 from strategy.bidding.rationing import Ration
 from strategy.bidding.surplus import SurplusVerdict, judge_surplus, over_count, over_limits
-from strategy.plan_inputs import IN_FLIGHT, OwnOrder
+from strategy.plan import IN_FLIGHT, OwnOrder
 from strategy.ranking import highest_first
 from strategy.reasons import Reason
 

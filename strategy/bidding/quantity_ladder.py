@@ -13,7 +13,7 @@ from strategy.bid_config import MAX_SATS, BidConfig
 from strategy.bidding.pairing import Level, Rung
 from strategy.bidding.spacing import crowded, geometric, level_ratios, nearest_gaps
 from strategy.book import Bid, VenueProfile
-from strategy.plan_inputs import OwnOrder, Rules
+from strategy.plan import OwnOrder, Rules
 from strategy.pricing import Exact, ceil_quotient, ceil_to_tick, floor_to_tick, plus, quotient_up, ratio_of, times
 from strategy.ranking import ratio
 from strategy.reasons import Reason

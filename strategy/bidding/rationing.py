@@ -22,7 +22,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 
 from strategy.bidding.pairing import Rung
-from strategy.plan_inputs import SignedRoom
+from strategy.plan import SignedRoom
 from strategy.reasons import Reason
 
 _NOTHING, _EIGHTH, _QUARTER = 0, 8, 4  # parts of a ceiling, for the bids of others that share it

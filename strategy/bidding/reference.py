@@ -10,7 +10,7 @@ from operator import attrgetter
 
 from strategy.bid_config import BidConfig
 from strategy.book import Ask, Bid, History, Snapshot
-from strategy.plan_inputs import Rules
+from strategy.plan import Rules
 from strategy.pricing import Exact, average_cost, plus, rounded, times
 from strategy.reasons import Reason
 

@@ -7,9 +7,7 @@ from dataclasses import replace
 
 from strategy.bid_config import BidConfig
 from strategy.bidding.filling import RAISE
-from strategy.entry import Entry
-from strategy.plan import BidNote, BidPlan, PlannedCancel, RungNote
-from strategy.plan_inputs import Memory, OwnOrder
+from strategy.plan import BidNote, BidPlan, Entry, Memory, OwnOrder, PlannedCancel, RungNote
 from strategy.ranking import highest_first
 from strategy.reasons import Reason
 

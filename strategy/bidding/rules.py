@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from strategy.bid_config import BidConfig
-from strategy.plan_inputs import Rules
+from strategy.plan import Rules
 
 
 def rules_of(config: BidConfig, rules: Rules) -> Rules:

@@ -14,7 +14,7 @@ from strategy.bid_config import MAX_SATS, BidConfig
 from strategy.bidding.pairing import Level, Rung
 from strategy.bidding.spacing import crowded_units, geometric_units, level_ratios, nearest_gaps
 from strategy.book import Bid, VenueProfile
-from strategy.plan_inputs import OwnOrder, Rules
+from strategy.plan import OwnOrder, Rules
 from strategy.pricing import Exact, quotient_up
 from strategy.ranking import is_above, ratio
 from strategy.reasons import Reason

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from strategy.bidding.exposure import SatsBudget, held
 from strategy.bidding.plan_builder import PlanBuilder
-from strategy.plan_inputs import OwnOrder
+from strategy.plan import OwnOrder
 from strategy.reasons import Reason
 
 

@@ -10,8 +10,7 @@ import pytest
 from server.replay.simulation import PaperMarket, taken_by
 from strategy.bid_config import BidConfig
 from strategy.book import Bid
-from strategy.entry import SaleIntoBid
-from strategy.plan_inputs import OwnOrder
+from strategy.plan import OwnOrder, SaleIntoBid
 from tests.replay.recorded import CONFIG, LOOP, START, bid, entry, sale
 
 SOLD = START + 10_000

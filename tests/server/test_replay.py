@@ -27,8 +27,8 @@ from server.replay.comparison import compared
 from server.replay.journal import JournalPart
 from server.replay.simulation import simulate
 from strategy.bid_config import BidConfig
-from strategy.entry import Entry
 from strategy.journal_format import Encoder
+from strategy.plan import Entry
 from tests.replay.recorded import LOOP, START, a_day, carried_out, entry, sale
 from tests.server.conftest import Service
 from tests.server.driver import check

@@ -10,9 +10,7 @@ from typing import Any
 from strategy.bid_config import BidConfig
 from strategy.bidding.plan_bids import plan_bids
 from strategy.book import Ask, Bid, History, Snapshot, VenueProfile
-from strategy.entry import Entry
-from strategy.plan import BidPlan
-from strategy.plan_inputs import Limits, Memory, OwnOrder, Rules
+from strategy.plan import BidPlan, Entry, Limits, Memory, OwnOrder, Rules
 
 NOW = 1_700_000_000_000
 MINUTE = 60_000

@@ -11,9 +11,7 @@ from strategy.bid_config import BidConfig, problems
 from strategy.bid_parts import BidLevel, FloorDrop
 from strategy.bidding.plan_bids import plan_bids
 from strategy.book import Ask, Bid, History, Snapshot, VenueProfile
-from strategy.entry import Entry
-from strategy.plan import BidPlan
-from strategy.plan_inputs import BudgetRoom, Limits, Memory, OwnOrder, Rules
+from strategy.plan import BidPlan, BudgetRoom, Entry, Limits, Memory, OwnOrder, Rules
 from strategy.reasons import Reason
 from tests.strategy.checked_case import Case
 from tests.strategy.market import NOW, carry_out

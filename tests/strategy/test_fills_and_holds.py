@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from strategy.bidding.restrained import halted
-from strategy.plan_inputs import Memory
+from strategy.plan import Memory
 from strategy.reasons import Reason
 from tests.strategy.market import (
     NOW,

@@ -14,9 +14,7 @@ from strategy.bid_parts import ActiveHours, FloorDrop
 from strategy.bidding.guards import MinuteSample, guarded, minutes_wanted
 from strategy.bidding.plan_bids import plan_bids
 from strategy.book import NO_HISTORY, Snapshot
-from strategy.entry import Entry
-from strategy.plan import BidPlan
-from strategy.plan_inputs import Memory
+from strategy.plan import BidPlan, Entry, Memory
 from strategy.reasons import Reason
 from tests.strategy.market import (
     AMPLE,

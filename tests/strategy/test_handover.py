@@ -11,8 +11,7 @@ from msgspec import structs
 
 from strategy.bid_config import BidConfig
 from strategy.bidding.restrained import without_places
-from strategy.plan import BidPlan
-from strategy.plan_inputs import Limits, OwnOrder
+from strategy.plan import BidPlan, Limits, OwnOrder
 from strategy.reasons import Reason
 from tests.strategy.market import (
     AMPLE,

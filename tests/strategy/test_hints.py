@@ -8,7 +8,7 @@ from decimal import Decimal
 from strategy.bid_config import BidConfig
 from strategy.hints import hints, moves_an_hour
 from strategy.monthly import Bidding, CallCosts
-from strategy.plan_inputs import Limits, SignedRoom
+from strategy.plan import Limits, SignedRoom
 
 TEXTS = CallCosts()
 CATS = BidConfig(slug="cats", hardcap_sats=100_000)

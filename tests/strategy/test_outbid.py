@@ -11,7 +11,7 @@ import pytest
 from strategy.bid_config import BidConfig
 from strategy.bidding.restrained import without_places
 from strategy.book import Bid, Snapshot
-from strategy.plan_inputs import Memory, Rules
+from strategy.plan import Memory, Rules
 from strategy.reasons import Reason
 from tests.strategy.market import (
     NOW,

@@ -10,7 +10,7 @@ from msgspec import structs
 
 from strategy.bidding.restrained import without_places
 from strategy.book import Snapshot
-from strategy.plan_inputs import Limits, OwnOrder
+from strategy.plan import Limits, OwnOrder
 from strategy.reasons import Reason
 from tests.strategy.market import (
     AMPLE,

@@ -7,8 +7,7 @@ from dataclasses import replace
 from decimal import Decimal
 
 from strategy.book import Bid
-from strategy.plan import BidPlan, PlannedBid, PlannedCancel, RungNote
-from strategy.plan_inputs import Memory
+from strategy.plan import BidPlan, Memory, PlannedBid, PlannedCancel, RungNote
 from strategy.ranking import ranks, ranks_ahead, ranks_of_plan
 from strategy.reasons import Reason
 from tests.strategy.market import NOW, bid, order

@@ -8,7 +8,7 @@ import pytest
 
 from strategy.bidding.pairing import Rung
 from strategy.bidding.rationing import Ration
-from strategy.plan_inputs import SignedRoom
+from strategy.plan import SignedRoom
 from strategy.reasons import Reason
 
 MOST = 800_000

@@ -15,9 +15,7 @@ from strategy.bidding.plan_bids import plan_bids
 from strategy.bidding.rationing import Ration
 from strategy.bidding.renewal import margin_ms
 from strategy.book import Ask, Snapshot, VenueProfile
-from strategy.entry import Entry
-from strategy.plan import BidPlan
-from strategy.plan_inputs import Limits, Memory, OwnOrder, Rules, SignedRoom
+from strategy.plan import BidPlan, Entry, Limits, Memory, OwnOrder, Rules, SignedRoom
 from strategy.reasons import Reason
 from tests.examples import part_of
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from strategy.bidding.restrained import without_places
-from strategy.plan_inputs import Memory
+from strategy.plan import Memory
 from strategy.reasons import Reason
 from tests.strategy.market import (
     NOW,

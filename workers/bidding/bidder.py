@@ -19,7 +19,7 @@ from models.ledger.order_table import CANCELLING, LIVE
 from strategy.bid_config import BidConfig
 from strategy.bidding.renewal import margin_ms
 from strategy.book import VenueProfile
-from strategy.plan_inputs import Memory
+from strategy.plan import Memory
 from strategy.reasons import Step
 from wallet.protocol import UserKeys
 from workers.bidding import report

@@ -17,9 +17,7 @@ from models.ledger.order_table import LIVE, Order
 from strategy.bid_config import BidConfig, is_on
 from strategy.bidding.patience import patience_of
 from strategy.bidding.plan_bids import plan_bids
-from strategy.entry import Entry, SaleIntoBid
-from strategy.plan import BidPlan
-from strategy.plan_inputs import Limits, Memory, Rules
+from strategy.plan import BidPlan, Entry, Limits, Memory, Rules, SaleIntoBid
 from strategy.reasons import Reason, WorkerReason
 from wallet.signer_client import SignerError
 from workers.bidding.decision import Decision

@@ -7,8 +7,7 @@ from dataclasses import dataclass, field
 
 from markets.look import MarketLook
 from models.ledger.order_table import CANCELLING, LIVE, Order
-from strategy.entry import Entry
-from strategy.plan import BidPlan
+from strategy.plan import BidPlan, Entry
 from strategy.ranking import highest_first
 from strategy.reasons import Reason
 

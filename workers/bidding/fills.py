@@ -16,7 +16,7 @@ from markets.market_client import MarketClient
 from models.ledger import orders
 from models.ledger.order_table import UNKNOWN, Order
 from models.ledger.orders import Part, SoldInto
-from strategy import entry
+from strategy import plan
 from strategy.bid_config import is_ticker
 from strategy.pricing import plus, times
 from strategy.reasons import Step
@@ -97,13 +97,13 @@ class Explainer:
         unspent = self._coins.get(order.wallet)
         return unspent is not None and not wanted <= unspent
 
-    def told(self, slug: str) -> tuple[entry.SaleIntoBid, ...] | None:
+    def told(self, slug: str) -> tuple[plan.SaleIntoBid, ...] | None:
         """Returns the sales into bids on `slug` that were read, for the journal; None when none were asked for."""
         found = self._sales.get(slug)
         if found is None:
             return None
         return tuple(
-            entry.SaleIntoBid(s.sale_id, s.price, s.quantity, s.sold_ms, s.bid_id, None, s.buyer in self._buyers)
+            plan.SaleIntoBid(s.sale_id, s.price, s.quantity, s.sold_ms, s.bid_id, None, s.buyer in self._buyers)
             for s in found.sales
             if s.bid_id  # others were purchases of listings, as far as one can tell
         )

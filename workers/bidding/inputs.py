@@ -9,7 +9,7 @@ from markets.look import Looker
 from strategy.bid_config import BidConfig
 from strategy.book import VenueProfile
 from strategy.calm import Calm
-from strategy.plan_inputs import SignedRoom
+from strategy.plan import SignedRoom
 from wallet.protocol import UserKeys
 from workers.bidding.assignment import BiddingAssignment
 from workers.bidding.journal import Journal

@@ -23,10 +23,8 @@ from models.tasks.troubles import Conditions
 from strategy.bidding.exposure import missing_sats
 from strategy.bidding.patience import patience_of, used_percent
 from strategy.book import Snapshot
-from strategy.plan import RungNote
-from strategy.plan_inputs import BudgetRoom, Memory
+from strategy.plan import BudgetRoom, Memory, RungNote, left_alone, summary
 from strategy.reasons import PlaceResult, Reason, WorkerReason
-from strategy.summary import left_alone, summary
 from workers.bidding.assignment import BiddingAssignment
 from workers.bidding.decision import Decision
 from workers.bidding.done import Done

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from core.files import SHORT_OF_DISK
 from markets.gateway_client import skew_words
-from strategy.plan_inputs import BudgetRoom
+from strategy.plan import BudgetRoom
 from strategy.reasons import FaultCode, Reason, Step
 from workers.bidding.decision import Decision
 from workers.bidding.inputs import CycleInputs

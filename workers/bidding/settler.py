@@ -9,7 +9,7 @@ from models.base import unless_full
 from models.ledger import orders
 from models.ledger.order_table import RESERVED
 from strategy.bid_config import canonical_slug
-from strategy.entry import SaleIntoBid
+from strategy.plan import SaleIntoBid
 from strategy.reasons import Step
 from workers.bidding import dry_run
 from workers.bidding.cancels import CancelAnswer, store_cancels
