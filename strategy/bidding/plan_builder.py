@@ -6,11 +6,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from strategy.bid_config import BidConfig
-from strategy.bidding.ladders import Ladder
 from strategy.bidding.pairing import Rung
 from strategy.bidding.reference import MarketPrices
 from strategy.bidding.renewal import margin_ms
 from strategy.book import VenueProfile
+from strategy.ladders import Ladder
 from strategy.plan import BidNote, BidPlan, Limits, Memory, OwnOrder, PlannedBid, PlannedCancel, Rules, RungNote
 from strategy.reasons import Reason
 

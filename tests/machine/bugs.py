@@ -16,7 +16,7 @@ from models.ledger.order_table import CLOSED, RESERVED, SIGNED, SUBMITTED, UNKNO
 from models.ledger.orders import ExposureLimits, NewOrder
 from models.tasks.table import STOPPED, Task
 from strategy.bidding.exposure import SatsBudget
-from strategy.bidding.quantity_ladder import QuantityLadder
+from strategy.ladders import QuantityLadder
 from strategy.pricing import ceil_quotient, plus, times
 from strategy.ranking import ratio
 from strategy.reasons import PlaceResult

@@ -9,7 +9,7 @@ import pytest
 
 from strategy.bid_config import BidConfig, dump_bid_config, load_bid_config, problems
 from strategy.bid_parts import BidLevel
-from strategy.bidding.spacing import crowded, geometric, geometric_units, nearest_gaps, whole_root
+from strategy.ladders import crowded, geometric, geometric_units, nearest_gaps, whole_root
 from tests.strategy.market import (
     AMPLE,
     ORDINALS,
