@@ -16,8 +16,8 @@ from markets.funding import ToFund, to_fund
 from markets.market_client import MarketClient
 from strategy.bid_config import BidConfig, is_ticker, normal_slug
 from strategy.bidding.exposure import missing_sats
-from strategy.bidding.measure import measure
 from strategy.book import Ask, Bid, History, Snapshot
+from strategy.guards import measure
 from strategy.plan import BidPlan, Entry
 from strategy.reasons import Step
 

@@ -13,8 +13,8 @@ from peewee import SQL, BigIntegerField, CharField, CompositeKey, IntegerField, 
 from models.base import Row, transaction
 from models.prepared import Prepared, given
 from strategy.bid_config import BidConfig
-from strategy.bidding.guards import MinuteSample, guarded, minutes_wanted
 from strategy.book import NO_HISTORY, History
+from strategy.guards import MinuteSample, guarded, minutes_wanted
 
 WINDOW_MINUTES = 60
 KEPT_MINUTES = 1_440  # for tasks that are guarded against a fall
@@ -81,7 +81,7 @@ _NEWEST = Prepared(
 
 
 def record(kind: str, slug_key: str, measure: str, reference: Decimal, now_ms: int, raw: Decimal | None = None) -> None:
-    """Writes the minute's first sample of `measure` (see strategy/bidding/measure.py); of later ones only extremes.
+    """Writes the minute's first sample of `measure` (see strategy/guards.py); of later ones only extremes.
 
     `raw` is the reference before it was clamped, if it was. All samples older than a day go. Raises ValueError for an
     impossible price.

@@ -22,7 +22,7 @@ from server.http.base import PIECE, SignedIn
 from server.http.route import route
 from server.http.shapes import Answer, Asked, one_of
 from strategy.bid_config import BidConfig, normal_slug
-from strategy.bidding.measure import measure
+from strategy.guards import measure
 from strategy.profit import rows
 from strategy.profit.matching import FIFO, METHODS, Trade
 from strategy.profit.rows import GROUPS, rows_of

@@ -12,8 +12,8 @@ from markets.base import AskBook, NotSupported, VenueError
 from markets.look import Notes
 from markets.market_client import MarketClient
 from strategy.bid_config import normal_slug
-from strategy.bidding.measure import without
 from strategy.book import NO_HISTORY, Ask, History
+from strategy.guards import without
 from strategy.listing.listing_config import ListingConfig
 from strategy.listing.reference import MOST_OUTLIERS, SALES
 from strategy.reasons import Step

@@ -11,8 +11,8 @@ from msgspec import structs
 
 from strategy.bid_config import BidConfig, problems, unsupported
 from strategy.bid_parts import ActiveHours, BidLevel, FloorDrop, OnFill
-from strategy.bidding.measure import measure
 from strategy.book import History, Snapshot
+from strategy.guards import measure
 from strategy.plan import BidPlan
 from tests.strategy.market import NOW, ask, bid, book, ladder_config, orders, plan, rivals, rune_ask, rune_config
 

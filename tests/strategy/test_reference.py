@@ -8,8 +8,8 @@ from decimal import Decimal
 import pytest
 
 from strategy.bid_config import BidConfig
-from strategy.bidding.measure import measure
 from strategy.book import History, Snapshot
+from strategy.guards import measure
 from strategy.reasons import Reason
 from tests.strategy.market import (
     NOW,

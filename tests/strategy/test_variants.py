@@ -7,7 +7,7 @@ from decimal import Decimal
 
 import pytest
 
-from strategy.bidding.measure import measure
+from strategy.guards import measure
 from strategy.plan import Memory
 from tests.strategy.market import (
     NOW,
