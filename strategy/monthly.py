@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 from strategy.bid_config import DEFAULT_EXPIRY_MINUTES, WHOLE_RANGES, BidConfig, normal_slug
-from strategy.bidding.renewal import margin_ms
 from strategy.listing.listing_config import ListingConfig
+from strategy.patience import margin_ms
 
 _DAYS = 30
 MONTH_S = _DAYS * 86_400

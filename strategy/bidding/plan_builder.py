@@ -7,10 +7,10 @@ from dataclasses import dataclass, field, replace
 
 from strategy.bid_config import BidConfig
 from strategy.bidding.pairing import Rung
-from strategy.bidding.renewal import margin_ms
 from strategy.book import VenueProfile
 from strategy.guards import MarketPrices
 from strategy.ladders import Ladder
+from strategy.patience import margin_ms
 from strategy.plan import BidNote, BidPlan, Limits, Memory, OwnOrder, PlannedBid, PlannedCancel, Rules, RungNote
 from strategy.reasons import Reason
 

@@ -13,7 +13,7 @@ from models.tasks.cycles import cycles_of
 from simulator.history import Event
 from simulator.orders import Order
 from strategy.bid_config import BidConfig
-from strategy.bidding.renewal import margin_ms
+from strategy.patience import margin_ms
 from strategy.reasons import Reason
 from wallet.ceilings import OUTSTANDING_FACTOR
 

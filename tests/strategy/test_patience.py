@@ -6,7 +6,7 @@ from decimal import Decimal
 
 import pytest
 
-from strategy.bidding.patience import paced, patience_of, shortened_ms, used_percent
+from strategy.patience import paced, patience_of, shortened_ms, used_percent
 from strategy.plan import Rules, SignedRoom
 
 MINUTE_MS = 60_000

@@ -10,11 +10,10 @@ from decimal import Decimal
 import pytest
 
 from strategy.bid_config import BidConfig
-from strategy.bidding.patience import patience_of, shortened_ms
 from strategy.bidding.plan_bids import plan_bids
 from strategy.bidding.rationing import Ration
-from strategy.bidding.renewal import margin_ms
 from strategy.book import Ask, Snapshot, VenueProfile
+from strategy.patience import margin_ms, patience_of, shortened_ms
 from strategy.plan import BidPlan, Entry, Limits, Memory, OwnOrder, Rules, SignedRoom
 from strategy.reasons import Reason
 from tests.examples import part_of

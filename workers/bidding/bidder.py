@@ -17,8 +17,8 @@ from models.controls import HALT
 from models.ledger import orders
 from models.ledger.order_table import CANCELLING, LIVE
 from strategy.bid_config import BidConfig
-from strategy.bidding.renewal import margin_ms
 from strategy.book import VenueProfile
+from strategy.patience import margin_ms
 from strategy.plan import Memory
 from strategy.reasons import Step
 from wallet.protocol import UserKeys

@@ -21,8 +21,8 @@ from models.tasks import cycles
 from models.tasks.samples import Sample
 from models.tasks.troubles import Conditions
 from strategy.bidding.exposure import missing_sats
-from strategy.bidding.patience import patience_of, used_percent
 from strategy.book import Snapshot
+from strategy.patience import patience_of, used_percent
 from strategy.plan import BudgetRoom, Memory, RungNote, left_alone, summary
 from strategy.reasons import PlaceResult, Reason, WorkerReason
 from workers.bidding.assignment import BiddingAssignment

@@ -12,8 +12,8 @@ from markets.look import MarketLook
 from models.ledger.limits import exposure_limits_of
 from models.ledger.orders import ExposureLimits
 from strategy.bid_config import BidConfig
-from strategy.bidding.patience import patience_of, shortened_ms
 from strategy.book import VenueProfile
+from strategy.patience import patience_of, shortened_ms
 from wallet.protocol import UserKeys
 from workers.bidding.cancels import WRITE_MS
 from workers.bidding.decision import Decision
@@ -68,7 +68,7 @@ def life_ms(
 ) -> int:
     """Returns a bid's life: as configured, but no shorter than the venue takes, and in whole hours where it counts so.
 
-    With `patience`, or where the market soon had a bid go, it is shorter (strategy/bidding/patience.py). 16 minutes are
+    With `patience`, or where the market soon had a bid go, it is shorter (strategy/patience.py). 16 minutes are
     6 hours where the shortest life is that, and 7 hours are 12 where there is none between.
     """
     wanted_ms = shortened_ms(config.expiry_ms, config.loop_s, patience, stood_ms)
