@@ -15,11 +15,11 @@ from markets.base import AskBook, Balance, BidBook, Fees, Kind, NotSupported, Ve
 from markets.funding import ToFund, to_fund
 from markets.market_client import MarketClient
 from strategy.bid_config import BidConfig, is_ticker, normal_slug
-from strategy.bidding.exposure import missing_sats
 from strategy.book import Ask, Bid, History, Snapshot
 from strategy.guards import measure
 from strategy.plan import BidPlan, Entry
 from strategy.reasons import Step
+from strategy.rungs import missing_sats
 
 # An accepted bid costs its bidder a purchase transaction of about this size, for ordinals and runes alike. Venues state
 # some 600 sats for it at low rates.

@@ -52,7 +52,6 @@ from server.market import MAX_AGE_S, NO_SESSION, PREVIEWED_LEVELS, UNKNOWN_SLUG,
 from server.tasks import BiddingTaskHandler, refuse_unknown_budget
 from strategy import plan
 from strategy.bid_config import BidConfig, load_bid_config, normal_slug
-from strategy.bidding.exposure import missing_sats
 from strategy.bidding.plan_bids import plan_bids
 from strategy.book import History, VenueProfile
 from strategy.hints import hints
@@ -60,6 +59,7 @@ from strategy.monthly import Bidding, KeyQuota, MonthlyQuota, MonthlyVerdict
 from strategy.plan import BidPlan, BudgetRoom, Entry, Limits, Memory, Rules, RungNote
 from strategy.ranking import ranks_of_plan
 from strategy.reasons import Reason, Step
+from strategy.rungs import missing_sats
 from wallet.signer_client import SignerError
 
 RIVALS_AGE_S = 600.0  # of bids that only the ranks of a plan are made of

@@ -10,13 +10,13 @@ from fractions import Fraction
 from typing import Protocol
 
 from strategy.bid_config import MAX_SATS, BidConfig
-from strategy.bidding.pairing import Level, Rung
 from strategy.book import Bid, VenueProfile
 from strategy.guards import MarketPrices
 from strategy.plan import OwnOrder, Rules
 from strategy.pricing import Exact, ceil_quotient, ceil_to_tick, floor_to_tick, plus, quotient_up, ratio_of, times
 from strategy.ranking import is_above, ratio
 from strategy.reasons import Reason
+from strategy.rungs import Level, Rung
 
 _FINE = 10**12  # the parts of a rune's lowest unit price to which a root is exact
 

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from strategy.bidding.exposure import SatsBudget
 from strategy.bidding.handover import Handover
-from strategy.bidding.pairing import Rung
 from strategy.bidding.plan_builder import PlanBuilder
 from strategy.plan import OwnOrder
 from strategy.reasons import Reason
+from strategy.rungs import Rung, SatsBudget
 
 RAISE = "raise"  # detail of the note of a rung that is placed to outbid
 

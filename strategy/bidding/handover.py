@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from strategy.bidding.exposure import SatsBudget
 from strategy.bidding.plan_builder import PlanBuilder
 from strategy.plan import OwnOrder, PlannedBid
 from strategy.ranking import highest_first
 from strategy.reasons import Reason
+from strategy.rungs import SatsBudget
 
 
 @dataclass(frozen=True, slots=True)

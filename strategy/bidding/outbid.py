@@ -7,12 +7,12 @@ from collections.abc import Callable, Sequence
 from decimal import Decimal
 
 from strategy.bid_config import BidConfig
-from strategy.bidding.pairing import Level, Rung
 from strategy.book import Bid
 from strategy.ladders import Ladder
 from strategy.plan import Memory, OwnOrder
 from strategy.ranking import by_price, first_of_equals, is_above, ranks_ahead
 from strategy.reasons import Reason
+from strategy.rungs import Level, Rung
 
 HOUR_MS = 3_600_000
 

@@ -6,13 +6,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from strategy.bid_config import BidConfig
-from strategy.bidding.pairing import Rung
 from strategy.book import VenueProfile
 from strategy.guards import MarketPrices
 from strategy.ladders import Ladder
 from strategy.patience import margin_ms
 from strategy.plan import BidNote, BidPlan, Limits, Memory, OwnOrder, PlannedBid, PlannedCancel, Rules, RungNote
 from strategy.reasons import Reason
+from strategy.rungs import Rung
 
 # Reasons of a bid that goes because another takes its place. Any other goes for its own sake, and waits for nothing.
 MAKES_WAY = frozenset({Reason.RENEW, Reason.OUTBID, Reason.SURPLUS, Reason.STEP_DOWN, Reason.BELOW_RANGE})

@@ -5,16 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from strategy.bidding.exposure import SatsBudget
 from strategy.bidding.filling import Filling
 from strategy.bidding.outbid import Contest, recent_raises
-from strategy.bidding.pairing import Pairing, Rung, merge_equals
 from strategy.bidding.plan_builder import PlanBuilder
 from strategy.bidding.rationing import Ration
 from strategy.bidding.surplus import SurplusVerdict, judge_surplus, over_count, over_limits
 from strategy.plan import IN_FLIGHT, OwnOrder
 from strategy.ranking import highest_first
 from strategy.reasons import Reason
+from strategy.rungs import Pairing, Rung, SatsBudget, merge_equals
 
 
 class BidPlanner(PlanBuilder):

@@ -21,9 +21,9 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable
 
-from strategy.bidding.pairing import Rung
 from strategy.plan import SignedRoom
 from strategy.reasons import Reason
+from strategy.rungs import Rung
 
 _NOTHING, _EIGHTH, _QUARTER = 0, 8, 4  # parts of a ceiling, for the bids of others that share it
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass
 
-from strategy.bidding.exposure import SatsBudget, held
 from strategy.bidding.plan_builder import PlanBuilder
 from strategy.plan import OwnOrder
 from strategy.reasons import Reason
+from strategy.rungs import SatsBudget, held
 
 
 @dataclass(frozen=True, slots=True)

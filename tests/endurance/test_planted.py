@@ -7,9 +7,9 @@ from collections.abc import Collection, Iterable
 import pytest
 
 from strategy.bid_config import BidConfig
-from strategy.bidding.pairing import Rung
 from strategy.bidding.rationing import Ration
 from strategy.reasons import Reason
+from strategy.rungs import Rung
 from tests.endurance.stage import Ladder, Stage
 from tests.endurance.task_time import TaskTime
 

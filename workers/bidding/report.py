@@ -20,11 +20,11 @@ from models.ledger.order_table import Order
 from models.tasks import cycles
 from models.tasks.samples import Sample
 from models.tasks.troubles import Conditions
-from strategy.bidding.exposure import missing_sats
 from strategy.book import Snapshot
 from strategy.patience import patience_of, used_percent
 from strategy.plan import BudgetRoom, Memory, RungNote, left_alone, summary
 from strategy.reasons import PlaceResult, Reason, WorkerReason
+from strategy.rungs import missing_sats
 from workers.bidding.assignment import BiddingAssignment
 from workers.bidding.decision import Decision
 from workers.bidding.done import Done
