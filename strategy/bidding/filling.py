@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from strategy.bidding.handover import Handover
-from strategy.bidding.plan_builder import PlanBuilder
+from strategy.keep import PlanBuilder
 from strategy.plan import OwnOrder
 from strategy.reasons import Reason
 from strategy.rungs import Rung, SatsBudget

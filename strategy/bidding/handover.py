@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from strategy.bidding.plan_builder import PlanBuilder
+from strategy.keep import PlanBuilder
 from strategy.plan import OwnOrder, PlannedBid
 from strategy.ranking import highest_first
 from strategy.reasons import Reason

@@ -7,9 +7,8 @@ from dataclasses import replace
 
 from strategy.bidding.filling import Filling
 from strategy.bidding.outbid import Contest, recent_raises
-from strategy.bidding.plan_builder import PlanBuilder
 from strategy.bidding.rationing import Ration
-from strategy.bidding.surplus import SurplusVerdict, judge_surplus, over_count, over_limits
+from strategy.keep import PlanBuilder, SurplusVerdict, judge_surplus, over_count, over_limits
 from strategy.plan import IN_FLIGHT, OwnOrder
 from strategy.ranking import highest_first
 from strategy.reasons import Reason
