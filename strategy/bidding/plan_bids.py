@@ -11,12 +11,12 @@ from collections.abc import Collection
 from dataclasses import replace
 
 from strategy.bid_config import BidConfig, unsupported
-from strategy.bidding.outbid import Contest
 from strategy.bidding.planner import BidPlanner
 from strategy.bidding.restrained import emptied, halted, without_places
 from strategy.book import NO_HISTORY, Snapshot, VenueProfile
 from strategy.guards import MarketPrices, guard_reason, read_prices
 from strategy.ladders import ladder_for
+from strategy.outbid import Contest
 from strategy.patience import paced, rules_of
 from strategy.plan import BidPlan, Entry, Memory
 from strategy.reasons import Reason

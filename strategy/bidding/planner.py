@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from strategy.bidding.filling import Filling
-from strategy.bidding.outbid import Contest, recent_raises
 from strategy.bidding.rationing import Ration
 from strategy.keep import PlanBuilder, SurplusVerdict, judge_surplus, over_count, over_limits
+from strategy.outbid import Contest, recent_raises
 from strategy.plan import IN_FLIGHT, OwnOrder
 from strategy.ranking import highest_first
 from strategy.reasons import Reason
