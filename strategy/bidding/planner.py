@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from strategy.bidding.filling import Filling
-from strategy.bidding.rationing import Ration
+from strategy.fill import Filling, Ration
 from strategy.keep import PlanBuilder, SurplusVerdict, judge_surplus, over_count, over_limits
 from strategy.outbid import Contest, recent_raises
 from strategy.plan import IN_FLIGHT, OwnOrder

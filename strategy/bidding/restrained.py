@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from strategy.bid_config import BidConfig
-from strategy.bidding.filling import RAISE
+from strategy.fill import RAISE
 from strategy.plan import BidNote, BidPlan, Entry, Memory, OwnOrder, PlannedCancel, RungNote
 from strategy.ranking import highest_first
 from strategy.reasons import Reason

@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable
 import pytest
 
 from strategy.bid_config import BidConfig
-from strategy.bidding.rationing import Ration
+from strategy.fill import Ration
 from strategy.reasons import Reason
 from strategy.rungs import Rung
 from tests.endurance.stage import Ladder, Stage

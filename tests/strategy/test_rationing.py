@@ -6,7 +6,7 @@ from decimal import Decimal
 
 import pytest
 
-from strategy.bidding.rationing import Ration
+from strategy.fill import Ration
 from strategy.plan import SignedRoom
 from strategy.reasons import Reason
 from strategy.rungs import Rung

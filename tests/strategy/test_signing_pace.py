@@ -11,8 +11,8 @@ import pytest
 
 from strategy.bid_config import BidConfig
 from strategy.bidding.plan_bids import plan_bids
-from strategy.bidding.rationing import Ration
 from strategy.book import Ask, Snapshot, VenueProfile
+from strategy.fill import Ration
 from strategy.patience import margin_ms, patience_of, shortened_ms
 from strategy.plan import BidPlan, Entry, Limits, Memory, OwnOrder, Rules, SignedRoom
 from strategy.reasons import Reason
