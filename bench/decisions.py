@@ -7,9 +7,9 @@ from decimal import Decimal
 
 from bench.timing import Row, median_seconds
 from strategy.bid_config import BidConfig
-from strategy.bidding.plan_bids import plan_bids
 from strategy.book import Ask, Bid, History, Snapshot, VenueProfile
 from strategy.plan import Entry, Limits, Memory, OwnOrder, Rules
+from strategy.plan_bids import plan_bids
 
 ORDERS = 100  # on each side
 

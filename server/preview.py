@@ -52,11 +52,11 @@ from server.market import MAX_AGE_S, NO_SESSION, PREVIEWED_LEVELS, UNKNOWN_SLUG,
 from server.tasks import BiddingTaskHandler, refuse_unknown_budget
 from strategy import plan
 from strategy.bid_config import BidConfig, load_bid_config, normal_slug
-from strategy.bidding.plan_bids import plan_bids
 from strategy.book import History, VenueProfile
 from strategy.hints import hints
 from strategy.monthly import Bidding, KeyQuota, MonthlyQuota, MonthlyVerdict
 from strategy.plan import BidPlan, BudgetRoom, Entry, Limits, Memory, Rules, RungNote
+from strategy.plan_bids import plan_bids
 from strategy.ranking import ranks_of_plan
 from strategy.reasons import Reason, Step
 from strategy.rungs import missing_sats

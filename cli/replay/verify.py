@@ -6,8 +6,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from server.http.json_out import iso
-from strategy.bidding.plan_bids import plan_bids
 from strategy.plan import BidPlan, Entry, RungNote, left_alone, summary
+from strategy.plan_bids import plan_bids
 from strategy.reasons import Reason
 
 COMPARED = ("to_cancel", "to_place", "rungs", "bids", "reference")  # the rest of a plan follows from these

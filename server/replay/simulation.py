@@ -15,10 +15,10 @@ from models.ledger.orders import DAY_MS, Fills
 from server.http.json_out import iso
 from server.replay.journal import ReplayError
 from strategy.bid_config import BidConfig
-from strategy.bidding.plan_bids import plan_bids
 from strategy.book import NO_HISTORY, Bid, History, Snapshot, VenueProfile
 from strategy.guards import MinuteSample, guarded, measure, minutes_wanted
 from strategy.plan import BidPlan, BudgetRoom, Entry, Limits, Memory, OwnOrder, Rules, SaleIntoBid
+from strategy.plan_bids import plan_bids
 from strategy.pricing import times
 from strategy.ranking import best_first, is_ahead, ranks_ahead
 from strategy.reasons import Reason

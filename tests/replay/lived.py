@@ -25,12 +25,12 @@ from models.tasks import tasks
 from server.replay.journal import read_journal
 from strategy.bid_config import dump_bid_config, normal_slug
 from strategy.bid_parts import BidLevel
-from strategy.bidding.plan_bids import plan_bids
 from strategy.listing.inputs import ListingInputs, ListingPlan
 from strategy.listing.listing_config import ListingConfig, PriceStep
 from strategy.listing.plan_listing import plan_listing
 from strategy.packing import pack, unpack
 from strategy.plan import BidPlan
+from strategy.plan_bids import plan_bids
 from tests.workers.bidding.fakes import KEYS, ask, bid
 from tests.workers.bidding.world import CATS, World
 from tests.workers.listing.listing_world import ListingWorld

@@ -8,9 +8,9 @@ from decimal import Decimal
 from typing import Any
 
 from strategy.bid_config import BidConfig
-from strategy.bidding.plan_bids import plan_bids
 from strategy.book import Ask, Bid, History, Snapshot, VenueProfile
 from strategy.plan import BidPlan, Entry, Limits, Memory, OwnOrder, Rules
+from strategy.plan_bids import plan_bids
 
 NOW = 1_700_000_000_000
 MINUTE = 60_000

@@ -9,9 +9,9 @@ from typing import Any
 
 from strategy.bid_config import BidConfig, problems
 from strategy.bid_parts import BidLevel, FloorDrop
-from strategy.bidding.plan_bids import plan_bids
 from strategy.book import Ask, Bid, History, Snapshot, VenueProfile
 from strategy.plan import BidPlan, BudgetRoom, Entry, Limits, Memory, OwnOrder, Rules
+from strategy.plan_bids import plan_bids
 from strategy.reasons import Reason
 from tests.strategy.checked_case import Case
 from tests.strategy.market import NOW, carry_out

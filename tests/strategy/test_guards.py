@@ -11,10 +11,10 @@ from msgspec import structs
 
 from strategy.bid_config import BidConfig, dump_bid_config, load_bid_config, problems
 from strategy.bid_parts import ActiveHours, FloorDrop
-from strategy.bidding.plan_bids import plan_bids
 from strategy.book import NO_HISTORY, Snapshot
 from strategy.guards import MinuteSample, guarded, minutes_wanted
 from strategy.plan import BidPlan, Entry, Memory
+from strategy.plan_bids import plan_bids
 from strategy.reasons import Reason
 from tests.strategy.market import (
     AMPLE,

@@ -10,8 +10,8 @@ import pytest
 from msgspec import structs
 
 from strategy.bid_config import BidConfig
-from strategy.bidding.restrained import without_places
 from strategy.plan import BidPlan, Limits, OwnOrder
+from strategy.plan_bids import without_places
 from strategy.reasons import Reason
 from tests.strategy.market import (
     AMPLE,

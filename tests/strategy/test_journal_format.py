@@ -12,7 +12,6 @@ from typing import Any
 import pytest
 
 from strategy.bid_config import BidConfig
-from strategy.bidding.plan_bids import plan_bids
 from strategy.book import NO_HISTORY, Ask, Bid, History, Snapshot, VenueProfile
 from strategy.journal_format import Decoder, Encoder
 from strategy.packing import names_of, pack, unpack
@@ -31,6 +30,7 @@ from strategy.plan import (
     SaleIntoBid,
     SignedRoom,
 )
+from strategy.plan_bids import plan_bids
 from strategy.reasons import Reason
 from tests.examples import part_of
 from tests.strategy.random_cycles import random_cycle

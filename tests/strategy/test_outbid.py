@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from strategy.bid_config import BidConfig
-from strategy.bidding.restrained import without_places
 from strategy.book import Bid, Snapshot
 from strategy.plan import Memory, Rules
+from strategy.plan_bids import without_places
 from strategy.reasons import Reason
 from tests.strategy.market import (
     NOW,

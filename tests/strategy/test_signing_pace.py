@@ -10,11 +10,11 @@ from decimal import Decimal
 import pytest
 
 from strategy.bid_config import BidConfig
-from strategy.bidding.plan_bids import plan_bids
 from strategy.book import Ask, Snapshot, VenueProfile
 from strategy.fill import Ration
 from strategy.patience import margin_ms, patience_of, shortened_ms
 from strategy.plan import BidPlan, Entry, Limits, Memory, OwnOrder, Rules, SignedRoom
+from strategy.plan_bids import plan_bids
 from strategy.reasons import Reason
 from tests.examples import part_of
 

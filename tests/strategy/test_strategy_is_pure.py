@@ -47,7 +47,7 @@ def test_no_floats(path: Path) -> None:
 
 
 def test_loads_no_heavy_module() -> None:
-    code = "import sys, strategy.bidding.plan_bids, strategy.plan; print(*sys.modules)"
+    code = "import sys, strategy.plan_bids, strategy.plan; print(*sys.modules)"
     loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
 
     assert not {"asyncio", "socket", "logging", "random", "ssl", "requests", "tornado"} & set(loaded)

@@ -8,9 +8,9 @@ from dataclasses import replace
 from models.base import unless_full
 from models.ledger import orders
 from models.ledger.order_table import LIVE, Order
-from strategy.bidding.restrained import memory_without_raise, raise_rung
 from strategy.calm import Calm
 from strategy.plan import Memory
+from strategy.plan_bids import memory_without_raise, raise_rung
 from strategy.reasons import PlaceResult
 from workers.bidding import dry_run
 from workers.bidding.assignment import read_bidding_assignment

@@ -15,9 +15,9 @@ from models.ledger.limits import Holder, Readings, limits_of, may_be_full, own_o
 from models.ledger.misses import LATE_MS
 from models.ledger.order_table import LIVE, Order
 from strategy.bid_config import BidConfig, is_on
-from strategy.bidding.plan_bids import plan_bids
 from strategy.patience import patience_of
 from strategy.plan import BidPlan, Entry, Limits, Memory, Rules, SaleIntoBid
+from strategy.plan_bids import plan_bids
 from strategy.reasons import Reason, WorkerReason
 from wallet.signer_client import SignerError
 from workers.bidding.decision import Decision
