@@ -15,7 +15,7 @@ from strategy.bid_config import normal_slug
 from strategy.book import NO_HISTORY, Ask, History
 from strategy.guards import without
 from strategy.listing.listing_config import ListingConfig
-from strategy.listing.reference import MOST_OUTLIERS, SALES
+from strategy.listing_price import MOST_OUTLIERS, SALES
 from strategy.reasons import Step
 
 # A book for pricing may be this old, so that tasks on one collection share it.

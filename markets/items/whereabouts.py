@@ -9,7 +9,7 @@ from markets.base import VenueError
 from markets.look import Notes
 from markets.market_client import MarketClient
 from markets.outpoint_facts import OutpointFacts, Whereabouts
-from strategy.listing.inputs import InscriptionState
+from strategy.listing_price import InscriptionState
 from strategy.reasons import Step
 
 FactsOf = Callable[[str], OutpointFacts | None]

@@ -25,9 +25,9 @@ from models.tasks import tasks
 from server.replay.journal import read_journal
 from strategy.bid_config import dump_bid_config, normal_slug
 from strategy.bid_parts import BidLevel
-from strategy.listing.inputs import ListingInputs, ListingPlan
 from strategy.listing.listing_config import ListingConfig, PriceStep
 from strategy.listing.plan_listing import plan_listing
+from strategy.listing_price import ListingInputs, ListingPlan
 from strategy.packing import pack, unpack
 from strategy.plan import BidPlan
 from strategy.plan_bids import plan_bids

@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 
-from strategy.listing.inputs import ListingInputs
 from strategy.listing.listing_config import (
     ListingConfig,
     dump_listing_config,
@@ -19,6 +18,7 @@ from strategy.listing.listing_config import (
     warnings,
 )
 from strategy.listing.plan_listing import plan_listing
+from strategy.listing_price import ListingInputs
 from tests.strategy.listings import asks, found
 
 MARKET = found(100_000, 110_000, trait_asks=asks(150_000), last_sales=(130_000,) * 3)

@@ -8,11 +8,9 @@ from typing import Any
 
 import pytest
 
-from strategy.listing.inputs import ListingInputs
 from strategy.listing.listing_config import ListingConfig
 from strategy.listing.plan_listing import plan_listing
-from strategy.listing.price import guard
-from strategy.listing.reference import foreign_prices, without_outliers
+from strategy.listing_price import ListingInputs, foreign_prices, guard, without_outliers
 from strategy.reasons import Reason
 from tests.strategy.listings import BARE, VAULT, asks, found, listed, price_of
 

@@ -12,9 +12,9 @@ from typing import Any
 
 import pytest
 
-from strategy.listing.inputs import Listed, ListingInputs
 from strategy.listing.listing_config import ListingConfig, problems
 from strategy.listing.plan_listing import plan_listing
+from strategy.listing_price import Listed, ListingInputs
 from strategy.reasons import Reason
 from tests.examples import part_of
 from tests.strategy.listings import HOUR, MINUTE, NOW, REASONS, VAULT, asks, carried_out, found

@@ -12,10 +12,9 @@ from markets.listings import OwnListing
 from models.ledger import listings
 from models.ledger.listing_table import CLOSED, GONE, LIVE, LOST, Listing
 from models.ledger.listings import OpenElsewhere, SoldFor
-from strategy.listing.inputs import Listed, ListingInputs
 from strategy.listing.listing_config import ListingConfig
 from strategy.listing.plan_listing import CONFIRMING_READS, plan_listing
-from strategy.listing.schedule import scheduled
+from strategy.listing_price import Listed, ListingInputs, scheduled
 from strategy.reasons import ListingResult, Step
 from wallet.escrow_terms import escrow_terms_of
 from wallet.protocol import UserKeys

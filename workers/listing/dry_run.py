@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from markets.base import VenueError
-from strategy.listing.price import guard
+from strategy.listing_price import guard
 from strategy.reasons import Step
 from wallet.judgement import to_judge, verdict
 from wallet.protocol import Judgement

@@ -10,7 +10,7 @@ from markets.items.item_market import ItemLook, ListingMarket
 from models import floor_samples, inscriptions
 from models.tasks.table import Task
 from strategy.listing.listing_config import ListingConfig
-from strategy.listing.reference import foreign_prices, least_believed
+from strategy.listing_price import foreign_prices, least_believed
 from strategy.reasons import Step
 from workers.context import Context
 from workers.faults import Faults

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from markets.items.item_market import ListingMarket
 from markets.items.whereabouts import LocatedInscription
 from models.ledger.listing_table import Listing
-from strategy.listing.inputs import ListingPlan
+from strategy.listing_price import ListingPlan
 from strategy.reasons import ListingResult
 from workers.listing.assignment import ListingAssignment
 

@@ -13,9 +13,7 @@ from models.base import unless_full
 from models.ledger.listing_table import CANCELLING, LIVE, Listing
 from models.tasks import cycles
 from models.tasks.samples import Sample
-from strategy.listing.inputs import ListingPlan
-from strategy.listing.price import guard
-from strategy.listing.reference import SALES
+from strategy.listing_price import SALES, ListingPlan, guard
 from strategy.reasons import FaultCode, ListingResult, Reason, Step
 from workers.context import Context
 from workers.faults import Faults
