@@ -39,8 +39,8 @@ from server.http.shapes import Answer, one_of
 from server.task_handler import TaskHandler
 from strategy.bid_config import BidConfig
 from strategy.listing.listing_config import ListingConfig, load_listing_config, unstartable
-from strategy.listing.plan_listing import plan_listing
 from strategy.listing_price import SALES, Listed, ListingInputs, ListingPlan, guard, scheduled
+from strategy.plan_listing import plan_listing
 from strategy.reasons import Step
 from wallet.judgement import in_words, to_judge, verdict
 from wallet.protocol import Judgement, UserKeys

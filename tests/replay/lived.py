@@ -26,11 +26,11 @@ from server.replay.journal import read_journal
 from strategy.bid_config import dump_bid_config, normal_slug
 from strategy.bid_parts import BidLevel
 from strategy.listing.listing_config import ListingConfig, PriceStep
-from strategy.listing.plan_listing import plan_listing
 from strategy.listing_price import ListingInputs, ListingPlan
 from strategy.packing import pack, unpack
 from strategy.plan import BidPlan
 from strategy.plan_bids import plan_bids
+from strategy.plan_listing import plan_listing
 from tests.workers.bidding.fakes import KEYS, ask, bid
 from tests.workers.bidding.world import CATS, World
 from tests.workers.listing.listing_world import ListingWorld

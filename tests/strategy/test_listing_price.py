@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from strategy.listing.listing_config import ListingConfig
-from strategy.listing.plan_listing import plan_listing
 from strategy.listing_price import ListingInputs, foreign_prices, guard, without_outliers
+from strategy.plan_listing import plan_listing
 from strategy.reasons import Reason
 from tests.strategy.listings import BARE, VAULT, asks, found, listed, price_of
 

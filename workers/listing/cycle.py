@@ -13,8 +13,8 @@ from models.ledger import listings
 from models.ledger.listing_table import CLOSED, GONE, LIVE, LOST, Listing
 from models.ledger.listings import OpenElsewhere, SoldFor
 from strategy.listing.listing_config import ListingConfig
-from strategy.listing.plan_listing import CONFIRMING_READS, plan_listing
 from strategy.listing_price import Listed, ListingInputs, scheduled
+from strategy.plan_listing import CONFIRMING_READS, plan_listing
 from strategy.reasons import ListingResult, Step
 from wallet.escrow_terms import escrow_terms_of
 from wallet.protocol import UserKeys
