@@ -53,8 +53,7 @@ from server.tasks import BiddingTaskHandler, refuse_unknown_budget
 from strategy import plan
 from strategy.bid_config import BidConfig, load_bid_config, normal_slug
 from strategy.book import History, VenueProfile
-from strategy.hints import hints
-from strategy.monthly import Bidding, KeyQuota, MonthlyQuota, MonthlyVerdict
+from strategy.monthly import Bidding, KeyQuota, MonthlyQuota, MonthlyVerdict, hints
 from strategy.plan import BidPlan, BudgetRoom, Entry, Limits, Memory, Rules, RungNote
 from strategy.plan_bids import plan_bids
 from strategy.ranking import ranks_of_plan

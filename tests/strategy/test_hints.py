@@ -6,8 +6,7 @@ from dataclasses import replace
 from decimal import Decimal
 
 from strategy.bid_config import BidConfig
-from strategy.hints import hints, moves_an_hour
-from strategy.monthly import Bidding, CallCosts
+from strategy.monthly import Bidding, CallCosts, hints, moves_an_hour
 from strategy.plan import Limits, SignedRoom
 
 TEXTS = CallCosts()
