@@ -26,7 +26,7 @@ from models.tasks import cycles
 from models.tasks.samples import Sample, add_sample
 from models.tasks.table import Task
 from strategy.book import Ask, Bid
-from strategy.journal_format import Encoder
+from strategy.journal import Encoder
 from strategy.plan import Entry
 from tests.replay.recorded import carried_out, entry
 from tests.server.api import START_MS, Answer, new_user, token_of

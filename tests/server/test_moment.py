@@ -16,7 +16,7 @@ from models.tasks.samples import Sample, add_sample
 from server.http.json_out import iso
 from server.replay import journal
 from server.replay.journal import moment_of
-from strategy.journal_format import Encoder
+from strategy.journal import Encoder
 from strategy.plan import Entry
 from tests.replay.recorded import LOOP, START, carried_out, entry
 from tests.server.api import START_MS

@@ -27,7 +27,7 @@ from server.replay.comparison import compared
 from server.replay.journal import JournalPart
 from server.replay.simulation import simulate
 from strategy.bid_config import BidConfig
-from strategy.journal_format import Encoder
+from strategy.journal import Encoder
 from strategy.plan import Entry
 from tests.replay.recorded import LOOP, START, a_day, carried_out, entry, sale
 from tests.server.conftest import Service

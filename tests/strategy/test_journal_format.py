@@ -13,7 +13,7 @@ import pytest
 
 from strategy.bid_config import BidConfig
 from strategy.book import NO_HISTORY, Ask, Bid, History, Snapshot, VenueProfile
-from strategy.journal_format import Decoder, Encoder
+from strategy.journal import Decoder, Encoder
 from strategy.packing import names_of, pack, unpack
 from strategy.plan import (
     BidNote,

@@ -16,7 +16,7 @@ from models.ledger import orders
 from models.tasks import tasks
 from models.tasks.samples import MINUTE, samples_between
 from models.tasks.table import Task
-from strategy.journal_format import Decoder
+from strategy.journal import Decoder
 from strategy.plan_bids import plan_bids
 from strategy.pricing import plain
 from strategy.reasons import Step
