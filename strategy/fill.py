@@ -1,4 +1,8 @@
-"""The end of a walk: renewals, the raise that outbids, and missing bids, as slots and budget allow."""
+"""The end of a walk: renewals, the raise that outbids, and missing bids, as slots and budget allow.
+
+From the top: the filling of rungs, the order in which bids give way to their successors, and the shares of the
+room under the signer's ceilings.
+"""
 
 from __future__ import annotations
 
@@ -132,7 +136,7 @@ class Swap:
 
 
 class Handover:
-    """The order between a plan's places and soft cancels.
+    """The order of cancels and places: which bids stay until their successor was accepted (make before break).
 
     `holding` are the orders that stay whatever the swaps' fate. A waiting order stands beside the new bids while they
     are placed, so all of them must fit every limit at once, in whatever order the venue's answers come.
@@ -250,7 +254,26 @@ _NOTHING, _EIGHTH, _QUARTER = 0, 8, 4  # parts of a ceiling, for the bids of oth
 
 
 class Ration:
-    """The room of one cycle. `rooms` empty: nothing is signed, and nothing is rationed."""
+    """Shares of the room under the signer's ceilings: renewals first, then missing bids, moves last.
+
+    A new signature costs its price until it expires, and a cancel gives nothing back. So a ladder that moves too often
+    could not renew its bids. Each bid therefore leaves room for the more important ones:
+
+    - a renewal: nothing;
+    - a raise, and a bid that is missing: the renewals of all that is held beside it, at prices that may be half as high
+      again by then; under a ceiling that other tasks share, those of their bids, too, up to an eighth of it;
+    - a bid that another one makes way for: the same for one whole ladder, and for the bids of others up to a quarter of
+      the ceiling, which is all that may be live under it at once.
+
+    Example: a task's ceiling of 1,200,000 and rungs of 90,000, 70,000 and 50,000, which may cost 315,000 to renew. All
+    three are moved while no more than 675,000 are signed; only the top one while it is no more than 795,000; all are
+    renewed while it is no more than 990,000.
+
+    A bid that waits says which ceiling, whether the rest of it is kept for renewals, and when enough signatures will
+    have expired for it and for the waiting bids above it. New signatures may postpone that.
+
+    `rooms` empty: nothing is signed, and nothing is rationed.
+    """
 
     def __init__(self, rooms: Iterable[SignedRoom], now_ms: int) -> None:
         self._rooms = tuple(rooms)

@@ -1,4 +1,7 @@
-"""The price that a listing should have: its inputs, its mode and schedule, its guard, and the asks and sales of others."""
+"""The price that a listing should have: its inputs, mode and schedule, its guard, and the asks and sales of others.
+
+A fall is the danger for a seller, so low asks and sales are doubted.
+"""
 
 from __future__ import annotations
 

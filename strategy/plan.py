@@ -1,4 +1,4 @@
-"""The values of a decision: its inputs beside config and market, the plan, the cycle that a journal keeps of both, and its line."""
+"""The values of a decision: inputs other than config and market, the plan, and the cycle that a journal keeps of it."""
 
 from __future__ import annotations
 

@@ -3,6 +3,8 @@
 The steps, in order: reference price, range, rungs, the bids that the range forbids, the walk of the rungs through the
 budget with the own orders that hold them, the fate of the other live bids, renewals and new bids. The plan assumes that
 its cancels succeed; the worker reserves each new bid on its own, which guards the limits when a cancel fails.
+
+Read this file first, then what each step imports: guards (prices), ladders and rungs, outbid, keep, fill.
 """
 
 from __future__ import annotations
@@ -110,6 +112,9 @@ def _noted(memory: Memory, *, is_blind: bool, now_ms: int) -> Memory:
 def nominal_life_ms(config: BidConfig, profile: VenueProfile) -> int:
     """Returns about how long a bid is signed for: a venue that counts in hours rounds it up."""
     return max(config.expiry_ms, profile.min_duration_s * 1000)
+
+
+# ---- the steps
 
 
 class BidPlanner(PlanBuilder):
@@ -278,6 +283,9 @@ class BidPlanner(PlanBuilder):
             self.cancel(verdict.order, verdict.reason, hard=verdict.hard)
         else:
             self.leave(verdict.order, verdict.reason)
+
+
+# ---- plans that do less than the market would allow
 
 
 def halted(config: BidConfig, own: Sequence[OwnOrder], memory: Memory) -> BidPlan:
