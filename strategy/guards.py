@@ -16,6 +16,9 @@ from strategy.plan import Rules
 from strategy.pricing import Exact, average_cost, plus, rounded, times
 from strategy.reasons import Reason
 
+WINDOW_MINUTES = 60  # of the history that a reference is held against
+KEPT_MINUTES = 1_440  # for tasks that are guarded against a fall
+
 
 def measure(config: BidConfig) -> str:
     """Returns the measure of this config's reference: tasks of one slug with the same measure share its history."""

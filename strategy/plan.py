@@ -223,7 +223,7 @@ class RungNote:
     @property
     def label(self) -> str:
         """The reason with its detail, such as `range_empty (hardcap)`."""
-        return f"{self.reason} ({self.detail})" if self.detail else self.reason.value
+        return f"{self.reason} ({self.detail})" if self.detail else str(self.reason)
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,13 +11,13 @@ from typing import Any
 from cli.replay.books import BookTerms, is_book, read_books
 from cli.replay.report import changes_between, values
 from cli.replay.text import lines
-from cli.replay.verify import verify
 from core.outside_text import NotText, read_text
 from core.settings import Settings
 from core.task_files import journal_path, older
 from server.http.json_out import dumps
+from server.replay.comparison import after_fills, undecidable
 from server.replay.journal import Recording, ReplayError, read_journal
-from server.replay.simulation import simulate
+from server.replay.simulation import Simulation, UndecidableError, simulate, verify
 from strategy.bid_config import MAX_SATS, BidConfig, normal_slug
 
 
@@ -53,7 +53,7 @@ def run(settings: Settings, options: argparse.Namespace) -> int:
     if options.verify:
         _print(values(recording, verified, {}, None), options.json)
         return 1 if verified.differences else 0
-    outcome = simulate(recording.entries, _changing(options, given, recording), is_journal=True)
+    outcome = _simulated(recording, _changing(options, given, recording), is_journal=True)
     changes = _changes(recording.entries[-1].config, outcome.config)
     _print(values(recording, verified, changes, outcome), options.json)
     return 0
@@ -65,9 +65,16 @@ def _replay_books(options: argparse.Namespace, given: dict[str, Any]) -> int:
     config = _merged(_from_file(options.config) | given, None)
     terms = BookTerms(options.tick, options.min_bid, options.balance, options.fee_reserve)
     recording = read_books(options.file, config, terms)
-    outcome = simulate(recording.entries, lambda recorded: recorded, is_journal=False)
+    outcome = _simulated(recording, lambda recorded: recorded, is_journal=False)
     _print(values(recording, None, {}, outcome), options.json)
     return 0
+
+
+def _simulated(recording: Recording, config_of: Callable[[BidConfig], BidConfig], *, is_journal: bool) -> Simulation:
+    try:
+        return simulate(recording.entries, config_of, after_fills, is_journal=is_journal)
+    except UndecidableError as error:
+        raise undecidable(error) from None
 
 
 def _journal_files(settings: Settings, options: argparse.Namespace) -> list[Path]:

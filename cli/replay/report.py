@@ -9,11 +9,10 @@ from typing import Any
 
 from msgspec import to_builtins
 
-from cli.replay.verify import Verified, action
 from server.http.json_out import iso
 from server.replay.comparison import fill_prices, fill_shown
 from server.replay.journal import Recording
-from server.replay.simulation import FILL_RULE, ReplayStep, Simulation
+from server.replay.simulation import FILL_RULE, Difference, ReplayStep, Simulation, Verified, action
 from strategy.bid_config import BidConfig
 
 
@@ -35,7 +34,7 @@ def values(
         else {
             "decisions": verified.decided,
             "different": len(verified.differences),
-            "differences": verified.differences,
+            "differences": [_difference(each) for each in verified.differences],
         },
     }
     if outcome is not None:
@@ -47,6 +46,11 @@ def values(
         )
         found["summary"] = _summary(outcome)
     return found
+
+
+def _difference(found: Difference) -> dict[str, Any]:
+    values = {"time": iso(found.now_ms), "fields": found.fields}
+    return values | ({"recorded": found.recorded, "now": found.now} if found.fields else {"error": found.error})
 
 
 def changes_between(old: BidConfig, new: BidConfig, to_camel: Callable[[str], str]) -> dict[str, Any]:
