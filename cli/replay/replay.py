@@ -17,8 +17,8 @@ from core.task_files import journal_path, older
 from server.http.json_out import dumps
 from server.replay.comparison import after_fills, undecidable
 from server.replay.journal import Recording, ReplayError, read_journal
-from server.replay.simulation import Simulation, UndecidableError, simulate, verify
 from strategy.bid_config import MAX_SATS, BidConfig, normal_slug
+from strategy.replay import Simulation, UndecidableError, simulate, verify
 
 
 def add_arguments(verb: str, parser: argparse.ArgumentParser) -> None:

@@ -12,8 +12,8 @@ from msgspec import to_builtins
 from server.http.json_out import iso
 from server.replay.comparison import fill_prices, fill_shown
 from server.replay.journal import Recording
-from server.replay.simulation import FILL_RULE, Difference, ReplayStep, Simulation, Verified, action
 from strategy.bid_config import BidConfig
+from strategy.replay import FILL_RULE, Difference, ReplayStep, Simulation, Verified, action
 
 
 def values(

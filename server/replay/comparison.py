@@ -18,9 +18,9 @@ from server.http.answers import ReasonCode, code_of
 from server.http.json_out import exact, iso
 from server.http.shapes import Answer, camel
 from server.replay.journal import MOST_BYTES, MOST_CYCLES, JournalPart, ReplayError
-from server.replay.simulation import FILL_RULE, Fill, Run, Simulation, UndecidableError
 from strategy.bid_config import BidConfig, is_on
 from strategy.plan import Entry, Limits
+from strategy.replay import FILL_RULE, Fill, Run, Simulation, UndecidableError
 
 MOST_FILLS = 100
 _OF_FILLS = (

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from server.replay.journal import read_journal
-from server.replay.simulation import verify
+from strategy.replay import verify
 from tests.replay.lived import BIDS, GOLDENS, LISTINGS, bid_plans, listing_plans, paths
 
 DAYS = BIDS | LISTINGS

@@ -25,10 +25,10 @@ from server.http.turns import Turns
 from server.replay import journal
 from server.replay.comparison import after_fills, compared
 from server.replay.journal import JournalPart
-from server.replay.simulation import simulate
 from strategy.bid_config import BidConfig
 from strategy.journal import Encoder
 from strategy.plan import Entry
+from strategy.replay import simulate
 from tests.replay.recorded import LOOP, START, a_day, carried_out, entry, sale
 from tests.server.conftest import Service
 from tests.server.driver import check
