@@ -16,10 +16,12 @@ from msgspec import to_builtins
 
 from core.outside_text import NotText, read_text
 from core.settings import Settings
+from core.strict_json import BadJson, read_object
 from core.task_files import journal_path, older
 from markets import wire
 from markets.wire import Unreadable
 from server.http.json_out import dumps, iso
+from server.http.shapes import camel
 from server.replay.comparison import after_fills, fill_prices, fill_shown, undecidable
 from server.replay.journal import Recording, ReplayError, lines_of, read_journal
 from strategy.bid_config import MAX_SATS, BidConfig, normal_slug
@@ -72,7 +74,7 @@ def run(settings: Settings, options: argparse.Namespace) -> int:
         _print(values(recording, verified, {}, None), options.json)
         return 1 if verified.differences else 0
     outcome = _simulated(recording, _changing(options, given, recording), is_journal=True)
-    changes = _changes(recording.entries[-1].config, outcome.config)
+    changes = changes_between(recording.entries[-1].config, outcome.config)
     _print(values(recording, verified, changes, outcome), options.json)
     return 0
 
@@ -136,17 +138,7 @@ def _merged(given: dict[str, Any], stored: BidConfig | None) -> BidConfig:
     return config
 
 
-def _changes(recorded: BidConfig, config: BidConfig) -> dict[str, Any]:
-    if recorded == config:
-        return {}
-    from server.http.shapes import camel
-
-    return changes_between(recorded, config, camel)
-
-
 def _from_file(path: Path | None) -> dict[str, Any]:
-    from core.strict_json import BadJson, read_object
-
     if path is None:
         return {}
     try:
@@ -161,8 +153,6 @@ def _from_file(path: Path | None) -> dict[str, Any]:
 
 def _given(options: argparse.Namespace) -> dict[str, Any]:
     """Reads the fields of --set: each value is JSON, or else text."""
-    from core.strict_json import BadJson, read_object
-
     given: dict[str, Any] = {}
     for each in options.set:
         name, equals, value = each.partition("=")
@@ -193,6 +183,9 @@ def _print(found: dict[str, Any], as_json: bool) -> None:
     else:
         for line in lines(found):
             print(line)
+
+
+# ---- the result as values: the same recording gives the same bytes
 
 
 def values(
@@ -232,11 +225,10 @@ def _difference(found: Difference) -> dict[str, Any]:
     return values | ({"recorded": found.recorded, "now": found.now} if found.fields else {"error": found.error})
 
 
-def changes_between(old: BidConfig, new: BidConfig, to_camel: Callable[[str], str]) -> dict[str, Any]:
+def changes_between(old: BidConfig, new: BidConfig) -> dict[str, Any]:
     """Returns the fields that differ, under their names in the API: [before, after]."""
-    names = [field.name for field in fields(BidConfig)]
-    pairs = {name: (getattr(old, name), getattr(new, name)) for name in names}
-    return {to_camel(name): list(pair) for name, pair in pairs.items() if pair[0] != pair[1]}
+    pairs = {field.name: [getattr(old, field.name), getattr(new, field.name)] for field in fields(BidConfig)}
+    return {camel(name): pair for name, pair in pairs.items() if pair[0] != pair[1]}
 
 
 def _notes(recording: Recording, outcome: Simulation) -> list[str]:
@@ -292,6 +284,9 @@ def _summary(outcome: Simulation) -> dict[str, Any]:
         "skipped": dict(sorted(outcome.skipped.items())),
         "calls": {name: outcome.calls[name] for name in ("asks", "bids", "own_bids", "place", "cancel")},
     }
+
+
+# ---- the result as lines for people
 
 
 def lines(found: dict[str, Any]) -> Iterator[str]:
@@ -363,6 +358,11 @@ def _shown(value: Any) -> str:
 _FIELDS = {"time", "slug", "asks", "bids", "sales", "complete", "divisibility"}
 _MOST_ROWS = 100_000
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+# ---- order books recorded by others, one JSON object a line; docs/replay.md describes them
+#
+# People and other programs write them, so anything but a clear value ends the reading with the number of its line.
 
 
 @dataclass(frozen=True, slots=True)
