@@ -17,17 +17,17 @@ export function ticksOf(min, max, count) {
   return ticks;
 }
 
-/** Moves labels apart so that none covers another and all lie within top and bottom, each near its place. */
-export function spreadOut(labels, top, bottom) {
+/** Moves labels apart by `gap` so that none covers another and all lie within top and bottom, each near its place. */
+export function spreadOut(labels, top, bottom, gap = GAP) {
   const list = labels.map((label) => ({ ...label })).sort((a, b) => a.y - b.y);
   list.forEach((label, i) => {
     const before = list[i - 1];
-    const least = before ? before.at + (label.tall + before.tall) / 2 + GAP : top + label.tall / 2;
+    const least = before ? before.at + (label.tall + before.tall) / 2 + gap : top + label.tall / 2;
     label.at = Math.max(label.y, least);
   });
   for (let i = list.length - 1; i >= 0; i -= 1) {
     const next = list[i + 1];
-    const most = next ? next.at - (list[i].tall + next.tall) / 2 - GAP : bottom - list[i].tall / 2;
+    const most = next ? next.at - (list[i].tall + next.tall) / 2 - gap : bottom - list[i].tall / 2;
     list[i].at = Math.min(list[i].at, most);
   }
   return list;
@@ -47,7 +47,7 @@ export function stairsOf(levels, min, max, end) {
 }
 
 /** How far the picture goes: floor, range and rungs with room, some asks above, and the cap only if it is near. */
-function endsOf(picture, units) {
+export function endsOf(picture, units) {
   const inside = [picture.floor, picture.low, picture.high, ...units].filter((price) => price > 0);
   const best = picture.bids?.[0]?.price;
   if (!inside.length && best) inside.push(best);
