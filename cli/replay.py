@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal, localcontext
 from functools import cache
@@ -36,6 +36,7 @@ from strategy.replay import (
     UndecidableError,
     Verified,
     action,
+    changes,
     simulate,
     verify,
 )
@@ -74,8 +75,9 @@ def run(settings: Settings, options: argparse.Namespace) -> int:
         _print(values(recording, verified, {}, None), options.json)
         return 1 if verified.differences else 0
     outcome = _simulated(recording, _changing(options, given, recording), is_journal=True)
-    changes = changes_between(recording.entries[-1].config, outcome.config)
-    _print(values(recording, verified, changes, outcome), options.json)
+    changed = changes(recording.entries[-1].config, outcome.config)
+    named = {camel(name): list(pair) for name, pair in changed.items()}
+    _print(values(recording, verified, named, outcome), options.json)
     return 0
 
 
@@ -223,12 +225,6 @@ def values(
 def _difference(found: Difference) -> dict[str, Any]:
     values = {"time": iso(found.now_ms), "fields": found.fields}
     return values | ({"recorded": found.recorded, "now": found.now} if found.fields else {"error": found.error})
-
-
-def changes_between(old: BidConfig, new: BidConfig) -> dict[str, Any]:
-    """Returns the fields that differ, under their names in the API: [before, after]."""
-    pairs = {field.name: [getattr(old, field.name), getattr(new, field.name)] for field in fields(BidConfig)}
-    return {camel(name): pair for name, pair in pairs.items() if pair[0] != pair[1]}
 
 
 def _notes(recording: Recording, outcome: Simulation) -> list[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from decimal import Decimal
 from typing import Any, NamedTuple, TypeAlias
 
@@ -370,6 +370,12 @@ def _rules(entry: Entry, config: BidConfig) -> Rules:
     if config.loop_s == entry.config.loop_s:
         return entry.rules
     return replace(entry.rules, stale_after_ms=Rules.of(config.loop_s).stale_after_ms)
+
+
+def changes(old: BidConfig, new: BidConfig) -> dict[str, tuple[Any, Any]]:
+    """Returns the fields of two configs that differ, each with both values."""
+    pairs = {each.name: (getattr(old, each.name), getattr(new, each.name)) for each in fields(BidConfig)}
+    return {name: pair for name, pair in pairs.items() if pair[0] != pair[1]}
 
 
 # ---- verification
