@@ -6,11 +6,10 @@ from collections.abc import Iterator
 from decimal import Decimal
 
 from bench.timing import Row, median_seconds
-from strategy.bidding.plan_bids import plan_bids
 from strategy.book import Ask, Bid, History, Snapshot, VenueProfile
 from strategy.config.bid import BidConfig
-from strategy.entry import Entry
-from strategy.plan_inputs import Limits, Memory, OwnOrder, Rules
+from strategy.plan import Entry, Limits, Memory, OwnOrder, Rules
+from strategy.plan_bids import plan_bids
 
 ORDERS = 100  # on each side
 

@@ -34,7 +34,7 @@ from models.ledger.order_table import Order
 from models.tasks.cycles import Cycle
 from models.tasks.samples import HOUR, KEPT_MINUTES, Sample, add_sample
 from strategy.book import Ask, Bid, Snapshot
-from strategy.entry import Entry
+from strategy.plan import Entry
 from tests.ports import free_ports
 from tests.replay.recorded import LOOP, entry
 from workers.bidding.journal import Journal

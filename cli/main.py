@@ -35,7 +35,7 @@ VERBS = {
     "sign-in": ("cli.sign_in", "sign in without a browser; prints a token"),
     "wallet": ("cli.wallet", "show a user's addresses, their purposes and balances"),
     "judge": ("cli.judge", "check a listing that a marketplace drafts by the signer's rules; signs nothing"),
-    "replay": ("cli.replay.replay", "try a config on a task's recorded cycles, or on recorded order books"),
+    "replay": ("cli.replay", "try a config on a task's recorded cycles, or on recorded order books"),
     "keys": ("cli.keys", "manage keys for real money: create, import, list, back up, unlock"),
     "audit": ("cli.audit", "verify the signer's audit log"),
     "reconcile": ("cli.reconcile.reconcile", "show bids and purchases that no order knows, as after a restored backup"),

@@ -12,13 +12,12 @@ from markets.base import AskBook, NotSupported, VenueError
 from markets.client import MarketClient
 from markets.look import Notes
 from markets.outpoint_facts import OutpointFacts, Whereabouts
-from strategy.bidding.measure import without
 from strategy.book import NO_HISTORY, Ask, History
 from strategy.config.bid import normal_slug
 from strategy.config.listing import ListingConfig
-from strategy.fault_codes import Step
-from strategy.listing.inputs import InscriptionState
-from strategy.listing.reference import MOST_OUTLIERS, SALES
+from strategy.guards import without
+from strategy.listing_price import MOST_OUTLIERS, SALES, InscriptionState
+from strategy.reasons import Step
 
 # A book for pricing may be this old, so that tasks on one collection share it.
 BOOK_S = 10.0

@@ -14,13 +14,12 @@ from core.errors import BidkeeperError
 from markets.base import AskBook, Balance, BidBook, Fees, Kind, NotSupported, VenueError
 from markets.capabilities import ToFund, to_fund
 from markets.client import MarketClient
-from strategy.bidding.exposure import missing_sats
-from strategy.bidding.measure import measure
 from strategy.book import Ask, Bid, History, Snapshot
 from strategy.config.bid import BidConfig, is_ticker, normal_slug
-from strategy.entry import Entry
-from strategy.fault_codes import Step
-from strategy.plan import BidPlan
+from strategy.guards import measure
+from strategy.plan import BidPlan, Entry
+from strategy.reasons import Step
+from strategy.rungs import missing_sats
 
 # An accepted bid costs its bidder a purchase transaction of about this size, for ordinals and runes alike. Venues state
 # some 600 sats for it at low rates.

@@ -6,20 +6,18 @@ Kept by slug and measure, so that all tasks on a slug share them and they surviv
 from __future__ import annotations
 
 from collections.abc import Callable
-from decimal import Context, Decimal
+from decimal import Decimal
 
 from peewee import SQL, BigIntegerField, CharField, CompositeKey, IntegerField, TextField
 
 from models.base import Row, transaction
 from models.prepared import Prepared, given
-from strategy.bidding.guards import MinuteSample, guarded, minutes_wanted
 from strategy.book import NO_HISTORY, History
 from strategy.config.bid import BidConfig
+from strategy.guards import KEPT_MINUTES, WINDOW_MINUTES, MinuteSample, guarded, minutes_wanted
+from strategy.pricing import median
 
-WINDOW_MINUTES = 60
-KEPT_MINUTES = 1_440  # for tasks that are guarded against a fall
 _MINUTE_MS = 60_000
-_EXACT = Context(prec=1_000)  # more digits than any price has: sums and halves are not rounded
 
 
 class FloorSample(Row):
@@ -81,7 +79,7 @@ _NEWEST = Prepared(
 
 
 def record(kind: str, slug_key: str, measure: str, reference: Decimal, now_ms: int, raw: Decimal | None = None) -> None:
-    """Writes the minute's first sample of `measure` (see strategy/bidding/measure.py); of later ones only extremes.
+    """Writes the minute's first sample of `measure` (see strategy/guards.py); of later ones only extremes.
 
     `raw` is the reference before it was clamped, if it was. All samples older than a day go. Raises ValueError for an
     impossible price.
@@ -135,7 +133,7 @@ def history(kind: str, slug_key: str, measure: str, now_ms: int) -> History:
     minute = now_ms // _MINUTE_MS
     rows = _BETWEEN.rows(kind=kind, slug_key=slug_key, measure=measure, after=minute - WINDOW_MINUTES, minute=minute)
     found = sorted(Decimal(text) for (text,) in rows)
-    return History(_median(found) if found else None, len(found))
+    return History(median(found) if found else None, len(found))
 
 
 def newest(kind: str, slug_key: str, measure: str, now_ms: int) -> Decimal | None:
@@ -158,10 +156,3 @@ def _history_of_sellers(kind: str, slug_key: str, measure: str, now_ms: int) -> 
     rest = measure.removeprefix("ask")
     of_bidders = f"trait{rest}" if rest.startswith(":") else f"floor{rest}"
     return history(kind, slug_key, of_bidders, now_ms)
-
-
-def _median(ascending: list[Decimal]) -> Decimal:
-    middle = len(ascending) // 2
-    if len(ascending) % 2:
-        return ascending[middle]
-    return _EXACT.divide(_EXACT.add(ascending[middle - 1], ascending[middle]), Decimal(2))

@@ -38,12 +38,9 @@ from server.http.shapes import Answer, one_of
 from server.task_handler import TaskHandler
 from strategy.config.bid import BidConfig
 from strategy.config.listing import ListingConfig, load_listing_config, unstartable
-from strategy.fault_codes import Step
-from strategy.listing.inputs import Listed, ListingInputs, ListingPlan
-from strategy.listing.plan_listing import plan_listing
-from strategy.listing.price import guard
-from strategy.listing.reference import SALES
-from strategy.listing.schedule import scheduled
+from strategy.listing_price import SALES, Listed, ListingInputs, ListingPlan, guard, scheduled
+from strategy.plan_listing import plan_listing
+from strategy.reasons import Step
 from wallet.judgement import in_words, to_judge, verdict
 from wallet.protocol import Judgement, UserKeys
 from wallet.signer_client import SignerError

@@ -29,8 +29,7 @@ from server.http.route import route
 from server.http.shapes import Asked, one_of
 from server.profit import METHOD, fills_until, trades_of
 from strategy.pricing import plain
-from strategy.profit.matching import FIFO, MatchedSale, match
-from strategy.profit.rows import cost_and_profit
+from strategy.profit import FIFO, MatchedSale, cost_and_profit, match
 
 CSV = "text/csv; charset=utf-8"
 _PACKED_AT_ONCE = 256 * 1024  # bytes

@@ -20,6 +20,9 @@ from models import known_slugs
 from models.api_tokens import READ
 from models.known_slugs import SOURCES
 from models.ledger import orders
+from models.ledger.limits import own_orders
+from models.tasks import tasks
+from models.tasks.table import BIDDING
 from server import task_venues
 from server.config import bids as bid_config
 from server.http import blocking
@@ -30,8 +33,9 @@ from server.http.json_out import exact, iso
 from server.http.route import route
 from server.http.shapes import Answer, Asked, Wrong, one_of, own_words, read_by
 from strategy.book import Ask, Bid
-from strategy.config.bid import MAX_SATS, TYPES, BidConfig, normal_slug, problems
+from strategy.config.bid import MAX_SATS, TYPES, BidConfig, load_bid_config, normal_slug, problems
 from strategy.pricing import vwap
+from strategy.ranking import ranks
 
 MAX_AGE_S = 10.0
 UNKNOWN_SLUG = "The marketplace does not know this slug"
@@ -144,6 +148,17 @@ class OrderBook(Answer, frozen=True, kw_only=True):
     bids_unknown: Annotated[str | None, words("Why `bids` is null; else null.")]
 
 
+class OwnRank(Answer, frozen=True, kw_only=True):
+    """The place of one of the caller's bids in a book."""
+
+    order: int
+    rank: Annotated[
+        int,
+        Meta(ge=1),
+        words("Among the bids of others and those of its task; of equal bids the older is ahead."),
+    ]
+
+
 class MarketBook(OrderBook, frozen=True, kw_only=True):
     """The order book of a slug, or of one of its traits."""
 
@@ -151,6 +166,13 @@ class MarketBook(OrderBook, frozen=True, kw_only=True):
     type: Kind
     venue: Venue
     trait: Trait | None
+    ranks: Annotated[
+        list[OwnRank] | None,
+        words(
+            "The open orders of the caller's bidding tasks that compete in it, those of dry runs included; null where "
+            "`bids` is. Orders whose rank is not known, since a bid of the book cannot be understood, are left out."
+        ),
+    ]
 
 
 class Floor(Answer, frozen=True, kw_only=True):
@@ -225,7 +247,28 @@ class Market(SignedIn):
             # An empty book and a missing one look alike; only a known slug has a floor.
             await self._floor_of(slug, kind, venue)
         book = order_book(asks, bids, wallet, asked.depth)
-        return MarketBook(slug=slug, type=config.type, venue=venue, trait=trait_shown(trait), **structs.asdict(book))
+        ranked = self._ranks(config, venue, bids, wallet) if isinstance(bids, BidBook) else None
+        return MarketBook(
+            slug=slug,
+            type=config.type,
+            venue=venue,
+            trait=trait_shown(trait),
+            ranks=ranked,
+            **structs.asdict(book),
+        )
+
+    def _ranks(self, config: BidConfig, venue: str, book: BidBook, wallet: BidderWallet) -> list[OwnRank]:
+        """Returns the known ranks of the caller's open orders in the book of the config's slug and trait."""
+        key = normal_slug(config.type, config.slug)
+        others = [bid for bid in book.bids if not wallet.owns_bid(bid)]
+        found = list[OwnRank]()
+        for task in tasks.of_user(self.user.id, BIDDING):
+            if task.venue != venue or task.slug_key != key or not self.may_name(task.id):
+                continue
+            placed = own_orders(orders.open_orders(task.id), load_bid_config(task.config))
+            known = ranks([order for order in placed if order.trait == config.trait], others, is_whole=not book.hidden)
+            found += [OwnRank(order=order, rank=rank) for order, rank in known.items()]
+        return found
 
     @route(
         "GET /api/tasks/floor",

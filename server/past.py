@@ -13,6 +13,7 @@ from markets.look import BidderWallet
 from models.api_tokens import READ
 from models.leases.manager_places import machine_elsewhere
 from models.ledger import order_history
+from models.ledger.limits import own_orders
 from models.ledger.order_table import Order
 from models.tasks.samples import HOUR, KEPT_MINUTES, MINUTE, Sample, joined_columns, samples_between
 from models.tasks.table import BIDDING, LISTING, Task
@@ -28,7 +29,8 @@ from server.preview import PlannedCancel, PlannedRung, cancels_shown, rungs_show
 from server.replay.journal import JournalMoment, moment_of
 from server.task_handler import TaskHandler
 from strategy.book import Snapshot
-from strategy.entry import Entry
+from strategy.plan import BidPlan, Entry
+from strategy.ranking import ranks, ranks_of_plan
 
 STEPS = {"minute": MINUTE, "hour": HOUR}
 Step = Annotated[str, Meta(extra_json_schema={"enum": list(STEPS)})]
@@ -167,6 +169,13 @@ class StandingOrder(PlacedOrder, frozen=True, kw_only=True):
     """A bid that was open at a moment; `state` and `closeReason` are those of now."""
 
     reason: Annotated[ReasonCode | None, words("The cycle's word for it; null when it had none.")]
+    rank: Annotated[
+        Annotated[int, Meta(ge=1)] | None,
+        words(
+            "Place among the bids of others that the cycle decided on and the task's own open ones; of equal bids the "
+            "older is ahead. Null when the cycle read no bids of others."
+        ),
+    ]
 
 
 class PastCycle(Answer, frozen=True, kw_only=True):
@@ -239,7 +248,8 @@ class Moments(TaskHandler):
             reasons = {} if found.entry is None else _reasons(found.entry)
             own_id = self.task(str(task.id)).id
             standing = await self.in_turn(lambda: order_history.standing(self.user.id, own_id, time_ms))
-            orders = await self.in_turns(standing, lambda order: _standing(order, reasons))
+            places = {} if found.entry is None else _ranks(found.entry, standing)
+            orders = await self.in_turns(standing, lambda order: _standing(order, reasons, places))
             self.require_signed_in()
             return TaskMoment(
                 time=json_out.iso(time_ms),
@@ -261,9 +271,17 @@ class Moments(TaskHandler):
         return found
 
 
-def _standing(order: Order, reasons: dict[int, str]) -> StandingOrder:
-    """Returns the order with the reason that the cycle gave it; its `state` is today's."""
-    return StandingOrder(**structs.asdict(order_shown(order)), reason=reasons.get(order.id))
+def _standing(order: Order, reasons: dict[int, str], places: dict[int, int]) -> StandingOrder:
+    """Returns the order with the reason that the cycle gave it, and its rank; its `state` is today's."""
+    shown = structs.asdict(order_shown(order))
+    return StandingOrder(**shown, reason=reasons.get(order.id), rank=places.get(order.id))
+
+
+def _ranks(entry: Entry, standing: list[Order]) -> dict[int, int]:
+    """Returns the rank of each order by its id; none where the cycle read no bids of others."""
+    if entry.snapshot is None or entry.snapshot.bids is None:
+        return {}
+    return ranks(own_orders(standing, entry.config), entry.snapshot.bids)
 
 
 def _reasons(entry: Entry) -> dict[int, str]:
@@ -284,10 +302,16 @@ def _cycle(entry: Entry) -> PastCycle:
         reference=json_out.exact(None if plan is None else plan.reference),
         raw_reference=json_out.exact(None if plan is None else plan.raw_reference),
         marks=[] if plan is None else [str(mark) for mark in plan.marks],
-        rungs=[] if plan is None else rungs_shown(entry, plan),
+        rungs=[] if plan is None else rungs_shown(entry, plan, _ranks_of(entry, plan)),
         cancels=[] if plan is None else cancels_shown(plan),
         book=_book(snapshot),
     )
+
+
+def _ranks_of(entry: Entry, plan: BidPlan) -> dict[int, int]:
+    if entry.snapshot is None or entry.snapshot.bids is None:
+        return {}
+    return ranks_of_plan(plan, entry.own, entry.snapshot.bids, entry.now_ms)
 
 
 def _book(snapshot: Snapshot | None) -> OrderBook:

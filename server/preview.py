@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from typing import Annotated, Any
@@ -11,11 +12,11 @@ from msgspec import UNSET, Meta
 from core.errors import BidkeeperError
 from core.fields import Count, Price, Sats, Time, words
 from core.subscription_plans import SubscriptionPlan
-from markets.base import OwnBids, VenueError
+from markets.base import BidBook, OwnBids, VenueError
 from markets.call_costs import call_costs
 from markets.capabilities import ToFund
 from markets.client import MarketClient, stretch_s
-from markets.look import KNOWN_SLUG_S, BidderWallet, Looker, MarketLook, fund_of, history_key, kind_of
+from markets.look import KNOWN_SLUG_S, BidderWallet, Looker, MarketLook, fund_of, history_key, kind_of, trait_of
 from markets.venues import capabilities
 from models import controls, floor_samples
 from models.api_tokens import READ
@@ -48,20 +49,18 @@ from server.http.route import route
 from server.http.shapes import Answer
 from server.market import MAX_AGE_S, NO_SESSION, PREVIEWED_LEVELS, UNKNOWN_SLUG, OrderBook, order_book
 from server.tasks import BiddingTaskHandler, refuse_unknown_budget
-from strategy import plan_inputs
-from strategy.bidding.exposure import missing_sats
-from strategy.bidding.plan_bids import plan_bids
+from strategy import plan
 from strategy.book import History, VenueProfile
 from strategy.config.bid import BidConfig, load_bid_config, normal_slug
-from strategy.entry import Entry
-from strategy.fault_codes import Step
-from strategy.hints import hints
-from strategy.monthly import Bidding, KeyQuota, MonthlyQuota, MonthlyVerdict
-from strategy.plan import BidPlan, RungNote
-from strategy.plan_inputs import BudgetRoom, Limits, Memory, Rules
-from strategy.reasons import Reason
+from strategy.monthly import Bidding, KeyQuota, MonthlyQuota, MonthlyVerdict, hints
+from strategy.plan import BidPlan, BudgetRoom, Entry, Limits, Memory, Rules, RungNote
+from strategy.plan_bids import plan_bids
+from strategy.ranking import ranks_of_plan
+from strategy.reasons import Reason, Step
+from strategy.rungs import missing_sats
 from wallet.signer_client import SignerError
 
+RIVALS_AGE_S = 600.0  # of bids that only the ranks of a plan are made of
 _FOR_NOW = (Reason.QUOTA, Reason.CLOCK_SKEW, Reason.SIGNED_LIMIT)  # a bid is wanted there all the same
 
 TaskPreview = shape(
@@ -93,6 +92,13 @@ class PlannedRung(Answer, frozen=True, kw_only=True):
     reason: ReasonCode
     detail: Annotated[str, words("What is behind the reason, if more can be said.")]
     order: Annotated[int | None, words("The task's open order that holds the rung, or is renewed.")]
+    rank: Annotated[
+        Annotated[int, Meta(ge=1)] | None,
+        words(
+            "Place of its bid once the plan is carried out, among the bids of others and the task's own; of equal bids "
+            "the older is ahead. Null without a bid, and when the bids of others are not known."
+        ),
+    ]
 
 
 class PlannedCancel(Answer, frozen=True, kw_only=True):
@@ -218,6 +224,7 @@ class _PreviewReads:
     rungs: int | None
     stretch_s: int
     skew_s: float
+    rivals: BidBook | None  # the bids that rungs are ranked among, own ones included; None if they could not be read
 
 
 class Previews(BiddingTaskHandler):
@@ -257,7 +264,7 @@ class Previews(BiddingTaskHandler):
         control: Any = controls.effective(self.user.id, task.id if task else 0)
         return Preview(
             task_id=task.id if task else None,
-            rungs=rungs_shown(entry, plan, fund_of(entry, plan, seen)),
+            rungs=rungs_shown(entry, plan, _ranks(entry, plan, market), fund_of(entry, plan, seen)),
             cancels=cancels_shown(plan),
             total=sum(intent.price_sats for intent in plan.to_place),
             reference=exact(plan.reference),
@@ -290,7 +297,7 @@ class Previews(BiddingTaskHandler):
 
     async def _task_rooms(
         self, task_id: int | None, config: BidConfig, plan: SubscriptionPlan | None
-    ) -> tuple[plan_inputs.SignedRoom, ...]:
+    ) -> tuple[plan.SignedRoom, ...]:
         """Returns the use that the task's worker would see with this config; a dry run signs nothing.
 
         Raises SignerError.
@@ -346,7 +353,7 @@ class Previews(BiddingTaskHandler):
         def ask(default: MarketClient) -> _PreviewReads:
             market = default.at(venue)
             own_bids = market.own_bids(wallet.payment, MAX_AGE_S, [config.slug])
-            knowing = _knowing(wallet, placed, own_bids) if config.wants_bids else wallet
+            knowing = _knowing(wallet, placed, own_bids)
             return _looked(market, Looker(market, clock_ms), config, knowing, own_bids, history)
 
         found = await self.ask_market(ask)
@@ -424,11 +431,31 @@ def _looked(
         market.scarcity.rungs,
         stretch_s(market, is_rune=config.is_rune),
         market.skew_s,
+        seen.books.bids if config.wants_bids and seen.books else _rivals(market, config),
     )
 
 
-def rungs_shown(entry: Entry, plan: BidPlan, fund: ToFund | None = None) -> list[PlannedRung]:
-    """Returns the fate of each rung, with the bid that holds it or is to come; `fund` is the way to enough balance."""
+def _rivals(market: MarketClient, config: BidConfig) -> BidBook | None:
+    """Reads the bids of others for the ranks alone: a plan without them is a plan all the same."""
+    try:
+        return market.bids(config.slug, kind_of(config), RIVALS_AGE_S, trait_of(config))
+    except VenueError:
+        return None
+
+
+def _ranks(entry: Entry, plan: BidPlan, market: _PreviewReads) -> dict[int, int]:
+    """Returns the rank of each rung's bid by its rung; none while the bids of others are not known."""
+    if market.rivals is None:
+        return {}
+    bids = [bid for bid in market.rivals.bids if not market.wallet.owns_bid(bid)]
+    return ranks_of_plan(plan, entry.own, bids, entry.now_ms, is_whole=not market.rivals.hidden)
+
+
+def rungs_shown(entry: Entry, plan: BidPlan, ranks: Mapping[int, int], fund: ToFund | None = None) -> list[PlannedRung]:
+    """Returns the fate of each rung, with the bid that holds it or is to come, and its rank by the rung.
+
+    `fund` is the way to enough balance.
+    """
     own = {order.id: order.quantity for order in entry.own}
 
     def quantity(note: RungNote) -> Decimal | None:
@@ -444,6 +471,7 @@ def rungs_shown(entry: Entry, plan: BidPlan, fund: ToFund | None = None) -> list
             reason=str(note.reason),
             detail=fund.words if fund and note.reason is Reason.INSUFFICIENT_BALANCE else note.detail,
             order=note.order_id,
+            rank=ranks.get(note.rung),
         )
         for note in plan.rungs
     ]

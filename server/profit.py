@@ -21,11 +21,10 @@ from server.http.answers import INVALID, TOO_MANY_LONG_READS
 from server.http.base import PIECE, SignedIn
 from server.http.route import route
 from server.http.shapes import Answer, Asked, one_of
-from strategy.bidding.measure import measure
+from strategy import profit
 from strategy.config.bid import BidConfig, normal_slug
-from strategy.profit import rows
-from strategy.profit.matching import FIFO, METHODS, Trade
-from strategy.profit.rows import GROUPS, rows_of
+from strategy.guards import measure
+from strategy.profit import FIFO, GROUPS, METHODS, Trade, rows_of
 
 _FILLS_AT_ONCE = 200  # read while others wait: some milliseconds
 
@@ -148,7 +147,7 @@ class _Summed(NamedTuple):
     held: dict[_Kind, Fraction]
 
     @classmethod
-    def of(cls, row: rows.ProfitRow) -> _Summed:
+    def of(cls, row: profit.ProfitRow) -> _Summed:
         """Sums a row; what is held has no worth yet."""
         held = dict[_Kind, Fraction]()
         for lot in row.held:

@@ -48,7 +48,8 @@ from server.http.route import route
 from server.http.shapes import Answer, Asked, OpenAnswer, camel, described_as
 from server.market import NO_SESSION
 from server.task_handler import TaskHandler
-from strategy.book import Bid as MarketBid
+from strategy.plan import OwnOrder
+from strategy.ranking import ranks
 
 MAX_AGE_S = 2.0
 MOST_LINES = 1000
@@ -330,7 +331,8 @@ class BiddingTaskRecord(TaskRecord):
         markets = {_market_of(bid, order) for bid, order in found}
         read = await asyncio.gather(*(self._book(market, venue) for market in markets))
         books = dict(zip(markets, read, strict=True))
-        shown = [_bid_shown(bid, order, books[_market_of(bid, order)]) for bid, order in found]
+        places = {order: rank for market, book in books.items() for order, rank in _ranks(found, market, book).items()}
+        shown = [_bid_shown(bid, order, places.get(order.id), books[_market_of(bid, order)]) for bid, order in found]
         return sorted(shown, key=lambda bid: (bid.rank is None, bid.rank, bid.id))
 
     @route("GET /api/tasks/{id}/cycles", READ, of=TaskHandler.task, **_OF_CYCLES)
@@ -395,13 +397,29 @@ def _as_placed(order: Order) -> OwnBid:
     return OwnBid(str(order.venue_id), order.slug, kind, order.price_sats, None, order.expires_ms, order.trait)
 
 
-def _bid_shown(bid: OwnBid, order: Order, book: BidBook | str) -> Bid:
+def _ranks(found: Iterable[tuple[OwnBid, Order]], market: _Competition, book: BidBook | str) -> dict[int, int]:
+    """Returns the known ranks of the orders in a market, by the order's id.
+
+    Of a bid that the book shows, price and age are the book's.
+    """
+    if isinstance(book, str):
+        return {}
+    shown, own = {bid.order_id: bid for bid in book.bids}, list[OwnOrder]()
+    for bid, order in found:
+        if _market_of(bid, order) != market:
+            continue
+        price, quantity, placed_ms = bid.price, Decimal(order.quantity), order.created_ms
+        if (row := shown.pop(bid.venue_id, None)) is not None and row.quantity > 0:
+            price, quantity, placed_ms = row.price, row.quantity, row.placed_ms or placed_ms
+        own.append(OwnOrder(order.id, order.state, price, quantity, placed_ms, order.expires_ms))
+    return ranks(own, shown.values(), is_whole=not book.hidden)
+
+
+def _bid_shown(bid: OwnBid, order: Order, rank: int | None, book: BidBook | str) -> Bid:
     quantity = json_out.exact(Decimal(order.quantity))
-    rank, why = None, book if isinstance(book, str) else None
-    if isinstance(book, BidBook):
-        rank = rank_of(bid.venue_id, bid.price / quantity, order.created_ms, book.bids)
-        if rank > 1 and book.hidden:  # none of them is the best, but they may be ahead of this one
-            rank, why = None, f"{book.hidden} bids of the book cannot be understood, and may be ahead of this one"
+    why = book if isinstance(book, str) else None
+    if rank is None and isinstance(book, BidBook):  # none of them is the best, but they may be ahead of this one
+        why = f"{book.hidden} bids of the book cannot be understood, and may be ahead of this one"
     return Bid(
         id=bid.venue_id,
         price=bid.price,
@@ -415,24 +433,4 @@ def _bid_shown(bid: OwnBid, order: Order, book: BidBook | str) -> Bid:
         rank=rank,
         is_highest=None if rank is None else rank == 1,
         rank_unknown=why,
-    )
-
-
-def rank_of(venue_id: str, unit_price: Decimal, placed_ms: int, book: Iterable[MarketBid]) -> int:
-    """Returns the rank, from 1, among all bids of a book: the higher unit price first, of equal ones the older.
-
-    `unit_price` and `placed_ms` stand in if the book does not show the bid (yet) or its age. A bid of unknown age
-    counts as older: to believe oneself ahead is the worse mistake.
-    """
-    others = []
-    for bid in book:
-        if bid.order_id == venue_id:
-            unit_price = bid.unit_price
-            placed_ms = placed_ms if bid.placed_ms is None else bid.placed_ms
-        else:
-            others.append(bid)
-    me = (placed_ms, venue_id)
-    return 1 + sum(
-        bid.unit_price > unit_price or (bid.unit_price == unit_price and (bid.placed_ms or 0, bid.order_id) < me)
-        for bid in others
     )

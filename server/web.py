@@ -19,6 +19,7 @@ from server.http import json_out
 from server.http.api_errors import not_found
 from server.http.base import Handler
 from server.http.route import Route, route
+from strategy.reasons import page_module
 from web import FOLDER
 
 _TYPES = {
@@ -31,6 +32,7 @@ _TYPES = {
     ".json": "application/json",
     ".woff2": "font/woff2",
 }
+CODES = "js/texts/codes.js"
 _PACKED_ALREADY = (".woff2",)
 _INDEX = "index.html"
 _IMPORT_MAP = re.compile(r'<script type="importmap">(.*?)</script>', re.S)
@@ -47,9 +49,13 @@ class WebFile(NamedTuple):
 
 @cache
 def web_files() -> dict[str, WebFile]:
-    """Reads the page's files, by name below web/: what is not here is not served, whatever a path says."""
+    """Reads the page's files, by name below web/: what is not here is not served, whatever a path says.
+
+    One of them is made: the words of codes, which strategy/reasons.py has.
+    """
     paths = (path for path in FOLDER.rglob("*") if path.suffix in _TYPES and path.is_file())
-    return {path.relative_to(FOLDER).as_posix(): _file(path.suffix, path.read_bytes()) for path in paths}
+    found = {path.relative_to(FOLDER).as_posix(): _file(path.suffix, path.read_bytes()) for path in paths}
+    return found | {CODES: _file(".js", page_module().encode())}
 
 
 def _file(suffix: str, body: bytes) -> WebFile:

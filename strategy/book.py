@@ -42,7 +42,7 @@ class Bid(Struct, frozen=True, array_like=True, forbid_unknown_fields=True, gc=F
 class History:
     """The references of a slug over the last hour, one a minute: their median, and their number.
 
-    The rest is for a task with guards (strategy/bidding/guards.py), of the time before this cycle: `highest` and
+    The rest is for a task with guards (strategy/guards.py), of the time before this cycle: `highest` and
     `lowest` within the window of pauseOnFloorDrop, `dropped_ms` when the floor last fell that far, and `was_outside`
     if onlyWhileFloorBetween last kept the task from bidding.
     """

@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from strategy.config.bid import MOST_LOOPS, BidConfig
-from strategy.entry import Entry
-from strategy.plan import BidPlan
+from strategy.plan import BidPlan, Entry
 from strategy.reasons import Reason
 
 # Without a move for so long (ms), a cycle comes every so many loops. Each number is a multiple of the one before, so a

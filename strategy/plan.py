@@ -1,12 +1,178 @@
-"""The decision of one cycle: values only. Prices are sats of the whole order."""
+"""The values of a decision: inputs other than config and market, the plan, and the cycle that a journal keeps of it."""
 
 from __future__ import annotations
 
+import json
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
+from typing import TypeGuard
 
-from strategy.plan_inputs import Memory
+from strategy.book import Snapshot, VenueProfile
+from strategy.config.bid import MAX_SATS, BidConfig
 from strategy.reasons import Reason
+
+TOLERANCE, MIN_AGE_S = Decimal("0.01"), 60  # where the service's settings say nothing else
+LONGEST_REACH = Decimal("0.2")  # of a rung's price: no patience goes further
+IN_FLIGHT: frozenset[str] = frozenset({"reserved", "signed", "submitted", "unknown"})
+
+
+@dataclass(frozen=True, slots=True)
+class OwnOrder:
+    """An open order of this task, as the ledger has it.
+
+    A `live` one pairs with a rung and can be cancelled. `reserved`, `signed`, `submitted` and `unknown` are in flight:
+    they pair with a rung, count as exposure and cannot be cancelled. `cancelling` only counts as exposure.
+    """
+
+    id: int
+    state: str
+    price_sats: int
+    quantity: Decimal
+    created_ms: int
+    expires_ms: int
+    trait: tuple[str, str] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class SignedRoom:
+    """The use of one of the signer's ceilings: a signature counts until its signed expiry, cancelled or not.
+
+    `whose` is `task`, `user` or `installation`. `most_sats` is the ceiling, `signed_sats` counts against it now,
+    `frees_ms` is the next expiry of a part of it (None: nothing is signed). `others_sats` are the open orders of other
+    tasks that share it. `ends_ms` are its next expiries, `freed_sats` what is free again by each; later ones may lack.
+    """
+
+    whose: str
+    most_sats: int
+    signed_sats: int
+    frees_ms: int | None = None
+    others_sats: int = 0
+    ends_ms: tuple[int, ...] = ()
+    freed_sats: tuple[int, ...] = ()
+
+    def free_at_ms(self, sats: int) -> int | None:
+        """Returns when this many signed sats have expired; None if that is not known, or not before more are signed."""
+        if not self.ends_ms:
+            return self.frees_ms if sats <= self.signed_sats else None
+        pairs = zip(self.ends_ms, self.freed_sats, strict=True)
+        return next((ends_ms for ends_ms, freed in pairs if freed >= sats), None)
+
+
+@dataclass(frozen=True, slots=True)
+class BudgetRoom:
+    """The room that a budget of several tasks leaves for one of them, its own open orders included.
+
+    `sats` and `orders` are None without such a limit, and below what the task holds where the limit was lowered.
+    """
+
+    budget_id: int
+    name: str
+    sats: int | None = None
+    orders: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """The limits of this task's orders. All limits are inclusive.
+
+    `task_total` 0 is unlimited. `user_headroom` is the user's exposure left for this task, its own orders included.
+    `balance_sats` under the `reserved` balance model likewise includes the sats that the venue holds back for this
+    task's orders. None in `balance_sats` and `fee_reserve_sats` (one order's fees) is "unknown".
+
+    `fills_left` and `spend_left_sats` are the fills and sats that maxFills and spendCapSats still allow, None without
+    them: open and new orders together stay within both; `fills_left_today` and `spend_left_today_sats` likewise for
+    maxFillsPerDay and spendCapPerDaySats, over the last 24 hours. `hold` says why nothing may be placed or raised now
+    though everything is known (`fill_pause`, `fill_burst`, `clock_skew`, `active_hours`). `rungs` is the number of
+    rungs, from the top, that may have new and renewed bids while the key's quota of calls runs short, None = all.
+    `signed` are the signer's ceilings for a new bid, empty if nothing is signed. `installation_room` is the exposure of
+    all users left for this task, its own orders included: it decides whether a bid and its successor fit side by side.
+    Only the ledger refuses by it. `budget` is the room of the budget that the task shares, None without one: it refuses
+    new bids, and ends none.
+    """
+
+    task_total: int
+    user_headroom: int
+    plan_bids: int
+    balance_sats: int | None
+    fee_reserve_sats: int | None
+    fills_left: int | None = None
+    spend_left_sats: int | None = None
+    hold: Reason | None = None
+    rungs: int | None = None
+    signed: tuple[SignedRoom, ...] = ()
+    installation_room: int = MAX_SATS
+    fills_left_today: int | None = None
+    spend_left_today_sats: int | None = None
+    budget: BudgetRoom | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """Defaults of the service, the same for every task.
+
+    `tolerance` is a fraction of the rung's price within which a live bid is kept (never less than one tick).
+    `max_raises` is the number of raises an hour to outbid. With at least `min_samples` in the hour's history a
+    reference above `spike_factor` medians is clamped there, and one above `alarm_factor` medians is an alarm.
+    `patience` is the number of tolerances that a live bid may be away from its rung; it widens no limit.
+    """
+
+    tolerance: Decimal = TOLERANCE
+    min_age_ms: int = MIN_AGE_S * 1000
+    stale_after_ms: int = 120_000
+    grace_no_floor_ms: int = 300_000
+    max_raises: int = 20
+    spike_factor: Decimal = Decimal("1.25")
+    alarm_factor: Decimal = Decimal(2)
+    min_samples: int = 10
+    patience: Decimal = Decimal(1)
+
+    @property
+    def reach(self) -> Decimal:
+        """The fraction of a rung's price within which a live bid still holds it."""
+        return max(self.tolerance, min(self.tolerance * self.patience, LONGEST_REACH))
+
+    @classmethod
+    def of(cls, loop_s: int, stretch_s: int = 0, tolerance: Decimal = TOLERANCE, min_age_s: int = MIN_AGE_S) -> Rules:
+        """Makes the service's rules for a task with this cycle interval: a snapshot is stale after max(3 loops, 120 s).
+
+        `stretch_s` is the intended extra age of reads while the key's quota of calls runs short.
+        """
+        return cls(tolerance, min_age_s * 1000, (max(3 * loop_s, 120) + stretch_s) * 1000)
+
+
+@dataclass(frozen=True, slots=True)
+class Memory:
+    """The values that one cycle hands to the next.
+
+    `no_reference_since_ms`: when the reference price went missing. `raises_ms`: when bids were raised to outbid in the
+    last hour, oldest first.
+    """
+
+    no_reference_since_ms: int | None = None
+    raises_ms: tuple[int, ...] = ()
+
+    def dumps(self) -> str:
+        """Writes the memory as JSON for storage."""
+        return json.dumps({"no_reference_since_ms": self.no_reference_since_ms, "raises_ms": list(self.raises_ms)})
+
+    @classmethod
+    def loads(cls, text: str) -> Memory:
+        """Reads the memory of `dumps`. Keys of other versions, and all that cannot be read, are dropped."""
+        try:
+            values = json.loads(text)
+        except ValueError:
+            return cls()
+        if not isinstance(values, dict):
+            return cls()
+        since, raises = values.get("no_reference_since_ms"), values.get("raises_ms")
+        times = raises if isinstance(raises, list | tuple) else ()
+        return cls(since if _is_whole(since) else None, tuple(each for each in times if _is_whole(each)))
+
+
+def _is_whole(value: object) -> TypeGuard[int]:
+    return isinstance(value, int) and not isinstance(value, bool)
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +223,7 @@ class RungNote:
     @property
     def label(self) -> str:
         """The reason with its detail, such as `range_empty (hardcap)`."""
-        return f"{self.reason} ({self.detail})" if self.detail else self.reason.value
+        return f"{self.reason} ({self.detail})" if self.detail else str(self.reason)
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,3 +251,73 @@ class BidPlan:
     memory: Memory
     marks: tuple[Reason, ...] = ()
     raw_reference: Decimal | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class SaleIntoBid:
+    """A sale into a bid: its price in sats of the whole order, `quantity` in items or whole tokens.
+
+    `placed_ms` is when that bid was placed and `bid_id` its id at the venue, where they are known; `is_own` means that
+    it was a bid of ours.
+    """
+
+    sale_id: str
+    price: int
+    quantity: Decimal | None
+    sold_ms: int
+    bid_id: str | None = None
+    placed_ms: int | None = None
+    is_own: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One cycle: the inputs of `plan_bids`, and the plan that was carried out.
+
+    `restraint` is why the worker did less than planned: `halt` cancels everything, `own_bids_unknown` leaves the hard
+    cancels, anything else (`reduce`) all cancels. `sales` are those read in this cycle, None when none were asked for;
+    one that was read before adds nothing. `plan` is None in a recording without a task.
+    """
+
+    now_ms: int
+    config: BidConfig
+    profile: VenueProfile
+    snapshot: Snapshot | None
+    own: tuple[OwnOrder, ...]
+    limits: Limits
+    rules: Rules
+    memory: Memory
+    restraint: Reason | None = None
+    sales: tuple[SaleIntoBid, ...] | None = None
+    plan: BidPlan | None = None
+
+
+# A live bid that holds a rung, or one that no plan can change.
+_NOT_LEFT = (Reason.KEPT, Reason.RENEW, Reason.IN_FLIGHT, Reason.CANCELLING, Reason.EXPIRED)
+
+
+def summary(placed: int, kept: int, cancelled: Sequence[str], skipped: Iterable[str], left: int = 0) -> str:
+    """Writes one line of counts; `cancelled` has the reason of each cancelled bid, `skipped` that of each empty rung.
+
+    `left` are live bids that stand though they are not kept (`left_alone`), named only if there are any. For example
+    `placed 2, kept 2, left 1, cancelled 1 (hardcap); skipped 1 exposure_limit`; reasons in order of appearance.
+    """
+    text = f"placed {placed}, kept {kept}"
+    if left:
+        text += f", left {left}"
+    text += f", cancelled {len(cancelled)}"
+    if cancelled:
+        text += f" ({', '.join(_counted(cancelled))})"
+    reasons = ", ".join(f"{count} {reason}" for reason, count in Counter(map(str, skipped)).items())
+    return f"{text}; skipped {reasons}" if reasons else text
+
+
+def left_alone(plan: BidPlan) -> int:
+    """Counts the live bids that stay without a rung, or past their renewal: too young, limited or irreplaceable."""
+    gone = {cancel.order_id for cancel in plan.to_cancel}
+    return sum(note.order_id not in gone and note.reason not in _NOT_LEFT for note in plan.bids)
+
+
+def _counted(reasons: Sequence[str]) -> list[str]:
+    counts = Counter(map(str, reasons))
+    return [reason if len(counts) == 1 else f"{count} {reason}" for reason, count in counts.items()]

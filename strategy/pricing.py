@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from decimal import (
     ROUND_CEILING,
     ROUND_HALF_EVEN,
@@ -25,6 +25,7 @@ Exact: TypeAlias = Decimal | Fraction  # a price of a token that was not rounded
 # whole sat it would be a bid above its range. Independent of the caller's own context.
 _EXACT = Context(prec=200, rounding=ROUND_HALF_EVEN, traps=[InvalidOperation, DivisionByZero, Overflow])
 _AVERAGE = Context(prec=50, rounding=ROUND_HALF_EVEN, traps=[InvalidOperation, DivisionByZero, Overflow])
+_HALVES = Context(prec=1_000)  # more digits than any price has: sums and halves are not rounded
 _UP = Context(prec=50, rounding=ROUND_CEILING, traps=[InvalidOperation, DivisionByZero, Overflow])
 
 
@@ -83,6 +84,14 @@ def vwap(asks: Iterable[Ask], depth_sats: int) -> tuple[Decimal | None, int]:
     """
     average, spent = average_cost(asks, depth_sats)
     return None if average is None else rounded(average), math.floor(spent)
+
+
+def median(ascending: Sequence[Decimal]) -> Decimal:
+    """Returns the median of at least one price in ascending order, exactly."""
+    middle = len(ascending) // 2
+    if len(ascending) % 2:
+        return ascending[middle]
+    return _HALVES.divide(_HALVES.add(ascending[middle - 1], ascending[middle]), Decimal(2))
 
 
 def rounded(exact: Fraction) -> Decimal:

@@ -22,7 +22,7 @@ from markets.base import (
     Unknown,
     VenueError,
 )
-from strategy.fault_codes import FaultCode
+from strategy.reasons import FaultCode
 
 
 class Effect(NamedTuple):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from enum import StrEnum
 from pathlib import Path
 
 import pytest
@@ -11,9 +10,7 @@ import pytest
 from cli.main import VERBS
 from server.http.shapes import parameters_of
 from server.urls import DECLARED
-from strategy.fates import LedgerLimit, ListingResult, PlaceResult, WorkerReason
-from strategy.fault_codes import FaultCode, Step
-from strategy.reasons import Reason
+from strategy.reasons import Code, FaultCode, LedgerLimit, ListingResult, PlaceResult, Reason, Step, WorkerReason
 
 METHOD = r"\b(GET|POST|PUT|PATCH|DELETE)\b"
 ROOT = Path(__file__).resolve().parents[1]
@@ -22,7 +19,7 @@ PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").r
 
 REASONS = (ROOT / "docs" / "reasons.md").read_text()
 # The heading of each list of its own; all the other lists are of reasons.
-LISTS: dict[str, tuple[type[StrEnum], ...]] = {
+LISTS: dict[str, tuple[type[Code], ...]] = {
     "Fates of a bid to be placed": (PlaceResult, LedgerLimit),
     "The worker's own reasons to cancel": (WorkerReason,),
     "Fates of a listing to be put up": (ListingResult,),
@@ -31,15 +28,15 @@ LISTS: dict[str, tuple[type[StrEnum], ...]] = {
 }
 
 
-def test_every_code_is_documented_in_its_list_and_no_other() -> None:
+def test_every_code_is_documented_in_its_list_with_its_meaning_and_no_other() -> None:
+    """The rows are those of strategy/reasons.py, in its order."""
     documented: dict[str, list[str]] = {}
     for section in REASONS.split("\n## ")[1:]:
         heading, _, text = section.partition("\n")
-        codes = re.findall(r"^\| `(\w+)` \|", text, re.M)
-        documented.setdefault(heading if heading in LISTS else "reasons", []).extend(codes)
-    there = {name: sorted(code.value for kind in kinds for code in kind) for name, kinds in LISTS.items()}
-    there["reasons"] = sorted(reason.value for reason in Reason)
-    assert {name: sorted(codes) for name, codes in documented.items()} == there
+        rows = re.findall(r"^\| `.*", text, re.M)
+        documented.setdefault(heading if heading in LISTS else "reasons", []).extend(rows)
+    there = {name: [code for kind in kinds for code in kind] for name, kinds in LISTS.items()} | {"reasons": [*Reason]}
+    assert documented == {name: [f"| `{code}` | {code.meaning} |" for code in codes] for name, codes in there.items()}
 
 
 def test_every_verb_is_mentioned() -> None:

@@ -16,7 +16,7 @@ from msgspec.structs import replace
 
 from core.call import Request, call
 from core.errors import BidkeeperError, PeerRefused, PeerUnavailable
-from strategy.plan_inputs import SignedRoom
+from strategy.plan import SignedRoom
 from wallet import protocol
 from wallet.protocol import (
     WITHDRAWAL_INTENT_DIGITS,

@@ -1,4 +1,4 @@
-"""The page's files: what a browser gets as it stands here. No build step makes them, and nothing else is served."""
+"""The page's files: what a browser gets as it stands here, without a build step. The server adds the words of codes."""
 
 from pathlib import Path
 

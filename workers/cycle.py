@@ -31,7 +31,7 @@ from models.tasks.table import RUNNING, Task
 from models.tasks.troubles import Conditions
 from models.users import User
 from strategy.config.bid import Problem
-from strategy.fault_codes import FaultCode, Step
+from strategy.reasons import FaultCode, Step
 from wallet.protocol import UserKeys
 from wallet.signer_client import SignerError
 from workers.context import BadConfig, BadCredentials, Context

@@ -18,7 +18,7 @@ from models.ledger.order_table import IS_FILLED, IS_OPEN, Order
 from models.prepared import Prepared, given
 from models.tasks import tasks
 from models.tasks.table import Task
-from strategy.plan_inputs import BudgetRoom
+from strategy.plan import BudgetRoom
 
 DAY_MS = 86_400_000
 

@@ -18,7 +18,7 @@ from models.ledger.order_table import Order
 from models.ledger.orders import ExposureLimits, Fills
 from models.ledger.shown_bids import Matched
 from strategy.config.bid import MAX_SATS, BidConfig, Problem, is_on
-from strategy.plan_inputs import BudgetRoom, Limits, OwnOrder, SignedRoom
+from strategy.plan import BudgetRoom, Limits, OwnOrder, SignedRoom
 from strategy.reasons import Reason
 
 # Replaced or cancelled bids stay signed until they expire: see docs/decisions/0007-ceilings.md.

@@ -41,7 +41,7 @@ from models.ledger.tidings import tell_order
 from models.prepared import each, instance
 from models.tasks import tasks
 from models.tasks.table import BIDDING
-from strategy.fates import LedgerLimit
+from strategy.reasons import LedgerLimit
 
 log = logging.getLogger(__name__)
 

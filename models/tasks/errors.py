@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from strategy.fault_codes import FaultCode
+from strategy.reasons import FaultCode
 
 Coded = tuple[str, Mapping[str, Any]]  # a code of FaultCode, and the values in its words
 START_REFUSED: Coded = (FaultCode.START_REFUSED, {})

@@ -13,7 +13,7 @@ from models.events.table import IS_PASSING, TASK, Event
 from models.prepared import Prepared, given
 from models.tasks.table import RUNNING, Task
 from models.tasks.task_list import ListedTask
-from strategy.fault_codes import FaultCode
+from strategy.reasons import FaultCode
 
 LOOPS = 3
 # Beyond that: a worker that starts waits for its turn, and one with faults backs off for a minute.

@@ -58,7 +58,7 @@ class Task(Row):
     last_cycle_ms = BigIntegerField(null=True)
     last_cycle_action = TextField(null=True)
     last_error = TextField(null=True)
-    last_error_code = CharField(max_length=30, null=True)  # strategy.fault_codes; none while nothing is wrong
+    last_error_code = CharField(max_length=30, null=True)  # strategy.reasons; none while nothing is wrong
     last_error_params = TextField(null=True)  # JSON
     created_ms = BigIntegerField()
     deleted_ms = BigIntegerField(null=True)

@@ -13,9 +13,7 @@ from models.ledger import listing_table, order_table
 from server.http.json_out import iso
 from server.http.shapes import Answer
 from strategy.config.bid import TYPES
-from strategy.fates import LedgerLimit, ListingResult, PlaceResult, WorkerReason
-from strategy.fault_codes import FaultCode, Step
-from strategy.reasons import Reason
+from strategy.reasons import FaultCode, LedgerLimit, ListingResult, PlaceResult, Reason, Step, WorkerReason
 
 NOT_YOURS = "There is no such task, or it is somebody else's."
 INVALID = "The body or the query is wrong; `details` has every fault."

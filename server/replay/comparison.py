@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from decimal import ROUND_HALF_EVEN, Decimal, localcontext
 from enum import StrEnum
 from typing import Annotated, NamedTuple
@@ -11,13 +12,15 @@ from typing import Annotated, NamedTuple
 from msgspec import Meta, Struct, field, structs
 
 from core.fields import Count, Price, Quantity, Sats, Time, words
+from models.ledger.limits import fill_limits, hold
+from models.ledger.orders import DAY_MS, Fills
 from server.http.answers import ReasonCode, code_of
 from server.http.json_out import exact, iso
 from server.http.shapes import Answer, camel
-from server.replay.journal import MOST_BYTES, MOST_CYCLES, JournalPart
-from server.replay.simulation import FILL_RULE, Fill, Run, Simulation
+from server.replay.journal import MOST_BYTES, MOST_CYCLES, JournalPart, ReplayError
 from strategy.config.bid import BidConfig, is_on
-from strategy.entry import Entry
+from strategy.plan import Entry, Limits
+from strategy.replay import FILL_RULE, Fill, Run, Simulation, UndecidableError
 
 MOST_FILLS = 100
 _OF_FILLS = (
@@ -143,14 +146,17 @@ class Recorded(Struct, frozen=True, kw_only=True):
 
 def compared(part: JournalPart, own: BidConfig, changed: BidConfig) -> Recorded:
     """Replays both configs. Raises ReplayError."""
-    runs = [Run(Simulation(config), is_journal=True) for config in (own, changed)]
+    runs = [Run(Simulation(config), after_fills, is_journal=True) for config in (own, changed)]
     times, others = list[int](), 0
     for entry in _in_order(part.entries()):
         if entry.config.type != own.type or not is_on(own, entry.config.slug):
             others += 1
             continue
         for run in runs:
-            run.step(entry, run.outcome.config)
+            try:
+                run.step(entry, run.outcome.config)
+            except UndecidableError as error:
+                raise undecidable(error) from None
         times.append(entry.now_ms)
     journal_from = None if part.first_ms is None else iso(part.first_ms)
     if not times or journal_from is None:
@@ -168,6 +174,19 @@ def compared(part: JournalPart, own: BidConfig, changed: BidConfig) -> Recorded:
         changed=_result(runs[1].outcome, len(times)),
     )
     return Recorded(compared=result)
+
+
+def after_fills(limits: Limits, config: BidConfig, sold: Sequence[Fill], now_ms: int) -> Limits:
+    """Returns the limits of a task that has had these fills, by the ledger's rules."""
+    newest = tuple(sorted((fill.sale.sold_ms for fill in sold), reverse=True)[:10])
+    today = [fill.order.price_sats for fill in sold if fill.sale.sold_ms > now_ms - DAY_MS]
+    fills = Fills(len(sold), sum(fill.order.price_sats for fill in sold), newest, len(today), sum(today))
+    return fill_limits(replace(limits, hold=hold(config, fills, now_ms)), config, fills)
+
+
+def undecidable(error: UndecidableError) -> ReplayError:
+    """Returns the fault of a recording with such a cycle."""
+    return ReplayError(f"the cycle of {iso(error.now_ms)} cannot be decided: {error}")
 
 
 def _in_order(entries: Iterator[Entry]) -> Iterator[Entry]:

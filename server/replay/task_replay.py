@@ -6,7 +6,6 @@ import contextlib
 import json
 import os
 from collections.abc import Iterator
-from dataclasses import fields
 from typing import Annotated, Any
 
 from msgspec import UNSET, Raw, UnsetType, field, structs
@@ -32,6 +31,7 @@ from server.http.shapes import NO_TIME, Answer, Body, Wrong, camel, milliseconds
 from server.replay.comparison import Compared, Recorded
 from server.tasks import BiddingTaskHandler, refuse_unknown_budget
 from strategy.config.bid import BidConfig, dump_bid_config, is_on, load_bid_config
+from strategy.replay import changes
 
 _AGAIN_S = 5
 
@@ -169,11 +169,9 @@ def _time(value: Any) -> int:
 
 
 def _changes(own: BidConfig, config: BidConfig) -> list[ConfigChange]:
-    pairs = ((each.name, getattr(own, each.name), getattr(config, each.name)) for each in fields(BidConfig))
     return [
         ConfigChange(field=camel(name), before=_shown(before), after=_shown(after))
-        for name, before, after in pairs
-        if before != after
+        for name, (before, after) in changes(own, config).items()
     ]
 
 

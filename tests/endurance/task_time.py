@@ -12,8 +12,8 @@ from typing import Any
 from models.tasks.cycles import cycles_of
 from simulator.history import Event
 from simulator.orders import Order
-from strategy.bidding.renewal import margin_ms
 from strategy.config.bid import BidConfig
+from strategy.patience import margin_ms
 from strategy.reasons import Reason
 from wallet.policy import OUTSTANDING_FACTOR
 

@@ -6,10 +6,10 @@ from collections.abc import Collection, Iterable
 
 import pytest
 
-from strategy.bidding.pairing import Rung
-from strategy.bidding.rationing import Ration
 from strategy.config.bid import BidConfig
+from strategy.fill import Ration
 from strategy.reasons import Reason
+from strategy.rungs import Rung
 from tests.endurance.stage import Ladder, Stage
 from tests.endurance.task_time import TaskTime
 

@@ -15,11 +15,11 @@ from models.ledger.order_statements import Facts
 from models.ledger.order_table import CLOSED, RESERVED, SIGNED, SUBMITTED, UNKNOWN, Order
 from models.ledger.orders import ExposureLimits, NewOrder
 from models.tasks.table import STOPPED, Task
-from strategy.bidding.exposure import SatsBudget
-from strategy.bidding.quantity_ladder import QuantityLadder
-from strategy.fates import PlaceResult
+from strategy.ladders import QuantityLadder
 from strategy.pricing import ceil_quotient, plus, times
 from strategy.ranking import ratio
+from strategy.reasons import PlaceResult
+from strategy.rungs import SatsBudget
 from tests.machine.owner import Owners
 from workers.bidding import drain, own_bids
 from workers.bidding.cancels import CancelAnswer, Canceller

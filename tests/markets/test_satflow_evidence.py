@@ -16,8 +16,8 @@ import responses
 from markets.base import BidOrder, Sale
 from markets.look import BidderWallet
 from markets.satflow.adapter import Satflow
-from strategy.bidding.plan_bids import without_makers
 from strategy.book import Snapshot
+from strategy.plan_bids import without_makers
 
 BASE = "https://api.satflow.com/v1"
 EPOCH, WHEN, WHEN_MS = "1970-01-01T00:00:00.000Z", "2026-03-01T09:30:00.000Z", 1_772_357_400_000

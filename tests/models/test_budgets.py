@@ -16,7 +16,7 @@ from models.tasks import tasks
 from models.tasks.table import Task
 from models.tasks.tasks import NoSuchBudget, TaskExists
 from models.users import User
-from strategy.plan_inputs import BudgetRoom
+from strategy.plan import BudgetRoom
 from tests import postgresql
 from tests.models.test_orders import new, running_task
 

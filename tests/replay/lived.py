@@ -23,14 +23,14 @@ from markets.base import Unavailable
 from models import base, controls, schema
 from models.tasks import tasks
 from server.replay.journal import read_journal
-from strategy.bidding.plan_bids import plan_bids
 from strategy.config.bid import dump_bid_config, normal_slug
 from strategy.config.listing import ListingConfig, PriceStep
 from strategy.config.parts import BidLevel
-from strategy.listing.inputs import ListingInputs, ListingPlan
-from strategy.listing.plan_listing import plan_listing
+from strategy.listing_price import ListingInputs, ListingPlan
 from strategy.packing import pack, unpack
 from strategy.plan import BidPlan
+from strategy.plan_bids import plan_bids
+from strategy.plan_listing import plan_listing
 from tests.workers.bidding.fakes import KEYS, ask, bid
 from tests.workers.bidding.world import CATS, World
 from tests.workers.listing.listing_world import ListingWorld

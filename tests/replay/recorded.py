@@ -9,12 +9,10 @@ from pathlib import Path
 from typing import Any
 
 from cli.main import main
-from strategy.bidding.plan_bids import plan_bids
 from strategy.book import Ask, Bid, Snapshot, VenueProfile
 from strategy.config.bid import BidConfig
-from strategy.entry import Entry, SaleIntoBid
-from strategy.plan import BidPlan
-from strategy.plan_inputs import Limits, Memory, OwnOrder, Rules
+from strategy.plan import BidPlan, Entry, Limits, Memory, OwnOrder, Rules, SaleIntoBid
+from strategy.plan_bids import plan_bids
 from workers.bidding.journal import Journal
 
 START = 1_800_000_000_000  # 2027-01-15T08:00:00Z

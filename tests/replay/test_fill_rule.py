@@ -7,11 +7,10 @@ from decimal import Decimal
 
 import pytest
 
-from server.replay.simulation import PaperMarket, taken_by
 from strategy.book import Bid
 from strategy.config.bid import BidConfig
-from strategy.entry import SaleIntoBid
-from strategy.plan_inputs import OwnOrder
+from strategy.plan import OwnOrder, SaleIntoBid
+from strategy.replay import PaperMarket, taken_by
 from tests.replay.recorded import CONFIG, LOOP, START, bid, entry, sale
 
 SOLD = START + 10_000

@@ -13,7 +13,7 @@ import pytest
 from core import files
 from core.task_files import journal_path, older
 from server.replay.journal import read_journal
-from strategy.entry import Entry
+from strategy.plan import Entry
 from tests.replay.recorded import entry
 from workers.bidding import journal
 from workers.bidding.journal import RUN, Journal

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from cli.replay.verify import verify
 from server.replay.journal import read_journal
+from strategy.replay import verify
 from tests.replay.lived import BIDS, GOLDENS, LISTINGS, bid_plans, listing_plans, paths
 
 DAYS = BIDS | LISTINGS

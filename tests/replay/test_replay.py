@@ -14,8 +14,7 @@ from typing import Any
 
 import pytest
 
-from strategy.plan import PlannedBid
-from strategy.plan_inputs import BudgetRoom
+from strategy.plan import BudgetRoom, PlannedBid
 from strategy.reasons import Reason
 from tests.replay.recorded import (
     CONFIG,

@@ -31,7 +31,7 @@ from server.http import replay_starter as starter
 from server.http.turns import Turns
 from server.http.user_market import Seats
 from strategy.book import Ask
-from strategy.journal_format import Encoder
+from strategy.journal import Encoder
 from tests.replay.recorded import carried_out, entry
 from tests.server.api import START_MS
 from tests.server.conftest import Service

@@ -34,7 +34,7 @@ def level(
 
 
 @pytest.mark.gen_test
-async def test_levels_are_told_best_first_with_the_callers_own(service: Service) -> None:
+async def test_levels_are_shown_best_first_with_the_callers_own(service: Service) -> None:
     task = await service.new_task()
     order = open_order(service, task, 3)
     Order.update(venue_id="mine", wallet=keys_of(OWNER)["payment"]).where(Order.id == order.id).execute()
@@ -55,8 +55,31 @@ async def test_levels_are_told_best_first_with_the_callers_own(service: Service)
         "asksUnknown": None,
         "bids": side | {"levels": [level(70_000), level(60_000, 2, 2, 1)]},
         "bidsUnknown": None,
+        "ranks": [{"order": order.id, "rank": 3}],
     }
     assert [request["max_age_s"] for request in service.gateway.asked] == [10, 10]
+
+
+@pytest.mark.gen_test
+async def test_own_orders_rank_beside_those_of_their_task_where_they_compete(service: Service) -> None:
+    tasks = [await service.new_task(), await service.new_task(slug="other")]
+    first, second, elsewhere = (open_order(service, tasks[0], number) for number in (5, 3, 4))
+    open_order(service, tasks[1], 9)
+    Order.update(trait_type="Hat", trait_value="Red").where(Order.id == elsewhere.id).execute()
+    bids = (bid(60_000), bid(40_000), bid(30_000))
+    service.gateway.answers["bids"] = BidBook(bids, START_MS)
+
+    whole = await service.ask("GET", "/api/market/book?slug=goosinals")
+    on_trait = await service.ask("GET", "/api/market/book?slug=goosinals&traitType=Hat&traitValue=Red")
+    service.gateway.answers["bids"] = BidBook(bids[1:], START_MS, 3, 1)
+    in_part = await service.ask("GET", "/api/market/book?slug=goosinals")
+    service.gateway.answers["bids"] = lambda **_: Unavailable("away")
+    unknown = await service.ask("GET", "/api/market/book?slug=goosinals")
+
+    assert whole.json["ranks"] == [{"order": first.id, "rank": 2}, {"order": second.id, "rank": 5}]
+    assert on_trait.json["ranks"] == [{"order": elsewhere.id, "rank": 3}], "behind its equal, whose age is not known"
+    assert in_part.json["ranks"] == [{"order": first.id, "rank": 1}], "none of the others' is known for sure"
+    assert (unknown.json["bids"], unknown.json["ranks"]) == (None, None)
 
 
 @pytest.mark.gen_test

@@ -8,7 +8,6 @@ import pytest
 
 from markets.base import BidBook, OwnBid, OwnBids, Unavailable
 from models.ledger.order_table import Order
-from server.task_log import rank_of
 from strategy.book import Bid
 from tests.server.conftest import OWNER, Service
 from tests.server.peers import keys_of
@@ -127,6 +126,7 @@ async def test_a_task_without_orders_asks_for_the_bids_of_its_payment_address(se
     assert wallets == [keys_of(OWNER)["payment"]]
 
 
+@pytest.mark.gen_test
 @pytest.mark.parametrize(
     ("book", "rank"),
     [
@@ -141,8 +141,20 @@ async def test_a_task_without_orders_asks_for_the_bids_of_its_payment_address(se
         ([("a", 102, 1), ("b", 101, 1), ("me", 100, 5), ("c", 100, 5)], 4),
     ],
 )
-def test_rank_counts_higher_bids_and_older_equal_ones(book: list[tuple[str, int, int | None]], rank: int) -> None:
-    assert rank_of("me", Decimal(100), 5, bid_book(*book).bids) == rank
+async def test_rank_counts_higher_bids_and_older_equal_ones(
+    service: Service, book: list[tuple[str, int, int | None]], rank: int
+) -> None:
+    """The book's word on our bid comes before the ledger's, which has it at 100 sats, placed at 5."""
+    task_id = await service.new_task()
+    order = open_order(service, task_id, 3)
+    Order.update(price_sats=100, created_ms=5).where(Order.id == order.id).execute()
+    own = OwnBid("me", "goosinals", "ordinals", 100, None, order.expires_ms, None)
+    service.gateway.answers["own_bids"] = OwnBids((own,), 1)
+    service.gateway.answers["bids"] = bid_book(*book)
+
+    answer = await service.ask("GET", f"/api/tasks/{task_id}/bids")
+
+    assert [(bid["id"], bid["rank"]) for bid in answer.json] == [("me", rank)]
 
 
 @pytest.mark.gen_test

@@ -16,13 +16,14 @@ from models.tasks.samples import Sample, add_sample
 from server.http.json_out import iso
 from server.replay import journal
 from server.replay.journal import moment_of
-from strategy.entry import Entry
-from strategy.journal_format import Encoder
+from strategy.journal import Encoder
+from strategy.plan import Entry
 from tests.replay.recorded import LOOP, START, carried_out, entry
 from tests.server.api import START_MS
 from tests.server.conftest import Service
 from tests.server.driver import check
 from tests.server.running_tasks import open_order
+from tests.strategy.market import bid
 from workers.bidding.journal import Journal
 
 CYCLES = carried_out(entry(number, 100_000 + 1_000 * number, 150_000) for number in range(6))
@@ -121,10 +122,8 @@ async def test_bids_and_decision_of_a_moment_are_told_with_their_reasons(service
     assert cycle.plan is not None
     told = cycle.plan.bids[0].reason
     note = replace(cycle.plan.bids[0], order_id=stood.id)
-    write(
-        journal_path(service.settings.data_dir, task),
-        [replace(cycle, now_ms=then - 5, plan=replace(cycle.plan, bids=(note,)))],
-    )
+    decided = replace(cycle, now_ms=then - 5, plan=replace(cycle.plan, bids=(note,)))
+    write(journal_path(service.settings.data_dir, task), [decided])
     with base.transaction():
         add_sample(task, Sample(Decimal(99), open_count=2, exposure_sats=70_000), then)
 
@@ -138,7 +137,16 @@ async def test_bids_and_decision_of_a_moment_are_told_with_their_reasons(service
     assert cycle.snapshot is not None
     assert past["book"]["asks"]["levels"][0]["unitPrice"] == min(ask.unit_price for ask in cycle.snapshot.asks)
     assert past["book"]["bidsUnknown"] == "they were not read"
+    assert {each["rank"] for each in [*answer.json["orders"], *past["rungs"]]} == {None}
     assert (answer.json["sample"]["floor"], answer.json["sample"]["exposure"]) == (99, 70_000)
+    rivals = (bid(40_000, placed_ms=then), bid(30_000, placed_ms=then), bid(20_000, placed_ms=then))
+    seen = replace(decided, snapshot=replace(cycle.snapshot, bids=rivals))
+    write(journal_path(service.settings.data_dir, task), [seen])
+    answer = await service.ask("GET", f"/api/tasks/{task}/at?time={iso(then)}")
+    assert [order["rank"] for order in answer.json["orders"]] == [2], "older than its equal"
+    own = [order.price_sats for order in sorted(cycle.own, key=lambda order: -order.price_sats)]
+    assert (own[2:4], own[4] < 20_000) == ([45_000, 30_000], True)
+    assert [rung["rank"] for rung in answer.json["cycle"]["rungs"]] == [1, 2, 3, 6, 8], "younger than its equal"
 
 
 @pytest.mark.gen_test

@@ -219,6 +219,31 @@ async def test_a_task_on_the_slug_keeps_its_bids(service: Service) -> None:
 
 
 @pytest.mark.gen_test
+@pytest.mark.parametrize("outbid", [False, True])
+async def test_rungs_are_ranked_among_the_bids_of_others_whether_or_not_they_decide(
+    service: Service, outbid: bool
+) -> None:
+    with_floor(service, 100_000)
+    open_order(service, await service.new_task(), 3)  # holds the fourth rung, and is older than the rival there
+    rivals = (bid(45_000, "a", placed_ms=START_MS - 1), bid(30_000, "b", placed_ms=START_MS + 1))
+    service.gateway.answers["bids"] = BidBook(rivals, START_MS)
+
+    answer = await preview(service, **EXAMPLE, outbidEnabled=outbid)
+    service.gateway.answers["bids"] = BidBook(rivals, START_MS, 3, 1)
+    in_part = await preview(service, **EXAMPLE)
+    service.gateway.answers["bids"] = lambda **_: Unavailable("away")
+    unknown = await preview(service, **EXAMPLE)
+
+    told = [(rung["price"], rung["rank"]) for rung in answer.json["rungs"]]
+    if outbid:
+        assert told == [(46_000, 1), (38_000, 3), (30_000, 4), (22_000, 6), (15_000, 7)]
+    else:
+        assert told == [(75_000, 1), (60_000, 2), (45_000, 4), (30_000, 5), (15_000, 7)]
+    assert [rung["rank"] for rung in in_part.json["rungs"]] == [1, None, None, None, None]
+    assert (unknown.status, {rung["rank"] for rung in unknown.json["rungs"]}) == (200, {None})
+
+
+@pytest.mark.gen_test
 async def test_a_change_of_a_task_is_previewed_on_what_it_has(service: Service) -> None:
     with_floor(service, 100_000)
     task_id = await service.new_task(bidCount=1)

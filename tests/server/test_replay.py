@@ -23,12 +23,12 @@ from server.http import replay_starter as starter
 from server.http.json_out import iso
 from server.http.turns import Turns
 from server.replay import journal
-from server.replay.comparison import compared
+from server.replay.comparison import after_fills, compared
 from server.replay.journal import JournalPart
-from server.replay.simulation import simulate
 from strategy.config.bid import BidConfig
-from strategy.entry import Entry
-from strategy.journal_format import Encoder
+from strategy.journal import Encoder
+from strategy.plan import Entry
+from strategy.replay import simulate
 from tests.replay.recorded import LOOP, START, a_day, carried_out, entry, sale
 from tests.server.conftest import Service
 from tests.server.driver import check
@@ -89,7 +89,7 @@ async def test_both_configs_are_tried_on_the_same_cycles(service: Service) -> No
         "bidCount": (5, 2),
     }
     own, changed = found["own"], found["changed"]
-    alone = simulate(of_goosinals(a_day()), lambda recorded: GOOSINALS, is_journal=True)
+    alone = simulate(of_goosinals(a_day()), lambda recorded: GOOSINALS, after_fills, is_journal=True)
     assert own["fills"] == len(alone.fills) == 4 and own["spentSats"] == sum(
         fill["price"] for fill in own["newestFills"]
     )

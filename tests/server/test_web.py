@@ -9,6 +9,7 @@ import pytest
 from tornado.httpclient import AsyncHTTPClient, HTTPResponse
 
 from server import web
+from strategy.reasons import page_module
 from tests.server.conftest import Service
 
 
@@ -67,6 +68,8 @@ async def test_every_file_has_its_kind(service: Service) -> None:
         answer = await fetch(service, "/" if name == "index.html" else f"/web/{name}")
         assert answer.code == 200, name
         assert answer.headers["Content-Type"] != "application/octet-stream"
+    codes = await fetch(service, "/web/js/texts/codes.js")
+    assert codes.body.decode() == page_module() and '"kept": ["Kept", ' in page_module()
     icon = await fetch(service, "/favicon.ico")
     assert (icon.code, icon.headers["Content-Type"]) == (200, "image/svg+xml")
     font = await fetch(service, "/web/fonts/inter-latin.woff2", Accept_Encoding="gzip")

@@ -10,8 +10,7 @@ from fractions import Fraction
 
 from strategy.book import Ask, Bid, Snapshot, VenueProfile
 from strategy.config.bid import BidConfig
-from strategy.plan import BidPlan
-from strategy.plan_inputs import Limits, OwnOrder, Rules
+from strategy.plan import BidPlan, Limits, OwnOrder, Rules
 
 
 @dataclass(frozen=True)

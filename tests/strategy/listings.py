@@ -8,8 +8,8 @@ from typing import Any
 
 from strategy.book import Ask
 from strategy.config.listing import ListingConfig
-from strategy.listing.inputs import Listed, ListingInputs, ListingPlan
-from strategy.listing.plan_listing import plan_listing
+from strategy.listing_price import Listed, ListingInputs, ListingPlan
+from strategy.plan_listing import plan_listing
 from strategy.reasons import Reason
 
 NOW = 1_700_000_000_000

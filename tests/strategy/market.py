@@ -7,12 +7,10 @@ from dataclasses import replace
 from decimal import Decimal
 from typing import Any
 
-from strategy.bidding.plan_bids import plan_bids
 from strategy.book import Ask, Bid, History, Snapshot, VenueProfile
 from strategy.config.bid import BidConfig
-from strategy.entry import Entry
-from strategy.plan import BidPlan
-from strategy.plan_inputs import Limits, Memory, OwnOrder, Rules
+from strategy.plan import BidPlan, Entry, Limits, Memory, OwnOrder, Rules
+from strategy.plan_bids import plan_bids
 
 NOW = 1_700_000_000_000
 MINUTE = 60_000

@@ -7,13 +7,11 @@ from decimal import Decimal
 from random import Random
 from typing import Any
 
-from strategy.bidding.plan_bids import plan_bids
 from strategy.book import Ask, Bid, History, Snapshot, VenueProfile
 from strategy.config.bid import BidConfig, problems
 from strategy.config.parts import BidLevel, FloorDrop
-from strategy.entry import Entry
-from strategy.plan import BidPlan
-from strategy.plan_inputs import BudgetRoom, Limits, Memory, OwnOrder, Rules
+from strategy.plan import BidPlan, BudgetRoom, Entry, Limits, Memory, OwnOrder, Rules
+from strategy.plan_bids import plan_bids
 from strategy.reasons import Reason
 from tests.strategy.checked_case import Case
 from tests.strategy.market import NOW, carry_out

@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 from msgspec import structs
 
-from strategy.bidding.measure import measure
 from strategy.book import History, Snapshot
 from strategy.config.bid import BidConfig, problems, unsupported
 from strategy.config.parts import ActiveHours, BidLevel, FloorDrop, OnFill
 from strategy.config.table import table_of
+from strategy.guards import measure
 from strategy.plan import BidPlan
 from tests.strategy.market import NOW, ask, bid, book, ladder_config, orders, plan, rivals, rune_ask, rune_config
 

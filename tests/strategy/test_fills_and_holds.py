@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from strategy.bidding.restrained import halted
-from strategy.plan_inputs import Memory
+from strategy.plan import Memory
+from strategy.plan_bids import halted
 from strategy.reasons import Reason
 from tests.strategy.market import (
     NOW,

@@ -9,14 +9,12 @@ from typing import Any
 import pytest
 from msgspec import structs
 
-from strategy.bidding.guards import MinuteSample, guarded, minutes_wanted
-from strategy.bidding.plan_bids import plan_bids
 from strategy.book import NO_HISTORY, Snapshot
 from strategy.config.bid import BidConfig, dump_bid_config, load_bid_config, problems
 from strategy.config.parts import ActiveHours, FloorDrop
-from strategy.entry import Entry
-from strategy.plan import BidPlan
-from strategy.plan_inputs import Memory
+from strategy.guards import MinuteSample, guarded, minutes_wanted
+from strategy.plan import BidPlan, Entry, Memory
+from strategy.plan_bids import plan_bids
 from strategy.reasons import Reason
 from tests.strategy.market import (
     AMPLE,

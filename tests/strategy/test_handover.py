@@ -9,10 +9,9 @@ from typing import Any
 import pytest
 from msgspec import structs
 
-from strategy.bidding.restrained import without_places
 from strategy.config.bid import BidConfig
-from strategy.plan import BidPlan
-from strategy.plan_inputs import Limits, OwnOrder
+from strategy.plan import BidPlan, Limits, OwnOrder
+from strategy.plan_bids import without_places
 from strategy.reasons import Reason
 from tests.strategy.market import (
     AMPLE,

@@ -6,9 +6,8 @@ from dataclasses import replace
 from decimal import Decimal
 
 from strategy.config.bid import BidConfig
-from strategy.hints import hints, moves_an_hour
-from strategy.monthly import Bidding, CallCosts
-from strategy.plan_inputs import Limits, SignedRoom
+from strategy.monthly import Bidding, CallCosts, hints, moves_an_hour
+from strategy.plan import Limits, SignedRoom
 
 TEXTS = CallCosts()
 CATS = BidConfig(slug="cats", hardcap_sats=100_000)

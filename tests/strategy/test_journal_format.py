@@ -11,14 +11,26 @@ from typing import Any
 
 import pytest
 
-from strategy.bidding.plan_bids import plan_bids
 from strategy.book import NO_HISTORY, Ask, Bid, History, Snapshot, VenueProfile
 from strategy.config.bid import BidConfig
-from strategy.entry import Entry, SaleIntoBid
-from strategy.journal_format import Decoder, Encoder
+from strategy.journal import Decoder, Encoder
 from strategy.packing import names_of, pack, unpack
-from strategy.plan import BidNote, BidPlan, PlannedBid, PlannedCancel, RungNote
-from strategy.plan_inputs import BudgetRoom, Limits, Memory, OwnOrder, Rules, SignedRoom
+from strategy.plan import (
+    BidNote,
+    BidPlan,
+    BudgetRoom,
+    Entry,
+    Limits,
+    Memory,
+    OwnOrder,
+    PlannedBid,
+    PlannedCancel,
+    Rules,
+    RungNote,
+    SaleIntoBid,
+    SignedRoom,
+)
+from strategy.plan_bids import plan_bids
 from strategy.reasons import Reason
 from tests.examples import part_of
 from tests.strategy.random_cycles import random_cycle

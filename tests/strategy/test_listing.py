@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from strategy.listing.inputs import Listed
-from strategy.listing.plan_listing import plan_listing
+from strategy.listing_price import Listed
+from strategy.plan_listing import plan_listing
 from strategy.reasons import Reason
 from tests.strategy.listings import MINUTE, NOW, found, listed
 

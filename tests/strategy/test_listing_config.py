@@ -17,8 +17,8 @@ from strategy.config.listing import (
     unstartable,
     warnings,
 )
-from strategy.listing.inputs import ListingInputs
-from strategy.listing.plan_listing import plan_listing
+from strategy.listing_price import ListingInputs
+from strategy.plan_listing import plan_listing
 from tests.strategy.listings import asks, found
 
 MARKET = found(100_000, 110_000, trait_asks=asks(150_000), last_sales=(130_000,) * 3)

@@ -9,10 +9,8 @@ from typing import Any
 import pytest
 
 from strategy.config.listing import ListingConfig
-from strategy.listing.inputs import ListingInputs
-from strategy.listing.plan_listing import plan_listing
-from strategy.listing.price import guard
-from strategy.listing.reference import foreign_prices, without_outliers
+from strategy.listing_price import ListingInputs, foreign_prices, guard, without_outliers
+from strategy.plan_listing import plan_listing
 from strategy.reasons import Reason
 from tests.strategy.listings import BARE, VAULT, asks, found, listed, price_of
 

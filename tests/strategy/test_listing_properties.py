@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 
 from strategy.config.listing import ListingConfig, problems
-from strategy.listing.inputs import Listed, ListingInputs
-from strategy.listing.plan_listing import plan_listing
+from strategy.listing_price import Listed, ListingInputs
+from strategy.plan_listing import plan_listing
 from strategy.reasons import Reason
 from tests.examples import part_of
 from tests.strategy.listings import HOUR, MINUTE, NOW, REASONS, VAULT, asks, carried_out, found

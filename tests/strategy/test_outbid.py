@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from strategy.bidding.restrained import without_places
 from strategy.book import Bid, Snapshot
 from strategy.config.bid import BidConfig
-from strategy.plan_inputs import Memory, Rules
+from strategy.plan import Memory, Rules
+from strategy.plan_bids import without_places
 from strategy.reasons import Reason
 from tests.strategy.market import (
     NOW,

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from decimal import Decimal
 
-from strategy.bidding.exposure import SatsBudget
-from strategy.bidding.pairing import Pairing, Rung
-from strategy.plan_inputs import OwnOrder
+from strategy.plan import OwnOrder
+from strategy.rungs import Pairing, Rung, SatsBudget
 from tests.strategy.market import NOW, order, with_limits
 
 DUE = {"expires_ms": NOW + 1_000}

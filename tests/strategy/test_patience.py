@@ -6,8 +6,8 @@ from decimal import Decimal
 
 import pytest
 
-from strategy.bidding.patience import paced, patience_of, shortened_ms, used_percent
-from strategy.plan_inputs import Rules, SignedRoom
+from strategy.patience import paced, patience_of, shortened_ms, used_percent
+from strategy.plan import Rules, SignedRoom
 
 MINUTE_MS = 60_000
 LIFE_MS = 16 * MINUTE_MS

@@ -8,7 +8,7 @@ from decimal import Decimal
 import pytest
 from msgspec import structs
 
-from strategy.plan_inputs import Rules
+from strategy.plan import Rules
 from strategy.reasons import Reason
 from tests.strategy.market import (
     MINUTE,

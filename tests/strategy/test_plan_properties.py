@@ -10,9 +10,9 @@ from random import Random
 
 import pytest
 
-from strategy.bidding.exposure import missing_sats
 from strategy.plan import BidPlan, PlannedBid
 from strategy.reasons import Reason
+from strategy.rungs import missing_sats
 from tests.examples import part_of
 from tests.strategy.checked_case import Case
 from tests.strategy.checker import violations

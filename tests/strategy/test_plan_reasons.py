@@ -8,9 +8,9 @@ from decimal import Decimal
 import pytest
 from msgspec import structs
 
-from strategy.bidding.restrained import without_places
 from strategy.book import Snapshot
-from strategy.plan_inputs import Limits, OwnOrder
+from strategy.plan import Limits, OwnOrder
+from strategy.plan_bids import without_places
 from strategy.reasons import Reason
 from tests.strategy.market import (
     AMPLE,

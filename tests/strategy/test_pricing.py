@@ -7,7 +7,7 @@ from fractions import Fraction
 
 import pytest
 
-from strategy.bidding.quantity_ladder import targets
+from strategy.ladders import targets
 from strategy.pricing import ceil_to_tick, floor_to_tick, times, vwap
 from tests.strategy.market import book, ladder_config, placed, plan, rune_ask, with_limits
 

@@ -10,8 +10,7 @@ from math import ceil
 
 import pytest
 
-from strategy.profit.matching import AVERAGE, BUY, FIFO, METHODS, SELL, Trade, match
-from strategy.profit.rows import ProfitRow, cost_and_profit, rows_of
+from strategy.profit import AVERAGE, BUY, FIFO, METHODS, SELL, ProfitRow, Trade, cost_and_profit, match, rows_of
 from tests.examples import part_of
 
 A, B = "aa" * 32 + "i0", "bb" * 32 + "i0"

@@ -6,7 +6,10 @@ import random
 from dataclasses import replace
 from decimal import Decimal
 
-from strategy.ranking import ranks, ranks_ahead
+from strategy.book import Bid
+from strategy.plan import BidPlan, Memory, PlannedBid, PlannedCancel, RungNote
+from strategy.ranking import ranks, ranks_ahead, ranks_of_plan
+from strategy.reasons import Reason
 from tests.strategy.market import NOW, bid, order
 
 
@@ -41,3 +44,40 @@ def test_ranks_are_those_of_counting_one_by_one() -> None:
             unit = (-Decimal(mine.price_sats) / mine.quantity, mine.created_ms, mine.id)
             own_ahead = sum((-Decimal(o.price_sats) / o.quantity, o.created_ms, o.id) < unit for o in ours)
             assert rank == 1 + own_ahead + sum(not ranks_ahead(mine, other) for other in others)
+
+
+def test_where_a_bid_is_not_known_only_the_first_rank_is() -> None:
+    ours, others = [order(1, 70_000), order(2, 50_000)], [bid(60_000)]
+    assert ranks(ours, others, is_whole=False) == {1: 1}
+    assert ranks(ours, [bid(80_000)], is_whole=False) == {}
+
+
+def test_rungs_rank_as_they_stand_once_the_plan_is_carried_out() -> None:
+    """Rung 0 is placed and rung 1 renewed among older equals; rung 2 is held, and a bid of no rung is ahead of it."""
+    plan = BidPlan(
+        reference=None,
+        to_cancel=(
+            PlannedCancel(2, 60_000, hard=False, reason=Reason.RENEW),
+            PlannedCancel(5, 95_000, hard=True, reason=Reason.HARDCAP),
+        ),
+        to_place=(PlannedBid(0, 80_000, Decimal(1)), PlannedBid(1, 65_000, Decimal(1))),
+        rungs=(
+            RungNote(0, 80_000, Reason.PLACE),
+            RungNote(1, 65_000, Reason.RENEW, 2),
+            RungNote(2, 50_000, Reason.KEPT, 3),
+            RungNote(3, 40_000, Reason.TASK_TOTAL),
+        ),
+        bids=(),
+        memory=Memory(),
+    )
+    old = NOW - 1_000
+    own = [
+        order(2, 60_000, created_ms=old),
+        order(3, 50_500, created_ms=old),
+        order(4, 55_000, created_ms=old),
+        order(5, 95_000, created_ms=old),
+    ]
+    others: list[Bid] = [bid(80_000, placed_ms=NOW - 9), bid(50_500, placed_ms=NOW - 9)]
+
+    assert ranks_of_plan(plan, own, others, NOW) == {0: 2, 1: 3, 2: 5}
+    assert ranks_of_plan(plan, own, others, NOW, is_whole=False) == {}

@@ -6,10 +6,10 @@ from decimal import Decimal
 
 import pytest
 
-from strategy.bidding.pairing import Rung
-from strategy.bidding.rationing import Ration
-from strategy.plan_inputs import SignedRoom
+from strategy.fill import Ration
+from strategy.plan import SignedRoom
 from strategy.reasons import Reason
+from strategy.rungs import Rung
 
 MOST = 800_000
 

@@ -7,9 +7,9 @@ from decimal import Decimal
 
 import pytest
 
-from strategy.bidding.measure import measure
 from strategy.book import History, Snapshot
 from strategy.config.bid import BidConfig
+from strategy.guards import measure
 from strategy.reasons import Reason
 from tests.strategy.market import (
     NOW,

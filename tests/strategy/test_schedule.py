@@ -16,9 +16,8 @@ from strategy.config.listing import (
     problems,
     unstartable,
 )  # fmt: skip
-from strategy.listing.plan_listing import plan_listing
-from strategy.listing.price import wanted
-from strategy.listing.schedule import HOUR_MS, scheduled
+from strategy.listing_price import HOUR_MS, scheduled, wanted
+from strategy.plan_listing import plan_listing
 from tests.strategy.listings import NOW, found, listed
 
 STEPS = tuple(PriceStep(hours, Decimal(percent)) for hours, percent in ((0, "1.30"), (48, "1.15"), (96, "1.00")))

@@ -6,8 +6,7 @@ from typing import Any
 
 import pytest
 
-from strategy.plan import BidPlan
-from strategy.plan_inputs import BudgetRoom, OwnOrder
+from strategy.plan import BidPlan, BudgetRoom, OwnOrder
 from tests.strategy.market import NOW, book, cancelled, ladder_config, orders, placed, plan, rung_reasons, with_limits
 
 

@@ -9,15 +9,12 @@ from decimal import Decimal
 
 import pytest
 
-from strategy.bidding.patience import patience_of, shortened_ms
-from strategy.bidding.plan_bids import plan_bids
-from strategy.bidding.rationing import Ration
-from strategy.bidding.renewal import margin_ms
 from strategy.book import Ask, Snapshot, VenueProfile
 from strategy.config.bid import BidConfig
-from strategy.entry import Entry
-from strategy.plan import BidPlan
-from strategy.plan_inputs import Limits, Memory, OwnOrder, Rules, SignedRoom
+from strategy.fill import Ration
+from strategy.patience import margin_ms, patience_of, shortened_ms
+from strategy.plan import BidPlan, Entry, Limits, Memory, OwnOrder, Rules, SignedRoom
+from strategy.plan_bids import plan_bids
 from strategy.reasons import Reason
 from tests.examples import part_of
 

@@ -7,8 +7,7 @@ from dataclasses import replace
 import pytest
 
 from strategy.config.bid import BidConfig
-from strategy.plan_inputs import OwnOrder
-from strategy.summary import left_alone, summary
+from strategy.plan import OwnOrder, left_alone, summary
 from tests.strategy.market import NOW, RULES, book, ladder_config, orders, plan, rivals, rung_reasons
 
 

@@ -7,8 +7,8 @@ from decimal import Decimal
 
 import pytest
 
-from strategy.bidding.measure import measure
-from strategy.plan_inputs import Memory
+from strategy.guards import measure
+from strategy.plan import Memory
 from tests.strategy.market import (
     NOW,
     ask,

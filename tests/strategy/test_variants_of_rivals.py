@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from strategy.bidding.restrained import without_places
-from strategy.plan_inputs import Memory
+from strategy.plan import Memory
+from strategy.plan_bids import without_places
 from strategy.reasons import Reason
 from tests.strategy.market import (
     NOW,

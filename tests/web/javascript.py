@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import subprocess
 from collections.abc import Iterator
@@ -12,11 +13,16 @@ from typing import Any
 
 from playwright._impl._driver import compute_driver_executable
 
+from server.web import CODES
+from strategy.reasons import page_module
 from tests.needs import LIBATOMIC, need
 from tests.web.visitor import ROOT
 
 WEB = ROOT / "web"
 _HERE = Path(__file__).parent / "unit"
+# The one module that the server makes: Node gets it as a browser does.
+MADE = WEB / CODES
+WITH_MADE = {**os.environ, "MADE_MODULE": page_module()}
 NODE = [str(compute_driver_executable()[0]), "--no-warnings", "--import", (_HERE / "_as_in_a_browser.mjs").as_uri()]
 
 
@@ -53,7 +59,12 @@ def modules() -> Iterator[Modules]:
     """Starts a Node, and ends it."""
     need(LIBATOMIC)
     process = subprocess.Popen(
-        [*NODE, str(_HERE / "_answers.mjs")], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=ROOT
+        [*NODE, str(_HERE / "_answers.mjs")],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        cwd=ROOT,
+        env=WITH_MADE,
     )
     try:
         yield Modules(process)
@@ -82,7 +93,7 @@ def file_of(path: str) -> Path:
 
 
 def imported(file: Path, *, lazily: bool = False) -> list[Path]:
-    """Returns the files that a module imports: statically, or with `lazily` by import()."""
+    """Returns the files of web/ that a module imports: statically, or with `lazily` by import()."""
     names = import_map()
     text = re.sub(r"^\s*(//|\*|/\*).*", "", file.read_text(), flags=re.M)
     pattern = (
@@ -90,7 +101,8 @@ def imported(file: Path, *, lazily: bool = False) -> list[Path]:
         if lazily
         else (r"""(?:^|[\n;}])\s*(?:import|export)\b(?:[^"'`;()]*?\bfrom)?\s*["']([^"']+)["']""")
     )
-    return [names[each] if each in names else (file.parent / each).resolve() for each in re.findall(pattern, text)]
+    found = [names[each] if each in names else (file.parent / each).resolve() for each in re.findall(pattern, text)]
+    return [each for each in found if each != MADE]
 
 
 def graph(start: Path) -> list[Path]:

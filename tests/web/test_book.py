@@ -1,4 +1,4 @@
-"""The place of a bid beside others' where a level of the book has own ones, too, without a browser."""
+"""The page's picture of a book in which a level has own bids, too, without a browser."""
 
 from __future__ import annotations
 
@@ -31,17 +31,27 @@ ALL_OURS = book(2, 3, 2, 3, 2)
 
 
 @pytest.mark.parametrize(
-    ("found", "place"), [(ONE_ORDER_OF_MANY, 2), (ONE_OF_HALF_A_TOKEN, 2), (TWO_ORDERS, 2), (ALL_OURS, 1)]
+    ("found", "rivals"), [(ONE_ORDER_OF_MANY, 1), (ONE_OF_HALF_A_TOKEN, 1), (TWO_ORDERS, 1), (ALL_OURS, 0)]
 )
-def test_a_rival_at_the_own_price_is_ahead_whatever_quantity_each_has(
-    javascript: Modules, found: dict[str, Any], place: int
+def test_the_place_is_the_best_known_rank_beside_others_only(
+    javascript: Modules, found: dict[str, Any], rivals: int
 ) -> None:
-    order = {"id": 1, "state": "live", "price": 2_000, "quantity": "1000"}
-    moment = {"cycle": None, "orders": [order]}
+    orders = [
+        {"id": 1, "state": "live", "price": 2_000, "quantity": "1000", "rank": None},
+        {"id": 2, "state": "live", "price": 1_900, "quantity": "1000", "rank": None},
+    ]
+    ranks = [{"order": 9, "rank": 1}, {"order": 1, "rank": 4}, {"order": 2, "rank": 5}]
 
-    standing = javascript.call("standing.js", "standingOf", {"type": "rune", "config": {}}, moment, found, NOW_S)
+    def standing(moment: dict[str, Any], book: dict[str, Any] | None) -> Any:
+        return javascript.call("standing.js", "standingOf", {"type": "rune", "config": {}}, moment, book, NOW_S)
 
-    assert (standing["place"], len(standing["rivals"])) == (place, place - 1)
+    looked = standing({"cycle": None, "orders": orders}, found | {"ranks": ranks})
+    assert (looked["place"], len(looked["rivals"])) == (4, rivals)
+    decided = {"cycle": {"book": found, "rungs": []}, "orders": [orders[0], orders[1] | {"rank": 3}]}
+    read = standing(decided, {"asks": None, "bids": None, "ranks": None})
+    assert (read["place"], len(read["rivals"])) == (3, rivals)
+    blind = standing({"cycle": None, "orders": orders}, None)
+    assert (blind["place"], blind["rivals"]) == (None, None)
 
 
 @pytest.mark.parametrize(
@@ -55,13 +65,3 @@ def test_a_rival_at_the_own_price_is_ahead_whatever_quantity_each_has(
 )
 def test_the_ladder_draws_others_orders_only(javascript: Modules, found: dict[str, Any], others: Any) -> None:
     assert javascript.call("decision.js", "bookOf", found)["bids"] == others
-
-
-def test_the_plan_counts_one_rival_once_beside_two_own_bids(javascript: Modules) -> None:
-    rung = {"price": 2, "quantity": 1, "reason": "kept", "detail": "", "order": None}
-    plan = {"book": TWO_ORDERS, "reference": 4, "rawReference": 4, "rungs": [rung | {"rung": each} for each in (0, 1)]}
-    values = {"type": "ordinals", "bidMode": "percent", "bidPercentLow": 0.5, "bidPercentHigh": 0.5, "hardcapSats": 3}
-
-    frame = javascript.call("screens/edit/plan_frame.js", "frameOf", plan, values, {"book": None})
-
-    assert [each["rank"] for each in frame["rungs"]] == [2, 3]

@@ -37,24 +37,15 @@ def picture(**more: Any) -> dict[str, Any]:
     return given | {"high": 900, "cap": 950, "rungs": [rung(900), rung(750), rung(600, is_live=False)]} | more
 
 
-def test_a_higher_price_stands_higher_and_a_bid_is_placed_among_all(javascript: Modules) -> None:
+def test_a_higher_price_stands_higher_and_the_free_stretch_below_the_floor_is_found(javascript: Modules) -> None:
     shape = javascript.call("ladder_shape.js", "ladderShape", picture(), WIDTH, HEIGHT, False)
 
     heights = [shape["floorY"], *(each["y"] for each in shape["rungs"])]
     assert heights == sorted(heights)
-    assert [each["place"] for each in shape["rungs"]] == [{"from": 1, "to": 1}, {"from": 3, "to": 3}, None]
     assert shape["band"]["y"] == pytest.approx(shape["rungs"][0]["y"])
     # Between the best bid and the floor, in no line's way.
     assert shape["spread"]["share"] == pytest.approx(0.1)
     assert shape["floorY"] < shape["spread"]["y"] < shape["rungs"][0]["y"]
-
-
-def test_equal_bids_of_others_leave_a_place_open_and_unknown_ones_every_place(javascript: Modules) -> None:
-    others = [level(900, orders=2), level(800)]
-
-    assert javascript.call("ladder_shape.js", "rankOf", 900, others, [900, 750]) == {"from": 1, "to": 3}
-    assert javascript.call("ladder_shape.js", "rankOf", 750, others, [900, 750]) == {"from": 5, "to": 5}
-    assert javascript.call("ladder_shape.js", "rankOf", 900, None, [900]) is None
 
 
 def test_a_book_without_any_price_is_no_picture(javascript: Modules) -> None:

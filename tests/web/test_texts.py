@@ -8,25 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from strategy.fates import LedgerLimit, ListingResult, PlaceResult, WorkerReason
-from strategy.fault_codes import FaultCode
-from strategy.reasons import Reason
+from strategy.reasons import Code, FaultCode, LedgerLimit, ListingResult, PlaceResult, Reason, WorkerReason
 from tests.web.javascript import WEB, Modules, graph, modules
-from tests.web.visitor import ROOT
 
 JS = WEB / "js"
 KINDS = {"do", "keep", "wait", "limit", "fault", "stop"}
-FATES = {code.value for kind in (PlaceResult, LedgerLimit, WorkerReason, ListingResult) for code in kind}
-MARKS = set(
-    re.findall(
-        r"^\| `(\w+)` \|",
-        re.split(
-            r"^## ", (ROOT / "docs" / "reasons.md").read_text().partition("## Marks of a whole plan\n")[2], flags=re.M
-        )[0],
-        re.M,
-    )
-)
-REASONS = {reason.value for reason in Reason} - MARKS
+CODES = [code for kind in (Reason, PlaceResult, LedgerLimit, WorkerReason, ListingResult) for code in kind]
 
 # What a trader reads has none of these: words of programs, and shouting.
 FORBIDDEN = re.compile(r"\b[a-z]+_[a-z_]+\b|failed to|\berrors?\b|exception|\bstack\b|\bnull\b|undefined|!", re.I)
@@ -41,17 +28,14 @@ def javascript() -> Iterator[Modules]:
         yield made
 
 
-def test_every_reason_and_fate_has_words_and_none_is_made_up(javascript: Modules) -> None:
-    assert len(REASONS) > 60 and len(MARKS) == 7 and len(FATES) > 20
-    assert set(javascript.value("texts/reasons.js", "REASONS")) == REASONS | FATES
-
-
-def test_every_mark_has_words_and_none_is_made_up(javascript: Modules) -> None:
-    assert set(javascript.value("texts/reasons.js", "MARKS")) == MARKS
-
-
-def test_every_fault_has_words_and_none_is_made_up(javascript: Modules) -> None:
-    assert set(javascript.value("texts/reasons.js", "FAULTS")) == {code.value for code in FaultCode}
+def test_every_code_has_one_set_of_words_on_the_page(javascript: Modules) -> None:
+    shown = [code.value for code in CODES if code.heading]
+    assert len(shown) == len({*shown}) == len({code.value for code in CODES}) > 90, "once, whatever kinds share it"
+    reasons, marks = (javascript.value("texts/reasons.js", name) for name in ("REASONS", "MARKS"))
+    assert {*reasons, *marks} == {*shown} and len(marks) == 7
+    assert marks["thin_book"] == [Reason.THIN_BOOK.heading, Reason.THIN_BOOK.why]
+    assert reasons["kept"] == [Reason.KEPT.heading, Reason.KEPT.why, "keep"]
+    assert {*javascript.value("texts/reasons.js", "FAULTS")} == {code.value for code in FaultCode}
 
 
 @pytest.mark.parametrize(
@@ -83,12 +67,21 @@ def test_a_task_without_balance_wants_sats_at_the_address_to_fund(javascript: Mo
     assert words == "26,000 sats more at bc1qone, which has 50,000 sats."
 
 
-def test_a_reason_is_a_short_title_a_sentence_and_a_kind(javascript: Modules) -> None:
-    for code, (title, why, kind) in javascript.value("texts/reasons.js", "REASONS").items():
-        assert len(title.split()) <= 3, code
-        assert 10 <= len(why) <= 90 and why.endswith("."), f"{code}: {len(why)}"
-        assert kind in KINDS, code
-        assert javascript.call("texts/reasons.js", "reasonOf", code) == {"title": title, "why": why, "kind": kind}
+@pytest.mark.parametrize("code", [*CODES, *FaultCode], ids=lambda code: f"{type(code).__name__}.{code}")
+def test_the_words_of_a_code_are_a_short_title_a_sentence_and_a_kind(code: Code) -> None:
+    assert code.meaning.strip() and not code.meaning.endswith("."), code
+    if not code.heading:
+        return
+    is_fault, is_mark = isinstance(code, FaultCode), code.kind == "mark"
+    assert len(code.heading.split()) <= (6 if is_fault else 3), code
+    assert 10 <= len(code.why) <= (150 if is_fault or is_mark else 90) and code.why.endswith("."), f"{len(code.why)}"
+    assert code.kind in ({""} if is_fault else {*KINDS, "mark"})
+    assert not FORBIDDEN.search(f"{code.heading} {code.why}")
+
+
+def test_a_code_is_shown_with_its_words(javascript: Modules) -> None:
+    found = javascript.call("texts/reasons.js", "reasonOf", "kept")
+    assert found == {"title": "Kept", "why": "Close enough to where it should be.", "kind": "keep"}
 
 
 def test_a_code_of_tomorrow_is_shown_as_words_all_the_same(javascript: Modules) -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from markets.base import NotUnderstood, PriceGrid, RateLimited, Refused, Unavailable, Unknown
 from models.tasks.errors import error_columns
-from strategy.fault_codes import FaultCode, Step
+from strategy.reasons import FaultCode, Step
 from wallet.signer_client import SignerRefused, SignerUnavailable
 from workers.faults import Faults
 

@@ -8,7 +8,7 @@ import pytest
 
 from markets.base import AuthFailed, InsufficientFunds, Unavailable
 from strategy.config.bid import BidConfig
-from strategy.fault_codes import FaultCode
+from strategy.reasons import FaultCode
 from tests.workers.bidding.world import World, seconds
 from tests.workers.listing.listing_world import ListingWorld
 from workers.context import BadCredentials, Job

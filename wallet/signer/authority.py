@@ -11,7 +11,7 @@ from itertools import takewhile
 from typing import Any, Literal
 
 from core.errors import PeerRefused
-from strategy.plan_inputs import SignedRoom
+from strategy.plan import SignedRoom
 from wallet import policy
 from wallet.keystore.keys import Keystore, UserSecrets
 from wallet.policy import Ceilings, HeldGrant, Rate, RecentSignatures

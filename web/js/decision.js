@@ -81,7 +81,7 @@ function liveRung(order, note, isNow, doomed, reference) {
     isLeaving: state === "cancelling",
     reason: doomed.get(order.id) || note?.reason || order.reason || (state === "live" ? "placed" : "in_flight"),
     detail: note?.detail || "",
-    rank: note?.rank ?? null,
+    rank: order.rank,
     expires: secondsOf(order.expiresAt),
     isDry: order.dryRun,
   };

@@ -17,17 +17,17 @@ export function ticksOf(min, max, count) {
   return ticks;
 }
 
-/** Moves labels apart so that none covers another and all lie within top and bottom, each near its place. */
-export function spreadOut(labels, top, bottom) {
+/** Moves labels apart by `gap` so that none covers another and all lie within top and bottom, each near its place. */
+export function spreadOut(labels, top, bottom, gap = GAP) {
   const list = labels.map((label) => ({ ...label })).sort((a, b) => a.y - b.y);
   list.forEach((label, i) => {
     const before = list[i - 1];
-    const least = before ? before.at + (label.tall + before.tall) / 2 + GAP : top + label.tall / 2;
+    const least = before ? before.at + (label.tall + before.tall) / 2 + gap : top + label.tall / 2;
     label.at = Math.max(label.y, least);
   });
   for (let i = list.length - 1; i >= 0; i -= 1) {
     const next = list[i + 1];
-    const most = next ? next.at - (list[i].tall + next.tall) / 2 - GAP : bottom - list[i].tall / 2;
+    const most = next ? next.at - (list[i].tall + next.tall) / 2 - gap : bottom - list[i].tall / 2;
     list[i].at = Math.min(list[i].at, most);
   }
   return list;
@@ -46,16 +46,8 @@ export function stairsOf(levels, min, max, end) {
   return { points, sum };
 }
 
-/** {from, to}: the place of a bid among all, equal ones of others before or behind it. Null where others are unknown. */
-export function rankOf(unit, others, own) {
-  if (!others || unit === null) return null;
-  const count = (isIt) => others.filter((level) => isIt(level.price)).reduce((sum, level) => sum + level.orders, 0);
-  const ahead = count((price) => price > unit) + own.filter((each) => each > unit).length;
-  return { from: ahead + 1, to: ahead + 1 + count((price) => price === unit) };
-}
-
 /** How far the picture goes: floor, range and rungs with room, some asks above, and the cap only if it is near. */
-function endsOf(picture, units) {
+export function endsOf(picture, units) {
   const inside = [picture.floor, picture.low, picture.high, ...units].filter((price) => price > 0);
   const best = picture.bids?.[0]?.price;
   if (!inside.length && best) inside.push(best);
@@ -96,7 +88,7 @@ export function ladderShape(picture, width, height, isNarrow) {
   const line = (points) => points.map(([sum, price], i) => `${i ? "L" : "M"}${x(sum).toFixed(1)} ${y(price).toFixed(1)}`).join("");
   const area = (points) => (points.length ? `${line(points)}L${axis} ${y(points.at(-1)[1]).toFixed(1)}L${axis} ${y(points[0][1]).toFixed(1)}Z` : "");
   const own = rungs.filter((rung) => rung.isLive).map((rung) => rung.unit);
-  const placed = rungs.map((rung) => ({ ...rung, y: y(rung.unit), place: rung.isLive ? placeOf(rung, picture.bids, own) : null }));
+  const placed = rungs.map((rung) => ({ ...rung, y: y(rung.unit) }));
   const floorY = picture.floor ? y(picture.floor) : null;
   const tall = isTight(placed.length + 1) ? LOW : TALL;
   const labels = placed.map((rung) => ({ kind: "rung", rung, y: rung.y, tall }));
@@ -113,8 +105,6 @@ export function ladderShape(picture, width, height, isNarrow) {
     spread: spreadOf(picture, own, [...placed.map((rung) => rung.y), ...wordsOfCap(picture.cap, max, y)], y, isNarrow ? 34 : 22),
   };
 }
-
-const placeOf = (rung, others, own) => (rung.rank ? { from: rung.rank, to: rung.rank } : rankOf(rung.unit, others, own));
 
 /** Labels on the bars themselves: bids first; one that would cover another is left to the list beside. */
 function onBars(labels) {

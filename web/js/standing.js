@@ -10,11 +10,16 @@ const byPrice = (a, b) => b.unit - a.unit;
 
 const levelsOf = (side) => othersOf(side)?.map(({ price, orders }) => ({ unit: price, orders })) ?? null;
 
-/** The bids of others, where the decision read them, else those of a book of the last minutes; null where nobody knows. */
-function rivalsOf(cycle, book, nowS) {
-  if (cycle?.book.bids) return levelsOf(cycle.book.bids);
+/**
+ * The bids of others, and the ranks of the open orders among them: the decision's where it read them, else those of a book
+ * of the last minutes; {rivals: null, ranks: []} where nobody knows.
+ */
+function othersIn(cycle, open, book, nowS) {
+  if (cycle?.book.bids) return { rivals: levelsOf(cycle.book.bids), ranks: open.map((each) => each.rank) };
   const isYoung = book?.bids && nowS - Date.parse(book.bids.takenAt) / 1000 < OLDEST_BOOK_S;
-  return isYoung ? levelsOf(book.bids) : null;
+  if (!isYoung) return { rivals: null, ranks: [] };
+  const ids = new Set(open.map((each) => each.id));
+  return { rivals: levelsOf(book.bids), ranks: book.ranks.filter((each) => ids.has(each.order)).map((each) => each.rank) };
 }
 
 function rungsOf(cycle, config, isRune) {
@@ -44,9 +49,9 @@ export function standingOf(task, moment, book, nowS) {
   const [low, high] = rangeOf(cycle, task.config, rungs);
   const open = moment.orders.filter((each) => each.state !== "closed");
   const own = open.map((each) => ({ id: each.id, unit: each.price / (isRune ? Number(each.quantity) : 1), price: each.price, isSettled: each.state === "live" })).sort(byPrice);
-  const rivals = rivalsOf(cycle, book, nowS);
+  const { rivals, ranks } = othersIn(cycle, open, book, nowS);
+  const known = ranks.filter((rank) => rank !== null);
   const asks = levelsOf(cycle?.book.asks);
-  const ahead = own.length && rivals ? rivals.filter((each) => each.unit >= own[0].unit).reduce((sum, each) => sum + each.orders, 0) : null;
   return {
     isRune,
     hasRun: Boolean(cycle),
@@ -58,7 +63,7 @@ export function standingOf(task, moment, book, nowS) {
     empty: rungs.filter((each) => !each.hasBid && !TAKEN.has(each.reason)),
     rivals,
     asks,
-    place: ahead === null ? null : ahead + 1,
+    place: known.length ? Math.min(...known) : null,
     sats: open.reduce((sum, each) => sum + each.price, 0),
   };
 }

@@ -16,14 +16,13 @@ from models.base import unless_full
 from models.controls import HALT
 from models.ledger import orders
 from models.ledger.order_table import CANCELLING, LIVE, Order
-from strategy.bidding.renewal import margin_ms
-from strategy.bidding.restrained import memory_without_raise, raise_rung
 from strategy.book import VenueProfile
 from strategy.calm import Calm
 from strategy.config.bid import BidConfig
-from strategy.fates import PlaceResult
-from strategy.fault_codes import Step
-from strategy.plan_inputs import Memory
+from strategy.patience import margin_ms
+from strategy.plan import Memory
+from strategy.plan_bids import memory_without_raise, raise_rung
+from strategy.reasons import PlaceResult, Step
 from workers.bidding import cancels, report
 from workers.bidding.cancels import Canceller
 from workers.bidding.decider import decide

@@ -14,7 +14,7 @@ from markets.base import AuthFailed, NotFound, Refused, VenueError
 from models.base import unless_full
 from models.ledger import orders
 from models.ledger.order_table import CANCELLING, CLOSED, LIVE, SIGNED, SUBMITTED, UNKNOWN, Order
-from strategy.fault_codes import FaultCode, Step
+from strategy.reasons import FaultCode, Step
 from wallet.signer_client import SignerError
 from workers.context import Context
 from workers.faults import Faults

@@ -14,14 +14,11 @@ from models.ledger import listings, orders
 from models.ledger.limits import Holder, Readings, limits_of, may_be_full, own_orders, with_others
 from models.ledger.misses import LATE_MS
 from models.ledger.order_table import LIVE, Order
-from strategy.bidding.patience import patience_of
-from strategy.bidding.plan_bids import plan_bids
 from strategy.config.bid import BidConfig, is_on
-from strategy.entry import Entry
-from strategy.fates import WorkerReason
-from strategy.plan import BidPlan
-from strategy.plan_inputs import Limits, Memory, Rules
-from strategy.reasons import Reason
+from strategy.patience import patience_of
+from strategy.plan import BidPlan, Entry, Limits, Memory, Rules
+from strategy.plan_bids import plan_bids
+from strategy.reasons import Reason, WorkerReason
 from wallet.signer_client import SignerError
 from workers.bidding.moment import BiddingMoment, Decision, Found
 from workers.bidding.own_bids import as_shown

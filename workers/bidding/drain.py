@@ -13,8 +13,8 @@ from models.ledger import orders
 from models.ledger.closing import stays
 from models.ledger.order_table import CANCELLING, LIVE, Order
 from models.tasks import tasks
-from strategy.fault_codes import FaultCode
 from strategy.ranking import highest_first
+from strategy.reasons import FaultCode
 from workers.bidding import cancels
 from workers.bidding.cancels import CancelAnswer, Canceller, store_cancels
 from workers.bidding.fills import Explainer

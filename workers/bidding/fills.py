@@ -21,10 +21,10 @@ from markets.look import kind_of_slug
 from models.ledger import fills, orders, withdrawals
 from models.ledger.order_table import UNKNOWN, Order
 from models.ledger.orders import Part, SoldInto
-from strategy import entry
+from strategy import plan
 from strategy.config.bid import is_on, is_ticker
-from strategy.fault_codes import Step
 from strategy.pricing import plus, times
+from strategy.reasons import Step
 from workers.bidding.moment import BiddingMoment
 from workers.cycle import CLOCKS_MS
 from workers.faults import Faults
@@ -103,13 +103,13 @@ class Explainer:
         unspent = self._coins.get(order.wallet)
         return unspent is not None and not wanted <= unspent
 
-    def told(self, slug: str) -> tuple[entry.SaleIntoBid, ...] | None:
+    def told(self, slug: str) -> tuple[plan.SaleIntoBid, ...] | None:
         """Returns the sales into bids on `slug` that were read, for the journal; None when none were asked for."""
         found = self._sales.get(slug)
         if found is None:
             return None
         return tuple(
-            entry.SaleIntoBid(s.sale_id, s.price, s.quantity, s.sold_ms, s.bid_id, None, s.buyer in self._buyers)
+            plan.SaleIntoBid(s.sale_id, s.price, s.quantity, s.sold_ms, s.bid_id, None, s.buyer in self._buyers)
             for s in found.sales
             if s.bid_id  # others were purchases of listings, as far as one can tell
         )

@@ -8,8 +8,8 @@ from pathlib import Path
 
 from core.files import require_room
 from core.task_files import older
-from strategy.entry import Entry
-from strategy.journal_format import Encoder
+from strategy.journal import Encoder
+from strategy.plan import Entry
 
 log = logging.getLogger(__name__)
 

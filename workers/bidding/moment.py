@@ -21,17 +21,14 @@ from models.ledger.order_table import CANCELLING, CLOSED, LIVE, Order
 from models.ledger.orders import ExposureLimits
 from models.ledger.shown_bids import Matched
 from models.own_ceilings import own_ceilings
-from strategy.bidding.patience import patience_of, shortened_ms
-from strategy.bidding.restrained import memory_without_raise, raise_rung
 from strategy.book import VenueProfile
 from strategy.calm import Calm
 from strategy.config.bid import BidConfig, load_bid_config, problems, unsupported
-from strategy.entry import Entry, SaleIntoBid
-from strategy.fates import PlaceResult
-from strategy.plan import BidPlan, PlannedBid
-from strategy.plan_inputs import Memory, SignedRoom
+from strategy.patience import patience_of, shortened_ms
+from strategy.plan import BidPlan, Entry, Memory, PlannedBid, SaleIntoBid, SignedRoom
+from strategy.plan_bids import memory_without_raise, raise_rung
 from strategy.ranking import highest_first
-from strategy.reasons import Reason
+from strategy.reasons import PlaceResult, Reason
 from workers.bidding.cancels import WRITE_MS
 from workers.bidding.journal import Journal
 from workers.context import Context
@@ -334,7 +331,7 @@ def life_ms(
 ) -> int:
     """Returns a bid's life: as configured, but no shorter than the venue takes, and in whole hours where it counts so.
 
-    With `patience`, or where the market soon had a bid go, it is shorter (strategy/bidding/patience.py). 16 minutes are
+    With `patience`, or where the market soon had a bid go, it is shorter (strategy/patience.py). 16 minutes are
     6 hours where the shortest life is that, and 7 hours are 12 where there is none between.
     """
     wanted_ms = shortened_ms(config.expiry_ms, config.loop_s, patience, stood_ms)

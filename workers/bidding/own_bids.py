@@ -21,7 +21,7 @@ from models.ledger.misses import LATE_MS, date_back, saw
 from models.ledger.order_table import CANCELLING, CLOSED, LIVE, RESERVED, SIGNED, SUBMITTED, UNKNOWN, Order
 from models.ledger.shown_bids import Venue, is_over, match
 from strategy.config.bid import canonical_slug
-from strategy.fault_codes import FaultCode, Step
+from strategy.reasons import FaultCode, Step
 from wallet.signer_client import SignerError
 from workers.bidding import cancels
 from workers.bidding.cancels import CancelAnswer, store_cancels

@@ -24,10 +24,9 @@ from models.ledger import orders
 from models.ledger.order_table import CLOSED, LIVE, SIGNED, SUBMITTED, UNKNOWN, Order
 from models.ledger.orders import LimitReached, NewOrder, NotAllowedToPlace
 from strategy.config.bid import BidConfig, normal_slug
-from strategy.fates import PlaceResult
-from strategy.fault_codes import FaultCode, Step
 from strategy.plan import PlannedBid
 from strategy.pricing import plain
+from strategy.reasons import FaultCode, PlaceResult, Step
 from wallet.protocol import BidMessage, OfferToSign
 from wallet.signer_client import SignerError, SignerLocked, SignerRefused
 from workers.bidding import cancels

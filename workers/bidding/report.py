@@ -23,17 +23,13 @@ from models.ledger.order_table import LIVE, Order
 from models.tasks.running_tasks import running_tasks
 from models.tasks.samples import Sample
 from models.tasks.troubles import Conditions
-from strategy.bidding.exposure import missing_sats
-from strategy.bidding.patience import patience_of, used_percent
 from strategy.book import Snapshot
-from strategy.fates import PlaceResult, WorkerReason
-from strategy.fault_codes import FaultCode, Step
 from strategy.monthly import Bidding, KeyQuota, MonthlyQuota, MonthlyVerdict
-from strategy.plan import RungNote
-from strategy.plan_inputs import BudgetRoom, Memory
+from strategy.patience import patience_of, used_percent
+from strategy.plan import BudgetRoom, Memory, RungNote, left_alone, summary
 from strategy.ranking import ranks
-from strategy.reasons import Reason
-from strategy.summary import left_alone, summary
+from strategy.reasons import FaultCode, PlaceResult, Reason, Step, WorkerReason
+from strategy.rungs import missing_sats
 from workers.bidding.moment import BiddingMoment, Decision, Try
 from workers.context import Context
 from workers.cycle import note_machine_and_rights, record, record_nothing_done
@@ -53,9 +49,9 @@ def ranks_after(moment: BiddingMoment) -> dict[int, int]:
     standing |= {order.id: order for order in own_orders(placed, entry.config)}
     for order in (*moment.cancelled, *moment.filled):
         standing.pop(order.id, None)
-    found, books = ranks(standing.values(), entry.snapshot.bids), moment.last.seen.books
-    is_first_only = books is not None and books.bids is not None and books.bids.hidden > 0
-    return {order: rank for order, rank in found.items() if rank == 1 or not is_first_only}
+    books = moment.last.seen.books
+    is_whole = books is None or books.bids is None or not books.bids.hidden
+    return ranks(standing.values(), entry.snapshot.bids, is_whole=is_whole)
 
 
 def note_restraints(moment: BiddingMoment) -> None:

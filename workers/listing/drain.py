@@ -15,8 +15,8 @@ from models.base import unless_full
 from models.ledger import listings
 from models.ledger.listing_table import CANCELLING, CLOSED, LIVE, LOST, RESERVED, SIGNED, SUBMITTED, UNKNOWN, Listing
 from models.tasks import tasks
-from strategy.fault_codes import FaultCode, Step
-from strategy.listing.inputs import InscriptionState
+from strategy.listing_price import InscriptionState
+from strategy.reasons import FaultCode, Step
 from wallet.signer_client import SignerError
 from workers.bidding.cancels import WRITE_MS
 from workers.context import Context

@@ -13,10 +13,9 @@ from models.ledger.listing_table import CLOSED, GONE, LIVE, LOST, Listing
 from models.ledger.listings import OpenElsewhere
 from models.tasks import tasks
 from strategy.config.listing import ListingConfig
-from strategy.fates import ListingResult
-from strategy.fault_codes import FaultCode, Step
-from strategy.listing.inputs import Listed, ListingInputs
-from strategy.listing.plan_listing import CONFIRMING_READS, plan_listing
+from strategy.listing_price import Listed, ListingInputs
+from strategy.plan_listing import CONFIRMING_READS, plan_listing
+from strategy.reasons import FaultCode, ListingResult, Step
 from wallet.policy import escrow_terms_of
 from workers.context import Context
 from workers.cycle import Keeping, record_nothing_done

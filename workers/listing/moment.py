@@ -16,11 +16,8 @@ from models.ledger.listing_table import LIVE, Listing
 from models.ledger.listings import SoldFor
 from models.tasks.table import Task
 from strategy.config.listing import ListingConfig, load_listing_config, problems, unstartable
-from strategy.fates import ListingResult
-from strategy.fault_codes import Step
-from strategy.listing.inputs import ListingPlan
-from strategy.listing.reference import foreign_prices, least_believed
-from strategy.listing.schedule import scheduled
+from strategy.listing_price import ListingPlan, foreign_prices, least_believed, scheduled
+from strategy.reasons import ListingResult, Step
 from workers.context import Context
 from workers.cycle import WantedMoment, config_of, wanted_task
 from workers.faults import Faults

@@ -32,7 +32,7 @@ from models.ledger.listing_table import (
 from models.ledger.listings import SoldFor
 from models.ledger.misses import LATE_MS, date_back, saw
 from models.users import User
-from strategy.fault_codes import FaultCode, Step
+from strategy.reasons import FaultCode, Step
 from wallet.policy import escrow_terms_of
 from wallet.signer_client import SignerError
 from workers.bidding.cancels import WRITE_MS

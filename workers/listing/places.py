@@ -29,9 +29,8 @@ from models.ledger.listings import NewListing, NotAllowedToList, OpenElsewhere
 from models.ledger.withdrawals import CoinsTaken, NewWithdrawal
 from models.users import User
 from strategy.config.listing import ListingConfig
-from strategy.fates import ListingResult, PlaceResult
-from strategy.fault_codes import FaultCode, Step
-from strategy.listing.price import guard
+from strategy.listing_price import guard
+from strategy.reasons import FaultCode, ListingResult, PlaceResult, Step
 from wallet.judgement import to_judge, verdict
 from wallet.protocol import (
     LEAST_FEE_PER_KVB,

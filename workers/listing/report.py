@@ -7,12 +7,8 @@ from typing import Any
 
 from models.ledger.listing_table import CANCELLING, LIVE, Listing
 from models.tasks.samples import Sample
-from strategy.fates import ListingResult
-from strategy.fault_codes import FaultCode, Step
-from strategy.listing.inputs import ListingPlan
-from strategy.listing.price import guard
-from strategy.listing.reference import SALES
-from strategy.reasons import Reason
+from strategy.listing_price import SALES, ListingPlan, guard
+from strategy.reasons import FaultCode, ListingResult, Reason, Step
 from workers.cycle import note_machine_and_rights, record
 from workers.listing.moment import ListingMoment
 

@@ -22,8 +22,8 @@ from markets.outpoint_facts import TransactionFacts
 from markets.venues import capabilities
 from models.ledger.order_table import Order
 from models.users import User
-from strategy.fault_codes import Step
 from strategy.purchases import MOST_MOVES, Holder, MadeOutput, Move, NotShown, NotYetShown, ProvenPurchase, SpentCoin
+from strategy.reasons import Step
 from wallet.address import AddressError, parse
 from wallet.protocol import UserKeys
 from wallet.psbt.script import TAPSCRIPT, OfferLeaf, leaf_hash, output_script, read_leaf, redeem_script, script_of

@@ -25,7 +25,7 @@ from models.database import servers
 from models.database.kinds import is_postgresql
 from models.tasks import tasks
 from models.tasks.tasks import Outline
-from strategy.fault_codes import FaultCode
+from strategy.reasons import FaultCode
 from wallet.protocol import UserKeys
 from wallet.signer_client import SignerClient, SignerError
 from workers import kernel

@@ -33,7 +33,7 @@ from models.tasks.table import RUNNING, STOPPED, Task
 from strategy.book import Ask, VenueProfile
 from strategy.config.bid import BidConfig, dump_bid_config
 from strategy.config.listing import ListingConfig, dump_listing_config
-from strategy.plan_inputs import SignedRoom
+from strategy.plan import SignedRoom
 from wallet import protocol
 from wallet.signer_client import SignerClient
 from workers.context import Context

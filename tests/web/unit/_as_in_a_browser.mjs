@@ -4,15 +4,18 @@ import { registerHooks } from "node:module";
 
 const web = new URL("../../../web/", import.meta.url);
 const page = readFileSync(new URL("index.html", web), "utf8");
+const made = new URL("js/texts/codes.js", web).href; // the server makes it
 const names = JSON.parse(/<script type="importmap">(.*?)<\/script>/s.exec(page)[1]).imports;
 
 registerHooks({
   resolve(name, context, next) {
     const path = names[name];
     if (path) return { url: new URL(path.replace("/web/", ""), web).href, format: "module", shortCircuit: true };
+    if (new URL(name, context.parentURL).href === made) return { url: made, format: "module", shortCircuit: true };
     return next(name, context);
   },
   load(url, context, next) {
+    if (url === made) return { source: process.env.MADE_MODULE, format: "module", shortCircuit: true };
     return next(url, url.startsWith(web.href) ? { ...context, format: "module" } : context);
   },
 });

@@ -10,7 +10,7 @@ from models.ledger.order_table import CLOSED, LIVE, Order
 from models.ledger.orders import ExposureLimits, NewOrder, SoldInto
 from strategy.config.bid import BidConfig
 from strategy.config.parts import ActiveHours
-from strategy.plan_inputs import Limits
+from strategy.plan import Limits
 from strategy.reasons import Reason
 from tests.workers.bidding.fakes import KEYS, START_MS
 from tests.workers.bidding.world import CATS, World

@@ -16,10 +16,10 @@ from models.ledger import orders
 from models.tasks import tasks
 from models.tasks.samples import MINUTE, samples_between
 from models.tasks.table import Task
-from strategy.bidding.plan_bids import plan_bids
-from strategy.fault_codes import Step
-from strategy.journal_format import Decoder
+from strategy.journal import Decoder
+from strategy.plan_bids import plan_bids
 from strategy.pricing import plain
+from strategy.reasons import Step
 from tests.workers.bidding.fakes import KEYS, ask, bid
 from tests.workers.bidding.world import CATS, World
 from workers.bidding.bidder import Bidder

@@ -9,7 +9,7 @@ import pytest
 from models.ledger.order_table import Order
 from models.tasks import tasks
 from strategy.config.bid import dump_bid_config
-from strategy.plan_inputs import SignedRoom
+from strategy.plan import SignedRoom
 from tests.workers.bidding.fakes import ask
 from tests.workers.bidding.world import CATS, World
 from wallet.signer_client import SignerRefused

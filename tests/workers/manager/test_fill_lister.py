@@ -19,7 +19,7 @@ from models.tasks.table import Task
 from models.users import User
 from strategy.config.bid import BidConfig, dump_bid_config
 from strategy.config.listing import ListingConfig, dump_listing_config, load_listing_config
-from strategy.listing.price import guard
+from strategy.listing_price import guard
 from strategy.purchases import NotYetShown, ProvenPurchase
 from tests.workers.bidding.fakes import KEYS
 from tests.workers.bidding.world import Crash, CrashAt, World

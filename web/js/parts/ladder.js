@@ -13,9 +13,6 @@ const NARROW = 560;
 /** How prices of an item or a token are written. */
 export const priceWriter = (isRune) => (isRune ? perToken : money);
 
-/** The words of a place among all bids: "#3", or "#3–5" where equal bids of others may be ahead. */
-export const rankWords = (place) => `#${place.from}${place.to > place.from ? `–${place.to}` : ""}`;
-
 /** `picture` as ladder_shape.js wants it, with `isRune` and `name`. */
 export const Ladder = ({ picture }) => html`<${Sized} name="ladder-box">${(width) => html`<${Drawing} picture=${picture} width=${width} />`}</${Sized}>`;
 
@@ -52,13 +49,12 @@ function Rung({ rung, axis, plot }) {
   return html`<g class=${`rung own ${rung.isLeaving ? "leaving" : ""} ${rung.isDry ? "dry" : ""}`}><rect x=${axis} y=${rung.y - 2.5} width=${plot} height="5" rx="2.5" /><circle cx=${axis} cy=${rung.y} r="5.5" /></g>`;
 }
 
-function Rank({ place, x, y }) {
-  const words = rankWords(place);
-  const wide = Math.max(34, 13 + words.length * 7.6);
-  return html`<g class=${`rank ${place.to === 1 ? "first" : ""}`}><rect x=${x} y=${y - 12} width=${wide} height="24" rx="7" /><text x=${x + wide / 2} y=${y} dy=".36em" text-anchor="middle">${words}</text></g>`;
+function Rank({ rank, x, y }) {
+  const wide = room(rank) - 7;
+  return html`<g class=${`rank ${rank === 1 ? "first" : ""}`}><rect x=${x} y=${y - 12} width=${wide} height="24" rx="7" /><text x=${x + wide / 2} y=${y} dy=".36em" text-anchor="middle">#${rank}</text></g>`;
 }
 
-const room = (place) => (place ? Math.max(34, 13 + rankWords(place).length * 7.6) + 7 : 0);
+const room = (rank) => (rank ? Math.max(34, 20.6 + String(rank).length * 7.6) + 7 : 0);
 
 /** A price of an item or a token in a list: an amount in even columns, or per token. */
 export const Price = ({ value, isRune }) => (isRune ? html`<span class="num">${perToken(value)}</span>` : html`<${Money} value=${value} />`);
@@ -72,9 +68,9 @@ function beside(label, shape, picture, show, share) {
   const lead = html`<path class=${`lead ${label.kind === "floor" ? "floor" : label.rung.isLive ? "own" : ""}`} d=${`M${shape.right + 2} ${y}C${shape.right + 18} ${y} ${shape.right + 12} ${at} ${x - 6} ${at}`} />`;
   if (label.kind === "floor") return html`<g key="floor">${lead}<text class="floor-words" x=${x} y=${at} dy=".35em">${t("ladder.floor")} <tspan class="strong">${show(picture.floor)}</tspan></text></g>`;
   const { rung } = label;
-  const left = x + (rung.isLive ? shape.rungs.reduce((most, each) => Math.max(most, room(each.place)), 0) : 0);
+  const left = x + (rung.isLive ? shape.rungs.reduce((most, each) => Math.max(most, room(each.rank)), 0) : 0);
   const price = html`<tspan class=${`price ${rung.isLive ? "" : "none"}`}>${show(rung.unit)}</tspan> <tspan class="share">${share(rung.unit)}</tspan>`;
-  return html`<g key=${rung.key}>${lead}${rung.place && html`<${Rank} place=${rung.place} x=${x} y=${at} />`}
+  return html`<g key=${rung.key}>${lead}${rung.rank && html`<${Rank} rank=${rung.rank} x=${x} y=${at} />`}
     ${shape.isTight
       ? html`<text x=${left} y=${at} dy=".35em">${price} <tspan class="why-words" dx="4">${rungWords(rung)}</tspan></text>`
       : html`<text x=${left} y=${at - 3}>${price}</text><text class="why-words" x=${left} y=${at + 13}>${rungWords(rung)}</text>`}</g>`;
@@ -82,13 +78,13 @@ function beside(label, shape, picture, show, share) {
 
 function onBar(label, { right }, show) {
   const { rung } = label;
-  const wide = room(rung.place);
-  return html`<g key=${rung.key}>${rung.place && html`<${Rank} place=${rung.place} x=${right - wide} y=${label.y} />`}
+  const wide = room(rung.rank);
+  return html`<g key=${rung.key}>${rung.rank && html`<${Rank} rank=${rung.rank} x=${right - wide} y=${label.y} />`}
     <text class=${`price on-bar ${rung.isLive ? "" : "none"}`} x=${right - 6 - wide} y=${label.y - 8} text-anchor="end">${show(rung.unit)}</text></g>`;
 }
 
 function sentenceOf(picture, shape, show) {
-  const bids = shape.rungs.filter((rung) => rung.isLive).map((rung) => `${show(rung.unit)}${rung.place ? ` ${rankWords(rung.place)}` : ""}, ${reasonOf(rung.reason).title}`);
+  const bids = shape.rungs.filter((rung) => rung.isLive).map((rung) => `${show(rung.unit)}${rung.rank ? ` #${rung.rank}` : ""}, ${reasonOf(rung.reason).title}`);
   const none = shape.rungs.filter((rung) => !rung.isLive).map((rung) => `${show(rung.unit)}, ${rungWords(rung)}`);
   return t("ladder.sentence", { name: picture.name, floor: show(picture.floor), others: picture.bids && picture.bids.reduce((sum, level) => sum + level.orders, 0), bids, none });
 }

@@ -1,62 +1,17 @@
 // The plan on the order book: price goes up, depth goes right, the planned bids lie across it.
 import { html } from "../html.js";
+import { endsOf, spreadOut, stairsOf, ticksOf } from "../ladder_shape.js";
 import { t } from "../texts.js";
 
 const TOP = 20;
 const BOTTOM = 14;
-
-/** Round prices between two, about `count` of them. */
-export function ticksBetween(min, max, count) {
-  const rough = (max - min) / count;
-  const power = 10 ** Math.floor(Math.log10(rough));
-  const step = [1, 2, 2.5, 5, 10].map((each) => each * power).find((each) => each >= rough);
-  const first = Math.ceil(min / step);
-  return Array.from({ length: Math.floor(max / step) - first + 1 }, (_, i) => Number(((first + i) * step).toPrecision(12)));
-}
-
-/** Moves labels apart: each {y, tall} gets `at`, as near to y as the others let it. */
-export function spreadOut(labels, top, bottom) {
-  const list = [...labels].sort((one, other) => one.y - other.y);
-  list.forEach((label, i) => {
-    const above = list[i - 1];
-    label.at = Math.max(label.y, above ? above.at + (label.tall + above.tall) / 2 : top + label.tall / 2);
-  });
-  for (let i = list.length - 1; i >= 0; i -= 1) {
-    const below = list[i + 1];
-    list[i].at = Math.min(list[i].at, below ? below.at - (list[i].tall + below.tall) / 2 : bottom - list[i].tall / 2);
-  }
-  return list;
-}
-
-/** Corners of the depth at each price from the best on: [quantity so far, price]; what lies outside is cut off. */
-function stairs(levels, min, max, end) {
-  const points = [];
-  let sum = 0;
-  for (const { price, quantity } of levels) {
-    if (price < min || price > max) break;
-    points.push([sum, price]);
-    sum += quantity;
-    points.push([sum, price]);
-  }
-  return { sum, points: points.length ? [...points, [sum, end]] : [] };
-}
-
-/** The prices that the picture must have room for. */
-function roomOf({ floor, low, high, rungs, asks }) {
-  const inside = [floor, low, high, ...rungs.map((rung) => rung.unit)].filter((price) => price > 0);
-  if (!inside.length) return null;
-  const [least, most] = [Math.min(...inside), Math.max(...inside)];
-  const room = most - least || most * 0.2;
-  const ask = asks.length ? Math.min(asks[Math.min(6, asks.length - 1)].price, most + room * 0.35) : most;
-  return { min: Math.max(0, least - room * 0.1), max: Math.max(most, ask) + room * 0.06 };
-}
 
 /**
  * `asks` and `bids`: others' levels {price, quantity}, the best first (bids may be null: not known). `rungs`: {key, unit,
  * share, rank, title, isBid} each; `show` writes a price; `words` say the picture to those who do not see it.
  */
 export function PlanPicture({ width, asks, bids, floor, low, high, cap, rungs, show, words }) {
-  const room = roomOf({ floor, low, high, rungs, asks });
+  const room = endsOf({ floor, low, high, asks }, rungs.map((rung) => rung.unit));
   if (!room) return null;
   const { min, max } = room;
   const isNarrow = width < 560;
@@ -64,8 +19,8 @@ export function PlanPicture({ width, asks, bids, floor, low, high, cap, rungs, s
   const y = (price) => TOP + (height - TOP - BOTTOM) * (1 - (Math.min(max, Math.max(min, price)) - min) / (max - min));
   const left = isNarrow ? 66 : 84;
   const right = Math.max(left + 40, width - (isNarrow ? 132 : 216));
-  const asked = stairs(asks, min, max, max);
-  const bid = stairs(bids || [], min, max, min);
+  const asked = stairsOf(asks, min, max, max);
+  const bid = stairsOf(bids || [], min, max, min);
   const deep = Math.max(asked.sum, bid.sum, 1e-12);
   const x = (sum) => left + ((right - left) * 0.8 * sum) / deep;
   const line = (points) => points.map(([sum, price], i) => `${i ? "L" : "M"}${x(sum).toFixed(1)} ${y(price).toFixed(1)}`).join("");
@@ -74,11 +29,12 @@ export function PlanPicture({ width, asks, bids, floor, low, high, cap, rungs, s
     [...(floor ? [{ key: "floor", y: y(floor), tall: 22 }] : []), ...rungs.map((rung) => ({ key: rung.key, y: y(rung.unit), tall: isNarrow ? 20 : 38, rung }))],
     2,
     height - 2,
+    0,
   );
   const draw = isNarrow ? inShort : beside;
   return html`<svg class="plan-picture" viewBox=${`0 0 ${width} ${height}`} width=${width} height=${height} role="img" aria-label=${words}>
     ${low > 0 && high > 0 && html`<rect class="band" x=${left} width=${right - left} y=${y(high)} height=${Math.max(1, y(low) - y(high))} rx="3" />`}
-    ${ticksBetween(min, max, Math.floor(height / 74)).map((tick) => html`<g class="tick" key=${tick}><line x1=${left} x2=${right} y1=${y(tick)} y2=${y(tick)} /><text x=${left - 8} y=${y(tick)} dy=".34em">${show(tick)}</text></g>`)}
+    ${ticksOf(min, max, Math.floor(height / 74)).map((tick) => html`<g class="tick" key=${tick}><line x1=${left} x2=${right} y1=${y(tick)} y2=${y(tick)} /><text x=${left - 8} y=${y(tick)} dy=".34em">${show(tick)}</text></g>`)}
     <path class="depth bid" d=${area(bid) || ""} /><path class="edge bid" d=${line(bid.points)} />
     <path class="depth ask" d=${area(asked) || ""} /><path class="edge ask" d=${line(asked.points)} />
     ${floor && html`<line class="floor" x1=${left} x2=${right} y1=${y(floor)} y2=${y(floor)} />`}

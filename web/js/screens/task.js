@@ -71,7 +71,8 @@ function Decision({ task, moment, chosen, isReading, onBack }) {
   const [hasNumbers, setNumbers] = useState(false);
   const decision = decisionOf(task, moment, cyclesOf(task.id).value, isNow);
   const market = useMarketBook(task, isNow && task.isRunning && moment.cycle !== null && decision.book.bids === null);
-  const picture = { ...decision, ...decision.book, name: task.slug, bids: decision.book.bids || market.book?.bids || null };
+  const rungs = decision.rungs.map((rung) => ({ ...rung, rank: rung.rank ?? market.book?.ranks.get(rung.order) ?? null }));
+  const picture = { ...decision, ...decision.book, rungs, name: task.slug, bids: decision.book.bids || market.book?.bids || null };
   if (!moment.cycle && !decision.rungs.length) {
     return html`<section class=${`panel span ${isNow ? "" : "ladder-none"}`}><${Empty} title=${t("ladder.no_cycle.title")}>${isNow ? t(`ladder.no_cycle.${task.isRunning ? "running" : "stopped"}`) : decision.unknown}</${Empty}>
       ${decision.faults.length > 0 && html`<${Why} decision=${decision} time=${chosen} />`}</section>`;

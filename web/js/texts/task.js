@@ -41,7 +41,7 @@ define({
   "task.log.end": "The end of its log",
   "ladder.title": "Ladder and order book",
   "ladder.age": ({ age }) => `from ${age} ago`,
-  "ladder.others_at": ({ time }) => `Bids of others as read at ${time}; ranks are by price.`,
+  "ladder.others_at": ({ time }) => `Bids of others as read at ${time}, and ranks among them.`,
   "ladder.others_unknown": "This task's cycles do not read the bids of others, so ranks are not known.",
   "ladder.others_read": "Look at them now",
   "ladder.others_cost": "That counts as calls of this month.",

@@ -1,4 +1,4 @@
-// What the plan's numbers mean beside the market: prices of one item or token, shares of the reference, ranks, warnings.
+// What the plan's numbers mean beside the market: prices of one item or token, shares of the reference, warnings.
 import { othersOf } from "../../book.js";
 import { amount, money, monthOf, percent, perToken } from "../../format.js";
 import { t } from "../../texts.js";
@@ -34,15 +34,8 @@ export function frameOf(plan, values, market) {
     const isBid = BIDS.has(rung.reason);
     return { ...rung, key: rung.rung, unit, isBid, isNew: NEW.has(rung.reason), title: reasonOf(rung.reason).title, share: unit && reference ? percent(unit / reference) : "" };
   });
-  for (const rung of rungs) rung.rank = rung.isBid && bids && rung.unit ? rankOf(rung, rungs, bids) : null;
   return { asks, bids, reference, floor: asks[0]?.price ?? raw, low, high, cap: isInSats ? null : values.hardcapSats / per, rungs, per, show: isRune ? perToken : money };
 }
-
-/** The place among all bids: those of others at the same price are older, so they are ahead. */
-const rankOf = (rung, rungs, bids) =>
-  1 +
-  bids.filter((level) => level.price >= rung.unit).reduce((sum, level) => sum + level.orders, 0) +
-  rungs.filter((each) => each.isBid && (each.unit > rung.unit || (each.unit === rung.unit && each.key < rung.key))).length;
 
 /** Sats of all bids that would stand, and how many they are: new ones, and those that stay. */
 export function sumOf(frame) {

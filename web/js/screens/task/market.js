@@ -12,7 +12,10 @@ export function useMarketBook(task, isWanted) {
   const [book, setBook] = useState(null);
   const { slug, type, venue, config } = task;
   const traits = config.bidType === "trait" ? { traitType: config.traitType, traitValue: config.traitValue } : {};
-  const read = async () => setBook(bookOf(await get(withQuery("/market/book", { slug, type, venue, ...traits }))));
+  const read = async () => {
+    const found = await get(withQuery("/market/book", { slug, type, venue, ...traits }));
+    setBook({ ...bookOf(found), ranks: new Map(found.ranks?.map(({ order, rank }) => [order, rank])) });
+  };
   const quietly = () => read().catch(() => {});
   useEffect(() => {
     if (!venues.peek()) readVenues().catch(() => {});

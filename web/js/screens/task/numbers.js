@@ -2,23 +2,20 @@
 import { html } from "../../html.js";
 import { clock, iso, quantity } from "../../format.js";
 import { t } from "../../texts.js";
-import { Price, ladderRows, rankWords, rungWords } from "../../parts/ladder.js";
+import { Price, ladderRows, rungWords } from "../../parts/ladder.js";
 import { Empty } from "../../parts/states.js";
 import { Table } from "../../parts/table.js";
-import { rankOf } from "../../ladder_shape.js";
 
 export const NumbersSwitch = ({ isOn, onChange }) => html`<button class="button small" aria-pressed=${isOn} onClick=${() => onChange(!isOn)}>${t(isOn ? "numbers.hide" : "numbers.show")}</button>`;
 
 const MOST_ROWS = 120;
 
 export function LadderNumbers({ picture }) {
-  const own = picture.rungs.filter((rung) => rung.isLive).map((rung) => rung.unit);
-  const place = ({ rung }) => (rung?.isLive ? (rung.rank ? { from: rung.rank, to: rung.rank } : rankOf(rung.unit, picture.bids, own)) : null);
   const columns = [
     { name: t("numbers.what"), cell: (row) => (row.rung ? html`<b class=${row.rung.isLive ? "own-text" : ""}>${row.rung.isLive ? t("numbers.own", { why: rungWords(row.rung) }) : rungWords(row.rung)}</b>` : t(`numbers.${row.kind}`)) },
     { name: t("numbers.price"), isNumber: true, cell: (row) => html`<${Price} value=${row.price} isRune=${picture.isRune} />` },
     { name: t("numbers.quantity"), isNumber: true, cell: (row) => quantity(row.quantity) },
-    { name: t("numbers.rank"), isNumber: true, cell: (row) => (place(row) ? rankWords(place(row)) : "") },
+    { name: t("numbers.rank"), isNumber: true, cell: ({ rung }) => (rung?.rank ? `#${rung.rank}` : "") },
   ];
   return html`<div class="scrolls"><${Table} label=${t("numbers.label", { name: t("ladder.title") })} columns=${columns} rows=${ladderRows(picture).slice(0, MOST_ROWS)} keyOf=${(row) => row.key} /></div>`;
 }

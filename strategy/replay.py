@@ -1,28 +1,21 @@
-"""A config on a recording: a worker's decision, cycle after cycle, against a market on paper."""
+"""A recording decided again: with another config, cycle after cycle, against a market on paper; or to verify it."""
 
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field, replace
-from decimal import Decimal, localcontext
-from typing import NamedTuple
+from dataclasses import dataclass, field, fields, replace
+from decimal import Decimal
+from typing import Any, NamedTuple, TypeAlias
 
-from models.floor_samples import KEPT_MINUTES, WINDOW_MINUTES
-from models.ledger.limits import fill_limits, hold
-from models.ledger.orders import DAY_MS, Fills
-from server.http.json_out import iso
-from server.replay.journal import ReplayError
-from strategy.bidding.guards import MinuteSample, guarded, minutes_wanted
-from strategy.bidding.measure import measure
-from strategy.bidding.plan_bids import plan_bids
 from strategy.book import NO_HISTORY, Bid, History, Snapshot, VenueProfile
 from strategy.config.bid import BidConfig
-from strategy.entry import Entry, SaleIntoBid
-from strategy.plan import BidPlan
-from strategy.plan_inputs import BudgetRoom, Limits, Memory, OwnOrder, Rules
-from strategy.pricing import times
+from strategy.guards import KEPT_MINUTES, WINDOW_MINUTES, MinuteSample, guarded, measure, minutes_wanted
+from strategy.plan import BidPlan, BudgetRoom, Entry, Limits, Memory, OwnOrder, Rules, SaleIntoBid, left_alone, summary
+from strategy.plan_bids import plan_bids, without_makers
+from strategy.pricing import median, times
+from strategy.ranking import best_first, is_ahead, ranks_ahead
 from strategy.reasons import Reason
 
 MINUTE_MS = 60_000
@@ -82,8 +75,8 @@ class PaperMarket:
 
     def is_top(self, bids: Iterable[Bid]) -> bool:
         """Tells whether our best bid ranks ahead of all of these: its price is higher, or equal and surely older."""
-        best = min(self.own, key=_rank, default=None)
-        return best is not None and all(_is_ahead(best, bid.price, bid.quantity, bid.placed_ms) for bid in bids)
+        best = next(iter(best_first(self.own)), None)
+        return best is not None and all(ranks_ahead(best, bid) for bid in bids)
 
 
 def taken_by(
@@ -95,7 +88,7 @@ def taken_by(
     counts against us: the age of the recorded bid, the quantity sold, the traits of the sold item.
     """
     placed_ms = sale.placed_ms if sale.placed_ms is not None else _age_of_recorded(sale, bids or ())
-    for order in sorted(own, key=_rank):
+    for order in best_first(own):
         if not order.created_ms < sale.sold_ms < order.expires_ms:
             continue
         if config.is_rune and (sale.quantity is None or sale.quantity < order.quantity):
@@ -103,7 +96,8 @@ def taken_by(
         if order.trait is not None and not sale.is_own:
             continue
         sold = sale.quantity if config.is_rune and sale.quantity is not None else order.quantity
-        if _is_ahead(order, sale.price, sold, placed_ms) or (sale.is_own and _is_level(order, sale.price, sold)):
+        is_level = sale.is_own and times(order.price_sats, sold) == times(sale.price, order.quantity)
+        if is_level or is_ahead(order, sale.price, sold, placed_ms):
             return order
     return None
 
@@ -117,20 +111,6 @@ def _age_of_recorded(sale: SaleIntoBid, bids: Iterable[Bid]) -> int | None:
         same = [bid for bid in bids if times(bid.price, sold) == times(sale.price, bid.quantity)]
     ages = [bid.placed_ms for bid in same if bid.placed_ms is not None]
     return min(ages) if ages and len(ages) == len(same) else None
-
-
-def _rank(order: OwnOrder) -> tuple[Decimal, int, int]:
-    """Returns the sort key, best first: price per token, then age."""
-    return -order.price_sats / order.quantity, order.created_ms, order.id
-
-
-def _is_ahead(order: OwnOrder, price: int, quantity: Decimal, placed_ms: int | None) -> bool:
-    ours, theirs = times(order.price_sats, quantity), times(price, order.quantity)
-    return ours > theirs or (ours == theirs and placed_ms is not None and order.created_ms < placed_ms)
-
-
-def _is_level(order: OwnOrder, price: int, quantity: Decimal) -> bool:
-    return times(order.price_sats, quantity) == times(price, order.quantity)
 
 
 class _Place(NamedTuple):
@@ -191,13 +171,32 @@ class Simulation:
         return self.floors[place][1]
 
 
-def simulate(entries: list[Entry], config_of: Callable[[BidConfig], BidConfig], *, is_journal: bool) -> Simulation:
+# Returns the recorded limits as our simulated fills leave them; the ledger's rules are not known here.
+AfterFills: TypeAlias = Callable[[Limits, BidConfig, Sequence[Fill], int], Limits]
+
+
+class UndecidableError(ValueError):
+    """A recorded cycle that this version cannot decide; the message says why, `now_ms` which."""
+
+    def __init__(self, now_ms: int, why: str) -> None:
+        super().__init__(why)
+        self.now_ms = now_ms
+
+
+def simulate(
+    entries: list[Entry],
+    config_of: Callable[[BidConfig], BidConfig],
+    after_fills: AfterFills,
+    *,
+    is_journal: bool,
+) -> Simulation:
     """Runs the recorded cycles with the configs that `config_of` makes of theirs.
 
     Begins without orders. A recorded cycle is passed over while the one before it is less than nine tenths of
-    `loopSeconds` old, unless it is a journal's at exactly that pace.
+    `loopSeconds` old, unless it is a journal's at exactly that pace. Raises UndecidableError.
     """
-    run = Run(Simulation(config_of(entries[-1].config)), is_journal=is_journal, keeps_steps=True)
+    outcome = Simulation(config_of(entries[-1].config))
+    run = Run(outcome, after_fills, is_journal=is_journal, keeps_steps=True)
     for entry in entries:
         run.step(entry, config_of(entry.config))
     return run.outcome
@@ -209,8 +208,11 @@ class Run:
     Without `keeps_steps` the outcome has sums only, so that a long recording takes little memory.
     """
 
-    def __init__(self, outcome: Simulation, *, is_journal: bool, keeps_steps: bool = False) -> None:
+    def __init__(
+        self, outcome: Simulation, after_fills: AfterFills, *, is_journal: bool, keeps_steps: bool = False
+    ) -> None:
         self.outcome = outcome
+        self._after_fills = after_fills
         self._is_journal = is_journal
         self._keeps_steps = keeps_steps
         self._market = PaperMarket()
@@ -222,7 +224,7 @@ class Run:
         self._place: _Place | None = None
 
     def step(self, entry: Entry, config: BidConfig) -> None:
-        """Goes on to the next recorded cycle, under `config`. Raises ReplayError."""
+        """Goes on to the next recorded cycle, under `config`. Raises UndecidableError."""
         outcome = self.outcome
         self._count_place(entry.now_ms)
         fills, expired = self._market.settle(entry, config)
@@ -255,7 +257,7 @@ class Run:
         try:
             plan = plan_bids(asked)
         except ValueError as error:
-            raise ReplayError(f"the cycle of {iso(entry.now_ms)} cannot be decided: {error}") from None
+            raise UndecidableError(entry.now_ms, str(error)) from None
         self._market.carry_out(plan, config, entry.profile, entry.now_ms)
         self._memory = plan.memory
         self._sample(plan, config, entry.now_ms)
@@ -301,7 +303,8 @@ class Run:
             return None
         if _trait(config) != _trait(entry.config):
             snapshot = replace(snapshot, bids=None, trait_asks=None)
-        snapshot = _without(snapshot, frozenset(config.ignore_addresses) - frozenset(entry.config.ignore_addresses))
+        if more := frozenset(config.ignore_addresses) - frozenset(entry.config.ignore_addresses):
+            snapshot = without_makers(snapshot, more)
         is_percent = (config.bid_mode, entry.config.bid_mode) == ("percent", "percent")
         has_same_guards = _guards(config) == _guards(entry.config)
         if self._is_journal and is_percent and has_same_guards and measure(config) == measure(entry.config):
@@ -317,10 +320,7 @@ class Run:
             return NO_HISTORY
         found = NO_HISTORY
         if prices:
-            with localcontext() as context:
-                context.prec = 60
-                median = (prices[len(prices) // 2] + prices[(len(prices) - 1) // 2]) / 2
-            found = History(median, len(prices))
+            found = History(median(prices), len(prices))
         since = now_ms // MINUTE_MS - minutes_wanted(config)
         return guarded(found, config, [each for each in samples.values() if each.minute >= since], now_ms)
 
@@ -338,31 +338,14 @@ class Run:
 
     def _limits(self, limits: Limits, config: BidConfig, now_ms: int) -> Limits:
         """Returns the recorded limits with our simulated fills in place of the recorded ones."""
-        newest = tuple(sorted((fill.sale.sold_ms for fill in self._market.fills), reverse=True)[:10])
         spent = sum(fill.order.price_sats for fill in self._market.fills)
-        today = [fill.order.price_sats for fill in self._market.fills if fill.sale.sold_ms > now_ms - DAY_MS]
-        fills = Fills(len(self._market.fills), spent, newest, len(today), sum(today))
         limits = replace(
             limits,
             task_total=config.max_bid_total,
             balance_sats=None if limits.balance_sats is None else max(0, limits.balance_sats - spent),
-            hold=hold(config, fills, now_ms),
             budget=_shared(limits.budget, config),
         )
-        return fill_limits(limits, config, fills)
-
-
-def _without(snapshot: Snapshot, makers: frozenset[str]) -> Snapshot:
-    """Returns the snapshot without the orders of these addresses."""
-    if not makers:
-        return snapshot
-    bids, trait_asks = snapshot.bids, snapshot.trait_asks
-    return replace(
-        snapshot,
-        asks=tuple(ask for ask in snapshot.asks if ask.maker not in makers),
-        bids=None if bids is None else tuple(bid for bid in bids if not bid.is_by(makers)),
-        trait_asks=None if trait_asks is None else tuple(ask for ask in trait_asks if ask.maker not in makers),
-    )
+        return self._after_fills(limits, config, self._market.fills, now_ms)
 
 
 def _shared(recorded: BudgetRoom | None, config: BidConfig) -> BudgetRoom | None:
@@ -387,3 +370,69 @@ def _rules(entry: Entry, config: BidConfig) -> Rules:
     if config.loop_s == entry.config.loop_s:
         return entry.rules
     return replace(entry.rules, stale_after_ms=Rules.of(config.loop_s).stale_after_ms)
+
+
+def changes(old: BidConfig, new: BidConfig) -> dict[str, tuple[Any, Any]]:
+    """Returns the fields of two configs that differ, each with both values."""
+    pairs = {each.name: (getattr(old, each.name), getattr(new, each.name)) for each in fields(BidConfig)}
+    return {name: pair for name, pair in pairs.items() if pair[0] != pair[1]}
+
+
+# ---- verification
+
+COMPARED = ("to_cancel", "to_place", "rungs", "bids", "reference")  # the rest of a plan follows from these
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """A recorded decision that came out otherwise; without `fields` it cannot be decided, and `error` says why."""
+
+    now_ms: int
+    fields: list[str]
+    recorded: str = ""
+    now: str = ""
+    error: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Verified:
+    """The comparison: `decided` recorded decisions were made again; `differences` came out otherwise."""
+
+    decided: int
+    differences: list[Difference]
+
+
+def verify(entries: list[Entry]) -> Verified:
+    """Decides every entry with a plan again: does this version decide as the recorded one did?"""
+    decided, differences = 0, list[Difference]()
+    for entry in entries:
+        if entry.plan is None:
+            continue
+        decided += 1
+        try:
+            plan = plan_bids(entry)
+        except ValueError as error:
+            differences.append(Difference(entry.now_ms, [], error=str(error)))
+            continue
+        wrong = [name for name in COMPARED if _compared(plan, name) != _compared(entry.plan, name)]
+        if wrong:
+            differences.append(Difference(entry.now_ms, wrong, action(entry.plan), action(plan)))
+    return Verified(decided, differences)
+
+
+def _compared(plan: BidPlan, name: str) -> Any:
+    """Returns a part of the plan; notes without their quantities, which journals of earlier versions do not have."""
+    if name == "rungs":
+        return [replace(note, quantity=None) for note in plan.rungs]
+    return getattr(plan, name)
+
+
+def action(plan: BidPlan) -> str:
+    """Writes the plan in one line, as if all of it was carried out. A reason of another version stays text."""
+    return summary(
+        len(plan.to_place),
+        sum(note.reason == Reason.KEPT for note in plan.rungs),
+        [str(cancel.reason) for cancel in plan.to_cancel],
+        [note.label for note in plan.rungs if note.is_skipped],
+        left_alone(plan),
+    )

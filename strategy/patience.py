@@ -27,7 +27,28 @@ from collections.abc import Iterable
 from dataclasses import replace
 from decimal import Decimal
 
-from strategy.plan_inputs import Rules, SignedRoom
+from strategy.config.bid import BidConfig
+from strategy.plan import Rules, SignedRoom
+
+
+def rules_of(config: BidConfig, rules: Rules) -> Rules:
+    """Returns the service's rules with this task's own fields in their place."""
+    if config.update_tolerance is None and config.min_age_seconds is None:
+        return rules
+    return replace(
+        rules,
+        tolerance=rules.tolerance if config.update_tolerance is None else config.update_tolerance,
+        min_age_ms=rules.min_age_ms if config.min_age_seconds is None else config.min_age_seconds * 1000,
+    )
+
+
+def margin_ms(config: BidConfig) -> int:
+    """Returns how long before its end a bid is renewed: min(a quarter of the expiry, max(three cycles, a minute)).
+
+    Rare cycles come for that, too. Example: expiry 16 minutes, cycle 30 s: 90 s.
+    """
+    return min(config.expiry_ms // 4, max(3 * config.loop_s, 60) * 1000)
+
 
 _AT_HALF, _AT_NINE_TENTHS = 100, 400  # hundredths
 _LEAST_LIFE_MS = 16 * 60_000  # shorter ones cost more calls for renewals than the signatures are worth

@@ -6,13 +6,13 @@ from bisect import bisect_left
 from collections.abc import Callable, Sequence
 from decimal import Decimal
 
-from strategy.bidding.ladders import Ladder
-from strategy.bidding.pairing import Level, Rung
 from strategy.book import Bid
 from strategy.config.bid import BidConfig
-from strategy.plan_inputs import Memory, OwnOrder
+from strategy.ladders import Ladder
+from strategy.plan import Memory, OwnOrder
 from strategy.ranking import by_price, first_of_equals, is_above, ranks_ahead
 from strategy.reasons import Reason
+from strategy.rungs import Level, Rung
 
 HOUR_MS = 3_600_000
 

@@ -9,8 +9,7 @@ from __future__ import annotations
 from decimal import Decimal
 
 from strategy.config.bid import MAX_SATS
-from strategy.listing.inputs import Action, Listed, ListingInputs, ListingPlan
-from strategy.listing.price import Wanted, wanted
+from strategy.listing_price import Action, Listed, ListingInputs, ListingPlan, Wanted, wanted
 from strategy.pricing import ceil_to_tick, times
 from strategy.reasons import Reason
 

@@ -14,8 +14,8 @@ from typing import Any, get_type_hints
 from strategy.book import Ask, Bid, Snapshot
 from strategy.config import bid
 from strategy.config.bid import BidConfig
-from strategy.entry import Entry
 from strategy.packing import pack, unpack, unpack_record
+from strategy.plan import Entry
 
 BOOKS: dict[str, type[Ask] | type[Bid]] = {"asks": Ask, "bids": Bid, "trait_asks": Ask}
 _COLUMNS = {name: [*kind.__struct_fields__] for name, kind in BOOKS.items()}

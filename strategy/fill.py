@@ -1,0 +1,345 @@
+"""The end of a walk: renewals, the raise that outbids, and missing bids, as slots and budget allow.
+
+From the top: the filling of rungs, the order in which bids give way to their successors, and the shares of the
+room under the signer's ceilings.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
+
+from strategy.keep import PlanBuilder
+from strategy.plan import OwnOrder, PlannedBid, SignedRoom
+from strategy.ranking import highest_first
+from strategy.reasons import Reason
+from strategy.rungs import Rung, SatsBudget
+
+RAISE = "raise"  # detail of the note of a rung that is placed to outbid
+
+
+class Filling:
+    """Fills the rungs of one plan from the top.
+
+    `staying` are live bids that hold no rung and are left alone, highest first. `beaten` is our best bid if it holds no
+    rung since the bid to outbid ranks ahead of it: it goes, at any age, only if its successor can be placed. `raising`
+    are the rungs at which a new bid outbids while our best one is behind; all of one cycle are one raise. `steps_down`:
+    our best bid goes for a lower one at the top rung.
+    """
+
+    def __init__(self, builder: PlanBuilder, rungs: list[Rung], raising: list[Rung]) -> None:
+        self._builder = builder
+        self._rungs = rungs
+        self._raising = raising
+        self.staying: list[OwnOrder] = []
+        self.beaten: OwnOrder | None = None
+        self.steps_down = False
+        self.has_raised = False
+
+    def fill(self) -> None:
+        """Renews due bids and places missing ones."""
+        builder, rungs = self._builder, self._rungs
+        paired = [rung.order for rung in rungs if rung.order]
+        kept = [order for order in paired if order.state == "live" and order.id not in builder.bids]
+        if self.beaten:
+            self.staying.insert(0, self.beaten)
+        holding = [*builder.fixed, *builder.cancelling, *kept, *self.staying]
+        budget = SatsBudget(builder.limits, builder.profile.balance_model, holding)
+        # Renewals first: the room they free or take is known before the missing rungs.
+        for rung in rungs:
+            if rung.order:
+                self._hold(rung, rung.order, budget)
+        if rungs and (self._raising or self.beaten or self.steps_down):
+            self._make_way(rungs[0], self._free, budget)
+        free = self._free
+        for rung in rungs:
+            if rung.order:
+                continue
+            reason = rung.refused or builder.blocked
+            if reason is None and free <= 0:
+                reason = self._slot_reason()
+            reason = reason or budget.refusal(rung.price_sats)
+            if reason is None:
+                self._place(rung, budget)
+                free -= 1
+            else:
+                builder.note(rung, reason, detail=rung.detail)
+        going = {order.id for order in builder.going}
+        held = [*builder.fixed, *builder.cancelling, *kept, *self.staying]
+        Handover(builder, (order for order in held if order.id not in going)).settle()
+        self.has_raised = any(note.detail == RAISE for note in builder.rungs.values())
+
+    @property
+    def _free(self) -> int:
+        held = {rung.order.id for rung in self._rungs if rung.order}
+        held.update(order.id for order in (*self._builder.fixed, *self.staying))
+        return self._builder.count - len(held)
+
+    def _hold(self, rung: Rung, order: OwnOrder, budget: SatsBudget) -> None:
+        builder = self._builder
+        reason = builder.bids.get(order.id, Reason.KEPT)  # in flight and expired have theirs
+        if reason is Reason.KEPT and rung.barred is Reason.SIGNED_LIMIT:
+            reason = Reason.SIGNED_LIMIT
+        elif reason is Reason.KEPT and rung.barred is None and builder.is_renewable(order):
+            budget.give_back(order.price_sats)
+            if budget.refusal(rung.price_sats) is None:
+                reason = Reason.RENEW
+                builder.cancel(order, reason, hard=False)
+                budget.take(rung.price_sats)
+                builder.place(rung)
+            else:
+                budget.take(order.price_sats)
+        builder.leave(order, reason)
+        builder.note(rung, reason, order.id, detail=rung.detail if reason is Reason.SIGNED_LIMIT else rung.lowered)
+
+    def _make_way(self, top: Rung, free: int, budget: SatsBudget) -> None:
+        """Gives up one bid for the top one: the outbid one, or, without a free slot, the highest that stays.
+
+        Decided before anything is cancelled: a bid that cannot be replaced is not given up.
+        """
+        order = self.beaten or (self.staying[0] if self.staying and free <= 0 else None)
+        if order is None:
+            return
+        reason = top.refused or self._builder.blocked or (Reason.SLOT_TAKEN if free < 0 else None)
+        if reason is None and top.order is None:
+            budget.give_back(order.price_sats)
+            reason = budget.refusal(top.price_sats)
+            if reason is None:
+                self.staying.remove(order)
+                self._builder.cancel(order, Reason.OUTBID if self._raising else Reason.SURPLUS, hard=False)
+                return
+            budget.take(order.price_sats)
+        if order is self.beaten:
+            self._builder.leave(order, reason or Reason.SURPLUS)
+
+    def _place(self, rung: Rung, budget: SatsBudget) -> None:
+        budget.take(rung.price_sats)
+        self._builder.place(rung)
+        is_raise = not self.has_raised and any(rung is each for each in self._raising)
+        self.has_raised = self.has_raised or is_raise
+        self._builder.note(rung, Reason.PLACE, detail=RAISE if is_raise else rung.lowered)
+
+    def _slot_reason(self) -> Reason:
+        reasons = {self._builder.bids[order.id] for order in self.staying}
+        if Reason.MIN_AGE in reasons:
+            return Reason.MIN_AGE
+        return Reason.SLOT_TAKEN if reasons else Reason.IN_FLIGHT
+
+
+@dataclass(frozen=True, slots=True)
+class Swap:
+    """An order and the new one that takes its place; `is_renewal` if the order would be kept, had it longer to live."""
+
+    order: OwnOrder
+    new: PlannedBid
+    is_renewal: bool
+
+
+class Handover:
+    """The order of cancels and places: which bids stay until their successor was accepted (make before break).
+
+    `holding` are the orders that stay whatever the swaps' fate. A waiting order stands beside the new bids while they
+    are placed, so all of them must fit every limit at once, in whatever order the venue's answers come.
+    """
+
+    def __init__(self, builder: PlanBuilder, holding: Iterable[OwnOrder]) -> None:
+        self._builder = builder
+        self._holding = list(holding)
+        self._swaps = _swaps(builder)
+
+    def settle(self) -> None:
+        """Carries out the config's `replace_mode`."""
+        mode = self._builder.config.replace_mode
+        if mode == "makeFirst":
+            self._make_first()
+        elif self._swaps:
+            may_overlap = mode == "auto" and self._builder.profile.overlaps
+            beside = self._beside() if may_overlap else {}
+            if self._spread_renewals(beside) and may_overlap:
+                beside = self._beside()
+            self._builder.wait(beside)
+
+    def _make_first(self) -> None:
+        """Lets nothing go before its successor: a new bid that does not fit beside the old one waits."""
+        builder = self._builder
+        by_rung = {swap.new.rung: swap for swap in self._swaps}
+        old = [swap.order for swap in self._swaps]
+        budget = SatsBudget(builder.limits, builder.profile.balance_model, [*self._holding, *old])
+        waits: dict[int, int] = {}
+        for new in sorted(builder.places, key=lambda bid: bid.rung):
+            swap = by_rung.get(new.rung)
+            reason = budget.refusal(new.price_sats)
+            if reason is None and self._is_twin(new.price_sats, [order.price_sats for order in old]):
+                reason = Reason.NO_OVERLAP
+            if reason is None:
+                budget.take(new.price_sats)
+                if swap:
+                    waits[swap.order.id] = new.rung
+                continue
+            builder.unplace(new, reason, swap.order if swap and swap.is_renewal else None)
+            if swap:
+                builder.keep(swap.order, Reason.NO_OVERLAP)
+        builder.wait(waits)
+
+    def _spread_renewals(self, beside: Mapping[int, int]) -> bool:
+        """Puts some renewals off to the next cycle if they would take most of the ladder off the market at once.
+
+        Renewals without a gap may all happen together. Else half of the standing bids are off at a time, not one after
+        the other: each round costs a cancel, its challenge and two reads, so that a ladder of 20 would take 100 calls
+        where two rounds take 28. Returns whether some were put off.
+        """
+        builder = self._builder
+        renewals = [swap for swap in self._swaps if swap.is_renewal]
+        broken = [swap for swap in renewals if swap.order.id not in beside]
+        standing = sum(order.state == "live" for order in self._holding) + len(renewals)
+        at_once = max(0, (standing + 1) // 2 - (len(renewals) - len(broken)))
+        late = broken[at_once:]
+        budget = self._budget()
+        for swap in late:
+            more = swap.order.price_sats - swap.new.price_sats
+            if budget.has_room(more, 0) and not self._is_twin_of_new(swap.order):
+                budget.used += more
+                self._swaps.remove(swap)
+                self._holding.append(swap.order)
+                builder.unplace(swap.new, Reason.RENEW_WAITS, swap.order)
+                builder.keep(swap.order, Reason.RENEW_WAITS)
+        return bool(late)
+
+    def _budget(self) -> SatsBudget:
+        """Returns the budget after every old bid has gone and every new one has come."""
+        budget = SatsBudget(self._builder.limits, self._builder.profile.balance_model, self._holding)
+        for new in self._builder.places:
+            budget.take(new.price_sats)
+        return budget
+
+    def _beside(self) -> dict[int, int]:
+        """Returns the old bids (by id) that may stand until all new ones do, with the rungs of the new ones."""
+        budget = self._budget()
+        found = {}
+        for swap in self._swaps:
+            if budget.has_room(swap.order.price_sats, 1) and not self._is_twin_of_new(swap.order):
+                budget.take(swap.order.price_sats)
+                found[swap.order.id] = swap.new.rung
+        return found
+
+    def _is_twin_of_new(self, order: OwnOrder) -> bool:
+        return self._is_twin(order.price_sats, [new.price_sats for new in self._builder.places])
+
+    def _is_twin(self, price: int, others: Iterable[int]) -> bool:
+        """Tells whether the venue would refuse a new bid because another of ours has the same price."""
+        return not self._builder.profile.equal_bids_allowed and price in others
+
+
+def _swaps(builder: PlanBuilder) -> list[Swap]:
+    """Returns each order that only makes way, from the top, with the new bid that takes its place.
+
+    A renewal's is at its own rung, an outbid one's at the top, a moved one's at the nearest rung.
+    """
+    if not builder.going:
+        return []
+    going = {order.id: order for order in builder.going}
+    new = {bid.rung: bid for bid in builder.places}
+    renewed = [note for note in builder.rungs.values() if note.reason is Reason.RENEW and note.order_id in going]
+    swaps = [Swap(going.pop(note.order_id), new.pop(note.rung), True) for note in renewed if note.order_id is not None]
+    for order in sorted(highest_first(going.values()), key=lambda each: builder.bids[each.id] is not Reason.OUTBID):
+        if not new:
+            break
+        is_outbid = builder.bids[order.id] is Reason.OUTBID
+        rung = min(new, key=lambda at: (0 if is_outbid else abs(new[at].price_sats - order.price_sats), at))
+        swaps.append(Swap(order, new.pop(rung), False))
+    return sorted(swaps, key=lambda swap: swap.new.rung)
+
+
+_NOTHING, _EIGHTH, _QUARTER = 0, 8, 4  # parts of a ceiling, for the bids of others that share it
+
+
+class Ration:
+    """Shares of the room under the signer's ceilings: renewals first, then missing bids, moves last.
+
+    A new signature costs its price until it expires, and a cancel gives nothing back. So a ladder that moves too often
+    could not renew its bids. Each bid therefore leaves room for the more important ones:
+
+    - a renewal: nothing;
+    - a raise, and a bid that is missing: the renewals of all that is held beside it, at prices that may be half as high
+      again by then; under a ceiling that other tasks share, those of their bids, too, up to an eighth of it;
+    - a bid that another one makes way for: the same for one whole ladder, and for the bids of others up to a quarter of
+      the ceiling, which is all that may be live under it at once.
+
+    Example: a task's ceiling of 1,200,000 and rungs of 90,000, 70,000 and 50,000, which may cost 315,000 to renew. All
+    three are moved while no more than 675,000 are signed; only the top one while it is no more than 795,000; all are
+    renewed while it is no more than 990,000.
+
+    A bid that waits says which ceiling, whether the rest of it is kept for renewals, and when enough signatures will
+    have expired for it and for the waiting bids above it. New signatures may postpone that.
+
+    `rooms` empty: nothing is signed, and nothing is rationed.
+    """
+
+    def __init__(self, rooms: Iterable[SignedRoom], now_ms: int) -> None:
+        self._rooms = tuple(rooms)
+        self._now_ms = now_ms
+        self._taken = 0
+        self._ahead = 0  # the sats of the missing bids that wait, from the top
+
+    def share_out(
+        self, rungs: Iterable[Rung], due: Collection[int], raising: Collection[Rung], free: int
+    ) -> int | None:
+        """Bars the renewals (of orders `due`) and refuses the missing rungs that have no room.
+
+        From the top; below the first missing rung that waits all others wait for it. `raising` are the rungs that
+        outbid, `free` is the number of missing ones that need no other bid to make way. Returns how many bids may make
+        way for the rest, None if nothing waits.
+        """
+        if not self._rooms:
+            return None
+        rungs = list(rungs)
+        held = 0
+        for rung in rungs:
+            if rung.order is None:
+                continue
+            held += max(rung.price_sats, rung.order.price_sats)
+            if rung.order.id in due and rung.barred is None and (waits := self._take(rung, 0, _NOTHING)):
+                rung.barred, rung.detail = Reason.SIGNED_LIMIT, waits
+        return self._fill([rung for rung in rungs if rung.is_missing], held, raising, free)
+
+    def _fill(self, missing: list[Rung], held: int, raising: Collection[Rung], free: int) -> int | None:
+        ladder = held + sum(rung.price_sats for rung in missing)
+        moved = 0
+        waits = ""
+        for rung in missing:
+            is_raise = any(rung is each for each in raising)
+            is_move = free <= 0 and not is_raise
+            left, part = (ladder, _QUARTER) if is_move else (held + self._ahead, _EIGHTH)
+            waits = self._take(rung, left, part) or waits
+            if waits:
+                rung.refused, rung.detail = Reason.SIGNED_LIMIT, waits
+                self._ahead += rung.price_sats
+                continue
+            held += rung.price_sats
+            moved += is_move
+            free -= not is_raise
+        return moved if waits else None
+
+    def _take(self, rung: Rung, left: int, part: int) -> str:
+        """Counts the rung's bid if it leaves `left`, and that part of a shared ceiling, and no missing bid above waits.
+
+        Else returns the words for the ceiling that keeps it waiting for the longest time.
+        """
+        left = left * 3 // 2
+        waits: list[tuple[bool, int, str]] = []
+        for room in self._rooms:
+            others = min(room.others_sats * 3 // 2, room.most_sats // part) if part else 0
+            signed = room.signed_sats + self._taken + rung.price_sats
+            if (more := signed + self._ahead + max(left, others) - room.most_sats) > 0:
+                free_at_ms = room.free_at_ms(more)
+                said = self._words(room.whose, free_at_ms, is_kept=signed <= room.most_sats)
+                waits.append((free_at_ms is None, free_at_ms or 0, said))
+        if not waits and not self._ahead:
+            self._taken += rung.price_sats
+        return max(waits)[2] if waits else ""
+
+    def _words(self, whose: str, free_at_ms: int | None, *, is_kept: bool) -> str:
+        """Writes, for example, `task, kept for renewals, frees in 42 s`; without a time where none is known."""
+        kept = ", kept for renewals" if is_kept else ""
+        left = "" if free_at_ms is None else f", frees in {max(0, -(-(free_at_ms - self._now_ms) // 1000))} s"
+        return f"{whose}{kept}{left}"

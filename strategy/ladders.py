@@ -1,0 +1,533 @@
+"""The ladder of a task: how its rungs are spaced, and where each lies for orders of one quantity or of one price."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from fractions import Fraction
+from typing import Protocol
+
+from strategy.book import Bid, VenueProfile
+from strategy.config.bid import MAX_SATS, BidConfig
+from strategy.guards import MarketPrices
+from strategy.plan import OwnOrder, Rules
+from strategy.pricing import Exact, ceil_quotient, ceil_to_tick, floor_to_tick, plus, quotient_up, ratio_of, times
+from strategy.ranking import is_above, ratio
+from strategy.reasons import Reason
+from strategy.rungs import Level, Rung
+
+_FINE = 10**12  # the parts of a rune's lowest unit price to which a root is exact
+
+
+def level_ratios(config: BidConfig, reference: Exact | None, *factors: Exact) -> list[tuple[int, int]] | None:
+    """Returns the price of each wanted bid, highest first, as a quotient of whole numbers; None without levels.
+
+    In percent mode a price is `at` of the reference, times `factors`; without a reference none is known.
+    """
+    if config.bid_levels is None or (reference is None and config.bid_mode == "percent"):
+        return None
+    times: tuple[Exact, ...] = () if config.bid_mode == "fixed" or reference is None else (reference, *factors)
+    falling = sorted(config.bid_levels, key=lambda level: -level.at)
+    return [ratio for level in falling for ratio in [ratio_of(level.at, *times)] * level.count]
+
+
+def crowded(low: int, high: int, count: int, tick: int) -> list[int]:
+    """Spreads prices from `high` down to `low`, most of them near the top: the distance from it grows by squares.
+
+    Each is floored to the grid. Example: 75,000 down to 15,000 in 5: 75,000 / 71,000 / 60,000 / 41,000 / 15,000.
+    """
+    squares = max(count - 1, 1) ** 2
+    return [(high * squares - i * i * (high - low)) // (squares * tick) * tick for i in range(count)]
+
+
+def geometric(low: int, high: int, count: int, tick: int) -> list[int]:
+    """Spreads prices from `high` down to `low` (above zero), each the same part of the one above it.
+
+    Each is floored to the grid. Example: 80,000 down to 10,000 in 4: 80,000 / 40,000 / 20,000 / 10,000.
+    """
+    gaps = max(count - 1, 1)
+    return [whole_root(high ** (gaps - i) * low**i, gaps) // tick * tick for i in range(count)]
+
+
+def geometric_units(low: Fraction, high: Fraction, count: int) -> list[Fraction]:
+    """Spreads unit prices from `high` down to `low` (above zero), each the same part of the one above it.
+
+    Between the ends they are rounded down to a millionth of a millionth of the lowest.
+    """
+    gaps = max(count - 1, 1)
+    grain = low * Fraction(1, _FINE)
+    parts = high * Fraction(grain.denominator, grain.numerator)
+    units = [high]
+    for i in range(1, count - 1):
+        product = parts ** (gaps - i) * _FINE**i
+        units.append(grain * whole_root(product.numerator // product.denominator, gaps))
+    return [*units, low][:count]
+
+
+def crowded_units(low: Fraction, high: Fraction, count: int) -> list[Fraction]:
+    """Spreads unit prices from `high` down to `low`, most of them near the top, as `crowded`."""
+    squares = max(count - 1, 1) ** 2
+    return [high - Fraction(i * i, squares) * (high - low) for i in range(count)]
+
+
+def whole_root(number: int, degree: int) -> int:
+    """Returns the greatest whole number whose `degree`-th power is not above `number`.
+
+    By Newton's method from above, which never passes the root. It begins less than twice too high: from far above it
+    takes a step for each hundredth part of the way where the degree is a hundred.
+    """
+    if degree == 1 or number == 0:
+        return number
+    root = 2 ** -(-number.bit_length() // degree)
+    while (power := root ** (degree - 1)) * root > number:
+        root = ((degree - 1) * root + number // power) // degree
+    return root
+
+
+def nearest_gaps(levels: Sequence[int | Fraction]) -> list[int | Fraction]:
+    """Returns each rung's distance to the nearest other level; 0 at the top level, whose bids keep to their price."""
+    distinct = sorted(set(levels))
+    gaps: dict[int | Fraction, int | Fraction] = {}
+    for place, level in enumerate(distinct[:-1]):
+        above = distinct[place + 1] - level
+        gaps[level] = min(above, level - distinct[place - 1]) if place else above
+    return [gaps.get(level, 0) for level in levels]
+
+
+ONE = Decimal(1)
+
+
+@dataclass(frozen=True, slots=True)
+class Range:
+    """Lowest and highest price of new bids, both on the grid; `high` is every bitcoin there is if nothing caps it.
+
+    `most` is the highest price at which a live bid may stay, `above` says why one over it may not. `cause` is empty
+    unless low > high, and then names the reason: `hardcap`, `ask`, `min_bid` or `tick` (no price of the grid lies
+    between the ends). `top` names what the high end is: `hardcap`, `ask` or, if it is the range's own, `high`.
+    """
+
+    low: int
+    high: int
+    most: int
+    above: Reason
+    cause: str
+    top: str = "high"
+
+
+def order_quantity(config: BidConfig) -> Decimal:
+    """Returns the items or tokens of one order."""
+    return config.quantity if config.is_rune else ONE
+
+
+def order_tick(config: BidConfig, profile: VenueProfile) -> int:
+    """Returns the grid of order prices; rune orders are planned to the sat, as unit price x quantity."""
+    return 1 if config.is_rune else profile.tick
+
+
+def price_range(
+    config: BidConfig, profile: VenueProfile, tolerance: Decimal, reference: Exact | None, lowest_ask: Decimal | None
+) -> Range:
+    """Returns the allowed prices of one order; `reference` and `lowest_ask` are unit prices, None when unknown.
+
+    Without a reference percent mode knows no more than the caps. The range is never shifted to fit. Example: floor
+    87,300, 0.60-0.85, hard cap 70,000, tick 1,000: 53,000 to 70,000.
+
+    A high end that the market moves has a `tolerance` (a fraction, a tick at least) for live bids, which still stay
+    below the ask and within the hard cap. One set by the owner, or by the ask, has none. Example: floor 99,500, 0.75,
+    tick 1,000, 1 %: new bids up to 74,000, and one at 75,000 may stay.
+    """
+    tick, quantity = order_tick(config, profile), order_quantity(config)
+    caps: list[tuple[int, str, Reason]] = []
+    ask = None if lowest_ask is None else times(lowest_ask, quantity)
+    if ask is not None:
+        # A bid never reaches an ask: the listing could be bought instead.
+        caps.append((math.floor(ask) - tick, "ask", Reason.AT_ASK))
+    if config.hardcap_sats > 0:
+        caps.append((config.hardcap_sats, "hardcap", Reason.HARDCAP))
+    over, under = 0, 1  # the low end as it is wanted
+    if config.bid_mode == "fixed":
+        over = config.bid_fixed_low
+        caps.append((config.bid_fixed_high, "", Reason.ABOVE_RANGE))
+    elif reference is not None:
+        over, under = ratio_of(config.bid_percent_low, reference, quantity)
+        most_over, most_under = ratio_of(config.bid_percent_high, reference, quantity)
+        caps.append((most_over // most_under, "", Reason.ABOVE_RANGE))
+
+    low = max(-(-over // (under * tick)) * tick, ceil_to_tick(max(profile.min_bid, 1), tick))
+    cap, cause, above = min(caps, key=lambda entry: entry[0], default=(MAX_SATS, "", Reason.ABOVE_RANGE))
+    high = floor_to_tick(cap, tick)
+    top = cause or "high"
+    if low > high and not cause:
+        cause = "min_bid" if profile.min_bid * under > over else "tick"
+    most = high
+    if above is Reason.ABOVE_RANGE and config.bid_mode == "percent":
+        bounds: list[tuple[int, Reason]] = [(high + max(tick, math.floor(times(tolerance, high))), above)]
+        if ask is not None:
+            bounds.append((math.ceil(ask) - 1, Reason.AT_ASK))
+        if config.hardcap_sats > 0:
+            bounds.append((config.hardcap_sats, Reason.HARDCAP))
+        most, above = min(bounds, key=lambda entry: entry[0])
+    return Range(low, high, most, above, cause if low > high else "", top)
+
+
+def targets(low: int, high: int, count: int, tick: int) -> list[int]:
+    """Spreads `count` prices evenly from `high` down to `low`, each floored to the grid; a single one is at `high`.
+
+    Example: 70,000 down to 53,000 in 4, tick 1,000: 70,000 / 64,000 / 58,000 / 53,000.
+    """
+    if count < 2:
+        return [high] * count
+    gaps = count - 1
+    return [(high * gaps - i * (high - low)) // (gaps * tick) * tick for i in range(count)]
+
+
+_SHAPES = {"even": targets, "geometric": geometric, "top": crowded}
+
+
+class QuantityLadder:
+    """The ladder of orders of one quantity: levels are order totals."""
+
+    def __init__(
+        self,
+        config: BidConfig,
+        profile: VenueProfile,
+        rules: Rules,
+        reference: Exact | None,
+        lowest_ask: Decimal | None,
+    ) -> None:
+        self._config = config
+        self._reach = rules.reach.as_integer_ratio()
+        self._tick = order_tick(config, profile)
+        self._quantity = order_quantity(config)
+        self._range = price_range(config, profile, rules.tolerance, reference, lowest_ask)
+        self.low: Level = self._range.low
+        self.high: Level = self._range.high
+        self.cause = self._range.cause
+        self._highest = self._range.high  # of a bid that outbids
+        self._levels: list[int] | None = None
+        if config.bid_levels is not None and (ratios := level_ratios(config, reference, self._quantity)) is not None:
+            self._levels = [over // (under * self._tick) * self._tick for over, under in ratios]
+            self._highest = min(self._highest, self._levels[0])
+
+    @property
+    def is_known(self) -> bool:
+        """Whether orders can be computed at all."""
+        return True
+
+    @property
+    def unit_ceiling(self) -> Decimal:
+        """The unit price above which no bid can be outbid."""
+        return quotient_up(max(self._highest, 1), self._quantity)
+
+    def level(self, order: OwnOrder) -> Level:
+        """Returns the level of an order of ours."""
+        return order.price_sats
+
+    def forbidden(self, order: OwnOrder) -> Reason | None:
+        """Says why an order may not be there at all, None when it may."""
+        if order.quantity != self._quantity:
+            return Reason.WRONG_QUANTITY
+        return self._range.above if order.price_sats > self._range.most else None
+
+    def is_low(self, order: OwnOrder) -> bool:
+        """Tells whether an order is below the range."""
+        return order.price_sats < self._range.low
+
+    def rungs(self, top: Level, count: int, ceiling: Level | None = None) -> list[Rung]:
+        """Returns `count` rungs from `top` down to the low end; the lower ones are not above `ceiling`."""
+        if self._levels is not None:
+            prices = [min(level, int(top)) for level in self._levels[:count]]
+        else:
+            prices = _SHAPES[self._config.ladder_shape](self._range.low, int(top), count, self._tick)
+        if ceiling is not None:
+            most = max(floor_to_tick(int(ceiling), self._tick), self._range.low)
+            prices = [*prices[:1], *(min(price, most) for price in prices[1:])]
+        gap_parts = self._parts_of_gaps(prices, int(top))
+        rungs = [
+            self._rung(index, price, gap_part)
+            for index, (price, gap_part) in enumerate(zip(prices, gap_parts, strict=True))
+        ]
+        if self._levels is not None:
+            self._bound(rungs)
+        if rungs and self._config.outbid_enabled:
+            rungs[0].above = max(self._tick, self._two_steps(rungs[0].price_sats))
+        return rungs
+
+    def _rung(self, index: int, price: int, gap_part: int) -> Rung:
+        """Makes a rung that keeps a bid within a part of its price or of the gap between two rungs, a tick at least."""
+        parts, of = self._reach
+        reach = max(self._tick, price * parts // of, gap_part)
+        return Rung(index, price, self._quantity, price, reach, reach)
+
+    def _bound(self, rungs: list[Rung]) -> None:
+        """Notes which levels the range lowers, and refuses those below it: a bid is never above its owner's level."""
+        assert self._levels is not None
+        for rung, level in zip(rungs, self._levels, strict=False):
+            if rung.price_sats < self._range.low:
+                rung.refused, rung.detail = Reason.RANGE_EMPTY, "low"
+            elif level > self._range.high:
+                rung.lowered = self._range.top
+
+    def _parts_of_gaps(self, prices: list[int], top: int) -> list[int]:
+        """Returns for each rung the part of the gap to the next one that a bid may be away from it; 0 at the top.
+
+        None while outbidding. Example: a quarter of the gap between 72,000 and 15,000 in five is 3,562.
+        """
+        count = len(prices)
+        if count < 2 or self._config.outbid_enabled:
+            return [0] * count
+        parts, of = self._config.keep_within_gap.as_integer_ratio()
+        if self._levels is None and self._config.ladder_shape == "even":
+            return [0] + [(top - self._range.low) * parts // ((count - 1) * of)] * (count - 1)
+        return [int(gap) * parts // of for gap in nearest_gaps(prices)]
+
+    def _two_steps(self, price: int) -> int:
+        """Returns twice the step of outbidding at this price: the top bid does not step down for less."""
+        if self._config.outbid_mode == "percent":
+            return math.floor(times(2, price, self._config.outbid_percent))
+        return 2 * self._config.outbid_amount
+
+    def outbidding(self, bid: Bid) -> Level | None:
+        """Returns the lowest allowed price that outbids this bid by the config's step and at least a tick, or None.
+
+        Example: 70,000 by 2 % is 71,400, on a grid of 1,000 it is 72,000.
+        """
+        sats, tokens = ratio(bid)
+        theirs, tick = times(sats, self._quantity), times(tokens, self._tick)
+        if self._config.outbid_mode == "percent":
+            more = times(theirs, self._config.outbid_percent)
+        else:
+            more = times(tokens, self._config.outbid_amount)
+        price = ceil_quotient(plus(theirs, max(more, tick)), tick) * self._tick
+        return price if price <= self._highest else None
+
+
+NOTHING = Fraction(0)
+
+
+class SatsLadder:
+    """Orders of `satsPerOrder` at most: levels are unit prices.
+
+    `divisibility` is the rune's number of decimals; without it no quantity can be computed, and only questions that
+    need none are answered (`is_known`).
+    """
+
+    def __init__(
+        self,
+        config: BidConfig,
+        profile: VenueProfile,
+        rules: Rules,
+        reference: Exact | None,
+        lowest_ask: Decimal | None,
+        divisibility: int | None,
+    ) -> None:
+        self._config = config
+        self._tolerance = Fraction(rules.tolerance)
+        self._reach = Fraction(rules.reach)
+        # While outbidding a wide gap does not widen a rung's tolerance.
+        self._share = NOTHING if config.outbid_enabled else Fraction(config.keep_within_gap)
+        self._least = max(profile.min_bid, 1)
+        self._ask = lowest_ask
+        self._divisibility = divisibility
+        ends = (config.bid_percent_low, config.bid_percent_high)
+        low, high = (Fraction(end) * Fraction(reference) if reference is not None else None for end in ends)
+        self.low: Level = low if low is not None else 0
+        self.high: Level = high if high is not None else MAX_SATS
+        self.cause = ""
+        # If the ask is the high end, a live bid may not be above it either.
+        self._is_asked = lowest_ask is not None and self.high >= lowest_ask
+        if lowest_ask is not None and self._is_asked:
+            self.high = Fraction(lowest_ask)
+        ratios = level_ratios(config, reference)
+        self._levels = None if ratios is None else [Fraction(*ratio) for ratio in ratios]
+        self._highest = min([self.high, *(self._levels or ())[:1]])  # of a bid that outbids
+        if self.low > self.high:
+            self.cause = "ask"
+        elif config.sats_per_order < self._least:
+            self.cause = "min_bid"
+
+    @property
+    def is_known(self) -> bool:
+        """Whether orders can be computed at all."""
+        return self._divisibility is not None
+
+    @property
+    def unit_ceiling(self) -> Decimal:
+        """The unit price above which no bid can be outbid."""
+        return quotient_up(self._highest.numerator, self._highest.denominator)
+
+    def level(self, order: OwnOrder) -> Level:
+        """Returns the level of an order of ours."""
+        return Fraction(order.price_sats) * _inverse(order.quantity)
+
+    def forbidden(self, order: OwnOrder) -> Reason | None:
+        """Says why an order may not be there at all, None when it may."""
+        price, quantity = order.price_sats, Fraction(order.quantity)
+        if price > self._config.sats_per_order or self._is_too_small(price, quantity):
+            return Reason.WRONG_QUANTITY
+        if 0 < self._config.hardcap_sats < price:
+            return Reason.HARDCAP
+        if self._ask is not None:
+            reaches = price > self._below_ask(quantity) if self._is_asked else price >= Fraction(self._ask) * quantity
+            if reaches:
+                return Reason.AT_ASK
+        most = Fraction(self.high * quantity)
+        spare = NOTHING if self._is_asked else max(Fraction(1), self._tolerance * most)
+        return Reason.ABOVE_RANGE if price > most + spare else None
+
+    def _is_too_small(self, price: int, quantity: Fraction) -> bool:
+        """Tells whether the order is too small: one more of the smallest unit would fit with sats to spare.
+
+        Flooring the total and staying below an ask leave less than five sats unused.
+        """
+        if self._divisibility is None:
+            return False
+        unused = self._config.sats_per_order - price - 4
+        return unused * quantity * 10**self._divisibility >= price
+
+    def _below_ask(self, quantity: Fraction) -> int:
+        assert self._ask is not None
+        return math.floor(Fraction(self._ask) * quantity) - 1
+
+    def is_low(self, order: OwnOrder) -> bool:
+        """Tells whether an order is below the range. Totals are floored: the lowest rung's is less than a sat below."""
+        return order.price_sats + 1 <= self.low * Fraction(order.quantity)
+
+    def rungs(self, top: Level, count: int, ceiling: Level | None = None) -> list[Rung]:
+        """Returns `count` rungs from the unit price `top` down to the low end, refused where no order is possible.
+
+        The lower ones are not above `ceiling`.
+        """
+        units = self._units(top, count)
+        gap_parts = self._parts_of_gaps(units, top)
+        if ceiling is not None:
+            most = max(ceiling, self.low)
+            units[1:] = [min(unit, most) for unit in units[1:]]
+        rungs = [self._rung(index, unit, gap_parts[index]) for index, unit in enumerate(units)]
+        if self._levels is not None:
+            self._bound(rungs, units)
+        if rungs and self._config.outbid_enabled and rungs[0].quantity:
+            sat = _inverse(rungs[0].quantity)
+            rungs[0].above = max(sat, self._two_steps(rungs[0]))
+        return rungs
+
+    def _units(self, top: Level, count: int) -> list[Level]:
+        if self._levels is not None:
+            return [min(level, top) for level in self._levels[:count]]
+        if self._config.ladder_shape == "geometric":
+            return [*geometric_units(Fraction(self.low), Fraction(top), count)]
+        if self._config.ladder_shape == "top":
+            return [*crowded_units(Fraction(self.low), Fraction(top), count)]
+        gaps = max(count - 1, 1)
+        return [top - Fraction(index, gaps) * (top - self.low) for index in range(count)]
+
+    def _parts_of_gaps(self, units: list[Level], top: Level) -> list[Fraction]:
+        """Returns for each rung the part of the gap to the next one that a bid may be away from it; 0 at the top."""
+        if self._levels is None and self._config.ladder_shape == "even":
+            gap_part = self._share * Fraction(1, max(len(units) - 1, 1)) * (top - self.low)
+            return [NOTHING, *[gap_part] * (len(units) - 1)]
+        return [self._share * gap for gap in nearest_gaps(units)]
+
+    def _bound(self, rungs: list[Rung], units: list[Level]) -> None:
+        """Notes which levels the range lowers, and refuses those below it: a bid is never above its owner's level."""
+        assert self._levels is not None
+        for rung, unit, level in zip(rungs, units, self._levels, strict=False):
+            if unit < self.low:
+                rung.refused, rung.detail = Reason.RANGE_EMPTY, "low"
+            elif level > self.high:
+                rung.lowered = "ask" if self._is_asked else "high"
+
+    def _two_steps(self, top: Rung) -> Fraction:
+        """Returns twice the step of outbidding in the price of a token: the top bid does not step down for less."""
+        if self._config.outbid_mode == "percent":
+            return 2 * Fraction(self._config.outbid_percent) * top.level
+        return 2 * self._config.outbid_amount * _inverse(top.quantity)
+
+    def _rung(self, index: int, unit: Level, gap_part: Fraction = NOTHING) -> Rung:
+        """Makes a rung of as many smallest units as `satsPerOrder` buys at this price, at their cost rounded down.
+
+        It keeps a bid within a part of its price or of the gap between two rungs, a sat an order at least. Example:
+        50,000 sats at 0.972972... buy 51,388 tokens for 49,999.
+        """
+        assert self._divisibility is not None
+        unit = Fraction(unit)
+        lots = self._lots(self._config.sats_per_order, unit)
+        if lots == 0:
+            return Rung(index, 0, Decimal(0), unit, 0, 0, Reason.BELOW_LOT)
+        quantity = Decimal((0, tuple(map(int, str(lots))), -self._divisibility))
+        tokens = Fraction(quantity)
+        price = math.floor(unit * tokens)
+        if self._ask is not None:
+            price = min(price, self._below_ask(tokens))
+        if self._config.hardcap_sats > 0:
+            price = min(price, self._config.hardcap_sats)
+        level, sat = Fraction(price) * _inverse(quantity), _inverse(quantity)
+        reach = max(sat, self._reach * unit, gap_part)
+        # The total was rounded down: above the rung the unrounded price counts.
+        rung = Rung(index, price, quantity, level, reach, max(unit - level, NOTHING) + reach)
+        if price < self._least:
+            rung.refused, rung.detail = Reason.RANGE_EMPTY, "min_bid"
+        return rung
+
+    def _lots(self, sats: int, unit: Fraction) -> int:
+        """Counts the rune's smallest units that this many sats buy."""
+        assert self._divisibility is not None
+        return sats * 10**self._divisibility * unit.denominator // unit.numerator
+
+    def outbidding(self, bid: Bid) -> Level | None:
+        """Returns the lowest unit price that outbids this bid by the config's step, if an order of it is allowed."""
+        sats, tokens = ratio(bid)
+        theirs = Fraction(sats) * _inverse(tokens)
+        unit = self._raised(theirs)
+        if unit is None or unit > self._highest:
+            return None
+        top = self._rung(0, max(unit, self.low))
+        return max(unit, self.low) if top.refused is None and is_above(top.price_sats, top.quantity, bid) else None
+
+    def _raised(self, theirs: Fraction) -> Fraction | None:
+        if self._config.outbid_mode == "percent":
+            unit = theirs * (1 + Fraction(self._config.outbid_percent))
+            more = (unit - theirs) * self._lots(self._config.sats_per_order, unit)
+            if more >= 10 ** (self._divisibility or 0):  # a sat or more on the whole order
+                return unit
+            return self._spread(theirs, 1)
+        return self._spread(theirs, max(self._config.outbid_amount, 1))
+
+    def _spread(self, theirs: Fraction, amount: int) -> Fraction | None:
+        """Returns `theirs` and `amount` sats spread over an order of quantity q; (theirs + amount / q) x q must fit."""
+        lots = self._lots(max(self._config.sats_per_order - amount, 0), theirs)
+        return theirs + Fraction(amount * 10 ** (self._divisibility or 0), lots) if lots else None
+
+
+def _inverse(quantity: Decimal) -> Fraction:
+    exact = Fraction(quantity)
+    return Fraction(exact.denominator, exact.numerator)
+
+
+class Ladder(Protocol):
+    """The allowed range and its rungs: by totals of one quantity, or by unit prices of orders of fixed sats."""
+
+    low: Level
+    high: Level
+    cause: str  # why the range is empty, "" when it is not
+
+    @property
+    def is_known(self) -> bool: ...
+    @property
+    def unit_ceiling(self) -> Decimal: ...
+    def level(self, order: OwnOrder) -> Level: ...
+    def forbidden(self, order: OwnOrder) -> Reason | None: ...
+    def is_low(self, order: OwnOrder) -> bool: ...
+    def rungs(self, top: Level, count: int, ceiling: Level | None = None) -> list[Rung]: ...
+    def outbidding(self, bid: Bid) -> Level | None: ...
+
+
+def ladder_for(
+    config: BidConfig, profile: VenueProfile, rules: Rules, market: MarketPrices, divisibility: int | None
+) -> Ladder:
+    """Makes the ladder of this config in this market; `divisibility` is the rune's number of decimals, if known."""
+    if config.is_rune and config.quantity_mode == "sats":
+        return SatsLadder(config, profile, rules, market.exact, market.lowest_ask, divisibility)
+    return QuantityLadder(config, profile, rules, market.exact, market.lowest_ask)

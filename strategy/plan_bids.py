@@ -1,0 +1,370 @@
+"""The decision of one cycle: an entry (config, market, own orders, limits) in, a plan out.
+
+The steps, in order: reference price, range, rungs, the bids that the range forbids, the walk of the rungs through the
+budget with the own orders that hold them, the fate of the other live bids, renewals and new bids. The plan assumes that
+its cancels succeed; the worker reserves each new bid on its own, which guards the limits when a cancel fails.
+
+Read this file first, then what each step imports: guards (prices), ladders and rungs, outbid, keep, fill.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
+
+from strategy.book import NO_HISTORY, Snapshot, VenueProfile
+from strategy.config.bid import BidConfig, unsupported
+from strategy.fill import RAISE, Filling, Ration
+from strategy.guards import MarketPrices, guard_reason, read_prices
+from strategy.keep import PlanBuilder, SurplusVerdict, judge_surplus, over_count, over_limits
+from strategy.ladders import ladder_for
+from strategy.outbid import Contest, recent_raises
+from strategy.patience import paced, rules_of
+from strategy.plan import IN_FLIGHT, BidNote, BidPlan, Entry, Memory, OwnOrder, PlannedCancel, RungNote
+from strategy.ranking import highest_first
+from strategy.reasons import Reason
+from strategy.rungs import Pairing, Rung, SatsBudget, merge_equals
+
+
+def plan_bids(entry: Entry) -> BidPlan:
+    """Decides what to cancel and to place now, with one reason for every rung and every own order.
+
+    `entry.snapshot` is None when the market could not be read. `entry.own` are the open orders of this task, in any
+    order. `entry.rules` are the service's: the task's own fields come before them (`rules_of`), and the signatures in
+    use make them more patient (`paced`). The config must be free of `problems`. Raises ValueError for a wish that is
+    not built (`unsupported`): it must never be treated as something else.
+    """
+    if entry.restraint is Reason.HALT:
+        return halted(entry.config, entry.own, entry.memory)
+    plan = _unrestrained(entry)
+    if entry.restraint is None:
+        return plan
+    return without_places(plan, entry.restraint, soft_cancels=entry.restraint is not Reason.OWN_BIDS_UNKNOWN)
+
+
+def _unrestrained(entry: Entry) -> BidPlan:
+    config, snapshot, now_ms = entry.config, entry.snapshot, entry.now_ms
+    if asked := unsupported(config):
+        raise ValueError("; ".join(f"{problem.field}: {problem.text}" for problem in asked))
+    rules = paced(rules_of(config, entry.rules), entry.limits.signed, nominal_life_ms(config, entry.profile))
+    if snapshot is not None and config.ignore_addresses:
+        snapshot = without_makers(snapshot, frozenset(config.ignore_addresses))
+    market = read_prices(config, snapshot, rules, now_ms)
+    is_blind = market.reference is None and config.bid_mode == "percent"
+    memory = _noted(entry.memory, is_blind=is_blind, now_ms=now_ms)
+    ladder = ladder_for(config, entry.profile, rules, market, snapshot.divisibility if snapshot else None)
+    planner = BidPlanner(config, entry.profile, entry.limits, rules, memory, now_ms, market, ladder)
+    planner.sort(entry.own)
+    if is_blind:
+        planner.rest_without_reference()
+    elif config.wants_bids and market.bids is None:
+        planner.rest(Reason.BIDS_UNKNOWN)
+    elif not ladder.is_known:
+        planner.rest(Reason.UNIT_UNKNOWN)
+    else:
+        if ladder.cause:
+            planner.skip_all(Reason.RANGE_EMPTY, ladder.cause)
+        # A trait may be worth more than the collection's floor: then no ask tells which bid is implausible.
+        dearest_meant = None if Reason.TRAIT_FLOOR_MISSING in market.marks else market.lowest_ask
+        contest = Contest(config, ladder, market.bids, dearest_meant)
+        planner.walk(contest)
+        if contest.has_implausible:
+            planner.marks = (Reason.RIVAL_ABOVE_ASK,)
+    return _held_back(planner.plan(), entry, market, snapshot)
+
+
+def _held_back(plan: BidPlan, entry: Entry, market: MarketPrices, snapshot: Snapshot | None) -> BidPlan:
+    """Returns the plan with no more than the hours, the guards, the fills and the key's quota leave of it."""
+    limits = entry.limits
+    if limits.hold is Reason.ACTIVE_HOURS:
+        return emptied(plan, entry, Reason.ACTIVE_HOURS)
+    guard = None
+    if entry.config.is_guarded:
+        guard = guard_reason(entry.config, market, snapshot.history if snapshot else NO_HISTORY, entry.now_ms)
+    if guard is Reason.FLOOR_DROP:
+        return emptied(plan, entry, guard)
+    if guard is not None or limits.hold is Reason.FILL_BURST:
+        return without_places(plan, guard or Reason.FILL_BURST, soft_cancels=True)
+    if limits.rungs is not None:
+        return without_places(plan, Reason.QUOTA, soft_cancels=True, from_rung=limits.rungs)
+    return plan
+
+
+def without_makers(snapshot: Snapshot, makers: Collection[str]) -> Snapshot:
+    """Returns the snapshot without the orders of these addresses."""
+    return replace(
+        snapshot,
+        asks=tuple(ask for ask in snapshot.asks if ask.maker not in makers),
+        bids=None if snapshot.bids is None else tuple(bid for bid in snapshot.bids if not bid.is_by(makers)),
+        trait_asks=None
+        if snapshot.trait_asks is None
+        else tuple(ask for ask in snapshot.trait_asks if ask.maker not in makers),
+    )
+
+
+def _noted(memory: Memory, *, is_blind: bool, now_ms: int) -> Memory:
+    """Returns the memory with the time since which there is no reference, if so."""
+    if is_blind == (memory.no_reference_since_ms is not None):
+        return memory
+    return replace(memory, no_reference_since_ms=now_ms if is_blind else None)
+
+
+def nominal_life_ms(config: BidConfig, profile: VenueProfile) -> int:
+    """Returns about how long a bid is signed for: a venue that counts in hours rounds it up."""
+    return max(config.expiry_ms, profile.min_duration_s * 1000)
+
+
+# ---- the steps
+
+
+class BidPlanner(PlanBuilder):
+    """One decision while it is being made."""
+
+    def sort(self, own: Sequence[OwnOrder]) -> None:
+        """Sorts the own orders by their possible treatment; cancels, at any age, those that config or range forbid."""
+        for order in highest_first(own):
+            if order.state == "cancelling":
+                self.cancelling.append(order)
+                self.bids[order.id] = Reason.CANCELLING
+            elif order.state in IN_FLIGHT:
+                self.fixed.append(order)
+                self.bids[order.id] = Reason.IN_FLIGHT
+            elif order.state != "live":
+                raise ValueError(f"order {order.id} is {order.state!r}, which is no open state")
+            elif order.expires_ms <= self.now_ms:
+                self.fixed.append(order)
+                self.bids[order.id] = Reason.EXPIRED
+            elif forbidden := self._forbidden(order):
+                self.cancel(order, forbidden, hard=True)
+            else:
+                self.live.append(order)
+
+    def _forbidden(self, order: OwnOrder) -> Reason | None:
+        return Reason.WRONG_TRAIT if order.trait != self.config.trait else self.ladder.forbidden(order)
+
+    def rest(self, reason: Reason, detail: str = "") -> None:
+        """Places nothing, since something is unknown; cancels only orders that break the hard rules."""
+        self.skip_all(reason, detail)
+        for order in self._within_hard_rules([], self.live):
+            self.leave(order, reason)
+
+    def rest_without_reference(self) -> None:
+        """Places nothing; leaves the live bids alone until the grace is over, then cancels them."""
+        self.rest(Reason.NO_REFERENCE, self.market.cause)
+        since = self.memory.no_reference_since_ms
+        if since is not None and self.now_ms - since >= self.rules.grace_no_floor_ms:
+            for order in self.live:
+                if self.bids[order.id] is Reason.NO_REFERENCE:
+                    self.cancel(order, Reason.NO_REFERENCE, hard=True)
+
+    def walk(self, contest: Contest) -> None:
+        """Pairs orders with rungs, settles those that hold none, then renews and places missing bids."""
+        self._yield_to_others(contest)
+        raises = recent_raises(self.memory, self.now_ms)
+        may_raise = len(raises) < self.rules.max_raises
+        rungs = self._rungs(contest, may_raise=may_raise)
+        pairing = self._paired(rungs)
+        surplus = self._within_hard_rules(rungs, pairing.surplus)
+        left = [*(order for order in self.live if order.id not in self.bids), *self.fixed]
+        raising = list(filter(contest.outbids, rungs)) if contest.is_raise(left) else []
+        if not may_raise:
+            for rung in raising:
+                rung.refused = Reason.RAISE_LIMITED if rung.is_missing else rung.refused
+        ration = Ration(() if self.blocked else self.limits.signed, self.now_ms)
+        self.may_make_way = ration.share_out(rungs, self._due, raising, self.count - len(left))
+
+        filling = Filling(self, rungs, raising)
+        beaten = contest.beaten(left)
+        if beaten in surplus and self._waits_for_raise(beaten, rungs):
+            filling.beaten = beaten
+            surplus.remove(beaten)
+        self._settle_all(surplus, contest, rungs, pairing.refused, filling)
+        filling.fill()
+        if filling.has_raised:
+            raises = (*raises, self.now_ms)
+        self.memory = replace(self.memory, raises_ms=raises)
+
+    @property
+    def _due(self) -> frozenset[int]:
+        """The ids of the orders that may be renewed now."""
+        return frozenset(order.id for order in self.live if self.is_renewable(order))
+
+    def _rungs(self, contest: Contest, *, may_raise: bool) -> list[Rung]:
+        own = [*self.live, *self.fixed]
+        rungs = [] if self.ladder.cause else contest.rungs(self.count, own, self.is_renewable)
+        if not self.profile.equal_bids_allowed:
+            merge_equals(rungs)
+        if not may_raise and contest.is_raise(own):
+            for rung in filter(contest.outbids, rungs):
+                rung.barred = rung.barred or Reason.RAISE_LIMITED
+        return rungs
+
+    def _paired(self, rungs: list[Rung]) -> Pairing:
+        fixed = frozenset(order.id for order in self.fixed)
+        budget = SatsBudget(self.limits, self.profile.balance_model, self.fixed)
+        pairing = Pairing([*self.live, *self.fixed], fixed, self._due, budget, self.ladder.level)
+        pairing.walk(rungs)
+        return pairing
+
+    def _settle_all(
+        self,
+        surplus: Sequence[OwnOrder],
+        contest: Contest,
+        rungs: Sequence[Rung],
+        refused: Mapping[int, Reason],
+        filling: Filling,
+    ) -> None:
+        """Cancels or leaves each order that holds no rung, and tells the filling what that means for the rungs."""
+        is_wanted = any(rung.is_missing for rung in rungs)
+        doubts = sum(order.state == "unknown" for order in self.fixed)
+        short = 0 if is_wanted else sum(rung.refused is Reason.BUDGET for rung in rungs)
+        for order in surplus:
+            verdict = self._settle(order, contest, is_wanted, refused.get(order.id))
+            if doubts and verdict.is_cancelled and not verdict.hard and not is_wanted:
+                # Its successor may not exist: an order of unknown fate replaces nothing yet.
+                verdict, doubts = SurplusVerdict(order, False, False, Reason.IN_FLIGHT), doubts - 1
+            elif short and verdict.is_cancelled and verdict.reason is Reason.SURPLUS:
+                # Its rung has moved to where other tasks' bids leave no room: what it holds, they would take.
+                verdict, short = SurplusVerdict(order, False, False, Reason.BUDGET), short - 1
+            self._carry_out(verdict)
+            if not verdict.is_cancelled:
+                filling.staying.append(order)
+            elif verdict.reason is Reason.STEP_DOWN:
+                filling.steps_down = True
+
+    def _waits_for_raise(self, beaten: OwnOrder, rungs: list[Rung]) -> bool:
+        """Tells whether our outbid best bid goes only when the bid that outbids in turn is placed.
+
+        If that cannot be placed it is still our best, unless another rung above it gets a bid.
+        """
+        if not rungs or rungs[0].is_missing:
+            return bool(rungs)
+        level = self.ladder.level(beaten)
+        return not any(rung.is_missing and rung.level > level for rung in rungs)
+
+    def _yield_to_others(self, contest: Contest) -> None:
+        """Cancels, at any age, bids that must be the highest and are not."""
+        for order in [order for order in self.live if contest.is_outranked(order)]:
+            self.cancel(order, Reason.NOT_HIGHEST, hard=False)
+            self.live.remove(order)
+
+    def _settle(self, order: OwnOrder, contest: Contest, is_wanted: bool, refused: Reason | None) -> SurplusVerdict:
+        if self.blocked and is_wanted:
+            # A bid that cannot be replaced is not given up: an unreadable balance is not an empty one.
+            return SurplusVerdict(order, False, False, self.blocked)
+        verdict = judge_surplus(self, order, slot_is_wanted=is_wanted, refused=refused)
+        is_above = self.config.outbid_enabled and self.ladder.level(order) > contest.top
+        if verdict.reason is Reason.SURPLUS and is_above:
+            verdict = SurplusVerdict(order, True, False, Reason.STEP_DOWN)
+        if verdict.is_cancelled and self.may_make_way is not None:
+            if self.may_make_way == 0:
+                return SurplusVerdict(order, False, False, Reason.SIGNED_LIMIT)
+            self.may_make_way -= 1
+        return verdict
+
+    def _within_hard_rules(self, rungs: list[Rung], surplus: list[OwnOrder]) -> list[OwnOrder]:
+        """Returns the surplus that remains within limits and count. Bids that hold no rung go first."""
+        by_order = {rung.order.id: rung for rung in rungs if rung.order}
+        paired = [order for order in self.live if order.id in by_order]
+        budget = SatsBudget(self.limits, self.profile.balance_model)
+        gone = over_limits([*surplus, *paired], [*self.live, *self.fixed], budget)
+        for verdict in gone:
+            self._carry_out(verdict)
+            if rung := by_order.get(verdict.order.id):
+                rung.order = None
+        surplus = [order for order in surplus if order.id not in self.bids]
+        paired = [order for order in paired if order.id not in self.bids]
+        for verdict in over_count(surplus, [*paired, *self.fixed], len(paired) + len(surplus) - self.count):
+            self._carry_out(verdict)
+        return [order for order in surplus if order.id not in self.bids]
+
+    def _carry_out(self, verdict: SurplusVerdict) -> None:
+        if verdict.is_cancelled:
+            self.cancel(verdict.order, verdict.reason, hard=verdict.hard)
+        else:
+            self.leave(verdict.order, verdict.reason)
+
+
+# ---- plans that do less than the market would allow
+
+
+def halted(config: BidConfig, own: Sequence[OwnOrder], memory: Memory) -> BidPlan:
+    """Makes the plan under halt: every live order is cancelled, nothing is placed."""
+    live = [order for order in highest_first(own) if order.state == "live"]
+    others = {
+        order.id: Reason.CANCELLING if order.state == "cancelling" else Reason.IN_FLIGHT
+        for order in own
+        if order.state != "live"
+    }
+    reasons = others | {order.id: Reason.HALT for order in live}
+    return BidPlan(
+        reference=None,
+        to_cancel=tuple(PlannedCancel(order.id, order.price_sats, True, Reason.HALT) for order in live),
+        to_place=(),
+        rungs=tuple(RungNote(index, None, Reason.HALT) for index in range(config.bid_count)),
+        bids=tuple(BidNote(order_id, reasons[order_id]) for order_id in sorted(reasons)),
+        memory=memory,
+    )
+
+
+def emptied(plan: BidPlan, entry: Entry, reason: Reason) -> BidPlan:
+    """Returns the plan with nothing placed and every live order cancelled, even while our own bids are unknown.
+
+    Rungs and orders without an action of their own get `reason`.
+    """
+    reasons = {cancel.order_id: cancel.reason for cancel in plan.to_cancel if cancel.hard}
+    live = [order for order in entry.own if order.state == "live" and order.expires_ms > entry.now_ms]
+    going = sorted(live, key=lambda order: (-order.price_sats, order.id))  # as every plan has its cancels
+    for order in going:
+        reasons.setdefault(order.id, reason)
+    blocked = (Reason.IN_FLIGHT, Reason.CANCELLING, Reason.EXPIRED, Reason.PLAN_BIDS)
+    return replace(
+        plan,
+        to_cancel=tuple(PlannedCancel(order.id, order.price_sats, True, reasons[order.id]) for order in going),
+        to_place=(),
+        rungs=tuple(
+            note if note.reason in blocked else replace(note, reason=reason, order_id=None, detail="")
+            for note in plan.rungs
+        ),
+        bids=tuple(replace(note, reason=reasons.get(note.order_id, note.reason)) for note in plan.bids),
+        memory=memory_without_raise(plan),
+    )
+
+
+def without_places(plan: BidPlan, reason: Reason, *, soft_cancels: bool, from_rung: int = 0) -> BidPlan:
+    """Returns the plan with nothing placed, renewed or raised at the rungs from `from_rung` on.
+
+    `soft_cancels` False leaves the hard cancels only: our own bids could not be read (`own_bids_unknown`). True is for
+    the control state reduce: an order without a successor to wait for goes at once. Rungs and bids that lose their
+    action get `reason`.
+    """
+    undone = [note for note in plan.rungs if note.rung >= from_rung and note.reason in (Reason.PLACE, Reason.RENEW)]
+    rungs = {note.rung for note in undone}
+    kept = {note.order_id for note in undone if note.reason is Reason.RENEW}
+    is_unraised = from_rung == 0 or raise_rung(plan) in rungs
+    left = tuple(
+        replace(c, after_rung=None) if c.after_rung in rungs else c
+        for c in plan.to_cancel
+        if c.hard or (soft_cancels and c.order_id not in kept and not (is_unraised and c.reason is Reason.OUTBID))
+    )
+    spared = {c.order_id for c in plan.to_cancel} - {c.order_id for c in left}
+    return replace(
+        plan,
+        to_cancel=left,
+        to_place=tuple(bid for bid in plan.to_place if bid.rung not in rungs),
+        rungs=tuple(replace(note, reason=reason, detail="") if note in undone else note for note in plan.rungs),
+        bids=tuple(replace(note, reason=reason) if note.order_id in spared else note for note in plan.bids),
+        memory=memory_without_raise(plan) if is_unraised else plan.memory,
+    )
+
+
+def raise_rung(plan: BidPlan) -> int | None:
+    """Returns the rung at which the plan raises to outbid; None when it raises nothing."""
+    return next((note.rung for note in plan.rungs if note.detail == RAISE), None)
+
+
+def memory_without_raise(plan: BidPlan) -> Memory:
+    """Returns the memory of a plan whose raise, if it has one, was not made after all."""
+    if raise_rung(plan) is None:
+        return plan.memory
+    return replace(plan.memory, raises_ms=plan.memory.raises_ms[:-1])
