@@ -8,7 +8,7 @@ from typing import Any
 from peewee import BigIntegerField, CharField, ForeignKeyField
 
 from models.base import Row, primary_key, transaction, write_if_free
-from models.prepared import Prepared, given, instance
+from models.prepared import Statement, columns, instance
 from models.tasks.table import Task
 from models.users import User
 
@@ -75,12 +75,11 @@ def remove(user_id: int, token_id: int) -> bool:
     return bool(ApiToken.delete().where(ApiToken.user == user_id, ApiToken.id == token_id).execute())
 
 
-_FOUND = Prepared(
-    lambda: (
-        ApiToken.select(*ApiToken._meta.sorted_fields, *User._meta.sorted_fields)
-        .join(User)
-        .where(ApiToken.token_hash == given("token_hash"), ApiToken.expires_ms > given("now_ms"))
-    )
+_FOUND = Statement(
+    f"""
+    SELECT {columns(ApiToken, "t")}, {columns(User, "u")} FROM api_tokens AS t INNER JOIN users AS u ON t.user_id = u.id
+    WHERE t.token_hash = :token_hash AND t.expires_ms > :now_ms
+    """
 )
 
 
@@ -94,8 +93,8 @@ def with_owner(token_hash: str, now_ms: int) -> tuple[ApiToken, User] | None:
     found = _FOUND.row(token_hash=token_hash, now_ms=now_ms)
     if found is None:
         return None
-    columns = len(ApiToken._meta.sorted_fields)
-    token, user = instance(ApiToken, found[:columns]), instance(User, found[columns:])
+    of_token = len(ApiToken._meta.sorted_fields)
+    token, user = instance(ApiToken, found[:of_token]), instance(User, found[of_token:])
     if now_ms - (token.used_ms or 0) > _TOUCH_MS:
         write_if_free(ApiToken.update(used_ms=now_ms).where(ApiToken.id == token.id))
     return token, user

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -35,7 +35,6 @@ from models.database.sqlite import Sqlite
 database = DatabaseProxy()
 log = logging.getLogger(__name__)
 _AGAIN_S = 2.0
-forgets_texts: list[Callable[[], None]] = []  # called before a database of another kind is used
 
 
 def connect(url: str) -> None:
@@ -91,9 +90,6 @@ def prepare_for(url: str) -> None:
 
 def _use(made: Sqlite | Postgresql) -> None:
     close()
-    if database.obj is not None and database.obj.name != made.name:
-        for forget in forgets_texts:
-            forget()
     database.initialize(made)
 
 
@@ -210,34 +206,26 @@ def unless_full(what: str) -> Iterator[None]:
 class _Truth(Node):
     """True or false as a literal of the statement, so that the database sees at once which index applies."""
 
-    def __init__(self, value: bool) -> None:
+    def __init__(self, word: str) -> None:
         super().__init__()
-        self._value = value
+        self._word = word
 
     def __sql__(self, ctx: Any) -> Any:
-        return ctx.literal(database.obj.truths[self._value])
+        return ctx.literal(database.obj.words[self._word])
 
 
-NO, YES = _Truth(False), _Truth(True)
+NO, YES = _Truth("no"), _Truth("yes")
 
 
 def larger(one: Any, other: Any) -> Any:
     """Makes the expression of the larger of two values."""
-    return getattr(fn, database.obj.larger)(one, other)
+    return getattr(fn, database.obj.words["larger"])(one, other)
 
 
 class _Id(BigAutoField):
     def ddl(self, ctx: Any) -> Any:
         made = super().ddl(ctx)
         return NodeList((made, SQL("AUTOINCREMENT"))) if database.obj.has_rowid else made
-
-
-def joined(value: str, *, by: str) -> Any:
-    """Makes the expression of all rows' values (an expression as text) as one text, with commas, ordered by a column.
-
-    An unknown one is the word null. The rows must come from a query that orders them.
-    """
-    return SQL(database.obj.joined.format(value=value, by=by))
 
 
 def primary_key() -> Any:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from peewee import Node
-
 from models.base import database
 
 
@@ -17,13 +15,9 @@ def mark() -> Any:
     return database.obj.mark()
 
 
-class MarkColumn(Node):
-    """The mark as a column of another query, where that saves a way to the server; `mark_of` gets its value."""
-
-    def __sql__(self, ctx: Any) -> Any:
-        return ctx.literal(database.obj.mark_column)
-
-
 def mark_of(column: str | None) -> Any:
-    """Returns the mark of the moment of a query from its MarkColumn; None where `mark` must be asked for it."""
+    """Returns the mark of the moment of a query from its column `$mark`; None where `mark` must be asked for it.
+
+    The column saves a way to the server.
+    """
     return database.obj.mark_of(column)

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from peewee import SQL
-
 from core.settings import Settings
 from core.subscription_plans import SubscriptionPlan
 from models.own_ceilings import own_ceilings
-from models.prepared import Prepared, given
+from models.prepared import Statement
 from models.users import Subscription, User, Whitelist, subscription_of
 
-_WHITELISTED = Prepared(lambda: Whitelist.select(SQL("1")).where(Whitelist.address == given("address")))
+_WHITELISTED = Statement("SELECT 1 FROM whitelist WHERE address = :address")
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from decimal import Context, Decimal
 
-from peewee import SQL, BigIntegerField, CharField, CompositeKey, IntegerField, TextField
+from peewee import BigIntegerField, CharField, CompositeKey, IntegerField, TextField
 
 from models.base import Row, transaction
-from models.prepared import Prepared, given
+from models.prepared import Statement
 from strategy.bid_config import BidConfig
 from strategy.bidding.guards import MinuteSample, guarded, minutes_wanted
 from strategy.book import NO_HISTORY, History
@@ -45,38 +45,17 @@ class FloorSample(Row):
         indexes = ((("minute",), False),)
 
 
-_KEY = (
-    FloorSample.kind == given("kind"),
-    FloorSample.slug_key == given("slug_key"),
-    FloorSample.measure == given("measure"),
+_KEY = "kind = :kind AND slug_key = :slug_key AND measure = :measure"
+_IN_MINUTE = Statement(f"SELECT low, high FROM floor_samples WHERE {_KEY} AND minute = :minute")
+_BETWEEN = Statement(f"SELECT reference FROM floor_samples WHERE {_KEY} AND minute > :after AND minute <= :minute")
+_ALL_BETWEEN = Statement(
+    f"""
+    SELECT minute, reference, low, low_ms, high FROM floor_samples
+    WHERE {_KEY} AND minute > :after AND minute <= :minute ORDER BY minute
+    """
 )
-_IN_MINUTE = Prepared(
-    lambda: FloorSample.select(FloorSample.low, FloorSample.high).where(*_KEY, FloorSample.minute == given("minute"))
-)
-_BETWEEN = Prepared(
-    lambda: FloorSample.select(FloorSample.reference).where(
-        *_KEY, FloorSample.minute > given("after"), FloorSample.minute <= given("minute")
-    )
-)
-
-_ALL_BETWEEN = Prepared(
-    lambda: (
-        FloorSample.select(
-            FloorSample.minute, FloorSample.reference, FloorSample.low, FloorSample.low_ms, FloorSample.high
-        )
-        .where(*_KEY, FloorSample.minute > given("after"), FloorSample.minute <= given("minute"))
-        .order_by(FloorSample.minute)
-    )
-)
-
-
-_NEWEST = Prepared(
-    lambda: (
-        FloorSample.select(FloorSample.reference)
-        .where(*_KEY, FloorSample.minute > given("after"))
-        .order_by(FloorSample.minute.desc())
-        .limit(SQL("1"))
-    )
+_NEWEST = Statement(
+    f"SELECT reference FROM floor_samples WHERE {_KEY} AND minute > :after ORDER BY minute DESC LIMIT 1"
 )
 
 

@@ -7,13 +7,10 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from decimal import Decimal
 
-from peewee import SQL
-
 from models.inscriptions import cached_wallet
-from models.ledger.order_table import Order
-from models.prepared import Prepared, given
+from models.prepared import Statement
 from models.presets import of_user
-from models.tasks.samples import MINUTE, TaskSample
+from models.tasks.samples import MINUTE
 from models.tasks.table import BIDDING, Task
 from strategy.bid_config import canonical_slug, is_ticker, normal_slug
 
@@ -59,18 +56,12 @@ def known_slugs(user_id: int, addresses: Iterable[str]) -> list[KnownSlug]:
     return list(found.values())
 
 
-_NEWEST = Prepared(
-    lambda: (
-        Order.select(Order.slug).where(Order.user_id == given("user")).order_by(Order.id.desc()).limit(given("most"))
-    )
-)
-_FLOOR = Prepared(
-    lambda: (
-        TaskSample.select(TaskSample.floor, TaskSample.minute)
-        .where(TaskSample.task == given("task"), TaskSample.step == given("step"), TaskSample.floor.is_null(False))
-        .order_by(TaskSample.minute.desc())
-        .limit(SQL("1"))
-    )
+_NEWEST = Statement("SELECT slug FROM orders WHERE user_id = :user ORDER BY id DESC LIMIT :most")
+_FLOOR = Statement(
+    """
+    SELECT floor, minute FROM task_samples WHERE task_id = :task AND step = :step AND floor IS NOT NULL
+    ORDER BY minute DESC LIMIT 1
+    """
 )
 
 

@@ -8,9 +8,9 @@ from peewee import BigIntegerField, CharField, ForeignKeyField, IntegerField, Te
 
 from models.api_tokens import ApiToken
 from models.base import Row, primary_key, transaction, write_if_free
-from models.commits import MarkColumn, mark_of
+from models.commits import mark_of
 from models.leases.slot import Slot
-from models.prepared import Prepared, given, instance
+from models.prepared import Statement, columns, instance
 from models.users import User
 
 MAX_TRIES = 5
@@ -137,16 +137,11 @@ def sessions_of(user_id: int, now_ms: int) -> list[Session]:
     return list(mine.order_by(Session.used_ms.desc(), Session.id.desc()))
 
 
-_SESSION = Prepared(
-    lambda: (
-        Session.select(MarkColumn(), Session.used_ms, *User._meta.sorted_fields)
-        .join(User)
-        .where(
-            Session.token_hash == given("token_hash"),
-            Session.used_ms > given("used_after_ms"),
-            Session.created_ms > given("created_after_ms"),
-        )
-    )
+_SESSION = Statement(
+    f"""
+    SELECT $mark, s.used_ms, {columns(User, "u")} FROM sessions AS s INNER JOIN users AS u ON s.user_id = u.id
+    WHERE s.token_hash = :token_hash AND s.used_ms > :used_after_ms AND s.created_ms > :created_after_ms
+    """
 )
 
 

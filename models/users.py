@@ -8,7 +8,7 @@ from peewee import BigIntegerField, BooleanField, CharField, ForeignKeyField
 
 from core.subscription_plans import FIRST_PLAN, SubscriptionPlan
 from models.base import Row, primary_key, transaction
-from models.prepared import Prepared, given, instance
+from models.prepared import Statement, columns, instance
 
 DAY_MS = 86_400_000
 
@@ -63,7 +63,7 @@ def find_or_create(address: str, plans: Mapping[str, SubscriptionPlan], now_ms: 
     return user
 
 
-_SUBSCRIPTION = Prepared(lambda: Subscription.select().where(Subscription.user == given("user")))
+_SUBSCRIPTION = Statement(f"SELECT {columns(Subscription)} FROM subscriptions WHERE user_id = :user")
 
 
 def subscription_of(user_id: int) -> Subscription | None:

@@ -4,33 +4,20 @@ from __future__ import annotations
 
 from typing import Any
 
-from peewee import SQL, fn
+from peewee import fn
 
 from models import locks
 from models.base import larger, transaction
 from models.events.table import GOES_BY_NUMBER, IS_LASTING, IS_PASSING, Event, Forgotten
-from models.prepared import Prepared, given
+from models.prepared import Statement
 
 KEPT_LASTING = 10_000  # for each user
 KEPT_PASSING = 1_000
 KEPT_MS = 35 * 86_400_000  # longer than a month, whose facts are told once
 _EVERY = 64  # rows; so a user may have some more than is kept, for a while
-_OF_USER = Event.user_id == given("user")
-
-
-def _nth_newest(is_kind: Any) -> Prepared:
-    return Prepared(
-        lambda: (
-            Event.select(Event.id)
-            .where(_OF_USER, is_kind)
-            .order_by(Event.id.desc())
-            .limit(SQL("1"))
-            .offset(given("newer"))
-        )
-    )
-
-
-_OLDEST_LASTING, _OLDEST_PASSING = _nth_newest(GOES_BY_NUMBER), _nth_newest(IS_PASSING)
+_NTH_NEWEST = "SELECT id FROM events WHERE user_id = :user AND {} ORDER BY id DESC LIMIT 1 OFFSET :newer"
+_OLDEST_LASTING = Statement(_NTH_NEWEST.format("is_passing = $no AND fact IS NULL"))
+_OLDEST_PASSING = Statement(_NTH_NEWEST.format("is_passing = $yes"))
 
 
 def make_room(user_id: int, new_id: int) -> None:

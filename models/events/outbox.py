@@ -10,13 +10,10 @@ from models import locks
 from models.base import database
 from models.events import keeping
 from models.events.table import PASSING, Event
-from models.prepared import Prepared, given
+from models.prepared import Statement, insertion
 
-_WRITTEN = tuple(name for name in Event._meta.sorted_field_names if name != "id")
-_INSERT = Prepared(lambda: Event.insert({getattr(Event, name): given(name) for name in _WRITTEN}))
-_INSERT_ONCE = Prepared(
-    lambda: Event.insert({getattr(Event, name): given(name) for name in _WRITTEN}).on_conflict_ignore()
-)
+_INSERT = Statement(f"{insertion(Event)} $returning_id")
+_INSERT_ONCE = Statement(f"{insertion(Event)} ON CONFLICT DO NOTHING $returning_id")
 
 
 def tell(

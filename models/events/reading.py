@@ -8,14 +8,13 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import Any, NamedTuple
 
-from peewee import SQL, fn
+from peewee import fn
 
 from models import commits
 from models.base import database, larger
 from models.events.table import EVENTS, PASSING, Event, Forgotten
-from models.prepared import Prepared, given
+from models.prepared import Statement
 
-_SHOWN = (Event.id, Event.user_id, Event.task_id, Event.event, Event.at_ms, Event.data)
 _LIMIT = 500
 
 
@@ -30,14 +29,12 @@ class Told(NamedTuple):
     data: str
 
 
-_NEWEST_ID = Prepared(lambda: Event.select(fn.MAX(Event.id)))
-_AFTER = Prepared(
-    lambda: (
-        Event.select(*_SHOWN)
-        .where(Event.id > given("after"), Event.id <= given("until"))
-        .order_by(Event.id)
-        .limit(SQL(str(_LIMIT)))
-    )
+_SHOWN = tuple(getattr(Event, name) for name in Told._fields)
+_NEWEST_ID = Statement("SELECT MAX(id) FROM events")
+_AFTER = Statement(
+    f"""
+    SELECT {", ".join(Told._fields)} FROM events WHERE id > :after AND id <= :until ORDER BY id LIMIT {_LIMIT}
+    """
 )
 
 
@@ -52,8 +49,10 @@ def newest_id() -> int:
 
 
 def _newest_written() -> int:
-    [(found,)] = _NEWEST_ID.rows()
-    return max(found or 0, Forgotten.select(fn.MAX(larger(Forgotten.lasting_id, Forgotten.passing_id))).scalar() or 0)
+    return max(
+        _NEWEST_ID.value() or 0,
+        Forgotten.select(fn.MAX(larger(Forgotten.lasting_id, Forgotten.passing_id))).scalar() or 0,
+    )
 
 
 def of_all_after(after: int) -> list[Told]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
+from functools import cache
 from typing import Any, NamedTuple
 
 from peewee import SQL, fn
@@ -18,7 +19,7 @@ from models.ledger.misses import saw
 from models.ledger.order_table import CANCELLING, CLOSED, IS_OPEN, IS_REAL, LIVE, UNKNOWN, Order
 from models.ledger.tidings import tell_order
 from models.own_ceilings import own_ceilings
-from models.prepared import Prepared, given
+from models.prepared import Statement, each, listed
 from models.tasks.table import BIDDING, RUNNING, STOPPED, Task
 from models.users import User
 from strategy.bid_config import load_bid_config
@@ -186,16 +187,31 @@ def closing_of_all() -> Closing | None:
     return Closing(can_go, sum(counts.values()) - can_go, row.set_ms) if counts else None
 
 
-def _going(user_id: Any, told: Iterable[tuple[str, int]] = ()) -> Any:
-    """Makes the query that counts the user's bids that must go, by state and task: count and time of the oldest."""
-    counts: Any = Order.select(Order.task_id, Order.state, fn.COUNT(Order.id), fn.MIN(Order.updated_ms))
-    goes = _is_halted(told) | (Task.desired == SQL(f"'{STOPPED}'")) | Task.deleted_ms.is_null(False)
-    of_user = counts.join(Task, on=(Task.id == Order.task_id)).where(Order.user_id == user_id, IS_OPEN, IS_REAL, goes)
-    # The state is named first: by the task first, SQLite would walk all of the user's orders in the task's order.
-    return of_user.group_by(Order.state, Order.task_id)
+@cache
+def _going(told_tasks: int, *, is_all: bool) -> Statement:
+    """Prepares the count of a user's bids that must go, by state and task: number and time of the oldest.
 
-
-_GOING = Prepared(lambda: _going(given("user_id")))  # for nearly every answer about tasks
+    `told_tasks` is the number of tasks that are halted without a row, `is_all`: all of the user's are.
+    The state is named first: by the task first, SQLite would walk all of the user's orders in the task's order.
+    """
+    more = f"OR t.id IN ({listed('task', told_tasks)})" if told_tasks else ""
+    return Statement(
+        f"""
+    SELECT o.task_id, o.state, COUNT(o.id), MIN(o.updated_ms) FROM orders AS o INNER JOIN tasks AS t ON t.id = o.task_id
+    WHERE o.user_id = :user_id AND o.state != 'closed' AND o.dry_run = $no
+    AND (
+        EXISTS (
+            SELECT 1 FROM controls AS c WHERE c.state = 'halt' AND (
+                c.scope = 'global'
+                OR (c.scope = 'user' AND c.subject_id = t.user_id)
+                OR (c.scope = 'task' AND c.subject_id = t.id)
+            )
+        )
+        OR t.desired = 'stopped' OR t.deleted_ms IS NOT NULL {"OR 1 = 1" if is_all else more}
+    )
+    GROUP BY o.state, o.task_id
+    """
+    )
 
 
 def closing(
@@ -210,7 +226,10 @@ def closing(
     of halts without a row, by scope and subject.
     """
     told = {of: since_ms for of, since_ms in (unstored or {}).items() if of[0] != USER or of[1] == user_id}
-    counted_bids = _going(user_id, told).tuples() if told else _GOING.rows(user_id=user_id)
+    by_task = [subject for scope, subject in told if scope == TASK]
+    is_all = len(by_task) < len(told)
+    counts = _going(0 if is_all else len(by_task), is_all=is_all)
+    counted_bids = counts.rows(user_id=user_id, **({} if is_all else each("task", by_task)))
     found: dict[int, list[tuple[str, int, int]]] = {}
     for task_id, state, count, first_ms in counted_bids:
         found.setdefault(task_id, []).append((state, count, first_ms))
@@ -247,5 +266,5 @@ def total(found: Collection[Closing]) -> Closing | None:
     if not found:
         return None
     return Closing(
-        sum(each.open for each in found), sum(each.unknown for each in found), min(each.since_ms for each in found)
+        sum(one.open for one in found), sum(one.unknown for one in found), min(one.since_ms for one in found)
     )

@@ -14,7 +14,7 @@ from decimal import Decimal
 from itertools import count
 from typing import Any, NamedTuple
 
-from peewee import SQL, IntegrityError, fn
+from peewee import IntegrityError
 
 from models import locks
 from models.base import transaction
@@ -22,7 +22,7 @@ from models.ledger.listing_table import IS_SOLD, Listing
 from models.ledger.order_table import CLOSED, FILLED, HAS_SALE, IS_FILLED, IS_REAL, Order
 from models.ledger.orders import NewOrder, SoldInto
 from models.ledger.tidings import tell_order
-from models.prepared import Prepared, given
+from models.prepared import Statement
 from models.tasks.table import Task
 from strategy.bid_config import is_ticker
 
@@ -247,14 +247,14 @@ def _sold(row: Any) -> Fill:
     )
 
 
-_TOTALS = fn.COUNT(SQL("1")), fn.SUM(fn.COALESCE(Order.sold_sats, Order.price_sats)), fn.MAX(Order.filled_ms)
-_OF_TASK = Prepared(lambda: Order.select(*_TOTALS).where(Order.task_id == given("task_id"), IS_REAL, IS_FILLED))
-_OF_USER = Prepared(
-    lambda: (
-        Order.select(Order.task_id, *_TOTALS)
-        .where(Order.task_id.in_(Task.select(Task.id).where(Task.user == given("user"))), IS_REAL, IS_FILLED)
-        .group_by(Order.task_id)
-    )
+_TOTALS = "COUNT(1), SUM(COALESCE(sold_sats, price_sats)), MAX(filled_ms)"
+_REAL_FILLS = "dry_run = $no AND close_reason = 'filled'"
+_OF_TASK = Statement(f"SELECT {_TOTALS} FROM orders WHERE task_id = :task_id AND {_REAL_FILLS}")
+_OF_USER = Statement(
+    f"""
+    SELECT task_id, {_TOTALS} FROM orders
+    WHERE task_id IN (SELECT id FROM tasks WHERE user_id = :user) AND {_REAL_FILLS} GROUP BY task_id
+    """
 )
 
 

@@ -1,94 +1,61 @@
-"""The statements of a listing's life in the ledger, compiled once."""
+"""The statements of a listing's life in the ledger."""
 
 from __future__ import annotations
 
-from peewee import SQL, fn
+from models.ledger.listing_table import Listing
+from models.prepared import Statement, columns, insertion
 
-from models.ledger.listing_table import IS_OPEN, IS_SIGNED, LOST, REPLACED, Listing
-from models.prepared import Prepared, given
-from models.tasks.table import Task
+_ROWS = f"SELECT {columns(Listing)} FROM listings WHERE task_id = :task_id"
+_IS_OPEN = "state != 'closed'"  # literally as in the indexes: SQLite sees at once which index to use
+_OF_OUTPUT = "outpoint = :outpoint AND signed_ms IS NOT NULL"
 
-WRITTEN = tuple(name for name in Listing._meta.sorted_field_names if name != "id")
-_IS_THIS = Listing.id == given("id")
-_OF_OUTPUT = Listing.outpoint == given("outpoint")
-_OF_TASK = Listing.task_id == given("task_id")
-INSERT = Prepared(lambda: Listing.insert({getattr(Listing, name): given(name) for name in WRITTEN}))
-OPEN = Prepared(lambda: Listing.select().where(_OF_TASK, IS_OPEN))
-ENDED_LAST = Prepared(
-    lambda: Listing.select().where(_OF_TASK).order_by(Listing.closed_ms.desc(), Listing.id.desc()).limit(SQL("1"))
+INSERT = Statement(f"{insertion(Listing)} $returning_id")
+OPEN = Statement(f"{_ROWS} AND {_IS_OPEN}")
+ENDED_LAST = Statement(f"{_ROWS} ORDER BY closed_ms DESC, id DESC LIMIT 1")
+NEWEST_LISTED = Statement(f"{_ROWS} AND listed_ms IS NOT NULL ORDER BY id DESC LIMIT 1")
+FIRST_LISTED = Statement(
+    "SELECT listed_ms FROM listings WHERE task_id = :task_id AND listed_ms IS NOT NULL ORDER BY id LIMIT 1"
 )
-NEWEST_LISTED = Prepared(
-    lambda: (
-        Listing.select().where(_OF_TASK, Listing.listed_ms.is_null(False)).order_by(Listing.id.desc()).limit(SQL("1"))
-    )
-)
-FIRST_LISTED = Prepared(
-    lambda: (
-        Listing.select(Listing.listed_ms)
-        .where(_OF_TASK, Listing.listed_ms.is_null(False))
-        .order_by(Listing.id)
-        .limit(SQL("1"))
-    )
-)
-OPEN_PRICES = Prepared(lambda: Listing.select(Listing.price_sats).where(Listing.user_id == given("user_id"), IS_OPEN))
-COUNT_OPEN = Prepared(lambda: Listing.select(fn.COUNT(SQL("1"))).where(_OF_TASK, IS_OPEN))
-LOWEST = Prepared(lambda: Listing.select(fn.MIN(Listing.price_sats)).where(_OF_OUTPUT, IS_SIGNED))
-FIRST = Prepared(lambda: Listing.select(fn.MIN(Listing.created_ms)).where(_OF_OUTPUT, IS_SIGNED))
+OPEN_PRICES = Statement(f"SELECT price_sats FROM listings WHERE user_id = :user_id AND {_IS_OPEN}")
+COUNT_OPEN = Statement(f"SELECT COUNT(1) FROM listings WHERE task_id = :task_id AND {_IS_OPEN}")
+LOWEST = Statement(f"SELECT MIN(price_sats) FROM listings WHERE {_OF_OUTPUT}")
+FIRST = Statement(f"SELECT MIN(created_ms) FROM listings WHERE {_OF_OUTPUT}")
 # A price counts from its signature until the row's end, which is mostly the next price's beginning.
-HIGHEST = Prepared(
-    lambda: Listing.select(fn.MAX(Listing.price_sats)).where(
-        Listing.inscription_id == given("inscription_id"),
-        Listing.wallet == given("wallet"),
-        IS_SIGNED,
-        Listing.closed_ms.is_null() | (Listing.closed_ms > given("since_ms")),
-    )
+HIGHEST = Statement(
+    """
+    SELECT MAX(price_sats) FROM listings WHERE inscription_id = :inscription_id AND wallet = :wallet
+    AND signed_ms IS NOT NULL AND (closed_ms IS NULL OR closed_ms > :since_ms)
+    """
 )
-FORMER = Prepared(
-    lambda: Listing.select(Listing.id).where(
-        _OF_TASK,
-        Listing.close_reason == SQL(f"'{REPLACED}'"),
-        Listing.closed_ms == given("closed_ms"),
-        Listing.id < given("before"),
-    )
+FORMER = Statement(
+    """
+    SELECT id FROM listings
+    WHERE task_id = :task_id AND close_reason = 'replaced' AND closed_ms = :closed_ms AND id < :before
+    """
 )
-DROPPED = Prepared(
-    lambda: Listing.select(fn.COUNT(SQL("1"))).where(
-        _OF_TASK,
-        Listing.close_reason == SQL(f"'{LOST}'"),
-        Listing.listed_ms.is_null(False),
-        Listing.closed_ms > given("since_ms"),
-    )
+DROPPED = Statement(
+    """
+    SELECT COUNT(1) FROM listings
+    WHERE task_id = :task_id AND close_reason = 'lost' AND listed_ms IS NOT NULL AND closed_ms > :since_ms
+    """
 )
-MOVE = Prepared(
-    lambda: Listing.update(
-        {
-            Listing.state: given("state"),
-            Listing.close_reason: given("close_reason"),
-            Listing.venue_id: fn.COALESCE(given("venue_id"), Listing.venue_id),
-            Listing.misses: given("misses"),
-            Listing.proceeds_sats: given("proceeds_sats"),
-            Listing.sale_id: given("sale_id"),
-            Listing.sold_ms: given("sold_ms"),
-            Listing.venue_fee_sats: given("venue_fee_sats"),
-            Listing.txid: given("txid"),
-            Listing.updated_ms: given("updated_ms"),
-            Listing.signed_ms: fn.COALESCE(Listing.signed_ms, given("signed_ms")),
-            Listing.listed_ms: fn.COALESCE(Listing.listed_ms, given("listed_ms")),
-            Listing.closed_ms: given("closed_ms"),
-        }
-    ).where(_IS_THIS, Listing.state == given("former_state"))
+MOVE = Statement(
+    """
+    UPDATE listings SET state = :state, close_reason = :close_reason, venue_id = COALESCE(:venue_id, venue_id),
+        misses = :misses, proceeds_sats = :proceeds_sats, sale_id = :sale_id, sold_ms = :sold_ms,
+        venue_fee_sats = :venue_fee_sats, txid = :txid, updated_ms = :updated_ms,
+        signed_ms = COALESCE(signed_ms, :signed_ms), listed_ms = COALESCE(listed_ms, :listed_ms),
+        closed_ms = :closed_ms
+    WHERE id = :id AND state = :former_state
+    """
 )
-OLDEST_KEPT = Prepared(
-    lambda: (
-        Listing.select(Listing.id).where(_OF_TASK).order_by(Listing.id.desc()).limit(SQL("1")).offset(given("newer"))
-    )
+OLDEST_KEPT = Statement("SELECT id FROM listings WHERE task_id = :task_id ORDER BY id DESC LIMIT 1 OFFSET :newer")
+FORGET = Statement(
+    "DELETE FROM listings WHERE task_id = :task_id AND id < :oldest_kept AND state = 'closed' AND signed_ms IS NULL"
 )
-FORGET = Prepared(
-    lambda: Listing.delete().where(_OF_TASK, Listing.id < given("oldest_kept"), ~IS_OPEN, Listing.signed_ms.is_null())
-)
-TO_DELIST = Prepared(
-    lambda: Listing.select(Listing.task_id).where(
-        IS_OPEN,
-        Listing.task_id.in_(Task.select(Task.id).where(Task.deleted_ms.is_null(False))),
-    )
+TO_DELIST = Statement(
+    f"""
+    SELECT task_id FROM listings
+    WHERE {_IS_OPEN} AND task_id IN (SELECT id FROM tasks WHERE deleted_ms IS NOT NULL)
+    """
 )

@@ -33,6 +33,7 @@ from models.prepared import instance
 from models.tasks import tasks
 from models.tasks.table import LISTING
 
+_UNWRITTEN = dict.fromkeys(name for name in Listing._meta.sorted_field_names if name != "id")
 _KEPT = 200  # newest rows of each task; of the others those that were signed, which can still be bought
 
 
@@ -101,7 +102,7 @@ def reserve(new: NewListing, replacing: Listing | None, now_ms: int) -> Listing:
             if moved.rowcount != 1:
                 raise IllegalListingMove(f"listing {replacing.id} is not live any more")
             tell_listing(replacing, now_ms, CLOSED, REPLACED, _UNSOLD)
-        if statements.COUNT_OPEN.rows(task_id=new.task_id)[0][0]:
+        if statements.COUNT_OPEN.value(task_id=new.task_id):
             raise IllegalListingMove(f"task {new.task_id} has another open listing")
         oldest_kept = statements.OLDEST_KEPT.row(task_id=new.task_id, newer=_KEPT - 1)
         if oldest_kept is not None:
@@ -124,7 +125,7 @@ def suspect(new: NewListing, now_ms: int) -> Listing:
 
 def _taken_up(new: NewListing, state: dict[str, object], now_ms: int) -> Listing:
     with transaction(durable=True):
-        if statements.COUNT_OPEN.rows(task_id=new.task_id)[0][0]:
+        if statements.COUNT_OPEN.value(task_id=new.task_id):
             raise IllegalListingMove(f"task {new.task_id} has another open listing")
         found = _written(new, state, now_ms)
         # It is not news that something was listed: it was there.
@@ -136,7 +137,7 @@ def _written(new: NewListing, state: dict[str, object], now_ms: int) -> Listing:
     values = {name: getattr(new, name) for name in NewListing.__slots__} | state
     values |= {"misses": 0, "created_ms": now_ms, "updated_ms": now_ms}
     try:
-        listing_id = statements.INSERT.insert(**dict.fromkeys(statements.WRITTEN) | values)
+        listing_id = statements.INSERT.insert(**_UNWRITTEN | values)
     except IntegrityError as error:
         raise OpenElsewhere(f"another task has an open listing of {new.outpoint}") from error
     return Listing(id=listing_id, **values)
@@ -264,7 +265,7 @@ def first_listed_ms(task_id: int) -> int | None:
 
 def count_open(task_id: int) -> int:
     """Counts the task's open listings: 0 or 1."""
-    return int(statements.COUNT_OPEN.rows(task_id=task_id)[0][0])
+    return int(statements.COUNT_OPEN.value(task_id=task_id))
 
 
 def open_prices(user_id: int) -> frozenset[int]:
@@ -274,22 +275,22 @@ def open_prices(user_id: int) -> frozenset[int]:
 
 def lowest_outstanding(outpoint: str) -> int | None:
     """Returns the lowest price that was signed for this output: it can be bought for that until it is spent."""
-    return statements.LOWEST.rows(outpoint=outpoint)[0][0]
+    return statements.LOWEST.value(outpoint=outpoint)
 
 
 def highest_since(inscription_id: str, wallet: str, since_ms: int) -> int | None:
     """Returns the highest price at which this wallet's inscription was listed at any time since then."""
-    return statements.HIGHEST.rows(inscription_id=inscription_id, wallet=wallet, since_ms=since_ms)[0][0]
+    return statements.HIGHEST.value(inscription_id=inscription_id, wallet=wallet, since_ms=since_ms)
 
 
 def first_ms(outpoint: str) -> int:
     """Returns when a listing of this output was first reserved; 0 when none was ever signed."""
-    return int(statements.FIRST.rows(outpoint=outpoint)[0][0] or 0)
+    return int(statements.FIRST.value(outpoint=outpoint) or 0)
 
 
 def delistings(task_id: int, since_ms: int) -> int:
     """Counts how often since then the venue dropped the task's listing by itself."""
-    return int(statements.DROPPED.rows(task_id=task_id, since_ms=since_ms)[0][0])
+    return int(statements.DROPPED.value(task_id=task_id, since_ms=since_ms))
 
 
 def tasks_to_delist() -> list[int]:

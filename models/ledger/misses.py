@@ -2,30 +2,22 @@
 
 from __future__ import annotations
 
-from functools import partial
-from typing import Any
-
-from peewee import SQL
-
 from models.ledger.listing_table import Listing
 from models.ledger.order_table import Order
-from models.prepared import Prepared, given
+from models.prepared import Statement
 
 LATE_MS = 30_000  # how long after its time (a bid's expiry, a listing's deadline) it is still waited for
 
 
-def _updates(changes: dict[str, Any]) -> dict[type[Order | Listing], Prepared]:
-    return {table: Prepared(partial(_update, table, changes)) for table in (Order, Listing)}
+def _changes(what: str) -> dict[type[Order | Listing], Statement]:
+    return {
+        table: Statement(f"UPDATE {table._meta.table_name} SET {what} WHERE id = :id") for table in (Order, Listing)
+    }
 
 
-def _update(table: Any, changes: dict[str, Any]) -> Any:
-    changed = changes | {"updated_ms": given("updated_ms")}
-    return table.update({getattr(table, name): value for name, value in changed.items()}).where(table.id == given("id"))
-
-
-_SAW = _updates({"venue_id": given("venue_id"), "misses": SQL("0")})
-_DATED = _updates({})
-_MISSED = _updates({"misses": SQL("misses + 1")})
+_SAW = _changes("venue_id = :venue_id, misses = 0, updated_ms = :updated_ms")
+_DATED = _changes("updated_ms = :updated_ms")
+_MISSED = _changes("misses = misses + 1, updated_ms = :updated_ms")
 
 
 def saw(row: Order | Listing, venue_id: str, now_ms: int) -> None:

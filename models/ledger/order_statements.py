@@ -1,39 +1,52 @@
-"""The statements of an order's life in the ledger, compiled once: each runs several times for every bid."""
+"""The statements of an order's life in the ledger: each runs several times for every bid."""
 
 from __future__ import annotations
 
 from functools import cache
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from peewee import JOIN, SQL, fn
-
-from models.ledger.order_table import IS_FILLED, IS_OPEN, IS_REAL, Order
-from models.prepared import Prepared, given, given_each
-from models.tasks.table import Task
-from models.users import User
+from models.ledger.order_table import Order
+from models.prepared import Statement, columns, insertion, listed
 
 NEWEST = 10  # fills whose times are returned
 
-WRITTEN = tuple(name for name in Order._meta.sorted_field_names if name != "id")
-_EARLIER, _NEXT = Order.alias(), Order.alias()
+_ROWS = f"SELECT {columns(Order)} FROM orders WHERE"
+_IS_OPEN = "state != 'closed'"  # literally as in the indexes: SQLite sees at once which index to use
+_SUMS = "SELECT COALESCE(SUM(price_sats), 0) AS sats, COUNT(1) AS count FROM orders WHERE dry_run = :dry_run AND"
+_FILLED = "task_id = :task_id AND close_reason = 'filled'"
 
-_IS_THIS = Order.id == given("id")
-_OF_TASK = Order.task_id == given("task_id")
-_OF_WALLET = Order.wallet == given("wallet")
-_IS_KIND = Order.dry_run == given("dry_run")
-_OF_USER = Order.user_id == given("user_id")
-_SUM = fn.COALESCE(fn.SUM(Order.price_sats), SQL("0"))
-_TOTALS = _SUM, fn.COUNT(SQL("1"))
-
-
-def _open(*which: Any) -> Any:
-    return Order.select(_SUM.alias("sats"), fn.COUNT(SQL("1")).alias("count")).where(*which, _IS_KIND, IS_OPEN)
-
-
-OPEN_OF_TASK = Prepared(lambda: _open(_OF_TASK))
-OPEN_OF_USER = Prepared(lambda: _open(_OF_USER))
-OPEN_OF_ALL = Prepared(lambda: _open())
-BY_INTENT = Prepared(lambda: Order.select().where(Order.intent == given("intent")))
+OPEN_OF_TASK = Statement(f"{_SUMS} task_id = :task_id AND {_IS_OPEN}")
+OPEN_OF_USER = Statement(f"{_SUMS} user_id = :user_id AND {_IS_OPEN}")
+OPEN_OF_ALL = Statement(f"{_SUMS} {_IS_OPEN}")
+BY_INTENT = Statement(f"{_ROWS} intent = :intent")
+COUNT_OF_TASK = Statement(f"SELECT COUNT(1) FROM orders WHERE task_id = :task_id AND {_IS_OPEN}")
+ROWS_OF_TASK = Statement(f"{_ROWS} task_id = :task_id AND {_IS_OPEN} ORDER BY id")
+ROWS_OF_WALLET = Statement(f"{_ROWS} wallet = :wallet AND {_IS_OPEN} AND dry_run = $no")
+OWING_TASKS = Statement(f"SELECT DISTINCT task_id FROM orders WHERE {_IS_OPEN}")
+INSERT = Statement(f"{insertion(Order)} $returning_id")
+MOVE = Statement(
+    """
+    UPDATE orders SET state = :state, close_reason = :close_reason, venue_id = COALESCE(:venue_id, venue_id),
+        misses = 0, updated_ms = :updated_ms, closed_ms = :closed_ms, sale_id = :sale_id, filled_ms = :filled_ms,
+        inscription_id = :inscription_id, sold_sats = :sold_sats, sold_quantity = :sold_quantity
+    WHERE id = :id AND state IN (:former_state, :also)
+    """
+)
+FILLED_OF_TASK = Statement(f"{_SUMS} {_FILLED}")
+FILLED_SINCE = Statement(f"{_SUMS} {_FILLED} AND closed_ms > :after_ms")
+NEWEST_FILLS = Statement(
+    f"""
+    SELECT closed_ms FROM orders WHERE {_FILLED} AND dry_run = :dry_run ORDER BY closed_ms DESC LIMIT {NEWEST}
+    """
+)
+# The last millisecond of the run of taken ones that begins at `expires_ms`.
+LAST_OF_RUN = Statement(
+    """
+    SELECT o.expires_ms FROM orders AS o WHERE o.wallet = :wallet AND o.expires_ms >= :expires_ms
+    AND NOT EXISTS (SELECT 1 FROM orders AS n WHERE n.wallet = o.wallet AND n.expires_ms = o.expires_ms + 1)
+    ORDER BY o.expires_ms LIMIT 1
+    """
+)
 
 
 class Facts(NamedTuple):
@@ -57,97 +70,30 @@ class Facts(NamedTuple):
 
 
 @cache
-def facts(counts_all: bool) -> Prepared:
+def facts(counts_all: bool) -> Statement:
     """Prepares the question for the Facts: one statement, since each is a way to the server and back."""
-    return Prepared(lambda: _facts(counts_all))
-
-
-def _facts(counts_all: bool) -> Any:
-    taken = Order.select(SQL("1")).where(_OF_WALLET, Order.expires_ms == given("expires_ms"))
-    query = (
-        Task.select(
-            *(Task.kind, Task.desired, Task.deleted_ms, Task.token, Task.budget, User.max_exposure, User.max_hardcap),
-            fn.EXISTS(taken),
-            *(SQL(name) for name in ("of_task.sats", "of_task.count", "of_user.sats")),
-            SQL("of_all.sats" if counts_all else "NULL"),
-        )
-        .join(User, JOIN.LEFT_OUTER, on=(User.id == given("user_id")))
-        .join_from(Task, _open(_OF_TASK).alias("of_task"), JOIN.CROSS)
-        .join_from(Task, _open(_OF_USER).alias("of_user"), JOIN.CROSS)
-        .where(Task.id == given("task_id"))
+    return Statement(
+        f"""
+        SELECT t.kind, t.desired, t.deleted_ms, t.token, t.budget_id, u.max_exposure, u.max_hardcap,
+            EXISTS (SELECT 1 FROM orders WHERE wallet = :wallet AND expires_ms = :expires_ms),
+            of_task.sats, of_task.count, of_user.sats, {"of_all.sats" if counts_all else "NULL"}
+        FROM tasks AS t LEFT OUTER JOIN users AS u ON u.id = :user_id
+        CROSS JOIN ({_SUMS} task_id = :task_id AND {_IS_OPEN}) AS of_task
+        CROSS JOIN ({_SUMS} user_id = :user_id AND {_IS_OPEN}) AS of_user
+        {f"CROSS JOIN ({_SUMS} {_IS_OPEN}) AS of_all" if counts_all else ""}
+        WHERE t.id = :task_id
+        """
     )
-    return query.join_from(Task, _open().alias("of_all"), JOIN.CROSS) if counts_all else query
-
-
-LAST_OF_RUN = Prepared(
-    lambda: (
-        _EARLIER.select(_EARLIER.expires_ms)
-        .where(
-            _EARLIER.wallet == given("wallet"),
-            _EARLIER.expires_ms >= given("expires_ms"),
-            ~fn.EXISTS(
-                _NEXT.select(SQL("1")).where(
-                    _NEXT.wallet == _EARLIER.wallet, _NEXT.expires_ms == _EARLIER.expires_ms + SQL("1")
-                )
-            ),
-        )
-        .order_by(_EARLIER.expires_ms)
-        .limit(SQL("1"))
-    )
-)
-COUNT_OF_TASK = Prepared(lambda: Order.select(fn.COUNT(SQL("1"))).where(_OF_TASK, IS_OPEN))
-ROWS_OF_TASK = Prepared(lambda: Order.select().where(_OF_TASK, IS_OPEN).order_by(Order.id))
-ROWS_OF_WALLET = Prepared(lambda: Order.select().where(_OF_WALLET, IS_OPEN, IS_REAL))
-OWING_TASKS = Prepared(lambda: Order.select(Order.task_id).where(IS_OPEN).distinct())
 
 
 @cache
-def rows_by_expiry(count: int) -> Prepared:
+def rows_by_expiry(count: int) -> Statement:
     """Prepares the query of a wallet's real orders with one of `count` expiries."""
-    return Prepared(
-        lambda: Order.select().where(_OF_WALLET, Order.expires_ms.in_(given_each("expires_ms", count)), IS_REAL)
-    )
+    return Statement(f"{_ROWS} wallet = :wallet AND expires_ms IN ({listed('expires_ms', count)}) AND dry_run = $no")
 
 
 @cache
-def closed_by_venue_id(count: int) -> Prepared:
+def closed_by_venue_id(count: int) -> Statement:
     """Prepares the query of a wallet's real closed orders with one of `count` ids of the venue, oldest first."""
-    return Prepared(
-        lambda: (
-            Order.select()
-            .where(_OF_WALLET, Order.venue_id.in_(given_each("venue_id", count)), IS_REAL, ~IS_OPEN)
-            .order_by(Order.id)
-        )
-    )
-
-
-INSERT = Prepared(lambda: Order.insert({getattr(Order, name): given(name) for name in WRITTEN}))
-MOVE = Prepared(
-    lambda: Order.update(
-        {
-            Order.state: given("state"),
-            Order.close_reason: given("close_reason"),
-            Order.venue_id: fn.COALESCE(given("venue_id"), Order.venue_id),
-            Order.misses: SQL("0"),
-            Order.updated_ms: given("updated_ms"),
-            Order.closed_ms: given("closed_ms"),
-            Order.sale_id: given("sale_id"),
-            Order.filled_ms: given("filled_ms"),
-            Order.inscription_id: given("inscription_id"),
-            Order.sold_sats: given("sold_sats"),
-            Order.sold_quantity: given("sold_quantity"),
-        }
-    ).where(_IS_THIS, Order.state.in_([given("former_state"), given("also")]))
-)
-FILLED_OF_TASK = Prepared(lambda: Order.select(*_TOTALS).where(_OF_TASK, _IS_KIND, IS_FILLED))
-FILLED_SINCE = Prepared(
-    lambda: Order.select(*_TOTALS).where(_OF_TASK, _IS_KIND, IS_FILLED, Order.closed_ms > given("after_ms"))
-)
-NEWEST_FILLS = Prepared(
-    lambda: (
-        Order.select(Order.closed_ms)
-        .where(_OF_TASK, _IS_KIND, IS_FILLED)
-        .order_by(Order.closed_ms.desc())
-        .limit(SQL(str(NEWEST)))
-    )
-)
+    its = f"wallet = :wallet AND venue_id IN ({listed('venue_id', count)})"
+    return Statement(f"{_ROWS} {its} AND dry_run = $no AND NOT ({_IS_OPEN}) ORDER BY id")

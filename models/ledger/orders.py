@@ -49,6 +49,9 @@ DAY_MS = 86_400_000
 FILL_BURST_MS = 600_000  # the time over which `Fills.recent` counts
 
 
+_UNWRITTEN = dict.fromkeys(name for name in Order._meta.sorted_field_names if name != "id")
+
+
 class LimitReached(Exception):
     """The order does not fit within `limit`.
 
@@ -206,7 +209,7 @@ def _reserve(new: NewOrder, exposure_limits: ExposureLimits, now_ms: int, replac
         _check(LedgerLimit.BID_COUNT, exposure_limits.count, facts.task_count - going, 1)
         if facts.is_taken:
             values["expires_ms"] = _next_expiry(new.wallet, new.expires_ms)
-        order_id = statements.INSERT.insert(**dict.fromkeys(statements.WRITTEN) | values)
+        order_id = statements.INSERT.insert(**_UNWRITTEN | values)
     return Order(id=order_id, **values)
 
 
@@ -232,13 +235,12 @@ def _refuse_beyond_budget(budget_id: int, new: NewOrder, now_ms: int) -> None:
 
 def _next_expiry(wallet: str, expires_ms: int) -> int:
     """Returns the first millisecond from `expires_ms` on, which is taken, that no order of the wallet has."""
-    [(last_taken,)] = statements.LAST_OF_RUN.rows(wallet=wallet, expires_ms=expires_ms)
-    return int(last_taken) + 1
+    return int(statements.LAST_OF_RUN.value(wallet=wallet, expires_ms=expires_ms)) + 1
 
 
 def exposure(user_id: int, *, dry_run: bool = False) -> int:
     """Returns sats of all open orders of the user: of the real ones, or of those of dry runs."""
-    return int(statements.OPEN_OF_USER.rows(user_id=user_id, dry_run=dry_run)[0][0])
+    return int(statements.OPEN_OF_USER.value(user_id=user_id, dry_run=dry_run))
 
 
 def exposure_by_venue(user_id: int) -> dict[str, int]:
@@ -254,12 +256,12 @@ def open_count(user_id: int, *, dry_run: bool = False) -> int:
 
 def exposure_of_all(*, dry_run: bool = False) -> int:
     """Returns sats of all open orders of the installation: of the real ones, or of those of dry runs."""
-    return int(statements.OPEN_OF_ALL.rows(dry_run=dry_run)[0][0])
+    return int(statements.OPEN_OF_ALL.value(dry_run=dry_run))
 
 
 def task_exposure(task_id: int, *, dry_run: bool = False) -> int:
     """Returns sats of all open orders of the task: of the real ones, or of those of dry runs."""
-    return int(statements.OPEN_OF_TASK.rows(task_id=task_id, dry_run=dry_run)[0][0])
+    return int(statements.OPEN_OF_TASK.value(task_id=task_id, dry_run=dry_run))
 
 
 def move(order: Order, state: str, now_ms: int, *, reason: str | None = None, venue_id: str | None = None) -> None:
@@ -346,7 +348,7 @@ def open_orders(task_id: int) -> list[Order]:
 
 def count_open(task_id: int) -> int:
     """Counts the task's open orders, real and of dry runs."""
-    return int(statements.COUNT_OF_TASK.rows(task_id=task_id)[0][0])
+    return int(statements.COUNT_OF_TASK.value(task_id=task_id))
 
 
 def tasks_with_open_orders() -> list[int]:

@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-from peewee import SQL, fn
-
-from models.ledger import listing_table, listings, order_table, orders
-from models.ledger.listing_table import Listing
-from models.ledger.order_table import Order
-from models.prepared import Prepared, given
+from models.ledger import listings, orders
+from models.prepared import Statement
 from models.tasks.table import LISTING, Task
 
 # One question for both kinds: each is a way to the server and back.
-_COUNTS = Prepared(
-    lambda: (
-        Order.select(fn.COUNT(SQL("1")))
-        .where(Order.task_id == given("task"), order_table.IS_OPEN)
-        .union_all(Listing.select(fn.COUNT(SQL("1"))).where(Listing.task_id == given("task"), listing_table.IS_OPEN))
-    )
+_COUNTS = Statement(
+    """
+    SELECT COUNT(1) FROM orders WHERE task_id = :task AND state != 'closed'
+    UNION ALL SELECT COUNT(1) FROM listings WHERE task_id = :task AND state != 'closed'
+    """
 )
 
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from peewee import SQL, BigIntegerField, TextField
+from peewee import BigIntegerField, TextField
 
 from models import locks
 from models.base import Row, primary_key, transaction
 from models.events import outbox
 from models.events.table import CYCLE
-from models.prepared import Prepared, given
+from models.prepared import Statement, insertion
 from models.tasks import troubles
 from models.tasks.errors import Coded, stored_fault
 from models.tasks.samples import Sample, add_sample
@@ -34,13 +34,9 @@ class Cycle(Row):
 
 
 # Run at every cycle of every task.
-_OF_TASK = Cycle.task_id == given("task_id")
-_WRITTEN = ("task_id", "time_ms", "action", "error", "detail")
-_INSERT = Prepared(lambda: Cycle.insert({getattr(Cycle, name): given(name) for name in _WRITTEN}))
-_OLDEST_KEPT = Prepared(
-    lambda: Cycle.select(Cycle.id).where(_OF_TASK).order_by(Cycle.id.desc()).limit(SQL("1")).offset(given("newer"))
-)
-_FORGET = Prepared(lambda: Cycle.delete().where(_OF_TASK, Cycle.id < given("oldest_kept")))
+_INSERT = Statement(insertion(Cycle))
+_OLDEST_KEPT = Statement("SELECT id FROM cycles WHERE task_id = :task_id ORDER BY id DESC LIMIT 1 OFFSET :newer")
+_FORGET = Statement("DELETE FROM cycles WHERE task_id = :task_id AND id < :oldest_kept")
 
 
 def record_cycle(

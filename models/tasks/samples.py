@@ -11,8 +11,8 @@ from typing import NamedTuple
 
 from peewee import BigIntegerField, CompositeKey, ForeignKeyField, IntegerField, TextField
 
-from models.base import Row, joined
-from models.prepared import Prepared, given
+from models.base import Row
+from models.prepared import Statement, insertion
 from models.tasks.table import Task
 
 MINUTE, HOUR = 1, 60
@@ -64,36 +64,22 @@ class TaskSample(Row):
         without_rowid = True
 
 
-_COLUMNS = [getattr(TaskSample, name) for name in Sample._fields]
-_OF_STEP = TaskSample.task == given("task_id"), TaskSample.step == given("step")
-_ONE = Prepared(lambda: TaskSample.select(*_COLUMNS).where(*_OF_STEP, TaskSample.minute == given("minute")))
-_WRITE = Prepared(
-    lambda: TaskSample.insert(
-        {
-            TaskSample.task: given("task_id"),
-            TaskSample.step: given("step"),
-            TaskSample.minute: given("minute"),
-            **{column: given(column.name) for column in _COLUMNS},
-        }
-    ).on_conflict(conflict_target=[TaskSample.task, TaskSample.step, TaskSample.minute], preserve=_COLUMNS)
+_COLUMNS = ", ".join(Sample._fields)
+_OF_STEP = "task_id = :task_id AND step = :step"
+_ONE = Statement(f"SELECT {_COLUMNS} FROM task_samples WHERE {_OF_STEP} AND minute = :minute")
+_WRITE = Statement(
+    f"""
+    {insertion(TaskSample)} ON CONFLICT (task_id, step, minute)
+    DO UPDATE SET {", ".join(f"{name} = EXCLUDED.{name}" for name in Sample._fields)}
+    """
 )
-_FORGET = Prepared(lambda: TaskSample.delete().where(*_OF_STEP, TaskSample.minute <= given("last")))
-_BETWEEN = Prepared(
-    lambda: (
-        TaskSample.select(TaskSample.minute, *_COLUMNS)
-        .where(*_OF_STEP, TaskSample.minute >= given("first"), TaskSample.minute < given("end"))
-        .order_by(TaskSample.minute)
-    )
-)
-
-
-_JOINED = Prepared(
-    lambda: TaskSample.select(*(joined(name, by="minute") for name in ("60 * minute", *Sample._fields))).from_(
-        TaskSample.select(TaskSample.minute, *_COLUMNS)
-        .where(*_OF_STEP, TaskSample.minute >= given("first"), TaskSample.minute < given("end"))
-        .order_by(TaskSample.minute)
-    )
-)
+_FORGET = Statement(f"DELETE FROM task_samples WHERE {_OF_STEP} AND minute <= :last")
+_WITHIN = f"{_OF_STEP} AND minute >= :first AND minute < :end"
+_ROWS = f"SELECT minute, {_COLUMNS} FROM task_samples WHERE {_WITHIN} ORDER BY minute"
+_BETWEEN = Statement(_ROWS)
+# The rows are in order where they are joined, since nothing else is done with them.
+_JOINED_COLUMNS = (f"$joined(COALESCE(CAST({of} AS TEXT), 'null'), ',')" for of in ("60 * minute", *Sample._fields))
+_JOINED = Statement(f"SELECT {', '.join(_JOINED_COLUMNS)} FROM ({_ROWS}) AS found")
 
 
 def add_sample(task_id: int, sample: Sample, now_ms: int) -> None:

@@ -6,11 +6,8 @@ import json
 from collections.abc import Callable
 from typing import NamedTuple
 
-from peewee import SQL, fn
-
 from models import base
-from models.events.table import IS_PASSING, TASK, Event
-from models.prepared import Prepared, given
+from models.prepared import Statement
 from models.tasks.table import RUNNING, Task
 from models.tasks.task_list import ListedTask
 from strategy.fault_codes import FaultCode
@@ -22,10 +19,8 @@ _LEAST_LOOP_MS = 5_000
 
 _NO_WORKER = "; its worker does not run, so its bids are cancelled"
 
-_LAST_MOVE = Prepared(
-    lambda: Event.select(fn.MAX(Event.at_ms)).where(
-        Event.user_id == given("user"), IS_PASSING, Event.event == SQL(f"'{TASK}'"), Event.task_id == given("task")
-    )
+_LAST_MOVE = Statement(
+    "SELECT MAX(at_ms) FROM events WHERE user_id = :user AND is_passing = $yes AND event = 'task' AND task_id = :task"
 )
 
 

@@ -1,80 +1,51 @@
-"""The statements about tasks that managers, gateways and workers ask again and again, compiled once."""
+"""The statements about tasks that managers, gateways and workers ask again and again."""
 
 from __future__ import annotations
 
 from functools import cache
-from typing import Any
 
-from peewee import SQL, fn
-
-from models.base import larger
-from models.prepared import Prepared, given
+from models.prepared import Statement, columns, insertion
 from models.tasks.table import Task
 from models.users import User
 
-_IS_THIS = Task.id == given("id")
-_IS_UNDER_TOKEN = Task.token == given("token")
-_OF_USER = Task.user == given("user"), Task.kind == given("kind"), Task.deleted_ms.is_null()
+_OF_USER = "user_id = :user AND kind = :kind AND deleted_ms IS NULL"
+_WITH_OWNER = (
+    f"SELECT {columns(Task, 't')}, {columns(User, 'u')} FROM tasks AS t INNER JOIN users AS u ON t.user_id = u.id"
+)
 
-OWN = Prepared(lambda: Task.select().where(_IS_THIS, *_OF_USER))
-COUNT = Prepared(lambda: Task.select(fn.COUNT(SQL("1"))).where(*_OF_USER))
+OWN = Statement(f"SELECT {columns(Task)} FROM tasks WHERE id = :id AND {_OF_USER}")
+COUNT = Statement(f"SELECT COUNT(1) FROM tasks WHERE {_OF_USER}")
 STORED = [field for field in Task._meta.sorted_fields if field is not Task.id]
-INSERT = Prepared(lambda: Task.insert({field: given(field.name) for field in STORED}))
-CHANGE_BIDDING = Prepared(
-    lambda: Task.update(
-        {
-            Task.config: given("config"),
-            Task.revision: SQL("revision + 1"),
-            Task.type: given("type"),
-            Task.slug: given("slug"),
-            Task.slug_key: given("slug_key"),
-            Task.budget: given("budget"),
-        }
-    ).where(_IS_THIS, Task.revision == given("revision"))
+INSERT = Statement(f"{insertion(Task)} $returning_id")
+CHANGE_BIDDING = Statement(
+    """
+    UPDATE tasks SET config = :config, revision = revision + 1, type = :type, slug = :slug, slug_key = :slug_key,
+        budget_id = :budget
+    WHERE id = :id AND revision = :revision
+    """
 )
 
-TOKEN = Prepared(lambda: Task.select(Task.token).where(_IS_THIS))
-RAISE_TOKEN = Prepared(
-    lambda: Task.update({Task.token: larger(SQL("token + 1"), given("least"))}).where(_IS_THIS).returning(Task.token)
-)
-OVERTAKE = Prepared(lambda: Task.update({Task.token: given("new")}).where(_IS_THIS, _IS_UNDER_TOKEN))
-OUTLINE = Prepared(
-    lambda: Task.select(
-        Task.kind, Task.venue, fn.COALESCE(Task.slug, Task.inscription_id), Task.user, Task.token
-    ).where(_IS_THIS)
-)
-STANDING = Prepared(lambda: Task.select(Task.kind, Task.desired, Task.deleted_ms, Task.token).where(_IS_THIS))
-OBSERVED = Prepared(
-    lambda: Task.select(Task.observed, Task.user, Task.kind, Task.desired, Task.error_cycles, Task.last_error).where(
-        _IS_THIS
-    )
-)
-WITH_OWNER = Prepared(lambda: _and_owner().where(_IS_THIS))
-UNDER_TOKEN = Prepared(lambda: _and_owner().where(_IS_THIS, _IS_UNDER_TOKEN))
-TROUBLES = Prepared(lambda: Task.select(Task.user, Task.error_cycles, Task.told).where(_IS_THIS, _IS_UNDER_TOKEN))
-SHOW_CYCLE = Prepared(
-    lambda: Task.update(
-        {
-            Task.cycles: SQL("cycles + 1"),
-            Task.memory: given("memory"),
-            Task.error_cycles: given("error_cycles"),
-            Task.told: given("told"),
-            Task.last_cycle_ms: given("last_cycle_ms"),
-            Task.last_cycle_action: given("last_cycle_action"),
-            Task.last_error: given("last_error"),
-            Task.last_error_code: given("last_error_code"),
-            Task.last_error_params: given("last_error_params"),
-        }
-    ).where(_IS_THIS, _IS_UNDER_TOKEN)
+TOKEN = Statement("SELECT token FROM tasks WHERE id = :id")
+RAISE_TOKEN = Statement("UPDATE tasks SET token = $larger(token + 1, :least) WHERE id = :id RETURNING token")
+OVERTAKE = Statement("UPDATE tasks SET token = :new WHERE id = :id AND token = :token")
+OUTLINE = Statement("SELECT kind, venue, COALESCE(slug, inscription_id), user_id, token FROM tasks WHERE id = :id")
+STANDING = Statement("SELECT kind, desired, deleted_ms, token FROM tasks WHERE id = :id")
+OBSERVED = Statement("SELECT observed, user_id, kind, desired, error_cycles, last_error FROM tasks WHERE id = :id")
+WITH_OWNER = Statement(f"{_WITH_OWNER} WHERE t.id = :id")
+UNDER_TOKEN = Statement(f"{_WITH_OWNER} WHERE t.id = :id AND t.token = :token")
+TROUBLES = Statement("SELECT user_id, error_cycles, told FROM tasks WHERE id = :id AND token = :token")
+SHOW_CYCLE = Statement(
+    """
+    UPDATE tasks SET cycles = cycles + 1, memory = :memory, error_cycles = :error_cycles, told = :told,
+        last_cycle_ms = :last_cycle_ms, last_cycle_action = :last_cycle_action, last_error = :last_error,
+        last_error_code = :last_error_code, last_error_params = :last_error_params
+    WHERE id = :id AND token = :token
+    """
 )
 
 
 @cache
-def observing(facts: tuple[str, ...]) -> Prepared:
+def observing(facts: tuple[str, ...]) -> Statement:
     """Prepares the update of `observed` and these columns."""
-    changes = {getattr(Task, name): given(name) for name in ("observed", *facts)}
-    return Prepared(lambda: Task.update(changes).where(_IS_THIS))
-
-
-def _and_owner() -> Any:
-    return Task.select(Task, User).join(User)
+    changes = ", ".join(f"{name} = :{name}" for name in ("observed", *facts))
+    return Statement(f"UPDATE tasks SET {changes} WHERE id = :id")

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from peewee import SQL
-
-from models.prepared import Prepared, given
-from models.tasks.table import BIDDING, Task, is_running
+from models.prepared import Statement
+from models.tasks.table import is_running
 
 
 class ListedTask(NamedTuple):
@@ -34,12 +32,11 @@ class ListedTask(NamedTuple):
         return is_running(self.desired, self.observed)
 
 
-_OF_USER = Prepared(
-    lambda: (
-        Task.select(*(getattr(Task, name) for name in ListedTask._fields))
-        .where(Task.user == given("user"), Task.kind == SQL(f"'{BIDDING}'"), Task.deleted_ms.is_null())
-        .order_by(Task.id)
-    )
+_OF_USER = Statement(
+    f"""
+    SELECT {", ".join(ListedTask._fields)} FROM tasks
+    WHERE user_id = :user AND kind = 'bidding' AND deleted_ms IS NULL ORDER BY id
+    """
 )
 
 

@@ -67,7 +67,7 @@ def naming_budgets(user_id: int) -> dict[int, list[int]]:
 
 def count(user_id: int, kind: str) -> int:
     """Counts the user's tasks of this kind, without deleted ones."""
-    return int(statements.COUNT.rows(user=user_id, kind=kind)[0][0])
+    return int(statements.COUNT.value(user=user_id, kind=kind))
 
 
 def create_bidding_task(
@@ -114,7 +114,7 @@ def create_autolist_task(
 
 
 def _created(task: Task, max_tasks: int, with_it: Callable[[int], object] = lambda task_id: None) -> Task:
-    values = {field.name: task.__data__.get(field.name) for field in statements.STORED}
+    values = {field.column_name: task.__data__.get(field.name) for field in statements.STORED}
     with transaction():
         task.id = _unlike_others(lambda: statements.INSERT.insert(**values))
         if count(task.user_id, task.kind) > max_tasks:

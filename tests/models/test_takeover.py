@@ -110,7 +110,10 @@ def answers() -> Iterator[tuple[Any, ...]]:
     yield "to end", sorted(still_open.tasks_to_end())
     for task, venue in ((CATS, Venue("magiceden", "ms")), (DOGS, Venue("ordnet", "h"))):
         found = match(task, venue, WALLET, shown(venue), NOW_MS)
-        own, by_order = [order.id for order in found.own], sorted((i, bid.venue_id) for i, bid in found.by_order.items())
+        own, by_order = (
+            [order.id for order in found.own],
+            sorted((i, bid.venue_id) for i, bid in found.by_order.items()),
+        )
         strays, foreign = [bid.venue_id for bid in found.strays], [bid.venue_id for bid in found.foreign]
         yield "match", task, own, by_order, strays, foreign, found.untracked_sats
 

@@ -146,7 +146,7 @@ def warm_up() -> Settings | None:
             if is_postgresql(settings.database_url):
                 # What the dry run has asked, in the words of the workers' database, which nobody asks yet.
                 base.prepare_for(settings.database_url)
-                prepared.compile_all()
+                prepared.prepare_all()
     except Exception:
         logs.set_up("zygote", form=settings.log_format if settings else "text")
         log.exception("failed to warm up")
