@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from types import SimpleNamespace
 from typing import Any
 
@@ -123,7 +124,7 @@ def test_a_text_made_for_another_kind_of_database_is_made_anew(database: str, mo
     if base.is_postgresql(database):
         query = Statement("SELECT $larger(1, :more::int)")
     assert query.value(more=5) == 5
-    other = SimpleNamespace(name="another", words={"larger": "MOST"}, param="@")
+    other = SimpleNamespace(name="another", words=defaultdict(str, larger="MOST"), param="@")
     with monkeypatch.context() as patch:
         patch.setattr(prepared, "database", SimpleNamespace(obj=other))
         prepare_all()
