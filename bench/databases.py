@@ -24,8 +24,8 @@ from bench import databases_served
 from core.subscription_plans import DEFAULT_PLANS
 from models import base, schema, sessions, users
 from models.ledger import orders
-from models.ledger.order_table import CLOSED
 from models.ledger.orders import ExposureLimits, LimitReached, NewOrder
+from models.ledger.states import CLOSED
 from models.tasks import tasks
 from models.tasks.cycles import record_cycle
 from models.tasks.table import RUNNING

@@ -30,7 +30,7 @@ from bench.timing import Row
 from core.task_files import journal_path, log_path
 from models import base
 from models.events.table import Event
-from models.ledger.order_table import Order
+from models.ledger.states import Order
 from models.tasks.cycles import Cycle
 from models.tasks.samples import HOUR, KEPT_MINUTES, Sample, add_sample
 from strategy.book import Ask, Bid, Snapshot

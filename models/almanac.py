@@ -13,8 +13,7 @@ from peewee import SQL, fn
 from models.base import transaction
 from models.events import outbox
 from models.events.table import DAILY, PLAN_EXPIRING, Event
-from models.ledger.listing_table import IS_SOLD, Listing
-from models.ledger.order_table import IS_FILLED, IS_OPEN, IS_REAL, Order
+from models.ledger.states import IS_FILLED, IS_OPEN, IS_REAL, IS_SOLD, Listing, Order
 from models.tasks.table import RUNNING, Task
 from models.users import DAY_MS, Subscription, User
 

@@ -7,9 +7,7 @@ from typing import Any
 from peewee import SQL, fn
 
 from models.base import NO, database
-from models.ledger.listing_table import MOVES as LISTING_MOVES
-from models.ledger.listing_table import Listing
-from models.ledger.order_table import CLOSED, MOVES, Order
+from models.ledger.states import CLOSED, LISTING_MOVES, ORDER_MOVES, Listing, Order
 from models.sessions import ABSOLUTE_MS, IDLE_MS, Session
 from models.tasks.cycles import Cycle
 from models.tasks.table import MOVES as TASK_MOVES
@@ -37,7 +35,7 @@ def cycles_finished() -> int:
 def orders_by_state() -> dict[str, int]:
     """Counts the orders in each state, without those of dry runs."""
     rows: Any = Order.select(Order.state, fn.COUNT(Order.id)).where(_IS_OPEN).group_by(Order.state)
-    found = dict.fromkeys(MOVES, 0) | dict(rows.tuples())
+    found = dict.fromkeys(ORDER_MOVES, 0) | dict(rows.tuples())
     found[CLOSED] = Order.select().where(_IS_REAL).count() - sum(found.values())
     return found
 

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from peewee import JOIN, Case, fn
 
 from models.api_tokens import ApiToken
-from models.ledger.order_table import IS_OPEN, IS_REAL, Order
+from models.ledger.states import IS_OPEN, IS_REAL, Order
 from models.sessions import Session
 from models.tasks.table import RUNNING, Task
 from models.users import Subscription, User

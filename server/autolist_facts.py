@@ -18,8 +18,8 @@ from markets.base import NotFound, NotUnderstood, VenueError
 from markets.listings import OwnListing
 from models import inscriptions
 from models.ledger import listings, purchases, to_list
-from models.ledger.listing_table import GONE, SOLD, Listing
 from models.ledger.listings import NewListing, OpenElsewhere
+from models.ledger.states import GONE, SOLD, Listing
 from models.tasks.table import Task
 from server import task_venues
 from server.config import listings as listing_config

@@ -24,7 +24,7 @@ from markets.venues import capabilities
 from models import controls, floor_samples
 from models.api_tokens import READ
 from models.ledger import listings
-from models.ledger.listing_table import LIVE, Listing
+from models.ledger.states import LIVE, Listing
 from models.tasks import tasks
 from models.tasks.table import LISTING, Task
 from server import task_venues

@@ -12,7 +12,7 @@ from core.fields import Count, Id, Price, Quantity, Slug, Time, within, words
 from models.api_tokens import READ
 from models.ledger import fills, order_history
 from models.ledger.fills import BUY, SIDES
-from models.ledger.order_table import Order
+from models.ledger.states import Order
 from models.tasks.table import BIDDING
 from server.http import json_out
 from server.http.answers import (

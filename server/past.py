@@ -13,7 +13,7 @@ from markets.look import BidderWallet
 from models.api_tokens import READ
 from models.leases.manager_places import machine_elsewhere
 from models.ledger import order_history
-from models.ledger.order_table import Order
+from models.ledger.states import Order
 from models.tasks.samples import HOUR, KEPT_MINUTES, MINUTE, Sample, joined_columns, samples_between
 from models.tasks.table import BIDDING, LISTING, Task
 from server.config import bids as task_config

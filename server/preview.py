@@ -32,8 +32,8 @@ from models.ledger.limits import (
     own_orders,
     with_others,
 )
-from models.ledger.order_table import Order
 from models.ledger.shown_bids import match
+from models.ledger.states import Order
 from models.own_ceilings import own_ceilings
 from models.tasks import tasks
 from models.tasks.running_tasks import running_tasks

@@ -19,7 +19,7 @@ from markets.look import kind_of_slug
 from markets.market_client import MarketClient
 from models.api_tokens import READ
 from models.ledger import orders
-from models.ledger.order_table import LIVE, Order
+from models.ledger.states import LIVE, Order
 from models.tasks import cycles
 from models.tasks.cycles import KEPT, cycles_of
 from models.tasks.table import BIDDING, LISTING, Task

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from markets.gateway_client import MOST_SKEW_S
 from models.ledger import misses
-from models.ledger.listing_table import Listing
-from models.ledger.order_table import Order
+from models.ledger.states import Listing, Order
 
 VANISHED_READS = 2  # good reads in a row without a live row until it counts as vanished, or its cancel as done
 LOST_READS = 3  # ... without one that may never have arrived until, well after its time, it counts as lost

@@ -14,10 +14,9 @@ from markets.look import kind_of_slug
 from markets.market_client import MarketClient
 from markets.venues import capabilities
 from models.ledger import fills, orders
-from models.ledger.listing_table import CLOSED as LISTING_CLOSED
-from models.ledger.listing_table import Listing
-from models.ledger.order_table import CLOSED, FILLED, IS_REAL, Order
 from models.ledger.shown_bids import match
+from models.ledger.states import CLOSED, FILLED, IS_REAL, Listing, Order
+from models.ledger.states import CLOSED as LISTING_CLOSED
 from models.tasks.table import BIDDING, Task
 from models.users import User
 from strategy.bid_config import is_ticker, normal_slug

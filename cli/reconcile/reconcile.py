@@ -26,8 +26,8 @@ from markets.market_client import MarketClient
 from models import base
 from models.ledger import fills
 from models.ledger.closing import Owed
-from models.ledger.order_table import LIVE, Order
 from models.ledger.orders import NewOrder, SoldInto
+from models.ledger.states import LIVE, Order
 from models.tasks.table import BIDDING, Task
 from models.users import User
 from wallet.signer_client import SignerClient, SignerError, SignerUnavailable

@@ -16,7 +16,7 @@ from models.leases.slot import Slot
 from models.ledger import orders
 from models.ledger.limits import most_sats
 from models.ledger.misses import saw
-from models.ledger.order_table import CANCELLING, CLOSED, IS_OPEN, IS_REAL, LIVE, UNKNOWN, Order
+from models.ledger.states import CANCELLING, CLOSED, IS_OPEN, IS_REAL, LIVE, UNKNOWN, Order
 from models.ledger.tidings import tell_order
 from models.own_ceilings import own_ceilings
 from models.prepared import Statement, each, listed

@@ -18,9 +18,8 @@ from peewee import IntegrityError
 
 from models import locks
 from models.base import transaction
-from models.ledger.listing_table import IS_SOLD, Listing
-from models.ledger.order_table import CLOSED, FILLED, HAS_SALE, IS_FILLED, IS_REAL, Order
 from models.ledger.orders import NewOrder, SoldInto
+from models.ledger.states import CLOSED, FILLED, HAS_SALE, IS_FILLED, IS_REAL, IS_SOLD, Listing, Order
 from models.ledger.tidings import tell_order
 from models.prepared import Statement
 from models.tasks.table import Task

@@ -14,9 +14,9 @@ from core.local_time import is_between, is_zone
 from core.subscription_plans import SubscriptionPlan
 from models.ledger import orders
 from models.ledger.budget_room import room_of
-from models.ledger.order_table import Order
 from models.ledger.orders import ExposureLimits, Fills
 from models.ledger.shown_bids import Matched
+from models.ledger.states import Order
 from strategy.bid_config import MAX_SATS, BidConfig, Problem, is_on
 from strategy.plan_inputs import BudgetRoom, Limits, OwnOrder, SignedRoom
 from strategy.reasons import Reason

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from models.ledger.listing_table import Listing
+from models.ledger.states import Listing
 from models.prepared import Statement, columns, insertion
 
 _ROWS = f"SELECT {columns(Listing)} FROM listings WHERE task_id = :task_id"

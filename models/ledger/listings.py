@@ -14,13 +14,13 @@ from peewee import IntegrityError
 
 from models.base import require_sound, transaction
 from models.ledger import listing_statements as statements
-from models.ledger.listing_table import (
+from models.ledger.states import (
     CANCELLED,
-    CLOSE_REASONS,
     CLOSED,
+    LISTING_ENDS,
+    LISTING_MOVES,
     LIVE,
     LOST,
-    MOVES,
     REPLACED,
     RESERVED,
     SIGNED,
@@ -194,7 +194,7 @@ def give_up(listing: Listing, reason: str, now_ms: int) -> None:
 def _move(
     listing: Listing, state: str, now_ms: int, reason: str | None, venue_id: str | None, sale: SoldFor | None
 ) -> None:
-    is_legal = state in MOVES[listing.state] and (state == CLOSED) == (reason in CLOSE_REASONS)
+    is_legal = state in LISTING_MOVES[listing.state] and (state == CLOSED) == (reason in LISTING_ENDS)
     if not is_legal or (sale is None) != (reason != SOLD):
         raise IllegalListingMove(f"listing {listing.id} cannot go from {listing.state} to {state} ({reason})")
     misses = listing.misses if state == CLOSED else 0

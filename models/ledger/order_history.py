@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from models.ledger.order_table import Order
+from models.ledger.states import Order
 
 
 def newest(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import cache
 from typing import NamedTuple
 
-from models.ledger.order_table import Order
+from models.ledger.states import Order
 from models.prepared import Statement, columns, insertion, listed
 
 NEWEST = 10  # fills whose times are returned

@@ -24,16 +24,16 @@ from models.database.errors import CommitUnknown
 from models.ledger import budget_room, purchases, to_list
 from models.ledger import order_statements as statements
 from models.ledger.order_statements import Facts
-from models.ledger.order_table import (
+from models.ledger.states import (
     CANCELLING,
-    CLOSE_REASONS,
     CLOSED,
     FILLED,
     IS_FILLED,
     IS_OPEN,
     IS_REAL,
     LIVE,
-    MOVES,
+    ORDER_ENDS,
+    ORDER_MOVES,
     RESERVED,
     Order,
 )
@@ -299,7 +299,7 @@ def note_fill(order: Order, floor_at_fill: Decimal | None, network_fee_sats: int
 def _move(
     order: Order, state: str, now_ms: int, reason: str | None, venue_id: str | None, sale: SoldInto | None
 ) -> None:
-    if state not in MOVES[order.state] or (state == CLOSED) != (reason in CLOSE_REASONS):
+    if state not in ORDER_MOVES[order.state] or (state == CLOSED) != (reason in ORDER_ENDS):
         raise IllegalOrderMove(f"order {order.id} cannot go from {order.state} to {state} ({reason})")
     closed_ms = now_ms if state == CLOSED else None
     filled_ms = None

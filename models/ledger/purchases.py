@@ -15,7 +15,7 @@ from peewee import SQL, BigIntegerField, CharField, IntegrityError, TextField
 
 from models.base import Row, transaction
 from models.leases.slot import Slot
-from models.ledger.order_table import IS_FILLED, IS_REAL, LISTED, TO_LIST, Order
+from models.ledger.states import IS_FILLED, IS_REAL, LISTED, TO_LIST, Order
 from models.tasks import tasks
 from models.tasks.table import RUNNING, Task
 from strategy.listing.listing_config import dump_listing_config, load_listing_config

@@ -7,9 +7,8 @@ from typing import Any
 
 from models.events import outbox
 from models.events.table import FILL, LISTED, LISTING, ORDER, SOLD
-from models.ledger import listing_table, order_table
-from models.ledger.listing_table import Listing
-from models.ledger.order_table import Order
+from models.ledger import states
+from models.ledger.states import Listing, Order
 
 
 def tell_order(order: Order, now_ms: int, state: str, reason: str | None, bought: Mapping[str, Any]) -> None:
@@ -26,12 +25,12 @@ def tell_order(order: Order, now_ms: int, state: str, reason: str | None, bought
         "quantity": order.quantity,
         "dry_run": bool(order.dry_run),
     }
-    if reason == order_table.FILLED:
+    if reason == states.FILLED:
         sold = {name: bought[name] for name in ("sale_id", "filled_ms", "inscription_id")}
         if bought["sold_sats"] is not None:  # not all of it
             sold |= {"price": bought["sold_sats"], "quantity": bought["sold_quantity"]}
         outbox.tell(FILL, order.user_id, order.task_id, now_ms, {"fill": f"buy-{order.id}"} | found | sold)
-    elif state in (order_table.LIVE, order_table.CLOSED):
+    elif state in (states.LIVE, states.CLOSED):
         fate = {"state": state, "close_reason": reason}
         outbox.tell(ORDER, order.user_id, order.task_id, now_ms, found | fate)
 
@@ -48,12 +47,12 @@ def tell_listing(listing: Listing, now_ms: int, state: str, reason: str | None, 
         "inscription_id": listing.inscription_id,
         "price": listing.price_sats,
     }
-    if reason == listing_table.SOLD:
+    if reason == states.SOLD:
         sale = {name: sold[name] for name in ("sale_id", "sold_ms", "txid")}
         sale |= {"fill": f"sell-{listing.id}", "price": sold["proceeds_sats"], "venue_fee": sold["venue_fee_sats"]}
         outbox.tell(SOLD, listing.user_id, listing.task_id, now_ms, found | sale)
-    elif state == listing_table.LIVE and listing.listed_ms is None:
+    elif state == states.LIVE and listing.listed_ms is None:
         outbox.tell(LISTED, listing.user_id, listing.task_id, now_ms, found)
-    elif state in (listing_table.LIVE, listing_table.CLOSED):
+    elif state in (states.LIVE, states.CLOSED):
         fate = {"state": state, "close_reason": reason}
         outbox.tell(LISTING, listing.user_id, listing.task_id, now_ms, found | fate)

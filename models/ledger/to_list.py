@@ -14,8 +14,7 @@ from peewee import fn
 from models.base import transaction
 from models.leases.slot import Slot
 from models.ledger import purchases
-from models.ledger.listing_table import SOLD, Listing
-from models.ledger.order_table import IS_TO_LIST, LISTED, NOT_LISTED, TO_LIST, Order
+from models.ledger.states import IS_TO_LIST, LISTED, NOT_LISTED, SOLD, TO_LIST, Listing, Order
 from models.tasks import tasks
 from models.tasks.table import LISTING, RUNNING, Task
 from models.tasks.tasks import TaskExists

@@ -16,10 +16,9 @@ from peewee import SQL, BigIntegerField, CharField, TextField, fn
 from models.base import Row, primary_key, require_sound, transaction
 from models.events import outbox
 from models.events.table import WALLET
-from models.ledger.listing_table import IS_OPEN as LISTING_IS_OPEN
-from models.ledger.listing_table import Listing
-from models.ledger.order_table import IS_OPEN as ORDER_IS_OPEN
-from models.ledger.order_table import IS_REAL, Order
+from models.ledger.states import IS_LISTED as LISTING_IS_OPEN
+from models.ledger.states import IS_OPEN as ORDER_IS_OPEN
+from models.ledger.states import IS_REAL, Listing, Order
 from models.tasks import tasks
 from models.tasks.table import LISTING
 

@@ -17,7 +17,7 @@ from models import base, budgets, copying, schema
 from models.leases import leases
 from models.leases.held_lease import claim
 from models.leases.leases import HOOKS, Holder
-from models.ledger.order_table import Order
+from models.ledger.states import Order
 from models.tasks import tasks
 from models.tasks.cycles import record_cycle
 from models.tasks.samples import Sample

@@ -16,8 +16,8 @@ from cli.reconcile.findings import Findings, Purchase, look
 from markets.base import GatewayAway, OwnBid, OwnBids, Sale, Sales, Unavailable, VenueError
 from markets.listings import OwnListing, OwnListings
 from models.ledger import fills, orders
-from models.ledger.order_table import CLOSED, Order
 from models.ledger.orders import SoldInto
+from models.ledger.states import CLOSED, Order
 from models.tasks import tasks
 from models.tasks.cycles import Cycle
 from models.tasks.table import Task

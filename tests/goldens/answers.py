@@ -21,7 +21,7 @@ from markets.outpoint_facts import OutpointFacts, Whereabouts
 from models import base, floor_samples
 from models.hooks import queue
 from models.hooks.table import Delivery, Hook
-from models.ledger.order_table import Order
+from models.ledger.states import Order
 from models.tasks import cycles
 from models.tasks.samples import Sample, add_sample
 from models.tasks.table import Task

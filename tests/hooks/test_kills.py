@@ -23,7 +23,7 @@ from models.events.table import Event
 from models.hooks import hooks
 from models.hooks.queue import MOST_WAITING
 from models.hooks.table import WAITING, Delivery
-from models.ledger.order_table import IS_FILLED, Order
+from models.ledger.states import IS_FILLED, Order
 from tests.hooks.receiver import Receiver as Listener
 from tests.hooks.receiver import receiver
 from tests.models.test_orders import running_task

@@ -11,8 +11,8 @@ import uuid
 
 from models import base
 from models.ledger import orders
-from models.ledger.order_table import LIVE, SIGNED, SUBMITTED
 from models.ledger.orders import ExposureLimits, NewOrder, SoldInto
+from models.ledger.states import LIVE, SIGNED, SUBMITTED
 from models.tasks.table import Task
 
 LIMITS = ExposureLimits(0, 10**15, 0)

@@ -20,7 +20,7 @@ from markets.base import OwnBids
 from models import controls
 from models.base import database
 from models.leases.slot import EVERYBODY
-from models.ledger.order_table import Order
+from models.ledger.states import Order
 from models.tasks import tasks
 from models.tasks.table import STOPPED
 from tests.faults.evidence import bids

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 import pytest
 
 from models.ledger import orders
-from models.ledger.order_table import LIVE
+from models.ledger.states import LIVE
 from models.tasks.table import Task
 from simulator.calls.operations import MODES
 from strategy.bid_config import BidConfig

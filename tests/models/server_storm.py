@@ -15,8 +15,8 @@ from core.subscription_plans import DEFAULT_PLANS
 from models import base, schema, users
 from models.database.errors import CommitUnknown
 from models.ledger import orders
-from models.ledger.order_table import CLOSED, Order
 from models.ledger.orders import ExposureLimits, LimitReached
+from models.ledger.states import CLOSED, Order
 from models.tasks import tasks
 from tests.models.racing import START_S, watch_inserts
 from tests.models.test_reserve_race import COUNT, INSTALLATION, TASK, USER, WATCH, Ours, order, over, running_tasks

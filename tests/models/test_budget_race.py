@@ -18,8 +18,8 @@ from peewee import OperationalError
 from models import base, budgets
 from models.ledger import orders
 from models.ledger.budget_room import change_bidding_task
-from models.ledger.order_table import CLOSED, LIVE, Order
 from models.ledger.orders import ExposureLimits, LimitReached, NewOrder, SoldInto
+from models.ledger.states import CLOSED, LIVE, Order
 from models.tasks.table import Task
 from models.tasks.tasks import TaskChanged
 from tests.models.racing import START_S, connect, race, watch_inserts

@@ -14,10 +14,9 @@ from models.base import transaction
 from models.events import keeping, outbox, reading
 from models.events.table import EVENTS, PASSING, Event
 from models.ledger import listings, orders
-from models.ledger.listing_table import CANCELLED, CLOSED, LIVE, SIGNED, SOLD, SUBMITTED
 from models.ledger.listings import SoldFor
-from models.ledger.order_table import Order
 from models.ledger.orders import ExposureLimits, Part, SoldInto
+from models.ledger.states import CANCELLED, CLOSED, LIVE, SIGNED, SOLD, SUBMITTED, Order
 from models.tasks import cycles, tasks
 from models.tasks.table import Task
 from models.users import DAY_MS

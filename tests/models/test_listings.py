@@ -10,14 +10,16 @@ import pytest
 from core.subscription_plans import DEFAULT_PLANS
 from models import users
 from models.ledger import listings, still_open
-from models.ledger.listing_table import (
+from models.ledger.listings import IllegalListingMove, NewListing, NotAllowedToList, OpenElsewhere, SoldFor
+from models.ledger.misses import count_miss, saw
+from models.ledger.states import (
     CANCELLED,
     CANCELLING,
     CLOSED,
     GONE,
+    LISTING_MOVES,
     LIVE,
     LOST,
-    MOVES,
     REFUSED,
     REPLACED,
     RESERVED,
@@ -27,8 +29,6 @@ from models.ledger.listing_table import (
     UNKNOWN,
     Listing,
 )
-from models.ledger.listings import IllegalListingMove, NewListing, NotAllowedToList, OpenElsewhere, SoldFor
-from models.ledger.misses import count_miss, saw
 from models.tasks import tasks
 from models.tasks.table import RUNNING, STOPPED, Task
 
@@ -84,13 +84,13 @@ def test_a_listings_way_is_written_down(database: str) -> None:
     assert found.__data__ == made.__data__
 
 
-@pytest.mark.parametrize(("start", "end"), list(product(MOVES, MOVES)))
+@pytest.mark.parametrize(("start", "end"), list(product(LISTING_MOVES, LISTING_MOVES)))
 def test_it_goes_only_where_the_table_says(database: str, start: str, end: str) -> None:
     made = listings.reserve(new(task()), None, 1)
     Listing.update(state=start).where(Listing.id == made.id).execute()
     made.state = start
     reason = LOST if end == CLOSED else None
-    if end in MOVES[start]:
+    if end in LISTING_MOVES[start]:
         listings.move(made, end, 2, reason=reason)
         assert stored(made).state == end
     else:

@@ -11,7 +11,6 @@ from models import users
 from models.base import database as database_proxy
 from models.base import transaction
 from models.ledger import closing, fills, order_history, orders
-from models.ledger.order_table import CLOSE_REASONS, CLOSED, MOVES, Order
 from models.ledger.orders import (
     ExposureLimits,
     Fills,
@@ -21,6 +20,7 @@ from models.ledger.orders import (
     NotAllowedToPlace,
     SoldInto,
 )
+from models.ledger.states import CLOSED, ORDER_ENDS, ORDER_MOVES, Order
 from models.tasks import tasks
 from models.tasks.table import RUNNING, STOPPED, Task
 from tests import postgresql
@@ -204,7 +204,9 @@ def test_nothing_is_reserved_without_the_right_to_place(database: str, change: s
     assert Order.select().count() == 0
 
 
-@pytest.mark.parametrize(("start", "end"), [(a, b) for a in MOVES for b in MOVES if b not in MOVES[a]])
+@pytest.mark.parametrize(
+    ("start", "end"), [(a, b) for a in ORDER_MOVES for b in ORDER_MOVES if b not in ORDER_MOVES[a]]
+)
 def test_an_order_goes_only_where_the_table_says(database: str, start: str, end: str) -> None:
     task = running_task()
     order = orders.reserve(new(task, 1), ExposureLimits(0, 1000, 0), 1)
@@ -233,7 +235,7 @@ def test_closing_needs_a_reason_and_only_closing_has_one(database: str) -> None:
         orders.move(order, "signed", 2, reason="lost")
 
 
-@pytest.mark.parametrize("reason", CLOSE_REASONS)
+@pytest.mark.parametrize("reason", ORDER_ENDS)
 def test_an_order_keeps_its_venue_id_and_says_when_it_closed(database: str, reason: str) -> None:
     order = reserved(running_task(), state="submitted")
     orders.move(order, "live", 2, venue_id="abc")

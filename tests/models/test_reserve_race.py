@@ -20,8 +20,8 @@ from core.subscription_plans import DEFAULT_PLANS
 from models import base, locks, users
 from models.ledger import orders
 from models.ledger.order_statements import Facts
-from models.ledger.order_table import CLOSED, Order
 from models.ledger.orders import ExposureLimits, LimitReached, NewOrder
+from models.ledger.states import CLOSED, Order
 from models.tasks import tasks
 from models.tasks.table import RUNNING
 from models.users import User

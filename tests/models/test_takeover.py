@@ -20,9 +20,8 @@ import pytest
 from models import base, budgets, controls, schema
 from models.events import reading
 from models.ledger import budget_room, fills, listings, orders, still_open, withdrawals
-from models.ledger.listing_table import Listing
-from models.ledger.order_table import Order
 from models.ledger.shown_bids import match
+from models.ledger.states import Listing, Order
 from models.ledger.withdrawals import Withdrawal
 
 HERE = Path(__file__).parent / "taken_over"

@@ -11,8 +11,8 @@ from typing import Any
 from markets.base import NotFound, NotSupported, RateLimited, Refused, VenueError
 from markets.market_client import MarketClient
 from models.ledger import listings, orders
-from models.ledger.order_table import IS_FILLED
-from models.ledger.order_table import Order as OwnOrder
+from models.ledger.states import IS_FILLED
+from models.ledger.states import Order as OwnOrder
 from models.tasks import tasks
 from models.tasks.cycles import cycles_of
 from models.tasks.table import LISTING, RUNNING

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from models import controls, sessions, users, whitelist
-from models.ledger.order_table import Order
+from models.ledger.states import Order
 from models.tasks import tasks
 from models.tasks.table import RUNNING, Task
 from server.http.json_out import iso

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from models.ledger.listing_table import Listing
+from models.ledger.states import Listing
 from models.tasks import cycles
 from models.tasks.table import Task
 from tests.server.api import START_MS

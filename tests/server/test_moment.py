@@ -11,7 +11,7 @@ import pytest
 
 from core.task_files import journal_path, older
 from models import base
-from models.ledger.order_table import Order
+from models.ledger.states import Order
 from models.tasks.samples import Sample, add_sample
 from server.http.json_out import iso
 from server.replay import journal

@@ -12,7 +12,7 @@ from msgspec import structs
 from markets.base import AskBook, Balance, BidBook, NotFound, NotSupported, OwnBid, OwnBids, Unavailable
 from models import controls, floor_samples, profile
 from models.ledger import orders
-from models.ledger.order_table import Order
+from models.ledger.states import Order
 from models.tasks.table import Task
 from strategy.bid_config import BidConfig
 from strategy.book import Ask

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from models.ledger import purchases
-from models.ledger.order_table import Order
+from models.ledger.states import Order
 from models.tasks import tasks
 from models.tasks.table import Task
 from server.autolist_facts import UNPROVED

@@ -26,8 +26,8 @@ from core.settings import Settings, load
 from models import users
 from models.ledger import listings, orders
 from models.ledger.listings import NewListing
-from models.ledger.order_table import LIVE, SIGNED, SUBMITTED, Order
 from models.ledger.orders import ExposureLimits, NewOrder
+from models.ledger.states import LIVE, SIGNED, SUBMITTED, Order
 from models.tasks import tasks
 from models.tasks.table import RUNNING, STOPPED
 from strategy.bid_config import BidConfig, dump_bid_config

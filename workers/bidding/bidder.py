@@ -15,7 +15,7 @@ from markets.base import VenueError
 from markets.look import Looker, kind_of
 from models.controls import HALT
 from models.ledger import orders
-from models.ledger.order_table import CANCELLING, LIVE
+from models.ledger.states import CANCELLING, LIVE
 from strategy.bid_config import BidConfig
 from strategy.bidding.renewal import margin_ms
 from strategy.book import VenueProfile

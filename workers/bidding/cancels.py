@@ -9,7 +9,7 @@ from enum import Enum
 from markets.base import AuthFailed, NotFound, Refused, VenueError
 from models.base import unless_full
 from models.ledger import orders
-from models.ledger.order_table import CANCELLING, CLOSED, LIVE, UNKNOWN, Order
+from models.ledger.states import CANCELLING, CLOSED, LIVE, UNKNOWN, Order
 from strategy.fault_codes import FaultCode, Step
 from wallet.signer_client import SignerError
 from workers.context import Context

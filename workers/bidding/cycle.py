@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from models.base import unless_full
 from models.ledger import orders
-from models.ledger.order_table import LIVE, Order
+from models.ledger.states import LIVE, Order
 from strategy.bidding.restrained import memory_without_raise, raise_rung
 from strategy.calm import Calm
 from strategy.fates import PlaceResult

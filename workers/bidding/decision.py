@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 
 from markets.look import MarketLook
-from models.ledger.order_table import CANCELLING, LIVE, Order
+from models.ledger.states import CANCELLING, LIVE, Order
 from strategy.entry import Entry
 from strategy.plan import BidPlan
 from strategy.ranking import highest_first

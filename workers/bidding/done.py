@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from models.ledger.order_table import Order
+from models.ledger.states import Order
 from strategy.fates import PlaceResult
 from strategy.plan import PlannedBid
 from strategy.reasons import Reason

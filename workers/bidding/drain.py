@@ -11,7 +11,7 @@ from models.base import unless_full
 from models.entitlements import Entitlements
 from models.ledger import orders
 from models.ledger.closing import stays
-from models.ledger.order_table import CANCELLING, LIVE, Order
+from models.ledger.states import CANCELLING, LIVE, Order
 from models.tasks import tasks
 from models.tasks.table import Task
 from strategy.fault_codes import FaultCode, Step

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 
 from models.ledger import orders
-from models.ledger.order_table import CANCELLING, CLOSED, LIVE, SIGNED, SUBMITTED, Order
+from models.ledger.states import CANCELLING, CLOSED, LIVE, SIGNED, SUBMITTED, Order
 
 
 def place(order: Order, clock_ms: Callable[[], int]) -> None:

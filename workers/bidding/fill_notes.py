@@ -11,7 +11,7 @@ from decimal import Decimal
 
 from markets.base import Balance, VenueError
 from models.ledger import fills, orders, withdrawals
-from models.ledger.order_table import Order
+from models.ledger.states import Order
 from strategy.bid_config import is_on
 from strategy.fault_codes import Step
 from workers.bidding.inputs import CycleInputs

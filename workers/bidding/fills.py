@@ -14,8 +14,8 @@ from markets.base import NotSupported, Sale, Sales, VenueError
 from markets.look import kind_of_slug
 from markets.market_client import MarketClient
 from models.ledger import orders
-from models.ledger.order_table import UNKNOWN, Order
 from models.ledger.orders import Part, SoldInto
+from models.ledger.states import UNKNOWN, Order
 from strategy import entry
 from strategy.bid_config import is_ticker
 from strategy.fault_codes import Step

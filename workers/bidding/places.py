@@ -14,8 +14,8 @@ from markets.base import BidOrder, Refused, Unavailable, VenueError
 from markets.funding import ToFund
 from markets.offers import Coin
 from models.ledger import orders
-from models.ledger.order_table import CLOSED, LIVE, SIGNED, SUBMITTED, UNKNOWN, Order
 from models.ledger.orders import LimitReached, NewOrder, NotAllowedToPlace
+from models.ledger.states import CLOSED, LIVE, SIGNED, SUBMITTED, UNKNOWN, Order
 from strategy.fates import PlaceResult
 from strategy.fault_codes import Step
 from strategy.plan import PlannedBid

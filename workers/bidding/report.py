@@ -16,7 +16,7 @@ from models import controls
 from models.base import unless_full
 from models.events.table import OUTBID_LIMITED, QUOTA
 from models.ledger import orders
-from models.ledger.order_table import Order
+from models.ledger.states import Order
 from models.tasks import cycles
 from models.tasks.samples import Sample
 from models.tasks.troubles import Conditions

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from markets.base import VenueError
 from models.base import unless_full
 from models.ledger import orders
-from models.ledger.order_table import RESERVED
+from models.ledger.states import RESERVED
 from strategy.bid_config import canonical_slug
 from strategy.entry import SaleIntoBid
 from strategy.fault_codes import Step

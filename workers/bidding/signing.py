@@ -12,7 +12,7 @@ from markets.base import BidOrder, Refused, VenueError
 from markets.look import kind_of
 from markets.offers import BidDraft, BidToDraft, Coin
 from models.ledger import orders
-from models.ledger.order_table import CLOSED, UNKNOWN, Order
+from models.ledger.states import CLOSED, UNKNOWN, Order
 from strategy.bid_config import BidConfig, normal_slug
 from strategy.fates import PlaceResult
 from strategy.fault_codes import Step

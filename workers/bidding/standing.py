@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from models.ledger.limits import own_orders
-from models.ledger.order_table import LIVE, Order
+from models.ledger.states import LIVE, Order
 from strategy.fates import PlaceResult
 from strategy.ranking import ranks
 from workers.bidding.done import Done

@@ -10,8 +10,8 @@ from markets.items.item_market import ListingMarket
 from markets.items.whereabouts import LocatedInscription
 from markets.listings import OwnListing
 from models.ledger import listings
-from models.ledger.listing_table import CLOSED, GONE, LIVE, LOST, Listing
 from models.ledger.listings import OpenElsewhere, SoldFor
+from models.ledger.states import CLOSED, GONE, LIVE, LOST, Listing
 from strategy.fates import ListingResult
 from strategy.fault_codes import Step
 from strategy.listing.inputs import Listed, ListingInputs

@@ -10,7 +10,7 @@ from markets.items import whereabouts
 from markets.items.whereabouts import LocatedInscription
 from models.base import unless_full
 from models.ledger import listings
-from models.ledger.listing_table import CANCELLING, CLOSED, LIVE, LOST, RESERVED, SIGNED, SUBMITTED, UNKNOWN, Listing
+from models.ledger.states import CANCELLING, CLOSED, LIVE, LOST, RESERVED, SIGNED, SUBMITTED, UNKNOWN, Listing
 from models.tasks import tasks
 from strategy.fault_codes import FaultCode, Step
 from strategy.listing.inputs import InscriptionState

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 from markets.base import NotSupported, Sale, VenueError
 from models.ledger import fills, listings
-from models.ledger.listing_table import CLOSED, GONE, SOLD, Listing
 from models.ledger.listings import SoldFor
+from models.ledger.states import CLOSED, GONE, SOLD, Listing
 from models.users import User
 from strategy.fault_codes import Step
 from wallet.escrow_terms import escrow_terms_of

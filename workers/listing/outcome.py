@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from markets.items.item_market import ListingMarket
 from markets.items.whereabouts import LocatedInscription
-from models.ledger.listing_table import Listing
+from models.ledger.states import Listing
 from strategy.fates import ListingResult
 from strategy.listing.inputs import ListingPlan
 from workers.listing.assignment import ListingAssignment

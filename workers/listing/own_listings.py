@@ -10,7 +10,8 @@ from __future__ import annotations
 from markets.base import VenueError
 from markets.listings import OwnListing, OwnListings
 from models.ledger import listings
-from models.ledger.listing_table import (
+from models.ledger.misses import LATE_MS, date_back, saw
+from models.ledger.states import (
     CANCELLED,
     CANCELLING,
     CLOSED,
@@ -24,7 +25,6 @@ from models.ledger.listing_table import (
     UNKNOWN,
     Listing,
 )
-from models.ledger.misses import LATE_MS, date_back, saw
 from strategy.fault_codes import FaultCode, Step
 from wallet.signer_client import SignerError
 from workers.bidding.cancels import WRITE_MS

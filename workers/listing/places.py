@@ -13,8 +13,8 @@ from markets.base import Refused, Unavailable, VenueError
 from markets.funding import to_fund
 from markets.listings import ListingDraft, ListingOrder, ListingToDraft
 from models.ledger import listings
-from models.ledger.listing_table import LIVE, REFUSED, SIGNED, SUBMITTED, UNKNOWN, Listing
 from models.ledger.listings import NewListing, NotAllowedToList, OpenElsewhere
+from models.ledger.states import LIVE, REFUSED, SIGNED, SUBMITTED, UNKNOWN, Listing
 from strategy.fates import ListingResult
 from strategy.fault_codes import Step
 from wallet.protocol import ListingToSign, SignedListing, UserKeys

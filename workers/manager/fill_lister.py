@@ -21,7 +21,7 @@ from markets.base import VenueError
 from models.entitlements import Entitlements
 from models.leases.slot import Slot
 from models.ledger import purchases, to_list
-from models.ledger.order_table import TO_LIST, Order
+from models.ledger.states import TO_LIST, Order
 from models.tasks import tasks
 from models.tasks.table import Task
 from models.tasks.tasks import TaskChanged, TaskExists, TaskLimitReached

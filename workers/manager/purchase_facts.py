@@ -14,7 +14,7 @@ from markets.items import whereabouts
 from markets.items.whereabouts import LocatedInscription
 from markets.market_client import MarketClient
 from markets.venues import capabilities
-from models.ledger.order_table import Order
+from models.ledger.states import Order
 from models.users import User
 from strategy.fault_codes import Step
 from strategy.purchases import Move, NotShown, NotYetShown, ProvenPurchase

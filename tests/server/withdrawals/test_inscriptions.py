@@ -10,7 +10,7 @@ import pytest
 from markets.base import NotFound, Unavailable
 from markets.outpoint_facts import Whereabouts
 from markets.utxos import Utxo
-from models.ledger.listing_table import Listing
+from models.ledger.states import Listing
 from models.tasks.table import LISTING, Task
 from strategy.listing.listing_config import ListingConfig, dump_listing_config
 from tests.server.api import START_MS

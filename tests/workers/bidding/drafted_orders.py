@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from models.ledger import orders
-from models.ledger.order_table import Order
 from models.ledger.orders import ExposureLimits, NewOrder
+from models.ledger.states import Order
 from models.tasks.table import Task
 from tests.workers.bidding.drafts import HOUR_MS, VENUE
 from tests.workers.bidding.fakes import KEYS, START_MS

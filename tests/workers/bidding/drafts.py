@@ -12,7 +12,7 @@ from markets.base import BidOrder, OwnBid, OwnBids, Refused, Unknown
 from markets.offers import BidDraft, BidToDraft, DraftPsbt
 from markets.outpoint_facts import OutpointFacts
 from markets.utxos import Utxo
-from models.ledger.order_table import Order
+from models.ledger.states import Order
 from strategy.book import VenueProfile
 from tests.workers.bidding.fakes import FakeMarket, FakeSigner
 from tests.workers.bidding.world import World

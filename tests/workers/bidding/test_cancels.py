@@ -8,7 +8,7 @@ import pytest
 from msgspec import structs
 
 from markets.base import AuthFailed, NotFound, RateLimited, Refused, Unavailable, Unknown
-from models.ledger.order_table import Order
+from models.ledger.states import Order
 from models.tasks import tasks
 from models.tasks.table import STOPPED
 from tests.workers.bidding.fakes import ask

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from models.ledger.order_table import Order
+from models.ledger.states import Order
 from models.tasks import tasks
 from models.tasks.table import Task
 from tests.workers.bidding.fakes import KEYS

@@ -14,7 +14,7 @@ from markets.offers import Coin
 from markets.venues import capabilities
 from models import floor_samples
 from models.ledger import orders
-from models.ledger.order_table import Order
+from models.ledger.states import Order
 from tests.examples import some_of
 from tests.workers.bidding.crash_scenes import (
     HITS,

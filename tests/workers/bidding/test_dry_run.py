@@ -8,7 +8,7 @@ import pytest
 
 from markets.base import Unavailable
 from models.ledger import orders
-from models.ledger.order_table import Order
+from models.ledger.states import Order
 from models.tasks import tasks
 from models.tasks.table import STOPPED
 from strategy.bid_config import BidConfig, dump_bid_config

@@ -11,7 +11,7 @@ from msgspec import structs
 
 from markets.base import OwnBid, Sale, Unavailable
 from models.ledger import fills, orders
-from models.ledger.order_table import Order
+from models.ledger.states import Order
 from models.tasks import tasks
 from models.tasks.table import STOPPED
 from tests.workers.bidding.fakes import KEYS, ask

@@ -8,7 +8,7 @@ import pytest
 
 from markets.base import NotUnderstood, OwnBid, OwnBids
 from models.ledger import orders
-from models.ledger.order_table import Order
+from models.ledger.states import Order
 from models.tasks import tasks
 from models.tasks.table import STOPPED
 from tests.workers.bidding.fakes import KEYS, START_MS, ask, bid

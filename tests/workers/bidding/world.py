@@ -15,7 +15,7 @@ from core.subscription_plans import SubscriptionPlan
 from markets.market_client import MarketClient
 from models import users
 from models.ledger import orders
-from models.ledger.order_table import Order
+from models.ledger.states import Order
 from models.tasks import tasks
 from models.tasks.cycles import cycles_of
 from models.tasks.table import RUNNING, Task

@@ -15,7 +15,7 @@ from markets.base import Item, Sale, Sales, Unknown
 from markets.listings import ListingDraft, ListingOrder, ListingToDraft, OwnListing, OwnListings, SecureDraft
 from markets.outpoint_facts import OutpointFacts, Whereabouts
 from models.ledger import listings
-from models.ledger.listing_table import Listing
+from models.ledger.states import Listing
 from models.tasks import tasks
 from models.tasks.cycles import cycles_of
 from models.tasks.table import RUNNING

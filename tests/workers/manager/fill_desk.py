@@ -12,7 +12,7 @@ from msgspec import structs
 from markets.items.whereabouts import LocatedInscription
 from models.leases.slot import EVERYBODY
 from models.ledger.fills import Autolist, Wanted, newest
-from models.ledger.order_table import Order
+from models.ledger.states import Order
 from models.tasks.table import Task
 from models.users import User
 from strategy.bid_config import BidConfig

@@ -24,7 +24,7 @@ from models import base, users
 from models.database.sqlite import Sqlite
 from models.leases.slot import EVERYBODY
 from models.ledger import orders, purchases
-from models.ledger.order_table import LIVE, Order
+from models.ledger.states import LIVE, Order
 from models.tasks import tasks
 from models.tasks.table import RUNNING, Task
 from strategy.bid_config import BidConfig, dump_bid_config

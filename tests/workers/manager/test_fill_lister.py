@@ -12,8 +12,7 @@ from markets.base import Unavailable
 from markets.items.whereabouts import LocatedInscription
 from models.leases.slot import EVERYBODY
 from models.ledger import orders, purchases, to_list
-from models.ledger.listing_table import Listing
-from models.ledger.order_table import Order
+from models.ledger.states import Listing, Order
 from models.tasks import tasks
 from models.tasks.table import Task
 from models.users import User

@@ -12,7 +12,7 @@ import pytest
 
 from markets.base import Unavailable
 from models.ledger import purchases, to_list
-from models.ledger.order_table import Order
+from models.ledger.states import Order
 from strategy.purchases import BLOCK_CLOCK_S, Claim, NotShown, NotYetShown, ProvenPurchase, prove
 from tests.wallet.listings import PAYMENT, VAULT, VENUE, with_size
 from tests.workers.manager.purchase_house import (

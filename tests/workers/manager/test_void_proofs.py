@@ -9,7 +9,7 @@ import pytest
 from markets.base import Unavailable
 from markets.items.whereabouts import LocatedInscription
 from models.ledger import purchases
-from models.ledger.order_table import Order
+from models.ledger.states import Order
 from models.tasks import tasks
 from strategy.listing.listing_config import dump_listing_config, load_listing_config
 from strategy.purchases import ProvenPurchase
