@@ -239,3 +239,10 @@ class Row(Model):
     class Meta:
         database = database
         legacy_table_names = False
+
+
+def add_indexes(*indexes: tuple[str, tuple[Any, ...], Any, bool]) -> None:
+    """Adds indexes to the columns' table: a name, the columns, the rows (None: all), whether no two may be alike."""
+    for name, columns, where, is_unique in indexes:
+        model = columns[0].model
+        model.add_index(model.index(*columns, name=name, where=where, unique=is_unique))

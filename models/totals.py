@@ -7,7 +7,7 @@ from typing import Any
 from peewee import SQL, fn
 
 from models.base import NO, database
-from models.ledger.states import CLOSED, LISTING_MOVES, ORDER_MOVES, Listing, Order
+from models.ledger.states import CLOSED, LISTING_LIFE, ORDER_LIFE, Listing, Order
 from models.sessions import ABSOLUTE_MS, IDLE_MS, Session
 from models.tasks.cycles import Cycle
 from models.tasks.table import MOVES as TASK_MOVES
@@ -35,7 +35,7 @@ def cycles_finished() -> int:
 def orders_by_state() -> dict[str, int]:
     """Counts the orders in each state, without those of dry runs."""
     rows: Any = Order.select(Order.state, fn.COUNT(Order.id)).where(_IS_OPEN).group_by(Order.state)
-    found = dict.fromkeys(ORDER_MOVES, 0) | dict(rows.tuples())
+    found = dict.fromkeys(ORDER_LIFE.states, 0) | dict(rows.tuples())
     found[CLOSED] = Order.select().where(_IS_REAL).count() - sum(found.values())
     return found
 
@@ -43,7 +43,7 @@ def orders_by_state() -> dict[str, int]:
 def listings_by_state() -> dict[str, int]:
     """Counts the listings in each state; one that was repriced counts once for each price."""
     rows: Any = Listing.select(Listing.state, fn.COUNT(Listing.id)).group_by(Listing.state)
-    return dict.fromkeys(LISTING_MOVES, 0) | dict(rows.tuples())
+    return dict.fromkeys(LISTING_LIFE.states, 0) | dict(rows.tuples())
 
 
 def exposure() -> int:

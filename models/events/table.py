@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from peewee import BigIntegerField, BooleanField, CharField, TextField
 
-from models.base import NO, YES, Row, primary_key
+from models.base import NO, YES, Row, add_indexes, primary_key
 
 # Facts that people want to be told of; hooks tell no others.
 FILL = "fill"
@@ -80,10 +80,9 @@ IS_PASSING = Event.is_passing == YES
 IS_LASTING = Event.is_passing == NO
 # What was told once must not be told again because its row was let go early: such rows go by age alone.
 GOES_BY_NUMBER = IS_LASTING & Event.fact.is_null()
-for _name, _columns, _where, _unique in (
+add_indexes(
     ("events_user", (Event.user_id, Event.id), None, False),
     ("events_passing", (Event.user_id, Event.id), IS_PASSING, False),
     ("events_lasting", (Event.user_id, Event.id), GOES_BY_NUMBER, False),
     ("events_fact", (Event.user_id, Event.fact), Event.fact.is_null(False), True),
-):
-    Event.add_index(Event.index(*_columns, name=_name, where=_where, unique=_unique))
+)

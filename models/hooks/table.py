@@ -6,7 +6,7 @@ from typing import Any
 
 from peewee import SQL, BigIntegerField, BooleanField, CharField, ForeignKeyField, IntegerField, TextField
 
-from models.base import Row, primary_key
+from models.base import Row, add_indexes, primary_key
 from models.users import User
 
 WAITING = "waiting"
@@ -104,16 +104,14 @@ def is_waiting(of: Any) -> Any:
 
 
 IS_WAITING = is_waiting(Delivery)
-for _name, _columns, _where, _unique in (
+add_indexes(
     ("deliveries_hook", (Delivery.hook, Delivery.id), None, False),
     ("deliveries_waiting", (Delivery.hook, Delivery.task_id, Delivery.id), IS_WAITING, False),
     ("deliveries_due", (Delivery.due_ms,), IS_WAITING, False),
     ("deliveries_event", (Delivery.hook, Delivery.event_id), Delivery.event_id.is_null(False), True),
-):
-    Delivery.add_index(Delivery.index(*_columns, name=_name, where=_where, unique=_unique))
-for _name, _of_send, _where in (
-    ("hook_sends_user", (Send.user_id, Send.at_ms), None),
-    ("hook_sends_address", (Send.address, Send.at_ms), Send.address.is_null(False)),
-    ("hook_sends_at", (Send.at_ms,), None),
-):
-    Send.add_index(Send.index(*_of_send, name=_name, where=_where))
+)
+add_indexes(
+    ("hook_sends_user", (Send.user_id, Send.at_ms), None, False),
+    ("hook_sends_address", (Send.address, Send.at_ms), Send.address.is_null(False), False),
+    ("hook_sends_at", (Send.at_ms,), None, False),
+)

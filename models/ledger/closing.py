@@ -16,7 +16,7 @@ from models.leases.slot import Slot
 from models.ledger import orders
 from models.ledger.limits import most_sats
 from models.ledger.misses import saw
-from models.ledger.states import CANCELLING, CLOSED, IS_OPEN, IS_REAL, LIVE, UNKNOWN, Order
+from models.ledger.states import CANCELLED, CANCELLING, CLOSED, IS_OPEN, IS_REAL, LIVE, ORDER_LIFE, UNKNOWN, Order
 from models.ledger.tidings import tell_order
 from models.own_ceilings import own_ceilings
 from models.prepared import Statement, each, listed
@@ -135,6 +135,7 @@ def begin_cancels(found: Collection[Order], now_ms: int) -> None:
     ids = [order.id for order in found if order.state == LIVE]
     if not ids:
         return
+    ORDER_LIFE.check(LIVE, CANCELLING)
     changes: dict[Any, Any] = {Order.state: CANCELLING, Order.misses: 0, Order.updated_ms: now_ms}
     with transaction(durable=True, alone=False):
         Order.update(changes).where(Order.id.in_(ids), Order.state == LIVE).execute()
@@ -159,13 +160,14 @@ def finish_cancels(found: Collection[Order], now_ms: int) -> None:
     """Closes in one commit, as cancelled, those of these orders whose cancels are under way and were not seen since."""
     if not found:
         return
+    ORDER_LIFE.check(CANCELLING, CLOSED, CANCELLED)
     with transaction(durable=True, alone=False):
         locks.events()
         for order in found:
-            changes: dict[Any, Any] = {Order.state: CLOSED, Order.close_reason: "cancelled", Order.misses: 0}
+            changes: dict[Any, Any] = {Order.state: CLOSED, Order.close_reason: CANCELLED, Order.misses: 0}
             changes |= {Order.updated_ms: now_ms, Order.closed_ms: now_ms}
             if Order.update(changes).where(*_as_known(order)).execute():
-                tell_order(order, now_ms, CLOSED, "cancelled", {})
+                tell_order(order, now_ms, CLOSED, CANCELLED, {})
 
 
 def above_limits(task: Task, now_ms: int) -> Closing | None:

@@ -19,7 +19,7 @@ from peewee import IntegrityError
 from models import locks
 from models.base import transaction
 from models.ledger.orders import NewOrder, SoldInto
-from models.ledger.states import CLOSED, FILLED, HAS_SALE, IS_FILLED, IS_REAL, IS_SOLD, Listing, Order
+from models.ledger.states import CLOSED, FILLED, HAS_SALE, IS_FILLED, IS_REAL, IS_SOLD, NEW, ORDER_LIFE, Listing, Order
 from models.ledger.tidings import tell_order
 from models.prepared import Statement
 from models.tasks.table import Task
@@ -162,6 +162,7 @@ def count_purchase(new: NewOrder, sale: SoldInto, now_ms: int) -> bool:
     It counts, and nothing else follows from it: the item is not listed, and its cost is not proved. Its budget is the
     task's of now. Returns False, with nothing written, where another order has this sale, or the task was deleted.
     """
+    ORDER_LIFE.check(NEW, CLOSED, FILLED)
     trait_type, trait_value = new.trait or ("", "")
     values = {name: getattr(new, name) for name in NewOrder.__slots__ if name != "trait"}
     values |= {"trait_type": trait_type, "trait_value": trait_value, "state": CLOSED, "close_reason": FILLED}

@@ -15,17 +15,17 @@ from peewee import IntegrityError
 from models.base import require_sound, transaction
 from models.ledger import listing_statements as statements
 from models.ledger.states import (
-    CANCELLED,
     CLOSED,
-    LISTING_ENDS,
-    LISTING_MOVES,
+    LISTING_LIFE,
     LIVE,
-    LOST,
+    NEW,
+    OUTLIVED,
     REPLACED,
     RESERVED,
     SIGNED,
     SOLD,
     UNKNOWN,
+    IllegalMove,
     Listing,
 )
 from models.ledger.tidings import tell_listing
@@ -43,10 +43,6 @@ class NotAllowedToList(Exception):
 
 class OpenElsewhere(Exception):
     """Another task, perhaps a deleted one, still has an open listing of the same output."""
-
-
-class IllegalListingMove(Exception):
-    """A move of a listing that does not exist, or from another state than the caller believed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,24 +82,25 @@ _UNSOLD = dict.fromkeys(("proceeds_sats", "sale_id", "sold_ms", "venue_fee_sats"
 def reserve(new: NewListing, replacing: Listing | None, now_ms: int) -> Listing:
     """Writes the listing down, on disk when this returns; `replacing`, which is live, ends in the same commit.
 
-    Raises NotAllowedToList, OpenElsewhere, or IllegalListingMove when the task's open listing is not `replacing`; then
+    Raises NotAllowedToList, OpenElsewhere, or IllegalMove when the task's open listing is not `replacing`; then
     nothing was written.
     """
     if replacing is not None and replacing.state != LIVE:
-        raise IllegalListingMove(f"listing {replacing.id} is {replacing.state}: nothing takes its place")
+        raise IllegalMove(f"listing {replacing.id} is {replacing.state}: nothing takes its place")
     with transaction(durable=True):
         require_sound()
         if not tasks.may_act(new.task_id, LISTING, new.token):
             raise NotAllowedToList(f"task {new.task_id} is not this worker's to act for")
         if replacing is not None:
+            LISTING_LIFE.check(replacing.state, CLOSED, REPLACED, replacing.id)
             replaced = {"state": CLOSED, "close_reason": REPLACED, "misses": replacing.misses, "closed_ms": now_ms}
             untouched = _UNSOLD | dict.fromkeys(("venue_id", "signed_ms", "listed_ms"))
             moved = statements.MOVE.run(id=replacing.id, former_state=LIVE, updated_ms=now_ms, **replaced, **untouched)
             if moved.rowcount != 1:
-                raise IllegalListingMove(f"listing {replacing.id} is not live any more")
+                raise IllegalMove(f"listing {replacing.id} is not live any more")
             tell_listing(replacing, now_ms, CLOSED, REPLACED, _UNSOLD)
         if statements.COUNT_OPEN.value(task_id=new.task_id):
-            raise IllegalListingMove(f"task {new.task_id} has another open listing")
+            raise IllegalMove(f"task {new.task_id} has another open listing")
         oldest_kept = statements.OLDEST_KEPT.row(task_id=new.task_id, newer=_KEPT - 1)
         if oldest_kept is not None:
             statements.FORGET.run(task_id=new.task_id, oldest_kept=oldest_kept[0])
@@ -113,7 +110,7 @@ def reserve(new: NewListing, replacing: Listing | None, now_ms: int) -> Listing:
 def adopt(new: NewListing, now_ms: int) -> Listing:
     """Writes down, as live from now on, a listing at the venue that no open row explains.
 
-    Raises OpenElsewhere, or IllegalListingMove when the task has an open listing; then nothing was written.
+    Raises OpenElsewhere, or IllegalMove when the task has an open listing; then nothing was written.
     """
     return _taken_up(new, {"state": LIVE, "signed_ms": now_ms, "listed_ms": now_ms}, now_ms)
 
@@ -126,7 +123,7 @@ def suspect(new: NewListing, now_ms: int) -> Listing:
 def _taken_up(new: NewListing, state: dict[str, object], now_ms: int) -> Listing:
     with transaction(durable=True):
         if statements.COUNT_OPEN.value(task_id=new.task_id):
-            raise IllegalListingMove(f"task {new.task_id} has another open listing")
+            raise IllegalMove(f"task {new.task_id} has another open listing")
         found = _written(new, state, now_ms)
         # It is not news that something was listed: it was there.
         tell_listing(found, now_ms, found.state, None, _UNSOLD)
@@ -134,6 +131,7 @@ def _taken_up(new: NewListing, state: dict[str, object], now_ms: int) -> Listing
 
 
 def _written(new: NewListing, state: dict[str, object], now_ms: int) -> Listing:
+    LISTING_LIFE.check(NEW, str(state["state"]))
     values = {name: getattr(new, name) for name in NewListing.__slots__} | state
     values |= {"misses": 0, "created_ms": now_ms, "updated_ms": now_ms}
     try:
@@ -154,9 +152,9 @@ def move(
 ) -> None:
     """Moves the listing from its believed state to `state`, on disk when this returns.
 
-    `reason` (one of CLOSE_REASONS) goes with `closed`, `sale` with `sold`. The times when it first was (or may
+    `reason` (one of LISTING_ENDS) goes with `closed`, `sale` with `sold`. The times when it first was (or may
     have been) signed, and first was live, are kept; its misses start anew unless it is closed. Raises
-    IllegalListingMove; then nothing was written. `listing` is brought up to date.
+    IllegalMove; then nothing was written. `listing` is brought up to date.
     """
     with transaction(durable=True):
         _move(listing, state, now_ms, reason, venue_id, sale)
@@ -167,7 +165,7 @@ def note_late_sale(listing: Listing, sale: SoldFor, now_ms: int) -> None:
 
     On disk when this returns. Nothing is written for one that is open, or known to be sold or gone.
     """
-    outlived = Listing.close_reason.in_([CANCELLED, REPLACED, LOST])
+    outlived = Listing.close_reason.in_(OUTLIVED)
     sold = _sold(listing, sale, now_ms)
     changes = sold | {"close_reason": SOLD, "updated_ms": now_ms}
     with transaction(durable=True):
@@ -179,13 +177,14 @@ def give_up(listing: Listing, reason: str, now_ms: int) -> None:
     """Closes a listing that the venue never took (`refused`, `lost`), on disk when this returns.
 
     The listing that it was to replace is open again in the same commit, as live and as old as it was: no listing that
-    may be at the venue is ever without an open row. Raises IllegalListingMove; then nothing was written.
+    may be at the venue is ever without an open row. Raises IllegalMove; then nothing was written.
     """
     with transaction(durable=True):
         _move(listing, CLOSED, now_ms, reason, None, None)
         # They were written in one commit, so with one time.
         former = statements.FORMER.row(task_id=listing.task_id, closed_ms=listing.created_ms, before=listing.id)
         if former is not None:
+            LISTING_LIFE.check(REPLACED, LIVE)
             again = {"state": LIVE, "close_reason": None, "closed_ms": None, "misses": 0, "updated_ms": now_ms}
             Listing.update(again).where(Listing.id == former[0]).execute()
             tell_listing(Listing.get_by_id(former[0]), now_ms, LIVE, None, _UNSOLD)
@@ -194,9 +193,9 @@ def give_up(listing: Listing, reason: str, now_ms: int) -> None:
 def _move(
     listing: Listing, state: str, now_ms: int, reason: str | None, venue_id: str | None, sale: SoldFor | None
 ) -> None:
-    is_legal = state in LISTING_MOVES[listing.state] and (state == CLOSED) == (reason in LISTING_ENDS)
-    if not is_legal or (sale is None) != (reason != SOLD):
-        raise IllegalListingMove(f"listing {listing.id} cannot go from {listing.state} to {state} ({reason})")
+    LISTING_LIFE.check(listing.state, state, reason, listing.id)
+    if (sale is None) != (reason != SOLD):
+        raise IllegalMove(f"listing {listing.id}: a sale and the reason `sold` go together")
     misses = listing.misses if state == CLOSED else 0
     signed_ms = now_ms if state in (SIGNED, UNKNOWN, LIVE) else None
     listed_ms = now_ms if state == LIVE else None
@@ -216,7 +215,7 @@ def _move(
         **sold,
     )
     if moved.rowcount != 1:
-        raise IllegalListingMove(f"listing {listing.id} is not {listing.state} any more")
+        raise IllegalMove(f"listing {listing.id} is not {listing.state} any more")
     tell_listing(listing, now_ms, state, reason, sold)
     listing.state, listing.close_reason, listing.misses = state, reason, misses
     listing.updated_ms, listing.closed_ms = now_ms, closed_ms

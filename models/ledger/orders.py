@@ -32,9 +32,10 @@ from models.ledger.states import (
     IS_OPEN,
     IS_REAL,
     LIVE,
-    ORDER_ENDS,
-    ORDER_MOVES,
+    NEW,
+    ORDER_LIFE,
     RESERVED,
+    IllegalMove,
     Order,
 )
 from models.ledger.tidings import tell_order
@@ -68,11 +69,7 @@ class NotAllowedToPlace(Exception):
     """The task is no longer wanted, or another worker has taken over."""
 
 
-class IllegalOrderMove(Exception):
-    """A move of an order that does not exist, or from another state than the caller believed."""
-
-
-class MovedMeanwhile(IllegalOrderMove):
+class MovedMeanwhile(IllegalMove):
     """A move of an order that another process, such as the manager for a brake, has moved first."""
 
 
@@ -178,6 +175,7 @@ def reserve(new: NewOrder, exposure_limits: ExposureLimits, now_ms: int, replace
 
 
 def _reserve(new: NewOrder, exposure_limits: ExposureLimits, now_ms: int, replaced: Collection[int]) -> Order:
+    ORDER_LIFE.check(NEW, RESERVED)
     values = {name: getattr(new, name) for name in NewOrder.__slots__ if name != "trait"}
     trait_type, trait_value = new.trait or ("", "")
     values |= {"trait_type": trait_type, "trait_value": trait_value, "state": RESERVED, "misses": 0}
@@ -268,7 +266,7 @@ def move(order: Order, state: str, now_ms: int, *, reason: str | None = None, ve
     """Moves the order from its believed state to `state`, on disk when this returns.
 
     A live order whose cancel another process has sent meanwhile is cancelled or closed from there.
-    `reason` (one of CLOSE_REASONS) goes with `closed`, `venue_id` with `live`. Raises IllegalOrderMove; then nothing
+    `reason` (one of ORDER_ENDS) goes with `closed`, `venue_id` with `live`. Raises IllegalMove; then nothing
     was written. `order` is brought up to date.
     """
     _move(order, state, now_ms, reason, venue_id, None)
@@ -280,7 +278,7 @@ def fill(order: Order, now_ms: int, sale: SoldInto) -> bool:
     It was filled at the sale's time, though never before it was made nor after now, whatever the venue's clock says.
 
     Returns False, with nothing written, when the sale belongs to another order already. Among orders of dry runs a sale
-    is taken once for each task, since they compete with nobody. Raises IllegalOrderMove.
+    is taken once for each task, since they compete with nobody. Raises IllegalMove.
     """
     try:
         _move(order, CLOSED, now_ms, FILLED, None, sale)
@@ -299,8 +297,7 @@ def note_fill(order: Order, floor_at_fill: Decimal | None, network_fee_sats: int
 def _move(
     order: Order, state: str, now_ms: int, reason: str | None, venue_id: str | None, sale: SoldInto | None
 ) -> None:
-    if state not in ORDER_MOVES[order.state] or (state == CLOSED) != (reason in ORDER_ENDS):
-        raise IllegalOrderMove(f"order {order.id} cannot go from {order.state} to {state} ({reason})")
+    ORDER_LIFE.check(order.state, state, reason, order.id)
     closed_ms = now_ms if state == CLOSED else None
     filled_ms = None
     if sale is not None:

@@ -13,7 +13,7 @@ from typing import Any
 
 from peewee import SQL, BigIntegerField, CharField, IntegrityError, TextField
 
-from models.base import Row, transaction
+from models.base import Row, add_indexes, transaction
 from models.leases.slot import Slot
 from models.ledger.states import IS_FILLED, IS_REAL, LISTED, TO_LIST, Order
 from models.tasks import tasks
@@ -54,12 +54,11 @@ _STANDS = Purchase.state.in_((PROVED, SETTLED))
 _OF_PROOF = tuple(each.name for each in fields(ProvenPurchase) if each.name != "inscription_id")
 _VOID = {"outpoint": None, "txid": None, "block": None, "height": None, "arrival_block": None}
 
-for _name, _columns, _where, _unique in (
+add_indexes(
     ("purchases_txid", (Purchase.txid,), Purchase.txid.is_null(False), True),
     ("purchases_waiting", (Purchase.order_id,), _IS_WAITING, False),
     ("purchases_proved", (Purchase.order_id,), _IS_PROVED, False),
-):
-    Purchase.add_index(Purchase.index(*_columns, name=_name, where=_where, unique=_unique))
+)
 
 
 @dataclass(frozen=True, slots=True)

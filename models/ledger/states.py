@@ -1,36 +1,89 @@
-"""The rows of orders and listings, their states and the moves between them."""
+"""The one ledger of states: rows of orders and listings, and every move of these and of withdrawals."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import NamedTuple
+
 from peewee import SQL, BigIntegerField, BooleanField, CharField, IntegerField, TextField
 
-from models.base import NO, YES, Row, primary_key
+from models.base import NO, YES, Row, add_indexes, primary_key
 
-RESERVED = "reserved"
-SIGNED = "signed"
-SUBMITTED = "submitted"
-LIVE = "live"
-CANCELLING = "cancelling"
-UNKNOWN = "unknown"
-CLOSED = "closed"
+NEW = "new"  # a row that is about to be written
+RESERVED = "reserved"  # it counts; the signer may have been asked
+SIGNED = "signed"  # the signature is out
+SUBMITTED = "submitted"  # venue or network may have it
+LIVE = "live"  # the venue has it
+CANCELLING = "cancelling"  # its cancel was sent
+UNKNOWN = "unknown"  # it was sent, and whether it is there is not known at the moment
+CLOSED = "closed"  # it has ended, for a reason of its own
+CONFIRMED = "confirmed"  # a withdrawal that is in a block
+
+CANCELLED = "cancelled"  # the venue was told to forget it
+EXPIRED = "expired"
 FILLED = "filled"
-ORDER_ENDS = ("cancelled", "expired", FILLED, "refused", "lost")
+REPLACED = "replaced"  # another listing took its place at the venue, or is about to (see listings.give_up)
+SOLD = "sold"
+GONE = "gone"  # its output was spent, and not by a sale: the signature is worthless
+REFUSED = "refused"  # by signer, venue or network, or never sent
+LOST = "lost"  # the venue does not show it, though its output is still ours
+ORDER_ENDS = (CANCELLED, EXPIRED, FILLED, REFUSED, LOST)
+LISTING_ENDS = (CANCELLED, REPLACED, SOLD, GONE, REFUSED, LOST)
+
+# Every legal move; one that is not here is an error of ours. `closed` goes with any of the kind's reasons. A closed
+# listing's signature outlives it, so it may still be sold; a replaced one is live again if its successor never was.
+_MOVES = """
+from       | order                     | listing                   | withdrawal
+new        | reserved closed           | reserved live unknown     | reserved
+reserved   | signed unknown closed     | signed unknown closed     | signed refused
+signed     | submitted unknown closed  | submitted unknown closed  | submitted unknown confirmed refused
+submitted  | live unknown closed       | live unknown closed       | unknown confirmed refused
+live       | cancelling unknown closed | cancelling closed         |
+cancelling | live unknown closed       | live unknown closed       |
+unknown    | live cancelling closed    | live cancelling closed    | submitted confirmed refused
+cancelled  |                           | sold                      |
+replaced   |                           | sold live                 |
+lost       |                           | sold                      |
+"""
+
+
+class IllegalMove(ValueError):
+    """A move that is not in the table, or of a row that is in another state than the caller believed."""
+
+
+class Life(NamedTuple):
+    """The moves of one kind of row; its `states` are those that a row may be in, from the first to the last."""
+
+    kind: str
+    moves: Mapping[str, frozenset[str]]
+    states: tuple[str, ...]
+    ends: tuple[str, ...] = ()  # the reasons to be closed for
+
+    def check(self, former: str, state: str, reason: str | None = None, row_id: int | None = None) -> None:
+        """Raises IllegalMove unless the table has the move; `former` is a closed row's reason, where that matters."""
+        may = self.moves.get(former, frozenset())
+        is_legal = state in may or reason in may
+        if not is_legal or (state == CLOSED) != (reason in self.ends):
+            raise IllegalMove(f"{self.kind} {row_id} cannot go from {former} to {state} ({reason})")
+
+
+def _life(column: int, ends: tuple[str, ...], *last: str) -> Life:
+    header, *lines = (line.split("|") for line in _MOVES.strip().splitlines())
+    moves = {line[0].strip(): frozenset(line[column].split()) for line in lines if line[column].strip()}
+    states = tuple(state for state in moves if state not in (NEW, *ends))
+    return Life(header[column].strip(), moves, (*states, *last), ends)
+
+
+ORDER_LIFE = _life(1, ORDER_ENDS, CLOSED)
+LISTING_LIFE = _life(2, LISTING_ENDS, CLOSED)
+WITHDRAWAL_LIFE = _life(3, (), CONFIRMED, REFUSED)
+# The reasons for which a listing is closed while it may still be sold.
+OUTLIVED = tuple(end for end in LISTING_ENDS if SOLD in LISTING_LIFE.moves.get(end, ()))
 
 # What becomes of a filled order whose task wants its fills listed.
 TO_LIST = "waiting"
 LISTED = "listed"
 NOT_LISTED = "dropped"
-
-# Every legal move of an order; a move that is not here is an error of ours.
-ORDER_MOVES = {
-    RESERVED: {SIGNED, UNKNOWN, CLOSED},
-    SIGNED: {SUBMITTED, UNKNOWN, CLOSED},
-    SUBMITTED: {LIVE, UNKNOWN, CLOSED},
-    LIVE: {CANCELLING, UNKNOWN, CLOSED},
-    CANCELLING: {LIVE, UNKNOWN, CLOSED},
-    UNKNOWN: {LIVE, CANCELLING, CLOSED},
-    CLOSED: set(),
-}
 
 
 class Order(Row):
@@ -107,7 +160,7 @@ HAS_SALE = Order.sale_id.is_null(False)
 IS_TO_LIST = Order.autolist_state == SQL(f"'{TO_LIST}'")
 HAS_BUDGET = Order.budget_id.is_null(False)
 
-for _name, _columns, _where, _unique in (
+add_indexes(
     ("orders_open_task", (Order.task_id, Order.dry_run, Order.price_sats), IS_OPEN, False),
     ("orders_open_user", (Order.user_id, Order.dry_run, Order.price_sats), IS_OPEN, False),
     ("orders_open_wallet", (Order.wallet,), IS_OPEN, False),
@@ -137,27 +190,7 @@ for _name, _columns, _where, _unique in (
     ("orders_bought", (Order.inscription_id,), IS_FILLED & Order.inscription_id.is_null(False), False),
     ("orders_sale", (Order.venue, Order.sale_id), HAS_SALE & IS_REAL, True),
     ("orders_dry_sale", (Order.task_id, Order.sale_id), HAS_SALE & (Order.dry_run == YES), True),
-):
-    Order.add_index(Order.index(*_columns, name=_name, where=_where, unique=_unique))
-
-CANCELLED = "cancelled"  # the venue was told to forget it
-REPLACED = "replaced"  # another took its place at the venue, or is about to (see listings.give_up)
-SOLD = "sold"
-GONE = "gone"  # its output was spent, and not by a sale: the signature is worthless
-REFUSED = "refused"  # by signer or venue, or never sent
-LOST = "lost"  # the venue does not show it, though its output is still ours
-LISTING_ENDS = (CANCELLED, REPLACED, SOLD, GONE, REFUSED, LOST)
-
-# Every legal move of a listing; a move that is not here is an error of ours.
-LISTING_MOVES = {
-    RESERVED: {SIGNED, UNKNOWN, CLOSED},
-    SIGNED: {SUBMITTED, UNKNOWN, CLOSED},
-    SUBMITTED: {LIVE, UNKNOWN, CLOSED},
-    LIVE: {CANCELLING, CLOSED},
-    CANCELLING: {LIVE, UNKNOWN, CLOSED},
-    UNKNOWN: {LIVE, CANCELLING, CLOSED},
-    CLOSED: set(),
-}
+)
 
 
 class Listing(Row):
@@ -207,16 +240,15 @@ class Listing(Row):
 
 
 # Literals, as in the indexes: SQLite sees at once which index to use.
-IS_LISTED = Listing.state != SQL(f"'{CLOSED}'")
+LISTING_IS_OPEN = Listing.state != SQL(f"'{CLOSED}'")
 IS_SIGNED = Listing.signed_ms.is_null(False)
 IS_SOLD = Listing.close_reason == SQL(f"'{SOLD}'")
 
-for _name, _columns, _where, _unique in (
-    ("listings_open_task", (Listing.task_id,), IS_LISTED, True),
-    ("listings_open_outpoint", (Listing.outpoint,), IS_LISTED, True),
+add_indexes(
+    ("listings_open_task", (Listing.task_id,), LISTING_IS_OPEN, True),
+    ("listings_open_outpoint", (Listing.outpoint,), LISTING_IS_OPEN, True),
     ("listings_signed", (Listing.outpoint, Listing.price_sats), IS_SIGNED, False),
     ("listings_item", (Listing.inscription_id, Listing.wallet), IS_SIGNED, False),
     ("listings_task", (Listing.task_id, Listing.id), None, False),
     ("listings_sold", (Listing.user_id, Listing.sold_ms, Listing.id), IS_SOLD, False),
-):
-    Listing.add_index(Listing.index(*_columns, name=_name, where=_where, unique=_unique))
+)

@@ -6,7 +6,7 @@ from typing import Any
 
 from peewee import BigIntegerField, CharField, Check, ForeignKeyField, IntegerField, TextField
 
-from models.base import Row, primary_key
+from models.base import Row, add_indexes, primary_key
 from models.budgets import Budget
 from models.users import User
 
@@ -91,8 +91,10 @@ class Task(Row):
         return is_running(self.desired, self.observed)
 
 
-for _name, _column in (("tasks_user_slug", Task.slug_key), ("tasks_user_inscription", Task.inscription_id)):
-    Task.add_index(Task.index(Task.user, _column, unique=True, where=Task.deleted_ms.is_null(), name=_name))
-_HAS_SOURCE = Task.source_order.is_null(False) & Task.deleted_ms.is_null()
-Task.add_index(Task.index(Task.budget, where=Task.budget.is_null(False), name="tasks_budget_id"))
-Task.add_index(Task.index(Task.source_order, unique=True, where=_HAS_SOURCE, name="tasks_source_order"))
+_IS_THERE = Task.deleted_ms.is_null()
+add_indexes(
+    ("tasks_user_slug", (Task.user, Task.slug_key), _IS_THERE, True),
+    ("tasks_user_inscription", (Task.user, Task.inscription_id), _IS_THERE, True),
+    ("tasks_budget_id", (Task.budget,), Task.budget.is_null(False), False),
+    ("tasks_source_order", (Task.source_order,), Task.source_order.is_null(False) & _IS_THERE, True),
+)

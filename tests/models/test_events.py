@@ -13,7 +13,7 @@ from models import almanac, controls, profile, users
 from models.base import transaction
 from models.events import keeping, outbox, reading
 from models.events.table import EVENTS, PASSING, Event
-from models.ledger import listings, orders
+from models.ledger import listings, orders, states
 from models.ledger.listings import SoldFor
 from models.ledger.orders import ExposureLimits, Part, SoldInto
 from models.ledger.states import CANCELLED, CLOSED, LIVE, SIGNED, SOLD, SUBMITTED, Order
@@ -69,7 +69,7 @@ def test_a_move_that_fails_tells_nothing(database: str) -> None:
     before = told()
     assert not orders.fill(second, 21, SoldInto("sale-1"))  # the sale is another order's
     orders.move(second, CLOSED, 22, reason="expired")
-    with pytest.raises(orders.IllegalOrderMove):
+    with pytest.raises(states.IllegalMove):
         orders.fill(stale, 23, SoldInto("sale-2"))
     assert [name for name, _ in told()[len(before) :]] == ["order"]
 

@@ -10,14 +10,14 @@ import pytest
 from core.subscription_plans import DEFAULT_PLANS
 from models import users
 from models.ledger import listings, still_open
-from models.ledger.listings import IllegalListingMove, NewListing, NotAllowedToList, OpenElsewhere, SoldFor
+from models.ledger.listings import NewListing, NotAllowedToList, OpenElsewhere, SoldFor
 from models.ledger.misses import count_miss, saw
 from models.ledger.states import (
     CANCELLED,
     CANCELLING,
     CLOSED,
     GONE,
-    LISTING_MOVES,
+    LISTING_LIFE,
     LIVE,
     LOST,
     REFUSED,
@@ -27,6 +27,7 @@ from models.ledger.states import (
     SOLD,
     SUBMITTED,
     UNKNOWN,
+    IllegalMove,
     Listing,
 )
 from models.tasks import tasks
@@ -84,17 +85,17 @@ def test_a_listings_way_is_written_down(database: str) -> None:
     assert found.__data__ == made.__data__
 
 
-@pytest.mark.parametrize(("start", "end"), list(product(LISTING_MOVES, LISTING_MOVES)))
+@pytest.mark.parametrize(("start", "end"), list(product(LISTING_LIFE.states, LISTING_LIFE.states)))
 def test_it_goes_only_where_the_table_says(database: str, start: str, end: str) -> None:
     made = listings.reserve(new(task()), None, 1)
     Listing.update(state=start).where(Listing.id == made.id).execute()
     made.state = start
     reason = LOST if end == CLOSED else None
-    if end in LISTING_MOVES[start]:
+    if end in LISTING_LIFE.moves.get(start, ()):
         listings.move(made, end, 2, reason=reason)
         assert stored(made).state == end
     else:
-        with pytest.raises(IllegalListingMove):
+        with pytest.raises(IllegalMove):
             listings.move(made, end, 2, reason=reason)
         assert stored(made).state == start
 
@@ -102,7 +103,7 @@ def test_it_goes_only_where_the_table_says(database: str, start: str, end: str) 
 def test_closed_has_a_reason_and_nothing_else_has(database: str) -> None:
     made = listings.reserve(new(task()), None, 1)
     for state, reason in ((CLOSED, None), (CLOSED, "bored"), (SIGNED, LOST)):
-        with pytest.raises(IllegalListingMove):
+        with pytest.raises(IllegalMove):
             listings.move(made, state, 2, reason=reason)
 
 
@@ -110,17 +111,17 @@ def test_what_another_has_moved_is_not_moved_again(database: str) -> None:
     made = live(task())
     twin = stored(made)
     listings.move(made, CLOSED, 20, reason=CANCELLED)
-    with pytest.raises(IllegalListingMove):
+    with pytest.raises(IllegalMove):
         listings.move(twin, CANCELLING, 21)
 
 
 def test_one_open_listing_a_task_and_an_output(database: str) -> None:
     first, second = task(), task("cd" * 32 + "i0")
     live(first)
-    with pytest.raises(IllegalListingMove):
+    with pytest.raises(IllegalMove):
         listings.reserve(new(first, outpoint=OTHER), None, 2)
     for take_up in (listings.adopt, listings.suspect):
-        with pytest.raises(IllegalListingMove):
+        with pytest.raises(IllegalMove):
             take_up(new(first, outpoint=OTHER), 2)
         with pytest.raises(OpenElsewhere):
             take_up(new(second), 2)
@@ -165,7 +166,7 @@ def test_a_new_price_ends_the_former_with_one_commit(database: str) -> None:
 def test_nothing_takes_the_place_of_what_is_not_live(database: str) -> None:
     owner = task()
     made = listings.reserve(new(owner), None, 1)
-    with pytest.raises(IllegalListingMove):
+    with pytest.raises(IllegalMove):
         listings.reserve(new(owner), made, 2)
     assert stored(made).state == RESERVED
 

@@ -15,7 +15,8 @@ from msgspec.structs import asdict
 
 from markets.base import VenueError
 from models.ledger import withdrawals
-from models.ledger.withdrawals import REFUSED, RESERVED, CoinsTaken, NewWithdrawal
+from models.ledger.states import REFUSED, RESERVED
+from models.ledger.withdrawals import CoinsTaken, NewWithdrawal
 from models.users import User
 from strategy.fates import PlaceResult
 from strategy.fault_codes import FaultCode, Step
