@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import itertools
 from dataclasses import fields
-from itertools import product
 from typing import Any
 
 import pytest
