@@ -6,10 +6,8 @@ from typing import Any
 
 from peewee import BigIntegerField, CharField, ForeignKeyField, IntegerField, TextField
 
-from models.api_tokens import ApiToken
 from models.base import Row, primary_key, transaction, write_if_free
 from models.commits import mark_of
-from models.leases.slot import Slot
 from models.prepared import Statement, columns, instance
 from models.users import User
 
@@ -176,26 +174,3 @@ def end_session(token_hash: str) -> None:
 def end_session_of(user_id: int, session_id: int) -> bool:
     """Logs the user's session with this id out; False when there is none."""
     return bool(Session.delete().where(Session.user == user_id, Session.id == session_id).execute())
-
-
-def end_sessions(user_id: int) -> None:
-    """Ends all of the user's sessions and API tokens, and withdraws the challenges for new ones."""
-    addresses = User.select(User.address).where(User.id == user_id)
-    with transaction():
-        Challenge.delete().where(Challenge.address.in_(addresses) | (Challenge.user == user_id)).execute()
-        Session.delete().where(Session.user == user_id).execute()
-        ApiToken.delete().where(ApiToken.user == user_id).execute()
-
-
-def purge_sessions(now_ms: int) -> None:
-    """Deletes sessions and API tokens that nobody can use any more."""
-    over = (Session.used_ms <= now_ms - IDLE_MS) | (Session.created_ms <= now_ms - ABSOLUTE_MS)
-    with transaction():
-        Session.delete().where(over).execute()
-        ApiToken.delete().where(ApiToken.expires_ms <= now_ms).execute()
-
-
-def users_with_sessions(slot: Slot) -> list[User]:
-    """Returns the slot's users with a session or an API token."""
-    signed_in = User.id.in_(Session.select(Session.user)) | User.id.in_(ApiToken.select(ApiToken.user))
-    return list(User.select().where(slot.has(User.id) & signed_in))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from models import sessions
+from models import api_tokens
 from models.base import transaction
 from models.entitlements import Entitlements
 from models.users import User, Whitelist
@@ -49,5 +49,5 @@ def remove(entitlements: Entitlements, address: str) -> Removed:
     may_still = entitlements.may_sign_in(address)
     user = None if may_still else User.get_or_none(User.address == address)
     if user is not None:
-        sessions.end_sessions(user.id)
+        api_tokens.end_sessions(user.id)
     return Removed(was_listed, may_still)

@@ -22,7 +22,7 @@ from core.errors import SettingsError
 from core.setting_values import HostPort
 from core.settings import Settings
 from markets.market_client import MarketClient
-from models import almanac, base, inscriptions, schema, sessions
+from models import almanac, api_tokens, base, inscriptions, schema
 from models.commit_cache import CommitCache
 from models.entitlements import Entitlements
 from models.events import keeping
@@ -201,7 +201,7 @@ async def _every(seconds: float, chore: Callable[[], Awaitable[None]]) -> None:
 
 
 async def _purge() -> None:
-    sessions.purge_sessions(now_ms())
+    api_tokens.purge_sessions(now_ms())
     keeping.forget_old(now_ms())
     inscriptions.forget_details(now_ms() - KEPT_MS)
 

@@ -102,7 +102,7 @@ class Sessions(SignedIn):
 
         This session, too, and every challenge that could make another.
         """
-        sessions.end_sessions(self.user.id)
+        api_tokens.end_sessions(self.user.id)
         return Success()
 
     @route(

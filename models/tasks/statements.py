@@ -42,6 +42,7 @@ SHOW_CYCLE = Statement(
     WHERE id = :id AND token = :token
     """
 )
+FORGET_CYCLES = Statement("DELETE FROM cycles WHERE task_id = :task_id")
 
 
 @cache

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 from peewee import IntegrityError, fn
 
+from core.local_time import is_zone
 from models import locks
 from models.base import transaction
 from models.events import outbox
@@ -16,10 +17,10 @@ from models.leases.leases import keep_while_acting
 from models.leases.slot import Slot
 from models.prepared import instance
 from models.tasks import statements, troubles
-from models.tasks.cycles import Cycle
 from models.tasks.errors import Coded, error_columns
 from models.tasks.table import BIDDING, LISTING, MOVES, RUNNING, STOPPED, Task
 from models.users import User
+from strategy.bid_config import BidConfig, Problem
 
 MAX_AUTOLIST_TASKS = 500  # for each user: a process each, and no more inscriptions are shown of a wallet
 
@@ -124,6 +125,13 @@ def _created(task: Task, max_tasks: int, with_it: Callable[[int], object] = lamb
     return task
 
 
+def unknown_zone(config: BidConfig) -> list[Problem]:
+    """Returns the problem of active hours in a time zone that this system does not know."""
+    if config.active_hours is None or is_zone(config.active_hours.tz):
+        return []
+    return [Problem("active_hours", "tz must be the name of a time zone that this system knows")]
+
+
 def _unlike_others(write: Callable[[], Any]) -> Any:
     """Returns the result of `write`. Raises TaskExists for a second task of the same slug or inscription."""
     try:
@@ -213,7 +221,7 @@ def remove_tombstone(task_id: int) -> None:
     """Removes a deleted task for good, with what is kept of its cycles."""
     with transaction():
         if Task.delete().where(Task.id == task_id, Task.deleted_ms.is_null(False)).execute():
-            Cycle.delete().where(Cycle.task_id == task_id).execute()
+            statements.FORGET_CYCLES.run(task_id=task_id)
 
 
 def raise_token(task_id: int, above: int = 0) -> int:

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from models import sessions
+from models import api_tokens, sessions
 from models.leases.slot import EVERYBODY
 from models.tasks.table import Task
 from models.users import DAY_MS, User
@@ -85,8 +85,8 @@ async def test_it_ends_with_its_task_and_with_its_owners_right_to_sign_in(servic
     general = await made(service)
     await service.ask("DELETE", f"/api/tasks/{task_id}")
     sessions.end_session(hashlib.sha256(service.token.encode()).hexdigest())
-    assert service.user_id in [user.id for user in sessions.users_with_sessions(EVERYBODY)]
-    sessions.end_sessions(service.user_id)
+    assert service.user_id in [user.id for user in api_tokens.users_with_sessions(EVERYBODY)]
+    api_tokens.end_sessions(service.user_id)
 
     assert not Task.select().exists()
     for token in (of_task, general):

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from models import api_tokens, sessions, users
+from models import api_tokens, users
 from models.api_tokens import ApiToken
 from models.controls import Control
 from models.ledger.withdrawals import Withdrawal
@@ -33,7 +33,7 @@ def then_ends(monkeypatch: pytest.MonkeyPatch, service: Service, of: Any, name: 
 
     async def wait(*given: Any, **more: Any) -> Any:
         found = await waited(*given, **more)
-        sessions.end_sessions(service.user_id)
+        api_tokens.end_sessions(service.user_id)
         return found
 
     monkeypatch.setattr(of, name, wait)
@@ -96,7 +96,7 @@ async def test_no_task_is_made_or_changed_after_a_wait_for_the_market(
     service: Service, monkeypatch: pytest.MonkeyPatch, method: str, path: str
 ) -> None:
     async def known(*given: Any) -> None:
-        sessions.end_sessions(service.user_id)
+        api_tokens.end_sessions(service.user_id)
 
     task_id = await service.new_task()
     before = everything()
@@ -116,7 +116,7 @@ async def test_no_state_is_loosened_after_a_wait_for_the_signer(service: Service
 
     def end(state: str) -> None:
         told.append(state)
-        sessions.end_sessions(service.user_id)
+        api_tokens.end_sessions(service.user_id)
 
     service.signer.before_control = end
     answer = await service.ask("PUT", "/api/control", {"scope": "user", "state": "run"})
@@ -148,7 +148,7 @@ async def test_no_token_is_made_while_the_owner_signs_out_everywhere(
     add = api_tokens.add
 
     def late(*given: Any, **more: Any) -> Any:
-        sessions.end_sessions(service.user_id)
+        api_tokens.end_sessions(service.user_id)
         return add(*given, **more)
 
     monkeypatch.setattr(api_tokens, "add", late)
@@ -165,7 +165,7 @@ async def test_no_session_is_opened_while_the_owner_signs_out_everywhere(
     proof, find = proof_of(await challenge_for(service)), users.find_or_create
 
     def late(*given: Any) -> Any:
-        sessions.end_sessions(service.user_id)
+        api_tokens.end_sessions(service.user_id)
         return find(*given)
 
     monkeypatch.setattr(users, "find_or_create", late)

@@ -8,9 +8,9 @@ from core.subscription_plans import SubscriptionPlan
 from models import controls
 from models.controls import Effective
 from models.entitlements import Entitlements
-from models.ledger.limits import unknown_zone
 from models.own_ceilings import own_ceilings
 from models.tasks.table import Task
+from models.tasks.tasks import unknown_zone
 from models.users import User
 from strategy.bid_config import BidConfig, load_bid_config, problems, unsupported
 from strategy.reasons import Reason
