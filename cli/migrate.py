@@ -12,7 +12,7 @@ from core.process import hold_lock
 from core.settings import MOST_SLOTS, Settings
 from models import base, schema
 from models.database import damage
-from models.database.errors import NotRead
+from models.database.damage import NotRead
 from models.database.kinds import is_postgresql
 from models.leases import leases
 

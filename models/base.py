@@ -26,8 +26,7 @@ from peewee import (
 )
 
 from core.files import is_full
-from models.database.damage import Damage
-from models.database.errors import Damaged, DatabaseAway
+from models.database.damage import Damage, Damaged, DatabaseAway
 from models.database.kinds import is_postgresql, opened, place
 from models.database.postgresql import Postgresql
 from models.database.sqlite import Sqlite

@@ -14,7 +14,7 @@ import models
 from core import version
 from core.errors import BidkeeperError
 from models import base, schema
-from models.database.errors import DatabaseAway
+from models.database.damage import DatabaseAway
 from models.database.kinds import opened, place
 from models.database.postgresql import Postgresql
 from models.database.sqlite import Sqlite

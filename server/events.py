@@ -13,7 +13,7 @@ from tornado.iostream import StreamClosedError
 
 from core.fields import Count, within, words
 from models.api_tokens import READ
-from models.database.errors import DatabaseAway
+from models.database.damage import DatabaseAway
 from models.events import reading
 from models.events.reading import Told
 from models.events.table import EVENTS

@@ -19,7 +19,7 @@ from core.errors import BidkeeperError
 from core.settings import Settings
 from models import base, schema
 from models.database import damage, servers
-from models.database.errors import Unfit
+from models.database.damage import Unfit
 from models.database.kinds import is_postgresql, place
 from models.tasks.cycles import Cycle
 from models.tasks.running_tasks import running_tasks

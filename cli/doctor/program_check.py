@@ -29,7 +29,7 @@ from markets.base import Unavailable
 from markets.gateway_client import MOST_SKEW_S, skew_words
 from markets.market_client import MarketClient
 from models import base
-from models.database.errors import DatabaseAway
+from models.database.damage import DatabaseAway
 from models.database.kinds import is_postgresql
 from models.leases import leases
 from wallet.signer_client import SignerClient

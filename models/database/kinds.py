@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from urllib.parse import parse_qs, urlsplit
 
-from models.database.errors import Unfit
+from models.database.damage import Unfit
 from models.database.postgresql import Postgresql
 from models.database.sqlite import Sqlite
 

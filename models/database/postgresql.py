@@ -15,7 +15,7 @@ from peewee import InterfaceError, InternalError, OperationalError, PostgresqlDa
 from peewee import __exception_wrapper__ as as_peewees  # type: ignore[attr-defined]
 
 from models.database import servers
-from models.database.errors import CommitUnknown, Unfit
+from models.database.damage import CommitUnknown, Unfit
 from models.database.event_order import HOLD_BACK, SETTLED
 
 log = logging.getLogger(__name__)

@@ -33,7 +33,7 @@ def own(user_id: int, hook_id: int) -> Hook | None:
     return found
 
 
-def add(user_id: int, events: Sequence[str], *, may_still: Callable[[], bool], **values: Any) -> Hook:
+def add(user_id: int, names: Sequence[str], *, may_still: Callable[[], bool], **values: Any) -> Hook:
     """Writes a hook, which is told of what happens from now on. Raises TooManyHooks or NotAnyMore.
 
     `may_still` is asked within the transaction: what was begun by a session that has ended since must not stay.
@@ -43,7 +43,7 @@ def add(user_id: int, events: Sequence[str], *, may_still: Callable[[], bool], *
             raise NotAnyMore
         if Hook.select().where(Hook.user == user_id).count() >= MOST_HOOKS:
             raise TooManyHooks
-        row: Hook = Hook.create(user=user_id, events=" ".join(events), cursor=reading.newest_id(), **values)
+        row: Hook = Hook.create(user=user_id, events=" ".join(names), cursor=reading.newest_id(), **values)
         if codes.is_awaited(row):
             codes.ask(row.id, row.created_ms)
     return row

@@ -20,7 +20,7 @@ from peewee import InterfaceError, OperationalError, ProgrammingError
 
 from core.death_timer import DeathTimer, check_mortal, now_s
 from core.errors import BidkeeperError
-from models.database.errors import DatabaseAway
+from models.database.damage import DatabaseAway
 from models.database.kinds import is_postgresql, opened, place
 from models.database.postgresql import Postgresql
 from models.database.servers import longest_s, look_at_each

@@ -20,7 +20,7 @@ from peewee import IntegrityError, fn
 
 from models import locks
 from models.base import require_sound, transaction
-from models.database.errors import CommitUnknown
+from models.database.damage import CommitUnknown
 from models.ledger import budget_room, purchases, to_list
 from models.ledger import order_statements as statements
 from models.ledger.order_statements import Facts

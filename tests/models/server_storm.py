@@ -13,7 +13,7 @@ from peewee import InterfaceError, OperationalError
 
 from core.subscription_plans import DEFAULT_PLANS
 from models import base, schema, users
-from models.database.errors import CommitUnknown
+from models.database.damage import CommitUnknown
 from models.ledger import orders, states
 from models.ledger.orders import ExposureLimits, LimitReached
 from models.ledger.states import CLOSED, Order

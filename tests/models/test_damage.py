@@ -18,8 +18,7 @@ from peewee import DatabaseError, OperationalError
 
 from models import base, schema
 from models.database import damage
-from models.database.damage import Damage
-from models.database.errors import Damaged, DatabaseAway
+from models.database.damage import Damage, Damaged, DatabaseAway
 from models.inscriptions import WalletContents
 from models.ledger import withdrawals
 from models.ledger.withdrawals import NewWithdrawal

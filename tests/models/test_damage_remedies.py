@@ -15,8 +15,7 @@ import pytest
 
 from models import base, schema
 from models.database import damage
-from models.database.damage import Damage
-from models.database.errors import NotRead
+from models.database.damage import Damage, NotRead
 from models.inscriptions import WalletContents
 from tests import postgresql
 from tests.models.test_damage import ROWS, backup, file, fill, fill_more, flip, pages, rows_in, withdraw

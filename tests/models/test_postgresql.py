@@ -14,7 +14,7 @@ from peewee import InterfaceError, OperationalError, PostgresqlDatabase
 from core.subscription_plans import DEFAULT_PLANS
 from models import base, commits, copying, locks, schema, sessions, users
 from models.database import postgresql as kinds
-from models.database.errors import CommitUnknown, DatabaseAway, Unfit
+from models.database.damage import CommitUnknown, DatabaseAway, Unfit
 from models.database.event_order import _EVENTS, HOLD_BACK
 from models.database.kinds import place
 from models.database.postgresql import Postgresql

@@ -13,7 +13,7 @@ import pytest
 
 from models import base
 from models.database import servers
-from models.database.errors import DatabaseAway
+from models.database.damage import DatabaseAway
 from models.users import User
 from tests import postgresql
 

@@ -14,7 +14,7 @@ from core.errors import PeerUnavailable
 from markets.base import GatewayAway, Unavailable
 from models.base import database
 from models.database import damage
-from models.database.errors import CommitUnknown, Damaged
+from models.database.damage import CommitUnknown, Damaged
 from models.tasks.table import Task
 from server.http import blocking
 from tests import postgresql

@@ -15,8 +15,7 @@ from collections.abc import Callable
 
 from models import base
 from models.database import damage
-from models.database.damage import Damage
-from models.database.errors import NotRead
+from models.database.damage import Damage, NotRead
 from models.database.sqlite import Sqlite
 from workers.manager.background import in_thread
 
