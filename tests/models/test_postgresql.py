@@ -15,9 +15,8 @@ from core.subscription_plans import DEFAULT_PLANS
 from models import base, commits, copying, locks, schema, sessions, users
 from models.database import postgresql as kinds
 from models.database.damage import CommitUnknown, DatabaseAway, Unfit
-from models.database.event_order import _EVENTS, HOLD_BACK
 from models.database.kinds import place
-from models.database.postgresql import Postgresql
+from models.database.postgresql import _EVENTS, HOLD_BACK, Postgresql
 from models.database.sqlite import Sqlite
 from models.events import outbox, reading
 from models.events.table import FILL
