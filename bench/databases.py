@@ -22,7 +22,8 @@ from typing import Any
 
 from bench import databases_served
 from core.subscription_plans import DEFAULT_PLANS
-from models import base, schema, sessions, users
+from models import schema, sessions, users
+from models.database import base
 from models.ledger import orders
 from models.ledger.orders import ExposureLimits, LimitReached, NewOrder
 from models.ledger.states import CLOSED

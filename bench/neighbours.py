@@ -28,7 +28,7 @@ from bench.load import get
 from bench.processes import serving
 from bench.timing import Row
 from core.task_files import journal_path, log_path
-from models import base
+from models.database import base
 from models.events.table import Event
 from models.ledger.states import Order
 from models.tasks.cycles import Cycle

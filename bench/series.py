@@ -16,7 +16,7 @@ from bench import traders_database
 from bench.load import ask, get, press
 from bench.reads_and_writes import our_server
 from bench.timing import Row
-from models import base
+from models.database import base
 from models.tasks.samples import HOUR, KEPT_MINUTES, MINUTE, Sample, add_sample
 from models.tasks.table import Task
 

@@ -9,7 +9,8 @@ import time
 from pathlib import Path
 
 from core.subscription_plans import DEFAULT_PLANS
-from models import base, schema, sessions, users
+from models import schema, sessions, users
+from models.database import base
 from models.tasks.table import BIDDING, Task
 from server.config.bids import rendered
 from server.http.callers import hash_of

@@ -28,7 +28,8 @@ from core.local_server import serve
 from core.program_calls import Settle
 from core.settings import Settings, load
 from markets import verbs
-from models import base, schema, users
+from models import schema, users
+from models.database import base
 from models.tasks import tasks
 from models.tasks.table import RUNNING, Task
 from strategy.bid_config import BidConfig, dump_bid_config

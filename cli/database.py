@@ -15,7 +15,7 @@ from core.process import hold_lock
 from core.setting_values import database as read_address
 from core.settings import Settings
 from models import copying
-from models.database.kinds import place
+from models.database.base import place
 from models.leases import leases
 from models.leases.held_lease import HeldLease, claim
 

@@ -11,7 +11,7 @@ from cli.arguments import address
 from cli.migrate import migrate
 from core.settings import Settings
 from core.subscription_plans import MOST_DAYS
-from models import base
+from models.database import base
 from models.profile import set_plan
 from models.users import DAY_MS, Subscription, User
 

@@ -9,7 +9,8 @@ from cli import entitlements
 from cli.arguments import address
 from cli.migrate import migrate
 from core.settings import Settings
-from models import base, whitelist
+from models import whitelist
+from models.database import base
 from models.entitlements import Entitlements
 from models.users import Whitelist
 

@@ -35,7 +35,7 @@ from gateway.verbs import Verbs
 from gateway.withdrawals import Withdrawals
 from markets.adapter import Adapter
 from markets.unisat.adapter import Unisat
-from models.database.kinds import is_postgresql
+from models.database.base import is_postgresql
 
 MOST_ANSWERS = 500  # answers kept of each marketplace
 _SWITCH_S = 0.0005  # a thread that judges a picture has the interpreter no longer before the loop gets it

@@ -19,7 +19,8 @@ from core.program_calls import DeliveryCounts, HooksReadiness, PingHooks
 from core.settings import Settings
 from hooks.courier import Courier
 from hooks.sender import Mailer, Sender
-from models import base, schema
+from models import schema
+from models.database import base
 from models.hooks import hooks, queue
 from models.leases import leases
 from models.leases.held_lease import HeldLease, claim

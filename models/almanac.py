@@ -10,7 +10,7 @@ from typing import Any
 
 from peewee import SQL, fn
 
-from models.base import transaction
+from models.database.base import transaction
 from models.events import outbox
 from models.events.table import DAILY, PLAN_EXPIRING, Event
 from models.ledger.states import IS_FILLED, IS_OPEN, IS_REAL, IS_SOLD, Listing, Order

@@ -7,9 +7,8 @@ from typing import Any
 
 from peewee import BigIntegerField, CharField, ForeignKeyField
 
-from models.base import Row, primary_key, transaction, write_if_free
+from models.database.base import Row, Statement, columns, instance, primary_key, transaction, write_if_free
 from models.leases.slot import Slot
-from models.prepared import Statement, columns, instance
 from models.sessions import ABSOLUTE_MS, IDLE_MS, Challenge, Session
 from models.tasks.table import Task
 from models.users import User

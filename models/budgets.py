@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from peewee import BigIntegerField, CharField, ForeignKeyField, IntegerField, IntegrityError
 
-from models.base import Row, primary_key, transaction
-from models.prepared import Statement, columns, instance
+from models.database.base import Row, Statement, columns, instance, primary_key, transaction
 from models.users import User
 
 MAX_BUDGETS = 100  # for each user

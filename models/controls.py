@@ -10,10 +10,9 @@ from typing import Any, Final, NamedTuple
 
 from peewee import EXCLUDED, BigIntegerField, CharField, CompositeKey
 
-from models.base import Row, transaction
+from models.database.base import Row, Statement, transaction
 from models.events import outbox
 from models.events.table import CONTROL, HALTED
-from models.prepared import Statement
 from models.tasks.table import Task
 
 RUN: Final = "run"

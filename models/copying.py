@@ -13,9 +13,10 @@ from peewee import OperationalError, sort_models  # type: ignore[attr-defined]
 import models
 from core import version
 from core.errors import BidkeeperError
-from models import base, schema
+from models import schema
+from models.database import base
+from models.database.base import opened, place
 from models.database.damage import DatabaseAway
-from models.database.kinds import opened, place
 from models.database.postgresql import Postgresql
 from models.database.sqlite import Sqlite
 from models.leases.leases import Lease

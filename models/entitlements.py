@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 from core.settings import Settings
 from core.subscription_plans import SubscriptionPlan
+from models.database.base import Statement
 from models.own_ceilings import own_ceilings
-from models.prepared import Statement
 from models.users import Subscription, User, Whitelist, subscription_of
 
 _WHITELISTED = Statement("SELECT 1 FROM whitelist WHERE address = :address")

@@ -10,8 +10,7 @@ from decimal import Context, Decimal
 
 from peewee import BigIntegerField, CharField, CompositeKey, IntegerField, TextField
 
-from models.base import Row, transaction
-from models.prepared import Statement
+from models.database.base import Row, Statement, transaction
 from strategy.bid_config import BidConfig
 from strategy.bidding.guards import MinuteSample, guarded, minutes_wanted
 from strategy.book import NO_HISTORY, History

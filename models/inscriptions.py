@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from peewee import BigIntegerField, CharField, TextField
 
-from models.base import Row, transaction, unless_full
+from models.database.base import Row, transaction, unless_full
 
 
 class Told(NamedTuple):

@@ -7,8 +7,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from decimal import Decimal
 
+from models.database.base import Statement
 from models.inscriptions import cached_wallet
-from models.prepared import Statement
 from models.presets import of_user
 from models.tasks.samples import MINUTE
 from models.tasks.table import BIDDING, Task

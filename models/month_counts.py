@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from peewee import CharField, TextField
 
-from models.base import Row
-from models.database.kinds import opened
+from models.database.base import Row, opened
 
 
 class MonthCount(Row):

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from peewee import BigIntegerField, CharField, ForeignKeyField, IntegrityError, TextField
 
-from models.base import Row, primary_key, transaction
+from models.database.base import Row, primary_key, transaction
 from models.users import User
 
 MOST_PRESETS = 50  # of a user

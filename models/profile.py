@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable
 
-from models.base import transaction
+from models.database.base import transaction
 from models.ledger.orders import has_open_orders
 from models.own_ceilings import OwnCeilings, own_ceilings
 from models.sessions import use_challenge

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from playhouse.migrations import Runner
 
 from core.errors import BidkeeperError
-from models.base import database
+from models.database.base import database
 from models.database.postgresql import Postgresql
 from models.database.sqlite import Sqlite
 

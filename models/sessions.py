@@ -6,9 +6,7 @@ from typing import Any
 
 from peewee import BigIntegerField, CharField, ForeignKeyField, IntegerField, TextField
 
-from models.base import Row, primary_key, transaction, write_if_free
-from models.commits import mark_of
-from models.prepared import Statement, columns, instance
+from models.database.base import Row, Statement, columns, instance, mark_of, primary_key, transaction, write_if_free
 from models.users import User
 
 MAX_TRIES = 5

@@ -6,7 +6,7 @@ from typing import Any
 
 from peewee import SQL, fn
 
-from models.base import NO, database
+from models.database.base import NO, database
 from models.ledger.states import CLOSED, LISTING_LIFE, ORDER_LIFE, Listing, Order
 from models.sessions import ABSOLUTE_MS, IDLE_MS, Session
 from models.tasks.cycles import Cycle

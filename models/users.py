@@ -7,8 +7,7 @@ from collections.abc import Mapping
 from peewee import BigIntegerField, BooleanField, CharField, ForeignKeyField
 
 from core.subscription_plans import FIRST_PLAN, SubscriptionPlan
-from models.base import Row, primary_key, transaction
-from models.prepared import Statement, columns, instance
+from models.database.base import Row, Statement, columns, instance, primary_key, transaction
 
 DAY_MS = 86_400_000
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from models import api_tokens
-from models.base import transaction
+from models.database.base import transaction
 from models.entitlements import Entitlements
 from models.users import User, Whitelist
 

@@ -22,8 +22,9 @@ from core.errors import SettingsError
 from core.setting_values import HostPort
 from core.settings import Settings
 from markets.market_client import MarketClient
-from models import almanac, api_tokens, base, inscriptions, schema
-from models.commit_cache import CommitCache
+from models import almanac, api_tokens, inscriptions, schema
+from models.database import base
+from models.database.base import CommitCache
 from models.entitlements import Entitlements
 from models.events import keeping
 from server.control import REMIND_S, STORE_S, remind_signer, store_again

@@ -24,7 +24,8 @@ from core.settings import Settings
 from markets.base import VenueError
 from markets.gateway_client import MOST_SKEW_S, skew_words
 from markets.market_client import MarketClient
-from models import base, schema
+from models import schema
+from models.database import base
 from models.leases import leases
 from server.http.answers import Error
 from server.http.base import Handler

@@ -13,7 +13,7 @@ from core.fields import Count, Time, within, words
 from core.hook_receivers import NoReceiver, Receiver, Receivers
 from core.hook_urls import KINDS, MAIL, WEBHOOK, new_secret, secret_problem, shown, url_problem, would_tell_secret
 from core.public_address import own_host
-from models.base import transaction
+from models.database.base import transaction
 from models.events.table import LASTING
 from models.hooks import bounds, codes, hooks, queue
 from models.hooks.bounds import CODE_AGAIN_MS, CODES_A_DAY, CODES_OF_ADDRESS_A_DAY

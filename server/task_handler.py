@@ -11,7 +11,7 @@ from peewee import PeeweeException
 
 from core import task_files
 from core.errors import PeerError
-from models import base
+from models.database import base
 from models.ledger import still_open
 from models.tasks import tasks
 from models.tasks.table import RUNNING, STOPPED, Task

@@ -8,8 +8,9 @@ from typing import Annotated, Any
 from msgspec import Raw, json
 
 from core.fields import Count, Time, words
-from models import base, budgets, commits, users
+from models import budgets, users
 from models.api_tokens import READ, TRADE
+from models.database import base
 from models.ledger import closing as ledger
 from models.ledger import fills, orders
 from models.ledger.budget_room import change_bidding_task
@@ -278,7 +279,7 @@ class BiddingTasks(BiddingTaskHandler):
         With their configs, and the newest cycle of each. Ask with `If-None-Match` when it is polled.
         """
         if asked.tag is None:
-            mark = self.caller.mark or commits.mark(), self.now_ms // _SHOWN_MS, base.damage()
+            mark = self.caller.mark or base.commit_mark(), self.now_ms // _SHOWN_MS, base.damage()
             self.send(self.services.task_lists.get(self.user.id, self._list, mark))
         else:
             self.send(self._list(asked.tag))

@@ -28,9 +28,9 @@ from gateway.app import quotas
 from markets.base import Unavailable
 from markets.gateway_client import MOST_SKEW_S, skew_words
 from markets.market_client import MarketClient
-from models import base
+from models.database import base
+from models.database.base import is_postgresql
 from models.database.damage import DatabaseAway
-from models.database.kinds import is_postgresql
 from models.leases import leases
 from wallet.signer_client import SignerClient
 

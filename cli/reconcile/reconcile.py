@@ -23,7 +23,7 @@ from core.errors import BidkeeperError
 from core.settings import Settings
 from markets.base import GatewayAway, OwnBid, VenueError
 from markets.market_client import MarketClient
-from models import base
+from models.database import base
 from models.ledger import fills
 from models.ledger.closing import Owed
 from models.ledger.orders import NewOrder, SoldInto

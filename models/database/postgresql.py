@@ -1,4 +1,4 @@
-"""A database at a PostgreSQL server as ours; models/database/kinds.py tells what every kind promises."""
+"""A database at a PostgreSQL server as ours; models/database/base.py tells what every kind promises."""
 
 from __future__ import annotations
 

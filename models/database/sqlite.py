@@ -1,4 +1,4 @@
-"""An SQLite file as our database; models/database/kinds.py tells what every kind promises."""
+"""An SQLite file as our database; models/database/base.py tells what every kind promises."""
 
 from __future__ import annotations
 

@@ -6,10 +6,9 @@ from typing import Any
 
 from peewee import fn
 
-from models import locks
-from models.base import larger, transaction
+from models.database import base
+from models.database.base import Statement, larger, transaction
 from models.events.table import GOES_BY_NUMBER, IS_LASTING, IS_PASSING, Event, Forgotten
-from models.prepared import Statement
 
 KEPT_LASTING = 10_000  # for each user
 KEPT_PASSING = 1_000
@@ -22,7 +21,7 @@ _OLDEST_PASSING = Statement(_NTH_NEWEST.format("is_passing = $yes"))
 
 def make_room(user_id: int, new_id: int) -> None:
     """Lets go of what is too much for the user, at every 64th event of the installation, unless another does so."""
-    if new_id % _EVERY == 0 and locks.may_tidy():
+    if new_id % _EVERY == 0 and base.may_tidy():
         _bound(user_id)
 
 

@@ -6,11 +6,10 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from models import locks
-from models.base import database
+from models.database import base
+from models.database.base import Statement, database, insertion
 from models.events import keeping
 from models.events.table import PASSING, Event
-from models.prepared import Statement, insertion
 
 _INSERT = Statement(f"{insertion(Event)} $returning_id")
 _INSERT_ONCE = Statement(f"{insertion(Event)} ON CONFLICT DO NOTHING $returning_id")
@@ -25,7 +24,7 @@ def tell(
     """
     if not database.in_transaction():
         raise RuntimeError("an event belongs in the transaction of its fact")
-    locks.events()
+    base.hold_back_events()
     new_id = (_INSERT if fact is None else _INSERT_ONCE).insert(
         user_id=user_id,
         task_id=task_id,

@@ -10,10 +10,9 @@ from typing import Any, NamedTuple
 
 from peewee import fn
 
-from models import commits
-from models.base import database, larger
+from models.database import base
+from models.database.base import Statement, database, larger
 from models.events.table import EVENTS, PASSING, Event, Forgotten
-from models.prepared import Statement
 
 _LIMIT = 500
 
@@ -40,7 +39,7 @@ _AFTER = Statement(
 
 def mark() -> Any:
     """Returns a value that differs from a former one if there may be more to read; take it before reading."""
-    return commits.mark(), database.obj.settled_event()
+    return base.commit_mark(), database.obj.settled_event()
 
 
 def newest_id() -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from peewee import BigIntegerField, BooleanField, CharField, TextField
 
-from models.base import NO, YES, Row, add_indexes, primary_key
+from models.database.base import NO, YES, Row, add_indexes, primary_key
 
 # Facts that people want to be told of; hooks tell no others.
 FILL = "fill"

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from typing import Any
 
 from core.hook_urls import MAIL
-from models.base import transaction
+from models.database.base import transaction
 from models.hooks import bounds
 from models.hooks.table import CODE, IS_WAITING, Delivery, Hook
 from models.users import User

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from core.hook_urls import MAIL
-from models.base import transaction
+from models.database.base import transaction
 from models.events import reading
 from models.hooks import codes, queue
 from models.hooks.table import Hook

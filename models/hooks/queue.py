@@ -15,7 +15,7 @@ from peewee import SQL, fn
 
 from core import event_words
 from core.hook_urls import MAIL
-from models.base import database, transaction
+from models.database.base import database, transaction
 from models.events import reading
 from models.events.reading import Told
 from models.events.table import Forgotten

@@ -6,7 +6,7 @@ from typing import Any
 
 from peewee import SQL, BigIntegerField, BooleanField, CharField, ForeignKeyField, IntegerField, TextField
 
-from models.base import Row, add_indexes, primary_key
+from models.database.base import Row, add_indexes, primary_key
 from models.users import User
 
 WAITING = "waiting"

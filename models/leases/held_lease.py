@@ -20,8 +20,8 @@ from peewee import InterfaceError, OperationalError, ProgrammingError
 
 from core.death_timer import DeathTimer, check_mortal, now_s
 from core.errors import BidkeeperError
+from models.database.base import is_postgresql, opened, place
 from models.database.damage import DatabaseAway
-from models.database.kinds import is_postgresql, opened, place
 from models.database.postgresql import Postgresql
 from models.database.servers import longest_s, look_at_each
 from models.leases import leases

@@ -17,9 +17,8 @@ from typing import Any, NamedTuple
 from peewee import SQL, BigIntegerField, CharField
 
 from core.errors import BidkeeperError
-from models import base
-from models.base import Row, database, transaction
-from models.database.kinds import is_postgresql
+from models.database import base
+from models.database.base import Row, database, is_postgresql, transaction
 from models.database.postgresql import Postgresql
 from models.database.sqlite import Sqlite
 

@@ -12,7 +12,7 @@ from typing import Any
 
 from models import budgets
 from models.budgets import Budget
-from models.prepared import Statement
+from models.database.base import Statement
 from models.tasks import tasks
 from models.tasks.table import Task
 from strategy.plan_inputs import BudgetRoom

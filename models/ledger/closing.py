@@ -9,9 +9,10 @@ from typing import Any, NamedTuple
 
 from peewee import SQL, fn
 
-from models import controls, locks
-from models.base import transaction
+from models import controls
 from models.controls import GLOBAL, HALT, TASK, USER, Control
+from models.database import base
+from models.database.base import Statement, each, listed, transaction
 from models.leases.slot import Slot
 from models.ledger import orders
 from models.ledger.limits import most_sats
@@ -19,7 +20,6 @@ from models.ledger.misses import saw
 from models.ledger.states import CANCELLED, CANCELLING, CLOSED, IS_OPEN, IS_REAL, LIVE, ORDER_LIFE, UNKNOWN, Order
 from models.ledger.tidings import tell_order
 from models.own_ceilings import own_ceilings
-from models.prepared import Statement, each, listed
 from models.tasks.table import BIDDING, RUNNING, STOPPED, Task
 from models.users import User
 from strategy.bid_config import load_bid_config
@@ -162,7 +162,7 @@ def finish_cancels(found: Collection[Order], now_ms: int) -> None:
         return
     ORDER_LIFE.check(CANCELLING, CLOSED, CANCELLED)
     with transaction(durable=True, alone=False):
-        locks.events()
+        base.hold_back_events()
         for order in found:
             changes: dict[Any, Any] = {Order.state: CLOSED, Order.close_reason: CANCELLED, Order.misses: 0}
             changes |= {Order.updated_ms: now_ms, Order.closed_ms: now_ms}

@@ -16,12 +16,11 @@ from typing import Any, NamedTuple
 
 from peewee import IntegrityError
 
-from models import locks
-from models.base import transaction
+from models.database import base
+from models.database.base import Statement, transaction
 from models.ledger.orders import NewOrder, SoldInto
 from models.ledger.states import CLOSED, FILLED, HAS_SALE, IS_FILLED, IS_REAL, IS_SOLD, NEW, ORDER_LIFE, Listing, Order
 from models.ledger.tidings import tell_order
-from models.prepared import Statement
 from models.tasks.table import Task
 from strategy.bid_config import is_ticker
 
@@ -170,8 +169,8 @@ def count_purchase(new: NewOrder, sale: SoldInto, now_ms: int) -> bool:
     values |= {"created_ms": sale.sold_ms, "updated_ms": now_ms, "closed_ms": now_ms, **bought}
     try:
         with transaction(durable=True, alone=False):
-            locks.user(new.user_id)
-            locks.task_as_it_is(new.task_id)
+            base.lock_user(new.user_id)
+            base.lock_task_as_it_is(new.task_id)
             task = Task.get_or_none(Task.id == new.task_id, Task.user == new.user_id)
             if task is None:
                 return False
@@ -181,7 +180,7 @@ def count_purchase(new: NewOrder, sale: SoldInto, now_ms: int) -> bool:
             values["expires_ms"] = next(ms for ms in count(new.expires_ms) if ms not in ends)
             order = Order(**values, budget_id=task.budget_id)
             order.save(force_insert=True)
-            locks.events()
+            base.hold_back_events()
             tell_order(order, now_ms, CLOSED, FILLED, bought | {"sold_sats": None})
     except IntegrityError:
         return False

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from models.database.base import Statement, columns, insertion
 from models.ledger.states import Listing
-from models.prepared import Statement, columns, insertion
 
 _ROWS = f"SELECT {columns(Listing)} FROM listings WHERE task_id = :task_id"
 _IS_OPEN = "state != 'closed'"  # literally as in the indexes: SQLite sees at once which index to use

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from peewee import IntegrityError
 
-from models.base import require_sound, transaction
+from models.database.base import instance, require_sound, transaction
 from models.ledger import listing_statements as statements
 from models.ledger.states import (
     CLOSED,
@@ -29,7 +29,6 @@ from models.ledger.states import (
     Listing,
 )
 from models.ledger.tidings import tell_listing
-from models.prepared import instance
 from models.tasks import tasks
 from models.tasks.table import LISTING
 

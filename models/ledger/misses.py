@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from models.database.base import Statement
 from models.ledger.states import Listing, Order
-from models.prepared import Statement
 
 LATE_MS = 30_000  # how long after its time (a bid's expiry, a listing's deadline) it is still waited for
 

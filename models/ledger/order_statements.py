@@ -5,8 +5,8 @@ from __future__ import annotations
 from functools import cache
 from typing import NamedTuple
 
+from models.database.base import Statement, columns, insertion, listed
 from models.ledger.states import Order
-from models.prepared import Statement, columns, insertion, listed
 
 NEWEST = 10  # fills whose times are returned
 

@@ -18,8 +18,8 @@ from typing import Any, NamedTuple
 
 from peewee import IntegrityError, fn
 
-from models import locks
-from models.base import require_sound, transaction
+from models.database import base
+from models.database.base import each, instance, require_sound, transaction
 from models.database.damage import CommitUnknown
 from models.ledger import budget_room, purchases, to_list
 from models.ledger import order_statements as statements
@@ -39,7 +39,6 @@ from models.ledger.states import (
     Order,
 )
 from models.ledger.tidings import tell_order
-from models.prepared import each, instance
 from models.tasks import tasks
 from models.tasks.table import BIDDING
 from strategy.fates import LedgerLimit
@@ -183,9 +182,9 @@ def _reserve(new: NewOrder, exposure_limits: ExposureLimits, now_ms: int, replac
     with transaction(durable=True, alone=False):
         require_sound()
         if exposure_limits.installation:
-            locks.installation()
-        locks.user(new.user_id)
-        locks.task_as_it_is(new.task_id)
+            base.lock_installation()
+        base.lock_user(new.user_id)
+        base.lock_task_as_it_is(new.task_id)
         facts = _facts(new, counts_all=bool(exposure_limits.installation))
         if facts is None or not tasks.is_acting(facts[:4], BIDDING, new.token):
             raise NotAllowedToPlace(f"task {new.task_id} is not this worker's to act for")
@@ -312,7 +311,7 @@ def _move(
         "sold_quantity": part and part.quantity,
     }
     with transaction(durable=True, alone=False):
-        locks.events()
+        base.hold_back_events()
         moved = statements.MOVE.run(
             id=order.id,
             former_state=order.state,

@@ -13,7 +13,7 @@ from typing import Any
 
 from peewee import SQL, BigIntegerField, CharField, IntegrityError, TextField
 
-from models.base import Row, add_indexes, transaction
+from models.database.base import Row, add_indexes, transaction
 from models.leases.slot import Slot
 from models.ledger.states import IS_FILLED, IS_REAL, LISTED, TO_LIST, Order
 from models.tasks import tasks

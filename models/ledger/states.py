@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from peewee import SQL, BigIntegerField, BooleanField, CharField, IntegerField, TextField
 
-from models.base import NO, YES, Row, add_indexes, primary_key
+from models.database.base import NO, YES, Row, add_indexes, primary_key
 
 NEW = "new"  # a row that is about to be written
 RESERVED = "reserved"  # it counts; the signer may have been asked

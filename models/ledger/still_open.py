@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from models.database.base import Statement
 from models.ledger import listings, orders
-from models.prepared import Statement
 from models.tasks.table import LISTING, Task
 
 # One question for both kinds: each is a way to the server and back.

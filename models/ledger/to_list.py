@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from peewee import fn
 
-from models.base import transaction
+from models.database.base import transaction
 from models.leases.slot import Slot
 from models.ledger import purchases
 from models.ledger.states import IS_TO_LIST, LISTED, NOT_LISTED, SOLD, TO_LIST, Listing, Order

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from peewee import SQL, BigIntegerField, CharField, TextField, fn
 
-from models.base import Row, add_indexes, primary_key, require_sound, transaction
+from models.database.base import Row, add_indexes, primary_key, require_sound, transaction
 from models.events import outbox
 from models.events.table import WALLET
 from models.ledger.states import IS_OPEN as ORDER_IS_OPEN

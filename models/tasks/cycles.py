@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from peewee import BigIntegerField, TextField
 
-from models import locks
-from models.base import Row, primary_key, transaction
+from models.database import base
+from models.database.base import Row, Statement, insertion, primary_key, transaction
 from models.events import outbox
 from models.events.table import CYCLE
-from models.prepared import Statement, insertion
 from models.tasks import troubles
 from models.tasks.errors import Coded, stored_fault
 from models.tasks.samples import Sample, add_sample
@@ -59,8 +58,8 @@ def record_cycle(
     """
     code, params = stored_fault(error, fault)
     with transaction(alone=False):
-        locks.task(task_id)
-        locks.events()
+        base.lock_task(task_id)
+        base.hold_back_events()
         before = TROUBLES.row(id=task_id, token=token)
         if before is None:
             return

@@ -11,8 +11,7 @@ from typing import NamedTuple
 
 from peewee import BigIntegerField, CompositeKey, ForeignKeyField, IntegerField, TextField
 
-from models.base import Row
-from models.prepared import Statement, insertion
+from models.database.base import Row, Statement, insertion
 from models.tasks.table import Task
 
 MINUTE, HOUR = 1, 60

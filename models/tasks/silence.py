@@ -6,8 +6,8 @@ import json
 from collections.abc import Callable
 from typing import NamedTuple
 
-from models import base
-from models.prepared import Statement
+from models.database import base
+from models.database.base import Statement
 from models.tasks.table import RUNNING, Task
 from models.tasks.task_list import ListedTask
 from strategy.fault_codes import FaultCode

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import cache
 
-from models.prepared import Statement, columns, insertion
+from models.database.base import Statement, columns, insertion
 from models.tasks.table import Task
 from models.users import User
 

@@ -6,8 +6,8 @@ from typing import Any
 
 from peewee import BigIntegerField, CharField, Check, ForeignKeyField, IntegerField, TextField
 
-from models.base import Row, add_indexes, primary_key
 from models.budgets import Budget
+from models.database.base import Row, add_indexes, primary_key
 from models.users import User
 
 BIDDING = "bidding"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from models.prepared import Statement
+from models.database.base import Statement
 from models.tasks.table import is_running
 
 

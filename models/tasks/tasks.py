@@ -9,13 +9,12 @@ from typing import Any, NamedTuple
 from peewee import IntegrityError, fn
 
 from core.local_time import is_zone
-from models import locks
-from models.base import transaction
+from models.database import base
+from models.database.base import instance, transaction
 from models.events import outbox
 from models.events.table import TASK, WORKER_DEAD
 from models.leases.leases import keep_while_acting
 from models.leases.slot import Slot
-from models.prepared import instance
 from models.tasks import statements, troubles
 from models.tasks.errors import Coded, error_columns
 from models.tasks.table import BIDDING, LISTING, MOVES, RUNNING, STOPPED, Task
@@ -237,8 +236,8 @@ def raise_token(task_id: int, above: int = 0) -> int:
 def begin_start(task_id: int, now_ms: int) -> int:
     """Does what `observe` (that the task is starting) and `raise_token` do, in one commit; returns the token."""
     with transaction(durable=True, alone=False):
-        locks.task(task_id)
-        locks.events()
+        base.lock_task(task_id)
+        base.hold_back_events()
         keep_while_acting()
         _observe(task_id, "starting", now_ms)
         return _raise_token(task_id)
@@ -318,8 +317,8 @@ def observe(task_id: int, observed: str, now_ms: int, **facts: Any) -> None:
     Raises ValueError for a move that is not in MOVES, and LeaseLost.
     """
     with transaction(alone=False):
-        locks.task(task_id)
-        locks.events()
+        base.lock_task(task_id)
+        base.hold_back_events()
         keep_while_acting()
         _observe(task_id, observed, now_ms, **facts)
 
@@ -375,8 +374,8 @@ def report_error(
     `failed_ms` is when it ended a cycle, which so was not recorded: it is counted among those in a row with an error.
     """
     with transaction(alone=False):
-        locks.task(task_id)
-        locks.events()
+        base.lock_task(task_id)
+        base.hold_back_events()
         found = statements.TROUBLES.row(id=task_id, token=token)
         if found is None:
             return

@@ -24,7 +24,7 @@ _SYSTEMS |= {"Linux": "Linux"}
 class Caller:
     """A user by a session, or by an API token, which may do less.
 
-    `mark` is that of the database's state when the caller was found (models/commits.py), if it was to be had.
+    `mark` is that of the database's state when the caller was found (models/database/base.py), if it was to be had.
     """
 
     user: User

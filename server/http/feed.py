@@ -16,7 +16,7 @@ from peewee import PeeweeException
 
 from core import event_words
 from core.fields import Time, words
-from models import base
+from models.database import base
 from models.events import reading
 from models.events.reading import Told
 from models.events.table import EVENTS

@@ -13,7 +13,8 @@ import pytest
 
 from cli.main import main
 from core.process import hold_lock
-from models import base, budgets, copying, schema
+from models import budgets, copying, schema
+from models.database import base
 from models.leases import leases
 from models.leases.held_lease import claim
 from models.leases.leases import HOOKS, Holder

@@ -10,7 +10,8 @@ import pytest
 from cli.doctor import month_check, program_check
 from cli.doctor.check import Check
 from core.settings import Settings
-from models import base, schema, users
+from models import schema, users
+from models.database import base
 from models.tasks import table, tasks
 from models.tasks.table import RUNNING
 from strategy.bid_config import BidConfig, dump_bid_config, normal_slug

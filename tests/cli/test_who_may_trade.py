@@ -15,8 +15,9 @@ from core.call import Verbs
 from core.local_server import serve
 from core.program_calls import Enforce, Stopped
 from core.settings import Settings, load
-from models import base, sessions, users
-from models.base import connect
+from models import sessions, users
+from models.database import base
+from models.database.base import connect
 from models.entitlements import Entitlements
 from models.schema import migrate
 

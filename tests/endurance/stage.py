@@ -16,7 +16,8 @@ import simulator.history
 import tests.machine.wire
 from core.subscription_plans import SubscriptionPlan
 from markets.call_costs import call_costs
-from models import base, profile, users
+from models import profile, users
+from models.database import base
 from models.tasks import tasks
 from models.tasks.table import RUNNING
 from simulator.crowd.courses import DEMOS

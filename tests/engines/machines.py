@@ -15,7 +15,7 @@ from typing import Any
 import requests
 
 from cli.up import CONFIGURATION
-from models import base
+from models.database import base
 from models.tasks import tasks
 from models.tasks.table import RUNNING, Task
 from tests.databases import rows

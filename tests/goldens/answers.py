@@ -18,7 +18,8 @@ from core.task_files import journal_path
 from markets.base import AskBook, Balance, BidBook, Item, OwnBid, OwnBids
 from markets.listings import ListingDraft
 from markets.outpoint_facts import OutpointFacts, Whereabouts
-from models import base, floor_samples
+from models import floor_samples
+from models.database import base
 from models.hooks import queue
 from models.hooks.table import Delivery, Hook
 from models.ledger.states import Order

@@ -14,7 +14,7 @@ import pytest
 from core.hook_receivers import Receiver, Receivers
 from hooks.courier import Courier
 from hooks.sender import Mailer, Outcome, Sender
-from models.base import transaction
+from models.database.base import transaction
 from models.hooks import bounds, codes, hooks, queue
 from models.hooks.codes import CODE_MS, MOST_TRIES, WrongCode
 from models.hooks.table import DEAD, SENT, WAITING, Delivery, Hook

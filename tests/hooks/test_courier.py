@@ -17,7 +17,7 @@ from hooks import courier as courier_file
 from hooks.courier import Courier
 from hooks.sender import Outcome, Unanswered
 from models import users
-from models.base import transaction
+from models.database.base import transaction
 from models.events import keeping, outbox
 from models.hooks import hooks, queue
 from models.hooks.table import DEAD, SENT, WAITING, Delivery, Hook

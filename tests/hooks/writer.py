@@ -9,7 +9,7 @@ import sys
 import time
 import uuid
 
-from models import base
+from models.database import base
 from models.ledger import orders
 from models.ledger.orders import ExposureLimits, NewOrder, SoldInto
 from models.ledger.states import LIVE, SIGNED, SUBMITTED

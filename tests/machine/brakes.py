@@ -18,7 +18,7 @@ from peewee import PeeweeException
 
 from markets.base import OwnBids
 from models import controls
-from models.base import database
+from models.database.base import database
 from models.leases.slot import EVERYBODY
 from models.ledger.states import Order
 from models.tasks import tasks

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from markets.base import OwnBids, VenueError
-from models.base import database
+from models.database.base import database
 from models.ledger import budget_room, orders
 from models.ledger.order_statements import Facts
 from models.ledger.orders import ExposureLimits, NewOrder

@@ -38,7 +38,8 @@ from markets import verbs
 from markets.base import Unavailable, Unknown, VenueError, to_wire
 from markets.http import Http
 from markets.market_client import MarketClient
-from models import base, schema
+from models import schema
+from models.database import base
 from models.tasks import tasks
 from models.tasks.table import Task
 from simulator.world import World

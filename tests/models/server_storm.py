@@ -12,7 +12,8 @@ from typing import Any, NamedTuple
 from peewee import InterfaceError, OperationalError
 
 from core.subscription_plans import DEFAULT_PLANS
-from models import base, schema, users
+from models import schema, users
+from models.database import base
 from models.database.damage import CommitUnknown
 from models.ledger import orders, states
 from models.ledger.orders import ExposureLimits, LimitReached

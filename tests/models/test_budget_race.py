@@ -15,7 +15,8 @@ from typing import Any
 import pytest
 from peewee import OperationalError
 
-from models import base, budgets
+from models import budgets
+from models.database import base
 from models.ledger import orders
 from models.ledger.budget_room import change_bidding_task
 from models.ledger.orders import ExposureLimits, LimitReached, NewOrder, SoldInto

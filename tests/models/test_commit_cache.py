@@ -3,8 +3,9 @@ from __future__ import annotations
 import pytest
 
 from core.subscription_plans import DEFAULT_PLANS
-from models import base, sessions, users
-from models.commit_cache import CommitCache
+from models import sessions, users
+from models.database import base
+from models.database.base import CommitCache
 from models.users import User
 from tests import postgresql
 from tests.databases import another

@@ -16,8 +16,8 @@ from pathlib import Path
 import pytest
 from peewee import DatabaseError, OperationalError
 
-from models import base, schema
-from models.database import damage
+from models import schema
+from models.database import base, damage
 from models.database.damage import Damage, Damaged, DatabaseAway
 from models.inscriptions import WalletContents
 from models.ledger import withdrawals

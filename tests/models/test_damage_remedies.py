@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from models import base, schema
-from models.database import damage
+from models import schema
+from models.database import base, damage
 from models.database.damage import Damage, NotRead
 from models.inscriptions import WalletContents
 from tests import postgresql

@@ -10,7 +10,7 @@ import pytest
 from core import event_words
 from core.subscription_plans import DEFAULT_PLANS
 from models import almanac, controls, profile, users
-from models.base import transaction
+from models.database.base import transaction
 from models.events import keeping, outbox, reading
 from models.events.table import EVENTS, PASSING, Event
 from models.ledger import listings, orders, states

@@ -4,7 +4,8 @@ from decimal import Decimal, localcontext
 
 import pytest
 
-from models import base, floor_samples
+from models import floor_samples
+from models.database import base
 from models.floor_samples import FloorSample
 from strategy.book import History
 

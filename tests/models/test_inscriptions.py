@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from models import base, inscriptions
+from models import inscriptions
+from models.database import base
 from models.inscriptions import Told
 from tests import postgresql
 

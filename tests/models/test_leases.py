@@ -11,7 +11,7 @@ from threading import Thread
 
 import pytest
 
-from models import base
+from models.database import base
 from models.database.postgresql import _GATE, Postgresql
 from models.leases import leases
 from models.leases.held_lease import HeldLease, NotTheOne

@@ -20,7 +20,8 @@ from cli.migrate import migrate
 from core import version
 from core.settings import load
 from core.version import Version
-from models import base, copying, schema, users
+from models import copying, schema, users
+from models.database import base
 from tests import postgresql
 from tests.models import racing
 

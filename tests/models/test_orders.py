@@ -8,8 +8,8 @@ import pytest
 
 from core.subscription_plans import DEFAULT_PLANS
 from models import users
-from models.base import database as database_proxy
-from models.base import transaction
+from models.database.base import database as database_proxy
+from models.database.base import transaction
 from models.ledger import closing, fills, order_history, orders
 from models.ledger.orders import (
     ExposureLimits,

@@ -12,10 +12,11 @@ import pytest
 from peewee import InterfaceError, OperationalError, PostgresqlDatabase
 
 from core.subscription_plans import DEFAULT_PLANS
-from models import base, commits, copying, locks, schema, sessions, users
+from models import copying, schema, sessions, users
+from models.database import base
 from models.database import postgresql as kinds
+from models.database.base import place
 from models.database.damage import CommitUnknown, DatabaseAway, Unfit
-from models.database.kinds import place
 from models.database.postgresql import _EVENTS, HOLD_BACK, Postgresql
 from models.database.sqlite import Sqlite
 from models.events import outbox, reading
@@ -96,7 +97,7 @@ def test_a_sum_is_a_whole_number_and_a_nul_is_no_fault(database: str) -> None:
 
 def test_nothing_is_read_anew_while_nobody_commits(database: str) -> None:
     """Others' commits, in other databases of the server too, change the mark; some moment is without."""
-    assert any(commits.mark() == commits.mark() for _ in range(200))
+    assert any(base.commit_mark() == base.commit_mark() for _ in range(200))
 
 
 def end_our_connection(url: str) -> None:
@@ -243,11 +244,11 @@ def test_locks_are_taken_before_the_first_query_and_in_their_order(database: str
         other.execute("SET lock_timeout = '300ms'")
         other.commit()
         with base.transaction(alone=False):
-            locks.user(task.user_id)
-            locks.task(task.id)
+            base.lock_user(task.user_id)
+            base.lock_task(task.id)
             other.execute("SELECT 1 FROM users FOR UPDATE")  # nothing was sent yet
             other.rollback()
-            commits.mark()
+            base.commit_mark()
             for table in ("users", "tasks"):
                 with pytest.raises(Exception, match="lock timeout"):
                     other.execute(f"SELECT 1 FROM {table} FOR UPDATE")
@@ -265,7 +266,7 @@ def test_what_was_committed_while_the_locks_were_waited_for_is_seen(database: st
 
         done = threads.submit(commit_later)
         with base.transaction(alone=False):
-            locks.user(user.id)
+            base.lock_user(user.id)
             seen = User.get_by_id(user.id).display_name
             assert seen == "new"
         done.result(60)

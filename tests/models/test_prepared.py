@@ -9,8 +9,9 @@ from typing import Any
 import pytest
 
 from core.subscription_plans import DEFAULT_PLANS
-from models import base, copying, prepared, sessions, users
-from models.prepared import STATEMENTS, Statement, listed, prepare_all
+from models import copying, sessions, users
+from models.database import base
+from models.database.base import STATEMENTS, Statement, listed, prepare_all
 from models.tasks import tasks
 from models.tasks.table import BIDDING, Task
 from models.tasks.tasks import TaskExists
@@ -126,7 +127,7 @@ def test_a_text_made_for_another_kind_of_database_is_made_anew(database: str, mo
     assert query.value(more=5) == 5
     other = SimpleNamespace(name="another", words=defaultdict(str, larger="MOST"), param="@")
     with monkeypatch.context() as patch:
-        patch.setattr(prepared, "database", SimpleNamespace(obj=other))
+        patch.setattr(base, "database", SimpleNamespace(obj=other))
         prepare_all()
         assert query._text.startswith("SELECT MOST(1, @")
     assert query.value(more=5) == 5

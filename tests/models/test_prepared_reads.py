@@ -8,8 +8,9 @@ import pytest
 from peewee import DataError, OperationalError
 
 from core.subscription_plans import DEFAULT_PLANS
-from models import base, users
-from models.prepared import Statement
+from models import users
+from models.database import base
+from models.database.base import Statement
 from models.users import User
 from tests import postgresql
 from tests.databases import another

@@ -17,7 +17,8 @@ import pytest
 from peewee import OperationalError
 
 from core.subscription_plans import DEFAULT_PLANS
-from models import base, locks, users
+from models import users
+from models.database import base
 from models.ledger import orders
 from models.ledger.order_statements import Facts
 from models.ledger.orders import ExposureLimits, LimitReached, NewOrder
@@ -200,7 +201,7 @@ def test_no_limit_is_passed_at_any_instant(processes: int, tries: int, database:
 def reserve_without_locks(url: str, ours: Ours, worker: int, tries: int, started: Barrier, said: Any) -> None:
     """As `reserve_many`, with the fault planted that no row is locked before the sums are read."""
     for name in ("installation", "user", "task_as_it_is"):
-        setattr(locks, name, lambda *row: None)
+        setattr(base, name, lambda *row: None)
     facts = orders._facts
 
     def as_if_taken(new: NewOrder, *, counts_all: bool) -> Facts | None:

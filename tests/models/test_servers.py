@@ -11,8 +11,7 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
-from models import base
-from models.database import servers
+from models.database import base, servers
 from models.database.damage import DatabaseAway
 from models.users import User
 from tests import postgresql

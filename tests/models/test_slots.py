@@ -11,7 +11,7 @@ import pytest
 
 from core.errors import BidkeeperError
 from core.settings import Settings
-from models import base
+from models.database import base
 from models.leases import leases
 from models.leases.leases import CannotChangeSlots, Holder, Taken
 from models.leases.manager_places import PeerUnavailable, place_for, places

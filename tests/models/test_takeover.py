@@ -17,7 +17,8 @@ from typing import Any
 
 import pytest
 
-from models import base, budgets, controls, schema
+from models import budgets, controls, schema
+from models.database import base
 from models.events import reading
 from models.ledger import budget_room, fills, listings, orders, still_open, withdrawals
 from models.ledger.shown_bids import match

@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from models import base, schema
+from models import schema
+from models.database import base
 from models.ledger import withdrawals
 from models.ledger.states import WITHDRAWAL_LIFE
 from models.ledger.withdrawals import CoinsTaken, NewWithdrawal, Withdrawal

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from models import api_tokens
-from models.base import transaction
+from models.database.base import transaction
 from models.events import keeping, outbox, reading
 from models.events.reading import Told
 from models.events.table import Event

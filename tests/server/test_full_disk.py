@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from markets.base import Item
-from models.base import transaction
+from models.database.base import transaction
 from models.events import outbox
 from models.events.table import TASK
 from models.tasks.table import RUNNING, Task

@@ -7,8 +7,7 @@ import time
 import pytest
 
 from models.api_tokens import ApiToken
-from models.base import database
-from models.database.kinds import is_postgresql
+from models.database.base import database, is_postgresql
 from models.database.sqlite import Sqlite
 from models.sessions import Session
 from tests import postgresql

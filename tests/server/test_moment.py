@@ -10,7 +10,7 @@ from typing import BinaryIO
 import pytest
 
 from core.task_files import journal_path, older
-from models import base
+from models.database import base
 from models.ledger.states import Order
 from models.tasks.samples import Sample, add_sample
 from server.http.json_out import iso

@@ -12,8 +12,8 @@ from peewee import DatabaseError, IntegrityError, InterfaceError, OperationalErr
 
 from core.errors import PeerUnavailable
 from markets.base import GatewayAway, Unavailable
-from models.base import database
 from models.database import damage
+from models.database.base import database
 from models.database.damage import CommitUnknown, Damaged
 from models.tasks.table import Task
 from server.http import blocking

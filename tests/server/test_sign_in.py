@@ -13,7 +13,7 @@ import pytest
 from peewee import chunked
 
 from models import sessions
-from models.base import transaction
+from models.database.base import transaction
 from models.sessions import Challenge, Session
 from models.users import Whitelist
 from tests.databases import dump

@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from models import base, inscriptions
+from models import inscriptions
+from models.database import base
 from models.tasks.samples import Sample, add_sample
 from server import market
 from server.http.json_out import iso

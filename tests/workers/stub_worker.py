@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from core.settings import Settings
-from models.base import transaction
+from models.database.base import transaction
 from models.ledger import listings, orders
 from models.ledger.states import CANCELLED, CANCELLING, CLOSED
 from models.tasks import cycles, tasks

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 from markets.base import AuthFailed, NotFound, Refused, VenueError
-from models.base import unless_full
+from models.database.base import unless_full
 from models.ledger import orders
 from models.ledger.states import CANCELLING, CLOSED, LIVE, UNKNOWN, Order
 from strategy.fault_codes import FaultCode, Step

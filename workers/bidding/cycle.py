@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from models.base import unless_full
+from models.database.base import unless_full
 from models.ledger import orders
 from models.ledger.states import LIVE, Order
 from strategy.bidding.restrained import memory_without_raise, raise_rung

@@ -9,7 +9,7 @@ from dataclasses import replace
 from markets.gateway_client import stretch_s
 from markets.look import BidderWallet, MarketLook, history_key
 from models import floor_samples
-from models.base import unless_full
+from models.database.base import unless_full
 from models.ledger import listings, orders
 from models.ledger.limits import Holder, Readings, limits_of, may_be_full, own_orders, with_others
 from models.ledger.misses import LATE_MS

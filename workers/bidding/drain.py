@@ -7,7 +7,7 @@ import random
 
 from markets.base import OwnBids
 from models import controls
-from models.base import unless_full
+from models.database.base import unless_full
 from models.entitlements import Entitlements
 from models.ledger import orders
 from models.ledger.closing import stays

@@ -14,7 +14,7 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, fields
 
 from markets.base import OwnBid, OwnBids, Refused, VenueError, may_be_among
-from models.base import unless_full
+from models.database.base import unless_full
 from models.ledger import orders
 from models.ledger.misses import LATE_MS, date_back, saw
 from models.ledger.shown_bids import Matched, Venue, is_over, match

@@ -13,7 +13,7 @@ from markets.funding import ToFund
 from markets.gateway_client import stretch_s
 from markets.look import fund_of
 from models import controls
-from models.base import unless_full
+from models.database.base import unless_full
 from models.events.table import OUTBID_LIMITED, QUOTA
 from models.ledger import orders
 from models.ledger.states import Order

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from markets.base import VenueError
-from models.base import unless_full
+from models.database.base import unless_full
 from models.ledger import orders
 from models.ledger.states import RESERVED
 from strategy.bid_config import canonical_slug

@@ -8,7 +8,7 @@ import random
 from markets.base import NotFound, Refused, VenueError
 from markets.items import whereabouts
 from markets.items.whereabouts import LocatedInscription
-from models.base import unless_full
+from models.database.base import unless_full
 from models.ledger import listings
 from models.ledger.states import CANCELLING, CLOSED, LIVE, LOST, RESERVED, SIGNED, SUBMITTED, UNKNOWN, Listing
 from models.tasks import tasks

@@ -9,7 +9,7 @@ from typing import Any
 
 from core.files import SHORT_OF_DISK
 from models import controls
-from models.base import unless_full
+from models.database.base import unless_full
 from models.ledger.states import CANCELLING, LIVE, Listing
 from models.tasks import cycles
 from models.tasks.samples import Sample

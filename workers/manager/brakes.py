@@ -31,8 +31,8 @@ from core.files import Brake, BrakeFile
 from core.settings import Settings
 from markets.base import GatewayAway, SignInNeeded, VenueError
 from markets.market_client import MarketClient
-from models import base
 from models.controls import HALT, RUN, Control
+from models.database import base
 from models.leases.slot import Slot
 from models.ledger.closing import Owed, adopt, begin_cancels, concerned, finish_cancels, owed
 from models.ledger.states import IllegalMove

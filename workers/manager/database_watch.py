@@ -13,8 +13,7 @@ import threading
 import time
 from collections.abc import Callable
 
-from models import base
-from models.database import damage
+from models.database import base, damage
 from models.database.damage import Damage, NotRead
 from models.database.sqlite import Sqlite
 from workers.manager.background import in_thread

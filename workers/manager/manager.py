@@ -43,7 +43,8 @@ from core.program_calls import (
 )
 from core.settings import Settings
 from core.task_files import end_of_log, log_path
-from models import api_tokens, base, controls, schema
+from models import api_tokens, controls, schema
+from models.database import base
 from models.leases.held_lease import HeldLease
 from models.leases.leases import LeaseLost
 from models.leases.slot import EVERYBODY, Slot, slot_of

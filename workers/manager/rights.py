@@ -21,7 +21,7 @@ from markets.base import NotSupported, Unavailable, VenueError
 from markets.look import kind_of
 from markets.market_client import MarketClient
 from markets.venues import capabilities, profile
-from models import base
+from models.database import base
 from models.entitlements import Entitlements
 from models.ledger.limits import fills_of, most_sats, most_signed_task, most_signed_user
 from models.own_ceilings import own_ceilings

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from models import base
+from models.database import base
 from models.ledger.closing import stays
 from models.tasks import tasks
 from models.tasks.table import BIDDING, LISTING, RUNNING, Task

@@ -15,9 +15,8 @@ from core import logs
 from core.files import is_full
 from core.logs import mask
 from core.settings import SECRETS, Settings, load
-from models import base
-from models.database import servers
-from models.database.kinds import is_postgresql
+from models.database import base, servers
+from models.database.base import is_postgresql
 from models.tasks import tasks
 from models.tasks.tasks import Outline
 from strategy.fault_codes import FaultCode

@@ -25,8 +25,9 @@ from markets.base import AskBook, Balance, Fees, OwnBid, OwnBids
 from markets.listings import ListingDraft, OwnListing, OwnListings
 from markets.market_client import MarketClient
 from markets.outpoint_facts import OutpointFacts, Whereabouts
-from models import base, prepared, schema, users
-from models.database.kinds import is_postgresql
+from models import schema, users
+from models.database import base
+from models.database.base import is_postgresql
 from models.ledger import still_open
 from models.tasks import tasks
 from models.tasks.table import RUNNING, STOPPED, Task
@@ -146,7 +147,7 @@ def warm_up() -> Settings | None:
             if is_postgresql(settings.database_url):
                 # What the dry run has asked, in the words of the workers' database, which nobody asks yet.
                 base.prepare_for(settings.database_url)
-                prepared.prepare_all()
+                base.prepare_all()
     except Exception:
         logs.set_up("zygote", form=settings.log_format if settings else "text")
         log.exception("failed to warm up")

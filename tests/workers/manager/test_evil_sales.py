@@ -20,7 +20,8 @@ from typing import Any
 import pytest
 
 from core.settings import Settings
-from models import base, users
+from models import users
+from models.database import base
 from models.database.sqlite import Sqlite
 from models.leases.slot import EVERYBODY
 from models.ledger import orders, purchases
