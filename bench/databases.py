@@ -22,7 +22,7 @@ from typing import Any
 
 from bench import databases_served
 from core.subscription_plans import DEFAULT_PLANS
-from models import schema, sessions, users
+from models import schema, users
 from models.database import base
 from models.ledger import orders
 from models.ledger.orders import ExposureLimits, LimitReached, NewOrder
@@ -46,7 +46,7 @@ def made(url: str) -> Ours:
     found = []
     for number in range(USERS):
         user = users.find_or_create(f"bc1q{number}", DEFAULT_PLANS, 1)
-        sessions.open_session(f"hash{number}", user.id, 1)
+        users.open_session(f"hash{number}", user.id, 1)
         for slug in map(str, range(TASKS_EACH)):
             task = tasks.create_bidding_task(
                 user.id,
@@ -133,7 +133,7 @@ def measured(url: str, ours: Ours, servers_cpu: Callable[[], float]) -> dict[str
     now = 2_000_000
 
     def listed(turn: int) -> None:
-        assert sessions.user_and_mark("hash0", 60_000)
+        assert users.user_and_mark("hash0", 60_000)
         assert len(bidding_task_list(user_id)) == TASKS_EACH
 
     def cycle(turn: int) -> None:

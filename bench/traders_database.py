@@ -9,7 +9,7 @@ import time
 from pathlib import Path
 
 from core.subscription_plans import DEFAULT_PLANS
-from models import schema, sessions, users
+from models import schema, users
 from models.database import base
 from models.tasks.table import BIDDING, Task
 from server.config.bids import rendered
@@ -28,7 +28,7 @@ def make(url: str) -> list[str]:
         schema.migrate()
         for number, token in enumerate(tokens):
             user = users.find_or_create(f"bc1q{number:038d}", DEFAULT_PLANS, now_ms)
-            sessions.open_session(hash_of(token), user.id, now_ms)
+            users.open_session(hash_of(token), user.id, now_ms)
             with base.transaction():
                 Task.insert_many(_tasks(user.id, rng, now_ms)).execute()
     finally:

@@ -11,8 +11,7 @@ from cli.migrate import migrate
 from core.settings import Settings
 from models import whitelist
 from models.database import base
-from models.entitlements import Entitlements
-from models.users import Whitelist
+from models.users import Entitlements, Whitelist
 
 
 def add_arguments(verb: str, parser: argparse.ArgumentParser) -> None:

@@ -9,9 +9,8 @@ from peewee import BigIntegerField, CharField, ForeignKeyField
 
 from models.database.base import Row, Statement, columns, instance, primary_key, transaction, write_if_free
 from models.leases.slot import Slot
-from models.sessions import ABSOLUTE_MS, IDLE_MS, Challenge, Session
 from models.tasks.table import Task
-from models.users import User
+from models.users import ABSOLUTE_MS, IDLE_MS, Challenge, Session, User
 
 READ, TRADE, CONTROL = SCOPES = ("read", "trade", "control")
 MAX_API_TOKENS = 20

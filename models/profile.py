@@ -6,10 +6,8 @@ from collections.abc import Collection, Iterable
 
 from models.database.base import transaction
 from models.ledger.orders import has_open_orders
-from models.own_ceilings import OwnCeilings, own_ceilings
-from models.sessions import use_challenge
 from models.tasks.table import BIDDING, RUNNING, Task
-from models.users import Subscription, User
+from models.users import OwnCeilings, Subscription, User, own_ceilings, use_challenge
 
 
 class StillTrading(Exception):

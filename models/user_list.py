@@ -9,9 +9,8 @@ from peewee import JOIN, Case, fn
 
 from models.api_tokens import ApiToken
 from models.ledger.states import IS_OPEN, IS_REAL, Order
-from models.sessions import Session
 from models.tasks.table import RUNNING, Task
-from models.users import Subscription, User
+from models.users import Session, Subscription, User
 
 
 class ListedUser(NamedTuple):

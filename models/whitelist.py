@@ -6,8 +6,7 @@ from typing import NamedTuple
 
 from models import api_tokens
 from models.database.base import transaction
-from models.entitlements import Entitlements
-from models.users import User, Whitelist
+from models.users import Entitlements, User, Whitelist
 
 
 class Removed(NamedTuple):

@@ -25,8 +25,8 @@ from markets.market_client import MarketClient
 from models import almanac, api_tokens, inscriptions, schema
 from models.database import base
 from models.database.base import CommitCache
-from models.entitlements import Entitlements
 from models.events import keeping
+from models.users import Entitlements
 from server.control import REMIND_S, STORE_S, remind_signer, store_again
 from server.events import STREAM
 from server.http.base import UnknownRoute, log_request

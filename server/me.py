@@ -14,10 +14,9 @@ from markets.base import NotFound, VenueError
 from models import profile, users
 from models.api_tokens import READ
 from models.ledger import orders
-from models.own_ceilings import OwnCeilings, own_ceilings
 from models.tasks import tasks
 from models.tasks.table import BIDDING
-from models.users import User
+from models.users import OwnCeilings, User, own_ceilings
 from server.auth import TOO_OFTEN, Challenge, SignInCall, Unproven, proven
 from server.control import heed_limits
 from server.http import blocking, json_out

@@ -34,10 +34,10 @@ from models.ledger.limits import (
 )
 from models.ledger.shown_bids import match
 from models.ledger.states import Order
-from models.own_ceilings import own_ceilings
 from models.tasks import tasks
 from models.tasks.running_tasks import running_tasks
 from models.tasks.table import BIDDING, Task
+from models.users import own_ceilings
 from server import task_venues
 from server.config import bids as task_config
 from server.config.listings import shape

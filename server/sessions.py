@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal, cast
 from msgspec import Meta, structs
 
 from core.fields import Time, text_of, within, words
-from models import api_tokens, sessions
+from models import api_tokens, users
 from models.api_tokens import MAX_API_TOKENS, MAX_DAYS, SCOPES, ApiToken, NotAnyMore, TooManyApiTokens
 from models.tasks import tasks
 from models.tasks.table import BIDDING, LISTING
@@ -93,7 +93,7 @@ class Sessions(SignedIn):
                 used_at=json_out.iso(row.used_ms),
                 is_current=row.token_hash == self.caller.token_hash,
             )
-            for row in sessions.sessions_of(self.user.id, self.now_ms)
+            for row in users.sessions_of(self.user.id, self.now_ms)
         ]
 
     @route("DELETE /api/sessions", says="Nobody acts for the caller any more but the tasks that run.")
@@ -115,7 +115,7 @@ class Sessions(SignedIn):
 
         Also one's own, as signOut does.
         """
-        if not sessions.end_session_of(self.user.id, self.path_id(session_id)):
+        if not users.end_session_of(self.user.id, self.path_id(session_id)):
             raise not_found()
         return Success()
 

@@ -19,9 +19,8 @@ from models.ledger.limits import most_sats
 from models.ledger.misses import saw
 from models.ledger.states import CANCELLED, CANCELLING, CLOSED, IS_OPEN, IS_REAL, LIVE, ORDER_LIFE, UNKNOWN, Order
 from models.ledger.tidings import tell_order
-from models.own_ceilings import own_ceilings
 from models.tasks.table import BIDDING, RUNNING, STOPPED, Task
-from models.users import User
+from models.users import User, own_ceilings
 from strategy.bid_config import load_bid_config
 
 CANCELLABLE = (LIVE, CANCELLING)

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from models import api_tokens, sessions
+from models import api_tokens, users
 from models.api_tokens import ApiToken
 from models.users import User
 
@@ -35,7 +35,7 @@ class Caller:
     def is_good_still(self, now_ms: int) -> bool:
         """Tells whether the session or token has not ended since; asking is no use of it."""
         if self.api_token is None:
-            return sessions.is_open(self.token_hash, now_ms)
+            return users.is_open(self.token_hash, now_ms)
         return api_tokens.is_open(self.token_hash, now_ms)
 
 
@@ -67,7 +67,7 @@ def caller(authorization: str, now_ms: int) -> Caller | None:
     if given is None:
         return None
     token_hash = hash_of(given[1])
-    signed_in = sessions.user_and_mark(token_hash, now_ms)
+    signed_in = users.user_and_mark(token_hash, now_ms)
     if signed_in is not None:
         return Caller(signed_in[0], token_hash, mark=signed_in[1])
     found = api_tokens.with_owner(token_hash, now_ms)

@@ -13,7 +13,7 @@ from core.subscription_plans import SubscriptionPlan
 from markets.market_client import MarketClient
 from markets.verbs import Purpose
 from models.database.base import CommitCache
-from models.entitlements import Entitlements
+from models.users import Entitlements
 from server.http.blocking import LongReads, Pool
 from server.http.call_limit import CallLimit
 from server.http.feed import Feed

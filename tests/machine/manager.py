@@ -17,12 +17,12 @@ from core.settings import Settings
 from core.subscription_plans import FIRST_PLAN
 from markets.base import VenueError
 from markets.market_client import MarketClient
-from models.entitlements import Entitlements
 from models.leases.slot import EVERYBODY
 from models.ledger import orders
 from models.ledger.limits import fills_of
 from models.tasks import tasks
 from models.tasks.table import MOVES, RUNNING, STOPPED, Task
+from models.users import Entitlements
 from strategy.bid_config import BidConfig, load_bid_config
 from tests.machine.clockwork import Clock
 from wallet.protocol import Grant

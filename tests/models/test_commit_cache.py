@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from core.subscription_plans import DEFAULT_PLANS
-from models import sessions, users
+from models import users
 from models.database import base
 from models.database.base import CommitCache
 from models.users import User
@@ -114,10 +114,10 @@ def test_a_session_brings_a_mark_that_spares_the_look_and_is_older_after_a_commi
     kept: CommitCache, database: str
 ) -> None:
     names = Names()
-    sessions.open_session("hash", 1, 1)
+    users.open_session("hash", 1, 1)
 
     def marked() -> bytes:
-        found = sessions.user_and_mark("hash", 2)
+        found = users.user_and_mark("hash", 2)
         assert found is not None
         return kept.get(1, names, found[1])
 

@@ -12,7 +12,7 @@ import pytest
 from peewee import InterfaceError, OperationalError, PostgresqlDatabase
 
 from core.subscription_plans import DEFAULT_PLANS
-from models import copying, schema, sessions, users
+from models import copying, schema, users
 from models.database import base
 from models.database import postgresql as kinds
 from models.database.base import place
@@ -119,7 +119,7 @@ def new_user() -> User:
         new_user,
         lambda: User.select().count(),
         lambda: User.update(display_name="a").execute(),
-        lambda: sessions.user_and_mark("hash", 1),
+        lambda: users.user_and_mark("hash", 1),
     ],
     ids=["a transaction", "a read", "a change", "a prepared read"],
 )

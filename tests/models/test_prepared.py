@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from core.subscription_plans import DEFAULT_PLANS
-from models import copying, sessions, users
+from models import copying, users
 from models.database import base
 from models.database.base import STATEMENTS, Statement, listed, prepare_all
 from models.tasks import tasks
@@ -53,14 +53,14 @@ def test_what_is_found_is_as_peewee_would_find_it(database: str) -> None:
     owner = user()
     task = create(owner, "cats")
     Task.update(last_cycle_ms=5, last_error="no", token=9, pid=3).execute()
-    sessions.open_session("hash", owner.id, 1)
+    users.open_session("hash", owner.id, 1)
 
     found = tasks.own(owner.id, BIDDING, task.id)
     assert found is not None and columns(found) == columns(Task.get_by_id(task.id))
     assert found.user_id == owner.id and found.user == owner
     subscription = users.subscription_of(owner.id)
     assert subscription is not None and columns(subscription) == columns(Subscription.get())
-    signed_in = sessions.user_and_mark("hash", 1)
+    signed_in = users.user_and_mark("hash", 1)
     assert signed_in is not None and columns(signed_in[0]) == columns(User.get_by_id(owner.id))
     assert users.subscription_of(owner.id + 1) is None
 

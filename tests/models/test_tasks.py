@@ -6,13 +6,13 @@ from peewee import IntegrityError
 from core.settings import Settings
 from core.subscription_plans import DEFAULT_PLANS, FIRST_PLAN
 from models import profile, totals, users
-from models.entitlements import Entitlements
 from models.leases.slot import EVERYBODY
 from models.tasks import cycles, tasks
 from models.tasks.running_tasks import running_tasks
 from models.tasks.table import BIDDING, LISTING, MOVES, RUNNING, STOPPED, Task
 from models.tasks.task_list import bidding_task_list
 from models.tasks.tasks import TaskExists, TaskLimitReached
+from models.users import Entitlements
 from strategy.bid_config import BidConfig, dump_bid_config
 from strategy.listing.listing_config import ListingConfig, dump_listing_config
 from strategy.monthly import Bidding

@@ -14,9 +14,8 @@ from models.api_tokens import SCOPES, ApiToken
 from models.hooks import queue
 from models.hooks.table import Delivery, Hook
 from models.presets import Preset
-from models.sessions import IDLE_MS, Session
 from models.tasks.table import Task
-from models.users import DAY_MS
+from models.users import DAY_MS, IDLE_MS, Session
 from server.http.callers import hash_of
 from server.urls import ROUTES
 from tests.server.api import START_MS, Answer, new_user, token_of

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from models import controls, sessions, users, whitelist
+from models import controls, users, whitelist
 from models.ledger.states import Order
 from models.tasks import tasks
 from models.tasks.table import RUNNING, Task
@@ -49,7 +49,7 @@ async def test_an_address_is_let_in_and_taken_off_again(service: Service, caplog
 
     taken = await ask(service, "removeFromWhitelist", "DELETE", f"whitelist/{OWNER}")
     assert taken.json == {"address": OWNER, "maySignIn": False, "tasksStopped": 2}
-    assert service.manager.enforced == 1 and sessions.sessions_of(service.user_id, START_MS) == []
+    assert service.manager.enforced == 1 and users.sessions_of(service.user_id, START_MS) == []
     assert (await service.ask("GET", "/api/tasks")).status == 401
     assert (await ask(service, "removeFromWhitelist", "DELETE", f"whitelist/{OWNER}")).status == 404
     told = [record.getMessage() for record in caplog.records if record.name == "server.admin"]

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from models import api_tokens, sessions
+from models import api_tokens, users
 from models.leases.slot import EVERYBODY
 from models.tasks.table import Task
 from models.users import DAY_MS, User
@@ -84,7 +84,7 @@ async def test_it_ends_with_its_task_and_with_its_owners_right_to_sign_in(servic
     of_task = await made(service, taskId=task_id)
     general = await made(service)
     await service.ask("DELETE", f"/api/tasks/{task_id}")
-    sessions.end_session(hashlib.sha256(service.token.encode()).hexdigest())
+    users.end_session(hashlib.sha256(service.token.encode()).hexdigest())
     assert service.user_id in [user.id for user in api_tokens.users_with_sessions(EVERYBODY)]
     api_tokens.end_sessions(service.user_id)
 

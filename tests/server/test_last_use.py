@@ -9,7 +9,7 @@ import pytest
 from models.api_tokens import ApiToken
 from models.database.base import database, is_postgresql
 from models.database.sqlite import Sqlite
-from models.sessions import Session
+from models.users import Session
 from tests import postgresql
 from tests.databases import another
 from tests.server.conftest import Service

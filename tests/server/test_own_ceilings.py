@@ -8,9 +8,8 @@ from typing import Any
 import pytest
 
 from models import profile
-from models.own_ceilings import OwnCeilings
 from models.tasks.table import RUNNING, Task
-from models.users import User
+from models.users import OwnCeilings, User
 from tests.server.conftest import Service
 from tests.server.test_preview import EXAMPLE, preview, with_floor
 from tests.server.test_profile import approval

@@ -11,7 +11,7 @@ import pytest
 
 from markets.base import Item, NotFound, TooManyLookups, Unavailable
 from markets.pictures import INSTEAD, MEDIA, Instead, NoPicture
-from models.sessions import Session
+from models.users import Session
 from server.http.picture_way import A_MINUTE
 from server.inscriptions import drawn
 from tests.server.api import Answer

@@ -11,8 +11,8 @@ from models import api_tokens, users
 from models.api_tokens import ApiToken
 from models.controls import Control
 from models.ledger.withdrawals import Withdrawal
-from models.sessions import Session
 from models.tasks.table import RUNNING, Task
+from models.users import Session
 from server import task_venues
 from server.autolist import AutolistTasks
 from server.http.manager_client import ManagerClient

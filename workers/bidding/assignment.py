@@ -7,11 +7,9 @@ from dataclasses import dataclass
 from core.subscription_plans import SubscriptionPlan
 from models import controls
 from models.controls import Effective
-from models.entitlements import Entitlements
-from models.own_ceilings import own_ceilings
 from models.tasks.table import Task
 from models.tasks.tasks import unknown_zone
-from models.users import User
+from models.users import Entitlements, User, own_ceilings
 from strategy.bid_config import BidConfig, load_bid_config, problems, unsupported
 from strategy.reasons import Reason
 from workers.context import Context

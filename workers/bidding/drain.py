@@ -8,12 +8,12 @@ import random
 from markets.base import OwnBids
 from models import controls
 from models.database.base import unless_full
-from models.entitlements import Entitlements
 from models.ledger import orders
 from models.ledger.closing import stays
 from models.ledger.states import CANCELLING, LIVE, Order
 from models.tasks import tasks
 from models.tasks.table import Task
+from models.users import Entitlements
 from strategy.fault_codes import FaultCode, Step
 from strategy.ranking import highest_first
 from wallet.signer_client import SignerError

@@ -6,9 +6,8 @@ from dataclasses import dataclass
 
 from models import controls
 from models.controls import Effective
-from models.entitlements import Entitlements
 from models.tasks.table import Task
-from models.users import User
+from models.users import Entitlements, User
 from strategy.listing.listing_config import ListingConfig, load_listing_config, problems, unstartable
 from workers.context import Context
 from workers.wanted import config_of, wanted_task

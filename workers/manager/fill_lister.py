@@ -18,14 +18,13 @@ from functools import partial
 
 from core.settings import Settings
 from markets.base import VenueError
-from models.entitlements import Entitlements
 from models.leases.slot import Slot
 from models.ledger import purchases, to_list
 from models.ledger.states import TO_LIST, Order
 from models.tasks import tasks
 from models.tasks.table import Task
 from models.tasks.tasks import TaskChanged, TaskExists, TaskLimitReached
-from models.users import User
+from models.users import Entitlements, User
 from strategy.bid_config import load_bid_config, normal_slug
 from strategy.bid_parts import OnFill
 from strategy.listing.listing_config import load_listing_config, problems

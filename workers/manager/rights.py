@@ -22,12 +22,10 @@ from markets.look import kind_of
 from markets.market_client import MarketClient
 from markets.venues import capabilities, profile
 from models.database import base
-from models.entitlements import Entitlements
 from models.ledger.limits import fills_of, most_sats, most_signed_task, most_signed_user
-from models.own_ceilings import own_ceilings
 from models.tasks import tasks
 from models.tasks.table import LISTING, Task
-from models.users import DAY_MS, Subscription, subscription_of
+from models.users import DAY_MS, Entitlements, Subscription, own_ceilings, subscription_of
 from strategy.bid_config import BidConfig, load_bid_config
 from strategy.listing.listing_config import ListingConfig, load_listing_config
 from strategy.listing.price import guard

@@ -13,7 +13,7 @@ import pytest
 
 from core.errors import PeerRefused
 from core.program_calls import Enforce, Settled, Stopped
-from models import profile, sessions, users
+from models import profile, users
 from models.leases.slot import EVERYBODY
 from models.ledger import orders
 from models.tasks import tasks
@@ -143,13 +143,13 @@ async def test_who_is_not_whitelisted_any_more_is_signed_out_and_stopped(databas
     users.Whitelist.create(address=installation.user.address, added_ms=1)
     async with installation.running():
         task = installation.task()
-        sessions.open_session("hash", installation.user.id, now_ms())
+        users.open_session("hash", installation.user.id, now_ms())
         await installation.start(task)
-        assert sessions.user_and_mark("hash", now_ms())
+        assert users.user_and_mark("hash", now_ms())
         users.Whitelist.delete().execute()
         await eventually(lambda: installation.row(task).observed == "stopped")
         assert installation.row(task).last_error == "address is not whitelisted any more"
-        await eventually(lambda: not sessions.user_and_mark("hash", now_ms()))
+        await eventually(lambda: not users.user_and_mark("hash", now_ms()))
 
 
 async def test_whoever_takes_somebody_off_the_whitelist_has_it_enforced_at_once(database: str, tmp_path: Path) -> None:
