@@ -24,10 +24,9 @@ from core.hook_receivers import Receiver, Receivers
 from core.program_calls import PingHooks
 from core.settings import Settings
 from core.subscription_plans import DEFAULT_PLANS
-from models import schema, users
+from models import outbox, schema, users
 from models.database import base
 from models.database.base import transaction
-from models.events import outbox
 from models.hooks import hooks
 
 USERS, HOOKS, BACKLOG = (4, 50), 10, 20

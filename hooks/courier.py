@@ -19,10 +19,10 @@ from concurrent.futures import ThreadPoolExecutor
 
 from hooks.messages import message_id
 from hooks.sender import LONGEST_S, NOTED_AFTER_S, Outcome, Unanswered
-from models.events import reading
-from models.events.table import PASSING
+from models import outbox
 from models.hooks import bounds, codes, queue
 from models.hooks.table import Delivery, Hook
+from models.outbox import PASSING
 
 LOOK_S = 0.5
 SLOW_S = 3.0
@@ -122,14 +122,14 @@ class Courier:
 
     def _looked(self) -> Iterator[None]:
         """Makes these deliveries, a few at each step. A fault is the hook's own, which is tried again in PUT_OFF_S."""
-        mark, now_ms = reading.mark(), self._clock_ms()
+        mark, now_ms = outbox.newest_mark(), self._clock_ms()
         again = {user for user, until in self._again.items() if not _is_before(now_ms, until)}
         if mark == self._mark and not again:
             return
         hooks = queue.users_with_hooks()
         if self._seen is None:
             codes.ask_where_none_was(now_ms)
-            seen, concerned = reading.newest_id(), set(hooks)  # after a start: what was missed is not known
+            seen, concerned = outbox.newest_id(), set(hooks)  # after a start: what was missed is not known
         else:
             seen, concerned = self._told_since(self._seen)
         for user_id in again:
@@ -146,7 +146,7 @@ class Courier:
 
     def _told_since(self, seen: int) -> tuple[int, set[int]]:
         concerned = set()
-        while found := reading.of_all_after(seen):
+        while found := outbox.of_all_after(seen):
             concerned |= {told.user_id for told in found if told.event not in PASSING}
             seen = found[-1].id
         return seen, concerned

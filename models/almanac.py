@@ -10,10 +10,10 @@ from typing import Any
 
 from peewee import SQL, fn
 
+from models import outbox
 from models.database.base import transaction
-from models.events import outbox
-from models.events.table import DAILY, PLAN_EXPIRING, Event
 from models.ledger.states import IS_FILLED, IS_OPEN, IS_REAL, IS_SOLD, Listing, Order
+from models.outbox import DAILY, PLAN_EXPIRING, Event
 from models.tasks.table import RUNNING, Task
 from models.users import DAY_MS, Subscription, User
 

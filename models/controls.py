@@ -10,9 +10,9 @@ from typing import Any, Final, NamedTuple
 
 from peewee import EXCLUDED, BigIntegerField, CharField, CompositeKey
 
+from models import outbox
 from models.database.base import Row, Statement, transaction
-from models.events import outbox
-from models.events.table import CONTROL, HALTED
+from models.outbox import CONTROL, HALTED
 from models.tasks.table import Task
 
 RUN: Final = "run"

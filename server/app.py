@@ -22,10 +22,9 @@ from core.errors import SettingsError
 from core.setting_values import HostPort
 from core.settings import Settings
 from markets.market_client import MarketClient
-from models import almanac, api_tokens, inscriptions, schema
+from models import almanac, api_tokens, inscriptions, outbox, schema
 from models.database import base
 from models.database.base import CommitCache
-from models.events import keeping
 from models.users import Entitlements
 from server.control import REMIND_S, STORE_S, remind_signer, store_again
 from server.events import STREAM
@@ -203,7 +202,7 @@ async def _every(seconds: float, chore: Callable[[], Awaitable[None]]) -> None:
 
 async def _purge() -> None:
     api_tokens.purge_sessions(now_ms())
-    keeping.forget_old(now_ms())
+    outbox.forget_old(now_ms())
     inscriptions.forget_details(now_ms() - KEPT_MS)
 
 

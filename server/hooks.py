@@ -14,12 +14,12 @@ from core.hook_receivers import NoReceiver, Receiver, Receivers
 from core.hook_urls import KINDS, MAIL, WEBHOOK, new_secret, secret_problem, shown, url_problem, would_tell_secret
 from core.public_address import own_host
 from models.database.base import transaction
-from models.events.table import LASTING
 from models.hooks import bounds, codes, hooks, queue
 from models.hooks.bounds import CODE_AGAIN_MS, CODES_A_DAY, CODES_OF_ADDRESS_A_DAY
 from models.hooks.codes import CODE_MS, MOST_TRIES, WrongCode
 from models.hooks.hooks import MOST_HOOKS, NotAnyMore, TooManyHooks
 from models.hooks.table import DEAD, SENT, WAITING, Delivery, Hook
+from models.outbox import LASTING
 from server.http import json_out
 from server.http.answers import INVALID, Success
 from server.http.api_errors import ApiError, invalid, not_found, too_many, unauthorized

@@ -6,8 +6,8 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from core.hook_urls import MAIL
+from models import outbox
 from models.database.base import transaction
-from models.events import reading
 from models.hooks import codes, queue
 from models.hooks.table import Hook
 
@@ -43,7 +43,7 @@ def add(user_id: int, names: Sequence[str], *, may_still: Callable[[], bool], **
             raise NotAnyMore
         if Hook.select().where(Hook.user == user_id).count() >= MOST_HOOKS:
             raise TooManyHooks
-        row: Hook = Hook.create(user=user_id, events=" ".join(names), cursor=reading.newest_id(), **values)
+        row: Hook = Hook.create(user=user_id, events=" ".join(names), cursor=outbox.newest_id(), **values)
         if codes.is_awaited(row):
             codes.ask(row.id, row.created_ms)
     return row

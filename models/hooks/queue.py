@@ -15,12 +15,11 @@ from peewee import SQL, fn
 
 from core import event_words
 from core.hook_urls import MAIL
+from models import outbox
 from models.database.base import database, transaction
-from models.events import reading
-from models.events.reading import Told
-from models.events.table import Forgotten
 from models.hooks import bounds, codes
 from models.hooks.table import CODE, DEAD, IS_WAITING, SENT, TEST, WAITING, Delivery, Hook, is_waiting
+from models.outbox import Forgotten, Told
 from models.users import User
 
 MOST_WAITING = 1_000  # of a hook; what comes then is lost, and counted
@@ -51,12 +50,12 @@ def take(hook_id: int, now_ms: int, *, to_the_end: bool = False) -> int:
     if hook is None:
         return 0
     cursor, made, lost = hook.cursor, 0, _forgotten(hook)
-    newest, address = reading.newest_id(), _address(hook.user_id)
+    newest, address = outbox.newest_id(), _address(hook.user_id)
     room = MOST_WAITING - Delivery.select().where(Delivery.hook == hook_id, IS_WAITING).count()
     names = hook.events.split()
     is_more, seen = True, 0
     while is_more:
-        found = reading.of_user_after(hook.user_id, cursor, _AT_ONCE, names)
+        found = outbox.of_user_after(hook.user_id, cursor, _AT_ONCE, names)
         for told in found:
             if made < room:
                 _write(hook_id, told, address, now_ms)

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from models.events import outbox
-from models.events.table import FILL, LISTED, LISTING, ORDER, SOLD
+from models import outbox
 from models.ledger import states
 from models.ledger.states import Listing, Order
+from models.outbox import FILL, LISTED, LISTING, ORDER, SOLD
 
 
 def tell_order(order: Order, now_ms: int, state: str, reason: str | None, bought: Mapping[str, Any]) -> None:

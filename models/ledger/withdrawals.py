@@ -13,11 +13,11 @@ from typing import Any, NamedTuple
 
 from peewee import SQL, BigIntegerField, CharField, TextField, fn
 
+from models import outbox
 from models.database.base import Row, add_indexes, primary_key, require_sound, transaction
-from models.events import outbox
-from models.events.table import WALLET
 from models.ledger.states import IS_OPEN as ORDER_IS_OPEN
 from models.ledger.states import IS_REAL, LISTING_IS_OPEN, NEW, RESERVED, SIGNED, WITHDRAWAL_LIFE, Listing, Order
+from models.outbox import WALLET
 from models.tasks import tasks
 from models.tasks.table import LISTING
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from peewee import BigIntegerField, TextField
 
+from models import outbox
 from models.database import base
 from models.database.base import Row, Statement, insertion, primary_key, transaction
-from models.events import outbox
-from models.events.table import CYCLE
+from models.outbox import CYCLE
 from models.tasks import troubles
 from models.tasks.errors import Coded, stored_fault
 from models.tasks.samples import Sample, add_sample

@@ -9,12 +9,12 @@ from typing import Any, NamedTuple
 from peewee import IntegrityError, fn
 
 from core.local_time import is_zone
+from models import outbox
 from models.database import base
 from models.database.base import instance, transaction
-from models.events import outbox
-from models.events.table import TASK, WORKER_DEAD
 from models.leases.leases import keep_while_acting
 from models.leases.slot import Slot
+from models.outbox import TASK, WORKER_DEAD
 from models.tasks import statements, troubles
 from models.tasks.errors import Coded, error_columns
 from models.tasks.table import BIDDING, LISTING, MOVES, RUNNING, STOPPED, Task

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from models.events import outbox
-from models.events.table import ERROR, QUOTA, RECOVERED
+from models import outbox
+from models.outbox import ERROR, QUOTA, RECOVERED
 
 TOLD_AFTER = 3  # cycles in a row
 AGAIN_MS = 3_600_000

@@ -16,9 +16,8 @@ from core.subscription_plans import DEFAULT_PLANS
 from hooks import courier as courier_file
 from hooks.courier import Courier
 from hooks.sender import Outcome, Unanswered
-from models import users
+from models import outbox, users
 from models.database.base import transaction
-from models.events import keeping, outbox
 from models.hooks import hooks, queue
 from models.hooks.table import DEAD, SENT, WAITING, Delivery, Hook
 from tests.clock import Clock
@@ -178,8 +177,8 @@ async def test_events_that_were_let_go_before_they_were_seen_are_counted(
 ) -> None:
     make_hook()
     happen(*["fill"] * 5)
-    monkeypatch.setattr(keeping, "KEPT_LASTING", 2)
-    keeping.forget_old(NOW)
+    monkeypatch.setattr(outbox, "KEPT_LASTING", 2)
+    outbox.forget_old(NOW)
     await world.work()
     assert (world.ids, Hook.get().lost) == ([4, 5], 1)
 

@@ -19,11 +19,11 @@ from core.errors import PeerError
 from core.hook_receivers import Receiver, Receivers
 from core.program_calls import HooksReadiness, PingHooks
 from core.settings import Settings
-from models.events.table import Event
 from models.hooks import hooks
 from models.hooks.queue import MOST_WAITING
 from models.hooks.table import WAITING, Delivery
 from models.ledger.states import IS_FILLED, Order
+from models.outbox import Event
 from tests.hooks.receiver import Receiver as Listener
 from tests.hooks.receiver import receiver
 from tests.models.test_orders import running_task

@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
+from models import outbox
 from models.database import base
-from models.events import outbox, reading
-from models.events.table import FILL, Event
+from models.outbox import FILL, Event
 from tests import postgresql
 from tests.models.racing import START_S, race
 
@@ -47,7 +47,7 @@ def read_to_the_end(expected: int) -> int:
     last, seen, is_over = 0, 0, False
     while not is_over:
         is_over = Event.select().count() == expected
-        while found := reading.of_all_after(last):
+        while found := outbox.of_all_after(last):
             last, seen = found[-1].id, seen + len(found)
     return seen
 

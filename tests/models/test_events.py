@@ -9,14 +9,13 @@ import pytest
 
 from core import event_words
 from core.subscription_plans import DEFAULT_PLANS
-from models import almanac, controls, profile, users
+from models import almanac, controls, outbox, profile, users
 from models.database.base import transaction
-from models.events import keeping, outbox, reading
-from models.events.table import EVENTS, PASSING, Event
 from models.ledger import listings, orders, states
 from models.ledger.listings import SoldFor
 from models.ledger.orders import ExposureLimits, Part, SoldInto
 from models.ledger.states import CANCELLED, CLOSED, LIVE, SIGNED, SOLD, SUBMITTED, Order
+from models.outbox import EVENTS, PASSING, Event
 from models.tasks import cycles, tasks
 from models.tasks.table import Task
 from models.users import DAY_MS
@@ -28,7 +27,7 @@ AN_HOUR_MS = 3_600_000
 
 
 def told(user_id: int = 1, *names: str) -> list[tuple[str, dict[str, Any]]]:
-    rows = reading.of_user_after(user_id, 0, 500, names or EVENTS)
+    rows = outbox.of_user_after(user_id, 0, 500, names or EVENTS)
     assert all(event_words.words(row.event, row.data) for row in rows)  # each can be said
     return [(row.event, json.loads(row.data)) for row in rows]
 
@@ -116,7 +115,7 @@ def test_a_condition_is_told_when_it_begins_and_at_most_once_an_hour(database: s
     task, limited = running_task(), {"slug": "cats", "rungs": 1}
     for minute, holds in enumerate([True, True, False, True] + [True] * 70 + [False, True, False]):
         cycle(task, minute * 60_000, outbid_limited=limited) if holds else cycle(task, minute * 60_000)
-    assert [row.at_ms for row in reading.of_user_after(1, 0, 500, ["outbid_limited"])] == [0, 75 * 60_000]
+    assert [row.at_ms for row in outbox.of_user_after(1, 0, 500, ["outbid_limited"])] == [0, 75 * 60_000]
 
 
 def test_a_short_month_is_told_once_a_day_for_all_tasks_of_a_user(database: str) -> None:
@@ -125,7 +124,7 @@ def test_a_short_month_is_told_once_a_day_for_all_tasks_of_a_user(database: str)
         for at_ms in (0, 1, DAY_MS):
             cycle(task, at_ms, quota=short)
             cycle(task, at_ms + AN_HOUR_MS)
-    assert [row.at_ms for row in reading.of_user_after(1, 0, 500, ["quota"])] == [0, DAY_MS]
+    assert [row.at_ms for row in outbox.of_user_after(1, 0, 500, ["quota"])] == [0, DAY_MS]
 
 
 def test_a_worker_that_was_overtaken_tells_nothing(database: str) -> None:
@@ -169,34 +168,34 @@ def fill_up(user_id: int, event: str, count: int, at_ms: int = 1, fact: str | No
 
 
 def test_what_is_kept_is_bounded_by_number_and_the_end_is_known(database: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(keeping, "KEPT_PASSING", 10)
-    monkeypatch.setattr(keeping, "KEPT_LASTING", 20)
+    monkeypatch.setattr(outbox, "KEPT_PASSING", 10)
+    monkeypatch.setattr(outbox, "KEPT_LASTING", 20)
     fill_up(1, "daily", 1, fact="daily:1")
     fill_up(2, "fill", 3)
     fill_up(1, "fill", 30)
     fill_up(1, "cycle", 500)
 
-    keeping.forget_old(2)
+    outbox.forget_old(2)
 
-    mine = reading.of_user_after(1, 0, 500)
+    mine = outbox.of_user_after(1, 0, 500)
     assert [sum(row.event == name for row in mine) for name in ("daily", "fill", "cycle")] == [1, 20, 10]
-    assert len(reading.of_user_after(2, 0, 500)) == 3 and reading.can_go_on(2, 0)
+    assert len(outbox.of_user_after(2, 0, 500)) == 3 and outbox.can_go_on(2, 0)
     first_fill = next(row.id for row in mine if row.event == "fill")
-    assert not reading.can_go_on(1, first_fill) and reading.can_go_on(1, first_fill, ["fill"])
-    assert not reading.can_go_on(1, first_fill - 2, ["fill"]) and reading.can_go_on(1, mine[-1].id)
-    assert not reading.can_go_on(1, mine[-1].id + 1)  # of another database
+    assert not outbox.can_go_on(1, first_fill) and outbox.can_go_on(1, first_fill, ["fill"])
+    assert not outbox.can_go_on(1, first_fill - 2, ["fill"]) and outbox.can_go_on(1, mine[-1].id)
+    assert not outbox.can_go_on(1, mine[-1].id + 1)  # of another database
 
 
 def test_what_is_kept_is_bounded_by_age_and_between_the_sweeps(database: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(keeping, "KEPT_PASSING", 10)
+    monkeypatch.setattr(outbox, "KEPT_PASSING", 10)
     fill_up(1, "cycle", 64 * 10)
     assert Event.select().count() <= 10 + 64
     fill_up(1, "fill", 3, at_ms=5)
-    keeping.forget_old(keeping.KEPT_MS + 2)
-    assert [row.event for row in reading.of_user_after(1, 0, 500)] == ["fill"] * 3
-    keeping.forget_old(keeping.KEPT_MS + 5)
-    assert reading.of_user_after(1, 0, 500) == [] and not reading.can_go_on(1, 0)
-    assert reading.can_go_on(1, reading.newest_id())
+    outbox.forget_old(outbox.KEPT_MS + 2)
+    assert [row.event for row in outbox.of_user_after(1, 0, 500)] == ["fill"] * 3
+    outbox.forget_old(outbox.KEPT_MS + 5)
+    assert outbox.of_user_after(1, 0, 500) == [] and not outbox.can_go_on(1, 0)
+    assert outbox.can_go_on(1, outbox.newest_id())
 
 
 def test_the_calendar_tells_a_day_and_the_end_of_a_plan_once(database: str) -> None:
@@ -214,7 +213,7 @@ def test_the_calendar_tells_a_day_and_the_end_of_a_plan_once(database: str) -> N
     assert days == ["1970-01-01", "1970-01-12", "1970-01-13", "1970-01-19"]
     first = told(1, "daily")[0][1]
     assert (first["bought"], first["bought_sats"], first["open_bids"], first["running"]) == (1, 75_000, 1, 1)
-    assert [row.at_ms // DAY_MS for row in reading.of_user_after(1, 0, 500, ["plan_expiring"])] == [13, 19]
+    assert [row.at_ms // DAY_MS for row in outbox.of_user_after(1, 0, 500, ["plan_expiring"])] == [13, 19]
     assert told(2, "daily") == []
 
 

@@ -12,17 +12,16 @@ import pytest
 from peewee import InterfaceError, OperationalError, PostgresqlDatabase
 
 from core.subscription_plans import DEFAULT_PLANS
-from models import copying, schema, users
+from models import copying, outbox, schema, users
 from models.database import base
 from models.database import postgresql as kinds
 from models.database.base import place
 from models.database.damage import CommitUnknown, DatabaseAway, Unfit
 from models.database.postgresql import _EVENTS, HOLD_BACK, Postgresql
 from models.database.sqlite import Sqlite
-from models.events import outbox, reading
-from models.events.table import FILL
 from models.ledger import orders
 from models.ledger.orders import ExposureLimits
+from models.outbox import FILL
 from models.users import User
 from tests import postgresql
 from tests.databases import another, rows
@@ -210,11 +209,11 @@ def test_an_event_is_not_read_while_one_before_it_may_still_come(database: str) 
             outbox.tell(FILL, 1, None, 1, {})
             [(later,)] = other.rows(WRITE_EVENT)
             other.commit()
-            before = reading.mark()
-            assert (reading.of_all_after(0), reading.newest_of_user(1, 5), reading.newest_id()) == ([], [], 0)
-            assert reading.can_go_on(1, later)  # whoever had it from a process that could see more
-        assert reading.mark() != before
-    assert [told.id for told in reading.of_all_after(0)] == [later - 1, later]
+            before = outbox.newest_mark()
+            assert (outbox.of_all_after(0), outbox.newest_of_user(1, 5), outbox.newest_id()) == ([], [], 0)
+            assert outbox.can_go_on(1, later)  # whoever had it from a process that could see more
+        assert outbox.newest_mark() != before
+    assert [told.id for told in outbox.of_all_after(0)] == [later - 1, later]
 
 
 def test_a_transaction_that_tells_nothing_after_all_wakes_those_who_wait(database: str) -> None:
@@ -222,10 +221,10 @@ def test_a_transaction_that_tells_nothing_after_all_wakes_those_who_wait(databas
         other.execute(HOLD_BACK)
         third.execute(WRITE_EVENT)
         third.commit()
-        before = reading.mark()
-        assert reading.of_all_after(0) == []
+        before = outbox.newest_mark()
+        assert outbox.of_all_after(0) == []
         other.rollback()  # which commits nothing
-        assert reading.mark() != before and len(reading.of_all_after(0)) == 1
+        assert outbox.newest_mark() != before and len(outbox.of_all_after(0)) == 1
 
 
 def test_what_could_be_read_once_can_be_read_again(database: str) -> None:
@@ -233,9 +232,9 @@ def test_what_could_be_read_once_can_be_read_again(database: str) -> None:
     with another(database) as other, another(database) as third:
         third.execute(WRITE_EVENT)
         third.commit()
-        newest = reading.newest_id()
+        newest = outbox.newest_id()
         other.execute(f"SELECT pg_advisory_xact_lock_shared({_EVENTS})")
-        assert reading.newest_id() == newest == reading.of_all_after(0)[-1].id
+        assert outbox.newest_id() == newest == outbox.of_all_after(0)[-1].id
 
 
 def test_locks_are_taken_before_the_first_query_and_in_their_order(database: str) -> None:

@@ -17,9 +17,8 @@ from typing import Any
 
 import pytest
 
-from models import budgets, controls, schema
+from models import budgets, controls, outbox, schema
 from models.database import base
-from models.events import reading
 from models.ledger import budget_room, fills, listings, orders, still_open, withdrawals
 from models.ledger.shown_bids import match
 from models.ledger.states import Listing, Order
@@ -98,7 +97,7 @@ def answers() -> Iterator[tuple[Any, ...]]:
         totals = fills.totals_of_tasks(user).items()
         yield "totals", user, sorted((task, each.count, each.sats, each.last_ms) for task, each in totals)
         yield "controls", user, [(each.scope, each.subject_id, each.state) for each in controls.all_of(user)]
-        told = reading.of_user_after(user, 0, 1000)
+        told = outbox.of_user_after(user, 0, 1000)
         yield "events", user, [(each.event, each.task_id, each.at_ms, each.data) for each in told]
     yield from of_budget()
     for task in TASKS:

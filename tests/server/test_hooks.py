@@ -10,9 +10,9 @@ import pytest
 
 from core.hook_receivers import Receiver, Receivers
 from models import api_tokens
-from models.events.table import LASTING
 from models.hooks import bounds, queue
 from models.hooks.table import Delivery, Hook
+from models.outbox import LASTING
 from server.hooks import Hooks
 from tests.databases import dump
 from tests.server.conftest import Service, with_settings

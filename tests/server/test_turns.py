@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 import pytest
 
 from core.task_files import journal_path
-from models.events import reading
+from models import outbox
 from models.ledger import fills as ledger_fills
 from models.ledger import order_history
 from server import export, history, past, profit
@@ -259,7 +259,7 @@ class Reads:
     [
         ("/api/orders?limit=500", order_history, "newest"),
         ("/api/fills?limit=500", ledger_fills, "newest"),
-        ("/api/events?limit=500&after=0&wait=0", reading, "of_user_after"),
+        ("/api/events?limit=500&after=0&wait=0", outbox, "of_user_after"),
     ],
 )
 async def test_rows_are_read_for_two_long_answers_of_a_user_at_a_time(

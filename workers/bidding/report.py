@@ -14,9 +14,9 @@ from markets.gateway_client import stretch_s
 from markets.look import fund_of
 from models import controls
 from models.database.base import unless_full
-from models.events.table import OUTBID_LIMITED, QUOTA
 from models.ledger import orders
 from models.ledger.states import Order
+from models.outbox import OUTBID_LIMITED, QUOTA
 from models.tasks import cycles
 from models.tasks.samples import Sample
 from models.tasks.troubles import Conditions
