@@ -9,10 +9,9 @@ from models.database import base
 from models.database.base import Row, Statement, insertion, primary_key, transaction
 from models.outbox import CYCLE
 from models.tasks import troubles
-from models.tasks.errors import Coded, stored_fault
 from models.tasks.samples import Sample, add_sample
 from models.tasks.statements import SHOW_CYCLE, TROUBLES
-from models.tasks.troubles import Conditions
+from models.tasks.troubles import Coded, Conditions, stored_fault
 
 KEPT = 200  # the newest cycles of each task
 NONE_HOLDS: Conditions = {}

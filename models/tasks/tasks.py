@@ -16,8 +16,8 @@ from models.leases.leases import keep_while_acting
 from models.leases.slot import Slot
 from models.outbox import TASK, WORKER_DEAD
 from models.tasks import statements, troubles
-from models.tasks.errors import Coded, error_columns
 from models.tasks.table import BIDDING, LISTING, MOVES, RUNNING, STOPPED, Task
+from models.tasks.troubles import Coded, error_columns
 from models.users import User
 from strategy.bid_config import BidConfig, Problem
 

@@ -20,8 +20,8 @@ from core.errors import PeerRefused
 from core.program_calls import Settled
 from models.ledger import still_open
 from models.tasks import tasks
-from models.tasks.errors import CANNOT_CANCEL, DATABASE_DAMAGED, NOT_ENTITLED, START_FAILED, error_columns
 from models.tasks.table import LISTING, MOVES, RUNNING, STOPPED, Task
+from models.tasks.troubles import CANNOT_CANCEL, DATABASE_DAMAGED, NOT_ENTITLED, START_FAILED, error_columns
 from workers import task_lock
 from workers.context import Kind
 from workers.exits import EXIT_STOPPED, judge
