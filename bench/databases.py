@@ -29,8 +29,7 @@ from models.ledger.orders import ExposureLimits, LimitReached, NewOrder
 from models.ledger.states import CLOSED
 from models.tasks import tasks
 from models.tasks.cycles import record_cycle
-from models.tasks.table import RUNNING
-from models.tasks.task_list import bidding_task_list
+from models.tasks.tasks import RUNNING, bidding_task_list
 from tests import postgresql
 
 RACERS, SECONDS, ROUNDS = (8, 64), 3.0, 3

@@ -13,7 +13,7 @@ from models import schema, users
 from models.database import base
 from models.ledger import orders
 from models.tasks import tasks
-from models.tasks.table import RUNNING, Task
+from models.tasks.tasks import RUNNING, Task
 
 
 def rows() -> Iterator[Row]:

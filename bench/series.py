@@ -18,7 +18,7 @@ from bench.reads_and_writes import our_server
 from bench.timing import Row
 from models.database import base
 from models.tasks.samples import HOUR, KEPT_MINUTES, MINUTE, Sample, add_sample
-from models.tasks.table import Task
+from models.tasks.tasks import Task
 
 READS = 15
 _SAMPLE = Sample(*map(Decimal, (101_500, 100_000, 78_000, 75_000, 52_000)), None, 5, 315_000)

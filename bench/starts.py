@@ -24,7 +24,7 @@ from bench.timing import Row
 from core.settings import Settings, load
 from models.database import base
 from models.tasks import tasks
-from models.tasks.table import RUNNING
+from models.tasks.tasks import RUNNING
 from models.users import Subscription
 from strategy.bid_config import load_bid_config
 from wallet.signer_client import SignerClient

@@ -11,7 +11,7 @@ from pathlib import Path
 from core.subscription_plans import DEFAULT_PLANS
 from models import schema, users
 from models.database import base
-from models.tasks.table import BIDDING, Task
+from models.tasks.tasks import BIDDING, Task
 from server.config.bids import rendered
 from server.http.callers import hash_of
 from strategy.bid_config import BidConfig, dump_bid_config

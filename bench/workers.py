@@ -31,7 +31,7 @@ from markets import verbs
 from models import schema, users
 from models.database import base
 from models.tasks import tasks
-from models.tasks.table import RUNNING, Task
+from models.tasks.tasks import RUNNING, Task
 from strategy.bid_config import BidConfig, dump_bid_config
 from workers.manager.manager import Manager
 from workers.manager.surroundings import Timing

@@ -14,7 +14,7 @@ from models import outbox
 from models.database.base import transaction
 from models.ledger.states import IS_FILLED, IS_OPEN, IS_REAL, IS_SOLD, Listing, Order
 from models.outbox import DAILY, PLAN_EXPIRING, Event
-from models.tasks.table import RUNNING, Task
+from models.tasks.tasks import RUNNING, Task
 from models.users import DAY_MS, Subscription, User
 
 WARNED_DAYS = (7, 1)  # before a plan's end

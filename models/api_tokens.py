@@ -9,7 +9,7 @@ from peewee import BigIntegerField, CharField, ForeignKeyField
 
 from models.database.base import Row, Statement, columns, instance, primary_key, transaction, write_if_free
 from models.leases.slot import Slot
-from models.tasks.table import Task
+from models.tasks.tasks import Task
 from models.users import ABSOLUTE_MS, IDLE_MS, Challenge, Session, User
 
 READ, TRADE, CONTROL = SCOPES = ("read", "trade", "control")

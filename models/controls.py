@@ -13,7 +13,7 @@ from peewee import EXCLUDED, BigIntegerField, CharField, CompositeKey
 from models import outbox
 from models.database.base import Row, Statement, transaction
 from models.outbox import CONTROL, HALTED
-from models.tasks.table import Task
+from models.tasks.tasks import Task
 
 RUN: Final = "run"
 REDUCE: Final = "reduce"

@@ -11,7 +11,7 @@ from models.database.base import Statement
 from models.inscriptions import cached_wallet
 from models.presets import of_user
 from models.tasks.samples import MINUTE
-from models.tasks.table import BIDDING, Task
+from models.tasks.tasks import BIDDING, Task
 from strategy.bid_config import canonical_slug, is_ticker, normal_slug
 
 TASK, ORDER, PRESET, WALLET = SOURCES = ("task", "order", "preset", "wallet")

@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable
 
 from models.database.base import transaction
 from models.ledger.orders import has_open_orders
-from models.tasks.table import BIDDING, RUNNING, Task
+from models.tasks.tasks import BIDDING, RUNNING, Task
 from models.users import OwnCeilings, Subscription, User, own_ceilings, use_challenge
 
 

@@ -9,8 +9,8 @@ from peewee import SQL, fn
 from models.database.base import NO, database
 from models.ledger.states import CLOSED, LISTING_LIFE, ORDER_LIFE, Listing, Order
 from models.tasks.cycles import Cycle
-from models.tasks.table import MOVES as TASK_MOVES
-from models.tasks.table import RUNNING, STOPPED, Task
+from models.tasks.tasks import MOVES as TASK_MOVES
+from models.tasks.tasks import RUNNING, STOPPED, Task
 from models.users import ABSOLUTE_MS, IDLE_MS, Session
 
 # As text of the query, so that SQLite sees at once that the index of open orders applies.

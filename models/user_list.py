@@ -9,7 +9,7 @@ from peewee import JOIN, Case, fn
 
 from models.api_tokens import ApiToken
 from models.ledger.states import IS_OPEN, IS_REAL, Order
-from models.tasks.table import RUNNING, Task
+from models.tasks.tasks import RUNNING, Task
 from models.users import Session, Subscription, User
 
 

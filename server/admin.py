@@ -18,7 +18,7 @@ from core.errors import BidkeeperError, PeerError
 from core.fields import MAX_ID, Address, Count, Sats, Time, text_of, within, words
 from models import profile, totals, whitelist
 from models.controls import EVERYBODY, GLOBAL, RUN, Control
-from models.tasks.table import BIDDING, LISTING
+from models.tasks.tasks import BIDDING, LISTING
 from models.user_list import ListedUser, listed_user, users_after, users_of_plans
 from models.users import DAY_MS, Whitelist
 from server.control import heed_limits

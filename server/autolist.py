@@ -20,9 +20,7 @@ from models.api_tokens import CONTROL, READ, TRADE
 from models.ledger import listings, states
 from models.ledger.states import CANCELLED, GONE, SOLD
 from models.tasks import tasks
-from models.tasks.silence import shown_error, shown_running
-from models.tasks.table import LISTING, RUNNING, Task
-from models.tasks.tasks import TaskExists, TaskLimitReached
+from models.tasks.tasks import LISTING, RUNNING, Task, TaskExists, TaskLimitReached, shown_error, shown_running
 from models.tasks.troubles import START_REFUSED
 from server import task_venues
 from server.autolist_facts import (

@@ -20,7 +20,7 @@ from models import inscriptions
 from models.ledger import listings, purchases, to_list
 from models.ledger.listings import NewListing, OpenElsewhere
 from models.ledger.states import GONE, SOLD, Listing
-from models.tasks.table import Task
+from models.tasks.tasks import Task
 from server import task_venues
 from server.config import listings as listing_config
 from server.http.api_errors import ApiError, invalid

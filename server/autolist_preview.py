@@ -26,7 +26,7 @@ from models.api_tokens import READ
 from models.ledger import listings
 from models.ledger.states import LIVE, Listing
 from models.tasks import tasks
-from models.tasks.table import LISTING, Task
+from models.tasks.tasks import LISTING, Task
 from server import task_venues
 from server.autolist_facts import known_collection, with_known_cost
 from server.config import listings as listing_config

@@ -13,7 +13,7 @@ from models.api_tokens import READ
 from models.ledger import fills, order_history
 from models.ledger.fills import BUY, SIDES
 from models.ledger.states import Order
-from models.tasks.table import BIDDING
+from models.tasks.tasks import BIDDING
 from server.http import json_out
 from server.http.answers import (
     INVALID,

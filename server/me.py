@@ -15,7 +15,7 @@ from models import profile, users
 from models.api_tokens import READ
 from models.ledger import orders
 from models.tasks import tasks
-from models.tasks.table import BIDDING
+from models.tasks.tasks import BIDDING
 from models.users import OwnCeilings, User, own_ceilings
 from server.auth import TOO_OFTEN, Challenge, SignInCall, Unproven, proven
 from server.control import heed_limits

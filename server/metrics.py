@@ -14,7 +14,7 @@ from core.settings import Settings
 from markets.market_client import MarketClient
 from models import totals
 from models.leases.manager_places import Place, address_at, places
-from models.tasks.table import BIDDING, LISTING
+from models.tasks.tasks import BIDDING, LISTING
 from server.http.api_errors import not_found
 from server.http.base import Handler
 from server.http.client_ip import is_local

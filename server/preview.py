@@ -36,7 +36,7 @@ from models.ledger.shown_bids import match
 from models.ledger.states import Order
 from models.tasks import tasks
 from models.tasks.running_tasks import running_tasks
-from models.tasks.table import BIDDING, Task
+from models.tasks.tasks import BIDDING, Task
 from models.users import own_ceilings
 from server import task_venues
 from server.config import bids as task_config

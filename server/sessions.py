@@ -11,7 +11,7 @@ from core.fields import Time, text_of, within, words
 from models import api_tokens, users
 from models.api_tokens import MAX_API_TOKENS, MAX_DAYS, SCOPES, ApiToken, NotAnyMore, TooManyApiTokens
 from models.tasks import tasks
-from models.tasks.table import BIDDING, LISTING
+from models.tasks.tasks import BIDDING, LISTING
 from models.users import DAY_MS
 from server.http import json_out
 from server.http.answers import INVALID, NOT_YOURS, Success

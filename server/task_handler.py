@@ -14,7 +14,7 @@ from core.errors import PeerError
 from models.database import base
 from models.ledger import still_open
 from models.tasks import tasks
-from models.tasks.table import RUNNING, STOPPED, Task
+from models.tasks.tasks import RUNNING, STOPPED, Task
 from server.config.parts import stored_tags
 from server.control import halt_instead
 from server.http import manager_client

@@ -22,7 +22,7 @@ from models.ledger import orders
 from models.ledger.states import LIVE, Order
 from models.tasks import cycles
 from models.tasks.cycles import KEPT, cycles_of
-from models.tasks.table import BIDDING, LISTING, Task
+from models.tasks.tasks import BIDDING, LISTING, Task
 from server.http import json_out
 from server.http.answers import (
     INVALID,

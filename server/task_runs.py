@@ -14,8 +14,7 @@ from core.fields import MAX_ID, text_of, within, words
 from models.api_tokens import CONTROL, TRADE
 from models.ledger.budget_room import change_bidding_task
 from models.tasks import tasks
-from models.tasks.table import BIDDING, RUNNING, Task
-from models.tasks.task_list import bidding_task_list
+from models.tasks.tasks import BIDDING, RUNNING, Task, bidding_task_list
 from models.tasks.troubles import START_REFUSED
 from server import task_venues
 from server.config import bids as task_config

@@ -16,10 +16,17 @@ from models.ledger import fills, orders
 from models.ledger.budget_room import change_bidding_task
 from models.ledger.fills import FillTotal
 from models.tasks import tasks
-from models.tasks.silence import shown_error, shown_running
-from models.tasks.table import BIDDING, Task
-from models.tasks.task_list import ListedTask, bidding_task_list
-from models.tasks.tasks import NoSuchBudget, TaskExists, TaskLimitReached
+from models.tasks.tasks import (
+    BIDDING,
+    ListedTask,
+    NoSuchBudget,
+    Task,
+    TaskExists,
+    TaskLimitReached,
+    bidding_task_list,
+    shown_error,
+    shown_running,
+)
 from server import task_venues
 from server.config import bids as task_config
 from server.config.bids import BiddingConfig, BiddingTaskChange, NewBiddingTask

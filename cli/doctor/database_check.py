@@ -23,7 +23,7 @@ from models.database.base import is_postgresql, place
 from models.database.damage import Unfit
 from models.tasks.cycles import Cycle
 from models.tasks.running_tasks import running_tasks
-from models.tasks.table import RUNNING, Task
+from models.tasks.tasks import RUNNING, Task
 from models.users import User, Whitelist
 from strategy import monthly
 

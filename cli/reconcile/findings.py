@@ -17,7 +17,7 @@ from models.ledger import fills, orders
 from models.ledger.shown_bids import match
 from models.ledger.states import CLOSED, FILLED, IS_REAL, Listing, Order
 from models.ledger.states import CLOSED as LISTING_CLOSED
-from models.tasks.table import BIDDING, Task
+from models.tasks.tasks import BIDDING, Task
 from models.users import User
 from strategy.bid_config import is_ticker, normal_slug
 from wallet.protocol import UserKeys

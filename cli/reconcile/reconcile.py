@@ -28,7 +28,7 @@ from models.ledger import fills
 from models.ledger.closing import Owed
 from models.ledger.orders import NewOrder, SoldInto
 from models.ledger.states import LIVE, Order
-from models.tasks.table import BIDDING, Task
+from models.tasks.tasks import BIDDING, Task
 from models.users import User
 from wallet.signer_client import SignerClient, SignerError, SignerUnavailable
 from workers.manager.cancelling import Known, Wallet, take_off

@@ -14,7 +14,7 @@ from models import budgets
 from models.budgets import Budget
 from models.database.base import Statement
 from models.tasks import tasks
-from models.tasks.table import Task
+from models.tasks.tasks import Task
 from strategy.plan_inputs import BudgetRoom
 
 DAY_MS = 86_400_000

@@ -30,7 +30,7 @@ from models.ledger.states import (
 )
 from models.ledger.tidings import tell_listing
 from models.tasks import tasks
-from models.tasks.table import LISTING
+from models.tasks.tasks import LISTING
 
 _UNWRITTEN = dict.fromkeys(name for name in Listing._meta.sorted_field_names if name != "id")
 _KEPT = 200  # newest rows of each task; of the others those that were signed, which can still be bought

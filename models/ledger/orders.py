@@ -40,7 +40,7 @@ from models.ledger.states import (
 )
 from models.ledger.tidings import tell_order
 from models.tasks import tasks
-from models.tasks.table import BIDDING
+from models.tasks.tasks import BIDDING
 from strategy.fates import LedgerLimit
 
 log = logging.getLogger(__name__)

@@ -17,7 +17,7 @@ from models.database.base import Row, add_indexes, transaction
 from models.leases.slot import Slot
 from models.ledger.states import IS_FILLED, IS_REAL, LISTED, TO_LIST, Order
 from models.tasks import tasks
-from models.tasks.table import RUNNING, Task
+from models.tasks.tasks import RUNNING, Task
 from strategy.listing.listing_config import dump_listing_config, load_listing_config
 from strategy.purchases import NOT_SHOWN, ProvenPurchase
 

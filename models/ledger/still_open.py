@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from models.database.base import Statement
 from models.ledger import listings, orders
-from models.tasks.table import LISTING, Task
+from models.tasks.tasks import LISTING, Task
 
 # One question for both kinds: each is a way to the server and back.
 _COUNTS = Statement(

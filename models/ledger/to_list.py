@@ -16,8 +16,7 @@ from models.leases.slot import Slot
 from models.ledger import purchases
 from models.ledger.states import IS_TO_LIST, LISTED, NOT_LISTED, SOLD, TO_LIST, Listing, Order
 from models.tasks import tasks
-from models.tasks.table import LISTING, RUNNING, Task
-from models.tasks.tasks import TaskExists
+from models.tasks.tasks import LISTING, RUNNING, Task, TaskExists
 from strategy.bid_config import load_bid_config
 from strategy.listing.listing_config import ListingConfig, dump_listing_config, load_listing_config
 from strategy.purchases import ProvenPurchase

@@ -19,7 +19,7 @@ from models.ledger.states import IS_OPEN as ORDER_IS_OPEN
 from models.ledger.states import IS_REAL, LISTING_IS_OPEN, NEW, RESERVED, SIGNED, WITHDRAWAL_LIFE, Listing, Order
 from models.outbox import WALLET
 from models.tasks import tasks
-from models.tasks.table import LISTING
+from models.tasks.tasks import LISTING
 
 _LONGEST_REASON = 400
 

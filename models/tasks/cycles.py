@@ -10,7 +10,7 @@ from models.database.base import Row, Statement, insertion, primary_key, transac
 from models.outbox import CYCLE
 from models.tasks import troubles
 from models.tasks.samples import Sample, add_sample
-from models.tasks.statements import SHOW_CYCLE, TROUBLES
+from models.tasks.tasks import SHOW_CYCLE, TROUBLES
 from models.tasks.troubles import Coded, Conditions, stored_fault
 
 KEPT = 200  # the newest cycles of each task

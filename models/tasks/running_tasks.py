@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from models.tasks.table import BIDDING, RUNNING, Task
+from models.tasks.tasks import BIDDING, RUNNING, Task
 from strategy import monthly
 from strategy.bid_config import load_bid_config
 from strategy.listing.listing_config import load_listing_config

@@ -12,7 +12,7 @@ from typing import NamedTuple
 from peewee import BigIntegerField, CompositeKey, ForeignKeyField, IntegerField, TextField
 
 from models.database.base import Row, Statement, insertion
-from models.tasks.table import Task
+from models.tasks.tasks import Task
 
 MINUTE, HOUR = 1, 60
 # How many minutes of each step are kept: a day by minutes, a year by hours.

@@ -17,7 +17,7 @@ from core.process import hold_lock
 from core.task_files import journal_path, older
 from models.api_tokens import READ
 from models.leases.manager_places import machine_elsewhere
-from models.tasks.table import Task
+from models.tasks.tasks import Task
 from models.users import own_ceilings
 from server import task_venues
 from server.config import bids as task_config

@@ -20,7 +20,7 @@ from models.ledger.orders import SoldInto
 from models.ledger.states import CLOSED, Order
 from models.tasks import tasks
 from models.tasks.cycles import Cycle
-from models.tasks.table import Task
+from models.tasks.tasks import Task
 from models.users import User
 from tests.cli.commands import in_this_process
 from tests.models.test_budgets import placed, refused, sharing

@@ -19,7 +19,7 @@ from markets.call_costs import call_costs
 from models import profile, users
 from models.database import base
 from models.tasks import tasks
-from models.tasks.table import RUNNING
+from models.tasks.tasks import RUNNING
 from simulator.crowd.courses import DEMOS
 from simulator.engine import Engine
 from simulator.history import Event, History

@@ -17,7 +17,7 @@ import requests
 from cli.up import CONFIGURATION
 from models.database import base
 from models.tasks import tasks
-from models.tasks.table import RUNNING, Task
+from models.tasks.tasks import RUNNING, Task
 from tests.databases import rows
 from tests.e2e.installation import Installation, Trader, until
 

@@ -25,7 +25,7 @@ from models.hooks.table import Delivery, Hook
 from models.ledger.states import Order
 from models.tasks import cycles
 from models.tasks.samples import Sample, add_sample
-from models.tasks.table import Task
+from models.tasks.tasks import Task
 from strategy.book import Ask, Bid
 from strategy.entry import Entry
 from strategy.journal_format import Encoder

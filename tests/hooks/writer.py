@@ -13,7 +13,7 @@ from models.database import base
 from models.ledger import orders
 from models.ledger.orders import ExposureLimits, NewOrder, SoldInto
 from models.ledger.states import LIVE, SIGNED, SUBMITTED
-from models.tasks.table import Task
+from models.tasks.tasks import Task
 
 LIMITS = ExposureLimits(0, 10**15, 0)
 

@@ -22,7 +22,7 @@ from models.database.base import database
 from models.leases.slot import EVERYBODY
 from models.ledger.states import Order
 from models.tasks import tasks
-from models.tasks.table import STOPPED
+from models.tasks.tasks import STOPPED
 from tests.faults.evidence import bids
 from tests.machine.clockwork import Loop
 from tests.machine.house import House, MarketHere

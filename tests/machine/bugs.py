@@ -14,7 +14,7 @@ from models.ledger import budget_room, orders
 from models.ledger.order_statements import Facts
 from models.ledger.orders import ExposureLimits, NewOrder
 from models.ledger.states import CLOSED, RESERVED, SIGNED, SUBMITTED, UNKNOWN, Order
-from models.tasks.table import STOPPED, Task
+from models.tasks.tasks import STOPPED, Task
 from strategy.bidding.exposure import SatsBudget
 from strategy.bidding.quantity_ladder import QuantityLadder
 from strategy.fates import PlaceResult

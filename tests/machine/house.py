@@ -41,7 +41,7 @@ from markets.market_client import MarketClient
 from models import schema
 from models.database import base
 from models.tasks import tasks
-from models.tasks.table import Task
+from models.tasks.tasks import Task
 from simulator.world import World
 from tests.machine.clockwork import AtOnce, Clock, Loop
 from tests.machine.manager import Crash, Manager

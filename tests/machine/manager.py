@@ -21,7 +21,7 @@ from models.leases.slot import EVERYBODY
 from models.ledger import orders
 from models.ledger.limits import fills_of
 from models.tasks import tasks
-from models.tasks.table import MOVES, RUNNING, STOPPED, Task
+from models.tasks.tasks import MOVES, RUNNING, STOPPED, Task
 from models.users import Entitlements
 from strategy.bid_config import BidConfig, load_bid_config
 from tests.machine.clockwork import Clock

@@ -9,8 +9,7 @@ from typing import Any
 from core.subscription_plans import FIRST_PLAN
 from models import budgets, controls, profile, users
 from models.tasks import tasks
-from models.tasks.table import RUNNING, STOPPED, Task
-from models.tasks.tasks import TaskExists, TaskLimitReached
+from models.tasks.tasks import RUNNING, STOPPED, Task, TaskExists, TaskLimitReached
 from models.users import DAY_MS, Entitlements, User
 from strategy.bid_config import BidConfig, canonical_slug, dump_bid_config, load_bid_config, normal_slug
 from tests.machine.house import House

@@ -11,7 +11,7 @@ import pytest
 
 from models.ledger import orders
 from models.ledger.states import LIVE
-from models.tasks.table import Task
+from models.tasks.tasks import Task
 from simulator.calls.operations import MODES
 from strategy.bid_config import BidConfig
 from tests.machine.choices import SLUGS

@@ -21,8 +21,7 @@ from models.ledger import orders
 from models.ledger.budget_room import change_bidding_task
 from models.ledger.orders import ExposureLimits, LimitReached, NewOrder, SoldInto
 from models.ledger.states import CLOSED, LIVE, Order
-from models.tasks.table import Task
-from models.tasks.tasks import TaskChanged
+from models.tasks.tasks import Task, TaskChanged
 from tests.models.racing import START_S, connect, race, watch_inserts
 from tests.models.test_orders import running_task
 

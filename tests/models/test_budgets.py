@@ -13,8 +13,7 @@ from models.ledger.budget_room import DAY_MS, BudgetUse, change_bidding_task, le
 from models.ledger.orders import ExposureLimits, LimitReached, SoldInto
 from models.ledger.states import LIVE, Order
 from models.tasks import tasks
-from models.tasks.table import Task
-from models.tasks.tasks import NoSuchBudget, TaskExists
+from models.tasks.tasks import NoSuchBudget, Task, TaskExists
 from models.users import User
 from strategy.plan_inputs import BudgetRoom
 from tests import postgresql

@@ -17,7 +17,7 @@ from models.ledger.orders import ExposureLimits, Part, SoldInto
 from models.ledger.states import CANCELLED, CLOSED, LIVE, SIGNED, SOLD, SUBMITTED, Order
 from models.outbox import EVENTS, PASSING, Event
 from models.tasks import cycles, tasks
-from models.tasks.table import Task
+from models.tasks.tasks import Task
 from models.users import DAY_MS
 from tests.models import test_listings as listing_rows
 from tests.models.test_orders import new, running_task

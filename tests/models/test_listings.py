@@ -31,7 +31,7 @@ from models.ledger.states import (
     Listing,
 )
 from models.tasks import tasks
-from models.tasks.table import RUNNING, STOPPED, Task
+from models.tasks.tasks import RUNNING, STOPPED, Task
 
 ITEM, OUTPOINT, OTHER, VAULT = "ab" * 32 + "i0", "11" * 32 + ":0", "22" * 32 + ":0", "bc1pvault"
 _intents: Iterator[int] = count(1)

@@ -21,7 +21,7 @@ from models.ledger.orders import (
 )
 from models.ledger.states import CLOSED, ORDER_ENDS, ORDER_LIFE, IllegalMove, Order
 from models.tasks import tasks
-from models.tasks.table import RUNNING, STOPPED, Task
+from models.tasks.tasks import RUNNING, STOPPED, Task
 from tests import postgresql
 
 intents = (f"{number:032x}" for number in itertools.count())

@@ -13,8 +13,7 @@ from models import copying, users
 from models.database import base
 from models.database.base import STATEMENTS, Statement, listed, prepare_all
 from models.tasks import tasks
-from models.tasks.table import BIDDING, Task
-from models.tasks.tasks import TaskExists
+from models.tasks.tasks import BIDDING, Task, TaskExists
 from models.users import Subscription, User
 
 

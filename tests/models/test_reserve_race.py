@@ -24,7 +24,7 @@ from models.ledger.order_statements import Facts
 from models.ledger.orders import ExposureLimits, LimitReached, NewOrder
 from models.ledger.states import CLOSED, Order
 from models.tasks import tasks
-from models.tasks.table import RUNNING
+from models.tasks.tasks import RUNNING
 from models.users import User
 from tests import postgresql
 from tests.databases import another

@@ -8,7 +8,7 @@ import pytest
 
 from models.tasks import cycles, samples, tasks
 from models.tasks.samples import HOUR, MINUTE, Sample, TaskSample, samples_between
-from models.tasks.table import Task
+from models.tasks.tasks import Task
 from tests.models.test_tasks import create, user
 
 MINUTE_MS = 60_000

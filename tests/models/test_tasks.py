@@ -9,9 +9,17 @@ from models import profile, totals, users
 from models.leases.slot import EVERYBODY
 from models.tasks import cycles, tasks
 from models.tasks.running_tasks import running_tasks
-from models.tasks.table import BIDDING, LISTING, MOVES, RUNNING, STOPPED, Task
-from models.tasks.task_list import bidding_task_list
-from models.tasks.tasks import TaskExists, TaskLimitReached
+from models.tasks.tasks import (
+    BIDDING,
+    LISTING,
+    MOVES,
+    RUNNING,
+    STOPPED,
+    Task,
+    TaskExists,
+    TaskLimitReached,
+    bidding_task_list,
+)
 from models.users import Entitlements
 from strategy.bid_config import BidConfig, dump_bid_config
 from strategy.listing.listing_config import ListingConfig, dump_listing_config

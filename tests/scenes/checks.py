@@ -15,7 +15,7 @@ from models.ledger.states import IS_FILLED
 from models.ledger.states import Order as OwnOrder
 from models.tasks import tasks
 from models.tasks.cycles import cycles_of
-from models.tasks.table import LISTING, RUNNING
+from models.tasks.tasks import LISTING, RUNNING
 from tests.scenes import market
 from tests.scenes.market import BIRDS, BOOK, CATS, DOGS, FAR, NOWHERE, RUNE, SURELY_SHOWN, TRAIT, Made
 from tests.scenes.stage import DIALECTS, ORDINALSWALLET, ORDNET, SATFLOW, UNISAT, Running, Stage

@@ -25,7 +25,7 @@ from gateway.app import Gateway
 from gateway.limits.breaker import Breaker
 from models import profile, users
 from models.tasks import tasks
-from models.tasks.table import RUNNING, Task
+from models.tasks.tasks import RUNNING, Task
 from strategy.bid_config import BidConfig, dump_bid_config, normal_slug
 from strategy.listing.listing_config import ListingConfig, dump_listing_config
 from tests.machine.house import House, MarketHere

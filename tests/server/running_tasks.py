@@ -7,7 +7,7 @@ from typing import Any
 from models.ledger import orders
 from models.ledger.orders import ExposureLimits, NewOrder
 from models.ledger.states import Order
-from models.tasks.table import Task
+from models.tasks.tasks import Task
 from tests.server.api import START_MS
 from tests.server.conftest import Service
 

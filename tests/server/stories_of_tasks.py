@@ -26,7 +26,7 @@ from markets.base import (
 from models import budgets, controls, presets, profile
 from models.budgets import MAX_BUDGETS
 from models.tasks import cycles
-from models.tasks.table import Task
+from models.tasks.tasks import Task
 from server.http import replay_starter as starter
 from server.http.turns import Turns
 from server.http.user_market import Seats

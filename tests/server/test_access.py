@@ -14,7 +14,7 @@ from models.api_tokens import SCOPES, ApiToken
 from models.hooks import queue
 from models.hooks.table import Delivery, Hook
 from models.presets import Preset
-from models.tasks.table import Task
+from models.tasks.tasks import Task
 from models.users import DAY_MS, IDLE_MS, Session
 from server.http.callers import hash_of
 from server.urls import ROUTES

@@ -11,7 +11,7 @@ import pytest
 from models import controls, users, whitelist
 from models.ledger.states import Order
 from models.tasks import tasks
-from models.tasks.table import RUNNING, Task
+from models.tasks.tasks import RUNNING, Task
 from server.http.json_out import iso
 from tests.server.api import START_MS, new_user, token_of
 from tests.server.conftest import ADMIN, OTHER, OWNER, Service, with_settings

@@ -10,7 +10,7 @@ import pytest
 
 from models import api_tokens, users
 from models.leases.slot import EVERYBODY
-from models.tasks.table import Task
+from models.tasks.tasks import Task
 from models.users import DAY_MS, User
 from server.urls import ROUTES
 from tests.databases import dump

@@ -6,7 +6,7 @@ import pytest
 
 from markets.listings import OwnListing, OwnListings
 from models.ledger.states import CANCELLED, CLOSED, GONE, LOST, REFUSED, REPLACED, SOLD, UNKNOWN, Listing
-from models.tasks.table import Task
+from models.tasks.tasks import Task
 from tests.server.api import START_MS
 from tests.server.autolist_tasks import (
     INSCRIPTION,

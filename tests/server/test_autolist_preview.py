@@ -11,7 +11,7 @@ from markets.base import AskBook, Item, Sale, Sales, Unavailable
 from markets.listings import ListingDraft, OwnListing, OwnListings
 from markets.outpoint_facts import OutpointFacts, Whereabouts
 from models.ledger.states import Listing
-from models.tasks.table import Task
+from models.tasks.tasks import Task
 from strategy.book import Ask
 from tests.server.api import START_MS, Answer
 from tests.server.conftest import Service, with_settings

@@ -10,7 +10,7 @@ from markets.base import Item
 from models import outbox
 from models.database.base import transaction
 from models.outbox import TASK
-from models.tasks.table import RUNNING, Task
+from models.tasks.tasks import RUNNING, Task
 from tests.disks import full_database
 from tests.server.api import new_user, token_of
 from tests.server.conftest import ADMIN, Service, with_settings

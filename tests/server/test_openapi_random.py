@@ -18,7 +18,7 @@ from models.hooks import hooks
 from models.hooks.table import Hook
 from models.presets import Preset
 from models.tasks import tasks
-from models.tasks.table import Task
+from models.tasks.tasks import Task
 from models.users import Challenge, User
 from strategy.bid_config import BidConfig, dump_bid_config
 from strategy.listing.listing_config import ListingConfig, dump_listing_config

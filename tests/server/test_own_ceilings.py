@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from models import profile
-from models.tasks.table import RUNNING, Task
+from models.tasks.tasks import RUNNING, Task
 from models.users import OwnCeilings, User
 from tests.server.conftest import Service
 from tests.server.test_preview import EXAMPLE, preview, with_floor

@@ -15,7 +15,7 @@ from markets.base import GatewayAway, Unavailable
 from models.database import damage
 from models.database.base import database
 from models.database.damage import CommitUnknown, Damaged
-from models.tasks.table import Task
+from models.tasks.tasks import Task
 from server.http import blocking
 from tests import postgresql
 from tests.server.api import new_user, token_of

@@ -13,7 +13,7 @@ from markets.base import AskBook, Balance, BidBook, NotFound, NotSupported, OwnB
 from models import controls, floor_samples, profile
 from models.ledger import orders
 from models.ledger.states import Order
-from models.tasks.table import Task
+from models.tasks.tasks import Task
 from strategy.bid_config import BidConfig
 from strategy.book import Ask
 from tests.server import peers

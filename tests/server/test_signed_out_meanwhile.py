@@ -11,7 +11,7 @@ from models import api_tokens, users
 from models.api_tokens import ApiToken
 from models.controls import Control
 from models.ledger.withdrawals import Withdrawal
-from models.tasks.table import RUNNING, Task
+from models.tasks.tasks import RUNNING, Task
 from models.users import Session
 from server import task_venues
 from server.autolist import AutolistTasks

@@ -10,7 +10,7 @@ import pytest
 from models.ledger import purchases
 from models.ledger.states import Order
 from models.tasks import tasks
-from models.tasks.table import Task
+from models.tasks.tasks import Task
 from server.autolist_facts import UNPROVED
 from strategy.bid_config import load_bid_config
 from tests.server.api import Answer

@@ -11,7 +11,7 @@ from tornado.testing import bind_unused_port
 
 from core.errors import PeerRefused
 from core.program_calls import Settle, Settled
-from models.tasks.table import STOPPED
+from models.tasks.tasks import STOPPED
 from server.app import make_app, make_server
 from strategy.bid_config import load_bid_config
 from strategy.listing.listing_config import load_listing_config

@@ -7,7 +7,7 @@ import pytest
 from markets.base import Balance, NotFound, Unavailable
 from markets.utxos import Utxo
 from models.ledger.states import Order
-from models.tasks.table import Task
+from models.tasks.tasks import Task
 from tests.server.api import START_MS, Answer
 from tests.server.conftest import OWNER, Service
 from tests.server.peers import keys_of

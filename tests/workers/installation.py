@@ -29,7 +29,7 @@ from models.ledger.listings import NewListing
 from models.ledger.orders import ExposureLimits, NewOrder
 from models.ledger.states import LIVE, SIGNED, SUBMITTED, Order
 from models.tasks import tasks
-from models.tasks.table import RUNNING, STOPPED
+from models.tasks.tasks import RUNNING, STOPPED
 from strategy.bid_config import BidConfig, dump_bid_config
 from strategy.listing.listing_config import ListingConfig, dump_listing_config
 from workers.manager.manager import Manager

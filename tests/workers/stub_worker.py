@@ -20,7 +20,7 @@ from models.database.base import transaction
 from models.ledger import listings, orders
 from models.ledger.states import CANCELLED, CANCELLING, CLOSED
 from models.tasks import cycles, tasks
-from models.tasks.table import LISTING
+from models.tasks.tasks import LISTING
 from workers.context import BadConfig, BadCredentials, Context, Job
 from workers.process import main
 

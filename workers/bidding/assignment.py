@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from core.subscription_plans import SubscriptionPlan
 from models import controls
 from models.controls import Effective
-from models.tasks.table import Task
-from models.tasks.tasks import unknown_zone
+from models.tasks.tasks import Task, unknown_zone
 from models.users import Entitlements, User, own_ceilings
 from strategy.bid_config import BidConfig, load_bid_config, problems, unsupported
 from strategy.reasons import Reason

@@ -12,7 +12,7 @@ from models.ledger import orders
 from models.ledger.closing import stays
 from models.ledger.states import CANCELLING, LIVE, Order
 from models.tasks import tasks
-from models.tasks.table import Task
+from models.tasks.tasks import Task
 from models.users import Entitlements
 from strategy.fault_codes import FaultCode, Step
 from strategy.ranking import highest_first

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from models import controls
 from models.controls import Effective
-from models.tasks.table import Task
+from models.tasks.tasks import Task
 from models.users import Entitlements, User
 from strategy.listing.listing_config import ListingConfig, load_listing_config, problems, unstartable
 from workers.context import Context

@@ -8,7 +8,7 @@ from decimal import Decimal
 from markets.base import VenueError
 from markets.items.item_market import ItemLook, ListingMarket
 from models import floor_samples, inscriptions
-from models.tasks.table import Task
+from models.tasks.tasks import Task
 from strategy.fault_codes import Step
 from strategy.listing.listing_config import ListingConfig
 from strategy.listing.reference import foreign_prices, least_believed

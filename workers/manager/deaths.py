@@ -6,7 +6,7 @@ import logging
 
 from models.ledger import still_open
 from models.tasks import tasks
-from models.tasks.table import RUNNING, Task
+from models.tasks.tasks import RUNNING, Task
 from models.tasks.troubles import GIVEN_UP, WORKER_ENDED, error_columns
 from workers.exits import EXIT_STOPPED, Sequel, judge
 from workers.manager.child import Child

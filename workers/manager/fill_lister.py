@@ -22,8 +22,7 @@ from models.leases.slot import Slot
 from models.ledger import purchases, to_list
 from models.ledger.states import TO_LIST, Order
 from models.tasks import tasks
-from models.tasks.table import Task
-from models.tasks.tasks import TaskChanged, TaskExists, TaskLimitReached
+from models.tasks.tasks import Task, TaskChanged, TaskExists, TaskLimitReached
 from models.users import Entitlements, User
 from strategy.bid_config import load_bid_config, normal_slug
 from strategy.bid_parts import OnFill

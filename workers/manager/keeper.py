@@ -20,7 +20,7 @@ from core.errors import PeerRefused
 from core.program_calls import Settled
 from models.ledger import still_open
 from models.tasks import tasks
-from models.tasks.table import LISTING, MOVES, RUNNING, STOPPED, Task
+from models.tasks.tasks import LISTING, MOVES, RUNNING, STOPPED, Task
 from models.tasks.troubles import CANNOT_CANCEL, DATABASE_DAMAGED, NOT_ENTITLED, START_FAILED, error_columns
 from workers import task_lock
 from workers.context import Kind

@@ -51,7 +51,7 @@ from models.leases.slot import EVERYBODY, Slot, slot_of
 from models.ledger import still_open
 from models.ledger.closing import concerned
 from models.tasks import tasks
-from models.tasks.table import RUNNING
+from models.tasks.tasks import RUNNING
 from workers import task_lock
 from workers.manager.absences import Absences
 from workers.manager.background import Background

@@ -24,7 +24,7 @@ from markets.venues import capabilities, profile
 from models.database import base
 from models.ledger.limits import fills_of, most_sats, most_signed_task, most_signed_user
 from models.tasks import tasks
-from models.tasks.table import LISTING, Task
+from models.tasks.tasks import LISTING, Task
 from models.users import DAY_MS, Entitlements, Subscription, own_ceilings, subscription_of
 from strategy.bid_config import BidConfig, load_bid_config
 from strategy.listing.listing_config import ListingConfig, load_listing_config

@@ -5,7 +5,7 @@ from __future__ import annotations
 from models.database import base
 from models.ledger.closing import stays
 from models.tasks import tasks
-from models.tasks.table import BIDDING, LISTING, RUNNING, Task
+from models.tasks.tasks import BIDDING, LISTING, RUNNING, Task
 from strategy.bid_config import load_bid_config
 from strategy.listing.listing_config import load_listing_config
 from workers.manager.child import Child

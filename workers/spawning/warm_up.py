@@ -30,7 +30,7 @@ from models.database import base
 from models.database.base import is_postgresql
 from models.ledger import still_open
 from models.tasks import tasks
-from models.tasks.table import RUNNING, STOPPED, Task
+from models.tasks.tasks import RUNNING, STOPPED, Task
 from strategy.bid_config import BidConfig, dump_bid_config
 from strategy.book import Ask, VenueProfile
 from strategy.listing.listing_config import ListingConfig, dump_listing_config

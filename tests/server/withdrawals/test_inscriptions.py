@@ -11,7 +11,7 @@ from markets.base import NotFound, Unavailable
 from markets.outpoint_facts import Whereabouts
 from markets.utxos import Utxo
 from models.ledger.states import Listing
-from models.tasks.table import LISTING, Task
+from models.tasks.tasks import LISTING, Task
 from strategy.listing.listing_config import ListingConfig, dump_listing_config
 from tests.server.api import START_MS
 from tests.server.conftest import Service

@@ -8,7 +8,7 @@ import pytest
 
 from models.ledger.states import Order
 from models.tasks import tasks
-from models.tasks.table import Task
+from models.tasks.tasks import Task
 from tests.workers.bidding.fakes import KEYS
 from tests.workers.bidding.world import CATS, World
 

@@ -12,7 +12,7 @@ from markets.base import Unavailable
 from models import floor_samples
 from models.ledger import orders
 from models.tasks import tasks
-from models.tasks.table import STOPPED
+from models.tasks.tasks import STOPPED
 from strategy.bid_config import dump_bid_config
 from strategy.book import Ask
 from tests.workers.bidding.fakes import ask, bid

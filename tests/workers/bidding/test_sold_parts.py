@@ -13,7 +13,7 @@ from markets.base import OwnBid, Sale, Unavailable
 from models.ledger import fills, orders
 from models.ledger.states import Order
 from models.tasks import tasks
-from models.tasks.table import STOPPED
+from models.tasks.tasks import STOPPED
 from tests.workers.bidding.fakes import KEYS, ask
 from tests.workers.bidding.world import CATS, World
 from workers.bidding.bidder import Bidder

@@ -18,7 +18,7 @@ from models.ledger import orders
 from models.ledger.states import Order
 from models.tasks import tasks
 from models.tasks.cycles import cycles_of
-from models.tasks.table import RUNNING, Task
+from models.tasks.tasks import RUNNING, Task
 from strategy.bid_config import BidConfig, dump_bid_config, normal_slug
 from tests.workers.bidding.fakes import Clock, FakeMarket, FakeSigner
 from wallet.signer_client import SignerClient

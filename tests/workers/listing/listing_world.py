@@ -18,7 +18,7 @@ from models.ledger import listings
 from models.ledger.states import Listing
 from models.tasks import tasks
 from models.tasks.cycles import cycles_of
-from models.tasks.table import RUNNING
+from models.tasks.tasks import RUNNING
 from strategy.book import Ask
 from strategy.listing.listing_config import ListingConfig, dump_listing_config
 from tests.workers.bidding.fakes import KEYS, FakeMarket, FakeSigner, ask

@@ -14,7 +14,7 @@ from models.ledger import listings
 from models.tasks import tasks
 from models.tasks.cycles import cycles_of
 from models.tasks.samples import MINUTE, samples_between
-from models.tasks.table import STOPPED
+from models.tasks.tasks import STOPPED
 from strategy.listing.listing_config import DEFAULT_LOOP_SECONDS, ListingConfig, PriceStep
 from tests.workers.bidding.fakes import KEYS, ask
 from tests.workers.listing.listing_world import FIRST, ITEM, ListingWorld

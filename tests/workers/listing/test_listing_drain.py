@@ -8,7 +8,7 @@ from markets.base import NotFound, Refused, Unavailable
 from models.ledger import listings
 from models.ledger.states import CLOSED, LOST
 from models.tasks import tasks
-from models.tasks.table import STOPPED
+from models.tasks.tasks import STOPPED
 from tests.workers.bidding.world import Crash, CrashAt
 from tests.workers.listing.listing_world import ListingWorld
 from wallet.signer_client import SignerUnavailable

@@ -13,7 +13,7 @@ from markets.items.whereabouts import LocatedInscription
 from models.leases.slot import EVERYBODY
 from models.ledger.fills import Autolist, Wanted, newest
 from models.ledger.states import Order
-from models.tasks.table import Task
+from models.tasks.tasks import Task
 from models.users import User
 from strategy.bid_config import BidConfig
 from strategy.bid_parts import OnFill

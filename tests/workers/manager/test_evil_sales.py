@@ -27,7 +27,7 @@ from models.leases.slot import EVERYBODY
 from models.ledger import orders, purchases
 from models.ledger.states import LIVE, Order
 from models.tasks import tasks
-from models.tasks.table import RUNNING, Task
+from models.tasks.tasks import RUNNING, Task
 from strategy.bid_config import BidConfig, dump_bid_config
 from strategy.bid_parts import OnFill
 from strategy.listing.listing_config import ListingConfig, dump_listing_config, load_listing_config

@@ -14,7 +14,7 @@ from models.leases.slot import EVERYBODY
 from models.ledger import orders, purchases, to_list
 from models.ledger.states import Listing, Order
 from models.tasks import tasks
-from models.tasks.table import Task
+from models.tasks.tasks import Task
 from models.users import User
 from strategy.bid_config import BidConfig, dump_bid_config
 from strategy.listing.listing_config import ListingConfig, dump_listing_config, load_listing_config

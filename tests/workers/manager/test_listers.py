@@ -13,7 +13,7 @@ from core.program_calls import CountTasks, Settled, TaskCounts
 from models import profile
 from models.ledger import listings
 from models.tasks import tasks
-from models.tasks.table import STOPPED
+from models.tasks.tasks import STOPPED
 from strategy.listing.listing_config import ListingConfig
 from tests.workers.installation import Installation, eventually, lives
 from workers.kernel import start_time

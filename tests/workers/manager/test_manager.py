@@ -18,7 +18,7 @@ from core.task_files import log_path
 from models.database import base
 from models.ledger import orders
 from models.tasks import tasks
-from models.tasks.table import RUNNING, STOPPED
+from models.tasks.tasks import RUNNING, STOPPED
 from tests import postgresql
 from tests.workers.installation import PATIENCE_S, QUICK, Installation, descriptors, eventually, lives, with_timing
 from workers.kernel import start_time

@@ -17,7 +17,7 @@ from models import profile, users
 from models.leases.slot import EVERYBODY
 from models.ledger import orders
 from models.tasks import tasks
-from models.tasks.table import STOPPED
+from models.tasks.tasks import STOPPED
 from tests.workers.installation import PATIENCE_S, QUICK, Installation, eventually, lives, now_ms, with_timing
 from workers.manager import absences
 
