@@ -10,7 +10,7 @@ from models.database.base import Row, Statement, insertion, primary_key, transac
 from models.outbox import CYCLE
 from models.tasks import troubles
 from models.tasks.samples import Sample, add_sample
-from models.tasks.tasks import SHOW_CYCLE, TROUBLES
+from models.tasks.tasks import TROUBLES
 from models.tasks.troubles import Coded, Conditions, stored_fault
 
 KEPT = 200  # the newest cycles of each task
@@ -32,6 +32,14 @@ class Cycle(Row):
 
 
 # Run at every cycle of every task.
+_SHOW_CYCLE = Statement(
+    """
+    UPDATE tasks SET cycles = cycles + 1, memory = :memory, error_cycles = :error_cycles, told = :told,
+        last_cycle_ms = :last_cycle_ms, last_cycle_action = :last_cycle_action, last_error = :last_error,
+        last_error_code = :last_error_code, last_error_params = :last_error_params
+    WHERE id = :id AND token = :token
+    """
+)
 _INSERT = Statement(insertion(Cycle))
 _OLDEST_KEPT = Statement("SELECT id FROM cycles WHERE task_id = :task_id ORDER BY id DESC LIMIT 1 OFFSET :newer")
 _FORGET = Statement("DELETE FROM cycles WHERE task_id = :task_id AND id < :oldest_kept")
@@ -63,7 +71,7 @@ def record_cycle(
         if before is None:
             return
         user_id, error_cycles, told = before
-        SHOW_CYCLE.run(
+        _SHOW_CYCLE.run(
             id=task_id,
             token=token,
             memory=memory,

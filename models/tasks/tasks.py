@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection
 from functools import cache, partial
 from typing import Any, NamedTuple
 
-from peewee import BigIntegerField, CharField, Check, ForeignKeyField, IntegerField, IntegrityError, TextField, fn
+from peewee import BigIntegerField, CharField, Check, ForeignKeyField, IntegerField, IntegrityError, TextField
 
 from core.local_time import is_zone
 from models import outbox
@@ -138,14 +138,6 @@ OBSERVED = Statement("SELECT observed, user_id, kind, desired, error_cycles, las
 WITH_OWNER = Statement(f"{_WITH_OWNER} WHERE t.id = :id")
 UNDER_TOKEN = Statement(f"{_WITH_OWNER} WHERE t.id = :id AND t.token = :token")
 TROUBLES = Statement("SELECT user_id, error_cycles, told FROM tasks WHERE id = :id AND token = :token")
-SHOW_CYCLE = Statement(
-    """
-    UPDATE tasks SET cycles = cycles + 1, memory = :memory, error_cycles = :error_cycles, told = :told,
-        last_cycle_ms = :last_cycle_ms, last_cycle_action = :last_cycle_action, last_error = :last_error,
-        last_error_code = :last_error_code, last_error_params = :last_error_params
-    WHERE id = :id AND token = :token
-    """
-)
 FORGET_CYCLES = Statement("DELETE FROM cycles WHERE task_id = :task_id")
 
 
@@ -400,7 +392,7 @@ def raise_token(task_id: int, above: int = 0) -> int:
     act.
     """
     with transaction(durable=True, alone=False):
-        token = _raise_token(task_id, above)
+        token = int(RAISE_TOKEN.value(id=task_id, least=above + 1))
         keep_while_acting()
     return token
 
@@ -412,11 +404,7 @@ def begin_start(task_id: int, now_ms: int) -> int:
         base.hold_back_events()
         keep_while_acting()
         _observe(task_id, "starting", now_ms)
-        return _raise_token(task_id)
-
-
-def _raise_token(task_id: int, above: int = 0) -> int:
-    return int(RAISE_TOKEN.rows(id=task_id, least=above + 1)[0][0])
+        return int(RAISE_TOKEN.value(id=task_id, least=1))
 
 
 def overtake(task_id: int, token: int, highest: int) -> int | None:
@@ -523,11 +511,6 @@ def forget_workers(slot: Slot) -> None:
         keep_while_acting()
 
 
-def ids_beside(slot: Slot) -> list[int]:
-    """Returns the ids of all tasks that are not the slot's."""
-    return [row.id for row in Task.select(Task.id).where(~slot.has(Task.user))]
-
-
 def raise_tokens(task_ids: Collection[int]) -> dict[int, int]:
     """Raises the tokens of these tasks, in one commit, and returns them by task."""
     with transaction(durable=True, alone=False):
@@ -561,42 +544,6 @@ def stop_wanting(task_id: int, reason: str | None, fault: Coded | None = None) -
     """Stops a task on behalf of the service, not the user; `reason` is for its owner, None when nothing is wrong."""
     wanted = Task.id == task_id, Task.desired == RUNNING
     Task.update(desired=STOPPED, **error_columns(reason, fault)).where(*wanted).execute()
-
-
-def count_by_observed(slot: Slot) -> dict[str, int]:
-    """Counts the slot's tasks of both kinds by observed state."""
-    rows: Any = Task.select(Task.observed, fn.COUNT(Task.id)).where(slot.has(Task.user)).group_by(Task.observed)
-    return dict(rows.tuples())
-
-
-class Glance(NamedTuple):
-    """The few columns that show a manager whether anything must be done."""
-
-    id: int
-    desired: str
-    observed: str
-    revision: int
-    deleted_ms: int | None
-
-
-def glances(to_end: Iterable[int], slot: Slot) -> list[Glance]:
-    """Returns the rows of `rows_of_interest`, but cheaply: this runs every second."""
-    columns = [getattr(Task, name) for name in Glance._fields]
-    rows: Any = Task.select(*columns).where(_of_interest(to_end, slot)).order_by(Task.id).tuples()
-    return [Glance._make(row) for row in rows]
-
-
-def rows_of_interest(to_end: Iterable[int], slot: Slot) -> list[Task]:
-    """Returns the rows that the slot's manager must look at, with their users.
-
-    Wanted, observed as something else than stopped, deleted, or `to_end` (ids), which have orders to be closed.
-    """
-    return list(Task.select(Task, User).join(User).where(_of_interest(to_end, slot)).order_by(Task.id))
-
-
-def _of_interest(to_end: Iterable[int], slot: Slot) -> Any:
-    is_busy = (Task.desired == RUNNING) | (Task.observed != STOPPED)
-    return slot.has(Task.user) & (is_busy | Task.deleted_ms.is_null(False) | Task.id.in_(list(to_end)))
 
 
 LOOPS = 3

@@ -20,7 +20,7 @@ from markets.market_client import MarketClient
 from models.leases.slot import EVERYBODY
 from models.ledger import orders
 from models.ledger.limits import fills_of
-from models.tasks import tasks
+from models.tasks import all_tasks, tasks
 from models.tasks.tasks import MOVES, RUNNING, STOPPED, Task
 from models.users import Entitlements
 from strategy.bid_config import BidConfig, load_bid_config
@@ -108,11 +108,11 @@ class Manager:
 
     def sweep(self) -> None:
         """Makes every worker and row agree, and runs no worker."""
-        self._agree_with(tasks.rows_of_interest(orders.tasks_with_open_orders(), EVERYBODY))
+        self._agree_with(all_tasks.rows_of_interest(orders.tasks_with_open_orders(), EVERYBODY))
 
     def full_sweep(self) -> None:
         """`sweep`, after the end of what an owner's plan does not allow any more."""
-        rows = tasks.rows_of_interest(orders.tasks_with_open_orders(), EVERYBODY)
+        rows = all_tasks.rows_of_interest(orders.tasks_with_open_orders(), EVERYBODY)
         for row in rows:
             if row.desired == RUNNING and (refusal := self._refusal(row)):
                 tasks.stop_wanting(row.id, refusal)

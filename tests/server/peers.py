@@ -37,7 +37,7 @@ from markets.pictures import NoPicture
 from markets.verbs import text
 from models.leases.slot import EVERYBODY
 from models.ledger import still_open
-from models.tasks import tasks
+from models.tasks import all_tasks, tasks
 from strategy.book import VenueProfile
 from tests.server.api import START_MS
 from wallet import address
@@ -85,7 +85,7 @@ class FakeManager(_Peer):
             "manager",
             {
                 Ping: lambda asked: Readiness(self.state),
-                CountTasks: lambda asked: TaskCounts(tasks.count_by_observed(EVERYBODY), 0),
+                CountTasks: lambda asked: TaskCounts(all_tasks.count_by_observed(EVERYBODY), 0),
                 Enforce: self._enforce,
                 Heed: self._heed,
                 Settle: lambda asked: self.settle(asked),

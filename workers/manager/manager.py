@@ -50,7 +50,7 @@ from models.leases.leases import LeaseLost
 from models.leases.slot import EVERYBODY, Slot, slot_of
 from models.ledger import still_open
 from models.ledger.closing import concerned
-from models.tasks import tasks
+from models.tasks import all_tasks, tasks
 from models.tasks.tasks import RUNNING
 from workers import task_lock
 from workers.manager.absences import Absences
@@ -238,7 +238,7 @@ class Manager:
 
     def _count_tasks(self, asked: CountTasks) -> TaskCounts:
         workers = sum(1 for keeper in self._keepers.values() if keeper.child is not None)
-        return TaskCounts(tasks.count_by_observed(self._slot), workers)
+        return TaskCounts(all_tasks.count_by_observed(self._slot), workers)
 
     async def _enforce(self, asked: Enforce) -> Stopped:
         stopped = await self._full_sweep()
@@ -318,7 +318,7 @@ class Manager:
         to be followed by a request whose client waits for the outcome.
         """
         to_end = frozenset(still_open.tasks_to_end())
-        glances = tasks.glances(to_end, self._slot)
+        glances = all_tasks.glances(to_end, self._slot)
         before, self._asked_before = self._asked_before, {}
         for glance in glances:
             keeper = self._keeper(glance.id)
@@ -346,7 +346,7 @@ class Manager:
         """
         self._end_sessions()
         stopped = []
-        rows = {row.id: row for row in tasks.rows_of_interest(still_open.tasks_to_end(), self._slot)}
+        rows = {row.id: row for row in all_tasks.rows_of_interest(still_open.tasks_to_end(), self._slot)}
         reasons: dict[int, str | None] = {}
         for row in rows.values():
             owner = row.user.id
@@ -388,7 +388,9 @@ def _free_locks(settings: Settings, slot: Slot) -> None:
     """Frees the locks of the slot's tasks: workers die with their manager; one that did not is killed before its task
     gets another.
     """
-    others = set() if slot.of == 1 else {task_lock.lock_path(settings.run_dir, each) for each in tasks.ids_beside(slot)}
+    others = (
+        set() if slot.of == 1 else {task_lock.lock_path(settings.run_dir, each) for each in all_tasks.ids_beside(slot)}
+    )
     for path in set(task_lock.lock_paths(settings.run_dir)) - others:
         try:
             task_lock.free(path)
