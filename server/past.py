@@ -239,11 +239,11 @@ class Moments(TaskHandler):
             reasons = {} if found.entry is None else _reasons(found.entry)
             own_id = self.task(str(task.id)).id
             standing = await self.in_turn(lambda: order_history.standing(self.user.id, own_id, time_ms))
-            orders = await self.in_turns(standing, lambda order: _standing(order, reasons))
+            shown = await self.in_turns(standing, lambda order: _standing(order, reasons))
             self.require_signed_in()
             return TaskMoment(
                 time=json_out.iso(time_ms),
-                orders=orders,
+                orders=shown,
                 cycle=None if found.entry is None else _cycle(found.entry),
                 cycle_unknown=found.why or None,
                 journal_from=None if found.from_ms is None else json_out.iso(found.from_ms),

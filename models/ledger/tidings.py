@@ -8,7 +8,6 @@ from typing import Any
 from models import outbox
 from models.ledger import states
 from models.ledger.states import Listing, Order
-from models.outbox import FILL, LISTED, LISTING, ORDER, SOLD
 
 
 def tell_order(order: Order, now_ms: int, state: str, reason: str | None, bought: Mapping[str, Any]) -> None:
@@ -29,10 +28,10 @@ def tell_order(order: Order, now_ms: int, state: str, reason: str | None, bought
         sold = {name: bought[name] for name in ("sale_id", "filled_ms", "inscription_id")}
         if bought["sold_sats"] is not None:  # not all of it
             sold |= {"price": bought["sold_sats"], "quantity": bought["sold_quantity"]}
-        outbox.tell(FILL, order.user_id, order.task_id, now_ms, {"fill": f"buy-{order.id}"} | found | sold)
+        outbox.tell(outbox.FILL, order.user_id, order.task_id, now_ms, {"fill": f"buy-{order.id}"} | found | sold)
     elif state in (states.LIVE, states.CLOSED):
         fate = {"state": state, "close_reason": reason}
-        outbox.tell(ORDER, order.user_id, order.task_id, now_ms, found | fate)
+        outbox.tell(outbox.ORDER, order.user_id, order.task_id, now_ms, found | fate)
 
 
 def tell_listing(listing: Listing, now_ms: int, state: str, reason: str | None, sold: Mapping[str, Any]) -> None:
@@ -50,9 +49,9 @@ def tell_listing(listing: Listing, now_ms: int, state: str, reason: str | None, 
     if reason == states.SOLD:
         sale = {name: sold[name] for name in ("sale_id", "sold_ms", "txid")}
         sale |= {"fill": f"sell-{listing.id}", "price": sold["proceeds_sats"], "venue_fee": sold["venue_fee_sats"]}
-        outbox.tell(SOLD, listing.user_id, listing.task_id, now_ms, found | sale)
+        outbox.tell(outbox.SOLD, listing.user_id, listing.task_id, now_ms, found | sale)
     elif state == states.LIVE and listing.listed_ms is None:
-        outbox.tell(LISTED, listing.user_id, listing.task_id, now_ms, found)
+        outbox.tell(outbox.LISTED, listing.user_id, listing.task_id, now_ms, found)
     elif state in (states.LIVE, states.CLOSED):
         fate = {"state": state, "close_reason": reason}
-        outbox.tell(LISTING, listing.user_id, listing.task_id, now_ms, found | fate)
+        outbox.tell(outbox.LISTING, listing.user_id, listing.task_id, now_ms, found | fate)

@@ -43,5 +43,4 @@ async def test_a_new_task_enters_at_most_five_files_of_models(service: Service) 
     with entered() as names:
         await service.new_task(slug="second")
     assert "tasks/tasks.py" in names, "nothing was watched"
-    print(*sorted(names), sep="\n")
     assert len(names) <= 5, sorted(names)
