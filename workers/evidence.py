@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from markets.gateway_client import MOST_SKEW_S
-from models.ledger import misses
+from models.ledger import states
 from models.ledger.states import Listing, Order
 
 VANISHED_READS = 2  # good reads in a row without a live row until it counts as vanished, or its cancel as done
@@ -19,4 +19,4 @@ def count_miss(row: Order | Listing, read_ms: int) -> int:
     """Counts the good reads in a row, well apart, that have not shown it, the one begun at `read_ms` included."""
     if read_ms < row.updated_ms + APART_MS:
         return int(row.misses)
-    return misses.count_miss(row, read_ms)
+    return states.count_miss(row, read_ms)

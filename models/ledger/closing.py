@@ -16,9 +16,19 @@ from models.database.base import Statement, each, listed, transaction
 from models.leases.slot import Slot
 from models.ledger import orders
 from models.ledger.limits import most_sats
-from models.ledger.misses import saw
-from models.ledger.states import CANCELLED, CANCELLING, CLOSED, IS_OPEN, IS_REAL, LIVE, ORDER_LIFE, UNKNOWN, Order
-from models.ledger.tidings import tell_order
+from models.ledger.states import (
+    CANCELLED,
+    CANCELLING,
+    CLOSED,
+    IS_OPEN,
+    IS_REAL,
+    LIVE,
+    ORDER_LIFE,
+    UNKNOWN,
+    Order,
+    saw,
+    tell_order,
+)
 from models.tasks.tasks import BIDDING, RUNNING, STOPPED, Task
 from models.users import User, own_ceilings
 from strategy.bid_config import load_bid_config

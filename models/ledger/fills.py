@@ -19,8 +19,19 @@ from peewee import IntegrityError
 from models.database import base
 from models.database.base import Statement, transaction
 from models.ledger.orders import NewOrder, SoldInto
-from models.ledger.states import CLOSED, FILLED, HAS_SALE, IS_FILLED, IS_REAL, IS_SOLD, NEW, ORDER_LIFE, Listing, Order
-from models.ledger.tidings import tell_order
+from models.ledger.states import (
+    CLOSED,
+    FILLED,
+    HAS_SALE,
+    IS_FILLED,
+    IS_REAL,
+    IS_SOLD,
+    NEW,
+    ORDER_LIFE,
+    Listing,
+    Order,
+    tell_order,
+)
 from models.tasks.tasks import Task
 from strategy.bid_config import is_ticker
 

@@ -27,8 +27,8 @@ from models.ledger.states import (
     UNKNOWN,
     IllegalMove,
     Listing,
+    tell_listing,
 )
-from models.ledger.tidings import tell_listing
 from models.tasks import tasks
 from models.tasks.tasks import LISTING
 

@@ -37,8 +37,8 @@ from models.ledger.states import (
     RESERVED,
     IllegalMove,
     Order,
+    tell_order,
 )
-from models.ledger.tidings import tell_order
 from models.tasks import tasks
 from models.tasks.tasks import BIDDING
 from strategy.fates import LedgerLimit

@@ -1,13 +1,14 @@
-"""The one ledger of states: rows of orders and listings, and every move of these and of withdrawals."""
+"""The one ledger of states: rows of orders and listings, every move of these and of withdrawals, and what is told of it."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from peewee import SQL, BigIntegerField, BooleanField, CharField, IntegerField, TextField
 
-from models.database.base import NO, YES, Row, add_indexes, primary_key
+from models import outbox
+from models.database.base import NO, YES, Row, Statement, add_indexes, primary_key
 
 NEW = "new"  # a row that is about to be written
 RESERVED = "reserved"  # it counts; the signer may have been asked
@@ -252,3 +253,89 @@ add_indexes(
     ("listings_task", (Listing.task_id, Listing.id), None, False),
     ("listings_sold", (Listing.user_id, Listing.sold_ms, Listing.id), IS_SOLD, False),
 )
+
+
+def tell_order(order: Order, now_ms: int, state: str, reason: str | None, bought: Mapping[str, Any]) -> None:
+    """Tells that the order goes live, or is closed for this reason; of other states nothing.
+
+    `bought` are the columns of the sale that fills it.
+    """
+    found: dict[str, Any] = {
+        "order": order.id,
+        "venue": order.venue,
+        "slug": order.slug,
+        "trait": None if order.trait is None else {"type": order.trait[0], "value": order.trait[1]},
+        "price": order.price_sats,
+        "quantity": order.quantity,
+        "dry_run": bool(order.dry_run),
+    }
+    if reason == FILLED:
+        sold = {name: bought[name] for name in ("sale_id", "filled_ms", "inscription_id")}
+        if bought["sold_sats"] is not None:  # not all of it
+            sold |= {"price": bought["sold_sats"], "quantity": bought["sold_quantity"]}
+        outbox.tell(outbox.FILL, order.user_id, order.task_id, now_ms, {"fill": f"buy-{order.id}"} | found | sold)
+    elif state in (LIVE, CLOSED):
+        fate = {"state": state, "close_reason": reason}
+        outbox.tell(outbox.ORDER, order.user_id, order.task_id, now_ms, found | fate)
+
+
+def tell_listing(listing: Listing, now_ms: int, state: str, reason: str | None, sold: Mapping[str, Any]) -> None:
+    """Tells that the listing goes live, for the first time or again, or is closed; of other states nothing.
+
+    `sold` are the columns of its sale. Call it before `listing` is brought up to date.
+    """
+    found: dict[str, Any] = {
+        "listing": listing.id,
+        "venue": listing.venue,
+        "slug": listing.slug,
+        "inscription_id": listing.inscription_id,
+        "price": listing.price_sats,
+    }
+    if reason == SOLD:
+        sale = {name: sold[name] for name in ("sale_id", "sold_ms", "txid")}
+        sale |= {"fill": f"sell-{listing.id}", "price": sold["proceeds_sats"], "venue_fee": sold["venue_fee_sats"]}
+        outbox.tell(outbox.SOLD, listing.user_id, listing.task_id, now_ms, found | sale)
+    elif state == LIVE and listing.listed_ms is None:
+        outbox.tell(outbox.LISTED, listing.user_id, listing.task_id, now_ms, found)
+    elif state in (LIVE, CLOSED):
+        fate = {"state": state, "close_reason": reason}
+        outbox.tell(outbox.LISTING, listing.user_id, listing.task_id, now_ms, found | fate)
+
+
+LATE_MS = 30_000  # how long after its time (a bid's expiry, a listing's deadline) it is still waited for
+
+
+def _changes(what: str) -> dict[type[Order | Listing], Statement]:
+    return {
+        table: Statement(f"UPDATE {table._meta.table_name} SET {what} WHERE id = :id") for table in (Order, Listing)
+    }
+
+
+_SAW = _changes("venue_id = :venue_id, misses = 0, updated_ms = :updated_ms")
+_DATED = _changes("updated_ms = :updated_ms")
+_MISSED = _changes("misses = misses + 1, updated_ms = :updated_ms")
+
+
+def saw(row: Order | Listing, venue_id: str, now_ms: int) -> None:
+    """Notes that the venue shows it: its id is known from now on, and the misses start anew."""
+    if row.venue_id == venue_id and row.misses == 0:
+        return
+    _SAW[type(row)].run(id=row.id, venue_id=venue_id, updated_ms=now_ms)
+    row.venue_id, row.misses = venue_id, 0
+
+
+def date_back(row: Order | Listing, now_ms: int) -> None:
+    """Dates a row back to now if the clock was ahead when it was written: reads that begin from now on count."""
+    if row.updated_ms > now_ms:
+        _DATED[type(row)].run(id=row.id, updated_ms=now_ms)
+        row.updated_ms = now_ms
+
+
+def count_miss(row: Order | Listing, read_ms: int) -> int:
+    """Counts one more good read, begun at `read_ms`, that does not show it; returns how many in a row.
+
+    `updated_ms` becomes `read_ms`, so that no read is counted twice.
+    """
+    _MISSED[type(row)].run(id=row.id, updated_ms=read_ms)
+    row.misses, row.updated_ms = row.misses + 1, read_ms
+    return int(row.misses)

@@ -11,7 +11,6 @@ from core.subscription_plans import DEFAULT_PLANS
 from models import users
 from models.ledger import listings, still_open
 from models.ledger.listings import NewListing, NotAllowedToList, OpenElsewhere, SoldFor
-from models.ledger.misses import count_miss, saw
 from models.ledger.states import (
     CANCELLED,
     CANCELLING,
@@ -29,6 +28,8 @@ from models.ledger.states import (
     UNKNOWN,
     IllegalMove,
     Listing,
+    count_miss,
+    saw,
 )
 from models.tasks import tasks
 from models.tasks.tasks import RUNNING, STOPPED, Task

@@ -12,8 +12,7 @@ from models import floor_samples
 from models.database.base import unless_full
 from models.ledger import listings, orders
 from models.ledger.limits import Holder, Readings, limits_of, may_be_full, own_orders, with_others
-from models.ledger.misses import LATE_MS
-from models.ledger.states import LIVE, Order
+from models.ledger.states import LATE_MS, LIVE, Order
 from strategy.bid_config import BidConfig, is_on
 from strategy.bidding.patience import patience_of
 from strategy.bidding.plan_bids import plan_bids

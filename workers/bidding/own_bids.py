@@ -16,9 +16,20 @@ from dataclasses import dataclass, fields
 from markets.base import OwnBid, OwnBids, Refused, VenueError, may_be_among
 from models.database.base import unless_full
 from models.ledger import orders
-from models.ledger.misses import LATE_MS, date_back, saw
 from models.ledger.shown_bids import Matched, Venue, is_over, match
-from models.ledger.states import CANCELLING, CLOSED, LIVE, RESERVED, SIGNED, SUBMITTED, UNKNOWN, Order
+from models.ledger.states import (
+    CANCELLING,
+    CLOSED,
+    LATE_MS,
+    LIVE,
+    RESERVED,
+    SIGNED,
+    SUBMITTED,
+    UNKNOWN,
+    Order,
+    date_back,
+    saw,
+)
 from strategy.fault_codes import FaultCode, Step
 from wallet.signer_client import SignerError
 from workers.bidding.cancels import CancelAnswer

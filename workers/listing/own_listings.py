@@ -10,11 +10,11 @@ from __future__ import annotations
 from markets.base import VenueError
 from markets.listings import OwnListing, OwnListings
 from models.ledger import listings
-from models.ledger.misses import LATE_MS, date_back, saw
 from models.ledger.states import (
     CANCELLED,
     CANCELLING,
     CLOSED,
+    LATE_MS,
     LIVE,
     LOST,
     REFUSED,
@@ -24,6 +24,8 @@ from models.ledger.states import (
     SUBMITTED,
     UNKNOWN,
     Listing,
+    date_back,
+    saw,
 )
 from strategy.fault_codes import FaultCode, Step
 from wallet.signer_client import SignerError
