@@ -12,7 +12,7 @@ from markets.base import AskBook, BidBook
 from markets.look import BidderWallet
 from models.api_tokens import READ
 from models.leases.manager_places import machine_elsewhere
-from models.ledger import order_history
+from models.ledger import orders
 from models.ledger.states import Order
 from models.tasks.samples import HOUR, KEPT_MINUTES, MINUTE, Sample, joined_columns, samples_between
 from models.tasks.tasks import BIDDING, LISTING, Task
@@ -238,7 +238,7 @@ class Moments(TaskHandler):
             found = await self._read(task, time_ms)
             reasons = {} if found.entry is None else _reasons(found.entry)
             own_id = self.task(str(task.id)).id
-            standing = await self.in_turn(lambda: order_history.standing(self.user.id, own_id, time_ms))
+            standing = await self.in_turn(lambda: orders.open_at(self.user.id, own_id, time_ms))
             shown = await self.in_turns(standing, lambda order: _standing(order, reasons))
             self.require_signed_in()
             return TaskMoment(

@@ -11,8 +11,7 @@ import pytest
 from markets.base import OwnBids, VenueError
 from models.database.base import database
 from models.ledger import budget_room, orders
-from models.ledger.order_statements import Facts
-from models.ledger.orders import ExposureLimits, NewOrder
+from models.ledger.orders import ExposureLimits, Facts, NewOrder
 from models.ledger.states import CLOSED, RESERVED, SIGNED, SUBMITTED, UNKNOWN, Order
 from models.tasks.tasks import STOPPED, Task
 from strategy.bidding.exposure import SatsBudget

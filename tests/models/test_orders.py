@@ -10,15 +10,8 @@ from core.subscription_plans import DEFAULT_PLANS
 from models import users
 from models.database.base import database as database_proxy
 from models.database.base import transaction
-from models.ledger import closing, fills, order_history, orders
-from models.ledger.orders import (
-    ExposureLimits,
-    Fills,
-    LimitReached,
-    NewOrder,
-    NotAllowedToPlace,
-    SoldInto,
-)
+from models.ledger import closing, fills, orders
+from models.ledger.orders import ExposureLimits, Fills, LimitReached, NewOrder, NotAllowedToPlace, SoldInto
 from models.ledger.states import CLOSED, ORDER_ENDS, ORDER_LIFE, IllegalMove, Order
 from models.tasks import tasks
 from models.tasks.tasks import RUNNING, STOPPED, Task
@@ -327,8 +320,8 @@ def test_what_every_bid_asks_does_not_slow_down_with_a_tasks_age(database: str) 
         fills.total_of_task(task.id)
         fills.newest(task.user_id, fills.Wanted(), 3, fills.Place(5, "buy", 1))
         fills.count_of_wallet(task.user_id, "bc1qpay", 5)
-        order_history.newest(task.user_id, 3, before=7)
-        order_history.newest(task.user_id, 3, task_id=task.id, before=7)
+        orders.newest_of_user(task.user_id, 3, before=7)
+        orders.newest_of_user(task.user_id, 3, task_id=task.id, before=7)
         closing.closing(task.user_id)
     used = [line.split(" INDEX ")[1].split()[0] for line in said if " INDEX " in line]
     assert used == [

@@ -20,8 +20,7 @@ from core.subscription_plans import DEFAULT_PLANS
 from models import users
 from models.database import base
 from models.ledger import orders
-from models.ledger.order_statements import Facts
-from models.ledger.orders import ExposureLimits, LimitReached, NewOrder
+from models.ledger.orders import ExposureLimits, Facts, LimitReached, NewOrder
 from models.ledger.states import CLOSED, Order
 from models.tasks import tasks
 from models.tasks.tasks import RUNNING
