@@ -22,7 +22,7 @@ from peewee import IntegrityError, fn
 from models.database import base
 from models.database.base import Statement, columns, each, insertion, instance, listed, require_sound, transaction
 from models.database.damage import CommitUnknown
-from models.ledger import budget_room, purchases, to_list
+from models.ledger import budget_room, purchases
 from models.ledger.states import (
     CANCELLING,
     CLOSED,
@@ -416,7 +416,7 @@ def _move(
         if moved.rowcount != 1:
             raise MovedMeanwhile(f"order {order.id} is not {order.state} any more")
         if sale is not None:
-            to_list.note(order)
+            purchases.note_wish(order)
             purchases.note(order, sale.inscription_id, now_ms)
         tell_order(order, now_ms, state, reason, bought)
     order.state, order.close_reason, order.misses, order.updated_ms = state, reason, 0, now_ms
