@@ -14,7 +14,7 @@ from models.controls import GLOBAL, HALT, TASK, USER, Control
 from models.database import base
 from models.database.base import Statement, each, listed, transaction
 from models.leases.slot import Slot
-from models.ledger import orders
+from models.ledger import listings, orders
 from models.ledger.limits import most_sats
 from models.ledger.states import (
     CANCELLED,
@@ -29,7 +29,7 @@ from models.ledger.states import (
     saw,
     tell_order,
 )
-from models.tasks.tasks import BIDDING, RUNNING, STOPPED, Task
+from models.tasks.tasks import BIDDING, LISTING, RUNNING, STOPPED, Task
 from models.users import User, own_ceilings
 from strategy.bid_config import load_bid_config
 
@@ -279,3 +279,29 @@ def total(found: Collection[Closing]) -> Closing | None:
     return Closing(
         sum(one.open for one in found), sum(one.unknown for one in found), min(one.since_ms for one in found)
     )
+
+
+# One question for both kinds: each is a way to the server and back.
+_COUNTS = Statement(
+    """
+    SELECT COUNT(1) FROM orders WHERE task_id = :task AND state != 'closed'
+    UNION ALL SELECT COUNT(1) FROM listings WHERE task_id = :task AND state != 'closed'
+    """
+)
+
+
+def count_open(task_id: int) -> int:
+    """Counts the task's open orders: bids, or the listing."""
+    return sum(int(count) for (count,) in _COUNTS.rows(task=task_id))
+
+
+def to_be_ended(task: Task) -> int:
+    """Counts the orders to end when the task has no worker of its own. A listing stays until its task is deleted."""
+    if task.kind == LISTING and task.deleted_ms is None:
+        return 0
+    return count_open(task.id)
+
+
+def tasks_to_end() -> list[int]:
+    """Returns the ids of the tasks that may still have orders to end."""
+    return [*orders.tasks_with_open_orders(), *listings.tasks_to_delist()]

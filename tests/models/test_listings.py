@@ -9,7 +9,7 @@ import pytest
 
 from core.subscription_plans import DEFAULT_PLANS
 from models import users
-from models.ledger import listings, still_open
+from models.ledger import closing, listings
 from models.ledger.listings import NewListing, NotAllowedToList, OpenElsewhere, SoldFor
 from models.ledger.states import (
     CANCELLED,
@@ -264,14 +264,14 @@ def test_refusals_do_not_pile_up_and_signatures_stay(database: str, monkeypatch:
 def test_a_listing_is_owed_an_end_only_when_its_task_is_deleted(database: str) -> None:
     owner = task()
     made = live(owner)
-    assert still_open.count_open(owner.id) == 1
-    assert (still_open.to_be_ended(owner), still_open.tasks_to_end()) == (0, [])
+    assert closing.count_open(owner.id) == 1
+    assert (closing.to_be_ended(owner), closing.tasks_to_end()) == (0, [])
     tasks.mark_deleted(owner, 50)
     row = tasks.with_owner(owner.id)
     assert row is not None
-    assert (still_open.to_be_ended(row), still_open.tasks_to_end()) == (1, [owner.id])
+    assert (closing.to_be_ended(row), closing.tasks_to_end()) == (1, [owner.id])
     listings.move(made, CLOSED, 60, reason=CANCELLED)
-    assert (still_open.to_be_ended(row), still_open.tasks_to_end()) == (0, [])
+    assert (closing.to_be_ended(row), closing.tasks_to_end()) == (0, [])
 
 
 def test_a_late_sale_is_noted_only_of_a_listing_that_its_signature_outlived(database: str) -> None:

@@ -19,7 +19,7 @@ import pytest
 
 from models import budgets, controls, outbox, schema
 from models.database import base
-from models.ledger import budget_room, fills, listings, orders, still_open, withdrawals
+from models.ledger import budget_room, closing, fills, listings, orders, withdrawals
 from models.ledger.shown_bids import match
 from models.ledger.states import Listing, Order
 from models.ledger.withdrawals import Withdrawal
@@ -106,7 +106,7 @@ def answers() -> Iterator[tuple[Any, ...]]:
         output = f"{number:064x}:0"
         yield "output", number, listings.lowest_outstanding(output), listings.first_ms(output)
     yield "output", 77, listings.lowest_outstanding(REPRICED), listings.first_ms(REPRICED)
-    yield "to end", sorted(still_open.tasks_to_end())
+    yield "to end", sorted(closing.tasks_to_end())
     for task, venue in ((CATS, Venue("magiceden", "ms")), (DOGS, Venue("ordnet", "h"))):
         found = match(task, venue, WALLET, shown(venue), NOW_MS)
         own, by_order = (
@@ -133,7 +133,7 @@ def of_task(task: int) -> Iterator[tuple[Any, ...]]:
         (o.id, o.state, o.price_sats, o.expires_ms, o.venue_id, o.misses, o.budget_id, o.trait, bool(o.dry_run))
         for o in orders.open_orders(task)
     ]
-    yield "task", task, open_orders, still_open.count_open(task)
+    yield "task", task, open_orders, closing.count_open(task)
     now, last = listings.open_listing(task), listings.newest(task)
     yield (
         "listing",
@@ -177,7 +177,7 @@ def test_every_row_under_way_is_carried_to_its_end(taken_over: Path) -> None:
             assert withdrawals.signed(row, "aa" * 32, 1, 1, NOW_MS)
         assert withdrawals.move(row, "confirmed", NOW_MS)
     assert [orders.exposure_of_all(dry_run=dry) for dry in DRY] == [0, 0]
-    assert still_open.tasks_to_end() == [] and withdrawals.taken_coins(ADA) == set()
+    assert closing.tasks_to_end() == [] and withdrawals.taken_coins(ADA) == set()
     assert {row.state for table in (Order, Listing) for row in table.select()} == {"closed"}
     assert {row.state for row in Withdrawal.select()} == {"confirmed", "refused"}
     assert {row.id for row in Order.select().where(Order.close_reason != "cancelled")} < kept, "fills stay fills"

@@ -36,7 +36,7 @@ from markets.listings import OwnListings
 from markets.pictures import NoPicture
 from markets.verbs import text
 from models.leases.slot import EVERYBODY
-from models.ledger import still_open
+from models.ledger import closing
 from models.tasks import all_tasks, tasks
 from strategy.book import VenueProfile
 from tests.server.api import START_MS
@@ -113,7 +113,7 @@ class FakeManager(_Peer):
             "running" if task.desired == "running" and task.deleted_ms is None else "stopped"
         )
         type(task).update(observed=observed).where(type(task).id == task.id).execute()
-        left = still_open.count_open(task.id)
+        left = closing.count_open(task.id)
         if task.deleted_ms is not None and not left:
             tasks.remove_tombstone(task.id)
         return Settled(observed, left)

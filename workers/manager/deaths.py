@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 
-from models.ledger import still_open
+from models.ledger import closing
 from models.tasks import tasks
 from models.tasks.tasks import RUNNING, Task
 from models.tasks.troubles import GIVEN_UP, WORKER_ENDED, error_columns
@@ -35,7 +35,7 @@ def record_death(child: Child, restarts: Restarts, task_id: int, now: float, now
 
 def _record_drain_death(status: int, restarts: Restarts, task_id: int, now: float) -> None:
     """Notes a drain's end: done, or it starts again as long as orders are open, and is never given up on."""
-    if status == EXIT_STOPPED and not still_open.count_open(task_id):
+    if status == EXIT_STOPPED and not closing.count_open(task_id):
         restarts.forgive()
         return
     delay = restarts.rest(now)

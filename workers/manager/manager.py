@@ -48,7 +48,7 @@ from models.database import base
 from models.leases.held_lease import HeldLease
 from models.leases.leases import LeaseLost
 from models.leases.slot import EVERYBODY, Slot, slot_of
-from models.ledger import still_open
+from models.ledger import closing
 from models.ledger.closing import concerned
 from models.tasks import all_tasks, tasks
 from models.tasks.tasks import RUNNING
@@ -317,7 +317,7 @@ class Manager:
         It acts only on changes that the last sweep saw, too (the first one on all): a row written a moment ago is about
         to be followed by a request whose client waits for the outcome.
         """
-        to_end = frozenset(still_open.tasks_to_end())
+        to_end = frozenset(closing.tasks_to_end())
         glances = all_tasks.glances(to_end, self._slot)
         before, self._asked_before = self._asked_before, {}
         for glance in glances:
@@ -346,7 +346,7 @@ class Manager:
         """
         self._end_sessions()
         stopped = []
-        rows = {row.id: row for row in all_tasks.rows_of_interest(still_open.tasks_to_end(), self._slot)}
+        rows = {row.id: row for row in all_tasks.rows_of_interest(closing.tasks_to_end(), self._slot)}
         reasons: dict[int, str | None] = {}
         for row in rows.values():
             owner = row.user.id

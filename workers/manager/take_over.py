@@ -15,7 +15,7 @@ from core.settings import Settings
 from models.leases import leases
 from models.leases.held_lease import HeldLease, claim
 from models.leases.slot import Slot
-from models.ledger import still_open
+from models.ledger import closing
 from models.tasks import all_tasks, tasks
 from workers.manager.hearsay import heard
 from workers.manager.rights import Rights
@@ -51,7 +51,7 @@ async def end_former_rights(lease: HeldLease, slot: Slot, rights: Rights, asked_
     """Returns once no worker of another machine's manager may place, sign or send; or when this one is to stop."""
     if not lease.is_anothers:
         return
-    task_ids = [glance.id for glance in all_tasks.glances(still_open.tasks_to_end(), slot)]
+    task_ids = [glance.id for glance in all_tasks.glances(closing.tasks_to_end(), slot)]
     tokens = tasks.raise_tokens(task_ids)
     while tokens:
         if asked_to_stop.is_set():

@@ -28,7 +28,7 @@ from markets.outpoint_facts import OutpointFacts, Whereabouts
 from models import schema, users
 from models.database import base
 from models.database.base import is_postgresql
-from models.ledger import still_open
+from models.ledger import closing
 from models.tasks import tasks
 from models.tasks.tasks import RUNNING, STOPPED, Task
 from strategy.bid_config import BidConfig, dump_bid_config
@@ -211,7 +211,7 @@ def _work(settings: Settings, task: Task, kind: str, market: MadeUpMarket) -> li
 def _report(task_id: int) -> str:
     row = tasks.with_owner(task_id)
     assert row is not None
-    return f"{row.last_error or row.last_cycle_action}; {still_open.count_open(task_id)} open"
+    return f"{row.last_error or row.last_cycle_action}; {closing.count_open(task_id)} open"
 
 
 def _clock_ms() -> int:
