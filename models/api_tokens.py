@@ -8,7 +8,7 @@ from typing import Any
 from peewee import BigIntegerField, CharField, ForeignKeyField
 
 from models.database.base import Row, Statement, columns, instance, primary_key, transaction, write_if_free
-from models.leases.slot import Slot
+from models.leases.leases import Slot
 from models.tasks.tasks import Task
 from models.users import ABSOLUTE_MS, IDLE_MS, Challenge, Session, User
 

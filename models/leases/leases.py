@@ -22,6 +22,32 @@ from models.database.base import Row, database, is_postgresql, transaction
 from models.database.postgresql import Postgresql
 from models.database.sqlite import Sqlite
 
+
+@dataclass(frozen=True, slots=True)
+class Slot:
+    """The part `number` of all users, who are divided into `of` parts by their numbers."""
+
+    number: int = 0
+    of: int = 1
+
+    def has(self, user_id: Any) -> Any:
+        """Makes the expression that is true of this slot's users; `user_id` is a column."""
+        if self.of == 1:
+            return SQL("1 = 1")
+        ahead = user_id - self.number  # a whole multiple; peewee takes % for LIKE
+        return ahead / self.of * self.of == ahead
+
+    def __str__(self) -> str:
+        return f"slot {self.number}"
+
+
+def slot_of(user_id: int, slots: int) -> int:
+    """Returns the number of the user's slot, of so many."""
+    return user_id % slots
+
+
+EVERYBODY = Slot()
+
 GATEWAY, HOOKS = "gateway", "hooks"
 _SLOTS_CHANGED = "before the slots were changed"  # a home
 _HOME = "home"  # the file that marks a directory

@@ -13,7 +13,7 @@ from models import controls
 from models.controls import GLOBAL, HALT, TASK, USER, Control
 from models.database import base
 from models.database.base import Statement, each, listed, transaction
-from models.leases.slot import Slot
+from models.leases.leases import Slot
 from models.ledger import listings, orders
 from models.ledger.limits import most_sats
 from models.ledger.states import (

@@ -10,7 +10,7 @@ from typing import Any
 from peewee import SQL, BigIntegerField, CharField, IntegrityError, TextField, fn
 
 from models.database.base import Row, add_indexes, transaction
-from models.leases.slot import Slot
+from models.leases.leases import Slot
 from models.ledger.states import IS_FILLED, IS_REAL, IS_TO_LIST, LISTED, NOT_LISTED, SOLD, TO_LIST, Listing, Order
 from models.tasks import tasks
 from models.tasks.tasks import LISTING, RUNNING, Task, TaskExists

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from peewee import fn
 
-from models.leases.slot import Slot
+from models.leases.leases import Slot
 from models.tasks.tasks import BIDDING, RUNNING, STOPPED, Task
 from models.users import User
 from strategy import monthly

@@ -14,8 +14,7 @@ from models import outbox
 from models.budgets import Budget
 from models.database import base
 from models.database.base import Row, Statement, add_indexes, columns, insertion, instance, primary_key, transaction
-from models.leases.leases import keep_while_acting
-from models.leases.slot import Slot
+from models.leases.leases import Slot, keep_while_acting
 from models.outbox import TASK, WORKER_DEAD
 from models.tasks import troubles
 from models.tasks.troubles import Coded, error_columns

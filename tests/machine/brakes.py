@@ -19,7 +19,7 @@ from peewee import PeeweeException
 from markets.base import OwnBids
 from models import controls
 from models.database.base import database
-from models.leases.slot import EVERYBODY
+from models.leases.leases import EVERYBODY
 from models.ledger.states import Order
 from models.tasks import tasks
 from models.tasks.tasks import STOPPED

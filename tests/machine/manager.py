@@ -17,7 +17,7 @@ from core.settings import Settings
 from core.subscription_plans import FIRST_PLAN
 from markets.base import VenueError
 from markets.market_client import MarketClient
-from models.leases.slot import EVERYBODY
+from models.leases.leases import EVERYBODY
 from models.ledger import orders
 from models.ledger.limits import fills_of
 from models.tasks import all_tasks, tasks

@@ -13,9 +13,8 @@ from core.errors import BidkeeperError
 from core.settings import Settings
 from models.database import base
 from models.leases import leases
-from models.leases.leases import CannotChangeSlots, Holder, Taken
+from models.leases.leases import EVERYBODY, CannotChangeSlots, Holder, Slot, Taken, slot_of
 from models.leases.manager_places import PeerUnavailable, place_for, places
-from models.leases.slot import EVERYBODY, Slot, slot_of
 from models.tasks import all_tasks, tasks
 from tests import postgresql
 from tests.databases import questions, rows

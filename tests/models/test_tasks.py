@@ -6,7 +6,7 @@ from peewee import IntegrityError
 from core.settings import Settings
 from core.subscription_plans import DEFAULT_PLANS, FIRST_PLAN
 from models import profile, totals, users
-from models.leases.slot import EVERYBODY
+from models.leases.leases import EVERYBODY
 from models.tasks import all_tasks, cycles, tasks
 from models.tasks.tasks import (
     BIDDING,

@@ -35,7 +35,7 @@ from markets.base import (
 from markets.listings import OwnListings
 from markets.pictures import NoPicture
 from markets.verbs import text
-from models.leases.slot import EVERYBODY
+from models.leases.leases import EVERYBODY
 from models.ledger import closing
 from models.tasks import all_tasks, tasks
 from strategy.book import VenueProfile

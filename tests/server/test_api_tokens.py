@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from models import api_tokens, users
-from models.leases.slot import EVERYBODY
+from models.leases.leases import EVERYBODY
 from models.tasks.tasks import Task
 from models.users import DAY_MS, User
 from server.urls import ROUTES

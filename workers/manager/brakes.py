@@ -33,7 +33,7 @@ from markets.base import GatewayAway, SignInNeeded, VenueError
 from markets.market_client import MarketClient
 from models.controls import HALT, RUN, Control
 from models.database import base
-from models.leases.slot import Slot
+from models.leases.leases import Slot
 from models.ledger.closing import Owed, adopt, begin_cancels, concerned, finish_cancels, owed
 from models.ledger.states import IllegalMove
 from models.tasks.troubles import DATABASE_DAMAGED

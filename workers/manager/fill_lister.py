@@ -18,7 +18,7 @@ from functools import partial
 
 from core.settings import Settings
 from markets.base import VenueError
-from models.leases.slot import Slot
+from models.leases.leases import Slot
 from models.ledger import purchases
 from models.ledger.states import TO_LIST, Order
 from models.tasks import tasks

@@ -46,8 +46,7 @@ from core.task_files import end_of_log, log_path
 from models import api_tokens, controls, schema
 from models.database import base
 from models.leases.held_lease import HeldLease
-from models.leases.leases import LeaseLost
-from models.leases.slot import EVERYBODY, Slot, slot_of
+from models.leases.leases import EVERYBODY, LeaseLost, Slot, slot_of
 from models.ledger import closing
 from models.ledger.closing import concerned
 from models.tasks import all_tasks, tasks

@@ -14,7 +14,7 @@ from core.errors import BidkeeperError, PeerRefused
 from core.settings import Settings
 from models.leases import leases
 from models.leases.held_lease import HeldLease, claim
-from models.leases.slot import Slot
+from models.leases.leases import Slot
 from models.ledger import closing
 from models.tasks import all_tasks, tasks
 from workers.manager.hearsay import heard

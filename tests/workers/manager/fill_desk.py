@@ -10,7 +10,7 @@ from typing import Any
 from msgspec import structs
 
 from markets.items.whereabouts import LocatedInscription
-from models.leases.slot import EVERYBODY
+from models.leases.leases import EVERYBODY
 from models.ledger.fills import Autolist, Wanted, newest
 from models.ledger.states import Order
 from models.tasks.tasks import Task

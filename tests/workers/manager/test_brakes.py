@@ -16,7 +16,7 @@ from core.files import BrakeFile
 from core.settings import Settings
 from markets.base import OwnBids, SignInNeeded
 from models import controls
-from models.leases.slot import EVERYBODY
+from models.leases.leases import EVERYBODY
 from models.ledger import closing, orders
 from models.ledger.states import Order
 from strategy.bid_config import BidConfig

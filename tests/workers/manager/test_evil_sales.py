@@ -23,7 +23,7 @@ from core.settings import Settings
 from models import users
 from models.database import base
 from models.database.sqlite import Sqlite
-from models.leases.slot import EVERYBODY
+from models.leases.leases import EVERYBODY
 from models.ledger import orders, purchases
 from models.ledger.states import LIVE, Order
 from models.tasks import tasks

@@ -10,7 +10,7 @@ import pytest
 
 from markets.base import Unavailable
 from markets.items.whereabouts import LocatedInscription
-from models.leases.slot import EVERYBODY
+from models.leases.leases import EVERYBODY
 from models.ledger import orders, purchases
 from models.ledger.states import Listing, Order
 from models.tasks import tasks

@@ -14,7 +14,7 @@ import pytest
 from core.errors import PeerRefused
 from core.program_calls import Enforce, Settled, Stopped
 from models import profile, users
-from models.leases.slot import EVERYBODY
+from models.leases.leases import EVERYBODY
 from models.ledger import orders
 from models.tasks import all_tasks, tasks
 from models.tasks.tasks import STOPPED
