@@ -11,7 +11,7 @@ import pytest
 
 from core.errors import PeerRefused, PeerUnavailable
 from core.task_files import log_path
-from models.leases.lease_watch import Seen
+from models.leases.held_lease import Seen
 from models.tasks.tasks import RUNNING, STOPPED
 from server.http import manager_client
 from server.http.manager_client import ManagerClient, answer_to

@@ -14,8 +14,7 @@ import pytest
 from models.database import base
 from models.database.postgresql import _GATE, Postgresql
 from models.leases import leases
-from models.leases.held_lease import HeldLease, NotTheOne
-from models.leases.lease_watch import Seen, Watch
+from models.leases.held_lease import HeldLease, NotTheOne, Seen, Watch
 from models.leases.leases import EVERYBODY, LeaseLost, Taken
 from models.tasks import tasks
 from tests import postgresql

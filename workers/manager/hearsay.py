@@ -16,7 +16,7 @@ from core.death_timer import now_s
 from core.errors import PeerError
 from core.program_calls import AskStanding
 from core.settings import Settings
-from models.leases.lease_watch import Seen
+from models.leases.held_lease import Seen
 from models.leases.manager_places import ME, address_at
 
 log = logging.getLogger(__name__)
