@@ -20,7 +20,7 @@ from concurrent.futures import ThreadPoolExecutor
 from hooks.messages import message_id
 from hooks.sender import LONGEST_S, NOTED_AFTER_S, Outcome, Unanswered
 from models import outbox
-from models.hooks import bounds, codes, queue
+from models.hooks import queue, table
 from models.hooks.table import Delivery, Hook
 from models.outbox import PASSING
 
@@ -90,7 +90,7 @@ async def _outcome(sending: asyncio.Future[Outcome]) -> Outcome:
 class Courier:
     """All hooks' deliveries. Use it in one loop, with the database open; only `send` runs in threads."""
 
-    def __init__(self, send: Send, clock_ms: Callable[[], int], new_code: Callable[[], str] = codes.new_code) -> None:
+    def __init__(self, send: Send, clock_ms: Callable[[], int], new_code: Callable[[], str] = table.new_code) -> None:
         self._send = send
         self._clock_ms = clock_ms
         self._new_code = new_code
@@ -128,7 +128,7 @@ class Courier:
             return
         hooks = queue.users_with_hooks()
         if self._seen is None:
-            codes.ask_where_none_was(now_ms)
+            table.ask_where_none_was(now_ms)
             seen, concerned = outbox.newest_id(), set(hooks)  # after a start: what was missed is not known
         else:
             seen, concerned = self._told_since(self._seen)
@@ -154,9 +154,9 @@ class Courier:
     def send_due(self) -> None:
         """Sends the next delivery of each hook that has one and none on its way, as far as places are free."""
         now_ms = self._clock_ms()
-        bounds.settle(now_ms)
+        table.settle(now_ms)
         lanes: dict[_Lane, dict[int, list[Hook]]] = {self._fast: {}, self._slow: {}}
-        at_bound = bounds.AtBound(now_ms)
+        at_bound = table.AtBound(now_ms)
         for hook in sorted(queue.hooks_due(now_ms), key=lambda each: (self._served.get(each.id, 0), each.id)):
             is_held = hook.id in self._on_the_way or _is_before(now_ms, self._put_off.get(_state(hook), 0))
             if not is_held and not at_bound.holds(hook.user_id, hook.kind):
@@ -190,8 +190,8 @@ class Courier:
             log.exception("hook %d: failed to begin a try; left alone for %d s", hook.id, PUT_OFF_S)
             self._put_off_for(hook, PUT_OFF_S)
             return
-        if codes.is_awaited(hook) and not deliveries:  # its code waits for a bound, for hours perhaps
-            self._put_off_for(hook, bounds.code_wait_s(hook.user_id, hook.shown, now_ms))
+        if table.is_awaited(hook) and not deliveries:  # its code waits for a bound, for hours perhaps
+            self._put_off_for(hook, table.code_wait_s(hook.user_id, hook.shown, now_ms))
         if body is not None:
             lane.free -= 1
             lane.room -= 1

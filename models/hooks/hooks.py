@@ -8,7 +8,7 @@ from typing import Any
 from core.hook_urls import MAIL
 from models import outbox
 from models.database.base import transaction
-from models.hooks import codes, queue
+from models.hooks import queue, table
 from models.hooks.table import Hook
 
 MOST_HOOKS = 10  # of a user
@@ -44,8 +44,8 @@ def add(user_id: int, names: Sequence[str], *, may_still: Callable[[], bool], **
         if Hook.select().where(Hook.user == user_id).count() >= MOST_HOOKS:
             raise TooManyHooks
         row: Hook = Hook.create(user=user_id, events=" ".join(names), cursor=outbox.newest_id(), **values)
-        if codes.is_awaited(row):
-            codes.ask(row.id, row.created_ms)
+        if table.is_awaited(row):
+            table.ask(row.id, row.created_ms)
     return row
 
 
@@ -66,11 +66,11 @@ def change(hook_id: int, now_ms: int, *, may_still: Callable[[], bool], **values
         is_moved = former.kind == MAIL and values.get("shown", former.shown) != former.shown
         if is_moved:
             values |= {"agreed_ms": None, "code_hash": None, "code_ms": None}
-            codes.give_up(hook_id)  # it may be on its way to the former address
+            table.give_up(hook_id)  # it may be on its way to the former address
         if values:
             Hook.update(values).where(Hook.id == hook_id).execute()
         if is_moved:
-            codes.ask(hook_id, now_ms)
+            table.ask(hook_id, now_ms)
     return former
 
 

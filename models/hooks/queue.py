@@ -17,7 +17,7 @@ from core import event_words
 from core.hook_urls import MAIL
 from models import outbox
 from models.database.base import database, transaction
-from models.hooks import bounds, codes
+from models.hooks import table
 from models.hooks.table import CODE, DEAD, IS_WAITING, SENT, TEST, WAITING, Delivery, Hook, is_waiting
 from models.outbox import Forgotten, Told
 from models.users import User
@@ -153,7 +153,7 @@ def hooks_due(now_ms: int) -> list[Hook]:
     """Returns the hooks that may have something to send."""
     due: Any = Delivery.select(Delivery.hook).where(IS_WAITING, _is_due(now_ms))
     codes_due = due.where(Delivery.event == CODE)
-    return list(Hook.select().where(Hook.id.in_(due), ~codes.IS_AWAITED | Hook.id.in_(codes_due)))
+    return list(Hook.select().where(Hook.id.in_(due), ~table.IS_AWAITED | Hook.id.in_(codes_due)))
 
 
 def _is_due(now_ms: int, of: Any = Delivery) -> Any:
@@ -169,16 +169,16 @@ def next_due(hook: Hook, now_ms: int) -> list[Delivery]:
     gets nothing but the code.
     """
     is_due = (Delivery.hook == hook.id) & IS_WAITING & _is_due(now_ms)
-    if codes.is_awaited(hook):
+    if table.is_awaited(hook):
         found = list(Delivery.select().where(is_due, Delivery.event == CODE).limit(1))
-        is_free = not (found and bounds.code_wait_s(hook.user_id, hook.shown, now_ms))
+        is_free = not (found and table.code_wait_s(hook.user_id, hook.shown, now_ms))
     else:
         is_due &= Delivery.event != CODE
         is_in_time = hook.sent_ms is None or not 0 <= now_ms - hook.sent_ms < 1000 * hook.min_interval_s
         may_go = (Delivery.event == TEST) | (_not_behind(hook, now_ms) if is_in_time else SQL("1 = 0"))
         most = MOST_IN_MAIL if hook.kind == MAIL else 1
         found, is_free = list(Delivery.select().where(is_due, may_go).order_by(Delivery.id).limit(most)), True
-    return found if is_free and bounds.may_send(hook.user_id, hook.kind, now_ms) else []
+    return found if is_free and table.may_send(hook.user_id, hook.kind, now_ms) else []
 
 
 def _not_behind(hook: Hook, now_ms: int) -> Any:
@@ -205,11 +205,11 @@ def begin(hook: Hook, deliveries: list[Delivery], new_code: Callable[[], str], n
     with transaction():
         if first.event == CODE:
             code = new_code()
-            if not codes.store(hook, code, now_ms):
+            if not table.store(hook, code, now_ms):
                 return None
-            bounds.note(hook.user_id, CODE, hook.shown, now_ms)
+            table.note(hook.user_id, CODE, hook.shown, now_ms)
             return json.dumps(json.loads(first.body) | {"code": code})
-        bounds.note(hook.user_id, hook.kind, None, now_ms)
+        table.note(hook.user_id, hook.kind, None, now_ms)
     if len(deliveries) == 1:
         return str(first.body)
     return json.dumps({"events": [json.loads(each.body) for each in deliveries], "lost": hook.lost})

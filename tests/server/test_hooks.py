@@ -10,7 +10,7 @@ import pytest
 
 from core.hook_receivers import Receiver, Receivers
 from models import api_tokens
-from models.hooks import bounds, queue
+from models.hooks import queue, table
 from models.hooks.table import Delivery, Hook
 from models.outbox import LASTING
 from server.hooks import Hooks
@@ -311,7 +311,7 @@ async def test_a_code_is_not_asked_for_once_the_address_has_agreed_meanwhile(
         Hook.update(agreed_ms=1).execute()  # by another server
         return 0
 
-    monkeypatch.setattr(bounds, "code_wait_s", agrees_meanwhile)
+    monkeypatch.setattr(table, "code_wait_s", agrees_meanwhile)
     refused = await service.ask("POST", f"{path}/code")
     assert (refused.status, refused.json["error"]) == (409, "The hook waits for no code")
     assert [row.state for row in Delivery.select()] == ["sent"]
