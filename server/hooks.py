@@ -14,8 +14,8 @@ from core.hook_receivers import NoReceiver, Receiver, Receivers
 from core.hook_urls import KINDS, MAIL, WEBHOOK, new_secret, secret_problem, shown, url_problem, would_tell_secret
 from core.public_address import own_host
 from models.database.base import transaction
-from models.hooks import hooks, queue, table
-from models.hooks.hooks import MOST_HOOKS, NotAnyMore, TooManyHooks
+from models.hooks import queue, table
+from models.hooks.queue import MOST_HOOKS, NotAnyMore, TooManyHooks
 from models.hooks.table import (
     CODE_AGAIN_MS,
     CODE_MS,
@@ -164,7 +164,7 @@ class Hooks(SignedIn):
 
     def own(self, hook_id: str) -> Hook:
         """Returns the caller's hook of this id. Raises ApiError (404)."""
-        found = hooks.own(self.user.id, self.path_id(hook_id))
+        found = queue.own(self.user.id, self.path_id(hook_id))
         if found is None:
             raise not_found()
         return found
@@ -175,7 +175,7 @@ class Hooks(SignedIn):
 
         Where you are told what happens, oldest first.
         """
-        return [_shown(hook) for hook in hooks.of_user(self.user.id)]
+        return [_shown(hook) for hook in queue.of_user(self.user.id)]
 
     @route(
         "POST /api/hooks",
@@ -195,7 +195,7 @@ class Hooks(SignedIn):
         secret = given.secret or made
         name = self.receivers.keep(Receiver(given.url, secret))
         try:
-            hook = hooks.add(
+            hook = queue.add(
                 self.user.id,
                 given.events,
                 may_still=self.is_signed_in,
@@ -238,7 +238,7 @@ class Hooks(SignedIn):
         if given.url is not UNSET or given.secret is not UNSET:
             changes |= self._receiver(hook, given)
         try:
-            former = hooks.change(hook.id, self.now_ms, may_still=self.is_signed_in, **changes)
+            former = queue.change(hook.id, self.now_ms, may_still=self.is_signed_in, **changes)
         except NotAnyMore:
             if "receiver" in changes:
                 self.receivers.forget(changes["receiver"])
@@ -269,7 +269,7 @@ class Hooks(SignedIn):
 
         With all that waits for it.
         """
-        hooks.remove(hook)
+        queue.remove(hook)
         self.receivers.forget(hook.receiver)
         return Success()
 

@@ -15,7 +15,7 @@ from core.hook_receivers import Receiver, Receivers
 from hooks.courier import Courier
 from hooks.sender import Mailer, Outcome, Sender
 from models.database.base import transaction
-from models.hooks import hooks, queue, table
+from models.hooks import queue, table
 from models.hooks.table import CODE_MS, DEAD, MOST_TRIES, SENT, WAITING, Delivery, Hook, WrongCode
 from tests.hooks.receiver import LOOPBACK, MailServer, mail_server
 from tests.hooks.test_courier import NOW, World, happen, make_hook, states
@@ -195,11 +195,11 @@ async def test_a_code_is_bounded_voided_and_asked_for_anew(world: World, mailbox
     ask(hook, world)
     await world.work()
     send_back(hook, mailbox.got[2].code, world)
-    hooks.change(hook.id, world.clock(), may_still=lambda: True, min_interval_s=0)
+    queue.change(hook.id, world.clock(), may_still=lambda: True, min_interval_s=0)
     assert not table.is_awaited(Hook.get_by_id(hook.id))
     happen("halted")
     moved = Receivers(tmp_path).keep(Receiver("mailto:bob@mail.example"))
-    hooks.change(hook.id, world.clock(), may_still=lambda: True, receiver=moved, shown="mailto:bob@mail.example")
+    queue.change(hook.id, world.clock(), may_still=lambda: True, receiver=moved, shown="mailto:bob@mail.example")
     await minutes(world, 5)
     assert [mail.to for mail in mailbox.got[3:]] == ["bob@mail.example"] and mailbox.got[3].code
     send_back(hook, mailbox.got[3].code, world)
@@ -221,10 +221,10 @@ async def test_an_address_gets_three_codes_a_day_from_all_users_and_a_user_asks_
     await minutes(world, 60)
     assert len(mailbox.got) == 3
     for number in range(15):
-        hooks.remove(mail_hook(tmp_path, f"stranger{number}@mail.example", 6))
+        queue.remove(mail_hook(tmp_path, f"stranger{number}@mail.example", 6))
         mail_hook(tmp_path, f"stranger{number}@mail.example", 6)
         await minutes(world, 10)
-        hooks.remove(Hook.get(Hook.user == 6))
+        queue.remove(Hook.get(Hook.user == 6))
     assert sum(mail.to.startswith("stranger") for mail in mailbox.got) == 10
     world.clock.advance(86_400)
     await minutes(world, 60)
@@ -257,7 +257,7 @@ async def test_an_address_that_replaces_one_while_its_code_is_on_its_way_gets_a_
     world.answer = answer
     world.courier.look()
     world.courier.send_due()
-    hooks.change(hook.id, NOW, may_still=lambda: True, receiver="bob", shown="mailto:bob@mail.example")
+    queue.change(hook.id, NOW, may_still=lambda: True, receiver="bob", shown="mailto:bob@mail.example")
     over.set()
     await minutes(world, 3)
     assert [receiver for receiver, _ in sent] == [hook.receiver, "bob"]

@@ -19,7 +19,7 @@ from core.errors import PeerError
 from core.hook_receivers import Receiver, Receivers
 from core.program_calls import HooksReadiness, PingHooks
 from core.settings import Settings
-from models.hooks import hooks
+from models.hooks import queue
 from models.hooks.queue import MOST_WAITING
 from models.hooks.table import WAITING, Delivery
 from models.ledger.states import IS_FILLED, Order
@@ -94,7 +94,7 @@ def make_world(settings: Settings, listener: Listener) -> None:
             running_task(f"cats-{user}-{number}", f"bc1q{user}")
         name = Receivers(settings.hooks_dir).keep(Receiver(listener.url + f"&user={user}", "s"))
         given = {"kind": "webhook", "shown": "x", "has_secret": True, "receiver": name, "created_ms": 1}
-        hooks.add(user, ["fill"], may_still=lambda: True, **given)
+        queue.add(user, ["fill"], may_still=lambda: True, **given)
 
 
 def check(listener: Listener) -> int:

@@ -19,7 +19,7 @@ from markets.base import (
 from markets.pictures import Picture
 from models import whitelist
 from models.hooks import queue
-from models.hooks.hooks import MOST_HOOKS
+from models.hooks.queue import MOST_HOOKS
 from models.hooks.table import Delivery, Hook
 from models.users import Entitlements
 from server.http.feed import MOST_OF_USER, Feed

@@ -14,7 +14,7 @@ from markets.base import Item
 from models import budgets, presets, profile
 from models.api_tokens import ApiToken
 from models.budgets import Budget
-from models.hooks import hooks
+from models.hooks import queue
 from models.hooks.table import Hook
 from models.presets import Preset
 from models.tasks import tasks
@@ -102,7 +102,7 @@ def prepare(service: Service) -> Ids:
         shared = budgets.create(user, START_MS, name="both")
         (preset,) = presets.add(user, [("careful", '{"hardcapSats": 5}')], START_MS)
         told = {"kind": "webhook", "shown": "https://example.com", "has_secret": True, "receiver": "none"}
-        hook = hooks.add(user, ["fill"], may_still=lambda: True, created_ms=START_MS, min_interval_s=0, **told)
+        hook = queue.add(user, ["fill"], may_still=lambda: True, created_ms=START_MS, min_interval_s=0, **told)
         ids[whose] = {"tasks": bidding.id, "autolist": autolist.id, "budgets": shared.id, "presets": preset.id}
         ids[whose] |= {"hooks": hook.id, "users": user}
         profile.set_plan(user, "beta", 2 * START_MS, START_MS)
