@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from peewee import JOIN, Case, fn
 
-from models.api_tokens import ApiToken
+from models.accounts import ApiToken
 from models.ledger.states import IS_OPEN, IS_REAL, Order
 from models.tasks.tasks import RUNNING, Task
 from models.users import Session, Subscription, User

@@ -22,7 +22,7 @@ from core.errors import SettingsError
 from core.setting_values import HostPort
 from core.settings import Settings
 from markets.market_client import MarketClient
-from models import almanac, api_tokens, inscriptions, outbox, schema
+from models import accounts, almanac, inscriptions, outbox, schema
 from models.database import base
 from models.database.base import CommitCache
 from models.users import Entitlements
@@ -201,7 +201,7 @@ async def _every(seconds: float, chore: Callable[[], Awaitable[None]]) -> None:
 
 
 async def _purge() -> None:
-    api_tokens.purge_sessions(now_ms())
+    accounts.purge_sessions(now_ms())
     outbox.forget_old(now_ms())
     inscriptions.forget_details(now_ms() - KEPT_MS)
 

@@ -16,7 +16,7 @@ from msgspec import UNSET, Raw, UnsetType, structs
 
 from core.fields import Time, words
 from markets.venues import capabilities
-from models.api_tokens import CONTROL, READ, TRADE
+from models.accounts import CONTROL, READ, TRADE
 from models.ledger import listings, states
 from models.ledger.states import CANCELLED, GONE, SOLD
 from models.tasks import tasks

@@ -22,7 +22,7 @@ from markets.listings import ListingToDraft
 from markets.market_client import MarketClient
 from markets.venues import capabilities
 from models import controls, floor_samples
-from models.api_tokens import READ
+from models.accounts import READ
 from models.ledger import listings
 from models.ledger.states import LIVE, Listing
 from models.tasks import tasks

@@ -13,7 +13,7 @@ from tornado.iostream import StreamClosedError
 
 from core.fields import Count, within, words
 from models import outbox
-from models.api_tokens import READ
+from models.accounts import READ
 from models.database.damage import DatabaseAway
 from models.outbox import EVENTS, Told
 from server.http.answers import INVALID

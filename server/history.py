@@ -9,7 +9,7 @@ from msgspec import Meta, field
 
 from core import pasted
 from core.fields import Count, Id, Price, Quantity, Slug, Time, within, words
-from models.api_tokens import READ
+from models.accounts import READ
 from models.ledger import fills, orders
 from models.ledger.fills import BUY, SIDES
 from models.ledger.states import Order

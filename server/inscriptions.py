@@ -21,7 +21,7 @@ from markets.base import Item, TooManyLookups, VenueError, WalletItem
 from markets.pictures import MEDIA, Instead, NoPicture, Picture
 from markets.wire import link
 from models import inscriptions
-from models.api_tokens import READ
+from models.accounts import READ
 from models.inscriptions import Told
 from server.http import blocking, json_out
 from server.http.answers import INVALID, SIGNER_AWAY, TOO_MANY_LOOKUPS, UNREADABLE, Trait

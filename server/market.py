@@ -17,7 +17,7 @@ from markets.base import AskBook, BidBook, NotFound, VenueError
 from markets.look import BidderWallet, kind_of
 from markets.market_client import MarketClient
 from models import known_slugs
-from models.api_tokens import READ
+from models.accounts import READ
 from models.known_slugs import SOURCES
 from models.ledger import orders
 from server import task_venues

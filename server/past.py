@@ -10,7 +10,7 @@ from msgspec import Meta, Raw, field, structs
 from core.fields import Count, Price, Time, words
 from markets.base import AskBook, BidBook
 from markets.look import BidderWallet
-from models.api_tokens import READ
+from models.accounts import READ
 from models.leases.manager_places import machine_elsewhere
 from models.ledger import orders
 from models.ledger.states import Order

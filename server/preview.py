@@ -19,7 +19,7 @@ from markets.look import KNOWN_SLUG_S, BidderWallet, Looker, MarketLook, fund_of
 from markets.market_client import MarketClient
 from markets.venues import capabilities
 from models import controls, floor_samples
-from models.api_tokens import READ
+from models.accounts import READ
 from models.ledger import orders
 from models.ledger.limits import (
     Holder,

@@ -12,7 +12,7 @@ from msgspec import field, structs
 
 from core.fields import Count, words
 from models import floor_samples
-from models.api_tokens import READ
+from models.accounts import READ
 from models.ledger import fills
 from models.ledger.fills import BUY, Fill, Wanted
 from server.history import FROM, TO

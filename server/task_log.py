@@ -17,7 +17,7 @@ from markets import base
 from markets.base import BidBook, OwnBid, OwnBids, VenueError
 from markets.look import kind_of_slug
 from markets.market_client import MarketClient
-from models.api_tokens import READ
+from models.accounts import READ
 from models.ledger import orders
 from models.ledger.states import LIVE, Order
 from models.tasks import cycles

@@ -11,7 +11,7 @@ from typing import Annotated, Any
 from msgspec import UNSET, Meta, UnsetType, structs
 
 from core.fields import MAX_ID, text_of, within, words
-from models.api_tokens import CONTROL, TRADE
+from models.accounts import CONTROL, TRADE
 from models.ledger.budget_room import change_bidding_task
 from models.tasks import tasks
 from models.tasks.tasks import BIDDING, RUNNING, Task, bidding_task_list

@@ -9,7 +9,7 @@ from msgspec import Raw, json
 
 from core.fields import Count, Time, words
 from models import budgets, users
-from models.api_tokens import READ, TRADE
+from models.accounts import READ, TRADE
 from models.database import base
 from models.ledger import closing as ledger
 from models.ledger import fills, orders

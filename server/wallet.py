@@ -15,7 +15,7 @@ from core.settings import Settings
 from markets.base import NotFound, VenueError
 from markets.funding import Funding, Place, funding_of
 from markets.venues import facts
-from models.api_tokens import READ
+from models.accounts import READ
 from models.ledger import orders, withdrawals
 from models.ledger.limits import most_signed_user
 from models.tasks.tasks import bidding_task_list

@@ -8,8 +8,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from models import api_tokens, users
-from models.api_tokens import ApiToken
+from models import accounts, users
+from models.accounts import ApiToken
 from models.users import User
 
 _BEARER = re.compile(r"(?i:bearer) +([A-Za-z0-9_-]{43})")
@@ -36,7 +36,7 @@ class Caller:
         """Tells whether the session or token has not ended since; asking is no use of it."""
         if self.api_token is None:
             return users.is_open(self.token_hash, now_ms)
-        return api_tokens.is_open(self.token_hash, now_ms)
+        return accounts.token_is_open(self.token_hash, now_ms)
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +70,7 @@ def caller(authorization: str, now_ms: int) -> Caller | None:
     signed_in = users.user_and_mark(token_hash, now_ms)
     if signed_in is not None:
         return Caller(signed_in[0], token_hash, mark=signed_in[1])
-    found = api_tokens.with_owner(token_hash, now_ms)
+    found = accounts.token_with_owner(token_hash, now_ms)
     return None if found is None else Caller(found[1], token_hash, found[0])
 
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from core.subscription_plans import FIRST_PLAN
-from models import budgets, controls, profile, users
+from models import accounts, budgets, controls, users
 from models.tasks import tasks
 from models.tasks.tasks import RUNNING, STOPPED, Task, TaskExists, TaskLimitReached
 from models.users import DAY_MS, Entitlements, User
@@ -203,11 +203,11 @@ class Owners:
         return {c.scope: c.state for c in controls.Control.select() if about[c.scope] == c.subject_id}
 
     def plan_over(self, user: int) -> None:
-        profile.set_plan(self.users[user].id, FIRST_PLAN, self.now_ms - 1, self.now_ms)
+        accounts.set_plan(self.users[user].id, FIRST_PLAN, self.now_ms - 1, self.now_ms)
         self.told.done["plan over"] += 1
 
     def plan_again(self, user: int) -> None:
-        profile.set_plan(self.users[user].id, FIRST_PLAN, self.now_ms + 365 * DAY_MS, self.now_ms)
+        accounts.set_plan(self.users[user].id, FIRST_PLAN, self.now_ms + 365 * DAY_MS, self.now_ms)
 
     # In the middle of a cycle
 

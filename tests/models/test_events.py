@@ -9,7 +9,7 @@ import pytest
 
 from core import event_words
 from core.subscription_plans import DEFAULT_PLANS
-from models import almanac, controls, outbox, profile, users
+from models import accounts, almanac, controls, outbox, users
 from models.database.base import transaction
 from models.ledger import listings, orders, states
 from models.ledger.listings import SoldFor
@@ -203,7 +203,7 @@ def test_the_calendar_tells_a_day_and_the_end_of_a_plan_once(database: str) -> N
     order = live_order(task)
     orders.fill(order, 1000, SoldInto("s", None, DAY_MS + 5))
     live_order(task)
-    profile.set_plan(1, "beta", 20 * DAY_MS, 1)
+    accounts.set_plan(1, "beta", 20 * DAY_MS, 1)
     users.find_or_create("bc1qidle", DEFAULT_PLANS, 1)
 
     for now_ms in (DAY_MS - 1, DAY_MS, DAY_MS + 1, 12 * DAY_MS, 13 * DAY_MS, 19 * DAY_MS, 19 * DAY_MS + 5):

@@ -5,7 +5,7 @@ from peewee import IntegrityError
 
 from core.settings import Settings
 from core.subscription_plans import DEFAULT_PLANS, FIRST_PLAN
-from models import profile, totals, users
+from models import accounts, totals, users
 from models.leases.leases import EVERYBODY
 from models.tasks import all_tasks, cycles, tasks
 from models.tasks.tasks import (
@@ -301,7 +301,7 @@ def test_another_plan_has_running_bidders_started_anew(database: str) -> None:
         return [Task.get_by_id(task.id).revision for task in (running, stopped, others, listing)]
 
     before = revisions()
-    profile.set_plan(owner.id, FIRST_PLAN, 5_000, 2)
+    accounts.set_plan(owner.id, FIRST_PLAN, 5_000, 2)
     assert revisions() == before, "the same plan until another day"
-    profile.set_plan(owner.id, "larger", 5_000, 3)
+    accounts.set_plan(owner.id, "larger", 5_000, 3)
     assert revisions() == [before[0] + 1, *before[1:]]

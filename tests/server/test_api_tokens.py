@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from models import api_tokens, users
+from models import accounts, users
 from models.leases.leases import EVERYBODY
 from models.tasks.tasks import Task
 from models.users import DAY_MS, User
@@ -85,8 +85,8 @@ async def test_it_ends_with_its_task_and_with_its_owners_right_to_sign_in(servic
     general = await made(service)
     await service.ask("DELETE", f"/api/tasks/{task_id}")
     users.end_session(hashlib.sha256(service.token.encode()).hexdigest())
-    assert service.user_id in [user.id for user in api_tokens.users_with_sessions(EVERYBODY)]
-    api_tokens.end_sessions(service.user_id)
+    assert service.user_id in [user.id for user in accounts.users_with_sessions(EVERYBODY)]
+    accounts.end_sessions(service.user_id)
 
     assert not Task.select().exists()
     for token in (of_task, general):

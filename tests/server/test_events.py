@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from models import api_tokens, outbox
+from models import accounts, outbox
 from models.database.base import transaction
 from models.outbox import Event, Told
 from server import events as noun
@@ -151,7 +151,7 @@ async def test_a_stream_ends_with_its_session_and_its_token_and_tells_nothing_mo
         await service.ask("DELETE", f"/api/tokens/{made['id']}")
         happen(service.user_id, "error")
         assert [await by_token.next(), (await by_session.next())[0]] == [("over", None), "error"]
-        api_tokens.end_sessions(service.user_id)
+        accounts.end_sessions(service.user_id)
         happen(service.user_id, "error")
         assert await by_session.next() == ("over", None)
 
@@ -307,7 +307,7 @@ async def test_a_wait_without_news_ends_after_what_was_seen_and_one_without_a_se
 
     waiting = asyncio.ensure_future(service.ask("GET", f"{ask}&wait=3"))
     await until(lambda: feed_of(service)._waiters)
-    api_tokens.end_sessions(service.user_id)
+    accounts.end_sessions(service.user_id)
     assert (await waiting).status == 401
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from core.hook_receivers import Receiver, Receivers
-from models import api_tokens
+from models import accounts
 from models.hooks import queue, table
 from models.hooks.table import Delivery, Hook
 from models.outbox import LASTING
@@ -192,7 +192,7 @@ async def test_nothing_is_made_by_a_session_that_ended_meanwhile(
     keep = Receivers.keep
 
     def signed_out_meanwhile(self: Receivers, receiver: Receiver) -> str:
-        api_tokens.end_sessions(service.user_id)
+        accounts.end_sessions(service.user_id)
         return keep(self, receiver)
 
     monkeypatch.setattr(Receivers, "keep", signed_out_meanwhile)

@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from models.api_tokens import ApiToken
+from models.accounts import ApiToken
 from models.database.base import database, is_postgresql
 from models.database.sqlite import Sqlite
 from models.users import Session

@@ -17,7 +17,7 @@ from markets.base import (
     Unknown,
 )
 from markets.pictures import Picture
-from models import whitelist
+from models import accounts
 from models.hooks import queue
 from models.hooks.queue import MOST_HOOKS
 from models.hooks.table import Delivery, Hook
@@ -338,7 +338,7 @@ async def administration(service: Service, drive: Driver) -> None:
     await drive("listWhitelist", query={"limit": 0})
     await drive("removeFromWhitelist", path=listed)
     await drive("removeFromWhitelist", path=listed)
-    whitelist.put(OTHER, START_MS, is_admin=True)
+    accounts.put(OTHER, START_MS, is_admin=True)
     await drive("removeFromWhitelist", path=listed)
     await drive("listPlans")
     assert len((await drive("listUsers")).json["users"]) >= 2

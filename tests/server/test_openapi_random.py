@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from tornado.ioloop import IOLoop
 
 from markets.base import Item
-from models import budgets, presets, profile
-from models.api_tokens import ApiToken
+from models import accounts, budgets, presets
+from models.accounts import ApiToken
 from models.budgets import Budget
 from models.hooks import queue
 from models.hooks.table import Hook
@@ -105,7 +105,7 @@ def prepare(service: Service) -> Ids:
         hook = queue.add(user, ["fill"], may_still=lambda: True, created_ms=START_MS, min_interval_s=0, **told)
         ids[whose] = {"tasks": bidding.id, "autolist": autolist.id, "budgets": shared.id, "presets": preset.id}
         ids[whose] |= {"hooks": hook.id, "users": user}
-        profile.set_plan(user, "beta", 2 * START_MS, START_MS)
+        accounts.set_plan(user, "beta", 2 * START_MS, START_MS)
         recorded(service.settings.data_dir, bidding.id)
     return ids
 

@@ -43,7 +43,7 @@ from core.program_calls import (
 )
 from core.settings import Settings
 from core.task_files import end_of_log, log_path
-from models import api_tokens, controls, schema
+from models import accounts, controls, schema
 from models.database import base
 from models.leases.held_lease import HeldLease
 from models.leases.leases import EVERYBODY, LeaseLost, Slot, slot_of
@@ -362,9 +362,9 @@ class Manager:
 
     def _end_sessions(self) -> None:
         """Ends the sessions of users who may not sign in any more."""
-        for user in api_tokens.users_with_sessions(self._slot):
+        for user in accounts.users_with_sessions(self._slot):
             if not self._surroundings.rights.entitlements.may_sign_in(user.address):
-                api_tokens.end_sessions(user.id)
+                accounts.end_sessions(user.id)
 
 
 def _spawner(settings: Settings) -> Spawner:

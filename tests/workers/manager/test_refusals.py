@@ -13,7 +13,7 @@ import pytest
 
 from core.errors import PeerRefused
 from core.program_calls import Enforce, Settled, Stopped
-from models import profile, users
+from models import accounts, users
 from models.leases.leases import EVERYBODY
 from models.ledger import orders
 from models.tasks import all_tasks, tasks
@@ -118,7 +118,7 @@ async def test_a_stop_ends_the_worker_also_without_signer_and_gateway(installati
 
 async def test_who_is_not_entitled_cannot_start(database: str, tmp_path: Path) -> None:
     installation = with_timing(tmp_path, sweep_s=PATIENCE_S, full_sweep_s=PATIENCE_S)
-    profile.set_plan(installation.user.id, "beta", now_ms() - 1, now_ms())
+    accounts.set_plan(installation.user.id, "beta", now_ms() - 1, now_ms())
     async with installation.running():
         task = installation.task()
         with pytest.raises(PeerRefused) as refused:
@@ -130,7 +130,7 @@ async def test_when_a_plan_ends_its_tasks_are_stopped_and_drained(installation: 
     async with installation.running():
         task = await installation.started()
         installation.open_order(task)
-        profile.set_plan(installation.user.id, "beta", now_ms() - 1, now_ms())
+        accounts.set_plan(installation.user.id, "beta", now_ms() - 1, now_ms())
         await eventually(lambda: installation.row(task).observed == "stopped")
         row = installation.row(task)
         assert (row.desired, row.last_error) == ("stopped", "plan expired")
