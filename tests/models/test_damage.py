@@ -19,7 +19,7 @@ from peewee import DatabaseError, OperationalError
 from models import schema
 from models.database import base, damage
 from models.database.damage import Damage, Damaged, DatabaseAway
-from models.inscriptions import WalletContents
+from models.gateway_memory import WalletContents
 from models.ledger import withdrawals
 from models.ledger.withdrawals import NewWithdrawal
 from models.users import User

@@ -7,7 +7,7 @@ from decimal import Decimal
 
 from markets.base import VenueError
 from markets.items.item_market import ItemLook, ListingMarket
-from models import floor_samples, inscriptions
+from models import floor_samples, gateway_memory
 from models.tasks.tasks import Task
 from strategy.fault_codes import Step
 from strategy.listing.listing_config import ListingConfig
@@ -27,7 +27,7 @@ class CollectionFinder:
 
     def slug(self, task: Task, shown: str | None, faults: Faults) -> str | None:
         """Returns the collection's slug; `shown` is the venue's word beside our listing."""
-        known = task.collection_id or shown or self._told or inscriptions.collection_of(task.inscription_id)
+        known = task.collection_id or shown or self._told or gateway_memory.collection_of(task.inscription_id)
         if known is None:
             known = self._told = self._asked(task.inscription_id, faults)
         return known

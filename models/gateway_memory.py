@@ -1,4 +1,4 @@
-"""A cache of venues' answers about wallets and inscriptions. It holds JSON text as the server made it."""
+"""What the gateway keeps in the database: inscriptions, wallets' contents, and counts of its keys' calls."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from peewee import BigIntegerField, CharField, TextField
 
-from models.database.base import Row, transaction, unless_full
+from models.database.base import Row, opened, transaction, unless_full
 
 
 class Told(NamedTuple):
@@ -110,3 +110,32 @@ def told_of(inscription_id: str) -> Told | None:
     """Returns what a venue told of the inscription, however long ago; None when it was never fetched."""
     found = Inscription.get_or_none(Inscription.id == inscription_id)
     return None if found is None else Told(found.collection_id, found.image_url)
+
+
+class MonthCount(Row):
+    """A venue's count, as the JSON that the gateway's file would have."""
+
+    venue = CharField(max_length=30, primary_key=True)
+    kept = TextField()
+
+    class Meta:
+        table_name = "month_counts"
+
+
+def kept_of(url: str, venue: str) -> str | None:
+    """Returns what is kept for the venue, by a connection of its own. Raises peewee's OperationalError."""
+    database = opened(url)
+    with database.connection_context():
+        row = database.execute_sql("SELECT kept FROM month_counts WHERE venue = %s", [venue]).fetchone()
+        return None if row is None else str(row[0])
+
+
+def keep(url: str, venue: str, text: str) -> None:
+    """Keeps this for the venue, by a connection of its own. Raises peewee's OperationalError."""
+    database = opened(url)
+    with database.connection_context():
+        database.execute_sql(
+            "INSERT INTO month_counts (venue, kept) VALUES (%s, %s)"
+            " ON CONFLICT (venue) DO UPDATE SET kept = excluded.kept",
+            [venue, text],
+        )
