@@ -16,10 +16,10 @@ from msgspec import Meta, structs
 
 from core.errors import BidkeeperError, PeerError
 from core.fields import MAX_ID, Address, Count, Sats, Time, text_of, within, words
-from models import accounts, totals
+from models import accounts, summaries
 from models.controls import EVERYBODY, GLOBAL, RUN, Control
+from models.summaries import ListedUser, listed_user, users_after, users_of_plans
 from models.tasks.tasks import BIDDING, LISTING
-from models.user_list import ListedUser, listed_user, users_after, users_of_plans
 from models.users import DAY_MS, Whitelist
 from server.control import heed_limits
 from server.health import PATIENCE_S, missing_peers
@@ -421,8 +421,8 @@ class Administration(SignedIn):
             most_workers=self.services.settings.max_workers,
             tasks=_running(BIDDING),
             autolist=_running(LISTING),
-            sessions=totals.sessions(self.now_ms),
-            exposure=totals.exposure(),
+            sessions=summaries.sessions(self.now_ms),
+            exposure=summaries.exposure(),
             max_exposure=self.services.settings.max_exposure_sats or None,
             venues=None if venues is None else [_venue(name, told) for name, told in sorted(venues.items())],
             control=ControlState(
@@ -456,7 +456,7 @@ def _listed(row: Whitelist) -> WhitelistedAddress:
 def _running(kind: str) -> dict[str, int]:
     """Counts tasks by what runs of them, only states that there are."""
     counts: dict[str, int] = {}
-    for (_, observed), count in totals.tasks_by_state(kind).items():
+    for (_, observed), count in summaries.tasks_by_state(kind).items():
         if count:
             counts[observed] = counts.get(observed, 0) + count
     return counts

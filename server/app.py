@@ -22,7 +22,7 @@ from core.errors import SettingsError
 from core.setting_values import HostPort
 from core.settings import Settings
 from markets.market_client import MarketClient
-from models import accounts, almanac, gateway_memory, outbox, schema
+from models import accounts, gateway_memory, outbox, schema, summaries
 from models.database import base
 from models.database.base import CommitCache
 from models.users import Entitlements
@@ -207,7 +207,7 @@ async def _purge() -> None:
 
 
 async def _look_at_the_calendar() -> None:
-    almanac.tell_dates(now_ms())
+    summaries.tell_dates(now_ms())
 
 
 async def _drained(server: HTTPServer, services: Services) -> None:

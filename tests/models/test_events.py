@@ -9,7 +9,7 @@ import pytest
 
 from core import event_words
 from core.subscription_plans import DEFAULT_PLANS
-from models import accounts, almanac, controls, outbox, users
+from models import accounts, controls, outbox, summaries, users
 from models.database.base import transaction
 from models.ledger import listings, orders, states
 from models.ledger.listings import SoldFor
@@ -207,7 +207,7 @@ def test_the_calendar_tells_a_day_and_the_end_of_a_plan_once(database: str) -> N
     users.find_or_create("bc1qidle", DEFAULT_PLANS, 1)
 
     for now_ms in (DAY_MS - 1, DAY_MS, DAY_MS + 1, 12 * DAY_MS, 13 * DAY_MS, 19 * DAY_MS, 19 * DAY_MS + 5):
-        almanac.tell_dates(now_ms)
+        summaries.tell_dates(now_ms)
 
     days = [data["day"] for _, data in told(1, "daily")]
     assert days == ["1970-01-01", "1970-01-12", "1970-01-13", "1970-01-19"]
@@ -251,7 +251,7 @@ def test_the_days_summary_has_the_sats_of_the_parts_that_were_sold(database: str
     task = running_task()
     orders.fill(live_order(task), 1_000, SoldInto("part", None, 5, Part(30_000, "400")))
     orders.fill(live_order(task), 1_000, SoldInto("whole", None, 5))
-    almanac.tell_dates(DAY_MS)
+    summaries.tell_dates(DAY_MS)
     [(_, day)] = told(1, "daily")
     assert (day["bought"], day["bought_sats"]) == (2, 105_000)
 

@@ -5,7 +5,7 @@ from peewee import IntegrityError
 
 from core.settings import Settings
 from core.subscription_plans import DEFAULT_PLANS, FIRST_PLAN
-from models import accounts, totals, users
+from models import accounts, summaries, users
 from models.leases.leases import EVERYBODY
 from models.tasks import all_tasks, cycles, tasks
 from models.tasks.tasks import (
@@ -282,11 +282,11 @@ def test_a_deleted_tasks_cycles_go_with_it_and_stay_counted(database: str) -> No
     tasks.mark_deleted(gone, 5)
     tasks.remove_tombstone(gone.id)
     assert [row.task_id for row in cycles.Cycle.select()] == [kept.id]
-    assert totals.cycles_finished() == 3
+    assert summaries.cycles_finished() == 3
 
 
 def test_no_cycle_yet_is_none_finished(database: str) -> None:
-    assert totals.cycles_finished() == 0
+    assert summaries.cycles_finished() == 0
 
 
 def test_another_plan_has_running_bidders_started_anew(database: str) -> None:
