@@ -12,7 +12,7 @@ import pytest
 from peewee import InterfaceError, OperationalError, PostgresqlDatabase
 
 from core.subscription_plans import DEFAULT_PLANS
-from models import copying, outbox, schema, users
+from models import outbox, schema, users
 from models.database import base
 from models.database import postgresql as kinds
 from models.database.base import place
@@ -48,7 +48,7 @@ def as_sqlite() -> Any:
 def test_each_column_is_as_in_sqlite(database: str, as_sqlite: Sqlite) -> None:
     ours = base.database.obj
     assert isinstance(ours, Postgresql)
-    assert set(ours.columns()) == {model._meta.table_name for model in copying.every_model()} | {"schema_migration"}
+    assert set(ours.columns()) == {model._meta.table_name for model in schema.every_model()} | {"schema_migration"}
     for table, columns in as_sqlite.columns().items():
         assert ours.columns()[table] == columns, table
         if table == "schema_migration":
@@ -339,5 +339,5 @@ def test_a_database_is_copied_by_addresses_of_several_servers(database: str) -> 
     new_user()
     base.close()
     there, target = (url.replace("host=", "host=/nowhere,") for url in (database, postgresql.fresh()))
-    copied = copying.copy(there, target)
+    copied = schema.copy(there, target)
     assert ("users", 1) in copied

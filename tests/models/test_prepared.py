@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from core.subscription_plans import DEFAULT_PLANS
-from models import copying, users
+from models import schema, users
 from models.database import base
 from models.database.base import STATEMENTS, Statement, listed, prepare_all
 from models.tasks import tasks
@@ -96,7 +96,7 @@ def test_a_name_may_stand_in_several_places(database: str) -> None:
 
 def test_the_database_takes_every_statement(database: str) -> None:
     """Each is described to the database, which knows its tables, columns and words, and is not carried out."""
-    copying.every_model()  # imports all modules
+    schema.every_model()  # imports all modules
     for statement in STATEMENTS:
         statement.prepare()
         text, places = statement._text, statement._places
