@@ -31,8 +31,7 @@ from core.task_files import journal_path, log_path
 from models.database import base
 from models.ledger.states import Order
 from models.outbox import Event
-from models.tasks.cycles import Cycle
-from models.tasks.samples import HOUR, KEPT_MINUTES, Sample, add_sample
+from models.tasks.cycles import HOUR, KEPT_MINUTES, Cycle, Sample, add_sample
 from strategy.book import Ask, Bid, Snapshot
 from strategy.entry import Entry
 from tests.ports import free_ports

@@ -17,7 +17,7 @@ from bench.load import ask, get, press
 from bench.reads_and_writes import our_server
 from bench.timing import Row
 from models.database import base
-from models.tasks.samples import HOUR, KEPT_MINUTES, MINUTE, Sample, add_sample
+from models.tasks.cycles import HOUR, KEPT_MINUTES, MINUTE, Sample, add_sample
 from models.tasks.tasks import Task
 
 READS = 15

@@ -11,7 +11,7 @@ from peewee import BigIntegerField, CharField, ForeignKeyField, IntegrityError, 
 
 from models.database.base import Row, Statement, primary_key, transaction
 from models.gateway_memory import cached_wallet
-from models.tasks.samples import MINUTE
+from models.tasks.cycles import MINUTE
 from models.tasks.tasks import BIDDING, Task
 from models.users import User
 from strategy.bid_config import canonical_slug, is_ticker, normal_slug

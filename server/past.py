@@ -14,7 +14,7 @@ from models.accounts import READ
 from models.leases.manager_places import machine_elsewhere
 from models.ledger import orders
 from models.ledger.states import Order
-from models.tasks.samples import HOUR, KEPT_MINUTES, MINUTE, Sample, joined_columns, samples_between
+from models.tasks.cycles import HOUR, KEPT_MINUTES, MINUTE, Sample, joined_columns, samples_between
 from models.tasks.tasks import BIDDING, LISTING, Task
 from server.config import bids as task_config
 from server.history import PlacedOrder, order_shown

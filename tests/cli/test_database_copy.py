@@ -20,8 +20,7 @@ from models.leases.held_lease import claim
 from models.leases.leases import HOOKS, Holder
 from models.ledger.states import Order
 from models.tasks import tasks
-from models.tasks.cycles import record_cycle
-from models.tasks.samples import Sample
+from models.tasks.cycles import Sample, record_cycle
 from models.users import User, Whitelist
 from tests import postgresql
 from tests.models.test_orders import reserved, running_task

@@ -24,7 +24,7 @@ from models.hooks import queue
 from models.hooks.table import Delivery, Hook
 from models.ledger.states import Order
 from models.tasks import cycles
-from models.tasks.samples import Sample, add_sample
+from models.tasks.cycles import Sample, add_sample
 from models.tasks.tasks import Task
 from strategy.book import Ask, Bid
 from strategy.entry import Entry

@@ -12,7 +12,7 @@ import pytest
 from core.task_files import journal_path, older
 from models.database import base
 from models.ledger.states import Order
-from models.tasks.samples import Sample, add_sample
+from models.tasks.cycles import Sample, add_sample
 from server.http.json_out import iso
 from server.replay import journal
 from server.replay.journal import moment_of

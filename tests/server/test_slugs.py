@@ -10,7 +10,7 @@ import pytest
 
 from models import gateway_memory
 from models.database import base
-from models.tasks.samples import Sample, add_sample
+from models.tasks.cycles import Sample, add_sample
 from server import market
 from server.http.json_out import iso
 from tests.server.api import START_MS, new_user

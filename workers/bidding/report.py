@@ -18,7 +18,7 @@ from models.ledger import orders
 from models.ledger.states import Order
 from models.outbox import OUTBID_LIMITED, QUOTA
 from models.tasks import cycles
-from models.tasks.samples import Sample
+from models.tasks.cycles import Sample
 from models.tasks.troubles import Conditions
 from strategy.bidding.exposure import missing_sats
 from strategy.bidding.patience import patience_of, used_percent

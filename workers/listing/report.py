@@ -12,7 +12,7 @@ from models import controls
 from models.database.base import unless_full
 from models.ledger.states import CANCELLING, LIVE, Listing
 from models.tasks import cycles
-from models.tasks.samples import Sample
+from models.tasks.cycles import Sample
 from strategy.fates import ListingResult
 from strategy.fault_codes import FaultCode, Step
 from strategy.listing.inputs import ListingPlan

@@ -14,7 +14,7 @@ from markets.base import Unavailable
 from markets.look import fee_reserve
 from models.ledger import orders
 from models.tasks import tasks
-from models.tasks.samples import MINUTE, samples_between
+from models.tasks.cycles import MINUTE, samples_between
 from models.tasks.tasks import Task
 from strategy.bidding.plan_bids import plan_bids
 from strategy.fault_codes import Step

@@ -12,8 +12,7 @@ from markets.base import NotSupported, Refused, Unavailable
 from models import controls, floor_samples
 from models.ledger import listings
 from models.tasks import tasks
-from models.tasks.cycles import cycles_of
-from models.tasks.samples import MINUTE, samples_between
+from models.tasks.cycles import MINUTE, cycles_of, samples_between
 from models.tasks.tasks import STOPPED
 from strategy.listing.listing_config import DEFAULT_LOOP_SECONDS, ListingConfig, PriceStep
 from tests.workers.bidding.fakes import KEYS, ask
