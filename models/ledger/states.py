@@ -1,4 +1,4 @@
-"""The one ledger of states: rows of orders and listings, every move of these and of withdrawals, and what is told of it."""
+"""The one ledger of states: rows of orders and listings, all moves of these and of withdrawals, and their events."""
 
 from __future__ import annotations
 

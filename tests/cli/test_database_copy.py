@@ -162,14 +162,14 @@ def test_a_table_that_is_long_on_its_way_ends_no_copy(
 _SLOWLY = """
 import sys, time
 from cli.main import main
-from models import copying
+from models import schema
 from models.leases import held_lease
 held_lease.claim.__kwdefaults__["silent_s"] = 1.0
-copy = copying.copy
+copy = schema.copy
 def slowly(*urls):
     time.sleep(20)
     return copy(*urls)
-copying.copy = slowly
+schema.copy = slowly
 sys.exit(main(["database", "copy", "--to", sys.argv[1]]))
 """
 

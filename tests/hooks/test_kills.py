@@ -37,7 +37,7 @@ WRITER = ("-m", "tests.hooks.writer")
 # The hooks program, with no bound on a user's deliveries a minute: the storm has more.
 SENDER = (
     "-c",
-    "from models.hooks import bounds; bounds.MOST_A_MINUTE = 10**9; from cli.main import main; main(['hooks'])",
+    "from models.hooks import table; table.MOST_A_MINUTE = 10**9; from cli.main import main; main(['hooks'])",
 )
 
 
