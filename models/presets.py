@@ -10,7 +10,7 @@ from decimal import Decimal
 from peewee import BigIntegerField, CharField, ForeignKeyField, IntegrityError, TextField
 
 from models.database.base import Row, Statement, primary_key, transaction
-from models.gateway_memory import cached_wallet
+from models.market_memory import cached_wallet
 from models.tasks.cycles import MINUTE
 from models.tasks.tasks import BIDDING, Task
 from models.users import User

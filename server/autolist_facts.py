@@ -16,7 +16,7 @@ from typing import Literal
 
 from markets.base import NotFound, NotUnderstood, VenueError
 from markets.listings import OwnListing
-from models import gateway_memory
+from models import market_memory
 from models.ledger import listings, purchases
 from models.ledger.listings import NewListing, OpenElsewhere
 from models.ledger.states import GONE, SOLD, Listing
@@ -74,7 +74,7 @@ async def startable_collection(handler: SignedIn, task: Task, config: ListingCon
 def known_collection(handler: SignedIn, inscription_id: str, venue: str) -> str | None:
     """Returns the collection found by an earlier look, in the words of the venue asked and of no other."""
     is_its_word = venue == task_venues.telling_wallets(handler.services.settings)
-    return gateway_memory.collection_of(inscription_id) if is_its_word else None
+    return market_memory.collection_of(inscription_id) if is_its_word else None
 
 
 async def _told_collection(handler: SignedIn, inscription_id: str, venue: str) -> str | None:

@@ -21,7 +21,7 @@ from markets.items.whereabouts import LocatedInscription
 from markets.listings import ListingToDraft
 from markets.market_client import MarketClient
 from markets.venues import capabilities
-from models import controls, floor_samples
+from models import controls, market_memory
 from models.accounts import READ
 from models.ledger import listings
 from models.ledger.states import LIVE, Listing
@@ -187,7 +187,7 @@ class AutolistPreviews(TaskHandler):
         seen = await self.ask_market(
             lambda market: self._look(ItemLook(market, elsewhere, now_ms), meant, keys, open_, notes)
         )
-        seen = replace(seen, market=seen.market.with_history(floor_samples.history_of_asks(elsewhere), now_ms))
+        seen = replace(seen, market=seen.market.with_history(market_memory.history_of_asks(elsewhere), now_ms))
         plan = plan_listing(self._inputs(meant, keys, open_, seen))
         drafted = await self._drafted(meant, keys, seen, plan, notes)
         control = controls.effective(self.user.id, meant.task.id if meant.task else 0)

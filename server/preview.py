@@ -18,7 +18,7 @@ from markets.gateway_client import stretch_s
 from markets.look import KNOWN_SLUG_S, BidderWallet, Looker, MarketLook, fund_of, history_key, kind_of
 from markets.market_client import MarketClient
 from markets.venues import capabilities
-from models import controls, floor_samples
+from models import controls, market_memory
 from models.accounts import READ
 from models.ledger import orders
 from models.ledger.limits import (
@@ -342,7 +342,7 @@ class Previews(BiddingTaskHandler):
         wallet = BidderWallet(keys.payment, keys.payment_pubkey, user.ordinals_address, addresses)
         placed = [order for order in orders.wallet_orders(keys.payment) if order.venue == venue]
         key = history_key(config, venue, self.services.settings.market)
-        history = floor_samples.history_for(config, key, self.now_ms)
+        history = market_memory.history_for(config, key, self.now_ms)
 
         def ask(default: MarketClient) -> _PreviewReads:
             market = default.at(venue)

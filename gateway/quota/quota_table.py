@@ -10,7 +10,7 @@ from typing import Any
 from peewee import InterfaceError, OperationalError
 
 from gateway.quota.count import Counts
-from models import gateway_memory
+from models import market_memory
 
 log = logging.getLogger(__name__)
 
@@ -24,7 +24,7 @@ class QuotaTable:
 
     def get(self, venue: str) -> Mapping[str, Any] | None:
         """Returns a venue's stored count, or None. Raises peewee's OperationalError."""
-        kept = gateway_memory.kept_of(self._url, venue)
+        kept = market_memory.kept_of(self._url, venue)
         if kept is None:
             return self._former.get(venue)
         found: Mapping[str, Any] = json.loads(kept)
@@ -33,6 +33,6 @@ class QuotaTable:
     def put(self, venue: str, kept: Mapping[str, Any]) -> None:
         """Writes a venue's count. When that fails, it is logged."""
         try:
-            gateway_memory.keep(self._url, venue, json.dumps(kept))
+            market_memory.keep(self._url, venue, json.dumps(kept))
         except (OperationalError, InterfaceError) as error:
             log.error("failed to write down %s's calls (%s): a take-over now would forget some", venue, error)

@@ -9,9 +9,9 @@ from dataclasses import dataclass, field, replace
 from decimal import Decimal, localcontext
 from typing import NamedTuple
 
-from models.floor_samples import KEPT_MINUTES, WINDOW_MINUTES
 from models.ledger.limits import fill_limits, hold
 from models.ledger.orders import DAY_MS, Fills
+from models.market_memory import KEPT_MINUTES, WINDOW_MINUTES
 from server.http.json_out import iso
 from server.replay.journal import ReplayError
 from strategy.bid_config import BidConfig

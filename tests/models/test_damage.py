@@ -19,9 +19,9 @@ from peewee import DatabaseError, OperationalError
 from models import schema
 from models.database import base, damage
 from models.database.damage import Damage, Damaged, DatabaseAway
-from models.gateway_memory import WalletContents
 from models.ledger import withdrawals
 from models.ledger.withdrawals import NewWithdrawal
+from models.market_memory import WalletContents
 from models.users import User
 from tests import postgresql
 from tests.server.api import new_user

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from markets.gateway_client import stretch_s
 from markets.look import BidderWallet, MarketLook, history_key
-from models import floor_samples
+from models import market_memory
 from models.database.base import unless_full
 from models.ledger import listings, orders
 from models.ledger.limits import Holder, Readings, limits_of, may_be_full, own_orders, with_others
@@ -111,11 +111,11 @@ class Decider:
         if plan.reference is None or not self._config.wants_history or Reason.TRAIT_FLOOR_MISSING in plan.marks:
             return
         with unless_full("the minute's reference"):
-            floor_samples.record(*self._history_key(), plan.reference, now_ms, plan.raw_reference)
+            market_memory.record(*self._history_key(), plan.reference, now_ms, plan.raw_reference)
 
     def _seen(self, max_age_s: float, *, by_floor: bool) -> MarketLook:
         config, faults, now_ms = self._config, self._inputs.faults, self._context.clock_ms()
-        history = floor_samples.history_for(config, self._history_key(), now_ms)
+        history = market_memory.history_for(config, self._history_key(), now_ms)
         by_floor = by_floor and self._context.venue.floors_tell_asks
         return self._state.looker.look(config, self._wallet(), history, max_age_s, faults, by_floor=by_floor)
 

@@ -7,7 +7,7 @@ from decimal import Decimal
 
 from markets.base import VenueError
 from markets.items.item_market import ItemLook, ListingMarket
-from models import floor_samples, gateway_memory
+from models import market_memory
 from models.tasks.tasks import Task
 from strategy.fault_codes import Step
 from strategy.listing.listing_config import ListingConfig
@@ -27,7 +27,7 @@ class CollectionFinder:
 
     def slug(self, task: Task, shown: str | None, faults: Faults) -> str | None:
         """Returns the collection's slug; `shown` is the venue's word beside our listing."""
-        known = task.collection_id or shown or self._told or gateway_memory.collection_of(task.inscription_id)
+        known = task.collection_id or shown or self._told or market_memory.collection_of(task.inscription_id)
         if known is None:
             known = self._told = self._asked(task.inscription_id, faults)
         return known
@@ -46,7 +46,7 @@ def read_market(context: Context, config: ListingConfig, slug: str | None, fault
     now_ms, venue = context.clock_ms(), context.venue.name
     elsewhere = None if venue == context.settings.market else venue
     found = ItemLook(context.market, elsewhere, now_ms).read(config, slug, faults)
-    return found.with_history(floor_samples.history_of_asks(elsewhere), now_ms)
+    return found.with_history(market_memory.history_of_asks(elsewhere), now_ms)
 
 
 def floor_of(market: ListingMarket, own_wallets: Collection[str]) -> int | None:
@@ -59,4 +59,4 @@ def sample(market: ListingMarket, floor_sats: int | None, now_ms: int) -> None:
     """Stores the believed floor as the minute's sample."""
     if market.key is not None and floor_sats is not None:
         believed = least_believed(market.history.median) or Decimal(0)
-        floor_samples.record(*market.key, max(Decimal(floor_sats), believed), now_ms)
+        market_memory.record(*market.key, max(Decimal(floor_sats), believed), now_ms)
