@@ -1,4 +1,4 @@
-"""Sums over users, tasks and orders: the day's event, the metrics, and the administrators' list of users."""
+"""Lists and sums over all users: for the manager, the metrics, the administrators, and each day's event."""
 
 from __future__ import annotations
 
@@ -11,12 +11,16 @@ from peewee import JOIN, SQL, Case, fn
 from models import outbox
 from models.accounts import ApiToken
 from models.database.base import NO, database, transaction
+from models.leases.leases import Slot
 from models.ledger.states import CLOSED, IS_FILLED, IS_OPEN, IS_REAL, IS_SOLD, LISTING_LIFE, ORDER_LIFE, Listing, Order
 from models.outbox import DAILY, PLAN_EXPIRING, Event
 from models.tasks.cycles import Cycle
+from models.tasks.tasks import BIDDING, RUNNING, STOPPED, Task
 from models.tasks.tasks import MOVES as TASK_MOVES
-from models.tasks.tasks import RUNNING, STOPPED, Task
 from models.users import ABSOLUTE_MS, DAY_MS, IDLE_MS, Session, Subscription, User
+from strategy import monthly
+from strategy.bid_config import load_bid_config
+from strategy.listing.listing_config import load_listing_config
 
 WARNED_DAYS = (7, 1)  # before a plan's end
 
@@ -201,3 +205,70 @@ def _by_user(user: Any, values: tuple[Any, ...], ids: list[int], *which: Any) ->
     rows = user.model.select(user, *values).where(user.in_(ids), *which).group_by(user)
     # PostgreSQL sums whole numbers as Decimal.
     return {row[0]: tuple([None if value is None else int(value) for value in row[1:]]) for row in rows.tuples()}
+
+
+def running_tasks(*, but: int | None = None) -> dict[str, list[monthly.Task]]:
+    """Returns the wanted tasks by venue, except the task `but`.
+
+    A config that cannot be read is left out: its task cannot run.
+    """
+    found: dict[str, list[monthly.Task]] = {}
+    wanted = Task.select().where(Task.desired == RUNNING, Task.deleted_ms.is_null(), Task.id != (but or 0))
+    for row in wanted.order_by(Task.id):
+        try:
+            task = _bidding(row) if row.kind == BIDDING else _selling(row)
+        except ValueError:
+            continue
+        found.setdefault(row.venue, []).append(task)
+    return found
+
+
+def _bidding(row: Task) -> monthly.Task:
+    config = load_bid_config(row.config)
+    return monthly.Bidding(config, 0 if config.dry_run else config.bid_count, row.user_id)
+
+
+def _selling(row: Task) -> monthly.Task:
+    # For an item without a collection no other task shares the reads.
+    return monthly.Selling(load_listing_config(row.config), row.collection_id or row.inscription_id, row.user_id)
+
+
+def ids_beside(slot: Slot) -> list[int]:
+    """Returns the ids of all tasks that are not the slot's."""
+    return [row.id for row in Task.select(Task.id).where(~slot.has(Task.user))]
+
+
+def count_by_observed(slot: Slot) -> dict[str, int]:
+    """Counts the slot's tasks of both kinds by observed state."""
+    rows: Any = Task.select(Task.observed, fn.COUNT(Task.id)).where(slot.has(Task.user)).group_by(Task.observed)
+    return dict(rows.tuples())
+
+
+class Glance(NamedTuple):
+    """The few columns that show a manager whether anything must be done."""
+
+    id: int
+    desired: str
+    observed: str
+    revision: int
+    deleted_ms: int | None
+
+
+def glances(to_end: Iterable[int], slot: Slot) -> list[Glance]:
+    """Returns the rows of `rows_of_interest`, but cheaply: this runs every second."""
+    columns = [getattr(Task, name) for name in Glance._fields]
+    rows: Any = Task.select(*columns).where(_of_interest(to_end, slot)).order_by(Task.id).tuples()
+    return [Glance._make(row) for row in rows]
+
+
+def rows_of_interest(to_end: Iterable[int], slot: Slot) -> list[Task]:
+    """Returns the rows that the slot's manager must look at, with their users.
+
+    Wanted, observed as something else than stopped, deleted, or `to_end` (ids), which have orders to be closed.
+    """
+    return list(Task.select(Task, User).join(User).where(_of_interest(to_end, slot)).order_by(Task.id))
+
+
+def _of_interest(to_end: Iterable[int], slot: Slot) -> Any:
+    is_busy = (Task.desired == RUNNING) | (Task.observed != STOPPED)
+    return slot.has(Task.user) & (is_busy | Task.deleted_ms.is_null(False) | Task.id.in_(list(to_end)))

@@ -34,8 +34,8 @@ from models.ledger.limits import (
 )
 from models.ledger.shown_bids import match
 from models.ledger.states import Order
+from models.summaries import running_tasks
 from models.tasks import tasks
-from models.tasks.all_tasks import running_tasks
 from models.tasks.tasks import BIDDING, Task
 from models.users import own_ceilings
 from server import task_venues

@@ -21,7 +21,7 @@ from models import schema
 from models.database import base, damage, servers
 from models.database.base import is_postgresql, place
 from models.database.damage import Unfit
-from models.tasks.all_tasks import running_tasks
+from models.summaries import running_tasks
 from models.tasks.cycles import Cycle
 from models.tasks.tasks import RUNNING, Task
 from models.users import User, Whitelist

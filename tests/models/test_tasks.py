@@ -7,7 +7,7 @@ from core.settings import Settings
 from core.subscription_plans import DEFAULT_PLANS, FIRST_PLAN
 from models import accounts, summaries, users
 from models.leases.leases import EVERYBODY
-from models.tasks import all_tasks, cycles, tasks
+from models.tasks import cycles, tasks
 from models.tasks.tasks import (
     BIDDING,
     LISTING,
@@ -136,7 +136,7 @@ def test_what_runs_at_one_venue_adds_up_there_only(database: str) -> None:
     tasks.set_desired(unreadable, RUNNING)
 
     def slugs(venue: str, but: int | None = None) -> list[str]:
-        found = all_tasks(but=but).get(venue, [])
+        found = summaries(but=but).get(venue, [])
         return [task.config.slug if isinstance(task, Bidding) else task.slug for task in found]
 
     assert slugs("satflow") == ["cats", "dogs"]
@@ -153,13 +153,13 @@ def test_a_manager_is_shown_both_kinds(database: str) -> None:
     tasks.mark_deleted(other, 5)
     wanted = [bids.id, listing.id, other.id]
     with_idle = [bids.id, idle.id, listing.id, other.id]
-    assert [glance.id for glance in all_tasks.glances([], EVERYBODY)] == wanted
-    assert [row.id for row in all_tasks.rows_of_interest([], EVERYBODY)] == wanted
-    assert [glance.id for glance in all_tasks.glances([idle.id], EVERYBODY)] == with_idle
-    assert all_tasks.count_by_observed(EVERYBODY) == {"stopped": 4}
+    assert [glance.id for glance in summaries.glances([], EVERYBODY)] == wanted
+    assert [row.id for row in summaries.rows_of_interest([], EVERYBODY)] == wanted
+    assert [glance.id for glance in summaries.glances([idle.id], EVERYBODY)] == with_idle
+    assert summaries.count_by_observed(EVERYBODY) == {"stopped": 4}
     tasks.observe(listing.id, "starting", 1)
     tasks.forget_workers(EVERYBODY)
-    assert all_tasks.count_by_observed(EVERYBODY) == {"stopped": 4}
+    assert summaries.count_by_observed(EVERYBODY) == {"stopped": 4}
 
 
 def test_a_listings_new_config_is_a_new_revision(database: str) -> None:

@@ -35,9 +35,10 @@ from markets.base import (
 from markets.listings import OwnListings
 from markets.pictures import NoPicture
 from markets.verbs import text
+from models import summaries
 from models.leases.leases import EVERYBODY
 from models.ledger import closing
-from models.tasks import all_tasks, tasks
+from models.tasks import tasks
 from strategy.book import VenueProfile
 from tests.server.api import START_MS
 from wallet import address
@@ -85,7 +86,7 @@ class FakeManager(_Peer):
             "manager",
             {
                 Ping: lambda asked: Readiness(self.state),
-                CountTasks: lambda asked: TaskCounts(all_tasks.count_by_observed(EVERYBODY), 0),
+                CountTasks: lambda asked: TaskCounts(summaries.count_by_observed(EVERYBODY), 0),
                 Enforce: self._enforce,
                 Heed: self._heed,
                 Settle: lambda asked: self.settle(asked),

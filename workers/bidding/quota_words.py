@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from markets.call_costs import call_costs
-from models.tasks.all_tasks import running_tasks
+from models.summaries import running_tasks
 from strategy.monthly import Bidding, KeyQuota, MonthlyQuota, MonthlyVerdict
 from workers.bidding.assignment import BiddingAssignment
 from workers.context import Context

@@ -43,13 +43,13 @@ from core.program_calls import (
 )
 from core.settings import Settings
 from core.task_files import end_of_log, log_path
-from models import accounts, controls, schema
+from models import accounts, controls, schema, summaries
 from models.database import base
 from models.leases.held_lease import HeldLease
 from models.leases.leases import EVERYBODY, LeaseLost, Slot, slot_of
 from models.ledger import closing
 from models.ledger.closing import concerned
-from models.tasks import all_tasks, tasks
+from models.tasks import tasks
 from models.tasks.tasks import RUNNING
 from workers import task_lock
 from workers.manager.absences import Absences
@@ -237,7 +237,7 @@ class Manager:
 
     def _count_tasks(self, asked: CountTasks) -> TaskCounts:
         workers = sum(1 for keeper in self._keepers.values() if keeper.child is not None)
-        return TaskCounts(all_tasks.count_by_observed(self._slot), workers)
+        return TaskCounts(summaries.count_by_observed(self._slot), workers)
 
     async def _enforce(self, asked: Enforce) -> Stopped:
         stopped = await self._full_sweep()
@@ -317,7 +317,7 @@ class Manager:
         to be followed by a request whose client waits for the outcome.
         """
         to_end = frozenset(closing.tasks_to_end())
-        glances = all_tasks.glances(to_end, self._slot)
+        glances = summaries.glances(to_end, self._slot)
         before, self._asked_before = self._asked_before, {}
         for glance in glances:
             keeper = self._keeper(glance.id)
@@ -345,7 +345,7 @@ class Manager:
         """
         self._end_sessions()
         stopped = []
-        rows = {row.id: row for row in all_tasks.rows_of_interest(closing.tasks_to_end(), self._slot)}
+        rows = {row.id: row for row in summaries.rows_of_interest(closing.tasks_to_end(), self._slot)}
         reasons: dict[int, str | None] = {}
         for row in rows.values():
             owner = row.user.id
@@ -388,7 +388,7 @@ def _free_locks(settings: Settings, slot: Slot) -> None:
     gets another.
     """
     others = (
-        set() if slot.of == 1 else {task_lock.lock_path(settings.run_dir, each) for each in all_tasks.ids_beside(slot)}
+        set() if slot.of == 1 else {task_lock.lock_path(settings.run_dir, each) for each in summaries.ids_beside(slot)}
     )
     for path in set(task_lock.lock_paths(settings.run_dir)) - others:
         try:

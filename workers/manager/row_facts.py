@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from models import summaries
 from models.database import base
 from models.ledger.closing import stays
-from models.tasks import all_tasks, tasks
+from models.tasks import tasks
 from models.tasks.tasks import BIDDING, LISTING, RUNNING, Task
 from strategy.bid_config import load_bid_config
 from strategy.listing.listing_config import load_listing_config
@@ -19,7 +20,7 @@ def is_lost() -> bool:
 
 
 def facts_of(
-    row: Task | all_tasks.Glance, child: Child | None, open_orders: int, *, resting: bool, asked: bool = False
+    row: Task | summaries.Glance, child: Child | None, open_orders: int, *, resting: bool, asked: bool = False
 ) -> TaskFacts:
     """Returns the facts of a task's row and its worker. A waiting client (`asked`) is refused."""
     return TaskFacts(

@@ -12,11 +12,12 @@ from functools import partial
 
 from core.errors import BidkeeperError, PeerRefused
 from core.settings import Settings
+from models import summaries
 from models.leases import leases
 from models.leases.held_lease import HeldLease, claim
 from models.leases.leases import Slot
 from models.ledger import closing
-from models.tasks import all_tasks, tasks
+from models.tasks import tasks
 from workers.manager.hearsay import heard
 from workers.manager.rights import Rights
 
@@ -51,7 +52,7 @@ async def end_former_rights(lease: HeldLease, slot: Slot, rights: Rights, asked_
     """Returns once no worker of another machine's manager may place, sign or send; or when this one is to stop."""
     if not lease.is_anothers:
         return
-    task_ids = [glance.id for glance in all_tasks.glances(closing.tasks_to_end(), slot)]
+    task_ids = [glance.id for glance in summaries.glances(closing.tasks_to_end(), slot)]
     tokens = tasks.raise_tokens(task_ids)
     while tokens:
         if asked_to_stop.is_set():

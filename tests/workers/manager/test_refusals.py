@@ -13,10 +13,10 @@ import pytest
 
 from core.errors import PeerRefused
 from core.program_calls import Enforce, Settled, Stopped
-from models import accounts, users
+from models import accounts, summaries, users
 from models.leases.leases import EVERYBODY
 from models.ledger import orders
-from models.tasks import all_tasks, tasks
+from models.tasks import tasks
 from models.tasks.tasks import STOPPED
 from tests.workers.installation import PATIENCE_S, QUICK, Installation, eventually, lives, now_ms, with_timing
 from workers.manager import absences
@@ -187,7 +187,7 @@ async def test_a_wanted_task_of_a_user_without_plan_is_set_to_stopped(installati
         installation.want(task)
         await eventually(lambda: installation.row(task).desired == "stopped")
         assert installation.row(task).last_error == "plan expired"
-        assert all_tasks.count_by_observed(EVERYBODY) == {"stopped": 1}
+        assert summaries.count_by_observed(EVERYBODY) == {"stopped": 1}
 
 
 def with_places(data_dir: Path, most: int, first_rest_s: float = 0.05) -> Installation:
