@@ -1,4 +1,7 @@
-"""Users' API tokens, their profiles, and the whitelist: what is above a user's row, tasks and orders."""
+"""API tokens, the whitelist, and changes of a user's profile and plan.
+
+An API token is a bearer token for programs, with less than its owner's rights. Only a hash of it is stored.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""What was seen of markets: reference prices of the last day, inscriptions, wallets' contents, and counts of calls."""
+"""Records of markets: reference prices, inscriptions, contents of wallets, and the counts of a key's calls.
+
+Reference prices are of the last day, one a minute: they tell a sudden rise from a lasting price, and a sudden fall.
+They are kept by slug and measure, so that all tasks on a slug share them and they survive restarts.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""The outbox: one row for each fact that its owner is told, written in the transaction of the fact itself."""
+"""The outbox: one row for each fact that its owner is told, written in the transaction of the fact itself.
+
+Both are on disk, or neither is. Rows are bounded by number for each user, and by age; the end of what was removed is
+remembered. Readers go on from the last event that they saw, so none is shown while one of a lesser number may come.
+"""
 
 from __future__ import annotations
 

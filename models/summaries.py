@@ -1,4 +1,8 @@
-"""Lists and sums over all users: for the manager, the metrics, the administrators, and each day's event."""
+"""Lists and sums over all users: for the manager, the metrics, the administrators, and each day's event.
+
+The calendar's events are told once, whoever looks and however often. A day is told once it is over (UTC), also late,
+but only the last.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,10 @@
-"""Users, their rights and plans, their own ceilings, and how they sign in."""
+"""Users, their rights and plans, their own ceilings, and how they sign in.
+
+The own ceilings are below the plan's, lowered by any session and raised only by the sign-in address's signature. They
+bound what a stolen token can spend, and hold wherever the plan's limits and a task's hard cap do: in a worker's
+decisions, in the ledger's reservations and in the grant that the signer is given. A sign-in is a challenge, used once,
+and a session, of which only a hash of the token is stored.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,15 @@
-"""The process's connection to its database of either kind: transactions, locks, rows, statements, caches."""
+"""The process's connection to its database of either kind: transactions, locks, rows, statements and caches.
+
+An SQLite file (sqlite.py) and a PostgreSQL server (postgresql.py) give the same promises: a writing transaction sees,
+and is seen, as if it were alone; a durable one has reached the disk when it returns; ids are never given twice. A
+process opens its connection after it was forked or started, never before. Rows hold times as whole milliseconds since
+1970 and money as whole sats.
+
+The locks of a transaction that is not alone are taken before anything that depends on them is read, and in one order,
+so that no two wait for each other: installation, user, task, order (by its own guarded change), events, a lease's row.
+What is read after a lock, by a statement of its own, is what others have committed before. Those before the first
+query are sent together with it, so they cost no time of their own. In an SQLite file they do nothing.
+"""
 
 from __future__ import annotations
 

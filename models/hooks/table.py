@@ -1,4 +1,10 @@
-"""The tables of hooks and deliveries, the bounds of what is sent, and the codes by which mail addresses agree."""
+"""The tables of hooks and deliveries, the bounds of what is sent, and the codes by which mail addresses agree.
+
+The bounds are over all of a user's hooks, tests and redeliveries included. Each try is noted before it is sent, so a
+restart frees nothing. A note from the future counts as one of now, so a clock that was ahead neither frees a try nor
+holds one for longer than the bound itself. An address agrees by the code of its first mail, which its user sends back.
+A code is made when its mail is sent, only its hash is stored, and a new one ends the one before.
+"""
 
 from __future__ import annotations
 

@@ -1,8 +1,31 @@
 """A lease that this process holds, renewed by a thread of its own; without it, the process does not live on.
 
 The kernel's timer kills the process a second before the lease runs out, and with a manager its workers, so that nobody
-is ever two. It is set by the moment before each renewal is sent, so it never ends later than others think
-(models/leases/held_lease.py).
+is ever two. It is set by the moment before each renewal is sent, so it never ends later than others think.
+
+Whether the holder of another one has ended is seen by the clock of the one that stands by, not by the database's.
+The rule: a lease that has stood unchanged for as long as it was asked for is nobody's. Why that is safe, and the
+database's clock is not needed for it:
+
+- A renewal changes the row's version. Its holder has set the kernel's timer to a second less than the lease, counted
+  from the moment *before* it sent that renewal. Whoever sees the version does so after it was sent. So when the lease's
+  time has passed since then, by a clock that counts a machine's sleep, the holder has been dead for a second; the two
+  clocks need not agree, only run equally fast, to a second in the lease.
+- The lease is taken only if it still has that version, under the row's lock. A renewal that comes first changes it, and
+  the watch begins anew; one that comes later finds another token, and its sender ends.
+- A renewal whose answer was lost may have changed the row, while its holder's timer stands as it was: that holder ends
+  earlier than it is thought to.
+- A database that was away, or whose clock jumps ahead, makes nobody's lease shorter; one whose clock jumps back makes
+  no dead holder's longer.
+
+What it cannot see is a virtual machine that is frozen together with its clocks. Tokens keep its workers from ledger,
+signer and gateway then, and a gateway asks for its lease before each write.
+
+A program that has just been started would have to watch another's lease for all of its time before it may take it. One
+that has a lease itself looks at all of them at each renewal, and keeps their versions in a file of its directory; so in
+its place the watch began when that one saw the version first. Moments are of the machine's clock: what was noted before
+its restart, or by another clock, says nothing. Nor does what one has noted whose own lease is over: it looks no more,
+and a database that has gone back since (a restored backup) shows an old version again, whose holder may live.
 """
 
 from __future__ import annotations
@@ -40,7 +63,7 @@ class Seen(NamedTuple):
 class Watch:
     """A memory of a lease that another home has. All moments are of one clock, `core.death_timer.now_s`.
 
-    `seen` is the newest version that others have seen by the same clock (sightings.py).
+    `seen` is the newest version that others have seen by the same clock (`Sightings`).
     """
 
     def __init__(self, seen: Seen | None = None) -> None:

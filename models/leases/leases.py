@@ -1,6 +1,6 @@
 """Leases: the right to be the one manager of a slot, the one gateway, the one sender of hooks, for some seconds.
 
-A row each, which its holder renews. Whoever has watched it for all its time without a renewal (lease_watch.py) takes
+A row each, which its holder renews. Whoever has watched it for all its time without a renewal (held_lease.py) takes
 it, with the next higher token. An SQLite file is of one machine, where a lock in the data directory says as much: no
 lease is needed there, and there is one slot.
 """

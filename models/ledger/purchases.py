@@ -1,4 +1,12 @@
-"""Purchases: the proof of what a filled order bought, and the auto-list task that is made of it."""
+"""Purchases: the proof of what a filled order bought, and the auto-list task that is made of it.
+
+A marketplace's word about what a bid bought is a claim. A row says how far its proof is: `waiting`, `proved`, `settled`
+(proved, and too deep in the chain to be undone) or `dropped`. A transaction proves one order: coins are spent once, so
+no two orders can be proved by one coin.
+
+A fill whose task wants it listed waits until its auto-list task is there or the wish is dropped. Each end is one
+commit, so that a death on the way leaves a fill that still waits. Task and cost come of a proof, never of the fill.
+"""
 
 from __future__ import annotations
 

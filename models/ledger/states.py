@@ -1,4 +1,7 @@
-"""The one ledger of states: rows of orders and listings, all moves of these and of withdrawals, and their events."""
+"""The one ledger of states: rows of orders and listings, all moves of these and of withdrawals, and their events.
+
+An event is written in the transaction that moves the order or the listing.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""A task's past: its newest cycles with observations, plan and actions, and samples in numbers for a year."""
+"""A task's past: its newest cycles with observations, plan and actions, and samples in numbers for a year.
+
+A sample a minute is kept for a day, and one an hour for a year. Apart from the reference prices that guards go by
+(models/market_memory.py), which are of a slug and outlive a task, these are one task's own and go with it.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""Troubles of a task: its last error as a code, an error that stays, its end, and conditions that begin to hold."""
+"""Troubles of a task: its last error as a code, an error that stays, its end, and conditions that begin to hold.
+
+Errors are counted in cycles, and in tries to start a worker, in a row: one bad cycle is no news. A condition is told
+when it begins to hold, and at most once an hour. All of it is in the task's row, so restarts tell nothing twice.
+"""
 
 from __future__ import annotations
 

@@ -110,7 +110,7 @@ def test_the_database_takes_every_statement(database: str) -> None:
     assert len(STATEMENTS) > 80
 
 
-def test_a_cast_and_a_word_of_the_database_are_no_values(database: str) -> None:
+def test_only_single_colons_mark_values(database: str) -> None:
     user()
     query = Statement(
         f"SELECT address::text, is_admin FROM whitelist WHERE is_admin = $no AND address IN ({listed('at', 2)})"

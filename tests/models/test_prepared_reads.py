@@ -84,7 +84,7 @@ def test_in_a_transaction_it_shows_what_that_has_written(database: str) -> None:
 
 
 @pytest.mark.usefixtures("_filled")
-def test_a_read_whose_table_was_changed_goes_on(database: str) -> None:
+def test_a_read_survives_a_change_of_its_table(database: str) -> None:
     """A prepared statement's columns must not change, says the server."""
     read = Statement("SELECT address FROM users WHERE created_ms < :before_ms ORDER BY id")
 
@@ -110,7 +110,7 @@ def test_a_fault_is_told_in_the_usual_words() -> None:
 @pytest.mark.usefixtures("_filled")
 @pytest.mark.parametrize("setting", ["statement_timeout", "lock_timeout"])
 def test_one_that_runs_out_of_time_is_not_asked_again(database: str, setting: str) -> None:
-    """Each may take a minute; whoever has a lease must say before that it lives."""
+    """Each may take a minute; the holder of a lease must renew it before that."""
     base.database.execute_sql("CREATE SEQUENCE asked")
     base.database.execute_sql(f"SET {setting} = '5s'")
     # The key of the server's own lock is taken only where it is asked for with a number that is not 0.

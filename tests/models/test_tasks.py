@@ -136,7 +136,7 @@ def test_what_runs_at_one_venue_adds_up_there_only(database: str) -> None:
     tasks.set_desired(unreadable, RUNNING)
 
     def slugs(venue: str, but: int | None = None) -> list[str]:
-        found = summaries(but=but).get(venue, [])
+        found = summaries.running_tasks(but=but).get(venue, [])
         return [task.config.slug if isinstance(task, Bidding) else task.slug for task in found]
 
     assert slugs("satflow") == ["cats", "dogs"]

@@ -1,4 +1,4 @@
-"""The files of models/ that one request enters, which is what somebody reads to follow it."""
+"""The files of models/ that one request enters: a reader follows the request through these."""
 
 from __future__ import annotations
 

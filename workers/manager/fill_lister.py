@@ -1,7 +1,7 @@
 """The lister of fills: it proves what each bid bought, and makes the auto-list task that a bidding task wants for it.
 
 A marketplace's word proves nothing. A fill waits (models/ledger/purchases.py) until the chain shows that its bid bought
-the inscription, or shows something else. If its task wants it listed (to_list.py), it then waits until the inscription
+the inscription, or shows something else. If its task wants it listed, it then waits until the inscription
 is seen in the vault, confirmed, by two reads, on the output to which the purchase brought it. Its task is created and
 the wish is over, in one commit. Nothing else is remembered: a manager that dies anywhere leaves a fill that waits.
 Fills wait for a week. A proof is checked until its block is too deep to be reorganised, and right before a task is made

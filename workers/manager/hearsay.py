@@ -2,7 +2,7 @@
 
 An answer says for how long a version has stood as far as its giver knows. Whoever reads that very version afterwards
 knows that it has stood at least since then, whatever the two clocks say: a version never comes back, unless the
-database goes back, and of that the same is true as of what programs of one machine tell each other (sightings.py).
+database goes back, and of that the same is true as of what programs of one machine tell each other (held_lease.py).
 """
 
 from __future__ import annotations
