@@ -151,7 +151,7 @@ async def test_no_token_is_made_while_the_owner_signs_out_everywhere(
         accounts.end_sessions(service.user_id)
         return add(*given, **more)
 
-    monkeypatch.setattr(accounts, "add", late)
+    monkeypatch.setattr(accounts, "add_token", late)
     answer = await service.ask("POST", "/api/tokens", {"name": "bot", "scopes": ["trade"]})
 
     assert (answer.status, answer.json) == UNAUTHORIZED

@@ -257,7 +257,7 @@ class Reads:
 @pytest.mark.parametrize(
     ("path", "module", "name"),
     [
-        ("/api/orders?limit=500", orders, "newest"),
+        ("/api/orders?limit=500", orders, "newest_of_user"),
         ("/api/fills?limit=500", ledger_fills, "newest"),
         ("/api/events?limit=500&after=0&wait=0", outbox, "of_user_after"),
     ],
@@ -306,7 +306,7 @@ async def test_more_long_answers_than_may_wait_are_429_and_event_pages_are_not(
 async def test_a_client_that_leaves_frees_its_turn_before_its_rows_are_read(
     service: Service, monkeypatch: pytest.MonkeyPatch, path: str
 ) -> None:
-    services, reads = service.app.settings["services"], Reads(monkeypatch, orders, "newest")
+    services, reads = service.app.settings["services"], Reads(monkeypatch, orders, "newest_of_user")
     pages = Reads(monkeypatch, ledger_fills, "newest")
     async with services.pieces.of("another"):
         where = urlsplit(service.api.base_url)
