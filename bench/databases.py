@@ -22,14 +22,14 @@ from typing import Any
 
 from bench import databases_served
 from core.subscription_plans import DEFAULT_PLANS
-from models import base, schema, sessions, users
+from models import schema, users
+from models.database import base
 from models.ledger import orders
-from models.ledger.order_table import CLOSED
 from models.ledger.orders import ExposureLimits, LimitReached, NewOrder
+from models.ledger.states import CLOSED
 from models.tasks import tasks
 from models.tasks.cycles import record_cycle
-from models.tasks.table import RUNNING
-from models.tasks.task_list import bidding_task_list
+from models.tasks.tasks import RUNNING, bidding_task_list
 from tests import postgresql
 
 RACERS, SECONDS, ROUNDS = (8, 64), 3.0, 3
@@ -45,7 +45,7 @@ def made(url: str) -> Ours:
     found = []
     for number in range(USERS):
         user = users.find_or_create(f"bc1q{number}", DEFAULT_PLANS, 1)
-        sessions.open_session(f"hash{number}", user.id, 1)
+        users.open_session(f"hash{number}", user.id, 1)
         for slug in map(str, range(TASKS_EACH)):
             task = tasks.create_bidding_task(
                 user.id,
@@ -132,7 +132,7 @@ def measured(url: str, ours: Ours, servers_cpu: Callable[[], float]) -> dict[str
     now = 2_000_000
 
     def listed(turn: int) -> None:
-        assert sessions.user_and_mark("hash0", 60_000)
+        assert users.user_and_mark("hash0", 60_000)
         assert len(bidding_task_list(user_id)) == TASKS_EACH
 
     def cycle(turn: int) -> None:

@@ -24,10 +24,10 @@ from core.hook_receivers import Receiver, Receivers
 from core.program_calls import PingHooks
 from core.settings import Settings
 from core.subscription_plans import DEFAULT_PLANS
-from models import base, schema, users
-from models.base import transaction
-from models.events import outbox
-from models.hooks import hooks
+from models import outbox, schema, users
+from models.database import base
+from models.database.base import transaction
+from models.hooks import queue
 
 USERS, HOOKS, BACKLOG = (4, 50), 10, 20
 SLOW_S, EVENTS, PAUSE_S, PATIENCE_S = 14.5, 8, 3.0, 120
@@ -112,7 +112,7 @@ def _make_users(settings: Settings, port: int, count: int) -> None:
         for _ in range(1 if user > count else HOOKS):
             name = receivers.keep(Receiver(f"http://127.0.0.1:{port}/{path}", "s"))
             given = {"kind": "webhook", "shown": "x", "has_secret": True, "receiver": name, "created_ms": 1}
-            hooks.add(user, ["fill"], may_still=lambda: True, **given)
+            queue.add(user, ["fill"], may_still=lambda: True, **given)
 
 
 def _happen(user_id: int, count: int) -> None:

@@ -9,10 +9,11 @@ from pathlib import Path
 
 from bench.timing import Row, median_seconds
 from core.subscription_plans import DEFAULT_PLANS
-from models import base, schema, users
+from models import schema, users
+from models.database import base
 from models.ledger import orders
 from models.tasks import tasks
-from models.tasks.table import RUNNING, Task
+from models.tasks.tasks import RUNNING, Task
 
 
 def rows() -> Iterator[Row]:

@@ -28,11 +28,10 @@ from bench.load import get
 from bench.processes import serving
 from bench.timing import Row
 from core.task_files import journal_path, log_path
-from models import base
-from models.events.table import Event
-from models.ledger.order_table import Order
-from models.tasks.cycles import Cycle
-from models.tasks.samples import HOUR, KEPT_MINUTES, Sample, add_sample
+from models.database import base
+from models.ledger.states import Order
+from models.outbox import Event
+from models.tasks.cycles import HOUR, KEPT_MINUTES, Cycle, Sample, add_sample
 from strategy.book import Ask, Bid, Snapshot
 from strategy.plan import Entry
 from tests.ports import free_ports

@@ -16,9 +16,9 @@ from bench import traders_database
 from bench.load import ask, get, press
 from bench.reads_and_writes import our_server
 from bench.timing import Row
-from models import base
-from models.tasks.samples import HOUR, KEPT_MINUTES, MINUTE, Sample, add_sample
-from models.tasks.table import Task
+from models.database import base
+from models.tasks.cycles import HOUR, KEPT_MINUTES, MINUTE, Sample, add_sample
+from models.tasks.tasks import Task
 
 READS = 15
 _SAMPLE = Sample(*map(Decimal, (101_500, 100_000, 78_000, 75_000, 52_000)), None, 5, 315_000)

@@ -22,9 +22,9 @@ from bench.load import call
 from bench.supervisor import Assigned
 from bench.timing import Row
 from core.settings import Settings, load
-from models import base
+from models.database import base
 from models.tasks import tasks
-from models.tasks.table import RUNNING
+from models.tasks.tasks import RUNNING
 from models.users import Subscription
 from strategy.config.bid import load_bid_config
 from wallet.signer_client import SignerClient

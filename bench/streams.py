@@ -20,7 +20,7 @@ from pathlib import Path
 from bench import traders_database
 from bench.processes import cpu_seconds, serving
 from bench.timing import Row
-from models import base
+from models.database import base
 from models.tasks import cycles
 from tests.ports import free_ports
 

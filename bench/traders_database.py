@@ -9,8 +9,9 @@ import time
 from pathlib import Path
 
 from core.subscription_plans import DEFAULT_PLANS
-from models import base, schema, sessions, users
-from models.tasks.table import BIDDING, Task
+from models import schema, users
+from models.database import base
+from models.tasks.tasks import BIDDING, Task
 from server.config.bids import rendered
 from server.http.callers import hash_of
 from strategy.config.bid import BidConfig, dump_bid_config
@@ -27,7 +28,7 @@ def make(url: str) -> list[str]:
         schema.migrate()
         for number, token in enumerate(tokens):
             user = users.find_or_create(f"bc1q{number:038d}", DEFAULT_PLANS, now_ms)
-            sessions.open_session(hash_of(token), user.id, now_ms)
+            users.open_session(hash_of(token), user.id, now_ms)
             with base.transaction():
                 Task.insert_many(_tasks(user.id, rng, now_ms)).execute()
     finally:

@@ -28,9 +28,10 @@ from core.local_server import serve
 from core.program_calls import Settle
 from core.settings import Settings, load
 from markets import verbs
-from models import base, schema, users
+from models import schema, users
+from models.database import base
 from models.tasks import tasks
-from models.tasks.table import RUNNING, Task
+from models.tasks.tasks import RUNNING, Task
 from strategy.config.bid import BidConfig, dump_bid_config
 from workers.manager.keeper import Timing
 from workers.manager.manager import Manager

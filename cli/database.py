@@ -14,8 +14,8 @@ from core.outside_text import NotText, read_text
 from core.process import hold_lock
 from core.setting_values import database as read_address
 from core.settings import Settings
-from models import copying
-from models.database.kinds import place
+from models import schema
+from models.database.base import place
 from models.leases import leases
 from models.leases.held_lease import HeldLease, claim
 
@@ -54,7 +54,7 @@ def run(settings: Settings, options: argparse.Namespace) -> int:
     """Copies, and prints how many rows of each table, and what is to be set then."""
     settings.run_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
     with _nobody_else(settings, options.to):
-        copied = copying.copy(settings.database_url, options.to)
+        copied = schema.copy(settings.database_url, options.to)
     for table, rows in copied:
         print(f"{table}: {rows}")
     print(f"copied and compared. To use it, set BIDKEEPER_DATABASE_URL to the address of {place(options.to)}")

@@ -98,7 +98,7 @@ def main(arguments: list[str] | None = None) -> int:
 
 def _remedy(error: BidkeeperError) -> str:
     """Returns what to do about the database or a program that does not listen, to follow the error's text; else ""."""
-    database_errors = sys.modules.get("models.database.errors")
+    database_errors = sys.modules.get("models.database.damage")
     if database_errors is not None and isinstance(error, database_errors.DatabaseAway):
         return "; bidkeeper doctor --only data says what to do"
     cause: BaseException | None = error

@@ -10,10 +10,10 @@ from core import version
 from core.errors import BidkeeperError
 from core.process import hold_lock
 from core.settings import MOST_SLOTS, Settings
-from models import base, schema
-from models.database import damage
-from models.database.errors import NotRead
-from models.database.kinds import is_postgresql
+from models import schema
+from models.database import base, damage
+from models.database.base import is_postgresql
+from models.database.damage import NotRead
 from models.leases import leases
 
 

@@ -11,8 +11,8 @@ from cli.arguments import address
 from cli.migrate import migrate
 from core.settings import Settings
 from core.subscription_plans import MOST_DAYS
-from models import base
-from models.profile import set_plan
+from models.accounts import set_plan
+from models.database import base
 from models.users import DAY_MS, Subscription, User
 
 

@@ -82,7 +82,7 @@ def _gateway(settings: Settings, options: argparse.Namespace) -> None:
         from core import tls
         from gateway.app import run
         from markets.http import AFTERMATH_S
-        from models import base
+        from models.database import base
         from models.leases import leases
         from models.leases.held_lease import HeldLease, claim, wait_out
         from models.tasks import tasks

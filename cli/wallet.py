@@ -13,7 +13,7 @@ from core.settings import Settings
 from markets.base import NotFound, VenueError
 from markets.capabilities import Funding
 from markets.client import MarketClient
-from models import base
+from models.database import base
 from models.users import User
 from wallet.protocol import UserKeys
 from wallet.signer_client import SignerClient

@@ -9,9 +9,9 @@ from cli import entitlements
 from cli.arguments import address
 from cli.migrate import migrate
 from core.settings import Settings
-from models import base, whitelist
-from models.entitlements import Entitlements
-from models.users import Whitelist
+from models import accounts
+from models.database import base
+from models.users import Entitlements, Whitelist
 
 
 def add_arguments(verb: str, parser: argparse.ArgumentParser) -> None:
@@ -31,9 +31,9 @@ def run(settings: Settings, options: argparse.Namespace) -> int:
     base.connect(settings.database_url)
     try:
         if options.action == "add":
-            found = whitelist.find(options.address)
+            found = accounts.find(options.address)
             is_admin = options.admin or (found is not None and found.is_admin)  # only `remove` takes that away
-            whitelist.put(options.address, time.time_ns() // 1_000_000, is_admin=is_admin)
+            accounts.put(options.address, time.time_ns() // 1_000_000, is_admin=is_admin)
             print(f"{options.address} may sign in{' as an administrator' if is_admin else ''}")
         elif options.action == "remove":
             return _remove(settings, options.address)
@@ -46,7 +46,7 @@ def run(settings: Settings, options: argparse.Namespace) -> int:
 
 
 def _remove(settings: Settings, address: str) -> int:
-    removed = whitelist.remove(Entitlements(settings), address)
+    removed = accounts.remove(Entitlements(settings), address)
     if removed.may_still:
         print(f"{address} may still sign in: the settings allow it")
         return 1

@@ -38,6 +38,7 @@ from markets.unisat.adapter import UnisatMarket
 from markets.unisat.index import Unisat
 from markets.verbs import text
 from markets.wire import Unreadable, table
+from models.database.base import is_postgresql
 
 MOST_ANSWERS = 500  # answers kept of each marketplace
 _SWITCH_S = 0.0005  # a thread that judges a picture has the interpreter no longer before the loop gets it
@@ -119,7 +120,6 @@ def quotas(settings: Settings) -> dict[str, Quota]:
         return {}
     # Imported here, since most keys have no quota, and the database's packages are slow to import.
     from gateway.quota_table import QuotaTable
-    from models.database.kinds import is_postgresql
 
     counts: Counts = QuotaFile(settings.quota_file)
     if is_postgresql(settings.database_url):

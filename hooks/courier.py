@@ -19,10 +19,10 @@ from concurrent.futures import ThreadPoolExecutor
 
 from hooks.messages import message_id
 from hooks.sender import LONGEST_S, NOTED_AFTER_S, Outcome, Unanswered
-from models.events import reading
-from models.events.table import PASSING
-from models.hooks import bounds, codes, queue
+from models import outbox
+from models.hooks import queue, table
 from models.hooks.table import Delivery, Hook
+from models.outbox import PASSING
 
 LOOK_S = 0.5
 SLOW_S = 3.0
@@ -90,7 +90,7 @@ async def _outcome(sending: asyncio.Future[Outcome]) -> Outcome:
 class Courier:
     """All hooks' deliveries. Use it in one loop, with the database open; only `send` runs in threads."""
 
-    def __init__(self, send: Send, clock_ms: Callable[[], int], new_code: Callable[[], str] = codes.new_code) -> None:
+    def __init__(self, send: Send, clock_ms: Callable[[], int], new_code: Callable[[], str] = table.new_code) -> None:
         self._send = send
         self._clock_ms = clock_ms
         self._new_code = new_code
@@ -122,14 +122,14 @@ class Courier:
 
     def _looked(self) -> Iterator[None]:
         """Makes these deliveries, a few at each step. A fault is the hook's own, which is tried again in PUT_OFF_S."""
-        mark, now_ms = reading.mark(), self._clock_ms()
+        mark, now_ms = outbox.newest_mark(), self._clock_ms()
         again = {user for user, until in self._again.items() if not _is_before(now_ms, until)}
         if mark == self._mark and not again:
             return
         hooks = queue.users_with_hooks()
         if self._seen is None:
-            codes.ask_where_none_was(now_ms)
-            seen, concerned = reading.newest_id(), set(hooks)  # after a start: what was missed is not known
+            table.ask_where_none_was(now_ms)
+            seen, concerned = outbox.newest_id(), set(hooks)  # after a start: what was missed is not known
         else:
             seen, concerned = self._told_since(self._seen)
         for user_id in again:
@@ -146,7 +146,7 @@ class Courier:
 
     def _told_since(self, seen: int) -> tuple[int, set[int]]:
         concerned = set()
-        while found := reading.of_all_after(seen):
+        while found := outbox.of_all_after(seen):
             concerned |= {told.user_id for told in found if told.event not in PASSING}
             seen = found[-1].id
         return seen, concerned
@@ -154,9 +154,9 @@ class Courier:
     def send_due(self) -> None:
         """Sends the next delivery of each hook that has one and none on its way, as far as places are free."""
         now_ms = self._clock_ms()
-        bounds.settle(now_ms)
+        table.settle(now_ms)
         lanes: dict[_Lane, dict[int, list[Hook]]] = {self._fast: {}, self._slow: {}}
-        at_bound = bounds.AtBound(now_ms)
+        at_bound = table.AtBound(now_ms)
         for hook in sorted(queue.hooks_due(now_ms), key=lambda each: (self._served.get(each.id, 0), each.id)):
             is_held = hook.id in self._on_the_way or _is_before(now_ms, self._put_off.get(_state(hook), 0))
             if not is_held and not at_bound.holds(hook.user_id, hook.kind):
@@ -190,8 +190,8 @@ class Courier:
             log.exception("hook %d: failed to begin a try; left alone for %d s", hook.id, PUT_OFF_S)
             self._put_off_for(hook, PUT_OFF_S)
             return
-        if codes.is_awaited(hook) and not deliveries:  # its code waits for a bound, for hours perhaps
-            self._put_off_for(hook, bounds.code_wait_s(hook.user_id, hook.shown, now_ms))
+        if table.is_awaited(hook) and not deliveries:  # its code waits for a bound, for hours perhaps
+            self._put_off_for(hook, table.code_wait_s(hook.user_id, hook.shown, now_ms))
         if body is not None:
             lane.free -= 1
             lane.room -= 1

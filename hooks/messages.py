@@ -11,7 +11,7 @@ from typing import Any
 
 from core.hook_receivers import Receiver
 from core.hook_urls import DISCORD, NTFY, TELEGRAM, WEBHOOK, standard_key
-from models.hooks.codes import CODE_MS
+from models.hooks.table import CODE_MS
 
 TELEGRAM_API = "https://api.telegram.org"
 SIGNATURE = "X-Bidkeeper-Signature"

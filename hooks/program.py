@@ -19,8 +19,9 @@ from core.program_calls import DeliveryCounts, HooksReadiness, PingHooks
 from core.settings import Settings
 from hooks.courier import Courier
 from hooks.sender import Mailer, Sender
-from models import base, schema
-from models.hooks import hooks, queue
+from models import schema
+from models.database import base
+from models.hooks import queue
 from models.leases import leases
 from models.leases.held_lease import HeldLease, claim
 
@@ -56,7 +57,7 @@ def run(settings: Settings) -> None:
     base.connect_in_time(settings.database_url)
     try:
         schema.check()
-        receivers.forget_all_but(hooks.all_receivers())
+        receivers.forget_all_but(queue.all_receivers())
         asyncio.run(_serve(settings, Courier(sender.send, now_ms), lease))
         lease.release()
     finally:

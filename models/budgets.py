@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from peewee import BigIntegerField, CharField, ForeignKeyField, IntegerField, IntegrityError
 
-from models.base import Row, primary_key, transaction
-from models.prepared import Prepared, given, instance
+from models.database.base import Row, Statement, columns, instance, primary_key, transaction
 from models.users import User
 
 MAX_BUDGETS = 100  # for each user
@@ -40,8 +39,8 @@ class BudgetInUse(Exception):
     """A refusal: tasks name the budget."""
 
 
-_OWN = Prepared(lambda: Budget.select().where(Budget.id == given("id"), Budget.user == given("user")))
-_OF_TASK = Prepared(lambda: Budget.select().where(Budget.id == given("id")))
+_OWN = Statement(f"SELECT {columns(Budget)} FROM budgets WHERE id = :id AND user_id = :user")
+_OF_TASK = Statement(f"SELECT {columns(Budget)} FROM budgets WHERE id = :id")
 
 
 def of_user(user_id: int) -> list[Budget]:

@@ -8,13 +8,12 @@ from __future__ import annotations
 
 from typing import Any, Final, NamedTuple
 
-from peewee import EXCLUDED, SQL, BigIntegerField, CharField, CompositeKey
+from peewee import EXCLUDED, BigIntegerField, CharField, CompositeKey
 
-from models.base import Row, transaction
-from models.events import outbox
-from models.events.table import CONTROL, HALTED
-from models.prepared import Prepared, given
-from models.tasks.table import Task
+from models import outbox
+from models.database.base import Row, Statement, transaction
+from models.outbox import CONTROL, HALTED
+from models.tasks.tasks import Task
 
 RUN: Final = "run"
 REDUCE: Final = "reduce"
@@ -53,12 +52,11 @@ class Effective(NamedTuple):
     scope: str
 
 
-_ABOUT = Prepared(
-    lambda: Control.select(Control.scope, Control.state).where(
-        (Control.scope == SQL("'global'"))
-        | ((Control.scope == SQL("'user'")) & (Control.subject_id == given("user")))
-        | ((Control.scope == SQL("'task'")) & (Control.subject_id == given("task")))
-    )
+_ABOUT = Statement(
+    """
+    SELECT scope, state FROM controls WHERE scope = 'global'
+    OR (scope = 'user' AND subject_id = :user) OR (scope = 'task' AND subject_id = :task)
+    """
 )
 
 

@@ -1,14 +1,59 @@
-"""Users, the addresses on the whitelist, and which plan a user has until when."""
+"""Users, their rights and plans, their own ceilings, and how they sign in.
+
+The own ceilings are below the plan's, lowered by any session and raised only by the sign-in address's signature. They
+bound what a stolen token can spend, and hold wherever the plan's limits and a task's hard cap do: in a worker's
+decisions, in the ledger's reservations and in the grant that the signer is given. A sign-in is a challenge, used once,
+and a session, of which only a hash of the token is stored.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
 
-from peewee import BigIntegerField, BooleanField, CharField, ForeignKeyField
+from peewee import BigIntegerField, BooleanField, CharField, ForeignKeyField, IntegerField, TextField
 
+from core.settings import Settings
 from core.subscription_plans import FIRST_PLAN, SubscriptionPlan
-from models.base import Row, primary_key, transaction
-from models.prepared import Prepared, given, instance
+from models.database.base import Row, Statement, columns, instance, mark_of, primary_key, transaction, write_if_free
+from strategy.config.bid import BidConfig
+
+
+@dataclass(frozen=True, slots=True)
+class OwnCeilings:
+    """Sats of all open orders together, and of one order; None where the user has set none."""
+
+    max_exposure: int | None = None
+    max_hardcap: int | None = None
+
+    def allows_more_than(self, former: OwnCeilings) -> bool:
+        """Tells whether something is allowed that `former` did not allow."""
+        return _is_above(self.max_exposure, former.max_exposure) or _is_above(self.max_hardcap, former.max_hardcap)
+
+    def plan(self, plan: SubscriptionPlan) -> SubscriptionPlan:
+        """Returns the plan with no more exposure than this."""
+        if self.max_exposure is None:
+            return plan
+        return replace(plan, max_exposure=min(plan.max_exposure, self.max_exposure))
+
+    def config(self, config: BidConfig) -> BidConfig:
+        """Returns the config with no bid above this, by hard cap (which may be 0, none) and by the sats of an order."""
+        most = self.max_hardcap
+        if most is None:
+            return config
+        hardcap_sats = min(config.hardcap_sats or most, most)
+        return replace(config, hardcap_sats=hardcap_sats, sats_per_order=min(config.sats_per_order, most))
+
+
+def _is_above(sats: int | None, former: int | None) -> bool:
+    return former is not None and (sats is None or sats > former)
+
+
+def own_ceilings(user: User) -> OwnCeilings:
+    """Returns the ceilings in the user's row."""
+    return OwnCeilings(user.max_exposure, user.max_hardcap)
+
 
 DAY_MS = 86_400_000
 
@@ -16,7 +61,7 @@ DAY_MS = 86_400_000
 class User(Row):
     """A trader, known by the address that signs in; bought inscriptions and runes go to `ordinals_address`.
 
-    `max_exposure` and `max_hardcap` (sats) are the user's own ceilings, see models/own_ceilings.py; null: none.
+    `max_exposure` and `max_hardcap` (sats) are the user's own ceilings, see models/users.py; null: none.
     """
 
     id = primary_key()
@@ -63,10 +108,217 @@ def find_or_create(address: str, plans: Mapping[str, SubscriptionPlan], now_ms: 
     return user
 
 
-_SUBSCRIPTION = Prepared(lambda: Subscription.select().where(Subscription.user == given("user")))
+_SUBSCRIPTION = Statement(f"SELECT {columns(Subscription)} FROM subscriptions WHERE user_id = :user")
 
 
 def subscription_of(user_id: int) -> Subscription | None:
     """Returns the user's plan and its end."""
     found = _SUBSCRIPTION.row(user=user_id)
     return None if found is None else instance(Subscription, found)
+
+
+_WHITELISTED = Statement("SELECT 1 FROM whitelist WHERE address = :address")
+
+
+@dataclass(frozen=True, slots=True)
+class Entitlements:
+    """The rights by `settings`, with normalised addresses there and in all questions."""
+
+    settings: Settings
+
+    def is_admin(self, address: str) -> bool:
+        """Tells whether `address` is an administrator's, by settings or table."""
+        if address in self.settings.admins:
+            return True
+        return Whitelist.select().where(Whitelist.address == address, Whitelist.is_admin).exists()
+
+    def may_sign_in(self, address: str) -> bool:
+        """Tells whether `address` may sign in: everybody with `*`, else by settings or table; administrators always."""
+        if {"*", address} & self.settings.whitelist or address in self.settings.admins:
+            return True
+        return _WHITELISTED.row(address=address) is not None
+
+    def plan(self, user: User) -> SubscriptionPlan | None:
+        """Returns the user's plan within their own ceilings, ended or not; None without an offered one."""
+        return self.plan_by(subscription_of(user.id), user)
+
+    def plan_by(self, subscription: Subscription | None, user: User) -> SubscriptionPlan | None:
+        """Returns the same of a user with this subscription."""
+        plan = self.settings.plans.get(subscription.plan) if subscription else None
+        return plan and own_ceilings(user).plan(plan)
+
+    def refusal(self, user: User, now_ms: int) -> str | None:
+        """Says why the user's tasks must not run now (plan over or unknown, no longer whitelisted), or None."""
+        subscription = subscription_of(user.id)
+        if subscription is None or subscription.expires_ms <= now_ms:
+            return "plan expired"
+        if subscription.plan not in self.settings.plans:
+            return f"plan {subscription.plan} is not offered any more"
+        if not self.may_sign_in(user.address):
+            return "address is not whitelisted any more"
+        return None
+
+
+MAX_TRIES = 5
+# Per address and client IP together. A client may not open as many while one of them lives (600 calls a minute,
+# 5 minutes), so a stranger at the owner's own IP takes no challenge away that the owner is signing.
+MAX_OPEN_CHALLENGES = 4_000
+MAX_SESSIONS = 10
+IDLE_MS = 24 * 3_600_000
+ABSOLUTE_MS = 7 * 24 * 3_600_000
+_TOUCH_MS = 60_000
+
+
+class Challenge(Row):
+    """A text to sign. With `user` set it proves an ordinals address of that user and is no sign-in.
+
+    With `approves` set, too, it is that user's consent to what these words say, and nothing else.
+    """
+
+    user_id: int | None
+
+    id = CharField(max_length=36, primary_key=True)
+    address = CharField(max_length=90, index=True)
+    message = TextField()
+    user = ForeignKeyField(User, null=True, on_delete="CASCADE")
+    approves = TextField(null=True)
+    client_ip = CharField(max_length=45)
+    tries = IntegerField(default=0)
+    expires_ms = BigIntegerField(index=True)
+    used_ms = BigIntegerField(null=True)
+
+    class Meta:
+        table_name = "challenges"
+
+
+class Session(Row):
+    """A signed-in client, by the SHA-256 (hex) of its bearer token; `client` is a word or two for its owner."""
+
+    id = primary_key()
+    token_hash = CharField(max_length=64, unique=True)
+    user = ForeignKeyField(User, on_delete="CASCADE")
+    client = CharField(max_length=60)
+    created_ms = BigIntegerField()
+    used_ms = BigIntegerField()
+
+    class Meta:
+        table_name = "sessions"
+
+
+def open_challenge(
+    challenge_id: str,
+    address: str,
+    message: str,
+    client_ip: str,
+    *,
+    now_ms: int,
+    expires_ms: int,
+    user_id: int | None,
+    approves: str | None = None,
+) -> None:
+    """Stores a challenge and deletes those that ended. Beyond MAX_OPEN_CHALLENGES the oldest make room."""
+    with transaction():
+        Challenge.delete().where(Challenge.expires_ms <= now_ms).execute()
+        is_open = (Challenge.address == address, Challenge.client_ip == client_ip, Challenge.used_ms.is_null())
+        over = Challenge.select().where(*is_open).count() - MAX_OPEN_CHALLENGES + 1
+        if over > 0:
+            oldest = Challenge.select(Challenge.id).where(*is_open).order_by(Challenge.expires_ms).limit(over)
+            Challenge.delete().where(Challenge.id.in_(oldest)).execute()
+        Challenge.create(
+            id=challenge_id,
+            address=address,
+            message=message,
+            client_ip=client_ip,
+            expires_ms=expires_ms,
+            user=user_id,
+            approves=approves,
+        )
+
+
+def usable_challenge(challenge_id: str, now_ms: int) -> Challenge | None:
+    """Returns the challenge, if it is not used, expired or worn out by bad tries."""
+    return Challenge.get_or_none(_is_usable(challenge_id, now_ms))
+
+
+def _is_usable(challenge_id: str, now_ms: int) -> Any:
+    is_good = (Challenge.expires_ms > now_ms) & (Challenge.tries < MAX_TRIES)
+    return (Challenge.id == challenge_id) & Challenge.used_ms.is_null() & is_good
+
+
+def count_bad_try(challenge_id: str) -> None:
+    """Counts one more wrong signature for this challenge."""
+    Challenge.update(tries=Challenge.tries + 1).where(Challenge.id == challenge_id).execute()
+
+
+def use_challenge(challenge_id: str, now_ms: int) -> bool:
+    """Marks the challenge used; returns True to exactly one caller, however many try at once."""
+    return bool(Challenge.update(used_ms=now_ms).where(_is_usable(challenge_id, now_ms)).execute() == 1)
+
+
+def open_session(token_hash: str, user_id: int, now_ms: int, client: str = "", proof: str | None = None) -> bool:
+    """Stores a session and ends the user's oldest ones beyond MAX_SESSIONS.
+
+    `proof` is the challenge that it is opened by, which is used up. Returns False, with nothing written, when another
+    request has used that, or `end_sessions` has taken it away.
+    """
+    with transaction():
+        if proof is not None and not use_challenge(proof, now_ms):
+            return False
+        Session.create(token_hash=token_hash, user=user_id, client=client, created_ms=now_ms, used_ms=now_ms)
+        newest = (
+            Session.select(Session.id)
+            .where(Session.user == user_id)
+            .order_by(Session.created_ms.desc(), Session.id.desc())
+            .limit(MAX_SESSIONS)
+        )
+        kept = [row.id for row in newest]
+        Session.delete().where(Session.user == user_id, Session.id.not_in(kept)).execute()
+    return True
+
+
+def sessions_of(user_id: int, now_ms: int) -> list[Session]:
+    """Returns the user's sessions that are not over, the one used last first."""
+    is_alive = (Session.used_ms > now_ms - IDLE_MS) & (Session.created_ms > now_ms - ABSOLUTE_MS)
+    mine = Session.select().where(Session.user == user_id, is_alive)
+    return list(mine.order_by(Session.used_ms.desc(), Session.id.desc()))
+
+
+_SESSION = Statement(
+    f"""
+    SELECT $mark, s.used_ms, {columns(User, "u")} FROM sessions AS s INNER JOIN users AS u ON s.user_id = u.id
+    WHERE s.token_hash = :token_hash AND s.used_ms > :used_after_ms AND s.created_ms > :created_after_ms
+    """
+)
+
+
+def user_and_mark(token_hash: str, now_ms: int) -> tuple[User, Any] | None:
+    """Returns the token's user, and the mark of the database's state then, as `commits.mark_of`. Counts as use.
+
+    None once the token was idle for IDLE_MS or is older than ABSOLUTE_MS.
+    """
+    found = _found(token_hash, now_ms)
+    if found is None:
+        return None
+    mark, used_ms, *values = found
+    if now_ms - used_ms > _TOUCH_MS:
+        write_if_free(Session.update(used_ms=now_ms).where(Session.token_hash == token_hash))
+    return instance(User, values), mark_of(mark)
+
+
+def is_open(token_hash: str, now_ms: int) -> bool:
+    """Tells whether the session has not ended. Does not count as use."""
+    return _found(token_hash, now_ms) is not None
+
+
+def _found(token_hash: str, now_ms: int) -> tuple[Any, ...] | None:
+    return _SESSION.row(token_hash=token_hash, used_after_ms=now_ms - IDLE_MS, created_after_ms=now_ms - ABSOLUTE_MS)
+
+
+def end_session(token_hash: str) -> None:
+    """Ends this one session."""
+    Session.delete().where(Session.token_hash == token_hash).execute()
+
+
+def end_session_of(user_id: int, session_id: int) -> bool:
+    """Logs the user's session with this id out; False when there is none."""
+    return bool(Session.delete().where(Session.user == user_id, Session.id == session_id).execute())

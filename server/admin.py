@@ -16,10 +16,10 @@ from msgspec import Meta, structs
 
 from core.errors import BidkeeperError, PeerError
 from core.fields import MAX_ID, Address, Count, Sats, Time, text_of, within, words
-from models import profile, totals, whitelist
+from models import accounts, summaries
 from models.controls import EVERYBODY, GLOBAL, RUN, Control
-from models.tasks.table import BIDDING, LISTING
-from models.user_list import ListedUser, listed_user, users_after, users_of_plans
+from models.summaries import ListedUser, listed_user, users_after, users_of_plans
+from models.tasks.tasks import BIDDING, LISTING
 from models.users import DAY_MS, Whitelist
 from server.control import heed_limits
 from server.health import PATIENCE_S, missing_peers
@@ -267,7 +267,7 @@ class Administration(SignedIn):
 
         Those of the table, a page at a time, and those of the settings.
         """
-        rows, settings = whitelist.listed(asked.limit, asked.after or ""), self.services.settings
+        rows, settings = accounts.listed(asked.limit, asked.after or ""), self.services.settings
         return WhitelistPage(
             is_open="*" in settings.whitelist,
             from_settings=[
@@ -289,7 +289,7 @@ class Administration(SignedIn):
 
         Administrators are made on the machine only, by `bidkeeper whitelist add ADDRESS --admin`.
         """
-        row = whitelist.add(given.address, self.now_ms)
+        row = accounts.add(given.address, self.now_ms)
         if row is None:
             raise ApiError(409, "The address is on the list already")
         self._record(f"put {given.address} on the whitelist")
@@ -309,13 +309,13 @@ class Administration(SignedIn):
             address = pasted_sign_in_address(named)
         except AddressError as error:
             raise ApiError(404, "Not found", message=f"The address in the path: {error}.") from None
-        row = whitelist.find(address)
+        row = accounts.find(address)
         if row is None:
             raise not_found()
         if row.is_admin:
             message = "`bidkeeper whitelist remove` does it, on the machine."
             raise ApiError(409, "An administrator is not taken off here", message=message)
-        removed = whitelist.remove(self.services.entitlements, address)
+        removed = accounts.remove(self.services.entitlements, address)
         self._record(f"took {address} off the whitelist")
         stopped = None if removed.may_still else await self._enforce()
         return TakenOff(address=address, may_sign_in=removed.may_still, tasks_stopped=stopped)
@@ -379,7 +379,7 @@ class Administration(SignedIn):
             if given.plan is None:
                 raise invalid(["plan: is required without endsAt"])
             ends_ms = self.now_ms + plans[plan].duration_days * DAY_MS
-        profile.set_plan(user.id, plan, ends_ms, self.now_ms)
+        accounts.set_plan(user.id, plan, ends_ms, self.now_ms)
         self._record(f"gave user {user.id} ({user.address}) the plan {plan} until {json_out.iso(ends_ms)}")
         stopped = await self._enforce()
         await heed_limits(self.services, user.id, self.now_ms)
@@ -421,8 +421,8 @@ class Administration(SignedIn):
             most_workers=self.services.settings.max_workers,
             tasks=_running(BIDDING),
             autolist=_running(LISTING),
-            sessions=totals.sessions(self.now_ms),
-            exposure=totals.exposure(),
+            sessions=summaries.sessions(self.now_ms),
+            exposure=summaries.exposure(),
             max_exposure=self.services.settings.max_exposure_sats or None,
             venues=None if venues is None else [_venue(name, told) for name, told in sorted(venues.items())],
             control=ControlState(
@@ -456,7 +456,7 @@ def _listed(row: Whitelist) -> WhitelistedAddress:
 def _running(kind: str) -> dict[str, int]:
     """Counts tasks by what runs of them, only states that there are."""
     counts: dict[str, int] = {}
-    for (_, observed), count in totals.tasks_by_state(kind).items():
+    for (_, observed), count in summaries.tasks_by_state(kind).items():
         if count:
             counts[observed] = counts.get(observed, 0) + count
     return counts

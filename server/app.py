@@ -22,10 +22,10 @@ from core.errors import SettingsError
 from core.setting_values import HostPort
 from core.settings import Settings
 from markets.client import MarketClient
-from models import almanac, base, inscriptions, schema, sessions
-from models.commit_cache import CommitCache
-from models.entitlements import Entitlements
-from models.events import keeping
+from models import accounts, market_memory, outbox, schema, summaries
+from models.database import base
+from models.database.base import CommitCache
+from models.users import Entitlements
 from server.control import REMIND_S, STORE_S, remind_signer, store_again
 from server.events import STREAM
 from server.http.base import UnknownRoute, log_request
@@ -201,13 +201,13 @@ async def _every(seconds: float, chore: Callable[[], Awaitable[None]]) -> None:
 
 
 async def _purge() -> None:
-    sessions.purge_sessions(now_ms())
-    keeping.forget_old(now_ms())
-    inscriptions.forget_details(now_ms() - KEPT_MS)
+    accounts.purge_sessions(now_ms())
+    outbox.forget_old(now_ms())
+    market_memory.forget_details(now_ms() - KEPT_MS)
 
 
 async def _look_at_the_calendar() -> None:
-    almanac.tell_dates(now_ms())
+    summaries.tell_dates(now_ms())
 
 
 async def _drained(server: HTTPServer, services: Services) -> None:

@@ -13,8 +13,8 @@ from core.errors import BidkeeperError
 from core.fields import Address, words
 from markets.base import VenueError
 from markets.client import MarketClient
-from models import sessions, users
-from models.sessions import MAX_TRIES
+from models import users
+from models.users import MAX_TRIES
 from server.http import json_out
 from server.http.answers import UNREADABLE, Seconds, Success
 from server.http.api_errors import ApiError, invalid, not_found, too_many
@@ -143,7 +143,7 @@ class SignInCall(Handler):
         expires_ms = self.now_ms + 1000 * self.services.settings.challenge_seconds
         challenge_id = str(uuid.uuid4())
         message = compose_sign_in(name, address, json_out.iso(expires_ms), secrets.token_hex(16))
-        sessions.open_challenge(
+        users.open_challenge(
             challenge_id,
             address,
             message,
@@ -219,7 +219,7 @@ class SignIn(SignInCall):
         user = users.find_or_create(challenge.address, self.services.settings.plans, self.now_ms)
         token = secrets.token_urlsafe(32)
         client = client_of(self.request.headers.get("User-Agent", ""))
-        if not sessions.open_session(hash_of(token), user.id, self.now_ms, client, proof=challenge.id):
+        if not users.open_session(hash_of(token), user.id, self.now_ms, client, proof=challenge.id):
             raise _refused(Unproven("challenge", _NO_CHALLENGE))
         subscription = users.subscription_of(user.id)
         return Session(
@@ -264,7 +264,7 @@ class SignIn(SignInCall):
             raise not_found()
         challenge_id = self.given(PlayBody).challenge_id
         address = await self._ask(lambda market: market.play_address())
-        challenge = sessions.usable_challenge(challenge_id, self.now_ms)
+        challenge = users.usable_challenge(challenge_id, self.now_ms)
         if challenge is None or challenge.address != address:
             raise invalid([_NOT_ITS_OWN])
         # The wallet is the market's: it only signs texts of ours, so that the rest is an ordinary sign-in.
@@ -289,7 +289,7 @@ class SignOut(SignedIn):
 
         Ends the session of the token that it is called with; others go on.
         """
-        sessions.end_session(self.caller.token_hash)
+        users.end_session(self.caller.token_hash)
         return Success()
 
 
@@ -297,24 +297,24 @@ def _refused(error: Unproven) -> ApiError:
     return ApiError(401, _BAD_PROOF, message=f"The {error.part} {error}.")
 
 
-def proven(challenge_id: str, address: str, signature: str, now_ms: int) -> sessions.Challenge:
+def proven(challenge_id: str, address: str, signature: str, now_ms: int) -> users.Challenge:
     """Returns the usable challenge of this id, if `signature` proves that `address` is the one it was made for.
 
     Otherwise it raises Unproven. Every failure counts as a bad try, whether the signature was well-formed or not; the
     caller marks the challenge used.
     """
-    challenge = sessions.usable_challenge(challenge_id, now_ms) if len(challenge_id) <= 36 else None
+    challenge = users.usable_challenge(challenge_id, now_ms) if len(challenge_id) <= 36 else None
     if challenge is None:
         raise Unproven("challenge", _NO_CHALLENGE)
     try:
         _verify(challenge, address, signature)
     except Unproven:
-        sessions.count_bad_try(challenge.id)
+        users.count_bad_try(challenge.id)
         raise
     return challenge
 
 
-def _verify(challenge: sessions.Challenge, address: str, signature: str) -> None:
+def _verify(challenge: users.Challenge, address: str, signature: str) -> None:
     if not _same_address(address, challenge.address):
         raise Unproven("address", "is not the one of the challenge; request a new challenge for this address")
     try:

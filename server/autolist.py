@@ -16,14 +16,12 @@ from msgspec import UNSET, Raw, UnsetType, structs
 
 from core.fields import Time, words
 from markets.venues import capabilities
-from models.api_tokens import CONTROL, READ, TRADE
-from models.ledger import listing_table, listings
-from models.ledger.listing_table import CANCELLED, GONE, SOLD
+from models.accounts import CONTROL, READ, TRADE
+from models.ledger import listings, states
+from models.ledger.states import CANCELLED, GONE, SOLD
 from models.tasks import tasks
-from models.tasks.errors import START_REFUSED
-from models.tasks.silence import shown_error, shown_running
-from models.tasks.table import LISTING, RUNNING, Task
-from models.tasks.tasks import TaskExists, TaskLimitReached
+from models.tasks.tasks import LISTING, RUNNING, Task, TaskExists, TaskLimitReached, shown_error, shown_running
+from models.tasks.troubles import START_REFUSED
 from server import task_venues
 from server.autolist_facts import (
     UNPROVED,
@@ -150,7 +148,7 @@ class AutolistTasks(TaskHandler):
     kind = LISTING
     tag = "auto-list tasks"
     _note: str | None = None  # the message of a delete
-    _before: listing_table.Listing | None = None  # the newest listing after the worker's last act
+    _before: states.Listing | None = None  # the newest listing after the worker's last act
 
     @route("GET /api/autolist", READ, says="Oldest first.", errors={400: INVALID}, has_etag=True)
     async def list_autolist_tasks(self, asked: AskedTasks) -> list[AutolistTask]:
@@ -374,7 +372,7 @@ class AutolistTasks(TaskHandler):
         sources = cost_sources(wanted)
         return [self._task_shown(task, newest[task.id], signed, sources.get(task.id)) for task in wanted]
 
-    async def _signed(self, found: Iterable[listing_table.Listing | None]) -> Lowest | None:
+    async def _signed(self, found: Iterable[states.Listing | None]) -> Lowest | None:
         """Returns the signer's lowest price for each unspent output; None when it does not answer."""
         outpoints = {listing.outpoint for listing in found if listing is not None and not _is_spent(listing)}
         if not outpoints:
@@ -391,7 +389,7 @@ class AutolistTasks(TaskHandler):
     def _task_shown(
         self,
         task: Task,
-        newest: listing_table.Listing | None,
+        newest: states.Listing | None,
         signed: Lowest | None,
         source: CostSource | None,
     ) -> AutolistTask:
@@ -418,7 +416,7 @@ class AutolistTasks(TaskHandler):
         )
 
 
-def _listing_shown(newest: listing_table.Listing, signed: Lowest | None) -> Listing:
+def _listing_shown(newest: states.Listing, signed: Lowest | None) -> Listing:
     """Returns the newest listing, also when it is closed: its signature can be used until its output is spent."""
     lowest, is_spent = None, _is_spent(newest)
     if not is_spent:
@@ -437,7 +435,7 @@ def _listing_shown(newest: listing_table.Listing, signed: Lowest | None) -> List
     )
 
 
-def _proceeds_note(listing: listing_table.Listing) -> str | None:
+def _proceeds_note(listing: states.Listing) -> str | None:
     """Says where the proceeds of a sale are, and how they come to back bids again; None without a sale."""
     if listing.close_reason != SOLD:
         return None
@@ -451,7 +449,7 @@ def _proceeds_note(listing: listing_table.Listing) -> str | None:
     )
 
 
-def _is_spent(listing: listing_table.Listing) -> bool:
+def _is_spent(listing: states.Listing) -> bool:
     return listing.close_reason in (SOLD, GONE)
 
 

@@ -16,11 +16,11 @@ from typing import Literal
 
 from markets.base import NotFound, NotUnderstood, VenueError
 from markets.orders import OwnListing
-from models import inscriptions
-from models.ledger import listings, purchases, to_list
-from models.ledger.listing_table import GONE, SOLD, Listing
+from models import market_memory
+from models.ledger import listings, purchases
 from models.ledger.listings import NewListing, OpenElsewhere
-from models.tasks.table import Task
+from models.ledger.states import GONE, SOLD, Listing
+from models.tasks.tasks import Task
 from server import task_venues
 from server.config import listings as listing_config
 from server.http.api_errors import ApiError, invalid
@@ -74,7 +74,7 @@ async def startable_collection(handler: SignedIn, task: Task, config: ListingCon
 def known_collection(handler: SignedIn, inscription_id: str, venue: str) -> str | None:
     """Returns the collection found by an earlier look, in the words of the venue asked and of no other."""
     is_its_word = venue == task_venues.telling_wallets(handler.services.settings)
-    return inscriptions.collection_of(inscription_id) if is_its_word else None
+    return market_memory.collection_of(inscription_id) if is_its_word else None
 
 
 async def _told_collection(handler: SignedIn, inscription_id: str, venue: str) -> str | None:
@@ -119,7 +119,7 @@ def with_known_cost(
     known = None if "costSats" in given else purchases.of_inscription(user_id, inscription_id)
     if not isinstance(known, ProvenPurchase):
         return config, None if known is None else known.order_id
-    costly = replace(config, cost_sats=to_list.cost(known))
+    costly = replace(config, cost_sats=purchases.cost(known))
     return (config, None) if problems(costly) else (costly, known.order_id)
 
 
@@ -130,7 +130,7 @@ def cost_sources(tasks: Collection[Task]) -> Mapping[int, CostSource]:
     found: dict[int, CostSource] = {}
     for task in tasks:
         cost_sats, proof = load_listing_config(task.config).cost_sats, proofs.get(task.source_order)
-        if proof is not None and cost_sats == to_list.cost(proof):
+        if proof is not None and cost_sats == purchases.cost(proof):
             found[task.id] = "fill"
         elif task.source_order in claims and cost_sats in (None, *claims[task.source_order]):
             found[task.id] = "claimed"

@@ -20,12 +20,12 @@ from markets.client import MarketClient
 from markets.items import ItemLook, LocatedInscription
 from markets.orders import ListingToDraft
 from markets.venues import capabilities
-from models import controls, floor_samples
-from models.api_tokens import READ
+from models import controls, market_memory
+from models.accounts import READ
 from models.ledger import listings
-from models.ledger.listing_table import LIVE, Listing
+from models.ledger.states import LIVE, Listing
 from models.tasks import tasks
-from models.tasks.table import LISTING, Task
+from models.tasks.tasks import LISTING, Task
 from server import task_venues
 from server.autolist_facts import known_collection, with_known_cost
 from server.config import listings as listing_config
@@ -183,7 +183,7 @@ class AutolistPreviews(TaskHandler):
         seen = await self.ask_market(
             lambda market: self._look(ItemLook(market, elsewhere, now_ms), meant, keys, open_, notes)
         )
-        seen = replace(seen, market=seen.market.with_history(floor_samples.history_of_asks(elsewhere), now_ms))
+        seen = replace(seen, market=seen.market.with_history(market_memory.history_of_asks(elsewhere), now_ms))
         plan = plan_listing(self._inputs(meant, keys, open_, seen))
         drafted = await self._drafted(meant, keys, seen, plan, notes)
         control = controls.effective(self.user.id, meant.task.id if meant.task else 0)

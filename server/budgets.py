@@ -8,7 +8,7 @@ from msgspec import UNSET, UnsetType
 
 from core.fields import Count, Sats, Time, text_of, within, words
 from models import budgets
-from models.api_tokens import READ, TRADE
+from models.accounts import READ, TRADE
 from models.budgets import MAX_BUDGETS, BudgetInUse, TooManyBudgets
 from models.ledger.budget_room import left, use_of
 from models.tasks.tasks import naming_budgets

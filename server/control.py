@@ -20,11 +20,11 @@ from peewee import PeeweeException
 from core.errors import PeerError
 from core.fields import Time, words
 from models import controls
-from models.api_tokens import CONTROL, READ
+from models.accounts import CONTROL, READ
 from models.controls import EVERYBODY, GLOBAL, RUN, SCOPES, STATES, TASK, USER, Control
 from models.ledger.closing import closing_of_all, total
 from models.tasks import tasks
-from models.tasks.table import BIDDING, LISTING, Task
+from models.tasks.tasks import BIDDING, LISTING, Task
 from models.users import User
 from server.http import json_out, shapes
 from server.http.answers import INVALID, NOT_YOURS, Closing, Going, closing_shown

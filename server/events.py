@@ -12,11 +12,10 @@ from peewee import PeeweeException
 from tornado.iostream import StreamClosedError
 
 from core.fields import Count, within, words
-from models.api_tokens import READ
-from models.database.errors import DatabaseAway
-from models.events import reading
-from models.events.reading import Told
-from models.events.table import EVENTS
+from models import outbox
+from models.accounts import READ
+from models.database.damage import DatabaseAway
+from models.outbox import EVENTS, Told
 from server.http.answers import INVALID
 from server.http.api_errors import too_many
 from server.http.base import MAX_ID, SignedIn
@@ -101,10 +100,10 @@ class Events(SignedIn):
 
     async def _page(self, after: int | None, most: int, wait_s: int, events: tuple[str, ...]) -> None:
         user_id = self.user.id
-        if after is None or not reading.can_go_on(user_id, after, events):
-            newest_id = reading.newest_id()
+        if after is None or not outbox.can_go_on(user_id, after, events):
+            newest_id = outbox.newest_id()
             async with self._place():
-                found = await self.in_turn(lambda: reading.newest_of_user(user_id, most, events))
+                found = await self.in_turn(lambda: outbox.newest_of_user(user_id, most, events))
                 await self._answer(found, found[-1].id if found else newest_id, is_reset=after is not None)
             return
         waits = bool(wait_s) and self.request.method != "HEAD"
@@ -126,7 +125,7 @@ class Events(SignedIn):
     ) -> bool:
         """Answers with the events after that one; without any only if it is the last read. Tells whether it did."""
         async with self._place():
-            found = await self.in_turn(lambda: reading.of_user_after(self.user.id, after, most, events))
+            found = await self.in_turn(lambda: outbox.of_user_after(self.user.id, after, most, events))
             if found or is_last:
                 await self._answer(found, found[-1].id if found else following or after, is_reset=False)
             return bool(found) or is_last
@@ -178,10 +177,10 @@ class Events(SignedIn):
 
     async def _can_go_on(self, last_id: int, newest_id: int, events: frozenset[str]) -> bool:
         """Tells whether all that was missed is kept, and is few enough to be sent again."""
-        if not reading.can_go_on(self.user.id, last_id, events):
+        if not outbox.can_go_on(self.user.id, last_id, events):
             return False
         until = MOST_MISSED + 1
-        missed = await self.in_turn(lambda: reading.missed(self.user.id, last_id, newest_id, until, events))
+        missed = await self.in_turn(lambda: outbox.missed(self.user.id, last_id, newest_id, until, events))
         return missed <= MOST_MISSED
 
     async def _catch_up(self, waiter: Waiter, after: int, until: int, events: frozenset[str]) -> None:
@@ -194,7 +193,7 @@ class Events(SignedIn):
             after = found[-1][0]
 
     def _missed(self, after: int, until: int, events: frozenset[str]) -> list[tuple[int, bytes]]:
-        found = reading.of_user_after(self.user.id, after, CAUGHT_UP_AT_ONCE, events)
+        found = outbox.of_user_after(self.user.id, after, CAUGHT_UP_AT_ONCE, events)
         return [(told.id, frame(told)) for told in found if told.id <= until]
 
     async def _send(self, text: bytes) -> None:

@@ -19,7 +19,7 @@ from msgspec import field
 from tornado.iostream import StreamClosedError
 
 from core.fields import words
-from models.api_tokens import READ
+from models.accounts import READ
 from models.ledger.fills import BUY, Fill
 from server.history import FROM, TO
 from server.http.answers import INVALID, TOO_MANY_LONG_READS

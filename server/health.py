@@ -23,7 +23,8 @@ from core.program_calls import PingHooks
 from core.settings import Settings
 from markets.base import VenueError
 from markets.client import MOST_SKEW_S, MarketClient, skew_words
-from models import base, schema
+from models import schema
+from models.database import base
 from models.leases import leases
 from server.http.answers import Error
 from server.http.base import Handler

@@ -9,11 +9,11 @@ from msgspec import Meta, field
 
 from core import pasted
 from core.fields import Count, Id, Price, Quantity, Slug, Time, within, words
-from models.api_tokens import READ
-from models.ledger import fills, order_history
+from models.accounts import READ
+from models.ledger import fills, orders
 from models.ledger.fills import BUY, SIDES
-from models.ledger.order_table import Order
-from models.tasks.table import BIDDING
+from models.ledger.states import Order
+from models.tasks.tasks import BIDDING
 from server.http import json_out
 from server.http.answers import (
     INVALID,
@@ -211,7 +211,7 @@ async def _orders(handler: SignedIn, asked: AskedOrders, task_id: int | None) ->
     user_id, most = handler.user.id, asked.limit
     async with handler.long_answer():
         found = await handler.in_turn(
-            lambda: order_history.newest(user_id, most + 1, task_id=task_id, since_ms=asked.since, before=asked.before)
+            lambda: orders.newest_of_user(user_id, most + 1, task_id=task_id, since_ms=asked.since, before=asked.before)
         )
         page = found[:most]
         shown = await handler.in_turns(page, order_shown)

@@ -13,13 +13,23 @@ from core.fields import Count, Time, within, words
 from core.hook_receivers import NoReceiver, Receiver, Receivers
 from core.hook_urls import KINDS, MAIL, WEBHOOK, new_secret, secret_problem, shown, url_problem, would_tell_secret
 from core.public_address import own_host
-from models.base import transaction
-from models.events.table import LASTING
-from models.hooks import bounds, codes, hooks, queue
-from models.hooks.bounds import CODE_AGAIN_MS, CODES_A_DAY, CODES_OF_ADDRESS_A_DAY
-from models.hooks.codes import CODE_MS, MOST_TRIES, WrongCode
-from models.hooks.hooks import MOST_HOOKS, NotAnyMore, TooManyHooks
-from models.hooks.table import DEAD, SENT, WAITING, Delivery, Hook
+from models.database.base import transaction
+from models.hooks import queue, table
+from models.hooks.queue import MOST_HOOKS, NotAnyMore, TooManyHooks
+from models.hooks.table import (
+    CODE_AGAIN_MS,
+    CODE_MS,
+    CODES_A_DAY,
+    CODES_OF_ADDRESS_A_DAY,
+    DEAD,
+    MOST_TRIES,
+    SENT,
+    WAITING,
+    Delivery,
+    Hook,
+    WrongCode,
+)
+from models.outbox import LASTING
 from server.http import json_out
 from server.http.answers import INVALID, Success
 from server.http.api_errors import ApiError, invalid, not_found, too_many, unauthorized
@@ -154,7 +164,7 @@ class Hooks(SignedIn):
 
     def own(self, hook_id: str) -> Hook:
         """Returns the caller's hook of this id. Raises ApiError (404)."""
-        found = hooks.own(self.user.id, self.path_id(hook_id))
+        found = queue.own(self.user.id, self.path_id(hook_id))
         if found is None:
             raise not_found()
         return found
@@ -165,7 +175,7 @@ class Hooks(SignedIn):
 
         Where you are told what happens, oldest first.
         """
-        return [_shown(hook) for hook in hooks.of_user(self.user.id)]
+        return [_shown(hook) for hook in queue.of_user(self.user.id)]
 
     @route(
         "POST /api/hooks",
@@ -185,7 +195,7 @@ class Hooks(SignedIn):
         secret = given.secret or made
         name = self.receivers.keep(Receiver(given.url, secret))
         try:
-            hook = hooks.add(
+            hook = queue.add(
                 self.user.id,
                 given.events,
                 may_still=self.is_signed_in,
@@ -228,7 +238,7 @@ class Hooks(SignedIn):
         if given.url is not UNSET or given.secret is not UNSET:
             changes |= self._receiver(hook, given)
         try:
-            former = hooks.change(hook.id, self.now_ms, may_still=self.is_signed_in, **changes)
+            former = queue.change(hook.id, self.now_ms, may_still=self.is_signed_in, **changes)
         except NotAnyMore:
             if "receiver" in changes:
                 self.receivers.forget(changes["receiver"])
@@ -259,7 +269,7 @@ class Hooks(SignedIn):
 
         With all that waits for it.
         """
-        hooks.remove(hook)
+        queue.remove(hook)
         self.receivers.forget(hook.receiver)
         return Success()
 
@@ -292,11 +302,11 @@ class Hooks(SignedIn):
     def send_hook_code(self, hook: Hook) -> HookShown:
         """Send a mail hook a new code"""
         self._refuse_with_consent(hook)
-        if wait_s := bounds.code_wait_s(self.user.id, hook.shown, self.now_ms):
+        if wait_s := table.code_wait_s(self.user.id, hook.shown, self.now_ms):
             raise too_many("A code was sent already", wait_s, "Use the code of the newest mail, or wait for a new one.")
         self._refuse_too_many_calls()
         with transaction():
-            is_asked = codes.ask(hook.id, self.now_ms)
+            is_asked = table.ask(hook.id, self.now_ms)
         if not is_asked:  # its address has agreed meanwhile
             self._refuse_with_consent(self.own(str(hook.id)))
         return _shown(hook)
@@ -313,7 +323,7 @@ class Hooks(SignedIn):
         """Confirm a mail hook's address"""
         self._refuse_with_consent(hook)
         try:
-            if not codes.confirm(hook, given.code, self.now_ms, may_still=self.is_signed_in):
+            if not table.confirm(hook, given.code, self.now_ms, may_still=self.is_signed_in):
                 raise unauthorized()
         except WrongCode as wrong:
             raise invalid([f"code: {wrong}"]) from None
@@ -367,12 +377,12 @@ class Hooks(SignedIn):
 
     def _refuse_without_code(self, hook: Hook) -> None:
         """Raises ApiError (409) while the hook waits for its code."""
-        if codes.is_awaited(hook):
+        if table.is_awaited(hook):
             raise ApiError(409, "The hook waits for its code", message="Confirm its address with the code first.")
 
     def _refuse_with_consent(self, hook: Hook) -> None:
         """Raises ApiError (409) unless the hook waits for its code."""
-        if not codes.is_awaited(hook):
+        if not table.is_awaited(hook):
             raise ApiError(409, "The hook waits for no code")
 
 
@@ -391,7 +401,7 @@ def _shown(hook: Hook) -> HookShown:
         waiting=counts[WAITING],
         dead=counts[DEAD],
         lost=hook.lost,
-        waits_for_code=codes.is_awaited(hook),
+        waits_for_code=table.is_awaited(hook),
     )
 
 

@@ -16,13 +16,13 @@ from markets import base
 from markets.base import AskBook, BidBook, NotFound, VenueError
 from markets.client import MarketClient
 from markets.look import BidderWallet, kind_of
-from models import known_slugs
-from models.api_tokens import READ
-from models.known_slugs import SOURCES
+from models import presets
+from models.accounts import READ
 from models.ledger import orders
 from models.ledger.limits import own_orders
+from models.presets import SOURCES
 from models.tasks import tasks
-from models.tasks.table import BIDDING
+from models.tasks.tasks import BIDDING
 from server import task_venues
 from server.config import bids as bid_config
 from server.http import blocking
@@ -316,7 +316,7 @@ class Market(SignedIn):
         Collections and runes of the caller's own tasks, former bids, presets and items. No marketplace is asked, so it
         may be asked at every letter; what it does not know may exist all the same.
         """
-        known = known_slugs.known_slugs(self.user.id, [self.user.address, self.user.ordinals_address])
+        known = presets.known_slugs(self.user.id, [self.user.address, self.user.ordinals_address])
         wanted = [each for each in known if asked.type in (None, each.type)]
         ranked = [(rank, each) for each in wanted if (rank := _rank(each, asked.q or ""))]
         ranked.sort(key=lambda pair: (pair[0], pair[1].slug))
@@ -437,7 +437,7 @@ def _useful(price: Decimal) -> Decimal:
         return exact(+price)
 
 
-def _rank(known: known_slugs.KnownSlug, text: str) -> tuple[int, int] | None:
+def _rank(known: presets.KnownSlug, text: str) -> tuple[int, int] | None:
     """Returns the rank of a slug among those found, least first; None when neither it nor its name has the text."""
     texts = [normal_slug(known.type, known.slug).casefold(), (known.name or "").casefold()]
     name = pasted.without_spacers(text) if known.type == "rune" else text
@@ -448,8 +448,8 @@ def _rank(known: known_slugs.KnownSlug, text: str) -> tuple[int, int] | None:
     return (0 if 0 in places else 1), min(SOURCES.index(source) for source in known.sources)
 
 
-def _slug_shown(known: known_slugs.KnownSlug) -> KnownSlug:
-    floor, at_ms = (None if known.task_id is None else known_slugs.last_floor(known.task_id)) or (None, None)
+def _slug_shown(known: presets.KnownSlug) -> KnownSlug:
+    floor, at_ms = (None if known.task_id is None else presets.last_floor(known.task_id)) or (None, None)
     return KnownSlug(
         slug=known.slug,
         type=known.type,

@@ -11,13 +11,12 @@ from msgspec import UNSET, Meta, UnsetType
 
 from core.fields import MAX_SATS, Address, Count, Sats, Time, words
 from markets.base import NotFound, VenueError
-from models import profile, users
-from models.api_tokens import READ
+from models import accounts, users
+from models.accounts import READ
 from models.ledger import orders
-from models.own_ceilings import OwnCeilings, own_ceilings
 from models.tasks import tasks
-from models.tasks.table import BIDDING
-from models.users import User
+from models.tasks.tasks import BIDDING
+from models.users import OwnCeilings, User, own_ceilings
 from server.auth import TOO_OFTEN, Challenge, SignInCall, Unproven, proven
 from server.control import heed_limits
 from server.http import blocking, json_out
@@ -178,7 +177,7 @@ class Me(SignedIn):
         elif {given.challenge_id, given.signature, given.approval_id, given.approval_signature} != {None}:
             raise invalid(["ordinalsAddress: is required with a proof"])
         if given.display_name is not UNSET:
-            profile.set_display_name(self.user.id, given.display_name)
+            accounts.set_display_name(self.user.id, given.display_name)
         return self._shown(User.get_by_id(self.user.id))
 
     async def _move_to(self, address: str, given: ProfileBody) -> None:
@@ -189,12 +188,12 @@ class Me(SignedIn):
         proofs = [] if address == self.user.address else [self._proof(address, given.challenge_id, given.signature)]
         proofs.append(consent_to(self, words_of_move(address), given))
         try:
-            profile.check_not_trading(self.user.id)
+            accounts.check_not_trading(self.user.id)
             await self._check_no_balance()
-            profile.set_ordinals_address(self.user.id, address, proofs, self.now_ms)
-        except profile.StillTrading as error:
+            accounts.set_ordinals_address(self.user.id, address, proofs, self.now_ms)
+        except accounts.StillTrading as error:
             raise ApiError(409, "The ordinals address is in use", message=f"{error}; stop first") from None
-        except profile.ProofUsed:
+        except accounts.ProofUsed:
             raise invalid([_USED]) from None
 
     def _proof(self, address: str, challenge_id: str | None, signature: str | None) -> str:
@@ -323,8 +322,8 @@ class Bounds(SignedIn):
         if wanted.allows_more_than(former):
             consents.append(consent_to(self, words_of_ceilings(wanted), given))
         try:
-            profile.set_own_ceilings(self.user.id, wanted, consents, self.now_ms)
-        except (profile.ConsentMissing, profile.ProofUsed):  # by another request at this moment
+            accounts.set_own_ceilings(self.user.id, wanted, consents, self.now_ms)
+        except (accounts.ConsentMissing, accounts.ProofUsed):  # by another request at this moment
             raise invalid(["approvalId: is used, or the ceilings were changed at the same time"]) from None
         await heed_limits(self.services, self.user.id, self.now_ms)
         return self._shown(User.get_by_id(self.user.id))

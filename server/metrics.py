@@ -12,9 +12,9 @@ from core.errors import BidkeeperError, PeerUnavailable
 from core.program_calls import CountTasks
 from core.settings import Settings
 from markets.client import MarketClient
-from models import totals
+from models import summaries
 from models.leases.manager_places import Place, address_at, places
-from models.tasks.table import BIDDING, LISTING
+from models.tasks.tasks import BIDDING, LISTING
 from server.http.api_errors import not_found
 from server.http.base import Handler
 from server.http.client_ip import is_local
@@ -103,24 +103,24 @@ def _of_tables(now_ms: int) -> Iterator[Metric]:
         ("bidkeeper_tasks", "Bidding", BIDDING),
         ("bidkeeper_autolist_tasks", "Auto-list", LISTING),
     ):
-        counts = totals.tasks_by_state(kind)
+        counts = summaries.tasks_by_state(kind)
         samples = tuple(({"desired": wanted, "observed": seen}, count) for (wanted, seen), count in counts.items())
         yield Metric(name, "gauge", f"{words} tasks by what is wanted and what runs.", samples)
-    yield metric("bidkeeper_cycles_total", "counter", "Finished cycles of all tasks.", totals.cycles_finished())
+    yield metric("bidkeeper_cycles_total", "counter", "Finished cycles of all tasks.", summaries.cycles_finished())
     yield Metric(
         "bidkeeper_orders",
         "gauge",
         "Orders in the ledger by state.",
-        tuple(({"state": state}, count) for state, count in totals.orders_by_state().items()),
+        tuple(({"state": state}, count) for state, count in summaries.orders_by_state().items()),
     )
     yield Metric(
         "bidkeeper_listings",
         "gauge",
         "Listings in the ledger by state, one for each price.",
-        tuple(({"state": state}, count) for state, count in totals.listings_by_state().items()),
+        tuple(({"state": state}, count) for state, count in summaries.listings_by_state().items()),
     )
-    yield metric("bidkeeper_exposure_sats", "gauge", "Sats of all orders that are not closed.", totals.exposure())
-    yield metric("bidkeeper_sessions", "gauge", "Sessions that are signed in.", totals.sessions(now_ms))
+    yield metric("bidkeeper_exposure_sats", "gauge", "Sats of all orders that are not closed.", summaries.exposure())
+    yield metric("bidkeeper_sessions", "gauge", "Sessions that are signed in.", summaries.sessions(now_ms))
 
 
 def _build(running: version.Version) -> Metric:

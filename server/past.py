@@ -10,13 +10,13 @@ from msgspec import Meta, Raw, field, structs
 from core.fields import Count, Price, Time, words
 from markets.base import AskBook, BidBook
 from markets.look import BidderWallet
-from models.api_tokens import READ
+from models.accounts import READ
 from models.leases.manager_places import machine_elsewhere
-from models.ledger import order_history
+from models.ledger import orders
 from models.ledger.limits import own_orders
-from models.ledger.order_table import Order
-from models.tasks.samples import HOUR, KEPT_MINUTES, MINUTE, Sample, joined_columns, samples_between
-from models.tasks.table import BIDDING, LISTING, Task
+from models.ledger.states import Order
+from models.tasks.cycles import HOUR, KEPT_MINUTES, MINUTE, Sample, joined_columns, samples_between
+from models.tasks.tasks import BIDDING, LISTING, Task
 from server.config import bids as task_config
 from server.history import PlacedOrder, order_shown
 from server.http import json_out
@@ -247,13 +247,13 @@ class Moments(TaskHandler):
             found = await self._read(task, time_ms)
             reasons = {} if found.entry is None else _reasons(found.entry)
             own_id = self.task(str(task.id)).id
-            standing = await self.in_turn(lambda: order_history.standing(self.user.id, own_id, time_ms))
+            standing = await self.in_turn(lambda: orders.open_at(self.user.id, own_id, time_ms))
             places = {} if found.entry is None else _ranks(found.entry, standing)
-            orders = await self.in_turns(standing, lambda order: _standing(order, reasons, places))
+            shown = await self.in_turns(standing, lambda order: _standing(order, reasons, places))
             self.require_signed_in()
             return TaskMoment(
                 time=json_out.iso(time_ms),
-                orders=orders,
+                orders=shown,
                 cycle=None if found.entry is None else _cycle(found.entry),
                 cycle_unknown=found.why or None,
                 journal_from=None if found.from_ms is None else json_out.iso(found.from_ms),

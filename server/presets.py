@@ -8,7 +8,7 @@ from msgspec import UNSET, Meta, Raw, UnsetType
 
 from core.fields import Time, text_of, words
 from models import presets
-from models.api_tokens import READ, TRADE
+from models.accounts import READ, TRADE
 from models.presets import MOST_PRESETS, PresetExists, TooManyPresets
 from server import task_venues
 from server.config import bids as task_config

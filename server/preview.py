@@ -18,8 +18,8 @@ from markets.capabilities import ToFund
 from markets.client import MarketClient, stretch_s
 from markets.look import KNOWN_SLUG_S, BidderWallet, Looker, MarketLook, fund_of, history_key, kind_of, trait_of
 from markets.venues import capabilities
-from models import controls, floor_samples
-from models.api_tokens import READ
+from models import controls, market_memory
+from models.accounts import READ
 from models.ledger import orders
 from models.ledger.limits import (
     Holder,
@@ -32,12 +32,12 @@ from models.ledger.limits import (
     own_orders,
     with_others,
 )
-from models.ledger.order_table import Order
 from models.ledger.shown_bids import match
-from models.own_ceilings import own_ceilings
+from models.ledger.states import Order
+from models.summaries import running_tasks
 from models.tasks import tasks
-from models.tasks.running_tasks import running_tasks
-from models.tasks.table import BIDDING, Task
+from models.tasks.tasks import BIDDING, Task
+from models.users import own_ceilings
 from server import task_venues
 from server.config import bids as task_config
 from server.config.listings import shape
@@ -348,7 +348,7 @@ class Previews(BiddingTaskHandler):
         wallet = BidderWallet(keys.payment, keys.payment_pubkey, user.ordinals_address, addresses)
         placed = [order for order in orders.wallet_orders(keys.payment) if order.venue == venue]
         key = history_key(config, venue, self.services.settings.market)
-        history = floor_samples.history_for(config, key, self.now_ms)
+        history = market_memory.history_for(config, key, self.now_ms)
 
         def ask(default: MarketClient) -> _PreviewReads:
             market = default.at(venue)

@@ -11,8 +11,8 @@ from typing import Annotated, Any, Literal, NamedTuple
 from msgspec import field, structs
 
 from core.fields import Count, words
-from models import floor_samples
-from models.api_tokens import READ
+from models import market_memory
+from models.accounts import READ
 from models.ledger import fills
 from models.ledger.fills import BUY, Fill, Wanted
 from server.history import FROM, TO
@@ -187,7 +187,7 @@ class _Floors:
             if kind.venue != self._default_venue:
                 measured = f"{measured} at {kind.venue}"
             goods = "runes" if kind.is_rune else "ordinals"
-            self._known[kind] = floor_samples.newest(goods, slug_key, measured, self._now_ms)
+            self._known[kind] = market_memory.newest(goods, slug_key, measured, self._now_ms)
 
     def mark_sats(self, held: dict[_Kind, Fraction]) -> int | None:
         """Returns what is held would cost at the floor; None when it is not known of a part."""

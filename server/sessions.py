@@ -8,10 +8,10 @@ from typing import Annotated, Any, Literal, cast
 from msgspec import Meta, structs
 
 from core.fields import Time, text_of, within, words
-from models import api_tokens, sessions
-from models.api_tokens import MAX_API_TOKENS, MAX_DAYS, SCOPES, ApiToken, NotAnyMore, TooManyApiTokens
+from models import accounts, users
+from models.accounts import MAX_API_TOKENS, MAX_DAYS, SCOPES, ApiToken, NotAnyMore, TooManyApiTokens
 from models.tasks import tasks
-from models.tasks.table import BIDDING, LISTING
+from models.tasks.tasks import BIDDING, LISTING
 from models.users import DAY_MS
 from server.http import json_out
 from server.http.answers import INVALID, NOT_YOURS, Success
@@ -93,7 +93,7 @@ class Sessions(SignedIn):
                 used_at=json_out.iso(row.used_ms),
                 is_current=row.token_hash == self.caller.token_hash,
             )
-            for row in sessions.sessions_of(self.user.id, self.now_ms)
+            for row in users.sessions_of(self.user.id, self.now_ms)
         ]
 
     @route("DELETE /api/sessions", says="Nobody acts for the caller any more but the tasks that run.")
@@ -102,7 +102,7 @@ class Sessions(SignedIn):
 
         This session, too, and every challenge that could make another.
         """
-        sessions.end_sessions(self.user.id)
+        accounts.end_sessions(self.user.id)
         return Success()
 
     @route(
@@ -115,7 +115,7 @@ class Sessions(SignedIn):
 
         Also one's own, as signOut does.
         """
-        if not sessions.end_session_of(self.user.id, self.path_id(session_id)):
+        if not users.end_session_of(self.user.id, self.path_id(session_id)):
             raise not_found()
         return Success()
 
@@ -125,7 +125,7 @@ class Sessions(SignedIn):
 
         With their scopes, task, end and last use.
         """
-        return [_shown(token) for token in api_tokens.of_user(self.user.id, self.now_ms)]
+        return [_shown(token) for token in accounts.tokens_of(self.user.id, self.now_ms)]
 
     @route(
         "POST /api/tokens",
@@ -144,7 +144,7 @@ class Sessions(SignedIn):
             self._refuse_foreign(given.task_id)
         token, now_ms = secrets.token_urlsafe(32), self.now_ms
         try:
-            row = api_tokens.add(
+            row = accounts.add_token(
                 hash_of(token),
                 self.user.id,
                 may_still=self.is_signed_in,
@@ -176,7 +176,7 @@ class Sessions(SignedIn):
 
         It holds for its next request already.
         """
-        if not api_tokens.remove(self.user.id, self.path_id(token_id)):
+        if not accounts.remove_token(self.user.id, self.path_id(token_id)):
             raise not_found()
         return Success()
 

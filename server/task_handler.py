@@ -11,10 +11,10 @@ from peewee import PeeweeException
 
 from core import task_files
 from core.errors import PeerError
-from models import base
-from models.ledger import still_open
+from models.database import base
+from models.ledger import closing
 from models.tasks import tasks
-from models.tasks.table import RUNNING, STOPPED, Task
+from models.tasks.tasks import RUNNING, STOPPED, Task
 from server.config.parts import stored_tags
 from server.control import halt_instead
 from server.http import manager_client
@@ -118,7 +118,7 @@ class TaskHandler(SignedIn):
             has_to_end = has_to_end or not is_idle(task)
             await self.wish_to_stop(task)
             if not has_to_end:
-                return still_open.count_open(task.id)
+                return closing.count_open(task.id)
             await self.services.manager.ready(self.user.id, "the task will be stopped as soon as it is back")
             try:
                 left = await self.services.manager.settle(self.user.id, task.id)
@@ -139,7 +139,7 @@ class TaskHandler(SignedIn):
         if is_idle(task):
             await self.before_hiding(task)
             self.require_signed_in()
-            if not still_open.count_open(task.id):
+            if not closing.count_open(task.id):
                 tasks.mark_deleted(task, self.now_ms)
                 task_files.remove(self.services.settings.data_dir, task.id)
                 tasks.remove_tombstone(task.id)
@@ -154,7 +154,7 @@ class TaskHandler(SignedIn):
         try:
             return (await self.services.manager.settle(self.user.id, task.id)).open_orders
         except PeerError:
-            return still_open.count_open(task.id)
+            return closing.count_open(task.id)
 
     async def wish_to_stop(self, task: Task) -> None:
         """Writes that the task is to stop. Raises ApiError (503) where that is not possible; then it is halted."""

@@ -17,12 +17,12 @@ from markets import base
 from markets.base import BidBook, OwnBid, OwnBids, VenueError
 from markets.client import MarketClient
 from markets.look import kind_of_slug
-from models.api_tokens import READ
+from models.accounts import READ
 from models.ledger import orders
-from models.ledger.order_table import LIVE, Order
+from models.ledger.states import LIVE, Order
 from models.tasks import cycles
 from models.tasks.cycles import KEPT, cycles_of
-from models.tasks.table import BIDDING, LISTING, Task
+from models.tasks.tasks import BIDDING, LISTING, Task
 from server.http import json_out
 from server.http.answers import (
     INVALID,

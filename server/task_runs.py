@@ -11,12 +11,11 @@ from typing import Annotated, Any
 from msgspec import UNSET, Meta, UnsetType, structs
 
 from core.fields import MAX_ID, text_of, within, words
-from models.api_tokens import CONTROL, TRADE
+from models.accounts import CONTROL, TRADE
 from models.ledger.budget_room import change_bidding_task
 from models.tasks import tasks
-from models.tasks.errors import START_REFUSED
-from models.tasks.table import BIDDING, RUNNING, Task
-from models.tasks.task_list import bidding_task_list
+from models.tasks.tasks import BIDDING, RUNNING, Task, bidding_task_list
+from models.tasks.troubles import START_REFUSED
 from server import task_venues
 from server.config import bids as task_config
 from server.config.bids import BiddingTaskChange

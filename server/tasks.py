@@ -8,17 +8,25 @@ from typing import Annotated, Any
 from msgspec import Raw, json
 
 from core.fields import Count, Time, words
-from models import base, budgets, commits, users
-from models.api_tokens import READ, TRADE
+from models import budgets, users
+from models.accounts import READ, TRADE
+from models.database import base
 from models.ledger import closing as ledger
 from models.ledger import fills, orders
 from models.ledger.budget_room import change_bidding_task
 from models.ledger.fills import FillTotal
 from models.tasks import tasks
-from models.tasks.silence import shown_error, shown_running
-from models.tasks.table import BIDDING, Task
-from models.tasks.task_list import ListedTask, bidding_task_list
-from models.tasks.tasks import NoSuchBudget, TaskExists, TaskLimitReached
+from models.tasks.tasks import (
+    BIDDING,
+    ListedTask,
+    NoSuchBudget,
+    Task,
+    TaskExists,
+    TaskLimitReached,
+    bidding_task_list,
+    shown_error,
+    shown_running,
+)
 from server import task_venues
 from server.config import bids as task_config
 from server.config.bids import BiddingConfig, BiddingTaskChange, NewBiddingTask
@@ -278,7 +286,7 @@ class BiddingTasks(BiddingTaskHandler):
         With their configs, and the newest cycle of each. Ask with `If-None-Match` when it is polled.
         """
         if asked.tag is None:
-            mark = self.caller.mark or commits.mark(), self.now_ms // _SHOWN_MS, base.damage()
+            mark = self.caller.mark or base.commit_mark(), self.now_ms // _SHOWN_MS, base.damage()
             self.send(self.services.task_lists.get(self.user.id, self._list, mark))
         else:
             self.send(self._list(asked.tag))

@@ -11,7 +11,7 @@ from core.fields import Count, Sats, Time, words
 from markets.base import VenueError
 from markets.capabilities import VenueFacts
 from markets.venues import facts
-from models.api_tokens import READ
+from models.accounts import READ
 from server.http.answers import Kind
 from server.http.base import SignedIn
 from server.http.json_out import exact, iso

@@ -15,10 +15,10 @@ from core.settings import Settings
 from markets.base import NotFound, VenueError
 from markets.capabilities import Funding, Place, funding_of
 from markets.venues import facts
-from models.api_tokens import READ
+from models.accounts import READ
 from models.ledger import orders, withdrawals
 from models.ledger.limits import most_signed_user
-from models.tasks.task_list import bidding_task_list
+from models.tasks.tasks import bidding_task_list
 from server.http import json_out
 from server.http.answers import SIGNER_AWAY
 from server.http.base import SignedIn

@@ -17,7 +17,8 @@ from pathlib import Path
 import pytest
 from tornado.ioloop import IOLoop
 
-from models import base, schema
+from models import schema
+from models.database import base
 from tests import postgresql
 from tests.ordering import ordered
 from tests.thorough import is_thorough

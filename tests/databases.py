@@ -8,7 +8,7 @@ from contextlib import closing, contextmanager
 from typing import Any
 
 from models.database import postgresql as kinds
-from models.database.kinds import is_postgresql
+from models.database.base import is_postgresql
 
 
 class Another:

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from peewee import OperationalError
 
-from models.base import database
+from models.database.base import database
 from tests import needs
 
 

@@ -262,7 +262,8 @@ def main(arguments: Sequence[str]) -> int:
     if reason := missing("PostgreSQL"):
         print(f"{reason}: NOTHING was tested", file=sys.stderr)
         return int(is_ci())
-    from models import base, schema
+    from models import schema
+    from models.database import base
 
     memory = Path("/dev/shm")
     if "TMPDIR" not in os.environ and memory.is_dir() and shutil.disk_usage(memory).free > 4 << 30:

@@ -12,7 +12,7 @@ from core.settings import Settings
 from markets.capabilities import Capabilities
 from markets.client import MarketClient
 from markets.venues import capabilities
-from models import base
+from models.database import base
 from wallet.signer_client import SignerClient
 from workers.crashpoints import crashpoint
 

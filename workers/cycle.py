@@ -18,18 +18,16 @@ from typing import Any, ClassVar, Generic, Protocol, TypeVar
 from core.files import SHORT_OF_DISK
 from markets.client import MOST_SKEW_S
 from models import controls
-from models.base import unless_full
 from models.controls import Effective
-from models.entitlements import Entitlements
-from models.ledger import misses
-from models.ledger.listing_table import Listing
-from models.ledger.order_table import Order
+from models.database.base import unless_full
+from models.ledger import states
 from models.ledger.orders import MovedMeanwhile
+from models.ledger.states import Listing, Order
 from models.tasks import cycles, tasks
-from models.tasks.samples import Sample
-from models.tasks.table import RUNNING, Task
+from models.tasks.cycles import Sample
+from models.tasks.tasks import RUNNING, Task
 from models.tasks.troubles import Conditions
-from models.users import User
+from models.users import Entitlements, User
 from strategy.config.bid import Problem
 from strategy.reasons import FaultCode, Step
 from wallet.protocol import UserKeys
@@ -417,4 +415,4 @@ def count_miss(row: Order | Listing, read_ms: int) -> int:
     """Counts the good reads in a row, well apart, that have not shown it, the one begun at `read_ms` included."""
     if read_ms < row.updated_ms + APART_MS:
         return int(row.misses)
-    return misses.count_miss(row, read_ms)
+    return states.count_miss(row, read_ms)

@@ -14,7 +14,7 @@ from pathlib import Path
 from cli.doctor import database_check
 from cli.doctor.check import Check, fail, ok, unreadable, warn
 from core.settings import Settings
-from models.database.kinds import is_postgresql
+from models.database.base import is_postgresql
 from wallet.signer.signer_process import KEYSTORE
 from wallet.signer.start_checks import LEARNT_FILE, former_forms
 

@@ -17,13 +17,13 @@ from cli.doctor.check import Check, fail, ok, unreadable, warn
 from cli.migrate import missing_with_logs
 from core.errors import BidkeeperError
 from core.settings import Settings
-from models import base, schema
-from models.database import damage, servers
-from models.database.errors import Unfit
-from models.database.kinds import is_postgresql, place
+from models import schema
+from models.database import base, damage, servers
+from models.database.base import is_postgresql, place
+from models.database.damage import Unfit
+from models.summaries import running_tasks
 from models.tasks.cycles import Cycle
-from models.tasks.running_tasks import running_tasks
-from models.tasks.table import RUNNING, Task
+from models.tasks.tasks import RUNNING, Task
 from models.users import User, Whitelist
 from strategy import monthly
 

@@ -15,7 +15,7 @@ from pathlib import Path
 from cli.doctor.check import Check, fail, ok, warn
 from core.process import PYTHON
 from core.settings import Settings
-from models import base
+from models.database import base
 from wallet.bip322 import self_test
 from wallet.keystore import hardening
 from wallet.signer.challenges import require_libsecp256k1

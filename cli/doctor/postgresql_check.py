@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from cli.doctor.check import Check, fail, ok, warn
-from models.base import database
+from models.database.base import database
 from models.database.servers import Seen
 
 _OTHERS = 20  # connections of all programs but the workers, and of whoever looks

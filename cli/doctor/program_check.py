@@ -27,9 +27,9 @@ from core.settings import SECRETS, Settings
 from gateway.app import quotas
 from markets.base import Unavailable
 from markets.client import MOST_SKEW_S, MarketClient, skew_words
-from models import base
-from models.database.errors import DatabaseAway
-from models.database.kinds import is_postgresql
+from models.database import base
+from models.database.base import is_postgresql
+from models.database.damage import DatabaseAway
 from models.leases import leases
 from wallet.signer_client import SignerClient
 

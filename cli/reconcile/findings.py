@@ -14,11 +14,10 @@ from markets.look import kind_of_slug
 from markets.orders import OwnListing
 from markets.venues import capabilities
 from models.ledger import fills, orders
-from models.ledger.listing_table import CLOSED as LISTING_CLOSED
-from models.ledger.listing_table import Listing
-from models.ledger.order_table import CLOSED, FILLED, IS_REAL, Order
 from models.ledger.shown_bids import match
-from models.tasks.table import BIDDING, Task
+from models.ledger.states import CLOSED, FILLED, IS_REAL, Listing, Order
+from models.ledger.states import CLOSED as LISTING_CLOSED
+from models.tasks.tasks import BIDDING, Task
 from models.users import User
 from strategy.config.bid import is_ticker, normal_slug
 from wallet.protocol import UserKeys

@@ -23,12 +23,12 @@ from core.errors import BidkeeperError
 from core.settings import Settings
 from markets.base import GatewayAway, OwnBid, VenueError
 from markets.client import MarketClient
-from models import base
+from models.database import base
 from models.ledger import fills
 from models.ledger.closing import Owed
-from models.ledger.order_table import LIVE, Order
 from models.ledger.orders import NewOrder, SoldInto
-from models.tasks.table import BIDDING, Task
+from models.ledger.states import LIVE, Order
+from models.tasks.tasks import BIDDING, Task
 from models.users import User
 from wallet.signer_client import SignerClient, SignerError, SignerUnavailable
 from workers.manager.cancelling import Known, Wallet, take_off

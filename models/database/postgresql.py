@@ -1,22 +1,108 @@
-"""A database at a PostgreSQL server as ours; models/database/kinds.py tells what every kind promises."""
+"""A database at a PostgreSQL server as ours; models/database/base.py tells what every kind promises."""
 
 from __future__ import annotations
 
 import logging
 import select
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from functools import cache
 from importlib.util import find_spec
 from threading import get_ident
-from typing import Any
+from typing import Any, ClassVar
 
 from peewee import InterfaceError, InternalError, OperationalError, PostgresqlDatabase
 from peewee import __exception_wrapper__ as as_peewees  # type: ignore[attr-defined]
 
 from models.database import servers
-from models.database.errors import CommitUnknown, Unfit
-from models.database.event_order import HOLD_BACK, SETTLED
+from models.database.damage import CommitUnknown, Unfit
+
+# The locks of those who are about to write events: this number, and the newest event's when they took it.
+_EVENTS = 0x45 << 56
+HOLD_BACK = (
+    f"SELECT pg_advisory_xact_lock_shared({_EVENTS} + last_value - CASE WHEN is_called THEN 0 ELSE 1 END)"
+    " FROM events_id_seq"
+)
+# One snapshot has the newest event, and it is taken before the locks are looked at: who drew a lesser number before has
+# let go of its lock meanwhile, and then its event is there for the next statement, or still stands among the locks.
+SETTLED = f"""
+    SELECT LEAST(
+        GREATEST(
+            (SELECT COALESCE(MAX(id), 0) FROM events),
+            (SELECT COALESCE(MAX(GREATEST(lasting_id, passing_id)), 0) FROM forgotten_events)
+        ),
+        (
+            SELECT MIN((classid::bigint << 32 | objid::bigint) - {_EVENTS}) FROM pg_locks
+            WHERE locktype = 'advisory' AND objsubid = 1
+            AND classid::bigint BETWEEN {_EVENTS >> 32} AND {(_EVENTS >> 32) + 0xFF_FF_FF}
+            AND database = (SELECT oid FROM pg_database WHERE datname = current_database())
+        )
+    )
+"""
+
+_OFTEN = 5  # as the driver's own: a connection of one cycle prepares nothing
+_NEVER = -(2**62)
+
+
+class PreparedReads:
+    """The reads of one connection, outside of transactions."""
+
+    def __init__(self, connection: Any) -> None:
+        from psycopg import Error, adapt, errors, generators, pq
+
+        self._connection, self._server = connection, connection.pgconn
+        self._values, self._text = adapt.Transformer(connection), adapt.PyFormat.TEXT
+        self._answered, self._good = generators.execute, (pq.ExecStatus.COMMAND_OK, pq.ExecStatus.TUPLES_OK)
+        self._fault, self._told = Error, errors.error_from_result
+        self._out_of_time = errors.QueryCanceled, errors.LockNotAvailable
+        self._names: dict[str, bytes] = {}
+        self._asked: Counter[str] = Counter()
+        self._count = 0  # of the names that were given
+
+    def rows(self, sql: str, values: Sequence[Any]) -> list[tuple[Any, ...]] | None:
+        """Returns the rows of a SELECT; None where it must be asked the usual way, which also says what is wrong.
+
+        Raises psycopg's QueryCanceled or LockNotAvailable when the server ends it, which it may after a minute only: to
+        ask again would take as long.
+        """
+        try:
+            name = self._names.get(sql) or self._prepare(sql)
+            return self._ask(name, values) if name else None
+        except self._out_of_time:
+            raise
+        except self._fault:  # from now on the usual way
+            self._names.pop(sql, None)
+            self._asked[sql] = _NEVER
+            return None
+
+    def _prepare(self, sql: str) -> bytes | None:
+        """Prepares a read that is asked often; returns its name at the server."""
+        self._asked[sql] += 1
+        if self._asked[sql] <= _OFTEN or "%%" in sql:
+            return None
+        self._count += 1
+        name = b"read %d" % self._count
+        text, *others = sql.split("%s")
+        for place, other in enumerate(others, 1):
+            text += f"${place}{other}"
+        self._server.send_prepare(name, text.encode())
+        self._answer()
+        self._names[sql] = name
+        return name
+
+    def _ask(self, name: bytes, values: Sequence[Any]) -> list[tuple[Any, ...]]:
+        self._server.send_query_prepared(name, self._values.dump_sequence(values, [self._text] * len(values)))
+        result = self._answer()
+        self._values.set_pgresult(result)
+        return list(self._values.load_rows(0, result.ntuples, tuple))
+
+    def _answer(self) -> Any:
+        [result] = self._connection.wait(self._answered(self._server))
+        if result.status not in self._good:
+            raise self._told(result)
+        return result
+
 
 log = logging.getLogger(__name__)
 
@@ -67,14 +153,18 @@ class Postgresql(PostgresqlDatabase):
 
     name = "PostgreSQL"
     has_rowid = False
-    truths = ("FALSE", "TRUE")
-    mark_column = "pg_current_snapshot()::text"
-    larger = "GREATEST"
+    words: ClassVar = {
+        "no": "FALSE",
+        "yes": "TRUE",
+        "mark": "pg_current_snapshot()::text",
+        "larger": "GREATEST",
+        "joined": "string_agg",
+        "returning_id": "RETURNING id",
+    }
     same_write = "UPDATE schema_migration SET applied = applied WHERE name = '0001_tables'"
     hurry, calm = "SET lock_timeout TO 200", f"SET lock_timeout TO '{_BUSY_SECONDS}s'"
     busy_words = "lock timeout"
     away_errors, away_words = (OperationalError, InterfaceError), ("",)
-    joined = "string_agg(COALESCE(({value})::text, 'null'), ',' ORDER BY {by})"
     # A number of ours may be larger than its INTEGER, and a text longer than we thought, which SQLite takes.
     field_types = PostgresqlDatabase.field_types | {"BIGAUTO": "BIGINT GENERATED BY DEFAULT AS IDENTITY"}
 
@@ -107,8 +197,6 @@ class Postgresql(PostgresqlDatabase):
 
     def _connect(self) -> Any:
         from psycopg import conninfo
-
-        from models.database.prepared_reads import PreparedReads
 
         self._thread = get_ident()  # whose later statements may connect anew
         given: dict[str, Any] = conninfo.conninfo_to_dict(self.database)
@@ -202,7 +290,7 @@ class Postgresql(PostgresqlDatabase):
         Other databases of the same server change it, too, which costs a look in vain. The connection is part of it,
         since a server that took another's place may count its transactions anew.
         """
-        return self.mark_of(self.execute_sql(f"SELECT {self.mark_column}").fetchone()[0])
+        return self.mark_of(self.execute_sql(f"SELECT {self.words['mark']}").fetchone()[0])
 
     def mark_of(self, column: str | None) -> Any:
         """Returns the mark that a query has brought along in this column: that of the rows that it has read."""

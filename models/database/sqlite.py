@@ -1,4 +1,4 @@
-"""An SQLite file as our database; models/database/kinds.py tells what every kind promises."""
+"""An SQLite file as our database; models/database/base.py tells what every kind promises."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from functools import cached_property
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any, ClassVar, NoReturn
 from urllib.parse import quote
 
 from peewee import DatabaseError, OperationalError, SqliteDatabase
@@ -82,9 +82,14 @@ class Sqlite(SqliteDatabase):
 
     name = "SQLite"
     has_rowid = True
-    truths = ("0", "1")
-    mark_column = "NULL"
-    larger = "MAX"
+    words: ClassVar = {  # of statements, where they differ
+        "no": "0",
+        "yes": "1",
+        "mark": "NULL",
+        "larger": "MAX",
+        "joined": "group_concat",
+        "returning_id": "",
+    }
     # A write that changes nothing; of a row with the same values nothing is written.
     same_write = "PRAGMA user_version = 0"
     hurry, calm = "PRAGMA busy_timeout=200", f"PRAGMA busy_timeout={1000 * _BUSY_SECONDS}"
@@ -94,7 +99,6 @@ class Sqlite(SqliteDatabase):
     away_words = ("locked", "unable to open database file", "disk I/O error", "readonly database")
     file = ""  # the path of the database; "" in memory
     _noted = ""  # the same; "" for one that is only read
-    joined = "group_concat(COALESCE({value}, 'null'))"
 
     @classmethod
     def at(cls, path: str) -> Sqlite:

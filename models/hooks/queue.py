@@ -8,19 +8,18 @@ Of those about one task only the oldest is ever due. Mails are the exception: on
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from peewee import SQL, fn
 
 from core import event_words
 from core.hook_urls import MAIL
-from models.base import database, transaction
-from models.events import reading
-from models.events.reading import Told
-from models.events.table import Forgotten
-from models.hooks import bounds, codes
+from models import outbox
+from models.database.base import database, transaction
+from models.hooks import table
 from models.hooks.table import CODE, DEAD, IS_WAITING, SENT, TEST, WAITING, Delivery, Hook, is_waiting
+from models.outbox import Forgotten, Told
 from models.users import User
 
 MOST_WAITING = 1_000  # of a hook; what comes then is lost, and counted
@@ -51,12 +50,12 @@ def take(hook_id: int, now_ms: int, *, to_the_end: bool = False) -> int:
     if hook is None:
         return 0
     cursor, made, lost = hook.cursor, 0, _forgotten(hook)
-    newest, address = reading.newest_id(), _address(hook.user_id)
+    newest, address = outbox.newest_id(), _address(hook.user_id)
     room = MOST_WAITING - Delivery.select().where(Delivery.hook == hook_id, IS_WAITING).count()
     names = hook.events.split()
     is_more, seen = True, 0
     while is_more:
-        found = reading.of_user_after(hook.user_id, cursor, _AT_ONCE, names)
+        found = outbox.of_user_after(hook.user_id, cursor, _AT_ONCE, names)
         for told in found:
             if made < room:
                 _write(hook_id, told, address, now_ms)
@@ -154,7 +153,7 @@ def hooks_due(now_ms: int) -> list[Hook]:
     """Returns the hooks that may have something to send."""
     due: Any = Delivery.select(Delivery.hook).where(IS_WAITING, _is_due(now_ms))
     codes_due = due.where(Delivery.event == CODE)
-    return list(Hook.select().where(Hook.id.in_(due), ~codes.IS_AWAITED | Hook.id.in_(codes_due)))
+    return list(Hook.select().where(Hook.id.in_(due), ~table.IS_AWAITED | Hook.id.in_(codes_due)))
 
 
 def _is_due(now_ms: int, of: Any = Delivery) -> Any:
@@ -170,16 +169,16 @@ def next_due(hook: Hook, now_ms: int) -> list[Delivery]:
     gets nothing but the code.
     """
     is_due = (Delivery.hook == hook.id) & IS_WAITING & _is_due(now_ms)
-    if codes.is_awaited(hook):
+    if table.is_awaited(hook):
         found = list(Delivery.select().where(is_due, Delivery.event == CODE).limit(1))
-        is_free = not (found and bounds.code_wait_s(hook.user_id, hook.shown, now_ms))
+        is_free = not (found and table.code_wait_s(hook.user_id, hook.shown, now_ms))
     else:
         is_due &= Delivery.event != CODE
         is_in_time = hook.sent_ms is None or not 0 <= now_ms - hook.sent_ms < 1000 * hook.min_interval_s
         may_go = (Delivery.event == TEST) | (_not_behind(hook, now_ms) if is_in_time else SQL("1 = 0"))
         most = MOST_IN_MAIL if hook.kind == MAIL else 1
         found, is_free = list(Delivery.select().where(is_due, may_go).order_by(Delivery.id).limit(most)), True
-    return found if is_free and bounds.may_send(hook.user_id, hook.kind, now_ms) else []
+    return found if is_free and table.may_send(hook.user_id, hook.kind, now_ms) else []
 
 
 def _not_behind(hook: Hook, now_ms: int) -> Any:
@@ -206,11 +205,11 @@ def begin(hook: Hook, deliveries: list[Delivery], new_code: Callable[[], str], n
     with transaction():
         if first.event == CODE:
             code = new_code()
-            if not codes.store(hook, code, now_ms):
+            if not table.store(hook, code, now_ms):
                 return None
-            bounds.note(hook.user_id, CODE, hook.shown, now_ms)
+            table.note(hook.user_id, CODE, hook.shown, now_ms)
             return json.dumps(json.loads(first.body) | {"code": code})
-        bounds.note(hook.user_id, hook.kind, None, now_ms)
+        table.note(hook.user_id, hook.kind, None, now_ms)
     if len(deliveries) == 1:
         return str(first.body)
     return json.dumps({"events": [json.loads(each.body) for each in deliveries], "lost": hook.lost})
@@ -251,3 +250,76 @@ def _forget_done(hook_id: int) -> None:
     oldest = Delivery.select(Delivery.id).where(done).order_by(Delivery.id.desc()).limit(1).offset(KEPT_DONE).scalar()
     if oldest is not None:
         Delivery.delete().where(done, Delivery.id <= oldest).execute()
+
+
+MOST_HOOKS = 10  # of a user
+
+
+class TooManyHooks(Exception):
+    """A refusal: the user has MOST_HOOKS already."""
+
+
+class NotAnyMore(Exception):
+    """A refusal: whoever asks was signed out in the meantime."""
+
+
+def of_user(user_id: int) -> list[Hook]:
+    """Returns the user's hooks, oldest first."""
+    return list(Hook.select().where(Hook.user == user_id).order_by(Hook.id))
+
+
+def own(user_id: int, hook_id: int) -> Hook | None:
+    """Returns the user's hook of this id."""
+    found: Hook | None = Hook.get_or_none(Hook.user == user_id, Hook.id == hook_id)
+    return found
+
+
+def add(user_id: int, names: Sequence[str], *, may_still: Callable[[], bool], **values: Any) -> Hook:
+    """Writes a hook, which is told of what happens from now on. Raises TooManyHooks or NotAnyMore.
+
+    `may_still` is asked within the transaction: what was begun by a session that has ended since must not stay.
+    """
+    with transaction():
+        if not may_still():
+            raise NotAnyMore
+        if Hook.select().where(Hook.user == user_id).count() >= MOST_HOOKS:
+            raise TooManyHooks
+        row: Hook = Hook.create(user=user_id, events=" ".join(names), cursor=outbox.newest_id(), **values)
+        if table.is_awaited(row):
+            table.ask(row.id, row.created_ms)
+    return row
+
+
+def change(hook_id: int, now_ms: int, *, may_still: Callable[[], bool], **values: Any) -> Hook | None:
+    """Changes the hook's columns; what has happened so far is delivered as they were. Raises NotAnyMore.
+
+    The new address of a mail hook has not agreed yet: a code is asked for. Returns the hook as it was just before, None
+    if it was removed meanwhile.
+    """
+    with transaction():
+        if not may_still():
+            raise NotAnyMore
+        # Read here, because another server may have changed it since the caller read it.
+        former: Hook | None = Hook.get_or_none(Hook.id == hook_id)
+        if former is None:
+            return None
+        take(hook_id, now_ms, to_the_end=True)
+        is_moved = former.kind == MAIL and values.get("shown", former.shown) != former.shown
+        if is_moved:
+            values |= {"agreed_ms": None, "code_hash": None, "code_ms": None}
+            table.give_up(hook_id)  # it may be on its way to the former address
+        if values:
+            Hook.update(values).where(Hook.id == hook_id).execute()
+        if is_moved:
+            table.ask(hook_id, now_ms)
+    return former
+
+
+def remove(hook: Hook) -> None:
+    """Removes the hook and its deliveries."""
+    Hook.delete().where(Hook.id == hook.id).execute()
+
+
+def all_receivers() -> set[str]:
+    """Returns the names of all hooks' receivers."""
+    return {row.receiver for row in Hook.select(Hook.receiver)}

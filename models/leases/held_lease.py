@@ -1,35 +1,147 @@
 """A lease that this process holds, renewed by a thread of its own; without it, the process does not live on.
 
 The kernel's timer kills the process a second before the lease runs out, and with a manager its workers, so that nobody
-is ever two. It is set by the moment before each renewal is sent, so it never ends later than others think
-(models/leases/lease_watch.py).
+is ever two. It is set by the moment before each renewal is sent, so it never ends later than others think.
+
+Whether the holder of another one has ended is seen by the clock of the one that stands by, not by the database's.
+The rule: a lease that has stood unchanged for as long as it was asked for is nobody's. Why that is safe, and the
+database's clock is not needed for it:
+
+- A renewal changes the row's version. Its holder has set the kernel's timer to a second less than the lease, counted
+  from the moment *before* it sent that renewal. Whoever sees the version does so after it was sent. So when the lease's
+  time has passed since then, by a clock that counts a machine's sleep, the holder has been dead for a second; the two
+  clocks need not agree, only run equally fast, to a second in the lease.
+- The lease is taken only if it still has that version, under the row's lock. A renewal that comes first changes it, and
+  the watch begins anew; one that comes later finds another token, and its sender ends.
+- A renewal whose answer was lost may have changed the row, while its holder's timer stands as it was: that holder ends
+  earlier than it is thought to.
+- A database that was away, or whose clock jumps ahead, makes nobody's lease shorter; one whose clock jumps back makes
+  no dead holder's longer.
+
+What it cannot see is a virtual machine that is frozen together with its clocks. Tokens keep its workers from ledger,
+signer and gateway then, and a gateway asks for its lease before each write.
+
+A program that has just been started would have to watch another's lease for all of its time before it may take it. One
+that has a lease itself looks at all of them at each renewal, and keeps their versions in a file of its directory; so in
+its place the watch began when that one saw the version first. Moments are of the machine's clock: what was noted before
+its restart, or by another clock, says nothing. Nor does what one has noted whose own lease is over: it looks no more,
+and a database that has gone back since (a restored backup) shows an old version again, whose holder may live.
 """
 
 from __future__ import annotations
 
+import json
 import logging
 import os
 import signal
 import threading
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, NoReturn
+from pathlib import Path
+from typing import Any, NamedTuple, NoReturn
 
 from peewee import InterfaceError, OperationalError, ProgrammingError
 
 from core.death_timer import DeathTimer, check_mortal, now_s
 from core.errors import BidkeeperError
-from models.database.errors import DatabaseAway
-from models.database.kinds import is_postgresql, opened, place
+from models.database.base import is_postgresql, opened, place
+from models.database.damage import DatabaseAway
 from models.database.postgresql import Postgresql
 from models.database.servers import longest_s, look_at_each
 from models.leases import leases
-from models.leases.lease_watch import Seen, Watch
 from models.leases.leases import Holder, Standing, Taken
-from models.leases.sightings import Sightings, seen_in
+
+
+class Seen(NamedTuple):
+    """A version of a lease, and a moment after it was read."""
+
+    version: str
+    at_s: float
+
+
+class Watch:
+    """A memory of a lease that another home has. All moments are of one clock, `core.death_timer.now_s`.
+
+    `seen` is the newest version that others have seen by the same clock (`Sightings`).
+    """
+
+    def __init__(self, seen: Seen | None = None) -> None:
+        self.version = ""
+        self._ends_s = 0.0
+        self._seen = [] if seen is None else [seen]
+
+    def hear(self, seen: Iterable[Seen]) -> None:
+        """Takes what other machines' managers have seen, in moments of our clock; only before the first `note`."""
+        self._seen.extend(seen)
+
+    def note(self, version: str, seconds: int, now_s: float) -> None:
+        """Notes that the lease, asked for so long, has this version; `now_s` is a moment after that was read."""
+        if version == self.version:
+            return
+        since_s = min((seen.at_s for seen in self._seen if seen.version == version), default=now_s)
+        self.version, self._ends_s = version, since_s + seconds
+        self._seen = []  # a version that is read again after another one is watched anew
+
+    def over(self, now_s: float) -> str:
+        """Returns the version whose holder has ended by now; "" when there is none."""
+        return self.version if now_s >= self._ends_s else ""
+
 
 log = logging.getLogger(__name__)
+
+
+class Sightings:
+    """A program's record of what it sees, in a file of its own in `directory`; `own` is the lease that it has."""
+
+    def __init__(self, directory: Path, own: str) -> None:
+        self._path = directory / f"seen-{own.replace(' ', '-')}.json"
+        self.seen: dict[str, Seen] = {}
+
+    def note(self, versions: Mapping[str, str], now_s: float, until_s: float) -> None:
+        """Notes the versions of all leases by their names; `now_s` (of `death_timer.now_s`) is after they were read.
+
+        `until_s`: the end of our own lease, unless it is renewed.
+        """
+        former = self.seen
+        self.seen = {
+            name: former[name] if name in former and former[name].version == version else Seen(version, now_s)
+            for name, version in versions.items()
+        }
+        made = self._path.with_suffix(f".{os.getpid()}")
+        try:
+            made.write_text(json.dumps({"clock": _clock(), "until_s": until_s, "seen": self.seen}))
+            made.replace(self._path)
+        except OSError as error:  # a program that is started here will have to watch for longer
+            log.warning("failed to note which leases were seen: %s", error)
+
+
+def seen_in(directory: Path, name: str, now_s: float) -> Seen | None:
+    """Returns the newest version of the lease that this user's programs see here, with its first moment."""
+    found = [seen for path in directory.glob("seen-*.json") if (seen := _seen_by(path, name, now_s)) is not None]
+    if not found:
+        return None
+    newest = max(found, key=lambda seen: seen.at_s).version
+    return min((seen for seen in found if seen.version == newest), key=lambda seen: seen.at_s)
+
+
+def _seen_by(path: Path, name: str, now_s: float) -> Seen | None:
+    try:
+        if path.stat().st_uid != os.geteuid():
+            return None
+        noted = json.loads(path.read_text())
+        seen = noted["seen"] if noted["clock"] == _clock() and now_s < noted["until_s"] else {}
+        return Seen(*seen[name]) if name in seen else None
+    except (OSError, ValueError, LookupError, TypeError) as error:
+        log.warning("failed to read which leases were seen: %s: %s", path, error)
+        return None
+
+
+def _clock() -> str:
+    """Returns what tells this machine's clock since its start from all others, those of containers too."""
+    boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+    return f"{boot} {Path('/proc/self/ns/time').readlink()}"
+
 
 SPARE_S = 1.0  # from our end to the lease's
 _LOOK_S = 0.5

@@ -1,6 +1,6 @@
 """Leases: the right to be the one manager of a slot, the one gateway, the one sender of hooks, for some seconds.
 
-A row each, which its holder renews. Whoever has watched it for all its time without a renewal (lease_watch.py) takes
+A row each, which its holder renews. Whoever has watched it for all its time without a renewal (held_lease.py) takes
 it, with the next higher token. An SQLite file is of one machine, where a lock in the data directory says as much: no
 lease is needed there, and there is one slot.
 """
@@ -17,11 +17,36 @@ from typing import Any, NamedTuple
 from peewee import SQL, BigIntegerField, CharField
 
 from core.errors import BidkeeperError
-from models import base
-from models.base import Row, database, transaction
-from models.database.kinds import is_postgresql
+from models.database import base
+from models.database.base import Row, database, is_postgresql, transaction
 from models.database.postgresql import Postgresql
 from models.database.sqlite import Sqlite
+
+
+@dataclass(frozen=True, slots=True)
+class Slot:
+    """The part `number` of all users, who are divided into `of` parts by their numbers."""
+
+    number: int = 0
+    of: int = 1
+
+    def has(self, user_id: Any) -> Any:
+        """Makes the expression that is true of this slot's users; `user_id` is a column."""
+        if self.of == 1:
+            return SQL("1 = 1")
+        ahead = user_id - self.number  # a whole multiple; peewee takes % for LIKE
+        return ahead / self.of * self.of == ahead
+
+    def __str__(self) -> str:
+        return f"slot {self.number}"
+
+
+def slot_of(user_id: int, slots: int) -> int:
+    """Returns the number of the user's slot, of so many."""
+    return user_id % slots
+
+
+EVERYBODY = Slot()
 
 GATEWAY, HOOKS = "gateway", "hooks"
 _SLOTS_CHANGED = "before the slots were changed"  # a home

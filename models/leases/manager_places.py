@@ -11,7 +11,7 @@ from core.local import Address
 from core.setting_values import host_port
 from core.settings import Settings
 from models.leases import leases
-from models.leases.slot import slot_of
+from models.leases.leases import slot_of
 
 Place = Path | str  # a socket, or HOST:PORT
 

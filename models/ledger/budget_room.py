@@ -10,31 +10,24 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from peewee import SQL, fn
-
 from models import budgets
 from models.budgets import Budget
-from models.ledger.order_table import IS_FILLED, IS_OPEN, Order
-from models.prepared import Prepared, given
+from models.database.base import Statement
 from models.tasks import tasks
-from models.tasks.table import Task
+from models.tasks.tasks import Task
 from strategy.plan import BudgetRoom
 
 DAY_MS = 86_400_000
 
-_TOTALS = fn.COALESCE(fn.SUM(Order.price_sats), SQL("0")), fn.COUNT(SQL("1"))
-_OF_BUDGET = Order.budget_id == given("budget_id"), Order.dry_run == given("dry_run")
-_OPEN = Prepared(lambda: Order.select(*_TOTALS).where(*_OF_BUDGET, IS_OPEN))
-_OPEN_OF_OTHERS = Prepared(
-    lambda: Order.select(*_TOTALS).where(*_OF_BUDGET, IS_OPEN, Order.task_id != given("task_id"))
-)
-_FILLED = Prepared(lambda: Order.select(*_TOTALS).where(*_OF_BUDGET, IS_FILLED))
-_FILLED_SINCE = Prepared(
-    lambda: Order.select(*_TOTALS).where(*_OF_BUDGET, IS_FILLED, Order.closed_ms > given("after_ms"))
-)
-_TAKE_ALONG = Prepared(
-    lambda: Order.update({Order.budget_id: given("budget_id")}).where(Order.task_id == given("task_id"), IS_OPEN)
-)
+_USE = """
+    SELECT COALESCE(SUM(price_sats), 0), COUNT(1) FROM orders
+    WHERE budget_id = :budget_id AND dry_run = :dry_run AND
+"""
+_OPEN = Statement(f"{_USE} state != 'closed'")
+_OPEN_OF_OTHERS = Statement(f"{_USE} state != 'closed' AND task_id != :task_id")
+_FILLED = Statement(f"{_USE} close_reason = 'filled'")
+_FILLED_SINCE = Statement(f"{_USE} close_reason = 'filled' AND closed_ms > :after_ms")
+_TAKE_ALONG = Statement("UPDATE orders SET budget_id = :budget_id WHERE task_id = :task_id AND state != 'closed'")
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,23 +4,33 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
+from functools import cache
 from typing import Any, NamedTuple
 
 from peewee import SQL, fn
 
-from models import controls, locks
-from models.base import transaction
+from models import controls
 from models.controls import GLOBAL, HALT, TASK, USER, Control
-from models.leases.slot import Slot
-from models.ledger import orders
+from models.database import base
+from models.database.base import Statement, each, listed, transaction
+from models.leases.leases import Slot
+from models.ledger import listings, orders
 from models.ledger.limits import most_sats
-from models.ledger.misses import saw
-from models.ledger.order_table import CANCELLING, CLOSED, IS_OPEN, IS_REAL, LIVE, UNKNOWN, Order
-from models.ledger.tidings import tell_order
-from models.own_ceilings import own_ceilings
-from models.prepared import Prepared, given
-from models.tasks.table import BIDDING, RUNNING, STOPPED, Task
-from models.users import User
+from models.ledger.states import (
+    CANCELLED,
+    CANCELLING,
+    CLOSED,
+    IS_OPEN,
+    IS_REAL,
+    LIVE,
+    ORDER_LIFE,
+    UNKNOWN,
+    Order,
+    saw,
+    tell_order,
+)
+from models.tasks.tasks import BIDDING, LISTING, RUNNING, STOPPED, Task
+from models.users import User, own_ceilings
 from strategy.config.bid import load_bid_config
 
 CANCELLABLE = (LIVE, CANCELLING)
@@ -134,6 +144,7 @@ def begin_cancels(found: Collection[Order], now_ms: int) -> None:
     ids = [order.id for order in found if order.state == LIVE]
     if not ids:
         return
+    ORDER_LIFE.check(LIVE, CANCELLING)
     changes: dict[Any, Any] = {Order.state: CANCELLING, Order.misses: 0, Order.updated_ms: now_ms}
     with transaction(durable=True, alone=False):
         Order.update(changes).where(Order.id.in_(ids), Order.state == LIVE).execute()
@@ -158,13 +169,14 @@ def finish_cancels(found: Collection[Order], now_ms: int) -> None:
     """Closes in one commit, as cancelled, those of these orders whose cancels are under way and were not seen since."""
     if not found:
         return
+    ORDER_LIFE.check(CANCELLING, CLOSED, CANCELLED)
     with transaction(durable=True, alone=False):
-        locks.events()
+        base.hold_back_events()
         for order in found:
-            changes: dict[Any, Any] = {Order.state: CLOSED, Order.close_reason: "cancelled", Order.misses: 0}
+            changes: dict[Any, Any] = {Order.state: CLOSED, Order.close_reason: CANCELLED, Order.misses: 0}
             changes |= {Order.updated_ms: now_ms, Order.closed_ms: now_ms}
             if Order.update(changes).where(*_as_known(order)).execute():
-                tell_order(order, now_ms, CLOSED, "cancelled", {})
+                tell_order(order, now_ms, CLOSED, CANCELLED, {})
 
 
 def above_limits(task: Task, now_ms: int) -> Closing | None:
@@ -186,16 +198,31 @@ def closing_of_all() -> Closing | None:
     return Closing(can_go, sum(counts.values()) - can_go, row.set_ms) if counts else None
 
 
-def _going(user_id: Any, told: Iterable[tuple[str, int]] = ()) -> Any:
-    """Makes the query that counts the user's bids that must go, by state and task: count and time of the oldest."""
-    counts: Any = Order.select(Order.task_id, Order.state, fn.COUNT(Order.id), fn.MIN(Order.updated_ms))
-    goes = _is_halted(told) | (Task.desired == SQL(f"'{STOPPED}'")) | Task.deleted_ms.is_null(False)
-    of_user = counts.join(Task, on=(Task.id == Order.task_id)).where(Order.user_id == user_id, IS_OPEN, IS_REAL, goes)
-    # The state is named first: by the task first, SQLite would walk all of the user's orders in the task's order.
-    return of_user.group_by(Order.state, Order.task_id)
+@cache
+def _going(told_tasks: int, *, is_all: bool) -> Statement:
+    """Prepares the count of a user's bids that must go, by state and task: number and time of the oldest.
 
-
-_GOING = Prepared(lambda: _going(given("user_id")))  # for nearly every answer about tasks
+    `told_tasks` is the number of tasks that are halted without a row, `is_all`: all of the user's are.
+    The state is named first: by the task first, SQLite would walk all of the user's orders in the task's order.
+    """
+    more = f"OR t.id IN ({listed('task', told_tasks)})" if told_tasks else ""
+    return Statement(
+        f"""
+    SELECT o.task_id, o.state, COUNT(o.id), MIN(o.updated_ms) FROM orders AS o INNER JOIN tasks AS t ON t.id = o.task_id
+    WHERE o.user_id = :user_id AND o.state != 'closed' AND o.dry_run = $no
+    AND (
+        EXISTS (
+            SELECT 1 FROM controls AS c WHERE c.state = 'halt' AND (
+                c.scope = 'global'
+                OR (c.scope = 'user' AND c.subject_id = t.user_id)
+                OR (c.scope = 'task' AND c.subject_id = t.id)
+            )
+        )
+        OR t.desired = 'stopped' OR t.deleted_ms IS NOT NULL {"OR 1 = 1" if is_all else more}
+    )
+    GROUP BY o.state, o.task_id
+    """
+    )
 
 
 def closing(
@@ -210,7 +237,10 @@ def closing(
     of halts without a row, by scope and subject.
     """
     told = {of: since_ms for of, since_ms in (unstored or {}).items() if of[0] != USER or of[1] == user_id}
-    counted_bids = _going(user_id, told).tuples() if told else _GOING.rows(user_id=user_id)
+    by_task = [subject for scope, subject in told if scope == TASK]
+    is_all = len(by_task) < len(told)
+    counts = _going(0 if is_all else len(by_task), is_all=is_all)
+    counted_bids = counts.rows(user_id=user_id, **({} if is_all else each("task", by_task)))
     found: dict[int, list[tuple[str, int, int]]] = {}
     for task_id, state, count, first_ms in counted_bids:
         found.setdefault(task_id, []).append((state, count, first_ms))
@@ -247,5 +277,31 @@ def total(found: Collection[Closing]) -> Closing | None:
     if not found:
         return None
     return Closing(
-        sum(each.open for each in found), sum(each.unknown for each in found), min(each.since_ms for each in found)
+        sum(one.open for one in found), sum(one.unknown for one in found), min(one.since_ms for one in found)
     )
+
+
+# One question for both kinds: each is a way to the server and back.
+_COUNTS = Statement(
+    """
+    SELECT COUNT(1) FROM orders WHERE task_id = :task AND state != 'closed'
+    UNION ALL SELECT COUNT(1) FROM listings WHERE task_id = :task AND state != 'closed'
+    """
+)
+
+
+def count_open(task_id: int) -> int:
+    """Counts the task's open orders: bids, or the listing."""
+    return sum(int(count) for (count,) in _COUNTS.rows(task=task_id))
+
+
+def to_be_ended(task: Task) -> int:
+    """Counts the orders to end when the task has no worker of its own. A listing stays until its task is deleted."""
+    if task.kind == LISTING and task.deleted_ms is None:
+        return 0
+    return count_open(task.id)
+
+
+def tasks_to_end() -> list[int]:
+    """Returns the ids of the tasks that may still have orders to end."""
+    return [*orders.tasks_with_open_orders(), *listings.tasks_to_delist()]

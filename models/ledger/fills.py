@@ -14,16 +14,25 @@ from decimal import Decimal
 from itertools import count
 from typing import Any, NamedTuple
 
-from peewee import SQL, IntegrityError, fn
+from peewee import IntegrityError
 
-from models import locks
-from models.base import transaction
-from models.ledger.listing_table import IS_SOLD, Listing
-from models.ledger.order_table import CLOSED, FILLED, HAS_SALE, IS_FILLED, IS_REAL, Order
+from models.database import base
+from models.database.base import Statement, transaction
 from models.ledger.orders import NewOrder, SoldInto
-from models.ledger.tidings import tell_order
-from models.prepared import Prepared, given
-from models.tasks.table import Task
+from models.ledger.states import (
+    CLOSED,
+    FILLED,
+    HAS_SALE,
+    IS_FILLED,
+    IS_REAL,
+    IS_SOLD,
+    NEW,
+    ORDER_LIFE,
+    Listing,
+    Order,
+    tell_order,
+)
+from models.tasks.tasks import Task
 from strategy.config.bid import is_ticker
 
 BUY, SELL = SIDES = ("buy", "sell")
@@ -163,6 +172,7 @@ def count_purchase(new: NewOrder, sale: SoldInto, now_ms: int) -> bool:
     It counts, and nothing else follows from it: the item is not listed, and its cost is not proved. Its budget is the
     task's of now. Returns False, with nothing written, where another order has this sale, or the task was deleted.
     """
+    ORDER_LIFE.check(NEW, CLOSED, FILLED)
     trait_type, trait_value = new.trait or ("", "")
     values = {name: getattr(new, name) for name in NewOrder.__slots__ if name != "trait"}
     values |= {"trait_type": trait_type, "trait_value": trait_value, "state": CLOSED, "close_reason": FILLED}
@@ -170,8 +180,8 @@ def count_purchase(new: NewOrder, sale: SoldInto, now_ms: int) -> bool:
     values |= {"created_ms": sale.sold_ms, "updated_ms": now_ms, "closed_ms": now_ms, **bought}
     try:
         with transaction(durable=True, alone=False):
-            locks.user(new.user_id)
-            locks.task_as_it_is(new.task_id)
+            base.lock_user(new.user_id)
+            base.lock_task_as_it_is(new.task_id)
             task = Task.get_or_none(Task.id == new.task_id, Task.user == new.user_id)
             if task is None:
                 return False
@@ -181,7 +191,7 @@ def count_purchase(new: NewOrder, sale: SoldInto, now_ms: int) -> bool:
             values["expires_ms"] = next(ms for ms in count(new.expires_ms) if ms not in ends)
             order = Order(**values, budget_id=task.budget_id)
             order.save(force_insert=True)
-            locks.events()
+            base.hold_back_events()
             tell_order(order, now_ms, CLOSED, FILLED, bought | {"sold_sats": None})
     except IntegrityError:
         return False
@@ -247,14 +257,14 @@ def _sold(row: Any) -> Fill:
     )
 
 
-_TOTALS = fn.COUNT(SQL("1")), fn.SUM(fn.COALESCE(Order.sold_sats, Order.price_sats)), fn.MAX(Order.filled_ms)
-_OF_TASK = Prepared(lambda: Order.select(*_TOTALS).where(Order.task_id == given("task_id"), IS_REAL, IS_FILLED))
-_OF_USER = Prepared(
-    lambda: (
-        Order.select(Order.task_id, *_TOTALS)
-        .where(Order.task_id.in_(Task.select(Task.id).where(Task.user == given("user"))), IS_REAL, IS_FILLED)
-        .group_by(Order.task_id)
-    )
+_TOTALS = "COUNT(1), SUM(COALESCE(sold_sats, price_sats)), MAX(filled_ms)"
+_REAL_FILLS = "dry_run = $no AND close_reason = 'filled'"
+_OF_TASK = Statement(f"SELECT {_TOTALS} FROM orders WHERE task_id = :task_id AND {_REAL_FILLS}")
+_OF_USER = Statement(
+    f"""
+    SELECT task_id, {_TOTALS} FROM orders
+    WHERE task_id IN (SELECT id FROM tasks WHERE user_id = :user) AND {_REAL_FILLS} GROUP BY task_id
+    """
 )
 
 

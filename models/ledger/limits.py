@@ -10,14 +10,14 @@ from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import Any
 
-from core.local_time import is_between, is_zone
+from core.local_time import is_between
 from core.subscription_plans import SubscriptionPlan
 from models.ledger import orders
 from models.ledger.budget_room import room_of
-from models.ledger.order_table import Order
 from models.ledger.orders import ExposureLimits, Fills
 from models.ledger.shown_bids import Matched
-from strategy.config.bid import MAX_SATS, BidConfig, Problem, is_on
+from models.ledger.states import Order
+from strategy.config.bid import MAX_SATS, BidConfig, is_on
 from strategy.plan import BudgetRoom, Limits, OwnOrder, SignedRoom
 from strategy.reasons import Reason
 
@@ -185,13 +185,6 @@ def fills_of(task_id: int | None, config: BidConfig, now_ms: int | None = None) 
         return Fills()
     counts_days = config.max_fills_per_day or config.spend_cap_per_day_sats
     return orders.fills(task_id, dry_run=config.dry_run, now_ms=now_ms if counts_days else None)
-
-
-def unknown_zone(config: BidConfig) -> list[Problem]:
-    """Returns the problem of active hours in a time zone that this system does not know."""
-    if config.active_hours is None or is_zone(config.active_hours.tz):
-        return []
-    return [Problem("active_hours", "tz must be the name of a time zone that this system knows")]
 
 
 def hold(config: BidConfig, fills: Fills, now_ms: int) -> Reason | None:

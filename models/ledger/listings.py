@@ -12,27 +12,81 @@ from dataclasses import dataclass
 
 from peewee import IntegrityError
 
-from models.base import require_sound, transaction
-from models.ledger import listing_statements as statements
-from models.ledger.listing_table import (
-    CANCELLED,
-    CLOSE_REASONS,
+from models.database.base import Statement, columns, insertion, instance, require_sound, transaction
+from models.ledger.states import (
     CLOSED,
+    LISTING_LIFE,
     LIVE,
-    LOST,
-    MOVES,
+    NEW,
+    OUTLIVED,
     REPLACED,
     RESERVED,
     SIGNED,
     SOLD,
     UNKNOWN,
+    IllegalMove,
     Listing,
+    tell_listing,
 )
-from models.ledger.tidings import tell_listing
-from models.prepared import instance
 from models.tasks import tasks
-from models.tasks.table import LISTING
+from models.tasks.tasks import LISTING
 
+_ROWS = f"SELECT {columns(Listing)} FROM listings WHERE task_id = :task_id"
+_IS_OPEN = "state != 'closed'"  # literally as in the indexes: SQLite sees at once which index to use
+_OF_OUTPUT = "outpoint = :outpoint AND signed_ms IS NOT NULL"
+
+INSERT = Statement(f"{insertion(Listing)} $returning_id")
+OPEN = Statement(f"{_ROWS} AND {_IS_OPEN}")
+ENDED_LAST = Statement(f"{_ROWS} ORDER BY closed_ms DESC, id DESC LIMIT 1")
+NEWEST_LISTED = Statement(f"{_ROWS} AND listed_ms IS NOT NULL ORDER BY id DESC LIMIT 1")
+FIRST_LISTED = Statement(
+    "SELECT listed_ms FROM listings WHERE task_id = :task_id AND listed_ms IS NOT NULL ORDER BY id LIMIT 1"
+)
+OPEN_PRICES = Statement(f"SELECT price_sats FROM listings WHERE user_id = :user_id AND {_IS_OPEN}")
+COUNT_OPEN = Statement(f"SELECT COUNT(1) FROM listings WHERE task_id = :task_id AND {_IS_OPEN}")
+LOWEST = Statement(f"SELECT MIN(price_sats) FROM listings WHERE {_OF_OUTPUT}")
+FIRST = Statement(f"SELECT MIN(created_ms) FROM listings WHERE {_OF_OUTPUT}")
+# A price counts from its signature until the row's end, which is mostly the next price's beginning.
+HIGHEST = Statement(
+    """
+    SELECT MAX(price_sats) FROM listings WHERE inscription_id = :inscription_id AND wallet = :wallet
+    AND signed_ms IS NOT NULL AND (closed_ms IS NULL OR closed_ms > :since_ms)
+    """
+)
+FORMER = Statement(
+    """
+    SELECT id FROM listings
+    WHERE task_id = :task_id AND close_reason = 'replaced' AND closed_ms = :closed_ms AND id < :before
+    """
+)
+DROPPED = Statement(
+    """
+    SELECT COUNT(1) FROM listings
+    WHERE task_id = :task_id AND close_reason = 'lost' AND listed_ms IS NOT NULL AND closed_ms > :since_ms
+    """
+)
+MOVE = Statement(
+    """
+    UPDATE listings SET state = :state, close_reason = :close_reason, venue_id = COALESCE(:venue_id, venue_id),
+        misses = :misses, proceeds_sats = :proceeds_sats, sale_id = :sale_id, sold_ms = :sold_ms,
+        venue_fee_sats = :venue_fee_sats, txid = :txid, updated_ms = :updated_ms,
+        signed_ms = COALESCE(signed_ms, :signed_ms), listed_ms = COALESCE(listed_ms, :listed_ms),
+        closed_ms = :closed_ms
+    WHERE id = :id AND state = :former_state
+    """
+)
+OLDEST_KEPT = Statement("SELECT id FROM listings WHERE task_id = :task_id ORDER BY id DESC LIMIT 1 OFFSET :newer")
+FORGET = Statement(
+    "DELETE FROM listings WHERE task_id = :task_id AND id < :oldest_kept AND state = 'closed' AND signed_ms IS NULL"
+)
+TO_DELIST = Statement(
+    f"""
+    SELECT task_id FROM listings
+    WHERE {_IS_OPEN} AND task_id IN (SELECT id FROM tasks WHERE deleted_ms IS NOT NULL)
+    """
+)
+
+_UNWRITTEN = dict.fromkeys(name for name in Listing._meta.sorted_field_names if name != "id")
 _KEPT = 200  # newest rows of each task; of the others those that were signed, which can still be bought
 
 
@@ -42,10 +96,6 @@ class NotAllowedToList(Exception):
 
 class OpenElsewhere(Exception):
     """Another task, perhaps a deleted one, still has an open listing of the same output."""
-
-
-class IllegalListingMove(Exception):
-    """A move of a listing that does not exist, or from another state than the caller believed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,34 +135,35 @@ _UNSOLD = dict.fromkeys(("proceeds_sats", "sale_id", "sold_ms", "venue_fee_sats"
 def reserve(new: NewListing, replacing: Listing | None, now_ms: int) -> Listing:
     """Writes the listing down, on disk when this returns; `replacing`, which is live, ends in the same commit.
 
-    Raises NotAllowedToList, OpenElsewhere, or IllegalListingMove when the task's open listing is not `replacing`; then
+    Raises NotAllowedToList, OpenElsewhere, or IllegalMove when the task's open listing is not `replacing`; then
     nothing was written.
     """
     if replacing is not None and replacing.state != LIVE:
-        raise IllegalListingMove(f"listing {replacing.id} is {replacing.state}: nothing takes its place")
+        raise IllegalMove(f"listing {replacing.id} is {replacing.state}: nothing takes its place")
     with transaction(durable=True):
         require_sound()
         if not tasks.may_act(new.task_id, LISTING, new.token):
             raise NotAllowedToList(f"task {new.task_id} is not this worker's to act for")
         if replacing is not None:
+            LISTING_LIFE.check(replacing.state, CLOSED, REPLACED, replacing.id)
             replaced = {"state": CLOSED, "close_reason": REPLACED, "misses": replacing.misses, "closed_ms": now_ms}
             untouched = _UNSOLD | dict.fromkeys(("venue_id", "signed_ms", "listed_ms"))
-            moved = statements.MOVE.run(id=replacing.id, former_state=LIVE, updated_ms=now_ms, **replaced, **untouched)
+            moved = MOVE.run(id=replacing.id, former_state=LIVE, updated_ms=now_ms, **replaced, **untouched)
             if moved.rowcount != 1:
-                raise IllegalListingMove(f"listing {replacing.id} is not live any more")
+                raise IllegalMove(f"listing {replacing.id} is not live any more")
             tell_listing(replacing, now_ms, CLOSED, REPLACED, _UNSOLD)
-        if statements.COUNT_OPEN.rows(task_id=new.task_id)[0][0]:
-            raise IllegalListingMove(f"task {new.task_id} has another open listing")
-        oldest_kept = statements.OLDEST_KEPT.row(task_id=new.task_id, newer=_KEPT - 1)
+        if COUNT_OPEN.value(task_id=new.task_id):
+            raise IllegalMove(f"task {new.task_id} has another open listing")
+        oldest_kept = OLDEST_KEPT.row(task_id=new.task_id, newer=_KEPT - 1)
         if oldest_kept is not None:
-            statements.FORGET.run(task_id=new.task_id, oldest_kept=oldest_kept[0])
+            FORGET.run(task_id=new.task_id, oldest_kept=oldest_kept[0])
         return _written(new, {"state": RESERVED}, now_ms)
 
 
 def adopt(new: NewListing, now_ms: int) -> Listing:
     """Writes down, as live from now on, a listing at the venue that no open row explains.
 
-    Raises OpenElsewhere, or IllegalListingMove when the task has an open listing; then nothing was written.
+    Raises OpenElsewhere, or IllegalMove when the task has an open listing; then nothing was written.
     """
     return _taken_up(new, {"state": LIVE, "signed_ms": now_ms, "listed_ms": now_ms}, now_ms)
 
@@ -124,8 +175,8 @@ def suspect(new: NewListing, now_ms: int) -> Listing:
 
 def _taken_up(new: NewListing, state: dict[str, object], now_ms: int) -> Listing:
     with transaction(durable=True):
-        if statements.COUNT_OPEN.rows(task_id=new.task_id)[0][0]:
-            raise IllegalListingMove(f"task {new.task_id} has another open listing")
+        if COUNT_OPEN.value(task_id=new.task_id):
+            raise IllegalMove(f"task {new.task_id} has another open listing")
         found = _written(new, state, now_ms)
         # It is not news that something was listed: it was there.
         tell_listing(found, now_ms, found.state, None, _UNSOLD)
@@ -133,10 +184,11 @@ def _taken_up(new: NewListing, state: dict[str, object], now_ms: int) -> Listing
 
 
 def _written(new: NewListing, state: dict[str, object], now_ms: int) -> Listing:
+    LISTING_LIFE.check(NEW, str(state["state"]))
     values = {name: getattr(new, name) for name in NewListing.__slots__} | state
     values |= {"misses": 0, "created_ms": now_ms, "updated_ms": now_ms}
     try:
-        listing_id = statements.INSERT.insert(**dict.fromkeys(statements.WRITTEN) | values)
+        listing_id = INSERT.insert(**_UNWRITTEN | values)
     except IntegrityError as error:
         raise OpenElsewhere(f"another task has an open listing of {new.outpoint}") from error
     return Listing(id=listing_id, **values)
@@ -153,9 +205,9 @@ def move(
 ) -> None:
     """Moves the listing from its believed state to `state`, on disk when this returns.
 
-    `reason` (one of CLOSE_REASONS) goes with `closed`, `sale` with `sold`. The times when it first was (or may
+    `reason` (one of LISTING_ENDS) goes with `closed`, `sale` with `sold`. The times when it first was (or may
     have been) signed, and first was live, are kept; its misses start anew unless it is closed. Raises
-    IllegalListingMove; then nothing was written. `listing` is brought up to date.
+    IllegalMove; then nothing was written. `listing` is brought up to date.
     """
     with transaction(durable=True):
         _move(listing, state, now_ms, reason, venue_id, sale)
@@ -166,7 +218,7 @@ def note_late_sale(listing: Listing, sale: SoldFor, now_ms: int) -> None:
 
     On disk when this returns. Nothing is written for one that is open, or known to be sold or gone.
     """
-    outlived = Listing.close_reason.in_([CANCELLED, REPLACED, LOST])
+    outlived = Listing.close_reason.in_(OUTLIVED)
     sold = _sold(listing, sale, now_ms)
     changes = sold | {"close_reason": SOLD, "updated_ms": now_ms}
     with transaction(durable=True):
@@ -178,13 +230,14 @@ def give_up(listing: Listing, reason: str, now_ms: int) -> None:
     """Closes a listing that the venue never took (`refused`, `lost`), on disk when this returns.
 
     The listing that it was to replace is open again in the same commit, as live and as old as it was: no listing that
-    may be at the venue is ever without an open row. Raises IllegalListingMove; then nothing was written.
+    may be at the venue is ever without an open row. Raises IllegalMove; then nothing was written.
     """
     with transaction(durable=True):
         _move(listing, CLOSED, now_ms, reason, None, None)
         # They were written in one commit, so with one time.
-        former = statements.FORMER.row(task_id=listing.task_id, closed_ms=listing.created_ms, before=listing.id)
+        former = FORMER.row(task_id=listing.task_id, closed_ms=listing.created_ms, before=listing.id)
         if former is not None:
+            LISTING_LIFE.check(REPLACED, LIVE)
             again = {"state": LIVE, "close_reason": None, "closed_ms": None, "misses": 0, "updated_ms": now_ms}
             Listing.update(again).where(Listing.id == former[0]).execute()
             tell_listing(Listing.get_by_id(former[0]), now_ms, LIVE, None, _UNSOLD)
@@ -193,15 +246,15 @@ def give_up(listing: Listing, reason: str, now_ms: int) -> None:
 def _move(
     listing: Listing, state: str, now_ms: int, reason: str | None, venue_id: str | None, sale: SoldFor | None
 ) -> None:
-    is_legal = state in MOVES[listing.state] and (state == CLOSED) == (reason in CLOSE_REASONS)
-    if not is_legal or (sale is None) != (reason != SOLD):
-        raise IllegalListingMove(f"listing {listing.id} cannot go from {listing.state} to {state} ({reason})")
+    LISTING_LIFE.check(listing.state, state, reason, listing.id)
+    if (sale is None) != (reason != SOLD):
+        raise IllegalMove(f"listing {listing.id}: a sale and the reason `sold` go together")
     misses = listing.misses if state == CLOSED else 0
     signed_ms = now_ms if state in (SIGNED, UNKNOWN, LIVE) else None
     listed_ms = now_ms if state == LIVE else None
     closed_ms = now_ms if state == CLOSED else None
     sold = _UNSOLD if sale is None else _sold(listing, sale, now_ms)
-    moved = statements.MOVE.run(
+    moved = MOVE.run(
         id=listing.id,
         former_state=listing.state,
         state=state,
@@ -215,7 +268,7 @@ def _move(
         **sold,
     )
     if moved.rowcount != 1:
-        raise IllegalListingMove(f"listing {listing.id} is not {listing.state} any more")
+        raise IllegalMove(f"listing {listing.id} is not {listing.state} any more")
     tell_listing(listing, now_ms, state, reason, sold)
     listing.state, listing.close_reason, listing.misses = state, reason, misses
     listing.updated_ms, listing.closed_ms = now_ms, closed_ms
@@ -240,58 +293,58 @@ def _sold(listing: Listing, sale: SoldFor, now_ms: int) -> dict[str, object]:
 
 def open_listing(task_id: int) -> Listing | None:
     """Returns the task's open listing."""
-    found = statements.OPEN.row(task_id=task_id)
+    found = OPEN.row(task_id=task_id)
     return None if found is None else instance(Listing, found)
 
 
 def newest(task_id: int) -> Listing | None:
     """Returns the task's open listing, else the one that ended last: its successor may be newer, but refused."""
-    found = statements.OPEN.row(task_id=task_id) or statements.ENDED_LAST.row(task_id=task_id)
+    found = OPEN.row(task_id=task_id) or ENDED_LAST.row(task_id=task_id)
     return None if found is None else instance(Listing, found)
 
 
 def newest_listed(task_id: int) -> Listing | None:
     """Returns the newest listing of the task that the venue had, open or closed."""
-    found = statements.NEWEST_LISTED.row(task_id=task_id)
+    found = NEWEST_LISTED.row(task_id=task_id)
     return None if found is None else instance(Listing, found)
 
 
 def first_listed_ms(task_id: int) -> int | None:
     """Returns when the venue first had a listing of the task, None if it never had. Such rows are not forgotten."""
-    found = statements.FIRST_LISTED.row(task_id=task_id)
+    found = FIRST_LISTED.row(task_id=task_id)
     return None if found is None else int(found[0])
 
 
 def count_open(task_id: int) -> int:
     """Counts the task's open listings: 0 or 1."""
-    return int(statements.COUNT_OPEN.rows(task_id=task_id)[0][0])
+    return int(COUNT_OPEN.value(task_id=task_id))
 
 
 def open_prices(user_id: int) -> frozenset[int]:
     """Returns the prices (sats) at which listings of a user may be at some venue."""
-    return frozenset(int(price) for (price,) in statements.OPEN_PRICES.rows(user_id=user_id))
+    return frozenset(int(price) for (price,) in OPEN_PRICES.rows(user_id=user_id))
 
 
 def lowest_outstanding(outpoint: str) -> int | None:
     """Returns the lowest price that was signed for this output: it can be bought for that until it is spent."""
-    return statements.LOWEST.rows(outpoint=outpoint)[0][0]
+    return LOWEST.value(outpoint=outpoint)
 
 
 def highest_since(inscription_id: str, wallet: str, since_ms: int) -> int | None:
     """Returns the highest price at which this wallet's inscription was listed at any time since then."""
-    return statements.HIGHEST.rows(inscription_id=inscription_id, wallet=wallet, since_ms=since_ms)[0][0]
+    return HIGHEST.value(inscription_id=inscription_id, wallet=wallet, since_ms=since_ms)
 
 
 def first_ms(outpoint: str) -> int:
     """Returns when a listing of this output was first reserved; 0 when none was ever signed."""
-    return int(statements.FIRST.rows(outpoint=outpoint)[0][0] or 0)
+    return int(FIRST.value(outpoint=outpoint) or 0)
 
 
 def delistings(task_id: int, since_ms: int) -> int:
     """Counts how often since then the venue dropped the task's listing by itself."""
-    return int(statements.DROPPED.rows(task_id=task_id, since_ms=since_ms)[0][0])
+    return int(DROPPED.value(task_id=task_id, since_ms=since_ms))
 
 
 def tasks_to_delist() -> list[int]:
     """Ids of the deleted tasks whose listing is still open."""
-    return [task_id for (task_id,) in statements.TO_DELIST.rows()]
+    return [task_id for (task_id,) in TO_DELIST.rows()]

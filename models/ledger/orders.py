@@ -14,39 +14,132 @@ import logging
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from decimal import Decimal
+from functools import cache
 from typing import Any, NamedTuple
 
 from peewee import IntegrityError, fn
 
-from models import locks
-from models.base import require_sound, transaction
-from models.database.errors import CommitUnknown
-from models.ledger import budget_room, purchases, to_list
-from models.ledger import order_statements as statements
-from models.ledger.order_statements import Facts
-from models.ledger.order_table import (
+from models.database import base
+from models.database.base import Statement, columns, each, insertion, instance, listed, require_sound, transaction
+from models.database.damage import CommitUnknown
+from models.ledger import budget_room, purchases
+from models.ledger.states import (
     CANCELLING,
-    CLOSE_REASONS,
     CLOSED,
     FILLED,
     IS_FILLED,
     IS_OPEN,
     IS_REAL,
     LIVE,
-    MOVES,
+    NEW,
+    ORDER_LIFE,
     RESERVED,
+    IllegalMove,
     Order,
+    tell_order,
 )
-from models.ledger.tidings import tell_order
-from models.prepared import each, instance
 from models.tasks import tasks
-from models.tasks.table import BIDDING
+from models.tasks.tasks import BIDDING
 from strategy.reasons import LedgerLimit
+
+NEWEST = 10  # fills whose times are returned
+
+_ROWS = f"SELECT {columns(Order)} FROM orders WHERE"
+_IS_OPEN = "state != 'closed'"  # literally as in the indexes: SQLite sees at once which index to use
+_SUMS = "SELECT COALESCE(SUM(price_sats), 0) AS sats, COUNT(1) AS count FROM orders WHERE dry_run = :dry_run AND"
+_FILLED = "task_id = :task_id AND close_reason = 'filled'"
+
+OPEN_OF_TASK = Statement(f"{_SUMS} task_id = :task_id AND {_IS_OPEN}")
+OPEN_OF_USER = Statement(f"{_SUMS} user_id = :user_id AND {_IS_OPEN}")
+OPEN_OF_ALL = Statement(f"{_SUMS} {_IS_OPEN}")
+BY_INTENT = Statement(f"{_ROWS} intent = :intent")
+COUNT_OF_TASK = Statement(f"SELECT COUNT(1) FROM orders WHERE task_id = :task_id AND {_IS_OPEN}")
+ROWS_OF_TASK = Statement(f"{_ROWS} task_id = :task_id AND {_IS_OPEN} ORDER BY id")
+ROWS_OF_WALLET = Statement(f"{_ROWS} wallet = :wallet AND {_IS_OPEN} AND dry_run = $no")
+OWING_TASKS = Statement(f"SELECT DISTINCT task_id FROM orders WHERE {_IS_OPEN}")
+INSERT = Statement(f"{insertion(Order)} $returning_id")
+MOVE = Statement(
+    """
+    UPDATE orders SET state = :state, close_reason = :close_reason, venue_id = COALESCE(:venue_id, venue_id),
+        misses = 0, updated_ms = :updated_ms, closed_ms = :closed_ms, sale_id = :sale_id, filled_ms = :filled_ms,
+        inscription_id = :inscription_id, sold_sats = :sold_sats, sold_quantity = :sold_quantity
+    WHERE id = :id AND state IN (:former_state, :also)
+    """
+)
+FILLED_OF_TASK = Statement(f"{_SUMS} {_FILLED}")
+FILLED_SINCE = Statement(f"{_SUMS} {_FILLED} AND closed_ms > :after_ms")
+NEWEST_FILLS = Statement(
+    f"""
+    SELECT closed_ms FROM orders WHERE {_FILLED} AND dry_run = :dry_run ORDER BY closed_ms DESC LIMIT {NEWEST}
+    """
+)
+# The last millisecond of the run of taken ones that begins at `expires_ms`.
+LAST_OF_RUN = Statement(
+    """
+    SELECT o.expires_ms FROM orders AS o WHERE o.wallet = :wallet AND o.expires_ms >= :expires_ms
+    AND NOT EXISTS (SELECT 1 FROM orders AS n WHERE n.wallet = o.wallet AND n.expires_ms = o.expires_ms + 1)
+    ORDER BY o.expires_ms LIMIT 1
+    """
+)
+
+
+class Facts(NamedTuple):
+    """All that a reservation is judged by, but its budget: of its task's row, its user's, and the open orders.
+
+    `is_taken`: an order of the wallet has the wanted expiry. `all_sats` is None where nobody asks for it.
+    """
+
+    kind: str
+    desired: str
+    deleted_ms: int | None
+    token: int
+    budget_id: int | None
+    own_exposure: int | None
+    own_hardcap: int | None
+    is_taken: int
+    task_sats: int
+    task_count: int
+    user_sats: int
+    all_sats: int | None
+
+
+@cache
+def facts(counts_all: bool) -> Statement:
+    """Prepares the question for the Facts: one statement, since each is a way to the server and back."""
+    return Statement(
+        f"""
+        SELECT t.kind, t.desired, t.deleted_ms, t.token, t.budget_id, u.max_exposure, u.max_hardcap,
+            EXISTS (SELECT 1 FROM orders WHERE wallet = :wallet AND expires_ms = :expires_ms),
+            of_task.sats, of_task.count, of_user.sats, {"of_all.sats" if counts_all else "NULL"}
+        FROM tasks AS t LEFT OUTER JOIN users AS u ON u.id = :user_id
+        CROSS JOIN ({_SUMS} task_id = :task_id AND {_IS_OPEN}) AS of_task
+        CROSS JOIN ({_SUMS} user_id = :user_id AND {_IS_OPEN}) AS of_user
+        {f"CROSS JOIN ({_SUMS} {_IS_OPEN}) AS of_all" if counts_all else ""}
+        WHERE t.id = :task_id
+        """
+    )
+
+
+@cache
+def _rows_by_expiry(count: int) -> Statement:
+    """Prepares the query of a wallet's real orders with one of `count` expiries."""
+    return Statement(f"{_ROWS} wallet = :wallet AND expires_ms IN ({listed('expires_ms', count)}) AND dry_run = $no")
+
+
+@cache
+def _closed_with_venue_ids(count: int) -> Statement:
+    """Prepares the query of a wallet's real closed orders with one of `count` ids of the venue, oldest first."""
+    its = f"wallet = :wallet AND venue_id IN ({listed('venue_id', count)})"
+    return Statement(f"{_ROWS} {its} AND dry_run = $no AND NOT ({_IS_OPEN}) ORDER BY id")
+
 
 log = logging.getLogger(__name__)
 
 DAY_MS = 86_400_000
 FILL_BURST_MS = 600_000  # the time over which `Fills.recent` counts
+
+
+_UNWRITTEN = dict.fromkeys(name for name in Order._meta.sorted_field_names if name != "id")
 
 
 class LimitReached(Exception):
@@ -65,11 +158,7 @@ class NotAllowedToPlace(Exception):
     """The task is no longer wanted, or another worker has taken over."""
 
 
-class IllegalOrderMove(Exception):
-    """A move of an order that does not exist, or from another state than the caller believed."""
-
-
-class MovedMeanwhile(IllegalOrderMove):
+class MovedMeanwhile(IllegalMove):
     """A move of an order that another process, such as the manager for a brake, has moved first."""
 
 
@@ -167,7 +256,7 @@ def reserve(new: NewOrder, exposure_limits: ExposureLimits, now_ms: int, replace
     try:
         return _reserve(new, exposure_limits, now_ms, replaced)
     except CommitUnknown:
-        found = statements.BY_INTENT.row(intent=new.intent)
+        found = BY_INTENT.row(intent=new.intent)
         if found is None:
             raise
         log.warning("the answer of a reservation's commit was lost, and order %d is there", found[0])
@@ -175,6 +264,7 @@ def reserve(new: NewOrder, exposure_limits: ExposureLimits, now_ms: int, replace
 
 
 def _reserve(new: NewOrder, exposure_limits: ExposureLimits, now_ms: int, replaced: Collection[int]) -> Order:
+    ORDER_LIFE.check(NEW, RESERVED)
     values = {name: getattr(new, name) for name in NewOrder.__slots__ if name != "trait"}
     trait_type, trait_value = new.trait or ("", "")
     values |= {"trait_type": trait_type, "trait_value": trait_value, "state": RESERVED, "misses": 0}
@@ -182,9 +272,9 @@ def _reserve(new: NewOrder, exposure_limits: ExposureLimits, now_ms: int, replac
     with transaction(durable=True, alone=False):
         require_sound()
         if exposure_limits.installation:
-            locks.installation()
-        locks.user(new.user_id)
-        locks.task_as_it_is(new.task_id)
+            base.lock_installation()
+        base.lock_user(new.user_id)
+        base.lock_task_as_it_is(new.task_id)
         facts = _facts(new, counts_all=bool(exposure_limits.installation))
         if facts is None or not tasks.is_acting(facts[:4], BIDDING, new.token):
             raise NotAllowedToPlace(f"task {new.task_id} is not this worker's to act for")
@@ -206,12 +296,12 @@ def _reserve(new: NewOrder, exposure_limits: ExposureLimits, now_ms: int, replac
         _check(LedgerLimit.BID_COUNT, exposure_limits.count, facts.task_count - going, 1)
         if facts.is_taken:
             values["expires_ms"] = _next_expiry(new.wallet, new.expires_ms)
-        order_id = statements.INSERT.insert(**dict.fromkeys(statements.WRITTEN) | values)
+        order_id = INSERT.insert(**_UNWRITTEN | values)
     return Order(id=order_id, **values)
 
 
 def _facts(new: NewOrder, *, counts_all: bool) -> Facts | None:
-    found = statements.facts(counts_all).row(
+    found = facts(counts_all).row(
         task_id=new.task_id, user_id=new.user_id, dry_run=new.dry_run, wallet=new.wallet, expires_ms=new.expires_ms
     )
     return None if found is None else Facts._make(found)
@@ -232,13 +322,12 @@ def _refuse_beyond_budget(budget_id: int, new: NewOrder, now_ms: int) -> None:
 
 def _next_expiry(wallet: str, expires_ms: int) -> int:
     """Returns the first millisecond from `expires_ms` on, which is taken, that no order of the wallet has."""
-    [(last_taken,)] = statements.LAST_OF_RUN.rows(wallet=wallet, expires_ms=expires_ms)
-    return int(last_taken) + 1
+    return int(LAST_OF_RUN.value(wallet=wallet, expires_ms=expires_ms)) + 1
 
 
 def exposure(user_id: int, *, dry_run: bool = False) -> int:
     """Returns sats of all open orders of the user: of the real ones, or of those of dry runs."""
-    return int(statements.OPEN_OF_USER.rows(user_id=user_id, dry_run=dry_run)[0][0])
+    return int(OPEN_OF_USER.value(user_id=user_id, dry_run=dry_run))
 
 
 def exposure_by_venue(user_id: int) -> dict[str, int]:
@@ -249,24 +338,24 @@ def exposure_by_venue(user_id: int) -> dict[str, int]:
 
 def open_count(user_id: int, *, dry_run: bool = False) -> int:
     """Returns the number of all open orders of the user: of the real ones, or of those of dry runs."""
-    return int(statements.OPEN_OF_USER.rows(user_id=user_id, dry_run=dry_run)[0][1])
+    return int(OPEN_OF_USER.rows(user_id=user_id, dry_run=dry_run)[0][1])
 
 
 def exposure_of_all(*, dry_run: bool = False) -> int:
     """Returns sats of all open orders of the installation: of the real ones, or of those of dry runs."""
-    return int(statements.OPEN_OF_ALL.rows(dry_run=dry_run)[0][0])
+    return int(OPEN_OF_ALL.value(dry_run=dry_run))
 
 
 def task_exposure(task_id: int, *, dry_run: bool = False) -> int:
     """Returns sats of all open orders of the task: of the real ones, or of those of dry runs."""
-    return int(statements.OPEN_OF_TASK.rows(task_id=task_id, dry_run=dry_run)[0][0])
+    return int(OPEN_OF_TASK.value(task_id=task_id, dry_run=dry_run))
 
 
 def move(order: Order, state: str, now_ms: int, *, reason: str | None = None, venue_id: str | None = None) -> None:
     """Moves the order from its believed state to `state`, on disk when this returns.
 
     A live order whose cancel another process has sent meanwhile is cancelled or closed from there.
-    `reason` (one of CLOSE_REASONS) goes with `closed`, `venue_id` with `live`. Raises IllegalOrderMove; then nothing
+    `reason` (one of ORDER_ENDS) goes with `closed`, `venue_id` with `live`. Raises IllegalMove; then nothing
     was written. `order` is brought up to date.
     """
     _move(order, state, now_ms, reason, venue_id, None)
@@ -278,7 +367,7 @@ def fill(order: Order, now_ms: int, sale: SoldInto) -> bool:
     It was filled at the sale's time, though never before it was made nor after now, whatever the venue's clock says.
 
     Returns False, with nothing written, when the sale belongs to another order already. Among orders of dry runs a sale
-    is taken once for each task, since they compete with nobody. Raises IllegalOrderMove.
+    is taken once for each task, since they compete with nobody. Raises IllegalMove.
     """
     try:
         _move(order, CLOSED, now_ms, FILLED, None, sale)
@@ -297,8 +386,7 @@ def note_fill(order: Order, floor_at_fill: Decimal | None, network_fee_sats: int
 def _move(
     order: Order, state: str, now_ms: int, reason: str | None, venue_id: str | None, sale: SoldInto | None
 ) -> None:
-    if state not in MOVES[order.state] or (state == CLOSED) != (reason in CLOSE_REASONS):
-        raise IllegalOrderMove(f"order {order.id} cannot go from {order.state} to {state} ({reason})")
+    ORDER_LIFE.check(order.state, state, reason, order.id)
     closed_ms = now_ms if state == CLOSED else None
     filled_ms = None
     if sale is not None:
@@ -313,8 +401,8 @@ def _move(
         "sold_quantity": part and part.quantity,
     }
     with transaction(durable=True, alone=False):
-        locks.events()
-        moved = statements.MOVE.run(
+        base.hold_back_events()
+        moved = MOVE.run(
             id=order.id,
             former_state=order.state,
             also=CANCELLING if order.state == LIVE and state in (CANCELLING, CLOSED) else order.state,
@@ -328,7 +416,7 @@ def _move(
         if moved.rowcount != 1:
             raise MovedMeanwhile(f"order {order.id} is not {order.state} any more")
         if sale is not None:
-            to_list.note(order)
+            purchases.note_wish(order)
             purchases.note(order, sale.inscription_id, now_ms)
         tell_order(order, now_ms, state, reason, bought)
     order.state, order.close_reason, order.misses, order.updated_ms = state, reason, 0, now_ms
@@ -341,22 +429,22 @@ def _move(
 
 def open_orders(task_id: int) -> list[Order]:
     """Returns the task's open orders, real and of dry runs (`dry_run` tells), oldest first."""
-    return [instance(Order, found) for found in statements.ROWS_OF_TASK.rows(task_id=task_id)]
+    return [instance(Order, found) for found in ROWS_OF_TASK.rows(task_id=task_id)]
 
 
 def count_open(task_id: int) -> int:
     """Counts the task's open orders, real and of dry runs."""
-    return int(statements.COUNT_OF_TASK.rows(task_id=task_id)[0][0])
+    return int(COUNT_OF_TASK.value(task_id=task_id))
 
 
 def tasks_with_open_orders() -> list[int]:
     """Returns the ids of the tasks with open orders."""
-    return [task_id for (task_id,) in statements.OWING_TASKS.rows()]
+    return [task_id for (task_id,) in OWING_TASKS.rows()]
 
 
 def wallet_orders(wallet: str) -> list[Order]:
     """Returns all real open orders signed by `wallet`, of any task."""
-    return [instance(Order, found) for found in statements.ROWS_OF_WALLET.rows(wallet=wallet)]
+    return [instance(Order, found) for found in ROWS_OF_WALLET.rows(wallet=wallet)]
 
 
 def has_open_orders(user_id: int) -> bool:
@@ -369,7 +457,7 @@ def orders_by_expiry(wallet: str, expiries: Iterable[int]) -> dict[int, Order]:
     wanted = list(expiries)
     if not wanted:
         return {}
-    found = statements.rows_by_expiry(len(wanted)).rows(wallet=wallet, **each("expires_ms", wanted))
+    found = _rows_by_expiry(len(wanted)).rows(wallet=wallet, **each("expires_ms", wanted))
     return {order.expires_ms: order for order in (instance(Order, values) for values in found)}
 
 
@@ -378,7 +466,7 @@ def closed_by_venue_id(wallet: str, venue_ids: Iterable[str]) -> dict[str, Order
     wanted = list(venue_ids)
     if not wanted:
         return {}
-    found = statements.closed_by_venue_id(len(wanted)).rows(wallet=wallet, **each("venue_id", wanted))
+    found = _closed_with_venue_ids(len(wanted)).rows(wallet=wallet, **each("venue_id", wanted))
     return {str(order.venue_id): order for order in (instance(Order, values) for values in found)}
 
 
@@ -387,11 +475,32 @@ def fills(task_id: int, *, dry_run: bool = False, now_ms: int | None = None) -> 
 
     With `now_ms` also those of the last 24 hours; one in the future, after a clock was set back, is among them.
     """
-    [(sats, count)] = statements.FILLED_OF_TASK.rows(task_id=task_id, dry_run=dry_run)
+    [(sats, count)] = FILLED_OF_TASK.rows(task_id=task_id, dry_run=dry_run)
     if not count:
         return Fills()
-    newest = statements.NEWEST_FILLS.rows(task_id=task_id, dry_run=dry_run)
+    newest = NEWEST_FILLS.rows(task_id=task_id, dry_run=dry_run)
     today, sats_today = 0, 0
     if now_ms is not None:
-        [(sats_today, today)] = statements.FILLED_SINCE.rows(task_id=task_id, dry_run=dry_run, after_ms=now_ms - DAY_MS)
+        [(sats_today, today)] = FILLED_SINCE.rows(task_id=task_id, dry_run=dry_run, after_ms=now_ms - DAY_MS)
     return Fills(count, sats, tuple(closed_ms for (closed_ms,) in newest), today, sats_today)
+
+
+def newest_of_user(
+    user_id: int, most: int, *, task_id: int | None = None, since_ms: int | None = None, before: int | None = None
+) -> list[Order]:
+    """Returns at most `most` of the user's orders, newest first: of one task, made since then, older than `before`."""
+    query = Order.select().where(Order.user_id == user_id)
+    if task_id is not None:
+        query = query.where(Order.task_id == task_id)
+    if since_ms is not None:
+        query = query.where(Order.created_ms >= since_ms)
+    if before is not None:
+        query = query.where(Order.id < before)
+    return list(query.order_by(Order.id.desc()).limit(most))
+
+
+def open_at(user_id: int, task_id: int, time_ms: int) -> list[Order]:
+    """Returns the task's orders that were open at this time, the highest price first, as they are now."""
+    is_of_task = (Order.user_id == user_id) & (Order.task_id == task_id)
+    was_open = (Order.created_ms <= time_ms) & (Order.closed_ms.is_null() | (Order.closed_ms > time_ms))
+    return list(Order.select().where(is_of_task, was_open).order_by(Order.price_sats.desc(), Order.id))

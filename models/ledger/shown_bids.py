@@ -8,8 +8,7 @@ from decimal import Decimal
 from typing import Generic, Protocol, TypeVar
 
 from models.ledger import orders
-from models.ledger.misses import LATE_MS
-from models.ledger.order_table import CLOSED, RESERVED, Order
+from models.ledger.states import CLOSED, LATE_MS, RESERVED, Order
 from strategy.config.bid import MAX_SATS, normal_slug
 
 _ROUNDED_MS = 3_600_000  # how much later than asked for a bid may end where ends are whole hours

@@ -13,33 +13,14 @@ from typing import Any, NamedTuple
 
 from peewee import SQL, BigIntegerField, CharField, TextField, fn
 
-from models.base import Row, primary_key, require_sound, transaction
-from models.events import outbox
-from models.events.table import WALLET
-from models.ledger.listing_table import IS_OPEN as LISTING_IS_OPEN
-from models.ledger.listing_table import Listing
-from models.ledger.order_table import IS_OPEN as ORDER_IS_OPEN
-from models.ledger.order_table import IS_REAL, Order
+from models import outbox
+from models.database.base import Row, add_indexes, primary_key, require_sound, transaction
+from models.ledger.states import IS_OPEN as ORDER_IS_OPEN
+from models.ledger.states import IS_REAL, LISTING_IS_OPEN, NEW, RESERVED, SIGNED, WITHDRAWAL_LIFE, Listing, Order
+from models.outbox import WALLET
 from models.tasks import tasks
-from models.tasks.table import LISTING
+from models.tasks.tasks import LISTING
 
-RESERVED = "reserved"  # its coins are set aside; the signer may have been asked
-SIGNED = "signed"  # the signature is out, and may have been sent
-SUBMITTED = "submitted"  # network or venue has it
-UNKNOWN = "unknown"  # it was sent, and its arrival is not known at the moment
-CONFIRMED = "confirmed"  # it is in a block
-REFUSED = "refused"  # by signer, venue or network, or never signed; its coins are free again
-STATES = (RESERVED, SIGNED, SUBMITTED, UNKNOWN, CONFIRMED, REFUSED)
-
-# Every legal move; one that is not here is an error of ours.
-MOVES = {
-    RESERVED: {SIGNED, REFUSED},
-    SIGNED: {SUBMITTED, UNKNOWN, CONFIRMED, REFUSED},
-    SUBMITTED: {UNKNOWN, CONFIRMED, REFUSED},
-    UNKNOWN: {SUBMITTED, CONFIRMED, REFUSED},
-    CONFIRMED: set(),
-    REFUSED: set(),
-}
 _LONGEST_REASON = 400
 
 
@@ -76,13 +57,15 @@ class Withdrawal(Row):
     @property
     def is_open(self) -> bool:
         """Whether it may still change, so that its coins are reserved."""
-        return self.state not in (CONFIRMED, REFUSED)
+        return self.state in WITHDRAWAL_LIFE.moves
 
 
 # Literals, as in the index: SQLite sees at once that it applies.
 IS_OPEN = Withdrawal.state.not_in([SQL("'confirmed'"), SQL("'refused'")])
-Withdrawal.add_index(Withdrawal.index(Withdrawal.user_id, Withdrawal.id, name="withdrawals_user"))
-Withdrawal.add_index(Withdrawal.index(Withdrawal.user_id, name="withdrawals_open", where=IS_OPEN))
+add_indexes(
+    ("withdrawals_user", (Withdrawal.user_id, Withdrawal.id), None, False),
+    ("withdrawals_open", (Withdrawal.user_id,), IS_OPEN, False),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,6 +88,7 @@ def reserve(new: NewWithdrawal, now_ms: int) -> Withdrawal:
         require_sound()
         if taken_coins(new.user_id) & set(new.coins):
             raise CoinsTaken
+        WITHDRAWAL_LIFE.check(NEW, RESERVED)
         row: Withdrawal = Withdrawal.create(
             intent=new.intent,
             user_id=new.user_id,
@@ -143,14 +127,13 @@ def signed(row: Withdrawal, txid: str, sent_sats: int, fee_sats: int, now_ms: in
 def move(row: Withdrawal, state: str, now_ms: int, reason: str | None = None) -> bool:
     """Moves the row from its believed state to `state`; returns False when it has moved meanwhile.
 
-    Raises ValueError for an unknown move.
+    Raises IllegalMove.
     """
     return _move(row, state, now_ms, reason=None if reason is None else reason[:_LONGEST_REASON])
 
 
 def _move(row: Withdrawal, state: str, now_ms: int, **values: object) -> bool:
-    if state not in MOVES[row.state]:
-        raise ValueError(f"a withdrawal does not go from {row.state} to {state}")
+    WITHDRAWAL_LIFE.check(row.state, state, row_id=row.id)
     changed = values | {"state": state, "updated_ms": now_ms}
     with transaction(durable=True):
         moved = bool(Withdrawal.update(changed).where(Withdrawal.id == row.id, Withdrawal.state == row.state).execute())

@@ -2,24 +2,187 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable
-from functools import partial
+import json
+from collections.abc import Callable, Collection
+from functools import cache, partial
 from typing import Any, NamedTuple
 
-from peewee import IntegrityError, fn
+from peewee import BigIntegerField, CharField, Check, ForeignKeyField, IntegerField, IntegrityError, TextField
 
-from models import locks
-from models.base import transaction
-from models.events import outbox
-from models.events.table import TASK, WORKER_DEAD
-from models.leases.leases import keep_while_acting
-from models.leases.slot import Slot
-from models.prepared import instance
-from models.tasks import statements, troubles
-from models.tasks.cycles import Cycle
-from models.tasks.errors import Coded, error_columns
-from models.tasks.table import BIDDING, LISTING, MOVES, RUNNING, STOPPED, Task
+from core.local_time import is_zone
+from models import outbox
+from models.budgets import Budget
+from models.database import base
+from models.database.base import Row, Statement, add_indexes, columns, insertion, instance, primary_key, transaction
+from models.leases.leases import Slot, keep_while_acting
+from models.outbox import TASK, WORKER_DEAD
+from models.tasks import troubles
+from models.tasks.troubles import Coded, error_columns
 from models.users import User
+from strategy.config.bid import BidConfig, Problem
+from strategy.reasons import FaultCode
+
+BIDDING = "bidding"
+LISTING = "listing"
+
+RUNNING = "running"
+STOPPED = "stopped"
+
+# Every legal move of `observed`; a move that is not here is an error of ours.
+MOVES = {
+    "stopped": {"starting"},
+    "starting": {"running", "stopping", "backoff", "crashed", "stopped"},
+    "running": {"stopping", "backoff", "crashed", "stopped"},
+    "stopping": {"stopped", "starting"},
+    "backoff": {"starting", "stopped", "crashed"},
+    "crashed": {"starting", "stopped"},
+}
+
+
+def is_running(desired: str, observed: str) -> bool:
+    """Tells whether a task is wanted to run, and not given up on."""
+    return desired == RUNNING and observed != "crashed"
+
+
+class Task(Row):
+    """A ladder of bids on one collection or rune, or a listing of one inscription, kept at the configured price.
+
+    `token` only grows: the newest worker has the highest. A deleted task stays hidden until its orders are closed.
+    """
+
+    id = primary_key()
+    user = ForeignKeyField(User, on_delete="CASCADE", index=False)
+    user_id: int  # as peewee names the column itself, so that no query is needed
+    kind = CharField(max_length=10)
+    venue = CharField(max_length=30)  # by its name; it never changes, as bids and listings stay where they were made
+    config = TextField()
+    revision = IntegerField(default=1)
+    desired = CharField(max_length=10, default=STOPPED)
+    observed = CharField(max_length=10, default=STOPPED)
+    token = BigIntegerField(default=0)
+    pid = IntegerField(null=True)
+    exit_status = CharField(max_length=100, null=True)
+    restarts = IntegerField(default=0)
+    cycles = BigIntegerField(default=0)
+    memory = TextField(default="{}")
+    error_cycles = IntegerField(default=0)  # in a row, up to now; see models/tasks/troubles.py
+    told = TextField(default="")
+    last_cycle_ms = BigIntegerField(null=True)
+    last_cycle_action = TextField(null=True)
+    last_error = TextField(null=True)
+    last_error_code = CharField(max_length=30, null=True)  # strategy.reasons; none while nothing is wrong
+    last_error_params = TextField(null=True)  # JSON
+    created_ms = BigIntegerField()
+    deleted_ms = BigIntegerField(null=True)
+    tags = TextField(default="[]")  # the owner's words for it, as a JSON list
+    # A bidding task has all of these, any other none. (Any: peewee would have each reader ask for None.)
+    type: Any = CharField(max_length=10, null=True)
+    slug: Any = CharField(max_length=200, null=True)
+    slug_key: Any = CharField(max_length=200, null=True)
+    # A listing task's; its inscription's collection may be unknown.
+    inscription_id: Any = CharField(max_length=80, null=True)
+    collection_id = CharField(max_length=200, null=True)
+    # The filled order that bought the inscription, where the cost is from its record. A fill has one such task at most.
+    source_order: Any = BigIntegerField(null=True)
+    # A bidding task may share limits with others; the rows of two users never do.
+    budget = ForeignKeyField(Budget, null=True, index=False)
+    budget_id: int | None
+
+    class Meta:
+        table_name = "tasks"
+        indexes = ((("user", "kind"), False),)
+        constraints = (
+            Check("(kind = 'bidding') = (type IS NOT NULL AND slug IS NOT NULL AND slug_key IS NOT NULL)"),
+            Check("(kind = 'listing') = (inscription_id IS NOT NULL)"),
+            Check("kind = 'bidding' OR budget_id IS NULL"),
+        )
+
+    @property
+    def is_running(self) -> bool:
+        """Whether the API says that it runs."""
+        return is_running(self.desired, self.observed)
+
+
+_IS_THERE = Task.deleted_ms.is_null()
+add_indexes(
+    ("tasks_user_slug", (Task.user, Task.slug_key), _IS_THERE, True),
+    ("tasks_user_inscription", (Task.user, Task.inscription_id), _IS_THERE, True),
+    ("tasks_budget_id", (Task.budget,), Task.budget.is_null(False), False),
+    ("tasks_source_order", (Task.source_order,), Task.source_order.is_null(False) & _IS_THERE, True),
+)
+
+_OF_USER = "user_id = :user AND kind = :kind AND deleted_ms IS NULL"
+_WITH_OWNER = (
+    f"SELECT {columns(Task, 't')}, {columns(User, 'u')} FROM tasks AS t INNER JOIN users AS u ON t.user_id = u.id"
+)
+
+OWN = Statement(f"SELECT {columns(Task)} FROM tasks WHERE id = :id AND {_OF_USER}")
+COUNT = Statement(f"SELECT COUNT(1) FROM tasks WHERE {_OF_USER}")
+STORED = [field for field in Task._meta.sorted_fields if field is not Task.id]
+INSERT = Statement(f"{insertion(Task)} $returning_id")
+CHANGE_BIDDING = Statement(
+    """
+    UPDATE tasks SET config = :config, revision = revision + 1, type = :type, slug = :slug, slug_key = :slug_key,
+        budget_id = :budget
+    WHERE id = :id AND revision = :revision
+    """
+)
+
+TOKEN = Statement("SELECT token FROM tasks WHERE id = :id")
+RAISE_TOKEN = Statement("UPDATE tasks SET token = $larger(token + 1, :least) WHERE id = :id RETURNING token")
+OVERTAKE = Statement("UPDATE tasks SET token = :new WHERE id = :id AND token = :token")
+OUTLINE = Statement("SELECT kind, venue, COALESCE(slug, inscription_id), user_id, token FROM tasks WHERE id = :id")
+STANDING = Statement("SELECT kind, desired, deleted_ms, token FROM tasks WHERE id = :id")
+OBSERVED = Statement("SELECT observed, user_id, kind, desired, error_cycles, last_error FROM tasks WHERE id = :id")
+WITH_OWNER = Statement(f"{_WITH_OWNER} WHERE t.id = :id")
+UNDER_TOKEN = Statement(f"{_WITH_OWNER} WHERE t.id = :id AND t.token = :token")
+TROUBLES = Statement("SELECT user_id, error_cycles, told FROM tasks WHERE id = :id AND token = :token")
+FORGET_CYCLES = Statement("DELETE FROM cycles WHERE task_id = :task_id")
+
+
+@cache
+def observing(facts: tuple[str, ...]) -> Statement:
+    """Prepares the update of `observed` and these columns."""
+    changes = ", ".join(f"{name} = :{name}" for name in ("observed", *facts))
+    return Statement(f"UPDATE tasks SET {changes} WHERE id = :id")
+
+
+class ListedTask(NamedTuple):
+    """A bidding task as callers are shown it, with the columns' names and meanings."""
+
+    id: int
+    slug: str
+    type: str
+    config: str
+    desired: str
+    observed: str
+    last_cycle_ms: int | None
+    last_cycle_action: str | None
+    last_error: str | None
+    last_error_code: str | None
+    last_error_params: str | None
+    created_ms: int
+    venue: str
+    tags: str
+
+    @property
+    def is_running(self) -> bool:
+        """Whether it runs, as in a task's own row."""
+        return is_running(self.desired, self.observed)
+
+
+_LIST_OF_USER = Statement(
+    f"""
+    SELECT {", ".join(ListedTask._fields)} FROM tasks
+    WHERE user_id = :user AND kind = 'bidding' AND deleted_ms IS NULL ORDER BY id
+    """
+)
+
+
+def bidding_task_list(user_id: int) -> list[ListedTask]:
+    """Returns the user's bidding tasks, oldest first, without deleted ones."""
+    return [ListedTask._make(row) for row in _LIST_OF_USER.rows(user=user_id)]
+
 
 MAX_AUTOLIST_TASKS = 500  # for each user: a process each, and no more inscriptions are shown of a wallet
 
@@ -52,7 +215,7 @@ def of_user(user_id: int, kind: str) -> list[Task]:
 
 def own(user_id: int, kind: str, task_id: int) -> Task | None:
     """Returns the user's task of this id, unless it is of another kind, deleted or another user's."""
-    found = statements.OWN.row(id=task_id, user=user_id, kind=kind)
+    found = OWN.row(id=task_id, user=user_id, kind=kind)
     return None if found is None else instance(Task, found)
 
 
@@ -67,7 +230,7 @@ def naming_budgets(user_id: int) -> dict[int, list[int]]:
 
 def count(user_id: int, kind: str) -> int:
     """Counts the user's tasks of this kind, without deleted ones."""
-    return int(statements.COUNT.rows(user=user_id, kind=kind)[0][0])
+    return int(COUNT.value(user=user_id, kind=kind))
 
 
 def create_bidding_task(
@@ -114,14 +277,21 @@ def create_autolist_task(
 
 
 def _created(task: Task, max_tasks: int, with_it: Callable[[int], object] = lambda task_id: None) -> Task:
-    values = {field.name: task.__data__.get(field.name) for field in statements.STORED}
+    values = {field.column_name: task.__data__.get(field.name) for field in STORED}
     with transaction():
-        task.id = _unlike_others(lambda: statements.INSERT.insert(**values))
+        task.id = _unlike_others(lambda: INSERT.insert(**values))
         if count(task.user_id, task.kind) > max_tasks:
             raise TaskLimitReached(max_tasks)
         outbox.tell(TASK, task.user_id, task.id, task.created_ms, {"kind": task.kind, "change": "created"})
         with_it(task.id)
     return task
+
+
+def unknown_zone(config: BidConfig) -> list[Problem]:
+    """Returns the problem of active hours in a time zone that this system does not know."""
+    if config.active_hours is None or is_zone(config.active_hours.tz):
+        return []
+    return [Problem("active_hours", "tz must be the name of a time zone that this system knows")]
 
 
 def _unlike_others(write: Callable[[], Any]) -> Any:
@@ -148,7 +318,7 @@ def change_bidding_task(
     """
     values = {"type": type, "slug": slug, "slug_key": slug_key, "config": config, "budget": budget_id}
     with transaction():
-        change = partial(statements.CHANGE_BIDDING.run, id=task.id, revision=task.revision, **values)
+        change = partial(CHANGE_BIDDING.run, id=task.id, revision=task.revision, **values)
         if not _unlike_others(change).rowcount:
             raise TaskChanged
         beside()
@@ -189,7 +359,7 @@ def restore_error(task: Task) -> None:
 def note_trouble(task: Task, text: str | None, now_ms: int, fault: Coded | None = None) -> None:
     """Writes a drain's error as `set_error`, and counts it: bids that cannot be cancelled are told of, too."""
     with transaction():
-        found = statements.OBSERVED.row(id=task.id)
+        found = OBSERVED.row(id=task.id)
         if found is not None:
             counted = troubles.counted(task.id, task.user_id, found[4], text, now_ms)
             _update(task.id, error_cycles=counted, **error_columns(text, fault))
@@ -213,7 +383,7 @@ def remove_tombstone(task_id: int) -> None:
     """Removes a deleted task for good, with what is kept of its cycles."""
     with transaction():
         if Task.delete().where(Task.id == task_id, Task.deleted_ms.is_null(False)).execute():
-            Cycle.delete().where(Cycle.task_id == task_id).execute()
+            FORGET_CYCLES.run(task_id=task_id)
 
 
 def raise_token(task_id: int, above: int = 0) -> int:
@@ -221,7 +391,7 @@ def raise_token(task_id: int, above: int = 0) -> int:
     act.
     """
     with transaction(durable=True, alone=False):
-        token = _raise_token(task_id, above)
+        token = int(RAISE_TOKEN.value(id=task_id, least=above + 1))
         keep_while_acting()
     return token
 
@@ -229,15 +399,11 @@ def raise_token(task_id: int, above: int = 0) -> int:
 def begin_start(task_id: int, now_ms: int) -> int:
     """Does what `observe` (that the task is starting) and `raise_token` do, in one commit; returns the token."""
     with transaction(durable=True, alone=False):
-        locks.task(task_id)
-        locks.events()
+        base.lock_task(task_id)
+        base.hold_back_events()
         keep_while_acting()
         _observe(task_id, "starting", now_ms)
-        return _raise_token(task_id)
-
-
-def _raise_token(task_id: int, above: int = 0) -> int:
-    return int(statements.RAISE_TOKEN.rows(id=task_id, least=above + 1)[0][0])
+        return int(RAISE_TOKEN.value(id=task_id, least=1))
 
 
 def overtake(task_id: int, token: int, highest: int) -> int | None:
@@ -246,14 +412,14 @@ def overtake(task_id: int, token: int, highest: int) -> int | None:
     Returns None, with nothing written, when the task has another token by now.
     """
     with transaction(durable=True, alone=False):
-        is_raised = statements.OVERTAKE.run(id=task_id, token=token, new=highest + 1).rowcount
+        is_raised = OVERTAKE.run(id=task_id, token=token, new=highest + 1).rowcount
         keep_while_acting()
     return highest + 1 if is_raised else None
 
 
 def least_token(task_id: int) -> int:
     """Returns the lowest token that may act for the task; beyond all tokens when there is no such task."""
-    found = statements.TOKEN.row(id=task_id)
+    found = TOKEN.row(id=task_id)
     return 2**62 if found is None else int(found[0])
 
 
@@ -269,13 +435,13 @@ class Outline(NamedTuple):
 
 def outline(task_id: int) -> Outline | None:
     """Returns the task's outline; None when there is no such task."""
-    found = statements.OUTLINE.row(id=task_id)
+    found = OUTLINE.row(id=task_id)
     return None if found is None else Outline(*found)
 
 
 def may_act(task_id: int, kind: str, token: int) -> bool:
     """Tells whether a task of this kind is wanted, and its newest worker is the one with `token`."""
-    found = statements.STANDING.row(id=task_id)
+    found = STANDING.row(id=task_id)
     return found is not None and is_acting(found, kind, token)
 
 
@@ -286,12 +452,12 @@ def is_acting(standing: tuple[Any, ...], kind: str, token: int) -> bool:
 
 def under_token(task_id: int, token: int) -> Task | None:
     """Returns the task with its user, for the worker with `token`; None once it is gone or another worker's."""
-    return _with_owner(statements.UNDER_TOKEN.row(id=task_id, token=token))
+    return _with_owner(UNDER_TOKEN.row(id=task_id, token=token))
 
 
 def with_owner(task_id: int) -> Task | None:
     """Returns the task of this id, deleted or not, with its user; for the manager only. None when there is none."""
-    return _with_owner(statements.WITH_OWNER.row(id=task_id))
+    return _with_owner(WITH_OWNER.row(id=task_id))
 
 
 def _with_owner(found: tuple[Any, ...] | None) -> Task | None:
@@ -310,14 +476,14 @@ def observe(task_id: int, observed: str, now_ms: int, **facts: Any) -> None:
     Raises ValueError for a move that is not in MOVES, and LeaseLost.
     """
     with transaction(alone=False):
-        locks.task(task_id)
-        locks.events()
+        base.lock_task(task_id)
+        base.hold_back_events()
         keep_while_acting()
         _observe(task_id, observed, now_ms, **facts)
 
 
 def _observe(task_id: int, observed: str, now_ms: int, **facts: Any) -> None:
-    found = statements.OBSERVED.row(id=task_id)
+    found = OBSERVED.row(id=task_id)
     if found is None:
         return
     former, user_id, kind, desired, error_cycles, former_error = found
@@ -326,7 +492,7 @@ def _observe(task_id: int, observed: str, now_ms: int, **facts: Any) -> None:
     error = facts.get("last_error", former_error)
     if observed == "backoff" and facts.get("last_error") is not None:
         facts["error_cycles"] = troubles.counted(task_id, user_id, error_cycles, error, now_ms)
-    statements.observing(tuple(facts)).run(id=task_id, observed=observed, **facts)
+    observing(tuple(facts)).run(id=task_id, observed=observed, **facts)
     if observed != former:
         state = {"kind": kind, "desired": desired, "observed": observed}
         outbox.tell(TASK, user_id, task_id, now_ms, state)
@@ -342,11 +508,6 @@ def forget_workers(slot: Slot) -> None:
     with transaction(alone=False):
         Task.update(observed=STOPPED, pid=None).where(Task.observed != "crashed", slot.has(Task.user)).execute()
         keep_while_acting()
-
-
-def ids_beside(slot: Slot) -> list[int]:
-    """Returns the ids of all tasks that are not the slot's."""
-    return [row.id for row in Task.select(Task.id).where(~slot.has(Task.user))]
 
 
 def raise_tokens(task_ids: Collection[int]) -> dict[int, int]:
@@ -367,9 +528,9 @@ def report_error(
     `failed_ms` is when it ended a cycle, which so was not recorded: it is counted among those in a row with an error.
     """
     with transaction(alone=False):
-        locks.task(task_id)
-        locks.events()
-        found = statements.TROUBLES.row(id=task_id, token=token)
+        base.lock_task(task_id)
+        base.hold_back_events()
+        found = TROUBLES.row(id=task_id, token=token)
         if found is None:
             return
         user_id, error_cycles, _ = found
@@ -384,37 +545,53 @@ def stop_wanting(task_id: int, reason: str | None, fault: Coded | None = None) -
     Task.update(desired=STOPPED, **error_columns(reason, fault)).where(*wanted).execute()
 
 
-def count_by_observed(slot: Slot) -> dict[str, int]:
-    """Counts the slot's tasks of both kinds by observed state."""
-    rows: Any = Task.select(Task.observed, fn.COUNT(Task.id)).where(slot.has(Task.user)).group_by(Task.observed)
-    return dict(rows.tuples())
+LOOPS = 3
+# Beyond that: a worker that starts waits for its turn, and one with faults backs off for a minute.
+_GRACE_MS = 75_000
+_LEAST_LOOP_MS = 5_000
+
+_NO_WORKER = "; its worker does not run, so its bids are cancelled"
+
+_LAST_MOVE = Statement(
+    "SELECT MAX(at_ms) FROM events WHERE user_id = :user AND is_passing = $yes AND event = 'task' AND task_id = :task"
+)
 
 
-class Glance(NamedTuple):
-    """The few columns that show a manager whether anything must be done."""
-
-    id: int
-    desired: str
-    observed: str
-    revision: int
-    deleted_ms: int | None
+def shown_running(task: Task | ListedTask) -> bool:
+    """Tells whether callers see the task as running: over a damaged database only while it has a worker."""
+    return task.is_running and (task.observed == RUNNING or base.damage() is None)
 
 
-def glances(to_end: Iterable[int], slot: Slot) -> list[Glance]:
-    """Returns the rows of `rows_of_interest`, but cheaply: this runs every second."""
-    columns = [getattr(Task, name) for name in Glance._fields]
-    rows: Any = Task.select(*columns).where(_of_interest(to_end, slot)).order_by(Task.id).tuples()
-    return [Glance._make(row) for row in rows]
+class ShownError(NamedTuple):
+    """A task's `last_error` with its code, and its values as JSON."""
+
+    text: str | None
+    code: str | None
+    params: str | None
 
 
-def rows_of_interest(to_end: Iterable[int], slot: Slot) -> list[Task]:
-    """Returns the rows that the slot's manager must look at, with their users.
+def shown_error(task: Task | ListedTask, user_id: int, slowest_s: Callable[[], int], now_ms: int) -> ShownError:
+    """Returns the stored error; that of a damaged database, or of silence for LOOPS loops, of a task that runs.
 
-    Wanted, observed as something else than stopped, deleted, or `to_end` (ids), which have orders to be closed.
+    `slowest_s` gives the longest time that is meant to be between two cycles; it is called only if it may matter.
     """
-    return list(Task.select(Task, User).join(User).where(_of_interest(to_end, slot)).order_by(Task.id))
-
-
-def _of_interest(to_end: Iterable[int], slot: Slot) -> Any:
-    is_busy = (Task.desired == RUNNING) | (Task.observed != STOPPED)
-    return slot.has(Task.user) & (is_busy | Task.deleted_ms.is_null(False) | Task.id.in_(list(to_end)))
+    is_running = task.is_running
+    if is_running and (damage := base.damage()) is not None:
+        words = damage.for_owners + ("" if shown_running(task) else _NO_WORKER)
+        return ShownError(words, FaultCode.DATABASE_DAMAGED, "{}")
+    stored = ShownError(task.last_error, task.last_error_code, task.last_error_params)
+    if task.last_error is not None or not is_running or task.last_cycle_ms is None:
+        return stored
+    if now_ms - task.last_cycle_ms <= LOOPS * _LEAST_LOOP_MS + _GRACE_MS:
+        return stored
+    most_ms = LOOPS * 1_000 * slowest_s() + _GRACE_MS
+    if now_ms - task.last_cycle_ms <= most_ms:
+        return stored
+    # It may have been started a moment ago, long after its last cycle.
+    [(moved_ms,)] = _LAST_MOVE.rows(user=user_id, task=task.id)
+    silent_ms = now_ms - max(task.last_cycle_ms, moved_ms or 0)
+    if silent_ms <= most_ms:
+        return stored
+    seconds = silent_ms // 1_000
+    text = f"no cycle was recorded for {seconds // 60} min: its worker hangs, or its records cannot be stored"
+    return ShownError(text, FaultCode.NO_CYCLE, json.dumps({"silentSeconds": seconds}))

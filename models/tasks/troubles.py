@@ -1,4 +1,4 @@
-"""Troubles of a task that its owner is told of: an error that stays, its end, and conditions that begin to hold.
+"""Troubles of a task: its last error as a code, an error that stays, its end, and conditions that begin to hold.
 
 Errors are counted in cycles, and in tries to start a worker, in a row: one bad cycle is no news. A condition is told
 when it begins to hold, and at most once an hour. All of it is in the task's row, so restarts tell nothing twice.
@@ -6,11 +6,40 @@ when it begins to hold, and at most once an hour. All of it is in the task's row
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from typing import Any
 
-from models.events import outbox
-from models.events.table import ERROR, QUOTA, RECOVERED
+from models import outbox
+from models.outbox import ERROR, QUOTA, RECOVERED
+from strategy.reasons import FaultCode
+
+Coded = tuple[str, Mapping[str, Any]]  # a code of FaultCode, and the values in its words
+START_REFUSED: Coded = (FaultCode.START_REFUSED, {})
+START_FAILED: Coded = (FaultCode.START_FAILED, {})
+NOT_ENTITLED: Coded = (FaultCode.NOT_ENTITLED, {})
+DATABASE_DAMAGED: Coded = (FaultCode.DATABASE_DAMAGED, {})
+CANNOT_CANCEL: Coded = (FaultCode.CANNOT_CANCEL, {})
+WORKER_ENDED: Coded = (FaultCode.WORKER_ENDED, {})
+GIVEN_UP: Coded = (FaultCode.GIVEN_UP, {})
+
+
+def stored_fault(text: str | None, fault: Coded | None) -> tuple[str | None, str | None]:
+    """Returns the columns of an error: `other` for words without a code, nothing without words.
+
+    Raises ValueError for a code that is not in the list.
+    """
+    if text is None:
+        return None, None
+    code, params = fault or (FaultCode.OTHER, {})
+    return FaultCode(code).value, json.dumps(params, separators=(",", ":"))
+
+
+def error_columns(text: str | None, fault: Coded | None = None) -> dict[str, str | None]:
+    """Returns all columns of an error by their names."""
+    code, params = stored_fault(text, fault)
+    return {"last_error": text, "last_error_code": code, "last_error_params": params}
+
 
 TOLD_AFTER = 3  # cycles in a row
 AGAIN_MS = 3_600_000

@@ -17,7 +17,7 @@ from msgspec import UNSET, Meta, Raw
 
 from core import pasted
 from core.fields import words
-from models.ledger.limits import unknown_zone
+from models.tasks.tasks import unknown_zone
 from server.config.listings import VENUE, FillListing, shape
 from server.config.listings import details_of as details_of_listing
 from server.config.parts import TAGS, described, kind_of, shown_part, types_of

@@ -9,7 +9,7 @@ from functools import cache
 from typing import Annotated, Any
 
 from core.fields import words
-from models.api_tokens import READ
+from models.accounts import READ
 from server.config.parts import shown_part
 from server.http.base import SignedIn
 from server.http.route import route

@@ -9,7 +9,7 @@ from msgspec import UNSET, Meta, UnsetType
 
 from core.fields import Count, Time, words
 from models.ledger import closing as ledger
-from models.ledger import listing_table, order_table
+from models.ledger import states
 from server.http.json_out import iso
 from server.http.shapes import Answer
 from strategy.config.bid import TYPES
@@ -95,7 +95,7 @@ ListingFate = Annotated[str, code_of(ListingResult, "What became of the listing 
 ErrorCode = Annotated[str, code_of(FaultCode, "The kind of `lastError`: docs/reasons.md.")]
 FailedStep = Annotated[str, code_of(Step, "What was tried: docs/reasons.md.")]
 _STATES = "From `reserved` over `live` to `closed`; `unknown` where nobody said."
-OrderState = Annotated[str, code_of(order_table.MOVES, _STATES)]
-OrderEnd = Annotated[str, code_of(order_table.CLOSE_REASONS, "Why it is closed.")]
-ListingState = Annotated[str, code_of(listing_table.MOVES, _STATES)]
-ListingEnd = Annotated[str, code_of(listing_table.CLOSE_REASONS, "Why it is closed.")]
+OrderState = Annotated[str, code_of(states.ORDER_LIFE.states, _STATES)]
+OrderEnd = Annotated[str, code_of(states.ORDER_ENDS, "Why it is closed.")]
+ListingState = Annotated[str, code_of(states.LISTING_LIFE.states, _STATES)]
+ListingEnd = Annotated[str, code_of(states.LISTING_ENDS, "Why it is closed.")]

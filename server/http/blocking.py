@@ -13,8 +13,8 @@ from typing import Generic, TypeVar
 from core.errors import PeerError
 from core.files import is_full
 from markets.base import GatewayAway, NotFound, SignInNeeded, TooManyLookups, Unavailable, VenueError
-from models import base
-from models.database.errors import CommitUnknown, Damaged
+from models.database import base
+from models.database.damage import CommitUnknown, Damaged
 from server.http.api_errors import ApiError, away, disk_full, not_found, too_many
 from server.http.turns import TooManyWaiting, Turns
 from wallet.protocol import DISK_FULL

@@ -8,8 +8,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from models import api_tokens, sessions
-from models.api_tokens import ApiToken
+from models import accounts, users
+from models.accounts import ApiToken
 from models.users import User
 
 _BEARER = re.compile(r"(?i:bearer) +([A-Za-z0-9_-]{43})")
@@ -24,7 +24,7 @@ _SYSTEMS |= {"Linux": "Linux"}
 class Caller:
     """A user by a session, or by an API token, which may do less.
 
-    `mark` is that of the database's state when the caller was found (models/commits.py), if it was to be had.
+    `mark` is that of the database's state when the caller was found (models/database/base.py), if it was to be had.
     """
 
     user: User
@@ -35,8 +35,8 @@ class Caller:
     def is_good_still(self, now_ms: int) -> bool:
         """Tells whether the session or token has not ended since; asking is no use of it."""
         if self.api_token is None:
-            return sessions.is_open(self.token_hash, now_ms)
-        return api_tokens.is_open(self.token_hash, now_ms)
+            return users.is_open(self.token_hash, now_ms)
+        return accounts.token_is_open(self.token_hash, now_ms)
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,10 +67,10 @@ def caller(authorization: str, now_ms: int) -> Caller | None:
     if given is None:
         return None
     token_hash = hash_of(given[1])
-    signed_in = sessions.user_and_mark(token_hash, now_ms)
+    signed_in = users.user_and_mark(token_hash, now_ms)
     if signed_in is not None:
         return Caller(signed_in[0], token_hash, mark=signed_in[1])
-    found = api_tokens.with_owner(token_hash, now_ms)
+    found = accounts.token_with_owner(token_hash, now_ms)
     return None if found is None else Caller(found[1], token_hash, found[0])
 
 

@@ -16,10 +16,9 @@ from peewee import PeeweeException
 
 from core import event_words
 from core.fields import Time, words
-from models import base
-from models.events import reading
-from models.events.reading import Told
-from models.events.table import EVENTS
+from models import outbox
+from models.database import base
+from models.outbox import EVENTS, Told
 from server.http import json_out
 from server.http.shapes import Answer, one_of
 
@@ -141,7 +140,7 @@ class Feed:
         if self._count >= MOST:
             self._make_room(user_id)
         if self._count == 0:
-            self._mark, self.newest_id = reading.mark(), reading.newest_id()
+            self._mark, self.newest_id = outbox.newest_mark(), outbox.newest_id()
         else:
             self.look()
         waiter = Waiter(user_id)
@@ -185,11 +184,11 @@ class Feed:
 
     def look(self) -> None:
         """Gives out all events that were committed since the last look."""
-        mark = reading.mark()
+        mark = outbox.newest_mark()
         if mark == self._mark:
             return
         self._mark = mark
-        while found := reading.of_all_after(self.newest_id):
+        while found := outbox.of_all_after(self.newest_id):
             for told in found:
                 self._give_out(told)
             self.newest_id = found[-1].id

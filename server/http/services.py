@@ -12,8 +12,8 @@ from core.settings import Settings
 from core.subscription_plans import SubscriptionPlan
 from markets.client import MarketClient
 from markets.verbs import Purpose
-from models.commit_cache import CommitCache
-from models.entitlements import Entitlements
+from models.database.base import CommitCache
+from models.users import Entitlements
 from server.http.blocking import LongReads, Pool
 from server.http.call_limit import CallLimit
 from server.http.feed import Feed

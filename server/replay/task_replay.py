@@ -14,10 +14,10 @@ from msgspec.json import decode
 from core.fields import words
 from core.process import hold_lock
 from core.task_files import journal_path, older
-from models.api_tokens import READ
+from models.accounts import READ
 from models.leases.manager_places import machine_elsewhere
-from models.own_ceilings import own_ceilings
-from models.tasks.table import Task
+from models.tasks.tasks import Task
+from models.users import own_ceilings
 from server import task_venues
 from server.config import bids as task_config
 from server.config.listings import shape

@@ -18,7 +18,8 @@ from msgspec.structs import asdict, replace
 
 from markets.base import AuthFailed, NotFound, NotSupported, Refused, SignInNeeded, Unavailable, Unknown, VenueError
 from models.ledger import withdrawals
-from models.ledger.withdrawals import CONFIRMED, REFUSED, RESERVED, SUBMITTED, UNKNOWN, NewWithdrawal, Withdrawal
+from models.ledger.states import CONFIRMED, REFUSED, RESERVED, SUBMITTED, UNKNOWN
+from models.ledger.withdrawals import NewWithdrawal, Withdrawal
 from server.http.services import Services
 from server.withdrawals.planner import WithdrawalPlan
 from wallet.protocol import WITHDRAWAL_INTENT_DIGITS, SignedWithdrawal, WithdrawalToSign

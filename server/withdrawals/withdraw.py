@@ -15,7 +15,8 @@ from core import pasted
 from core.fields import MAX_SATS, Address, Sats, Time, within, words
 from markets.base import VenueError
 from models.ledger import withdrawals
-from models.ledger.withdrawals import CONFIRMED, STATES, SUBMITTED, CoinsTaken
+from models.ledger.states import CONFIRMED, REFUSED, SUBMITTED, WITHDRAWAL_LIFE
+from models.ledger.withdrawals import CoinsTaken
 from server.http import blocking, json_out, shapes
 from server.http.answers import INVALID, SIGNER_AWAY, TOO_MANY_LOOKUPS, UNREADABLE, code_of
 from server.http.api_errors import ApiError, invalid
@@ -110,7 +111,7 @@ class Withdrawal(Answer, frozen=True, kw_only=True):
     state: Annotated[
         str,
         code_of(
-            STATES,
+            WITHDRAWAL_LIFE.states,
             "`submitted`: the network has it, no block yet. `unknown`: it was sent, and nobody can say at the moment "
             "whether it arrived; it is looked up and sent again until that is clear. `refused`: it was not taken, and "
             "its coins are free again.",
@@ -197,7 +198,7 @@ class Withdrawals(SignedIn):
             answer = blocking.answer_to(error)
             raise ApiError(answer.status_code, answer.error, message=f"{answer.message}. {_COMES_OUT}") from error
         row = withdrawals.again(row)
-        if row.state == withdrawals.REFUSED:
+        if row.state == REFUSED:
             raise ApiError(409, "The withdrawal was refused", message=row.reason)
         is_sent = row.state in (SUBMITTED, CONFIRMED)
         shown = NewWithdrawal(**structs.asdict(withdrawal_shown(row)), left_out=_left_out(plan.left_out))

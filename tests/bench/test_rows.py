@@ -35,7 +35,7 @@ from bench import (
 from bench import installed as home_of_bench
 from bench.installed import Home
 from bench.reads_and_writes import Server
-from models.tasks.samples import HOUR, MINUTE
+from models.tasks.cycles import HOUR, MINUTE
 from tests.e2e.installation import Installation, Trader, until
 from tests.needs import LIBATOMIC, need, require
 from tests.web.visitor import PATIENCE_MS, Person

@@ -15,7 +15,7 @@ from contextlib import redirect_stderr, redirect_stdout
 import pytest
 
 from cli.main import main
-from models import base
+from models.database import base
 from tests.e2e.installation import PATIENCE
 
 Way = Callable[..., tuple[int, str, str]]

@@ -12,7 +12,7 @@ import pytest
 
 from cli.doctor import doctor, venue_check
 from cli.doctor.check import Check
-from models import base
+from models.database import base
 from tests.ports import free_ports
 
 Examine = Callable[..., dict[str, Check]]

@@ -15,7 +15,8 @@ from cli.doctor import doctor
 from cli.doctor.check import Check
 from cli.main import VERBS
 from core.settings import OPTIONS
-from models import base, schema
+from models import schema
+from models.database import base
 from tests.cli.commands import Way, in_this_process
 
 REAL = {

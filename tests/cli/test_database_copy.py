@@ -13,14 +13,14 @@ import pytest
 
 from cli.main import main
 from core.process import hold_lock
-from models import base, budgets, copying, schema
+from models import budgets, schema
+from models.database import base
 from models.leases import leases
 from models.leases.held_lease import claim
 from models.leases.leases import HOOKS, Holder
-from models.ledger.order_table import Order
+from models.ledger.states import Order
 from models.tasks import tasks
-from models.tasks.cycles import record_cycle
-from models.tasks.samples import Sample
+from models.tasks.cycles import Sample, record_cycle
 from models.users import User, Whitelist
 from tests import postgresql
 from tests.models.test_orders import reserved, running_task
@@ -61,7 +61,7 @@ def target(tmp_path: Path) -> Iterator[str]:
 def contents(url: str) -> dict[str, list[Any]]:
     base.connect(url)
     found = {}
-    for table in copying._tables():
+    for table in schema._tables():
         columns = ", ".join(name for name, _ in base.database.obj.columns()[table])
         rows = base.database.execute_sql(f"SELECT {columns} FROM {table} ORDER BY 1, 2").fetchall()
         found[table] = [tuple(int(value) if isinstance(value, bool) else value for value in row) for row in rows]
@@ -145,7 +145,7 @@ def test_a_table_that_is_long_on_its_way_ends_no_copy(
     filled: str, target: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A server ends what is silent in a transaction; where this is `0`, it ends nothing."""
-    parts, ends = copying._parts, []
+    parts, ends = schema._parts, []
 
     def looked(cursor: Any) -> Iterator[list[tuple[Any, ...]]]:
         for connection in (cursor.connection, base.database.connection()):
@@ -154,7 +154,7 @@ def test_a_table_that_is_long_on_its_way_ends_no_copy(
                 ends.extend(ask.fetchone())
         return parts(cursor)
 
-    monkeypatch.setattr(copying, "_parts", looked)
+    monkeypatch.setattr(schema, "_parts", looked)
     assert run(monkeypatch, tmp_path, filled, target) == 0
     assert len(ends) > 20 and set(ends) == {"0"}
 
@@ -162,14 +162,14 @@ def test_a_table_that_is_long_on_its_way_ends_no_copy(
 _SLOWLY = """
 import sys, time
 from cli.main import main
-from models import copying
+from models import schema
 from models.leases import held_lease
 held_lease.claim.__kwdefaults__["silent_s"] = 1.0
-copy = copying.copy
+copy = schema.copy
 def slowly(*urls):
     time.sleep(20)
     return copy(*urls)
-copying.copy = slowly
+schema.copy = slowly
 sys.exit(main(["database", "copy", "--to", sys.argv[1]]))
 """
 

@@ -19,7 +19,8 @@ from cli.doctor.data_check import file_system, verify_tail
 from cli.main import main
 from core import version
 from core.settings import Settings, load
-from models import base, schema
+from models import schema
+from models.database import base
 from tests.cli.commands import in_this_process
 from tests.cli.conftest import Examine
 from wallet.signer.audit import AuditLog

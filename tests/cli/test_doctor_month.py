@@ -10,9 +10,10 @@ import pytest
 from cli.doctor import month_check, program_check
 from cli.doctor.check import Check
 from core.settings import Settings
-from models import base, schema, users
-from models.tasks import table, tasks
-from models.tasks.table import RUNNING
+from models import schema, users
+from models.database import base
+from models.tasks import tasks
+from models.tasks.tasks import RUNNING
 from strategy.config.bid import BidConfig, dump_bid_config, normal_slug
 from strategy.config.listing import ListingConfig
 from strategy.monthly import Bidding, Selling, Task
@@ -119,7 +120,7 @@ def test_the_doctor_reads_them_from_the_database(examine: Examine, environment: 
     assert found.text.endswith("the quota is enough for 6 bids of 16 minutes")
 
 
-def _task(user_id: int, config: BidConfig) -> table.Task:
+def _task(user_id: int, config: BidConfig) -> tasks.Task:
     return tasks.create_bidding_task(
         user_id,
         type=config.type,

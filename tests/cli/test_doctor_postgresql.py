@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from cli.doctor import postgresql_check
-from models import base
+from models.database import base
 from models.database import postgresql as kinds
 from models.database.servers import Seen
 from models.leases import leases

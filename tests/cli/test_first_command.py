@@ -16,8 +16,8 @@ import pytest
 from cli.migrate import check_database
 from core.process import hold_lock
 from core.settings import load
-from models import base, schema
-from models.database import damage
+from models import schema
+from models.database import base, damage
 from models.database.damage import Damage
 from tests import postgresql
 from tests.cli.commands import in_this_process

@@ -12,7 +12,8 @@ import pytest
 
 from cli.doctor.check import way_to_keys
 from cli.sign_in import WALLETS
-from models import base, schema
+from models import schema
+from models.database import base
 from models.users import Whitelist
 from tests.cli.commands import as_program, in_this_process
 from tests.cli.conftest import Examine

@@ -16,11 +16,11 @@ from cli.reconcile.findings import Findings, Purchase, look
 from markets.base import GatewayAway, OwnBid, OwnBids, Sale, Sales, Unavailable, VenueError
 from markets.orders import OwnListing, OwnListings
 from models.ledger import fills, orders
-from models.ledger.order_table import CLOSED, Order
 from models.ledger.orders import SoldInto
+from models.ledger.states import CLOSED, Order
 from models.tasks import tasks
 from models.tasks.cycles import Cycle
-from models.tasks.table import Task
+from models.tasks.tasks import Task
 from models.users import User
 from tests.cli.commands import in_this_process
 from tests.models.test_budgets import placed, refused, sharing

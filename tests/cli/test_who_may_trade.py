@@ -15,10 +15,11 @@ from core.call import Verbs
 from core.local_server import serve
 from core.program_calls import Enforce, Stopped
 from core.settings import Settings, load
-from models import base, sessions, users
-from models.base import connect
-from models.entitlements import Entitlements
+from models import users
+from models.database import base
+from models.database.base import connect
 from models.schema import migrate
+from models.users import Entitlements
 
 OWNER = "bc1qcr8te4kr609gcawutmrza0j4xv80jy8z306fyu"
 
@@ -37,7 +38,7 @@ def owner(settings: Settings) -> Iterator[users.User]:
     now_ms = time.time_ns() // 1_000_000
     user = users.find_or_create(OWNER, dict(settings.plans), now_ms)
     users.Whitelist.create(address=OWNER, added_ms=now_ms)
-    sessions.open_session("hash", user.id, now_ms)
+    users.open_session("hash", user.id, now_ms)
     yield user
     opened.close()
 
@@ -84,7 +85,7 @@ def test_whom_the_list_loses_is_stopped_before_the_command_ends(
     assert (code, asked) == (0, [Enforce()])
     assert "can no longer sign in\n3 tasks were stopped\n" in capsys.readouterr().out
     assert not Entitlements(settings).may_sign_in(OWNER)
-    assert sessions.user_and_mark("hash", time.time_ns() // 1_000_000) is None
+    assert users.user_and_mark("hash", time.time_ns() // 1_000_000) is None
 
 
 def test_without_a_manager_the_list_is_changed_all_the_same(

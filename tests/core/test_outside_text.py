@@ -157,7 +157,7 @@ _OWN_FILES = {
     "gateway/quota_count.py",
     "models/database/servers.py",
     "models/leases/leases.py",
-    "models/leases/sightings.py",
+    "models/leases/held_lease.py",
     "tools/vendor.py",
     "wallet/keystore/hardening.py",
 }

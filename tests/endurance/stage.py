@@ -16,9 +16,10 @@ import simulator.history
 import tests.machine.wire
 from core.subscription_plans import SubscriptionPlan
 from markets.call_costs import call_costs
-from models import base, profile, users
+from models import accounts, users
+from models.database import base
 from models.tasks import tasks
-from models.tasks.table import RUNNING
+from models.tasks.tasks import RUNNING
 from simulator.crowd import DEMOS
 from simulator.engine import Engine
 from simulator.history import Event, History
@@ -248,7 +249,7 @@ class Stage(AbstractContextManager["Stage"]):
         user = users.find_or_create(
             p2wpkh(bytes([1 if self._is_one_user else number + 1] * 20)), dict(house.settings.plans), house.clock.now_ms
         )
-        profile.set_plan(user.id, "beta", house.clock.now_ms + 3_650 * users.DAY_MS, house.clock.now_ms)
+        accounts.set_plan(user.id, "beta", house.clock.now_ms + 3_650 * users.DAY_MS, house.clock.now_ms)
         wallet = house.signer.addresses(user.address).payment
         house.world.engine.wallets.set_balance(wallet, PLENTY)
         row = tasks.create_bidding_task(

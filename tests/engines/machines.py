@@ -15,9 +15,9 @@ from typing import Any
 import requests
 
 from cli.up import CONFIGURATION
-from models import base
+from models.database import base
 from models.tasks import tasks
-from models.tasks.table import RUNNING, Task
+from models.tasks.tasks import RUNNING, Task
 from tests.databases import rows
 from tests.e2e.installation import Installation, Trader, until
 

@@ -11,7 +11,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-from models.tasks.table import BIDDING
+from models.tasks.tasks import BIDDING
 from strategy.config.bid import BidConfig, load_bid_config
 from tests.databases import tables
 from tests.e2e.installation import Installation

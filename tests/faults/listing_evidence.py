@@ -10,7 +10,7 @@ import time
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from models.tasks.table import BIDDING
+from models.tasks.tasks import BIDDING
 from strategy.config.listing import ListingConfig
 from tests.databases import tables
 from tests.e2e.installation import Installation

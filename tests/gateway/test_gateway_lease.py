@@ -17,7 +17,8 @@ import pytest
 from markets.base import Unavailable
 from markets.client import MarketClient
 from markets.http import AFTERMATH_S
-from models import base, schema
+from models import schema
+from models.database import base
 from models.leases import leases
 from tests import postgresql
 from tests.databases import another, rows

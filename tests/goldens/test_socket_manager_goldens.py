@@ -11,8 +11,8 @@ import pytest
 
 from core.errors import PeerRefused, PeerUnavailable
 from core.task_files import log_path
-from models.leases.lease_watch import Seen
-from models.tasks.table import RUNNING, STOPPED
+from models.leases.held_lease import Seen
+from models.tasks.tasks import RUNNING, STOPPED
 from server.http import manager_client
 from server.http.manager_client import ManagerClient, answer_to
 from tests.goldens.socket_files import failed, hold

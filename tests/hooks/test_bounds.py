@@ -14,10 +14,9 @@ import pytest
 from core.hook_receivers import Receiver, Receivers
 from hooks.courier import Courier
 from hooks.sender import Mailer, Outcome, Sender
-from models.base import transaction
-from models.hooks import bounds, codes, hooks, queue
-from models.hooks.codes import CODE_MS, MOST_TRIES, WrongCode
-from models.hooks.table import DEAD, SENT, WAITING, Delivery, Hook
+from models.database.base import transaction
+from models.hooks import queue, table
+from models.hooks.table import CODE_MS, DEAD, MOST_TRIES, SENT, WAITING, Delivery, Hook, WrongCode
 from tests.hooks.receiver import LOOPBACK, MailServer, mail_server
 from tests.hooks.test_courier import NOW, World, happen, make_hook, states
 
@@ -57,7 +56,7 @@ async def agreed_hook(world: World, mailbox: MailServer, tmp_path: Path, address
 
 def send_back(hook: Hook, code: str | None, world: World) -> None:
     assert code is not None
-    assert codes.confirm(Hook.get_by_id(hook.id), code, world.clock(), may_still=lambda: True)
+    assert table.confirm(Hook.get_by_id(hook.id), code, world.clock(), may_still=lambda: True)
 
 
 async def minutes(world: World, count: int, seconds: float = 60) -> None:
@@ -182,7 +181,7 @@ async def test_a_code_is_bounded_voided_and_asked_for_anew(world: World, mailbox
         with pytest.raises(WrongCode, match="is void after 5 wrong tries"):
             send_back(hook, code, world)
 
-    assert bounds.code_wait_s(1, hook.shown, world.clock()) == 300
+    assert table.code_wait_s(1, hook.shown, world.clock()) == 300
     ask(hook, world)
     await world.work()
     assert len(mailbox.got) == 1
@@ -196,11 +195,11 @@ async def test_a_code_is_bounded_voided_and_asked_for_anew(world: World, mailbox
     ask(hook, world)
     await world.work()
     send_back(hook, mailbox.got[2].code, world)
-    hooks.change(hook.id, world.clock(), may_still=lambda: True, min_interval_s=0)
-    assert not codes.is_awaited(Hook.get_by_id(hook.id))
+    queue.change(hook.id, world.clock(), may_still=lambda: True, min_interval_s=0)
+    assert not table.is_awaited(Hook.get_by_id(hook.id))
     happen("halted")
     moved = Receivers(tmp_path).keep(Receiver("mailto:bob@mail.example"))
-    hooks.change(hook.id, world.clock(), may_still=lambda: True, receiver=moved, shown="mailto:bob@mail.example")
+    queue.change(hook.id, world.clock(), may_still=lambda: True, receiver=moved, shown="mailto:bob@mail.example")
     await minutes(world, 5)
     assert [mail.to for mail in mailbox.got[3:]] == ["bob@mail.example"] and mailbox.got[3].code
     send_back(hook, mailbox.got[3].code, world)
@@ -210,7 +209,7 @@ async def test_a_code_is_bounded_voided_and_asked_for_anew(world: World, mailbox
 
 def ask(hook: Hook, world: World) -> None:
     with transaction():
-        assert codes.ask(hook.id, world.clock())
+        assert table.ask(hook.id, world.clock())
 
 
 @pytest.mark.slow
@@ -222,10 +221,10 @@ async def test_an_address_gets_three_codes_a_day_from_all_users_and_a_user_asks_
     await minutes(world, 60)
     assert len(mailbox.got) == 3
     for number in range(15):
-        hooks.remove(mail_hook(tmp_path, f"stranger{number}@mail.example", 6))
+        queue.remove(mail_hook(tmp_path, f"stranger{number}@mail.example", 6))
         mail_hook(tmp_path, f"stranger{number}@mail.example", 6)
         await minutes(world, 10)
-        hooks.remove(Hook.get(Hook.user == 6))
+        queue.remove(Hook.get(Hook.user == 6))
     assert sum(mail.to.startswith("stranger") for mail in mailbox.got) == 10
     world.clock.advance(86_400)
     await minutes(world, 60)
@@ -258,7 +257,7 @@ async def test_an_address_that_replaces_one_while_its_code_is_on_its_way_gets_a_
     world.answer = answer
     world.courier.look()
     world.courier.send_due()
-    hooks.change(hook.id, NOW, may_still=lambda: True, receiver="bob", shown="mailto:bob@mail.example")
+    queue.change(hook.id, NOW, may_still=lambda: True, receiver="bob", shown="mailto:bob@mail.example")
     over.set()
     await minutes(world, 3)
     assert [receiver for receiver, _ in sent] == [hook.receiver, "bob"]
@@ -389,11 +388,11 @@ async def test_a_user_at_the_bound_costs_no_query_for_each_hook(world: World, mo
     make_hook(4)
     for user in (1, 2, 3, 4):
         happen(*["fill"] * 3, user_id=user)
-    for _ in range(bounds.MOST_A_MINUTE):
-        bounds.note(1, "webhook", None, NOW)
-    bounds.note(2, "mail", None, NOW)
+    for _ in range(table.MOST_A_MINUTE):
+        table.note(1, "webhook", None, NOW)
+    table.note(2, "mail", None, NOW)
     for stranger in (5, 6, 7):
-        bounds.note(stranger, "code", "mailto:ann@mail.example", NOW)
+        table.note(stranger, "code", "mailto:ann@mail.example", NOW)
     for _ in range(5):
         await world.work()
     assert Counter(asked) == {3: 1, 4: 3}

@@ -16,10 +16,9 @@ from core.subscription_plans import DEFAULT_PLANS
 from hooks import courier as courier_file
 from hooks.courier import Courier
 from hooks.sender import Outcome, Unanswered
-from models import users
-from models.base import transaction
-from models.events import keeping, outbox
-from models.hooks import hooks, queue
+from models import outbox, users
+from models.database.base import transaction
+from models.hooks import queue
 from models.hooks.table import DEAD, SENT, WAITING, Delivery, Hook
 from tests.clock import Clock
 
@@ -31,7 +30,7 @@ NOW = 1_700_000_000_000
 def make_hook(user_id: int = 1, *events: str, **values: Any) -> Hook:
     users.find_or_create(f"bc1q{user_id}", DEFAULT_PLANS, 1)
     given = {"kind": "webhook", "shown": "x", "has_secret": True, "receiver": f"r{user_id}", "created_ms": 1} | values
-    return hooks.add(user_id, events or ("fill", "error"), may_still=lambda: True, **given)
+    return queue.add(user_id, events or ("fill", "error"), may_still=lambda: True, **given)
 
 
 def happen(*names: str, user_id: int = 1, task_id: int | None = 7) -> None:
@@ -178,8 +177,8 @@ async def test_events_that_were_let_go_before_they_were_seen_are_counted(
 ) -> None:
     make_hook()
     happen(*["fill"] * 5)
-    monkeypatch.setattr(keeping, "KEPT_LASTING", 2)
-    keeping.forget_old(NOW)
+    monkeypatch.setattr(outbox, "KEPT_LASTING", 2)
+    outbox.forget_old(NOW)
     await world.work()
     assert (world.ids, Hook.get().lost) == ([4, 5], 1)
 
@@ -238,7 +237,7 @@ async def test_every_try_has_its_deliverys_message_id_and_no_other_delivery_has_
 async def test_a_change_of_the_events_is_of_what_happens_from_then_on(world: World) -> None:
     hook = make_hook(1, "fill")
     happen("fill", "error")
-    hooks.change(hook.id, NOW, may_still=lambda: True, events="error")
+    queue.change(hook.id, NOW, may_still=lambda: True, events="error")
     happen("fill", "error")
     await world.work()
     assert [event["event"] for _, event in world.sent] == ["fill", "error"] and world.ids == [1, 4]
@@ -286,7 +285,7 @@ async def test_a_deleted_hook_is_sent_nothing_more(world: World) -> None:
     hook = make_hook()
     happen("fill")
     world.courier.look()
-    hooks.remove(hook)
+    queue.remove(hook)
     await world.work()
     assert world.sent == [] and Delivery.select().count() == 0
 

@@ -19,11 +19,11 @@ from core.errors import PeerError
 from core.hook_receivers import Receiver, Receivers
 from core.program_calls import HooksReadiness, PingHooks
 from core.settings import Settings
-from models.events.table import Event
-from models.hooks import hooks
+from models.hooks import queue
 from models.hooks.queue import MOST_WAITING
 from models.hooks.table import WAITING, Delivery
-from models.ledger.order_table import IS_FILLED, Order
+from models.ledger.states import IS_FILLED, Order
+from models.outbox import Event
 from tests.hooks.receiver import Receiver as Listener
 from tests.hooks.receiver import receiver
 from tests.models.test_orders import running_task
@@ -37,7 +37,7 @@ WRITER = ("-m", "tests.hooks.writer")
 # The hooks program, with no bound on a user's deliveries a minute: the storm has more.
 SENDER = (
     "-c",
-    "from models.hooks import bounds; bounds.MOST_A_MINUTE = 10**9; from cli.main import main; main(['hooks'])",
+    "from models.hooks import table; table.MOST_A_MINUTE = 10**9; from cli.main import main; main(['hooks'])",
 )
 
 
@@ -94,7 +94,7 @@ def make_world(settings: Settings, listener: Listener) -> None:
             running_task(f"cats-{user}-{number}", f"bc1q{user}")
         name = Receivers(settings.hooks_dir).keep(Receiver(listener.url + f"&user={user}", "s"))
         given = {"kind": "webhook", "shown": "x", "has_secret": True, "receiver": name, "created_ms": 1}
-        hooks.add(user, ["fill"], may_still=lambda: True, **given)
+        queue.add(user, ["fill"], may_still=lambda: True, **given)
 
 
 def check(listener: Listener) -> int:

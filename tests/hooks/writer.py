@@ -9,11 +9,11 @@ import sys
 import time
 import uuid
 
-from models import base
+from models.database import base
 from models.ledger import orders
-from models.ledger.order_table import LIVE, SIGNED, SUBMITTED
 from models.ledger.orders import ExposureLimits, NewOrder, SoldInto
-from models.tasks.table import Task
+from models.ledger.states import LIVE, SIGNED, SUBMITTED
+from models.tasks.tasks import Task
 
 LIMITS = ExposureLimits(0, 10**15, 0)
 

@@ -24,7 +24,7 @@ pytestmark = [pytest.mark.faults, postgresql.only]
 _LOCKS_FREE_S = 9.0  # twice what it takes; a transaction for each that has waited would be 15 s and more
 _HOLDS = """
 import sys, time
-from models import base
+from models.database import base
 base.connect(sys.argv[1])
 with base.transaction(alone=False):
     base.database.obj.lock_row("tasks", 1, "NO KEY UPDATE")

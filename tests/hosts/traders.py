@@ -6,7 +6,7 @@ import itertools
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
-from models.ledger.order_table import RESERVED, SIGNED, SUBMITTED
+from models.ledger.states import RESERVED, SIGNED, SUBMITTED
 from strategy.config.bid import load_bid_config
 from tests.e2e.installation import Trader
 from tests.faults import checker

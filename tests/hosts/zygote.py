@@ -29,7 +29,7 @@ def stop_at(name: str) -> None:
 
 def _plant() -> None:
     crashpoints.crashpoint = stop_at  # before the others import it
-    from models.ledger import orders
+    from models.ledger import orders, states
 
     for name in ("reserve", "move"):
         wrapped = getattr(orders, name)
@@ -37,7 +37,7 @@ def _plant() -> None:
         def noting(*arguments: object, wrapped: object = wrapped, **named: object) -> object:
             try:
                 return wrapped(*arguments, **named)  # type: ignore[operator]
-            except (orders.NotAllowedToPlace, orders.IllegalOrderMove):
+            except (orders.NotAllowedToPlace, states.IllegalMove):
                 note(REFUSED, "ledger")
                 raise
 

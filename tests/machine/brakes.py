@@ -18,11 +18,11 @@ from peewee import PeeweeException
 
 from markets.base import OwnBids
 from models import controls
-from models.base import database
-from models.leases.slot import EVERYBODY
-from models.ledger.order_table import Order
+from models.database.base import database
+from models.leases.leases import EVERYBODY
+from models.ledger.states import Order
 from models.tasks import tasks
-from models.tasks.table import STOPPED
+from models.tasks.tasks import STOPPED
 from tests.faults.evidence import bids
 from tests.machine.clockwork import Loop
 from tests.machine.house import House, MarketHere

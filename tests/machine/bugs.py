@@ -9,12 +9,11 @@ from typing import Any
 import pytest
 
 from markets.base import OwnBids, VenueError
-from models.base import database
+from models.database.base import database
 from models.ledger import budget_room, orders
-from models.ledger.order_statements import Facts
-from models.ledger.order_table import CLOSED, RESERVED, SIGNED, SUBMITTED, UNKNOWN, Order
-from models.ledger.orders import ExposureLimits, NewOrder
-from models.tasks.table import STOPPED, Task
+from models.ledger.orders import ExposureLimits, Facts, NewOrder
+from models.ledger.states import CLOSED, RESERVED, SIGNED, SUBMITTED, UNKNOWN, Order
+from models.tasks.tasks import STOPPED, Task
 from strategy.ladders import QuantityLadder
 from strategy.pricing import ceil_quotient, plus, times
 from strategy.ranking import ratio

@@ -38,9 +38,10 @@ from markets import verbs
 from markets.base import Unavailable, Unknown, VenueError, to_wire
 from markets.client import MarketClient
 from markets.http import Http
-from models import base, schema
+from models import schema
+from models.database import base
 from models.tasks import tasks
-from models.tasks.table import Task
+from models.tasks.tasks import Task
 from simulator.world import World
 from tests.machine.clockwork import AtOnce, Clock, Loop
 from tests.machine.manager import Crash, Manager

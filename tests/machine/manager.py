@@ -16,12 +16,13 @@ from core.settings import Settings
 from core.subscription_plans import FIRST_PLAN
 from markets.base import VenueError
 from markets.client import MarketClient
-from models.entitlements import Entitlements
-from models.leases.slot import EVERYBODY
+from models import summaries
+from models.leases.leases import EVERYBODY
 from models.ledger import orders
 from models.ledger.limits import fills_of
 from models.tasks import tasks
-from models.tasks.table import MOVES, RUNNING, STOPPED, Task
+from models.tasks.tasks import MOVES, RUNNING, STOPPED, Task
+from models.users import Entitlements
 from strategy.config.bid import BidConfig, load_bid_config
 from tests.machine.clockwork import Clock
 from wallet.protocol import Grant
@@ -104,11 +105,11 @@ class Manager:
 
     def sweep(self) -> None:
         """Makes every worker and row agree, and runs no worker."""
-        self._agree_with(tasks.rows_of_interest(orders.tasks_with_open_orders(), EVERYBODY))
+        self._agree_with(summaries.rows_of_interest(orders.tasks_with_open_orders(), EVERYBODY))
 
     def full_sweep(self) -> None:
         """`sweep`, after the end of what an owner's plan does not allow any more."""
-        rows = tasks.rows_of_interest(orders.tasks_with_open_orders(), EVERYBODY)
+        rows = summaries.rows_of_interest(orders.tasks_with_open_orders(), EVERYBODY)
         for row in rows:
             if row.desired == RUNNING and (refusal := self._refusal(row)):
                 tasks.stop_wanting(row.id, refusal)

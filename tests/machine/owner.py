@@ -7,12 +7,10 @@ from dataclasses import replace
 from typing import Any
 
 from core.subscription_plans import FIRST_PLAN
-from models import budgets, controls, profile, users
-from models.entitlements import Entitlements
+from models import accounts, budgets, controls, users
 from models.tasks import tasks
-from models.tasks.table import RUNNING, STOPPED, Task
-from models.tasks.tasks import TaskExists, TaskLimitReached
-from models.users import DAY_MS, User
+from models.tasks.tasks import RUNNING, STOPPED, Task, TaskExists, TaskLimitReached
+from models.users import DAY_MS, Entitlements, User
 from strategy.config.bid import BidConfig, canonical_slug, dump_bid_config, load_bid_config, normal_slug
 from tests.machine.house import House
 from tests.machine.manager import Crash, NotStarted
@@ -205,11 +203,11 @@ class Owners:
         return {c.scope: c.state for c in controls.Control.select() if about[c.scope] == c.subject_id}
 
     def plan_over(self, user: int) -> None:
-        profile.set_plan(self.users[user].id, FIRST_PLAN, self.now_ms - 1, self.now_ms)
+        accounts.set_plan(self.users[user].id, FIRST_PLAN, self.now_ms - 1, self.now_ms)
         self.told.done["plan over"] += 1
 
     def plan_again(self, user: int) -> None:
-        profile.set_plan(self.users[user].id, FIRST_PLAN, self.now_ms + 365 * DAY_MS, self.now_ms)
+        accounts.set_plan(self.users[user].id, FIRST_PLAN, self.now_ms + 365 * DAY_MS, self.now_ms)
 
     # In the middle of a cycle
 

@@ -11,7 +11,7 @@ from decimal import Decimal
 from hashlib import sha256
 from typing import Any
 
-from models.base import database
+from models.database.base import database
 from tests.faults import checker
 from tests.faults.checker import BOOK_AGE_MS, CHECKS, Check, Joined
 from tests.faults.evidence import Bid, Evidence, Row

@@ -10,8 +10,8 @@ from collections.abc import Iterator
 import pytest
 
 from models.ledger import orders
-from models.ledger.order_table import LIVE
-from models.tasks.table import Task
+from models.ledger.states import LIVE
+from models.tasks.tasks import Task
 from simulator.calls import MODES
 from strategy.config.bid import BidConfig
 from tests.machine.choices import SLUGS

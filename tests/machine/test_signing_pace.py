@@ -12,7 +12,7 @@ import pytest
 
 from core.errors import PeerRefused
 from models.tasks.cycles import cycles_of
-from models.tasks.table import Task
+from models.tasks.tasks import Task
 from strategy.config.bid import BidConfig
 from tests.machine.house import House
 from tests.machine.market import Market

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from models import base
+from models.database import base
 from models.leases import held_lease, leases
 from models.leases.held_lease import HeldLease
 from models.leases.leases import Holder, Standing, Taken

@@ -10,8 +10,7 @@ from collections.abc import Callable
 from multiprocessing.synchronize import Barrier
 from typing import Any
 
-from models import base
-from models.database import sqlite
+from models.database import base, sqlite
 from models.database.sqlite import Sqlite
 
 START_S, RUN_S = 120, 550

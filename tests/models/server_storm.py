@@ -12,11 +12,12 @@ from typing import Any, NamedTuple
 from peewee import InterfaceError, OperationalError
 
 from core.subscription_plans import DEFAULT_PLANS
-from models import base, schema, users
-from models.database.errors import CommitUnknown
-from models.ledger import orders
-from models.ledger.order_table import CLOSED, Order
+from models import schema, users
+from models.database import base
+from models.database.damage import CommitUnknown
+from models.ledger import orders, states
 from models.ledger.orders import ExposureLimits, LimitReached
+from models.ledger.states import CLOSED, Order
 from models.tasks import tasks
 from tests.models.racing import START_S, watch_inserts
 from tests.models.test_reserve_race import COUNT, INSTALLATION, TASK, USER, WATCH, Ours, order, over, running_tasks
@@ -93,7 +94,7 @@ def storm(url: str, field: Field, number: int, tries: int, started: Barrier, sai
                 found["reserved"] += 1
                 if rng.random() < 0.6:
                     _close(held, notes)
-            except orders.IllegalOrderMove:
+            except states.IllegalMove:
                 found["gone"] += 1  # with its server, or its number is another order's now
             except LimitReached:
                 found["refused"] += 1
@@ -117,7 +118,7 @@ def _all_closed(held: list[Order], notes: Any) -> bool:
     while held:
         try:
             _close(held, notes)
-        except orders.IllegalOrderMove:
+        except states.IllegalMove:
             continue  # it was closed, and the answer was lost
         except (OperationalError, InterfaceError):
             return False

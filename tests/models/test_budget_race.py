@@ -15,13 +15,13 @@ from typing import Any
 import pytest
 from peewee import OperationalError
 
-from models import base, budgets
+from models import budgets
+from models.database import base
 from models.ledger import orders
 from models.ledger.budget_room import change_bidding_task
-from models.ledger.order_table import CLOSED, LIVE, Order
 from models.ledger.orders import ExposureLimits, LimitReached, NewOrder, SoldInto
-from models.tasks.table import Task
-from models.tasks.tasks import TaskChanged
+from models.ledger.states import CLOSED, LIVE, Order
+from models.tasks.tasks import Task, TaskChanged
 from tests.models.racing import START_S, connect, race, watch_inserts
 from tests.models.test_orders import running_task
 

@@ -10,11 +10,10 @@ from models import budgets
 from models.budgets import Budget, BudgetInUse
 from models.ledger import orders
 from models.ledger.budget_room import DAY_MS, BudgetUse, change_bidding_task, left, room_of, use_of
-from models.ledger.order_table import LIVE, Order
 from models.ledger.orders import ExposureLimits, LimitReached, SoldInto
+from models.ledger.states import LIVE, Order
 from models.tasks import tasks
-from models.tasks.table import Task
-from models.tasks.tasks import NoSuchBudget, TaskExists
+from models.tasks.tasks import NoSuchBudget, Task, TaskExists
 from models.users import User
 from strategy.plan import BudgetRoom
 from tests import postgresql

@@ -3,8 +3,9 @@ from __future__ import annotations
 import pytest
 
 from core.subscription_plans import DEFAULT_PLANS
-from models import base, sessions, users
-from models.commit_cache import CommitCache
+from models import users
+from models.database import base
+from models.database.base import CommitCache
 from models.users import User
 from tests import postgresql
 from tests.databases import another
@@ -113,10 +114,10 @@ def test_a_session_brings_a_mark_that_spares_the_look_and_is_older_after_a_commi
     kept: CommitCache, database: str
 ) -> None:
     names = Names()
-    sessions.open_session("hash", 1, 1)
+    users.open_session("hash", 1, 1)
 
     def marked() -> bytes:
-        found = sessions.user_and_mark("hash", 2)
+        found = users.user_and_mark("hash", 2)
         assert found is not None
         return kept.get(1, names, found[1])
 

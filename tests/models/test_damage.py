@@ -16,13 +16,12 @@ from pathlib import Path
 import pytest
 from peewee import DatabaseError, OperationalError
 
-from models import base, schema
-from models.database import damage
-from models.database.damage import Damage
-from models.database.errors import Damaged, DatabaseAway
-from models.inscriptions import WalletContents
+from models import schema
+from models.database import base, damage
+from models.database.damage import Damage, Damaged, DatabaseAway
 from models.ledger import withdrawals
 from models.ledger.withdrawals import NewWithdrawal
+from models.market_memory import WalletContents
 from models.users import User
 from tests import postgresql
 from tests.server.api import new_user

@@ -13,11 +13,10 @@ from pathlib import Path
 
 import pytest
 
-from models import base, schema
-from models.database import damage
-from models.database.damage import Damage
-from models.database.errors import NotRead
-from models.inscriptions import WalletContents
+from models import schema
+from models.database import base, damage
+from models.database.damage import Damage, NotRead
+from models.market_memory import WalletContents
 from tests import postgresql
 from tests.models.test_damage import ROWS, backup, file, fill, fill_more, flip, pages, rows_in, withdraw
 from tests.needs import need_root

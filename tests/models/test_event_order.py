@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from models import base, locks
-from models.events import outbox, reading
-from models.events.table import FILL, Event
+from models import outbox
+from models.database import base
+from models.outbox import FILL, Event
 from tests import postgresql
 from tests.models.racing import START_S, race
 
@@ -37,7 +37,7 @@ def tell_many(rng: random.Random, user_id: int, tries: int) -> None:
     for _ in range(tries):
         with base.transaction(alone=False):
             if rng.random() < 0.5:
-                locks.events()  # before the transaction has begun at the server
+                base.hold_back_events()  # before the transaction has begun at the server
             outbox.tell(FILL, user_id, None, 1, {})
             time.sleep(rng.random() / 200)
 
@@ -47,14 +47,14 @@ def read_to_the_end(expected: int) -> int:
     last, seen, is_over = 0, 0, False
     while not is_over:
         is_over = Event.select().count() == expected
-        while found := reading.of_all_after(last):
+        while found := outbox.of_all_after(last):
             last, seen = found[-1].id, seen + len(found)
     return seen
 
 
 def read_or_tell_without_locks(url: str, what: None, number: int, tries: int, started: Barrier, said: Any) -> None:
     """As `read_or_tell`, with the fault planted that nobody says which events are still to come."""
-    locks.events = lambda: None
+    base.hold_back_events = lambda: None
     read_or_tell(url, what, number, tries, started, said)
 
 

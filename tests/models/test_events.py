@@ -9,17 +9,15 @@ import pytest
 
 from core import event_words
 from core.subscription_plans import DEFAULT_PLANS
-from models import almanac, controls, profile, users
-from models.base import transaction
-from models.events import keeping, outbox, reading
-from models.events.table import EVENTS, PASSING, Event
-from models.ledger import listings, orders
-from models.ledger.listing_table import CANCELLED, CLOSED, LIVE, SIGNED, SOLD, SUBMITTED
+from models import accounts, controls, outbox, summaries, users
+from models.database.base import transaction
+from models.ledger import listings, orders, states
 from models.ledger.listings import SoldFor
-from models.ledger.order_table import Order
 from models.ledger.orders import ExposureLimits, Part, SoldInto
+from models.ledger.states import CANCELLED, CLOSED, LIVE, SIGNED, SOLD, SUBMITTED, Order
+from models.outbox import EVENTS, PASSING, Event
 from models.tasks import cycles, tasks
-from models.tasks.table import Task
+from models.tasks.tasks import Task
 from models.users import DAY_MS
 from tests.models import test_listings as listing_rows
 from tests.models.test_orders import new, running_task
@@ -29,7 +27,7 @@ AN_HOUR_MS = 3_600_000
 
 
 def told(user_id: int = 1, *names: str) -> list[tuple[str, dict[str, Any]]]:
-    rows = reading.of_user_after(user_id, 0, 500, names or EVENTS)
+    rows = outbox.of_user_after(user_id, 0, 500, names or EVENTS)
     assert all(event_words.words(row.event, row.data) for row in rows)  # each can be said
     return [(row.event, json.loads(row.data)) for row in rows]
 
@@ -70,7 +68,7 @@ def test_a_move_that_fails_tells_nothing(database: str) -> None:
     before = told()
     assert not orders.fill(second, 21, SoldInto("sale-1"))  # the sale is another order's
     orders.move(second, CLOSED, 22, reason="expired")
-    with pytest.raises(orders.IllegalOrderMove):
+    with pytest.raises(states.IllegalMove):
         orders.fill(stale, 23, SoldInto("sale-2"))
     assert [name for name, _ in told()[len(before) :]] == ["order"]
 
@@ -117,7 +115,7 @@ def test_a_condition_is_told_when_it_begins_and_at_most_once_an_hour(database: s
     task, limited = running_task(), {"slug": "cats", "rungs": 1}
     for minute, holds in enumerate([True, True, False, True] + [True] * 70 + [False, True, False]):
         cycle(task, minute * 60_000, outbid_limited=limited) if holds else cycle(task, minute * 60_000)
-    assert [row.at_ms for row in reading.of_user_after(1, 0, 500, ["outbid_limited"])] == [0, 75 * 60_000]
+    assert [row.at_ms for row in outbox.of_user_after(1, 0, 500, ["outbid_limited"])] == [0, 75 * 60_000]
 
 
 def test_a_short_month_is_told_once_a_day_for_all_tasks_of_a_user(database: str) -> None:
@@ -126,7 +124,7 @@ def test_a_short_month_is_told_once_a_day_for_all_tasks_of_a_user(database: str)
         for at_ms in (0, 1, DAY_MS):
             cycle(task, at_ms, quota=short)
             cycle(task, at_ms + AN_HOUR_MS)
-    assert [row.at_ms for row in reading.of_user_after(1, 0, 500, ["quota"])] == [0, DAY_MS]
+    assert [row.at_ms for row in outbox.of_user_after(1, 0, 500, ["quota"])] == [0, DAY_MS]
 
 
 def test_a_worker_that_was_overtaken_tells_nothing(database: str) -> None:
@@ -170,34 +168,34 @@ def fill_up(user_id: int, event: str, count: int, at_ms: int = 1, fact: str | No
 
 
 def test_what_is_kept_is_bounded_by_number_and_the_end_is_known(database: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(keeping, "KEPT_PASSING", 10)
-    monkeypatch.setattr(keeping, "KEPT_LASTING", 20)
+    monkeypatch.setattr(outbox, "KEPT_PASSING", 10)
+    monkeypatch.setattr(outbox, "KEPT_LASTING", 20)
     fill_up(1, "daily", 1, fact="daily:1")
     fill_up(2, "fill", 3)
     fill_up(1, "fill", 30)
     fill_up(1, "cycle", 500)
 
-    keeping.forget_old(2)
+    outbox.forget_old(2)
 
-    mine = reading.of_user_after(1, 0, 500)
+    mine = outbox.of_user_after(1, 0, 500)
     assert [sum(row.event == name for row in mine) for name in ("daily", "fill", "cycle")] == [1, 20, 10]
-    assert len(reading.of_user_after(2, 0, 500)) == 3 and reading.can_go_on(2, 0)
+    assert len(outbox.of_user_after(2, 0, 500)) == 3 and outbox.can_go_on(2, 0)
     first_fill = next(row.id for row in mine if row.event == "fill")
-    assert not reading.can_go_on(1, first_fill) and reading.can_go_on(1, first_fill, ["fill"])
-    assert not reading.can_go_on(1, first_fill - 2, ["fill"]) and reading.can_go_on(1, mine[-1].id)
-    assert not reading.can_go_on(1, mine[-1].id + 1)  # of another database
+    assert not outbox.can_go_on(1, first_fill) and outbox.can_go_on(1, first_fill, ["fill"])
+    assert not outbox.can_go_on(1, first_fill - 2, ["fill"]) and outbox.can_go_on(1, mine[-1].id)
+    assert not outbox.can_go_on(1, mine[-1].id + 1)  # of another database
 
 
 def test_what_is_kept_is_bounded_by_age_and_between_the_sweeps(database: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(keeping, "KEPT_PASSING", 10)
+    monkeypatch.setattr(outbox, "KEPT_PASSING", 10)
     fill_up(1, "cycle", 64 * 10)
     assert Event.select().count() <= 10 + 64
     fill_up(1, "fill", 3, at_ms=5)
-    keeping.forget_old(keeping.KEPT_MS + 2)
-    assert [row.event for row in reading.of_user_after(1, 0, 500)] == ["fill"] * 3
-    keeping.forget_old(keeping.KEPT_MS + 5)
-    assert reading.of_user_after(1, 0, 500) == [] and not reading.can_go_on(1, 0)
-    assert reading.can_go_on(1, reading.newest_id())
+    outbox.forget_old(outbox.KEPT_MS + 2)
+    assert [row.event for row in outbox.of_user_after(1, 0, 500)] == ["fill"] * 3
+    outbox.forget_old(outbox.KEPT_MS + 5)
+    assert outbox.of_user_after(1, 0, 500) == [] and not outbox.can_go_on(1, 0)
+    assert outbox.can_go_on(1, outbox.newest_id())
 
 
 def test_the_calendar_tells_a_day_and_the_end_of_a_plan_once(database: str) -> None:
@@ -205,17 +203,17 @@ def test_the_calendar_tells_a_day_and_the_end_of_a_plan_once(database: str) -> N
     order = live_order(task)
     orders.fill(order, 1000, SoldInto("s", None, DAY_MS + 5))
     live_order(task)
-    profile.set_plan(1, "beta", 20 * DAY_MS, 1)
+    accounts.set_plan(1, "beta", 20 * DAY_MS, 1)
     users.find_or_create("bc1qidle", DEFAULT_PLANS, 1)
 
     for now_ms in (DAY_MS - 1, DAY_MS, DAY_MS + 1, 12 * DAY_MS, 13 * DAY_MS, 19 * DAY_MS, 19 * DAY_MS + 5):
-        almanac.tell_dates(now_ms)
+        summaries.tell_dates(now_ms)
 
     days = [data["day"] for _, data in told(1, "daily")]
     assert days == ["1970-01-01", "1970-01-12", "1970-01-13", "1970-01-19"]
     first = told(1, "daily")[0][1]
     assert (first["bought"], first["bought_sats"], first["open_bids"], first["running"]) == (1, 75_000, 1, 1)
-    assert [row.at_ms // DAY_MS for row in reading.of_user_after(1, 0, 500, ["plan_expiring"])] == [13, 19]
+    assert [row.at_ms // DAY_MS for row in outbox.of_user_after(1, 0, 500, ["plan_expiring"])] == [13, 19]
     assert told(2, "daily") == []
 
 
@@ -253,7 +251,7 @@ def test_the_days_summary_has_the_sats_of_the_parts_that_were_sold(database: str
     task = running_task()
     orders.fill(live_order(task), 1_000, SoldInto("part", None, 5, Part(30_000, "400")))
     orders.fill(live_order(task), 1_000, SoldInto("whole", None, 5))
-    almanac.tell_dates(DAY_MS)
+    summaries.tell_dates(DAY_MS)
     [(_, day)] = told(1, "daily")
     assert (day["bought"], day["bought_sats"]) == (2, 105_000)
 

@@ -17,9 +17,9 @@ import pytest
 from peewee import OperationalError
 
 from cli.doctor import postgresql_check
-from models import base
+from models.database import base
 from models.database import servers as known_servers
-from models.database.errors import DatabaseAway
+from models.database.damage import DatabaseAway
 from models.database.servers import look_at_each
 from models.tasks import tasks
 from tests import postgresql

@@ -4,8 +4,9 @@ from decimal import Decimal, localcontext
 
 import pytest
 
-from models import base, floor_samples
-from models.floor_samples import FloorSample
+from models import market_memory
+from models.database import base
+from models.market_memory import FloorSample
 from strategy.book import History
 
 MINUTE = 60_000
@@ -16,7 +17,7 @@ CATS = ("ordinals", "cats", "floor")
 def record(*prices: str, start_ms: int = NOW) -> None:
     """One sample a minute."""
     for number, price in enumerate(prices):
-        floor_samples.record(*CATS, Decimal(price), start_ms + number * MINUTE)
+        market_memory.record(*CATS, Decimal(price), start_ms + number * MINUTE)
 
 
 @pytest.mark.parametrize(
@@ -35,77 +36,77 @@ def record(*prices: str, start_ms: int = NOW) -> None:
 def test_the_median_is_exact(database: str, prices: list[str], median: str) -> None:
     record(*prices)
     with localcontext(prec=3):
-        found = floor_samples.history(*CATS, NOW + 10 * MINUTE)
+        found = market_memory.history(*CATS, NOW + 10 * MINUTE)
     assert found == History(Decimal(median), len(prices))
 
 
 def test_no_samples_are_no_median(database: str) -> None:
-    assert floor_samples.history(*CATS, NOW) == History(None, 0)
+    assert market_memory.history(*CATS, NOW) == History(None, 0)
 
 
 def test_a_minute_has_one_sample_and_the_first_stays(database: str) -> None:
     for late_ms, price in ((0, 5), (1, 6), (MINUTE - 1, 7), (MINUTE, 8)):
-        floor_samples.record(*CATS, Decimal(price), NOW + late_ms)
-    assert floor_samples.history(*CATS, NOW + MINUTE) == History(Decimal("6.5"), 2)
+        market_memory.record(*CATS, Decimal(price), NOW + late_ms)
+    assert market_memory.history(*CATS, NOW + MINUTE) == History(Decimal("6.5"), 2)
 
 
 def test_two_who_see_no_sample_at_once_write_one(database: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    real = floor_samples._IN_MINUTE.row
+    real = market_memory._IN_MINUTE.row
     seen = iter([None])  # the first look of the second one comes before the first one's sample
     record("5")
-    monkeypatch.setattr(floor_samples._IN_MINUTE, "row", lambda **values: next(seen, real(**values)))
+    monkeypatch.setattr(market_memory._IN_MINUTE, "row", lambda **values: next(seen, real(**values)))
     record("6")
-    assert floor_samples.history(*CATS, NOW) == History(Decimal(5), 1)
+    assert market_memory.history(*CATS, NOW) == History(Decimal(5), 1)
 
 
 @pytest.mark.parametrize("other", [("rune", "cats", "floor"), ("ordinals", "dogs", "floor"), ("ordinals", "cats", "x")])
 def test_each_measure_of_each_slug_has_its_own(database: str, other: tuple[str, str, str]) -> None:
     record("5")
-    floor_samples.record(*other, Decimal(9), NOW)
-    assert floor_samples.history(*CATS, NOW) == History(Decimal(5), 1)
-    assert floor_samples.history(*other, NOW) == History(Decimal(9), 1)
+    market_memory.record(*other, Decimal(9), NOW)
+    assert market_memory.history(*CATS, NOW) == History(Decimal(5), 1)
+    assert market_memory.history(*other, NOW) == History(Decimal(9), 1)
 
 
 def test_the_window_is_sixty_minutes_with_the_present_one(database: str) -> None:
     record("5", "6")
     end = NOW + 59 * MINUTE
-    assert floor_samples.history(*CATS, end + MINUTE - 1).samples == 2
-    assert floor_samples.history(*CATS, end + MINUTE) == History(Decimal(6), 1)
-    assert floor_samples.history(*CATS, end + 2 * MINUTE) == History(None, 0)
+    assert market_memory.history(*CATS, end + MINUTE - 1).samples == 2
+    assert market_memory.history(*CATS, end + MINUTE) == History(Decimal(6), 1)
+    assert market_memory.history(*CATS, end + 2 * MINUTE) == History(None, 0)
 
 
 def test_samples_of_a_clock_that_was_ahead_do_not_count(database: str) -> None:
     record("5", start_ms=NOW + 2 * MINUTE)
-    assert floor_samples.history(*CATS, NOW) == History(None, 0)
+    assert market_memory.history(*CATS, NOW) == History(None, 0)
 
 
 def test_what_is_older_than_the_window_is_deleted_of_every_slug(database: str) -> None:
-    floor_samples.record("rune", "DOGS", "floor", Decimal(1), NOW - 1_311 * MINUTE)
+    market_memory.record("rune", "DOGS", "floor", Decimal(1), NOW - 1_311 * MINUTE)
     record(*map(str, range(1, 130)))
     assert FloorSample.select().count() == 130
-    floor_samples.record(*CATS, Decimal(130), NOW + 129 * MINUTE)
+    market_memory.record(*CATS, Decimal(130), NOW + 129 * MINUTE)
     assert FloorSample.select().count() == 130
-    assert floor_samples.history(*CATS, NOW + 129 * MINUTE) == History(Decimal("100.5"), 60)
+    assert market_memory.history(*CATS, NOW + 129 * MINUTE) == History(Decimal("100.5"), 60)
 
 
 def test_a_minutes_lowest_price_is_kept_beside_its_first(database: str) -> None:
     for price, late_ms in ((100, 0), (90, 1_000), (89, 2_000), (95, 3_000), (89, 4_000)):
-        floor_samples.record(*CATS, Decimal(price), NOW + late_ms)
-    [found] = floor_samples.samples(*CATS, 60, NOW)
+        market_memory.record(*CATS, Decimal(price), NOW + late_ms)
+    [found] = market_memory.samples(*CATS, 60, NOW)
     assert (found.reference, found.low, found.low_ms, found.high) == (100, 89, NOW + 2_000, 100)
-    assert floor_samples.history(*CATS, NOW) == History(Decimal(100), 1)
+    assert market_memory.history(*CATS, NOW) == History(Decimal(100), 1)
 
 
 def test_a_minutes_highest_price_is_kept_as_it_was_before_the_clamp(database: str) -> None:
     for raw, late_ms in ((None, 0), (Decimal(180), 1_000), (Decimal(170), 2_000), (None, 3_000)):
-        floor_samples.record(*CATS, Decimal(125), NOW + late_ms, raw)
-    [found] = floor_samples.samples(*CATS, 60, NOW)
+        market_memory.record(*CATS, Decimal(125), NOW + late_ms, raw)
+    [found] = market_memory.samples(*CATS, 60, NOW)
     assert (found.reference, found.low, found.low_ms, found.high) == (125, 125, NOW, 180)
 
 
 def test_samples_of_so_many_minutes_and_the_present_one_oldest_first(database: str) -> None:
     record(*map(str, range(1, 11)))
-    found = floor_samples.samples(*CATS, 3, NOW + 9 * MINUTE)
+    found = market_memory.samples(*CATS, 3, NOW + 9 * MINUTE)
     assert [sample.reference for sample in found] == [7, 8, 9, 10]
 
 
@@ -113,7 +114,7 @@ def test_samples_survive_a_restart(database: str) -> None:
     record("0.1", "0.30")
     base.close()
     base.connect(database)
-    assert floor_samples.history(*CATS, NOW + MINUTE) == History(Decimal("0.20"), 2)
+    assert market_memory.history(*CATS, NOW + MINUTE) == History(Decimal("0.20"), 2)
 
 
 @pytest.mark.parametrize("price", ["0", "-1", "NaN", "Infinity"])

@@ -9,9 +9,10 @@ import pytest
 from peewee import OperationalError
 
 from core import files
-from models import base, schema
-from models.base import transaction
-from models.inscriptions import WalletContents
+from models import schema
+from models.database import base
+from models.database.base import transaction
+from models.market_memory import WalletContents
 from tests import postgresql
 from tests.disks import fill, small_disk
 

@@ -14,7 +14,8 @@ import pytest
 from peewee import OperationalError
 
 from core.errors import BidkeeperError
-from models import base, schema
+from models import schema
+from models.database import base
 from models.leases import held_lease
 from tests import postgresql
 from tests.databases import another, rows

@@ -11,13 +11,11 @@ from threading import Thread
 
 import pytest
 
-from models import base
+from models.database import base
 from models.database.postgresql import _GATE, Postgresql
 from models.leases import leases
-from models.leases.held_lease import HeldLease, NotTheOne
-from models.leases.lease_watch import Seen, Watch
-from models.leases.leases import LeaseLost, Taken
-from models.leases.slot import EVERYBODY
+from models.leases.held_lease import HeldLease, NotTheOne, Seen, Watch
+from models.leases.leases import EVERYBODY, LeaseLost, Taken
 from models.tasks import tasks
 from tests import postgresql
 from tests.databases import another, rows

@@ -9,15 +9,16 @@ import pytest
 
 from core.subscription_plans import DEFAULT_PLANS
 from models import users
-from models.ledger import listings, still_open
-from models.ledger.listing_table import (
+from models.ledger import closing, listings
+from models.ledger.listings import NewListing, NotAllowedToList, OpenElsewhere, SoldFor
+from models.ledger.states import (
     CANCELLED,
     CANCELLING,
     CLOSED,
     GONE,
+    LISTING_LIFE,
     LIVE,
     LOST,
-    MOVES,
     REFUSED,
     REPLACED,
     RESERVED,
@@ -25,12 +26,13 @@ from models.ledger.listing_table import (
     SOLD,
     SUBMITTED,
     UNKNOWN,
+    IllegalMove,
     Listing,
+    count_miss,
+    saw,
 )
-from models.ledger.listings import IllegalListingMove, NewListing, NotAllowedToList, OpenElsewhere, SoldFor
-from models.ledger.misses import count_miss, saw
 from models.tasks import tasks
-from models.tasks.table import RUNNING, STOPPED, Task
+from models.tasks.tasks import RUNNING, STOPPED, Task
 
 ITEM, OUTPOINT, OTHER, VAULT = "ab" * 32 + "i0", "11" * 32 + ":0", "22" * 32 + ":0", "bc1pvault"
 _intents: Iterator[int] = count(1)
@@ -84,17 +86,17 @@ def test_a_listings_way_is_written_down(database: str) -> None:
     assert found.__data__ == made.__data__
 
 
-@pytest.mark.parametrize(("start", "end"), list(product(MOVES, MOVES)))
+@pytest.mark.parametrize(("start", "end"), list(product(LISTING_LIFE.states, LISTING_LIFE.states)))
 def test_it_goes_only_where_the_table_says(database: str, start: str, end: str) -> None:
     made = listings.reserve(new(task()), None, 1)
     Listing.update(state=start).where(Listing.id == made.id).execute()
     made.state = start
     reason = LOST if end == CLOSED else None
-    if end in MOVES[start]:
+    if end in LISTING_LIFE.moves.get(start, ()):
         listings.move(made, end, 2, reason=reason)
         assert stored(made).state == end
     else:
-        with pytest.raises(IllegalListingMove):
+        with pytest.raises(IllegalMove):
             listings.move(made, end, 2, reason=reason)
         assert stored(made).state == start
 
@@ -102,7 +104,7 @@ def test_it_goes_only_where_the_table_says(database: str, start: str, end: str) 
 def test_closed_has_a_reason_and_nothing_else_has(database: str) -> None:
     made = listings.reserve(new(task()), None, 1)
     for state, reason in ((CLOSED, None), (CLOSED, "bored"), (SIGNED, LOST)):
-        with pytest.raises(IllegalListingMove):
+        with pytest.raises(IllegalMove):
             listings.move(made, state, 2, reason=reason)
 
 
@@ -110,17 +112,17 @@ def test_what_another_has_moved_is_not_moved_again(database: str) -> None:
     made = live(task())
     twin = stored(made)
     listings.move(made, CLOSED, 20, reason=CANCELLED)
-    with pytest.raises(IllegalListingMove):
+    with pytest.raises(IllegalMove):
         listings.move(twin, CANCELLING, 21)
 
 
 def test_one_open_listing_a_task_and_an_output(database: str) -> None:
     first, second = task(), task("cd" * 32 + "i0")
     live(first)
-    with pytest.raises(IllegalListingMove):
+    with pytest.raises(IllegalMove):
         listings.reserve(new(first, outpoint=OTHER), None, 2)
     for take_up in (listings.adopt, listings.suspect):
-        with pytest.raises(IllegalListingMove):
+        with pytest.raises(IllegalMove):
             take_up(new(first, outpoint=OTHER), 2)
         with pytest.raises(OpenElsewhere):
             take_up(new(second), 2)
@@ -165,7 +167,7 @@ def test_a_new_price_ends_the_former_with_one_commit(database: str) -> None:
 def test_nothing_takes_the_place_of_what_is_not_live(database: str) -> None:
     owner = task()
     made = listings.reserve(new(owner), None, 1)
-    with pytest.raises(IllegalListingMove):
+    with pytest.raises(IllegalMove):
         listings.reserve(new(owner), made, 2)
     assert stored(made).state == RESERVED
 
@@ -262,14 +264,14 @@ def test_refusals_do_not_pile_up_and_signatures_stay(database: str, monkeypatch:
 def test_a_listing_is_owed_an_end_only_when_its_task_is_deleted(database: str) -> None:
     owner = task()
     made = live(owner)
-    assert still_open.count_open(owner.id) == 1
-    assert (still_open.to_be_ended(owner), still_open.tasks_to_end()) == (0, [])
+    assert closing.count_open(owner.id) == 1
+    assert (closing.to_be_ended(owner), closing.tasks_to_end()) == (0, [])
     tasks.mark_deleted(owner, 50)
     row = tasks.with_owner(owner.id)
     assert row is not None
-    assert (still_open.to_be_ended(row), still_open.tasks_to_end()) == (1, [owner.id])
+    assert (closing.to_be_ended(row), closing.tasks_to_end()) == (1, [owner.id])
     listings.move(made, CLOSED, 60, reason=CANCELLED)
-    assert (still_open.to_be_ended(row), still_open.tasks_to_end()) == (0, [])
+    assert (closing.to_be_ended(row), closing.tasks_to_end()) == (0, [])
 
 
 def test_a_late_sale_is_noted_only_of_a_listing_that_its_signature_outlived(database: str) -> None:

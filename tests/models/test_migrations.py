@@ -20,7 +20,8 @@ from cli.migrate import migrate
 from core import version
 from core.settings import load
 from core.version import Version
-from models import base, copying, schema, users
+from models import schema, users
+from models.database import base
 from tests import postgresql
 from tests.models import racing
 
@@ -86,7 +87,7 @@ def test_migrations_make_what_the_models_describe(database: str, tmp_path: Path)
     by_migrations = tables()
     base.close()
     base.connect(f"sqlite:///{tmp_path / 'models.db'}")
-    base.database.create_tables(copying.every_model())
+    base.database.create_tables(schema.every_model())
     assert by_migrations == tables()
 
 

@@ -8,21 +8,13 @@ import pytest
 
 from core.subscription_plans import DEFAULT_PLANS
 from models import users
-from models.base import database as database_proxy
-from models.base import transaction
-from models.ledger import closing, fills, order_history, orders
-from models.ledger.order_table import CLOSE_REASONS, CLOSED, MOVES, Order
-from models.ledger.orders import (
-    ExposureLimits,
-    Fills,
-    IllegalOrderMove,
-    LimitReached,
-    NewOrder,
-    NotAllowedToPlace,
-    SoldInto,
-)
+from models.database.base import database as database_proxy
+from models.database.base import transaction
+from models.ledger import closing, fills, orders
+from models.ledger.orders import ExposureLimits, Fills, LimitReached, NewOrder, NotAllowedToPlace, SoldInto
+from models.ledger.states import CLOSED, ORDER_ENDS, ORDER_LIFE, IllegalMove, Order
 from models.tasks import tasks
-from models.tasks.table import RUNNING, STOPPED, Task
+from models.tasks.tasks import RUNNING, STOPPED, Task
 from tests import postgresql
 
 intents = (f"{number:032x}" for number in itertools.count())
@@ -204,13 +196,16 @@ def test_nothing_is_reserved_without_the_right_to_place(database: str, change: s
     assert Order.select().count() == 0
 
 
-@pytest.mark.parametrize(("start", "end"), [(a, b) for a in MOVES for b in MOVES if b not in MOVES[a]])
+@pytest.mark.parametrize(
+    ("start", "end"),
+    [(a, b) for a in ORDER_LIFE.states for b in ORDER_LIFE.states if b not in ORDER_LIFE.moves.get(a, ())],
+)
 def test_an_order_goes_only_where_the_table_says(database: str, start: str, end: str) -> None:
     task = running_task()
     order = orders.reserve(new(task, 1), ExposureLimits(0, 1000, 0), 1)
     Order.update(state=start).where(Order.id == order.id).execute()
     order.state = start
-    with pytest.raises(IllegalOrderMove):
+    with pytest.raises(IllegalMove):
         orders.move(order, end, 2, reason="lost" if end == CLOSED else None)
     assert Order.get_by_id(order.id).state == start
 
@@ -220,20 +215,20 @@ def test_a_move_from_a_state_it_is_no_longer_in_is_refused(database: str) -> Non
     order = orders.reserve(new(task, 1), ExposureLimits(0, 1000, 0), 1)
     stale = Order.get_by_id(order.id)
     orders.move(order, "signed", 2)
-    with pytest.raises(IllegalOrderMove):
+    with pytest.raises(IllegalMove):
         orders.move(stale, "signed", 3)
 
 
 def test_closing_needs_a_reason_and_only_closing_has_one(database: str) -> None:
     task = running_task()
     order = orders.reserve(new(task, 1), ExposureLimits(0, 1000, 0), 1)
-    with pytest.raises(IllegalOrderMove):
+    with pytest.raises(IllegalMove):
         orders.move(order, CLOSED, 2)
-    with pytest.raises(IllegalOrderMove):
+    with pytest.raises(IllegalMove):
         orders.move(order, "signed", 2, reason="lost")
 
 
-@pytest.mark.parametrize("reason", CLOSE_REASONS)
+@pytest.mark.parametrize("reason", ORDER_ENDS)
 def test_an_order_keeps_its_venue_id_and_says_when_it_closed(database: str, reason: str) -> None:
     order = reserved(running_task(), state="submitted")
     orders.move(order, "live", 2, venue_id="abc")
@@ -298,7 +293,7 @@ def test_a_closed_order_is_not_filled(database: str) -> None:
     stale = Order.get_by_id(order.id)
     orders.move(order, CLOSED, 2, reason="cancelled")
     for believed in (order, stale):
-        with pytest.raises(IllegalOrderMove):
+        with pytest.raises(IllegalMove):
             orders.fill(believed, 3, SoldInto("sale"))
     assert Order.get_by_id(order.id).close_reason == "cancelled"
 
@@ -325,8 +320,8 @@ def test_what_every_bid_asks_does_not_slow_down_with_a_tasks_age(database: str) 
         fills.total_of_task(task.id)
         fills.newest(task.user_id, fills.Wanted(), 3, fills.Place(5, "buy", 1))
         fills.count_of_wallet(task.user_id, "bc1qpay", 5)
-        order_history.newest(task.user_id, 3, before=7)
-        order_history.newest(task.user_id, 3, task_id=task.id, before=7)
+        orders.newest_of_user(task.user_id, 3, before=7)
+        orders.newest_of_user(task.user_id, 3, task_id=task.id, before=7)
         closing.closing(task.user_id)
     used = [line.split(" INDEX ")[1].split()[0] for line in said if " INDEX " in line]
     assert used == [

@@ -12,17 +12,16 @@ import pytest
 from peewee import InterfaceError, OperationalError, PostgresqlDatabase
 
 from core.subscription_plans import DEFAULT_PLANS
-from models import base, commits, copying, locks, schema, sessions, users
+from models import outbox, schema, users
+from models.database import base
 from models.database import postgresql as kinds
-from models.database.errors import CommitUnknown, DatabaseAway, Unfit
-from models.database.event_order import _EVENTS, HOLD_BACK
-from models.database.kinds import place
-from models.database.postgresql import Postgresql
+from models.database.base import place
+from models.database.damage import CommitUnknown, DatabaseAway, Unfit
+from models.database.postgresql import _EVENTS, HOLD_BACK, Postgresql
 from models.database.sqlite import Sqlite
-from models.events import outbox, reading
-from models.events.table import FILL
 from models.ledger import orders
 from models.ledger.orders import ExposureLimits
+from models.outbox import FILL
 from models.users import User
 from tests import postgresql
 from tests.databases import another, rows
@@ -49,7 +48,7 @@ def as_sqlite() -> Any:
 def test_each_column_is_as_in_sqlite(database: str, as_sqlite: Sqlite) -> None:
     ours = base.database.obj
     assert isinstance(ours, Postgresql)
-    assert set(ours.columns()) == {model._meta.table_name for model in copying.every_model()} | {"schema_migration"}
+    assert set(ours.columns()) == {model._meta.table_name for model in schema.every_model()} | {"schema_migration"}
     for table, columns in as_sqlite.columns().items():
         assert ours.columns()[table] == columns, table
         if table == "schema_migration":
@@ -97,7 +96,7 @@ def test_a_sum_is_a_whole_number_and_a_nul_is_no_fault(database: str) -> None:
 
 def test_nothing_is_read_anew_while_nobody_commits(database: str) -> None:
     """Others' commits, in other databases of the server too, change the mark; some moment is without."""
-    assert any(commits.mark() == commits.mark() for _ in range(200))
+    assert any(base.commit_mark() == base.commit_mark() for _ in range(200))
 
 
 def end_our_connection(url: str) -> None:
@@ -119,7 +118,7 @@ def new_user() -> User:
         new_user,
         lambda: User.select().count(),
         lambda: User.update(display_name="a").execute(),
-        lambda: sessions.user_and_mark("hash", 1),
+        lambda: users.user_and_mark("hash", 1),
     ],
     ids=["a transaction", "a read", "a change", "a prepared read"],
 )
@@ -210,11 +209,11 @@ def test_an_event_is_not_read_while_one_before_it_may_still_come(database: str) 
             outbox.tell(FILL, 1, None, 1, {})
             [(later,)] = other.rows(WRITE_EVENT)
             other.commit()
-            before = reading.mark()
-            assert (reading.of_all_after(0), reading.newest_of_user(1, 5), reading.newest_id()) == ([], [], 0)
-            assert reading.can_go_on(1, later)  # whoever had it from a process that could see more
-        assert reading.mark() != before
-    assert [told.id for told in reading.of_all_after(0)] == [later - 1, later]
+            before = outbox.newest_mark()
+            assert (outbox.of_all_after(0), outbox.newest_of_user(1, 5), outbox.newest_id()) == ([], [], 0)
+            assert outbox.can_go_on(1, later)  # whoever had it from a process that could see more
+        assert outbox.newest_mark() != before
+    assert [told.id for told in outbox.of_all_after(0)] == [later - 1, later]
 
 
 def test_a_transaction_that_tells_nothing_after_all_wakes_those_who_wait(database: str) -> None:
@@ -222,10 +221,10 @@ def test_a_transaction_that_tells_nothing_after_all_wakes_those_who_wait(databas
         other.execute(HOLD_BACK)
         third.execute(WRITE_EVENT)
         third.commit()
-        before = reading.mark()
-        assert reading.of_all_after(0) == []
+        before = outbox.newest_mark()
+        assert outbox.of_all_after(0) == []
         other.rollback()  # which commits nothing
-        assert reading.mark() != before and len(reading.of_all_after(0)) == 1
+        assert outbox.newest_mark() != before and len(outbox.of_all_after(0)) == 1
 
 
 def test_what_could_be_read_once_can_be_read_again(database: str) -> None:
@@ -233,9 +232,9 @@ def test_what_could_be_read_once_can_be_read_again(database: str) -> None:
     with another(database) as other, another(database) as third:
         third.execute(WRITE_EVENT)
         third.commit()
-        newest = reading.newest_id()
+        newest = outbox.newest_id()
         other.execute(f"SELECT pg_advisory_xact_lock_shared({_EVENTS})")
-        assert reading.newest_id() == newest == reading.of_all_after(0)[-1].id
+        assert outbox.newest_id() == newest == outbox.of_all_after(0)[-1].id
 
 
 def test_locks_are_taken_before_the_first_query_and_in_their_order(database: str) -> None:
@@ -244,11 +243,11 @@ def test_locks_are_taken_before_the_first_query_and_in_their_order(database: str
         other.execute("SET lock_timeout = '300ms'")
         other.commit()
         with base.transaction(alone=False):
-            locks.user(task.user_id)
-            locks.task(task.id)
+            base.lock_user(task.user_id)
+            base.lock_task(task.id)
             other.execute("SELECT 1 FROM users FOR UPDATE")  # nothing was sent yet
             other.rollback()
-            commits.mark()
+            base.commit_mark()
             for table in ("users", "tasks"):
                 with pytest.raises(Exception, match="lock timeout"):
                     other.execute(f"SELECT 1 FROM {table} FOR UPDATE")
@@ -266,7 +265,7 @@ def test_what_was_committed_while_the_locks_were_waited_for_is_seen(database: st
 
         done = threads.submit(commit_later)
         with base.transaction(alone=False):
-            locks.user(user.id)
+            base.lock_user(user.id)
             seen = User.get_by_id(user.id).display_name
             assert seen == "new"
         done.result(60)
@@ -340,5 +339,5 @@ def test_a_database_is_copied_by_addresses_of_several_servers(database: str) -> 
     new_user()
     base.close()
     there, target = (url.replace("host=", "host=/nowhere,") for url in (database, postgresql.fresh()))
-    copied = copying.copy(there, target)
+    copied = schema.copy(there, target)
     assert ("users", 1) in copied

@@ -5,11 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from peewee import SQL, DataError, OperationalError, fn
+from peewee import DataError, OperationalError
 
 from core.subscription_plans import DEFAULT_PLANS
-from models import base, users
-from models.prepared import Prepared, given
+from models import users
+from models.database import base
+from models.database.base import Statement
 from models.users import User
 from tests import postgresql
 from tests.databases import another
@@ -18,24 +19,16 @@ from tests.models.test_postgresql import end_our_connection
 pytestmark = postgresql.only
 
 OFTEN = 12
-EVERY_KIND = (
-    User.address,
-    SQL("created_ms < 6"),
-    User.created_ms,
-    User.display_name,
-    fn.SUM(User.created_ms).over(),
-    SQL("display_name IS NULL"),
-)
+EVERY_KIND = """
+    address, created_ms < 6, created_ms, display_name, SUM(created_ms) OVER (), display_name IS NULL
+"""
 
 
-def made() -> Prepared:
-    return Prepared(
-        lambda: (
-            User.select(*EVERY_KIND)
-            .where(User.address == given("address"), User.created_ms < given("before_ms"))
-            .order_by(User.id)
-            .limit(given("most"))
-        )
+def made() -> Statement:
+    return Statement(
+        f"""
+        SELECT {EVERY_KIND} FROM users WHERE address = :address AND created_ms < :before_ms ORDER BY id LIMIT :most
+        """
     )
 
 
@@ -79,7 +72,7 @@ def test_it_is_found_anew_after_the_connection_was_lost(database: str) -> None:
 
 @pytest.mark.usefixtures("_filled")
 def test_in_a_transaction_it_shows_what_that_has_written(database: str) -> None:
-    read = Prepared(lambda: User.select(User.display_name).where(User.address == given("address")))
+    read = Statement("SELECT display_name FROM users WHERE address = :address")
     for _ in range(OFTEN):
         assert read.row(address="bc1qa") == (None,)
     with base.transaction():
@@ -91,9 +84,9 @@ def test_in_a_transaction_it_shows_what_that_has_written(database: str) -> None:
 
 
 @pytest.mark.usefixtures("_filled")
-def test_a_read_whose_table_was_changed_goes_on(database: str) -> None:
+def test_a_read_survives_a_change_of_its_table(database: str) -> None:
     """A prepared statement's columns must not change, says the server."""
-    read = Prepared(lambda: User.select(User.address).where(User.created_ms < given("before_ms")).order_by(User.id))
+    read = Statement("SELECT address FROM users WHERE created_ms < :before_ms ORDER BY id")
 
     def asked() -> list[Any]:
         return [read.rows(before_ms=6) for _ in range(OFTEN)]
@@ -105,7 +98,7 @@ def test_a_read_whose_table_was_changed_goes_on(database: str) -> None:
 
 @pytest.mark.usefixtures("_filled")
 def test_a_fault_is_told_in_the_usual_words() -> None:
-    read = Prepared(lambda: User.select(User.id / given("by")).where(User.created_ms < given("before_ms")))
+    read = Statement("SELECT id / :by FROM users WHERE created_ms < :before_ms")
     for _ in range(OFTEN):
         assert len(read.rows(by=1, before_ms=6)) == 1
     for _ in range(2):
@@ -117,7 +110,7 @@ def test_a_fault_is_told_in_the_usual_words() -> None:
 @pytest.mark.usefixtures("_filled")
 @pytest.mark.parametrize("setting", ["statement_timeout", "lock_timeout"])
 def test_one_that_runs_out_of_time_is_not_asked_again(database: str, setting: str) -> None:
-    """Each may take a minute; whoever has a lease must say before that it lives."""
+    """Each may take a minute; the holder of a lease must renew it before that."""
     base.database.execute_sql("CREATE SEQUENCE asked")
     base.database.execute_sql(f"SET {setting} = '5s'")
     # The key of the server's own lock is taken only where it is asked for with a number that is not 0.

@@ -17,13 +17,13 @@ import pytest
 from peewee import OperationalError
 
 from core.subscription_plans import DEFAULT_PLANS
-from models import base, locks, users
+from models import users
+from models.database import base
 from models.ledger import orders
-from models.ledger.order_statements import Facts
-from models.ledger.order_table import CLOSED, Order
-from models.ledger.orders import ExposureLimits, LimitReached, NewOrder
+from models.ledger.orders import ExposureLimits, Facts, LimitReached, NewOrder
+from models.ledger.states import CLOSED, Order
 from models.tasks import tasks
-from models.tasks.table import RUNNING
+from models.tasks.tasks import RUNNING
 from models.users import User
 from tests import postgresql
 from tests.databases import another
@@ -199,8 +199,8 @@ def test_no_limit_is_passed_at_any_instant(processes: int, tries: int, database:
 
 def reserve_without_locks(url: str, ours: Ours, worker: int, tries: int, started: Barrier, said: Any) -> None:
     """As `reserve_many`, with the fault planted that no row is locked before the sums are read."""
-    for name in ("installation", "user", "task_as_it_is"):
-        setattr(locks, name, lambda *row: None)
+    for name in ("lock_installation", "lock_user", "lock_task_as_it_is"):
+        setattr(base, name, lambda *row: None)
     facts = orders._facts
 
     def as_if_taken(new: NewOrder, *, counts_all: bool) -> Facts | None:

@@ -6,9 +6,9 @@ from decimal import Decimal
 
 import pytest
 
-from models.tasks import cycles, samples, tasks
-from models.tasks.samples import HOUR, MINUTE, Sample, TaskSample, samples_between
-from models.tasks.table import Task
+from models.tasks import cycles, tasks
+from models.tasks.cycles import HOUR, MINUTE, Sample, TaskSample, samples_between
+from models.tasks.tasks import Task
 from tests.models.test_tasks import create, user
 
 MINUTE_MS = 60_000
@@ -55,7 +55,7 @@ def test_a_span_has_its_beginning_and_not_its_end(database: str) -> None:
 
 
 def test_growth_has_an_end(database: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(samples, "KEPT_MINUTES", {MINUTE: 30, HOUR: 120})
+    monkeypatch.setattr(cycles, "KEPT_MINUTES", {MINUTE: 30, HOUR: 120})
     task, other = create(user(), "cats"), create(user(), "dogs")
     cycle(other, of(1), START_MS)
     for minute in range(0, 300, 10):

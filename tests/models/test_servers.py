@@ -11,9 +11,8 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
-from models import base
-from models.database import servers
-from models.database.errors import DatabaseAway
+from models.database import base, servers
+from models.database.damage import DatabaseAway
 from models.users import User
 from tests import postgresql
 

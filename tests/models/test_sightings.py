@@ -10,8 +10,7 @@ from typing import Any
 
 import pytest
 
-from models.leases.lease_watch import Seen
-from models.leases.sightings import Sightings, seen_in
+from models.leases.held_lease import Seen, Sightings, seen_in
 from tests import postgresql
 from tests.models.lease_holders import in_a_process, said
 from tests.needs import need_root

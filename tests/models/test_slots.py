@@ -11,11 +11,11 @@ import pytest
 
 from core.errors import BidkeeperError
 from core.settings import Settings
-from models import base
+from models import summaries
+from models.database import base
 from models.leases import leases
-from models.leases.leases import CannotChangeSlots, Holder, Taken
+from models.leases.leases import EVERYBODY, CannotChangeSlots, Holder, Slot, Taken, slot_of
 from models.leases.manager_places import PeerUnavailable, place_for, places
-from models.leases.slot import EVERYBODY, Slot, slot_of
 from models.tasks import tasks
 from tests import postgresql
 from tests.databases import questions, rows
@@ -112,15 +112,15 @@ def test_a_manager_sees_the_tasks_of_its_slot_alone(database: str) -> None:
     mine, other = running_task("birds"), running_task("cats", "bc1qb")
     assert (mine.user_id, other.user_id) == (1, 2)
     of_mine = Slot(1, 2)
-    assert [glance.id for glance in tasks.glances([], of_mine)] == [mine.id]
-    assert [glance.id for glance in tasks.glances([other.id], of_mine)] == [mine.id]
-    assert [row.id for row in tasks.rows_of_interest([other.id], of_mine)] == [mine.id]
-    assert tasks.ids_beside(of_mine) == [other.id]
+    assert [glance.id for glance in summaries.glances([], of_mine)] == [mine.id]
+    assert [glance.id for glance in summaries.glances([other.id], of_mine)] == [mine.id]
+    assert [row.id for row in summaries.rows_of_interest([other.id], of_mine)] == [mine.id]
+    assert summaries.ids_beside(of_mine) == [other.id]
     for task in (mine, other):
         tasks.observe(task.id, "starting", 1)
     tasks.forget_workers(of_mine)
-    assert tasks.count_by_observed(of_mine) == {"stopped": 1}
-    assert tasks.count_by_observed(EVERYBODY) == {"stopped": 1, "starting": 1}
+    assert summaries.count_by_observed(of_mine) == {"stopped": 1}
+    assert summaries.count_by_observed(EVERYBODY) == {"stopped": 1, "starting": 1}
 
 
 def test_many_tokens_are_raised_in_one_commit(database: str) -> None:

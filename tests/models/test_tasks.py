@@ -5,14 +5,21 @@ from peewee import IntegrityError
 
 from core.settings import Settings
 from core.subscription_plans import DEFAULT_PLANS, FIRST_PLAN
-from models import profile, totals, users
-from models.entitlements import Entitlements
-from models.leases.slot import EVERYBODY
+from models import accounts, summaries, users
+from models.leases.leases import EVERYBODY
 from models.tasks import cycles, tasks
-from models.tasks.running_tasks import running_tasks
-from models.tasks.table import BIDDING, LISTING, MOVES, RUNNING, STOPPED, Task
-from models.tasks.task_list import bidding_task_list
-from models.tasks.tasks import TaskExists, TaskLimitReached
+from models.tasks.tasks import (
+    BIDDING,
+    LISTING,
+    MOVES,
+    RUNNING,
+    STOPPED,
+    Task,
+    TaskExists,
+    TaskLimitReached,
+    bidding_task_list,
+)
+from models.users import Entitlements
 from strategy.config.bid import BidConfig, dump_bid_config
 from strategy.config.listing import ListingConfig, dump_listing_config
 from strategy.monthly import Bidding
@@ -129,7 +136,7 @@ def test_what_runs_at_one_venue_adds_up_there_only(database: str) -> None:
     tasks.set_desired(unreadable, RUNNING)
 
     def slugs(venue: str, but: int | None = None) -> list[str]:
-        found = running_tasks(but=but).get(venue, [])
+        found = summaries.running_tasks(but=but).get(venue, [])
         return [task.config.slug if isinstance(task, Bidding) else task.slug for task in found]
 
     assert slugs("satflow") == ["cats", "dogs"]
@@ -146,13 +153,13 @@ def test_a_manager_is_shown_both_kinds(database: str) -> None:
     tasks.mark_deleted(other, 5)
     wanted = [bids.id, listing.id, other.id]
     with_idle = [bids.id, idle.id, listing.id, other.id]
-    assert [glance.id for glance in tasks.glances([], EVERYBODY)] == wanted
-    assert [row.id for row in tasks.rows_of_interest([], EVERYBODY)] == wanted
-    assert [glance.id for glance in tasks.glances([idle.id], EVERYBODY)] == with_idle
-    assert tasks.count_by_observed(EVERYBODY) == {"stopped": 4}
+    assert [glance.id for glance in summaries.glances([], EVERYBODY)] == wanted
+    assert [row.id for row in summaries.rows_of_interest([], EVERYBODY)] == wanted
+    assert [glance.id for glance in summaries.glances([idle.id], EVERYBODY)] == with_idle
+    assert summaries.count_by_observed(EVERYBODY) == {"stopped": 4}
     tasks.observe(listing.id, "starting", 1)
     tasks.forget_workers(EVERYBODY)
-    assert tasks.count_by_observed(EVERYBODY) == {"stopped": 4}
+    assert summaries.count_by_observed(EVERYBODY) == {"stopped": 4}
 
 
 def test_a_listings_new_config_is_a_new_revision(database: str) -> None:
@@ -275,11 +282,11 @@ def test_a_deleted_tasks_cycles_go_with_it_and_stay_counted(database: str) -> No
     tasks.mark_deleted(gone, 5)
     tasks.remove_tombstone(gone.id)
     assert [row.task_id for row in cycles.Cycle.select()] == [kept.id]
-    assert totals.cycles_finished() == 3
+    assert summaries.cycles_finished() == 3
 
 
 def test_no_cycle_yet_is_none_finished(database: str) -> None:
-    assert totals.cycles_finished() == 0
+    assert summaries.cycles_finished() == 0
 
 
 def test_another_plan_has_running_bidders_started_anew(database: str) -> None:
@@ -294,7 +301,7 @@ def test_another_plan_has_running_bidders_started_anew(database: str) -> None:
         return [Task.get_by_id(task.id).revision for task in (running, stopped, others, listing)]
 
     before = revisions()
-    profile.set_plan(owner.id, FIRST_PLAN, 5_000, 2)
+    accounts.set_plan(owner.id, FIRST_PLAN, 5_000, 2)
     assert revisions() == before, "the same plan until another day"
-    profile.set_plan(owner.id, "larger", 5_000, 3)
+    accounts.set_plan(owner.id, "larger", 5_000, 3)
     assert revisions() == [before[0] + 1, *before[1:]]

@@ -20,7 +20,8 @@ from unittest import mock
 
 from core.event_words import iso
 from markets.base import Unavailable
-from models import base, controls, schema
+from models import controls, schema
+from models.database import base
 from models.tasks import tasks
 from server.replay.journal import read_journal
 from strategy.config.bid import dump_bid_config, normal_slug

@@ -11,11 +11,11 @@ from typing import Any
 from markets.base import NotFound, NotSupported, RateLimited, Refused, VenueError
 from markets.client import MarketClient
 from models.ledger import listings, orders
-from models.ledger.order_table import IS_FILLED
-from models.ledger.order_table import Order as OwnOrder
+from models.ledger.states import IS_FILLED
+from models.ledger.states import Order as OwnOrder
 from models.tasks import tasks
 from models.tasks.cycles import cycles_of
-from models.tasks.table import LISTING, RUNNING
+from models.tasks.tasks import LISTING, RUNNING
 from tests.scenes import market
 from tests.scenes.market import BIRDS, BOOK, CATS, DOGS, FAR, NOWHERE, RUNE, SURELY_SHOWN, TRAIT, Made
 from tests.scenes.stage import DIALECTS, ORDINALSWALLET, ORDNET, SATFLOW, UNISAT, Running, Stage

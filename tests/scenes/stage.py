@@ -23,9 +23,9 @@ from core.call import Request
 from core.subscription_plans import SubscriptionPlan
 from gateway.app import Gateway
 from gateway.limits import Breaker
-from models import profile, users
+from models import accounts, users
 from models.tasks import tasks
-from models.tasks.table import RUNNING, Task
+from models.tasks.tasks import RUNNING, Task
 from strategy.config.bid import BidConfig, dump_bid_config, normal_slug
 from strategy.config.listing import ListingConfig, dump_listing_config
 from tests.machine.house import House, MarketHere
@@ -93,7 +93,7 @@ class Stage(House):
                     self._stack.enter_context(patch.object(module, "time", times))
             self.world.limits.change(5, 10, 10**9)
             self.user = users.find_or_create(p2wpkh(bytes([7] * 20)), dict(self.settings.plans), clock.now_ms)
-            profile.set_plan(self.user.id, "beta", clock.now_ms + 3_650 * users.DAY_MS, clock.now_ms)
+            accounts.set_plan(self.user.id, "beta", clock.now_ms + 3_650 * users.DAY_MS, clock.now_ms)
             self.keys = self.signer.addresses(self.user.address)
             self.wire.control("PUT", f"/sim/wallets/{self.keys.payment}", {"balance": PLENTY})
         except BaseException:

@@ -14,7 +14,7 @@ from tornado.httpclient import HTTPRequest, HTTPResponse
 from tornado.httputil import HTTPHeaders
 
 from core.subscription_plans import DEFAULT_PLANS
-from models import sessions, users
+from models import users
 from models.users import User
 from tests.kept_open import KeptOpen
 
@@ -102,5 +102,5 @@ def new_user(address: str, now_ms: int = START_MS) -> User:
 def token_of(user: User, now_ms: int = START_MS) -> str:
     """Returns a bearer token of a session that began at `now_ms`."""
     token = secrets.token_urlsafe(32)
-    sessions.open_session(hashlib.sha256(token.encode()).hexdigest(), user.id, now_ms)
+    users.open_session(hashlib.sha256(token.encode()).hexdigest(), user.id, now_ms)
     return token

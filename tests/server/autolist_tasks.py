@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from markets.outpoint_facts import Whereabouts
-from models.ledger.listing_table import CANCELLED, CLOSED, LIVE, Listing
-from models.tasks.table import Task
+from models.ledger.states import CANCELLED, CLOSED, LIVE, Listing
+from models.tasks.tasks import Task
 from tests.server.api import START_MS, Answer
 from tests.server.conftest import OWNER, Service
 from tests.server.driver import check

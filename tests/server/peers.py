@@ -35,8 +35,9 @@ from markets.base import (
 )
 from markets.orders import OwnListings
 from markets.verbs import text
-from models.leases.slot import EVERYBODY
-from models.ledger import still_open
+from models import summaries
+from models.leases.leases import EVERYBODY
+from models.ledger import closing
 from models.tasks import tasks
 from strategy.book import VenueProfile
 from tests.json_lines import Answers
@@ -86,7 +87,7 @@ class FakeManager(_Peer):
             "manager",
             {
                 Ping: lambda asked: Readiness(self.state),
-                CountTasks: lambda asked: TaskCounts(tasks.count_by_observed(EVERYBODY), 0),
+                CountTasks: lambda asked: TaskCounts(summaries.count_by_observed(EVERYBODY), 0),
                 Enforce: self._enforce,
                 Heed: self._heed,
                 Settle: lambda asked: self.settle(asked),
@@ -114,7 +115,7 @@ class FakeManager(_Peer):
             "running" if task.desired == "running" and task.deleted_ms is None else "stopped"
         )
         type(task).update(observed=observed).where(type(task).id == task.id).execute()
-        left = still_open.count_open(task.id)
+        left = closing.count_open(task.id)
         if task.deleted_ms is not None and not left:
             tasks.remove_tombstone(task.id)
         return Settled(observed, left)

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from models.ledger import orders
-from models.ledger.order_table import Order
 from models.ledger.orders import ExposureLimits, NewOrder
-from models.tasks.table import Task
+from models.ledger.states import Order
+from models.tasks.tasks import Task
 from tests.server.api import START_MS
 from tests.server.conftest import Service
 

@@ -9,7 +9,7 @@ import pytest
 
 from markets.orders import ListingDraft
 from markets.outpoint_facts import OutpointFacts, Whereabouts
-from models import profile
+from models import accounts
 from models.tasks import tasks
 from tests.server.api import START_MS
 from tests.server.autolist_tasks import listed
@@ -64,9 +64,9 @@ async def auto_listing(service: Service, drive: Driver) -> None:
     service.gateway.answers["whereabouts"] = Whereabouts(INSCRIPTION, "x:0", OWNER, 546, START_MS)
     await drive("startAutolistTask", path=one)
     service.gateway.answers["whereabouts"] = Whereabouts(INSCRIPTION, "x:0", keys_of(OWNER)["vault"], 546, START_MS)
-    profile.set_plan(service.user_id, "beta", START_MS, START_MS)
+    accounts.set_plan(service.user_id, "beta", START_MS, START_MS)
     await drive("startAutolistTask", path=one)
-    profile.set_plan(service.user_id, "beta", 2 * START_MS, START_MS)
+    accounts.set_plan(service.user_id, "beta", 2 * START_MS, START_MS)
     await drive("startAutolistTask", path=one)
     listed(service, one["id"])
     for name in ("getAutolistTask", "stopAutolistTask", "listAutolistTasks", "startAutolistTask"):

@@ -23,10 +23,10 @@ from markets.base import (
     SignInNeeded,
     TooManyLookups,
 )
-from models import budgets, controls, presets, profile
+from models import accounts, budgets, controls, presets
 from models.budgets import MAX_BUDGETS
 from models.tasks import cycles
-from models.tasks.table import Task
+from models.tasks.tasks import Task
 from server.http import replay_starter as starter
 from server.http.turns import Turns
 from server.http.user_market import Seats
@@ -93,9 +93,9 @@ async def bidding(service: Service, drive: Driver) -> None:
     await drive("changeTask", {"quantity": 2}, path=one)
     await drive("startTask", path=one)
     await drive("changeTask", {"quantity": 1}, path=one)
-    profile.set_plan(service.user_id, "beta", START_MS, START_MS)
+    accounts.set_plan(service.user_id, "beta", START_MS, START_MS)
     await drive("startTask", path=one)
-    profile.set_plan(service.user_id, "beta", 2 * START_MS, START_MS)
+    accounts.set_plan(service.user_id, "beta", 2 * START_MS, START_MS)
     await what_it_would_do(service, drive, one)
     await what_it_did(service, drive, one)
     await drive("stopTask", path=one)

@@ -9,14 +9,13 @@ from typing import Any
 import pytest
 
 from markets.base import Item
-from models import api_tokens, presets
-from models.api_tokens import SCOPES, ApiToken
+from models import accounts, presets
+from models.accounts import SCOPES, ApiToken
 from models.hooks import queue
 from models.hooks.table import Delivery, Hook
 from models.presets import Preset
-from models.sessions import IDLE_MS, Session
-from models.tasks.table import Task
-from models.users import DAY_MS
+from models.tasks.tasks import Task
+from models.users import DAY_MS, IDLE_MS, Session
 from server.http.callers import hash_of
 from server.urls import ROUTES
 from tests.server.api import START_MS, Answer, new_user, token_of
@@ -194,7 +193,7 @@ def api_token(user_id: int, letters: str, task_id: int | None) -> str:
     """Returns a token of the user's with the scopes that begin with these letters."""
     token, scopes = secrets.token_urlsafe(32), " ".join(scope for scope in SCOPES if scope[0] in letters)
     named = {"name": "bot", "scopes": scopes, "task": task_id, "created_ms": START_MS, "expires_ms": START_MS + DAY_MS}
-    api_tokens.add(hash_of(token), user_id, may_still=lambda: True, **named)
+    accounts.add_token(hash_of(token), user_id, may_still=lambda: True, **named)
     return token
 
 

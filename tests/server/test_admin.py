@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from models import controls, sessions, users, whitelist
-from models.ledger.order_table import Order
+from models import accounts, controls, users
+from models.ledger.states import Order
 from models.tasks import tasks
-from models.tasks.table import RUNNING, Task
+from models.tasks.tasks import RUNNING, Task
 from server.http.json_out import iso
 from tests.server.api import START_MS, new_user, token_of
 from tests.server.conftest import ADMIN, OTHER, OWNER, Service, with_settings
@@ -49,7 +49,7 @@ async def test_an_address_is_let_in_and_taken_off_again(service: Service, caplog
 
     taken = await ask(service, "removeFromWhitelist", "DELETE", f"whitelist/{OWNER}")
     assert taken.json == {"address": OWNER, "maySignIn": False, "tasksStopped": 2}
-    assert service.manager.enforced == 1 and sessions.sessions_of(service.user_id, START_MS) == []
+    assert service.manager.enforced == 1 and users.sessions_of(service.user_id, START_MS) == []
     assert (await service.ask("GET", "/api/tasks")).status == 401
     assert (await ask(service, "removeFromWhitelist", "DELETE", f"whitelist/{OWNER}")).status == 404
     told = [record.getMessage() for record in caplog.records if record.name == "server.admin"]
@@ -63,7 +63,7 @@ async def test_an_address_is_let_in_and_taken_off_again(service: Service, caplog
 @with_settings(whitelist=frozenset({OWNER}), admins=frozenset({ADMIN}))
 @pytest.mark.gen_test
 async def test_whom_the_settings_let_in_keeps_everything(service: Service) -> None:
-    whitelist.put(OWNER, START_MS)
+    accounts.put(OWNER, START_MS)
     taken = await ask(service, "removeFromWhitelist", "DELETE", f"whitelist/{OWNER}")
     assert taken.json == {"address": OWNER, "maySignIn": True, "tasksStopped": None}
     assert (await service.ask("GET", "/api/tasks")).status == 200
@@ -72,10 +72,10 @@ async def test_whom_the_settings_let_in_keeps_everything(service: Service) -> No
 @with_settings(**CLOSED)
 @pytest.mark.gen_test
 async def test_without_the_manager_the_change_holds_all_the_same(service: Service) -> None:
-    whitelist.put(OWNER, START_MS)
+    accounts.put(OWNER, START_MS)
     await service.manager.stop()
     taken = await ask(service, "removeFromWhitelist", "DELETE", f"whitelist/{OWNER}")
-    assert taken.json["tasksStopped"] is None and whitelist.find(OWNER) is None
+    assert taken.json["tasksStopped"] is None and accounts.find(OWNER) is None
 
 
 @with_settings(**CLOSED)
@@ -83,9 +83,9 @@ async def test_without_the_manager_the_change_holds_all_the_same(service: Servic
 async def test_no_page_makes_or_unmakes_an_administrator(service: Service) -> None:
     made = await ask(service, "addToWhitelist", "POST", "whitelist", {"address": OWNER, "isAdmin": True})
     assert (made.status, made.json["details"]) == (400, ["isAdmin: unknown field"])
-    whitelist.put(OWNER, START_MS, is_admin=True)
+    accounts.put(OWNER, START_MS, is_admin=True)
     taken = await ask(service, "removeFromWhitelist", "DELETE", f"whitelist/{OWNER}")
-    assert taken.status == 409 and whitelist.find(OWNER) is not None
+    assert taken.status == 409 and accounts.find(OWNER) is not None
 
 
 @with_settings(**CLOSED)
@@ -100,7 +100,7 @@ async def test_what_cannot_sign_in_is_not_listed(service: Service, address: Any)
 @pytest.mark.gen_test
 async def test_long_lists_come_in_pages(service: Service) -> None:
     for address in (OWNER, OTHER, NESTED):
-        whitelist.put(address, START_MS)
+        accounts.put(address, START_MS)
     first = (await ask(service, "listWhitelist", "GET", "whitelist?limit=2")).json
     rest = (await ask(service, "listWhitelist", "GET", f"whitelist?limit=2&after={first['next']}")).json
     assert [row["address"] for row in first["addresses"] + rest["addresses"]] == sorted((OWNER, OTHER, NESTED))

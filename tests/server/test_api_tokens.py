@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from models import sessions
-from models.leases.slot import EVERYBODY
-from models.tasks.table import Task
+from models import accounts, users
+from models.leases.leases import EVERYBODY
+from models.tasks.tasks import Task
 from models.users import DAY_MS, User
 from server.urls import ROUTES
 from tests.databases import dump
@@ -84,9 +84,9 @@ async def test_it_ends_with_its_task_and_with_its_owners_right_to_sign_in(servic
     of_task = await made(service, taskId=task_id)
     general = await made(service)
     await service.ask("DELETE", f"/api/tasks/{task_id}")
-    sessions.end_session(hashlib.sha256(service.token.encode()).hexdigest())
-    assert service.user_id in [user.id for user in sessions.users_with_sessions(EVERYBODY)]
-    sessions.end_sessions(service.user_id)
+    users.end_session(hashlib.sha256(service.token.encode()).hexdigest())
+    assert service.user_id in [user.id for user in accounts.users_with_sessions(EVERYBODY)]
+    accounts.end_sessions(service.user_id)
 
     assert not Task.select().exists()
     for token in (of_task, general):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from models.tasks.table import Task
+from models.tasks.tasks import Task
 from tests.server.conftest import Service
 
 INSCRIPTION = "c" * 64 + "i0"

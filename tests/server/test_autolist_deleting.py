@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from markets.orders import OwnListing, OwnListings
-from models.ledger.listing_table import CANCELLED, CLOSED, GONE, LOST, REFUSED, REPLACED, SOLD, UNKNOWN, Listing
-from models.tasks.table import Task
+from models.ledger.states import CANCELLED, CLOSED, GONE, LOST, REFUSED, REPLACED, SOLD, UNKNOWN, Listing
+from models.tasks.tasks import Task
 from tests.server.api import START_MS
 from tests.server.autolist_tasks import (
     INSCRIPTION,

@@ -10,8 +10,8 @@ import pytest
 from markets.base import AskBook, Item, Sale, Sales, Unavailable
 from markets.orders import ListingDraft, OwnListing, OwnListings
 from markets.outpoint_facts import OutpointFacts, Whereabouts
-from models.ledger.listing_table import Listing
-from models.tasks.table import Task
+from models.ledger.states import Listing
+from models.tasks.tasks import Task
 from strategy.book import Ask
 from tests.server.api import START_MS, Answer
 from tests.server.conftest import Service, with_settings

@@ -9,7 +9,7 @@ import pytest
 
 from markets.base import Item, NotFound, Unavailable
 from markets.outpoint_facts import Whereabouts
-from models import profile
+from models import accounts
 from models.tasks import tasks
 from tests.server.api import START_MS
 from tests.server.autolist_tasks import INSCRIPTION, OUTPOINT, VAULT, call, lies_at, listed, new_task, row, started
@@ -196,9 +196,9 @@ async def test_a_locked_signer_an_ended_plan_and_a_manager_that_is_away(service:
     service.signer.state = "locked"
     locked = await call(service, "POST", task_id, "/start")
     service.signer.state = "ready"
-    profile.set_plan(service.user_id, "beta", START_MS, START_MS)
+    accounts.set_plan(service.user_id, "beta", START_MS, START_MS)
     over = await call(service, "POST", task_id, "/start")
-    profile.set_plan(service.user_id, "beta", 2 * START_MS, START_MS)
+    accounts.set_plan(service.user_id, "beta", 2 * START_MS, START_MS)
     service.manager.refuse = ("not_entitled", "plan expired")
     refused = await call(service, "POST", task_id, "/start")
     service.manager.refuse = None
@@ -216,7 +216,7 @@ async def test_the_checks_come_in_their_order(service: Service) -> None:
     """404, 400, 409, 403: each is only told where those before it have nothing to say."""
     task_id = await new_task(service, reference="purchase")
     lies_at(service, OWNER)
-    profile.set_plan(service.user_id, "beta", START_MS, START_MS)
+    accounts.set_plan(service.user_id, "beta", START_MS, START_MS)
 
     foreign = await service.api("POST", f"/api/autolist/{task_id}/start", token=service.other_token)
     open_config = await call(service, "POST", task_id, "/start")

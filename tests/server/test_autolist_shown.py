@@ -6,9 +6,9 @@ import json
 
 import pytest
 
-from models.ledger.listing_table import Listing
+from models.ledger.states import Listing
 from models.tasks import cycles
-from models.tasks.table import Task
+from models.tasks.tasks import Task
 from tests.server.api import START_MS
 from tests.server.autolist_tasks import OUTPOINT, call, listed, new_task
 from tests.server.conftest import Service

@@ -8,7 +8,7 @@ import time
 import pytest
 
 from core.strict_json import BadJson, read_object
-from models.tasks.table import Task
+from models.tasks.tasks import Task
 from tests.server.conftest import Service
 
 # JSON texts, since Python's own writer could not say some of them.

@@ -8,8 +8,8 @@ import pytest
 
 from core.subscription_plans import SubscriptionPlan
 from core.task_files import journal_path, log_path, older
-from models.tasks.errors import error_columns
-from models.tasks.table import Task
+from models.tasks.tasks import Task
+from models.tasks.troubles import error_columns
 from tests.server.conftest import Service, with_settings
 from tests.server.driver import check
 

@@ -7,7 +7,7 @@ from decimal import Decimal
 import pytest
 
 from markets.base import AskBook, BidBook, NotSupported, Unavailable
-from models.ledger.order_table import Order
+from models.ledger.states import Order
 from strategy.book import Ask, Bid
 from tests.server.api import START_MS
 from tests.server.conftest import OWNER, Service

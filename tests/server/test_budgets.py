@@ -9,9 +9,9 @@ import pytest
 
 from markets.base import OwnBid, OwnBids
 from models.ledger import orders
-from models.ledger.order_table import Order
 from models.ledger.orders import ExposureLimits, LimitReached, NewOrder, SoldInto
-from models.tasks.table import Task
+from models.ledger.states import Order
+from models.tasks.tasks import Task
 from tests.server.api import START_MS, Answer
 from tests.server.conftest import Service
 from tests.server.test_preview import preview, prices, with_floor

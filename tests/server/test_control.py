@@ -10,7 +10,7 @@ from tornado.ioloop import IOLoop
 
 from models import controls
 from models.controls import EVERYBODY
-from models.tasks.table import Task
+from models.tasks.tasks import Task
 from server.control import remind_signer
 from tests.server.api import START_MS, new_user, token_of
 from tests.server.conftest import ADMIN, OWNER, Service, with_settings

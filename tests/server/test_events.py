@@ -10,11 +10,9 @@ from typing import Any
 
 import pytest
 
-from models import sessions
-from models.base import transaction
-from models.events import keeping, outbox, reading
-from models.events.reading import Told
-from models.events.table import Event
+from models import accounts, outbox
+from models.database.base import transaction
+from models.outbox import Event, Told
 from server import events as noun
 from server.http import feed as feed_file
 from server.http.feed import Feed, TooManyWaiters, event_shown
@@ -133,8 +131,8 @@ async def test_a_stream_goes_on_where_the_client_was_and_says_reset_where_it_can
     async with stream(service, query="?after=7&events=error") as late:
         assert (await late.next())[1]["id"] == 9
 
-    monkeypatch.setattr(keeping, "KEPT_LASTING", 2)
-    keeping.forget_old(START_MS)
+    monkeypatch.setattr(outbox, "KEPT_LASTING", 2)
+    outbox.forget_old(START_MS)
     for given in ("3", "99999", "nonsense"):
         await until(lambda: not feed_of(service)._waiters)  # a feed that nobody listens to begins anew
         async with stream(service, **{"Last-Event-ID": given}) as late:
@@ -153,7 +151,7 @@ async def test_a_stream_ends_with_its_session_and_its_token_and_tells_nothing_mo
         await service.ask("DELETE", f"/api/tokens/{made['id']}")
         happen(service.user_id, "error")
         assert [await by_token.next(), (await by_session.next())[0]] == [("over", None), "error"]
-        sessions.end_sessions(service.user_id)
+        accounts.end_sessions(service.user_id)
         happen(service.user_id, "error")
         assert await by_session.next() == ("over", None)
 
@@ -217,14 +215,14 @@ async def test_a_catch_up_is_sent_in_pieces_and_other_users_streams_come_in_betw
 ) -> None:
     happen(service.user_id, *["listed"] * 700)
     happen(service.user_id + 1, *["error"] * 50)
-    pieces, read = list[tuple[int, int]](), reading.of_user_after
+    pieces, read = list[tuple[int, int]](), outbox.of_user_after
 
     def noted(user_id: int, after: int, most: int, events: Collection[str]) -> list[Told]:
         found = read(user_id, after, most, events)
         pieces.append((user_id, len(found)))
         return found
 
-    monkeypatch.setattr(reading, "of_user_after", noted)
+    monkeypatch.setattr(outbox, "of_user_after", noted)
     async with AsyncExitStack() as stack:
         late = [
             await stack.enter_async_context(stream(service, **{"Last-Event-ID": "1"}))
@@ -309,7 +307,7 @@ async def test_a_wait_without_news_ends_after_what_was_seen_and_one_without_a_se
 
     waiting = asyncio.ensure_future(service.ask("GET", f"{ask}&wait=3"))
     await until(lambda: feed_of(service)._waiters)
-    sessions.end_sessions(service.user_id)
+    accounts.end_sessions(service.user_id)
     assert (await waiting).status == 401
 
 

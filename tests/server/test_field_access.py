@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from models.tasks.table import Task
+from models.tasks.tasks import Task
 from tests.databases import dump
 from tests.server.conftest import Service
 from tests.server.driver import OPERATIONS

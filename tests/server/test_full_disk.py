@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 
 from markets.base import Item
-from models.base import transaction
-from models.events import outbox
-from models.events.table import TASK
-from models.tasks.table import RUNNING, Task
+from models import outbox
+from models.database.base import transaction
+from models.outbox import TASK
+from models.tasks.tasks import RUNNING, Task
 from tests.disks import full_database
 from tests.server.api import new_user, token_of
 from tests.server.conftest import ADMIN, Service, with_settings

@@ -22,7 +22,8 @@ from core.call import Verbs
 from core.files import FLOOR_BYTES
 from core.local_server import serve
 from core.program_calls import DeliveryCounts, HooksReadiness, PingHooks
-from models import base, schema
+from models import schema
+from models.database import base
 from models.leases import leases
 from server import health
 from server.http import manager_client

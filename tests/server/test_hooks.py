@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 from core.hook_receivers import Receiver, Receivers
-from models import sessions
-from models.events.table import LASTING
-from models.hooks import bounds, queue
+from models import accounts
+from models.hooks import queue, table
 from models.hooks.table import Delivery, Hook
+from models.outbox import LASTING
 from server.hooks import Hooks
 from tests.databases import dump
 from tests.server.conftest import Service, with_settings
@@ -192,7 +192,7 @@ async def test_nothing_is_made_by_a_session_that_ended_meanwhile(
     keep = Receivers.keep
 
     def signed_out_meanwhile(self: Receivers, receiver: Receiver) -> str:
-        sessions.end_sessions(service.user_id)
+        accounts.end_sessions(service.user_id)
         return keep(self, receiver)
 
     monkeypatch.setattr(Receivers, "keep", signed_out_meanwhile)
@@ -311,7 +311,7 @@ async def test_a_code_is_not_asked_for_once_the_address_has_agreed_meanwhile(
         Hook.update(agreed_ms=1).execute()  # by another server
         return 0
 
-    monkeypatch.setattr(bounds, "code_wait_s", agrees_meanwhile)
+    monkeypatch.setattr(table, "code_wait_s", agrees_meanwhile)
     refused = await service.ask("POST", f"{path}/code")
     assert (refused.status, refused.json["error"]) == (409, "The hook waits for no code")
     assert [row.state for row in Delivery.select()] == ["sent"]

@@ -6,11 +6,10 @@ import time
 
 import pytest
 
-from models.api_tokens import ApiToken
-from models.base import database
-from models.database.kinds import is_postgresql
+from models.accounts import ApiToken
+from models.database.base import database, is_postgresql
 from models.database.sqlite import Sqlite
-from models.sessions import Session
+from models.users import Session
 from tests import postgresql
 from tests.databases import another
 from tests.server.conftest import Service

@@ -8,7 +8,7 @@ from collections import Counter
 import pytest
 
 from core.setting_values import networks
-from models.tasks.table import Task
+from models.tasks.tasks import Task
 from server.http.call_limit import CallLimit
 from server.http.client_ip import budget_key, client_ip
 from tests.server.conftest import Service

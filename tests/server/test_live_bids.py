@@ -7,7 +7,7 @@ from decimal import Decimal
 import pytest
 
 from markets.base import BidBook, OwnBid, OwnBids, Unavailable
-from models.ledger.order_table import Order
+from models.ledger.states import Order
 from strategy.book import Bid
 from tests.server.conftest import OWNER, Service
 from tests.server.peers import keys_of

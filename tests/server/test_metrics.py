@@ -14,9 +14,9 @@ from tornado.netutil import bind_unix_socket
 from core import version
 from models.ledger import listings
 from models.ledger.listings import NewListing
-from models.ledger.order_table import Order
+from models.ledger.states import Order
 from models.tasks import cycles, tasks
-from models.tasks.table import Task
+from models.tasks.tasks import Task
 from server import metrics
 from server.app import make_server
 from server.http.client_ip import is_local

@@ -10,9 +10,9 @@ from typing import BinaryIO
 import pytest
 
 from core.task_files import journal_path, older
-from models import base
-from models.ledger.order_table import Order
-from models.tasks.samples import Sample, add_sample
+from models.database import base
+from models.ledger.states import Order
+from models.tasks.cycles import Sample, add_sample
 from server.http.json_out import iso
 from server.replay import journal
 from server.replay.journal import moment_of

@@ -7,11 +7,11 @@ import dataclasses
 import pytest
 
 from markets.base import AskBook, Balance, BidBook, Item, NotFound, Picture, SignInNeeded, Unavailable, Unknown
-from models import whitelist
-from models.entitlements import Entitlements
+from models import accounts
 from models.hooks import queue
-from models.hooks.hooks import MOST_HOOKS
+from models.hooks.queue import MOST_HOOKS
 from models.hooks.table import Delivery, Hook
+from models.users import Entitlements
 from server.http.feed import MOST_OF_USER, Feed
 from server.http.turns import Turns
 from strategy.book import Ask
@@ -328,7 +328,7 @@ async def administration(service: Service, drive: Driver) -> None:
     await drive("listWhitelist", query={"limit": 0})
     await drive("removeFromWhitelist", path=listed)
     await drive("removeFromWhitelist", path=listed)
-    whitelist.put(OTHER, START_MS, is_admin=True)
+    accounts.put(OTHER, START_MS, is_admin=True)
     await drive("removeFromWhitelist", path=listed)
     await drive("listPlans")
     assert len((await drive("listUsers")).json["users"]) >= 2

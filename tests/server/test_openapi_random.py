@@ -11,16 +11,15 @@ from hypothesis import strategies as st
 from tornado.ioloop import IOLoop
 
 from markets.base import Item
-from models import budgets, presets, profile
-from models.api_tokens import ApiToken
+from models import accounts, budgets, presets
+from models.accounts import ApiToken
 from models.budgets import Budget
-from models.hooks import hooks
+from models.hooks import queue
 from models.hooks.table import Hook
 from models.presets import Preset
-from models.sessions import Challenge
 from models.tasks import tasks
-from models.tasks.table import Task
-from models.users import User
+from models.tasks.tasks import Task
+from models.users import Challenge, User
 from strategy.config.bid import BidConfig, dump_bid_config
 from strategy.config.listing import ListingConfig, dump_listing_config
 from tests.examples import part_of
@@ -103,10 +102,10 @@ def prepare(service: Service) -> Ids:
         shared = budgets.create(user, START_MS, name="both")
         (preset,) = presets.add(user, [("careful", '{"hardcapSats": 5}')], START_MS)
         told = {"kind": "webhook", "shown": "https://example.com", "has_secret": True, "receiver": "none"}
-        hook = hooks.add(user, ["fill"], may_still=lambda: True, created_ms=START_MS, min_interval_s=0, **told)
+        hook = queue.add(user, ["fill"], may_still=lambda: True, created_ms=START_MS, min_interval_s=0, **told)
         ids[whose] = {"tasks": bidding.id, "autolist": autolist.id, "budgets": shared.id, "presets": preset.id}
         ids[whose] |= {"hooks": hook.id, "users": user}
-        profile.set_plan(user, "beta", 2 * START_MS, START_MS)
+        accounts.set_plan(user, "beta", 2 * START_MS, START_MS)
         recorded(service.settings.data_dir, bidding.id)
     return ids
 

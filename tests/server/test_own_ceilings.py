@@ -7,10 +7,9 @@ from typing import Any
 
 import pytest
 
-from models import profile
-from models.own_ceilings import OwnCeilings
-from models.tasks.table import RUNNING, Task
-from models.users import User
+from models import accounts
+from models.tasks.tasks import RUNNING, Task
+from models.users import OwnCeilings, User
 from tests.server.conftest import Service
 from tests.server.test_preview import EXAMPLE, preview, with_floor
 from tests.server.test_profile import approval
@@ -105,8 +104,8 @@ async def test_of_two_at_once_with_one_consent_one_is_taken(service: Service) ->
 async def test_the_row_decides_whether_something_is_raised(service: Service) -> None:
     """What a request has read before may be lower by the time it writes."""
     User.update(max_exposure=1_000).execute()
-    with pytest.raises(profile.ConsentMissing):
-        profile.set_own_ceilings(service.user_id, OwnCeilings(2_000, None), [], service.clock.now_ms)
+    with pytest.raises(accounts.ConsentMissing):
+        accounts.set_own_ceilings(service.user_id, OwnCeilings(2_000, None), [], service.clock.now_ms)
     assert User.get_by_id(service.user_id).max_exposure == 1_000
 
 

@@ -12,10 +12,10 @@ from peewee import DatabaseError, IntegrityError, InterfaceError, OperationalErr
 
 from core.errors import PeerUnavailable
 from markets.base import GatewayAway, Unavailable
-from models.base import database
 from models.database import damage
-from models.database.errors import CommitUnknown, Damaged
-from models.tasks.table import Task
+from models.database.base import database
+from models.database.damage import CommitUnknown, Damaged
+from models.tasks.tasks import Task
 from server.http import blocking
 from tests import postgresql
 from tests.server.api import new_user, token_of

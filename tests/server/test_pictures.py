@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from markets.base import PICTURE_LACKS, PICTURE_MEDIA, Instead, Item, NoPicture, NotFound, TooManyLookups, Unavailable
-from models.sessions import Session
+from models.users import Session
 from server.http.picture_way import A_MINUTE
 from server.inscriptions import drawn
 from tests.server.api import Answer

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from markets.base import Unavailable
-from models.sessions import Session
+from models.users import Session
 from tests.server.api import new_user, token_of
 from tests.server.conftest import OTHER, Service, with_settings
 from tests.wallet import proofs

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from models.tasks import tasks
-from models.tasks.table import RUNNING, Task
+from models.tasks.tasks import RUNNING, Task
 from strategy.config.bid import BidConfig
 from strategy.monthly import Bidding, CallCosts, fits_from_minutes
 from tests.server.conftest import Service, with_settings

@@ -17,7 +17,7 @@ from pathlib import Path
 
 import pytest
 
-from models.tasks.table import Task
+from models.tasks.tasks import Task
 from tests.ports import free_ports
 from tests.server.api import new_user, token_of
 from tests.server.conftest import OWNER

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from markets.base import Balance, NotFound
-from models.tasks.table import Task
+from models.tasks.tasks import Task
 from models.users import User
 from tests.server.conftest import OTHER, OWNER, Service
 from tests.server.running_tasks import open_order

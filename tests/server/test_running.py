@@ -9,7 +9,7 @@ from peewee import OperationalError
 
 from models import controls
 from models.tasks import tasks
-from models.tasks.table import Task
+from models.tasks.tasks import Task
 from models.users import User
 from server.control import store_again
 from tests.server.api import START_MS, Answer

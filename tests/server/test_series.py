@@ -6,8 +6,8 @@ from decimal import Decimal
 
 import pytest
 
-from models import base
-from models.tasks.samples import Sample, add_sample
+from models.database import base
+from models.tasks.cycles import Sample, add_sample
 from server.http.json_out import iso
 from tests.server.api import START_MS
 from tests.server.conftest import Service

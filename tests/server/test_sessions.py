@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from models.sessions import ABSOLUTE_MS, IDLE_MS, Challenge
-from models.users import User
+from models.users import ABSOLUTE_MS, IDLE_MS, Challenge, User
 from server.http.callers import client_of
 from tests.server.api import START_MS, token_of
 from tests.server.conftest import OTHER, OWNER, Service

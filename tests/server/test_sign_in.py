@@ -12,10 +12,9 @@ from ipaddress import ip_network
 import pytest
 from peewee import chunked
 
-from models import sessions
-from models.base import transaction
-from models.sessions import Challenge, Session
-from models.users import Whitelist
+from models import users
+from models.database.base import transaction
+from models.users import Challenge, Session, Whitelist
 from tests.databases import dump
 from tests.server.api import START_MS, Answer, new_user, token_of
 from tests.server.conftest import ADMIN, OTHER, OWNER, Service, with_settings
@@ -310,7 +309,7 @@ def strangers(service: Service, count: int) -> None:
 async def test_open_challenges_of_an_address_and_client_are_bounded(
     service: Service, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(sessions, "MAX_OPEN_CHALLENGES", 5)
+    monkeypatch.setattr(users, "MAX_OPEN_CHALLENGES", 5)
     elsewhere = await service.api(
         "POST", "/api/auth/challenge", {"address": OWNER}, headers={"X-Forwarded-For": "203.0.113.9"}
     )

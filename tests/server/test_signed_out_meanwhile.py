@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-from models import api_tokens, sessions, users
-from models.api_tokens import ApiToken
+from models import accounts, users
+from models.accounts import ApiToken
 from models.controls import Control
 from models.ledger.withdrawals import Withdrawal
-from models.sessions import Session
-from models.tasks.table import RUNNING, Task
+from models.tasks.tasks import RUNNING, Task
+from models.users import Session
 from server import task_venues
 from server.autolist import AutolistTasks
 from server.http.manager_client import ManagerClient
@@ -33,7 +33,7 @@ def then_ends(monkeypatch: pytest.MonkeyPatch, service: Service, of: Any, name: 
 
     async def wait(*given: Any, **more: Any) -> Any:
         found = await waited(*given, **more)
-        sessions.end_sessions(service.user_id)
+        accounts.end_sessions(service.user_id)
         return found
 
     monkeypatch.setattr(of, name, wait)
@@ -96,7 +96,7 @@ async def test_no_task_is_made_or_changed_after_a_wait_for_the_market(
     service: Service, monkeypatch: pytest.MonkeyPatch, method: str, path: str
 ) -> None:
     async def known(*given: Any) -> None:
-        sessions.end_sessions(service.user_id)
+        accounts.end_sessions(service.user_id)
 
     task_id = await service.new_task()
     before = everything()
@@ -116,7 +116,7 @@ async def test_no_state_is_loosened_after_a_wait_for_the_signer(service: Service
 
     def end(state: str) -> None:
         told.append(state)
-        sessions.end_sessions(service.user_id)
+        accounts.end_sessions(service.user_id)
 
     service.signer.before_control = end
     answer = await service.ask("PUT", "/api/control", {"scope": "user", "state": "run"})
@@ -145,13 +145,13 @@ async def test_no_token_is_made_while_the_owner_signs_out_everywhere(
     service: Service, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The thief's request was let in; another process ends everything before it writes."""
-    add = api_tokens.add
+    add = accounts.add_token
 
     def late(*given: Any, **more: Any) -> Any:
-        sessions.end_sessions(service.user_id)
+        accounts.end_sessions(service.user_id)
         return add(*given, **more)
 
-    monkeypatch.setattr(api_tokens, "add", late)
+    monkeypatch.setattr(accounts, "add_token", late)
     answer = await service.ask("POST", "/api/tokens", {"name": "bot", "scopes": ["trade"]})
 
     assert (answer.status, answer.json) == UNAUTHORIZED
@@ -165,7 +165,7 @@ async def test_no_session_is_opened_while_the_owner_signs_out_everywhere(
     proof, find = proof_of(await challenge_for(service)), users.find_or_create
 
     def late(*given: Any) -> Any:
-        sessions.end_sessions(service.user_id)
+        accounts.end_sessions(service.user_id)
         return find(*given)
 
     monkeypatch.setattr(users, "find_or_create", late)

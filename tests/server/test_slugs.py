@@ -8,8 +8,9 @@ from typing import Any
 
 import pytest
 
-from models import base, inscriptions
-from models.tasks.samples import Sample, add_sample
+from models import market_memory
+from models.database import base
+from models.tasks.cycles import Sample, add_sample
 from server import market
 from server.http.json_out import iso
 from tests.server.api import START_MS, new_user
@@ -32,7 +33,7 @@ def names(found: Any) -> list[str]:
 
 def in_wallet(*collections: tuple[str, str]) -> None:
     lines = [json.dumps({"collectionId": slug, "collectionName": name}) for slug, name in collections]
-    inscriptions.store_wallet(OWNER, "\n".join(lines), {}, START_MS)
+    market_memory.store_wallet(OWNER, "\n".join(lines), {}, START_MS)
 
 
 @pytest.mark.gen_test

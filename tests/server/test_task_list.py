@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from models.tasks.cycles import record_cycle
-from models.tasks.table import Task
+from models.tasks.tasks import Task
 from tests.databases import another
 from tests.server.conftest import Service
 

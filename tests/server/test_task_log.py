@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from core.task_files import MOST_LOG_BYTES, end_of_log
 from models.tasks import cycles
-from models.tasks.table import Task
+from models.tasks.tasks import Task
 from server.task_log import camel_keys
 from tests.server.api import START_MS
 from tests.server.conftest import Service

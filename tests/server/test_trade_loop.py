@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from models.ledger import purchases
-from models.ledger.order_table import Order
+from models.ledger.states import Order
 from models.tasks import tasks
-from models.tasks.table import Task
+from models.tasks.tasks import Task
 from server.autolist_facts import UNPROVED
 from strategy.config.bid import load_bid_config
 from tests.server.api import Answer

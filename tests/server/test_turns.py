@@ -11,9 +11,9 @@ from urllib.parse import urlsplit
 import pytest
 
 from core.task_files import journal_path
-from models.events import reading
+from models import outbox
 from models.ledger import fills as ledger_fills
-from models.ledger import order_history
+from models.ledger import orders
 from server import export, history, past, profit
 from server.http.base import PIECE
 from server.http.blocking import LONG_ANSWERS
@@ -257,9 +257,9 @@ class Reads:
 @pytest.mark.parametrize(
     ("path", "module", "name"),
     [
-        ("/api/orders?limit=500", order_history, "newest"),
+        ("/api/orders?limit=500", orders, "newest_of_user"),
         ("/api/fills?limit=500", ledger_fills, "newest"),
-        ("/api/events?limit=500&after=0&wait=0", reading, "of_user_after"),
+        ("/api/events?limit=500&after=0&wait=0", outbox, "of_user_after"),
     ],
 )
 async def test_rows_are_read_for_two_long_answers_of_a_user_at_a_time(
@@ -306,7 +306,7 @@ async def test_more_long_answers_than_may_wait_are_429_and_event_pages_are_not(
 async def test_a_client_that_leaves_frees_its_turn_before_its_rows_are_read(
     service: Service, monkeypatch: pytest.MonkeyPatch, path: str
 ) -> None:
-    services, reads = service.app.settings["services"], Reads(monkeypatch, order_history, "newest")
+    services, reads = service.app.settings["services"], Reads(monkeypatch, orders, "newest_of_user")
     pages = Reads(monkeypatch, ledger_fills, "newest")
     async with services.pieces.of("another"):
         where = urlsplit(service.api.base_url)

@@ -11,7 +11,7 @@ from tornado.testing import bind_unused_port
 
 from core.errors import PeerRefused
 from core.program_calls import Settle, Settled
-from models.tasks.table import STOPPED
+from models.tasks.tasks import STOPPED
 from server.app import make_app, make_server
 from strategy.config.bid import load_bid_config
 from strategy.config.listing import load_listing_config

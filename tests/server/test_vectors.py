@@ -7,7 +7,7 @@ import uuid
 
 import pytest
 
-from models.sessions import Challenge
+from models.users import Challenge
 from tests import postgresql
 from tests.server.api import START_MS
 from tests.server.conftest import Service

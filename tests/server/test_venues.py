@@ -10,7 +10,7 @@ import pytest
 from markets.base import Item
 from markets.capabilities import VenueFacts
 from markets.venues import capabilities, facts
-from models.tasks.table import Task
+from models.tasks.tasks import Task
 from strategy.book import VenueProfile
 from tests.server.conftest import Service, with_settings
 

@@ -6,8 +6,8 @@ import pytest
 
 from markets.base import Balance, NotFound, Unavailable
 from markets.outpoint_facts import Utxo
-from models.ledger.order_table import Order
-from models.tasks.table import Task
+from models.ledger.states import Order
+from models.tasks.tasks import Task
 from tests.server.api import START_MS, Answer
 from tests.server.conftest import OWNER, Service
 from tests.server.peers import keys_of

@@ -6,8 +6,7 @@ import itertools
 from typing import Any
 
 from models.ledger import purchases
-from models.ledger.listing_table import Listing
-from models.ledger.order_table import Order
+from models.ledger.states import Listing, Order
 from strategy.purchases import ProvenPurchase
 from tests.server.api import START_MS
 from tests.server.wallet_items import INSCRIPTION

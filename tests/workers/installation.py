@@ -26,10 +26,10 @@ from core.settings import Settings, load
 from models import users
 from models.ledger import listings, orders
 from models.ledger.listings import NewListing
-from models.ledger.order_table import LIVE, SIGNED, SUBMITTED, Order
 from models.ledger.orders import ExposureLimits, NewOrder
+from models.ledger.states import LIVE, SIGNED, SUBMITTED, Order
 from models.tasks import tasks
-from models.tasks.table import RUNNING, STOPPED
+from models.tasks.tasks import RUNNING, STOPPED
 from strategy.config.bid import BidConfig, dump_bid_config
 from strategy.config.listing import ListingConfig, dump_listing_config
 from workers.manager.keeper import Timing

@@ -16,11 +16,11 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from core.settings import Settings
-from models.base import transaction
+from models.database.base import transaction
 from models.ledger import listings, orders
-from models.ledger.listing_table import CANCELLED, CANCELLING, CLOSED
+from models.ledger.states import CANCELLED, CANCELLING, CLOSED
 from models.tasks import cycles, tasks
-from models.tasks.table import LISTING
+from models.tasks.tasks import LISTING
 from workers.context import BadConfig, BadCredentials, Context, Job
 from workers.process import main
 

@@ -12,10 +12,10 @@ from dataclasses import replace
 from core.local_time import next_change_ms
 from markets.base import VenueError
 from markets.look import Looker, kind_of
-from models.base import unless_full
 from models.controls import HALT
+from models.database.base import unless_full
 from models.ledger import orders
-from models.ledger.order_table import CANCELLING, LIVE, Order
+from models.ledger.states import CANCELLING, LIVE, Order
 from strategy.book import VenueProfile
 from strategy.calm import Calm
 from strategy.config.bid import BidConfig

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from enum import Enum
 
 from markets.base import AuthFailed, NotFound, Refused, VenueError
-from models.base import unless_full
+from models.database.base import unless_full
 from models.ledger import orders
-from models.ledger.order_table import CANCELLING, CLOSED, LIVE, SIGNED, SUBMITTED, UNKNOWN, Order
+from models.ledger.states import CANCELLING, CLOSED, LIVE, SIGNED, SUBMITTED, UNKNOWN, Order
 from strategy.reasons import FaultCode, Step
 from wallet.signer_client import SignerError
 from workers.context import Context

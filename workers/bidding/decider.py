@@ -8,12 +8,11 @@ from dataclasses import replace
 
 from markets.client import stretch_s
 from markets.look import BidderWallet, MarketLook, history_key
-from models import floor_samples
-from models.base import unless_full
+from models import market_memory
+from models.database.base import unless_full
 from models.ledger import listings, orders
 from models.ledger.limits import Holder, Readings, limits_of, may_be_full, own_orders, with_others
-from models.ledger.misses import LATE_MS
-from models.ledger.order_table import LIVE, Order
+from models.ledger.states import LATE_MS, LIVE, Order
 from strategy.config.bid import BidConfig, is_on
 from strategy.patience import patience_of
 from strategy.plan import BidPlan, Entry, Limits, Memory, Rules
@@ -100,12 +99,12 @@ def _sample(moment: BiddingMoment, plan: BidPlan, now_ms: int) -> None:
     if plan.reference is None or not moment.config.wants_history or Reason.TRAIT_FLOOR_MISSING in plan.marks:
         return
     with unless_full("the minute's reference"):
-        floor_samples.record(*_history_key(moment), plan.reference, now_ms, plan.raw_reference)
+        market_memory.record(*_history_key(moment), plan.reference, now_ms, plan.raw_reference)
 
 
 def _seen(moment: BiddingMoment, max_age_s: float, *, by_floor: bool) -> MarketLook:
     config, faults, now_ms = moment.config, moment.faults, moment.context.clock_ms()
-    history = floor_samples.history_for(config, _history_key(moment), now_ms)
+    history = market_memory.history_for(config, _history_key(moment), now_ms)
     by_floor = by_floor and moment.context.venue.floors_tell_asks
     return moment.state.looker.look(config, _wallet(moment), history, max_age_s, faults, by_floor=by_floor)
 

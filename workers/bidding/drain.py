@@ -7,12 +7,12 @@ import random
 from dataclasses import dataclass, field
 
 from models import controls
-from models.base import unless_full
-from models.entitlements import Entitlements
+from models.database.base import unless_full
 from models.ledger import orders
 from models.ledger.closing import stays
-from models.ledger.order_table import CANCELLING, LIVE, Order
+from models.ledger.states import CANCELLING, LIVE, Order
 from models.tasks import tasks
+from models.users import Entitlements
 from strategy.ranking import highest_first
 from strategy.reasons import FaultCode
 from workers.bidding import cancels

@@ -19,8 +19,8 @@ from markets.base import Balance, NotSupported, Sale, Sales, VenueError
 from markets.client import MarketClient
 from markets.look import kind_of_slug
 from models.ledger import fills, orders, withdrawals
-from models.ledger.order_table import UNKNOWN, Order
 from models.ledger.orders import Part, SoldInto
+from models.ledger.states import UNKNOWN, Order
 from strategy import plan
 from strategy.config.bid import is_on, is_ticker
 from strategy.pricing import plus, times

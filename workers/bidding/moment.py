@@ -15,12 +15,12 @@ from markets.call_costs import life_s
 from markets.capabilities import Capabilities, ToFund, to_fund
 from markets.look import Looker, MarketLook
 from models.controls import HALT, REDUCE
-from models.entitlements import Entitlements
-from models.ledger.limits import exposure_limits_of, unknown_zone
-from models.ledger.order_table import CANCELLING, CLOSED, LIVE, Order
+from models.ledger.limits import exposure_limits_of
 from models.ledger.orders import ExposureLimits
 from models.ledger.shown_bids import Matched
-from models.own_ceilings import own_ceilings
+from models.ledger.states import CANCELLING, CLOSED, LIVE, Order
+from models.tasks.tasks import unknown_zone
+from models.users import Entitlements, own_ceilings
 from strategy.book import VenueProfile
 from strategy.calm import Calm
 from strategy.config.bid import BidConfig, load_bid_config, problems, unsupported

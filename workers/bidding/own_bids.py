@@ -15,11 +15,22 @@ from dataclasses import fields
 from functools import partial
 
 from markets.base import OwnBids, Refused, VenueError, may_be_among
-from models.base import unless_full
+from models.database.base import unless_full
 from models.ledger import orders
-from models.ledger.misses import LATE_MS, date_back, saw
-from models.ledger.order_table import CANCELLING, CLOSED, LIVE, RESERVED, SIGNED, SUBMITTED, UNKNOWN, Order
 from models.ledger.shown_bids import Venue, is_over, match
+from models.ledger.states import (
+    CANCELLING,
+    CLOSED,
+    LATE_MS,
+    LIVE,
+    RESERVED,
+    SIGNED,
+    SUBMITTED,
+    UNKNOWN,
+    Order,
+    date_back,
+    saw,
+)
 from strategy.config.bid import canonical_slug
 from strategy.reasons import FaultCode, Step
 from wallet.signer_client import SignerError

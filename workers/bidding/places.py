@@ -21,8 +21,8 @@ from markets.look import kind_of
 from markets.orders import BidDraft, BidToDraft, Coin
 from markets.outpoint_facts import Utxo
 from models.ledger import orders
-from models.ledger.order_table import CLOSED, LIVE, SIGNED, SUBMITTED, UNKNOWN, Order
 from models.ledger.orders import LimitReached, NewOrder, NotAllowedToPlace
+from models.ledger.states import CLOSED, LIVE, SIGNED, SUBMITTED, UNKNOWN, Order
 from strategy.config.bid import BidConfig, normal_slug
 from strategy.plan import PlannedBid
 from strategy.pricing import plain

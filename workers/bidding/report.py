@@ -16,12 +16,12 @@ from markets.call_costs import call_costs
 from markets.capabilities import ToFund
 from markets.client import skew_words, stretch_s
 from markets.look import fund_of
-from models.events.table import OUTBID_LIMITED, QUOTA
 from models.ledger import orders
 from models.ledger.limits import own_orders
-from models.ledger.order_table import LIVE, Order
-from models.tasks.running_tasks import running_tasks
-from models.tasks.samples import Sample
+from models.ledger.states import LIVE, Order
+from models.outbox import OUTBID_LIMITED, QUOTA
+from models.summaries import running_tasks
+from models.tasks.cycles import Sample
 from models.tasks.troubles import Conditions
 from strategy.book import Snapshot
 from strategy.monthly import Bidding, KeyQuota, MonthlyQuota, MonthlyVerdict

@@ -11,9 +11,9 @@ from markets import items
 from markets.base import NotFound, Refused, VenueError
 from markets.items import LocatedInscription
 from markets.orders import OwnListings
-from models.base import unless_full
+from models.database.base import unless_full
 from models.ledger import listings
-from models.ledger.listing_table import CANCELLING, CLOSED, LIVE, LOST, RESERVED, SIGNED, SUBMITTED, UNKNOWN, Listing
+from models.ledger.states import CANCELLING, CLOSED, LIVE, LOST, RESERVED, SIGNED, SUBMITTED, UNKNOWN, Listing
 from models.tasks import tasks
 from strategy.listing_price import InscriptionState
 from strategy.reasons import FaultCode, Step

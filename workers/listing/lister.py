@@ -9,8 +9,8 @@ from collections.abc import Callable
 from markets import items
 from markets.items import LocatedInscription
 from models.ledger import listings
-from models.ledger.listing_table import CLOSED, GONE, LIVE, LOST, Listing
 from models.ledger.listings import OpenElsewhere
+from models.ledger.states import CLOSED, GONE, LIVE, LOST, Listing
 from models.tasks import tasks
 from strategy.config.listing import ListingConfig
 from strategy.listing_price import Listed, ListingInputs

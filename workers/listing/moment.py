@@ -9,12 +9,12 @@ from decimal import Decimal
 from markets.base import VenueError
 from markets.items import ItemLook, ListingMarket, LocatedInscription
 from markets.orders import OwnListing
-from models import floor_samples, inscriptions
+from models import market_memory
 from models.controls import RUN
 from models.ledger import listings
-from models.ledger.listing_table import LIVE, Listing
 from models.ledger.listings import SoldFor
-from models.tasks.table import Task
+from models.ledger.states import LIVE, Listing
+from models.tasks.tasks import Task
 from strategy.config.listing import ListingConfig, load_listing_config, problems, unstartable
 from strategy.listing_price import ListingPlan, foreign_prices, least_believed, scheduled
 from strategy.reasons import ListingResult, Step
@@ -36,7 +36,7 @@ class CollectionFinder:
 
     def slug(self, task: Task, shown: str | None, faults: Faults) -> str | None:
         """Returns the collection's slug; `shown` is the venue's word beside our listing."""
-        known = task.collection_id or shown or self._told or inscriptions.collection_of(task.inscription_id)
+        known = task.collection_id or shown or self._told or market_memory.collection_of(task.inscription_id)
         if known is None:
             known = self._told = self._asked(task.inscription_id, faults)
         return known
@@ -55,7 +55,7 @@ def read_market(context: Context, config: ListingConfig, slug: str | None, fault
     now_ms, venue = context.clock_ms(), context.venue.name
     elsewhere = None if venue == context.settings.market else venue
     found = ItemLook(context.market, elsewhere, now_ms).read(config, slug, faults)
-    return found.with_history(floor_samples.history_of_asks(elsewhere), now_ms)
+    return found.with_history(market_memory.history_of_asks(elsewhere), now_ms)
 
 
 def floor_of(market: ListingMarket, own_wallets: Collection[str]) -> int | None:
@@ -68,7 +68,7 @@ def record_floor(market: ListingMarket, floor_sats: int | None, now_ms: int) -> 
     """Stores the believed floor as the minute's sample."""
     if market.key is not None and floor_sats is not None:
         believed = least_believed(market.history.median) or Decimal(0)
-        floor_samples.record(*market.key, max(Decimal(floor_sats), believed), now_ms)
+        market_memory.record(*market.key, max(Decimal(floor_sats), believed), now_ms)
 
 
 @dataclass(slots=True)

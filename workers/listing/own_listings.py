@@ -13,11 +13,13 @@ from dataclasses import dataclass
 from markets.base import NotSupported, Sale, VenueError
 from markets.orders import OwnListing, OwnListings
 from models.ledger import fills, listings
-from models.ledger.listing_table import (
+from models.ledger.listings import SoldFor
+from models.ledger.states import (
     CANCELLED,
     CANCELLING,
     CLOSED,
     GONE,
+    LATE_MS,
     LIVE,
     LOST,
     REFUSED,
@@ -28,9 +30,9 @@ from models.ledger.listing_table import (
     SUBMITTED,
     UNKNOWN,
     Listing,
+    date_back,
+    saw,
 )
-from models.ledger.listings import SoldFor
-from models.ledger.misses import LATE_MS, date_back, saw
 from models.users import User
 from strategy.reasons import FaultCode, Step
 from wallet.policy import escrow_terms_of

@@ -24,8 +24,8 @@ from markets.base import Refused, Unavailable, VenueError
 from markets.capabilities import to_fund
 from markets.orders import ListingDraft, ListingOrder, ListingToDraft
 from models.ledger import listings, withdrawals
-from models.ledger.listing_table import LIVE, REFUSED, SIGNED, SUBMITTED, UNKNOWN, Listing
 from models.ledger.listings import NewListing, NotAllowedToList, OpenElsewhere
+from models.ledger.states import LIVE, REFUSED, RESERVED, SIGNED, SUBMITTED, UNKNOWN, Listing
 from models.ledger.withdrawals import CoinsTaken, NewWithdrawal
 from models.users import User
 from strategy.config.listing import ListingConfig
@@ -304,7 +304,7 @@ def _why_not_now(
     for row in withdrawals.open_of(user_id):
         if outpoint in json.loads(row.coins):
             # A reserved one may never be signed: the caretaker finds that out, and frees its coins.
-            return Homecoming.LATER if row.state == withdrawals.RESERVED else Homecoming.ON_ITS_WAY
+            return Homecoming.LATER if row.state == RESERVED else Homecoming.ON_ITS_WAY
     most = MOST_A_DAY if wanted_sats is None else MOST_A_DAY_FOR_A_PRICE
     if withdrawals.ways_home_since(user_id, inscription_id, context.clock_ms() - DAY_MS) >= most:
         faults.add(*WAY_HOME, f"it has begun {most} ways home in a day", backs_off=False)
@@ -335,7 +335,7 @@ def _reserved_and_signed(
     try:
         signed = context.signer.sign_withdrawal(asked)
     except (SignerRefused, SignerLocked) as error:
-        withdrawals.move(row, withdrawals.REFUSED, context.clock_ms(), str(error))
+        withdrawals.move(row, REFUSED, context.clock_ms(), str(error))
         return _unsigned(error, faults)
     except SignerError as error:
         return _unsigned(error, faults)

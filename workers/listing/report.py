@@ -5,8 +5,8 @@ from __future__ import annotations
 from decimal import Decimal
 from typing import Any
 
-from models.ledger.listing_table import CANCELLING, LIVE, Listing
-from models.tasks.samples import Sample
+from models.ledger.states import CANCELLING, LIVE, Listing
+from models.tasks.cycles import Sample
 from strategy.listing_price import SALES, ListingPlan, guard
 from strategy.reasons import FaultCode, ListingResult, Reason, Step
 from workers.cycle import note_machine_and_rights, record

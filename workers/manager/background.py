@@ -16,10 +16,8 @@ from collections.abc import Callable, Coroutine
 from contextlib import suppress
 from typing import Any, TypeVar
 
-from models import base
-from models.database import damage
-from models.database.damage import Damage
-from models.database.errors import NotRead
+from models.database import base, damage
+from models.database.damage import Damage, NotRead
 from models.database.sqlite import Sqlite
 
 log = logging.getLogger(__name__)

@@ -31,12 +31,12 @@ from core.files import Brake, BrakeFile
 from core.settings import Settings
 from markets.base import GatewayAway, SignInNeeded, VenueError
 from markets.client import MarketClient
-from models import base
 from models.controls import HALT, RUN, Control
-from models.leases.slot import Slot
+from models.database import base
+from models.leases.leases import Slot
 from models.ledger.closing import Owed, adopt, begin_cancels, concerned, finish_cancels, owed
-from models.ledger.orders import IllegalOrderMove
-from models.tasks.errors import DATABASE_DAMAGED
+from models.ledger.states import IllegalMove
+from models.tasks.troubles import DATABASE_DAMAGED
 from wallet.signer_client import SignerError
 from workers.manager.background import Background, in_thread
 from workers.manager.cancelling import Cancelled, Known, Wallet, take_off
@@ -365,7 +365,7 @@ def _written(to_do: str, write: Callable[[], None]) -> bool:
     try:
         with base.hurried():
             write()
-    except (PeeweeException, IllegalOrderMove) as error:
+    except (PeeweeException, IllegalMove) as error:
         log.warning("failed to %s in the ledger: %s", to_do, error)
         return False
     return True

@@ -17,12 +17,13 @@ from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
 
-from models import base
-from models.ledger import still_open
+from models import summaries
+from models.database import base
+from models.ledger import closing
 from models.ledger.closing import stays
 from models.tasks import tasks
-from models.tasks.errors import GIVEN_UP, WORKER_ENDED, error_columns
-from models.tasks.table import BIDDING, LISTING, RUNNING, Task
+from models.tasks.tasks import BIDDING, LISTING, RUNNING, Task
+from models.tasks.troubles import GIVEN_UP, WORKER_ENDED, error_columns
 from strategy.config.bid import load_bid_config
 from strategy.config.listing import load_listing_config
 from workers.context import Kind
@@ -99,7 +100,7 @@ def is_lost() -> bool:
 
 
 def facts_of(
-    row: Task | tasks.Glance, child: Child | None, open_orders: int, *, resting: bool, asked: bool = False
+    row: Task | summaries.Glance, child: Child | None, open_orders: int, *, resting: bool, asked: bool = False
 ) -> TaskFacts:
     """Returns the facts of a task's row and its worker. A waiting client (`asked`) is refused."""
     return TaskFacts(
@@ -377,7 +378,7 @@ def record_death(child: Child, restarts: Restarts, task_id: int, now: float, now
 
 def _record_drain_death(status: int, restarts: Restarts, task_id: int, now: float) -> None:
     """Notes a drain's end: done, or it starts again as long as orders are open, and is never given up on."""
-    if status == EXIT_STOPPED and not still_open.count_open(task_id):
+    if status == EXIT_STOPPED and not closing.count_open(task_id):
         restarts.forgive()
         return
     delay = restarts.rest(now)

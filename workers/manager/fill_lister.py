@@ -1,7 +1,7 @@
 """The lister of fills: it proves what each bid bought, and makes the auto-list task that a bidding task wants for it.
 
 A marketplace's word proves nothing. A fill waits (models/ledger/purchases.py) until the chain shows that its bid bought
-the inscription, or shows something else. If its task wants it listed (to_list.py), it then waits until the inscription
+the inscription, or shows something else. If its task wants it listed, it then waits until the inscription
 is seen in the vault, confirmed, by two reads, on the output to which the purchase brought it. Its task is created and
 the wish is over, in one commit. Nothing else is remembered: a manager that dies anywhere leaves a fill that waits.
 Fills wait for a week. A proof is checked until its block is too deep to be reorganised, and right before a task is made
@@ -18,14 +18,12 @@ from functools import partial
 
 from core.settings import Settings
 from markets.base import VenueError
-from models.entitlements import Entitlements
-from models.leases.slot import Slot
-from models.ledger import purchases, to_list
-from models.ledger.order_table import TO_LIST, Order
+from models.leases.leases import Slot
+from models.ledger import purchases
+from models.ledger.states import TO_LIST, Order
 from models.tasks import tasks
-from models.tasks.table import Task
-from models.tasks.tasks import TaskChanged, TaskExists, TaskLimitReached
-from models.users import User
+from models.tasks.tasks import Task, TaskChanged, TaskExists, TaskLimitReached
+from models.users import Entitlements, User
 from strategy.config.bid import load_bid_config, normal_slug
 from strategy.config.listing import load_listing_config, problems
 from strategy.config.parts import OnFill
@@ -104,7 +102,7 @@ class FillLister:
             # Before the work, because an error there must not make every look begin with it.
             self._next_check = self._monotonic() + CHECKS * self._look_s
             await self._check_proofs()
-        found = {order.id: order for order in (*purchases.unproven(self._slot), *to_list.waiting(self._slot))}
+        found = {order.id: order for order in (*purchases.unproven(self._slot), *purchases.waiting(self._slot))}
         waiting = [found[order_id] for order_id in sorted(found)]
         self._looks = {order.id: self._looks[order.id] for order in waiting if order.id in self._looks}
         for order in waiting:
@@ -119,7 +117,7 @@ class FillLister:
                 self._wait(order, str(reason))
             except _Never as reason:
                 log.info("order %d: what it bought is not listed: %s", order.id, reason)
-                to_list.drop(order, str(reason))
+                purchases.drop_wish(order, str(reason))
             except _Unproven as reason:
                 self._give_up(order, str(reason))
             except Exception:
@@ -156,16 +154,16 @@ class FillLister:
     def _wait(self, order: Order, reason: str) -> None:
         if self._clock_ms() - int(order.closed_ms or 0) > WEEK_MS:
             log.warning("order %d: what it bought could not be listed for a week: %s", order.id, reason)
-            to_list.drop(order, f"not possible for a week: {reason}")
+            purchases.drop_wish(order, f"not possible for a week: {reason}")
             if purchases.of_order(order.id) is None:
                 purchases.drop(order, f"not possible for a week: {reason}", self._clock_ms())
         else:
-            to_list.wait_on(order, reason)
+            purchases.wait_on(order, reason)
 
     def _give_up(self, order: Order, detail: str) -> None:
         reason = purchases.drop(order, detail, self._clock_ms())
         log.warning("order %d: %s", order.id, reason)
-        to_list.drop(order, reason)
+        purchases.drop_wish(order, reason)
 
     async def _take_on(self, order: Order, look: _Look) -> None:
         is_wanted = order.autolist_state == TO_LIST
@@ -192,7 +190,7 @@ class FillLister:
         if look.outpoint != outpoint:
             look.outpoint, look.rest_s = outpoint, self._look_s
             look.due = self._monotonic() + self._look_s
-            to_list.wait_on(order, "it is seen in the vault, and looked at once more")
+            purchases.wait_on(order, "it is seen in the vault, and looked at once more")
             return
         await self._refuse_void(proof, look)
         self._crash("fill-seen")
@@ -235,7 +233,7 @@ class FillLister:
     def _refuse_too_many(self, row: Task, rule: OnFill) -> None:
         if (refusal := self._entitlements.refusal(row.user, self._clock_ms())) is not None:
             raise _NotYet(refusal)
-        if (count := to_list.count_open(row.id)) >= rule.max_open:
+        if (count := purchases.count_open(row.id)) >= rule.max_open:
             raise _NotYet(f"{count} auto-list tasks of this task's fills are open, as many as maxOpen allows")
 
     def _list(self, seen: Order, proof: ProvenPurchase) -> None:
@@ -247,10 +245,10 @@ class FillLister:
             config = load_listing_config(rule.autolist)
         except ValueError as error:
             raise _NotYet(f"onFill.autolist cannot be read: {error}") from None
-        if wrong := problems(replace(config, cost_sats=to_list.cost(proof))):
+        if wrong := problems(replace(config, cost_sats=purchases.cost(proof))):
             raise _NotYet(f"onFill.autolist: {wrong[0].field}: {wrong[0].text}")
         try:
-            made = to_list.make_task(order, proof, config, is_wanted=rule.start, now_ms=self._clock_ms())
+            made = purchases.make_task(order, proof, config, is_wanted=rule.start, now_ms=self._clock_ms())
         except TaskLimitReached as limit:
             raise _NotYet(f"there are {limit.max_tasks} auto-list tasks, and no more are allowed") from None
         except TaskExists:

@@ -22,10 +22,10 @@ from core import task_files
 from core.errors import PeerRefused
 from core.program_calls import Settled
 from core.settings import Settings
-from models.ledger import still_open
+from models.ledger import closing
 from models.tasks import tasks
-from models.tasks.errors import CANNOT_CANCEL, DATABASE_DAMAGED, NOT_ENTITLED, START_FAILED, error_columns
-from models.tasks.table import LISTING, MOVES, RUNNING, STOPPED, Task
+from models.tasks.tasks import LISTING, MOVES, RUNNING, STOPPED, Task
+from models.tasks.troubles import CANNOT_CANCEL, DATABASE_DAMAGED, NOT_ENTITLED, START_FAILED, error_columns
 from workers import kernel
 from workers.context import Kind
 from workers.cycle import until_first_cycle
@@ -146,7 +146,7 @@ class Keeper:
             row = tasks.with_owner(self.task_id)
             if row is not None and not leaves_orders(row):
                 await self._drained(drain_s)
-        return Settled("running" if self._runs_worker() else "stopped", still_open.count_open(self.task_id))
+        return Settled("running" if self._runs_worker() else "stopped", closing.count_open(self.task_id))
 
     def look(self) -> None:
         """Makes the kernel agree with the row, soon and in the background."""
@@ -229,7 +229,7 @@ class Keeper:
                 self._has_died = False
                 await self._vanished()
                 return True
-            owed = 0 if self.child else still_open.to_be_ended(row)  # of no interest while there is a worker
+            owed = 0 if self.child else closing.to_be_ended(row)  # of no interest while there is a worker
             resting = not asked and self.is_resting
             step = next_step(facts_of(row, self.child, owed, resting=resting, asked=asked))
             self._has_died = self._has_died and step in (NextStep.REST, NextStep.START_WORKER)
@@ -450,7 +450,7 @@ class Keeper:
         """Waits until no order is open, or the task runs again, at most `drain_s`."""
         deadline = time.monotonic() + drain_s
         while time.monotonic() < deadline:
-            if self._runs_worker() or not still_open.count_open(self.task_id):
+            if self._runs_worker() or not closing.count_open(self.task_id):
                 return
             await asyncio.sleep(_DRAIN_LOOK_S)
 

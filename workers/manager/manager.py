@@ -43,14 +43,14 @@ from core.program_calls import (
 )
 from core.settings import Settings
 from core.task_files import end_of_log, log_path
-from models import base, controls, schema, sessions
+from models import accounts, controls, schema, summaries
+from models.database import base
 from models.leases.held_lease import HeldLease
-from models.leases.leases import LeaseLost
-from models.leases.slot import EVERYBODY, Slot, slot_of
-from models.ledger import still_open
+from models.leases.leases import EVERYBODY, LeaseLost, Slot, slot_of
+from models.ledger import closing
 from models.ledger.closing import concerned
 from models.tasks import tasks
-from models.tasks.table import RUNNING
+from models.tasks.tasks import RUNNING
 from workers import kernel
 from workers.manager.background import Background, DatabaseWatch
 from workers.manager.brakes import Brakes
@@ -231,7 +231,7 @@ class Manager:
 
     def _count_tasks(self, asked: CountTasks) -> TaskCounts:
         workers = sum(1 for keeper in self._keepers.values() if keeper.child is not None)
-        return TaskCounts(tasks.count_by_observed(self._slot), workers)
+        return TaskCounts(summaries.count_by_observed(self._slot), workers)
 
     async def _enforce(self, asked: Enforce) -> Stopped:
         stopped = await self._full_sweep()
@@ -310,8 +310,8 @@ class Manager:
         It acts only on changes that the last sweep saw, too (the first one on all): a row written a moment ago is about
         to be followed by a request whose client waits for the outcome.
         """
-        to_end = frozenset(still_open.tasks_to_end())
-        glances = tasks.glances(to_end, self._slot)
+        to_end = frozenset(closing.tasks_to_end())
+        glances = summaries.glances(to_end, self._slot)
         before, self._asked_before = self._asked_before, {}
         for glance in glances:
             keeper = self._keeper(glance.id)
@@ -339,7 +339,7 @@ class Manager:
         """
         self._end_sessions()
         stopped = []
-        rows = {row.id: row for row in tasks.rows_of_interest(still_open.tasks_to_end(), self._slot)}
+        rows = {row.id: row for row in summaries.rows_of_interest(closing.tasks_to_end(), self._slot)}
         reasons: dict[int, str | None] = {}
         for row in rows.values():
             owner = row.user.id
@@ -356,9 +356,9 @@ class Manager:
 
     def _end_sessions(self) -> None:
         """Ends the sessions of users who may not sign in any more."""
-        for user in sessions.users_with_sessions(self._slot):
+        for user in accounts.users_with_sessions(self._slot):
             if not self._surroundings.rights.entitlements.may_sign_in(user.address):
-                sessions.end_sessions(user.id)
+                accounts.end_sessions(user.id)
 
 
 def _spawner(settings: Settings) -> Spawner:
@@ -381,7 +381,9 @@ def _free_locks(settings: Settings, slot: Slot) -> None:
     """Frees the locks of the slot's tasks: workers die with their manager; one that did not is killed before its task
     gets another.
     """
-    others = set() if slot.of == 1 else {kernel.lock_path(settings.run_dir, each) for each in tasks.ids_beside(slot)}
+    others = (
+        set() if slot.of == 1 else {kernel.lock_path(settings.run_dir, each) for each in summaries.ids_beside(slot)}
+    )
     for path in set(kernel.lock_paths(settings.run_dir)) - others:
         try:
             kernel.free_lock(path)

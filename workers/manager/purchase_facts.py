@@ -20,7 +20,7 @@ from markets.client import MarketClient
 from markets.items import LocatedInscription
 from markets.outpoint_facts import TransactionFacts
 from markets.venues import capabilities
-from models.ledger.order_table import Order
+from models.ledger.states import Order
 from models.users import User
 from strategy.purchases import MOST_MOVES, Holder, MadeOutput, Move, NotShown, NotYetShown, ProvenPurchase, SpentCoin
 from strategy.reasons import Step

@@ -21,13 +21,11 @@ from markets.base import NotSupported, Unavailable, VenueError
 from markets.client import MarketClient
 from markets.look import kind_of
 from markets.venues import capabilities, profile
-from models import base
-from models.entitlements import Entitlements
+from models.database import base
 from models.ledger.limits import fills_of, most_sats, most_signed_task, most_signed_user
-from models.own_ceilings import own_ceilings
 from models.tasks import tasks
-from models.tasks.table import LISTING, Task
-from models.users import DAY_MS, Subscription, subscription_of
+from models.tasks.tasks import LISTING, Task
+from models.users import DAY_MS, Entitlements, Subscription, own_ceilings, subscription_of
 from strategy.config.bid import BidConfig, load_bid_config
 from strategy.config.listing import ListingConfig, load_listing_config
 from strategy.listing_price import guard

@@ -23,12 +23,12 @@ from core.death_timer import now_s
 from core.errors import BidkeeperError, PeerError, PeerRefused
 from core.program_calls import AskStanding
 from core.settings import Settings
+from models import summaries
 from models.leases import leases
-from models.leases.held_lease import HeldLease, claim
-from models.leases.lease_watch import Seen
+from models.leases.held_lease import HeldLease, Seen, claim
+from models.leases.leases import Slot
 from models.leases.manager_places import ME, address_at
-from models.leases.slot import Slot
-from models.ledger import still_open
+from models.ledger import closing
 from models.tasks import tasks
 from workers.manager.rights import Rights
 
@@ -89,7 +89,7 @@ async def end_former_rights(lease: HeldLease, slot: Slot, rights: Rights, asked_
     """Returns once no worker of another machine's manager may place, sign or send; or when this one is to stop."""
     if not lease.is_anothers:
         return
-    task_ids = [glance.id for glance in tasks.glances(still_open.tasks_to_end(), slot)]
+    task_ids = [glance.id for glance in summaries.glances(closing.tasks_to_end(), slot)]
     tokens = tasks.raise_tokens(task_ids)
     while tokens:
         if asked_to_stop.is_set():

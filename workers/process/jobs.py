@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from core.task_files import journal_path
 from models.tasks import tasks
-from models.tasks.table import LISTING
+from models.tasks.tasks import LISTING
 from workers.bidding.bidder import Bidder
 from workers.bidding.drain import BiddingDrain
 from workers.bidding.journal import Journal

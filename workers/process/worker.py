@@ -20,9 +20,8 @@ from markets.base import RateLimited, Refused, SignInNeeded, Unavailable, VenueE
 from markets.client import MarketClient
 from markets.orders import Pair, SignInAnswer
 from markets.verbs import Answer, Args
-from models import base
-from models.database import servers
-from models.database.kinds import is_postgresql
+from models.database import base, servers
+from models.database.base import is_postgresql
 from models.tasks import tasks
 from models.tasks.tasks import Outline
 from strategy.reasons import FaultCode

@@ -25,11 +25,12 @@ from markets.base import AskBook, Balance, Fees, OwnBid, OwnBids
 from markets.client import MarketClient
 from markets.orders import ListingDraft, OwnListing, OwnListings
 from markets.outpoint_facts import OutpointFacts, Whereabouts
-from models import base, prepared, schema, users
-from models.database.kinds import is_postgresql
-from models.ledger import still_open
+from models import schema, users
+from models.database import base
+from models.database.base import is_postgresql
+from models.ledger import closing
 from models.tasks import tasks
-from models.tasks.table import RUNNING, STOPPED, Task
+from models.tasks.tasks import RUNNING, STOPPED, Task
 from strategy.book import Ask, VenueProfile
 from strategy.config.bid import BidConfig, dump_bid_config
 from strategy.config.listing import ListingConfig, dump_listing_config
@@ -146,7 +147,7 @@ def warm_up() -> Settings | None:
             if is_postgresql(settings.database_url):
                 # What the dry run has asked, in the words of the workers' database, which nobody asks yet.
                 base.prepare_for(settings.database_url)
-                prepared.compile_all()
+                base.prepare_all()
     except Exception:
         logs.set_up("zygote", form=settings.log_format if settings else "text")
         log.exception("failed to warm up")
@@ -210,7 +211,7 @@ def _work(settings: Settings, task: Task, kind: str, market: MadeUpMarket) -> li
 def _report(task_id: int) -> str:
     row = tasks.with_owner(task_id)
     assert row is not None
-    return f"{row.last_error or row.last_cycle_action}; {still_open.count_open(task_id)} open"
+    return f"{row.last_error or row.last_cycle_action}; {closing.count_open(task_id)} open"
 
 
 def _clock_ms() -> int:

@@ -9,7 +9,7 @@ import pytest
 
 from markets.base import Balance, NotFound, NotSupported, Refused, Unavailable, Unknown
 from markets.outpoint_facts import Utxo
-from models.ledger.order_table import Order
+from models.ledger.states import Order
 from models.ledger.withdrawals import Withdrawal
 from tests.server.api import START_MS
 from tests.server.conftest import Service

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from markets.outpoint_facts import Utxo
-from models.ledger.order_table import Order
+from models.ledger.states import Order
 from tests.server.conftest import Service
 from tests.server.withdrawals.asking import withdraw
 from tests.server.withdrawals.chain import INSCRIPTION, ITEM, KEYS, Chain, coin, in_vault

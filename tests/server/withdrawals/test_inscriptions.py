@@ -9,8 +9,8 @@ import pytest
 
 from markets.base import NotFound, Unavailable
 from markets.outpoint_facts import Utxo, Whereabouts
-from models.ledger.listing_table import Listing
-from models.tasks.table import LISTING, Task
+from models.ledger.states import Listing
+from models.tasks.tasks import LISTING, Task
 from strategy.config.listing import ListingConfig, dump_listing_config
 from tests.server.api import START_MS
 from tests.server.conftest import Service

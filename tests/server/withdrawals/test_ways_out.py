@@ -11,7 +11,7 @@ from core.settings import DIALECTS, Settings
 from markets.base import Balance, NotSupported, Unavailable
 from markets.capabilities import funding_of
 from markets.venues import facts
-from models.tasks.table import Task
+from models.tasks.tasks import Task
 from server import task_venues
 from server.withdrawals.planner import bidding_venue
 from tests.server.api import START_MS

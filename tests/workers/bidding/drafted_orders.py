@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 
 from models.ledger import orders
-from models.ledger.order_table import Order
 from models.ledger.orders import ExposureLimits, NewOrder
-from models.tasks.table import Task
+from models.ledger.states import Order
+from models.tasks.tasks import Task
 from tests.workers.bidding.drafts import HOUR_MS, VENUE
 from tests.workers.bidding.fakes import KEYS, START_MS
 from tests.workers.bidding.world import CATS

@@ -11,7 +11,7 @@ from msgspec import structs
 from markets.base import BidOrder, OwnBid, OwnBids, Refused, Unknown
 from markets.orders import BidDraft, BidToDraft, DraftPsbt
 from markets.outpoint_facts import OutpointFacts, Utxo
-from models.ledger.order_table import Order
+from models.ledger.states import Order
 from strategy.book import VenueProfile
 from tests.workers.bidding.fakes import FakeMarket, FakeSigner
 from tests.workers.bidding.world import World

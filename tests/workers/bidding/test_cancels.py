@@ -8,9 +8,9 @@ import pytest
 from msgspec import structs
 
 from markets.base import AuthFailed, NotFound, RateLimited, Refused, Unavailable, Unknown
-from models.ledger.order_table import Order
+from models.ledger.states import Order
 from models.tasks import tasks
-from models.tasks.table import STOPPED
+from models.tasks.tasks import STOPPED
 from tests.workers.bidding.fakes import ask
 from tests.workers.bidding.world import CATS, World
 from workers.context import Context

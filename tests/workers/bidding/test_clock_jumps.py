@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from models.ledger import orders
-from models.ledger.order_table import CLOSED, UNKNOWN, Order
+from models.ledger.states import CLOSED, UNKNOWN, Order
 from tests.workers.bidding.world import World
 
 HOUR_S = 3600

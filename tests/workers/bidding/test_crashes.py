@@ -11,7 +11,7 @@ from collections import Counter
 import pytest
 
 from models.ledger import orders
-from models.ledger.order_table import Order
+from models.ledger.states import Order
 from tests.examples import some_of
 from tests.workers.bidding.crash_scenes import (
     HITS,

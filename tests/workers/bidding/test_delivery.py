@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import pytest
 
-from models.ledger.order_table import Order
+from models.ledger.states import Order
 from models.tasks import tasks
-from models.tasks.table import Task
+from models.tasks.tasks import Task
 from tests.workers.bidding.fakes import KEYS
 from tests.workers.bidding.world import CATS, World
 

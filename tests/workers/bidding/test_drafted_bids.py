@@ -12,9 +12,9 @@ from msgspec import structs
 from markets.base import InsufficientFunds, Unavailable
 from markets.orders import Coin
 from markets.venues import capabilities
-from models import floor_samples
+from models import market_memory
 from models.ledger import orders
-from models.ledger.order_table import Order
+from models.ledger.states import Order
 from tests.examples import some_of
 from tests.workers.bidding.crash_scenes import (
     HITS,
@@ -53,7 +53,7 @@ def test_a_ladder_is_drafted_signed_and_known_by_its_ids_at_once(drafts: DraftWo
 
 def test_what_is_asked_at_one_venue_is_no_history_of_anothers(drafts: DraftWorld) -> None:
     for minute in range(10):
-        floor_samples.record("ordinals", CATS.slug, "floor", Decimal(10_000), drafts.clock() + minute * 60_000)
+        market_memory.record("ordinals", CATS.slug, "floor", Decimal(10_000), drafts.clock() + minute * 60_000)
     drafts.clock.advance(600)
     drafts.bidder(drafts.task()).cycle()
     assert drafts.market.prices == LADDER, "at the default venue a floor of ten times its median is an alarm"

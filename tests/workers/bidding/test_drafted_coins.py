@@ -9,7 +9,7 @@ import pytest
 from markets.base import NotSupported
 from markets.outpoint_facts import Utxo
 from models.ledger import orders
-from models.ledger.order_table import Order
+from models.ledger.states import Order
 from tests.workers.bidding.drafted_orders import ONE
 from tests.workers.bidding.drafts import DraftWorld, outpoint
 from tests.workers.bidding.fakes import ask

@@ -8,7 +8,7 @@ from decimal import Decimal
 import pytest
 
 from markets.base import OwnBid, OwnBids
-from models.ledger.order_table import Order
+from models.ledger.states import Order
 from tests.workers.bidding.drafted_orders import put
 from tests.workers.bidding.drafts import HOUR_MS, VENUE, DraftWorld
 from tests.workers.bidding.fakes import KEYS, START_MS

@@ -9,7 +9,7 @@ import pytest
 from markets.base import AuthFailed, Unavailable
 from models import controls
 from models.tasks import tasks
-from models.tasks.table import STOPPED
+from models.tasks.tasks import STOPPED
 from tests.workers.bidding.world import CATS, World, seconds
 from wallet.signer_client import SignerUnavailable
 

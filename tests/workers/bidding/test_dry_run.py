@@ -8,9 +8,9 @@ import pytest
 
 from markets.base import Unavailable
 from models.ledger import orders
-from models.ledger.order_table import Order
+from models.ledger.states import Order
 from models.tasks import tasks
-from models.tasks.table import STOPPED
+from models.tasks.tasks import STOPPED
 from strategy.config.bid import BidConfig, dump_bid_config
 from tests.workers.bidding.fakes import ask
 from tests.workers.bidding.world import CATS, Crash, CrashAt, World

@@ -12,7 +12,7 @@ from msgspec import structs
 from markets.base import Unavailable
 from models.ledger import fills, orders, withdrawals
 from models.ledger.fills import Fill, FillTotal, Wanted
-from models.ledger.order_table import Order
+from models.ledger.states import Order
 from models.tasks import cycles, tasks
 from strategy.config.bid import dump_bid_config
 from tests.workers.bidding.fakes import ask

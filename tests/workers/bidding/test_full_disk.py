@@ -9,7 +9,7 @@ import pytest
 from core import files
 from models import controls
 from models.ledger import orders
-from models.ledger.order_table import Order
+from models.ledger.states import Order
 from tests.disks import full_database
 from tests.workers.bidding.fakes import ask
 from tests.workers.bidding.world import CATS, World, seconds

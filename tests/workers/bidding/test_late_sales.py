@@ -8,9 +8,9 @@ import pytest
 
 from markets.base import NotFound, RateLimited, Sale, Unavailable, VenueError
 from models.ledger import orders
-from models.ledger.order_table import Order
+from models.ledger.states import Order
 from models.tasks import tasks
-from models.tasks.table import STOPPED
+from models.tasks.tasks import STOPPED
 from tests.workers.bidding.fakes import ask
 from tests.workers.bidding.test_fills import ONE, state
 from tests.workers.bidding.world import World, seconds

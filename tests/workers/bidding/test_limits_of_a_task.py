@@ -6,8 +6,8 @@ from dataclasses import replace
 
 from models.ledger import orders
 from models.ledger.limits import Holder, Readings, exposure_limits_of, limits_of, most_sats
-from models.ledger.order_table import CLOSED, LIVE, Order
 from models.ledger.orders import ExposureLimits, NewOrder, SoldInto
+from models.ledger.states import CLOSED, LIVE, Order
 from strategy.config.bid import BidConfig
 from strategy.config.parts import ActiveHours
 from strategy.plan import Limits

@@ -7,7 +7,7 @@ from decimal import Decimal
 
 import pytest
 
-from models.tasks.table import RUNNING
+from models.tasks.tasks import RUNNING
 from strategy.config.bid import BidConfig
 from tests.workers.bidding.world import CATS, World
 

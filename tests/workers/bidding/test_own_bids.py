@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 from markets.base import OwnBid, OwnBids
 from models.ledger import orders
-from models.ledger.order_table import Order
 from models.ledger.orders import ExposureLimits, NewOrder
+from models.ledger.states import Order
 from tests.workers.bidding.fakes import KEYS, START_MS
 from tests.workers.bidding.world import CATS, World, context_at
 from workers.bidding.cancels import CancelAnswer

@@ -9,7 +9,7 @@ import pytest
 
 from markets.client import Scarcity
 from models.tasks import tasks
-from models.tasks.table import STOPPED, Task
+from models.tasks.tasks import STOPPED, Task
 from strategy.config.bid import BidConfig, dump_bid_config
 from strategy.monthly import Bidding, CallCosts, fits_from_minutes, monthly_calls
 from tests.workers.bidding.world import CATS, World

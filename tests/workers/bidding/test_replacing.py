@@ -11,7 +11,7 @@ from msgspec import structs
 
 from markets.base import OwnBids, RateLimited, Refused
 from models.ledger import orders
-from models.ledger.order_table import Order
+from models.ledger.states import Order
 from tests.workers.bidding.fakes import ask, bid
 from tests.workers.bidding.test_second_looks import OUTBID as OUTBID_ONE
 from tests.workers.bidding.world import CATS, World, seconds

@@ -14,8 +14,8 @@ from markets.base import Unavailable
 from markets.look import fee_reserve
 from models.ledger import orders
 from models.tasks import tasks
-from models.tasks.samples import MINUTE, samples_between
-from models.tasks.table import Task
+from models.tasks.cycles import MINUTE, samples_between
+from models.tasks.tasks import Task
 from strategy.journal import Decoder
 from strategy.plan_bids import plan_bids
 from strategy.pricing import plain

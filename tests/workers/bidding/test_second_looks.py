@@ -9,7 +9,7 @@ from decimal import Decimal
 import pytest
 
 from models.ledger import orders
-from models.tasks.table import Task
+from models.tasks.tasks import Task
 from strategy.book import Bid
 from strategy.config.bid import BidConfig, dump_bid_config
 from tests.workers.bidding.fakes import ask, bid

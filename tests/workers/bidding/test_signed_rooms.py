@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from models.ledger.order_table import Order
+from models.ledger.states import Order
 from models.tasks import tasks
 from strategy.config.bid import dump_bid_config
 from strategy.plan import SignedRoom

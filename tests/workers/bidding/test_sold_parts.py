@@ -11,9 +11,9 @@ from msgspec import structs
 
 from markets.base import OwnBid, Sale, Unavailable
 from models.ledger import fills, orders
-from models.ledger.order_table import Order
+from models.ledger.states import Order
 from models.tasks import tasks
-from models.tasks.table import STOPPED
+from models.tasks.tasks import STOPPED
 from tests.workers.bidding.fakes import KEYS, ask
 from tests.workers.bidding.world import CATS, World
 from workers.bidding.bidder import Bidder

@@ -8,9 +8,9 @@ import pytest
 
 from markets.base import NotUnderstood, OwnBid, OwnBids
 from models.ledger import orders
-from models.ledger.order_table import Order
+from models.ledger.states import Order
 from models.tasks import tasks
-from models.tasks.table import STOPPED
+from models.tasks.tasks import STOPPED
 from tests.workers.bidding.fakes import KEYS, START_MS, ask, bid
 from tests.workers.bidding.test_own_bids import EXPIRES_MS, LATE_MS, put, shown, state_of
 from tests.workers.bidding.world import CATS, World, context_at, seconds

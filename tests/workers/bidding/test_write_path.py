@@ -16,7 +16,7 @@ from markets.base import (
 )
 from models.ledger import orders
 from models.tasks import tasks
-from models.tasks.table import STOPPED
+from models.tasks.tasks import STOPPED
 from strategy.config.bid import BidConfig, dump_bid_config
 from tests.workers.bidding.fakes import ask
 from tests.workers.bidding.world import CATS, World, seconds

@@ -15,10 +15,10 @@ from core.subscription_plans import SubscriptionPlan
 from markets.client import MarketClient
 from models import users
 from models.ledger import orders
-from models.ledger.order_table import Order
+from models.ledger.states import Order
 from models.tasks import tasks
 from models.tasks.cycles import cycles_of
-from models.tasks.table import RUNNING, Task
+from models.tasks.tasks import RUNNING, Task
 from strategy.config.bid import BidConfig, dump_bid_config, normal_slug
 from tests.workers.bidding.fakes import Clock, FakeMarket, FakeSigner
 from wallet.signer_client import SignerClient

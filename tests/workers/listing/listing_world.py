@@ -15,10 +15,10 @@ from markets.base import Item, Sale, Sales, Unknown
 from markets.orders import ListingDraft, ListingOrder, ListingToDraft, OwnListing, OwnListings, SecureDraft
 from markets.outpoint_facts import OutpointFacts, Whereabouts
 from models.ledger import listings
-from models.ledger.listing_table import Listing
+from models.ledger.states import Listing
 from models.tasks import tasks
 from models.tasks.cycles import cycles_of
-from models.tasks.table import RUNNING
+from models.tasks.tasks import RUNNING
 from strategy.book import Ask
 from strategy.config.listing import ListingConfig, dump_listing_config
 from tests.workers.bidding.fakes import KEYS, FakeMarket, FakeSigner, ask

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from models.ledger.listing_table import Listing
+from models.ledger.states import Listing
 from models.tasks import tasks
 from tests.examples import some_of
 from tests.workers.bidding.world import Crash, CrashAt

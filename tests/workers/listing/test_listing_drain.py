@@ -6,9 +6,9 @@ import pytest
 
 from markets.base import NotFound, Refused, Unavailable
 from models.ledger import listings
-from models.ledger.listing_table import CLOSED, LOST
+from models.ledger.states import CLOSED, LOST
 from models.tasks import tasks
-from models.tasks.table import STOPPED
+from models.tasks.tasks import STOPPED
 from tests.workers.bidding.world import Crash, CrashAt
 from tests.workers.listing.listing_world import ListingWorld
 from wallet.signer_client import SignerUnavailable

@@ -10,8 +10,7 @@ from markets.base import NotSupported, Unavailable
 from models import controls
 from models.ledger import fills, listings
 from models.ledger.fills import Wanted
-from models.ledger.listing_table import Listing
-from models.ledger.order_table import Order
+from models.ledger.states import Listing, Order
 from strategy.config.listing import ListingConfig
 from tests.workers.bidding.fakes import KEYS
 from tests.workers.bidding.world import Crash, CrashAt

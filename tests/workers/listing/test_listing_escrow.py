@@ -14,7 +14,7 @@ from markets.client import Scarcity
 from markets.items import judged
 from markets.outpoint_facts import OutpointFacts, Utxo, Whereabouts
 from markets.venues import capabilities
-from models.ledger import withdrawals
+from models.ledger import states, withdrawals
 from models.ledger.withdrawals import Withdrawal
 from models.tasks import tasks
 from strategy.config.listing import ListingConfig
@@ -134,7 +134,7 @@ def test_a_worker_killed_on_the_way_home_leaves_what_its_successor_finishes(shop
     row = Withdrawal.get()
     # The server's caretaker asks the signer: what was signed is sent, what was not is given up, and then begun anew.
     if point == "homecoming-reserved":
-        withdrawals.move(row, withdrawals.REFUSED, shop.clock(), "it was never signed")
+        withdrawals.move(row, states.REFUSED, shop.clock(), "it was never signed")
         shop.lister(task).cycle()
         assert [state for state, _, _ in ways_home()] == ["refused", "signed"]
     else:
@@ -197,7 +197,7 @@ def test_a_drain_waits_for_the_signer_and_not_for_coins(shop: ListingWorld) -> N
     shop.signer.home_script.append(SignerUnavailable("away"))  # type: ignore[attr-defined]
     assert drain.cycle() is not None
     assert (shop.prices, shop.rows()) == ([], [(105_000, "cancelling", None)]), "an item in doubt keeps its row"
-    withdrawals.move(Withdrawal.get(), withdrawals.REFUSED, shop.clock(), "it was never signed")
+    withdrawals.move(Withdrawal.get(), states.REFUSED, shop.clock(), "it was never signed")
     shop.market.coins_ = []  # type: ignore[attr-defined]
     assert drained(shop, drain)
     assert shop.rows() == [(105_000, "closed", "cancelled")]
@@ -346,7 +346,7 @@ def test_a_drain_killed_on_the_way_home(shop: ListingWorld, point: str) -> None:
         if row.intent in shop.signer.ways_home:  # type: ignore[attr-defined]
             assert withdrawals.signed(row, "44" * 32, 546, 1_500, shop.clock())
         else:
-            withdrawals.move(row, withdrawals.REFUSED, shop.clock(), "it was never signed")
+            withdrawals.move(row, states.REFUSED, shop.clock(), "it was never signed")
     assert drained(shop, drain)
     assert [state for state, _, _ in ways_home()][-1] == "signed"
     assert shop.rows() == [(105_000, "closed", "cancelled")]

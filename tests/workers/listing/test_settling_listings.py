@@ -8,8 +8,8 @@ import pytest
 
 from markets.orders import OwnListing
 from models.ledger import listings
-from models.ledger.listing_table import CANCELLING, LIVE, SIGNED, SUBMITTED, UNKNOWN, Listing
 from models.ledger.listings import NewListing
+from models.ledger.states import CANCELLING, LIVE, SIGNED, SUBMITTED, UNKNOWN, Listing
 from tests.workers.bidding.world import context_at
 from tests.workers.listing.listing_world import FIRST, ITEM, ListingWorld
 from workers.cycle import APART_MS

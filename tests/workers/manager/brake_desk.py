@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from models import controls
-from models.leases.slot import EVERYBODY
+from models.leases.leases import EVERYBODY
 from models.ledger import closing
 from models.ledger.closing import Owed, owed
 from strategy.config.bid import BidConfig

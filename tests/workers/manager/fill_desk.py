@@ -10,10 +10,10 @@ from typing import Any
 from msgspec import structs
 
 from markets.items import LocatedInscription
-from models.leases.slot import EVERYBODY
+from models.leases.leases import EVERYBODY
 from models.ledger.fills import Autolist, Wanted, newest
-from models.ledger.order_table import Order
-from models.tasks.table import Task
+from models.ledger.states import Order
+from models.tasks.tasks import Task
 from models.users import User
 from strategy.config.bid import BidConfig
 from strategy.config.listing import ListingConfig, dump_listing_config

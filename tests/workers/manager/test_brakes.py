@@ -16,9 +16,9 @@ from core.files import BrakeFile
 from core.settings import Settings
 from markets.base import OwnBids, SignInNeeded
 from models import controls
-from models.leases.slot import EVERYBODY
+from models.leases.leases import EVERYBODY
 from models.ledger import closing, orders
-from models.ledger.order_table import Order
+from models.ledger.states import Order
 from strategy.config.bid import BidConfig
 from tests.workers.bidding.world import World
 from tests.workers.manager.brake_desk import FOUR, at_brakes, bids, due, halt, round_of

@@ -10,7 +10,7 @@ from msgspec import structs
 from markets.base import AuthFailed, NotFound, OwnBids, RateLimited, Refused, SignInNeeded, Unavailable, VenueError
 from markets.venues import capabilities
 from models.ledger import orders
-from models.ledger.order_table import CANCELLING, Order
+from models.ledger.states import CANCELLING, Order
 from strategy.config.bid import BidConfig
 from tests.workers.bidding.world import World
 from tests.workers.manager.brake_desk import at_brakes, bids, cancels, closed, due, halt, round_of

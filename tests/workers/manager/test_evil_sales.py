@@ -20,13 +20,14 @@ from typing import Any
 import pytest
 
 from core.settings import Settings
-from models import base, users
+from models import users
+from models.database import base
 from models.database.sqlite import Sqlite
-from models.leases.slot import EVERYBODY
+from models.leases.leases import EVERYBODY
 from models.ledger import orders, purchases
-from models.ledger.order_table import LIVE, Order
+from models.ledger.states import LIVE, Order
 from models.tasks import tasks
-from models.tasks.table import RUNNING, Task
+from models.tasks.tasks import RUNNING, Task
 from strategy.config.bid import BidConfig, dump_bid_config
 from strategy.config.listing import ListingConfig, dump_listing_config, load_listing_config
 from strategy.config.parts import OnFill

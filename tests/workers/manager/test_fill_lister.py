@@ -10,12 +10,11 @@ import pytest
 
 from markets.base import Unavailable
 from markets.items import LocatedInscription
-from models.leases.slot import EVERYBODY
-from models.ledger import orders, purchases, to_list
-from models.ledger.listing_table import Listing
-from models.ledger.order_table import Order
+from models.leases.leases import EVERYBODY
+from models.ledger import orders, purchases
+from models.ledger.states import Listing, Order
 from models.tasks import tasks
-from models.tasks.table import Task
+from models.tasks.tasks import Task
 from models.users import User
 from strategy.config.bid import BidConfig, dump_bid_config
 from strategy.config.listing import ListingConfig, dump_listing_config, load_listing_config
@@ -50,7 +49,7 @@ def test_the_worked_example(world: World) -> None:
     config = load_listing_config(made.config)
     assert config == replace(MARGIN, cost_sats=75_600)
     assert (guard(config, 20_000, tick=1), guard(config, 20_000, tick=1_000)) == (84_858, 85_000)
-    assert to_list.count_open(task) == 1
+    assert purchases.count_open(task) == 1
     assert desk.look(times=3) == listed and desk.reads == 2
 
 
@@ -103,7 +102,7 @@ def test_a_death_between_the_task_and_the_end_of_the_wish_leaves_neither(
     desk = Desk(world)
     desk.look()
     with monkeypatch.context() as dying:
-        dying.setattr(to_list, "_end", lambda *_: (_ for _ in ()).throw(Crash("in the commit")))
+        dying.setattr(purchases, "_end", lambda *_: (_ for _ in ()).throw(Crash("in the commit")))
         with pytest.raises(Crash):
             desk.look()
     assert (autolists(), Order.get().autolist_state) == ([], "waiting")
@@ -114,10 +113,10 @@ def test_two_managers_make_one_task(world: World) -> None:
     buys(world)
     one, other = Desk(world), Desk(world)
     one.look(), other.look()
-    order = to_list.waiting(EVERYBODY)[0]
+    order = purchases.waiting(EVERYBODY)[0]
     assert one.look()[0] == "listed"  # type: ignore[index]
     proof = purchases.of_order(order.id)
-    assert proof and to_list.make_task(order, proof, MARGIN, is_wanted=True, now_ms=1) is None
+    assert proof and purchases.make_task(order, proof, MARGIN, is_wanted=True, now_ms=1) is None
     other.look()
     assert len(autolists()) == 1
 
@@ -149,7 +148,7 @@ def test_more_than_max_open_wait_until_one_is_sold(world: World) -> None:
         misses=0, created_ms=1, updated_ms=1,
     ).execute()  # fmt: skip
     desk.look(after_s=400, times=2)
-    assert [row.inscription_id for row in autolists()] == [ITEM, OTHER] and to_list.count_open(task) == 1
+    assert [row.inscription_id for row in autolists()] == [ITEM, OTHER] and purchases.count_open(task) == 1
 
 
 def test_the_wish_of_now_counts_and_a_week_is_the_most(world: World) -> None:
@@ -181,7 +180,7 @@ def test_what_the_chain_does_not_show_is_dropped_with_the_reason(world: World) -
     desk.shown = "it came from an address of the user's own"
     reason = "the chain does not show that this bid bought it: it came from an address of the user's own"
     assert desk.look(times=3) == ("dropped", reason, None) and desk.reads == 1
-    assert autolists() == [] and to_list.count_open(task) == 0
+    assert autolists() == [] and purchases.count_open(task) == 0
     assert purchases.of_inscription(int(world.user.id), ITEM) == purchases.ClaimedPurchase(Order.get().id)
 
 
@@ -230,7 +229,7 @@ def test_a_purchase_of_a_task_without_on_fill_is_proved_for_its_cost(world: Worl
     buys(world, replace(TO_VAULT, on_fill=None))
     assert Desk(world).look() is None and autolists() == []
     found = purchases.of_inscription(int(world.user.id), ITEM)
-    assert isinstance(found, ProvenPurchase) and to_list.cost(found) == 75_600
+    assert isinstance(found, ProvenPurchase) and purchases.cost(found) == 75_600
 
 
 def test_one_that_cannot_be_worked_on_keeps_no_other_waiting(world: World) -> None:
@@ -280,4 +279,4 @@ def test_only_real_fills_of_a_task_that_wants_it_wait(world: World, config: BidC
     world.later(30, bidder)
     (order,) = orders.open_orders(task)
     orders.fill(order, world.clock(), orders.SoldInto("s", ITEM))
-    assert Order.get().autolist_state is None and to_list.waiting(EVERYBODY) == []
+    assert Order.get().autolist_state is None and purchases.waiting(EVERYBODY) == []

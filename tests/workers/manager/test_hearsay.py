@@ -8,7 +8,7 @@ import pytest
 
 from core import call
 from core.settings import Settings
-from models.leases.lease_watch import Seen
+from models.leases.held_lease import Seen
 from tests.ports import free_ports
 from workers.manager import take_over
 

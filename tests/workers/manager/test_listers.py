@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 
 from core.program_calls import CountTasks, Settled, TaskCounts
-from models import profile
+from models import accounts
 from models.ledger import listings
 from models.tasks import tasks
-from models.tasks.table import STOPPED
+from models.tasks.tasks import STOPPED
 from strategy.config.listing import ListingConfig
 from tests.workers.installation import Installation, eventually, lives
 from workers.kernel import start_time
@@ -164,7 +164,7 @@ async def test_a_plan_that_is_over_stops_the_task_and_leaves_the_listing(install
     async with installation.running():
         task = await installation.started_listing()
         installation.open_listing(task)
-        profile.set_plan(installation.user.id, "beta", 5, 4)
+        accounts.set_plan(installation.user.id, "beta", 5, 4)
         await eventually(lambda: installation.row(task).observed == "stopped")
         assert "plan expired" in str(installation.row(task).last_error)
         assert listings.count_open(task) == 1

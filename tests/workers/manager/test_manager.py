@@ -15,10 +15,10 @@ from core.call import Request
 from core.errors import PeerRefused
 from core.program_calls import CountTasks, Heed, Ping, ReadLog, Settle, Settled
 from core.task_files import log_path
-from models import base
+from models.database import base
 from models.ledger import orders
 from models.tasks import tasks
-from models.tasks.table import RUNNING, STOPPED
+from models.tasks.tasks import RUNNING, STOPPED
 from tests import postgresql
 from tests.workers.installation import PATIENCE_S, QUICK, Installation, descriptors, eventually, lives, with_timing
 from workers.kernel import start_time

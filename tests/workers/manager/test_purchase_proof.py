@@ -11,8 +11,8 @@ from typing import Any, get_type_hints
 import pytest
 
 from markets.base import Unavailable
-from models.ledger import purchases, to_list
-from models.ledger.order_table import Order
+from models.ledger import purchases
+from models.ledger.states import Order
 from strategy.purchases import BLOCK_CLOCK_S, Claim, NotShown, NotYetShown, ProvenPurchase, prove
 from tests.wallet.listings import PAYMENT, VAULT, VENUE, with_size
 from tests.workers.manager.purchase_house import (
@@ -216,5 +216,5 @@ def test_only_the_rule_and_the_ledger_make_proofs() -> None:
     paths = [path for folder in folders for path in (root / folder).rglob("*.py")]
     making = {path.relative_to(root).as_posix() for path in paths if "ProvenPurchase(" in path.read_text()}
     assert making == {"strategy/purchases.py", "models/ledger/purchases.py"}
-    wanted = [get_type_hints(asked)["proof"] for asked in (to_list.make_task, to_list.cost)]
+    wanted = [get_type_hints(asked)["proof"] for asked in (purchases.make_task, purchases.cost)]
     assert wanted == [ProvenPurchase, ProvenPurchase]

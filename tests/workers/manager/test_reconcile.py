@@ -6,7 +6,7 @@ import itertools
 
 import pytest
 
-from models.tasks.table import MOVES
+from models.tasks.tasks import MOVES
 from workers.context import Kind
 from workers.manager.child import NextStep, TaskFacts, next_step
 

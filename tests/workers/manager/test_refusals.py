@@ -13,11 +13,11 @@ import pytest
 
 from core.errors import PeerRefused
 from core.program_calls import Enforce, Settled, Stopped
-from models import profile, sessions, users
-from models.leases.slot import EVERYBODY
+from models import accounts, summaries, users
+from models.leases.leases import EVERYBODY
 from models.ledger import orders
 from models.tasks import tasks
-from models.tasks.table import STOPPED
+from models.tasks.tasks import STOPPED
 from tests.workers.installation import PATIENCE_S, QUICK, Installation, eventually, lives, now_ms, with_timing
 from workers.manager import starts
 
@@ -118,7 +118,7 @@ async def test_a_stop_ends_the_worker_also_without_signer_and_gateway(installati
 
 async def test_who_is_not_entitled_cannot_start(database: str, tmp_path: Path) -> None:
     installation = with_timing(tmp_path, sweep_s=PATIENCE_S, full_sweep_s=PATIENCE_S)
-    profile.set_plan(installation.user.id, "beta", now_ms() - 1, now_ms())
+    accounts.set_plan(installation.user.id, "beta", now_ms() - 1, now_ms())
     async with installation.running():
         task = installation.task()
         with pytest.raises(PeerRefused) as refused:
@@ -130,7 +130,7 @@ async def test_when_a_plan_ends_its_tasks_are_stopped_and_drained(installation: 
     async with installation.running():
         task = await installation.started()
         installation.open_order(task)
-        profile.set_plan(installation.user.id, "beta", now_ms() - 1, now_ms())
+        accounts.set_plan(installation.user.id, "beta", now_ms() - 1, now_ms())
         await eventually(lambda: installation.row(task).observed == "stopped")
         row = installation.row(task)
         assert (row.desired, row.last_error) == ("stopped", "plan expired")
@@ -143,13 +143,13 @@ async def test_who_is_not_whitelisted_any_more_is_signed_out_and_stopped(databas
     users.Whitelist.create(address=installation.user.address, added_ms=1)
     async with installation.running():
         task = installation.task()
-        sessions.open_session("hash", installation.user.id, now_ms())
+        users.open_session("hash", installation.user.id, now_ms())
         await installation.start(task)
-        assert sessions.user_and_mark("hash", now_ms())
+        assert users.user_and_mark("hash", now_ms())
         users.Whitelist.delete().execute()
         await eventually(lambda: installation.row(task).observed == "stopped")
         assert installation.row(task).last_error == "address is not whitelisted any more"
-        await eventually(lambda: not sessions.user_and_mark("hash", now_ms()))
+        await eventually(lambda: not users.user_and_mark("hash", now_ms()))
 
 
 async def test_whoever_takes_somebody_off_the_whitelist_has_it_enforced_at_once(database: str, tmp_path: Path) -> None:
@@ -187,7 +187,7 @@ async def test_a_wanted_task_of_a_user_without_plan_is_set_to_stopped(installati
         installation.want(task)
         await eventually(lambda: installation.row(task).desired == "stopped")
         assert installation.row(task).last_error == "plan expired"
-        assert tasks.count_by_observed(EVERYBODY) == {"stopped": 1}
+        assert summaries.count_by_observed(EVERYBODY) == {"stopped": 1}
 
 
 def with_places(data_dir: Path, most: int, first_rest_s: float = 0.05) -> Installation:

@@ -12,7 +12,7 @@ from msgspec import convert, to_builtins
 from core.settings import load
 from core.subscription_plans import SubscriptionPlan
 from models.tasks import tasks
-from models.tasks.table import Task
+from models.tasks.tasks import Task
 from models.users import User
 from strategy.config.bid import BidConfig
 from strategy.config.listing import ListingConfig

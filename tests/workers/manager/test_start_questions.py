@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from models import base
+from models.database import base
 from tests.databases import questions
 from tests.workers.installation import Installation, eventually, with_timing
 

@@ -19,7 +19,8 @@ from typing import Any
 
 import pytest
 
-from models import base, users
+from models import users
+from models.database import base
 from models.leases import leases
 from models.tasks import tasks
 from tests import postgresql

@@ -9,7 +9,7 @@ import pytest
 from markets.base import Unavailable
 from markets.items import LocatedInscription
 from models.ledger import purchases
-from models.ledger.order_table import Order
+from models.ledger.states import Order
 from models.tasks import tasks
 from strategy.config.listing import dump_listing_config, load_listing_config
 from strategy.purchases import ProvenPurchase

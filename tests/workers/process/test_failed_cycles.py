@@ -5,7 +5,7 @@ from __future__ import annotations
 from types import SimpleNamespace
 from typing import Any
 
-from models.events import reading
+from models import outbox
 from tests.models.test_orders import running_task
 from workers.kernel import EXIT_STOPPED
 from workers.process.worker import Worker
@@ -32,7 +32,7 @@ def run(failures: int) -> list[str]:
     lock: Any = SimpleNamespace(touch=idle)
     worker = Worker("bidder", task.id, task.token, life_line, idle)
     assert worker._cycles(Failing(failures), context, lock) == EXIT_STOPPED
-    return [row.event for row in reading.of_user_after(task.user_id, 0, 500, ["error"])]
+    return [row.event for row in outbox.of_user_after(task.user_id, 0, 500, ["error"])]
 
 
 def test_three_in_a_row_are_told(database: str) -> None:

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from models import base
+from models.database import base
 from tests import postgresql
 from tests.workers.installation import ROOT, Installation, descriptors, eventually, lives
 from tests.workers.spawning.test_spawners import children

@@ -1,0 +1,488 @@
+"""The process's connection to its database of either kind: transactions, locks, rows, statements and caches.
+
+An SQLite file (sqlite.py) and a PostgreSQL server (postgresql.py) give the same promises: a writing transaction sees,
+and is seen, as if it were alone; a durable one has reached the disk when it returns; ids are never given twice. A
+process opens its connection after it was forked or started, never before. Rows hold times as whole milliseconds since
+1970 and money as whole sats.
+
+The locks of a transaction that is not alone are taken before anything that depends on them is read, and in one order,
+so that no two wait for each other: installation, user, task, order (by its own guarded change), events, a lease's row.
+What is read after a lock, by a statement of its own, is what others have committed before. Those before the first
+query are sent together with it, so they cost no time of their own. In an SQLite file they do nothing.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, TypeVar
+from urllib.parse import parse_qs, urlsplit
+
+from peewee import (
+    SQL,
+    BigAutoField,
+    DatabaseError,
+    DatabaseProxy,
+    Model,
+    Node,
+    NodeList,
+    OperationalError,
+    PeeweeException,
+    fn,
+)
+
+from core.files import is_full
+from models.database.damage import Damage, Damaged, DatabaseAway, Unfit
+from models.database.postgresql import Postgresql
+from models.database.sqlite import Sqlite
+
+
+def opened(
+    url: str, *, read_only: bool = False, alone: bool = False, within_s: float | None = None
+) -> Sqlite | Postgresql:
+    """Makes the database at `url`, without a connection; see `Sqlite.read_only` for `alone`.
+
+    `within_s` bounds, at a PostgreSQL server, each wait for a lock or an answer, and each silence in a transaction.
+
+    Raises ValueError for a kind that we do not know, and DatabaseAway where the way there is missing.
+    """
+    scheme, _, path = url.partition(":///")
+    if scheme == "sqlite" and path:
+        return Sqlite.read_only(path, alone=alone) if read_only else Sqlite.at(path)
+    if scheme == "unreadable":
+        raise Unfit(f"this user may not read {path}, which has the database's address")
+    if is_postgresql(url):
+        return Postgresql.at(url, read_only=read_only, within_s=within_s)
+    raise ValueError(f"not a database this version can use: {scheme}")
+
+
+def is_postgresql(url: str) -> bool:
+    """Tells whether the database at `url` is PostgreSQL's."""
+    return url.startswith("postgresql://")
+
+
+def place(url: str) -> str:
+    """Returns `url` as it may be shown: without a password."""
+    if not is_postgresql(url):
+        return url
+    parts = urlsplit(url)
+    hosts = parts.netloc.rpartition("@")[2] or ",".join(parse_qs(parts.query).get("host", ()))
+    return f"postgresql://{hosts}{parts.path}"
+
+
+database = DatabaseProxy()
+log = logging.getLogger(__name__)
+_AGAIN_S = 2.0
+
+
+def connect(url: str) -> None:
+    """Opens this process's connection to `url` (sqlite:///FILE, postgresql://...) in place of the one it has, if any.
+
+    It is of the thread that calls this: in another one a query is an error, where peewee would open a connection that
+    nobody closes. Raises ValueError for another kind of database, DatabaseAway where it cannot be reached.
+    """
+    prepare_for(url)
+    if (known := damage()) is not None and known.is_lost:  # another process has the former files, a new one would not
+        raise DatabaseAway(f"{place(url)}: {known.text}: stop Bidkeeper, run `bidkeeper migrate`, and start")
+    try:
+        database.connect()
+    except DatabaseError as error:
+        note_damage(error)
+        raise DatabaseAway(f"the database {place(url)} cannot be opened: {error}") from None
+
+
+def connect_in_time(url: str) -> None:
+    """Opens the connection as `connect`, and waits for a PostgreSQL server that is away or unfit, however long.
+
+    For programs that are started with the machine, perhaps before the server is. Whoever keeps them running gives up
+    one that ends again and again, and would not start it once the server is mended.
+    """
+    prepare_for(url)  # what is missing on this machine is no server's
+    while True:
+        try:
+            return connect(url)
+        except DatabaseAway as error:
+            if not is_postgresql(url):
+                raise
+            log.error("%s; tries again", error)
+            time.sleep(_AGAIN_S)
+
+
+@contextmanager
+def reading(url: str, *, alone: bool = False) -> Iterator[None]:
+    """Opens a read-only connection to `url` for this block, for a process that may not write there.
+
+    Without another process that has it open, a user who may not write beside an SQLite file cannot read it either.
+    `alone`: no other process has it open, and this one leaves no file beside it. Raises ValueError, DatabaseAway and
+    peewee's OperationalError.
+    """
+    _use(opened(url, read_only=True, alone=alone))
+    with database.connection_context():
+        yield
+
+
+def prepare_for(url: str) -> None:
+    """Uses the database at `url` from now on, without a connection: queries get its words. Raises as `connect`."""
+    _use(opened(url))
+
+
+def _use(made: Sqlite | Postgresql) -> None:
+    close()
+    database.initialize(made)
+
+
+def rest() -> None:
+    """Gives a server's connection up until the next query, for a process that asks nothing for seconds."""
+    database.obj.rest()
+
+
+def close() -> None:
+    """Closes this process's connection, if it has one."""
+    if database.obj is not None:
+        database.close()
+
+
+@contextmanager
+def transaction(*, durable: bool = False, alone: bool = True) -> Iterator[None]:
+    """Holds a writing transaction, with the write lock from its first line to its commit.
+
+    With `durable` the commit has reached the disk when it returns. It must be the outermost one: nested, the lock would
+    silently not be taken (peewee makes it a savepoint), so nesting is an error. One that is not `alone` goes on beside
+    others of its kind where the database lets it: it locks by itself what it relies on, before it reads that, in the
+    order of models/database/base.py.
+    """
+    if database.in_transaction():
+        raise RuntimeError("a writing transaction must be the outermost one")
+    with database.obj.writing(durable=durable, alone=alone):
+        yield
+
+
+def write_if_free(query: Any) -> None:
+    """Carries `query` out; leaves it out where another process is writing or the disk is full, and never waits.
+
+    For notes that the next call makes as well, so that no reading waits or fails because of them.
+    """
+    try:
+        with database.obj.without_waiting():
+            query.execute()
+    except OperationalError as error:
+        log.info("a note is left to the next call: %s", error)
+
+
+@contextmanager
+def hurried() -> Iterator[None]:
+    """Has writes fail (OperationalError) that would wait longer than a fifth of a second for another process."""
+    database.execute_sql(database.obj.hurry)
+    try:
+        yield
+    finally:
+        database.execute_sql(database.obj.calm)
+
+
+def write_fault() -> str:
+    """Commits a write that changes nothing; returns why it failed, "" if it did not.
+
+    It never waits: "" as well while another process is writing.
+    """
+    try:
+        with database.obj.without_waiting():
+            database.execute_sql(database.obj.same_write)
+    except PeeweeException as error:
+        return "" if database.obj.busy_words in str(error) else str(error)
+    return ""
+
+
+def is_away(error: BaseException | None) -> bool:
+    """Tells whether an error says that the database cannot be asked now, and not that a statement is wrong."""
+    kind = database.obj
+    said = isinstance(error, kind.away_errors) and any(words in str(error) for words in kind.away_words)
+    return said or isinstance(error, DatabaseAway)
+
+
+def damage() -> Damage | None:
+    """Returns the damage that is known of an SQLite database; None for a server's, which looks after its files."""
+    file = _file()
+    return None if file is None else file.damage()
+
+
+def note_damage(error: BaseException) -> bool:
+    """Keeps the damage that an error reports, for all programs; returns whether it reports any."""
+    file = _file()
+    return file is not None and file.note(error)
+
+
+def look_for_damage() -> Damage | None:
+    """Checks that the open database's files are at their paths; returns the damage that is known."""
+    file = _file()
+    return None if file is None else file.look_for_lost_files()
+
+
+def require_sound() -> None:
+    """Raises Damaged if the database is damaged, or one of its files was removed while this process has it open.
+
+    To be called before each reservation, in its transaction: what is reserved must be found again after a crash.
+    """
+    if (found := look_for_damage()) is not None:
+        raise Damaged(f"the database is damaged: {found.text}")
+
+
+def _file() -> Sqlite | None:
+    return database.obj if isinstance(database.obj, Sqlite) else None
+
+
+@contextmanager
+def unless_full(what: str) -> Iterator[None]:
+    """Leaves a write out where the disk is full, with a line in the log. `what` begins that line."""
+    try:
+        yield
+    except OperationalError as error:
+        if not is_full(error):
+            raise
+        log.warning("%s is not stored: %s", what, error)
+
+
+class _Truth(Node):
+    """True or false as a literal of the statement, so that the database sees at once which index applies."""
+
+    def __init__(self, word: str) -> None:
+        super().__init__()
+        self._word = word
+
+    def __sql__(self, ctx: Any) -> Any:
+        return ctx.literal(database.obj.words[self._word])
+
+
+NO, YES = _Truth("no"), _Truth("yes")
+
+
+def larger(one: Any, other: Any) -> Any:
+    """Makes the expression of the larger of two values."""
+    return getattr(fn, database.obj.words["larger"])(one, other)
+
+
+class _Id(BigAutoField):
+    def ddl(self, ctx: Any) -> Any:
+        made = super().ddl(ctx)
+        return NodeList((made, SQL("AUTOINCREMENT"))) if database.obj.has_rowid else made
+
+
+def primary_key() -> Any:
+    """Makes an id that is never given twice, not even after its row was deleted: tokens, grants and logs name it."""
+    return _Id()
+
+
+class Row(Model):
+    """Base of all tables."""
+
+    class Meta:
+        database = database
+        legacy_table_names = False
+
+
+def add_indexes(*indexes: tuple[str, tuple[Any, ...], Any, bool]) -> None:
+    """Adds indexes to the columns' table: a name, the columns, the rows (None: all), whether no two may be alike."""
+    for name, columns, where, is_unique in indexes:
+        model = columns[0].model
+        model.add_index(model.index(*columns, name=name, where=where, unique=is_unique))
+
+
+def lock_installation() -> None:
+    """Waits for, and keeps out, every other sum over all users."""
+    database.obj.lock_installation()
+
+
+def lock_user(user_id: int) -> None:
+    """Waits for, and keeps out, whatever else adds to this user's sums, or changes the user's row."""
+    database.obj.lock_row("users", user_id, "NO KEY UPDATE")
+
+
+def lock_task_as_it_is(task_id: int) -> None:
+    """Keeps the task's row as it is: its wish, its token, its budget."""
+    database.obj.lock_row("tasks", task_id, "SHARE")
+
+
+def lock_task(task_id: int) -> None:
+    """Waits for, and keeps out, every other change of the task's row."""
+    database.obj.lock_row("tasks", task_id, "NO KEY UPDATE")
+
+
+def hold_back_events() -> None:
+    """Keeps readers from the events that others write from now on, until this transaction's own are there, too.
+
+    It keeps no writer out: numbers are given in any order of the commits, and whoever has read an event has still read
+    all before it.
+    """
+    database.obj.hold_back_events()
+
+
+def may_tidy() -> bool:
+    """Tells whether no other transaction lets go of old events now, and keeps them from it; never waits."""
+    return bool(database.obj.may_tidy())
+
+
+def commit_mark() -> Any:
+    """Returns a value that differs from a former one if anything was committed since; it costs no read of a table.
+
+    Take the mark before reading rows: a commit in between makes the next mark differ.
+    """
+    return database.obj.mark()
+
+
+def mark_of(column: str | None) -> Any:
+    """Returns the mark of the moment of a query from its column `$mark`; None where `mark` must be asked for it.
+
+    The column saves a way to the server.
+    """
+    return database.obj.mark_of(column)
+
+
+class CommitCache:
+    """A cache of up to `most_bytes` made from rows, each under its key, until anything is committed."""
+
+    def __init__(self, most_bytes: int) -> None:
+        self._most_bytes = most_bytes
+        self._kept: dict[int, bytes] = {}
+        self._bytes = 0
+        self._version: Any = None
+
+    def get(self, key: int, make: Callable[[], bytes], mark: Any = None) -> bytes:
+        """Returns the result of `make`, called only if it could have changed since the last call for this key.
+
+        `mark` is one that was taken since whatever the result must show was committed; None: it is taken now.
+        """
+        if database.in_transaction():  # its reads may never be committed
+            return make()
+        version = commit_mark() if mark is None else mark
+        if version != self._version:
+            self._forget()
+            self._version = version
+        found = self._kept.get(key)
+        if found is None:
+            found = make()
+            self._keep(key, found)
+        return found
+
+    def _keep(self, key: int, value: bytes) -> None:
+        if self._bytes + len(value) > self._most_bytes:
+            self._forget()
+        if len(value) <= self._most_bytes:
+            self._kept[key] = value
+            self._bytes += len(value)
+
+    def _forget(self) -> None:
+        self._kept.clear()
+        self._bytes = 0
+
+
+Kind = TypeVar("Kind", bound=Row)
+_NAME = re.compile(r"(?<!:):(\w+)|\$(\w+)")
+
+
+class Statement:
+    """A statement, with `:name` in the place of a value and `$word` for a word of the kind of database.
+
+    The words are in `words` of the database's class. All that run it take the values by their names, and raise
+    TypeError unless exactly these are given. Only the text of a SELECT may begin with SELECT.
+    """
+
+    def __init__(self, text: str) -> None:
+        self._source = " ".join(text.split())
+        self._kind = ""  # of database that the text is ready for
+        self._text = ""
+        self._places: tuple[str, ...] = ()
+        self._names: frozenset[str] = frozenset()
+        STATEMENTS.append(self)
+
+    def run(self, **values: Any) -> Any:
+        """Runs the statement; returns the database's cursor, which has the `rowcount` of a change."""
+        return database.execute_sql(*self._filled(values))
+
+    def insert(self, **values: Any) -> int | None:
+        """Inserts a row; returns its id, None when none was written. The text ends with $returning_id."""
+        written: int | None = database.obj.inserted(self.run(**values))
+        return written
+
+    def rows(self, **values: Any) -> list[tuple[Any, ...]]:
+        """Returns all rows as the database gives them."""
+        found: list[tuple[Any, ...]] = database.obj.rows(*self._filled(values))
+        return found
+
+    def row(self, **values: Any) -> tuple[Any, ...] | None:
+        """Returns the only possible row, or None."""
+        rows = database.obj.rows(*self._filled(values))
+        return rows[0] if rows else None
+
+    def value(self, **values: Any) -> Any:
+        """Returns the only value of the only row, which is always there."""
+        return database.obj.rows(*self._filled(values))[0][0]
+
+    def _filled(self, values: dict[str, Any]) -> tuple[str, list[Any]]:
+        if self._kind != database.obj.name:
+            self.prepare()
+        if values.keys() != self._names:
+            raise TypeError(f"wanted: {sorted(self._names)}; given: {sorted(values)}")
+        return self._text, [values[place] for place in self._places]
+
+    def prepare(self) -> None:
+        """Makes the text for the kind of database in use; it needs no connection."""
+        kind, places = database.obj, []
+
+        def written(found: re.Match[str]) -> str:
+            if found[2]:
+                return str(kind.words[found[2]])
+            places.append(found[1])
+            return str(kind.param)
+
+        self._text = _NAME.sub(written, self._source)
+        self._places, self._names, self._kind = tuple(places), frozenset(places), kind.name
+
+
+STATEMENTS: list[Statement] = []
+
+
+def prepare_all() -> None:
+    """Makes the text of every statement that there is now, for the kind of database in use."""
+    for statement in STATEMENTS:
+        statement.prepare()
+
+
+def columns(model: type[Row], of: str = "") -> str:
+    """Returns the names of all columns in the order that `instance` wants; `of` is the table's name in the statement.
+
+    A table may have them in another order: later migrations add theirs at its end.
+    """
+    return ", ".join(f"{of}.{name}" if of else name for name in _column_names(model))
+
+
+def insertion(model: type[Row], *, with_id: bool = False) -> str:
+    """Returns the text that inserts a row with values for all columns, except its id unless `with_id`."""
+    names = [name for name in _column_names(model) if with_id or name != "id"]
+    places = ", ".join(f":{name}" for name in names)
+    return f"INSERT INTO {model._meta.table_name} ({', '.join(names)}) VALUES ({places})"
+
+
+def _column_names(model: type[Row]) -> list[str]:
+    return [field.column_name for field in model._meta.sorted_fields]
+
+
+def listed(name: str, count: int) -> str:
+    """Returns the places of `count` values, with commas between them; `each` names the values."""
+    return ", ".join(f":{name}_{place}" for place in range(count))
+
+
+def each(name: str, values: Iterable[Any]) -> dict[str, Any]:
+    """Names the values for the places of `listed`."""
+    return {f"{name}_{place}": value for place, value in enumerate(values)}
+
+
+def instance(model: type[Kind], values: Sequence[Any]) -> Kind:
+    """Makes the row of `model` with these values of all its columns, which are numbers and texts as in the database.
+
+    They go in at once: by its attributes, each of thirty columns would be a Python call.
+    """
+    row = model(__no_default__=True)
+    row.__data__.update(zip(model._meta.sorted_field_names, values, strict=True))
+    return row

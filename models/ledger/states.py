@@ -1,0 +1,344 @@
+"""The one ledger of states: rows of orders and listings, all moves of these and of withdrawals, and their events.
+
+An event is written in the transaction that moves the order or the listing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from peewee import SQL, BigIntegerField, BooleanField, CharField, IntegerField, TextField
+
+from models import outbox
+from models.database.base import NO, YES, Row, Statement, add_indexes, primary_key
+
+NEW = "new"  # a row that is about to be written
+RESERVED = "reserved"  # it counts; the signer may have been asked
+SIGNED = "signed"  # the signature is out
+SUBMITTED = "submitted"  # venue or network may have it
+LIVE = "live"  # the venue has it
+CANCELLING = "cancelling"  # its cancel was sent
+UNKNOWN = "unknown"  # it was sent, and whether it is there is not known at the moment
+CLOSED = "closed"  # it has ended, for a reason of its own
+CONFIRMED = "confirmed"  # a withdrawal that is in a block
+
+CANCELLED = "cancelled"  # the venue was told to forget it
+EXPIRED = "expired"
+FILLED = "filled"
+REPLACED = "replaced"  # another listing took its place at the venue, or is about to (see listings.give_up)
+SOLD = "sold"
+GONE = "gone"  # its output was spent, and not by a sale: the signature is worthless
+REFUSED = "refused"  # by signer, venue or network, or never sent
+LOST = "lost"  # the venue does not show it, though its output is still ours
+ORDER_ENDS = (CANCELLED, EXPIRED, FILLED, REFUSED, LOST)
+LISTING_ENDS = (CANCELLED, REPLACED, SOLD, GONE, REFUSED, LOST)
+
+# Every legal move; one that is not here is an error of ours. `closed` goes with any of the kind's reasons. A closed
+# listing's signature outlives it, so it may still be sold; a replaced one is live again if its successor never was.
+_MOVES = """
+from       | order                     | listing                   | withdrawal
+new        | reserved closed           | reserved live unknown     | reserved
+reserved   | signed unknown closed     | signed unknown closed     | signed refused
+signed     | submitted unknown closed  | submitted unknown closed  | submitted unknown confirmed refused
+submitted  | live unknown closed       | live unknown closed       | unknown confirmed refused
+live       | cancelling unknown closed | cancelling closed         |
+cancelling | live unknown closed       | live unknown closed       |
+unknown    | live cancelling closed    | live cancelling closed    | submitted confirmed refused
+cancelled  |                           | sold                      |
+replaced   |                           | sold live                 |
+lost       |                           | sold                      |
+"""
+
+
+class IllegalMove(ValueError):
+    """A move that is not in the table, or of a row that is in another state than the caller believed."""
+
+
+class Life(NamedTuple):
+    """The moves of one kind of row; its `states` are those that a row may be in, from the first to the last."""
+
+    kind: str
+    moves: Mapping[str, frozenset[str]]
+    states: tuple[str, ...]
+    ends: tuple[str, ...] = ()  # the reasons to be closed for
+
+    def check(self, former: str, state: str, reason: str | None = None, row_id: int | None = None) -> None:
+        """Raises IllegalMove unless the table has the move; `former` is a closed row's reason, where that matters."""
+        may = self.moves.get(former, frozenset())
+        is_legal = state in may or reason in may
+        if not is_legal or (state == CLOSED) != (reason in self.ends):
+            raise IllegalMove(f"{self.kind} {row_id} cannot go from {former} to {state} ({reason})")
+
+
+def _life(column: int, ends: tuple[str, ...], *last: str) -> Life:
+    header, *lines = (line.split("|") for line in _MOVES.strip().splitlines())
+    moves = {line[0].strip(): frozenset(line[column].split()) for line in lines if line[column].strip()}
+    states = tuple(state for state in moves if state not in (NEW, *ends))
+    return Life(header[column].strip(), moves, (*states, *last), ends)
+
+
+ORDER_LIFE = _life(1, ORDER_ENDS, CLOSED)
+LISTING_LIFE = _life(2, LISTING_ENDS, CLOSED)
+WITHDRAWAL_LIFE = _life(3, (), CONFIRMED, REFUSED)
+# The reasons for which a listing is closed while it may still be sold.
+OUTLIVED = tuple(end for end in LISTING_ENDS if SOLD in LISTING_LIFE.moves.get(end, ()))
+
+# What becomes of a filled order whose task wants its fills listed.
+TO_LIST = "waiting"
+LISTED = "listed"
+NOT_LISTED = "dropped"
+
+
+class Order(Row):
+    """One bid. `price_sats` is the whole order's; `wallet` and `expires_ms` together identify it.
+
+    `venue_id` is the id that the venue gave when it accepted the bid, or that a later read showed. Until then the
+    signed expiry, unique per wallet to the millisecond, is the order's fingerprint; `misses` counts the good reads in a
+    row that did not show it. `coins` (`txid:vout`, blanks between) pay for it, where an order is a transaction.
+    `receive` is the address that gets what it buys, "" in rows of former versions.
+
+    A filled one has its sale's name at the venue (`sale_id`) and time (`filled_ms`). The inscription that was bought,
+    the reference price of that moment (`floor_at_fill`, of one item or token, a decimal's text) and the network's fee
+    are None where they are not known. `sold_sats` and `sold_quantity` are set if only a part of it was sold; the limits
+    count all of it. `budget_id` is the budget that it counts in (models/ledger/budget_room.py).
+    When its task wanted it listed, `autolist_state` tells how far that is (`waiting`, `listed`, `dropped`),
+    `autolist_reason` why, and `autolist_task` the auto-list task of what was bought.
+    """
+
+    id = primary_key()
+    intent = CharField(max_length=32, unique=True)
+    task_id = BigIntegerField()
+    user_id = BigIntegerField()
+    venue = CharField(max_length=30)
+    wallet = CharField(max_length=90)
+    slug = CharField(max_length=200)
+    price_sats = BigIntegerField()
+    quantity = CharField(max_length=60)
+    expires_ms = BigIntegerField()
+    token = BigIntegerField()
+    state = CharField(max_length=10)
+    close_reason = CharField(max_length=10, null=True)
+    venue_id = CharField(max_length=128, null=True)
+    misses = IntegerField(default=0)
+    created_ms = BigIntegerField()
+    updated_ms = BigIntegerField()
+    trait_type = CharField(max_length=200, default="")
+    trait_value = CharField(max_length=200, default="")
+    dry_run = BooleanField(default=False)
+    closed_ms = BigIntegerField(null=True)
+    sale_id = CharField(max_length=100, null=True)
+    coins = TextField(default="")
+    filled_ms = BigIntegerField(null=True)
+    inscription_id = CharField(max_length=80, null=True)
+    floor_at_fill = TextField(null=True)
+    network_fee_sats = BigIntegerField(null=True)
+    receive = CharField(max_length=90, default="")
+    autolist_state = CharField(max_length=10, null=True)
+    autolist_reason = TextField(null=True)
+    autolist_task = BigIntegerField(null=True)
+    sold_sats = BigIntegerField(null=True)
+    sold_quantity = CharField(max_length=60, null=True)
+    budget_id = BigIntegerField(null=True)
+
+    class Meta:
+        table_name = "orders"
+        indexes = ((("wallet", "expires_ms"), True),)
+
+    @property
+    def trait(self) -> tuple[str, str] | None:
+        """The trait (type, value) that is bid on; None for a bid on the whole collection or rune."""
+        return (self.trait_type, self.trait_value) if self.trait_type else None
+
+    @property
+    def spent_sats(self) -> int:
+        """The sats that a filled order cost."""
+        return int(self.price_sats if self.sold_sats is None else self.sold_sats)
+
+
+# Literals, as in the indexes: SQLite sees at once which index to use.
+IS_OPEN = Order.state != SQL(f"'{CLOSED}'")
+IS_FILLED = Order.close_reason == SQL(f"'{FILLED}'")
+IS_REAL = Order.dry_run == NO
+HAS_SALE = Order.sale_id.is_null(False)
+IS_TO_LIST = Order.autolist_state == SQL(f"'{TO_LIST}'")
+HAS_BUDGET = Order.budget_id.is_null(False)
+
+add_indexes(
+    ("orders_open_task", (Order.task_id, Order.dry_run, Order.price_sats), IS_OPEN, False),
+    ("orders_open_user", (Order.user_id, Order.dry_run, Order.price_sats), IS_OPEN, False),
+    ("orders_open_wallet", (Order.wallet,), IS_OPEN, False),
+    (
+        "orders_filled",
+        (Order.task_id, Order.dry_run, Order.closed_ms, Order.price_sats, Order.filled_ms, Order.sold_sats),
+        IS_FILLED,
+        False,
+    ),
+    (
+        "orders_open_budget",
+        (Order.budget_id, Order.dry_run, Order.task_id, Order.price_sats),
+        IS_OPEN & HAS_BUDGET,
+        False,
+    ),
+    (
+        "orders_filled_budget",
+        (Order.budget_id, Order.dry_run, Order.closed_ms, Order.price_sats),
+        IS_FILLED & HAS_BUDGET,
+        False,
+    ),
+    ("orders_fills", (Order.user_id, Order.filled_ms, Order.id), IS_FILLED, False),
+    # They begin with the user, so that no question about a task's few open orders ever walks its closed ones.
+    ("orders_user", (Order.user_id, Order.id), None, False),
+    ("orders_user_task", (Order.user_id, Order.task_id, Order.id), None, False),
+    ("orders_to_list", (Order.id,), IS_TO_LIST, False),
+    ("orders_bought", (Order.inscription_id,), IS_FILLED & Order.inscription_id.is_null(False), False),
+    ("orders_sale", (Order.venue, Order.sale_id), HAS_SALE & IS_REAL, True),
+    ("orders_dry_sale", (Order.task_id, Order.sale_id), HAS_SALE & (Order.dry_run == YES), True),
+)
+
+
+class Listing(Row):
+    """One signature of one price (`price_sats`) for one output, and its fate.
+
+    A change of price is a new row: the venue lets the new listing take the old one's place. `revision` is its config's,
+    `wallet` the vault that holds the inscription at `outpoint` (txid:vout). `signed_ms` is set once a signature exists,
+    `listed_ms` once the venue showed it or said so. `misses` counts the good reads in a row that did not show it.
+    A sold one has its sale's name at the venue (`sale_id`), price (`proceeds_sats`) and time (`sold_ms`), the venue's
+    fee out of that price and the transaction's id, both None where they are not known.
+    """
+
+    id = primary_key()
+    intent = CharField(max_length=64, unique=True)
+    task_id = BigIntegerField()
+    user_id = BigIntegerField()
+    venue = CharField(max_length=30)
+    wallet = CharField(max_length=90)
+    inscription_id = CharField(max_length=80)
+    slug = CharField(max_length=200, null=True)
+    outpoint = CharField(max_length=75)
+    price_sats = BigIntegerField()
+    token = BigIntegerField()
+    revision = IntegerField()
+    state = CharField(max_length=10)
+    close_reason = CharField(max_length=10, null=True)
+    venue_id = CharField(max_length=128, null=True)
+    misses = IntegerField(default=0)
+    proceeds_sats = BigIntegerField(null=True)
+    created_ms = BigIntegerField()
+    updated_ms = BigIntegerField()
+    signed_ms = BigIntegerField(null=True)
+    listed_ms = BigIntegerField(null=True)
+    closed_ms = BigIntegerField(null=True)
+    sale_id = CharField(max_length=100, null=True)
+    sold_ms = BigIntegerField(null=True)
+    venue_fee_sats = BigIntegerField(null=True)
+    txid = CharField(max_length=64, null=True)
+
+    class Meta:
+        table_name = "listings"
+
+    @property
+    def is_open(self) -> bool:
+        """Whether the venue may have it, or may still get it."""
+        return bool(self.state != CLOSED)
+
+
+# Literals, as in the indexes: SQLite sees at once which index to use.
+LISTING_IS_OPEN = Listing.state != SQL(f"'{CLOSED}'")
+IS_SIGNED = Listing.signed_ms.is_null(False)
+IS_SOLD = Listing.close_reason == SQL(f"'{SOLD}'")
+
+add_indexes(
+    ("listings_open_task", (Listing.task_id,), LISTING_IS_OPEN, True),
+    ("listings_open_outpoint", (Listing.outpoint,), LISTING_IS_OPEN, True),
+    ("listings_signed", (Listing.outpoint, Listing.price_sats), IS_SIGNED, False),
+    ("listings_item", (Listing.inscription_id, Listing.wallet), IS_SIGNED, False),
+    ("listings_task", (Listing.task_id, Listing.id), None, False),
+    ("listings_sold", (Listing.user_id, Listing.sold_ms, Listing.id), IS_SOLD, False),
+)
+
+
+def tell_order(order: Order, now_ms: int, state: str, reason: str | None, bought: Mapping[str, Any]) -> None:
+    """Tells that the order goes live, or is closed for this reason; of other states nothing.
+
+    `bought` are the columns of the sale that fills it.
+    """
+    found: dict[str, Any] = {
+        "order": order.id,
+        "venue": order.venue,
+        "slug": order.slug,
+        "trait": None if order.trait is None else {"type": order.trait[0], "value": order.trait[1]},
+        "price": order.price_sats,
+        "quantity": order.quantity,
+        "dry_run": bool(order.dry_run),
+    }
+    if reason == FILLED:
+        sold = {name: bought[name] for name in ("sale_id", "filled_ms", "inscription_id")}
+        if bought["sold_sats"] is not None:  # not all of it
+            sold |= {"price": bought["sold_sats"], "quantity": bought["sold_quantity"]}
+        outbox.tell(outbox.FILL, order.user_id, order.task_id, now_ms, {"fill": f"buy-{order.id}"} | found | sold)
+    elif state in (LIVE, CLOSED):
+        fate = {"state": state, "close_reason": reason}
+        outbox.tell(outbox.ORDER, order.user_id, order.task_id, now_ms, found | fate)
+
+
+def tell_listing(listing: Listing, now_ms: int, state: str, reason: str | None, sold: Mapping[str, Any]) -> None:
+    """Tells that the listing goes live, for the first time or again, or is closed; of other states nothing.
+
+    `sold` are the columns of its sale. Call it before `listing` is brought up to date.
+    """
+    found: dict[str, Any] = {
+        "listing": listing.id,
+        "venue": listing.venue,
+        "slug": listing.slug,
+        "inscription_id": listing.inscription_id,
+        "price": listing.price_sats,
+    }
+    if reason == SOLD:
+        sale = {name: sold[name] for name in ("sale_id", "sold_ms", "txid")}
+        sale |= {"fill": f"sell-{listing.id}", "price": sold["proceeds_sats"], "venue_fee": sold["venue_fee_sats"]}
+        outbox.tell(outbox.SOLD, listing.user_id, listing.task_id, now_ms, found | sale)
+    elif state == LIVE and listing.listed_ms is None:
+        outbox.tell(outbox.LISTED, listing.user_id, listing.task_id, now_ms, found)
+    elif state in (LIVE, CLOSED):
+        fate = {"state": state, "close_reason": reason}
+        outbox.tell(outbox.LISTING, listing.user_id, listing.task_id, now_ms, found | fate)
+
+
+LATE_MS = 30_000  # how long after its time (a bid's expiry, a listing's deadline) it is still waited for
+
+
+def _changes(what: str) -> dict[type[Order | Listing], Statement]:
+    return {
+        table: Statement(f"UPDATE {table._meta.table_name} SET {what} WHERE id = :id") for table in (Order, Listing)
+    }
+
+
+_SAW = _changes("venue_id = :venue_id, misses = 0, updated_ms = :updated_ms")
+_DATED = _changes("updated_ms = :updated_ms")
+_MISSED = _changes("misses = misses + 1, updated_ms = :updated_ms")
+
+
+def saw(row: Order | Listing, venue_id: str, now_ms: int) -> None:
+    """Notes that the venue shows it: its id is known from now on, and the misses start anew."""
+    if row.venue_id == venue_id and row.misses == 0:
+        return
+    _SAW[type(row)].run(id=row.id, venue_id=venue_id, updated_ms=now_ms)
+    row.venue_id, row.misses = venue_id, 0
+
+
+def date_back(row: Order | Listing, now_ms: int) -> None:
+    """Dates a row back to now if the clock was ahead when it was written: reads that begin from now on count."""
+    if row.updated_ms > now_ms:
+        _DATED[type(row)].run(id=row.id, updated_ms=now_ms)
+        row.updated_ms = now_ms
+
+
+def count_miss(row: Order | Listing, read_ms: int) -> int:
+    """Counts one more good read, begun at `read_ms`, that does not show it; returns how many in a row.
+
+    `updated_ms` becomes `read_ms`, so that no read is counted twice.
+    """
+    _MISSED[type(row)].run(id=row.id, updated_ms=read_ms)
+    row.misses, row.updated_ms = row.misses + 1, read_ms
+    return int(row.misses)
