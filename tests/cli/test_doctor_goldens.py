@@ -208,7 +208,7 @@ def test_every_kind_of_machine(environment: Environment, monkeypatch: pytest.Mon
 
 
 ITEM = SATFLOW["/v1/activity/listings"]["data"]["items"][0]
-ANSWERS: dict[str, dict[str, Any]] = {
+ANSWERS: dict[str, Any] = {
     "well": {},
     "nothing": dict.fromkeys(SATFLOW),
     "refused": {"/v1/collection-stats/floors": 401},
@@ -247,14 +247,14 @@ def test_every_state_of_programs(environment: Environment, monkeypatch: pytest.M
             door = doors.enter_context(socket.socket(socket.AF_UNIX))
             door.bind(str(path))
             door.listen()
-        for state, reason, play, controls in (
-            ("ready", "", False, SignerControls((), False)),
-            ("reconciling", "looks", True, SignerControls((ControlState("global", "", "halt"),), True)),
-            ("locked", "bidkeeper keys init makes them", False, SignerControls((), False)),
+        for state, play, reason, controls in (
+            ("ready", False, "", SignerControls((), False)),
+            ("reconciling", True, "looks", SignerControls((ControlState("global", "", "halt"),), True)),
+            ("locked", False, "bidkeeper keys init makes them", SignerControls((), False)),
         ):
             for venues in ({"satflow": well, "ordnet": spent}, {"satflow": ill}):
                 with monkeypatch.context() as patch:
-                    patch.setattr(SignerClient, "status", lambda _, told=(state, reason, play): SignerStatus(*told))
+                    patch.setattr(SignerClient, "status", lambda _, told=(state, play, reason): SignerStatus(*told))
                     patch.setattr(SignerClient, "controls", lambda _, told=controls: told)
                     patch.setattr(MarketClient, "status", lambda _, told=venues: {"market": "satflow", "venues": told})
                     lines += ["", f"# {state}", *said(settings, "--only=programs")]
