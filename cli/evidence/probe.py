@@ -16,9 +16,20 @@ from urllib.parse import urlsplit
 
 from cli.arguments import address, inscription
 from cli.doctor import doctor
-from cli.doctor.database_check import DatabaseState
-from cli.doctor.exchanges import QUOTA_WORDS, Exchange, Listener
-from cli.doctor.questions import ADDRESS, FIRST_INSCRIPTION, PUBKEY, VAULT, About, VenueAnswer, https_of, put
+from cli.doctor.data_check import DatabaseState
+from cli.doctor.questions import (
+    ADDRESS,
+    FIRST_INSCRIPTION,
+    PUBKEY,
+    QUOTA_WORDS,
+    VAULT,
+    About,
+    Exchange,
+    Listener,
+    VenueAnswer,
+    https_of,
+    put,
+)
 from cli.doctor.venue_check import pause, secrets_of
 from cli.evidence import check
 from cli.evidence.masking import Masker

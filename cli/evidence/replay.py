@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NoReturn
 
-from cli.doctor.exchanges import Exchange
-from cli.doctor.questions import Question, VenueAnswer, answer_of
+from cli.doctor.questions import Exchange, Question, VenueAnswer, answer_of
 from cli.evidence.record import Recorded
 from markets.base import Unavailable
 from markets.http import Http

@@ -60,7 +60,7 @@ SUCCEED = {
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     """Leaves out pauses, the child that tries the network, and what would keep this process from its files."""
     monkeypatch.setattr(venue_check, "PAUSE_S", 0)
-    monkeypatch.setattr(machine_check, "_network", lambda: ok("network", "not tried"))
+    monkeypatch.setattr(machine_check, "_network", lambda: ok("not tried"))
     monkeypatch.setattr(hardening, "harden", lambda: None)
 
 

@@ -18,8 +18,7 @@ from embit import ec, script
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cli.doctor.exchanges import Exchange
-from cli.doctor.questions import ADDRESS, FIRST_INSCRIPTION, About, VenueAnswer
+from cli.doctor.questions import ADDRESS, FIRST_INSCRIPTION, About, Exchange, VenueAnswer
 from cli.evidence.masking import Masker
 from cli.evidence.probe import masked
 from cli.evidence.questions import DRAFTED_AT, Subjects
