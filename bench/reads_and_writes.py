@@ -26,7 +26,7 @@ from bench.timing import Row
 from models.database.sqlite import PRAGMAS
 from tests.ports import free_ports
 
-OURS, SQLMODEL, RAW = "ours", "FastAPI, SQLModel", "FastAPI, raw SQL"
+OURS, SQLMODEL = "ours", "FastAPI, SQLModel"
 ROUNDS = 3
 _READ_S = 3.0
 _COMMITS_EVERY_S = 0.02  # as often as fifteen hundred tasks on 30 s cycles would write
@@ -113,9 +113,8 @@ def _rates(servers: list[Server], load: Callable[[Server], int]) -> dict[str, fl
 
 
 def _compared(what: str, rates: dict[str, float]) -> Iterator[Row]:
-    for peer, aim in ((SQLMODEL, ">= 20 x"), (RAW, "level")):
-        ratio = f"{rates[OURS] / rates[peer]:.1f} x" if peer == SQLMODEL else f"{rates[OURS] / rates[peer]:.2f} x"
-        yield Row(what, f"{rates[OURS]:,.0f}", f"{peer} {rates[peer]:,.0f}", ratio, aim)
+    ratio = f"{rates[OURS] / rates[SQLMODEL]:.1f} x"
+    yield Row(what, f"{rates[OURS]:,.0f}", f"{SQLMODEL} {rates[SQLMODEL]:,.0f}", ratio, ">= 20 x")
 
 
 @contextmanager
@@ -147,14 +146,11 @@ def _servers() -> Iterator[tuple[list[Server], list[str]]]:
         home = Path(name)
         (home / "source").mkdir()
         tokens = traders_database.make(f"sqlite:///{home / 'source' / 'bidkeeper.db'}")
-        started = [stack.enter_context(our_server(home))]
-        for peer, module in ((SQLMODEL, "fastapi_sqlmodel"), (RAW, "fastapi_raw")):
-            started.append(stack.enter_context(_peer(home, peer, module)))
-        yield started, tokens
+        yield [stack.enter_context(_our_server(home)), stack.enter_context(_peer(home))], tokens
 
 
 @contextmanager
-def our_server(home: Path) -> Iterator[Server]:
+def _our_server(home: Path) -> Iterator[Server]:
     """Starts our server over a copy of the database in `home`'s `source`."""
     (home / "data").mkdir()
     database = home / "data" / "bidkeeper.db"
@@ -182,12 +178,13 @@ def server_on(url: str, home: Path, tree: Path = ROOT, python: str = sys.executa
 
 
 @contextmanager
-def _peer(home: Path, name: str, module: str) -> Iterator[Server]:
-    database, (port,) = home / f"{module}.db", free_ports(1)
+def _peer(home: Path) -> Iterator[Server]:
+    module, (port,) = "fastapi_sqlmodel", free_ports(1)
+    database = home / f"{module}.db"
     traders_database.copy_with_shown_configs(home / "source" / "bidkeeper.db", database)
     command = [peer_python(), "-m", f"bench.peers.{module}", str(database), str(port), json.dumps(PRAGMAS)]
     with serving(command, port, home / f"{module}.log") as pid:
-        yield Server(name, port, pid, database)
+        yield Server(SQLMODEL, port, pid, database)
 
 
 def _without_identity(task: dict[str, Any]) -> dict[str, Any]:
