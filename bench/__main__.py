@@ -25,7 +25,7 @@ from bench import (
     signing,
     starts,
 )
-from bench.timing import Row
+from bench.measuring import Row
 
 MODULES = (
     decisions,

@@ -17,7 +17,7 @@ from typing import Any
 import requests
 
 from bench.installed import Home, Tasks, installed
-from bench.timing import Row
+from bench.measuring import Row
 from server.replay.journal import read_journal
 from strategy.book import Snapshot
 from tests.simulator.desk import Trader as Rival

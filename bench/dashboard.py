@@ -18,7 +18,7 @@ from typing import Any
 
 from playwright.sync_api import Browser, CDPSession, Locator, Page, expect, sync_playwright
 
-from bench.timing import Row
+from bench.measuring import Row
 from tests.e2e.installation import Installation, installation, until
 from tests.needs import LIBATOMIC, missing, path
 from tests.web.visitor import ARGUMENTS, PATIENCE_MS, Person, Visitor, visiting

@@ -10,8 +10,7 @@ from pathlib import Path
 
 from bench import traders_database
 from bench.installed import installed
-from bench.load import get, press
-from bench.processes import cpu_seconds
+from bench.measuring import cpu_seconds, get, press
 from bench.reads_and_writes import server_on
 from bench.starts import BURST, ONE_BY_ONE, our_starts
 from tests.databases import another

@@ -11,7 +11,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
 
-from bench.load import call
+from bench.measuring import call
 from tests.e2e.installation import Installation, Trader, installation
 
 PLAN = """

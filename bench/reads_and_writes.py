@@ -20,9 +20,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from bench import traders_database
-from bench.load import ask, get, press, write
-from bench.processes import ROOT, cpu_seconds, peer_python, serving
-from bench.timing import Row
+from bench.measuring import ROOT, Row, ask, cpu_seconds, get, peer_python, press, serving, write
 from models.database.sqlite import PRAGMAS
 from tests.ports import free_ports
 

@@ -20,7 +20,7 @@ from typing import NamedTuple
 
 from bench import trips
 from bench.installed import Home, installed
-from bench.processes import pss_mib
+from bench.measuring import pss_mib
 
 ROOT = Path(__file__).resolve().parents[1]
 FIELDS = ["bidCount", "budgetId", "ignoreAddresses", "loopSeconds", "maxFills", "maxFillsPerDay"]

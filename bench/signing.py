@@ -13,7 +13,7 @@ from pathlib import Path
 from embit.ec import PrivateKey
 from embit.psbt import PSBT
 
-from bench.timing import Row, median_seconds
+from bench.measuring import Row, median_seconds
 from wallet.address import p2wpkh
 from wallet.bip322 import verify_ownership
 from wallet.ceilings import Ceilings, Rate

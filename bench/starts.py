@@ -18,9 +18,8 @@ from tempfile import TemporaryDirectory
 
 from bench import supervisor
 from bench.installed import Home, Tasks, installed
-from bench.load import call
+from bench.measuring import Row, call
 from bench.supervisor import Assigned
-from bench.timing import Row
 from core.settings import Settings, load
 from models import base
 from models.tasks import tasks

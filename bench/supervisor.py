@@ -15,7 +15,7 @@ from xmlrpc.client import ServerProxy
 
 from supervisor.xmlrpc import SupervisorTransport
 
-from bench.processes import ROOT, end
+from bench.measuring import ROOT, end
 
 _PATIENCE_S = 120.0
 _HEAD = """

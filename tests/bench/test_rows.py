@@ -17,16 +17,7 @@ from playwright.sync_api import expect
 from bench import (
     __main__ as bench,
 )
-from bench import (
-    answers,
-    dashboard,
-    idle,
-    processes,
-    reads_and_writes,
-    starts,
-    timing,
-    traders_database,
-)
+from bench import answers, dashboard, idle, measuring, reads_and_writes, starts, traders_database
 from bench import installed as home_of_bench
 from bench.installed import Home
 from bench.reads_and_writes import Server
@@ -61,7 +52,7 @@ MEASUREMENTS = sorted(
 
 
 def once(call: Callable[[], object], *, calls: int, rounds: int = 0) -> float:
-    return timing.median_seconds(call, calls=1, rounds=1)
+    return measuring.median_seconds(call, calls=1, rounds=1)
 
 
 class Guest(Trader):
@@ -152,13 +143,13 @@ def test_it_is_measured(
     request: pytest.FixtureRequest,
 ) -> None:
     if module is reads_and_writes:
-        require("" if processes.PEER_PYTHON.exists() else "missing: make .venv-bench/.ok")
+        require("" if measuring.PEER_PYTHON.exists() else "missing: make .venv-bench/.ok")
     if module is dashboard:
         need("chromium", LIBATOMIC)
     if measure not in LAST:
         request.addfinalizer(shared.clear)
 
-    rows = [timing.Row(*row) for row in measure()]
+    rows = [measuring.Row(*row) for row in measure()]
 
     assert rows and any(digit in row.ours for row in rows for digit in "123456789")
     for row in rows:
