@@ -7,12 +7,14 @@ on the machine meets both.
 
 from __future__ import annotations
 
+import itertools
 import multiprocessing
 import os
 import random
 import statistics
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
@@ -20,7 +22,11 @@ from multiprocessing.synchronize import Barrier
 from pathlib import Path
 from typing import Any
 
-from bench import databases_served
+from bench import traders_database
+from bench.installed import installed
+from bench.measuring import cpu_seconds, get, press
+from bench.reads_and_writes import server_on
+from bench.starts import BURST, ONE_BY_ONE, our_starts
 from core.subscription_plans import DEFAULT_PLANS
 from models import base, schema, sessions, users
 from models.ledger import orders
@@ -31,6 +37,76 @@ from models.tasks.cycles import record_cycle
 from models.tasks.table import RUNNING
 from models.tasks.task_list import bidding_task_list
 from tests import postgresql
+from tests.databases import another
+
+READ_S = 3.0
+_COMMITS_EVERY_S = 0.02
+
+
+class Readers:
+    """Our server over the database at `url`, and 200 users who look at their tasks."""
+
+    def __init__(self, url: str, port: int, pid: int, tokens: list[str]) -> None:
+        self._url, self._port, self._pid = url, port, pid
+        self._requests = [get("/api/tasks", token) for token in tokens]
+        press(port, iter(self._requests))  # each user once, to fill the caches
+
+    def per_cpu_second(self, *, is_busy: bool) -> float:
+        """Returns the answers for each second of the server's CPU time; `is_busy`: while cycles are recorded."""
+        before = cpu_seconds(self._pid)
+        with _cycles_being_recorded(self._url) if is_busy else _nothing():
+            answered = press(self._port, itertools.cycle(self._requests), READ_S)
+        return answered / (cpu_seconds(self._pid) - before)
+
+
+@contextmanager
+def readers_of(url: str, home: Path) -> Iterator[Readers]:
+    """Fills the database at `url`, and serves it."""
+    tokens = traders_database.make(url)
+    (home / "data").mkdir(parents=True)
+    with server_on(url, home) as (port, pid):
+        yield Readers(url, port, pid, tokens)
+
+
+def starts_on(urls: dict[str, str], rounds: int) -> dict[str, list[float]]:
+    """Returns the median milliseconds from a POST start to its answer, for each kind and round."""
+    found: dict[str, list[float]] = {kind: [] for kind in urls}
+    for _ in range(rounds):
+        for kind, url in urls.items():
+            with installed(max_tasks=100, BIDKEEPER_DATABASE_URL=url) as home:
+                tasks = home.user_with_tasks(ONE_BY_ONE + BURST, loopSeconds=300)
+                found[kind].append(our_starts(home, tasks)[0] * 1e3)
+                home.stop_all([tasks])
+    return found
+
+
+@contextmanager
+def _nothing() -> Iterator[None]:
+    yield
+
+
+@contextmanager
+def _cycles_being_recorded(url: str) -> Iterator[None]:
+    """Commits to one task after another, as workers do, while the block lasts."""
+    is_over = threading.Event()
+    tasks = range(1, traders_database.USERS * traders_database.TASKS_EACH + 1)
+
+    def commit() -> None:
+        with another(url) as connection:
+            for task in itertools.cycle(tasks):
+                if is_over.wait(_COMMITS_EVERY_S):
+                    return
+                connection.execute("UPDATE tasks SET last_cycle_ms = last_cycle_ms + 30000 WHERE id = ?", [task])
+                connection.commit()
+
+    thread = threading.Thread(target=commit)
+    thread.start()
+    try:
+        yield
+    finally:
+        is_over.set()
+        thread.join()
+
 
 RACERS, SECONDS, ROUNDS = (8, 64), 3.0, 3
 USERS, TASKS_EACH = 8, 3
@@ -196,10 +272,7 @@ def main() -> int:
         for kind, url in urls.items():
             ours[kind] = made(url)
             base.close()
-        served = {
-            kind: stack.enter_context(databases_served.readers(url, Path(home) / kind))
-            for kind, url in empty("read").items()
-        }
+        served = {kind: stack.enter_context(readers_of(url, Path(home) / kind)) for kind, url in empty("read").items()}
         servers_cpu = {"SQLite": lambda: 0.0, "PostgreSQL": lambda: cpu_of_all(pid)}
         for _ in range(ROUNDS):
             for kind, url in urls.items():
@@ -208,7 +281,7 @@ def main() -> int:
             for is_busy, when in ((False, "quiet"), (True, "50 commits a second")):
                 for kind, readers in served.items():
                     note(f"GET /api/tasks for each CPU second, {when}", kind, readers.per_cpu_second(is_busy=is_busy))
-        for kind, values in databases_served.starts(empty("start"), ROUNDS).items():
+        for kind, values in starts_on(empty("start"), ROUNDS).items():
             for value in values:
                 note("POST start to its answer, ms", kind, value)
     print(f"load {os.getloadavg()[0]:.1f} at the end\n{'':50}{'SQLite':>12}{'PostgreSQL':>12}{'ratio':>8}")

@@ -1,4 +1,4 @@
-"""What every measurement uses: a row, a median, processes with their CPU time and memory, and an HTTP client that presses."""
+"""A row, a median, processes with their CPU time and memory, and an HTTP client: what every measurement uses."""
 
 from __future__ import annotations
 
