@@ -12,7 +12,7 @@ from typing import Any
 
 from cli.doctor.check import Check, fail, first, judged, ok, warn, way_to_keys
 from cli.doctor.data_check import DatabaseState
-from cli.funds import fundings, funds
+from cli.wallet import fundings, funds
 from core.errors import BidkeeperError, SettingsError
 from core.layout import supervisor_problems
 from core.setting_texts import HELD, own_file, read_table, table_file
