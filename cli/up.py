@@ -20,7 +20,7 @@ from pathlib import Path
 from types import FrameType
 from typing import IO
 
-from cli import api, listeners
+from cli import api
 from cli.migrate import check_database, migrate
 from core.errors import BidkeeperError, SettingsError
 from core.layout import supervisor_problems
@@ -253,7 +253,7 @@ def _raise_limits() -> None:
 
 
 def _require_free(at: HostPort, variable: str) -> None:
-    if why := listeners.problem(at, variable):
+    if why := api.problem(at, variable):
         raise BidkeeperError(why)
 
 

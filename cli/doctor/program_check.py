@@ -15,7 +15,7 @@ from typing import Any
 
 from peewee import PeeweeException
 
-from cli import listeners
+from cli import api
 from cli.doctor.check import Check, Found, fail, first, named, ok, warn, way_to_keys
 from cli.doctor.machine_check import holds_port
 from cli.doctor.settings_check import is_held
@@ -191,7 +191,7 @@ def _connected(path: Path) -> int:
 
 
 def _port(at: HostPort, variable: str, own: dict[int, str]) -> Check:
-    why = listeners.problem(at, variable)
+    why = api.problem(at, variable)
     if why is None:
         return ok("free")
     if any(holds_port(pid, at.port) for pid in own):

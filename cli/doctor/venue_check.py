@@ -10,7 +10,7 @@ from decimal import Decimal
 from typing import Any
 from urllib.parse import urlsplit
 
-from cli import listeners
+from cli import api
 from cli.doctor import settings_check
 from cli.doctor.check import Check, fail, first, judged, named, ok, safely, warn
 from cli.doctor.program_check import CLOCK_REMEDY
@@ -86,7 +86,7 @@ class VenueExaminer:
 
     def _is_practice_away(self) -> bool:
         settings = self._settings
-        return settings.market == PLAY_MARKET and listeners.problem(settings.simulator_at, "") is None
+        return settings.market == PLAY_MARKET and api.problem(settings.simulator_at, "") is None
 
     def _is_key_closed(self, venue: str) -> bool:
         """Tells whether only the gateway's user may read the key of `venue`; the practice market takes any."""
