@@ -12,7 +12,7 @@ import pytest
 
 from cli.doctor import data_check
 from cli.reconcile import reconcile
-from cli.reconcile.findings import Findings, Purchase, look
+from cli.reconcile.reconcile import Findings, Purchase, look
 from markets.base import GatewayAway, OwnBid, OwnBids, Sale, Sales, Unavailable, VenueError
 from markets.listings import OwnListing, OwnListings
 from models.ledger import fills, orders
