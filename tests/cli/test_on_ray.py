@@ -23,7 +23,7 @@ ROOT = Path(__file__).resolve().parents[2]
 _ACTOR = """
 import sys, time
 from cli.on_ray import slot_actor
-from cli.on_ray.slot_actor import SlotActor
+from cli.on_ray.on_ray import SlotActor
 slot_actor._YOUNG_S, answers = float(sys.argv[1]), [each == "acts" for each in sys.argv[2].split()]
 actor = SlotActor(("cli.main", "simulator"), lambda: answers.pop(0) if len(answers) > 1 else answers[0], 3)
 print(actor._manager.pid, flush=True)
