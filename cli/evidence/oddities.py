@@ -11,7 +11,7 @@ from decimal import Decimal
 from typing import Any, NamedTuple
 
 from cli.doctor.questions import VenueAnswer
-from cli.evidence.fields import Sort, sort_of
+from cli.evidence.masking import Sort, sort_of
 from cli.evidence.record import Recorded
 from markets.wire import first
 
