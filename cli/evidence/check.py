@@ -13,8 +13,17 @@ from pathlib import Path
 from cli.doctor.questions import About, Outcome, Question, VenueAnswer, default_about
 from cli.evidence import oddities
 from cli.evidence.oddities import MOST_NAMED, Odd
-from cli.evidence.questions import MAY_BE_REFUSED, NOTHING_ASKED, Raw, questions, subjects_of
-from cli.evidence.record import NotAProbeFile, Record, Recorded, read
+from cli.evidence.questions import (
+    MAY_BE_REFUSED,
+    NOTHING_ASKED,
+    NotAProbeFile,
+    Raw,
+    Record,
+    Recorded,
+    questions,
+    read,
+    subjects_of,
+)
 from cli.evidence.replay import ORIGIN, Replay
 from core.settings import VENUES, Settings, dialect_of
 from gateway.adapters import Adapters

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from cli.doctor.questions import VenueAnswer
 from cli.evidence.masking import Sort, sort_of
-from cli.evidence.record import Recorded
+from cli.evidence.questions import Recorded
 from markets.wire import first
 
 MOST_NAMED = 20  # oddities of one answer, and rows of one oddity

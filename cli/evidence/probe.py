@@ -33,8 +33,19 @@ from cli.doctor.questions import (
 from cli.doctor.venue_check import pause, secrets_of
 from cli.evidence import check
 from cli.evidence.masking import Masker
-from cli.evidence.questions import DRAFTED_AT, NOT_ASKED, NOTHING_ASKED, Subjects, questions
-from cli.evidence.record import LONGEST_TEXT, MOST_BYTES, Record, Recorded, dumps, written
+from cli.evidence.questions import (
+    DRAFTED_AT,
+    LONGEST_TEXT,
+    MOST_BYTES,
+    NOT_ASKED,
+    NOTHING_ASKED,
+    Record,
+    Recorded,
+    Subjects,
+    dumps,
+    questions,
+    written,
+)
 from core import version
 from core.errors import BidkeeperError
 from core.settings import DIALECTS, VENUES, Settings, dialect_of

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any, NoReturn
 
 from cli.doctor.questions import Exchange, Question, VenueAnswer, answer_of
-from cli.evidence.record import Recorded
+from cli.evidence.questions import Recorded
 from markets.base import Unavailable
 from markets.http import Http
 from markets.replies import Reply

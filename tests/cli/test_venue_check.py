@@ -13,7 +13,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from cli.evidence.record import MOST_BYTES
+from cli.evidence.questions import MOST_BYTES
 from cli.evidence.replay import Replay
 from cli.main import main
 from tests.cli.probe_files import GOOD, address, item
