@@ -10,9 +10,9 @@ from typing import Any, Self
 
 import pytest
 
+from cli import reconcile
 from cli.doctor import data_check
-from cli.reconcile import reconcile
-from cli.reconcile.reconcile import Findings, Purchase, look
+from cli.reconcile import Findings, Purchase, look
 from markets.base import GatewayAway, OwnBid, OwnBids, Sale, Sales, Unavailable, VenueError
 from markets.listings import OwnListing, OwnListings
 from models.ledger import fills, orders

@@ -64,7 +64,7 @@ def _plant(verb: str) -> None:
 
         policy.grant_live = note_refusals(verb, policy.grant_live, is_former)
     elif verb == "ray":
-        from cli.on_ray import on_ray
+        from cli import on_ray
 
         on_ray.MANAGER = ("tests.hosts.program", *on_ray.MANAGER[1:])
     elif verb == "manager":

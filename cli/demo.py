@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import dataclasses
 import hashlib
+import itertools
 import math
 import os
 import re
@@ -16,7 +17,6 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from decimal import Decimal
-from itertools import count, takewhile
 from typing import Any
 
 from cli import api
@@ -137,7 +137,7 @@ def gifts(vault: str, collection: str) -> list[dict[str, str]]:
 
 def _ids(vault: str, at: int, kind: Kind) -> Iterator[str]:
     """Returns the ids of inscriptions whose content is of this kind."""
-    ids = (f"{hashlib.sha256(f'{vault} {at} {number}'.encode()).hexdigest()}i0" for number in count())
+    ids = (f"{hashlib.sha256(f'{vault} {at} {number}'.encode()).hexdigest()}i0" for number in itertools.count())
     return (found for found in ids if kind_of(found) == kind)
 
 
@@ -338,7 +338,7 @@ class Demo:
             return
         cycles = self._session.call("GET", f"{path}/cycles?limit={_CYCLES_A_LOOK}")
         newest = self._newest.get(name)
-        new = list(takewhile(lambda cycle: cycle != newest and cycle["time"] >= self._began_at, cycles))
+        new = list(itertools.takewhile(lambda cycle: cycle != newest and cycle["time"] >= self._began_at, cycles))
         for cycle in reversed(new):
             self._figures.count(name, cycle)
             words = cycle["action"] + (f" ({cycle['error']})" if cycle["error"] else "")
