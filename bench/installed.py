@@ -43,7 +43,6 @@ class Home:
         self._installation = installation
         self.port = installation.port
         self.data_dir: Path = installation.data_dir
-        self.gateway_socket: Path = installation.data_dir / "run" / "gateway.sock"
         self.environment: Mapping[str, str] = installation.environment
 
     def user_with_tasks(self, count: int, asks: Iterable[int] = WITHOUT_BIDS, **config: Any) -> Tasks:
@@ -87,11 +86,6 @@ class Home:
         jobs = [(tasks.token, task) for tasks in made for task in tasks.ids]
         with ThreadPoolExecutor(at_once) as pool:
             list(pool.map(lambda job: call(self.port, "POST", f"/api/tasks/{job[1]}/{operation}", job[0]), jobs))
-
-    def requests(self) -> dict[str, dict[str, int]]:
-        """Returns the simulator's requests so far: operation to key to count."""
-        found: dict[str, dict[str, int]] = self._installation.sim("GET", "/sim/requests")
-        return found
 
     def workers(self) -> list[int]:
         """Returns the pids of all worker processes."""
