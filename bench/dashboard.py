@@ -187,7 +187,7 @@ def _cycles(home: Installation) -> int:
 
 
 def _with_live_tasks(home: Installation) -> Person:
-    """Makes somebody whose ladders all stand at the market."""
+    """Makes a user whose ladders are all open at the market."""
     owner = Person(home).sign_in()
     slugs = [f"watched-{number}" for number in range(TASKS)]
     for slug in slugs:

@@ -30,7 +30,7 @@ _AT_ONCE = 8
 
 
 class Tasks(NamedTuple):
-    """A user's bearer token and the ids of tasks of theirs."""
+    """A user's bearer token and the ids of some of the user's tasks."""
 
     token: str
     ids: list[int]

@@ -1,6 +1,6 @@
 """Reads, creations and changes of tasks, by the CPU time of the server's process, against the same in FastAPI.
 
-All servers stand beside each other, each with a copy of the same database and the same pragmas, and take turns, so that
+All servers run at the same time, each with a copy of the same database and the same pragmas, and take turns, so that
 other load on the machine meets all of them. The client's time does not count.
 """
 

@@ -42,7 +42,7 @@ _KINDS: tuple[OwnKind, ...] = ("p2tr", "p2wpkh", "p2sh-p2wpkh")
 
 
 def rows() -> Iterator[Row]:
-    """Yields the rows. The peer signs without any check: the least time that signing can take in Python here."""
+    """Yields the rows. The peer signs without any check: the minimum time that signing can take in Python here."""
 
     def bid() -> None:
         assert verify_ownership(_ADDRESS, "bench", sign_message(_KEY, "p2wpkh", "bench"))

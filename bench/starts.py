@@ -80,7 +80,7 @@ def proxy(listening: Path) -> Iterator[Any]:
 
 
 def _listens(path: Path) -> bool:
-    """Tells whether somebody takes connections there: a socket's file is made before."""
+    """Tells whether a program takes connections there: a socket's file is made before."""
     with socket.socket(socket.AF_UNIX) as way:
         return way.connect_ex(str(path)) == 0
 

@@ -55,7 +55,7 @@ def ask(
 ) -> str:
     """Returns the text of the answer of the program `name` that listens at `at`.
 
-    Raises NoAnswer when there is none, Unauthorized for 401, and BidkeeperError with the text of another refusal.
+    Raises NoAnswer when none comes, Unauthorized for 401, and BidkeeperError with the text of another refusal.
     """
     sent = None if body is None else json.dumps(body)
     connection = http.client.HTTPConnection(*at.nearby, timeout=patience_s)

@@ -1,7 +1,7 @@
 """`bidkeeper demo`: up, on the practice marketplace, with a demo user whose tasks trade as you watch.
 
 The demo user is an ordinary one, the practice market's play wallet: it signs in with it and talks to the service over
-HTTP only. The page lets everybody in as the same user, by one click.
+HTTP only. The page signs every visitor in as the same user, by one click.
 """
 
 from __future__ import annotations
@@ -169,7 +169,7 @@ class Session:
     def call(self, method: str, path: str, body: Any = None) -> Any:
         """Returns the service's answer.
 
-        Raises NoAnswer when there is none, Unauthorized when the session has ended, and BidkeeperError with the text of
+        Raises NoAnswer when none comes, Unauthorized when the session has ended, and BidkeeperError with the text of
         a refusal.
         """
         try:
@@ -256,7 +256,7 @@ def run(settings: Settings, options: argparse.Namespace) -> int:
     """Runs `up`, with the demo's own settings where none are given."""
     if settings.market != "simulator":
         raise SettingsError(["BIDKEEPER_MARKET must be simulator: the demo never trades on a real marketplace"])
-    # A demo is there to be looked at, so the play wallet is for everybody unless somebody said otherwise.
+    # A demo is there to be looked at, so every visitor may use the play wallet unless the setting says otherwise.
     has_play_wallet = not os.environ.get("BIDKEEPER_PLAY_WALLET") or settings.play_wallet
     environment = {
         "BIDKEEPER_PLAY_WALLET": "true" if has_play_wallet else "false",

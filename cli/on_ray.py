@@ -4,8 +4,8 @@ The actor of a slot runs the slot's manager as its child, which ends with it.
 
 A manager that fails after a while, as all do when the database is lost, is started again here: Ray would need seconds
 more for an actor. If that one does not act in time, perhaps since this machine alone has lost the database, the actor
-ends, and so it does with one that fails at once or ends in order. Ray starts the actor again, wherever there is room,
-when it or its machine is gone. Two of one slot may be there for a while, as Ray cannot know what a machine does that it
+ends, and so it does with one that fails immediately or ends in order. Ray starts the actor again, wherever there is room,
+when it or its machine is lost. Two of one slot may be there for a while, as Ray cannot know what a machine does that it
 does not reach: the lease in the database lets one of them work.
 """
 
@@ -34,8 +34,8 @@ from core.settings import Settings, load
 from models.leases import leases
 
 _END_S = 13.0  # as long as supervisord gives a manager
-# Between the end of a young manager and ours: or one that fails at once would be started again and again without a
-# pause. After an end in order it is the time in which whoever wanted it can end or move us.
+# Between the end of a young manager and ours: otherwise one that fails immediately would be started again and again
+# without a pause. After an end in order, the operator can end or move the actor within it.
 _REST_S = 2.0
 _YOUNG_S = 10.0
 _ACTS_S = 5.0
@@ -43,7 +43,7 @@ _WATCH_S = 1.0
 
 
 def manager_acts(slot: int | None) -> bool:
-    """Tells whether this machine's manager of the slot (None: of everybody) answers, as one does that has its lease."""
+    """Tells whether this machine's manager of the slot (None: of all users) answers, as one does that has its lease."""
     try:
         call(load().manager_file("sock", slot), "manager", Ping(), timeout=_ACTS_S)
     except PeerError:
@@ -57,7 +57,7 @@ class SlotActor:
     def __init__(self, program: Sequence[str], acts: Callable[[], bool], acts_within_s: float) -> None:
         """Starts `python -m PROGRAM`, a module and its arguments, with the environment of this machine's raylet.
 
-        `acts` tells whether it does its work, as one that takes a former one's place has to after so many seconds.
+        `acts` tells whether it does its work, as one that takes a former one's place has to after this many seconds.
         """
         self._program = program
         self._acts, self._acts_within_s = acts, acts_within_s
@@ -158,9 +158,9 @@ class Cluster:
         ]
 
     def start(self, slots: int, lease_s: float) -> None:
-        """Has the managers of so many slots kept running from now on, where they are not yet.
+        """Has the managers of this many slots kept running from now on, where they are not yet.
 
-        `lease_s` is how long the lease of one may last that is gone.
+        `lease_s` is how long the lease of a lost one may last.
         """
         for slot in range(slots):
             self._ray.remote(SlotActor).options(
@@ -272,7 +272,7 @@ def run(settings: Settings, options: argparse.Namespace) -> int:
 def slot_to_move(machines: Iterable[str], machine_of: Mapping[int, str]) -> int | None:
     """Returns a slot of the machine that has most; None when no machine has two more than another.
 
-    `machines` are all that may run managers, `machine_of` tells the slots' ones.
+    `machines` are all that may run managers, `machine_of` has the slots' ones.
     """
     counts = dict.fromkeys(machines, 0) | Counter(machine_of.values())
     fullest = max(counts, key=lambda machine: counts[machine])

@@ -35,7 +35,7 @@ def _days(text: str) -> int:
 
 
 def run(settings: Settings, options: argparse.Namespace) -> int:
-    """Changes or prints plans. The tasks of an ended plan are stopped at once."""
+    """Changes or prints plans. The tasks of an ended plan are stopped immediately."""
     migrate(settings)
     base.connect(settings.database_url)
     try:

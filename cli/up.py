@@ -149,7 +149,7 @@ class Installation:
             # It prints each line that it cannot log, and a fault of that print would end it: a full disk may have both.
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
-            # Ctrl-C in a terminal goes to the whole group, but supervisord must hear of it from us, once.
+            # Ctrl-C in a terminal goes to the whole group, but supervisord must get it from us, once.
             start_new_session=True,
             preexec_fn=_end_with_parent,
             pass_fds=(self._lock,),

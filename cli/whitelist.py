@@ -46,7 +46,7 @@ def add_arguments(verb: str, parser: argparse.ArgumentParser) -> None:
 
 
 def run(settings: Settings, options: argparse.Namespace) -> int:
-    """Changes or prints the list. The tasks of a removed address are stopped at once."""
+    """Changes or prints the list. The tasks of a removed address are stopped immediately."""
     migrate(settings)
     base.connect(settings.database_url)
     try:

@@ -1,4 +1,4 @@
-"""The doctor's rows: a name, a look, and the words and the remedy of each case that the look may find."""
+"""The doctor's rows: a name, a check, and the words and the remedy of each case that the check may find."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def judged(rows: Iterable[Row]) -> Iterator[Check]:
 
 
 def safely(part: str, checks: Iterator[Check]) -> Iterator[Check]:
-    """Yields a part's checks. A fault of ours ends that part with a line that says why; the other parts go on."""
+    """Yields a part's checks. A fault of the doctor ends that part with a line that says why; the other parts are still checked."""
     try:
         yield from checks
     except Exception as error:

@@ -42,7 +42,7 @@ _NETWORK = {"nfs", "nfs4", "cifs", "smb3", "smbfs", "9p", "afs", "ceph", "gluste
 _IN_MEMORY = {"tmpfs", "ramfs"}
 _AUDIT_TAIL = 1 << 20
 _WAL_FORMAT = (2, 2)  # bytes 18 and 19 of a database in WAL mode
-_OTHERS = 20  # connections of all programs but the workers, and of whoever looks
+_OTHERS = 20  # connections of all programs except the workers, and of an operator's tools
 _MOST_LAG_S = 10
 _PAGE = "docs/several-machines.md"
 

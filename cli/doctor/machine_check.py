@@ -109,7 +109,7 @@ def _clock_sync() -> Check:
 
 
 def _network() -> Check:
-    """Tries in a child of ours whether a process can give up the network, as the signer and the workers do."""
+    """Tries in a child process whether a process can give up the network, as the signer and the workers do."""
     program = "from core.no_network import give_up_network; print(give_up_network())"
     try:
         command = [*PYTHON, "-c", program]

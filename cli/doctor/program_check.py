@@ -71,7 +71,7 @@ def examine(settings: Settings, own: dict[int, str]) -> Iterator[Check]:
         yield warn("Bidkeeper is not running, so none was checked", "bidkeeper up", "programs")
         yield from named("quota", lambda: _kept_quota(settings))
         return
-    # They may be on another machine: their leases tell.
+    # They may be on another machine: their leases show where.
     may_be_elsewhere = is_postgresql(settings.database_url) or settings.tls_dir is not None
     here = _leases_here(settings) if may_be_elsewhere else []
     is_all_here = not may_be_elsewhere

@@ -1,4 +1,4 @@
-"""The doctor on settings: every fault at once, legal values that are seldom meant, and the checklist for real money.
+"""The doctor on settings: all their faults, legal values that are seldom meant, and the checklist for real money.
 
 The checklist is in the order of docs/going-live.md.
 """
@@ -30,7 +30,7 @@ from wallet.protocol import UserKeys
 from wallet.signer.allowed import with_normal_addresses
 from wallet.signer_client import SignerClient
 
-# Variables that are no settings: `up` and the installer hand them to their programs, and a service's file names what
+# Variables that are not settings: `up` and the installer hand them to their programs, and a service's file names what
 # runs on its machine.
 _OTHERS = {"CONFIG", "COMMAND", "CRASHPOINT", "INSTALL_ROOT", "INSTALL_OWNERS", "SLOTS", "RAY"}
 _OTHERS |= {f"WITH_{name}" for name in ("SIMULATOR", "SERVER", "GATEWAY", "SIGNER", "MANAGER", "RELAY")}
@@ -43,7 +43,7 @@ _LOCKED = "meaning: transfer and sale, by an escrow that your own key opens {} b
 def read(environment: Mapping[str, str]) -> tuple[Settings | None, list[Check]]:
     """Reads the settings, None when they are wrong; and a line for each fault.
 
-    A key's file that only another user may read is no fault: HELD stands for that key.
+    A key's file that only another user may read counts as right: HELD takes that key's place.
     """
     try:
         return with_normal_addresses(load(environment)), []

@@ -283,7 +283,7 @@ def floors(answers: Answers, slug: str) -> Iterator[Check]:
 
 
 def _sales(answers: Answers) -> Check | None:
-    """Compares Satflow's newest sales, asked for with `active=false`, with those told without.
+    """Compares Satflow's newest sales, asked for with `active=false`, with those sent without it.
 
     A filled bid without a sale looks like a cancelled one.
     """

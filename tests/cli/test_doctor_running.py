@@ -1,4 +1,4 @@
-"""The doctor beside a service that runs: real programs, the practice market, and what can be wrong with them."""
+"""The doctor on a running service: real programs, the practice market, and what can be wrong with them."""
 
 from __future__ import annotations
 
