@@ -4,9 +4,9 @@ The actor of a slot runs the slot's manager as its child, which ends with it.
 
 A manager that fails after a while, as all do when the database is lost, is started again here: Ray would need seconds
 more for an actor. If that one does not act in time, perhaps since this machine alone has lost the database, the actor
-ends, and so it does with one that fails immediately or ends in order. Ray starts the actor again, wherever there is room,
-when it or its machine is lost. Two of one slot may be there for a while, as Ray cannot know what a machine does that it
-does not reach: the lease in the database lets one of them work.
+ends, and so it does with one that fails immediately or ends in order. Ray starts the actor again,
+wherever there is room, when it or its machine is lost. Two of one slot may be there for a while, as Ray cannot know
+what a machine does that it does not reach: the lease in the database lets one of them work.
 """
 
 from __future__ import annotations

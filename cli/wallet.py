@@ -27,7 +27,7 @@ def fundings(settings: Settings) -> Iterator[Funding]:
 
 
 def funds(market: MarketClient, funding: Funding, keys: UserKeys, receive: str) -> tuple[str, int]:
-    """Returns the address to fund and the sats there now. Raises VenueError; NotFound where the venue has no wallet yet."""
+    """Returns the address to fund and the sats there now. Raises VenueError; NotFound without a wallet yet."""
     if funding.place == "bidding":
         wallet = market.at(funding.venue).balance(keys.payment, receive, keys.payment_pubkey, 0.0)
         return wallet.address, wallet.sats

@@ -74,7 +74,7 @@ def judged(rows: Iterable[Row]) -> Iterator[Check]:
 
 
 def safely(part: str, checks: Iterator[Check]) -> Iterator[Check]:
-    """Yields a part's checks. A fault of the doctor ends that part with a line that says why; the other parts are still checked."""
+    """Yields a part's checks. A fault of the doctor ends that part alone, with a line that says why."""
     try:
         yield from checks
     except Exception as error:

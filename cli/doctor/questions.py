@@ -41,7 +41,7 @@ Outcome = Literal[
 
 @dataclass(frozen=True, slots=True)
 class Exchange:
-    """One request and its whole answer; `reply` None means that no answer came. Times are our clock's epoch milliseconds."""
+    """One request and its whole answer; `reply` None: no answer came. Times are our clock's epoch milliseconds."""
 
     method: str
     path: str
