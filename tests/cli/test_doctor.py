@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
 import socket
 import sqlite3
 import subprocess
@@ -84,11 +83,6 @@ def test_looking_leaves_nothing_behind(examine: Examine, migrated: Path) -> None
     before = sorted(path.name for path in migrated.parent.iterdir())
     examine("data", "programs", "venues")
     assert sorted(path.name for path in migrated.parent.iterdir()) == before
-
-
-def test_a_data_directory_that_is_not_there_is_made_by_up(examine: Examine, environment: dict[str, str]) -> None:
-    shutil.rmtree(environment["BIDKEEPER_DATA_DIR"])
-    assert examine("data")["data directory"].remedy == "bidkeeper up creates it"
 
 
 @pytest.mark.parametrize(
@@ -196,22 +190,6 @@ def test_a_database_with_other_tables(examine: Examine, migrated: Path) -> None:
     assert check.remedy.startswith("run that version, or put the whole data directory aside")
 
 
-def test_a_damaged_database(examine: Examine, migrated: Path) -> None:
-    whole = migrated.read_bytes()
-    migrated.write_bytes(whole[:8192] + b"\xff" * 8192 + whole[16384:])
-    check = examine("data")["database"]
-    assert check.status == "FAIL"
-    assert check.text.startswith("damaged: ")
-    assert "no intact backup is in" in check.remedy
-
-
-def test_a_database_that_is_not_in_wal_mode(examine: Examine, migrated: Path) -> None:
-    with closing(sqlite3.connect(migrated)) as connection:
-        connection.execute("PRAGMA journal_mode=delete")
-    check = examine("data")["database"]
-    assert (check.status, check.text) == ("FAIL", "not in WAL mode")
-
-
 def test_a_file_system_over_the_network(tmp_path: Path) -> None:
     mounts = tmp_path / "mountinfo"
     mounts.write_text(
@@ -245,14 +223,6 @@ def test_a_port_that_another_program_has(examine: Examine, environment: dict[str
         check = examine("programs")[f"port {port}"]
     assert check.status == "FAIL"
     assert check.remedy == "stop that program, or set BIDKEEPER_PORT"
-
-
-def test_settings_that_have_no_effect_or_should_not_be_there(examine: Examine, environment: dict[str, str]) -> None:
-    environment["BIDKEEPER_WHITELISTS"] = "*"
-    assert "BIDKEEPER_WHITELISTS is not a setting" in examine("settings")["settings"].text
-    del environment["BIDKEEPER_WHITELISTS"]
-    environment["BIDKEEPER_CRASHPOINT"] = "after_submit"
-    assert "BIDKEEPER_CRASHPOINT" in examine("settings")["settings"].text
 
 
 def test_a_key_file_that_others_may_read(examine: Examine, environment: dict[str, str], tmp_path: Path) -> None:
