@@ -14,10 +14,9 @@ import random
 import statistics
 import sys
 import tempfile
-import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, contextmanager, nullcontext, suppress
 from multiprocessing.synchronize import Barrier
 from pathlib import Path
 from typing import Any
@@ -25,7 +24,7 @@ from typing import Any
 from bench import traders_database
 from bench.installed import installed
 from bench.measuring import cpu_seconds, get, press
-from bench.reads_and_writes import server_on
+from bench.reads_and_writes import cycles_being_recorded, server_on
 from bench.starts import BURST, ONE_BY_ONE, our_starts
 from core.subscription_plans import DEFAULT_PLANS
 from models import base, schema, sessions, users
@@ -37,10 +36,8 @@ from models.tasks.cycles import record_cycle
 from models.tasks.table import RUNNING
 from models.tasks.task_list import bidding_task_list
 from tests import postgresql
-from tests.databases import another
 
 READ_S = 3.0
-_COMMITS_EVERY_S = 0.02
 
 
 class Readers:
@@ -54,7 +51,7 @@ class Readers:
     def per_cpu_second(self, *, is_busy: bool) -> float:
         """Returns the answers for each second of the server's CPU time; `is_busy`: while cycles are recorded."""
         before = cpu_seconds(self._pid)
-        with _cycles_being_recorded(self._url) if is_busy else _nothing():
+        with cycles_being_recorded(self._url) if is_busy else nullcontext():
             answered = press(self._port, itertools.cycle(self._requests), READ_S)
         return answered / (cpu_seconds(self._pid) - before)
 
@@ -78,34 +75,6 @@ def starts_on(urls: dict[str, str], rounds: int) -> dict[str, list[float]]:
                 found[kind].append(our_starts(home, tasks)[0] * 1e3)
                 home.stop_all([tasks])
     return found
-
-
-@contextmanager
-def _nothing() -> Iterator[None]:
-    yield
-
-
-@contextmanager
-def _cycles_being_recorded(url: str) -> Iterator[None]:
-    """Commits to one task after another, as workers do, while the block lasts."""
-    is_over = threading.Event()
-    tasks = range(1, traders_database.USERS * traders_database.TASKS_EACH + 1)
-
-    def commit() -> None:
-        with another(url) as connection:
-            for task in itertools.cycle(tasks):
-                if is_over.wait(_COMMITS_EVERY_S):
-                    return
-                connection.execute("UPDATE tasks SET last_cycle_ms = last_cycle_ms + 30000 WHERE id = ?", [task])
-                connection.commit()
-
-    thread = threading.Thread(target=commit)
-    thread.start()
-    try:
-        yield
-    finally:
-        is_over.set()
-        thread.join()
 
 
 RACERS, SECONDS, ROUNDS = (8, 64), 3.0, 3

@@ -9,19 +9,19 @@ from __future__ import annotations
 import itertools
 import json
 import shutil
-import sqlite3
 import statistics
 import sys
 import tempfile
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, closing, contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from bench import traders_database
 from bench.measuring import ROOT, Row, ask, cpu_seconds, get, peer_python, press, serving, write
 from models.database.sqlite import PRAGMAS
+from tests.databases import another
 from tests.ports import free_ports
 
 OURS, SQLMODEL = "ours", "FastAPI, SQLModel"
@@ -59,7 +59,7 @@ def read_rows() -> Iterator[Row]:
             return press(server.port, itertools.cycle(requests), _READ_S)
 
         def read_while_tasks_run(server: Server) -> int:
-            with _cycles_being_recorded(server.database):
+            with cycles_being_recorded(f"sqlite:///{server.database}"):
                 return read(server)
 
         quiet, busy = _rates(servers, read), _rates(servers, read_while_tasks_run)
@@ -116,17 +116,18 @@ def _compared(what: str, rates: dict[str, float]) -> Iterator[Row]:
 
 
 @contextmanager
-def _cycles_being_recorded(database: Path) -> Iterator[None]:
+def cycles_being_recorded(url: str) -> Iterator[None]:
     """Commits to one task after another, as workers do, while the block lasts."""
     is_over = threading.Event()
-    cycle = "UPDATE tasks SET last_cycle_ms = last_cycle_ms + 30000 WHERE id = ?"
+    tasks = range(1, traders_database.USERS * traders_database.TASKS_EACH + 1)
 
     def commit() -> None:
-        with closing(sqlite3.connect(database, timeout=15, isolation_level=None)) as connection:
-            for task in itertools.cycle(range(1, traders_database.USERS * traders_database.TASKS_EACH + 1)):
+        with another(url) as connection:
+            for task in itertools.cycle(tasks):
                 if is_over.wait(_COMMITS_EVERY_S):
                     return
-                connection.execute(cycle, (task,))
+                connection.execute("UPDATE tasks SET last_cycle_ms = last_cycle_ms + 30000 WHERE id = ?", [task])
+                connection.commit()
 
     thread = threading.Thread(target=commit)
     thread.start()
