@@ -62,7 +62,6 @@ MANIFESTS = ["kubernetes-validate>=1.36,<2"]
 BENCH = [
     "fastapi>=0.115",
     "httptools>=0.6",
-    "msgspec>=0.19",
     "sqlmodel>=0.0.22",
     "uvicorn>=0.34",
     "uvloop>=0.21",

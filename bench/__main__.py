@@ -18,39 +18,25 @@ from bench import (
     answers,
     dashboard,
     decisions,
-    endurance,
-    hooks,
     idle,
     ledger,
     neighbours,
     reads_and_writes,
-    series,
-    sign_in,
     signing,
     starts,
-    streams,
-    venue_reads,
-    workers,
 )
-from bench.timing import Row
+from bench.measuring import Row
 
 MODULES = (
     decisions,
     ledger,
-    sign_in,
     signing,
     reads_and_writes,
     neighbours,
-    series,
     starts,
-    workers,
-    venue_reads,
     answers,
     idle,
-    streams,
-    hooks,
     dashboard,
-    endurance,
 )
 _LONGEST_S = 300
 

@@ -24,8 +24,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from bench.installed import Home, Tasks, installed
-from bench.load import ask, call, get, press, write
-from bench.processes import ROOT, cpu_seconds, pss_mib
+from bench.measuring import ROOT, ask, call, cpu_seconds, get, press, pss_mib, write
 from bench.reads_and_writes import server_on
 from bench.scales import PROGRAMS, imported, interpreter
 

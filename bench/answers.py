@@ -17,7 +17,7 @@ from typing import Any
 import requests
 
 from bench.installed import Home, Tasks, installed
-from bench.timing import Row
+from bench.measuring import Row
 from server.replay.journal import read_journal
 from strategy.book import Snapshot
 from tests.simulator.desk import Trader as Rival
@@ -31,7 +31,7 @@ _HOUR_MS = 3_600_000
 
 
 def rows() -> Iterator[Row]:
-    # The practice market answers at once, and a bid may be replaced at once.
+    # The practice market answers without delay, and a bid may be replaced immediately.
     with installed(max_tasks=1, BIDKEEPER_MIN_AGE_SECONDS="0") as home:
         config = {"bidMode": "fixed", "bidFixedLow": _FIRST, "bidFixedHigh": _FLOOR - _STEP}
         made = home.user([SLUG], **config, outbidEnabled=True, outbidAmount=1_000, loopSeconds=5)
@@ -77,7 +77,7 @@ def _seen_ms(home: Home, task: int, rival: int, deadline: float) -> int:
             if entry.snapshot is not None and _shows(entry.snapshot, rival):
                 return entry.snapshot.taken_ms
         if time.monotonic() > deadline:
-            raise TimeoutError(f"no cycle tells of a rival's bid of {rival}")
+            raise TimeoutError(f"no cycle saw a rival's bid of {rival}")
         time.sleep(0.05)
 
 

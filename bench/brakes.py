@@ -21,6 +21,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from typing import Any
 
 import requests
@@ -29,8 +30,241 @@ from simulator.calls import PER_SECOND
 from strategy.config.bid import BidConfig
 from tests.e2e.adversity import ADVERSITIES, Adversity, adverse
 from tests.e2e.brake_outcome import Outcome
-from tests.e2e.braking import BRAKES, BY_NAME, FLOOR, Brake, Ladders, Market, braked, control, disagreements, with_admin
+from tests.e2e.braking import (
+    BRAKES,
+    BY_NAME,
+    FLOOR,
+    Brake,
+    Ladders,
+    Market,
+    SeenBid,
+    braked,
+    control,
+    disagreements,
+    now_ms,
+    with_admin,
+)
 from tests.e2e.installation import Installation, Trader, until
+from tests.faults.evidence import Quiet
+from tests.soak.watch import STARTED
+
+EVERY_S, LATEST_S = 60.0, 20.0  # a brake a minute, in its first seconds
+# A signature counts against the signer's ceilings until it expires: the demo's hour leaves no allowance for 60 ladders.
+EXPIRY_MINUTES = 15
+_PATIENCE_S, _SETTLE_S = 40.0, 3.0
+
+
+class Player(Trader):
+    """The demo's user, whose key the practice market has."""
+
+    def sign_in(self) -> Trader:
+        self.address = self.installation.sim("GET", "/sim/play-wallet")["address"]
+        challenge = self.ok("POST", "/api/auth/challenge", {"address": self.address})
+        proof = {"challengeId": challenge["challengeId"], "address": self.address}
+        proof["signature"] = self.signed(challenge["message"])
+        self.session.headers["Authorization"] = "Bearer " + self.ok("POST", "/api/auth/verify", proof)["token"]
+        return self
+
+    def signed(self, message: str) -> str:
+        """Returns the play wallet's signature."""
+        return str(self.installation.sim("POST", "/sim/play-wallet/sign", {"message": message})["signature"])
+
+
+@dataclass
+class Pressed:
+    """A brake with its release; `task` is the one that it is about, 0 for all."""
+
+    brake: Brake
+    release: Callable[[], object]
+    task: int = 0
+    is_quiet: bool = False  # whether nothing may be accepted for the task until it is released
+
+
+class Demo(Ladders):
+    """The demo's tasks, as the subject of brakes."""
+
+    def __init__(self, service: Installation, admin: Trader, rng: random.Random) -> None:
+        self.service, self.admin, self.trader = service, admin, Player(service).sign_in()
+        self.configs: dict[int, list[BidConfig]] = {}
+        self._rng = rng
+        for task in self._tasks():
+            self._change(task["id"], bidExpiryMinutes=EXPIRY_MINUTES)
+
+    def owns(self, bid: SeenBid) -> bool:
+        return True  # no other user bids by signed texts
+
+    def another_session(self) -> Trader:
+        return Player(self.service).sign_in()
+
+    def choose(self, market: Market) -> Pressed:
+        """Returns a brake of a random kind on a random task; one that has bids, if there is one."""
+        market.read()
+        tasks = self._tasks()
+        with_bids = [task for task in tasks if market.open(_of(task))] or tasks
+        return self._rng.choice(self._kinds())(self._rng.choice(with_bids), market)
+
+    def _kinds(self) -> list[Callable[[dict[str, Any], Market], Pressed]]:
+        one = [self._halt_task, self._stop, self._delete, self._cap]
+        return [self._halt, self._halt_all, self._reduce, self._ceiling, self._sign_out, *one]
+
+    # The kinds
+
+    def _halt(self, task: dict[str, Any], market: Market) -> Pressed:
+        return Pressed(BY_NAME["halt"], lambda: self._loosen(self.trader, {"scope": "user"}))
+
+    def _halt_all(self, task: dict[str, Any], market: Market) -> Pressed:
+        halted = {"scope": "global", "state": "halt"}
+        brake = Brake("halt all", lambda _: [self.admin.call("PUT", "/api/control", halted)])
+        return Pressed(brake, lambda: self._loosen(self.admin, {"scope": "global"}))
+
+    def _halt_task(self, task: dict[str, Any], market: Market) -> Pressed:
+        which = {"scope": "task", "taskId": task["id"]}
+        brake = self._of_task("halt task", task, "PUT", "/api/control", which | {"state": "halt"})
+        return Pressed(brake, lambda: self._loosen(self.trader, which), task["id"])
+
+    def _reduce(self, task: dict[str, Any], market: Market) -> Pressed:
+        # The market moves by itself here, so which bids are too high is not known; nothing may be placed.
+        brake = Brake("reduce", BY_NAME["reduce"].press, concerns=lambda bid: False, is_counted=False)
+        return Pressed(brake, lambda: self._loosen(self.trader, {"scope": "user"}))
+
+    def _stop(self, task: dict[str, Any], market: Market) -> Pressed:
+        brake = self._of_task("stop", task, "POST", f"/api/tasks/{task['id']}/stop")
+        return Pressed(brake, lambda: self._start(task["id"]), task["id"], is_quiet=True)
+
+    def _delete(self, task: dict[str, Any], market: Market) -> Pressed:
+        brake = self._of_task("delete", task, "DELETE", f"/api/tasks/{task['id']}")
+        return Pressed(brake, lambda: self._make_again(task["config"]), task["id"], is_quiet=True)
+
+    def _cap(self, task: dict[str, Any], market: Market) -> Pressed:
+        former, cap = task["config"]["hardcapSats"], _lowest(market.open(_of(task)))
+        brake = self._of_task("cap", task, "PUT", f"/api/tasks/{task['id']}", {"hardcapSats": cap}, above=cap)
+        return Pressed(brake, lambda: self._change(task["id"], hardcapSats=former), task["id"])
+
+    def _ceiling(self, task: dict[str, Any], market: Market) -> Pressed:
+        cap = _lowest(market.open(_of(task)))
+
+        def is_above(bid: SeenBid) -> bool:
+            return bid.price > cap
+
+        lowered = {"maxHardcap": cap}
+        brake = Brake("ceiling", lambda _: [self.trader.call("PUT", "/api/ceilings", lowered)], is_above, is_above)
+        return Pressed(brake, self._raise_ceiling)
+
+    def _sign_out(self, task: dict[str, Any], market: Market) -> Pressed:
+        return Pressed(BY_NAME["sign-out"], self.trader.sign_in)
+
+    def _of_task(
+        self, name: str, task: dict[str, Any], method: str, path: str, body: Any = None, above: int = 0
+    ) -> Brake:
+        """Returns a brake by one request, about the bids of the task above a price."""
+
+        def is_concerned(bid: SeenBid) -> bool:
+            return bid.price > above and _of(task)(bid)
+
+        return Brake(name, lambda _: [self.trader.call(method, path, body)], is_concerned, is_concerned)
+
+    # Afterwards
+
+    def _loosen(self, who: Trader, which: dict[str, Any]) -> None:
+        self._until_ok(lambda: who.call("PUT", "/api/control", which | {"state": "run"}), "control to be loosened")
+
+    def _start(self, task: int) -> None:
+        self._until_ok(lambda: self.trader.call("POST", f"/api/tasks/{task}/start"), f"the start of task {task}")
+
+    def _make_again(self, config: dict[str, Any]) -> None:
+        made = self._until_ok(lambda: self.trader.call("POST", "/api/tasks", config), "the task to be made again")
+        self.note_configs([made["id"]])
+        self._start(made["id"])
+
+    def _change(self, task: int, **change: Any) -> None:
+        path = f"/api/tasks/{task}"
+        self.note_configs([task])
+        self._until_ok(lambda: self.trader.call("PUT", path, change), f"a change of task {task}")
+        self.note_configs([task])
+
+    def _raise_ceiling(self) -> None:
+        change = {"maxHardcap": None}
+        asked = self.trader.ok("POST", "/api/auth/approval", change)
+        player = self.trader
+        assert isinstance(player, Player)
+        consent = {"approvalId": asked["challengeId"], "approvalSignature": player.signed(asked["message"])}
+        self.trader.ok("PUT", "/api/ceilings", change | consent)
+
+    def _until_ok(self, call: Callable[[], requests.Response], what: str) -> Any:
+        found: list[requests.Response] = []
+
+        def is_ok() -> bool:
+            found[:] = [call()]
+            return found[0].status_code < 300
+
+        until(is_ok, what)
+        return found[0].json()
+
+    def _tasks(self) -> list[dict[str, Any]]:
+        found: list[dict[str, Any]] = self.trader.ok("GET", "/api/tasks")
+        return found
+
+    def stop_all(self) -> list[Quiet]:
+        """Stops every task and waits for the end of its bids."""
+        quiet = []
+        for task in self._tasks():
+            self.trader.stop_and_drain(task["id"])
+            quiet.append(Quiet(task["id"], now_ms()))
+        return quiet
+
+
+def hour(minutes: float, seed: int, most_s: float) -> int:
+    """Presses a brake a minute, prints each and a table; returns the exit code."""
+    rng, quiet, found = random.Random(seed), [], []
+    print(f"the demo for {minutes:g} minutes, a brake a minute, seed {seed}", flush=True)
+    with with_admin("demo", BIDKEEPER_WHITELIST="*") as (service, admin):
+        until(lambda: STARTED.search(service.output()), "the start of the demo's tasks")
+        demo, market = Demo(service, admin, rng), Market(service)
+        began = time.monotonic()
+        for minute in range(max(1, round(minutes))):
+            due = began + EVERY_S * minute + rng.uniform(0, LATEST_S)
+            time.sleep(max(0.0, due - time.monotonic()))
+            pressed = demo.choose(market)
+            outcome = braked(pressed.brake, demo, market, patience_s=_PATIENCE_S)
+            released_ms = now_ms()
+            pressed.release()
+            if pressed.is_quiet:
+                quiet.append(Quiet(pressed.task, outcome.began_ms + round(1000 * outcome.answered_s), released_ms))
+            found.append(outcome)
+            print(f"{minute + 1:>3}  {outcome}", flush=True)
+        wrong = disagreements(service, demo.configs, quiet)
+        quiet += demo.stop_all()
+        time.sleep(_SETTLE_S)
+        wrong += [each for each in disagreements(service, demo.configs, quiet) if each not in wrong]
+    return _judged_hour(found, wrong, most_s)
+
+
+def _judged_hour(found: list[Outcome], wrong: list[str], most_s: float) -> int:
+    print(f"\n{'kind':<10} {'brakes':>6} {'with bids':>9} {'median s':>9} {'worst s':>8} {'wire':>5} {'faults':>7}")
+    for name in sorted({each.name for each in found}):
+        mine = [each for each in found if each.name == name]
+        seconds = [each.whole_seconds for each in mine if each.ends or each.wire or each.access_s is not None]
+        median = f"{statistics.median(seconds):9.2f} {max(seconds):8.2f}" if seconds else f"{'-':>9} {'-':>8}"
+        wire, faults = sum(len(each.wire) for each in mine), sum(bool(each.faults) for each in mine)
+        print(f"{name:<10} {len(mine):>6} {len(seconds):>9} {median} {wire:>5} {faults:>7}")
+    print(f"\n{len(wrong)} disagreements between ledger and market", *wrong, sep="\n", flush=True)
+    is_slow = max((each.seconds for each in found), default=0.0) > most_s
+    return int(is_slow or bool(wrong) or any(each.faults for each in found))
+
+
+def _of(task: dict[str, Any]) -> Callable[[SeenBid], bool]:
+    slug = _plain(task["slug"])
+    return lambda bid: _plain(bid.slug) == slug
+
+
+def _plain(slug: str) -> str:
+    """Returns a slug without the bullets that some spell a rune with."""
+    return slug.replace("•", "").upper()
+
+
+def _lowest(bids: list[SeenBid]) -> int:
+    return min((bid.price for bid in bids), default=100_000)
+
 
 LOOP_S = 30
 TASKS, BIDS_EACH = 3, 4
@@ -47,8 +281,6 @@ def main(words: list[str] | None = None) -> int:
     if options.what == "many":
         return _many(options)
     if options.what == "hour":
-        from bench.brakes_hour import hour
-
         return hour(options.minutes, options.seed, options.most_s)
     kinds = BRAKES if options.what == "all" else (BY_NAME[options.what],)
     return max([_runs(kind, options) for kind in kinds])

@@ -18,7 +18,7 @@ from typing import Any
 
 from playwright.sync_api import Browser, CDPSession, Locator, Page, expect, sync_playwright
 
-from bench.timing import Row
+from bench.measuring import Row
 from tests.e2e.installation import Installation, installation, until
 from tests.needs import LIBATOMIC, missing, path
 from tests.web.visitor import ARGUMENTS, PATIENCE_MS, Person, Visitor, visiting
@@ -187,7 +187,7 @@ def _cycles(home: Installation) -> int:
 
 
 def _with_live_tasks(home: Installation) -> Person:
-    """Makes somebody whose ladders all stand at the market."""
+    """Makes a user whose ladders are all open at the market."""
     owner = Person(home).sign_in()
     slugs = [f"watched-{number}" for number in range(TASKS)]
     for slug in slugs:

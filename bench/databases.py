@@ -7,6 +7,7 @@ on the machine meets both.
 
 from __future__ import annotations
 
+import itertools
 import multiprocessing
 import os
 import random
@@ -15,12 +16,16 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, contextmanager, nullcontext, suppress
 from multiprocessing.synchronize import Barrier
 from pathlib import Path
 from typing import Any
 
-from bench import databases_served
+from bench import traders_database
+from bench.installed import installed
+from bench.measuring import cpu_seconds, get, press
+from bench.reads_and_writes import cycles_being_recorded, server_on
+from bench.starts import BURST, ONE_BY_ONE, our_starts
 from core.subscription_plans import DEFAULT_PLANS
 from models import schema, users
 from models.database import base
@@ -31,6 +36,46 @@ from models.tasks import tasks
 from models.tasks.cycles import record_cycle
 from models.tasks.tasks import RUNNING, bidding_task_list
 from tests import postgresql
+
+READ_S = 3.0
+
+
+class Readers:
+    """Our server over the database at `url`, and 200 users who look at their tasks."""
+
+    def __init__(self, url: str, port: int, pid: int, tokens: list[str]) -> None:
+        self._url, self._port, self._pid = url, port, pid
+        self._requests = [get("/api/tasks", token) for token in tokens]
+        press(port, iter(self._requests))  # each user once, to fill the caches
+
+    def per_cpu_second(self, *, is_busy: bool) -> float:
+        """Returns the answers for each second of the server's CPU time; `is_busy`: while cycles are recorded."""
+        before = cpu_seconds(self._pid)
+        with cycles_being_recorded(self._url) if is_busy else nullcontext():
+            answered = press(self._port, itertools.cycle(self._requests), READ_S)
+        return answered / (cpu_seconds(self._pid) - before)
+
+
+@contextmanager
+def readers_of(url: str, home: Path) -> Iterator[Readers]:
+    """Fills the database at `url`, and serves it."""
+    tokens = traders_database.make(url)
+    (home / "data").mkdir(parents=True)
+    with server_on(url, home) as (port, pid):
+        yield Readers(url, port, pid, tokens)
+
+
+def starts_on(urls: dict[str, str], rounds: int) -> dict[str, list[float]]:
+    """Returns the median milliseconds from a POST start to its answer, for each kind and round."""
+    found: dict[str, list[float]] = {kind: [] for kind in urls}
+    for _ in range(rounds):
+        for kind, url in urls.items():
+            with installed(max_tasks=100, BIDKEEPER_DATABASE_URL=url) as home:
+                tasks = home.user_with_tasks(ONE_BY_ONE + BURST, loopSeconds=300)
+                found[kind].append(our_starts(home, tasks)[0] * 1e3)
+                home.stop_all([tasks])
+    return found
+
 
 RACERS, SECONDS, ROUNDS = (8, 64), 3.0, 3
 USERS, TASKS_EACH = 8, 3
@@ -196,10 +241,7 @@ def main() -> int:
         for kind, url in urls.items():
             ours[kind] = made(url)
             base.close()
-        served = {
-            kind: stack.enter_context(databases_served.readers(url, Path(home) / kind))
-            for kind, url in empty("read").items()
-        }
+        served = {kind: stack.enter_context(readers_of(url, Path(home) / kind)) for kind, url in empty("read").items()}
         servers_cpu = {"SQLite": lambda: 0.0, "PostgreSQL": lambda: cpu_of_all(pid)}
         for _ in range(ROUNDS):
             for kind, url in urls.items():
@@ -208,7 +250,7 @@ def main() -> int:
             for is_busy, when in ((False, "quiet"), (True, "50 commits a second")):
                 for kind, readers in served.items():
                     note(f"GET /api/tasks for each CPU second, {when}", kind, readers.per_cpu_second(is_busy=is_busy))
-        for kind, values in databases_served.starts(empty("start"), ROUNDS).items():
+        for kind, values in starts_on(empty("start"), ROUNDS).items():
             for value in values:
                 note("POST start to its answer, ms", kind, value)
     print(f"load {os.getloadavg()[0]:.1f} at the end\n{'':50}{'SQLite':>12}{'PostgreSQL':>12}{'ratio':>8}")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from decimal import Decimal
 
-from bench.timing import Row, median_seconds
+from bench.measuring import Row, median_seconds
 from strategy.book import Ask, Bid, History, Snapshot, VenueProfile
 from strategy.config.bid import BidConfig
 from strategy.plan import Entry, Limits, Memory, OwnOrder, Rules

@@ -11,8 +11,7 @@ import time
 from collections.abc import Iterator
 
 from bench.installed import WITHOUT_BIDS, Home, Tasks, installed
-from bench.processes import cpu_seconds, pss_mib
-from bench.timing import Row
+from bench.measuring import Row, cpu_seconds, pss_mib
 
 USERS, TASKS_EACH = 25, 20
 LOOP_S, LOOPS = 30, 2

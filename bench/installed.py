@@ -11,7 +11,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
 
-from bench.load import call
+from bench.measuring import call
 from tests.e2e.installation import Installation, Trader, installation
 
 PLAN = """
@@ -30,7 +30,7 @@ _AT_ONCE = 8
 
 
 class Tasks(NamedTuple):
-    """A user's bearer token and the ids of tasks of theirs."""
+    """A user's bearer token and the ids of some of the user's tasks."""
 
     token: str
     ids: list[int]
@@ -43,7 +43,6 @@ class Home:
         self._installation = installation
         self.port = installation.port
         self.data_dir: Path = installation.data_dir
-        self.gateway_socket: Path = installation.data_dir / "run" / "gateway.sock"
         self.environment: Mapping[str, str] = installation.environment
 
     def user_with_tasks(self, count: int, asks: Iterable[int] = WITHOUT_BIDS, **config: Any) -> Tasks:
@@ -87,11 +86,6 @@ class Home:
         jobs = [(tasks.token, task) for tasks in made for task in tasks.ids]
         with ThreadPoolExecutor(at_once) as pool:
             list(pool.map(lambda job: call(self.port, "POST", f"/api/tasks/{job[1]}/{operation}", job[0]), jobs))
-
-    def requests(self) -> dict[str, dict[str, int]]:
-        """Returns the simulator's requests so far: operation to key to count."""
-        found: dict[str, dict[str, int]] = self._installation.sim("GET", "/sim/requests")
-        return found
 
     def workers(self) -> list[int]:
         """Returns the pids of all worker processes."""

@@ -7,7 +7,7 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
-from bench.timing import Row, median_seconds
+from bench.measuring import Row, median_seconds
 from core.subscription_plans import DEFAULT_PLANS
 from models import schema, users
 from models.database import base

@@ -24,9 +24,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from bench import traders_database
-from bench.load import get
-from bench.processes import serving
-from bench.timing import Row
+from bench.measuring import Row, get, serving
 from core.task_files import journal_path, log_path
 from models.database import base
 from models.ledger.states import Order

@@ -1,6 +1,6 @@
 """Reads, creations and changes of tasks, by the CPU time of the server's process, against the same in FastAPI.
 
-All servers stand beside each other, each with a copy of the same database and the same pragmas, and take turns, so that
+All servers run at the same time, each with a copy of the same database and the same pragmas, and take turns, so that
 other load on the machine meets all of them. The client's time does not count.
 """
 
@@ -9,24 +9,22 @@ from __future__ import annotations
 import itertools
 import json
 import shutil
-import sqlite3
 import statistics
 import sys
 import tempfile
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, closing, contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from bench import traders_database
-from bench.load import ask, get, press, write
-from bench.processes import ROOT, cpu_seconds, peer_python, serving
-from bench.timing import Row
+from bench.measuring import ROOT, Row, ask, cpu_seconds, get, peer_python, press, serving, write
 from models.database.sqlite import PRAGMAS
+from tests.databases import another
 from tests.ports import free_ports
 
-OURS, SQLMODEL, RAW = "ours", "FastAPI, SQLModel", "FastAPI, raw SQL"
+OURS, SQLMODEL = "ours", "FastAPI, SQLModel"
 ROUNDS = 3
 _READ_S = 3.0
 _COMMITS_EVERY_S = 0.02  # as often as fifteen hundred tasks on 30 s cycles would write
@@ -61,7 +59,7 @@ def read_rows() -> Iterator[Row]:
             return press(server.port, itertools.cycle(requests), _READ_S)
 
         def read_while_tasks_run(server: Server) -> int:
-            with _cycles_being_recorded(server.database):
+            with cycles_being_recorded(f"sqlite:///{server.database}"):
                 return read(server)
 
         quiet, busy = _rates(servers, read), _rates(servers, read_while_tasks_run)
@@ -113,23 +111,23 @@ def _rates(servers: list[Server], load: Callable[[Server], int]) -> dict[str, fl
 
 
 def _compared(what: str, rates: dict[str, float]) -> Iterator[Row]:
-    for peer, aim in ((SQLMODEL, ">= 20 x"), (RAW, "level")):
-        ratio = f"{rates[OURS] / rates[peer]:.1f} x" if peer == SQLMODEL else f"{rates[OURS] / rates[peer]:.2f} x"
-        yield Row(what, f"{rates[OURS]:,.0f}", f"{peer} {rates[peer]:,.0f}", ratio, aim)
+    ratio = f"{rates[OURS] / rates[SQLMODEL]:.1f} x"
+    yield Row(what, f"{rates[OURS]:,.0f}", f"{SQLMODEL} {rates[SQLMODEL]:,.0f}", ratio, ">= 20 x")
 
 
 @contextmanager
-def _cycles_being_recorded(database: Path) -> Iterator[None]:
+def cycles_being_recorded(url: str) -> Iterator[None]:
     """Commits to one task after another, as workers do, while the block lasts."""
     is_over = threading.Event()
-    cycle = "UPDATE tasks SET last_cycle_ms = last_cycle_ms + 30000 WHERE id = ?"
+    tasks = range(1, traders_database.USERS * traders_database.TASKS_EACH + 1)
 
     def commit() -> None:
-        with closing(sqlite3.connect(database, timeout=15, isolation_level=None)) as connection:
-            for task in itertools.cycle(range(1, traders_database.USERS * traders_database.TASKS_EACH + 1)):
+        with another(url) as connection:
+            for task in itertools.cycle(tasks):
                 if is_over.wait(_COMMITS_EVERY_S):
                     return
-                connection.execute(cycle, (task,))
+                connection.execute("UPDATE tasks SET last_cycle_ms = last_cycle_ms + 30000 WHERE id = ?", [task])
+                connection.commit()
 
     thread = threading.Thread(target=commit)
     thread.start()
@@ -147,14 +145,11 @@ def _servers() -> Iterator[tuple[list[Server], list[str]]]:
         home = Path(name)
         (home / "source").mkdir()
         tokens = traders_database.make(f"sqlite:///{home / 'source' / 'bidkeeper.db'}")
-        started = [stack.enter_context(our_server(home))]
-        for peer, module in ((SQLMODEL, "fastapi_sqlmodel"), (RAW, "fastapi_raw")):
-            started.append(stack.enter_context(_peer(home, peer, module)))
-        yield started, tokens
+        yield [stack.enter_context(_our_server(home)), stack.enter_context(_peer(home))], tokens
 
 
 @contextmanager
-def our_server(home: Path) -> Iterator[Server]:
+def _our_server(home: Path) -> Iterator[Server]:
     """Starts our server over a copy of the database in `home`'s `source`."""
     (home / "data").mkdir()
     database = home / "data" / "bidkeeper.db"
@@ -182,12 +177,13 @@ def server_on(url: str, home: Path, tree: Path = ROOT, python: str = sys.executa
 
 
 @contextmanager
-def _peer(home: Path, name: str, module: str) -> Iterator[Server]:
-    database, (port,) = home / f"{module}.db", free_ports(1)
+def _peer(home: Path) -> Iterator[Server]:
+    module, (port,) = "fastapi_sqlmodel", free_ports(1)
+    database = home / f"{module}.db"
     traders_database.copy_with_shown_configs(home / "source" / "bidkeeper.db", database)
     command = [peer_python(), "-m", f"bench.peers.{module}", str(database), str(port), json.dumps(PRAGMAS)]
     with serving(command, port, home / f"{module}.log") as pid:
-        yield Server(name, port, pid, database)
+        yield Server(SQLMODEL, port, pid, database)
 
 
 def _without_identity(task: dict[str, Any]) -> dict[str, Any]:

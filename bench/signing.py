@@ -13,7 +13,7 @@ from pathlib import Path
 from embit.ec import PrivateKey
 from embit.psbt import PSBT
 
-from bench.timing import Row, median_seconds
+from bench.measuring import Row, median_seconds
 from wallet.address import hash160, p2wpkh
 from wallet.bip322 import verify_ownership
 from wallet.keystore.keys import Keystore
@@ -40,7 +40,7 @@ _KINDS: tuple[OwnKind, ...] = ("p2tr", "p2wpkh", "p2sh-p2wpkh")
 
 
 def rows() -> Iterator[Row]:
-    """Yields the rows. The peer signs without any check: the least time that signing can take in Python here."""
+    """Yields the rows. The peer signs without any check: the minimum time that signing can take in Python here."""
 
     def bid() -> None:
         assert verify_ownership(_ADDRESS, "bench", sign_message(_KEY, "p2wpkh", "bench"))

@@ -8,19 +8,24 @@ from __future__ import annotations
 
 import os
 import select
+import socket
 import statistics
+import subprocess
+import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any, NamedTuple
+from xmlrpc.client import ServerProxy
 
-from bench import supervisor
+from supervisor.xmlrpc import SupervisorTransport
+
 from bench.installed import Home, Tasks, installed
-from bench.load import call
-from bench.supervisor import Assigned
-from bench.timing import Row
+from bench.measuring import ROOT, Row, call, end
 from core.settings import Settings, load
 from models.database import base
 from models.tasks import tasks
@@ -29,6 +34,79 @@ from models.users import Subscription
 from strategy.config.bid import load_bid_config
 from wallet.signer_client import SignerClient
 from workers.manager.rights import bidder_grant
+
+_SUPERVISOR_PATIENCE_S = 120.0
+_HEAD = """
+[supervisord]
+nodaemon=true
+silent=true
+minfds=4096
+logfile={home}/supervisord.log
+pidfile={home}/supervisord.pid
+
+[unix_http_server]
+file={home}/s.sock
+chmod=0700
+
+[rpcinterface:supervisor]
+supervisor.rpcinterface_factory=supervisor.rpcinterface:make_main_rpcinterface
+"""
+_PROGRAM = """
+[program:task-{task}]
+command={python} -m bench.peers.supervised_worker bidder {task} {token}
+environment=BENCH_SECRET="{secret}"
+autostart=false
+autorestart=true
+stopsignal=TERM
+redirect_stderr=true
+stdout_logfile={home}/task-{task}.out
+"""
+
+
+class Assigned(NamedTuple):
+    """A task with its worker's token and secret."""
+
+    task: int
+    token: int
+    secret: str
+
+
+@contextmanager
+def proxy(listening: Path) -> Iterator[Any]:
+    """Gives the XML-RPC operations of the supervisord that listens at `listening`."""
+    transport = SupervisorTransport(None, None, f"unix://{listening}")
+    with ServerProxy("http://127.0.0.1", transport=transport) as server:
+        yield server.supervisor
+
+
+def _listens(path: Path) -> bool:
+    """Tells whether a program takes connections there: a socket's file is made before."""
+    with socket.socket(socket.AF_UNIX) as way:
+        return way.connect_ex(str(path)) == 0
+
+
+@contextmanager
+def of_workers(home: Path, workers: list[Assigned], environment: Mapping[str, str]) -> Iterator[Any]:
+    """Starts a supervisord with one program for each of `workers`, none running; gives its XML-RPC operations."""
+    programs = [_PROGRAM.format(home=home, python=sys.executable, **worker._asdict()) for worker in workers]
+    (home / "s.conf").write_text(_HEAD.format(home=home) + "".join(programs))
+    process = subprocess.Popen(
+        [sys.executable, "-m", "supervisor.supervisord", "-n", "-c", str(home / "s.conf")],
+        cwd=ROOT,
+        env=dict(os.environ) | dict(environment),
+        stdin=subprocess.DEVNULL,
+    )
+    try:
+        deadline = time.monotonic() + _SUPERVISOR_PATIENCE_S
+        while not _listens(home / "s.sock"):
+            if process.poll() is not None or time.monotonic() > deadline:
+                raise RuntimeError("supervisord does not answer")
+            time.sleep(0.05)
+        with proxy(home / "s.sock") as operations:
+            yield operations
+    finally:
+        end(process)
+
 
 ONE_BY_ONE, BURST = 9, 24
 _PATIENCE_S = 60.0
@@ -40,7 +118,7 @@ def rows() -> Iterator[Row]:
         made, others = (Tasks(all_tasks.token, ids) for ids in (all_tasks.ids[0::2], all_tasks.ids[1::2]))
         ours = our_starts(home, made)
         home.stop_all([made])
-        with supervisor.proxy(home.data_dir / "run" / "supervisor.sock") as operations:
+        with proxy(home.data_dir / "run" / "supervisor.sock") as operations:
             operations.stopProcess("manager")
         theirs = _supervised(home, others)
     for what, mine, peer, unit, aim in (
@@ -79,7 +157,7 @@ def _supervised(home: Home, made: Tasks) -> tuple[float, float]:
         settings = load(home.environment)
         environment = dict(home.environment) | {"BENCH_STATUS": f"{name}/status"}
         try:
-            with supervisor.of_workers(Path(name), _assigned(settings, made.ids), environment) as operations:
+            with of_workers(Path(name), _assigned(settings, made.ids), environment) as operations:
 
                 def start(some: list[int]) -> None:
                     for task in some:

@@ -17,7 +17,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from bench.installed import WITHOUT_BIDS, Home, Tasks, installed
-from bench.load import call
+from bench.measuring import call
 
 TASKS_EACH = 20
 WITH_BIDS = [1_000_000, 1_010_000]

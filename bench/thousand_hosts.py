@@ -19,8 +19,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from bench.installed import PLAN, WITHOUT_BIDS, Home, Tasks
-from bench.load import call
-from bench.processes import cpu_seconds, pss_mib
+from bench.measuring import call, cpu_seconds, pss_mib
 from bench.thousand import TASKS_EACH
 from tests.hosts import networks
 from tests.hosts.far_site import FarSite

@@ -1,13 +1,37 @@
-"""Calls to an installation's own HTTP API, made as any client makes them."""
+"""An installation's own HTTP API, called as any client calls it, and its ports."""
 
 from __future__ import annotations
 
+import errno
 import http.client
 import json
+import socket
 from typing import Any
 
 from core.errors import BidkeeperError
 from core.setting_values import HostPort
+
+
+def problem(at: HostPort, variable: str) -> str | None:
+    """Says why no program could listen at `at` now, None when one could. `variable` is the setting of its port."""
+    try:
+        found = socket.getaddrinfo(*at, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+    except OSError as error:
+        return f"BIDKEEPER_HOST: {at.host} is not a host that this machine knows: {error.strerror}"
+    absent = 0
+    for family, kind, protocol, _, address in found:
+        try:
+            with socket.socket(family, kind, protocol) as probe:
+                probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+                if family == socket.AF_INET6:  # as the server does: IPv4 has a listener of its own
+                    probe.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
+                probe.bind(address)
+        except OSError as error:
+            if error.errno not in (errno.EADDRNOTAVAIL, errno.EAFNOSUPPORT):
+                return f"{variable}: {at} cannot be used: {error.strerror}"
+            absent += 1  # such as ::1 of localhost where IPv6 is off: the server listens at the others
+    return f"BIDKEEPER_HOST: {at.host} is not an address of this machine" if absent == len(found) else None
+
 
 PATIENCE_S = 30.0
 
@@ -31,7 +55,7 @@ def ask(
 ) -> str:
     """Returns the text of the answer of the program `name` that listens at `at`.
 
-    Raises NoAnswer when there is none, Unauthorized for 401, and BidkeeperError with the text of another refusal.
+    Raises NoAnswer when none comes, Unauthorized for 401, and BidkeeperError with the text of another refusal.
     """
     sent = None if body is None else json.dumps(body)
     connection = http.client.HTTPConnection(*at.nearby, timeout=patience_s)

@@ -1,24 +1,51 @@
 """`bidkeeper keys init|import|list|backup|change-passphrase|unlock`: the keystore of real money, for its operator.
 
-Secrets are asked for (cli/keys_prompt.py) and never taken from arguments or the environment, which others can see.
+Secrets are asked for at a prompt and never taken from arguments or the environment, which others can see.
 """
 
 from __future__ import annotations
 
 import argparse
+import getpass
 import os
+import sys
 from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from cli import keys_prompt
 from cli.arguments import address
 from core.call import call
 from core.errors import BidkeeperError, PeerError, PeerRefused
+from core.outside_text import NotText, decoded
 from core.settings import Settings
 
 if TYPE_CHECKING:
     from wallet.keystore.keystore_file import Imported
+
+
+def secret(question: str) -> str:
+    """Reads one line, without its end and a byte order mark. Raises BidkeeperError when there is no more input."""
+    try:
+        if sys.stdin.isatty():
+            return getpass.getpass(f"{question}: ")
+        # A locale without UTF-8 keeps bytes that it does not know as they are (surrogateescape).
+        line = decoded(sys.stdin.readline().encode("utf-8", "surrogateescape"))
+    except EOFError:
+        line = ""
+    except (NotText, UnicodeError):
+        raise BidkeeperError(f"the input is not text in UTF-8: {question}") from None
+    if not line:
+        raise BidkeeperError(f"no input for: {question}")
+    return line.rstrip("\r\n")
+
+
+def twice(question: str) -> str:
+    """Reads the same line twice. Raises BidkeeperError when they differ."""
+    first = secret(question)
+    if secret(f"{question}, again") != first:
+        raise BidkeeperError("the two entries differ")
+    return first
+
 
 PASSPHRASE = "Passphrase of the keystore"
 # scrypt takes half a second, the reading of a long audit log some more.
@@ -90,11 +117,11 @@ def _init(path: Path, options: argparse.Namespace) -> None:
     if len(set(options.user)) != len(options.user):
         raise BidkeeperError("a user is named twice")
     if options.words:
-        words = keys_prompt.secret("Words of the earlier keystore")
+        words = secret("Words of the earlier keystore")
     else:
         words = keys.words_of(os.urandom(32))
     seed = keys.seed_of(words)
-    keystore.create(path, keys_prompt.twice("New passphrase"), Contents(seed, tuple(options.user)))
+    keystore.create(path, twice("New passphrase"), Contents(seed, tuple(options.user)))
     print(f"made {path}")
     if not options.words:
         print(_SHOWN_ONCE)
@@ -114,7 +141,7 @@ def _import(path: Path, user: str, *, may_replace: bool) -> None:
     keystore.require_sealed(path)
     log = path.with_name(AUDIT_LOG)
     with keystore.locked(path), closing(AuditLog(log)) as audit:
-        opened = keystore.unlock(path, keys_prompt.secret(PASSPHRASE))
+        opened = keystore.unlock(path, secret(PASSPHRASE))
         if opened.is_imported(user) and not may_replace:
             raise BidkeeperError(f"{user} has imported keys already: --replace puts others in their place")
         verify_chain(log)
@@ -129,10 +156,10 @@ def _asked_keys() -> Imported:
     from wallet.keystore import keys
     from wallet.keystore.keystore_file import Imported
 
-    given = keys_prompt.secret("BIP-39 words, or the WIF of the payment address (empty: keep the present one)")
+    given = secret("BIP-39 words, or the WIF of the payment address (empty: keep the present one)")
     if len(given.split()) > 1:
-        return keys.from_words(given, keys_prompt.secret("BIP-39 passphrase (empty: there is none)"))
-    vault = keys_prompt.secret("WIF of the vault, a taproot address (empty: keep the present one)")
+        return keys.from_words(given, secret("BIP-39 passphrase (empty: there is none)"))
+    vault = secret("WIF of the vault, a taproot address (empty: keep the present one)")
     if not given.strip() and not vault.strip():
         raise BidkeeperError("no key was given")
     return Imported(
@@ -149,7 +176,7 @@ def _list(path: Path) -> None:
         print("PLAY MONEY: never send bitcoin to these addresses")
         opened = Keystore.open(path)
     else:
-        opened = keystore.unlock(path, keys_prompt.secret(PASSPHRASE))
+        opened = keystore.unlock(path, secret(PASSPHRASE))
     for n, user in enumerate(opened.users):
         public = opened.secrets_of(user).public
         origin = " (imported)" if opened.is_imported(user) else ""
@@ -170,8 +197,8 @@ def _change_passphrase(path: Path) -> None:
 
     keystore.require_sealed(path)
     with keystore.locked(path):
-        old = keys_prompt.secret("Present passphrase")
-        keystore.change_passphrase(path, old, keys_prompt.twice("New passphrase"))
+        old = secret("Present passphrase")
+        keystore.change_passphrase(path, old, twice("New passphrase"))
     print("changed. Earlier backups still open with the old passphrase: make a new backup and destroy them")
 
 
@@ -184,7 +211,7 @@ def _socket_to_unlock(settings: Settings) -> Path:
 def _unlock(socket: Path) -> None:
     from wallet.protocol import Unlock
 
-    passphrase = keys_prompt.secret(PASSPHRASE)
+    passphrase = secret(PASSPHRASE)
     try:
         call(socket, "signer", Unlock(passphrase), timeout=_UNLOCK_S)
     except PeerRefused as refused:

@@ -18,7 +18,7 @@ log = logging.getLogger(__name__)
 # verb → (its module, one line of help); a module is imported only for its verb.
 VERBS = {
     "up": ("cli.up", "start everything and stay in the foreground"),
-    "demo": ("cli.demo.demo", "like up, with play money and a demo user whose tasks trade"),
+    "demo": ("cli.demo", "like up, with play money and a demo user whose tasks trade"),
     "server": ("cli.programs", "run one program: the HTTP API and the page"),
     "manager": ("cli.programs", "run one program: starts and watches the tasks' workers"),
     "gateway": ("cli.programs", "run one program: all calls to the marketplaces"),
@@ -27,7 +27,7 @@ VERBS = {
     "relay": ("cli.relay", "run one program: an nginx that connects programs on several hosts"),
     "hooks": ("cli.programs", "run one program: sends notifications to webhooks, chats and mail"),
     "simulator": ("cli.programs", "run one program: the practice marketplace"),
-    "ray": ("cli.on_ray.on_ray", "keep the managers of several machines running on a Ray cluster"),
+    "ray": ("cli.on_ray", "keep the managers of several machines running on a Ray cluster"),
     "migrate": ("cli.migrate", "update the database to this version's schema"),
     "database": ("cli.database", "copy the database into an empty one (SQLite or PostgreSQL)"),
     "whitelist": ("cli.whitelist", "add, remove or list the addresses that may sign in"),
@@ -38,7 +38,7 @@ VERBS = {
     "replay": ("cli.replay", "try a config on a task's recorded cycles, or on recorded order books"),
     "keys": ("cli.keys", "manage keys for real money: create, import, list, back up, unlock"),
     "audit": ("cli.audit", "verify the signer's audit log"),
-    "reconcile": ("cli.reconcile.reconcile", "show bids and purchases that no order knows, as after a restored backup"),
+    "reconcile": ("cli.reconcile", "show bids and purchases that no order knows, as after a restored backup"),
     "doctor": ("cli.doctor.doctor", "check everything that Bidkeeper needs, and print a remedy for each fault"),
     "venue": ("cli.venue", "save a marketplace's answers, or check such a file"),
 }

@@ -6,7 +6,7 @@ import argparse
 import time
 from datetime import UTC, datetime
 
-from cli import entitlements
+from cli import whitelist
 from cli.arguments import address
 from cli.migrate import migrate
 from core.settings import Settings
@@ -35,7 +35,7 @@ def _days(text: str) -> int:
 
 
 def run(settings: Settings, options: argparse.Namespace) -> int:
-    """Changes or prints plans. The tasks of an ended plan are stopped at once."""
+    """Changes or prints plans. The tasks of an ended plan are stopped immediately."""
     migrate(settings)
     base.connect(settings.database_url)
     try:
@@ -56,7 +56,7 @@ def _set(settings: Settings, options: argparse.Namespace) -> int:
     now_ms = time.time_ns() // 1_000_000
     set_plan(user.id, options.plan, now_ms + days * DAY_MS, now_ms)
     print(f"{user.address} has {options.plan} for {days} days")
-    entitlements.enforce(settings)
+    whitelist.enforce(settings)
     return 0
 
 

@@ -53,7 +53,7 @@ def run(settings: Settings, options: argparse.Namespace) -> int:
 
 @contextmanager
 def _reading_in() -> Iterator[None]:
-    """Reads in a program's modules without a look for garbage, a tenth of its start; later looks leave them out."""
+    """Imports a program's modules without garbage collection, a tenth of its start; later ones leave them out."""
     gc.disable()
     try:
         yield

@@ -127,7 +127,7 @@ def configuration(settings: Settings) -> str:
         if not str(path).isprintable() or set(str(path)) & set(" ;{}$\"'\\#"):
             raise BidkeeperError(f"nginx cannot use the path {path}: choose one without spaces and special characters")
     module = "".join(f"load_module {path};\n" for path in MODULES if path.exists())
-    # Workers of root's nginx would be nobody's, who may enter nothing here.
+    # Workers of root's nginx would have a user without rights, who may enter nothing here.
     user = "user root;\n" if os.getuid() == 0 else ""
     head = _HEAD.format(module=module, user=user, directory=directory, connections=_CONNECTIONS, tls=certificates)
     return head + "".join(parts) + "}\n"
@@ -186,7 +186,7 @@ def _inodes(paths: list[Path]) -> list[int | None]:
 def _prepare(directory: Path) -> int:
     """Makes the directory, closed to strangers, and takes away a dead relay's sockets, over which nginx would stumble.
 
-    Returns the descriptor of the relay's lock. nginx makes its sockets open to everybody, so the directory alone says
+    Returns the descriptor of the relay's lock. nginx makes its sockets open to all users, so the directory alone says
     who may ask.
     """
     if not directory.exists():

@@ -10,7 +10,7 @@ from cli.arguments import address
 from core.errors import BidkeeperError
 from core.settings import Settings
 
-# The way to a BIP-322 signature in each wallet; several give another kind unless told otherwise.
+# The way to a BIP-322 signature in each wallet; several give another kind by default.
 WALLETS = """Sign this text with BIP-322 in your wallet:
   UniSat, OKX   signMessage(text, "bip322-simple")        Leather   request("signMessage", {message, paymentType})
   Xverse        request("signMessage", {address, message, protocol: "BIP322"})

@@ -20,7 +20,7 @@ from pathlib import Path
 from types import FrameType
 from typing import IO
 
-from cli import api, listeners
+from cli import api
 from cli.migrate import check_database, migrate
 from core.errors import BidkeeperError, SettingsError
 from core.layout import supervisor_problems
@@ -149,7 +149,7 @@ class Installation:
             # It prints each line that it cannot log, and a fault of that print would end it: a full disk may have both.
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
-            # Ctrl-C in a terminal goes to the whole group, but supervisord must hear of it from us, once.
+            # Ctrl-C in a terminal goes to the whole group, but supervisord must get it from us, once.
             start_new_session=True,
             preexec_fn=_end_with_parent,
             pass_fds=(self._lock,),
@@ -253,7 +253,7 @@ def _raise_limits() -> None:
 
 
 def _require_free(at: HostPort, variable: str) -> None:
-    if why := listeners.problem(at, variable):
+    if why := api.problem(at, variable):
         raise BidkeeperError(why)
 
 

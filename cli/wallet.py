@@ -6,17 +6,38 @@ import argparse
 from collections.abc import Iterator
 
 from cli.arguments import address
-from cli.funds import confirmed, fundings, funds
 from cli.migrate import migrate
 from core.errors import BidkeeperError
 from core.settings import Settings
 from markets.base import NotFound, VenueError
-from markets.capabilities import Funding
+from markets.capabilities import Funding, funding_of
 from markets.client import MarketClient
+from markets.venues import facts
 from models.database import base
 from models.users import User
 from wallet.protocol import UserKeys
 from wallet.signer_client import SignerClient
+
+
+def fundings(settings: Settings) -> Iterator[Funding]:
+    """Yields the funding of bids at each venue of this installation that takes bids."""
+    for venue in settings.venues:
+        if funding := funding_of(facts(venue, is_default=venue == settings.market).capabilities):
+            yield funding
+
+
+def funds(market: MarketClient, funding: Funding, keys: UserKeys, receive: str) -> tuple[str, int]:
+    """Returns the address to fund and the sats there now. Raises VenueError; NotFound without a wallet yet."""
+    if funding.place == "bidding":
+        wallet = market.at(funding.venue).balance(keys.payment, receive, keys.payment_pubkey, 0.0)
+        return wallet.address, wallet.sats
+    return keys.payment, confirmed(market, keys.payment)
+
+
+def confirmed(market: MarketClient, address: str) -> int:
+    """Returns the confirmed sats at an address. Raises VenueError."""
+    return sum(coin.value for coin in market.coins(address, 0.0) if coin.is_confirmed)
+
 
 PATIENCE_S = 15.0
 

@@ -5,13 +5,33 @@ from __future__ import annotations
 import argparse
 import time
 
-from cli import entitlements
 from cli.arguments import address
 from cli.migrate import migrate
+from core.call import call
+from core.errors import PeerError
+from core.program_calls import Enforce
 from core.settings import Settings
 from models import accounts
 from models.database import base
+from models.leases.manager_places import address_at, places
 from models.users import Entitlements, Whitelist
+
+_PATIENCE_S = 60.0
+
+
+def enforce(settings: Settings) -> None:
+    """Has the manager stop the tasks of users who may no longer trade; returns when it has, and prints the result.
+
+    A manager that is down runs no workers, and checks when it starts.
+    """
+    try:
+        answers = [
+            call(address_at(settings, place), "manager", Enforce(), timeout=_PATIENCE_S) for place in places(settings)
+        ]
+    except PeerError as error:
+        print(f"the manager was not notified ({error.message}); if it runs, it stops the affected tasks within 10 s")
+    else:
+        print(f"{sum(answer.stopped for answer in answers)} tasks were stopped")
 
 
 def add_arguments(verb: str, parser: argparse.ArgumentParser) -> None:
@@ -26,7 +46,7 @@ def add_arguments(verb: str, parser: argparse.ArgumentParser) -> None:
 
 
 def run(settings: Settings, options: argparse.Namespace) -> int:
-    """Changes or prints the list. The tasks of a removed address are stopped at once."""
+    """Changes or prints the list. The tasks of a removed address are stopped immediately."""
     migrate(settings)
     base.connect(settings.database_url)
     try:
@@ -51,5 +71,5 @@ def _remove(settings: Settings, address: str) -> int:
         print(f"{address} may still sign in: the settings allow it")
         return 1
     print(f"{address} can no longer sign in" if removed.was_listed else f"{address} was not on the list")
-    entitlements.enforce(settings)
+    enforce(settings)
     return 0 if removed.was_listed else 1

@@ -1,17 +1,15 @@
-"""One line of the doctor's findings."""
+"""The doctor's rows: a name, a check, and the words and the remedy of each case that the check may find."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import Literal
+from typing import Literal, NamedTuple
 
 Status = Literal["ok", "warn", "FAIL"]
 
 
-@dataclass(frozen=True, slots=True)
-class Check:
+class Check(NamedTuple):
     """A finding: the part looked at (`name`), its state, and the `remedy`, empty when nothing is to be done."""
 
     status: Status
@@ -25,41 +23,63 @@ class Check:
 
     def as_json(self) -> dict[str, str]:
         """Returns the fields, `status` in lower case."""
-        return asdict(self) | {"status": self.status.lower()}
+        return self._asdict() | {"status": self.status.lower()}
 
 
-def ok(name: str, text: str) -> Check:
-    """Makes a finding that needs nothing."""
+def ok(text: str, name: str = "") -> Check:
+    """Makes a finding that needs nothing. Without a name it has that of its row."""
     return Check("ok", name, text)
 
 
-def warn(name: str, text: str, remedy: str) -> Check:
+def warn(text: str, remedy: str, name: str = "") -> Check:
     """Makes a finding that works, but may not be wanted."""
     return Check("warn", name, text, remedy)
 
 
-def fail(name: str, text: str, remedy: str) -> Check:
+def fail(text: str, remedy: str, name: str = "") -> Check:
     """Makes a finding that does not work, or must not be so."""
     return Check("FAIL", name, text, remedy)
 
 
-def unreadable(name: str, path: Path, error: Exception, remedy: str) -> Check:
+def first(*cases: tuple[object, Check]) -> Check:
+    """Returns the finding of the first case that holds; the last one always does."""
+    return next(check for holds, check in cases if holds)
+
+
+Found = Iterable[Check] | Check | None
+Row = tuple[str, Callable[[], Found]]
+
+
+def unreadable(path: Path, error: Exception, remedy: str) -> Check:
     """Makes the finding of a path that cannot be read; `remedy` is that of contents that are damaged."""
     why = error.strerror if isinstance(error, OSError) else None
     if isinstance(error, PermissionError):
         remedy = "run the doctor as the user of the installation, or as root"
     elif isinstance(error, IsADirectoryError | NotADirectoryError):
         remedy = "move what is there away: it must be a file in a directory"
-    return fail(name, f"{path} cannot be read: {why or error}", remedy)
+    return fail(f"{path} cannot be read: {why or error}", remedy)
+
+
+def named(name: str, look: Callable[[], Found]) -> Iterator[Check]:
+    """Yields the findings of a row, each under its own name or the row's; None is nothing to report."""
+    found = look()
+    for check in (found,) if isinstance(found, Check) else found or ():
+        yield check if check.name else check._replace(name=name)
+
+
+def judged(rows: Iterable[Row]) -> Iterator[Check]:
+    """Yields the findings of all rows, in their order."""
+    for name, look in rows:
+        yield from named(name, look)
 
 
 def safely(part: str, checks: Iterator[Check]) -> Iterator[Check]:
-    """Yields a part's checks. A fault of ours ends that part with a line that says why; the other parts go on."""
+    """Yields a part's checks. A fault of the doctor ends that part alone, with a line that says why."""
     try:
         yield from checks
     except Exception as error:
         why = " ".join(f"{type(error).__name__}: {error}".split())
-        yield fail(part, f"the check itself failed: {why}", "report this line; the other checks do not depend on it")
+        yield fail(f"the check itself failed: {why}", "report this line; the other checks do not depend on it", part)
 
 
 def way_to_keys(reason: str) -> str:

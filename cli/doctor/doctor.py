@@ -12,17 +12,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from cli.arguments import collection, ticker
-from cli.doctor import (
-    data_check,
-    database_check,
-    hosts_check,
-    live_check,
-    machine_check,
-    month_check,
-    port_holders,
-    program_check,
-    settings_check,
-)
+from cli.doctor import data_check, machine_check, program_check, settings_check
 from cli.doctor.check import Check, ok, safely
 from cli.doctor.questions import About, default_about
 from cli.doctor.venue_check import VenueExaminer
@@ -61,7 +51,7 @@ def run_alone(options: argparse.Namespace) -> int:
     logs.set_up("doctor", "ERROR")
     running = version.running()
     if not options.json:
-        print(ok("bidkeeper", str(running)).line(), flush=True)
+        print(ok(str(running), "bidkeeper").line(), flush=True)
     checks = []
     for check in examine(options, os.environ, lambda: time.time_ns() // 1_000_000):
         checks.append(check)
@@ -93,8 +83,8 @@ def examine(
 def _with(
     settings: Settings, options: argparse.Namespace, parts: Sequence[str], clock_ms: Callable[[], int]
 ) -> Iterator[Check]:
-    seen = database_check.DatabaseState()
-    own = port_holders.own(settings.data_dir)
+    seen = data_check.DatabaseState()
+    own = machine_check.own_processes(settings.data_dir)
     # Also when it is not to be printed: later checks need the number of tasks, and their slugs.
     for check in safely("data", data_check.examine(settings, seen)):
         if "data" in parts:
@@ -103,20 +93,20 @@ def _with(
         manager = program_check.manager_of(own)
         yield from safely("machine", machine_check.examine_for(settings, seen.tasks, manager))
     if "programs" in parts:
-        yield from safely("hosts", hosts_check.examine(settings, clock_ms))
+        yield from safely("hosts", program_check.examine_hosts(settings, clock_ms))
         yield from safely("programs", program_check.examine(settings, own))
-        yield from safely("month", month_check.examine(settings, seen.running))
+        yield from safely("month", program_check.examine_months(settings, seen.running))
     if "venues" in parts:
         yield from safely("venues", _venues(settings, about(options, settings, seen), clock_ms))
     if LIVE in parts:
-        yield from safely("live", live_check.examine(settings, seen))
+        yield from safely("live", settings_check.examine_live(settings, seen))
 
 
 def _venues(settings: Settings, subjects: About, clock_ms: Callable[[], int]) -> Iterator[Check]:
     yield from VenueExaminer(settings, subjects, clock_ms).examine()
 
 
-def about(options: argparse.Namespace, settings: Settings, seen: database_check.DatabaseState) -> About:
+def about(options: argparse.Namespace, settings: Settings, seen: data_check.DatabaseState) -> About:
     """Chooses the subjects: the operator's, else the newest tasks', else well-known ones."""
     usual = default_about(settings.market)
     collection = options.collection or seen.collection or usual.collection

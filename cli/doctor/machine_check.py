@@ -1,7 +1,8 @@
-"""The doctor on the machine: Python, libraries, limits, swap, and its clock's synchronisation."""
+"""The doctor on the machine: Python, libraries, limits, swap, the clock's synchronisation, processes and ports."""
 
 from __future__ import annotations
 
+import os
 import platform
 import resource
 import shutil
@@ -12,7 +13,7 @@ from collections.abc import Iterator
 from importlib.metadata import version
 from pathlib import Path
 
-from cli.doctor.check import Check, fail, ok, warn
+from cli.doctor.check import Check, fail, first, judged, ok, warn
 from core.process import PYTHON
 from core.settings import Settings
 from models.database import base
@@ -23,84 +24,93 @@ from wallet.signer.challenges import require_libsecp256k1
 _LEAST_SQLITE = (3, 37, 0)  # STRICT tables
 _NORMAL, _FULL = 1, 2  # answers of PRAGMA synchronous
 _FILES_A_TASK, _OTHER_FILES = 3, 200
-_CUSTOMARY_TASKS = 100
+CUSTOMARY_TASKS = 100
 _TRY_S = 60  # for a fresh Python on a busy machine
 _REINSTALL = "rebuild the environment: make clean setup, or deploy/install.sh"
+_LISTEN = "0A"
 
 
 def examine() -> Iterator[Check]:
     """Examines everything that needs no settings."""
-    yield ok("python", f"{platform.python_version()} on {platform.system()} {platform.machine()}")
-    yield _sqlite()
-    yield from _libraries()
-    yield _clock_sync()
-    yield _network()
+    yield from judged(
+        (
+            ("python", lambda: ok(f"{platform.python_version()} on {platform.system()} {platform.machine()}")),
+            ("sqlite", _sqlite),
+            ("libsecp256k1", _libsecp256k1),
+            ("bip322", _bip322),
+            ("time sync", _clock_sync),
+            ("network", _network),
+        )
+    )
 
 
 def examine_for(settings: Settings, tasks: int | None, manager: int | None) -> Iterator[Check]:
     """Examines room for `tasks` (None = unknown) under the settings and, if it runs, the manager's (a pid) limits."""
-    yield _open_files(_CUSTOMARY_TASKS if tasks is None else tasks, manager)
-    yield _memory(settings)
+    yield from judged(
+        (
+            ("open files", lambda: _open_files(CUSTOMARY_TASKS if tasks is None else tasks, manager)),
+            ("swap", lambda: _memory(settings)),
+        )
+    )
 
 
 def _sqlite() -> Check:
-    name, found = "sqlite", sqlite3.sqlite_version
+    found = sqlite3.sqlite_version
     if sqlite3.sqlite_version_info < _LEAST_SQLITE:
-        return fail(name, f"{found} is too old", "use a Python that is built with SQLite 3.37 or newer")
+        return fail(f"{found} is too old", "use a Python that is built with SQLite 3.37 or newer")
     with tempfile.TemporaryDirectory() as scratch:
         base.connect(f"sqlite:///{scratch}/scratch.db")
         try:
-            mode = _pragma("journal_mode")
-            usual = _pragma("synchronous")
+            mode, usual = _pragma("journal_mode"), _pragma("synchronous")
             with base.transaction(durable=True):
                 durable = _pragma("synchronous")
         finally:
             base.close()
     if (mode, usual, durable) != ("wal", _NORMAL, _FULL):
         text = f"{found}: journal_mode {mode}, synchronous {usual}, for the ledger {durable}"
-        return fail(name, text, "this build of SQLite ignores its settings: use another Python")
-    return ok(name, f"{found}, in WAL mode; synchronous is normal, and full for the ledger")
+        return fail(text, "this build of SQLite ignores its settings: use another Python")
+    return ok(f"{found}, in WAL mode; synchronous is normal, and full for the ledger")
 
 
 def _pragma(name: str) -> object:
     return base.database.execute_sql(f"PRAGMA {name}").fetchone()[0]
 
 
-def _libraries() -> Iterator[Check]:
+def _libsecp256k1() -> Check:
     try:
         require_libsecp256k1()
-        yield ok("libsecp256k1", f"loaded by embit {version('embit')}")
     except RuntimeError as error:
-        yield fail("libsecp256k1", str(error), _REINSTALL)
+        return fail(str(error), _REINSTALL)
+    return ok(f"loaded by embit {version('embit')}")
+
+
+def _bip322() -> Check:
     try:
         self_test()
-        yield ok("bip322", f"{version('bip322')} accepts valid signatures and refuses forged ones")
     except RuntimeError as error:
-        yield fail("bip322", str(error), _REINSTALL)
+        return fail(str(error), _REINSTALL)
+    return ok(f"{version('bip322')} accepts valid signatures and refuses forged ones")
 
 
 def _clock_sync() -> Check:
-    name, unknown = "time sync", "timedatectl cannot be asked; the clock is compared with the marketplaces below"
-    program = shutil.which("timedatectl")
-    if program is None:
-        return ok(name, unknown)
-    command = [program, "show", "-p", "NTPSynchronized", "--value"]
-    try:
-        said = subprocess.run(command, capture_output=True, text=True, timeout=5, check=True).stdout.strip()
-    except (OSError, subprocess.SubprocessError):
-        return ok(name, unknown)
-    if said == "yes":
-        return ok(name, "the clock is synchronised")
-    if said == "no":
-        return warn(
-            name, "the clock is not synchronised, so bids may expire at the wrong time", "timedatectl set-ntp true"
-        )
-    return ok(name, unknown)
+    program, said = shutil.which("timedatectl"), ""
+    if program is not None:
+        command = [program, "show", "-p", "NTPSynchronized", "--value"]
+        try:
+            said = subprocess.run(command, capture_output=True, text=True, timeout=5, check=True).stdout.strip()
+        except (OSError, subprocess.SubprocessError):
+            said = ""
+    text = "the clock is not synchronised, so bids may expire at the wrong time"
+    return first(
+        (said == "yes", ok("the clock is synchronised")),
+        (said == "no", warn(text, "timedatectl set-ntp true")),
+        (True, ok("timedatectl cannot be asked; the clock is compared with the marketplaces below")),
+    )
 
 
 def _network() -> Check:
-    """Tries in a child of ours whether a process can give up the network, as the signer and the workers do."""
-    name, program = "network", "from core.no_network import give_up_network; print(give_up_network())"
+    """Tries in a child process whether a process can give up the network, as the signer and the workers do."""
+    program = "from core.no_network import give_up_network; print(give_up_network())"
     try:
         command = [*PYTHON, "-c", program]
         said = subprocess.run(command, capture_output=True, text=True, timeout=_TRY_S, check=True).stdout.strip()
@@ -108,8 +118,8 @@ def _network() -> Check:
         said = f"the check failed: {error}"
     if said:
         text = f"signer and workers keep network access, so an intruder could send keys away: {said}"
-        return warn(name, text, "use x86_64 or aarch64 with seccomp filters; a container must allow them")
-    return ok(name, "signer and workers have no network access (seccomp)")
+        return warn(text, "use x86_64 or aarch64 with seccomp filters; a container must allow them")
+    return ok("signer and workers have no network access (seccomp)")
 
 
 def _open_files(tasks: int, manager: int | None) -> Check:
@@ -118,11 +128,11 @@ def _open_files(tasks: int, manager: int | None) -> Check:
     whose = "this shell"
     if manager is not None and (found := _hard_limit(manager)) is not None:
         most, whose = found, "the manager"
-    needed = _FILES_A_TASK * tasks + _OTHER_FILES
-    text = f"{whose} may open {'any number' if most == resource.RLIM_INFINITY else most}; {tasks} tasks need {needed}"
-    if most != resource.RLIM_INFINITY and most < needed:
-        return fail("open files", text, "raise the limit: LimitNOFILE in the unit, or ulimit -Hn")
-    return ok("open files", text)
+    needed, is_endless = _FILES_A_TASK * tasks + _OTHER_FILES, most == resource.RLIM_INFINITY
+    text = f"{whose} may open {'any number' if is_endless else most}; {tasks} tasks need {needed}"
+    if most < needed and not is_endless:
+        return fail(text, "raise the limit: LimitNOFILE in the unit, or ulimit -Hn")
+    return ok(text)
 
 
 def _hard_limit(pid: int) -> int | None:
@@ -139,11 +149,50 @@ def _hard_limit(pid: int) -> int | None:
 
 def _memory(settings: Settings) -> Check:
     """Checks memory: the signer forbids its own core dumps and locks its memory, as far as it may."""
-    name = "swap"
-    if not hardening.has_swap():
-        return ok(name, "none; the signer writes no core dump")
     soft = resource.getrlimit(resource.RLIMIT_MEMLOCK)[0]
-    if settings.market == "simulator" or soft == resource.RLIM_INFINITY:
-        return ok(name, "on; play keys are worthless, and real keys are locked in memory where the limit allows it")
+    is_safe = settings.market == "simulator" or soft == resource.RLIM_INFINITY
+    told = "on; play keys are worthless, and real keys are locked in memory where the limit allows it"
     text = f"on, and only {soft // 1024} KiB of memory can be locked: keys may be written to the disk"
-    return warn(name, text, "encrypt or turn off swap, or set LimitMEMLOCK=infinity in the unit")
+    return first(
+        (not hardening.has_swap(), ok("none; the signer writes no core dump")),
+        (is_safe, ok(told)),
+        (True, warn(text, "encrypt or turn off swap, or set LimitMEMLOCK=infinity in the unit")),
+    )
+
+
+def own_processes(data_dir: Path) -> dict[int, str]:
+    """Returns command lines by pid of the processes that work in `data_dir`, which is in their environment.
+
+    Processes of other users and those that hide from their own (the signer) are not seen.
+    """
+    mark = b"BIDKEEPER_DATA_DIR=" + os.fsencode(data_dir)
+    found = {}
+    for pid in (int(entry.name) for entry in Path("/proc").iterdir() if entry.name.isdigit()):
+        try:
+            if mark in Path(f"/proc/{pid}/environ").read_bytes().split(b"\0"):
+                found[pid] = Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
+        except OSError:
+            continue
+    found.pop(os.getpid(), None)
+    return found
+
+
+def holds_port(pid: int, port: int) -> bool:
+    """Tells whether this process listens at `port` (TCP)."""
+    inodes = {f"socket:[{inode}]" for inode in _listening(port)}
+    try:
+        return any(str(entry.readlink()) in inodes for entry in Path(f"/proc/{pid}/fd").iterdir())
+    except OSError:
+        return False
+
+
+def _listening(port: int) -> Iterator[str]:
+    """Yields the inodes of the sockets that listen at `port`."""
+    for table in (Path("/proc/net/tcp"), Path("/proc/net/tcp6")):
+        try:
+            lines = table.read_text().splitlines()[1:]
+        except OSError:
+            continue
+        for fields in map(str.split, lines):
+            if fields[3] == _LISTEN and int(fields[1].rsplit(":", 1)[1], 16) == port:
+                yield fields[9]

@@ -1,4 +1,7 @@
-"""The doctor on settings: every fault at once, and legal values that are seldom meant."""
+"""The doctor on settings: all their faults, legal values that are seldom meant, and the checklist for real money.
+
+The checklist is in the order of docs/going-live.md.
+"""
 
 from __future__ import annotations
 
@@ -7,24 +10,37 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from cli.doctor.check import Check, fail, ok, warn
-from core.errors import SettingsError
+from cli.doctor.check import Check, fail, first, judged, ok, warn, way_to_keys
+from cli.doctor.data_check import DatabaseState
+from cli.wallet import fundings, funds
+from core.errors import BidkeeperError, SettingsError
 from core.layout import supervisor_problems
 from core.setting_texts import HELD, own_file, read_table, table_file
-from core.settings import IN_FILES, OPTIONS, SECRETS, Settings, load
+from core.settings import IN_FILES, OPTIONS, PLAY_MARKET, SECRETS, Settings, load
+from markets.base import NotFound, VenueError
+from markets.capabilities import Capabilities, Funding, funding_of
+from markets.client import MarketClient
+from markets.venues import capabilities
+from server.task_venues import not_signed_bids, not_signed_listings
+from wallet.policy import SETTING, ceilings_of, escrow_terms_of
+from wallet.protocol import UserKeys
 from wallet.signer.allowed import with_normal_addresses
+from wallet.signer_client import SignerClient
 
-NAME = "settings"
-# Variables that are no settings: `up` and the installer hand them to their programs, and a service's file names what
+# Variables that are not settings: `up` and the installer hand them to their programs, and a service's file names what
 # runs on its machine.
 _OTHERS = {"CONFIG", "COMMAND", "CRASHPOINT", "INSTALL_ROOT", "INSTALL_OWNERS", "SLOTS", "RAY"}
 _OTHERS |= {f"WITH_{name}" for name in ("SIMULATOR", "SERVER", "GATEWAY", "SIGNER", "MANAGER", "RELAY")}
+_PATIENCE_S = 15.0
+_PAGE = "docs/going-live.md"
+_IN_ESCROW = "meaning: transfer, sale and recovery, by an escrow that your own key opens"
+_LOCKED = "meaning: transfer and sale, by an escrow that your own key opens {} blocks after an item came there"
 
 
 def read(environment: Mapping[str, str]) -> tuple[Settings | None, list[Check]]:
     """Reads the settings, None when they are wrong; and a line for each fault.
 
-    A key's file that only another user may read is no fault: HELD stands for that key.
+    A key's file that only another user may read counts as right: HELD takes that key's place.
     """
     try:
         return with_normal_addresses(load(environment)), []
@@ -33,11 +49,11 @@ def read(environment: Mapping[str, str]) -> tuple[Settings | None, list[Check]]:
     try:
         settings = with_normal_addresses(load(environment, secrets=()))
     except SettingsError:
-        return None, [fail(NAME, problem, "see docs/settings.md") for problem in problems]
+        return None, [fail(problem, "see docs/settings.md", "settings") for problem in problems]
     # The rest are files of keys that cannot be read; one that is there is another user's, as it should be.
     files = _key_files(environment)
     absent = [problem for problem in problems if not os.path.lexists(files.get(problem.split()[0], ""))]
-    return settings, [fail(NAME, problem, "put the key into that file") for problem in absent]
+    return settings, [fail(problem, "put the key into that file", "settings") for problem in absent]
 
 
 def is_held(settings: Settings, secret: str) -> bool:
@@ -47,26 +63,27 @@ def is_held(settings: Settings, secret: str) -> bool:
 
 def examine(settings: Settings, environment: Mapping[str, str]) -> Iterator[Check]:
     """Examines settings that can be read."""
-    source = _file(environment)
-    yield ok(NAME, f"read from the environment{' and ' + source if source else ''}; market {settings.market}")
-    yield from _strangers(environment)
-    yield from _secret_files(settings, environment)
-    yield from _sockets(settings)
+    yield from judged(
+        (
+            ("settings", lambda: _strangers(settings, environment)),
+            ("settings", lambda: _secret_files(settings, environment)),
+            ("sockets", lambda: _sockets(settings)),
+            ("settings", lambda: _seldom_meant(settings, environment)),
+        )
+    )
+
+
+def _seldom_meant(settings: Settings, environment: Mapping[str, str]) -> Iterator[Check]:
+    is_real = settings.market != PLAY_MARKET
     if settings.gateway_clients & settings.users_of_signer:
         text = "BIDKEEPER_GATEWAY_CLIENTS names the signer's own user, whom the gateway does not answer"
-        yield warn(NAME, text, "remove that user from BIDKEEPER_GATEWAY_CLIENTS")
-    is_real = settings.market != "simulator"
+        yield warn(text, "remove that user from BIDKEEPER_GATEWAY_CLIENTS")
     if environment.get("BIDKEEPER_CRASHPOINT"):
         found = fail if is_real else warn
-        yield found(NAME, "BIDKEEPER_CRASHPOINT makes workers crash on purpose", "unset it; it is for tests only")
+        yield found("BIDKEEPER_CRASHPOINT makes workers crash on purpose", "unset it; it is for tests only")
     if is_real and not settings.max_exposure_sats:
         text = "BIDKEEPER_MAX_EXPOSURE_SATS is 0: the bids of all users together have no limit"
-        yield warn(NAME, text, "set it to an amount you can afford to lose")
-
-
-def _file(environment: Mapping[str, str]) -> str:
-    """Returns the name of the TOML file, empty when there is none."""
-    return str(table_file(environment) or "")
+        yield warn(text, "set it to an amount you can afford to lose")
 
 
 def _table(environment: Mapping[str, str]) -> dict[str, Any]:
@@ -79,12 +96,14 @@ def _key_files(environment: Mapping[str, str]) -> dict[str, str]:
     return {f"BIDKEEPER_{name.upper()}_FILE": own_file(name, environment, table) for name in IN_FILES}
 
 
-def _strangers(environment: Mapping[str, str]) -> Iterator[Check]:
+def _strangers(settings: Settings, environment: Mapping[str, str]) -> Iterator[Check]:
+    source = str(table_file(environment) or "")
+    yield ok(f"read from the environment{' and ' + source if source else ''}; market {settings.market}")
     known = {option.variable for option in OPTIONS} | {f"BIDKEEPER_{name}" for name in _OTHERS}
     known |= {f"BIDKEEPER_{name.upper()}_FILE" for name in IN_FILES}
     for name in sorted(environment):
         if name.startswith("BIDKEEPER_") and name not in known:
-            yield warn(NAME, f"{name} is not a setting and has no effect", "see docs/settings.md")
+            yield warn(f"{name} is not a setting and has no effect", "see docs/settings.md")
 
 
 def _secret_files(settings: Settings, environment: Mapping[str, str]) -> Iterator[Check]:
@@ -92,21 +111,184 @@ def _secret_files(settings: Settings, environment: Mapping[str, str]) -> Iterato
     files = _key_files(environment)
     files["BIDKEEPER_KEYSTORE_PASSPHRASE_FILE"] = str(settings.keystore_passphrase_file or "")
     if any(name in _table(environment) for name in SECRETS):
-        files["the settings file, which contains a key,"] = _file(environment)
+        files["the settings file, which contains a key,"] = str(table_file(environment) or "")
     for what, name in files.items():
         # The service's group reads the database, and so its address.
         strangers = 0o037 if what == "BIDKEEPER_DATABASE_URL_FILE" else 0o077
         try:
             if name and Path(name).is_file() and Path(name).stat().st_mode & strangers:
-                yield fail(NAME, f"{what} can be read by other users: {name}", f"chmod 600 {name}")
+                yield fail(f"{what} can be read by other users: {name}", f"chmod 600 {name}")
         except OSError:
             continue  # in a directory that only its own user can enter
 
 
-def _sockets(settings: Settings) -> Iterator[Check]:
+def _sockets(settings: Settings) -> list[Check]:
     """Checks the paths of supervisord; those of the programs are checked with the settings."""
-    problems = supervisor_problems(settings)
-    for problem in problems:
-        yield fail("sockets", problem, "use another BIDKEEPER_DATA_DIR: bidkeeper up does not start in this one")
-    if not problems:
-        yield ok("sockets", "the data directory's path is short enough, and supervisord can read it")
+    remedy = "use another BIDKEEPER_DATA_DIR: bidkeeper up does not start in this one"
+    problems = [fail(problem, remedy) for problem in supervisor_problems(settings)]
+    return problems or [ok("the data directory's path is short enough, and supervisord can read it")]
+
+
+def examine_live(settings: Settings, seen: DatabaseState) -> Iterator[Check]:
+    """Yields a line for each step; a setting that is right for practice only is a fault here."""
+    if settings.market == PLAY_MARKET:
+        remedy = "set BIDKEEPER_MARKET, and use another data directory"
+        yield fail("this is the practice marketplace", remedy, "live market")
+        return
+    yield from judged(
+        (
+            ("live market", lambda: ok(f"{settings.market}; tasks can trade at {', '.join(settings.venues)}")),
+            ("live name", lambda: _name(settings)),
+            ("live bids", lambda: _bids(settings)),
+            ("live listings", lambda: _listings(settings)),
+            ("live withdrawals", lambda: _withdrawals(settings)),
+            ("live ord.net", lambda: _co_signers(settings) if settings.ordnet_url else None),
+            ("live sources", lambda: _sources(settings)),
+            ("live keys", lambda: _keys(settings)),
+            ("live", lambda: drafts(settings)),
+            ("live users", lambda: _people(settings, seen)),
+            ("live funds", lambda: _users_funds(settings, seen)),
+        )
+    )
+
+
+def _name(settings: Settings) -> Check:
+    text = "the sign-in text names host and port, so a signature for another service could look the same"
+    return first(
+        (settings.public_name, ok(f"the sign-in text names {settings.public_name}")),
+        (True, fail(text, "set BIDKEEPER_PUBLIC_NAME to your domain")),
+    )
+
+
+def _bids(settings: Settings) -> Check:
+    """Reports what bounds the bids of all users; the signer's own ceilings hold in any case."""
+    most = ceilings_of(settings)
+    text = (
+        f"open bids: at most {settings.max_exposure_sats:,} sats; signed bids, which count until they expire: "
+        f"at most {most.outstanding_host:,} sats, and {most.sats_hour_host:,} an hour"
+    )
+    return first(
+        (settings.max_exposure_sats, ok(text)),
+        (True, fail("the bids of all users together have no limit", "set BIDKEEPER_MAX_EXPOSURE_SATS")),
+    )
+
+
+def _listings(settings: Settings) -> Check:
+    text = "no minimum price: only a task's own minimum limits its listing"
+    return first(
+        (settings.min_listing_sats, ok(f"none is signed below {settings.min_listing_sats:,} sats")),
+        (True, warn(text, "set BIDKEEPER_MIN_LISTING_SATS if you list inscriptions")),
+    )
+
+
+def _withdrawals(settings: Settings) -> Check:
+    most = settings.max_withdrawal_sats_per_day
+    text = "no daily limit; they go to the sign-in address only"
+    return first(
+        (most, ok(f"at most {most:,} sats per user and day, to the sign-in address only")),
+        (True, warn(text, "set BIDKEEPER_MAX_WITHDRAWAL_SATS_PER_DAY")),
+    )
+
+
+def _co_signers(settings: Settings) -> Check:
+    text = "no bid there is signed: the keys that can together take a bid's price are not set"
+    told = "bids are signed for the three keys you set; together they can take a bid's price"
+    return first(
+        (settings.ordnet_co_signers is None, warn(text, f"set {SETTING} (docs/custody.md) to bid there")),
+        (True, ok(told)),
+    )
+
+
+def _sources(settings: Settings) -> Check:
+    no_mempool = "no mempool server, so fee rates and balances are unknown: no bid is placed"
+    no_index = "no index of inscriptions: no listing and no withdrawal is signed, so no task is started"
+    return first(
+        (not settings.mempool_url, fail(no_mempool, "set BIDKEEPER_MEMPOOL_URL")),
+        (settings.ord_url or settings.unisat_url, ok("set for fee rates, balances, and inscriptions on coins")),
+        (True, fail(no_index, "set BIDKEEPER_ORD_URL or BIDKEEPER_UNISAT_URL")),
+    )
+
+
+def _keys(settings: Settings) -> Check:
+    try:
+        status = SignerClient(settings.signer_socket, _PATIENCE_S).status()
+    except BidkeeperError as error:
+        return fail(f"the signer does not answer: {error}", "bidkeeper up, then run the doctor again")
+    return first(
+        (status.state != "ready", fail(f"{status.state}: {status.reason}", way_to_keys(status.reason))),
+        (status.play, fail("these are play keys", "bidkeeper keys init in another data directory")),
+        (True, ok("real keys, unlocked; do you have the 24 words on paper, and a backup?")),
+    )
+
+
+def drafts(settings: Settings) -> Iterator[Check]:
+    """Yields a line for each venue and kind of draft that it writes: `meaning`, or `not signed` and why."""
+    secure = ceilings_of(settings).secure_listings
+    for venue in settings.venues:
+        can = capabilities(venue)
+        if funding_of(can) is not None and not can.bids_are_psbt:
+            yield _drafted(can, "withdrawals")
+        if can.bids_are_psbt:
+            yield _drafted(can, "bids", why=not_signed_bids(venue, settings))
+        if not can.listings:
+            continue
+        terms = escrow_terms_of(settings).get(venue)
+        if why := not_signed_listings(venue, settings):
+            yield _drafted(can, "listings", why=why)
+        elif terms is not None:
+            yield _drafted(can, "listings", _LOCKED.format(terms.lock_blocks) if terms.lock_blocks else _IN_ESCROW)
+        else:
+            yield _drafted(can, "plain listings")
+            if venue in secure:
+                yield _drafted(can, "secure listings")
+            elif can.delist_proof == "challenge":  # where secure forms are drafted
+                yield _drafted(can, "secure listings", "not signed: the setting is off, so only plain ones are")
+
+
+def _drafted(can: Capabilities, kind: str, text: str = "meaning", why: list[str] | None = None) -> Check:
+    name = f"live {can.name} {kind}"
+    if not why:
+        return ok(text, name)
+    told = "; ".join(each.removeprefix("venue: ") for each in why)
+    return warn(f"not signed: {told}", "see docs/custody.md", name)
+
+
+def _people(settings: Settings, seen: DatabaseState) -> Check:
+    """Counts the addresses that may sign in."""
+    if seen.users is None:
+        text, remedy = (seen.fault.text, seen.fault.remedy) if seen.fault else ("not read", "see the database's line")
+        return fail(f"the database's users are unknown: {text}", remedy)
+    listed = seen.listed | settings.whitelist | settings.admins
+    return first(
+        ("*" in listed, warn("any address can sign in", f"list the addresses in the whitelist ({_PAGE})")),
+        (listed, ok(f"{len(listed)} addresses can sign in")),
+        (True, fail("no address can sign in", "bidkeeper whitelist add ADDRESS")),
+    )
+
+
+def _users_funds(settings: Settings, seen: DatabaseState) -> Iterator[Check]:
+    """Yields the funds behind the bids of each user who signed in."""
+    if seen.users == []:
+        yield warn("no user has signed in yet", "bidkeeper sign-in ADDRESS")
+    for address, receive in seen.users or ():
+        name = f"live funds of {address}"
+        try:
+            keys = SignerClient(settings.signer_socket, _PATIENCE_S).addresses(address)
+        except BidkeeperError as error:
+            yield fail(f"the signer did not return its addresses: {error}", "see live keys", name)
+            continue
+        with MarketClient(settings.gateway_socket, _PATIENCE_S) as market:
+            for funding in fundings(settings):
+                yield _funds(market, funding, keys, receive)._replace(name=f"{name} at {funding.venue}")
+
+
+def _funds(market: MarketClient, funding: Funding, keys: UserKeys, receive: str) -> Check:
+    try:
+        address, sats = funds(market, funding, keys, receive)
+    except NotFound:
+        return warn("the marketplace has no bidding wallet for these addresses yet", f"see {_PAGE}, Funding")
+    except VenueError as error:
+        return fail(f"cannot be read: {error.message}", "see the lines of that marketplace")
+    if sats:
+        return ok(f"{sats:,} sats at {address}")
+    return warn(f"nothing at {address}: {funding.backs}", f"send a small amount there first ({_PAGE}, Funding)")

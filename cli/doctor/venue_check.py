@@ -4,22 +4,25 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing
+from decimal import Decimal
 from typing import Any
 from urllib.parse import urlsplit
 
-from cli import listeners
-from cli.doctor import answer_check, floor_check, sale_check, settings_check, unit_check
-from cli.doctor.check import Check, fail, ok, safely, warn
-from cli.doctor.exchanges import Exchange, Listener, masked
-from cli.doctor.questions import ASKED, About, VenueAnswer, https_of, put, questions
-from core.settings import SECRETS, Settings
+from cli import api
+from cli.doctor import settings_check
+from cli.doctor.check import Check, fail, first, judged, named, ok, safely, warn
+from cli.doctor.program_check import CLOCK_REMEDY
+from cli.doctor.questions import ASKED, About, Exchange, Listener, VenueAnswer, https_of, masked, put, questions
+from core.settings import PLAY_MARKET, SECRETS, Settings
 from gateway.app import make_adapters
 from gateway.venue import Adapters
+from markets import venues
 from markets.base import AuthFailed, VenueError
-from markets.client import MarketClient
+from markets.client import MOST_SKEW_S, MarketClient
 from markets.wire import Unread
+from wallet.messages import MessageError, check_challenge
 
 # 3 of a key's 5 requests a second: the gateway uses the same key meanwhile.
 PAUSE_S = 0.3
@@ -32,6 +35,15 @@ _WITHOUT = {
     "mempool": "fee rates and balances are unknown, and no listing is signed",
     "ord": "no listing is signed, unless UniSat is the index",
 }
+_SKEW_WARN_S = 2.0
+_MOST_APART = 5  # two venues' floors of one rune
+_LEAST_BID = Decimal("0.01")  # a best bid below this part of the lowest ask is strange, yet possible
+_MOST_BID = 2  # a best bid above twice the lowest ask is impossible: it would have been filled
+_PROBE = "bidkeeper venue probe {} --save FILE, and report what it saves"
+_REPORT = "bidkeeper venue probe {} --save FILE, and report it"
+_UNIT = _REPORT.format("satflow") + "; do not bid on runes there until this is resolved"
+_NAME_ONE = "name one that trades there: --collection, --rune"
+Answers = Mapping[tuple[str, str], Any]  # by venue and question
 
 
 class VenueExaminer:
@@ -49,33 +61,38 @@ class VenueExaminer:
     def examine(self) -> Iterator[Check]:
         """Yields a line for each subject."""
         if self._is_practice_away():
-            yield warn("venues", "the practice marketplace is not running, so none was checked", "bidkeeper up")
+            yield warn("the practice marketplace is not running, so none was checked", "bidkeeper up", "venues")
             return
         for venue in ASKED:
             if not https_of(venue, self._adapters):
                 variable = f"BIDKEEPER_{venue.upper()}_URL"
-                yield warn(venue, f"{variable} is not set: {_WITHOUT[venue]}", f"set {variable} if you need it")
+                yield warn(f"{variable} is not set: {_WITHOUT[venue]}", f"set {variable} if you need it", venue)
             elif self._is_key_closed(venue):
-                yield from self._by_gateway(venue)
+                yield self._by_gateway(venue)._replace(name=venue)
             else:
                 yield from safely(venue, self._venue(venue))
-        yield from unit_check.examine(self._answers)
-        yield from floor_check.examine(self._answers, self._about.collection)
-        yield from sale_check.examine(self._answers)
-        yield from self._indexes()
+        answers = self._answers
+        yield from judged(
+            (
+                ("rune unit", lambda: rune_unit(answers)),
+                ("floor", lambda: floors(answers, self._about.collection)),
+                ("satflow fills", lambda: _sales(answers)),
+                ("index", lambda: _indexes(answers)),
+            )
+        )
         spent = ", ".join(f"{count} to {venue}" for venue, count in self.calls.items()) or "none"
-        yield ok("calls", f"{spent} made by the doctor; the gateway's monthly count does not include them")
+        yield ok(f"{spent} made by the doctor; the gateway's monthly count does not include them", "calls")
 
     def _is_practice_away(self) -> bool:
         settings = self._settings
-        return settings.market == "simulator" and listeners.problem(settings.simulator_at, "") is None
+        return settings.market == PLAY_MARKET and api.problem(settings.simulator_at, "") is None
 
     def _is_key_closed(self, venue: str) -> bool:
         """Tells whether only the gateway's user may read the key of `venue`; the practice market takes any."""
-        is_real = self._settings.market != "simulator"
+        is_real = self._settings.market != PLAY_MARKET
         return is_real and f"{venue}_api_key" in SECRETS and settings_check.is_held(self._settings, f"{venue}_api_key")
 
-    def _by_gateway(self, venue: str) -> Iterator[Check]:
+    def _by_gateway(self, venue: str) -> Check:
         """Checks that the gateway's key is accepted, for a user who may not read it."""
         remedy = "for all checks, run bidkeeper doctor --only venues as the gateway's user (docs/operations.md)"
         try:
@@ -85,14 +102,12 @@ class VenueExaminer:
                 else:
                     market.rune(self._about.rune, 0)
         except AuthFailed as error:
-            yield fail(venue, f"the gateway's key was refused: {error.message}", _key_remedy(venue))
+            return fail(f"the gateway's key was refused: {error.message}", _key_remedy(venue))
         except VenueError as error:
-            yield fail(venue, f"the gateway asked, since only its user may read the key: {error.message}", remedy)
-        else:
-            yield warn(venue, "the gateway asked one question, and its key was accepted", remedy)
+            return fail(f"the gateway asked, since only its user may read the key: {error.message}", remedy)
+        return warn("the gateway asked one question, and its key was accepted", remedy)
 
     def _venue(self, venue: str) -> Iterator[Check]:
-        url = self._settings.venue_url(venue) or ""
         listener, unread = Listener(self._clock_ms, pause), list[Unread]()
         for http in https_of(venue, self._adapters):
             listener.listen(http)
@@ -101,63 +116,40 @@ class VenueExaminer:
                 answer = put(question, listener)
                 unread += answer.unread
                 self._answers[venue, answer.question] = answer.value
-                yield self._check(venue, url, answer)
+                yield self._check(venue, answer)._replace(name=f"{venue} {answer.question}")
                 if answer.outcome in ("no access", "pause", "silent"):
                     break  # the others would fail the same way
-        self.calls[venue] += len(listener.heard)
+        heard = listener.heard
+        self.calls[venue] += len(heard)
         if venue in _HAS_ROWS:
-            yield answer_check.rows(venue, unread, self._secrets)
-        yield from answer_check.skew(venue, listener.heard)
-        yield from self._quota(venue, listener.heard)
-
-    def _check(self, venue: str, url: str, answer: VenueAnswer) -> Check:
-        name, reason = f"{venue} {answer.question}", masked(answer.reason, self._secrets)
-        status = answer.exchange.reply.status if answer.exchange and answer.exchange.reply else None
-        variable = f"BIDKEEPER_{venue.upper()}_URL"
-        match answer.outcome:
-            case "understood":
-                return answer_check.understood(name, answer)
-            case "not known":
-                return warn(name, f"unknown there: {reason}", "name one that trades there: --collection, --rune")
-            case "not supported":
-                return ok(name, reason)
-            case "no access":
-                what = "the key was refused" if f"{venue}_api_key" in SECRETS else "access was refused"
-                return fail(name, f"status {status}, {what}: {reason}", _key_remedy(venue))
-            case "pause":
-                return warn(name, f"too many calls: {reason}", "wait, and stop other programs that use this key")
-            case "silent":
-                return fail(name, f"{_origin(url)} does not answer: {reason}", f"check the network, and {variable}")
-            case "drifted":
-                remedy = f"bidkeeper venue probe {venue} --save FILE, and report what it saves"
-                return fail(name, f"its answer is not understood: {reason}", remedy)
-            case _:
-                return fail(name, f"status {status}: {reason}", f"if this repeats, check {variable}")
-
-    def _quota(self, venue: str, heard: list[Exchange]) -> Iterator[Check]:
+            yield rows_read(venue, unread, self._secrets)._replace(name=f"{venue} rows")
+        yield from named(f"clock against {venue}", lambda: _skew(heard))
         if heard and (told := heard[-1].quota_headers()):
             text = ", ".join(f"{name}: {value[:60]}" for name, value in told.items())
-            yield ok(f"{venue} limits", masked(text, self._secrets))
+            yield ok(masked(text, self._secrets), f"{venue} limits")
 
-    def _indexes(self) -> Iterator[Check]:
-        """Tells whether the indexes keep up with the chain."""
-        tip = self._answers.get(("mempool", "height"))
-        state = self._answers.get(("ord", "index"))
-        heights = {"unisat": self._answers.get(("unisat", "height"))}
-        if state is not None:
-            heights["ord"] = state.height
-            missing = [what for what in ("inscriptions", "runes") if not getattr(state, f"has_{what}")]
-            if missing or state.height is None:
-                text = f"it has no index of {' and '.join(missing)}" if missing else "its index is not complete yet"
-                yield fail(
-                    "ord index",
-                    f"{text}: no listing is signed",
-                    "run ord with --index-runes, and wait until it has finished",
-                )
-        for source, height in heights.items():
-            if tip is not None and height is not None and height < tip - _INDEX_BEHIND:
-                text = f"{source} is at block {height}, the chain at {tip}: listings wait until it catches up"
-                yield warn(f"{source} index", text, "wait, or see its log")
+    def _check(self, venue: str, answer: VenueAnswer) -> Check:
+        reason, variable = masked(answer.reason, self._secrets), f"BIDKEEPER_{venue.upper()}_URL"
+        status = answer.exchange.reply.status if answer.exchange and answer.exchange.reply else None
+        match answer.outcome:
+            case "understood":
+                return understood(venue, answer)
+            case "not known":
+                return warn(f"unknown there: {reason}", _NAME_ONE)
+            case "not supported":
+                return ok(reason)
+            case "no access":
+                what = "the key was refused" if f"{venue}_api_key" in SECRETS else "access was refused"
+                return fail(f"status {status}, {what}: {reason}", _key_remedy(venue))
+            case "pause":
+                return warn(f"too many calls: {reason}", "wait, and stop other programs that use this key")
+            case "silent":
+                origin = _origin(self._settings.venue_url(venue) or "")
+                return fail(f"{origin} does not answer: {reason}", f"check the network, and {variable}")
+            case "drifted":
+                return fail(f"its answer is not understood: {reason}", _PROBE.format(venue))
+            case _:
+                return fail(f"status {status}: {reason}", f"if this repeats, check {variable}")
 
 
 def pause() -> None:
@@ -181,3 +173,144 @@ def _origin(url: str) -> str:
     """Returns the URL without its path, in which some providers have a key."""
     parts = urlsplit(url)
     return f"{parts.scheme}://{parts.netloc}"
+
+
+def understood(venue: str, answer: VenueAnswer) -> Check:
+    """Reports an understood answer; a warning where it was empty."""
+    value = answer.value
+    if isinstance(value, tuple | dict) and not value:
+        if answer.question == "own bids":
+            return ok("understood: an unused address has no bids")
+        return warn("the answer is empty, so its form could not be checked", _NAME_ONE)
+    if answer.question in ("bids", "rune bids"):
+        maker_count = sum(1 for offer in value if offer.bid.maker)
+        text = f"{len(value)} understood, none names its bidder: own bids are recognised by id and price only"
+        return first(
+            (not maker_count, warn(text, _PROBE.format("satflow"))),
+            (True, ok(f"{len(value)} understood, {maker_count} name their bidder")),
+        )
+    if answer.question == "challenge":
+        return _challenge(value)
+    if (venue, answer.question) == ("unisat", "rune"):
+        return ok(f"understood: {value[0]} has divisibility {value[1]}")
+    return ok(f"{len(value)} understood" if isinstance(value, tuple) else "understood")
+
+
+def rows_read(venue: str, unread: Sequence[Unread], secrets: list[str]) -> Check:
+    """Reports the rows of a venue's answers that the adapter left out: few do no harm, and more are on their way."""
+    odd = [each for each in unread if not each.is_foreign]
+    if not odd:
+        others = f"; {len(unread)} were about something else" if unread else ""
+        return ok(f"every row of these answers is understood{others}")
+    text = f"{len(odd)} rows of these answers are not understood, and left out; the first is {odd[0].why}"
+    return warn(masked(text, secrets), _PROBE.format(venue))
+
+
+def _challenge(text: str) -> Check:
+    """Tells whether the signer would sign it: without that nothing can be cancelled there."""
+    try:
+        check_challenge(text)
+    except MessageError as error:
+        remedy = f"{_REPORT.format('satflow')}; place no bids there until then"
+        return fail(f"the signer refuses it, so no bid can be cancelled there: {error}", remedy)
+    return ok(f"the signer accepts it ({len(text)} characters)")
+
+
+def _skew(heard: list[Exchange]) -> Check | None:
+    """Reports the skew: each exchange proves a least one; the smallest counts, since a cache may show an old date."""
+    told = [each for exchange in heard if (each := exchange.skew_s()) is not None]
+    if not told:
+        return None
+    least = min(told, key=abs)
+    text = f"at least {abs(least):.1f} s {'ahead' if least > 0 else 'behind'}"
+    return first(
+        (abs(least) <= _SKEW_WARN_S, ok("agrees within 2 s")),
+        (abs(least) <= MOST_SKEW_S, warn(text, CLOCK_REMEDY)),
+        (True, fail(f"{text}: no bid is placed, because it would expire at the wrong time", CLOCK_REMEDY)),
+    )
+
+
+def rune_unit(answers: Answers) -> Iterator[Check]:
+    """Checks that prices of a rune are sats per whole token at UniSat and Satflow.
+
+    UniSat's own lots are checked one by one by its adapter (price against amount times unit price). Between two venues
+    a wrong unit shows as a factor that no market has.
+    """
+    lots = answers.get(("unisat", "rune listings"))
+    if not lots:
+        return
+    ask = lots[0].unit_price
+    yield ok(f"UniSat: {len(lots)} lots cost amount × unit price; the lowest ask is {shown(ask)} sats a token")
+    for floor in (answers.get(("satflow", "rune floors")) or {}).values():
+        if floor.floor is not None:
+            text = f"Satflow's floor is {shown(floor.floor)} sats, UniSat's {shown(ask)} a token"
+            is_near = ask / _MOST_APART <= floor.floor <= ask * _MOST_APART
+            yield ok(text) if is_near else fail(f"{text}: Satflow's is not per token", _UNIT)
+    if offers := answers.get(("satflow", "rune bids")):
+        bid = max(offer.bid.unit_price for offer in offers)
+        text = f"Satflow's best bid is {shown(bid)} sats a token (price / quantity), UniSat's lowest ask {shown(ask)}"
+        yield first(
+            (bid > ask * _MOST_BID, fail(f"{text}: its price or quantity has another unit", _UNIT)),
+            (bid < ask * _LEAST_BID, warn(f"{text}: its price may be per token instead of per order", _UNIT)),
+            (True, ok(text)),
+        )
+
+
+def shown(number: Decimal) -> str:
+    """Writes four digits of a number: 0.01234, 12.35, 1234."""
+    return format(Decimal(f"{number:.4g}"), "f")
+
+
+def floors(answers: Answers, slug: str) -> Iterator[Check]:
+    """Checks that the floor is the price of the cheapest listing, at each venue whose floors are relied on for asks."""
+    for venue in sorted({venue for venue, question in answers if question == "listings"}):
+        floor = (answers.get((venue, "floors")) or {}).get(slug)
+        listings = answers[venue, "listings"]
+        if not venues.is_known(venue) or not venues.capabilities(venue).floors_tell_asks:
+            continue
+        if floor is None or floor.floor is None or not listings:
+            continue
+        lowest = min(listing.ask.price for listing in listings)
+        text = (
+            f"{slug}: the floor is {floor.floor:,} sats, the cheapest listing {lowest:,}: while they differ, "
+            "each cycle reads all asks as well as the floor"
+        )
+        found = warn(text, f"run it again in a minute; if this repeats, {_REPORT.format(venue)}")
+        if floor.floor == lowest:
+            found = ok(f"{slug}: the floor and the cheapest listing are both {lowest:,} sats")
+        yield found._replace(name=f"{venue} floor")
+
+
+def _sales(answers: Answers) -> Check | None:
+    """Compares Satflow's newest sales, asked for with `active=false`, with those sent without it.
+
+    A filled bid without a sale looks like a cancelled one.
+    """
+    asked, unasked = answers.get(("satflow", "sales")), answers.get(("satflow", "sales unasked"))
+    if asked is None or not unasked:
+        return None
+    known = {sale.sale_id for sale in asked}
+    # Older ones may be on a later page.
+    since_ms = min((sale.sold_ms for sale in asked), default=0)
+    hidden = [sale for sale in unasked if sale.sold_ms > since_ms and sale.sale_id not in known]
+    if not hidden:
+        return ok(f"the {len(asked)} sales with active=false include all of the newest sales")
+    text = f"{len(hidden)} of {len(unasked)} sales are missing when asked with active=false"
+    return fail(f"{text}: our fills may be mistaken for lost bids", _REPORT.format("satflow"))
+
+
+def _indexes(answers: Answers) -> Iterator[Check]:
+    """Tells whether the indexes keep up with the chain."""
+    tip, state = answers.get(("mempool", "height")), answers.get(("ord", "index"))
+    heights = {"unisat": answers.get(("unisat", "height"))}
+    if state is not None:
+        heights["ord"] = state.height
+        missing = [what for what in ("inscriptions", "runes") if not getattr(state, f"has_{what}")]
+        if missing or state.height is None:
+            text = f"it has no index of {' and '.join(missing)}" if missing else "its index is not complete yet"
+            remedy = "run ord with --index-runes, and wait until it has finished"
+            yield fail(f"{text}: no listing is signed", remedy, "ord index")
+    for source, height in heights.items():
+        if tip is not None and height is not None and height < tip - _INDEX_BEHIND:
+            text = f"{source} is at block {height}, the chain at {tip}: listings wait until it catches up"
+            yield warn(text, "wait, or see its log", f"{source} index")

@@ -16,14 +16,36 @@ from urllib.parse import urlsplit
 
 from cli.arguments import address, inscription
 from cli.doctor import doctor
-from cli.doctor.database_check import DatabaseState
-from cli.doctor.exchanges import QUOTA_WORDS, Exchange, Listener
-from cli.doctor.questions import ADDRESS, FIRST_INSCRIPTION, PUBKEY, VAULT, About, VenueAnswer, https_of, put
+from cli.doctor.data_check import DatabaseState
+from cli.doctor.questions import (
+    ADDRESS,
+    FIRST_INSCRIPTION,
+    PUBKEY,
+    QUOTA_WORDS,
+    VAULT,
+    About,
+    Exchange,
+    Listener,
+    VenueAnswer,
+    https_of,
+    put,
+)
 from cli.doctor.venue_check import pause, secrets_of
 from cli.evidence import check
 from cli.evidence.masking import Masker
-from cli.evidence.questions import DRAFTED_AT, NOT_ASKED, NOTHING_ASKED, Subjects, questions
-from cli.evidence.record import LONGEST_TEXT, MOST_BYTES, Record, Recorded, dumps, written
+from cli.evidence.questions import (
+    DRAFTED_AT,
+    LONGEST_TEXT,
+    MOST_BYTES,
+    NOT_ASKED,
+    NOTHING_ASKED,
+    Record,
+    Recorded,
+    Subjects,
+    dumps,
+    questions,
+    written,
+)
 from core import version
 from core.errors import BidkeeperError
 from core.settings import DIALECTS, VENUES, Settings, dialect_of

@@ -7,7 +7,7 @@ from itertools import count
 import pytest
 
 from bench.against import FEWEST, Ratio, checkout, figures_in, in_turn, lines, main, ratio_of
-from bench.processes import ROOT
+from bench.measuring import ROOT
 
 
 def test_ratio_of_twelve_pairs_has_the_third_lowest_and_highest_as_interval() -> None:

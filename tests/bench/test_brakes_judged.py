@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from bench import brakes, brakes_hour
+from bench import brakes
 from tests.e2e.brake_outcome import Claims, Outcome
 from tests.e2e.braking import Market, SeenBid
 
@@ -89,7 +89,7 @@ def test_a_slow_faulty_or_untracked_run_fails_the_measurement(
     found: Outcome, wrong: list[str], most_s: float, code: int
 ) -> None:
     assert brakes._judged("halt", [found], wrong, most_s) == code
-    assert brakes_hour._judged([found], wrong, most_s) == code
+    assert brakes._judged_hour([found], wrong, most_s) == code
 
 
 def test_a_measurement_without_a_bid_fails() -> None:

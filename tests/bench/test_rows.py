@@ -17,25 +17,10 @@ from playwright.sync_api import expect
 from bench import (
     __main__ as bench,
 )
-from bench import (
-    answers,
-    dashboard,
-    endurance,
-    idle,
-    processes,
-    reads_and_writes,
-    series,
-    starts,
-    streams,
-    timing,
-    traders_database,
-    venue_reads,
-    workers,
-)
+from bench import answers, dashboard, idle, measuring, reads_and_writes, starts, traders_database
 from bench import installed as home_of_bench
 from bench.installed import Home
 from bench.reads_and_writes import Server
-from models.tasks.cycles import HOUR, MINUTE
 from tests.e2e.installation import Installation, Trader, until
 from tests.needs import LIBATOMIC, need, require
 from tests.web.visitor import PATIENCE_MS, Person
@@ -46,19 +31,12 @@ pytestmark = pytest.mark.slow
 SMALLEST: dict[ModuleType, dict[str, Any]] = {
     traders_database: {"USERS": 10},
     reads_and_writes: {"ROUNDS": 1, "_READ_S": 0.1, "_WRITES": 10},
-    series: {"READS": 1, "KEPT_MINUTES": {MINUTE: 60, HOUR: 2_880}},
     starts: {"ONE_BY_ONE": 1, "BURST": 2},
-    workers: {"IN_TURN": 1, "AT_ONCE": 2, "GROUP": 1},
-    venue_reads: {"USERS": 2, "LOOP_S": 5, "LOOPS": 2, "WALLETS": 1, "ASKERS": 4},
     answers: {"ROUNDS": 1},
-    endurance: {"HOURS": 0.1, "PLAIN_TASKS": 3, "PLAIN_HOURS": 0.1},
-    streams: {"TASKS": 20, "STREAMS": 2, "OF_USER": 2, "LOOPS_S": (5.0,), "SECONDS": 1.0},
     dashboard: {"TASKS": 3, "CYCLES": 5, "ROUNDS": 1, "KILLS": 1, "SLOWER": 1},
     idle: {"USERS": 1, "TASKS_EACH": 3, "LOOP_S": 5, "LOOPS": 2, "IN_TIME": 0.3},
 }
-# ... and of those that one row alone can have smaller: askers need not wait as long as a task has to.
-SMALLER_STILL: dict[Callable[..., Any], dict[str, Any]] = {venue_reads.shared_rows: {"LOOP_S": 2}}
-AT_HOME = (starts, venue_reads, answers, idle)  # on a whole installation
+AT_HOME = (starts, answers, idle)  # on a whole installation
 # It leaves servers whose tasks have different numbers; an installation without a manager.
 LAST = (reads_and_writes.write_rows, starts.rows)
 
@@ -74,7 +52,7 @@ MEASUREMENTS = sorted(
 
 
 def once(call: Callable[[], object], *, calls: int, rounds: int = 0) -> float:
-    return timing.median_seconds(call, calls=1, rounds=1)
+    return measuring.median_seconds(call, calls=1, rounds=1)
 
 
 class Guest(Trader):
@@ -163,18 +141,15 @@ def test_it_is_measured(
     measure: Callable[[], Iterable[tuple[str, ...]]],
     shared: Shared,
     request: pytest.FixtureRequest,
-    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     if module is reads_and_writes:
-        require("" if processes.PEER_PYTHON.exists() else "missing: make .venv-bench/.ok")
+        require("" if measuring.PEER_PYTHON.exists() else "missing: make .venv-bench/.ok")
     if module is dashboard:
         need("chromium", LIBATOMIC)
     if measure not in LAST:
         request.addfinalizer(shared.clear)
-    for name, value in SMALLER_STILL.get(measure, {}).items():
-        monkeypatch.setattr(module, name, value)
 
-    rows = [timing.Row(*row) for row in measure()]
+    rows = [measuring.Row(*row) for row in measure()]
 
     assert rows and any(digit in row.ours for row in rows for digit in "123456789")
     for row in rows:

@@ -9,8 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from bench.scales import ROOT, Size, files, main, naming, product, size_of, spellings
-from bench.trips import Trip, Watch, median
+from bench.scales import ROOT, Size, Trip, Watch, files, main, median, naming, product, size_of, spellings
 
 ASKER = """
 import os, sys

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from cli.demo.demo import Demo
+from cli.demo import Demo
 
 VAULT, OWN = "bc1pvault", "bc1qown"
 GIFT, BOUGHT = f"{'a' * 64}i0", f"{'b' * 64}i0"
@@ -62,8 +62,8 @@ def house() -> House:
 @pytest.fixture
 def look(house: House, monkeypatch: pytest.MonkeyPatch) -> Any:
     """Looks once more, as if there were no need to wait."""
-    monkeypatch.setattr("cli.demo.demo._LOOK_EVERY_S", 0)
-    monkeypatch.setattr("cli.demo.demo._LIST_EVERY_S", 0)
+    monkeypatch.setattr("cli.demo._LOOK_EVERY_S", 0)
+    monkeypatch.setattr("cli.demo._LIST_EVERY_S", 0)
     return Demo(house).step  # type: ignore[arg-type]
 
 

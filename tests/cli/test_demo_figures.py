@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from cli.demo.figures import Figures, calls, in_words
+from cli.demo import Figures, calls, in_words
 from server.task_log import camel_keys
 
 METRICS = """\

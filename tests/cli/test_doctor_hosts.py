@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from cli.doctor import hosts_check
+from cli.doctor import program_check
 from cli.doctor.check import Check
 from core import tls
 from core.setting_values import HostPort
@@ -33,7 +33,7 @@ def now_ms() -> int:
 
 
 def findings(settings: Settings, at_ms: int | None = None) -> list[Check]:
-    return list(hosts_check.examine(settings, lambda: at_ms or now_ms()))
+    return list(program_check.examine_hosts(settings, lambda: at_ms or now_ms()))
 
 
 def test_one_host_alone_needs_no_certificates() -> None:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from cli.doctor import month_check, program_check
+from cli.doctor import program_check
 from cli.doctor.check import Check
 from core.settings import Settings
 from models import schema, users
@@ -31,15 +31,15 @@ REAL = Settings(
 
 
 def month(running: dict[str, list[Task]], **settings: Any) -> dict[str, Check]:
-    return {check.name: check for check in month_check.examine(replace(REAL, **settings), running)}
+    return {check.name: check for check in program_check.examine_months(replace(REAL, **settings), running)}
 
 
 def test_every_key_with_a_quota_has_a_line_and_no_other() -> None:
     assert set(month({})) == {"month at satflow", "day at unisat"}
     assert set(month({}, unisat_url=None)) == {"month at satflow"}
     assert set(month({}, satflow_monthly_calls=0)) == {"day at unisat"}
-    assert list(month_check.examine(Settings(), {})) == [], "the practice market has none"
-    assert list(month_check.examine(REAL, None)) == [], "nobody knows what runs"
+    assert list(program_check.examine_months(Settings(), {})) == [], "the practice market has none"
+    assert list(program_check.examine_months(REAL, None)) == [], "nobody knows what runs"
 
 
 def test_a_quota_that_nobody_uses() -> None:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from cli.doctor import postgresql_check
+from cli.doctor import data_check
 from models.database import base
 from models.database import postgresql as kinds
 from models.database.servers import Seen
@@ -33,7 +33,7 @@ def test_a_server_without_room_for_all_workers_fails(
 ) -> None:
     base.close()
     environment["BIDKEEPER_DATABASE_URL"] = database
-    monkeypatch.setattr(postgresql_check, "_OTHERS", 10_000)
+    monkeypatch.setattr(data_check, "_OTHERS", 10_000)
     check = examine("data")["connections"]
     assert (check.status, check.remedy) == ("FAIL", "set max_connections to at least 10003")
 
@@ -93,8 +93,8 @@ def test_a_standby_must_have_what_is_committed(
     words: str,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(postgresql_check, "database", Server(names, standbys))
-    check = postgresql_check._standby(2)
+    monkeypatch.setattr(data_check, "database", Server(names, standbys))
+    check = data_check._standby(2)
     assert check.status == status and words in check.text
 
 
@@ -104,8 +104,8 @@ def test_a_standby_must_have_what_is_committed(
 def test_without_a_standby_the_address_names_one_server(
     servers: int, status: str, words: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(postgresql_check, "database", Server("", []))
-    check = postgresql_check._standby(servers)
+    monkeypatch.setattr(data_check, "database", Server("", []))
+    check = data_check._standby(servers)
     assert check.status == status and words in check.text
 
 
@@ -118,7 +118,7 @@ def test_without_a_standby_the_address_names_one_server(
     ],
 )
 def test_of_several_servers_one_is_the_primary(seen: list[Seen], status: str, words: str) -> None:
-    check = postgresql_check._others(seen)
+    check = data_check._servers(seen)
     assert check.status == status and words in check.text
 
 

@@ -1,9 +1,10 @@
-"""The doctor beside a service that runs: real programs, the practice market, and what can be wrong with them."""
+"""The doctor on a running service: real programs, the practice market, and what can be wrong with them."""
 
 from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -22,6 +23,7 @@ from tests.cli.commands import Way, as_program, in_this_process
 from tests.cli.half_made import PARTS, examined
 from tests.cli.venue import venue
 from tests.e2e.installation import Installation, in_path, installation, until
+from tests.goldens import hold
 from wallet.keystore import keys as keys_import
 from wallet.keystore import keystore
 from wallet.keystore.keystore_file import Contents
@@ -71,6 +73,11 @@ def test_a_healthy_service(healthy: Installation) -> None:
     venues = {"satflow floors", "satflow listings", "satflow bids", "unisat rune listings", "mempool fees", "ord index"}
     assert programs | venues | {"database", "audit log", "quota", "rune unit"} <= set(checks)
     assert checks[f"port {healthy.port}"]["text"] == "used by this Bidkeeper"
+    lines = [f"{name}: {check['text']}".replace(str(healthy.data_dir), "DATA") for name, check in checks.items()]
+    hold(
+        "doctor_running.txt",
+        [re.sub(r"migrated by .*|\d[\d.,]*", "N", line) for line in lines if not line.startswith("python")],
+    )
 
 
 @pytest.mark.parametrize("part", PARTS)

@@ -11,10 +11,8 @@ from typing import Any
 
 import pytest
 
-from cli.doctor import floor_check, program_check, unit_check
-from cli.doctor.answer_check import rows as rows_of
-from cli.doctor.exchanges import Exchange, Listener
-from cli.doctor.questions import ADDRESS
+from cli.doctor import program_check, venue_check
+from cli.doctor.questions import ADDRESS, Exchange, Listener
 from markets.adapter import TraitedAsk, TraitedBid
 from markets.answers import Reply, each_row
 from markets.base import Floor, RateLimited, Refused, SignInNeeded
@@ -68,9 +66,14 @@ def test_fault_in_one_section_is_a_line_and_the_others_continue(
     def broken(*_: object) -> None:
         raise UnicodeEncodeError("latin-1", "\ufeffkey", 0, 1, "no\nsuch letter")
 
-    for module in ("machine_check.examine", "data_check.examine", "month_check.examine", "venue_check.make_adapters"):
+    for module in (
+        "machine_check.examine",
+        "data_check.examine",
+        "program_check.examine_months",
+        "venue_check.make_adapters",
+    ):
         with monkeypatch.context() as patch:
-            lazily = (lambda *_: (broken() for _ in "1")) if module.endswith("examine") else broken
+            lazily = (lambda *_: (broken() for _ in "1")) if "examine" in module else broken
             patch.setattr(f"cli.doctor.{module}", lazily)
             found = examine("machine", "settings", "data", "programs", "venues")
         faults = [check for check in found.values() if "check itself failed: UnicodeEncodeError" in check.text]
@@ -81,7 +84,7 @@ def test_fault_in_one_section_is_a_line_and_the_others_continue(
 def test_fault_at_one_venue_leaves_the_others(
     examine: Examine, real: dict[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("cli.doctor.answer_check.understood", lambda *_: 1 / 0)
+    monkeypatch.setattr("cli.doctor.venue_check.understood", lambda *_: 1 / 0)
     with venue(SATFLOW) as made:
         found = asked(examine, real, made)
     assert found["satflow"].text.startswith("the check itself failed: ZeroDivisionError")
@@ -168,14 +171,6 @@ def test_bids_that_do_not_say_whose_they_are(examine: Examine, real: dict[str, s
     assert "none names its bidder" in check.text
 
 
-def test_a_shape_that_could_not_be_seen_is_not_said_to_be_right(examine: Examine, real: dict[str, str]) -> None:
-    answers = copy.deepcopy(SATFLOW)
-    answers["/v1/activity/listings"]["data"]["items"] = []
-    with venue(answers) as made:
-        check = asked(examine, real, made)["satflow listings"]
-    assert (check.status, check.text) == ("warn", "the answer is empty, so its form could not be checked")
-
-
 def test_a_venue_that_is_not_there(examine: Examine, real: dict[str, str]) -> None:
     with venue({}) as made:
         pass
@@ -183,11 +178,6 @@ def test_a_venue_that_is_not_there(examine: Examine, real: dict[str, str]) -> No
     assert found["satflow floors"].status == "FAIL"
     assert "does not answer" in found["satflow floors"].text
     assert "satflow listings" not in found, "what comes after it would fare no better"
-
-
-def test_limits_that_the_venue_sends(examine: Examine, real: dict[str, str]) -> None:
-    with venue(SATFLOW, {"X-RateLimit-Remaining": "41"}) as made:
-        assert asked(examine, real, made)["satflow limits"].text == "X-RateLimit-Remaining: 41"
 
 
 @pytest.mark.parametrize(("ahead_s", "status"), [(0, "ok"), (6, "warn"), (-6, "warn"), (60, "FAIL"), (-60, "FAIL")])
@@ -235,7 +225,7 @@ def test_the_unit_of_rune_prices(floor: str, bid: str, statuses: list[str]) -> N
         ("satflow", "rune floors"): {"DOG": Floor("DOG", Decimal(floor), 1)},
         ("satflow", "rune bids"): (offer,),
     }
-    assert [check.status for check in unit_check.examine(answers)] == statuses
+    assert [check.status for check in venue_check.rune_unit(answers)] == statuses
 
 
 FEES = {"fastestFee": 12, "halfHourFee": 8, "hourFee": 5, "economyFee": 3, "minimumFee": 1}
@@ -303,7 +293,7 @@ def test_a_floor_is_held_against_the_cheapest_listing(floor: int | None, status:
         ("satflow", "listings"): tuple(TraitedAsk(ask, None) for ask in asks),
         ("satflow", "floors"): {"nodemonkes": Floor("nodemonkes", None if floor is None else Decimal(floor), 2)},
     }
-    assert [check.status for check in floor_check.examine(answers, "nodemonkes")] == ([status] if status else [])
+    assert [check.status for check in venue_check.floors(answers, "nodemonkes")] == ([status] if status else [])
 
 
 @pytest.mark.parametrize(("status", "error"), [(401, SignInNeeded), (409, Refused), (429, RateLimited)])
@@ -345,5 +335,5 @@ def test_venue_without_a_row_left_out_is_well(examine: Examine, real: dict[str, 
     with venue(SATFLOW) as made:
         found = asked(examine, real, made)
     assert found["satflow rows"].line() == "ok   satflow rows: every row of these answers is understood"
-    only_others = rows_of("ordnet", [Unread("a bundle", is_foreign=True)], [])
+    only_others = venue_check.rows_read("ordnet", [Unread("a bundle", is_foreign=True)], [])
     assert (only_others.status, "1 were about something else" in only_others.text) == ("ok", True)

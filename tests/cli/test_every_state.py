@@ -46,7 +46,7 @@ WORDS: dict[str, list[str]] = {
     "venue probe": ["satflow", "--save", "{scratch}/probe.json"],
     "venue check": ["{scratch}/no-file"],
 }
-LASTING = ("cli.programs", "cli.relay", "cli.up", "cli.demo.demo", "cli.on_ray.on_ray", "cli.doctor.doctor")
+LASTING = ("cli.programs", "cli.relay", "cli.up", "cli.demo", "cli.on_ray", "cli.doctor.doctor")
 WITHOUT_DATABASE = {"keys init", "audit"}  # these succeed without one
 ON_ANY = {"migrate", "whitelist add", "whitelist list", "plan list", "reconcile", *WITHOUT_DATABASE}
 SUCCEED = {
@@ -60,7 +60,7 @@ SUCCEED = {
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     """Leaves out pauses, the child that tries the network, and what would keep this process from its files."""
     monkeypatch.setattr(venue_check, "PAUSE_S", 0)
-    monkeypatch.setattr(machine_check, "_network", lambda: ok("network", "not tried"))
+    monkeypatch.setattr(machine_check, "_network", lambda: ok("not tried"))
     monkeypatch.setattr(hardening, "harden", lambda: None)
 
 

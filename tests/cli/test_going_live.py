@@ -39,28 +39,6 @@ def real(environment: dict[str, str]) -> dict[str, str]:
     return environment
 
 
-def test_the_practice_market_is_not_live(examine: Examine, environment: dict[str, str]) -> None:
-    assert {name: check.status for name, check in examine("live").items()} == {"live market": "FAIL"}
-
-
-def test_it_tells_each_step_that_is_open(examine: Examine, real: dict[str, str]) -> None:
-    found = {name: (check.status, check.remedy) for name, check in examine("live").items()}
-    assert found == {
-        "live market": ("ok", ""),
-        "live name": ("FAIL", "set BIDKEEPER_PUBLIC_NAME to your domain"),
-        "live bids": ("FAIL", "set BIDKEEPER_MAX_EXPOSURE_SATS"),
-        "live listings": ("warn", "set BIDKEEPER_MIN_LISTING_SATS if you list inscriptions"),
-        "live withdrawals": ("warn", "set BIDKEEPER_MAX_WITHDRAWAL_SATS_PER_DAY"),
-        "live sources": ("FAIL", "set BIDKEEPER_MEMPOOL_URL"),
-        "live keys": ("FAIL", "bidkeeper up, then run the doctor again"),
-        "live satflow withdrawals": ("ok", ""),
-        "live satflow plain listings": ("ok", ""),
-        "live satflow secure listings": ("ok", ""),
-        "live users": ("FAIL", "bidkeeper whitelist add ADDRESS"),
-        "live funds": ("warn", "bidkeeper sign-in ADDRESS"),
-    }
-
-
 def test_what_is_set_is_told(examine: Examine, real: dict[str, str]) -> None:
     real |= {
         "BIDKEEPER_PUBLIC_NAME": "bids.example",

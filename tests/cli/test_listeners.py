@@ -6,7 +6,7 @@ import socket
 
 import pytest
 
-from cli import listeners
+from cli import api
 from core.setting_values import HostPort
 from tests.ports import free_ports
 
@@ -17,7 +17,7 @@ def test_a_name_of_which_one_address_is_absent_is_listened_at_by_the_others(monk
     absent, there = ((socket.AF_INET, socket.SOCK_STREAM, 6, "", (host, port)) for host in ("192.0.2.1", "127.0.0.1"))
     found = [absent, there]
     monkeypatch.setattr(socket, "getaddrinfo", lambda *_, **__: found)
-    assert listeners.problem(HostPort("localhost", port), "BIDKEEPER_PORT") is None
+    assert api.problem(HostPort("localhost", port), "BIDKEEPER_PORT") is None
     found.remove(there)
-    told = listeners.problem(HostPort("localhost", port), "BIDKEEPER_PORT")
+    told = api.problem(HostPort("localhost", port), "BIDKEEPER_PORT")
     assert told == "BIDKEEPER_HOST: localhost is not an address of this machine"

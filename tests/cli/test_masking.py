@@ -18,12 +18,10 @@ from embit import ec, script
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cli.doctor.exchanges import Exchange
-from cli.doctor.questions import ADDRESS, FIRST_INSCRIPTION, About, VenueAnswer
+from cli.doctor.questions import ADDRESS, FIRST_INSCRIPTION, About, Exchange, VenueAnswer
 from cli.evidence.masking import Masker
 from cli.evidence.probe import masked
-from cli.evidence.questions import DRAFTED_AT, Subjects
-from cli.evidence.record import written
+from cli.evidence.questions import DRAFTED_AT, Subjects, written
 from markets.answers import Reply
 from markets.wire import MAX_SATS
 from tests.examples import part_of

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from cli.main import main
-from cli.on_ray.on_ray import slot_to_move
+from cli.on_ray import slot_to_move
 from tests.e2e.installation import until
 from tests.ports import free_ports
 
@@ -22,17 +22,16 @@ ROOT = Path(__file__).resolve().parents[2]
 # A program of ours stands for the manager.
 _ACTOR = """
 import sys, time
-from cli.on_ray import slot_actor
-from cli.on_ray.slot_actor import SlotActor
-slot_actor._YOUNG_S, answers = float(sys.argv[1]), [each == "acts" for each in sys.argv[2].split()]
-actor = SlotActor(("cli.main", "simulator"), lambda: answers.pop(0) if len(answers) > 1 else answers[0], 3)
+from cli import on_ray
+on_ray._YOUNG_S, answers = float(sys.argv[1]), [each == "acts" for each in sys.argv[2].split()]
+actor = on_ray.SlotActor(("cli.main", "simulator"), lambda: answers.pop(0) if len(answers) > 1 else answers[0], 3)
 print(actor._manager.pid, flush=True)
 for asked in map(str.strip, sys.stdin):
     if asked == "stop":
         actor.stop()
         print(actor._manager.returncode, flush=True)
     elif asked == "break":
-        slot_actor.PYTHON = ("/nowhere",)
+        on_ray.PYTHON = ("/nowhere",)
         print("broken", flush=True)
     else:
         print(actor._manager.pid, flush=True)

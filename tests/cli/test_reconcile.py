@@ -10,9 +10,9 @@ from typing import Any, Self
 
 import pytest
 
-from cli.doctor import database_check
-from cli.reconcile import reconcile
-from cli.reconcile.findings import Findings, Purchase, look
+from cli import reconcile
+from cli.doctor import data_check
+from cli.reconcile import Findings, Purchase, look
 from markets.base import GatewayAway, OwnBid, OwnBids, Sale, Sales, Unavailable, VenueError
 from markets.orders import OwnListing, OwnListings
 from models.ledger import fills, orders
@@ -187,11 +187,11 @@ def test_without_a_running_signer_it_says_what_to_start(environment: dict[str, s
 
 
 def test_the_doctor_names_bids_that_running_tasks_see_without_an_order(task: Task) -> None:
-    assert list(database_check._unknown_bids()) == []
+    assert list(data_check._unknown_bids()) == []
     seen = [{"venue_id": "b1"}, {"venue_id": "b2"}]
     Cycle.create(task_id=task.id, time_ms=1, action="old", detail=json.dumps({"foreign": [{"venue_id": "b0"}]}))
     Cycle.create(task_id=task.id, time_ms=2, action="kept 1", detail=json.dumps({"foreign": seen}))
-    [check] = database_check._unknown_bids()
+    [check] = data_check._unknown_bids()
     assert check.status == "warn" and "2 bids" in check.text and "bidkeeper reconcile" in check.remedy
 
 

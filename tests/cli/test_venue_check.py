@@ -13,8 +13,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from cli.evidence.record import MOST_BYTES
-from cli.evidence.replay import Replay
+from cli.evidence.check import Replay
+from cli.evidence.questions import MOST_BYTES
 from cli.main import main
 from tests.cli.probe_files import GOOD, address, item
 from tests.examples import part_of

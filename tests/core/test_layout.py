@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from cli.demo.session import page_line
+from cli.demo import page_line
 from core.errors import SettingsError
 from core.setting_values import HostPort
 from core.settings import load

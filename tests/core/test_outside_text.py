@@ -151,7 +151,6 @@ def test_text_without_a_mark_is_what_it_was(tmp_path: Path) -> None:
 _OWN_FILES = {
     "cli/doctor/data_check.py",
     "cli/doctor/machine_check.py",
-    "cli/doctor/port_holders.py",
     "core/hook_receivers.py",
     "core/version.py",
     "gateway/quota_count.py",

@@ -15,7 +15,7 @@ import pytest
 import requests
 
 from cli import judge
-from cli.doctor import form_check
+from cli.doctor import settings_check
 from core.settings import load
 from simulator.venue_scripts import LOCK_BLOCKS
 from tests.e2e.installation import Installation, until
@@ -113,7 +113,7 @@ def test_what_a_hostile_market_drafts_is_not_signed(town: Town) -> None:
 
 def test_the_doctor_and_the_judge_know_the_kind(town: Town, capsys: pytest.CaptureFixture[str]) -> None:
     settings, seller = load(environment=town.service.environment), seller_of(town.service, "judged")
-    [line] = [each for each in form_check.examine(settings) if each.name == f"live {VENUE} listings"]
+    [line] = [each for each in settings_check.drafts(settings) if each.name == f"live {VENUE} listings"]
     assert (
         line.text
         == "meaning: transfer and sale, by an escrow that your own key opens 144 blocks after an item came there"

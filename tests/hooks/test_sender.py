@@ -23,7 +23,7 @@ from pathlib import Path
 import pytest
 from standardwebhooks import Webhook, WebhookVerificationError
 
-from cli.listeners import problem
+from cli.api import problem
 from core import public_connection as connection
 from core.hook_receivers import NoReceiver, Receiver, Receivers
 from core.hook_urls import KINDS, MAIL, new_secret, secret_problem, shown, url_problem

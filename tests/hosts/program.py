@@ -64,9 +64,9 @@ def _plant(verb: str) -> None:
 
         policy.grant_live = note_refusals(verb, policy.grant_live, is_former)
     elif verb == "ray":
-        from cli.on_ray import cluster
+        from cli import on_ray
 
-        cluster.MANAGER = ("tests.hosts.program", *cluster.MANAGER[1:])
+        on_ray.MANAGER = ("tests.hosts.program", *on_ray.MANAGER[1:])
     elif verb == "manager":
         from workers.spawning import zygote_spawner
 

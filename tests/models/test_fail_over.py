@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 from peewee import OperationalError
 
-from cli.doctor import postgresql_check
+from cli.doctor import data_check
 from models.database import base
 from models.database import servers as known_servers
 from models.database.damage import DatabaseAway
@@ -79,7 +79,7 @@ def wait_for_work(field: Field) -> None:
 def doctors_lines(servers: Pair) -> dict[str, str]:
     """Returns the doctor's lines on the servers, by their names."""
     with base.reading(servers.url):
-        return {each.name: each.line() for each in postgresql_check.examine(1, look_at_each(servers.url))}
+        return {each.name: each.line() for each in data_check.examine_postgresql(1, look_at_each(servers.url))}
 
 
 @pytest.mark.slow

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from cli.demo.figures import TaskFigures
+from cli.demo import TaskFigures
 from tests.e2e.installation import Installation
 from tests.soak.judging import is_at_work, is_ours
 from tests.soak.watch import STEADY_AFTER_S, Record, Watch

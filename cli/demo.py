@@ -1,26 +1,205 @@
 """`bidkeeper demo`: up, on the practice marketplace, with a demo user whose tasks trade as you watch.
 
 The demo user is an ordinary one, the practice market's play wallet: it signs in with it and talks to the service over
-HTTP only. The page lets everybody in as the same user, by one click.
+HTTP only. The page signs every visitor in as the same user, by one click.
 """
 
 from __future__ import annotations
 
 import argparse
 import dataclasses
+import hashlib
+import itertools
 import math
 import os
+import re
 import time
-from itertools import takewhile
+from collections.abc import Iterator
+from dataclasses import dataclass
+from decimal import Decimal
 from typing import Any
 
+from cli import api
 from cli.api import Unauthorized
-from cli.demo.figures import Figures
-from cli.demo.gifts import gifts
-from cli.demo.session import Session, page_line
 from cli.up import Installation
 from core.errors import BidkeeperError, SettingsError
 from core.settings import Settings
+from simulator.pictures import Kind, kind_of
+
+_CALLS = re.compile(r'^bidkeeper_venue_calls_total\{venue="([^"]+)",operation="([^"]+)",outcome="[^"]+"\} (\d+)$', re.M)
+_PATIENCE = re.compile(r"patience x ([\d.]+)")
+_MOST_OPERATIONS = 6
+
+
+@dataclass(slots=True)
+class TaskFigures:
+    """One task's results; `still` are the cycles that changed nothing, `patience` is the most it needed.
+
+    A listing (`is_listing`) is placed when it is listed or repriced, and a sale is its fill.
+    """
+
+    is_listing: bool = False
+    cycles: int = 0
+    still: int = 0
+    places: int = 0
+    cancels: int = 0
+    fills: int = 0
+    errors: int = 0
+    patience: Decimal = Decimal(1)
+
+    def count(self, cycle: dict[str, Any]) -> None:
+        """Adds a cycle of a bidding task or an auto-list task, as the API shows it."""
+        detail = cycle["detail"] or {}
+        places = sum(rung.get("fate") == "placed" for rung in detail.get("rungs", ())) + (
+            detail.get("fate") == "listed"
+        )
+        is_sold = (detail.get("listing") or {}).get("closeReason") == "sold"
+        cancels, fills = len(detail.get("cancelled", ())), len(detail.get("filled", ())) + is_sold
+        self.cycles += 1
+        self.still += not (places or cancels or fills)
+        self.places += places
+        self.cancels += cancels
+        self.fills += fills
+        self.errors += cycle["error"] is not None
+        self.patience = max([self.patience, *map(Decimal, _PATIENCE.findall(cycle["action"]))])
+
+    def __str__(self) -> str:
+        began = f"{self.cycles} cycles, {self.still} without changes;"
+        if self.is_listing:
+            return f"{began} listed or repriced {self.places}, sold {self.fills}, errors {self.errors}"
+        return (
+            f"{began} placed {self.places}, cancelled {self.cancels}, filled {self.fills}, errors {self.errors}, "
+            f"patience x {self.patience}"
+        )
+
+
+class Figures:
+    """The figures of every task of a run, by its printed name."""
+
+    def __init__(self) -> None:
+        self._tasks: dict[str, TaskFigures] = {}
+
+    def count(self, name: str, cycle: dict[str, Any]) -> None:
+        self._tasks.setdefault(name, TaskFigures(is_listing=name.startswith("auto"))).count(cycle)
+
+    def lines(self, seconds: float, metrics: str | None) -> Iterator[str]:
+        """Yields a headline, one line for each task, and the calls, unless `metrics` (GET /metrics) could not be read.
+
+        Nothing at all before the first cycle.
+        """
+        if not self._tasks:
+            return
+        yield f"results after {in_words(seconds)}:"
+        for name, figures in sorted(self._tasks.items(), key=lambda item: (item[1].is_listing, item[0])):
+            yield f"  {name}: {figures}"
+        if metrics is not None:
+            yield f"  calls to marketplaces and data sources: {calls(metrics)}"
+
+
+def calls(metrics: str) -> str:
+    """Returns the calls since the gateway's start, all and by operation, the most frequent first."""
+    counts: dict[str, int] = {}
+    for _, operation, count in _CALLS.findall(metrics):
+        counts[operation] = counts.get(operation, 0) + int(count)
+    most = sorted(counts.items(), key=lambda item: -item[1])
+    told = [f"{count:,} {operation}" for operation, count in most[:_MOST_OPERATIONS]]
+    if rest := sum(count for _, count in most[_MOST_OPERATIONS:]):
+        told.append(f"{rest:,} other")
+    return f"{sum(counts.values()):,} ({', '.join(told)})"
+
+
+def in_words(seconds: float) -> str:
+    """Writes a duration, for example `1 h 5 min`."""
+    hours, minutes = divmod(round(seconds) // 60, 60)
+    if hours:
+        return f"{hours} h {minutes} min"
+    return f"{minutes} min {round(seconds) % 60} s"
+
+
+# Pictures, and one of each other thing that people inscribe.
+_SHELF: tuple[tuple[str, Kind], ...] = (
+    ("quantum-cats-demo", "picture"),
+    ("nodemonkes-demo", "picture"),
+    ("quantum-cats-demo", "picture"),
+    ("nodemonkes-demo", "svg"),
+    ("quantum-cats-demo", "text"),
+    ("nodemonkes-demo", "picture"),
+    ("quantum-cats-demo", "large"),
+    ("nodemonkes-demo", "picture"),
+)
+
+
+def gifts(vault: str, collection: str) -> list[dict[str, str]]:
+    """Returns the gifts to a vault, always the same ones; the first is of `collection`, to be sold."""
+    wanted: tuple[tuple[str, Kind], ...] = ((collection, "picture"), *_SHELF)
+    return [{"id": next(_ids(vault, at, kind)), "collection": slug} for at, (slug, kind) in enumerate(wanted)]
+
+
+def _ids(vault: str, at: int, kind: Kind) -> Iterator[str]:
+    """Returns the ids of inscriptions whose content is of this kind."""
+    ids = (f"{hashlib.sha256(f'{vault} {at} {number}'.encode()).hexdigest()}i0" for number in itertools.count())
+    return (found for found in ids if kind_of(found) == kind)
+
+
+_PATIENCE_AT_THE_END_S = 2
+
+
+class Session:
+    """Calls to one installation, and to its practice marketplace."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        self._token = ""
+
+    @property
+    def is_signed_in(self) -> bool:
+        return bool(self._token)
+
+    def sign_in(self) -> None:
+        """Signs in and prints the page and the token of the same user. Raises as `call`."""
+        who = self._market("GET", "/sim/play-wallet")["address"]
+        challenge = self.call("POST", "/api/auth/challenge", {"address": who})
+        signed = self._market("POST", "/sim/play-wallet/sign", {"message": challenge["message"]})
+        proof = {"challengeId": challenge["challengeId"], "address": who, "signature": signed["signature"]}
+        self._token = str(self.call("POST", "/api/auth/verify", proof)["token"])
+        print(f"signed in as {who}; see its tasks on the page, or call the API with its token:", flush=True)
+        print(f"  {page_line(self._settings)}", flush=True)
+        print(f"  export TOKEN={self._token}", flush=True)
+
+    def call(self, method: str, path: str, body: Any = None) -> Any:
+        """Returns the service's answer.
+
+        Raises NoAnswer when none comes, Unauthorized when the session has ended, and BidkeeperError with the text of
+        a refusal.
+        """
+        try:
+            return api.ask_json("server", self._settings.server_at(), method, path, body, token=self._token)
+        except api.Unauthorized:
+            self._token = ""
+            raise
+
+    def metrics(self) -> str:
+        """Returns the installation's metrics as text, with little patience; raises as `call`."""
+        return api.ask("server", self._settings.server_at(), "GET", "/metrics", patience_s=_PATIENCE_AT_THE_END_S)
+
+    def give(self, vault: str, gifts: list[dict[str, str]]) -> None:
+        """Lets the practice market put inscriptions into a vault, and take out any others; raises as `call`."""
+        self._market("PUT", f"/sim/wallets/{vault}", {"inscriptions": gifts})
+
+    def send(self, inscription: str, address: str) -> None:
+        """Sends an inscription of the demo user's to another address; raises as `call`."""
+        body = {"inscriptionId": inscription, "address": address}
+        self._market("POST", "/sim/move", body)
+
+    def _market(self, method: str, path: str, body: Any = None) -> Any:
+        return api.ask_json("practice market", self._settings.simulator_at, method, path, body)
+
+
+def page_line(settings: Settings) -> str:
+    """Returns the line with the page's address."""
+    hint = "click Play wallet to sign in" if settings.has_play_wallet else "sign in with your wallet"
+    return f"Bidkeeper's page: {settings.server_at().url}/  ({hint})"
+
 
 _PUPPETS, _NINJAS = "bitcoin-puppets-demo", "pizza-ninjas-demo"
 # A ladder on a collection, one of a rune, and a pair of bids that outbids rivals. Their prices follow the floor within
@@ -77,7 +256,7 @@ def run(settings: Settings, options: argparse.Namespace) -> int:
     """Runs `up`, with the demo's own settings where none are given."""
     if settings.market != "simulator":
         raise SettingsError(["BIDKEEPER_MARKET must be simulator: the demo never trades on a real marketplace"])
-    # A demo is there to be looked at, so the play wallet is for everybody unless somebody said otherwise.
+    # A demo is there to be looked at, so every visitor may use the play wallet unless the setting says otherwise.
     has_play_wallet = not os.environ.get("BIDKEEPER_PLAY_WALLET") or settings.play_wallet
     environment = {
         "BIDKEEPER_PLAY_WALLET": "true" if has_play_wallet else "false",
@@ -159,7 +338,7 @@ class Demo:
             return
         cycles = self._session.call("GET", f"{path}/cycles?limit={_CYCLES_A_LOOK}")
         newest = self._newest.get(name)
-        new = list(takewhile(lambda cycle: cycle != newest and cycle["time"] >= self._began_at, cycles))
+        new = list(itertools.takewhile(lambda cycle: cycle != newest and cycle["time"] >= self._began_at, cycles))
         for cycle in reversed(new):
             self._figures.count(name, cycle)
             words = cycle["action"] + (f" ({cycle['error']})" if cycle["error"] else "")
