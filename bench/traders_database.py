@@ -13,7 +13,7 @@ from models import schema, users
 from models.database import base
 from models.tasks.tasks import BIDDING, Task
 from server.config.bids import rendered
-from server.http.callers import hash_of
+from server.http.gate import hash_of
 from strategy.config.bid import BidConfig, dump_bid_config
 
 USERS, TASKS_EACH = 200, 20

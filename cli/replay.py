@@ -20,7 +20,7 @@ from core.strict_json import BadJson, read_object
 from core.task_files import journal_path, older
 from markets import wire
 from markets.wire import Unreadable
-from server.http.json_out import dumps, iso
+from server.http.answers import dumps, iso
 from server.http.shapes import camel
 from server.replay.comparison import after_fills, fill_prices, fill_shown, undecidable
 from server.replay.journal import Recording, ReplayError, lines_of, read_journal

@@ -29,15 +29,20 @@ from models.users import Entitlements
 from server.control import REMIND_S, STORE_S, remind_signer, store_again
 from server.events import STREAM
 from server.http.base import UnknownRoute, log_request
-from server.http.blocking import LONG_ANSWERS, LONG_ANSWERS_WAITING, LongReads, Pool
-from server.http.call_limit import CallLimit
+from server.http.blocking import (
+    ACTS_AT_ONCE,
+    LONG_ANSWERS,
+    LONG_ANSWERS_WAITING,
+    LOOKS_AT_ONCE,
+    LongReads,
+    PictureWay,
+    Pool,
+    Seats,
+)
 from server.http.feed import Feed
 from server.http.gate import Gate
-from server.http.manager_client import WAIT_S, ManagerClient
-from server.http.picture_way import PictureWay
-from server.http.services import InFlight, Services, TaskLocks
-from server.http.turns import Turns
-from server.http.user_market import ACTS_AT_ONCE, LOOKS_AT_ONCE, Seats
+from server.http.services import WAIT_S, InFlight, ManagerClient, Services, TaskLocks
+from server.http.turns import CallLimit, Turns
 from server.inscriptions import KEPT_MS
 from server.metrics import start_times
 from server.urls import DECLARED, ROUTES

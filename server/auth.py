@@ -15,16 +15,13 @@ from markets.base import VenueError
 from markets.client import MarketClient
 from models import users
 from models.users import MAX_TRIES
-from server.http import json_out
-from server.http.answers import UNREADABLE, Seconds, Success
-from server.http.api_errors import ApiError, invalid, not_found, too_many
+from server.http import answers
+from server.http.answers import UNREADABLE, ApiError, Seconds, Success, invalid, not_found, too_many
 from server.http.base import Handler, SignedIn
-from server.http.blocking import answer_to
-from server.http.callers import client_of, hash_of
-from server.http.client_ip import budget_key
+from server.http.blocking import answer_to, in_time
+from server.http.gate import budget_key, client_of, hash_of
 from server.http.route import route
 from server.http.shapes import Answer, AnyText, Body, as_pasted, read_by
-from server.http.user_market import in_time
 from wallet.address import AddressError, pasted_sign_in_address
 from wallet.bip322 import verify_ownership
 from wallet.messages import compose_sign_in
@@ -142,7 +139,7 @@ class SignInCall(Handler):
         """Returns a new challenge for `address`, whose text names the service by `name`. Raises ApiError (429)."""
         expires_ms = self.now_ms + 1000 * self.services.settings.challenge_seconds
         challenge_id = str(uuid.uuid4())
-        message = compose_sign_in(name, address, json_out.iso(expires_ms), secrets.token_hex(16))
+        message = compose_sign_in(name, address, answers.iso(expires_ms), secrets.token_hex(16))
         users.open_challenge(
             challenge_id,
             address,
@@ -153,7 +150,7 @@ class SignInCall(Handler):
             user_id=user_id,
             approves=approves,
         )
-        return Challenge(challenge_id=challenge_id, message=message, expires_at=json_out.seconds(expires_ms))
+        return Challenge(challenge_id=challenge_id, message=message, expires_at=answers.seconds(expires_ms))
 
 
 class SignIn(SignInCall):

@@ -36,21 +36,22 @@ from server.autolist_facts import (
 from server.config import listings as listing_config
 from server.config.listings import AutolistConfig, AutolistTaskChange, ListingChange, NewAutolistTask
 from server.config.parts import AskedTasks, ErrorParams, LastCycle, has_tag, stored_tags
-from server.http import json_out
+from server.http import answers
 from server.http.answers import (
     INVALID,
     MANAGER_AWAY,
     NOT_YOURS,
     SIGNER_AWAY,
     TOO_MANY_RUN,
+    ApiError,
     ErrorCode,
     ListingEnd,
     ListingState,
     Success,
     Tags,
     Venue,
+    invalid,
 )
-from server.http.api_errors import ApiError, invalid
 from server.http.route import route
 from server.http.shapes import Answer, described_as
 from server.task_handler import TaskHandler
@@ -395,7 +396,7 @@ class AutolistTasks(TaskHandler):
     ) -> AutolistTask:
         cycle = None
         if task.last_cycle_ms is not None:
-            cycle = LastCycle(time=json_out.seconds(task.last_cycle_ms), action=task.last_cycle_action or "")
+            cycle = LastCycle(time=answers.seconds(task.last_cycle_ms), action=task.last_cycle_action or "")
         error = shown_error(task, task.user_id, lambda: load_listing_config(task.config).loop_s, self.now_ms)
         return AutolistTask(
             id=task.id,
@@ -408,7 +409,7 @@ class AutolistTasks(TaskHandler):
             last_error=error.text,
             last_error_code=error.code,
             last_error_params=None if error.params is None else Raw(error.params.encode()),
-            created_at=json_out.iso(task.created_ms),
+            created_at=answers.iso(task.created_ms),
             venue=task.venue,
             source_fill_id=None if task.source_order is None else f"buy-{task.source_order}",
             cost_source=source,
@@ -427,7 +428,7 @@ def _listing_shown(newest: states.Listing, signed: Lowest | None) -> Listing:
         state=newest.state,
         close_reason=newest.close_reason,
         outpoint=newest.outpoint,
-        listed_at=None if newest.listed_ms is None else json_out.iso(newest.listed_ms),
+        listed_at=None if newest.listed_ms is None else answers.iso(newest.listed_ms),
         lowest_outstanding=lowest,
         lowest_note=_NOT_ASKED if signed is None and not is_spent else None,
         proceeds=newest.proceeds_sats,

@@ -23,7 +23,7 @@ from models.ledger.states import GONE, SOLD, Listing
 from models.tasks.tasks import Task
 from server import task_venues
 from server.config import listings as listing_config
-from server.http.api_errors import ApiError, invalid
+from server.http.answers import ApiError, invalid
 from server.http.base import SignedIn
 from server.inscriptions import look_up
 from strategy.config.bid import BidConfig

@@ -30,9 +30,7 @@ from server import task_venues
 from server.autolist_facts import known_collection, with_known_cost
 from server.config import listings as listing_config
 from server.control import EffectiveState
-from server.http.answers import INVALID, NOT_YOURS, SIGNER_AWAY, TOO_MANY_LOOKUPS, TOO_SLOW, ReasonCode
-from server.http.api_errors import invalid
-from server.http.json_out import exact
+from server.http.answers import INVALID, NOT_YOURS, SIGNER_AWAY, TOO_MANY_LOOKUPS, TOO_SLOW, ReasonCode, exact, invalid
 from server.http.route import route
 from server.http.shapes import Answer, one_of
 from server.task_handler import TaskHandler

@@ -13,9 +13,8 @@ from models.budgets import MAX_BUDGETS, BudgetInUse, TooManyBudgets
 from models.ledger.budget_room import left, use_of
 from models.tasks.tasks import naming_budgets
 from server.control import heed_limits
-from server.http import json_out
-from server.http.answers import INVALID, Success
-from server.http.api_errors import ApiError, invalid, not_found
+from server.http import answers
+from server.http.answers import INVALID, ApiError, Success, invalid, not_found
 from server.http.base import SignedIn
 from server.http.route import route
 from server.http.shapes import Answer, Body
@@ -183,5 +182,5 @@ def _shown(budget: budgets.Budget, task_ids: list[int], now_ms: int) -> SharedBu
         spent_today_sats=use.spent_today_sats,
         free_sats=room.sats,
         free_fills=room.orders,
-        created_at=json_out.iso(budget.created_ms),
+        created_at=answers.iso(budget.created_ms),
     )

@@ -26,9 +26,18 @@ from models.ledger.closing import closing_of_all, total
 from models.tasks import tasks
 from models.tasks.tasks import BIDDING, LISTING, Task
 from models.users import User
-from server.http import json_out, shapes
-from server.http.answers import INVALID, NOT_YOURS, Closing, Going, closing_shown
-from server.http.api_errors import ApiError, invalid, not_found, too_many
+from server.http import answers, shapes
+from server.http.answers import (
+    INVALID,
+    NOT_YOURS,
+    ApiError,
+    Closing,
+    Going,
+    closing_shown,
+    invalid,
+    not_found,
+    too_many,
+)
 from server.http.base import MAX_ID, SignedIn
 from server.http.route import route
 from server.http.services import Services
@@ -424,7 +433,7 @@ def _entry(subject: Subject, rows: Rows, said: Said | None) -> dict[str, Any]:
     """Returns the fields of ScopeState."""
     state, signer = _held(subject, rows, said)
     row = rows.get((subject.scope, subject.row_id))
-    return {"state": state, "signer_state": signer, "set_at": None if row is None else json_out.iso(row.set_ms)}
+    return {"state": state, "signer_state": signer, "set_at": None if row is None else answers.iso(row.set_ms)}
 
 
 def _strictest(found: Iterable[tuple[State, Scope]]) -> EffectiveState:

@@ -16,8 +16,7 @@ from models import outbox
 from models.accounts import READ
 from models.database.damage import DatabaseAway
 from models.outbox import EVENTS, Told
-from server.http.answers import INVALID
-from server.http.api_errors import too_many
+from server.http.answers import INVALID, too_many
 from server.http.base import MAX_ID, SignedIn
 from server.http.feed import EventShown, Feed, TooManyWaiters, Waiter, event_shown, frame
 from server.http.route import route

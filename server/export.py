@@ -22,9 +22,8 @@ from core.fields import words
 from models.accounts import READ
 from models.ledger.fills import BUY, Fill
 from server.history import FROM, TO
-from server.http.answers import INVALID, TOO_MANY_LONG_READS
+from server.http.answers import INVALID, TOO_MANY_LONG_READS, iso
 from server.http.base import SignedIn
-from server.http.json_out import iso
 from server.http.route import route
 from server.http.shapes import Asked, one_of
 from server.profit import METHOD, fills_until, trades_of

@@ -28,7 +28,7 @@ from models.database import base
 from models.leases import leases
 from server.http.answers import Error
 from server.http.base import Handler
-from server.http.client_ip import is_local
+from server.http.gate import is_local
 from server.http.route import route
 from server.http.services import Services
 from server.http.shapes import Answer

@@ -14,7 +14,7 @@ from models.ledger import fills, orders
 from models.ledger.fills import BUY, SIDES
 from models.ledger.states import Order
 from models.tasks.tasks import BIDDING
-from server.http import json_out
+from server.http import answers
 from server.http.answers import (
     INVALID,
     NOT_YOURS,
@@ -24,9 +24,9 @@ from server.http.answers import (
     OrderState,
     Trait,
     Venue,
+    invalid,
     trait_shown,
 )
-from server.http.api_errors import invalid
 from server.http.base import SignedIn
 from server.http.route import route
 from server.http.shapes import AS_TIME, Answer, Asked, AskedTime, one_of, read_by
@@ -229,12 +229,12 @@ def order_shown(order: Order) -> PlacedOrder:
         type="rune" if is_ticker(order.slug) else "ordinals",
         trait=trait_shown(order.trait),
         price=order.price_sats,
-        quantity=json_out.exact(Decimal(order.quantity)),
+        quantity=answers.exact(Decimal(order.quantity)),
         state=order.state,
         close_reason=order.close_reason,
-        created_at=json_out.iso(order.created_ms),
-        closed_at=None if order.closed_ms is None else json_out.iso(order.closed_ms),
-        expires_at=json_out.iso(order.expires_ms),
+        created_at=answers.iso(order.created_ms),
+        closed_at=None if order.closed_ms is None else answers.iso(order.closed_ms),
+        expires_at=answers.iso(order.expires_ms),
         sale_id=order.sale_id,
         inscription_id=order.inscription_id,
         dry_run=order.dry_run,
@@ -253,16 +253,16 @@ def _fill_shown(fill: fills.Fill) -> Fill:
         type="rune" if fill.is_rune else "ordinals",
         trait=trait_shown(fill.trait),
         price=fill.price_sats,
-        quantity=json_out.exact(fill.quantity),
-        unit_price=json_out.exact(fill.price_sats / fill.quantity),
+        quantity=answers.exact(fill.quantity),
+        unit_price=answers.exact(fill.price_sats / fill.quantity),
         inscription_id=fill.inscription_id,
         sale_id=fill.sale_id,
         txid=fill.txid,
         network_fee=fill.network_fee_sats,
         venue_fee=fill.venue_fee_sats,
-        floor_at_fill=json_out.exact(fill.floor_at_fill),
-        bid_placed_at=json_out.iso(fill.placed_ms),
-        filled_at=json_out.iso(fill.place.filled_ms),
+        floor_at_fill=answers.exact(fill.floor_at_fill),
+        bid_placed_at=answers.iso(fill.placed_ms),
+        filled_at=answers.iso(fill.place.filled_ms),
         dry_run=fill.dry_run,
         autolist=None if fill.autolist is None else _autolist_shown(fill.autolist),
     )

@@ -30,9 +30,8 @@ from models.hooks.table import (
     WrongCode,
 )
 from models.outbox import LASTING
-from server.http import json_out
-from server.http.answers import INVALID, Success
-from server.http.api_errors import ApiError, invalid, not_found, too_many, unauthorized
+from server.http import answers
+from server.http.answers import INVALID, ApiError, Success, invalid, not_found, too_many, unauthorized
 from server.http.base import MAX_ID, SignedIn
 from server.http.route import route
 from server.http.shapes import Answer, Asked, Body, Wrong, one_of, plain_text, read_by
@@ -395,8 +394,8 @@ def _shown(hook: Hook) -> HookShown:
         events=hook.events.split(),
         has_secret=bool(hook.has_secret),
         min_interval_seconds=hook.min_interval_s,
-        created_at=json_out.iso(hook.created_ms),
-        sent_at=None if hook.sent_ms is None else json_out.iso(hook.sent_ms),
+        created_at=answers.iso(hook.created_ms),
+        sent_at=None if hook.sent_ms is None else answers.iso(hook.sent_ms),
         is_failing=bool(hook.is_failing),
         waiting=counts[WAITING],
         dead=counts[DEAD],
@@ -413,9 +412,9 @@ def _delivery(row: Delivery) -> DeliveryShown:
         task=row.task_id,
         state=row.state,
         tries=row.tries,
-        created_at=json_out.iso(row.created_ms),
-        due_at=json_out.iso(row.due_ms) if row.state == WAITING else None,
-        done_at=None if row.done_ms is None else json_out.iso(row.done_ms),
+        created_at=answers.iso(row.created_ms),
+        due_at=answers.iso(row.due_ms) if row.state == WAITING else None,
+        done_at=None if row.done_ms is None else answers.iso(row.done_ms),
         status=row.status,
         error=row.error,
     )

@@ -26,10 +26,21 @@ from models.tasks.tasks import BIDDING
 from server import task_venues
 from server.config import bids as bid_config
 from server.http import blocking
-from server.http.answers import INVALID, SIGNER_AWAY, TOO_MANY_LOOKUPS, UNREADABLE, Kind, Trait, Venue, trait_shown
-from server.http.api_errors import invalid, not_found
+from server.http.answers import (
+    INVALID,
+    SIGNER_AWAY,
+    TOO_MANY_LOOKUPS,
+    UNREADABLE,
+    Kind,
+    Trait,
+    Venue,
+    exact,
+    invalid,
+    iso,
+    not_found,
+    trait_shown,
+)
 from server.http.base import SignedIn
-from server.http.json_out import exact, iso
 from server.http.route import route
 from server.http.shapes import Answer, Asked, Wrong, one_of, own_words, read_by
 from strategy.book import Ask, Bid

@@ -19,9 +19,8 @@ from models.tasks.tasks import BIDDING
 from models.users import OwnCeilings, User, own_ceilings
 from server.auth import TOO_OFTEN, Challenge, SignInCall, Unproven, proven
 from server.control import heed_limits
-from server.http import blocking, json_out
-from server.http.answers import INVALID, SIGNER_AWAY, TOO_MANY_LOOKUPS, UNREADABLE
-from server.http.api_errors import ApiError, invalid
+from server.http import answers, blocking
+from server.http.answers import INVALID, SIGNER_AWAY, TOO_MANY_LOOKUPS, UNREADABLE, ApiError, invalid
 from server.http.base import SignedIn
 from server.http.route import route
 from server.http.shapes import Answer, AnyText, Body, Wrong, plain_text, read_by, whole
@@ -252,7 +251,7 @@ class Me(SignedIn):
             is_admin=self.services.entitlements.is_admin(user.address),
             subscription=Subscription(
                 plan=key,
-                expires_at=json_out.iso(expires_ms),
+                expires_at=answers.iso(expires_ms),
                 status="active" if expires_ms > self.now_ms else "expired",
             ),
             stats=Stats(
@@ -262,7 +261,7 @@ class Me(SignedIn):
                 open_bids=orders.open_count(user.id),
                 max_exposure=own_ceilings(user).plan(plan).max_exposure,
             ),
-            created_at=json_out.iso(user.created_ms),
+            created_at=answers.iso(user.created_ms),
         )
 
 

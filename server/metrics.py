@@ -15,11 +15,11 @@ from markets.client import MarketClient
 from models import summaries
 from models.leases.manager_places import Place, address_at, places
 from models.tasks.tasks import BIDDING, LISTING
-from server.http.api_errors import not_found
+from server.http.answers import not_found
 from server.http.base import Handler
-from server.http.client_ip import is_local
-from server.http.prometheus import CONTENT_TYPE, Histogram, Metric, metric, render
+from server.http.gate import is_local
 from server.http.route import route
+from server.http.services import CONTENT_TYPE, Histogram, Metric, metric, render
 from wallet.signer_client import SignerClient
 
 PATIENCE_S = 1.0

@@ -19,9 +19,8 @@ from models.tasks.cycles import HOUR, KEPT_MINUTES, MINUTE, Sample, joined_colum
 from models.tasks.tasks import BIDDING, LISTING, Task
 from server.config import bids as task_config
 from server.history import PlacedOrder, order_shown
-from server.http import json_out
-from server.http.answers import INVALID, NOT_YOURS, TOO_MANY_LONG_READS, ReasonCode
-from server.http.api_errors import invalid
+from server.http import answers
+from server.http.answers import INVALID, NOT_YOURS, TOO_MANY_LONG_READS, ReasonCode, invalid
 from server.http.route import route
 from server.http.shapes import AS_TIME, Answer, Asked, AskedTime, TimeText, described_as, one_of
 from server.market import PREVIEWED_LEVELS, OrderBook, order_book
@@ -252,11 +251,11 @@ class Moments(TaskHandler):
             shown = await self.in_turns(standing, lambda order: _standing(order, reasons, places))
             self.require_signed_in()
             return TaskMoment(
-                time=json_out.iso(time_ms),
+                time=answers.iso(time_ms),
                 orders=shown,
                 cycle=None if found.entry is None else _cycle(found.entry),
                 cycle_unknown=found.why or None,
-                journal_from=None if found.from_ms is None else json_out.iso(found.from_ms),
+                journal_from=None if found.from_ms is None else answers.iso(found.from_ms),
                 sample=_sample(task.id, time_ms),
             )
 
@@ -292,15 +291,15 @@ def _reasons(entry: Entry) -> dict[int, str]:
 def _cycle(entry: Entry) -> PastCycle:
     plan, limits, snapshot = entry.plan, entry.limits, entry.snapshot
     return PastCycle(
-        time=json_out.iso(entry.now_ms),
+        time=answers.iso(entry.now_ms),
         config=task_config.shown(entry.config),
         restraint=entry.restraint,
         hold=limits.hold,
         balance=limits.balance_sats,
         fee_reserve=limits.fee_reserve_sats,
-        median=json_out.exact(None if snapshot is None else snapshot.history.median),
-        reference=json_out.exact(None if plan is None else plan.reference),
-        raw_reference=json_out.exact(None if plan is None else plan.raw_reference),
+        median=answers.exact(None if snapshot is None else snapshot.history.median),
+        reference=answers.exact(None if plan is None else plan.reference),
+        raw_reference=answers.exact(None if plan is None else plan.raw_reference),
         marks=[] if plan is None else [str(mark) for mark in plan.marks],
         rungs=[] if plan is None else rungs_shown(entry, plan, _ranks_of(entry, plan)),
         cancels=[] if plan is None else cancels_shown(plan),
@@ -328,6 +327,6 @@ def _sample(task_id: int, time_ms: int) -> PastSample | None:
         for row in samples_between(task_id, step, begin_ms, begin_ms + _MINUTE_MS):
             values: dict[str, Any] = dict(zip(Sample._fields, row[1:], strict=True))
             numbers = {key: values[each] for key, each in BID_COLUMNS.items()}
-            prices = {key: json_out.exact(Decimal(value)) for key, value in numbers.items() if isinstance(value, str)}
-            return PastSample(step=name, time=json_out.iso(begin_ms), **numbers | prices)
+            prices = {key: answers.exact(Decimal(value)) for key, value in numbers.items() if isinstance(value, str)}
+            return PastSample(step=name, time=answers.iso(begin_ms), **numbers | prices)
     return None

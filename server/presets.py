@@ -13,9 +13,8 @@ from models.presets import MOST_PRESETS, PresetExists, TooManyPresets
 from server import task_venues
 from server.config import bids as task_config
 from server.config.bids import BiddingTaskChange
-from server.http import json_out
-from server.http.answers import INVALID, NOT_YOURS, Success
-from server.http.api_errors import ApiError, invalid, not_found
+from server.http import answers
+from server.http.answers import INVALID, NOT_YOURS, ApiError, Success, invalid, not_found
 from server.http.base import SignedIn
 from server.http.route import route
 from server.http.shapes import Answer, Body, Wrong, described_as, read_by
@@ -203,7 +202,7 @@ class Presets(SignedIn):
         if faults := [*details, *unknown] or task_venues.unfit_for_bids(venue, config):
             raise invalid([f"{where}{fault}" for fault in faults])
         refuse_unknown_budget(self.user.id, config)
-        return json_out.dumps(given | {"slug": config.slug} if "slug" in given else given)
+        return answers.dumps(given | {"slug": config.slug} if "slug" in given else given)
 
     def _stored(self, wanted: list[tuple[str, str]], *, replaces: bool = False) -> list[presets.Preset]:
         """Stores presets (name, config), all or none. Raises ApiError: 409, 403."""
@@ -229,6 +228,6 @@ def _shown(preset: presets.Preset) -> PresetShown:
         id=preset.id,
         name=preset.name,
         config=_raw(preset.config),
-        created_at=json_out.iso(preset.created_ms),
-        updated_at=json_out.iso(preset.updated_ms),
+        created_at=answers.iso(preset.created_ms),
+        updated_at=answers.iso(preset.updated_ms),
     )

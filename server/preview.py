@@ -42,9 +42,17 @@ from server import task_venues
 from server.config import bids as task_config
 from server.config.listings import shape
 from server.control import EffectiveState
-from server.http.answers import INVALID, SIGNER_AWAY, TOO_MANY_LOOKUPS, UNREADABLE, ReasonCode
-from server.http.api_errors import invalid, not_found
-from server.http.json_out import exact, iso
+from server.http.answers import (
+    INVALID,
+    SIGNER_AWAY,
+    TOO_MANY_LOOKUPS,
+    UNREADABLE,
+    ReasonCode,
+    exact,
+    invalid,
+    iso,
+    not_found,
+)
 from server.http.route import route
 from server.http.shapes import Answer
 from server.market import MAX_AGE_S, NO_SESSION, PREVIEWED_LEVELS, UNKNOWN_SLUG, OrderBook, order_book

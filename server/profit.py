@@ -16,7 +16,7 @@ from models.accounts import READ
 from models.ledger import fills
 from models.ledger.fills import BUY, Fill, Wanted
 from server.history import FROM, TO
-from server.http import json_out
+from server.http import answers
 from server.http.answers import INVALID, TOO_MANY_LONG_READS
 from server.http.base import PIECE, SignedIn
 from server.http.route import route
@@ -129,7 +129,7 @@ class Profits(SignedIn):
 
 
 def _month_of(ms: int) -> str:
-    return json_out.iso(ms)[:7]
+    return answers.iso(ms)[:7]
 
 
 class _Kind(NamedTuple):
@@ -162,7 +162,7 @@ class _Summed(NamedTuple):
             matched=row.matched,
             realized_sats=row.realized_sats,
             fees_sats=row.fees_sats,
-            realized_percent=json_out.exact(percent),
+            realized_percent=answers.exact(percent),
             held=Holding(count=len(row.held), cost_sats=row.held_sats, mark_sats=None),
             unmatched_sales=row.unmatched_sales,
             unknown_fees=row.unknown_fees,

@@ -13,11 +13,10 @@ from models.accounts import MAX_API_TOKENS, MAX_DAYS, SCOPES, ApiToken, NotAnyMo
 from models.tasks import tasks
 from models.tasks.tasks import BIDDING, LISTING
 from models.users import DAY_MS
-from server.http import json_out
-from server.http.answers import INVALID, NOT_YOURS, Success
-from server.http.api_errors import ApiError, not_found, unauthorized
+from server.http import answers
+from server.http.answers import INVALID, NOT_YOURS, ApiError, Success, not_found, unauthorized
 from server.http.base import MAX_ID, SignedIn
-from server.http.callers import hash_of
+from server.http.gate import hash_of
 from server.http.route import route
 from server.http.shapes import Answer, Body, Wrong, read_by
 
@@ -89,8 +88,8 @@ class Sessions(SignedIn):
             SessionShown(
                 id=row.id,
                 client=row.client,
-                created_at=json_out.iso(row.created_ms),
-                used_at=json_out.iso(row.used_ms),
+                created_at=answers.iso(row.created_ms),
+                used_at=answers.iso(row.used_ms),
                 is_current=row.token_hash == self.caller.token_hash,
             )
             for row in users.sessions_of(self.user.id, self.now_ms)
@@ -187,7 +186,7 @@ def _shown(token: ApiToken) -> ApiTokenShown:
         name=token.name,
         scopes=cast(list[Scope], token.scopes.split()),
         task_id=token.task_id,
-        created_at=json_out.iso(token.created_ms),
-        used_at=None if token.used_ms is None else json_out.iso(token.used_ms),
-        expires_at=json_out.iso(token.expires_ms),
+        created_at=answers.iso(token.created_ms),
+        used_at=None if token.used_ms is None else answers.iso(token.used_ms),
+        expires_at=answers.iso(token.expires_ms),
     )

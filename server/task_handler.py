@@ -17,8 +17,8 @@ from models.tasks import tasks
 from models.tasks.tasks import RUNNING, STOPPED, Task
 from server.config.parts import stored_tags
 from server.control import halt_instead
-from server.http import manager_client
-from server.http.api_errors import ApiError, not_found
+from server.http import services
+from server.http.answers import ApiError, not_found
 from server.http.base import SignedIn
 from server.http.shapes import Body
 
@@ -76,7 +76,7 @@ class TaskHandler(SignedIn):
                 tasks.set_desired(task, STOPPED)
             if self.task(str(task.id)).last_error is None:
                 tasks.restore_error(task)
-            raise manager_client.answer_to(error) from error
+            raise services.answer_to(error) from error
 
     async def restart_worker(self, task: Task, write: Callable[[], int], take_back: Callable[[Any], object]) -> None:
         """Writes a new config by `write` (which returns the revision) and restarts the worker with it.
@@ -93,7 +93,7 @@ class TaskHandler(SignedIn):
             if now.revision == revision:
                 with suppress(tasks.TaskChanged):
                     take_back(now)
-            raise manager_client.answer_to(error) from error
+            raise services.answer_to(error) from error
 
     def _refuse_without_files(self) -> None:
         """Raises ApiError (503) while a file of the database is lost, because no worker can be started then."""
@@ -128,7 +128,7 @@ class TaskHandler(SignedIn):
                     left = await self.services.manager.settle(self.user.id, task.id)
                 return left.open_orders
             except PeerError as error:
-                raise manager_client.answer_to(error) from error
+                raise services.answer_to(error) from error
 
     async def end_task(self, task: Task) -> int:
         """Hides the task and has its orders ended; returns how many are still open. Call it in the task's turn.
@@ -171,7 +171,7 @@ class TaskHandler(SignedIn):
         except PeerError as error:
             tasks.set_desired(task, task.desired)
             tasks.restore_error(task)
-            raise manager_client.answer_to(error) from error
+            raise services.answer_to(error) from error
 
 
 def is_idle(task: Task) -> bool:

@@ -23,7 +23,7 @@ from models.ledger.states import LIVE, Order
 from models.tasks import cycles
 from models.tasks.cycles import KEPT, cycles_of
 from models.tasks.tasks import BIDDING, LISTING, Task
-from server.http import json_out
+from server.http import answers
 from server.http.answers import (
     INVALID,
     NOT_YOURS,
@@ -31,6 +31,7 @@ from server.http.answers import (
     TOO_MANY_LONG_READS,
     TOO_MANY_LOOKUPS,
     UNREADABLE,
+    ApiError,
     CancelReason,
     ErrorCode,
     FailedStep,
@@ -43,7 +44,6 @@ from server.http.answers import (
     Trait,
     trait_shown,
 )
-from server.http.api_errors import ApiError
 from server.http.route import route
 from server.http.shapes import Answer, Asked, OpenAnswer, camel, described_as
 from server.market import NO_SESSION
@@ -191,7 +191,7 @@ class Cycle(Answer, frozen=True, kw_only=True):
 
 def _cycle_shown(cycle: cycles.Cycle) -> Cycle:
     return Cycle(
-        time=json_out.seconds(cycle.time_ms),
+        time=answers.seconds(cycle.time_ms),
         action=cycle.action,
         error=cycle.error,
         detail=Raw(camel_keys(cycle.detail).encode()),
@@ -416,7 +416,7 @@ def _ranks(found: Iterable[tuple[OwnBid, Order]], market: _Competition, book: Bi
 
 
 def _bid_shown(bid: OwnBid, order: Order, rank: int | None, book: BidBook | str) -> Bid:
-    quantity = json_out.exact(Decimal(order.quantity))
+    quantity = answers.exact(Decimal(order.quantity))
     why = book if isinstance(book, str) else None
     if rank is None and isinstance(book, BidBook):  # none of them is the best, but they may be ahead of this one
         why = f"{book.hidden} bids of the book cannot be understood, and may be ahead of this one"
@@ -424,12 +424,12 @@ def _bid_shown(bid: OwnBid, order: Order, rank: int | None, book: BidBook | str)
         id=bid.venue_id,
         price=bid.price,
         quantity=quantity,
-        quantity_left=quantity if bid.quantity is None else json_out.exact(min(bid.quantity, quantity)),
+        quantity_left=quantity if bid.quantity is None else answers.exact(min(bid.quantity, quantity)),
         slug=order.slug,
         type="rune" if bid.kind == "runes" else "ordinals",
         budget_id=order.budget_id,
         trait=trait_shown(bid.trait or order.trait),
-        expires_at=json_out.iso(order.expires_ms if bid.expires_ms is None else bid.expires_ms),
+        expires_at=answers.iso(order.expires_ms if bid.expires_ms is None else bid.expires_ms),
         rank=rank,
         is_highest=None if rank is None else rank == 1,
         rank_unknown=why,

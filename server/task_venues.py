@@ -16,8 +16,8 @@ from markets import venues
 from markets.base import VenueError
 from markets.capabilities import Capabilities
 from markets.look import kind_of
-from server.http.api_errors import invalid
-from server.http.user_market import UserMarket
+from server.http.answers import invalid
+from server.http.blocking import UserMarket
 from strategy.config.bid import BidConfig, canonical_slug, normal_slug
 from strategy.config.listing import ListingConfig, load_listing_config
 from wallet.policy import SETTING, co_signers_of, escrow_terms_of

@@ -31,24 +31,25 @@ from server import task_venues
 from server.config import bids as task_config
 from server.config.bids import BiddingConfig, BiddingTaskChange, NewBiddingTask
 from server.config.parts import AskedTasks, ErrorParams, LastCycle, has_tag, stored_tags
-from server.http import json_out
+from server.http import answers
 from server.http.answers import (
     INVALID,
     MANAGER_AWAY,
     NOT_YOURS,
     TOO_MANY_RUN,
+    ApiError,
     ErrorCode,
     Going,
     Kind,
     Success,
+    Tagged,
     Tags,
     Venue,
     closing_shown,
+    invalid,
 )
-from server.http.api_errors import ApiError, invalid
 from server.http.route import route
 from server.http.shapes import Answer, described_as
-from server.http.tagged import Tagged
 from server.task_handler import TaskHandler
 from server.withdrawals.ways_out import refuse_without_way_out
 from strategy.config.bid import BidConfig, dump_bid_config, load_bid_config, normal_slug, unsupported
@@ -118,7 +119,7 @@ def task_shown(
     error = shown_error(task, user_id, lambda: (config or load_bid_config(task.config)).slowest_s, now_ms)
     cycle = None
     if task.last_cycle_ms is not None:
-        cycle = LastCycle(time=json_out.seconds(task.last_cycle_ms), action=task.last_cycle_action or "")
+        cycle = LastCycle(time=answers.seconds(task.last_cycle_ms), action=task.last_cycle_action or "")
     return BiddingTask(
         id=task.id,
         slug=task.slug,
@@ -129,13 +130,13 @@ def task_shown(
         last_error=error.text,
         last_error_code=error.code,
         last_error_params=None if error.params is None else Raw(error.params.encode()),
-        created_at=json_out.iso(task.created_ms),
+        created_at=answers.iso(task.created_ms),
         venue=task.venue,
         tags=json.decode(task.tags, type=tuple[str, ...]),
         fills=TaskFills(
             count=total.count,
             spent_sats=total.sats,
-            last=None if total.last_ms is None else json_out.iso(total.last_ms),
+            last=None if total.last_ms is None else answers.iso(total.last_ms),
         ),
         closing=closing_shown(going),
     )
@@ -298,7 +299,7 @@ class BiddingTasks(BiddingTaskHandler):
             listed = [task for task in listed if has_tag(task.tags, tag)]
         about, going = (self.user.id, self.now_ms, None), self.going()
         shown = [task_shown(task, *about, filled.get(task.id, none), going=going.get(task.id)) for task in listed]
-        return Tagged(json_out.encoded(shown))
+        return Tagged(answers.encoded(shown))
 
     @route(
         "POST /api/tasks",

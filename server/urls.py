@@ -90,7 +90,7 @@ ROUTES: list[tuple[str, type[Handler]]] = [
 
 
 if __name__ == "__main__":  # prints the description that the server answers, for other programs to check
-    from server.http import json_out
+    from server.http import answers
     from server.openapi.document import document
 
-    print(json_out.dumps(document(DECLARED)))
+    print(answers.dumps(document(DECLARED)))

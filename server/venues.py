@@ -12,9 +12,8 @@ from markets.base import VenueError
 from markets.capabilities import VenueFacts
 from markets.venues import facts
 from models.accounts import READ
-from server.http.answers import Kind
+from server.http.answers import Kind, exact, iso
 from server.http.base import SignedIn
-from server.http.json_out import exact, iso
 from server.http.route import route
 from server.http.shapes import Answer
 

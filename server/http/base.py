@@ -21,14 +21,11 @@ from markets.client import MarketClient
 from models.controls import HALT
 from models.ledger.closing import Closing, closing
 from models.users import User
-from server.http import blocking, callers, json_out, shapes
-from server.http.answers import Error
-from server.http.api_errors import ApiError, invalid, not_found, unauthorized
-from server.http.callers import Caller, Openings
-from server.http.client_ip import client_ip
+from server.http import answers, blocking, gate, shapes
+from server.http.answers import ApiError, Error, Tagged, invalid, not_found, tag_of, unauthorized
+from server.http.blocking import UserMarket
+from server.http.gate import Caller, Openings, client_ip
 from server.http.services import Services
-from server.http.tagged import Tagged, tag_of
-from server.http.user_market import UserMarket
 from wallet.signer_client import SignerClient, SignerError
 
 log = logging.getLogger("server.access")
@@ -129,7 +126,7 @@ class Handler(RequestHandler):
 
     def answer(self, value: Any, status: int = 200) -> None:
         """Sends `value` as JSON."""
-        self.send(json_out.encoded(value), status)
+        self.send(answers.encoded(value), status)
 
     def send(self, body: bytes, status: int = 200) -> None:
         """Sends ready JSON."""
@@ -172,7 +169,7 @@ class Handler(RequestHandler):
 
     def whoever_calls(self) -> Caller | None:
         """Finds the caller by the request's bearer token; None without a good one."""
-        return callers.caller(self.request.headers.get("Authorization", ""), self.now_ms)
+        return gate.caller(self.request.headers.get("Authorization", ""), self.now_ms)
 
     async def ask_signer(self, question: Callable[[SignerClient], Value]) -> Value:
         """Asks the signer in a thread. Raises ApiError (503)."""

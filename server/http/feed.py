@@ -19,7 +19,7 @@ from core.fields import Time, words
 from models import outbox
 from models.database import base
 from models.outbox import EVENTS, Told
-from server.http import json_out
+from server.http import answers
 from server.http.shapes import Answer, one_of
 
 LOOK_S = 0.5
@@ -52,7 +52,7 @@ def event_shown(told: Told) -> EventShown:
     return EventShown(
         id=told.id,
         event=told.event,
-        at=json_out.iso(told.at_ms),
+        at=answers.iso(told.at_ms),
         task=told.task_id,
         text=event_words.words(told.event, told.data),
         data=event_words.outward(told.data),
@@ -61,7 +61,7 @@ def event_shown(told: Told) -> EventShown:
 
 def frame(told: Told) -> bytes:
     """Returns the event as a frame of a stream, whose one line of data is its JSON."""
-    return f"id: {told.id}\nevent: {told.event}\ndata: ".encode() + json_out.encoded(event_shown(told)) + b"\n\n"
+    return f"id: {told.id}\nevent: {told.event}\ndata: ".encode() + answers.encoded(event_shown(told)) + b"\n\n"
 
 
 class TooManyWaiters(Exception):

@@ -1,4 +1,4 @@
-"""The gate before the application: it refuses bodies that are too large, of an unused kind, or badly framed.
+"""The gate before the application: sizes and kinds of bodies, the client's address, the caller behind a token.
 
 Tornado's own limit closes the connection with a bare 400 whose text clients often never see.
 """
@@ -7,10 +7,13 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import hashlib
+import ipaddress
 import logging
 import re
 import time
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Mapping, Sequence
+from dataclasses import dataclass, field
 from http.client import responses
 from typing import Any
 
@@ -26,8 +29,143 @@ from tornado.httputil import (
 from tornado.iostream import StreamClosedError
 from tornado.web import Application
 
-from server.http import json_out
+from core.setting_values import Network, is_loopback
+from models import accounts, users
+from models.accounts import ApiToken
+from models.users import User
+from server.http import answers
 from server.http.answers import Error
+
+# A proxy's headers. Behind one on this machine every client's peer address is loopback.
+_PROXY_HEADERS = ("X-Forwarded-For", "X-Real-Ip", "Forwarded", "Via")
+
+
+def client_ip(peer: str, headers: Mapping[str, str], proxies: Sequence[Network] = ()) -> str:
+    """Returns the client's IP address in its normal form.
+
+    A proxy's headers count only when the peer is this machine or one of `proxies`: any other client could write
+    anything there. Of `X-Forwarded-For` the last address that is not our own proxy's is taken; all before it are
+    hearsay. `X-Real-IP` comes first, so a proxy has to set it or take it away (docs/settings.md).
+    """
+    own = _normal(peer)
+    if own is None:
+        return peer
+    if _is_proxy(own, proxies):
+        given = [headers.get("X-Real-Ip", ""), *reversed(headers.get("X-Forwarded-For", "").split(","))]
+        for text in given:
+            address = _normal(text.strip())
+            if address is not None and not _is_proxy(address, proxies):
+                return address
+    return own
+
+
+def _is_proxy(text: str, proxies: Sequence[Network]) -> bool:
+    address = ipaddress.ip_address(text)
+    return address.is_loopback or any(address in network for network in proxies)
+
+
+def is_local(peer: str, headers: Mapping[str, str]) -> bool:
+    """Tells whether a program on this machine asks by itself. No header about the client is believed."""
+    return is_loopback(peer) and not any(name in headers for name in _PROXY_HEADERS)
+
+
+def budget_key(ip: str) -> str:
+    """Returns the key of a client's budget: an IPv4 address, or the /64 that one IPv6 client owns."""
+    try:
+        address = ipaddress.ip_address(ip)
+    except ValueError:
+        return ip
+    if address.version == 4:
+        return ip
+    return str(ipaddress.ip_network((int(address) >> 64 << 64, 64)))
+
+
+def _normal(text: str) -> str | None:
+    try:
+        address = ipaddress.ip_address(text)
+    except ValueError:
+        return None
+    mapped = address.ipv4_mapped if isinstance(address, ipaddress.IPv6Address) else None
+    # A zone (fe80::1%eth0) is the peer's own business and would make the text longer than its column.
+    return str(mapped or address).partition("%")[0]
+
+
+_BEARER = re.compile(r"(?i:bearer) +([A-Za-z0-9_-]{43})")
+_MAX_CLIENT = 60
+# Of a browser's User-Agent the first that fits: all of them claim to be several others, too.
+_BROWSERS = {"Edg": "Edge", "OPR": "Opera", "Firefox": "Firefox", "Chrome": "Chrome", "Safari": "Safari"}
+_SYSTEMS = {"Windows": "Windows", "Android": "Android", "iPhone": "iPhone", "iPad": "iPad", "Mac": "Mac"}
+_SYSTEMS |= {"Linux": "Linux"}
+
+
+@dataclass(frozen=True, slots=True)
+class Caller:
+    """A user by a session, or by an API token, which may do less.
+
+    `mark` is that of the database's state when the caller was found (models/database/base.py), if it was to be had.
+    """
+
+    user: User
+    token_hash: str
+    api_token: ApiToken | None = None
+    mark: Any = None
+
+    def is_good_still(self, now_ms: int) -> bool:
+        """Tells whether the session or token has not ended since; asking is no use of it."""
+        if self.api_token is None:
+            return users.is_open(self.token_hash, now_ms)
+        return accounts.token_is_open(self.token_hash, now_ms)
+
+
+@dataclass(frozen=True, slots=True)
+class Openings:
+    """The methods of a path that API tokens may use, each with the scopes of which one is needed; no others.
+
+    `names_task`: each request names one task, so a token for one task may come.
+    """
+
+    scopes: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    names_task: bool = False
+
+    def refusal(self, method: str, token: ApiToken) -> str | None:
+        """Says why the token may not be used for `method` here, or None."""
+        wanted = self.scopes.get("GET" if method == "HEAD" else method, ())
+        if not wanted:
+            return "API tokens may not do this: sign in."
+        if not token.may.intersection(wanted):
+            return f"It needs the scope {' or '.join(wanted)}."
+        if token.task_id is not None and not self.names_task:
+            return "It is for one task only."
+        return None
+
+
+def caller(authorization: str, now_ms: int) -> Caller | None:
+    """Finds the caller by an Authorization header; None without a good token."""
+    given = _BEARER.fullmatch(authorization)
+    if given is None:
+        return None
+    token_hash = hash_of(given[1])
+    signed_in = users.user_and_mark(token_hash, now_ms)
+    if signed_in is not None:
+        return Caller(signed_in[0], token_hash, mark=signed_in[1])
+    found = accounts.token_with_owner(token_hash, now_ms)
+    return None if found is None else Caller(found[1], token_hash, found[0])
+
+
+def hash_of(token: str) -> str:
+    """Returns the stored hash of a token."""
+    return hashlib.sha256(token.encode()).hexdigest()
+
+
+def client_of(user_agent: str) -> str:
+    """Describes a client in a word or two for its owner: browser and system, or a program's first word."""
+    browser = next((name for mark, name in _BROWSERS.items() if f"{mark}/" in user_agent), None)
+    system = next((name for mark, name in _SYSTEMS.items() if mark in user_agent), None)
+    if browser is None or system is None:
+        first = user_agent.partition(" ")[0][:_MAX_CLIENT]
+        return "".join(letter if letter.isprintable() else "?" for letter in first)
+    return f"{browser}, {system}"
+
 
 MAX_BODY = 64 * 1024
 MAX_PATH, MAX_HEADERS = 8 * 1024, 16 * 1024
@@ -99,7 +237,7 @@ class _Guard(HTTPMessageDelegate):
         """Answers and ends the connection; with `reads_on` Tornado reads on and the rest comes to us."""
         self._refused = True
         begun = time.monotonic()
-        body = json_out.encoded(Error(error=error, message=message))
+        body = answers.encoded(Error(error=error, message=message))
         headers = HTTPHeaders(
             {
                 "Content-Type": "application/json",

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple, TypeVar, get_args, get_origin, get_type_hint
 from msgspec import Struct, structs
 
 from server.http.base import Handler
-from server.http.callers import Openings
+from server.http.gate import Openings
 from server.http.shapes import Asked, camel
 
 JSON = "application/json"

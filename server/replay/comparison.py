@@ -14,8 +14,7 @@ from msgspec import Meta, Struct, field, structs
 from core.fields import Count, Price, Quantity, Sats, Time, words
 from models.ledger.limits import fill_limits, hold
 from models.ledger.orders import DAY_MS, Fills
-from server.http.answers import ReasonCode, code_of
-from server.http.json_out import exact, iso
+from server.http.answers import ReasonCode, code_of, exact, iso
 from server.http.shapes import Answer, camel
 from server.replay.journal import MOST_BYTES, MOST_CYCLES, JournalPart, ReplayError
 from strategy.config.bid import BidConfig, is_on

@@ -15,7 +15,7 @@ from typing import Any
 
 from core.no_network import give_up_network
 from core.process import end_with_parent
-from server.http.json_out import dumps
+from server.http.answers import dumps
 from server.replay.comparison import Recorded, compared
 from server.replay.journal import JournalPart, ReplayError
 from strategy.config.bid import load_bid_config

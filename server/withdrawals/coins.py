@@ -13,7 +13,7 @@ from msgspec import to_builtins
 
 from markets.base import TooManyLookups, VenueError
 from markets.outpoint_facts import Utxo
-from server.http.user_market import UserMarket
+from server.http.blocking import UserMarket
 from wallet.facts_client import FactsError, read_facts
 from wallet.protocol import MAX_COINS, VIRTUAL_KB, PolicyRefused
 from wallet.psbt.transaction import Outpoint

@@ -16,8 +16,8 @@ from core.settings import Settings, dialect_of
 from markets.base import AuthFailed, NotFound, NotSupported, Refused, Unavailable
 from models.ledger import withdrawals
 from models.users import User
+from server.http.blocking import UserMarket
 from server.http.services import Services
-from server.http.user_market import UserMarket
 from server.withdrawals.coins import Choosing, Chosen, LeftOut
 from wallet.address import parse
 from wallet.policy import all_terms, escrow_terms_of

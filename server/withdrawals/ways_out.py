@@ -15,7 +15,7 @@ import logging
 from core.settings import Settings
 from markets.base import VenueError
 from server import task_venues
-from server.http.api_errors import ApiError, invalid
+from server.http.answers import ApiError, invalid
 from server.http.base import SignedIn
 from server.withdrawals.planner import CannotWithdraw, InvalidWithdrawal, Wanted, bidding_venue, plan_from_bidding
 from wallet.signer_client import SignerError, SignerRefused

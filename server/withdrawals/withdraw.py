@@ -17,9 +17,8 @@ from markets.base import VenueError
 from models.ledger import withdrawals
 from models.ledger.states import CONFIRMED, REFUSED, SUBMITTED, WITHDRAWAL_LIFE
 from models.ledger.withdrawals import CoinsTaken
-from server.http import blocking, json_out, shapes
-from server.http.answers import INVALID, SIGNER_AWAY, TOO_MANY_LOOKUPS, UNREADABLE, code_of
-from server.http.api_errors import ApiError, invalid
+from server.http import answers, blocking, shapes
+from server.http.answers import INVALID, SIGNER_AWAY, TOO_MANY_LOOKUPS, UNREADABLE, ApiError, code_of, invalid
 from server.http.base import SignedIn
 from server.http.route import route
 from server.http.shapes import Answer, Body, Wrong, as_pasted, number, one_of, read_by, text
@@ -272,8 +271,8 @@ def withdrawal_shown(row: withdrawals.Withdrawal) -> Withdrawal:
         txid=row.txid,
         reason=row.reason,
         coins=json.loads(row.coins),
-        created_at=json_out.iso(row.created_ms),
-        updated_at=json_out.iso(row.updated_ms),
+        created_at=answers.iso(row.created_ms),
+        updated_at=answers.iso(row.updated_ms),
     )
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from core.errors import BidkeeperError
-from server.http.api_errors import ApiError
+from server.http.answers import ApiError
 from tests.goldens.socket_files import failed, plain
 
 _PATIENCE_S = 120.0

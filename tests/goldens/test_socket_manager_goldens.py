@@ -13,8 +13,8 @@ from core.errors import PeerRefused, PeerUnavailable
 from core.task_files import log_path
 from models.leases.held_lease import Seen
 from models.tasks.tasks import RUNNING, STOPPED
-from server.http import manager_client
-from server.http.manager_client import ManagerClient, answer_to
+from server.http import services
+from server.http.services import ManagerClient, answer_to
 from tests.goldens.socket_files import failed, hold
 from tests.goldens.socket_tap import Session, Tap
 from tests.workers.conftest import installation, patient_with_zygotes
@@ -91,11 +91,11 @@ async def test_each_operation_and_each_refusal_at_the_managers_socket_are_as_bef
 ) -> None:
     path = tmp_path / "tap.sock"
     # As if the manager were on another host: then its log is asked for, too.
-    monkeypatch.setattr(manager_client, "place_for", lambda settings, user_id: "far")
-    monkeypatch.setattr(manager_client, "places", lambda settings: ["far"])
-    for module in (manager_client, take_over):
+    monkeypatch.setattr(services, "place_for", lambda settings, user_id: "far")
+    monkeypatch.setattr(services, "places", lambda settings: ["far"])
+    for module in (services, take_over):
         monkeypatch.setattr(module, "address_at", lambda settings, place: path)
-    monkeypatch.setattr(manager_client, "_PING_S", PATIENCE_S)
+    monkeypatch.setattr(services, "_PING_S", PATIENCE_S)
     monkeypatch.setattr(take_over, "_PATIENCE_S", PATIENCE_S)
     client = ManagerClient(installation.settings, wait_s=0.3, drain_s=DRAIN_S)
     async with installation.running():

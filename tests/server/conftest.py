@@ -15,7 +15,7 @@ from core.settings import Settings
 from server import admin, autolist, autolist_facts, health, metrics, task_venues, wallet
 from server import app as app_module
 from server.app import make_app, make_server
-from server.http import manager_client, replay_starter
+from server.http import services
 from server.urls import ROUTES
 from server.withdrawals import ways_out
 from server.withdrawals import withdraw as withdrawals
@@ -64,7 +64,7 @@ _WAITS = (
     (autolist_facts, "PATIENCE_S"),
     (wallet, "_PATIENCE_S"),
     (health, "PATIENCE_S"),
-    (manager_client, "_PING_S"),
+    (services, "_PING_S"),
     (metrics, "PATIENCE_S"),
     (task_venues, "PATIENCE_S"),
     (ways_out, "PATIENCE_S"),
@@ -90,7 +90,7 @@ def make_service(
         monkeypatch.setattr(module, name, _LONG_S)
     for _, handler in ROUTES:
         monkeypatch.setattr(handler, "answers_s", _LONG_S)
-    monkeypatch.setattr(replay_starter, "WALL_S", _REPLAY_S)
+    monkeypatch.setattr(services, "WALL_S", _REPLAY_S)
     made: list[tuple[Service, Any]] = []
 
     def make(manager_wait_s: float = 0.2, **settings: Any) -> Service:

@@ -27,9 +27,9 @@ from models import accounts, budgets, controls, presets
 from models.budgets import MAX_BUDGETS
 from models.tasks import cycles
 from models.tasks.tasks import Task
-from server.http import replay_starter as starter
+from server.http import services as starter
+from server.http.blocking import Seats
 from server.http.turns import Turns
-from server.http.user_market import Seats
 from strategy.book import Ask
 from strategy.journal import Encoder
 from tests.replay.recorded import carried_out, entry

@@ -16,7 +16,7 @@ from models.hooks.table import Delivery, Hook
 from models.presets import Preset
 from models.tasks.tasks import Task
 from models.users import DAY_MS, IDLE_MS, Session
-from server.http.callers import hash_of
+from server.http.gate import hash_of
 from server.urls import ROUTES
 from tests.server.api import START_MS, Answer, new_user, token_of
 from tests.server.conftest import ADMIN, OTHER, OWNER, Service, with_settings

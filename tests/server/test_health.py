@@ -26,7 +26,7 @@ from models import schema
 from models.database import base
 from models.leases import leases
 from server import health
-from server.http import manager_client
+from server.http import services
 from tests import postgresql
 from tests.databases import kept_from_writing
 from tests.ports import free_ports
@@ -264,7 +264,7 @@ async def test_a_database_that_is_away_is_the_reason_of_each_part_that_needs_it(
     def away(*_: object) -> None:
         raise OperationalError("the connection was closed")
 
-    module = {"places": manager_client, "kept_elsewhere": leases, "pending": schema}[look]
+    module = {"places": services, "kept_elsewhere": leases, "pending": schema}[look]
     monkeypatch.setattr(module, look, away)
     answer = await service.api("GET", "/readyz")
     assert (answer.status, answer.details) == (503, [f"{part}: the connection was closed"])

@@ -13,9 +13,9 @@ from core.call import Request
 from core.errors import PeerUnavailable
 from core.program_calls import Readiness, Settle, Settled
 from core.settings import Settings
-from server.http import manager_client
-from server.http.api_errors import ApiError
-from server.http.manager_client import ManagerClient
+from server.http import services
+from server.http.answers import ApiError
+from server.http.services import ManagerClient
 
 
 async def test_a_question_that_waits_for_its_turn_at_a_stop_is_answered(database: str, tmp_path: Path) -> None:
@@ -38,7 +38,7 @@ async def test_a_brake_that_waits_for_its_turn_at_a_stop_is_answered(
     database: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     client, done = ManagerClient(replace(Settings(), data_dir=tmp_path, database_url=database)), threading.Event()
-    monkeypatch.setattr(manager_client, "call", lambda *args, **named: done.wait(60))
+    monkeypatch.setattr(services, "call", lambda *args, **named: done.wait(60))
     asked, *waiting = (asyncio.create_task(client.heed("user", 1, 1, "halt", 1)) for _ in range(6))
     await asyncio.sleep(0.1)
 
@@ -65,7 +65,7 @@ async def test_stops_of_one_user_that_hang_leave_threads_to_another(
             return Settled("stopped", 0)
         return Readiness("ready")
 
-    monkeypatch.setattr(manager_client, "call", asked)
+    monkeypatch.setattr(services, "call", asked)
     stops = [asyncio.create_task(client.settle(1, task)) for task in range(60)]
     try:
         await asyncio.sleep(0)

@@ -19,8 +19,8 @@ from models.tasks import cycles, tasks
 from models.tasks.tasks import Task
 from server import metrics
 from server.app import make_server
-from server.http.client_ip import is_local
-from server.http.prometheus import Histogram, Metric, render
+from server.http.gate import is_local
+from server.http.services import Histogram, Metric, render
 from tests.server.api import START_MS, Answer
 from tests.server.conftest import Service
 from tests.server.running_tasks import open_order

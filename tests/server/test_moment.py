@@ -13,7 +13,7 @@ from core.task_files import journal_path, older
 from models.database import base
 from models.ledger.states import Order
 from models.tasks.cycles import Sample, add_sample
-from server.http.json_out import iso
+from server.http.answers import iso
 from server.replay import journal
 from server.replay.journal import moment_of
 from strategy.journal import Encoder

@@ -11,7 +11,7 @@ import pytest
 
 from markets.base import PICTURE_LACKS, PICTURE_MEDIA, Instead, Item, NoPicture, NotFound, TooManyLookups, Unavailable
 from models.users import Session
-from server.http.picture_way import A_MINUTE
+from server.http.blocking import A_MINUTE
 from server.inscriptions import drawn
 from tests.server.api import Answer
 from tests.server.conftest import Service

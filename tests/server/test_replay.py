@@ -19,8 +19,8 @@ from msgspec import to_builtins
 
 from core.process import hold_lock
 from core.task_files import journal_path, older
-from server.http import replay_starter as starter
-from server.http.json_out import iso
+from server.http import services as starter
+from server.http.answers import iso
 from server.http.turns import Turns
 from server.replay import journal
 from server.replay.comparison import after_fills, compared

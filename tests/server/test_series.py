@@ -8,7 +8,7 @@ import pytest
 
 from models.database import base
 from models.tasks.cycles import Sample, add_sample
-from server.http.json_out import iso
+from server.http.answers import iso
 from tests.server.api import START_MS
 from tests.server.conftest import Service
 from tests.server.driver import check

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from models.users import ABSOLUTE_MS, IDLE_MS, Challenge, User
-from server.http.callers import client_of
+from server.http.gate import client_of
 from tests.server.api import START_MS, token_of
 from tests.server.conftest import OTHER, OWNER, Service
 from tests.wallet import proofs

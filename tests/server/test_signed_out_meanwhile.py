@@ -15,7 +15,7 @@ from models.tasks.tasks import RUNNING, Task
 from models.users import Session
 from server import task_venues
 from server.autolist import AutolistTasks
-from server.http.manager_client import ManagerClient
+from server.http.services import ManagerClient
 from server.withdrawals.planner import WithdrawalPlanner
 from tests.server.conftest import OWNER, Service
 from tests.server.peers import keys_of

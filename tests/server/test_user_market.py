@@ -9,7 +9,7 @@ import pytest
 
 from markets.base import BidBook, OwnBids, TooManyLookups
 from markets.verbs import Purpose
-from server.http.user_market import ACTS_AT_ONCE, AT_ONCE, LOOKS_AT_ONCE, WAITING, Seats
+from server.http.blocking import ACTS_AT_ONCE, AT_ONCE, LOOKS_AT_ONCE, WAITING, Seats
 from tests.server.conftest import Service
 from tests.server.test_lookups import INSCRIPTION
 
