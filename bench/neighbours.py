@@ -25,7 +25,7 @@ from typing import NamedTuple
 
 from bench import traders_database
 from bench.measuring import Row, get, serving
-from core.task_files import journal_path, log_path
+from core.layout import journal_path, log_path
 from models.database import base
 from models.ledger.states import Order
 from models.outbox import Event

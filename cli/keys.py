@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING
 from cli.arguments import address
 from core.call import call
 from core.errors import BidkeeperError, PeerError, PeerRefused
-from core.outside_text import NotText, decoded
 from core.settings import Settings
+from core.strict_json import NotText, decoded
 
 if TYPE_CHECKING:
     from wallet.keystore.keystore_file import Imported

@@ -14,10 +14,9 @@ from typing import Any
 
 from msgspec import to_builtins
 
-from core.outside_text import NotText, read_text
+from core.layout import journal_path, older
 from core.settings import Settings
-from core.strict_json import BadJson, read_object
-from core.task_files import journal_path, older
+from core.strict_json import BadJson, NotText, read_object, read_text
 from markets import wire
 from markets.wire import Unreadable
 from server.http.answers import dumps, iso

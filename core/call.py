@@ -1,6 +1,9 @@
-"""Typed calls between the programs of an installation: a request is a class that names the class of its answer.
+"""Typed calls over a local socket: requests and answers as shapes, one line of JSON each.
 
-    class Settle(Request[Settled], frozen=True, tag="settle"):
+Over a Unix socket, or over TLS at a `core.tls.FarAddress`. The asking side; the answering side is
+`core/local_server.py`, apart so that a worker never imports asyncio.
+
+class Settle(Request[Settled], frozen=True, tag="settle"):
         task: Id
 
 The asker writes `call(address, "manager", Settle(17), timeout=5)` and gets a Settled; the answering program has
@@ -15,17 +18,76 @@ A program of another version may know other requests or fields. Then the texts o
 from __future__ import annotations
 
 import logging
+import os
 import re
+import socket
 from collections.abc import Awaitable, Callable, Mapping
 from functools import cache
+from pathlib import Path
 from types import NoneType
-from typing import Any, Generic, TypeAlias, TypeVar, cast, get_args
+from typing import Any, Generic, Protocol, TypeAlias, TypeVar, cast, get_args
 
 from msgspec import UNSET, MsgspecError, Struct, UnsetType, ValidationError, convert, json
 
 from core.errors import PeerRefused, PeerUnavailable
-from core.local import Address, exchange
 from core.strict_json import MOST_VALUES, BadJson, read_object, shown
+
+MAX_LINE = 1 << 20
+# The kernel's sun_path holds 108 bytes with its final NUL.
+MAX_SOCKET_PATH = 107
+
+
+class Far(Protocol):
+    """An address on another host; its text is what people call it."""
+
+    def connect(self, timeout: float) -> socket.socket:
+        """Opens a connection, each of whose steps takes at most `timeout` seconds. Raises OSError."""
+
+
+Address = Path | Far
+
+
+def socket_path_problem(path: Path) -> str | None:
+    """Says why `path` cannot be a Unix socket's address, or None if it can."""
+    length = len(os.fsencode(path))
+    if length > MAX_SOCKET_PATH:
+        return (
+            f"socket path {path} has {length} bytes, the kernel takes {MAX_SOCKET_PATH}: use a shorter data directory"
+        )
+    return None
+
+
+def exchange(address: Address, peer: str, line: bytes, *, timeout: float) -> bytes:
+    """Sends one line to the `peer` at `address` and returns the line that it answers.
+
+    `timeout` (seconds) bounds each step of the exchange. Raises PeerUnavailable when the peer cannot be reached
+    or its answer is lost.
+    """
+    try:
+        with _connected(address, timeout) as connection:
+            connection.sendall(line)
+            with connection.makefile("rb") as answers:
+                answer = answers.readline(MAX_LINE)
+    except OSError as error:
+        where = f"over {address.name}" if isinstance(address, Path) else f"at {address}"
+        raise PeerUnavailable(peer, f"cannot be asked {where}: {error.strerror or error}") from error
+    if not answer.endswith(b"\n"):
+        raise PeerUnavailable(peer, "closed the connection without an answer")
+    return answer
+
+
+def _connected(address: Address, timeout: float) -> socket.socket:
+    if not isinstance(address, Path):
+        return address.connect(timeout)
+    connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    try:
+        connection.settimeout(timeout)
+        connection.connect(os.fspath(address))
+    except OSError:
+        connection.close()
+        raise
+    return connection
+
 
 log = logging.getLogger(__name__)
 

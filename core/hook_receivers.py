@@ -1,20 +1,92 @@
-"""The receivers of hooks: their addresses, which may be secrets themselves, and secrets, each in a file of its own.
+"""Where events are sent: kinds of receivers, and their addresses.
+
+webhook, ntfy, discord   https://...
+telegram                 telegram:CHAT, a number or @name; the secret is the bot's token
+mail                     mailto:name@example.com
 
 The database has a file's name only, so whoever reads the database, or a copy of it, can send nothing in our name.
 """
 
 from __future__ import annotations
 
+import base64
 import json
 import os
 import re
 import secrets
 import time
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from urllib.parse import urlsplit
 
 from core.files import sync_directory
+from core.public_connection import LONGEST, PRINTABLE, public_url_problem
+from core.setting_values import Network
+
+WEBHOOK, NTFY, TELEGRAM, DISCORD, MAIL = KINDS = ("webhook", "ntfy", "telegram", "discord", "mail")
+_CHAT = re.compile(r"telegram:(-?[0-9]{1,20}|@[A-Za-z0-9_]{4,32})")
+_MAIL = re.compile(r"mailto:([A-Za-z0-9._%+-]{1,64}@[A-Za-z0-9-]{1,63}(\.[A-Za-z0-9-]{1,63})+)")
+WHSEC = "whsec_"  # before a secret in the form of Standard Webhooks, which is base64 of its key
+_KEY_BYTES = range(24, 65)  # that Standard Webhooks asks for
+_BOT = re.compile(r"[0-9]{1,20}:[A-Za-z0-9_-]{20,100}")
+
+
+def url_problem(kind: str, url: str, networks: Sequence[Network], own_name: str = "") -> str | None:
+    """Says why `url` is no address for a hook of this kind, or None. In `networks` hooks may reach private ones."""
+    if len(url) > LONGEST:
+        return f"must have at most {LONGEST} letters"
+    if kind == TELEGRAM:
+        return None if _CHAT.fullmatch(url) else "must be telegram: and the chat's number, or @ and its name"
+    if kind == MAIL:
+        return None if _MAIL.fullmatch(url) else "must be mailto: and one address"
+    return public_url_problem(url, networks, own_name)
+
+
+def secret_problem(kind: str, secret: str) -> str | None:
+    """Says why `secret` cannot be one for this kind, or None; it is empty where none is given."""
+    if kind == TELEGRAM:
+        return None if _BOT.fullmatch(secret) else "must be the bot's token"
+    if kind in (DISCORD, MAIL):
+        return f"is of no use for {kind}" if secret else None
+    if kind == WEBHOOK and secret.startswith(WHSEC) and len(_decoded(secret)) not in _KEY_BYTES:
+        return f"must have base64 of {_KEY_BYTES[0]} to {_KEY_BYTES[-1]} bytes after {WHSEC}"
+    if secret and not (PRINTABLE.fullmatch(secret) and len(secret) <= 200):
+        return "must have 1 to 200 printable letters and no blanks"
+    return None
+
+
+def new_secret() -> str:
+    """Makes a webhook's secret, in the form that the libraries of Standard Webhooks take."""
+    return WHSEC + base64.b64encode(secrets.token_bytes(32)).decode()
+
+
+def standard_key(secret: str) -> bytes:
+    """Returns the key of Standard Webhooks' signatures: base64 after `whsec_`, of any other secret its own bytes."""
+    return (_decoded(secret) if secret.startswith(WHSEC) else b"") or secret.encode()
+
+
+def _decoded(secret: str) -> bytes:
+    text = secret.removeprefix(WHSEC)
+    try:
+        return base64.b64decode(text + "=" * (-len(text) % 4), validate=True)
+    except ValueError:
+        return b""
+
+
+def would_tell_secret(kind: str, former: str, url: str) -> bool:
+    """Tells whether the secret given for `former` would be told to another server when it is sent to `url`.
+
+    A webhook's only signs and never leaves us, Telegram's goes to Telegram whichever the chat, ntfy's to the address.
+    """
+    return kind == NTFY and shown(url) != shown(former)
+
+
+def shown(url: str) -> str:
+    """Returns the part of `url` that is no secret: an origin, a chat, a mail address."""
+    parts = urlsplit(url)
+    return f"{parts.scheme}://{parts.netloc}/..." if parts.scheme in ("http", "https") else url
+
 
 _NAME = re.compile(r"[0-9a-f]{32}")
 _YOUNG_S = 3600.0  # a file may be younger than its row

@@ -1,15 +1,18 @@
-"""The directories and sockets of an installation on this host, and its programs on other hosts."""
+"""Where the files of an installation and of its tasks are."""
 
 from __future__ import annotations
 
+import logging
+import os
 from dataclasses import dataclass
 from pathlib import Path
 
 from core import setting_values as read
-from core.local import socket_path_problem
-from core.outside_text import variable
+from core.call import socket_path_problem
+from core.logs import as_text, mask
 from core.process import PYTHON
 from core.setting_values import HostPort, Option
+from core.strict_json import variable
 
 _LONGEST_PID = 1 << 22  # the kernel's highest
 OPERATORS_SOCKET = "ops.sock"  # in the signer's own directory, which nobody else may enter
@@ -165,3 +168,57 @@ def supervisor_problems(layout: Layout) -> list[str]:
                 f"{what} has a % in it, which supervisord takes for a variable: use another path than {path}"
             )
     return problems
+
+
+MOST_LOG_BYTES = 256 * 1024  # that are shown of a log
+KEPT = 3  # files of a log: the newest and two older ones
+
+log = logging.getLogger(__name__)
+
+
+def log_path(data_dir: Path, task_id: int) -> Path:
+    """Returns the newest file of a task's log."""
+    return data_dir / "logs" / f"task-{task_id}.log"
+
+
+def journal_path(data_dir: Path, task_id: int) -> Path:
+    """Returns the newer file of a task's journal."""
+    return data_dir / "journal" / f"task-{task_id}.jsonl"
+
+
+def older(path: Path, number: int = 1) -> Path:
+    """Returns what `path` was renamed to when it grew, `number` times; itself for 0."""
+    return path.with_name(f"{path.name}.{number}") if number else path
+
+
+def remove(data_dir: Path, task_id: int) -> None:
+    """Removes log and journal of a task whose worker has ended. A file that stays is logged and holds nothing up."""
+    for path in (log_path(data_dir, task_id), journal_path(data_dir, task_id)):
+        for number in range(KEPT):
+            try:
+                older(path, number).unlink(missing_ok=True)
+            except OSError as error:
+                log.warning("failed to remove %s: %s", older(path, number).name, error.strerror)
+
+
+def end_of_log(path: Path, most: int) -> list[str]:
+    """Returns the last `most` lines within the last MOST_LOG_BYTES of the file, as text without secrets.
+
+    Without a file there are none.
+
+    Raises OSError.
+    """
+    try:
+        with path.open("rb") as file:
+            start = max(0, os.fstat(file.fileno()).st_size - MOST_LOG_BYTES)
+            file.seek(start)
+            found = file.read(MOST_LOG_BYTES)
+    except FileNotFoundError:
+        return []
+    if start:
+        # The first line may be cut, in the middle of a secret that then does not look like one.
+        found = found.partition(b"\n")[2]
+    lines = found.decode("utf-8", "replace").removesuffix("\n").split("\n")
+    # One line more is masked than shown: a secret that begins there may end on the next.
+    shown = mask("\n".join(map(as_text, lines[-most - 1 :]))).split("\n")[-most:]
+    return shown if found else []

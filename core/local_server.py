@@ -1,4 +1,4 @@
-"""The answering side of `core/local.py`: one JSON line each way, over a Unix socket or over TLS."""
+"""The answering side of `core/call.py`: one JSON line each way, over a Unix socket or over TLS."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from ssl import SSLContext
 from typing import Protocol
 
 from core import tls
+from core.call import MAX_LINE, socket_path_problem
 from core.errors import BidkeeperError
-from core.local import MAX_LINE, socket_path_problem
 from core.process import hold_lock
 from core.setting_values import HostPort
 

@@ -18,9 +18,8 @@ from core import setting_values as read
 from core.errors import SettingsError
 from core.layout import DIRECTORIES, HOST_OPTIONS, Layout, layout_problems
 from core.logs import FORMATTERS
-from core.outside_text import secret
-from core.setting_texts import HELD, add_database, add_secrets, read_table, read_texts
-from core.setting_values import Option, is_loopback
+from core.setting_values import HELD, Option, add_database, add_secrets, is_loopback, read_table, read_texts
+from core.strict_json import secret
 from core.subscription_plans import DEFAULT_PLANS, SubscriptionPlan, read_plans
 
 PLAY_MARKET = "simulator"

@@ -27,8 +27,7 @@ from typing import NamedTuple, TypeVar
 from urllib.parse import quote, urlsplit
 
 from core.files import require_room
-from core.public_address import public_url_problem
-from core.public_connection import Connection
+from core.public_connection import Connection, public_url_problem
 from core.setting_values import Network
 from gateway.limits import CallBudget, Priority
 from gateway.picture_sizes import judged, media_of

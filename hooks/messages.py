@@ -9,8 +9,7 @@ import json
 from dataclasses import dataclass, field
 from typing import Any
 
-from core.hook_receivers import Receiver
-from core.hook_urls import DISCORD, NTFY, TELEGRAM, WEBHOOK, standard_key
+from core.hook_receivers import DISCORD, NTFY, TELEGRAM, WEBHOOK, Receiver, standard_key
 from models.hooks.table import CODE_MS
 
 TELEGRAM_API = "https://api.telegram.org"

@@ -13,10 +13,10 @@ from core.call import Verbs
 from core.errors import BidkeeperError, SettingsError
 from core.hook_receivers import Receivers
 from core.local_server import serve
-from core.outside_text import NotText, read_text
 from core.process import hold_lock
 from core.program_calls import DeliveryCounts, HooksReadiness, PingHooks
 from core.settings import Settings
+from core.strict_json import NotText, read_text
 from hooks.courier import Courier
 from hooks.sender import Mailer, Sender
 from models import schema

@@ -15,8 +15,7 @@ from urllib.parse import urlsplit
 
 import certifi
 
-from core.hook_receivers import NoReceiver, Receivers
-from core.hook_urls import MAIL
+from core.hook_receivers import MAIL, NoReceiver, Receivers
 from core.public_connection import Connection, NotAllowed
 from core.setting_values import Network, is_loopback
 from hooks.messages import Post, mail_of, post_of

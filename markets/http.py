@@ -24,7 +24,7 @@ from urllib3.connection import HTTPConnection, HTTPSConnection
 from urllib3.connectionpool import HTTPConnectionPool, HTTPSConnectionPool
 from urllib3.exceptions import HTTPError, NewConnectionError
 
-from core import public_address
+from core import public_connection
 from core.setting_values import is_loopback
 from core.timed_reading import TimedReading
 from markets.answers import Reply, is_too_many, plain_words, read_fault, write_fault
@@ -251,8 +251,8 @@ def may_be_asked(host: str, address: str) -> bool:
         ipaddress.ip_address(host.strip("[]"))
         return True
     except ValueError:
-        found = public_address.read(address)
-        return found.is_loopback if is_loopback(host) else public_address.is_public(found)
+        found = public_connection.read(address)
+        return found.is_loopback if is_loopback(host) else public_connection.is_public(found)
 
 
 def segment(value: str) -> str:

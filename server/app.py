@@ -28,6 +28,7 @@ from models.database.base import CommitCache
 from models.users import Entitlements
 from server.control import REMIND_S, STORE_S, remind_signer, store_again
 from server.events import STREAM
+from server.health import start_times
 from server.http.base import UnknownRoute, log_request
 from server.http.blocking import (
     ACTS_AT_ONCE,
@@ -44,7 +45,6 @@ from server.http.gate import Gate
 from server.http.services import WAIT_S, InFlight, ManagerClient, Services, TaskLocks
 from server.http.turns import CallLimit, Turns
 from server.inscriptions import KEPT_MS
-from server.metrics import start_times
 from server.urls import DECLARED, ROUTES
 from server.withdrawals.steps import RESUME_S, look_after_all
 from wallet import bip322

@@ -22,8 +22,8 @@ from models.ledger.states import CANCELLED, GONE, SOLD
 from models.tasks import tasks
 from models.tasks.tasks import LISTING, RUNNING, Task, TaskExists, TaskLimitReached, shown_error, shown_running
 from models.tasks.troubles import START_REFUSED
-from server import task_venues
-from server.autolist_facts import (
+from server import task_handler
+from server.autolist_preview import (
     UNPROVED,
     CostSource,
     cost_sources,
@@ -183,8 +183,8 @@ class AutolistTasks(TaskHandler):
         if given.get("inscriptionId") in (None, ""):
             others = [detail for detail in change.details if not detail.startswith("inscriptionId:")]
             raise invalid(["inscriptionId: is required", *others], "inscriptionId is required")
-        venue, unknown = task_venues.named(given, self.services.settings)
-        details = [*change.details, *unknown] or task_venues.unfit_for_listing(venue, change.config)
+        venue, unknown = task_handler.named(given, self.services.settings)
+        details = [*change.details, *unknown] or task_handler.unfit_for_listing(venue, change.config)
         if details or change.inscription_id is None:
             raise invalid(details)
         collection_id = change.collection_id or known_collection(self, change.inscription_id, venue)
@@ -263,8 +263,8 @@ class AutolistTasks(TaskHandler):
     def _change(self, task: Task) -> ListingChange:
         given, venue, stored = self.json_object(), task.venue, load_listing_config(task.config)
         change = listing_config.merged(given, stored)
-        details = [*change.details, *_moved(task, change), *task_venues.moved(given, venue)]
-        if details := details or task_venues.unfit_for_listing(venue, change.config):
+        details = [*change.details, *_moved(task, change), *task_handler.moved(given, venue)]
+        if details := details or task_handler.unfit_for_listing(venue, change.config):
             raise invalid(details)
         self.refuse_change_beyond(AutolistTaskChange, task, stored, change.config, given)
         return change

@@ -1,19 +1,25 @@
-"""The record of what was bid, bought and sold: fills of both kinds of tasks, and orders; those of deleted tasks too."""
+"""What happened to a task's bids and listings."""
 
 from __future__ import annotations
 
 from decimal import Decimal
 from typing import Annotated, Any, Literal
 
-from msgspec import Meta, field
+from msgspec import Meta, Raw, field, structs
 
 from core import pasted
 from core.fields import Count, Id, Price, Quantity, Slug, Time, within, words
+from markets.base import AskBook, BidBook
+from markets.look import BidderWallet
 from models.accounts import READ
+from models.leases.manager_places import machine_elsewhere
 from models.ledger import fills, orders
 from models.ledger.fills import BUY, SIDES
+from models.ledger.limits import own_orders
 from models.ledger.states import Order
-from models.tasks.tasks import BIDDING
+from models.tasks.cycles import HOUR, KEPT_MINUTES, MINUTE, Sample, joined_columns, samples_between
+from models.tasks.tasks import BIDDING, LISTING, Task
+from server.config import bids as task_config
 from server.http import answers
 from server.http.answers import (
     INVALID,
@@ -22,6 +28,7 @@ from server.http.answers import (
     Kind,
     OrderEnd,
     OrderState,
+    ReasonCode,
     Trait,
     Venue,
     invalid,
@@ -29,10 +36,16 @@ from server.http.answers import (
 )
 from server.http.base import SignedIn
 from server.http.route import route
-from server.http.shapes import AS_TIME, Answer, Asked, AskedTime, one_of, read_by
+from server.http.shapes import AS_TIME, Answer, Asked, AskedTime, TimeText, described_as, one_of, read_by
+from server.market import PREVIEWED_LEVELS, OrderBook, order_book
+from server.preview import PlannedCancel, PlannedRung, cancels_shown, rungs_shown
+from server.replay.journal import JournalMoment, moment_of
 from server.task_handler import TaskHandler
+from strategy.book import Snapshot
 from strategy.config.bid import is_ticker
 from strategy.config.table import MAX_TEXT
+from strategy.plan import BidPlan, Entry
+from strategy.ranking import ranks, ranks_of_plan
 
 DEFAULT_PAGE, LONGEST_PAGE = 100, 500
 
@@ -271,3 +284,304 @@ def _fill_shown(fill: fills.Fill) -> Fill:
 def _autolist_shown(found: fills.Autolist) -> FillAutolist:
     state: Any = found.state
     return FillAutolist(state=state, reason=found.reason, task_id=found.task_id)
+
+
+STEPS = {"minute": MINUTE, "hour": HOUR}
+Step = Annotated[str, Meta(extra_json_schema={"enum": list(STEPS)})]
+_DAY_MS = 86_400_000
+_MINUTE_MS = 60_000
+# The columns of an answer and the fields of Sample that they show.
+BID_COLUMNS = {
+    "floor": "floor",
+    "reference": "reference",
+    "best_bid": "best_bid",
+    "own_top": "own_top",
+    "own_low": "own_low",
+    "open": "open_count",
+    "exposure": "exposure_sats",
+}
+LISTING_COLUMNS = {"floor": "floor", "price": "own_top", "guard": "guard_sats"}
+
+
+class AskedSpan(Asked, frozen=True, kw_only=True):
+    """The samples of a span."""
+
+    from_: Annotated[AskedTime, words(f"Samples from then on; a day before `to` when left out. {AS_TIME}")] = field(
+        name="from", default=None
+    )
+    to: Annotated[AskedTime, words("Samples before then; now when left out.")] = None
+    step: Annotated[
+        str | None,
+        one_of(STEPS),
+        words("Samples by minutes or by hours; when left out, the finest that is kept so far back."),
+    ] = None
+
+
+Times = Annotated[list[int], words("The beginning of each minute or hour, oldest first, in Unix seconds.")]
+Prices = list[Price | None]
+
+
+class TaskSeries(Answer, frozen=True, kw_only=True):
+    """The past of a bidding task in columns, one place in each for each time; null is unknown, or nothing there.
+
+    Of what changed within a minute or hour, the market's numbers are the last, the task's own the widest.
+    """
+
+    step: Step
+    time: Times
+    floor: Annotated[Prices, words("The lowest ask of others, in sats an item or token.")]
+    reference: Annotated[Prices, words("What the range hangs on.")]
+    best_bid: Annotated[Prices, words("The highest bid of others, where they are read.")]
+    own_top: Annotated[Prices, words("The highest bid of the task.")]
+    own_low: Annotated[Prices, words("The lowest bid of the task.")]
+    open: Annotated[list[int], words("Open orders.")]
+    exposure: Annotated[list[int], words("Sats of all open orders.")]
+
+
+class AutolistTaskSeries(Answer, frozen=True, kw_only=True):
+    """The past of an auto-list task in columns, as a bidding task's."""
+
+    step: Step
+    time: Times
+    floor: Annotated[Prices, words("The lowest ask of others that is believed, where asks are read.")]
+    price: Annotated[Prices, words("That of the listing; null without one.")]
+    guard: Annotated[list[int | None], words("The price is never below it; null: the config sets none.")]
+
+
+_SAYS = "Columns of equal length; empty where no cycle ran."
+_ERRORS = {400: INVALID, 404: NOT_YOURS, 429: TOO_MANY_LONG_READS}
+
+
+class _Series(TaskHandler):
+    """The samples of one task."""
+
+    tag = "history"
+
+    async def samples(self, task: Task, asked: AskedSpan, columns: dict[str, str]) -> dict[str, Any]:
+        """Returns the fields of the answer. Raises ApiError (400)."""
+        to_ms = self.now_ms + _MINUTE_MS if asked.to is None else asked.to
+        from_ms = to_ms - _DAY_MS if asked.from_ is None else asked.from_
+        if from_ms >= to_ms:
+            raise invalid(["from: must be before to"])
+        step = STEPS[asked.step] if asked.step else self._finest(from_ms)
+        async with self.long_answer():
+            found = await self.in_turn(lambda: joined_columns(task.id, step, from_ms, to_ms))
+            self.require_signed_in()
+        shown = {name: _column(found[1 + Sample._fields.index(each)]) for name, each in columns.items()}
+        return {"step": "minute" if step == MINUTE else "hour", "time": _column(found[0]), **shown}
+
+    def _finest(self, from_ms: int) -> int:
+        """Returns the finest step that is kept back to `from_ms`."""
+        return MINUTE if from_ms >= self.now_ms - (KEPT_MINUTES[MINUTE] + 1) * _MINUTE_MS else HOUR
+
+
+class BiddingSeries(_Series):
+    """The operation on the past of a bidding task."""
+
+    kind = BIDDING
+
+    @route("GET /api/tasks/{id}/series", READ, of=TaskHandler.task, says=_SAYS, errors=_ERRORS)
+    async def read_task_series(self, task: Task, asked: AskedSpan) -> TaskSeries:
+        """The past of a bidding task in numbers
+
+        For charts: the last day by minutes, the last year by hours. A minute without a cycle is not there.
+        """
+        return TaskSeries(**await self.samples(task, asked, BID_COLUMNS))
+
+
+class ListingSeries(_Series):
+    """The operation on the past of an auto-list task."""
+
+    kind = LISTING
+
+    @route("GET /api/autolist/{id}/series", READ, of=TaskHandler.task, says=_SAYS, errors=_ERRORS)
+    async def read_autolist_task_series(self, task: Task, asked: AskedSpan) -> AutolistTaskSeries:
+        """The past of an auto-list task in numbers
+
+        For charts: the last day by minutes, the last year by hours. A minute without a cycle is not there.
+        """
+        return AutolistTaskSeries(**await self.samples(task, asked, LISTING_COLUMNS))
+
+
+def _column(digits: str) -> Any:
+    """Returns a column whose values are joined digits already: thousands of them are not read and written again."""
+    return Raw(f"[{digits}]".encode())
+
+
+# ---- one moment
+
+_NOBODY = BidderWallet("", "", "", frozenset())  # the journal's books are without the user's own orders
+
+
+class AskedMoment(Asked, frozen=True, kw_only=True):
+    """The moment."""
+
+    time: Annotated[TimeText, words(f"The moment. {AS_TIME}")]
+
+
+class StandingOrder(PlacedOrder, frozen=True, kw_only=True):
+    """A bid that was open at a moment; `state` and `closeReason` are those of now."""
+
+    reason: Annotated[ReasonCode | None, words("The cycle's word for it; null when it had none.")]
+    rank: Annotated[
+        Annotated[int, Meta(ge=1)] | None,
+        words(
+            "Place among the bids of others that the cycle decided on and the task's own open ones; of equal bids the "
+            "older is ahead. Null when the cycle read no bids of others."
+        ),
+    ]
+
+
+class PastCycle(Answer, frozen=True, kw_only=True):
+    """The cycle before a moment, as the journal has it."""
+
+    time: Time
+    config: Annotated[Raw, described_as(task_config.BiddingConfig)]
+    restraint: Annotated[ReasonCode | None, words("Why the worker did less than planned.")]
+    hold: Annotated[ReasonCode | None, words("Why nothing was placed for a while.")]
+    balance: Annotated[Count | None, words("Sats of the bidding wallet; null when it was not known.")]
+    fee_reserve: Annotated[Count | None, words("Kept for the fees of one purchase.")]
+    median: Annotated[Price | None, words("Of the references of the hour before.")]
+    reference: Price | None
+    raw_reference: Price | None
+    marks: list[ReasonCode]
+    rungs: list[PlannedRung]
+    cancels: list[PlannedCancel]
+    book: Annotated[OrderBook, words("The books that it decided on, without own orders.")]
+
+
+class PastSample(Answer, frozen=True, kw_only=True):
+    """The minute, or else the hour, that a moment lies in, in numbers as in the series."""
+
+    step: Step
+    time: Time
+    floor: Price | None
+    reference: Price | None
+    best_bid: Price | None
+    own_top: Price | None
+    own_low: Price | None
+    open: int
+    exposure: int
+
+
+class TaskMoment(Answer, frozen=True, kw_only=True):
+    """A bidding task at one moment of its past."""
+
+    time: Time
+    orders: Annotated[list[StandingOrder], words("Open at that moment, the highest price first.")]
+    cycle: Annotated[PastCycle | None, words("The newest one before it.")]
+    cycle_unknown: Annotated[str | None, words("Why `cycle` is null; else null.")]
+    journal_from: Annotated[Time | None, words("How far the journal reaches back; null: it is empty.")]
+    sample: Annotated[PastSample | None, words("Kept for a year, when the journal has long gone on.")]
+
+
+class Moments(TaskHandler):
+    """The operation on a moment of a bidding task's past."""
+
+    tag = "history"
+    kind = BIDDING
+
+    @route(
+        "GET /api/tasks/{id}/at",
+        READ,
+        of=TaskHandler.task,
+        says="What is known of it.",
+        errors={400: INVALID, 404: NOT_YOURS, 429: TOO_MANY_LONG_READS},
+    )
+    async def read_task_moment(self, task: Task, asked: AskedMoment) -> TaskMoment:
+        """A bidding task at a moment of its past
+
+        The bids that stood, from the ledger, which forgets none; and the cycle before it with its books and all
+        reasons, from the task's journal, which is bounded: `cycleUnknown` says where it does not reach back so far.
+        """
+        time_ms = asked.time
+        if time_ms > self.now_ms:
+            raise invalid(["time: must not be in the future"])
+        async with self.long_answer(self.services.long_reads.answer(self.user.id)):
+            found = await self._read(task, time_ms)
+            reasons = {} if found.entry is None else _reasons(found.entry)
+            own_id = self.task(str(task.id)).id
+            standing = await self.in_turn(lambda: orders.open_at(self.user.id, own_id, time_ms))
+            places = {} if found.entry is None else _ranks(found.entry, standing)
+            shown = await self.in_turns(standing, lambda order: _standing(order, reasons, places))
+            self.require_signed_in()
+            return TaskMoment(
+                time=answers.iso(time_ms),
+                orders=shown,
+                cycle=None if found.entry is None else _cycle(found.entry),
+                cycle_unknown=found.why or None,
+                journal_from=None if found.from_ms is None else answers.iso(found.from_ms),
+                sample=_sample(task.id, time_ms),
+            )
+
+    async def _read(self, task: Task, time_ms: int) -> JournalMoment:
+        settings, long_reads = self.services.settings, self.services.long_reads
+        if elsewhere := machine_elsewhere(settings, self.user.id):
+            found = JournalMoment(None, None, f"the journal is on the machine that keeps the task, {elsewhere}")
+        else:
+            async with long_reads.turn(self.user.id):
+                found = await long_reads(lambda: moment_of(settings.data_dir, task.id, time_ms))
+        self.require_signed_in()
+        return found
+
+
+def _standing(order: Order, reasons: dict[int, str], places: dict[int, int]) -> StandingOrder:
+    """Returns the order with the reason that the cycle gave it, and its rank; its `state` is today's."""
+    shown = structs.asdict(order_shown(order))
+    return StandingOrder(**shown, reason=reasons.get(order.id), rank=places.get(order.id))
+
+
+def _ranks(entry: Entry, standing: list[Order]) -> dict[int, int]:
+    """Returns the rank of each order by its id; none where the cycle read no bids of others."""
+    if entry.snapshot is None or entry.snapshot.bids is None:
+        return {}
+    return ranks(own_orders(standing, entry.config), entry.snapshot.bids)
+
+
+def _reasons(entry: Entry) -> dict[int, str]:
+    plan = entry.plan
+    return {} if plan is None else {note.order_id: str(note.reason) for note in plan.bids}
+
+
+def _cycle(entry: Entry) -> PastCycle:
+    plan, limits, snapshot = entry.plan, entry.limits, entry.snapshot
+    return PastCycle(
+        time=answers.iso(entry.now_ms),
+        config=task_config.shown(entry.config),
+        restraint=entry.restraint,
+        hold=limits.hold,
+        balance=limits.balance_sats,
+        fee_reserve=limits.fee_reserve_sats,
+        median=answers.exact(None if snapshot is None else snapshot.history.median),
+        reference=answers.exact(None if plan is None else plan.reference),
+        raw_reference=answers.exact(None if plan is None else plan.raw_reference),
+        marks=[] if plan is None else [str(mark) for mark in plan.marks],
+        rungs=[] if plan is None else rungs_shown(entry, plan, _ranks_of(entry, plan)),
+        cancels=[] if plan is None else cancels_shown(plan),
+        book=_book(snapshot),
+    )
+
+
+def _ranks_of(entry: Entry, plan: BidPlan) -> dict[int, int]:
+    if entry.snapshot is None or entry.snapshot.bids is None:
+        return {}
+    return ranks_of_plan(plan, entry.own, entry.snapshot.bids, entry.now_ms)
+
+
+def _book(snapshot: Snapshot | None) -> OrderBook:
+    if snapshot is None:
+        return order_book("it was not read", "it was not read", _NOBODY, PREVIEWED_LEVELS)
+    bids = "they were not read" if snapshot.bids is None else BidBook(snapshot.bids, snapshot.taken_ms)
+    return order_book(AskBook(snapshot.asks, snapshot.taken_ms), bids, _NOBODY, PREVIEWED_LEVELS)
+
+
+def _sample(task_id: int, time_ms: int) -> PastSample | None:
+    """Returns the sample of that minute, else of that hour."""
+    for step, name in ((MINUTE, "minute"), (HOUR, "hour")):
+        begin_ms = time_ms - time_ms % (step * _MINUTE_MS)
+        for row in samples_between(task_id, step, begin_ms, begin_ms + _MINUTE_MS):
+            values: dict[str, Any] = dict(zip(Sample._fields, row[1:], strict=True))
+            numbers = {key: values[each] for key, each in BID_COLUMNS.items()}
+            prices = {key: answers.exact(Decimal(value)) for key, value in numbers.items() if isinstance(value, str)}
+            return PastSample(step=name, time=answers.iso(begin_ms), **numbers | prices)
+    return None

@@ -10,9 +10,20 @@ from typing import Annotated, Any
 from msgspec import UNSET, UnsetType, structs
 
 from core.fields import Count, Time, within, words
-from core.hook_receivers import NoReceiver, Receiver, Receivers
-from core.hook_urls import KINDS, MAIL, WEBHOOK, new_secret, secret_problem, shown, url_problem, would_tell_secret
-from core.public_address import own_host
+from core.hook_receivers import (
+    KINDS,
+    MAIL,
+    WEBHOOK,
+    NoReceiver,
+    Receiver,
+    Receivers,
+    new_secret,
+    secret_problem,
+    shown,
+    url_problem,
+    would_tell_secret,
+)
+from core.public_connection import own_host
 from models.database.base import transaction
 from models.hooks import queue, table
 from models.hooks.queue import MOST_HOOKS, NotAnyMore, TooManyHooks

@@ -28,7 +28,7 @@ from server.http.base import SignedIn
 from server.http.blocking import UserMarket
 from server.http.route import route
 from server.http.shapes import Answer, Asked, read_by
-from server.task_venues import telling_wallets
+from server.task_handler import telling_wallets
 
 KEPT_MS = 300_000
 REFRESHED_MS = 20_000  # an answer that was asked for anew may be so old: a page that always does so costs no more

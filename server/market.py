@@ -23,7 +23,7 @@ from models.ledger.limits import own_orders
 from models.presets import SOURCES
 from models.tasks import tasks
 from models.tasks.tasks import BIDDING
-from server import task_venues
+from server import task_handler
 from server.config import bids as bid_config
 from server.http import blocking
 from server.http.answers import (
@@ -355,7 +355,7 @@ class Market(SignedIn):
         return config, venue
 
     def _venue(self, name: str | None) -> tuple[str, list[str]]:
-        return task_venues.named({} if name is None else {"venue": name}, self.services.settings)
+        return task_handler.named({} if name is None else {"venue": name}, self.services.settings)
 
     async def _read(self, question: Callable[[MarketClient], Book]) -> Book | VenueError:
         """Returns the book, or why it is not known: one side hides nothing of the other."""

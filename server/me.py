@@ -24,7 +24,7 @@ from server.http.answers import INVALID, SIGNER_AWAY, TOO_MANY_LOOKUPS, UNREADAB
 from server.http.base import SignedIn
 from server.http.route import route
 from server.http.shapes import Answer, AnyText, Body, Wrong, plain_text, read_by, whole
-from server.task_venues import with_bidding_wallets
+from server.task_handler import with_bidding_wallets
 from wallet.address import AddressError, pasted_sign_in_address
 from wallet.protocol import UserKeys
 

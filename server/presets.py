@@ -10,7 +10,7 @@ from core.fields import Time, text_of, words
 from models import presets
 from models.accounts import READ, TRADE
 from models.presets import MOST_PRESETS, PresetExists, TooManyPresets
-from server import task_venues
+from server import task_handler
 from server.config import bids as task_config
 from server.config.bids import BiddingTaskChange
 from server.http import answers
@@ -198,8 +198,8 @@ class Presets(SignedIn):
         Raises ApiError (400) for one that no new task could have, whatever its slug.
         """
         config, details = task_config.merged({"slug": _ANY_SLUG, **given}, None)
-        venue, unknown = task_venues.named(given, self.services.settings)
-        if faults := [*details, *unknown] or task_venues.unfit_for_bids(venue, config):
+        venue, unknown = task_handler.named(given, self.services.settings)
+        if faults := [*details, *unknown] or task_handler.unfit_for_bids(venue, config):
             raise invalid([f"{where}{fault}" for fault in faults])
         refuse_unknown_budget(self.user.id, config)
         return answers.dumps(given | {"slug": config.slug} if "slug" in given else given)

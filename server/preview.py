@@ -38,7 +38,7 @@ from models.summaries import running_tasks
 from models.tasks import tasks
 from models.tasks.tasks import BIDDING, Task
 from models.users import own_ceilings
-from server import task_venues
+from server import task_handler
 from server.config import bids as task_config
 from server.config.listings import shape
 from server.control import EffectiveState
@@ -264,7 +264,7 @@ class Previews(BiddingTaskHandler):
         task, config, venue = self._meant()
         config = own_ceilings(self.user).config(config)
         self.refuse_unsupported(config)
-        await task_venues.refuse_unknown_trait(self.look, config, venue)
+        await task_handler.refuse_unknown_trait(self.look, config, venue)
         market = await self._read(config, venue)
         entry, trouble = await self._signing(task, self._entry(task, config, venue, market))
         plan, seen = plan_bids(entry), market.seen
@@ -334,12 +334,12 @@ class Previews(BiddingTaskHandler):
         config, details = task_config.merged(given, load_bid_config(stored.config) if stored else None)
         task = stored or self._task_on(config)
         if task is None:
-            venue, wrong = task_venues.named(given, self.services.settings)
+            venue, wrong = task_handler.named(given, self.services.settings)
         else:
             venue = task.venue
-            wrong = task_venues.moved(given, venue)
-        config = task_venues.delivering(given, venue, config)
-        if found := [*faults, *details, *wrong] or task_venues.unfit_for_bids(venue, config):
+            wrong = task_handler.moved(given, venue)
+        config = task_handler.delivering(given, venue, config)
+        if found := [*faults, *details, *wrong] or task_handler.unfit_for_bids(venue, config):
             raise invalid(found)
         refuse_unknown_budget(self.user.id, config)
         return task, config, venue

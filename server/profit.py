@@ -1,14 +1,24 @@
-"""Profit and loss by what was bought and sold here."""
+"""Profit and loss, and its export.
+
+There are no fiat rates: those programs have theirs. Money is in whole sats in our own columns and in BTC, to the sat,
+in the others. A cell of text never begins like a formula of a spreadsheet.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import contextlib
+import csv
+import io
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from fractions import Fraction
 from math import floor
 from typing import Annotated, Any, Literal, NamedTuple
 
 from msgspec import field, structs
+from tornado.iostream import StreamClosedError
 
 from core.fields import Count, words
 from models import market_memory
@@ -17,14 +27,217 @@ from models.ledger import fills
 from models.ledger.fills import BUY, Fill, Wanted
 from server.history import FROM, TO
 from server.http import answers
-from server.http.answers import INVALID, TOO_MANY_LONG_READS
+from server.http.answers import INVALID, TOO_MANY_LONG_READS, iso
 from server.http.base import PIECE, SignedIn
 from server.http.route import route
 from server.http.shapes import Answer, Asked, one_of
 from strategy import profit
 from strategy.config.bid import BidConfig, normal_slug
 from strategy.guards import measure
-from strategy.profit import FIFO, GROUPS, METHODS, Trade, rows_of
+from strategy.pricing import plain
+from strategy.profit import FIFO, GROUPS, METHODS, MatchedSale, Trade, cost_and_profit, match, rows_of
+
+CSV = "text/csv; charset=utf-8"
+_PACKED_AT_ONCE = 256 * 1024  # bytes
+Cell = str | int | Decimal | None
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n")
+
+
+@dataclass(frozen=True, slots=True)
+class TradeRow:
+    """One fill, and for a sale what was sold cost and gained, if all of it was bought here."""
+
+    fill: Fill
+    cost_sats: int | None
+    profit_sats: int | None
+
+    @property
+    def is_buy(self) -> bool:
+        """Whether it is a purchase."""
+        return self.fill.place.side == BUY
+
+    @property
+    def asset(self) -> str:
+        """The name of what was traded: a ticker without bullets, an inscription's id, else the slug."""
+        fill = self.fill
+        return fill.inscription_id or (fill.slug or "").replace("\u2022", "")
+
+    @property
+    def fee_sats(self) -> int | None:
+        """The fee that the user paid: the network's of a purchase, the venue's of a sale."""
+        return self.fill.network_fee_sats if self.is_buy else self.fill.venue_fee_sats
+
+
+def csv_text(rows: Iterable[TradeRow], format: str) -> str:
+    """Returns the rows under their header, in one of FORMATS."""
+    columns, cells = FORMATS[format]
+    text = io.StringIO()
+    writer = csv.writer(text)
+    writer.writerow(columns)
+    writer.writerows([_cell_shown(cell) for cell in cells(row)] for row in rows)
+    return text.getvalue()
+
+
+def _cell_shown(cell: Cell) -> str:
+    if cell is None:
+        return ""
+    if isinstance(cell, Decimal):
+        return plain(cell)
+    if isinstance(cell, int):
+        return str(cell)
+    return f"'{cell}" if cell.startswith(_FORMULA) else cell
+
+
+def _plain(row: TradeRow) -> list[Cell]:
+    fill = row.fill
+    return [
+        iso(fill.place.filled_ms),
+        fill.place.side,
+        fill.slug,
+        fill.inscription_id,
+        fill.quantity,
+        fill.price_sats,
+        fill.network_fee_sats,
+        fill.venue_fee_sats,
+        row.cost_sats,
+        None if row.is_buy else fill.price_sats,
+        row.profit_sats,
+        fill.txid,
+        fill.venue,
+        fill.task_id,
+    ]
+
+
+def _cointracking(row: TradeRow) -> list[Cell]:
+    """Returns cells with the fee in the amounts, on top of a purchase and off a sale; its own column only tells it."""
+    fill, fee_sats = row.fill, row.fee_sats or 0
+    goods: list[Cell] = [fill.quantity, row.asset]
+    money: list[Cell] = [_btc(fill.price_sats + (fee_sats if row.is_buy else -fee_sats)), "BTC"]
+    return [
+        "Trade",
+        *(goods + money if row.is_buy else money + goods),
+        *_fee(row),
+        fill.venue,
+        fill.slug,
+        f"task {fill.task_id}",
+        _second(fill.place.filled_ms),
+        fill.txid or fill.id,
+    ]
+
+
+def _koinly(row: TradeRow) -> list[Cell]:
+    """Returns cells with the fee in columns of its own; each amount has a decimal point, and one of BTC 8 decimals."""
+    fill = row.fill
+    goods: list[Cell] = [_with_point(fill.quantity), row.asset]
+    money: list[Cell] = [f"{_btc(fill.price_sats):.8f}", "BTC"]
+    fee: list[Cell] = [None, None] if row.fee_sats is None else [f"{_btc(row.fee_sats):.8f}", "BTC"]
+    return [
+        _second(fill.place.filled_ms),
+        *(money + goods if row.is_buy else goods + money),
+        *fee,
+        None,
+        None,
+        None,
+        f"{fill.slug or 'unknown collection'} at {fill.venue}, task {fill.task_id}",
+        fill.txid,
+    ]
+
+
+def _fee(row: TradeRow) -> list[Cell]:
+    return [None, None] if row.fee_sats is None else [_btc(row.fee_sats), "BTC"]
+
+
+def _with_point(quantity: Decimal) -> str:
+    digits = plain(quantity)
+    return digits if "." in digits else f"{digits}.0"
+
+
+def _btc(sats: int) -> Decimal:
+    return Decimal(sats).scaleb(-8)
+
+
+def _second(ms: int) -> str:
+    return (_EPOCH + timedelta(milliseconds=ms)).strftime("%Y-%m-%d %H:%M:%S")
+
+
+_PLAIN = (
+    *("date", "side", "slug", "inscription_id", "quantity", "price_sats", "network_fee_sats", "venue_fee_sats"),
+    *("cost_sats", "proceeds_sats", "profit_sats", "txid", "venue", "task"),
+)
+_COINTRACKING = (
+    *("Type", "Buy Amount", "Buy Currency", "Sell Amount", "Sell Currency", "Fee", "Fee Currency", "Exchange"),
+    *("Trade-Group", "Comment", "Date", "Tx-ID"),
+)
+_KOINLY = (
+    *("Date", "Sent Amount", "Sent Currency", "Received Amount", "Received Currency", "Fee Amount", "Fee Currency"),
+    *("Net Worth Amount", "Net Worth Currency", "Label", "Description", "TxHash"),
+)
+FORMATS: dict[str, tuple[tuple[str, ...], Callable[[TradeRow], list[Cell]]]] = {
+    "plain": (_PLAIN, _plain),
+    "cointracking": (_COINTRACKING, _cointracking),
+    "koinly": (_KOINLY, _koinly),
+}
+
+
+class AskedTrades(Asked, frozen=True, kw_only=True):
+    """The trades, their costs, and the columns."""
+
+    format: Annotated[str, one_of(FORMATS), words("The columns.")] = "plain"
+    from_: FROM = field(name="from", default=None)
+    to: TO = None
+    method: METHOD = FIFO
+
+
+class Exports(SignedIn):
+    """The operation that exports trades."""
+
+    tag = "history"
+
+    @route(
+        "GET /api/trades.csv",
+        READ,
+        says="A line for each trade under one header.",
+        media=CSV,
+        errors={400: INVALID, 429: TOO_MANY_LONG_READS},
+    )
+    async def export_trades(self, asked: AskedTrades) -> None:
+        """All trades for a spreadsheet or a tax program
+
+        Real purchases and sales, oldest first, in UTC, without fiat rates.
+        """
+        long_reads = self.services.long_reads
+        async with self.long_answer(long_reads.answer(self.user.id)):
+            async with long_reads.turn(self.user.id):
+                found = await fills_until(self, asked.to)
+                text = await long_reads(lambda: _text(found, asked.format, asked.method, asked.from_))
+            self.require_signed_in()
+            self.set_header("Content-Type", CSV)
+            self.set_header("Content-Disposition", f'attachment; filename="trades-{asked.format}.csv"')
+            await self._send_packed(text.encode())
+
+    async def _send_packed(self, text: bytes) -> None:
+        """Sends the text in pieces, because packing it takes the loop's time."""
+        with contextlib.suppress(StreamClosedError):
+            for begin in range(0, len(text), _PACKED_AT_ONCE):
+                await self.in_turn(lambda: self.write(text[begin : begin + _PACKED_AT_ONCE]))  # noqa: B023
+                if begin + _PACKED_AT_ONCE < len(text):
+                    await self.taken()
+        self.finish()
+
+
+def _text(found: list[Fill], wanted: str, method: str, from_ms: int | None) -> str:
+    sales = {each.sale.id: each for each in match(trades_of(found), method).sales}
+    told = (fill for fill in found if from_ms is None or fill.place.filled_ms >= from_ms)
+    return csv_text((_row(fill, sales.get(fill.id)) for fill in told), wanted)
+
+
+def _row(fill: Fill, sale: MatchedSale | None) -> TradeRow:
+    if sale is None:
+        return TradeRow(fill, fill.price_sats + (fill.network_fee_sats or 0), None)
+    cost_sats, profit_sats = cost_and_profit(sale) or (None, None)
+    return TradeRow(fill, cost_sats, profit_sats)
+
 
 _FILLS_AT_ONCE = 200  # read while others wait: some milliseconds
 

@@ -16,7 +16,7 @@ from models.ledger.budget_room import change_bidding_task
 from models.tasks import tasks
 from models.tasks.tasks import BIDDING, RUNNING, Task, bidding_task_list
 from models.tasks.troubles import START_REFUSED
-from server import task_venues
+from server import task_handler
 from server.config import bids as task_config
 from server.config.bids import BiddingTaskChange
 from server.config.parts import LONGEST_TAG, has_tag
@@ -189,21 +189,21 @@ class TaskRuns(BiddingTaskHandler):
                 raise invalid(wrong)
             self.refuse_unsupported(config)
             settings = self.services.settings
-            delivered = task_venues.delivering({}, venue, config)
-            cannot = task_venues.not_there(venue, settings) or task_venues.unfit_for_bids(venue, delivered)
-            cannot = cannot or task_venues.not_signed_bids(venue, settings)
+            delivered = task_handler.delivering({}, venue, config)
+            cannot = task_handler.not_there(venue, settings) or task_handler.unfit_for_bids(venue, delivered)
+            cannot = cannot or task_handler.not_signed_bids(venue, settings)
             if config.on_fill is not None and config.on_fill.start:
-                cannot = cannot or task_venues.not_signed_listings(venue, settings)
+                cannot = cannot or task_handler.not_signed_listings(venue, settings)
             if cannot:
                 raise invalid(cannot, "This cannot be started yet")
-            await task_venues.refuse_unknown_trait(self.act, config, venue)
+            await task_handler.refuse_unknown_trait(self.act, config, venue)
             if not config.dry_run:  # a dry run takes nothing in
                 await refuse_without_way_out(self, venue)
         except ApiError as error:
             tasks.set_error(task, "; ".join(error.details), START_REFUSED)
             raise
         self.refuse_without_plan()
-        known = await task_venues.spelled(self.act, config)
+        known = await task_handler.spelled(self.act, config)
         if known.slug != config.slug:
             change_bidding_task(task, **columns(known))
 

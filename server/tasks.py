@@ -27,7 +27,7 @@ from models.tasks.tasks import (
     shown_error,
     shown_running,
 )
-from server import task_venues
+from server import task_handler
 from server.config import bids as task_config
 from server.config.bids import BiddingConfig, BiddingTaskChange, NewBiddingTask
 from server.config.parts import AskedTasks, ErrorParams, LastCycle, has_tag, stored_tags
@@ -200,8 +200,8 @@ class BiddingTaskHandler(TaskHandler):
         task_id = str(seen.id)
         config = self._merged(seen, given)
         if config.trait is not None:
-            await task_venues.refuse_unknown_trait(self.act, config, seen.venue, load_bid_config(seen.config))
-        config = await task_venues.spelled(self.act, config)
+            await task_handler.refuse_unknown_trait(self.act, config, seen.venue, load_bid_config(seen.config))
+        config = await task_handler.spelled(self.act, config)
         row = columns(config)
         async with self.services.locks.of(seen.id):
             self.require_signed_in()
@@ -242,8 +242,8 @@ class BiddingTaskHandler(TaskHandler):
     def _merged(self, task: Task, given: Mapping[str, Any]) -> BidConfig:
         venue, stored = task.venue, load_bid_config(task.config)
         config, details = task_config.merged(given, stored)
-        config = task_venues.delivering(given, venue, config)
-        if details := [*details, *task_venues.moved(given, venue)] or task_venues.unfit_for_bids(venue, config):
+        config = task_handler.delivering(given, venue, config)
+        if details := [*details, *task_handler.moved(given, venue)] or task_handler.unfit_for_bids(venue, config):
             raise invalid(details)
         self.refuse_change_beyond(BiddingTaskChange, task, stored, config, given)
         refuse_unknown_budget(self.user.id, config)
@@ -382,22 +382,22 @@ class BiddingTasks(BiddingTaskHandler):
     ) -> tuple[BidConfig, str]:
         """Returns the config of a new task, and its venue by `named`. Raises ApiError (400)."""
         config, details = task_config.merged(given, stored)
-        venue, unknown = task_venues.named(named, self.services.settings)
-        config = task_venues.delivering(given, venue, config)
-        if details := [*details, *unknown] or task_venues.unfit_for_bids(venue, config):
+        venue, unknown = task_handler.named(named, self.services.settings)
+        config = task_handler.delivering(given, venue, config)
+        if details := [*details, *unknown] or task_handler.unfit_for_bids(venue, config):
             raise invalid(details)
         refuse_unknown_budget(self.user.id, config)
         return config, venue
 
     def _make(self, config: BidConfig, venue: str, tags: str) -> BiddingTask | Awaitable[BiddingTask]:
         """Creates the task; asks the marketplace first where it knows more. Raises ApiError: 400, 409, 403."""
-        if config.trait is not None or task_venues.is_unspelled(config):
+        if config.trait is not None or task_handler.is_unspelled(config):
             return self._make_as_the_market_knows_it(config, venue, tags)
         return self._made(config, venue, tags)
 
     async def _make_as_the_market_knows_it(self, config: BidConfig, venue: str, tags: str) -> BiddingTask:
-        await task_venues.refuse_unknown_trait(self.act, config, venue)
-        config = await task_venues.spelled(self.act, config)
+        await task_handler.refuse_unknown_trait(self.act, config, venue)
+        config = await task_handler.spelled(self.act, config)
         self.require_signed_in()
         return self._made(config, venue, tags)
 

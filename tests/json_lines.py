@@ -7,8 +7,8 @@ import json
 from collections.abc import Awaitable, Callable
 from typing import Any
 
+from core.call import Address, exchange
 from core.errors import PeerRefused
-from core.local import Address, exchange
 
 
 def ask(address: Address, peer: str, request: dict[str, Any], *, timeout: float) -> dict[str, Any]:

@@ -110,7 +110,7 @@ def _clock_sync() -> Check:
 
 def _network() -> Check:
     """Tries in a child process whether a process can give up the network, as the signer and the workers do."""
-    program = "from core.no_network import give_up_network; print(give_up_network())"
+    program = "from core.process import give_up_network; print(give_up_network())"
     try:
         command = [*PYTHON, "-c", program]
         said = subprocess.run(command, capture_output=True, text=True, timeout=_TRY_S, check=True).stdout.strip()

@@ -15,13 +15,13 @@ from cli.doctor.data_check import DatabaseState
 from cli.wallet import fundings, funds
 from core.errors import BidkeeperError, SettingsError
 from core.layout import supervisor_problems
-from core.setting_texts import HELD, own_file, read_table, table_file
+from core.setting_values import HELD, own_file, read_table, table_file
 from core.settings import IN_FILES, OPTIONS, PLAY_MARKET, SECRETS, Settings, load
 from markets.base import NotFound, VenueError
 from markets.capabilities import Capabilities, Funding, funding_of
 from markets.client import MarketClient
 from markets.venues import capabilities
-from server.task_venues import not_signed_bids, not_signed_listings
+from server.task_handler import not_signed_bids, not_signed_listings
 from wallet.policy import SETTING, ceilings_of, escrow_terms_of
 from wallet.protocol import UserKeys
 from wallet.signer.allowed import with_normal_addresses

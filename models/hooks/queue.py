@@ -14,7 +14,7 @@ from typing import Any
 from peewee import SQL, fn
 
 from core import event_words
-from core.hook_urls import MAIL
+from core.hook_receivers import MAIL
 from models import outbox
 from models.database.base import database, transaction
 from models.hooks import table

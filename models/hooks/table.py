@@ -18,7 +18,7 @@ from typing import Any
 
 from peewee import SQL, BigIntegerField, BooleanField, CharField, ForeignKeyField, IntegerField, TextField, fn
 
-from core.hook_urls import MAIL
+from core.hook_receivers import MAIL
 from models.database.base import Row, add_indexes, primary_key, transaction
 from models.users import User
 

@@ -43,8 +43,8 @@ from typing import Any, NamedTuple, NoReturn
 
 from peewee import InterfaceError, OperationalError, ProgrammingError
 
-from core.death_timer import DeathTimer, check_mortal, now_s
 from core.errors import BidkeeperError
+from core.process import DeathTimer, check_mortal, now_s
 from models.database.base import is_postgresql, opened, place
 from models.database.damage import DatabaseAway
 from models.database.postgresql import Postgresql
@@ -61,7 +61,7 @@ class Seen(NamedTuple):
 
 
 class Watch:
-    """A memory of a lease that another home has. All moments are of one clock, `core.death_timer.now_s`.
+    """A memory of a lease that another home has. All moments are of one clock, `core.process.now_s`.
 
     `seen` is the newest version that others have seen by the same clock (`Sightings`).
     """

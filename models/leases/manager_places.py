@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from core import tls
+from core.call import Address
 from core.errors import BidkeeperError, PeerUnavailable
-from core.local import Address
 from core.setting_values import host_port
 from core.settings import Settings
 from models.leases import leases

@@ -18,11 +18,11 @@ from weakref import WeakValueDictionary
 
 from core.call import Request, call
 from core.errors import BidkeeperError, PeerError, PeerRefused, PeerUnavailable
+from core.layout import end_of_log, log_path
 from core.process import PYTHON
 from core.program_calls import CountTasks, Enforce, Heed, Ping, ReadLog, Scope, Settle, Settled, State, TaskCounts
 from core.settings import Settings
 from core.subscription_plans import SubscriptionPlan
-from core.task_files import end_of_log, log_path
 from markets.client import MarketClient
 from markets.verbs import Purpose
 from models.controls import GLOBAL

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import BinaryIO, NamedTuple
 
 from core.errors import BidkeeperError
-from core.task_files import journal_path, older
+from core.layout import journal_path, older
 from strategy.journal import Decoder
 from strategy.plan import Entry
 

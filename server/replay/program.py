@@ -13,8 +13,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from core.no_network import give_up_network
-from core.process import end_with_parent
+from core.process import end_with_parent, give_up_network
 from server.http.answers import dumps
 from server.replay.comparison import Recorded, compared
 from server.replay.journal import JournalPart, ReplayError

@@ -12,13 +12,13 @@ from msgspec import UNSET, Raw, UnsetType, field, structs
 from msgspec.json import decode
 
 from core.fields import words
+from core.layout import journal_path, older
 from core.process import hold_lock
-from core.task_files import journal_path, older
 from models.accounts import READ
 from models.leases.manager_places import machine_elsewhere
 from models.tasks.tasks import Task
 from models.users import own_ceilings
-from server import task_venues
+from server import task_handler
 from server.config import bids as task_config
 from server.config.listings import shape
 from server.config.parts import shown_part
@@ -114,10 +114,10 @@ class Replays(BiddingTaskHandler):
         if from_ms is not None and to_ms is not None and from_ms > to_ms:
             faults.append("from: must not be after to")
         config, details = task_config.merged(given, own)
-        faults += [*details, *task_venues.moved(given, task.venue)]
+        faults += [*details, *task_handler.moved(given, task.venue)]
         if not faults and (config.type != own.type or not is_on(config, own.slug)):
             faults.append("slug: the journal is about the task's own")
-        if faults := faults or task_venues.unfit_for_bids(task.venue, config):
+        if faults := faults or task_handler.unfit_for_bids(task.venue, config):
             raise invalid(faults)
         self.refuse_unsupported(config)
         refuse_unknown_budget(self.user.id, config)

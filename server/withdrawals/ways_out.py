@@ -14,7 +14,7 @@ import logging
 
 from core.settings import Settings
 from markets.base import VenueError
-from server import task_venues
+from server import task_handler
 from server.http.answers import ApiError, invalid
 from server.http.base import SignedIn
 from server.withdrawals.planner import CannotWithdraw, InvalidWithdrawal, Wanted, bidding_venue, plan_from_bidding
@@ -55,7 +55,7 @@ async def refuse_without_way_out(handler: SignedIn, venue: str) -> None:
     """Raises ApiError (400) when sats that back bids at this venue could not be withdrawn."""
     settings = handler.services.settings
     refuse_without_sources(settings)
-    if venue not in task_venues.with_bidding_wallets(settings):
+    if venue not in task_handler.with_bidding_wallets(settings):
         return
     if (other := bidding_venue(settings)) != venue:
         raise invalid([f"venue: its bidding wallet could not be withdrawn from: that is done at {other}"], _NOT_YET)

@@ -22,7 +22,7 @@ from server.http.answers import INVALID, SIGNER_AWAY, TOO_MANY_LOOKUPS, UNREADAB
 from server.http.base import SignedIn
 from server.http.route import route
 from server.http.shapes import Answer, Body, Wrong, as_pasted, number, one_of, read_by, text
-from server.withdrawals import coins
+from server.withdrawals import planner
 from server.withdrawals.planner import CannotWithdraw, InvalidWithdrawal, Wanted, WithdrawalPlan, WithdrawalPlanner
 from server.withdrawals.steps import carry_out, look_after, write_down
 from wallet.protocol import LEAST_FEE_PER_KVB, MOST_FEE_PER_KVB, SOURCES, VIRTUAL_KB, Source
@@ -287,5 +287,5 @@ def _quote(plan: WithdrawalPlan) -> Quote:
     )
 
 
-def _left_out(found: Sequence[coins.LeftOut]) -> list[LeftOut]:
+def _left_out(found: Sequence[planner.LeftOut]) -> list[LeftOut]:
     return [LeftOut(outpoint=each.coin.outpoint, value_sats=each.coin.value, reason=each.reason) for each in found]

@@ -16,7 +16,7 @@ import pytest
 
 from cli.doctor.questions import About
 from cli.doctor.venue_check import VenueExaminer
-from core.setting_texts import HELD
+from core.setting_values import HELD
 from core.settings import load
 from tests import postgresql
 from tests.cli.commands import Way, as_program, in_this_process

@@ -12,7 +12,7 @@ import pytest
 from tests.needs import need_root
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="is the Linux kernel's")
-_BEGIN = "import os, signal, time\nfrom core.death_timer import DeathTimer, now_s\ntimer = DeathTimer()\n"
+_BEGIN = "import os, signal, time\nfrom core.process import DeathTimer, now_s\ntimer = DeathTimer()\n"
 
 
 def ended(program: str) -> int:

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
+from core.call import MAX_SOCKET_PATH, socket_path_problem
 from core.errors import PeerRefused, PeerUnavailable
-from core.local import MAX_SOCKET_PATH, socket_path_problem
 from core.local_server import serve
 from tests.json_lines import Answers, ask
 

@@ -11,13 +11,13 @@ from pathlib import Path
 
 import pytest
 
-from core import no_network
+from core import process
 
-has_filter = pytest.mark.skipif(os.uname().machine not in no_network.CALLS, reason="no filter for this machine")
+has_filter = pytest.mark.skipif(os.uname().machine not in process.CALLS, reason="no filter for this machine")
 
 CHILD = """
 import ctypes, errno, os, signal, socket, sqlite3, subprocess, sys, tempfile, threading, time
-from core.no_network import CALLS, give_up_network
+from core.process import CALLS, give_up_network
 
 calls = CALLS[os.uname().machine]
 libc = ctypes.CDLL(None, use_errno=True)
@@ -173,8 +173,8 @@ def test_it_may_be_given_up_twice() -> None:
 
 
 def test_a_machine_without_a_filter_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(no_network, "CALLS", {})
-    assert no_network.give_up_network() == f"there is no filter for linux on {os.uname().machine}"
+    monkeypatch.setattr(process, "CALLS", {})
+    assert process.give_up_network() == f"there is no filter for linux on {os.uname().machine}"
 
 
 @has_filter
@@ -183,10 +183,10 @@ def test_a_kernel_that_refuses_says_why() -> None:
     code = CHILD + "assert give_up_network() == ''\ncalls = None\n"
     code += (
         # A filter that refuses filters: the second one is not taken, which must be said.
-        "from core import no_network\n"
-        "first = no_network.CALLS[os.uname().machine]\n"
+        "from core import process\n"
+        "first = process.CALLS[os.uname().machine]\n"
         "import dataclasses\n"
-        "no_network.CALLS = {os.uname().machine: dataclasses.replace(first, others=(first.seccomp,))}\n"
+        "process.CALLS = {os.uname().machine: dataclasses.replace(first, others=(first.seccomp,))}\n"
         "assert give_up_network() == ''\n"
         "said = give_up_network()\n"
         "assert said == 'seccomp: Operation not permitted', said\n"
@@ -195,14 +195,14 @@ def test_a_kernel_that_refuses_says_why() -> None:
     assert done.returncode == 0, done.stderr
 
 
-@pytest.mark.parametrize("machine", no_network.CALLS)
+@pytest.mark.parametrize("machine", process.CALLS)
 @pytest.mark.parametrize("family", [1, 2, 10, 16, 17, 40])
 def test_the_filters_of_all_machines_decide_alike(machine: str, family: int) -> None:
     """Where no such machine is at hand: its program, run by hand."""
-    calls = no_network.CALLS[machine]
+    calls = process.CALLS[machine]
 
     def decided(number: int, argument: int, name: int = calls.machine) -> int:
-        return interpreted(no_network.program(calls), struct.pack("<IIQ6Q", number, name, 0, argument, 0, 0, 0, 0, 0))
+        return interpreted(process.program(calls), struct.pack("<IIQ6Q", number, name, 0, argument, 0, 0, 0, 0, 0))
 
     allow, refuse = 0x7FFF0000, 0x00050001
     for number in calls.sockets:

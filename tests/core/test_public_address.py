@@ -8,9 +8,17 @@ from typing import Any
 
 import pytest
 
-from core import public_address, public_connection
-from core.public_address import is_ours, is_public, may_be_reached, own_host, public_url_problem, read
-from core.public_connection import NotAllowed, addresses_of
+from core import public_connection
+from core.public_connection import (
+    NotAllowed,
+    addresses_of,
+    is_ours,
+    is_public,
+    may_be_reached,
+    own_host,
+    public_url_problem,
+    read,
+)
 from core.setting_values import networks
 
 PUBLIC = "93.184.216.34"
@@ -96,7 +104,7 @@ def test_a_name_that_leads_to_an_own_interface_is_not_connected_to(
     listener: socket.socket, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A loopback address takes the part of a public one on an interface."""
-    monkeypatch.setattr(public_address, "is_public", lambda address: True)
+    monkeypatch.setattr(public_connection, "is_public", lambda address: True)
     leading(monkeypatch, evil_example="127.0.0.1")
     port = listener.getsockname()[1]
     connection = public_connection.Connection("evil.example", port, is_tls=True, networks=(), ends_at=1e12)

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from core.errors import SettingsError
-from core.setting_texts import HELD
+from core.setting_values import HELD
 from core.settings import IN_FILES, MARKETS, OPTIONS, PLAY_MARKET, load
 
 ROOT = Path(__file__).resolve().parents[2]

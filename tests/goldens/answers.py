@@ -14,7 +14,7 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
-from core.task_files import journal_path
+from core.layout import journal_path
 from markets.base import AskBook, Balance, BidBook, Item, OwnBid, OwnBids
 from markets.orders import ListingDraft
 from markets.outpoint_facts import OutpointFacts, Whereabouts

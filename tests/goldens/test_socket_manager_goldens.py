@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from core.errors import PeerRefused, PeerUnavailable
-from core.task_files import log_path
+from core.layout import log_path
 from models.leases.held_lease import Seen
 from models.tasks.tasks import RUNNING, STOPPED
 from server.http import services

@@ -25,8 +25,17 @@ from standardwebhooks import Webhook, WebhookVerificationError
 
 from cli.api import problem
 from core import public_connection as connection
-from core.hook_receivers import NoReceiver, Receiver, Receivers
-from core.hook_urls import KINDS, MAIL, new_secret, secret_problem, shown, url_problem
+from core.hook_receivers import (
+    KINDS,
+    MAIL,
+    NoReceiver,
+    Receiver,
+    Receivers,
+    new_secret,
+    secret_problem,
+    shown,
+    url_problem,
+)
 from core.setting_values import HostPort
 from hooks import sender
 from hooks.messages import Post, post_of, signature

@@ -72,7 +72,7 @@ def _plant(verb: str) -> None:
 
         zygote_spawner.ZygoteSpawner.__init__.__defaults__ = ((sys.executable, "-m", "tests.hosts.zygote"),)
     if (Path(os.environ["BIDKEEPER_DATA_DIR"]) / WITHOUT_TIMER).exists():
-        from core.death_timer import DeathTimer
+        from core.process import DeathTimer
 
         DeathTimer.arm = lambda self, at_s: None  # type: ignore[method-assign]
     if verb == "simulator" and os.environ.get(VENUE):

@@ -27,9 +27,9 @@ import simulator.handler
 import wallet.signer_client
 from core.call import Request
 from core.errors import PeerRefused, PeerUnavailable
+from core.layout import journal_path
 from core.settings import Settings
 from core.subscription_plans import SubscriptionPlan
-from core.task_files import journal_path
 from core.unix_http import NoAnswer, NotSent
 from gateway import limits
 from gateway.app import Gateway

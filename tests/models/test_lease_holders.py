@@ -218,7 +218,7 @@ def test_the_lease_of_a_program_that_hangs_runs_out(database: str) -> None:
 @pytest.mark.slow
 def test_a_holder_that_outlives_the_kernels_timer_ends_by_itself(database: str) -> None:
     """One that has stood still for long has given no sign of life, either: it must not act while it waits for one."""
-    plants = "from core.death_timer import DeathTimer\nDeathTimer.arm = lambda self, at_s: None\n"
+    plants = "from core.process import DeathTimer\nDeathTimer.arm = lambda self, at_s: None\n"
     hanging = HOLDS.replace("lease.alive()", "pass").replace("waits=True", "waits=True, silent_s=1")
     with in_a_process(database, "there", plants + hanging, seconds=BRIEF_S) as process:
         assert said(process) == "held\n"

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from core import files
-from core.task_files import journal_path, older
+from core.layout import journal_path, older
 from server.replay.journal import read_journal
 from strategy.plan import Entry
 from tests.replay.recorded import entry

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from core.task_files import journal_path
+from core.layout import journal_path
 from server.replay.journal import read_journal
 from tests.replay.recorded import replay
 from tests.workers.bidding.fakes import ask

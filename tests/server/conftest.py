@@ -12,7 +12,7 @@ from tornado.ioloop import IOLoop
 from tornado.testing import bind_unused_port
 
 from core.settings import Settings
-from server import admin, autolist, autolist_facts, health, metrics, task_venues, wallet
+from server import admin, autolist, autolist_preview, health, task_handler, wallet
 from server import app as app_module
 from server.app import make_app, make_server
 from server.http import services
@@ -61,12 +61,12 @@ _WAITS = (
     (admin, "PATIENCE_S"),
     (app_module, "_SIGNER_S"),
     (autolist, "SHOWN_S"),
-    (autolist_facts, "PATIENCE_S"),
+    (autolist_preview, "PATIENCE_S"),
     (wallet, "_PATIENCE_S"),
     (health, "PATIENCE_S"),
     (services, "_PING_S"),
-    (metrics, "PATIENCE_S"),
-    (task_venues, "PATIENCE_S"),
+    (health, "PATIENCE_S"),
+    (task_handler, "PATIENCE_S"),
     (ways_out, "PATIENCE_S"),
     (withdrawals, "_LOOKS_S"),
     (withdrawals, "_SENDS_S"),

@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
+from core.layout import journal_path
 from core.subscription_plans import DEFAULT_PLANS
-from core.task_files import journal_path
 from markets.base import (
     AskBook,
     BidBook,

@@ -6,8 +6,8 @@ import json
 
 import pytest
 
+from core.layout import journal_path, log_path, older
 from core.subscription_plans import SubscriptionPlan
-from core.task_files import journal_path, log_path, older
 from models.tasks.tasks import Task
 from models.tasks.troubles import error_columns
 from tests.server.conftest import Service, with_settings

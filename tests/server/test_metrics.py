@@ -17,7 +17,7 @@ from models.ledger.listings import NewListing
 from models.ledger.states import Order
 from models.tasks import cycles, tasks
 from models.tasks.tasks import Task
-from server import metrics
+from server import health
 from server.app import make_server
 from server.http.gate import is_local
 from server.http.services import Histogram, Metric, render
@@ -259,7 +259,7 @@ async def test_peers_are_up_or_not_and_what_they_would_tell_is_left_out(service:
 async def test_a_gateway_that_hangs_holds_a_scrape_up_for_a_moment_only(
     service: Service, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(metrics, "PATIENCE_S", 5.0)
+    monkeypatch.setattr(health, "PATIENCE_S", 5.0)
     await service.gateway.stop()
     service.gateway.path.unlink()
     over = asyncio.Event()

@@ -9,7 +9,7 @@ from typing import BinaryIO
 
 import pytest
 
-from core.task_files import journal_path, older
+from core.layout import journal_path, older
 from models.database import base
 from models.ledger.states import Order
 from models.tasks.cycles import Sample, add_sample

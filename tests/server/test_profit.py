@@ -12,7 +12,7 @@ import pytest
 
 from models import market_memory
 from models.ledger.fills import Fill, Place
-from server import export, profit
+from server import profit
 from server.http.base import SignedIn
 from server.profit import fills_until
 from tests.server.api import START_MS
@@ -82,7 +82,7 @@ async def test_the_worked_example_of_runes(
         sale = replace(found[-1], place=Place(START_MS + 3 * MINUTE_MS, "sell", 1), price_sats=4_500)
         return [*found, replace(sale, quantity=Decimal(1_500), venue_fee_sats=0)]
 
-    for module in (export, profit):
+    for module in (profit, profit):
         monkeypatch.setattr(module, "fills_until", with_sale)
     (row,) = await rows(service, f"?method={method}")
     assert (row["realizedSats"], row["held"]["costSats"], row["unmatchedSales"]) == (realized, held, 0)

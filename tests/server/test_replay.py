@@ -17,8 +17,8 @@ from typing import Any
 import pytest
 from msgspec import to_builtins
 
+from core.layout import journal_path, older
 from core.process import hold_lock
-from core.task_files import journal_path, older
 from server.http import services as starter
 from server.http.answers import iso
 from server.http.turns import Turns

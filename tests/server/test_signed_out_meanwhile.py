@@ -13,7 +13,7 @@ from models.controls import Control
 from models.ledger.withdrawals import Withdrawal
 from models.tasks.tasks import RUNNING, Task
 from models.users import Session
-from server import task_venues
+from server import task_handler
 from server.autolist import AutolistTasks
 from server.http.services import ManagerClient
 from server.withdrawals.planner import WithdrawalPlanner
@@ -100,7 +100,7 @@ async def test_no_task_is_made_or_changed_after_a_wait_for_the_market(
 
     task_id = await service.new_task()
     before = everything()
-    monkeypatch.setattr(task_venues, "refuse_unknown_trait", known)
+    monkeypatch.setattr(task_handler, "refuse_unknown_trait", known)
 
     body = TRAIT | ({"slug": "hats", "hardcapSats": 5} if method == "POST" else {})
     answer = await service.ask(method, path.format(task_id), body)

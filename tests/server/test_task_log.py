@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from core.task_files import MOST_LOG_BYTES, end_of_log
+from core.layout import MOST_LOG_BYTES, end_of_log
 from models.tasks import cycles
 from models.tasks.tasks import Task
 from server.task_log import camel_keys

@@ -11,7 +11,7 @@ from models.ledger import purchases
 from models.ledger.states import Order
 from models.tasks import tasks
 from models.tasks.tasks import Task
-from server.autolist_facts import UNPROVED
+from server.autolist_preview import UNPROVED
 from strategy.config.bid import load_bid_config
 from tests.server.api import Answer
 from tests.server.autolist_tasks import INSCRIPTION, VAULT, lies_at

@@ -9,8 +9,8 @@ import pytest
 
 from markets.base import NotFound, NotSupported, RateLimited, Unavailable
 from markets.client import MarketClient
-from server import task_venues
-from server.task_venues import missing
+from server import task_handler
+from server.task_handler import missing
 from tests.server.conftest import Service
 from tests.server.running_tasks import row, started
 
@@ -76,7 +76,7 @@ async def test_a_market_that_does_not_tell_refuses_nothing(service: Service, sai
 
 @pytest.mark.gen_test
 async def test_a_market_that_hangs_refuses_nothing(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(task_venues, "PATIENCE_S", 0.05)
+    monkeypatch.setattr(task_handler, "PATIENCE_S", 0.05)
     over = threading.Event()
 
     def hang(self: MarketClient, slug: str, max_age_s: float) -> Any:

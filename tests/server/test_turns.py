@@ -10,11 +10,11 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from core.task_files import journal_path
+from core.layout import journal_path
 from models import outbox
 from models.ledger import fills as ledger_fills
 from models.ledger import orders
-from server import export, history, past, profit
+from server import history, profit
 from server.http.base import PIECE
 from server.http.blocking import LONG_ANSWERS
 from server.http.turns import TooManyWaiting, Turns
@@ -176,7 +176,7 @@ async def a_profit(service: Service) -> str:
 @pytest.mark.gen_test
 @pytest.mark.parametrize(
     ("path", "module", "name"),
-    [(a_journal, past, "moment_of"), (an_export, export, "_text"), (a_profit, profit, "rows_of")],
+    [(a_journal, history, "moment_of"), (an_export, profit, "_text"), (a_profit, profit, "rows_of")],
 )
 async def test_long_reads_of_one_user_leave_another_theirs_and_more_than_four_waiting_are_429(
     service: Service, monkeypatch: pytest.MonkeyPatch, path: Callable, module: object, name: str

@@ -146,7 +146,7 @@ def test_it_has_no_network(start: Start) -> None:
 
 @pytest.mark.slow
 def test_it_says_so_where_the_network_cannot_be_taken() -> None:
-    code = HARDENED + "from core import no_network; no_network.CALLS = {}; harden(); socket.socket(socket.AF_INET)"
+    code = HARDENED + "from core import process; process.CALLS = {}; harden(); socket.socket(socket.AF_INET)"
     said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert said.stderr.startswith("WARNING:wallet.keystore.hardening:the network cannot be taken from this process")
 

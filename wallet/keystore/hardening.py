@@ -8,7 +8,7 @@ import os
 import resource
 from pathlib import Path
 
-from core.no_network import give_up_network
+from core.process import give_up_network
 
 log = logging.getLogger(__name__)
 

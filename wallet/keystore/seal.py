@@ -20,7 +20,7 @@ from typing import Any
 from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
-from core.outside_text import NotText, decoded
+from core.strict_json import NotText, decoded
 from wallet.keystore.keystore_file import KeystoreError
 
 VERSION = 2  # 1 is the play keystore's

@@ -7,7 +7,7 @@ import os
 from pathlib import Path
 
 from core.files import require_room
-from core.task_files import older
+from core.layout import older
 from strategy.journal import Encoder
 from strategy.plan import Entry
 

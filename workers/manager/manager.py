@@ -24,6 +24,7 @@ from peewee import OperationalError
 from core import tls
 from core.call import Verbs
 from core.errors import BidkeeperError, PeerRefused
+from core.layout import end_of_log, log_path
 from core.local_server import Door, serve, serve_far
 from core.process import hold_lock
 from core.program_calls import (
@@ -42,7 +43,6 @@ from core.program_calls import (
     TaskCounts,
 )
 from core.settings import Settings
-from core.task_files import end_of_log, log_path
 from models import accounts, controls, schema, summaries
 from models.database import base
 from models.leases.held_lease import HeldLease

@@ -19,8 +19,8 @@ from concurrent.futures import ThreadPoolExecutor, wait
 from functools import partial
 
 from core.call import call
-from core.death_timer import now_s
 from core.errors import BidkeeperError, PeerError, PeerRefused
+from core.process import now_s
 from core.program_calls import AskStanding
 from core.settings import Settings
 from models import summaries

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from core.task_files import journal_path
+from core.layout import journal_path
 from models.tasks import tasks
 from models.tasks.tasks import LISTING
 from workers.bidding.bidder import Bidder

@@ -22,7 +22,7 @@ import signal
 import time
 from types import FrameType
 
-from core import no_network
+from core import process
 from core.process import end_with_parent
 from core.setting_values import database_hosts
 from workers.kernel import WAKE
@@ -140,7 +140,7 @@ def give_up_network(database_url: str) -> None:
     if host:
         log.warning("workers keep the network: their database is at %s", host)
         return
-    if problem := no_network.give_up_network():
+    if problem := process.give_up_network():
         log.warning("the network cannot be taken from workers: %s", problem)
 
 

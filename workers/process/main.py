@@ -16,7 +16,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from core.task_files import KEPT, log_path, older
+from core.layout import KEPT, log_path, older
 from workers import kernel
 
 if TYPE_CHECKING:

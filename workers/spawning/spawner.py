@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from core.process import PYTHON
-from core.setting_texts import HELD
+from core.setting_values import HELD
 from core.settings import SECRETS, Settings
 from workers.context import Kind
 from workers.kernel import send, start_time

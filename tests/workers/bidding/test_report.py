@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from core.task_files import journal_path
+from core.layout import journal_path
 from markets.base import Unavailable
 from markets.look import fee_reserve
 from models.ledger import orders

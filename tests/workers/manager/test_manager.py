@@ -13,8 +13,8 @@ from peewee import OperationalError
 
 from core.call import Request
 from core.errors import PeerRefused
+from core.layout import log_path
 from core.program_calls import CountTasks, Heed, Ping, ReadLog, Settle, Settled
-from core.task_files import log_path
 from models.database import base
 from models.ledger import orders
 from models.tasks import tasks

@@ -9,7 +9,7 @@ import sys
 
 import pytest
 
-from core.task_files import log_path
+from core.layout import log_path
 from tests.workers.installation import Installation
 from workers import kernel
 
