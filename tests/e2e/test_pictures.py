@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import requests
 
-from cli.demo.demo import gifts
+from cli.demo import gifts
 from simulator.pictures import Kind, content_of, kind_of
 from simulator.wallets import Item
 from tests.e2e.installation import Installation, Trader
