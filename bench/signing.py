@@ -17,7 +17,7 @@ from bench.measuring import Row, median_seconds
 from wallet.address import hash160, p2wpkh
 from wallet.bip322 import verify_ownership
 from wallet.keystore.keys import Keystore
-from wallet.policy import PLAY_VENUE, Ceilings, Rate
+from wallet.policy import PLAY_VENUE
 from wallet.protocol import BidMessage, GiveGrant, Grant, SignBid
 from wallet.psbt.check_listing import check_listing
 from wallet.psbt.decode import Psbt, encode
@@ -30,6 +30,7 @@ from wallet.signer.audit import AuditLog
 from wallet.signer.challenges import sign_message
 from wallet.signer.ledger import Ledger
 from wallet.signer.signer import Signer
+from wallet.terms import Ceilings, Rate
 
 _KEY = PrivateKey(b"\x07" * 32)
 _PUBLIC = _KEY.get_public_key().sec()

@@ -130,8 +130,8 @@ def _hooks(settings: Settings, options: argparse.Namespace) -> None:
 
 def _signer(settings: Settings, options: argparse.Namespace) -> None:
     with _reading_in():
-        from wallet.policy import ceilings_of
         from wallet.signer.signer_process import run
+        from wallet.terms import ceilings_of
 
     run(
         settings.signer_files,

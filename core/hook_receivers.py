@@ -1,4 +1,4 @@
-"""Where events are sent: kinds of receivers, and their addresses.
+"""The receivers of events: their kinds and their addresses.
 
 webhook, ntfy, discord   https://...
 telegram                 telegram:CHAT, a number or @name; the secret is the bot's token

@@ -1,4 +1,4 @@
-"""Where the files of an installation and of its tasks are."""
+"""The places of an installation's files and of its tasks' files."""
 
 from __future__ import annotations
 

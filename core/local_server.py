@@ -32,7 +32,7 @@ Accept = Callable[[socket.socket], Awaitable[Callable[[], object]]]
 
 
 class Answering(Protocol):
-    """What a program answers, line by line (`core.call.Verbs`)."""
+    """The answers of a program, line by line (`core.call.Verbs`)."""
 
     async def answer(self, line: bytes) -> bytes:
         """Answers one line by another one."""

@@ -1,8 +1,8 @@
-"""What a process does to itself: its locks, its end, and the network that it gives up.
+"""A process's own locks, its end with its parent or at a moment, and the network that it gives up.
 
-For processes that never need a network, so that nobody who gets in carries away what they hold. It cannot be taken
-back, children inherit it, and all threads have it. Sockets that are open already, and those that another process hands
-over a Unix socket, stay usable; files and all other calls are as before.
+Processes that never need a network give it up, so that nobody who gets in carries away what they hold. It cannot be
+taken back, children inherit it, and all threads have it. Sockets that are open already, and those that another process
+hands over a Unix socket, stay usable; files and all other calls are as before.
 
 One way around is such a file: whoever may trace another process may write into it through /proc/PID/mem, and use its
 network. That is every dumpable process of the same Unix user, until the kernel lets only ancestors trace

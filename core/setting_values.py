@@ -1,4 +1,4 @@
-"""How the text of a setting is read."""
+"""The reading of a setting's text."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""What an auto-list task would do: the price, the facts behind it, and the signer's verdict.
+"""The preview of an auto-list task: the price, the facts behind it, and the signer's verdict.
 
-They are looked up before the task is created, previewed, started or deleted. A marketplace or an index that cannot be
-asked does not object to a start: the worker finds out, and the signer looks for itself before it signs.
+The facts are looked up before the task is created, previewed, started or deleted. A marketplace or an index that cannot
+be asked does not object to a start: the worker finds out, and the signer looks for itself before it signs.
 
 Decided as in a live cycle. Nothing is signed, written down or listed.
 """

@@ -1,4 +1,4 @@
-"""Whether the service works: health, readiness and metrics."""
+"""Health, readiness and metrics of the service."""
 
 from __future__ import annotations
 

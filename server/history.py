@@ -1,4 +1,4 @@
-"""What happened to a task's bids and listings."""
+"""The history of bids and listings: fills, orders, columns of numbers for charts, and one past moment of a task."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""What operations on a task of either kind share: its row, its worker, its marketplace.
+"""The common part of operations on a task of either kind: its row, its worker, its marketplace.
 
-Its capabilities are known. Only for a trait and for a rune's spelling is a marketplace asked.
+A marketplace's capabilities are known. Only for a trait and for a rune's spelling is a marketplace asked.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from server.http.blocking import UserMarket
 from server.http.shapes import Body
 from strategy.config.bid import BidConfig, canonical_slug, normal_slug
 from strategy.config.listing import ListingConfig, load_listing_config
-from wallet.policy import SETTING, co_signers_of, escrow_terms_of
+from wallet.terms import SETTING, co_signers_of, escrow_terms_of
 
 _STILL_WORKS = "No worker can be started or restarted, and nothing was changed. A stop or a halt cancels the bids."
 _IDLE = (STOPPED, "crashed")

@@ -1,4 +1,8 @@
-"""Bitcoin addresses: base58, bech32 and the hash of a public key."""
+"""Bitcoin addresses: base58, bech32 and the hash of a public key.
+
+Two texts that pay the same script must become one text here, else an upper-case copy of an address is a second account
+or slips past a whitelist.
+"""
 
 from __future__ import annotations
 

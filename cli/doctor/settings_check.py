@@ -22,10 +22,10 @@ from markets.capabilities import Capabilities, Funding, funding_of
 from markets.client import MarketClient
 from markets.venues import capabilities
 from server.task_handler import not_signed_bids, not_signed_listings
-from wallet.policy import SETTING, ceilings_of, escrow_terms_of
 from wallet.protocol import UserKeys
 from wallet.signer.allowed import with_normal_addresses
 from wallet.signer_client import SignerClient
+from wallet.terms import SETTING, ceilings_of, escrow_terms_of
 
 # Variables that are not settings: `up` and the installer hand them to their programs, and a service's file names what
 # runs on its machine.

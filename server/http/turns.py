@@ -1,4 +1,7 @@
-"""How users take turns at what they share, and how often a client may ask."""
+"""Turns between users at what they share, so that a user who asks for much makes only their own requests wait.
+
+And a limit of calls a minute, of a client that signs in or of a user, counted in this process's memory.
+"""
 
 from __future__ import annotations
 

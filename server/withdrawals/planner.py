@@ -26,7 +26,6 @@ from server.http.blocking import UserMarket
 from server.http.services import Services
 from wallet.address import parse
 from wallet.facts_client import FactsError, read_facts
-from wallet.policy import all_terms, escrow_terms_of
 from wallet.protocol import (
     LEAST_FEE_PER_KVB,
     MAX_COINS,
@@ -42,6 +41,7 @@ from wallet.psbt.decode import decode_base64
 from wallet.psbt.escrow import RECOVERY_BLOCKS, Escrow, escrow_at
 from wallet.psbt.script import script_of
 from wallet.psbt.transaction import Outpoint, WireError
+from wallet.terms import all_terms, escrow_terms_of
 from wallet.withdrawal import rules
 from wallet.withdrawal.compose import INPUT_VSIZE, Coin, CoinKind, Composed, send_inscription, send_sats
 

@@ -15,7 +15,7 @@ from simulator.orders import Order
 from strategy.config.bid import BidConfig
 from strategy.patience import margin_ms
 from strategy.reasons import Reason
-from wallet.policy import OUTSTANDING_FACTOR
+from wallet.terms import OUTSTANDING_FACTOR
 
 # Rungs without a bid for these reasons are so by the user's own limits, or because the market has no room for them:
 # rivals who outbid oftener than twenty times an hour are not followed until the hour is over.

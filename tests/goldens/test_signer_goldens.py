@@ -28,8 +28,8 @@ from tests.wallet import (
 from tests.wallet.listing_desk import SECURE_AT_PLAY, desk, listing_of
 from tests.wallet.listings import PAYMENT
 from tests.wallet.offer_desk import asked_by, facts_of, offer_desk
-from wallet.policy import Ceilings
 from wallet.protocol import PolicyRefused
+from wallet.terms import Ceilings
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("unlogged")]
 Row = dict[str, Any]

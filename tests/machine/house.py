@@ -48,11 +48,11 @@ from tests.machine.manager import Crash, Manager
 from tests.machine.wire import HANDLERS_ASYNCIO, Wire
 from tests.wallet import lines
 from wallet.keystore.keys import Keystore
-from wallet.policy import ceilings_of
 from wallet.signer.audit import AuditLog
 from wallet.signer.ledger import Ledger
 from wallet.signer.signer import Signer
 from wallet.signer_client import SignerClient
+from wallet.terms import ceilings_of
 from workers.bidding.bidder import Bidder
 from workers.bidding.drain import BiddingDrain
 from workers.bidding.journal import Journal

@@ -13,7 +13,6 @@ from tests.markets.contract.signing import protected_listing
 from tests.simulator.desk import ANN, BOB, Desk
 from tests.simulator.plain_seller import OW, ow_listed, ow_read, token
 from tests.simulator.seller import OTHER, PUPPET, hold, outpoint_of
-from wallet.policy import ESCROW_TERMS
 from wallet.psbt.decode import decode
 from wallet.psbt.escrow import escrow_of
 from wallet.psbt.script import own_script
@@ -21,6 +20,7 @@ from wallet.psbt.sighash import ALL
 from wallet.psbt.sign import sign_input
 from wallet.psbt.sign_escrow import open_escrow
 from wallet.psbt.transaction import Outpoint, Transaction, TxInput, TxOutput
+from wallet.terms import ESCROW_TERMS
 from wallet.withdrawal.sign import with_witnesses
 
 pytestmark = pytest.mark.gen_test

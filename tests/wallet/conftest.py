@@ -20,12 +20,12 @@ from tests.shapes import asdict, replace
 from tests.wallet import lines
 from tests.wallet.proofs import OWNER, STRANGER, p2tr_address, p2wpkh_address
 from wallet.keystore.keys import Keystore
-from wallet.policy import Ceilings
 from wallet.protocol import BidMessage, Grant
 from wallet.psbt.listing import OutpointFacts
 from wallet.signer.audit import AuditLog
 from wallet.signer.ledger import Ledger
 from wallet.signer.signer import Signer
+from wallet.terms import Ceilings
 
 # On a busy machine an example may take long.
 settings.register_profile("patient", deadline=None)

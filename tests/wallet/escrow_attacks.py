@@ -27,7 +27,7 @@ from tests.wallet.attacks.escrow_changes import (
 )
 from tests.wallet.escrows import FORMS, POSTAGE, of_facts
 from tests.wallet.listings import PRICE, STRANGER_SCRIPT, Pay, output
-from wallet.policy import EscrowForm
+from wallet.terms import EscrowForm
 
 _SUBJECTS = (escrow_transfer, escrow_scripts, escrow_signing, escrow_sale, escrow_recovery)
 ATTACKS: list[Attack] = [attack for subject in _SUBJECTS for attack in subject.ATTACKS]

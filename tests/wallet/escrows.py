@@ -32,11 +32,11 @@ from tests.wallet.listings import (
     txid_of,
     with_size,
 )
-from wallet.policy import EscrowForm, EscrowTerms
 from wallet.psbt.check_escrow import ApprovedEscrow, EscrowDrafts, check_escrow
 from wallet.psbt.listing import ListingIntent, OutpointFacts, Owner
 from wallet.psbt.sign_escrow import sign_escrow
 from wallet.psbt.transaction import Outpoint
+from wallet.terms import EscrowForm, EscrowTerms
 
 FORMS: tuple[EscrowForm, ...] = ("ordnet", "ordinalswallet")
 POSTAGE, ANCHOR = 10_000, 1_000

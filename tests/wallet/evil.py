@@ -13,8 +13,8 @@ from tests.wallet.conftest import USER
 from tests.wallet.fixed_keys import fixed_keys
 from tests.wallet.listings import Case, honest, script_by
 from tests.wallet.psbt_oracle import faults
-from wallet.policy import Ceilings
 from wallet.protocol import MAX_SATS, Grant
+from wallet.terms import Ceilings
 
 HOUR_MS = 3_600_000
 MINUTE_MS = 60_000

@@ -13,8 +13,9 @@ from tests.wallet.conftest import GRANT, START_MS, USER, Bench
 from tests.wallet.fixed_keys import fixed_keys
 from tests.wallet.listings import INSCRIPTION, PRICE, Case, honest
 from wallet.keystore.keys import Keystore
-from wallet.policy import PLAY_VENUE, Ceilings
+from wallet.policy import PLAY_VENUE
 from wallet.psbt.listing import OutpointFacts
+from wallet.terms import Ceilings
 
 TASK = 2**40 + 1
 SECURE_AT_PLAY = frozenset({PLAY_VENUE})

@@ -28,7 +28,6 @@ from tests.wallet.listings import (
     txid_of,
     with_size,
 )
-from wallet.policy import CoSigners
 from wallet.protocol import PolicyRefused
 from wallet.psbt.check_offer import check_offer
 from wallet.psbt.decode import decode
@@ -36,6 +35,7 @@ from wallet.psbt.listing import OutpointFacts, Owner
 from wallet.psbt.offer import ApprovedOffer, OfferIntent
 from wallet.psbt.sign import sign_offer
 from wallet.psbt.transaction import Outpoint
+from wallet.terms import CoSigners
 
 Form = Literal["by the vault", "by the payment key"]  # whose key may take the escrow back
 FORMS: tuple[Form, ...] = ("by the vault", "by the payment key")

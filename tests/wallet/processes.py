@@ -26,7 +26,7 @@ PROGRAM = """
 import os, sys
 from functools import partial
 from pathlib import Path
-from wallet.policy import Ceilings
+from wallet.terms import Ceilings
 from wallet.signer import signer_process
 from wallet.signer.signer_process import now_ms, run
 # On a busy machine a test's source of facts may take long to answer.

@@ -15,12 +15,12 @@ from tests.json_lines import ask
 from tests.wallet.conftest import START_MS, USER
 from tests.wallet.fixed_keys import fixed_keys
 from wallet.facts_client import ask_facts
-from wallet.policy import Ceilings
 from wallet.signer import reading
 from wallet.signer.audit import AuditLog
 from wallet.signer.ledger import Ledger
 from wallet.signer.signer import Signer
 from wallet.signer_client import SignerClient
+from wallet.terms import Ceilings
 
 # On a busy machine each side may take long to answer.
 _PATIENCE_S = 60.0

@@ -11,9 +11,9 @@ from core.settings import Settings
 from core.subscription_plans import SubscriptionPlan
 from tests.wallet.conftest import GRANT, OTHER_USER, START_MS, USER, Bench, intent, tag_of
 from wallet.keystore.keys import UserSecrets, derive_user
-from wallet.policy import Ceilings, Rate, ceilings_of
 from wallet.psbt.transaction import TxOutput
 from wallet.signer.ledger import HOUR_MS, MINUTE_MS, ListingSignature
+from wallet.terms import Ceilings, Rate, ceilings_of
 
 
 def plan(most: int) -> SubscriptionPlan:

@@ -12,12 +12,12 @@ from tests.wallet.escrows import FORMS, OURS, TERMS, THEIRS, Case, honest, tree_
 from tests.wallet.listings import VAULT, VENUE, key
 from tests.wallet.psbt_oracle import parse
 from tests.wallet.test_psbt_sign import is_valid
-from wallet.policy import ESCROW_TERMS, EscrowForm
 from wallet.psbt.escrow import RECOVERY_BLOCKS, Escrow, escrow_of
 from wallet.psbt.sighash import DEFAULT, taproot_digest
 from wallet.psbt.sign import SigningError
 from wallet.psbt.sign_escrow import open_escrow
 from wallet.psbt.transaction import Transaction, TxInput, TxOutput
+from wallet.terms import ESCROW_TERMS, EscrowForm
 from wallet.withdrawal.sign import with_witnesses
 
 each_form = pytest.mark.parametrize("form", FORMS)

@@ -26,8 +26,8 @@ from tests.wallet.listing_desk import LIST_GRANT, SECURE_AT_PLAY, TASK, Desk, de
 from tests.wallet.listings import PRICE, honest
 from tests.wallet.psbt_mutants import mutant
 from tests.wallet.test_evil_venue import PLAIN, refusal
-from wallet.policy import Ceilings
 from wallet.signer.audit import verify_chain
+from wallet.terms import Ceilings
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("unlogged")]
 

@@ -40,7 +40,7 @@ from tests.wallet.withdrawal_cases import (
     of_inscription,
     p2wsh,
 )
-from wallet.policy import Ceilings
+from wallet.terms import Ceilings
 
 REQUESTS = 3_000
 DAILY = 2_000_000

@@ -22,9 +22,9 @@ from tests.wallet.listing_desk import LIST_GRANT, SECURE_AT_PLAY, TASK, Desk, de
 from tests.wallet.listings import PAYOUT_ADDRESS, PRICE, VAULT, Case, Form, honest
 from tests.wallet.psbt_attacks import ATTACKS, is_harmless
 from tests.wallet.psbt_mutants import mutant
-from wallet.policy import Ceilings, Rate
 from wallet.protocol import MAX_PSBT_TEXT
 from wallet.signer.audit import verify_chain
+from wallet.terms import Ceilings, Rate
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("unlogged")]
 

@@ -29,9 +29,9 @@ from tests.wallet.psbt_mutants import mutant
 from tests.wallet.socket_house import House, house
 from tests.wallet.test_evil_gateway import hostile_text
 from tests.wallet.test_evil_venue import PLAIN
-from wallet.policy import Ceilings, Rate
 from wallet.protocol import Grant
 from wallet.signer.audit import verify_chain
+from wallet.terms import Ceilings, Rate
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("unlogged")]
 

@@ -18,10 +18,10 @@ from tests.wallet.listing_desk import FACTS, LIST_GRANT, SECURE_AT_PLAY, TASK, l
 from tests.wallet.listings import INSCRIPTION, PRICE, former, honest
 from tests.wallet.socket_house import house
 from wallet.facts_client import FactsError, ask_facts, read_facts
-from wallet.policy import Ceilings
 from wallet.protocol import ListingToSign
 from wallet.signer.audit import verify_chain
 from wallet.signer_client import SignerRefused
+from wallet.terms import Ceilings
 
 OUTPOINT = str(honest().intent.outpoint)
 PATIENCE_S = 60.0  # of a test that must get its answer, on a busy machine, too

@@ -20,10 +20,10 @@ from tests.wallet.psbt_attacks import ATTACKS, is_harmless
 from tests.wallet.socket_house import house
 from wallet.address import p2wpkh
 from wallet.judgement import in_words, to_judge, verdict
-from wallet.policy import Ceilings
 from wallet.protocol import Judgement, ListingToSign, Side
 from wallet.psbt.check_listing import RULES, judge_listing
 from wallet.psbt.transaction import TxOutput
+from wallet.terms import Ceilings
 
 OF_THE_SIGNER = ["market", "op-allowed"], ["list-lower", "outputs-unique"]
 OF_A_DRAFT = ["psbt-size", "psbt-strict", "inputs-reserved", *RULES]

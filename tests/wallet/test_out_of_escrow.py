@@ -17,10 +17,10 @@ from tests.wallet.listings import INSCRIPTION, TIP, script_by
 from tests.wallet.proofs import OWNER
 from tests.wallet.test_sign_withdrawals import holds, made
 from tests.wallet.withdrawal_cases import COINS, PAYMENT_SCRIPT, VAULT_SCRIPT, Desk, coin, desk, of_inscription
-from wallet.policy import ESCROW_TERMS, Ceilings, EscrowForm, EscrowTerms, escrow_terms_of
 from wallet.protocol import PolicyRefused
 from wallet.psbt.escrow import RECOVERY_BLOCKS
 from wallet.signer.audit import verify_chain
+from wallet.terms import ESCROW_TERMS, Ceilings, EscrowForm, EscrowTerms, escrow_terms_of
 from wallet.withdrawal import rules
 
 HOME, PRACTICE = script_by("p2wpkh", OWNER), "simulator-ordnet"

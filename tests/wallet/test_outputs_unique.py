@@ -23,7 +23,6 @@ from tests.wallet.listings import PAYOUT_SCRIPT, Pay
 from tests.wallet.psbt_oracle import parse
 from tests.wallet.several_items import POSTAGE, VAULT_SCRIPT, Item
 from tests.wallet.test_psbt_sign import is_valid
-from wallet.policy import Ceilings
 from wallet.psbt.sighash import LISTING, SECURE_LISTING
 from wallet.psbt.transaction import Transaction, TxInput, TxOutput
 from wallet.signer.audit import AuditLog
@@ -31,6 +30,7 @@ from wallet.signer.ledger import Ledger
 from wallet.signer.listings import MOST_RIVALS
 from wallet.signer.payouts import PayoutStore
 from wallet.signer.signer import Signer
+from wallet.terms import Ceilings
 from wallet.withdrawal.sign import with_witnesses
 
 PRICE, TICK = 260_000, 1_000

@@ -9,8 +9,9 @@ import pytest
 from tests.shapes import replace
 from tests.wallet.conftest import BID, GRANT, START_MS
 from wallet import policy
-from wallet.policy import Ceilings, HeldGrant, Rate, RecentSignatures
+from wallet.policy import HeldGrant, RecentSignatures
 from wallet.protocol import SCOPES, OfferToSign, PolicyRefused, UserKeys
+from wallet.terms import Ceilings, Rate
 
 SECRET = "ab" * 32
 HELD = HeldGrant(GRANT, policy.secret_hash(SECRET), can_place=True, withdrawn=False)

@@ -10,8 +10,9 @@ import pytest
 from tests.shapes import replace
 from tests.wallet import test_policy as tests
 from wallet import policy
-from wallet.policy import Ceilings, Rate, RecentSignatures
+from wallet.policy import RecentSignatures
 from wallet.protocol import PolicyRefused
+from wallet.terms import Ceilings, Rate
 
 RIGHT = {name: getattr(policy, name) for name in dir(policy) if not name.startswith("_")}
 

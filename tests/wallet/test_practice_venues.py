@@ -20,11 +20,11 @@ from simulator.listing import Draft, read, signature_of, signed_sale
 from tests.wallet.conftest import OTHER_USER
 from tests.wallet.listing_desk import FACTS, TASK, Desk, desk, listing, listing_intent
 from tests.wallet.listings import INSCRIPTION, PAYOUT_SCRIPT, STRANGER, STRANGER_SCRIPT, VAULT, script_by
-from wallet.policy import Ceilings
 from wallet.psbt.listing import MOST_POSTAGE
 from wallet.psbt.sighash import ALL, DEFAULT, LISTING
 from wallet.psbt.transaction import Outpoint
 from wallet.signer.audit import verify_chain
+from wallet.terms import Ceilings
 
 VENUES = ("simulator-ordinalswallet", "simulator-unisat")
 UNISAT = "simulator-unisat"

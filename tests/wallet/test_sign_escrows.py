@@ -22,11 +22,11 @@ from tests.wallet.listing_desk import Desk, desk, listing, listing_intent
 from tests.wallet.listings import PAYOUT_SCRIPT, PRICE, VENUE, Draft, Pay
 from tests.wallet.psbt_oracle import parse
 from tests.wallet.test_psbt_sign import is_valid
-from wallet.policy import ESCROW_TERMS, Ceilings, EscrowForm, EscrowTerms, escrow_terms_of
 from wallet.psbt.listing import OutpointFacts
 from wallet.psbt.sighash import DEFAULT, SECURE_LISTING, taproot_digest
 from wallet.psbt.transaction import Outpoint
 from wallet.signer.audit import verify_chain
+from wallet.terms import ESCROW_TERMS, Ceilings, EscrowForm, EscrowTerms, escrow_terms_of
 from wallet.withdrawal.sign import with_witnesses
 
 ORDNET, ORDINALSWALLET = "simulator-ordnet", "simulator-ordinalswallet"

@@ -15,8 +15,8 @@ from tests.wallet.conftest import OTHER_USER, USER
 from tests.wallet.fixed_keys import fixed_keys
 from tests.wallet.offer_desk import OfferDesk, offer_desk
 from wallet.bip322 import verify_ownership
-from wallet.policy import Ceilings
 from wallet.signer.audit import verify_chain
+from wallet.terms import Ceilings
 
 TEXT = "Sign in to ord.net at 2026-05-08T18:00:00Z (nonce: 0123456789abcdef)"
 KEYS = fixed_keys(USER).secrets_of(USER).public

@@ -33,10 +33,10 @@ from tests.wallet.psbt_oracle import faults
 from wallet.address import parse
 from wallet.bip322 import verify_ownership
 from wallet.keystore.keystore_file import KeystoreError
-from wallet.policy import Ceilings, Rate
 from wallet.psbt.script import script_of
 from wallet.signer.audit import verify_chain
 from wallet.signer.start_checks import require_agreement
+from wallet.terms import Ceilings, Rate
 
 HOUR_MS = 3_600_000
 OTHER_INSCRIPTION = "ab" * 32 + "i7"

@@ -20,10 +20,10 @@ from tests.wallet.offer_attacks import ATTACKS
 from tests.wallet.offer_desk import OfferDesk, asked_by, facts_of, offer, offer_desk, real_offer_desk
 from tests.wallet.offers import COINS, PRICE, honest
 from wallet.keystore.keystore_file import KeystoreError
-from wallet.policy import PRACTICE_CO_SIGNERS, SETTING, Ceilings, Rate, co_signers_of
 from wallet.psbt.decode import decode
 from wallet.signer.audit import verify_chain
 from wallet.signer.start_checks import require_agreement
+from wallet.terms import PRACTICE_CO_SIGNERS, SETTING, Ceilings, Rate, co_signers_of
 
 PRACTICE = tuple(key.hex() for key in PRACTICE_CO_SIGNERS["simulator-ordnet"])
 # Refusals of what is asked for before any PSBT is looked at; the signer never asks for an offer of another venue.

@@ -14,10 +14,10 @@ from tests.wallet import lines
 from tests.wallet.conftest import BID, GRANT, HOUR_MS, OTHER_USER, START_MS, USER, Bench, intent, tag_of
 from wallet.bip322 import verify_ownership
 from wallet.keystore.keys import Keystore
-from wallet.policy import Ceilings
 from wallet.protocol import PolicyRefused
 from wallet.signer.audit import verify_chain
 from wallet.signer.signer import Signer
+from wallet.terms import Ceilings
 
 
 def test_a_signed_bid_verifies_for_the_users_payment_address(bench: Bench) -> None:

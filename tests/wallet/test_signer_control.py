@@ -10,10 +10,10 @@ import pytest
 
 from tests.wallet import lines
 from tests.wallet.conftest import BID, OTHER_USER, USER, Bench, intent, tag_of
-from wallet.policy import Ceilings, Rate
 from wallet.signer.audit import verify_chain
 from wallet.signer.ledger import HOUR_MS, MINUTE_MS
 from wallet.signer.signer import Signer
+from wallet.terms import Ceilings, Rate
 
 EVERY_SCOPE = [("global", ""), ("user", USER), ("task", "17")]
 

@@ -30,8 +30,8 @@ from tests.wallet.withdrawal_cases import (
     from_payment,
     of_inscription,
 )
-from wallet.policy import DAY_MS, Ceilings
 from wallet.protocol import LEAST_FEE_PER_KVB, MOST_FEE_PER_KVB, PolicyRefused
+from wallet.terms import DAY_MS, Ceilings
 from wallet.withdrawal import rules
 from wallet.withdrawal.compose import vsize
 

@@ -1,4 +1,9 @@
-"""Keys of users: derived from the installation's one seed, or brought as BIP-39 words and WIF."""
+"""Keys of users: derived from the installation's one seed, or brought as BIP-39 words and WIF.
+
+A user's number n is their place in the keystore's append-only list, never a database id: any wallet with the seed finds
+the keys at m/84'/0'/(2n)'/0/0 (payment, P2WPKH) and m/86'/0'/(2n+1)'/0/0 (vault, P2TR). Keys that were imported for a
+user stand in for the derived ones.
+"""
 
 from __future__ import annotations
 

@@ -10,13 +10,14 @@ Up to three PSBTs, of which the venue broadcasts none before there is a buyer:
 The escrow is rebuilt from our own key and compared: no script, key or control block of the PSBTs is taken as true. So
 at worst the venue moves the item to where only our key, alone, can take it from: at ord.net at once, at Ordinals
 Wallet after 144 blocks.
+
+The PSBTs stand or fall together, and a rule needs those before it: so the first that is broken is told, with each PSBT.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from wallet.policy import EscrowTerms
 from wallet.protocol import Finding, Form, Judgement, PolicyRefused
 from wallet.psbt import fields
 from wallet.psbt.check_listing import (
@@ -36,6 +37,7 @@ from wallet.psbt.listing import ApprovedListing, ListingIntent, OutpointFacts, O
 from wallet.psbt.script import TAPSCRIPT, own_script
 from wallet.psbt.sighash import ALL, DEFAULT, LISTING
 from wallet.psbt.transaction import Outpoint, TxOutput, compact
+from wallet.terms import EscrowTerms
 
 # Sats that a transfer at Ordinals Wallet may leave to the network: its size at the least rate that nodes relay.
 TRANSFER_FEE = 12

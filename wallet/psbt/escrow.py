@@ -15,8 +15,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from wallet.policy import LOCK_BLOCKS, EscrowTerms
 from wallet.psbt.script import TAPSCRIPT, branch_hash, leaf_hash, output_key
+from wallet.terms import LOCK_BLOCKS, EscrowTerms
 
 # The point of BIP-341 whose private key nobody can know.
 NUMS = bytes.fromhex("50929b74c1a04954b78b4b6035e97a5e078a5a0f28ec96d547bfee9ace803ac0")

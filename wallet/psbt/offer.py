@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from wallet.policy import CoSigners
 from wallet.psbt.decode import Psbt
 from wallet.psbt.listing import Owner
 from wallet.psbt.transaction import Outpoint, TxOutput
+from wallet.terms import CoSigners
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,8 @@
-"""Scripts: of our own keys, of addresses, of taproot leaves (BIP-341), and of an offer's escrow."""
+"""Scripts: of our own keys, of addresses, of taproot leaves (BIP-341), and of an offer's escrow.
+
+ord.net publishes the form of an offer's escrow ("Collection Offers"). Only what stands behind the data is enforced
+when the escrow is spent; for what the data say there is the venue's word alone.
+"""
 
 from __future__ import annotations
 
@@ -8,9 +12,9 @@ from dataclasses import dataclass
 from typing import Literal
 
 from wallet.address import Address, hash160
-from wallet.policy import CoSigners
 from wallet.psbt.rules import x_only
 from wallet.psbt.transaction import Reader, WireError, sized
+from wallet.terms import CoSigners
 
 OwnKind = Literal["p2wpkh", "p2sh-p2wpkh", "p2tr"]
 

@@ -1,13 +1,17 @@
 """The signer's audit log: one JSON line a signature, chained by hashes, on disk before the signature leaves.
 
 A line names the user and the signed terms, with the SHA-256 of the message; no keys, no signatures, no secrets. Other
-lines are about control states, the addresses of users' keys (wallet/signer/audit.py), and signatures that were
-undone: nobody got them, since they could not be stored. An older log may have lines of operators about forms of drafts
-(`learnt_sha256`), which decide nothing any more. Each line has the SHA-256 of the line before it, so that changing or
-taking out one breaks every later one.
+lines are about control states, the addresses of users' keys, and signatures that were undone: nobody got them, since
+they could not be stored. An older log may have lines of operators about forms of drafts (`learnt_sha256`), which
+decide nothing any more. Each line has the SHA-256 of the line before it, so that changing or taking out one breaks
+every later one.
 
-Room for the next lines is taken on the disk beforehand, past the log's end, so that cancels and brakes have their lines
-when the disk is full.
+Room for the next lines is taken on the disk beforehand, past the log's end, so that cancels and brakes have their
+lines when the disk is full.
+
+The keystore is written before the line about a user's keys, and the addresses are shown last. So a crash leaves a
+keystore that is newer than the log by keys that nobody has seen. One that lacks keys which the log has is an older
+copy: it would give the next user the number, and so the keys, of one whom it has forgotten. Play keys have no lines.
 """
 
 from __future__ import annotations

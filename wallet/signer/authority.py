@@ -14,11 +14,12 @@ from core.errors import PeerRefused
 from strategy.plan import SignedRoom
 from wallet import policy
 from wallet.keystore.keys import Keystore, UserSecrets
-from wallet.policy import Ceilings, HeldGrant, Rate, RecentSignatures
+from wallet.policy import HeldGrant, RecentSignatures
 from wallet.protocol import Grant, Operation, PolicyRefused, Scope, UnderGrant
 from wallet.signer.audit import AuditLog
 from wallet.signer.ledger import HOUR_MS, MINUTE_MS, Ledger
 from wallet.signer.reading import PEER
+from wallet.terms import Ceilings, Rate
 
 LOCKED = "locked"
 

@@ -1,4 +1,7 @@
-"""Signatures on bids: on messages, and on offers, which are bids that PSBTs pay for."""
+"""Signatures on bids: on messages, and on offers, which are bids that PSBTs pay for.
+
+For an offer, the facts of the coins are our own. Offers count like any other bid.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +12,7 @@ from collections.abc import Mapping
 
 from wallet import policy
 from wallet.keystore.keys import UserSecrets
-from wallet.policy import SETTING, CoSigners, HeldGrant
+from wallet.policy import HeldGrant
 from wallet.protocol import (
     BidMessage,
     OfferToSign,
@@ -30,6 +33,7 @@ from wallet.psbt.transaction import Outpoint, WireError
 from wallet.signer.authority import Authority, Entry
 from wallet.signer.challenges import signed_by
 from wallet.signer.ledger import BidSignature
+from wallet.terms import SETTING, CoSigners
 
 
 class BidSigner:

@@ -1,4 +1,8 @@
-"""BIP-322 simple signatures of our own keys, and those on venues' texts: challenges and sign-ins."""
+"""BIP-322 simple signatures of our own keys, and those on venues' texts: challenges and sign-ins.
+
+Only SIGHASH_ALL (P2WPKH) and SIGHASH_DEFAULT (P2TR) are made: embit 0.8.0 computes a wrong taproot digest for
+ANYONECANPAY and SINGLE.
+"""
 
 from __future__ import annotations
 

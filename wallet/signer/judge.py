@@ -13,7 +13,6 @@ from msgspec.structs import replace
 from wallet import policy
 from wallet.address import sign_in_address
 from wallet.keystore.keys import UserSecrets
-from wallet.policy import Ceilings
 from wallet.protocol import Finding, Form, JudgeListing, Judgement, Judgements, ListingToSign, PolicyRefused
 from wallet.psbt.check_escrow import EscrowDrafts, judge_escrow
 from wallet.psbt.check_listing import SIGHASHES, judge_listing
@@ -22,6 +21,7 @@ from wallet.psbt.transaction import TxOutput
 from wallet.signer.authority import Authority
 from wallet.signer.listings import MOST_RIVALS, intent_of, owner_of, raw_psbt, rivals_of
 from wallet.signer.payouts import outputs_unique
+from wallet.terms import Ceilings
 
 Facts = Mapping[str, OutpointFacts]
 _Asked = tuple[UserSecrets, str, int, ListingToSign]

@@ -2,6 +2,9 @@
 
 Apart from the service's database on purpose: control over that one widens no limit here. SQLite in WAL with
 `synchronous=FULL`, so every answer survives a power cut.
+
+Sums go by the signer's clock and include signatures later than now: a clock that is set back makes more count, never
+less.
 """
 
 from __future__ import annotations
@@ -16,11 +19,12 @@ from typing import Any
 
 from msgspec.structs import asdict
 
-from wallet.policy import DAY_MS, HeldGrant, RecentSignatures, UnexpiredBids
+from wallet.policy import HeldGrant, RecentSignatures, UnexpiredBids
 from wallet.protocol import ControlState, Grant, Scope, State
 from wallet.signer import payouts
 from wallet.signer.audit import AuditLog
 from wallet.signer.payouts import PayoutStore
+from wallet.terms import DAY_MS
 
 MINUTE_MS = 60_000
 HOUR_MS = 60 * MINUTE_MS

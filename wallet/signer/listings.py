@@ -1,4 +1,7 @@
-"""Signatures on listings and on their return, and the terms under which a listing is judged."""
+"""Signatures on listings and on their return, and the terms under which a listing is judged.
+
+The facts are our own. If one of the PSBTs that are to be signed is wrong, none is signed.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +15,7 @@ from embit.ec import PrivateKey
 from wallet import policy
 from wallet.address import p2tr
 from wallet.keystore.keys import UserSecrets
-from wallet.policy import Ceilings, HeldGrant, all_terms
+from wallet.policy import HeldGrant
 from wallet.protocol import (
     AskLowestListing,
     ListingToSign,
@@ -38,6 +41,7 @@ from wallet.psbt.transaction import Outpoint, Transaction, TxOutput, WireError
 from wallet.signer.authority import Authority, Entry
 from wallet.signer.ledger import ListingSignature
 from wallet.signer.payouts import PayoutStore, is_gone, outputs_unique
+from wallet.terms import Ceilings, all_terms
 
 
 def intent_of(

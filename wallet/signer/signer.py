@@ -30,7 +30,6 @@ from wallet import protocol
 from wallet.address import AddressError, sign_in_address
 from wallet.facts_client import AskFacts, FactsError
 from wallet.keystore.keys import Keystore
-from wallet.policy import Ceilings
 from wallet.protocol import (
     DISK_FULL,
     LISTING_INTENT_DIGITS,
@@ -56,6 +55,7 @@ from wallet.signer.listings import DelistSigner, ListingSigner, escrow_addresses
 from wallet.signer.reading import BAD_REQUEST, DEFAULT_DENY, PEER
 from wallet.signer.rooms import RoomKeeper
 from wallet.signer.withdrawals import WithdrawalSigner
+from wallet.terms import Ceilings
 
 log = logging.getLogger(__name__)
 

@@ -31,7 +31,6 @@ from wallet.keystore import hardening, keystore, seal
 from wallet.keystore.keys import Keystore
 from wallet.keystore.keystore_file import KeystoreError
 from wallet.keystore.seal import WrongPassphrase
-from wallet.policy import Ceilings
 from wallet.protocol import DISK_FULL, AskStatus, ControlState, SetControl, SignerStatus, Unlock
 from wallet.signer import audit, reading, start_checks
 from wallet.signer.audit import AuditLog
@@ -40,6 +39,7 @@ from wallet.signer.challenges import require_libsecp256k1
 from wallet.signer.ledger import Ledger
 from wallet.signer.reading import PEER
 from wallet.signer.signer import Signer
+from wallet.terms import Ceilings
 
 log = logging.getLogger(__name__)
 

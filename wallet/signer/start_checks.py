@@ -21,11 +21,11 @@ from msgspec.structs import asdict
 from wallet.bip322 import verify_ownership
 from wallet.keystore.keys import derive_user
 from wallet.keystore.keystore_file import KeystoreError
-from wallet.policy import DAY_MS
 from wallet.protocol import STATES, ControlState, Scope, State
 from wallet.signer.audit import UNDONE, AuditError, verify_chain
 from wallet.signer.challenges import sign_message
 from wallet.signer.ledger import HOUR_MS
+from wallet.terms import DAY_MS
 
 # A file of former versions, beside the keystore. An operator confirmed the forms in it.
 LEARNT_FILE = "learnt.json"

@@ -15,7 +15,7 @@ from msgspec.structs import asdict
 
 from wallet.address import sign_in_address
 from wallet.keystore.keys import UserSecrets
-from wallet.policy import all_terms, intent_conflict, market
+from wallet.policy import intent_conflict, market
 from wallet.protocol import (
     MAX_COINS,
     Amounts,
@@ -32,6 +32,7 @@ from wallet.psbt.script import own_script
 from wallet.psbt.transaction import Outpoint, WireError
 from wallet.signer.authority import Authority, Entry
 from wallet.signer.ledger import WithdrawalSignature
+from wallet.terms import all_terms
 from wallet.withdrawal import rules
 from wallet.withdrawal.compose import Coin, CoinKind, Composed, send_inscription, send_sats
 from wallet.withdrawal.psbt import ApprovedWithdrawal, check_withdrawal

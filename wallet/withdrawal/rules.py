@@ -1,6 +1,8 @@
 """The rules of a withdrawal: one small function each, named by its tag.
 
 Each raises PolicyRefused; a missing fact (None) is a refusal. Nothing here reads a clock, a file or a key.
+
+A bidding wallet's other signers do not matter for safety: a signature covers all outputs, and these are ours.
 """
 
 from __future__ import annotations
@@ -11,7 +13,6 @@ from dataclasses import dataclass
 
 from core.fields import MAX_SATS
 from wallet.address import AddressError, parse
-from wallet.policy import Ceilings
 from wallet.protocol import LEAST_FEE_PER_KVB, MOST_FEE_PER_KVB, VIRTUAL_KB, PolicyRefused
 from wallet.psbt import fields
 from wallet.psbt.common import MOST_BLOCKS_BEHIND
@@ -20,6 +21,7 @@ from wallet.psbt.listing import OutpointFacts
 from wallet.psbt.script import TAPSCRIPT, leaf_hash, output_script, script_of
 from wallet.psbt.sighash import ALL, DEFAULT
 from wallet.psbt.transaction import Reader, TxOutput, WireError, compact
+from wallet.terms import Ceilings
 
 _OP_CODESEPARATOR = 0xAB
 _LARGEST_PUSH = 0x4B

@@ -16,7 +16,7 @@ from strategy.config.listing import ListingConfig
 from strategy.listing_price import Listed, ListingInputs
 from strategy.plan_listing import CONFIRMING_READS, plan_listing
 from strategy.reasons import FaultCode, ListingResult, Step
-from wallet.policy import escrow_terms_of
+from wallet.terms import escrow_terms_of
 from workers.context import Context
 from workers.cycle import Keeping, record_nothing_done
 from workers.faults import Faults

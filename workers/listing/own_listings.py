@@ -35,8 +35,8 @@ from models.ledger.states import (
 )
 from models.users import User
 from strategy.reasons import FaultCode, Step
-from wallet.policy import escrow_terms_of
 from wallet.signer_client import SignerError
+from wallet.terms import escrow_terms_of
 from workers.bidding.cancels import WRITE_MS
 from workers.context import Context
 from workers.cycle import CLOCKS_MS, LOST_READS, VANISHED_READS, count_miss, read_user_keys

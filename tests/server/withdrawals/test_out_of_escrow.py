@@ -13,8 +13,8 @@ from tests.server.withdrawals.asking import withdraw
 from tests.server.withdrawals.chain import INSCRIPTION, ITEM, KEYS, Chain, coin, in_vault
 from tests.wallet.listings import VAULT
 from wallet.address import p2tr
-from wallet.policy import ESCROW_TERMS
 from wallet.psbt.escrow import escrow_of
+from wallet.terms import ESCROW_TERMS
 
 pytestmark = pytest.mark.gen_test
 

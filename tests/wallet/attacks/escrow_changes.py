@@ -11,7 +11,7 @@ from typing import Any
 
 from tests.wallet.escrows import FORMS, POSTAGE, VAULT_SCRIPT, Case, Tree, honest, of_facts
 from tests.wallet.listings import PAYMENT, STRANGER, Draft, Spend, output
-from wallet.policy import EscrowForm
+from wallet.terms import EscrowForm
 
 Change = Callable[[Case], object]
 

@@ -8,7 +8,7 @@ from simulator.venue_scripts import ENCLAVE, GATE, MARKET, xonly
 from tests.wallet.attacks.offer_changes import Attack, Change, adding_to, of_intent, put
 from tests.wallet.listings import ORDINALS, STRANGER, STRANGER_SCRIPT, VAULT, VENUE, script_by
 from tests.wallet.offers import EXPIRES_S, OWNERS, PAYMENT_SCRIPT, PRICE, STRANGER_PAYMENT, VAULT_SCRIPT
-from wallet.policy import CoSigners
+from wallet.terms import CoSigners
 
 ATTACKS: list[Attack] = []
 attack = adding_to(ATTACKS)

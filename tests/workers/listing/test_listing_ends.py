@@ -15,8 +15,8 @@ from strategy.config.listing import ListingConfig
 from tests.workers.bidding.fakes import KEYS
 from tests.workers.bidding.world import Crash, CrashAt
 from tests.workers.listing.listing_world import FIRST, ITEM, SECOND, ListingWorld
-from wallet.policy import ESCROW_TERMS
 from wallet.signer_client import SignerUnavailable
+from wallet.terms import ESCROW_TERMS
 from workers.listing import own_listings
 
 

@@ -13,8 +13,8 @@ from strategy.config.listing import ListingConfig
 from tests.workers.listing.escrow_world import EscrowSigner
 from tests.workers.listing.listing_world import ListingWorld
 from tests.workers.listing.test_listing_escrow import shop, stranded, ways_home
-from wallet.policy import ESCROW_TERMS
 from wallet.signer_client import SignerRefused
+from wallet.terms import ESCROW_TERMS
 from workers.listing import lister as lister_of
 from workers.listing.drain import BLOCK_S
 

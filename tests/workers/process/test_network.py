@@ -46,7 +46,7 @@ def test_a_database_elsewhere_needs_the_network(url: str, host: str) -> None:
 def asked(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The kernel's refusal, if it is asked; ours must not be lost."""
     asked = []
-    monkeypatch.setattr(life_line.no_network, "give_up_network", lambda: asked.append("x") or "no filters here")
+    monkeypatch.setattr(life_line.process, "give_up_network", lambda: asked.append("x") or "no filters here")
     return asked
 
 

@@ -1,0 +1,189 @@
+"""The terms that no grant can widen: the installation's ceilings, and the keys and escrows that are pinned here.
+
+A grant comes from the manager, and the manager's knowledge from the database; an intruder in either can ask for any
+grant. These hold all the same.
+
+No signature of ours binds the keys of the marketplaces that together may spend a bid's escrow, so they are pinned. A
+wrong key of a listing's escrow loses nothing, since our own key takes the item back alone; it would only keep the item
+from being sold. It is pinned so that a change is noticed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from types import MappingProxyType
+from typing import Literal, NamedTuple
+
+from core.settings import PLAY_MARKET, VENUES, Settings, dialect_of
+from wallet.protocol import (
+    TOKEN_JUMP,
+)
+
+SETTING = "BIDKEEPER_ORDNET_CO_SIGNERS"
+
+
+class CoSigners(NamedTuple):
+    """The x-only keys that all must sign with: the market's own, its gate's, its enclave's."""
+
+    market: bytes
+    gate: bytes
+    enclave: bytes
+
+
+# The practice market's own, which nobody else has.
+PRACTICE_CO_SIGNERS: Mapping[str, CoSigners] = MappingProxyType(
+    {
+        f"{PLAY_MARKET}-ordnet": CoSigners(
+            bytes.fromhex("28e4d123544dcb211954cfac57d0d4d89c26e59d3e69d38a132dc52e26ed1258"),
+            bytes.fromhex("a03699e15bce47a25133d5633e161b589e51c45d0cc3a968d194261360404c3e"),
+            bytes.fromhex("18b916a21b7c7574b5da61b952a7dde278470d243bea389e53a0f3a7ae402131"),
+        )
+    }
+)
+
+
+def co_signers_of(settings: Settings) -> Mapping[str, CoSigners]:
+    """Returns the pinned keys by venue. Without the operator's own there are the practice market's only."""
+    if settings.ordnet_co_signers is None:
+        return PRACTICE_CO_SIGNERS
+    return {**PRACTICE_CO_SIGNERS, "ordnet": CoSigners(*map(bytes.fromhex, settings.ordnet_co_signers))}
+
+
+EscrowForm = Literal["ordnet", "ordinalswallet"]
+# Blocks between an item's arrival in an escrow and the first that our key alone may take it out in, by form.
+LOCK_BLOCKS: Mapping[EscrowForm, int] = MappingProxyType({"ordnet": 0, "ordinalswallet": 144})
+
+
+@dataclass(frozen=True, slots=True)
+class EscrowTerms:
+    """A venue's form of escrow. `cosigner` is the venue's x-only key; `least_sats` the fewest that it takes there."""
+
+    form: EscrowForm
+    cosigner: bytes
+    least_sats: int
+
+    @property
+    def lock_blocks(self) -> int:
+        """Blocks for which an item that came into the escrow stays there; 0 = our key takes it out at once."""
+        return LOCK_BLOCKS[self.form]
+
+
+# The venues' keys as they publish them (ord.net's documents, Ordinals Wallet's client), and those of the practice
+# market in their dialects, which nobody else has.
+ESCROW_TERMS: Mapping[str, EscrowTerms] = MappingProxyType(
+    {
+        "ordnet": EscrowTerms(
+            "ordnet", bytes.fromhex("d2dc3222298e2a5f4e1c7d702fae2bcf7821cc0a095a478b95c62195b0df7398"), 330
+        ),
+        "ordinalswallet": EscrowTerms(
+            "ordinalswallet", bytes.fromhex("1d08b7c71f6f1e97a0a4cf005db7a977c85e34652a0c9365842aee25997c7dee"), 330
+        ),
+        f"{PLAY_MARKET}-ordnet": EscrowTerms(
+            "ordnet", bytes.fromhex("28e4d123544dcb211954cfac57d0d4d89c26e59d3e69d38a132dc52e26ed1258"), 330
+        ),
+        f"{PLAY_MARKET}-ordinalswallet": EscrowTerms(
+            "ordinalswallet", bytes.fromhex("9ccefba06ac2281b7c0b05d5412b1bb48a6cddccd6892c886cb1c9353000ecb5"), 330
+        ),
+    }
+)
+
+
+def escrow_terms_of(settings: Settings) -> Mapping[str, EscrowTerms]:
+    """Returns the terms of the venues where listings in escrow are signed, with the key that the operator names."""
+    found = {
+        venue: terms
+        for venue, terms in ESCROW_TERMS.items()
+        if dialect_of(venue) != "ordinalswallet" or settings.ordinalswallet_protected_listings
+    }
+    if settings.ordnet_listing_key is not None:
+        found["ordnet"] = replace(found["ordnet"], cosigner=bytes.fromhex(settings.ordnet_listing_key))
+    return found
+
+
+def all_terms(signed: Mapping[str, EscrowTerms]) -> Sequence[tuple[str, EscrowTerms]]:
+    """Returns the terms that an item of ours may lie under, each with its venue: those of `signed`, and the published
+    ones.
+
+    Where nothing is signed now something may have been: settings change, and escrows stay.
+    """
+    published = [(venue, terms) for venue, terms in ESCROW_TERMS.items() if signed.get(venue) != terms]
+    return [*signed.items(), *published]
+
+
+DAY_MS = 24 * 3_600_000
+# Every signature counts until its signed expiry, also of bids that were cancelled or replaced since.
+OUTSTANDING_FACTOR = 4
+# A bid lives for a quarter of an hour at least, so a user within the limit for outstanding bids stays within four times
+# that in an hour. Only signatures that expire at once can come to more.
+HOURLY_FACTOR = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Rate:
+    """The most signatures of bids and listings in a minute and in an hour."""
+
+    a_minute: int
+    an_hour: int
+
+
+@dataclass(frozen=True, slots=True)
+class Ceilings:
+    """Limits in sats; 0 means none. `*_hour` limits all that is signed in an hour, expired or not.
+
+    `least_listing` is the lowest price of a listing, `withdrawn_a_day` the most that leaves for one user in a day.
+
+    `users` is how many may need their keys at one time: a new user's addresses are a write to the signer's disk. One
+    who got them a week ago and has no signature that counts leaves room for another, and keeps the keys.
+
+    `seller_fee_ppm` is the part of a listing's price that a venue may keep, in millionths; `secure_listings` are the
+    venues whose secure forms of listings are signed beside the plain ones. `co_signers` are the keys that may spend the
+    escrow of a bid at a venue; at others no such bid is signed. `escrow_terms` are those of the venues
+    whose listings in escrow are signed.
+
+    The rates lie well above a venue's own limit (5 requests a second). Challenges and ends of listings have rates of
+    their own, for each task and for all, and sign-ins have others: cancelling waits for neither bids nor sign-ins.
+    `brakes` are challenges that need no grant, in a minute for all users and for one. `loosened` bounds changes of
+    control states towards `run`; tightening is bounded by nothing. `token_jump` is how far a task's token may rise in
+    one step.
+    """
+
+    outstanding_user: int = 0
+    outstanding_host: int = 0
+    sats_hour_host: int = 0
+    least_listing: int = 0
+    withdrawn_a_day: int = 0
+    max_expiry_ms: int = 8 * DAY_MS
+    task: Rate = Rate(300, 6_000)
+    user: Rate = Rate(600, 12_000)
+    host: Rate = Rate(3_000, 36_000)
+    challenges_a_minute: int = 240
+    challenges: Rate = Rate(3_000, 36_000)
+    sign_ins_a_minute: int = 60
+    sign_ins: Rate = Rate(3_000, 36_000)
+    brakes_of_user: int = 60
+    brakes: int = 1_200
+    loosened: Rate = Rate(600, 12_000)
+    token_jump: int = TOKEN_JUMP
+    users: int = 10_000
+    seller_fee_ppm: Mapping[str, int] = field(default_factory=dict)
+    secure_listings: frozenset[str] = frozenset()
+    co_signers: Mapping[str, CoSigners] = field(default_factory=lambda: PRACTICE_CO_SIGNERS)
+    escrow_terms: Mapping[str, EscrowTerms] = field(default_factory=lambda: escrow_terms_of(Settings()))
+
+
+def ceilings_of(settings: Settings) -> Ceilings:
+    """Makes the ceilings: the largest plan for a user, `max_exposure_sats` for all, `max_sats_per_hour`."""
+    largest = max((plan.max_exposure for plan in settings.plans.values()), default=0)
+    host = OUTSTANDING_FACTOR * settings.max_exposure_sats
+    return Ceilings(
+        outstanding_user=OUTSTANDING_FACTOR * largest,
+        outstanding_host=host,
+        sats_hour_host=settings.max_sats_per_hour or HOURLY_FACTOR * host,
+        least_listing=settings.min_listing_sats,
+        withdrawn_a_day=settings.max_withdrawal_sats_per_day,
+        seller_fee_ppm={venue: fee for venue in VENUES if (fee := settings.seller_fee_ppm(venue))},
+        secure_listings=frozenset({"satflow", PLAY_MARKET} if settings.satflow_secure_listings else ()),
+        co_signers=co_signers_of(settings),
+        escrow_terms=escrow_terms_of(settings),
+    )
