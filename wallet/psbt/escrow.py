@@ -7,7 +7,7 @@ The venue signs such a sale, too, so that nobody can outbid a buyer who is alrea
 - Ordinals Wallet, "passthrough v4": `tr(NUMS, {multi_a(2, ours, venue), <144> CSV DROP <ours> CHECKSIG})`. Nobody has
   a key path; our key alone takes the item back 144 blocks after it came there.
 
-Nothing of what a venue says goes into them but its key, which is pinned (wallet/policy.py).
+Nothing of what a venue says goes into them but its key, which is pinned (wallet/terms.py).
 """
 
 from __future__ import annotations
