@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import random
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from models import controls
 from models.database.base import unless_full
@@ -28,10 +28,9 @@ log = logging.getLogger(__name__)
 
 @dataclass(slots=True, kw_only=True, eq=False, repr=False)
 class DrainMoment(Moment):
-    """One round of the drain. By each wallet with open orders: our bids (None: unknown), and the orders to cancel."""
+    """One round of the drain. `wallets` have open orders in its beginning, in the order of their names."""
 
-    found: dict[str, Found | None] = field(default_factory=dict)
-    doomed: dict[str, list[Order]] = field(default_factory=dict)
+    wallets: tuple[str, ...] = ()
     left: int = 0  # open orders, in the end
 
 
@@ -57,8 +56,6 @@ class BiddingDrain(Drain[DrainMoment]):
             cancels.settle_on_paper(context.task_id, context.clock_ms, is_dry=not self._must_cancel(moment))
         settle_reserved(context, moment.faults)
         store_cancels(orders.open_orders(context.task_id), self._unstored, context.clock_ms())
-        for wallet in sorted({order.wallet for order in orders.open_orders(context.task_id) if not order.dry_run}):
-            moment.found[wallet] = self._settle_wallet(moment, wallet)
 
     def _settle_wallet(
         self, moment: DrainMoment, wallet: str, cancels: dict[int, CancelAnswer] | None = None
@@ -84,33 +81,36 @@ class BiddingDrain(Drain[DrainMoment]):
         return frozenset() if keys is None else frozenset({keys.vault})
 
     def _decide(self, moment: DrainMoment) -> None:
-        """Dooms every order that is at the venue, and strays, unless the user wants them to stay.
+        own = orders.open_orders(moment.task.id)
+        moment.wallets = tuple(sorted({order.wallet for order in own if not order.dry_run}))
+
+    def _carry_out(self, moment: DrainMoment) -> None:
+        """Ends the bids of one wallet after the other: no read of another wallet holds up or forbids its cancels."""
+        for wallet in moment.wallets:
+            found = self._settle_wallet(moment, wallet)
+            if self._must_cancel(moment):
+                self._cancel(moment, wallet, found)
+
+    def _cancel(self, moment: DrainMoment, wallet: str, found: Found | None) -> None:
+        """Cancels the wallet's orders that are at the venue, and strays.
 
         Known orders are cancelled though no read shows them, and sent again: they end in no other way.
         """
-        if not self._must_cancel(moment):
-            return
-        now_ms = self._context.clock_ms()
-        for wallet, found in moment.found.items():
-            states = {LIVE} if found is not None and not found.may_hide_strays else {LIVE, CANCELLING}
-            moment.doomed[wallet] = highest_first(
-                order
-                for order in as_shown(orders.open_orders(moment.task.id), found)
-                if order.state in states and _can_be_cancelled(order, wallet) and not _is_over(order, now_ms)
-            )
-
-    def _carry_out(self, moment: DrainMoment) -> None:
-        for wallet, doomed in moment.doomed.items():
-            found = moment.found[wallet]
-            canceller = Canceller(self._context, wallet, moment.faults, self._unstored)
-            canceller.cancel(doomed, found.stray_ids if found is not None else ())
-            if canceller.asked:
-                self._settle_wallet(moment, wallet, canceller.asked)
-            canceller.note_denied()
-            for order in doomed:
-                if order.id in canceller.asked and Order.get_by_id(order.id).close_reason == "cancelled":
-                    task_id, price_sats, slug = moment.task.id, order.price_sats, order.slug
-                    log.info("task %d: cancelled %d of %s, order %d", task_id, price_sats, slug, order.id)
+        task, now_ms = moment.task, self._context.clock_ms()
+        states = {LIVE} if found is not None and not found.may_hide_strays else {LIVE, CANCELLING}
+        doomed = highest_first(
+            order
+            for order in as_shown(orders.open_orders(task.id), found)
+            if order.state in states and _can_be_cancelled(order, wallet) and not _is_over(order, now_ms)
+        )
+        canceller = Canceller(self._context, wallet, moment.faults, self._unstored)
+        canceller.cancel(doomed, found.stray_ids if found is not None else ())
+        if canceller.asked:
+            self._settle_wallet(moment, wallet, canceller.asked)
+        canceller.note_denied()
+        for order in doomed:
+            if order.id in canceller.asked and Order.get_by_id(order.id).close_reason == "cancelled":
+                log.info("task %d: cancelled %d of %s, order %d", task.id, order.price_sats, order.slug, order.id)
 
     def _must_cancel(self, moment: DrainMoment) -> bool:
         """Tells whether the bids must go; only a task stopped by its user, and told to leave them, keeps them."""

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import pytest
 
-from markets.base import AuthFailed, Unavailable
+from markets.base import AuthFailed, OwnBids, RateLimited, Unavailable, VenueError
 from models import controls
+from models.ledger.orders import open_orders
+from models.ledger.states import Order
 from models.tasks import tasks
 from models.tasks.tasks import STOPPED
 from tests.workers.bidding.world import CATS, World, seconds
@@ -31,6 +34,27 @@ def test_all_bids_are_cancelled_in_one_round(world: World) -> None:
     assert world.market.done[5:] == [("challenge", 0), ("cancel", *LADDER)]
     assert world.closed() == [(price, "cancelled") for price in LADDER]
     assert world.row(task).last_error is None
+
+
+@pytest.mark.parametrize("fault", [RateLimited(5), Unavailable("venue down")])
+def test_the_read_of_another_wallet_holds_up_no_cancel(
+    world: World, monkeypatch: pytest.MonkeyPatch, fault: VenueError
+) -> None:
+    task, other = stopped(world), "the wallet of former keys"
+    Order.update(wallet=other).where(Order.price_sats == LADDER[-1]).execute()
+    world.market.own_ = [bid for bid in world.market.own_ if bid.price != LADDER[-1]]
+    read = world.market.own_bids
+
+    def own_bids(wallet: str, max_age_s: float, slugs: Sequence[str] = ()) -> OwnBids:
+        if wallet == other:
+            raise fault
+        return read(wallet, max_age_s, slugs)
+
+    monkeypatch.setattr(world.market, "own_bids", own_bids)
+    assert min(order.wallet for order in open_orders(task)) < other
+    assert seconds(world.drain(task).cycle()) > 0
+    assert world.market.prices == []
+    assert set(LADDER[:-1]) <= {price for price, _ in world.closed()}
 
 
 def test_without_open_orders_there_is_nothing_to_ask(world: World) -> None:
