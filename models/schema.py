@@ -14,7 +14,6 @@ from peewee import OperationalError, sort_models  # type: ignore[attr-defined]
 from playhouse.migrations import Runner
 
 import models
-from core import version
 from core.errors import BidkeeperError
 from models.database import base
 from models.database.base import database, opened, place
@@ -190,11 +189,13 @@ def copy(source_url: str, target_url: str) -> list[Copied]:
     The target is brought to this version's schema, and must be empty. Nobody may write to the source meanwhile. Raises
     CannotCopy, OtherVersion and DatabaseAway.
     """
+    from core.version import running
+
     base.connect(source_url)
     check()
     base.connect(target_url)
     try:
-        migrate(version.running)
+        migrate(running)
         source, target = opened(source_url), base.database.obj
         try:
             source.connect()
