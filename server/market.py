@@ -44,7 +44,7 @@ from server.http.base import SignedIn
 from server.http.route import route
 from server.http.shapes import Answer, Asked, Wrong, one_of, own_words, read_by
 from strategy.book import Ask, Bid
-from strategy.config.bid import MAX_SATS, TYPES, BidConfig, load_bid_config, normal_slug, problems
+from strategy.config.bid import MAX_SATS, TYPES, BidConfig, is_on, load_bid_config, normal_slug, problems
 from strategy.pricing import vwap
 from strategy.ranking import ranks
 
@@ -276,8 +276,14 @@ class Market(SignedIn):
         for task in tasks.of_user(self.user.id, BIDDING):
             if task.venue != venue or task.slug_key != key or not self.may_name(task.id):
                 continue
-            placed = own_orders(orders.open_orders(task.id), load_bid_config(task.config))
-            known = ranks([order for order in placed if order.trait == config.trait], others, is_whole=not book.hidden)
+            # An order outlives a change of its task's slug or trait.
+            placed = [
+                order
+                for order in orders.open_orders(task.id)
+                if is_on(config, order.slug) and order.trait == config.trait
+            ]
+            own = own_orders(placed, load_bid_config(task.config))
+            known = ranks(own, others, is_whole=not book.hidden)
             found += [OwnRank(order=order, rank=rank) for order, rank in known.items()]
         return found
 

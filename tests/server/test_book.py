@@ -63,8 +63,9 @@ async def test_levels_are_shown_best_first_with_the_callers_own(service: Service
 @pytest.mark.gen_test
 async def test_own_orders_rank_beside_those_of_their_task_where_they_compete(service: Service) -> None:
     tasks = [await service.new_task(), await service.new_task(slug="other")]
-    first, second, elsewhere = (open_order(service, tasks[0], number) for number in (5, 3, 4))
+    first, second, elsewhere, left_behind = (open_order(service, tasks[0], number) for number in (5, 3, 4, 8))
     open_order(service, tasks[1], 9)
+    Order.update(slug="its-slug-before").where(Order.id == left_behind.id).execute()
     Order.update(trait_type="Hat", trait_value="Red").where(Order.id == elsewhere.id).execute()
     bids = (bid(60_000), bid(40_000), bid(30_000))
     service.gateway.answers["bids"] = BidBook(bids, START_MS)
