@@ -361,7 +361,7 @@ class Market(SignedIn):
         return config, venue
 
     def _venue(self, name: str | None) -> tuple[str, list[str]]:
-        return task_handler.named({} if name is None else {"venue": name}, self.services.settings)
+        return task_handler.named_venue({} if name is None else {"venue": name}, self.services.settings)
 
     async def _read(self, question: Callable[[MarketClient], Book]) -> Book | VenueError:
         """Returns the book, or why it is not known: one side hides nothing of the other."""
