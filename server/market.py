@@ -46,7 +46,7 @@ from server.http.shapes import Answer, Asked, Wrong, one_of, own_words, read_by
 from strategy.book import Ask, Bid
 from strategy.config.bid import MAX_SATS, TYPES, BidConfig, is_on, load_bid_config, normal_slug, problems
 from strategy.pricing import vwap
-from strategy.ranking import ranks
+from strategy.ranking import pays_as_much, ranks
 
 MAX_AGE_S = 10.0
 UNKNOWN_SLUG = "The marketplace does not know this slug"
@@ -282,7 +282,9 @@ class Market(SignedIn):
                 for order in orders.open_orders(task.id)
                 if is_on(config, order.slug) and order.trait == config.trait
             ]
-            own = own_orders(placed, load_bid_config(task.config))
+            own = list(own_orders(placed, load_bid_config(task.config)))
+            if book.hidden:  # a hidden bid is below the best one, which may be the caller's own of another task
+                own = [order for order in own if all(pays_as_much(order, bid) for bid in book.bids)]
             known = ranks(own, others, is_whole=not book.hidden)
             found += [OwnRank(order=order, rank=rank) for order, rank in known.items()]
         return found
