@@ -32,6 +32,7 @@ from models.tasks import tasks
 from models.tasks.tasks import RUNNING, STOPPED
 from strategy.config.bid import BidConfig, dump_bid_config
 from strategy.config.listing import ListingConfig, dump_listing_config
+from tests.json_lines import Answers
 from workers.manager.keeper import Timing
 from workers.manager.manager import Manager
 from workers.spawning.spawner import PopenSpawner, Spawner
@@ -279,7 +280,7 @@ class Installation:
     @asynccontextmanager
     async def peers(self) -> AsyncIterator[None]:
         """Signer and gateway."""
-        signer = await serve(self.settings.signer_socket, self.signer)
+        signer = await serve(self.settings.signer_socket, Answers(self.signer))
         gateway = HTTPServer(self.gateway.application())
         gateway.add_socket(bind_unix_socket(str(self.settings.gateway_socket)))
         try:
