@@ -134,8 +134,7 @@ def _init(path: Path, options: argparse.Namespace) -> None:
 
 def _import(path: Path, user: str, *, may_replace: bool) -> None:
     from wallet.keystore import keystore
-    from wallet.signer import audit as key_lines
-    from wallet.signer.audit import AuditLog, verify_chain
+    from wallet.signer.audit import AuditLog, line_of, require_numbers, verify_chain
     from wallet.signer.signer_process import AUDIT_LOG, now_ms
 
     keystore.require_sealed(path)
@@ -145,9 +144,9 @@ def _import(path: Path, user: str, *, may_replace: bool) -> None:
         if opened.is_imported(user) and not may_replace:
             raise BidkeeperError(f"{user} has imported keys already: --replace puts others in their place")
         verify_chain(log)
-        key_lines.require_numbers(log, opened.users if user in opened.users else (*opened.users, user))
+        require_numbers(log, opened.users if user in opened.users else (*opened.users, user))
         public = opened.put_imported(user, _asked_keys()).public
-        audit.append(now_ms(), key_lines.line_of(opened.users.index(user), user, public))
+        audit.append(now_ms(), line_of(opened.users.index(user), user, public))
     print(f"{user} now has\npayment {public.payment}\nvault   {public.vault}")
     print("Compare them with the wallet. If they are not its addresses, import again with --replace.")
 

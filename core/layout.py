@@ -171,7 +171,7 @@ def supervisor_problems(layout: Layout) -> list[str]:
 
 
 MOST_LOG_BYTES = 256 * 1024  # that are shown of a log
-KEPT = 3  # files of a log: the newest and two older ones
+LOG_FILES = 3  # files of a log: the newest and two older ones
 
 log = logging.getLogger(__name__)
 
@@ -191,10 +191,10 @@ def older(path: Path, number: int = 1) -> Path:
     return path.with_name(f"{path.name}.{number}") if number else path
 
 
-def remove(data_dir: Path, task_id: int) -> None:
+def remove_task_files(data_dir: Path, task_id: int) -> None:
     """Removes log and journal of a task whose worker has ended. A file that stays is logged and holds nothing up."""
     for path in (log_path(data_dir, task_id), journal_path(data_dir, task_id)):
-        for number in range(KEPT):
+        for number in range(LOG_FILES):
             try:
                 older(path, number).unlink(missing_ok=True)
             except OSError as error:

@@ -15,7 +15,7 @@ from markets.outpoint_facts import OutpointFacts, Whereabouts
 from strategy.book import NO_HISTORY, Ask, History
 from strategy.config.bid import normal_slug
 from strategy.config.listing import ListingConfig
-from strategy.guards import without
+from strategy.guards import without_addresses
 from strategy.listing_price import MOST_OUTLIERS, SALES, InscriptionState
 from strategy.reasons import Step
 
@@ -123,7 +123,7 @@ class ItemLook:
 def measure(config: ListingConfig) -> str:
     """Returns the measure of this config's asks. Sellers and bidders trust different values, so each keep their own."""
     measured = "ask" if config.trait is None else f"ask:{config.trait_type}={config.trait_value}"
-    return measured + without(config.ignore_addresses)
+    return measured + without_addresses(config.ignore_addresses)
 
 
 FactsOf = Callable[[str], OutpointFacts | None]

@@ -234,6 +234,7 @@ def _snapshot(
         confirmed_ms=books.asks.confirmed_ms,
         is_floor_sure=books.asks.is_sure_of([ask for ask in asks if ask.maker not in ignored]),
         is_depth_sure=not books.asks.hidden,
+        are_bids_whole=books.bids is None or not books.bids.hidden,
     )
 
 

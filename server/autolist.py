@@ -183,7 +183,7 @@ class AutolistTasks(TaskHandler):
         if given.get("inscriptionId") in (None, ""):
             others = [detail for detail in change.details if not detail.startswith("inscriptionId:")]
             raise invalid(["inscriptionId: is required", *others], "inscriptionId is required")
-        venue, unknown = task_handler.named(given, self.services.settings)
+        venue, unknown = task_handler.named_venue(given, self.services.settings)
         details = [*change.details, *unknown] or task_handler.unfit_for_listing(venue, change.config)
         if details or change.inscription_id is None:
             raise invalid(details)
@@ -263,7 +263,7 @@ class AutolistTasks(TaskHandler):
     def _change(self, task: Task) -> ListingChange:
         given, venue, stored = self.json_object(), task.venue, load_listing_config(task.config)
         change = listing_config.merged(given, stored)
-        details = [*change.details, *_moved(task, change), *task_handler.moved(given, venue)]
+        details = [*change.details, *_moved(task, change), *task_handler.moved_venue(given, venue)]
         if details := details or task_handler.unfit_for_listing(venue, change.config):
             raise invalid(details)
         self.refuse_change_beyond(AutolistTaskChange, task, stored, change.config, given)

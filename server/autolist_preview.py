@@ -90,7 +90,7 @@ async def startable_collection(handler: SignedIn, task: Task, config: ListingCon
     if found := listing_config.details_of([*problems(config), *unstartable(config)]):
         raise invalid(found, _NOT_YET)
     settings, venue = handler.services.settings, task.venue
-    found = task_handler.not_there(venue, settings) or task_handler.unfit_for_listing(venue, config)
+    found = task_handler.missing_venue(venue, settings) or task_handler.unfit_for_listing(venue, config)
     if found := found or task_handler.not_signed_listings(venue, settings):
         raise invalid(found, _NOT_YET)
     collection_id = named or known_collection(handler, task.inscription_id, venue)
@@ -105,7 +105,7 @@ async def startable_collection(handler: SignedIn, task: Task, config: ListingCon
 
 def known_collection(handler: SignedIn, inscription_id: str, venue: str) -> str | None:
     """Returns the collection found by an earlier look, in the words of the venue asked and of no other."""
-    is_its_word = venue == task_handler.telling_wallets(handler.services.settings)
+    is_its_word = venue == task_handler.venue_telling_wallets(handler.services.settings)
     return market_memory.collection_of(inscription_id) if is_its_word else None
 
 
@@ -430,10 +430,10 @@ class AutolistPreviews(TaskHandler):
         if inscription_id is None and not any(each.startswith("inscriptionId:") for each in change.details):
             faults.append("inscriptionId: is required")
         if task is None:
-            venue, wrong = task_handler.named(given, self.services.settings)
+            venue, wrong = task_handler.named_venue(given, self.services.settings)
         else:
             venue = task.venue
-            wrong = task_handler.moved(given, venue)
+            wrong = task_handler.moved_venue(given, venue)
         config = change.config
         if task is None and inscription_id is not None and not change.details:
             config, _ = with_known_cost(self.user.id, given, inscription_id, config)

@@ -42,7 +42,7 @@ from server.preview import PlannedCancel, PlannedRung, cancels_shown, rungs_show
 from server.replay.journal import JournalMoment, moment_of
 from server.task_handler import TaskHandler
 from strategy.book import Snapshot
-from strategy.config.bid import is_ticker
+from strategy.config.bid import is_on, is_ticker
 from strategy.config.table import MAX_TEXT
 from strategy.plan import BidPlan, Entry
 from strategy.ranking import ranks, ranks_of_plan
@@ -427,7 +427,8 @@ class StandingOrder(PlacedOrder, frozen=True, kw_only=True):
         Annotated[int, Meta(ge=1)] | None,
         words(
             "Place among the bids of others that the cycle decided on and the task's own open ones; of equal bids the "
-            "older is ahead. Null when the cycle read no bids of others."
+            "older is ahead. Null when the cycle read no bids of others or did not understand one that may be ahead, "
+            "and for a bid on another slug or trait than the cycle's."
         ),
     ]
 
@@ -532,10 +533,12 @@ def _standing(order: Order, reasons: dict[int, str], places: dict[int, int]) -> 
 
 
 def _ranks(entry: Entry, standing: list[Order]) -> dict[int, int]:
-    """Returns the rank of each order by its id; none where the cycle read no bids of others."""
-    if entry.snapshot is None or entry.snapshot.bids is None:
+    """Returns the known ranks of the orders by their ids; none where the cycle read no bids of others."""
+    config, snapshot = entry.config, entry.snapshot
+    if snapshot is None or snapshot.bids is None:
         return {}
-    return ranks(own_orders(standing, entry.config), entry.snapshot.bids)
+    competing = [order for order in standing if is_on(config, order.slug) and order.trait == config.trait]
+    return ranks(own_orders(competing, config), snapshot.bids, is_whole=snapshot.are_bids_whole)
 
 
 def _reasons(entry: Entry) -> dict[int, str]:
@@ -565,7 +568,8 @@ def _cycle(entry: Entry) -> PastCycle:
 def _ranks_of(entry: Entry, plan: BidPlan) -> dict[int, int]:
     if entry.snapshot is None or entry.snapshot.bids is None:
         return {}
-    return ranks_of_plan(plan, entry.own, entry.snapshot.bids, entry.now_ms)
+    is_whole = entry.snapshot.are_bids_whole
+    return ranks_of_plan(plan, entry.own, entry.snapshot.bids, entry.now_ms, is_whole=is_whole)
 
 
 def _book(snapshot: Snapshot | None) -> OrderBook:

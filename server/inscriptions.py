@@ -28,7 +28,7 @@ from server.http.base import SignedIn
 from server.http.blocking import UserMarket
 from server.http.route import route
 from server.http.shapes import Answer, Asked, read_by
-from server.task_handler import telling_wallets
+from server.task_handler import venue_telling_wallets
 
 KEPT_MS = 300_000
 REFRESHED_MS = 20_000  # an answer that was asked for anew may be so old: a page that always does so costs no more
@@ -141,7 +141,7 @@ class Inscriptions(SignedIn):
     async def _items(self, address: str, asked: Refreshed) -> list[Raw]:
         kept = market_memory.cached_wallet(address, self.now_ms - asked.kept_ms, self.now_ms)
         if kept is None:
-            venue = telling_wallets(self.services.settings)
+            venue = venue_telling_wallets(self.services.settings)
             items = await self.ask_market(lambda market: market.at(venue).wallet_contents(address, asked.max_age_s))
             kept = "\n".join(answers.dumps(_item(item, address)) for item in items[:_MOST_ITEMS])
             told = {item.id: Told(item.collection_id, link(item.image_url)) for item in items[:_MOST_ITEMS]}
@@ -227,7 +227,7 @@ async def look_up(
 
     They are kept if they are from the usual marketplace: `venue` None, or its name.
     """
-    usual = telling_wallets(handler.services.settings)
+    usual = venue_telling_wallets(handler.services.settings)
     asked = venue or usual
     detail = _detail(await ask(lambda market: market.at(asked).item(inscription_id, max_age_s)))
     if asked == usual:

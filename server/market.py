@@ -44,9 +44,9 @@ from server.http.base import SignedIn
 from server.http.route import route
 from server.http.shapes import Answer, Asked, Wrong, one_of, own_words, read_by
 from strategy.book import Ask, Bid
-from strategy.config.bid import MAX_SATS, TYPES, BidConfig, load_bid_config, normal_slug, problems
+from strategy.config.bid import MAX_SATS, TYPES, BidConfig, is_on, load_bid_config, normal_slug, problems
 from strategy.pricing import vwap
-from strategy.ranking import ranks
+from strategy.ranking import pays_as_much, ranks
 
 MAX_AGE_S = 10.0
 UNKNOWN_SLUG = "The marketplace does not know this slug"
@@ -276,8 +276,16 @@ class Market(SignedIn):
         for task in tasks.of_user(self.user.id, BIDDING):
             if task.venue != venue or task.slug_key != key or not self.may_name(task.id):
                 continue
-            placed = own_orders(orders.open_orders(task.id), load_bid_config(task.config))
-            known = ranks([order for order in placed if order.trait == config.trait], others, is_whole=not book.hidden)
+            # An order outlives a change of its task's slug or trait.
+            placed = [
+                order
+                for order in orders.open_orders(task.id)
+                if is_on(config, order.slug) and order.trait == config.trait
+            ]
+            own = list(own_orders(placed, load_bid_config(task.config)))
+            if book.hidden:  # a hidden bid is below the best one, which may be the caller's own of another task
+                own = [order for order in own if all(pays_as_much(order, bid) for bid in book.bids)]
+            known = ranks(own, others, is_whole=not book.hidden)
             found += [OwnRank(order=order, rank=rank) for order, rank in known.items()]
         return found
 
@@ -355,7 +363,7 @@ class Market(SignedIn):
         return config, venue
 
     def _venue(self, name: str | None) -> tuple[str, list[str]]:
-        return task_handler.named({} if name is None else {"venue": name}, self.services.settings)
+        return task_handler.named_venue({} if name is None else {"venue": name}, self.services.settings)
 
     async def _read(self, question: Callable[[MarketClient], Book]) -> Book | VenueError:
         """Returns the book, or why it is not known: one side hides nothing of the other."""

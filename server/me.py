@@ -24,7 +24,7 @@ from server.http.answers import INVALID, SIGNER_AWAY, TOO_MANY_LOOKUPS, UNREADAB
 from server.http.base import SignedIn
 from server.http.route import route
 from server.http.shapes import Answer, AnyText, Body, Wrong, plain_text, read_by, whole
-from server.task_handler import with_bidding_wallets
+from server.task_handler import venues_with_bidding_wallets
 from wallet.address import AddressError, pasted_sign_in_address
 from wallet.protocol import UserKeys
 
@@ -211,7 +211,7 @@ class Me(SignedIn):
         """Refuses while there is a balance: the bidding wallet is the pair of addresses', so it would be lost."""
         keys = await self.ask_signer(lambda signer: signer.addresses(self.user.address))
         receive = self.user.ordinals_address
-        for venue in with_bidding_wallets(self.services.settings):
+        for venue in venues_with_bidding_wallets(self.services.settings):
             await self._check_no_balance_at(venue, keys, receive)
 
     async def _check_no_balance_at(self, venue: str, keys: UserKeys, receive: str) -> None:

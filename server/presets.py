@@ -198,7 +198,7 @@ class Presets(SignedIn):
         Raises ApiError (400) for one that no new task could have, whatever its slug.
         """
         config, details = task_config.merged({"slug": _ANY_SLUG, **given}, None)
-        venue, unknown = task_handler.named(given, self.services.settings)
+        venue, unknown = task_handler.named_venue(given, self.services.settings)
         if faults := [*details, *unknown] or task_handler.unfit_for_bids(venue, config):
             raise invalid([f"{where}{fault}" for fault in faults])
         refuse_unknown_budget(self.user.id, config)

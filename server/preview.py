@@ -334,11 +334,11 @@ class Previews(BiddingTaskHandler):
         config, details = task_config.merged(given, load_bid_config(stored.config) if stored else None)
         task = stored or self._task_on(config)
         if task is None:
-            venue, wrong = task_handler.named(given, self.services.settings)
+            venue, wrong = task_handler.named_venue(given, self.services.settings)
         else:
             venue = task.venue
-            wrong = task_handler.moved(given, venue)
-        config = task_handler.delivering(given, venue, config)
+            wrong = task_handler.moved_venue(given, venue)
+        config = task_handler.with_delivery(given, venue, config)
         if found := [*faults, *details, *wrong] or task_handler.unfit_for_bids(venue, config):
             raise invalid(found)
         refuse_unknown_budget(self.user.id, config)

@@ -155,7 +155,7 @@ class TaskHandler(SignedIn):
             self.require_signed_in()
             if not closing.count_open(task.id):
                 tasks.mark_deleted(task, self.now_ms)
-                layout.remove(self.services.settings.data_dir, task.id)
+                layout.remove_task_files(self.services.settings.data_dir, task.id)
                 tasks.remove_tombstone(task.id)
                 return 0
         await self.services.manager.ready(self.user.id)
@@ -202,7 +202,7 @@ _BULLET = "\u2022"
 Catalogue = Mapping[str, Mapping[str, int]]
 
 
-def named(given: Mapping[str, Any], settings: Settings) -> tuple[str, list[str]]:
+def named_venue(given: Mapping[str, Any], settings: Settings) -> tuple[str, list[str]]:
     """Returns the venue that a body names, else the default, and the faults of the name."""
     name = given.get("venue", settings.market)
     if not isinstance(name, str):
@@ -211,13 +211,13 @@ def named(given: Mapping[str, Any], settings: Settings) -> tuple[str, list[str]]
     return name, [] if problem is None else [f"venue: {problem}"]
 
 
-def moved(given: Mapping[str, Any], venue: str) -> list[str]:
+def moved_venue(given: Mapping[str, Any], venue: str) -> list[str]:
     """Returns the fault of a change that names another venue than the task's."""
     name = given.get("venue", venue)
     return ["venue: cannot be changed; create another task"] if isinstance(name, str) and name != venue else []
 
 
-def delivering(given: Mapping[str, Any], venue: str, config: BidConfig) -> BidConfig:
+def with_delivery(given: Mapping[str, Any], venue: str, config: BidConfig) -> BidConfig:
     """Returns the config with the venue's only place of delivery, unless the body names one."""
     can = _capabilities(venue)
     is_bound = can is not None and can.bids_are_psbt and "deliverTo" not in given
@@ -273,13 +273,13 @@ def not_signed_listings(venue: str, settings: Settings) -> list[str]:
     return [f"venue: listings at {can.title} are not signed, since they move the item into an escrow that is not known"]
 
 
-def not_there(venue: str, settings: Settings) -> list[str]:
+def missing_venue(venue: str, settings: Settings) -> list[str]:
     """Returns why a task cannot be started at its venue, which may have been set up when it was created."""
     problem = settings.why_no_venue(venue)
     return [] if problem is None else [f"venue: {problem}"]
 
 
-def telling_wallets(settings: Settings) -> str:
+def venue_telling_wallets(settings: Settings) -> str:
     """Returns the venue that tells an address's contents: the default one if it can, else the first that can.
 
     Its names of collections may differ from others'.
@@ -288,7 +288,7 @@ def telling_wallets(settings: Settings) -> str:
     return next((name for name, can in found if can is not None and can.wallets), settings.market)
 
 
-def with_bidding_wallets(settings: Settings) -> list[str]:
+def venues_with_bidding_wallets(settings: Settings) -> list[str]:
     """Returns the venues where money of our users lies in a bidding wallet."""
     found = ((name, _capabilities(name)) for name in settings.venues)
     return [name for name, can in found if can is not None and can.kinds and not can.bids_are_psbt]
@@ -318,11 +318,11 @@ async def refuse_unknown_trait(
         catalogue = await asyncio.wait_for(question, PATIENCE_S)
     except (VenueError, TimeoutError):
         return
-    if catalogue and (detail := missing(config.trait, catalogue)):
+    if catalogue and (detail := missing_trait(config.trait, catalogue)):
         raise invalid([detail])
 
 
-def missing(trait: tuple[str, str], catalogue: Catalogue) -> str | None:
+def missing_trait(trait: tuple[str, str], catalogue: Catalogue) -> str | None:
     """Returns the fault of the trait (type, value) as a detail with similar names; None without a fault."""
     kind, value = trait
     if kind not in catalogue:

@@ -189,8 +189,8 @@ class TaskRuns(BiddingTaskHandler):
                 raise invalid(wrong)
             self.refuse_unsupported(config)
             settings = self.services.settings
-            delivered = task_handler.delivering({}, venue, config)
-            cannot = task_handler.not_there(venue, settings) or task_handler.unfit_for_bids(venue, delivered)
+            delivered = task_handler.with_delivery({}, venue, config)
+            cannot = task_handler.missing_venue(venue, settings) or task_handler.unfit_for_bids(venue, delivered)
             cannot = cannot or task_handler.not_signed_bids(venue, settings)
             if config.on_fill is not None and config.on_fill.start:
                 cannot = cannot or task_handler.not_signed_listings(venue, settings)

@@ -242,8 +242,8 @@ class BiddingTaskHandler(TaskHandler):
     def _merged(self, task: Task, given: Mapping[str, Any]) -> BidConfig:
         venue, stored = task.venue, load_bid_config(task.config)
         config, details = task_config.merged(given, stored)
-        config = task_handler.delivering(given, venue, config)
-        if details := [*details, *task_handler.moved(given, venue)] or task_handler.unfit_for_bids(venue, config):
+        config = task_handler.with_delivery(given, venue, config)
+        if details := [*details, *task_handler.moved_venue(given, venue)] or task_handler.unfit_for_bids(venue, config):
             raise invalid(details)
         self.refuse_change_beyond(BiddingTaskChange, task, stored, config, given)
         refuse_unknown_budget(self.user.id, config)
@@ -382,8 +382,8 @@ class BiddingTasks(BiddingTaskHandler):
     ) -> tuple[BidConfig, str]:
         """Returns the config of a new task, and its venue by `named`. Raises ApiError (400)."""
         config, details = task_config.merged(given, stored)
-        venue, unknown = task_handler.named(named, self.services.settings)
-        config = task_handler.delivering(given, venue, config)
+        venue, unknown = task_handler.named_venue(named, self.services.settings)
+        config = task_handler.with_delivery(given, venue, config)
         if details := [*details, *unknown] or task_handler.unfit_for_bids(venue, config):
             raise invalid(details)
         refuse_unknown_budget(self.user.id, config)

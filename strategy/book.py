@@ -70,7 +70,7 @@ class Snapshot:
     `confirmed_ms`, if there is one: the asks were read at `taken_ms`, and the floor was still the same at
     `confirmed_ms`. That is good enough for the reference; a bid is placed on asks read a moment before.
     Where a row that could not be read may be a cheaper ask of others, `is_floor_sure` is False; where it may be any
-    ask, `is_depth_sure` is.
+    ask, `is_depth_sure` is; where it may be a bid of others, but not the best, `are_bids_whole` is.
     """
 
     taken_ms: int
@@ -83,6 +83,7 @@ class Snapshot:
     confirmed_ms: int | None = None
     is_floor_sure: bool = True
     is_depth_sure: bool = True
+    are_bids_whole: bool = True
 
     @property
     def as_of_ms(self) -> int:

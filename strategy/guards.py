@@ -22,10 +22,10 @@ KEPT_MINUTES = 1_440  # for tasks that are guarded against a fall
 
 def measure(config: BidConfig) -> str:
     """Returns the measure of this config's reference: tasks of one slug with the same measure share its history."""
-    return _measured(config) + without(config.ignore_addresses)
+    return _measured(config) + without_addresses(config.ignore_addresses)
 
 
-def without(ignored: Collection[str]) -> str:
+def without_addresses(ignored: Collection[str]) -> str:
     """Returns the end of a measure for which the orders of these addresses do not count."""
     return f" without {' '.join(sorted(ignored))}" if ignored else ""
 

@@ -21,10 +21,12 @@ BOOKS: dict[str, type[Ask] | type[Bid]] = {"asks": Ask, "bids": Bid, "trait_asks
 _COLUMNS = {name: [*kind.__struct_fields__] for name, kind in BOOKS.items()}
 _REST = [field.name for field in fields(Snapshot) if field.name not in BOOKS]
 # Left out where they have their default: they seldom differ, and every line has a snapshot of its own time.
-_SELDOM = {field.name: field.default for field in fields(Snapshot) if field.name in ("is_floor_sure", "is_depth_sure")}
+_SELDOM = {
+    field.name: field.default
+    for field in fields(Snapshot)
+    if field.name in ("is_floor_sure", "is_depth_sure", "are_bids_whole")
+}
 _CONFIG_FIELDS = {field.name for field in fields(BidConfig)}
-
-
 _PARTS = [field.name for field in fields(Entry) if field.name not in ("now_ms", "snapshot", "sales")]
 
 

@@ -43,6 +43,12 @@ def is_above(price_sats: int, quantity: Decimal, bid: Bid) -> bool:
     return times(price_sats, tokens) > times(sats, quantity)
 
 
+def pays_as_much(order: OwnOrder, bid: Bid) -> bool:
+    """Tells whether our order pays as much for a token as the bid, or more."""
+    sats, tokens = ratio(bid)
+    return times(order.price_sats, tokens) >= times(sats, order.quantity)
+
+
 def ranks_ahead(order: OwnOrder, bid: Bid) -> bool:
     """Tells whether our order ranks ahead of the bid. A bid of unknown age counts as the older one."""
     return is_ahead(order, *ratio(bid), bid.placed_ms)

@@ -12,8 +12,6 @@ from markets.base import BidOrder, Floor, Item, Kind, NotFound, NotSupported, Ow
 from markets.http import Http, Permit
 from markets.orders import BidDraft, BidToDraft, ListingDraft, ListingOrder, ListingToDraft, OwnListing
 from markets.satflow import books, orders, wire
-from markets.satflow import books as satflow_sales
-from markets.satflow import books as satflow_traits
 from markets.satflow.wire import PRACTICE, ReadBack, Units
 from markets.wire import Page, Unread
 
@@ -61,7 +59,7 @@ class Satflow(Adapter):
     def traits(self, slug: str) -> dict[str, dict[str, int]]:
         """Returns a collection's traits: type to value to the count of items. Raises as `catalogue`."""
         answer = self._http.read("/collection", {"collection_id": slug, "categoryAttributes": "true"})
-        return of_read(lambda: satflow_traits.catalogue(answer, slug))
+        return of_read(lambda: books.catalogue(answer, slug))
 
     def sales(self, slug: str, kind: Kind, cursor: Cursor) -> Page[Sale]:
         """Reads a page of sales, asked for as orders that are not active any more, as a filled one is not."""
@@ -74,7 +72,7 @@ class Satflow(Adapter):
     def _sales(self, slug: str, kind: Kind, page: int, wanted: Mapping[str, str]) -> Page[Sale]:
         params = {"collectionSlug": slug, "sortBy": "fillCompletedAt", "sortDirection": "desc", **wanted}
         answer = self._http.read("/activity/sales", params | _page(page))
-        return of_read(lambda: satflow_sales.sales(answer, slug, kind, page))
+        return of_read(lambda: books.sales(answer, slug, kind, page))
 
     def own_bids(self, wallet: str, cursor: Cursor = None, slugs: Collection[str] = ()) -> Page[OwnBid]:
         """Returns all live bids in one page. The venue answers 404 for a wallet without bids."""

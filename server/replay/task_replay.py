@@ -114,7 +114,7 @@ class Replays(BiddingTaskHandler):
         if from_ms is not None and to_ms is not None and from_ms > to_ms:
             faults.append("from: must not be after to")
         config, details = task_config.merged(given, own)
-        faults += [*details, *task_handler.moved(given, task.venue)]
+        faults += [*details, *task_handler.moved_venue(given, task.venue)]
         if not faults and (config.type != own.type or not is_on(config, own.slug)):
             faults.append("slug: the journal is about the task's own")
         if faults := faults or task_handler.unfit_for_bids(task.venue, config):

@@ -55,7 +55,7 @@ async def refuse_without_way_out(handler: SignedIn, venue: str) -> None:
     """Raises ApiError (400) when sats that back bids at this venue could not be withdrawn."""
     settings = handler.services.settings
     refuse_without_sources(settings)
-    if venue not in task_handler.with_bidding_wallets(settings):
+    if venue not in task_handler.venues_with_bidding_wallets(settings):
         return
     if (other := bidding_venue(settings)) != venue:
         raise invalid([f"venue: its bidding wallet could not be withdrawn from: that is done at {other}"], _NOT_YET)

@@ -14,7 +14,7 @@ from tests.databases import kept_from_writing
 from tests.e2e.installation import Installation, until
 from tests.faults.fleet import Fleet
 from tests.needs import need_root, require
-from workers.process.main import KEPT, MAX_BYTES
+from workers.process.main import LOG_FILES, MAX_BYTES
 
 pytestmark = [pytest.mark.slow, pytest.mark.faults]
 
@@ -84,14 +84,14 @@ def test_logs_are_rotated_while_tasks_write(service: Installation) -> None:
     fleet.trader.next_cycle_of_all(fleet.tasks, 2)  # a log is rotated after a cycle
     assert [log.with_name(f"{log.name}.1").stat().st_size > MAX_BYTES for log in logs] == [True] * 3
     placed = [_lines(log).count(" of fleet-") for log in logs]
-    for _ in range(KEPT):
+    for _ in range(LOG_FILES):
         _stuff(logs)
         fleet.trader.next_cycle_of_all(fleet.tasks, 2)
     assert placed == [2, 2, 2], "a line of each bid"
-    assert [len(list(log.parent.glob(f"{log.name}*"))) for log in logs] == [KEPT] * 3
+    assert [len(list(log.parent.glob(f"{log.name}*"))) for log in logs] == [LOG_FILES] * 3
     assert all(": placed 0, kept 2" in _lines(log) for log in logs), "it still writes"
     fleet.check_quiet_after_stop()
-    print(f"{3 * (1 + KEPT)} rotations while 3 tasks ran, 0 lines lost, 0 disagreements")
+    print(f"{3 * (1 + LOG_FILES)} rotations while 3 tasks ran, 0 lines lost, 0 disagreements")
 
 
 def _stuff(logs: list[Path]) -> None:

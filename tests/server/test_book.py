@@ -63,8 +63,9 @@ async def test_levels_are_shown_best_first_with_the_callers_own(service: Service
 @pytest.mark.gen_test
 async def test_own_orders_rank_beside_those_of_their_task_where_they_compete(service: Service) -> None:
     tasks = [await service.new_task(), await service.new_task(slug="other")]
-    first, second, elsewhere = (open_order(service, tasks[0], number) for number in (5, 3, 4))
+    first, second, elsewhere, left_behind = (open_order(service, tasks[0], number) for number in (5, 3, 4, 8))
     open_order(service, tasks[1], 9)
+    Order.update(slug="its-slug-before").where(Order.id == left_behind.id).execute()
     Order.update(trait_type="Hat", trait_value="Red").where(Order.id == elsewhere.id).execute()
     bids = (bid(60_000), bid(40_000), bid(30_000))
     service.gateway.answers["bids"] = BidBook(bids, START_MS)
@@ -73,12 +74,16 @@ async def test_own_orders_rank_beside_those_of_their_task_where_they_compete(ser
     on_trait = await service.ask("GET", "/api/market/book?slug=goosinals&traitType=Hat&traitValue=Red")
     service.gateway.answers["bids"] = BidBook(bids[1:], START_MS, 3, 1)
     in_part = await service.ask("GET", "/api/market/book?slug=goosinals")
+    best = bid(60_000, keys_of(OWNER)["payment"])
+    service.gateway.answers["bids"] = BidBook((best, *bids[1:]), START_MS, 3, 1)
+    below_own = await service.ask("GET", "/api/market/book?slug=goosinals")
     service.gateway.answers["bids"] = lambda **_: Unavailable("away")
     unknown = await service.ask("GET", "/api/market/book?slug=goosinals")
 
     assert whole.json["ranks"] == [{"order": first.id, "rank": 2}, {"order": second.id, "rank": 5}]
     assert on_trait.json["ranks"] == [{"order": elsewhere.id, "rank": 3}], "behind its equal, whose age is not known"
     assert in_part.json["ranks"] == [{"order": first.id, "rank": 1}], "none of the others' is known for sure"
+    assert below_own.json["ranks"] == [], "another's may lie between the caller's best and these"
     assert (unknown.json["bids"], unknown.json["ranks"]) == (None, None)
 
 

@@ -122,7 +122,8 @@ async def test_bids_and_decision_of_a_moment_are_told_with_their_reasons(service
     assert cycle.plan is not None
     told = cycle.plan.bids[0].reason
     note = replace(cycle.plan.bids[0], order_id=stood.id)
-    decided = replace(cycle, now_ms=then - 5, plan=replace(cycle.plan, bids=(note,)))
+    config = replace(cycle.config, slug=stood.slug)
+    decided = replace(cycle, now_ms=then - 5, config=config, plan=replace(cycle.plan, bids=(note,)))
     write(journal_path(service.settings.data_dir, task), [decided])
     with base.transaction():
         add_sample(task, Sample(Decimal(99), open_count=2, exposure_sats=70_000), then)
@@ -141,12 +142,23 @@ async def test_bids_and_decision_of_a_moment_are_told_with_their_reasons(service
     assert (answer.json["sample"]["floor"], answer.json["sample"]["exposure"]) == (99, 70_000)
     rivals = (bid(40_000, placed_ms=then), bid(30_000, placed_ms=then), bid(20_000, placed_ms=then))
     seen = replace(decided, snapshot=replace(cycle.snapshot, bids=rivals))
-    write(journal_path(service.settings.data_dir, task), [seen])
+    path = journal_path(service.settings.data_dir, task)
+    write(path, [seen])
     answer = await service.ask("GET", f"/api/tasks/{task}/at?time={iso(then)}")
     assert [order["rank"] for order in answer.json["orders"]] == [2], "older than its equal"
     own = [order.price_sats for order in sorted(cycle.own, key=lambda order: -order.price_sats)]
     assert (own[2:4], own[4] < 20_000) == ([45_000, 30_000], True)
     assert [rung["rank"] for rung in answer.json["cycle"]["rungs"]] == [1, 2, 3, 6, 8], "younger than its equal"
+    assert seen.snapshot is not None
+    write(path, [replace(seen, snapshot=replace(seen.snapshot, are_bids_whole=False))])
+    answer = await service.ask("GET", f"/api/tasks/{task}/at?time={iso(then)}")
+    assert [order["rank"] for order in answer.json["orders"]] == [None], "a bid that is not understood may be ahead"
+    assert [rung["rank"] for rung in answer.json["cycle"]["rungs"]] == [1, None, None, None, None]
+    write(path, [seen])
+    for change in ({"slug": "other"}, {"slug": stood.slug, "trait_type": "Hat", "trait_value": "Red"}):
+        Order.update(**change).where(Order.id == stood.id).execute()
+        answer = await service.ask("GET", f"/api/tasks/{task}/at?time={iso(then)}")
+        assert [order["rank"] for order in answer.json["orders"]] == [None], "it competes in another book"
 
 
 @pytest.mark.gen_test

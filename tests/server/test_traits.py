@@ -10,7 +10,7 @@ import pytest
 from markets.base import NotFound, NotSupported, RateLimited, Unavailable
 from markets.client import MarketClient
 from server import task_handler
-from server.task_handler import missing
+from server.task_handler import missing_trait
 from tests.server.conftest import Service
 from tests.server.running_tasks import row, started
 
@@ -38,7 +38,7 @@ async def create(service: Service, **fields: Any) -> Any:
     ],
 )
 def test_a_detail_names_what_is_nearly_the_same(trait: tuple[str, str], said: str | None) -> None:
-    assert missing(trait, CATALOGUE) == said
+    assert missing_trait(trait, CATALOGUE) == said
 
 
 @pytest.mark.gen_test

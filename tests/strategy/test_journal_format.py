@@ -291,9 +291,10 @@ def test_fields_need_no_naming() -> None:
     assert unpack(Later, {"name": "a", "price": None, "unheard": 1}, "later") == Later("a", None)
 
 
-def test_doubts_about_asks_are_written_only_where_there_are_some() -> None:
+def test_doubts_about_a_book_are_written_only_where_there_are_some() -> None:
     sure = with_asks(1)
-    unsure = replace(ENTRY, snapshot=Snapshot(1, (), is_floor_sure=False, is_depth_sure=False))
+    unsure = replace(ENTRY, snapshot=Snapshot(1, (), is_floor_sure=False, is_depth_sure=False, are_bids_whole=False))
     lines = encoded([sure, unsure, sure])
     assert decoded(lines) == [sure, unsure, sure]
     assert ["_sure" in line for line in lines] == [False, True, False]
+    assert ["_whole" in line for line in lines] == [False, True, False]

@@ -21,7 +21,7 @@ from wallet.keystore import keystore
 from wallet.keystore.keys import Keystore, derive_user, seed_of
 from wallet.keystore.keystore_file import Contents, Imported, KeystoreError
 from wallet.protocol import AskStatus, SignerStatus, Unlock
-from wallet.signer import audit as key_lines
+from wallet.signer import audit
 from wallet.signer.audit import AuditLog, verify_chain
 from wallet.signer.ledger import Ledger
 from wallet.signer.signer_process import Answering, SignerStates
@@ -41,16 +41,16 @@ class Log:
     path: Path
     audit: AuditLog
 
-    def note(self, *lines: key_lines.Line) -> None:
+    def note(self, *lines: audit.Line) -> None:
         for line in lines:
             self.audit.append(START_MS, line)
 
     def unlocked(self, opened: Keystore) -> list[str]:
         """Does what unlocking does; returns the users whose lines were written."""
-        missing = key_lines.require_noted(self.path, opened)
+        missing = audit.require_noted(self.path, opened)
         self.note(*missing)
-        opened.note_with(lambda *about: self.note(key_lines.line_of(*about)))
-        assert key_lines.require_noted(self.path, opened) == []
+        opened.note_with(lambda *about: self.note(audit.line_of(*about)))
+        assert audit.require_noted(self.path, opened) == []
         return [line["user"] for line in missing]
 
     def lines(self) -> list[tuple[int, str, str, str]]:
@@ -151,17 +151,17 @@ def test_an_import_that_is_lost_is_refused_until_it_is_made_again(log: Log, olde
 def test_keys_that_return_after_others_are_the_last_ones(log: Log) -> None:
     for imported in ({USER: KEYS}, {USER: OTHER_KEYS}):
         log.unlocked(keys_of(USER, imported=imported))
-    log.note(key_lines.line_of(0, USER, keys_of(USER, imported={USER: KEYS}).secrets_of(USER).public))
+    log.note(audit.line_of(0, USER, keys_of(USER, imported={USER: KEYS}).secrets_of(USER).public))
     assert log.unlocked(keys_of(USER, imported={USER: KEYS})) == []
     assert "line 3" in refusal(log, keys_of(USER, imported={USER: OTHER_KEYS}))
 
 
 def test_an_import_gives_nobody_the_number_of_another(log: Log) -> None:
     log.unlocked(keys_of(USER, OTHER_USER))
-    key_lines.require_numbers(log.path, (USER, OTHER_USER, THIRD))
-    key_lines.require_numbers(log.path, (USER,))
+    audit.require_numbers(log.path, (USER, OTHER_USER, THIRD))
+    audit.require_numbers(log.path, (USER,))
     with pytest.raises(KeystoreError, match="as number 1: put the newest"):
-        key_lines.require_numbers(log.path, (USER, THIRD))
+        audit.require_numbers(log.path, (USER, THIRD))
 
 
 def test_texts_in_lines_of_other_operations_are_no_lines_about_keys(log: Log) -> None:
@@ -188,7 +188,7 @@ async def test_a_line_that_cannot_be_written_keeps_it_locked_until_the_next_try(
     sealed_keystore(tmp_path, USER)
     full = [True]
 
-    def note(line: key_lines.Line) -> None:
+    def note(line: audit.Line) -> None:
         if full[0]:
             raise OSError(28, "No space left on device")
         log.note(line)

@@ -49,9 +49,7 @@ def ranks_after(moment: BiddingMoment) -> dict[int, int]:
     standing |= {order.id: order for order in own_orders(placed, entry.config)}
     for order in (*moment.cancelled, *moment.filled):
         standing.pop(order.id, None)
-    books = moment.last.seen.books
-    is_whole = books is None or books.bids is None or not books.bids.hidden
-    return ranks(standing.values(), entry.snapshot.bids, is_whole=is_whole)
+    return ranks(standing.values(), entry.snapshot.bids, is_whole=entry.snapshot.are_bids_whole)
 
 
 def note_restraints(moment: BiddingMoment) -> None:

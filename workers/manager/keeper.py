@@ -268,7 +268,7 @@ class Keeper:
         elif step is NextStep.REMOVE:
             await self._withdraw()
             # Before the row: whoever dies in between comes by here again.
-            layout.remove(self._surroundings.settings.data_dir, row.id)
+            layout.remove_task_files(self._surroundings.settings.data_dir, row.id)
             tasks.remove_tombstone(row.id)
             # No worker is started for a row that is gone, so no process can be about to lock this file.
             self._lock_path.unlink(missing_ok=True)

@@ -16,7 +16,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from core.layout import KEPT, log_path, older
+from core.layout import LOG_FILES, log_path, older
 from workers import kernel
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ class OwnLog:
         if os.fstat(_STDERR).st_size < MAX_BYTES:
             return
         try:
-            for number in range(KEPT - 1, 0, -1):
+            for number in range(LOG_FILES - 1, 0, -1):
                 newer = older(self._path, number - 1)
                 if newer.exists():
                     newer.replace(older(self._path, number))

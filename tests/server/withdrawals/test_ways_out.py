@@ -142,14 +142,14 @@ def test_every_place_where_money_lies_has_a_withdrawal(market: str) -> None:
             places[venue] = funding.place
             assert funding.place in SOURCES
     wallets = [venue for venue, place in places.items() if place == "bidding"]
-    assert wallets == task_handler.with_bidding_wallets(settings) == [bidding_venue(settings)]
+    assert wallets == task_handler.venues_with_bidding_wallets(settings) == [bidding_venue(settings)]
     assert sorted(places.values()) == ["bidding", "payment"]
 
 
 @pytest.mark.gen_test
 async def test_a_second_bidding_wallet_would_not_be_taken_in(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
     service.gateway.answers["balance"] = Balance("bc1qother", 5, START_MS)
-    monkeypatch.setattr(task_handler, "with_bidding_wallets", lambda settings: ["simulator-ordnet", "simulator"])
+    monkeypatch.setattr(task_handler, "venues_with_bidding_wallets", lambda settings: ["simulator-ordnet", "simulator"])
     status, details = await told(service, venue="simulator-ordnet")
     assert status == 400
     assert details == ["venue: its bidding wallet could not be withdrawn from: that is done at simulator"]
