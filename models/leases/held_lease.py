@@ -99,7 +99,7 @@ class Sightings:
         self.seen: dict[str, Seen] = {}
 
     def note(self, versions: Mapping[str, str], now_s: float, until_s: float) -> None:
-        """Notes the versions of all leases by their names; `now_s` (of `death_timer.now_s`) is after they were read.
+        """Notes the versions of all leases by their names; `now_s` (of `core.process.now_s`) is after they were read.
 
         `until_s`: the end of our own lease, unless it is renewed.
         """
