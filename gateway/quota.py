@@ -97,7 +97,7 @@ class PeriodQuota:
         return _pause_s(use, now_ms, allowed) if self._is_beyond(use, user, allowed) else None
 
     def pressure(self, user: int | None) -> float:
-        """Returns the pressure on this user's calls; see `quota_pace`."""
+        """Returns the pressure on this user's calls; see `gateway/quota_count.py`."""
         use, now_ms = self._use(), self._now_ms()
         found = pressure(use, now_ms)
         if found > 0 and self._is_within(use, user, room(use, now_ms, self.period.head_start)):

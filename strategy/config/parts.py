@@ -50,7 +50,7 @@ class ActiveHours:
 
 @dataclass(frozen=True, slots=True)
 class OnFill:
-    """The auto-list task to make of each fill. `autolist` is its stored config, without its cost.
+    """The auto-list task to make of each fill. `autolist` is its stored config (listing.py), without its cost.
 
     With `start` it is started as well. `max_open` bounds how many of them there are, sold and deleted ones not counted.
     """

@@ -51,8 +51,6 @@ BID = {"_id": ONE, "orderType": "bid", "createdAt": TEXT, "price": "1500000", "q
 SALE = {"_id": ONE, "orderType": "bid", "createdAt": "2026-02-01T00:00:00.000Z", "price": "500000", **LIFE}
 OWN = {"type": "collection", "expiration": WHEN, "attribute": None, "isNonCustodial": False}
 TOKEN = {"name": "Goose", "inscription_id": HELD, "inscription_number": 7, "content_type": "image/png"}
-OTHER_TOKEN = {**TOKEN, "inscription_id": "5d" * 32 + "i0"}
-GEESE = {"collection": {"id": "goosinals"}}
 
 CASES = {
     "floors": Told(

@@ -19,7 +19,6 @@ from strategy.plan import BudgetRoom
 from tests import postgresql
 from tests.models.test_orders import new, running_task
 
-NONE_OPEN = BudgetUse(0, 0, 0, 0, 0)
 AMPLE = ExposureLimits(0, 10**12, 0)
 
 

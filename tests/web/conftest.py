@@ -103,13 +103,6 @@ def person(service: Installation) -> Iterator[Person]:
     made.leave()
 
 
-@pytest.fixture
-def at_home(visitor: Visitor, person: Person) -> Page:
-    """Returns the dashboard's first screen as `person` sees it."""
-    visitor.give_token(person)
-    return visitor.open("#/")
-
-
 def visitors(item: pytest.Item) -> list[Visitor]:
     return [value for value in getattr(item, "funcargs", {}).values() if isinstance(value, Visitor)]
 

@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import NamedTuple
 from urllib.parse import urlsplit
 
-import requests
 from embit import script
 from embit.ec import PrivateKey
 from playwright.sync_api import (
@@ -325,8 +324,3 @@ def picture(page: Page, name: str) -> Path:
     file.parent.mkdir(parents=True, exist_ok=True)
     page.screenshot(path=file, full_page=True)
     return file
-
-
-def has_dashboard(service: Installation) -> bool:
-    """Tells whether the installation serves a dashboard."""
-    return requests.get(service.url + "/", timeout=30).status_code == 200

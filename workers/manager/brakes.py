@@ -54,7 +54,6 @@ _SEATS, _MOST_SEATS = 4, 12  # wallets of a venue whose bids are cancelled at a 
 _HANGS_S = 10.0  # calls that take longer than a write may wait for its turn
 _WORKER_S = 2.0  # for a worker that is not stuck to act on a lower limit
 _REPEAT_S = 1.0  # between two times that the same state is followed
-_ME = "manager"
 
 
 class _Going(NamedTuple):

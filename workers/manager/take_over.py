@@ -7,7 +7,7 @@ Other machines' managers tell their sightings of the lease, so that a manager th
 all of its time. An answer says for how long a version has stood as far as its giver knows. Whoever reads that very
 version afterwards knows that it has stood at least since then, whatever the two clocks say: a version never comes back,
 unless the database goes back, and of that the same is true as of what programs of one machine tell each other
-(sightings.py).
+(models/leases/held_lease.py).
 """
 
 from __future__ import annotations

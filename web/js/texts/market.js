@@ -24,5 +24,4 @@ define({
   "row.each": "per token",
   "row.place.unknown": "The bids of others are not known: neither the task nor this page has read them.",
   "row.spark": "Floor of the last three hours",
-  "row.bids.words": ({ open, wanted }) => `${open} of ${wanted} wanted`,
 });
