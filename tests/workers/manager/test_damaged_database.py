@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import signal
 import sqlite3
@@ -55,7 +56,8 @@ async def test_a_worker_is_not_restarted_while_a_file_is_lost(database: str, tmp
         with pytest.raises(PeerRefused) as refused:  # before the watch has looked, too
             await installation.settle(task)
         assert refused.value.code == "database_damaged"
-        os.kill(installation.pid(dead), signal.SIGKILL)
+        with contextlib.suppress(ProcessLookupError):  # a worker that opens the database only now has ended
+            os.kill(installation.pid(dead), signal.SIGKILL)
         await eventually(lambda: installation.row(dead).last_error_code == "database_damaged")
         assert installation.manager is not None
         assert installation.manager._unwatched() == [dead]

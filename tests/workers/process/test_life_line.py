@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from workers.kernel import WAKE
-from workers.process.main import KEPT, MAX_BYTES
+from workers.process.main import LOG_FILES, MAX_BYTES
 
 pytestmark = pytest.mark.slow
 
@@ -152,6 +152,6 @@ def test_a_worker_log_keeps_its_newest_files(tmp_path: Path) -> None:
     path = tmp_path / "logs" / "task-1.log"
     subprocess.run([sys.executable, "-c", LOG, str(path)], check=True)
     assert path.read_text() == "end\n"
-    older = [path.with_name(f"task-1.log.{number}") for number in range(1, KEPT)]
+    older = [path.with_name(f"task-1.log.{number}") for number in range(1, LOG_FILES)]
     assert sorted(path.parent.iterdir()) == [path, *older]
     assert [(file.read_bytes()[:1], file.stat().st_size) for file in older] == [(b"E", MAX_BYTES), (b"D", MAX_BYTES)]
