@@ -267,7 +267,9 @@ def _file(settings: Settings, seen: DatabaseState) -> Iterator[Check]:
         with path.open("rb") as file:
             is_wal = tuple(file.read(20)[18:]) == _WAL_FORMAT
         with base.reading(settings.database_url, alone=not is_open):
-            faults = [row[0] for row in base.database.execute_sql("PRAGMA quick_check(3)")]
+            rows = [str(row[0]) for row in base.database.execute_sql("PRAGMA quick_check(3)")]
+            # A newer SQLite puts several faults into one row, below a line that names the database.
+            faults = [line for row in rows for line in row.splitlines() if not line.startswith("*** in database")]
             if faults != ["ok"]:
                 yield _damaged("; ".join(faults), path)
             elif not is_wal:
