@@ -17,11 +17,12 @@ import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 from datetime import UTC, datetime
 from decimal import Decimal
 from pathlib import Path
 from typing import NamedTuple
+
+from msgspec.structs import replace
 
 from bench import traders_database
 from bench.measuring import Row, get, serving

@@ -7,7 +7,6 @@ HTTP only. The page signs every visitor in as the same user, by one click.
 from __future__ import annotations
 
 import argparse
-import dataclasses
 import hashlib
 import itertools
 import math
@@ -15,9 +14,11 @@ import os
 import re
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from cli import api
 from cli.api import Unauthorized
@@ -31,8 +32,7 @@ _PATIENCE = re.compile(r"patience x ([\d.]+)")
 _MOST_OPERATIONS = 6
 
 
-@dataclass(slots=True)
-class TaskFigures:
+class TaskFigures(Struct):
     """One task's results; `still` are the cycles that changed nothing, `patience` is the most it needed.
 
     A listing (`is_listing`) is placed when it is listed or repriced, and a sale is its fill.
@@ -264,7 +264,7 @@ def run(settings: Settings, options: argparse.Namespace) -> int:
         "BIDKEEPER_SIMULATOR_SCENES": os.environ.get("BIDKEEPER_SIMULATOR_SCENES") or "true",
         "BIDKEEPER_WHITELIST": os.environ.get("BIDKEEPER_WHITELIST") or "*",
     }
-    settings = dataclasses.replace(settings, whitelist=frozenset({"*"}), play_wallet=has_play_wallet)
+    settings = replace(settings, whitelist=frozenset({"*"}), play_wallet=has_play_wallet)
     print(page_line(settings), flush=True)
     print("starting on the practice marketplace, with play money; Ctrl-C stops everything", flush=True)
     print("each task prints a line when it does something new; the page shows the reason for every bid", flush=True)

@@ -7,7 +7,8 @@ import gc
 import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from core import files, logs
 from core.process import PARENT, end_with_parent

@@ -13,9 +13,10 @@ import secrets
 import sys
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
+
+from msgspec import Struct, field
 
 from cli.arguments import address
 from cli.migrate import migrate
@@ -43,8 +44,7 @@ from workers.cycle import CLOCKS_MS
 from workers.manager.cancelling import Known, Wallet, take_off
 
 
-@dataclass(frozen=True, slots=True)
-class Purchase:
+class Purchase(Struct, frozen=True):
     """A sale to one of the user's addresses that no order knows, and the tasks (ids) that may have made it.
 
     `is_proven`: it names the bid of a closed order of the only task. `may_be_by_hand`: it names no bid, and its buyer
@@ -57,8 +57,7 @@ class Purchase:
     may_be_by_hand: bool = False
 
 
-@dataclass(slots=True)
-class Findings:
+class Findings(Struct):
     """One user's bids, listings and purchases at one venue. `unknown` says what could not be read.
 
     `needs_session`: nothing was read, since the venue wants a session and the user has no task or order there.
@@ -236,8 +235,7 @@ def _days(text: str) -> int:
     raise argparse.ArgumentTypeError(f"must be a whole number from 1 to {_MOST_DAYS}")
 
 
-@dataclass(slots=True)
-class _Done:
+class _Done(Struct):
     """The changes made and those that failed, in words."""
 
     cancelled: list[str] = field(default_factory=list)

@@ -5,14 +5,13 @@ from __future__ import annotations
 import argparse
 import json
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal, localcontext
 from functools import cache
 from pathlib import Path
 from typing import Any
 
-from msgspec import to_builtins
+from msgspec import Struct, to_builtins
 
 from core.layout import journal_path, older
 from core.settings import Settings
@@ -360,8 +359,7 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 # People and other programs write them, so anything but a clear value ends the reading with the number of its line.
 
 
-@dataclass(frozen=True, slots=True)
-class BookTerms:
+class BookTerms(Struct, frozen=True):
     """Terms that a recorded book does not tell: the venue's grid and minimum, and the task's limit (sats)."""
 
     tick: int | None

@@ -7,9 +7,9 @@ msgspec has no bounds for Decimal: its description has those of a price or a fra
 from __future__ import annotations
 
 from decimal import Decimal
-from typing import Annotated, Any
+from typing import Annotated, Any, ClassVar
 
-from msgspec import Meta
+from msgspec import Meta, Struct
 
 MAX_SATS = 2_100_000_000_000_000
 MAX_ID = 2**63 - 1
@@ -54,3 +54,13 @@ def within(least: int, most: int) -> Meta:
 
 Txid = Annotated[str, matching("[0-9a-f]{64}", examples=[_TXID])]
 Outpoint = Annotated[str, matching("[0-9a-f]{64}:(0|[1-9][0-9]{0,9})", examples=[f"{_TXID}:1"])]
+
+
+class WithSecrets(Struct, frozen=True):
+    """A struct whose repr leaves out the fields that `hidden` names, so no log line or traceback shows them."""
+
+    hidden: ClassVar[frozenset[str]] = frozenset()
+
+    def __repr__(self) -> str:
+        shown = [f"{name}={getattr(self, name)!r}" for name in self.__struct_fields__ if name not in self.hidden]
+        return f"{type(self).__name__}({', '.join(shown)})"

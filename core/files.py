@@ -15,8 +15,9 @@ import struct
 import threading
 import zlib
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec import Struct
 
 # Below this much free room on the disk of a program's directory nothing new is placed or signed.
 FLOOR_BYTES = 64 << 20
@@ -146,8 +147,7 @@ def is_full(error: BaseException | None) -> bool:
     return False
 
 
-@dataclass(frozen=True, slots=True)
-class Brake:
+class Brake(Struct, frozen=True):
     """A control state that is in force: `scope` and `subject` say for whom, `since_ms` (Unix) from when on."""
 
     scope: str

@@ -16,10 +16,10 @@ import re
 import secrets
 import time
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import urlsplit
 
+from core.fields import WithSecrets
 from core.files import sync_directory
 from core.public_connection import LONGEST, PRINTABLE, public_url_problem
 from core.setting_values import Network
@@ -92,12 +92,13 @@ _NAME = re.compile(r"[0-9a-f]{32}")
 _YOUNG_S = 3600.0  # a file may be younger than its row
 
 
-@dataclass(frozen=True, slots=True)
-class Receiver:
+class Receiver(WithSecrets, frozen=True):
     """An address as its owner gave it, and the secret for it, empty without one."""
 
-    url: str = field(repr=False)
-    secret: str = field(default="", repr=False)
+    hidden = frozenset({"url", "secret"})
+
+    url: str
+    secret: str = ""
 
 
 class NoReceiver(Exception):

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import logging
 import os
-from dataclasses import dataclass
 from pathlib import Path
 
 from core import setting_values as read
 from core.call import socket_path_problem
+from core.fields import WithSecrets
 from core.logs import as_text, mask
 from core.process import PYTHON
 from core.setting_values import HostPort, Option
@@ -19,8 +19,7 @@ OPERATORS_SOCKET = "ops.sock"  # in the signer's own directory, which nobody els
 DIRECTORIES = ("data_dir", "signer_dir", "signer_run_dir", "gateway_run_dir", "tls_dir", "relay_dir")
 
 
-@dataclass(frozen=True, slots=True)
-class Layout:
+class Layout(WithSecrets, frozen=True):
     """The part of the settings that says where everything is.
 
     A program that others ask has a socket of its own here (`own_...`). It is asked at that one, or, where `..._hosts`

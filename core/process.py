@@ -19,8 +19,9 @@ import socket
 import struct
 import sys
 import time
-from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec import Struct
 
 from core.errors import BidkeeperError
 
@@ -127,8 +128,7 @@ _ALLOW, _EPERM = 0x7FFF0000, 0x00050001
 _OTHER_ABI = 0x40000000  # x86_64's calls with pointers of 32 bits count from here
 
 
-@dataclass(frozen=True, slots=True)
-class Calls:
+class Calls(Struct, frozen=True):
     """A machine's name for itself in the filter, and the numbers of its system calls.
 
     `others` are the ways around: rings of calls that no filter sees, and those into other processes, which may have a

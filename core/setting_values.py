@@ -7,11 +7,12 @@ import pwd
 import re
 import tomllib
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
 from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import parse_qs, unquote, urlsplit
+
+from msgspec import Struct
 
 from core.strict_json import NotText, read_text, variable
 
@@ -131,8 +132,7 @@ def _file(name: str, what: str, environment: Mapping[str, str], table: Mapping[s
 Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 
 
-@dataclass(frozen=True, slots=True)
-class Option:
+class Option(Struct, frozen=True):
     """One setting: its field in Settings, the reader of its text, and one line of help."""
 
     name: str

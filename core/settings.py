@@ -8,11 +8,13 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
+
+from msgspec import field
+from msgspec.structs import replace
 
 from core import setting_values as read
 from core.errors import SettingsError
@@ -37,16 +39,17 @@ MOST_SELLER_FEE_PPM = 100_000  # a tenth of the price
 _PRACTICE_SELLER_FEES_PPM = {"ordnet": 10_000}
 
 
-@dataclass(frozen=True, slots=True)
-class Settings(Layout):
+class Settings(Layout, frozen=True):
     """The settings of this installation. Times are seconds, money is sats."""
+
+    hidden = frozenset({"database_url", "satflow_api_key", "unisat_api_key"})
 
     host: str = "127.0.0.1"
     port: int = 8888
     server_processes: int = 1
     trusted_proxies: tuple[read.Network, ...] = ()
     public_name: str = ""
-    database_url: str = field(default="", repr=False)  # a password may be in it
+    database_url: str = ""  # a password may be in it
     whitelist: frozenset[str] = frozenset()
     admins: frozenset[str] = frozenset()
     market: str = "simulator"
@@ -57,7 +60,7 @@ class Settings(Layout):
     simulator_seller_fee_ppm: int = 0
     play_wallet: bool = False
     satflow_url: str | None = None
-    satflow_api_key: str | None = field(default=None, repr=False)
+    satflow_api_key: str | None = None
     satflow_monthly_calls: int | None = None
     satflow_daily_calls: int | None = None
     satflow_bid_challenge: str = "timestamp"
@@ -65,7 +68,7 @@ class Settings(Layout):
     satflow_seller_fee_ppm: int = 0
     satflow_secure_listings: bool = False
     unisat_url: str | None = None
-    unisat_api_key: str | None = field(default=None, repr=False)
+    unisat_api_key: str | None = None
     unisat_monthly_calls: int | None = None
     unisat_daily_calls: int | None = None
     unisat_seller_fee_ppm: int = 0

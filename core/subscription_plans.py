@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
 from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import fields
 
 MOST_DAYS = 36_500  # a plan's; a later end could not be shown as a date
 
 
-@dataclass(frozen=True, slots=True)
-class SubscriptionPlan:
+class SubscriptionPlan(Struct, frozen=True):
     """The limits of one plan; exposure and price in sats."""
 
     name: str

@@ -11,9 +11,10 @@ import codecs
 import socket
 import ssl
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+from msgspec import Struct
 
 from core.errors import BidkeeperError
 from core.setting_values import HostPort
@@ -77,8 +78,7 @@ def keep_alive(listener: socket.socket) -> None:
         listener.setsockopt(socket.IPPROTO_TCP, option, value)
 
 
-@dataclass(frozen=True, slots=True)
-class FarAddress:
+class FarAddress(Struct, frozen=True):
     """The address of a program on another host, which must show a certificate of `role`."""
 
     at: HostPort

@@ -6,9 +6,9 @@ import base64
 import hashlib
 import hmac
 import json
-from dataclasses import dataclass, field
 from typing import Any
 
+from core.fields import WithSecrets
 from core.hook_receivers import DISCORD, NTFY, TELEGRAM, WEBHOOK, Receiver, standard_key
 from models.hooks.table import CODE_MS
 
@@ -27,13 +27,14 @@ _FOOT = """You get this because this address was confirmed for the user {user}. 
 To stop it, delete the hook in Bidkeeper under Settings, Hooks."""
 
 
-@dataclass(frozen=True, slots=True)
-class Post:
+class Post(WithSecrets, frozen=True):
     """One request to a receiver."""
 
-    url: str = field(repr=False)
+    hidden = frozenset({"url", "headers"})
+
+    url: str
     body: bytes
-    headers: dict[str, str] = field(repr=False)
+    headers: dict[str, str]
 
 
 def post_of(kind: str, receiver: Receiver, body: str, now_s: int, message_id: str) -> Post:

@@ -7,13 +7,13 @@ import smtplib
 import ssl
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from email.message import EmailMessage
 from http.client import HTTPException
 from typing import NamedTuple
 from urllib.parse import urlsplit
 
 import certifi
+from msgspec import Struct
 
 from core.hook_receivers import MAIL, NoReceiver, Receivers
 from core.public_connection import Connection, NotAllowed
@@ -49,8 +49,7 @@ class Unanswered(Outcome):
         return made
 
 
-@dataclass(frozen=True, slots=True)
-class Mailer:
+class Mailer(Struct, frozen=True):
     """The operator's mail server: `smtps://` at once with TLS, `smtp://` with STARTTLS."""
 
     url: str

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any, Literal
 
 from msgspec import Struct, field
@@ -98,8 +97,7 @@ _WORDS: dict[Place, tuple[str, str]] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class ToFund:
+class ToFund(Struct, frozen=True):
     """The address that lacks money, and the sats to send there; None where the amount is unknown."""
 
     address: str
@@ -118,8 +116,7 @@ def to_fund(address: str | None, missing_sats: int | None) -> ToFund | None:
     return ToFund(address, missing_sats if missing_sats is not None and missing_sats > 0 else None)
 
 
-@dataclass(frozen=True, slots=True)
-class Funding:
+class Funding(Struct, frozen=True):
     """The place whose sats back bids at `venue`; `backs` and `way_out` are words for its user."""
 
     venue: str

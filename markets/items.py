@@ -6,7 +6,9 @@ For live cycles and previews alike. A value that cannot be read is None, never a
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
-from dataclasses import dataclass, replace
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from markets.base import AskBook, NotSupported, VenueError
 from markets.client import MarketClient
@@ -25,8 +27,7 @@ SALES_S = 60.0
 LAST_SALE_MS = 30 * 86_400_000  # an older one says nothing about today
 
 
-@dataclass(frozen=True, slots=True)
-class ListingMarket:
+class ListingMarket(Struct, frozen=True):
     """The values read; None is unknown. `asks` include our own. `key` is that of the asks' history, which is not of the
     market's own telling. `unread_asks` and `unread_sales` could not be read; `hidden_asks` of them may be asks.
     """
@@ -57,8 +58,7 @@ class ListingMarket:
         return self if self.key is None else replace(self, history=history(*self.key, now_ms))
 
 
-@dataclass(frozen=True, slots=True)
-class ItemLook:
+class ItemLook(Struct, frozen=True):
     """A look by `market` at the venue `elsewhere`, None = the default one. It asks the gateway only, in any thread."""
 
     market: MarketClient
@@ -129,8 +129,7 @@ def measure(config: ListingConfig) -> str:
 FactsOf = Callable[[str], OutpointFacts | None]
 
 
-@dataclass(frozen=True, slots=True)
-class LocatedInscription:
+class LocatedInscription(Struct, frozen=True):
     """The place. `outpoint` (txid:vout) is the inscription's, known when it is `held` or `moved`.
 
     `is_untraced`: its output is spent, and no index knows the new one. `is_in_escrow`: it is held by an escrow that the

@@ -6,9 +6,10 @@ A value that cannot be read is None, never a guess.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
-from dataclasses import dataclass
 from decimal import ROUND_CEILING, Decimal
 from typing import Protocol, TypeVar
+
+from msgspec import Struct
 
 from core.errors import BidkeeperError
 from markets.base import AskBook, Balance, BidBook, Fees, Kind, NotSupported, VenueError
@@ -39,8 +40,7 @@ class Notes(Protocol):
         """Notes that a step failed, "failed to `failed_to`"; `backs_off` False if an early retry does no harm."""
 
 
-@dataclass(frozen=True, slots=True)
-class BidderWallet:
+class BidderWallet(Struct, frozen=True):
     """The user's side: `payment` pays for bids, the goods go to `receive`.
 
     `addresses` are all of the user's, of every task. Since a venue may not tell the maker of a bid, `bid_ids` are the
@@ -73,8 +73,7 @@ class BidderWallet:
         return lowest in self.ask_prices or any(ask.price == lowest and self.owns_ask(ask) for ask in book.asks)
 
 
-@dataclass(frozen=True, slots=True)
-class Books:
+class Books(Struct, frozen=True):
     """The books of one look with the user's own orders; None was not, or could not be, read."""
 
     asks: AskBook
@@ -87,8 +86,7 @@ class Books:
         return {"asks": self.asks.unread, "bids": 0 if self.bids is None else self.bids.unread}
 
 
-@dataclass(frozen=True, slots=True)
-class MarketLook:
+class MarketLook(Struct, frozen=True):
     """One look at the market; `asks_read` counts the asks before the user's own were removed.
 
     `funded_at` is the address whose balance backs the bids, `balance_ms` when that was read.

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
 from decimal import Decimal
 
+from msgspec import Struct, field
 from peewee import BigIntegerField, CharField, ForeignKeyField, IntegrityError, TextField
 
 from models.database.base import Row, Statement, primary_key, transaction
@@ -103,8 +103,7 @@ _NEWEST_ORDERS = 2_000  # a user's orders are never deleted, and there may be mi
 _MINUTE_MS = 60_000
 
 
-@dataclass(slots=True)
-class KnownSlug:
+class KnownSlug(Struct):
     """A slug of one `type` (`ordinals`, `rune`), its collection's name if known, and the user's bidding task on it."""
 
     type: str

@@ -9,9 +9,10 @@ and a session, of which only a hash of the token is stored.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
 from typing import Any
 
+from msgspec import Struct
+from msgspec.structs import replace
 from peewee import BigIntegerField, BooleanField, CharField, ForeignKeyField, IntegerField, TextField
 
 from core.settings import Settings
@@ -20,8 +21,7 @@ from models.database.base import Row, Statement, columns, instance, mark_of, pri
 from strategy.config.bid import BidConfig
 
 
-@dataclass(frozen=True, slots=True)
-class OwnCeilings:
+class OwnCeilings(Struct, frozen=True):
     """Sats of all open orders together, and of one order; None where the user has set none."""
 
     max_exposure: int | None = None
@@ -120,8 +120,7 @@ def subscription_of(user_id: int) -> Subscription | None:
 _WHITELISTED = Statement("SELECT 1 FROM whitelist WHERE address = :address")
 
 
-@dataclass(frozen=True, slots=True)
-class Entitlements:
+class Entitlements(Struct, frozen=True):
     """The rights by `settings`, with normalised addresses there and in all questions."""
 
     settings: Settings

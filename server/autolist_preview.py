@@ -13,11 +13,11 @@ import contextlib
 import logging
 import secrets
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from typing import Annotated, Literal
 
-from msgspec import UNSET, Meta, convert
+from msgspec import UNSET, Meta, Struct, convert, field
+from msgspec.structs import replace
 
 from core.errors import BidkeeperError
 from core.fields import Count, Price, Sats, words
@@ -330,16 +330,14 @@ class ListingPreview(Answer, frozen=True, kw_only=True):
     errors: Annotated[list[str], words("What could not be read and was done without.")]
 
 
-@dataclass(slots=True)
-class _Notes:
+class _Notes(Struct):
     texts: list[str] = field(default_factory=list)
 
     def add(self, step: Step, failed_to: str, error: BidkeeperError | str, *, backs_off: bool = True) -> None:
         self.texts.append(f"failed to {failed_to}: {error}")
 
 
-@dataclass(frozen=True, slots=True)
-class _Meant:
+class _Meant(Struct, frozen=True):
     """The listing in question. `task` None: one that is yet to be created."""
 
     task: Task | None
@@ -349,8 +347,7 @@ class _Meant:
     venue: str
 
 
-@dataclass(frozen=True, slots=True)
-class _Seen:
+class _Seen(Struct, frozen=True):
     market: items.ListingMarket
     located: LocatedInscription
     own_read: bool

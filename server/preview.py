@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from typing import Annotated, Any
 
-from msgspec import UNSET, Meta
+from msgspec import UNSET, Meta, Struct, field
+from msgspec.structs import replace
 
 from core.errors import BidkeeperError
 from core.fields import Count, Price, Sats, Time, words
@@ -206,8 +206,7 @@ class Preview(Answer, frozen=True, kw_only=True):
     hints: Annotated[list[str], words("What to know of the price of this config, in plain words; empty: nothing.")]
 
 
-@dataclass(slots=True)
-class _Notes:
+class _Notes(Struct):
     """The failures of a look: words for the caller, and the venue's error by attempt."""
 
     texts: list[str] = field(default_factory=list)
@@ -219,8 +218,7 @@ class _Notes:
             self.errors[failed_to] = error
 
 
-@dataclass(frozen=True, slots=True)
-class _PreviewReads:
+class _PreviewReads(Struct, frozen=True):
     """All values read for one preview; `is_known` says whether there is such a collection or rune."""
 
     profile: VenueProfile

@@ -10,14 +10,13 @@ import contextlib
 import csv
 import io
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from fractions import Fraction
 from math import floor
 from typing import Annotated, Any, Literal, NamedTuple
 
-from msgspec import field, structs
+from msgspec import Struct, field, structs
 from tornado.iostream import StreamClosedError
 
 from core.fields import Count, words
@@ -44,8 +43,7 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n")
 
 
-@dataclass(frozen=True, slots=True)
-class TradeRow:
+class TradeRow(Struct, frozen=True):
     """One fill, and for a sale what was sold cost and gained, if all of it was bought here."""
 
     fill: Fill

@@ -8,10 +8,10 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
-from dataclasses import fields, replace
 from difflib import get_close_matches
 from typing import Any
 
+from msgspec.structs import fields, replace
 from peewee import PeeweeException
 
 from core import layout

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import dataclass
 from decimal import Decimal
 
 from msgspec import Struct
@@ -38,8 +37,7 @@ class Bid(Struct, frozen=True, array_like=True, forbid_unknown_fields=True, gc=F
         return self.maker in addresses or self.receive in addresses
 
 
-@dataclass(frozen=True, slots=True)
-class History:
+class History(Struct, frozen=True):
     """The references of a slug over the last hour, one a minute: their median, and their number.
 
     The rest is for a task with guards (strategy/guards.py), of the time before this cycle: `highest` and
@@ -58,8 +56,7 @@ class History:
 NO_HISTORY = History()
 
 
-@dataclass(frozen=True, slots=True)
-class Snapshot:
+class Snapshot(Struct, frozen=True):
     """The book of one slug. The orders of every wallet of our user are already removed.
 
     `complete` is False when a page of asks was cut or missing: such a snapshot gives no reference price. `bids` are

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from strategy.config.bid import MOST_LOOPS, BidConfig
 from strategy.plan import BidPlan, Entry
@@ -31,8 +31,7 @@ _SETTLED = frozenset(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Calm:
+class Calm(Struct, frozen=True):
     """The last time a bid was placed, moved or taken away, None before the first look. A renewal moves nothing."""
 
     moved_ms: int | None = None

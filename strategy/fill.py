@@ -7,7 +7,8 @@ room under the signer's ceilings.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from strategy.keep import PlanBuilder
 from strategy.plan import OwnOrder, PlannedBid, SignedRoom
@@ -126,8 +127,7 @@ class Filling:
         return Reason.SLOT_TAKEN if reasons else Reason.IN_FLIGHT
 
 
-@dataclass(frozen=True, slots=True)
-class Swap:
+class Swap(Struct, frozen=True):
     """An order and the new one that takes its place; `is_renewal` if the order would be kept, had it longer to live."""
 
     order: OwnOrder

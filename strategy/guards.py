@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Collection, Iterable, Sequence
-from dataclasses import dataclass, replace
 from decimal import Decimal
 from fractions import Fraction
 from operator import attrgetter
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from strategy.book import Ask, Bid, History, Snapshot
 from strategy.config.bid import BidConfig
@@ -40,8 +42,7 @@ def _measured(config: BidConfig) -> str:
 _unit_price = attrgetter("unit_price")
 
 
-@dataclass(frozen=True, slots=True)
-class MarketPrices:
+class MarketPrices(Struct, frozen=True):
     """Unit prices in sats per item or token, None if unknown. `bids` are foreign ones, None if unknown.
 
     `reference` is `raw` clamped to the history; `exact` is the same without the rounding of an average, and the basis
@@ -132,8 +133,7 @@ DAY_MINUTES = 1_440
 _INSIDE_LOW, _INSIDE_HIGH = Decimal("1.01"), Decimal("0.99")  # back by 1 % before bids come back
 
 
-@dataclass(frozen=True, slots=True)
-class MinuteSample:
+class MinuteSample(Struct, frozen=True):
     """The reference in one minute since 1970: the first one seen, and the lowest, which was seen at `low_ms`.
 
     `high` is the highest before it was clamped: a floor beyond its bounds is outside, however far bids follow it.

@@ -8,8 +8,9 @@ from the third on (counted from 0). Money is whole sats, other numbers are text:
 from __future__ import annotations
 
 import json
-from dataclasses import fields
 from typing import Any, get_type_hints
+
+from msgspec.structs import fields
 
 from strategy.book import Ask, Bid, Snapshot
 from strategy.config import bid

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from strategy.book import VenueProfile
 from strategy.config.bid import BidConfig
@@ -21,8 +23,7 @@ MAKES_WAY = frozenset({Reason.RENEW, Reason.OUTBID, Reason.SURPLUS, Reason.STEP_
 WITHOUT_ANY_PLACE = frozenset({Reason.FILL_BURST, Reason.ACTIVE_HOURS})
 
 
-@dataclass(slots=True)
-class PlanBuilder:
+class PlanBuilder(Struct):
     """The arguments of one decision, the own orders by their possible treatment, and the plan's parts."""
 
     config: BidConfig
@@ -43,7 +44,7 @@ class PlanBuilder:
     places: list[PlannedBid] = field(default_factory=list)
     rungs: dict[int, RungNote] = field(default_factory=dict)
     bids: dict[int, Reason] = field(default_factory=dict)
-    _due_by_ms: int = field(init=False)  # what ends by then is to be placed anew
+    _due_by_ms: int = 0  # what ends by then is to be placed anew
 
     def __post_init__(self) -> None:
         self._due_by_ms = self.now_ms + margin_ms(self.config)
@@ -135,8 +136,7 @@ class PlanBuilder:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class SurplusVerdict:
+class SurplusVerdict(Struct, frozen=True):
     """A decision to cancel this order or leave it, with the reason."""
 
     order: OwnOrder

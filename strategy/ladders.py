@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
 from typing import Protocol
+
+from msgspec import Struct
 
 from strategy.book import Bid, VenueProfile
 from strategy.config.bid import MAX_SATS, BidConfig
@@ -99,8 +100,7 @@ def nearest_gaps(levels: Sequence[int | Fraction]) -> list[int | Fraction]:
 ONE = Decimal(1)
 
 
-@dataclass(frozen=True, slots=True)
-class Range:
+class Range(Struct, frozen=True):
     """Lowest and highest price of new bids, both on the grid; `high` is every bitcoin there is if nothing caps it.
 
     `most` is the highest price at which a live bid may stay, `above` says why one over it may not. `cause` is empty

@@ -6,9 +6,11 @@ A fall is the danger for a seller, so low asks and sales are doubted.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import Literal
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from strategy.book import Ask
 from strategy.config.bid import MAX_SATS
@@ -20,16 +22,14 @@ InscriptionState = Literal["held", "moved", "spent", "pending", "unknown"]
 Action = Literal["list", "reprice", "keep", "wait", "pause", "ended"]
 
 
-@dataclass(frozen=True, slots=True)
-class Listed:
+class Listed(Struct, frozen=True):
     """Our listing: its price in sats, and the time since which it has had that price."""
 
     price: int
     since_ms: int
 
 
-@dataclass(frozen=True, slots=True)
-class ListingInputs:
+class ListingInputs(Struct, frozen=True):
     """The inputs of one cycle of an auto-list task. Prices in sats; None is unknown.
 
     `asks` is the whole book with our own listings, () when nothing is listed; `trait_asks` are those known to have
@@ -64,8 +64,7 @@ class ListingInputs:
     inscription_state: InscriptionState
 
 
-@dataclass(frozen=True, slots=True)
-class ListingPlan:
+class ListingPlan(Struct, frozen=True):
     """The action, the resulting price, one reason, and `note` with the same in words.
 
     `list` signs a listing at `price` if there is none, or none that can be filled; `reprice` replaces the live one.
@@ -105,8 +104,7 @@ def scheduled(config: ListingConfig, first_listed_ms: int | None, now_ms: int) -
 _MILLION = 1_000_000
 
 
-@dataclass(frozen=True, slots=True)
-class Wanted:
+class Wanted(Struct, frozen=True):
     """The wanted price and the least one (0 without), both on the grid; `basis` gives its source in words.
 
     Without anything to start from `price` is None; `basis` then names the missing value.

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
 from decimal import Decimal
 from fractions import Fraction
 from typing import TypeAlias
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from strategy.config.bid import DEFAULT_EXPIRY_MINUTES, EXPIRY_MINUTES, BidConfig, normal_slug
 from strategy.config.listing import ListingConfig
@@ -24,8 +26,7 @@ _DEFAULT = BidConfig(slug="")
 Read: TypeAlias = tuple[Hashable, ...]  # the subject of a read; tasks with the same one share the answer
 
 
-@dataclass(frozen=True, slots=True)
-class CallCosts:
+class CallCosts(Struct, frozen=True):
     """The cost of a marketplace's verbs in calls.
 
     `place` and `cancel` include their preparation (a draft, a challenge); one cancel ends up to `cancels_at_once` bids.
@@ -46,8 +47,7 @@ class CallCosts:
         return bids * self.place + -(-bids // self.cancels_at_once) * self.cancel
 
 
-@dataclass(frozen=True, slots=True)
-class Bidding:
+class Bidding(Struct, frozen=True):
     """A bidding task with the number of its bids; `wallet` is any value that tells its bidder from others."""
 
     config: BidConfig
@@ -117,8 +117,7 @@ class Bidding:
         return replace(self, config=replace(self.config, bid_expiry_minutes=minutes))
 
 
-@dataclass(frozen=True, slots=True)
-class Selling:
+class Selling(Struct, frozen=True):
     """An auto-list task for an item of the collection `slug`."""
 
     config: ListingConfig
@@ -139,8 +138,7 @@ class Selling:
 Task: TypeAlias = Bidding | Selling
 
 
-@dataclass(frozen=True, slots=True)
-class MonthlyCalls:
+class MonthlyCalls(Struct, frozen=True):
     """Calls in 30 days: `reads` and `writes` in a still market if every read is as fresh as asked for.
 
     `least` of them remain when every read is as old as allowed.
@@ -215,8 +213,7 @@ def _stretched(looks: Iterable[int]) -> int:
     return sum(min(times, MONTH_S // STRETCHED_S) for times in looks)
 
 
-@dataclass(frozen=True, slots=True)
-class KeyQuota:
+class KeyQuota(Struct, frozen=True):
     """The tightest of a key's quotas: `calls` in `days` days, a calendar month's taken as those of 30; 0 = no quota."""
 
     calls: int = 0
@@ -302,8 +299,7 @@ def _least_minutes(fits: Callable[[int], bool], low: int) -> int | None:
     return low
 
 
-@dataclass(frozen=True, slots=True)
-class MonthlyVerdict:
+class MonthlyVerdict(Struct, frozen=True):
     """The cost of one task: `alone`, and at least `together` with other running ones.
 
     `most` is the quota's room for them, None without one; with `from_minutes` of bidExpiryMinutes or more all of it
@@ -321,8 +317,7 @@ class MonthlyVerdict:
         return self.most is None or self.together <= self.most
 
 
-@dataclass(frozen=True, slots=True)
-class MonthlyQuota:
+class MonthlyQuota(Struct, frozen=True):
     """The demands on a marketplace's key: its tightest `quota`, and the tasks that share it."""
 
     quota: KeyQuota

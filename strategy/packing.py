@@ -1,4 +1,4 @@
-"""This package's values as JSON values and back: a dataclass or Struct is an object of its fields, a Decimal its text.
+"""This package's values as JSON values and back: a Struct is an object of its fields, a Decimal its text.
 
 Nothing here names a field, so that a value that gains one needs no change: a key that this version does not know is
 ignored, a missing one has its default.
@@ -6,13 +6,13 @@ ignored, a missing one has its default.
 
 from __future__ import annotations
 
-from dataclasses import MISSING, fields, is_dataclass
 from decimal import Decimal, InvalidOperation
 from enum import Enum
 from functools import cache
 from typing import Any, TypeVar, cast, get_args, get_origin, get_type_hints
 
-from msgspec import Struct, structs
+from msgspec import Struct
+from msgspec.structs import fields
 
 Record = TypeVar("Record")
 
@@ -56,7 +56,7 @@ def unpack(kind: Any, packed: Any, what: str) -> Any:
 
 
 def unpack_record(kind: type[Record], packed: Any, what: str) -> Record:
-    """Returns the dataclass or Struct of type `kind`. Raises ValueError."""
+    """Returns the Struct of type `kind`. Raises ValueError."""
     if not isinstance(packed, dict):
         raise ValueError(f"{what} is no object")
     if kind not in _HINTS:
@@ -67,17 +67,13 @@ def unpack_record(kind: type[Record], packed: Any, what: str) -> Record:
             values[name] = unpack(hints[name], packed[name], f"{what}.{name}")
         elif is_required:
             raise ValueError(f"{what} has no {name}")
-    return kind(**values)
+    return cast(Any, kind)(**values)
 
 
 @cache
 def names_of(kind: type) -> dict[str, bool]:
-    """Returns the fields of a dataclass or a Struct, and whether each must be given; nothing for any other type."""
-    if issubclass(kind, Struct):
-        return {field.name: field.required for field in structs.fields(kind)}
-    if is_dataclass(kind):
-        return {each.name: each.default is MISSING and each.default_factory is MISSING for each in fields(kind)}
-    return {}
+    """Returns the fields of a Struct, and whether each must be given; nothing for any other type."""
+    return {each.name: each.required for each in fields(kind)} if issubclass(kind, Struct) else {}
 
 
 def _several(kinds: tuple[Any, ...], packed: Any, what: str) -> tuple[Any, ...]:

@@ -24,8 +24,9 @@ up to half use, for 28 at 64 %, and for 16 from 72 % on; where a second one had 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import replace
 from decimal import Decimal
+
+from msgspec.structs import replace
 
 from strategy.config.bid import BidConfig
 from strategy.plan import Rules, SignedRoom

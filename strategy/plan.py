@@ -5,9 +5,10 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from decimal import Decimal
 from typing import TypeGuard
+
+from msgspec import Struct
 
 from strategy.book import Snapshot, VenueProfile
 from strategy.config.bid import MAX_SATS, BidConfig
@@ -18,8 +19,7 @@ LONGEST_REACH = Decimal("0.2")  # of a rung's price: no patience goes further
 IN_FLIGHT: frozenset[str] = frozenset({"reserved", "signed", "submitted", "unknown"})
 
 
-@dataclass(frozen=True, slots=True)
-class OwnOrder:
+class OwnOrder(Struct, frozen=True):
     """An open order of this task, as the ledger has it.
 
     A `live` one pairs with a rung and can be cancelled. `reserved`, `signed`, `submitted` and `unknown` are in flight:
@@ -35,8 +35,7 @@ class OwnOrder:
     trait: tuple[str, str] | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class SignedRoom:
+class SignedRoom(Struct, frozen=True):
     """The use of one of the signer's ceilings: a signature counts until its signed expiry, cancelled or not.
 
     `whose` is `task`, `user` or `installation`. `most_sats` is the ceiling, `signed_sats` counts against it now,
@@ -60,8 +59,7 @@ class SignedRoom:
         return next((ends_ms for ends_ms, freed in pairs if freed >= sats), None)
 
 
-@dataclass(frozen=True, slots=True)
-class BudgetRoom:
+class BudgetRoom(Struct, frozen=True):
     """The room that a budget of several tasks leaves for one of them, its own open orders included.
 
     `sats` and `orders` are None without such a limit, and below what the task holds where the limit was lowered.
@@ -73,8 +71,7 @@ class BudgetRoom:
     orders: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Limits:
+class Limits(Struct, frozen=True):
     """The limits of this task's orders. All limits are inclusive.
 
     `task_total` 0 is unlimited. `user_headroom` is the user's exposure left for this task, its own orders included.
@@ -108,8 +105,7 @@ class Limits:
     budget: BudgetRoom | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Rules:
+class Rules(Struct, frozen=True):
     """Defaults of the service, the same for every task.
 
     `tolerance` is a fraction of the rung's price within which a live bid is kept (never less than one tick).
@@ -142,8 +138,7 @@ class Rules:
         return cls(tolerance, min_age_s * 1000, (max(3 * loop_s, 120) + stretch_s) * 1000)
 
 
-@dataclass(frozen=True, slots=True)
-class Memory:
+class Memory(Struct, frozen=True):
     """The values that one cycle hands to the next.
 
     `no_reference_since_ms`: when the reference price went missing. `raises_ms`: when bids were raised to outbid in the
@@ -175,8 +170,7 @@ def _is_whole(value: object) -> TypeGuard[int]:
     return isinstance(value, int) and not isinstance(value, bool)
 
 
-@dataclass(frozen=True, slots=True)
-class PlannedCancel:
+class PlannedCancel(Struct, frozen=True):
     """A live order to cancel. A hard cancel must happen even when our own bids cannot be read.
 
     With `after_rung` the bid at that rung takes its place and is placed first: this one is cancelled only once the
@@ -190,8 +184,7 @@ class PlannedCancel:
     after_rung: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class PlannedBid:
+class PlannedBid(Struct, frozen=True):
     """A bid to place, once the plan's cancels are confirmed. `quantity` is in items or whole tokens."""
 
     rung: int
@@ -200,8 +193,7 @@ class PlannedBid:
     trait: tuple[str, str] | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class RungNote:
+class RungNote(Struct, frozen=True):
     """The fate of one rung (0 is the top); without price and quantity when none could be computed.
 
     `quantity` is what a new bid there would ask for, in items or whole tokens. `order_id` is the own order that holds
@@ -226,16 +218,14 @@ class RungNote:
         return f"{self.reason} ({self.detail})" if self.detail else str(self.reason)
 
 
-@dataclass(frozen=True, slots=True)
-class BidNote:
+class BidNote(Struct, frozen=True):
     """The fate of one own order."""
 
     order_id: int
     reason: Reason
 
 
-@dataclass(frozen=True, slots=True)
-class BidPlan:
+class BidPlan(Struct, frozen=True):
     """The decision of one cycle: `to_cancel` and `to_place` in the order of their execution.
 
     `reference` is the unit price that the range depends on, None without one; histories sample it. `raw_reference` is
@@ -253,8 +243,7 @@ class BidPlan:
     raw_reference: Decimal | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class SaleIntoBid:
+class SaleIntoBid(Struct, frozen=True):
     """A sale into a bid: its price in sats of the whole order, `quantity` in items or whole tokens.
 
     `placed_ms` is when that bid was placed and `bid_id` its id at the venue, where they are known; `is_own` means that
@@ -270,8 +259,7 @@ class SaleIntoBid:
     is_own: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Entry:
+class Entry(Struct, frozen=True):
     """One cycle: the inputs of `plan_bids`, and the plan that was carried out.
 
     `restraint` is why the worker did less than planned: `halt` cancels everything, `own_bids_unknown` leaves the hard

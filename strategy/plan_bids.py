@@ -10,7 +10,8 @@ Read this file first, then what each step imports: guards (prices), ladders and 
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from strategy.book import NO_HISTORY, Snapshot, VenueProfile
 from strategy.config.bid import BidConfig, unsupported

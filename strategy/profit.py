@@ -9,11 +9,12 @@ from __future__ import annotations
 
 from collections import defaultdict, deque
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field
 from decimal import Decimal
 from fractions import Fraction
 from math import floor
 from typing import NamedTuple, Protocol
+
+from msgspec import Struct, field
 
 from strategy.config.bid import normal_slug
 
@@ -22,8 +23,7 @@ FIFO, AVERAGE = METHODS = ("fifo", "average")
 _NOTHING = Fraction(0)
 
 
-@dataclass(frozen=True, slots=True)
-class Trade:
+class Trade(Struct, frozen=True):
     """One purchase or sale of `quantity` for `price_sats`.
 
     `fee_sats` is a purchase's network fee, which comes on top of the price, or a sale's venue fee, which goes off it;
@@ -63,8 +63,7 @@ class Cost(NamedTuple):
         return Cost(self.sats * share, self.fees * share)
 
 
-@dataclass(frozen=True, slots=True)
-class MatchedSale:
+class MatchedSale(Struct, frozen=True):
     """A sale, the share of it that was bought here (0 to 1), and the cost of that; `origin` is the first purchase."""
 
     sale: Trade
@@ -88,8 +87,7 @@ class MatchedSale:
         return (self.sale.price_sats - self.sale.known_fee_sats) * self.share - self.cost.sats
 
 
-@dataclass(frozen=True, slots=True)
-class HeldLot:
+class HeldLot(Struct, frozen=True):
     """The part of a purchase that is still held, and its cost."""
 
     purchase: Trade
@@ -97,8 +95,7 @@ class HeldLot:
     cost: Cost
 
 
-@dataclass(frozen=True, slots=True)
-class Matching:
+class Matching(Struct, frozen=True):
     """All sales, in the order of their time, and all that is held."""
 
     sales: tuple[MatchedSale, ...]
@@ -119,8 +116,7 @@ class _Holding(Protocol):
     def held(self) -> Iterator[HeldLot]: ...
 
 
-@dataclass(slots=True)
-class _InOrder:
+class _InOrder(Struct):
     """Purchases that are sold one after the other: the oldest first, or (`is_newest_first`) the newest."""
 
     is_newest_first: bool
@@ -146,8 +142,7 @@ class _InOrder:
             yield HeldLot(purchase, left, _cost_of(purchase).times(Fraction(left, Fraction(purchase.quantity))))
 
 
-@dataclass(slots=True)
-class _Pool:
+class _Pool(Struct):
     """Purchases that are sold alike: each sale takes the same share of all of them, at their average cost.
 
     `_left` is the share that is left of a purchase made when the pool began; of a later one it is that, by `_left` at
@@ -221,8 +216,7 @@ GROUPS = ("none", "slug", "task", "month")
 Key = str | int | None
 
 
-@dataclass(slots=True)
-class ProfitRow:
+class ProfitRow(Struct):
     """The trades of one group in a time. `held` was bought in it and not sold since.
 
     A sale that was bought here only in part counts as matched, by that part, and as unmatched. `unknown_fees` counts

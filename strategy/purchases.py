@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Literal
+
+from msgspec import Struct
 
 NOT_SHOWN = "the chain does not show that this bid bought it"
 MOST_MOVES = 2  # a marketplace takes the item into its own script first, and then sends it on
@@ -19,8 +20,7 @@ BLOCK_CLOCK_S = 7_200  # a miner's clock may be wrong by as much (BIP 113)
 Holder = Literal["backing", "own", "receiver", "other"]
 
 
-@dataclass(frozen=True, slots=True)
-class ProvenPurchase:
+class ProvenPurchase(Struct, frozen=True):
     """A purchase that the chain shows: the order bought the inscription in transaction `txid`, in `block` at `height`.
 
     `outpoint` (txid:vout) is where the item came to the order's address, in `arrival_block`. `cost_sats` is what left
@@ -45,8 +45,7 @@ class NotYetShown(Exception):
     """A refusal for now: the chain, or an index, does not show enough yet. The message says what is missing."""
 
 
-@dataclass(frozen=True, slots=True)
-class Claim:
+class Claim(Struct, frozen=True):
     """A marketplace's word: this order bought this inscription. `receive` is the script (hex) that the order names."""
 
     order_id: int
@@ -56,8 +55,7 @@ class Claim:
     receive: str
 
 
-@dataclass(frozen=True, slots=True)
-class SpentCoin:
+class SpentCoin(Struct, frozen=True):
     """An output that a transaction spends; `script` in hex. Where it is ours, `sats` is what left us by it.
 
     `is_newer`: the coin was made after the bid was signed, whatever the time of its block says.
@@ -70,8 +68,7 @@ class SpentCoin:
     is_newer: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class MadeOutput:
+class MadeOutput(Struct, frozen=True):
     """An output that a transaction makes; `script` in hex."""
 
     sats: int
@@ -79,8 +76,7 @@ class MadeOutput:
     holder: Holder
 
 
-@dataclass(frozen=True, slots=True)
-class Move:
+class Move(Struct, frozen=True):
     """A transaction that moved the item from the coin `item_from` to its output `item_to`.
 
     `spent` are our other coins that it spends. `block`, `height` and `time_s` (Unix seconds) are None while it

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
 from decimal import Decimal
 from functools import partial
 from operator import attrgetter
 from typing import Protocol, TypeVar
+
+from msgspec.structs import replace
 
 from strategy.book import Bid
 from strategy.plan import BidPlan, OwnOrder

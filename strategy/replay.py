@@ -5,9 +5,11 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field, fields, replace
 from decimal import Decimal
 from typing import Any, NamedTuple, TypeAlias
+
+from msgspec import Struct, field
+from msgspec.structs import fields, replace
 
 from strategy.book import NO_HISTORY, Bid, History, Snapshot, VenueProfile
 from strategy.config.bid import BidConfig
@@ -26,8 +28,7 @@ FILL_RULE = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Fill:
+class Fill(Struct, frozen=True):
     """One of our simulated bids, and the sale that filled it."""
 
     order: OwnOrder
@@ -121,8 +122,7 @@ class _Place(NamedTuple):
     is_top: bool
 
 
-@dataclass(frozen=True, slots=True)
-class ReplayStep:
+class ReplayStep(Struct, frozen=True):
     """One simulated cycle; `fills` and `expired` happened since the one before it."""
 
     now_ms: int
@@ -132,8 +132,7 @@ class ReplayStep:
     prices: list[int]  # of our live bids after it, highest first
 
 
-@dataclass(slots=True)
-class Simulation:
+class Simulation(Struct):
     """A finished simulation. Times are milliseconds; `floors` are lowest asks per token, by time.
 
     `cycles` were decided, with so many bids `placed` and `cancelled`. The counts that begin with `without` are of the
@@ -383,8 +382,7 @@ def changes(old: BidConfig, new: BidConfig) -> dict[str, tuple[Any, Any]]:
 COMPARED = ("to_cancel", "to_place", "rungs", "bids", "reference")  # the rest of a plan follows from these
 
 
-@dataclass(frozen=True, slots=True)
-class Difference:
+class Difference(Struct, frozen=True):
     """A recorded decision that came out otherwise; without `fields` it cannot be decided, and `error` says why."""
 
     now_ms: int
@@ -394,8 +392,7 @@ class Difference:
     error: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Verified:
+class Verified(Struct, frozen=True):
     """The comparison: `decided` recorded decisions were made again; `differences` came out otherwise."""
 
     decided: int

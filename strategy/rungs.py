@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
 from itertools import pairwise
 from typing import TypeAlias
+
+from msgspec import Struct
 
 from strategy.plan import BidPlan, Entry, Limits, OwnOrder
 from strategy.reasons import Reason
@@ -116,8 +117,7 @@ class SatsBudget:
 Level: TypeAlias = int | Fraction
 
 
-@dataclass(slots=True)
-class Rung:
+class Rung(Struct):
     """One rung while the plan is made, with its order, or the reason why it gets none.
 
     `below` and `above` are the distances from `level` within which a live bid still holds the rung. `barred` says why

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Literal
+
+from msgspec import Struct
 
 from core import pasted
 from core.errors import BidkeeperError
@@ -226,8 +227,7 @@ class AddressError(BidkeeperError):
     """A text that is no address, or none that is taken here; the message says why and repeats no input."""
 
 
-@dataclass(frozen=True, slots=True)
-class Address:
+class Address(Struct, frozen=True):
     """One address. `text` is its normal form; `program` the witness program, script hash or key hash.
 
     `kind` is "witness" for witness versions without a meaning yet.

@@ -13,9 +13,10 @@ from __future__ import annotations
 import json
 import logging
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
+
+from msgspec.structs import replace
 
 from core.errors import BidkeeperError
 from core.unix_http import NoAnswer, NotSent, UnixHttp

@@ -9,7 +9,8 @@ from __future__ import annotations
 import hashlib
 import hmac
 from collections.abc import Iterable
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from core.files import FLOOR_BYTES
 from core.settings import PLAY_MARKET, PLAY_VENUES
@@ -32,8 +33,7 @@ PLAY_VENUE = PLAY_MARKET
 _SAID_BY = {"global": "the installation", "user": "the user", "task": "the task"}
 
 
-@dataclass(frozen=True, slots=True)
-class HeldGrant:
+class HeldGrant(Struct, frozen=True):
     """A grant as the signer keeps it, with its later restrictions; only the hash of its secret."""
 
     grant: Grant
@@ -42,8 +42,7 @@ class HeldGrant:
     withdrawn: bool
 
 
-@dataclass(frozen=True, slots=True)
-class RecentSignatures:
+class RecentSignatures(Struct, frozen=True):
     """Recent signatures for a task, a user or all: bids and listings counted, bids also in sats.
 
     Challenges, and control states that were loosened, are counted apart from these, in the same way.
@@ -54,8 +53,7 @@ class RecentSignatures:
     sats_in_an_hour: int
 
 
-@dataclass(frozen=True, slots=True)
-class UnexpiredBids:
+class UnexpiredBids(Struct, frozen=True):
     """Signed bids of a task, a user or all that can still be filled: their sats, and the next expiry."""
 
     sats: int

@@ -11,9 +11,11 @@ from being sold. It is pinned so that a change is noticed.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Literal, NamedTuple
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from core.settings import PLAY_MARKET, VENUES, Settings, dialect_of
 from wallet.protocol import (
@@ -55,8 +57,7 @@ EscrowForm = Literal["ordnet", "ordinalswallet"]
 LOCK_BLOCKS: Mapping[EscrowForm, int] = MappingProxyType({"ordnet": 0, "ordinalswallet": 144})
 
 
-@dataclass(frozen=True, slots=True)
-class EscrowTerms:
+class EscrowTerms(Struct, frozen=True):
     """A venue's form of escrow. `cosigner` is the venue's x-only key; `least_sats` the fewest that it takes there."""
 
     form: EscrowForm
@@ -119,16 +120,14 @@ OUTSTANDING_FACTOR = 4
 HOURLY_FACTOR = 4
 
 
-@dataclass(frozen=True, slots=True)
-class Rate:
+class Rate(Struct, frozen=True):
     """The most signatures of bids and listings in a minute and in an hour."""
 
     a_minute: int
     an_hour: int
 
 
-@dataclass(frozen=True, slots=True)
-class Ceilings:
+class Ceilings(Struct, frozen=True):
     """Limits in sats; 0 means none. `*_hour` limits all that is signed in an hour, expired or not.
 
     `least_listing` is the lowest price of a listing, `withdrawn_a_day` the most that leaves for one user in a day.

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from typing import Literal, Protocol
 
 from core import files
 from core.errors import BidkeeperError
+from core.fields import WithSecrets
 from core.settings import Settings
 from markets.capabilities import Capabilities
 from markets.client import MarketClient
@@ -27,17 +27,18 @@ class BadCredentials(BidkeeperError):
     """A refusal: a venue does not accept us, by more than one answer; a restart would not help."""
 
 
-@dataclass(frozen=True, slots=True)
-class Context:
+class Context(WithSecrets, frozen=True):
     """One worker's surroundings. `token` and `secret` are its right to act: at signer, gateway and ledger.
 
     `crash` is called with the name of each crash point that the worker comes by (workers/crashpoints.py).
     """
 
+    hidden = frozenset({"secret"})
+
     settings: Settings
     task_id: int
     token: int
-    secret: str = field(repr=False)
+    secret: str
     market: MarketClient
     signer: SignerClient
     clock_ms: Callable[[], int]

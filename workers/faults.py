@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import Any, NamedTuple
+
+from msgspec import Struct, field
 
 from core.errors import BidkeeperError
 from core.logs import mask
@@ -26,8 +27,7 @@ class CodedFault(NamedTuple):
     params: dict[str, Any]
 
 
-@dataclass(slots=True)
-class Faults:
+class Faults(Struct):
     """The faults of one cycle, as they come, in words (`texts`) and as codes (`coded`), in the same order.
 
     `backs_off`: something is down, so tries go further apart. `retry_after_s`: the venue's own wish for the next try.

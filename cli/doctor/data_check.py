@@ -10,10 +10,10 @@ import shutil
 import sqlite3
 import stat
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from msgspec import Struct
 from peewee import PeeweeException, fn
 
 from cli.doctor.check import Check, fail, first, judged, named, ok, unreadable, warn
@@ -46,8 +46,7 @@ _MOST_LAG_S = 10
 _PAGE = "docs/several-machines.md"
 
 
-@dataclass(slots=True)
-class DatabaseState:
+class DatabaseState(Struct):
     """The database's contents: wanted tasks (their number, and by venue), the newest slugs traded, and people.
 
     `users` are (sign-in, receive) addresses; None, as are the others, if the contents were not read. `fault` says why.

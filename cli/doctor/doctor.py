@@ -9,7 +9,8 @@ import json
 import os
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from cli.arguments import collection, ticker
 from cli.doctor import data_check, machine_check, program_check, settings_check

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Any, Literal
+
+from msgspec import Struct
 
 from core.settings import dialect_of
 from gateway.venue import Adapters
@@ -37,8 +38,7 @@ Outcome = Literal[
 ]
 
 
-@dataclass(frozen=True, slots=True)
-class Exchange:
+class Exchange(Struct, frozen=True):
     """One request and its whole answer; `reply` None: no answer came. Times are our clock's epoch milliseconds."""
 
     method: str
@@ -112,8 +112,7 @@ def masked(text: str, secrets: list[str]) -> str:
     return text
 
 
-@dataclass(frozen=True, slots=True)
-class About:
+class About(Struct, frozen=True):
     """The subjects of the questions: a collection's slug, a rune's spaced name."""
 
     collection: str
@@ -121,16 +120,14 @@ class About:
     inscription: str = FIRST_INSCRIPTION
 
 
-@dataclass(frozen=True, slots=True)
-class Question:
+class Question(Struct, frozen=True):
     """One read."""
 
     name: str
     ask: Callable[[], Any]
 
 
-@dataclass(frozen=True, slots=True)
-class VenueAnswer:
+class VenueAnswer(Struct, frozen=True):
     """The result of a question: a `value` when it was understood, else the `reason`.
 
     `unread` are the rows that its parser left out, `exchanges` all that was asked for it.

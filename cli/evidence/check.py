@@ -7,12 +7,14 @@ import re
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from decimal import Decimal
 from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple, NoReturn
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from cli.doctor.questions import About, Exchange, Outcome, Question, VenueAnswer, answer_of, default_about
 from cli.evidence.masking import Sort, sort_of
@@ -297,8 +299,7 @@ _MEANING: dict[Outcome, str] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Finding:
+class Finding(Struct, frozen=True):
     """The result of one question. `odd` rows are not understood, `notes` are strange and understood."""
 
     answer: VenueAnswer

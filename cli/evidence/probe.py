@@ -9,10 +9,11 @@ import secrets
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import closing, suppress
-from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
 from urllib.parse import urlsplit
+
+from msgspec.structs import replace
 
 from cli.arguments import address, inscription
 from cli.doctor import doctor

@@ -7,10 +7,13 @@ import os
 import re
 import stat
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from cli.doctor import questions as doctor
 from cli.doctor.questions import ADDRESS, PUBKEY, VAULT, About, Question
@@ -44,8 +47,7 @@ class NotAProbeFile(BidkeeperError):
     """The file is not a probe file of this version; the message says why."""
 
 
-@dataclass(frozen=True, slots=True)
-class Recorded:
+class Recorded(Struct, frozen=True):
     """One exchange. `status` None is no answer; `text` is an answer without JSON, None where it was left out."""
 
     method: str
@@ -63,8 +65,7 @@ class Recorded:
         return dumps(self.answer).encode() if self.is_json else (self.text or "").encode("utf-8", "surrogatepass")
 
 
-@dataclass(frozen=True, slots=True)
-class Record:
+class Record(Struct, frozen=True):
     """A probe file. `about` are the questions' subjects, `questions` the exchanges by question, in their order."""
 
     venue: str
@@ -211,8 +212,7 @@ NOTHING_ASKED = "nothing was asked"
 _PAIR = Pair(ADDRESS, PUBKEY, VAULT, "")
 
 
-@dataclass(frozen=True, slots=True)
-class Raw:
+class Raw(Struct, frozen=True):
     """An answer that no parser reads: it is kept as evidence."""
 
     answer: Any

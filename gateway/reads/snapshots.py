@@ -13,8 +13,9 @@ from __future__ import annotations
 import asyncio
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Hashable
-from dataclasses import dataclass, field
 from typing import Any, Generic, NamedTuple, TypeVar
+
+from msgspec import Struct, field
 
 from gateway.limits import READ, Priority, Toll, current_origin
 from gateway.quota import BeyondShare
@@ -53,8 +54,7 @@ class Flight:
             self.taken_ms = self._now_ms()
 
 
-@dataclass(slots=True)
-class _Entry:
+class _Entry(Struct):
     value: Any = None
     began_at: float | None = None  # when the reading of `value` began; None without a value
     not_before: float = float("-inf")

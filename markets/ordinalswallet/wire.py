@@ -19,12 +19,12 @@ import base64
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Any
 
 from msgspec import Struct
 
+from core.fields import WithSecrets
 from markets.answers import error_text, refusal
 from markets.base import LONGEST_PSBT, AuthFailed, NotFound, Refused, Unavailable
 from markets.orders import ListingDraft, ListingOrder, ListingToDraft
@@ -106,11 +106,12 @@ _TOKEN = re.compile(r"[\x21-\x7e]{8,2000}", re.ASCII)
 _CANCELLED = ("cancelled", "already_cancelled")
 
 
-@dataclass(frozen=True, slots=True)
-class Session:
+class Session(WithSecrets, frozen=True):
     """A session of one address until `expires_s` (epoch seconds). `token` is never shown."""
 
-    token: str = field(repr=False)
+    hidden = frozenset({"token"})
+
+    token: str
     expires_s: int
 
 

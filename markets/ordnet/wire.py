@@ -13,11 +13,11 @@ import threading
 import time
 from base64 import b64decode
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any
 
 from msgspec import Struct
 
+from core.fields import WithSecrets
 from markets.adapter import Cursor
 from markets.answers import Reply, is_page, retry_after_s, words_of
 from markets.base import LONGEST_PSBT, RateLimited, Refused, SignInNeeded, Trait
@@ -215,15 +215,16 @@ class Binding(Struct, frozen=True):
     ordinals: str
 
 
-@dataclass(frozen=True, slots=True)
-class Session:
+class Session(WithSecrets, frozen=True):
     """An open session of `binding`; `bindings` are all of its profile. `token` is never shown."""
+
+    hidden = frozenset({"token", "http"})
 
     binding: Binding
     bindings: tuple[Binding, ...]
     expires_ms: int
-    token: str = field(repr=False)
-    http: OrdNetHttp = field(repr=False, compare=False)
+    token: str
+    http: OrdNetHttp
 
 
 class Sessions:

@@ -16,10 +16,10 @@ import stat
 import time
 from collections.abc import Sequence
 from contextlib import closing
-from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import quote
 
+from msgspec import Struct
 from peewee import DatabaseError, OperationalError
 
 from core.errors import BidkeeperError
@@ -63,8 +63,7 @@ _unwritten: dict[str, Damage] = {}  # notes that could not be written, by the pa
 Opened = dict[str, tuple[int, int, int]]
 
 
-@dataclass(frozen=True, slots=True)
-class Damage:
+class Damage(Struct, frozen=True):
     """The damage in words. `is_lost`: a file was removed or replaced, and programs still use the former one.
 
     `inodes` are the former files', by the end of the name, as far as they are known.

@@ -10,10 +10,10 @@ from __future__ import annotations
 import os
 import secrets
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from msgspec import Struct
 from peewee import SQL, BigIntegerField, CharField
 
 from core.errors import BidkeeperError
@@ -23,8 +23,7 @@ from models.database.postgresql import Postgresql
 from models.database.sqlite import Sqlite
 
 
-@dataclass(frozen=True, slots=True)
-class Slot:
+class Slot(Struct, frozen=True):
     """The part `number` of all users, who are divided into `of` parts by their numbers."""
 
     number: int = 0
@@ -81,8 +80,7 @@ class Lease(Row):
         table_name = "leases"
 
 
-@dataclass(frozen=True, slots=True)
-class Holder:
+class Holder(Struct, frozen=True):
     """A program that wants a lease: the place of its files, its machine's name, and where it answers other machines.
 
     `directory`: where the programs of this home tell one another which leases they have seen.

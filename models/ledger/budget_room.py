@@ -7,8 +7,9 @@ orders along (`change_bidding_task`); its fills stay where they were made, also 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from models import budgets
 from models.budgets import Budget
@@ -30,8 +31,7 @@ _FILLED_SINCE = Statement(f"{_USE} close_reason = 'filled' AND closed_ms > :afte
 _TAKE_ALONG = Statement("UPDATE orders SET budget_id = :budget_id WHERE task_id = :task_id AND state != 'closed'")
 
 
-@dataclass(frozen=True, slots=True)
-class BudgetUse:
+class BudgetUse(Struct, frozen=True):
     """The use of a budget: its tasks' open orders, their fills, and the sats of those of the last 24 hours."""
 
     open_sats: int

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping
-from dataclasses import dataclass
 from functools import cache
 from typing import Any, NamedTuple
 
+from msgspec import Struct
 from peewee import SQL, fn
 
 from models import controls
@@ -43,8 +43,7 @@ _IS_ABOUT = (
 MOST_SATS = 21_000_000 * 100_000_000
 
 
-@dataclass(frozen=True, slots=True)
-class Closing:
+class Closing(Struct, frozen=True):
     """Bids that have to be cancelled: `open` ones are there by the last read, `unknown` ones are in doubt.
 
     A bid is open until a read that began after its cancel does not show it. `since_ms` is when they were to go.

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from decimal import Decimal
 from itertools import count
 from typing import Any, NamedTuple
 
+from msgspec import Struct
 from peewee import IntegrityError
 
 from models.database import base
@@ -56,8 +56,7 @@ class Autolist(NamedTuple):
     task_id: int | None
 
 
-@dataclass(frozen=True, slots=True)
-class Fill:
+class Fill(Struct, frozen=True):
     """One fill, at `price_sats` for all of it; None is not known.
 
     `floor_at_fill` is of one item or token. `placed_ms` is when the bid, or the listing at its last price, was placed.
@@ -91,8 +90,7 @@ class Fill:
         return self.inscription_id is None and self.slug is not None and is_ticker(self.slug)
 
 
-@dataclass(frozen=True, slots=True)
-class Wanted:
+class Wanted(Struct, frozen=True):
     """The fills that are asked for: of all of them without a value, from `from_ms` to before `to_ms`."""
 
     task_id: int | None = None
@@ -102,8 +100,7 @@ class Wanted:
     to_ms: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class FillTotal:
+class FillTotal(Struct, frozen=True):
     """A task's real fills: how many, for how many sats, and when the last was."""
 
     count: int = 0
@@ -174,7 +171,7 @@ def count_purchase(new: NewOrder, sale: SoldInto, now_ms: int) -> bool:
     """
     ORDER_LIFE.check(NEW, CLOSED, FILLED)
     trait_type, trait_value = new.trait or ("", "")
-    values = {name: getattr(new, name) for name in NewOrder.__slots__ if name != "trait"}
+    values = {name: getattr(new, name) for name in NewOrder.__struct_fields__ if name != "trait"}
     values |= {"trait_type": trait_type, "trait_value": trait_value, "state": CLOSED, "close_reason": FILLED}
     bought = {"sale_id": sale.sale_id, "filled_ms": sale.sold_ms, "inscription_id": sale.inscription_id}
     values |= {"created_ms": sale.sold_ms, "updated_ms": now_ms, "closed_ms": now_ms, **bought}

@@ -6,9 +6,11 @@ A task that runs dry is counted with dry runs only, against the same limits.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
-from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from core.local_time import is_between
 from core.subscription_plans import SubscriptionPlan
@@ -27,8 +29,7 @@ LEAST_SIGNED_BIDS = 12  # ... and how often a task's dearest bid
 BURST_FILLS = 3  # this many fills in ten minutes: the sellers may know more than we do
 
 
-@dataclass(frozen=True, slots=True)
-class Holder:
+class Holder(Struct, frozen=True):
     """The holder of limits: a task, or one that is yet to be created (`task_id` None) and has no orders."""
 
     user_id: int
@@ -37,8 +38,7 @@ class Holder:
     plan: SubscriptionPlan | None
 
 
-@dataclass(frozen=True, slots=True)
-class Readings:
+class Readings(Struct, frozen=True):
     """The present values that limits need beside the ledger.
 
     `untracked_sats` are bids of the wallet without an order: they count as long as they are there. `rungs` is the

@@ -8,8 +8,7 @@ shows, so closed rows stay: they tell the lowest price at which the inscription 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from msgspec import Struct
 from peewee import IntegrityError
 
 from models.database.base import Statement, columns, insertion, instance, require_sound, transaction
@@ -98,8 +97,7 @@ class OpenElsewhere(Exception):
     """Another task, perhaps a deleted one, still has an open listing of the same output."""
 
 
-@dataclass(frozen=True, slots=True)
-class NewListing:
+class NewListing(Struct, frozen=True):
     """A listing to be written down; see `Listing`."""
 
     intent: str
@@ -115,8 +113,7 @@ class NewListing:
     revision: int
 
 
-@dataclass(frozen=True, slots=True)
-class SoldFor:
+class SoldFor(Struct, frozen=True):
     """The sale that ended a listing, at `price_sats`; None is not known. `venue_fee_sats` the venue keeps of the price.
 
     Without a time it was sold when that was learnt.
@@ -185,7 +182,7 @@ def _taken_up(new: NewListing, state: dict[str, object], now_ms: int) -> Listing
 
 def _written(new: NewListing, state: dict[str, object], now_ms: int) -> Listing:
     LISTING_LIFE.check(NEW, str(state["state"]))
-    values = {name: getattr(new, name) for name in NewListing.__slots__} | state
+    values = {name: getattr(new, name) for name in NewListing.__struct_fields__} | state
     values |= {"misses": 0, "created_ms": now_ms, "updated_ms": now_ms}
     try:
         listing_id = INSERT.insert(**_UNWRITTEN | values)

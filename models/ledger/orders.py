@@ -12,11 +12,11 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Collection, Iterable
-from dataclasses import dataclass
 from decimal import Decimal
 from functools import cache
 from typing import Any, NamedTuple
 
+from msgspec import Struct
 from peewee import IntegrityError, fn
 
 from models.database import base
@@ -162,8 +162,7 @@ class MovedMeanwhile(IllegalMove):
     """A move of an order that another process, such as the manager for a brake, has moved first."""
 
 
-@dataclass(frozen=True, slots=True)
-class ExposureLimits:
+class ExposureLimits(Struct, frozen=True):
     """Limits of the sums of open orders, in sats; 0 for `task` and `installation` means no such limit.
 
     `count` bounds the number of the task's open orders (0: not at all): a bid whose cancel fails is still there, and
@@ -178,8 +177,7 @@ class ExposureLimits:
     fills: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class NewOrder:
+class NewOrder(Struct, frozen=True):
     """An order to be reserved; `expires_ms` is moved on by milliseconds until it is unique in its wallet.
 
     `trait` is (type, value), None for a bid on the whole collection or rune; `coins` and `receive` as in the table.
@@ -208,8 +206,7 @@ class Part(NamedTuple):
     quantity: str
 
 
-@dataclass(frozen=True, slots=True)
-class SoldInto:
+class SoldInto(Struct, frozen=True):
     """The sale that filled an order: its name and its time at the venue, and what was bought, if the venue tells.
 
     Without a time the order was filled when that was learnt. `part` is set if not all of it was sold.
@@ -221,8 +218,7 @@ class SoldInto:
     part: Part | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Fills:
+class Fills(Struct, frozen=True):
     """A task's filled orders: their number, their sats, and when the ten that closed last did (Unix ms, newest first).
 
     `today` and `sats_today` are those of the last 24 hours.
@@ -265,7 +261,7 @@ def reserve(new: NewOrder, exposure_limits: ExposureLimits, now_ms: int, replace
 
 def _reserve(new: NewOrder, exposure_limits: ExposureLimits, now_ms: int, replaced: Collection[int]) -> Order:
     ORDER_LIFE.check(NEW, RESERVED)
-    values = {name: getattr(new, name) for name in NewOrder.__slots__ if name != "trait"}
+    values = {name: getattr(new, name) for name in NewOrder.__struct_fields__ if name != "trait"}
     trait_type, trait_value = new.trait or ("", "")
     values |= {"trait_type": trait_type, "trait_value": trait_value, "state": RESERVED, "misses": 0}
     values |= {"created_ms": now_ms, "updated_ms": now_ms}

@@ -12,9 +12,10 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Collection
-from dataclasses import dataclass, fields, replace
 from typing import Any
 
+from msgspec import Struct
+from msgspec.structs import fields, replace
 from peewee import SQL, BigIntegerField, CharField, IntegrityError, TextField, fn
 
 from models.database.base import Row, add_indexes, transaction
@@ -66,8 +67,7 @@ add_indexes(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class ClaimedPurchase:
+class ClaimedPurchase(Struct, frozen=True):
     """A purchase by a marketplace's word alone. It has no cost: none may come of it."""
 
     order_id: int

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Generic, Protocol, TypeVar
+
+from msgspec import Struct, field
 
 from models.ledger import orders
 from models.ledger.states import CLOSED, LATE_MS, RESERVED, Order
@@ -44,8 +45,7 @@ class ShownBid(Protocol):
 Bid = TypeVar("Bid", bound=ShownBid)
 
 
-@dataclass(frozen=True, slots=True)
-class Matched(Generic[Bid]):
+class Matched(Struct, Generic[Bid], frozen=True):
     """The match: a task's open orders of the wallet at the venue (`own`), the bid of each open order, and other bids.
 
     `by_order` is by the order's id, of any task. The other bids have no open order.

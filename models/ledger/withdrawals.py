@@ -8,9 +8,9 @@ the signer gives the same signature, and the same transaction sent twice moves n
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+from msgspec import Struct
 from peewee import SQL, BigIntegerField, CharField, TextField, fn
 
 from models import outbox
@@ -68,8 +68,7 @@ add_indexes(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class NewWithdrawal:
+class NewWithdrawal(Struct, frozen=True):
     """A withdrawal to be written down; see `Withdrawal`."""
 
     intent: str

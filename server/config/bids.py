@@ -7,13 +7,13 @@ Callers name a field in camelCase.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import fields, replace
 from decimal import Decimal
 from functools import lru_cache
 from operator import attrgetter
 from typing import Annotated, Any
 
 from msgspec import UNSET, Meta, Raw
+from msgspec.structs import fields, replace
 
 from core import pasted
 from core.fields import words

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import MISSING, fields
 from decimal import Decimal
 from functools import cache
 from typing import Annotated, Any
+
+from msgspec.structs import fields
 
 from core.fields import words
 from models.accounts import READ
@@ -89,8 +90,8 @@ def _fields(config: Any, *, has_replay: bool = True) -> list[FormField]:
             label=mark.label,
             hint=mark.hint,
             words=mark.words,
-            default=None if field.default is MISSING else shown_part(field.default),
-            is_required=field.default is MISSING,
+            default=None if field.required else shown_part(field.default),
+            is_required=field.required,
             least=_number(mark.least),
             above=_number(mark.above),
             most=None if mark.has_open_top else _number(mark.most),

@@ -6,11 +6,11 @@ Each field is judged by itself when it is read; the rules between fields are in 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, fields, replace
 from functools import lru_cache
 from typing import Annotated, Any
 
 from msgspec import NODEFAULT, UNSET, Meta, Raw, Struct, UnsetType, defstruct
+from msgspec.structs import fields, replace
 
 from core import pasted
 from core.fields import words
@@ -96,8 +96,7 @@ FillListing = shape(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class ListingChange:
+class ListingChange(Struct, frozen=True):
     """The change in a body. `collection_id` counts only when `names_collection`; `details` are all its faults."""
 
     inscription_id: str | None

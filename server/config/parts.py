@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import fields
 from decimal import Decimal
 from functools import reduce
 from typing import Annotated, Any, get_args
 
 from msgspec import UNSET, Meta, UnsetType
+from msgspec.structs import fields
 
 from core import pasted
 from core.fields import Count, Sats, text_of, words

@@ -13,10 +13,10 @@ import logging
 import re
 import time
 from collections.abc import Awaitable, Mapping, Sequence
-from dataclasses import dataclass, field
 from http.client import responses
 from typing import Any
 
+from msgspec import Struct, field
 from tornado.http1connection import HTTP1Connection
 from tornado.httputil import (
     HTTPConnection,
@@ -98,8 +98,7 @@ _SYSTEMS = {"Windows": "Windows", "Android": "Android", "iPhone": "iPhone", "iPa
 _SYSTEMS |= {"Linux": "Linux"}
 
 
-@dataclass(frozen=True, slots=True)
-class Caller:
+class Caller(Struct, frozen=True):
     """A user by a session, or by an API token, which may do less.
 
     `mark` is that of the database's state when the caller was found (models/database/base.py), if it was to be had.
@@ -117,8 +116,7 @@ class Caller:
         return accounts.token_is_open(self.token_hash, now_ms)
 
 
-@dataclass(frozen=True, slots=True)
-class Openings:
+class Openings(Struct, frozen=True):
     """The methods of a path that API tokens may use, each with the scopes of which one is needed; no others.
 
     `names_task`: each request names one task, so a token for one task may come.

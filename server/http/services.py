@@ -10,11 +10,12 @@ from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AsyncExitStack
-from dataclasses import dataclass, field
 from itertools import accumulate
 from pathlib import Path
 from typing import Any, Literal, TypeVar
 from weakref import WeakValueDictionary
+
+from msgspec import Struct, field
 
 from core.call import Request, call
 from core.errors import BidkeeperError, PeerError, PeerRefused, PeerUnavailable
@@ -38,8 +39,7 @@ from wallet.signer_client import SignerClient
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
 
-@dataclass(frozen=True, slots=True)
-class Metric:
+class Metric(Struct, frozen=True):
     """One metric; each sample is its labels and its value. A counter's name ends in `_total`."""
 
     name: str
@@ -318,8 +318,7 @@ async def _run(request: bytes) -> bytes:
     raise ReplayFailed("The process that replays ended before its time.")
 
 
-@dataclass(frozen=True, slots=True)
-class Services:
+class Services(Struct, frozen=True):
     """Settings, the users' rights by them, and peers.
 
     `long_answers` and `event_pages` are places for whole answers on this process's one loop, `pieces` the turns of

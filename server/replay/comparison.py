@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from decimal import ROUND_HALF_EVEN, Decimal, localcontext
 from enum import StrEnum
 from typing import Annotated, NamedTuple
 
 from msgspec import Meta, Struct, field, structs
+from msgspec.structs import replace
 
 from core.fields import Count, Price, Quantity, Sats, Time, words
 from models.ledger.limits import fill_limits, hold

@@ -9,10 +9,11 @@ import codecs
 import os
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from io import BytesIO
 from pathlib import Path
 from typing import BinaryIO, NamedTuple
+
+from msgspec import Struct
 
 from core.errors import BidkeeperError
 from core.layout import journal_path, older
@@ -188,8 +189,7 @@ class JournalPart:
                     yield entry
 
 
-@dataclass(frozen=True, slots=True)
-class Recording:
+class Recording(Struct, frozen=True):
     """Entries in the order of time; `notes` name what was left out."""
 
     name: str

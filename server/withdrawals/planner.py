@@ -10,11 +10,11 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import NamedTuple
 
-from msgspec import to_builtins
+from msgspec import Struct, to_builtins
+from msgspec.structs import replace
 
 from core.errors import BidkeeperError
 from core.settings import Settings, dialect_of
@@ -49,16 +49,14 @@ _AT_ONCE = 4
 _FACTS_AGE_S = 10.0
 
 
-@dataclass(frozen=True, slots=True)
-class LeftOut:
+class LeftOut(Struct, frozen=True):
     """A coin that is not spent, and why."""
 
     coin: Utxo
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
-class Chosen:
+class Chosen(Struct, frozen=True):
     """Coins to be spent, and those left out on the way."""
 
     coins: tuple[Coin, ...]
@@ -197,8 +195,7 @@ class Wanted(NamedTuple):
     force: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class WithdrawalPlan:
+class WithdrawalPlan(Struct, frozen=True):
     """All that is to be signed but its intent, and the amounts; sats arrive at `destination`."""
 
     asked: WithdrawalToSign

@@ -6,10 +6,11 @@ Fields of a mode that is not selected are stored and not used.
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from decimal import Decimal
 from functools import lru_cache
 from typing import Annotated, Any, NamedTuple
+
+from msgspec import Struct
 
 from core.fields import MAX_SATS as MAX_SATS  # the plans bound their sums by it, too
 from strategy.config import parts
@@ -66,8 +67,7 @@ def _part_of_price(least: str, most: str, label: str, words: str, hint: str, **m
     return fraction("moves", label, words, hint, **bounds, fault=f"must be from {least} to {most}", **more)
 
 
-@dataclass(frozen=True, slots=True)
-class BidConfig:
+class BidConfig(Struct, frozen=True):
     """The config of one bidding task. Sats are of one whole bid, percents are fractions (0.01 is 1 %).
 
     With `bid_levels`, `bid_count` is the number of their bids.

@@ -5,10 +5,11 @@ is not selected are stored and not used.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from decimal import Decimal
 from itertools import pairwise
 from typing import Annotated
+
+from msgspec import Struct
 
 from core.fields import MAX_SATS
 from strategy.config.bid import Problem
@@ -40,8 +41,7 @@ BY_PERCENT, AT_SATS, BELOW_OTHERS = ({"price_mode": (mode,)} for mode in ("perce
 OF_TRAIT = {"reference": ("traitFloor",)}
 
 
-@dataclass(frozen=True, slots=True)
-class PriceStep:
+class PriceStep(Struct, frozen=True):
     """A price from some hours after the first listing on: a multiple of the reference, or sats."""
 
     after_hours: int
@@ -49,8 +49,7 @@ class PriceStep:
     price_sats: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class ListingConfig:
+class ListingConfig(Struct, frozen=True):
     """The pricing of a listing. Sats are the item's, `price_percent` and `min_margin` are fractions (1.05 is 105 %).
 
     `price_schedule` changes the price as time goes by (strategy/listing_price.py). Asks of `ignore_addresses` are no

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from decimal import Decimal
+
+from msgspec import Struct
 
 from strategy.config.table import MAX_DECIMALS, decimals
 
@@ -22,16 +23,14 @@ _ZONE = re.compile(r"[A-Za-z][A-Za-z0-9_+-]*(?:/[A-Za-z0-9][A-Za-z0-9_+-]*)*")
 _ADDRESS = re.compile(ADDRESS)
 
 
-@dataclass(frozen=True, slots=True)
-class BidLevel:
+class BidLevel(Struct, frozen=True):
     """So many bids at one price: `at` is a fraction of the reference in percent mode, sats of a bid in fixed mode."""
 
     at: Decimal
     count: int
 
 
-@dataclass(frozen=True, slots=True)
-class FloorDrop:
+class FloorDrop(Struct, frozen=True):
     """A fall of the floor by a fraction within some minutes, and the minutes without bids after it."""
 
     percent: Decimal
@@ -39,8 +38,7 @@ class FloorDrop:
     for_minutes: int
 
 
-@dataclass(frozen=True, slots=True)
-class ActiveHours:
+class ActiveHours(Struct, frozen=True):
     """The hours of a day at which there are bids, as clocks show them in a time zone ("22:00" to "06:30")."""
 
     tz: str
@@ -48,8 +46,7 @@ class ActiveHours:
     end: str
 
 
-@dataclass(frozen=True, slots=True)
-class OnFill:
+class OnFill(Struct, frozen=True):
     """The auto-list task to make of each fill. `autolist` is its stored config (listing.py), without its cost.
 
     With `start` it is started as well. `max_open` bounds how many of them there are, sold and deleted ones not counted.

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import fields, replace
 from decimal import Decimal, InvalidOperation
 from functools import cache
 from typing import TYPE_CHECKING, Any, TypeVar, cast, get_args
 
 import msgspec
 from msgspec import Struct
+from msgspec.structs import fields, replace
 
 from core.fields import MAX_SATS
 

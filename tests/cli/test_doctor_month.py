@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -18,6 +17,7 @@ from strategy.config.bid import BidConfig, dump_bid_config, normal_slug
 from strategy.config.listing import ListingConfig
 from strategy.monthly import Bidding, Selling, Task
 from tests.cli.conftest import Examine
+from tests.shapes import replace
 
 CATS = BidConfig(slug="cats", hardcap_sats=100_000)
 DOGS = replace(CATS, slug="dogs")

@@ -186,7 +186,7 @@ def test_a_kernel_that_refuses_says_why() -> None:
         "from core import process\n"
         "first = process.CALLS[os.uname().machine]\n"
         "import dataclasses\n"
-        "process.CALLS = {os.uname().machine: dataclasses.replace(first, others=(first.seccomp,))}\n"
+        "process.CALLS = {os.uname().machine: replace(first, others=(first.seccomp,))}\n"
         "assert give_up_network() == ''\n"
         "said = give_up_network()\n"
         "assert said == 'seccomp: Operation not permitted', said\n"

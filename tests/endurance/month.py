@@ -12,11 +12,12 @@ import sys
 import time
 from collections.abc import Iterable, Iterator
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import NamedTuple
 
 from tests.endurance.stage import DEMO, LADDERS, NAMES, Ladder, Stage
 from tests.endurance.task_time import TaskTime
+from tests.shapes import asdict
 
 HEAD = (
     "course   rungs outbid  places   an hour  cancels   fills  calls   a bid-hour  without  longest  limited"

@@ -7,7 +7,6 @@ import os
 import signal
 import time
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
 from pathlib import Path
 
 from strategy.config.bid import BidConfig
@@ -15,6 +14,7 @@ from tests.databases import rows
 from tests.e2e.installation import Installation, Trader, until
 from tests.faults import checker, evidence
 from tests.faults.evidence import AskMove, Bid, Evidence, Quiet, bids
+from tests.shapes import replace
 
 FLOOR, HARDCAP, TOTAL, BIDS = 100_000, 80_000, 90_000, 2
 EXPOSURE = 50_000_000  # of the plan that everybody has

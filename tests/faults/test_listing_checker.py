@@ -5,7 +5,6 @@ from __future__ import annotations
 import copy
 import json
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -14,6 +13,7 @@ from strategy.config.listing import ListingConfig
 from tests.faults import listing_checker
 from tests.faults.evidence import Quiet
 from tests.faults.listing_evidence import ListingEvidence, Pledge, Signed
+from tests.shapes import replace
 
 Row = dict[str, Any]
 Plant = Callable[[ListingEvidence], object]

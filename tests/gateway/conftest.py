@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import dataclasses
 import json
 import tempfile
 import threading
@@ -26,6 +25,7 @@ from markets.base import BidOrder, VenueError, from_wire
 from markets.client import MarketClient
 from markets.http import Http
 from tests.gateway.fake_venue import FakeVenue
+from tests.shapes import replace
 
 ORDER = BidOrder(
     price=500_000,
@@ -72,8 +72,8 @@ class Bench:
             mempool_url=base,
         )
         if self._changed.pop("with_ord", False):
-            settings = dataclasses.replace(settings, ord_url=base)
-        self.settings = dataclasses.replace(settings, **self._changed)
+            settings = replace(settings, ord_url=base)
+        self.settings = replace(settings, **self._changed)
         self.gateway = self.make()
         self._gateway_server = self.gateway.listen(bind(self.settings.gateway_socket, self.gateway.admission.uids))
 

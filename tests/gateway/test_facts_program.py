@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
 import os
 from collections.abc import Callable, Iterator
@@ -20,6 +19,7 @@ from tests.gateway.conftest import ORDER as BID
 from tests.gateway.conftest import Bench, soon
 from tests.gateway.fake_venue import CUT
 from tests.gateway.listing_examples import INSCRIPTION, MADE, OUTPOINT, SCRIPT, TXID, as_relayed
+from tests.shapes import replace
 
 TX = f"/api/tx/{TXID}"
 TIP, STATUS, OUTPUT, FOUND = "/api/blocks/tip/height", "/status", f"/output/{OUTPOINT}", f"/inscription/{INSCRIPTION}"
@@ -165,8 +165,8 @@ def test_the_index_is_asked_for_its_height_before_the_output(sources: Bench) -> 
 @pytest.mark.parametrize(
     "told",
     [
-        as_relayed(dataclasses.replace(MADE, locktime=1)).hex(),
-        as_relayed(dataclasses.replace(MADE, outputs=MADE.outputs[:1])).hex(),
+        as_relayed(replace(MADE, locktime=1)).hex(),
+        as_relayed(replace(MADE, outputs=MADE.outputs[:1])).hex(),
         MADE.encode()[:-1].hex(),
         MADE.encode().hex() + "00",
         "not hex",
@@ -175,7 +175,7 @@ def test_the_index_is_asked_for_its_height_before_the_output(sources: Bench) -> 
 )
 def test_a_transaction_that_is_another_one_is_none(sources: Bench, told: str) -> None:
     sources.venue.answers[f"{TX}/hex"] = told
-    assert _facts(sources) == structs.replace(SURE, value=None, script=None, is_unspent=None)
+    assert _facts(sources) == replace(SURE, value=None, script=None, is_unspent=None)
 
 
 def test_a_transaction_may_come_without_its_witnesses(sources: Bench) -> None:
@@ -206,7 +206,7 @@ def test_a_source_that_does_not_answer_leaves_what_it_should_tell_unknown(
     two_indexes: Bench, path: str, lost: dict[str, Any], silence: Any
 ) -> None:
     two_indexes.venue.answers |= {path: silence, UTXO: CUT}
-    assert _facts(two_indexes) == structs.replace(SURE, **lost)
+    assert _facts(two_indexes) == replace(SURE, **lost)
 
 
 @pytest.mark.parametrize(
@@ -215,25 +215,25 @@ def test_a_source_that_does_not_answer_leaves_what_it_should_tell_unknown(
 )
 def test_where_on_its_output_the_inscription_is(sources: Bench, satpoint: str, offset: int | None) -> None:
     sources.venue.answers[FOUND] = {**ANSWERS[FOUND], "satpoint": satpoint}
-    assert _facts(sources) == structs.replace(SURE, item_offset=offset)
+    assert _facts(sources) == replace(SURE, item_offset=offset)
 
 
 def test_an_index_that_says_nothing_of_its_height_says_nothing(sources: Bench) -> None:
     sources.venue.answers[STATUS] = {**ANSWERS[STATUS], "height": None}
-    assert _facts(sources) == structs.replace(SURE, inscriptions=None, runes=None, index_height=None, item_offset=None)
+    assert _facts(sources) == replace(SURE, inscriptions=None, runes=None, index_height=None, item_offset=None)
 
 
 def test_an_output_that_is_not_indexed_yet(sources: Bench) -> None:
     sources.venue.answers[OUTPUT] = {**BY_ORD, "indexed": False, "confirmations": 0, "inscriptions": []}
     sources.venue.answers[f"{TX}/status"] = {"confirmed": False}
-    assert _facts(sources) == structs.replace(
+    assert _facts(sources) == replace(
         SURE, is_confirmed=False, height=None, inscriptions=None, runes=None, item_offset=None
     )
 
 
 def test_a_spend_in_the_mempool(sources: Bench) -> None:
     sources.venue.answers[f"{TX}/outspend/1"] = {"spent": True, "txid": "cd" * 32, "vin": 2}
-    assert _facts(sources) == structs.replace(SURE, is_unspent=False, spent_by="cd" * 32)
+    assert _facts(sources) == replace(SURE, is_unspent=False, spent_by="cd" * 32)
 
 
 def test_two_indexes_that_agree(two_indexes: Bench) -> None:
@@ -254,14 +254,14 @@ def test_two_indexes_that_agree(two_indexes: Bench) -> None:
 )
 def test_two_indexes_that_differ_are_a_doubt(two_indexes: Bench, path: str, answer: Any, lost: dict[str, Any]) -> None:
     two_indexes.venue.answers[path] = answer
-    assert _facts(two_indexes) == structs.replace(SURE, **lost)
+    assert _facts(two_indexes) == replace(SURE, **lost)
 
 
 @pytest.mark.slow
 def test_a_source_that_hangs_does_not_hide_what_others_say(sources: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(chain, "PATIENCE_S", 7.0)  # of which the others need little
     sources.venue.closed_gates.add(TIP)
-    assert _facts(sources) == structs.replace(SURE, tip_height=None)
+    assert _facts(sources) == replace(SURE, tip_height=None)
 
 
 @pytest.mark.parametrize(

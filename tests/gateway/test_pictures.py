@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import dataclasses
 import logging
 import os
 import stat
@@ -23,6 +22,7 @@ from markets.base import NoPicture, Picture, Refused
 from tests.clock import Clock
 from tests.gateway.conftest import Bench
 from tests.gateway.hostile_pictures import GIF, HTML, PNG, Host, answer, hosting
+from tests.shapes import replace
 
 INSCRIPTION = "7" * 64 + "i0"
 URL = "https://ordinals.com/content/x"
@@ -144,7 +144,7 @@ def test_a_gateway_with_a_directory_of_its_own_keeps_them_there(make_bench: Call
     run_dir = bench.settings.data_dir / "gw"
     assert bench.settings.pictures_dir == bench.settings.data_dir / "pictures"
 
-    assert dataclasses.replace(bench.settings, gateway_run_dir=run_dir).pictures_dir == run_dir / "pictures"
+    assert replace(bench.settings, gateway_run_dir=run_dir).pictures_dir == run_dir / "pictures"
 
 
 class TestKept:

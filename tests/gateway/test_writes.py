@@ -131,7 +131,7 @@ def test_a_venue_that_is_not_there_is_unavailable(make_bench: Callable[..., Benc
 
 def test_runes_go_to_the_practice_market_only(make_bench: Callable[..., Bench]) -> None:
     bench = make_bench(market="satflow", satflow_api_key="secret")
-    row = {**{name: getattr(ORDER, name) for name in ORDER.__slots__}, "kind": "runes"}
+    row = {**{name: getattr(ORDER, name) for name in ORDER.__struct_fields__}, "kind": "runes"}
     with pytest.raises(NotSupported):
         bench.client().place(type(ORDER)(**row), task=1, token=1, deadline_ms=soon())
     assert bench.venue.calls == []

@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Set
-from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -37,6 +36,7 @@ from tests.server.running_tasks import open_order
 from tests.server.trades import bought, proved, sold
 from tests.server.wallet_items import INSCRIPTION, item
 from tests.server.withdrawals.chain import Chain, coin
+from tests.shapes import replace
 from tests.wallet import proofs
 from tests.workers.bidding.world import World as Workers
 from wallet.signer.challenges import sign_message

@@ -5,7 +5,7 @@ from __future__ import annotations
 import struct
 import zlib
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Any
 
@@ -44,6 +44,7 @@ from tests.gateway.listing_examples import INSCRIPTION, OUTPOINT, PSBT, TXID
 from tests.gateway.test_facts_program import ANSWERS
 from tests.gateway.test_marketplaces import DRAFT, TEXTS
 from tests.goldens.socket_files import plain
+from tests.shapes import replace
 
 NAME = "simulator"
 

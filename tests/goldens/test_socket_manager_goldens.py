@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +16,7 @@ from server.http import services
 from server.http.services import ManagerClient, answer_to
 from tests.goldens.socket_files import failed, hold
 from tests.goldens.socket_tap import Session, Tap
+from tests.shapes import replace
 from tests.workers.conftest import installation, patient_with_zygotes
 from tests.workers.installation import DRAIN_S, PATIENCE_S, Installation, eventually
 from workers.manager import take_over

@@ -6,7 +6,6 @@ import json
 import sqlite3
 from collections.abc import Iterator, Mapping
 from contextlib import closing
-from dataclasses import replace
 from typing import Any
 from urllib.parse import urlencode
 
@@ -21,6 +20,7 @@ from tests.server.conftest import ADMIN, OTHER, OWNER, Service, with_settings
 from tests.server.peers import keys_of
 from tests.server.test_bad_values import BAD, LISTING_BAD
 from tests.server.withdrawals.chain import Chain, coin
+from tests.shapes import replace
 
 INSCRIPTION = "5" * 64 + "i0"
 HOOK = {"url": "https://hooks.example/in", "events": ["fill"]}

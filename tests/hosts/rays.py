@@ -6,7 +6,7 @@ import secrets
 import signal
 import subprocess
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,6 +15,7 @@ from tests.engines import rays
 from tests.hosts.machine import Machine
 from tests.hosts.program import WITHOUT_TIMER
 from tests.hosts.supervised import Supervised, Supervisord, words
+from tests.shapes import replace
 
 if TYPE_CHECKING:
     from tests.hosts.site import Site

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -20,6 +19,7 @@ from strategy.ranking import ratio
 from strategy.reasons import PlaceResult
 from strategy.rungs import SatsBudget
 from tests.machine.owner import Owners
+from tests.shapes import replace
 from workers.bidding import drain, own_bids
 from workers.bidding.cancels import CancelAnswer, Canceller
 from workers.bidding.fills import Explainer
@@ -36,7 +36,7 @@ def record_after_submit(patch: pytest.MonkeyPatch) -> None:
 
     def note(new: NewOrder, exposure_limits: ExposureLimits, now_ms: int, replaced: Any = ()) -> Order:
         waiting[:] = [(new, exposure_limits, now_ms, replaced)]
-        names = set(NewOrder.__slots__) - {"trait"}
+        names = set(NewOrder.__struct_fields__) - {"trait"}
         return Order(**{name: getattr(new, name) for name in names}, state=RESERVED, misses=0)
 
     def move_late(order: Order, state: str, now_ms: int, **more: Any) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from decimal import Decimal
 from typing import Any
 
@@ -11,6 +10,7 @@ from hypothesis import strategies as st
 from strategy.config.bid import BidConfig, problems
 from strategy.config.listing import ListingConfig, dump_listing_config
 from strategy.config.parts import ActiveHours, BidLevel, FloorDrop, OnFill
+from tests.shapes import replace
 
 SLUGS, TICKER = ("cats", "dogs"), "MODELRUNE"
 # Of each operation of the venue, the ways in which it may fail. Left out are lies that leave nobody a way to know: a

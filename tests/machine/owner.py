@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-from dataclasses import replace
 from typing import Any
 
 from core.subscription_plans import FIRST_PLAN
@@ -15,6 +14,7 @@ from strategy.config.bid import BidConfig, canonical_slug, dump_bid_config, load
 from tests.machine.house import House
 from tests.machine.manager import Crash, NotStarted
 from tests.machine.told import Told
+from tests.shapes import replace
 from wallet.address import p2wpkh
 from wallet.protocol import Scope, State
 from wallet.signer_client import SignerError

@@ -6,7 +6,6 @@ import json
 import sqlite3
 from collections.abc import Iterator, Mapping
 from copy import copy
-from dataclasses import replace
 from decimal import Decimal
 from hashlib import sha256
 from typing import Any
@@ -17,6 +16,7 @@ from tests.faults.checker import BOOK_AGE_MS, CHECKS, Check, Joined
 from tests.faults.evidence import Bid, Evidence, Row
 from tests.machine.house import EXPOSURE, INSTALLATION, House
 from tests.machine.owner import BUDGET, Owners
+from tests.shapes import replace
 
 # The ledger learns of an end at the venue when a cycle looks, and none may for as long as something is away.
 AT_LAST = (checker.ghost,)

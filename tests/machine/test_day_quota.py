@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 
 import pytest
 
@@ -15,6 +14,7 @@ from strategy.config.bid import BidConfig
 from tests.machine.house import House
 from tests.machine.market import Market
 from tests.machine.owner import Owners
+from tests.shapes import replace
 
 pytestmark = pytest.mark.slow
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from decimal import Decimal
 from typing import NamedTuple
 
@@ -20,6 +19,7 @@ from tests.machine.house import House
 from tests.machine.manager import VENUE
 from tests.machine.market import Market
 from tests.machine.owner import Owners
+from tests.shapes import replace
 
 pytestmark = pytest.mark.slow
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import replace
 
 import pytest
 
@@ -18,6 +17,7 @@ from strategy.config.bid import BidConfig
 from tests.machine.house import House
 from tests.machine.market import Market
 from tests.machine.owner import Owners
+from tests.shapes import replace
 
 PLAN = SubscriptionPlan("Beta", 40, 20, 50_000_000, 0, 365)
 CATS = BidConfig(slug="cats", hardcap_sats=10_000_000, bid_count=2, bid_expiry_minutes=120)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from pathlib import Path
 
 import pytest
@@ -12,6 +11,7 @@ from gateway.app import market_adapters
 from markets import venues, verbs
 from markets.base import NotSupported
 from markets.capabilities import Capabilities
+from tests.shapes import replace
 
 REAL = Settings(
     data_dir=Path("nowhere"),
@@ -79,7 +79,7 @@ def test_play_money_has_no_quota_and_the_documented_lives() -> None:
     ],
 )
 def test_the_usual_day_is_of_the_usual_plan(given: dict[str, int], calls: tuple[int, int]) -> None:
-    assert dataclasses.replace(REAL, **given).key_calls("unisat") == calls
+    assert replace(REAL, **given).key_calls("unisat") == calls
     real, play = venues.capabilities("ordnet"), venues.capabilities("simulator-ordnet")
     for venue in (real, play):
         assert [venue.life_hours(least) for least in (1, 6, 7, 25, 2160, 2161)] == [6, 6, 12, 168, 2160, None]

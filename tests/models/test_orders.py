@@ -1,10 +1,10 @@
 from __future__ import annotations
 
 import itertools
-from dataclasses import fields
 from typing import Any
 
 import pytest
+from msgspec.structs import fields
 
 from core.subscription_plans import DEFAULT_PLANS
 from models import users

@@ -12,7 +12,6 @@ import random
 import sys
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
 from typing import Any, NamedTuple, get_type_hints
@@ -32,6 +31,7 @@ from strategy.packing import pack, unpack
 from strategy.plan import BidPlan
 from strategy.plan_bids import plan_bids
 from strategy.plan_listing import plan_listing
+from tests.shapes import replace
 from tests.workers.bidding.fakes import KEYS, ask, bid
 from tests.workers.bidding.world import CATS, World
 from tests.workers.listing.listing_world import ListingWorld

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -13,6 +12,7 @@ from strategy.book import Ask, Bid, Snapshot, VenueProfile
 from strategy.config.bid import BidConfig
 from strategy.plan import BidPlan, Entry, Limits, Memory, OwnOrder, Rules, SaleIntoBid
 from strategy.plan_bids import plan_bids
+from tests.shapes import replace
 from workers.bidding.journal import Journal
 
 START = 1_800_000_000_000  # 2027-01-15T08:00:00Z

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from decimal import Decimal
 
 import pytest
@@ -12,6 +11,7 @@ from strategy.config.bid import BidConfig
 from strategy.plan import OwnOrder, SaleIntoBid
 from strategy.replay import PaperMarket, taken_by
 from tests.replay.recorded import CONFIG, LOOP, START, bid, entry, sale
+from tests.shapes import replace
 
 SOLD = START + 10_000
 RUNE = BidConfig(slug="QUIETCATS", type="rune", hardcap_sats=100_000)

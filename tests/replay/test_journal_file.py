@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import os
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +14,7 @@ from core.layout import journal_path, older
 from server.replay.journal import read_journal
 from strategy.plan import Entry
 from tests.replay.recorded import entry
+from tests.shapes import replace
 from workers.bidding import journal
 from workers.bidding.journal import RUN, Journal
 

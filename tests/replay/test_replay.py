@@ -7,7 +7,6 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable
-from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -30,6 +29,7 @@ from tests.replay.recorded import (
     replay,
     sale,
 )
+from tests.shapes import replace
 
 Replayed = Callable[..., Any]
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +22,7 @@ from server.withdrawals import withdraw as withdrawals
 from tests.clock import Clock
 from tests.server.api import START_MS, Api, new_user, token_of
 from tests.server.peers import FakeGateway, FakeManager, FakeSigner
+from tests.shapes import replace
 from tests.wallet import proofs
 
 OWNER = proofs.p2wpkh_address(proofs.OWNER)

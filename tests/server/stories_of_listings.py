@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from typing import Any
 
 import pytest
@@ -18,6 +17,7 @@ from tests.server.driver import Driver
 from tests.server.peers import keys_of
 from tests.server.stories_of_tasks import Full
 from tests.server.wallet_items import INSCRIPTION
+from tests.shapes import replace
 
 
 async def previewed(service: Service, drive: Driver, task_id: int) -> None:
@@ -39,7 +39,7 @@ async def previewed(service: Service, drive: Driver, task_id: int) -> None:
     await drive("previewAutolistTask", {"priceMode": "no"})
     await drive("previewAutolistTask", {"taskId": 999})
     services = service.app.settings["services"]
-    service.app.settings["services"] = dataclasses.replace(services, seats=Full())
+    service.app.settings["services"] = replace(services, seats=Full())
     await drive("previewAutolistTask", {"taskId": task_id})
     service.app.settings["services"] = services
     service.signer.state = "locked"

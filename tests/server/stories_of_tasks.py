@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
 from collections.abc import Awaitable
-from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -38,6 +36,7 @@ from tests.server.conftest import Service
 from tests.server.driver import Driver
 from tests.server.running_tasks import open_order
 from tests.server.trades import bought
+from tests.shapes import replace
 
 
 async def spent(service: Service, asked: Awaitable[Any]) -> None:
@@ -102,9 +101,9 @@ async def bidding(service: Service, drive: Driver) -> None:
     await many_at_once(drive, one)
     await drive("deleteTask", path=other)
     services = service.app.settings["services"]
-    none = dataclasses.replace(DEFAULT_PLANS["beta"], max_tasks=0)
-    settings = dataclasses.replace(services.settings, plans={"beta": none})
-    service.app.settings["services"] = dataclasses.replace(services, settings=settings)
+    none = replace(DEFAULT_PLANS["beta"], max_tasks=0)
+    settings = replace(services.settings, plans={"beta": none})
+    service.app.settings["services"] = replace(services, settings=settings)
     await drive("createTask", right | {"slug": "birds"})
     await drive("cloneTask", {"slug": "birds"}, path=one)
     service.app.settings["services"] = services
@@ -160,7 +159,7 @@ async def the_control(service: Service, drive: Driver) -> None:
     await drive("setControl", {"scope": "user", "state": "run"})
     assert (await drive("getControl")).json["effective"] == {"state": "reduce", "scope": "user"}
     services = service.app.settings["services"]
-    service.app.settings["services"] = dataclasses.replace(services, loosened=Spent())
+    service.app.settings["services"] = replace(services, loosened=Spent())
     await drive("setControl", {"scope": "user", "state": "run"})
     service.app.settings["services"] = services
     await service.signer.stop()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -16,6 +15,7 @@ from core.settings import Settings
 from server.http import services
 from server.http.answers import ApiError
 from server.http.services import ManagerClient
+from tests.shapes import replace
 
 
 async def test_a_question_that_waits_for_its_turn_at_a_stop_is_answered(database: str, tmp_path: Path) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
 from typing import BinaryIO
@@ -23,6 +22,7 @@ from tests.server.api import START_MS
 from tests.server.conftest import Service
 from tests.server.driver import check
 from tests.server.running_tasks import open_order
+from tests.shapes import replace
 from tests.strategy.market import bid
 from workers.bidding.journal import Journal
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
-
 import pytest
 
 from markets.base import AskBook, Balance, BidBook, Item, NotFound, Picture, SignInNeeded, Unavailable, Unknown
@@ -34,6 +32,7 @@ from tests.server.test_profile import approval
 from tests.server.trades import sold
 from tests.server.wallet_items import INSCRIPTION, item
 from tests.server.withdrawals.chain import Chain, coin
+from tests.shapes import replace
 from tests.wallet import proofs
 from wallet.signer.challenges import sign_message
 
@@ -72,17 +71,17 @@ async def signing_in(service: Service, drive: Driver) -> None:
     await drive("signIn", proof | {"signature": "AA=="})
     await drive("signIn", proof, token="")
     services = service.app.settings["services"]
-    nobody = Entitlements(dataclasses.replace(services.settings, whitelist=frozenset()))
-    service.app.settings["services"] = dataclasses.replace(services, entitlements=nobody)
+    nobody = Entitlements(replace(services.settings, whitelist=frozenset()))
+    service.app.settings["services"] = replace(services, entitlements=nobody)
     await drive("openChallenge", {"address": proofs.nested_address(proofs.OWNER)}, token="")
     await drive("openChallenge", {"address": OTHER})
     service.app.settings["services"] = services
     opened = (await drive("openChallenge", {"address": OTHER}, token="")).json
-    service.app.settings["services"] = dataclasses.replace(services, entitlements=nobody)
+    service.app.settings["services"] = replace(services, entitlements=nobody)
     signature = sign_message(proofs.STRANGER, "p2tr", opened["message"])
     proof = {"challengeId": opened["challengeId"], "address": OTHER, "signature": signature}
     await drive("signIn", proof, token="")
-    service.app.settings["services"] = dataclasses.replace(services, budget=Spent())
+    service.app.settings["services"] = replace(services, budget=Spent())
     await drive("openChallenge", {"address": OTHER}, token="")
     await drive("signIn", proof)
     await drive("openApproval", {"maxExposure": 5})
@@ -106,7 +105,7 @@ async def the_play_wallet(service: Service, drive: Driver) -> None:
     await drive("signAsPlayWallet", given)
     service.gateway.down = False
     services = service.app.settings["services"]
-    without = dataclasses.replace(services, settings=dataclasses.replace(services.settings, play_wallet=False))
+    without = replace(services, settings=replace(services.settings, play_wallet=False))
     service.app.settings["services"] = without
     await drive("getPlayWallet")
     await drive("signAsPlayWallet", given)
@@ -184,12 +183,12 @@ async def hooks_and_deliveries(service: Service, drive: Driver) -> None:
     await drive("listDeliveries", path=one)
     await drive("listDeliveries", path=one, query={"limit": 0})
     services = service.app.settings["services"]
-    service.app.settings["services"] = dataclasses.replace(services, sent_by_hand=Spent())
+    service.app.settings["services"] = replace(services, sent_by_hand=Spent())
     await drive("testHook", path=one)
     await drive("redeliver", path=both)
     service.app.settings["services"] = services
-    mail = dataclasses.replace(services.settings, smtp_url="smtps://mail.example", mail_from="a@b.example")
-    service.app.settings["services"] = dataclasses.replace(services, settings=mail)
+    mail = replace(services.settings, smtp_url="smtps://mail.example", mail_from="a@b.example")
+    service.app.settings["services"] = replace(services, settings=mail)
     new = given | {"kind": "mail", "url": "mailto:ann@mail.example"}
     mailed = {"id": (await drive("createHook", new)).json["id"]}
     await drive("testHook", path=mailed)
@@ -319,8 +318,8 @@ async def inscriptions_and_wallet(service: Service, drive: Driver) -> None:
 async def administration(service: Service, drive: Driver) -> None:
     listed = {"address": OTHER}
     services = service.app.settings["services"]
-    rights = Entitlements(dataclasses.replace(services.settings, admins=frozenset({OWNER})))
-    service.app.settings["services"] = dataclasses.replace(services, entitlements=rights)
+    rights = Entitlements(replace(services.settings, admins=frozenset({OWNER})))
+    service.app.settings["services"] = replace(services, entitlements=rights)
     await drive("addToWhitelist", {"address": "x"})
     await drive("addToWhitelist", listed)
     await drive("addToWhitelist", listed)

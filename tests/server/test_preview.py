@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from decimal import Decimal
 from typing import Any
 
@@ -21,6 +20,7 @@ from tests.server.api import START_MS, token_of
 from tests.server.conftest import OWNER, Service, with_settings
 from tests.server.peers import keys_of
 from tests.server.running_tasks import open_order
+from tests.shapes import replace
 from tests.workers.bidding.fakes import KEYS, ask, bid
 from tests.workers.bidding.world import CATS, World
 

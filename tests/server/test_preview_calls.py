@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -13,6 +12,7 @@ from strategy.config.bid import BidConfig
 from strategy.monthly import Bidding, CallCosts, fits_from_minutes
 from tests.server.conftest import Service, with_settings
 from tests.server.test_preview import EXAMPLE, preview, with_floor
+from tests.shapes import replace
 
 MINE = Bidding(BidConfig(slug="goosinals", hardcap_sats=100_000), 5, "me")
 COSTS = CallCosts()

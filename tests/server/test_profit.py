@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import io
-from dataclasses import replace
 from decimal import Decimal
 from typing import Any
 
@@ -18,6 +17,7 @@ from server.profit import fills_until
 from tests.server.api import START_MS
 from tests.server.conftest import Service
 from tests.server.trades import MINUTE_MS, bought, sold
+from tests.shapes import replace
 
 A, B = "aa" * 32 + "i0", "bb" * 32 + "i0"
 

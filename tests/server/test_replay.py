@@ -9,7 +9,6 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterable
-from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -32,6 +31,7 @@ from strategy.replay import simulate
 from tests.replay.recorded import LOOP, START, a_day, carried_out, entry, sale
 from tests.server.conftest import Service
 from tests.server.driver import check
+from tests.shapes import replace
 
 GOOSINALS = BidConfig(slug="goosinals", hardcap_sats=100_000)
 OF_BIDS = ("placed", "cancelled", "fills", "spentSats", "averagePrice", "newestFills", "firstShare")

@@ -208,7 +208,9 @@ async def test_the_venues_say_what_they_can_do(service: Service) -> None:
         found[0] = VenueFacts(found[0].capabilities, found[0].profiles, True, told, connection)
         return [
             {
-                "capabilities": {name: getattr(each.capabilities, name) for name in each.capabilities.__slots__},
+                "capabilities": {
+                    name: getattr(each.capabilities, name) for name in each.capabilities.__struct_fields__
+                },
                 "profiles": each.profiles,
                 "is_default": each.is_default,
                 "quota": each.quota,

@@ -6,10 +6,10 @@ import hashlib
 import json
 from base64 import b64decode, b64encode
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
 from urllib.parse import urlencode
 
+from tests.shapes import replace
 from tests.simulator.desk import ANN, PUPPETS, Desk, Trader
 from wallet.psbt.decode import Psbt, decode, encode
 from wallet.psbt.sighash import taproot_digest

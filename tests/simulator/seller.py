@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from base64 import b64decode, b64encode
-from dataclasses import replace
 from typing import Any
 
+from tests.shapes import replace
 from tests.simulator.desk import ANN, PUPPETS, SATFLOW, Desk, Trader
 from wallet.psbt.decode import decode, encode
 from wallet.psbt.sign import sign_input, with_signature

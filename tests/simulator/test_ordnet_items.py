@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from base64 import b64decode, b64encode
-from dataclasses import replace
 from typing import Any
 
 import pytest
 
+from tests.shapes import replace
 from tests.simulator.desk import ANN, BOB, PUPPETS, Desk
 from tests.simulator.ordnet_trader import Client
 from tests.simulator.seller import PUPPET, hold

@@ -5,12 +5,13 @@ None of the strategy's code is used.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from fractions import Fraction
 
 from strategy.book import Ask, Bid, Snapshot, VenueProfile
 from strategy.config.bid import BidConfig
 from strategy.plan import BidPlan, Limits, OwnOrder, Rules
+from tests.shapes import replace
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from decimal import Decimal
 from typing import Any
 
@@ -11,6 +10,7 @@ from strategy.config.listing import ListingConfig
 from strategy.listing_price import Listed, ListingInputs, ListingPlan
 from strategy.plan_listing import plan_listing
 from strategy.reasons import Reason
+from tests.shapes import replace
 
 NOW = 1_700_000_000_000
 MINUTE = 60_000

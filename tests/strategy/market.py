@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from decimal import Decimal
 from typing import Any
 
@@ -11,6 +10,7 @@ from strategy.book import Ask, Bid, History, Snapshot, VenueProfile
 from strategy.config.bid import BidConfig
 from strategy.plan import BidPlan, Entry, Limits, Memory, OwnOrder, Rules
 from strategy.plan_bids import plan_bids
+from tests.shapes import replace
 
 NOW = 1_700_000_000_000
 MINUTE = 60_000

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from decimal import Decimal
 from random import Random
 from typing import Any
@@ -13,6 +13,7 @@ from strategy.config.parts import BidLevel, FloorDrop
 from strategy.plan import BidPlan, BudgetRoom, Entry, Limits, Memory, OwnOrder, Rules
 from strategy.plan_bids import plan_bids
 from strategy.reasons import Reason
+from tests.shapes import replace
 from tests.strategy.checked_case import Case
 from tests.strategy.market import NOW, carry_out
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
-from dataclasses import fields, replace
 from decimal import Decimal
 from typing import Any
 
 import pytest
+from msgspec.structs import fields
 
 from strategy.config.bid import (
     MAX_SATS,
@@ -20,6 +20,7 @@ from strategy.config.bid import (
     unsupported,
 )
 from strategy.config.parts import FloorDrop
+from tests.shapes import replace
 from tests.strategy.market import ladder_config, rune_config
 
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import fields, replace
 from decimal import Decimal
 from typing import Any
 
 import pytest
 from msgspec import structs
+from msgspec.structs import fields
 
 from strategy.book import History, Snapshot
 from strategy.config.bid import BidConfig, problems, unsupported
@@ -15,6 +15,7 @@ from strategy.config.parts import ActiveHours, BidLevel, FloorDrop, OnFill
 from strategy.config.table import table_of
 from strategy.guards import measure
 from strategy.plan import BidPlan
+from tests.shapes import replace
 from tests.strategy.market import NOW, ask, bid, book, ladder_config, orders, plan, rivals, rune_ask, rune_config
 
 MARKET = replace(rivals(book(100_000), 30_000), trait_asks=(ask(110_000),))

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 
 from strategy.plan import Memory
 from strategy.plan_bids import halted
 from strategy.reasons import Reason
+from tests.shapes import replace
 from tests.strategy.market import (
     NOW,
     bid_reasons,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from decimal import Decimal
 from typing import Any
 
@@ -16,6 +15,7 @@ from strategy.guards import MinuteSample, guarded, minutes_wanted
 from strategy.plan import BidPlan, Entry, Memory
 from strategy.plan_bids import plan_bids
 from strategy.reasons import Reason
+from tests.shapes import replace
 from tests.strategy.market import (
     AMPLE,
     NOW,

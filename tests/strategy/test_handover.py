@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from decimal import Decimal
 from typing import Any
 
@@ -13,6 +12,7 @@ from strategy.config.bid import BidConfig
 from strategy.plan import BidPlan, Limits, OwnOrder
 from strategy.plan_bids import without_places
 from strategy.reasons import Reason
+from tests.shapes import replace
 from tests.strategy.market import (
     AMPLE,
     NOW,

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from decimal import Decimal
 
 from strategy.config.bid import BidConfig
 from strategy.monthly import Bidding, CallCosts, hints, moves_an_hour
 from strategy.plan import Limits, SignedRoom
+from tests.shapes import replace
 
 TEXTS = CallCosts()
 CATS = BidConfig(slug="cats", hardcap_sats=100_000)

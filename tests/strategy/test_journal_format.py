@@ -5,11 +5,12 @@ from __future__ import annotations
 import json
 import random
 from collections.abc import Sequence
-from dataclasses import dataclass, fields, replace
 from decimal import Decimal
 from typing import Any
 
 import pytest
+from msgspec import Struct
+from msgspec.structs import fields
 
 from strategy.book import NO_HISTORY, Ask, Bid, History, Snapshot, VenueProfile
 from strategy.config.bid import BidConfig
@@ -33,6 +34,7 @@ from strategy.plan import (
 from strategy.plan_bids import plan_bids
 from strategy.reasons import Reason
 from tests.examples import part_of
+from tests.shapes import replace
 from tests.strategy.random_cycles import random_cycle
 
 ENTRY = Entry(
@@ -274,8 +276,7 @@ class TestOtherVersions:
         assert unpack(Reason, "kept", "reason") is Reason.KEPT
 
 
-@dataclass(frozen=True, slots=True)
-class Later:
+class Later(Struct, frozen=True):
     """A value as some version to come may have it."""
 
     name: str

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -10,6 +9,7 @@ import pytest
 from strategy.listing_price import Listed
 from strategy.plan_listing import plan_listing
 from strategy.reasons import Reason
+from tests.shapes import replace
 from tests.strategy.listings import MINUTE, NOW, found, listed
 
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
-from dataclasses import fields, replace
 from decimal import Decimal
 from typing import Any
 
 import pytest
+from msgspec.structs import fields
 
 from strategy.config.listing import (
     ListingConfig,
@@ -19,6 +19,7 @@ from strategy.config.listing import (
 )
 from strategy.listing_price import ListingInputs
 from strategy.plan_listing import plan_listing
+from tests.shapes import replace
 from tests.strategy.listings import asks, found
 
 MARKET = found(100_000, 110_000, trait_asks=asks(150_000), last_sales=(130_000,) * 3)

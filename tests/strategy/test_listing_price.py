@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from decimal import Decimal
 from typing import Any
 
@@ -12,6 +11,7 @@ from strategy.config.listing import ListingConfig
 from strategy.listing_price import ListingInputs, foreign_prices, guard, without_outliers
 from strategy.plan_listing import plan_listing
 from strategy.reasons import Reason
+from tests.shapes import replace
 from tests.strategy.listings import BARE, VAULT, asks, found, listed, price_of
 
 PERCENT: dict[str, Any] = {"price_percent": Decimal("1.05")}

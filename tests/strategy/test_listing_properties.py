@@ -5,7 +5,6 @@ from __future__ import annotations
 import random
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import replace
 from decimal import Decimal
 from fractions import Fraction
 from typing import Any
@@ -17,6 +16,7 @@ from strategy.listing_price import Listed, ListingInputs
 from strategy.plan_listing import plan_listing
 from strategy.reasons import Reason
 from tests.examples import part_of
+from tests.shapes import replace
 from tests.strategy.listings import HOUR, MINUTE, NOW, REASONS, VAULT, asks, carried_out, found
 
 pytestmark = pytest.mark.sampled

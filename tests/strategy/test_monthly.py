@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 
 from strategy.config.bid import BidConfig
@@ -21,6 +19,7 @@ from strategy.monthly import (
     rune_calls,
     usable,
 )
+from tests.shapes import replace
 
 ADAPTIVE = BidConfig(slug="cats", hardcap_sats=100_000)
 CATS = replace(ADAPTIVE, loop_seconds=30)

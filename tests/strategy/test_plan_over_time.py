@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from decimal import Decimal
 
 import pytest
@@ -10,6 +9,7 @@ from msgspec import structs
 
 from strategy.plan import Rules
 from strategy.reasons import Reason
+from tests.shapes import replace
 from tests.strategy.market import (
     MINUTE,
     NOW,

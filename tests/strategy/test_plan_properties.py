@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import replace
 from decimal import Decimal
 from random import Random
 
@@ -14,6 +13,7 @@ from strategy.plan import BidPlan, PlannedBid
 from strategy.reasons import Reason
 from strategy.rungs import missing_sats
 from tests.examples import part_of
+from tests.shapes import replace
 from tests.strategy.checked_case import Case
 from tests.strategy.checker import violations
 from tests.strategy.listings import REASONS

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from decimal import Decimal
 
 import pytest
@@ -12,6 +11,7 @@ from strategy.book import Snapshot
 from strategy.plan import Limits, OwnOrder
 from strategy.plan_bids import without_places
 from strategy.reasons import Reason
+from tests.shapes import replace
 from tests.strategy.market import (
     AMPLE,
     NOW,

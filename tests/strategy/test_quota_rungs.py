@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from random import Random
 
 import pytest
 
 from strategy.reasons import Reason
 from tests.examples import part_of
+from tests.shapes import replace
 from tests.strategy.market import (
     MINUTE,
     NOW,

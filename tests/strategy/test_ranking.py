@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import random
-from dataclasses import replace
 from decimal import Decimal
 
 from strategy.book import Bid
 from strategy.plan import BidPlan, Memory, PlannedBid, PlannedCancel, RungNote
 from strategy.ranking import ranks, ranks_ahead, ranks_of_plan
 from strategy.reasons import Reason
+from tests.shapes import replace
 from tests.strategy.market import NOW, bid, order
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from decimal import Decimal
 
 import pytest
@@ -11,6 +10,7 @@ from strategy.book import History, Snapshot
 from strategy.config.bid import BidConfig
 from strategy.guards import measure
 from strategy.reasons import Reason
+from tests.shapes import replace
 from tests.strategy.market import (
     NOW,
     ask,

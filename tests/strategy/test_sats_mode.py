@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from decimal import Decimal
 from fractions import Fraction
 from typing import Any
@@ -13,6 +12,7 @@ from msgspec import structs
 from strategy.book import Snapshot
 from strategy.config.bid import BidConfig
 from strategy.plan import BidPlan
+from tests.shapes import replace
 from tests.strategy.market import (
     NOW,
     RUNES,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from decimal import Decimal
 
 import pytest
@@ -18,6 +17,7 @@ from strategy.config.listing import (
 )  # fmt: skip
 from strategy.listing_price import HOUR_MS, scheduled, wanted
 from strategy.plan_listing import plan_listing
+from tests.shapes import replace
 from tests.strategy.listings import NOW, found, listed
 
 STEPS = tuple(PriceStep(hours, Decimal(percent)) for hours, percent in ((0, "1.30"), (48, "1.15"), (96, "1.00")))

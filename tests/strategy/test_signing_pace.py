@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from decimal import Decimal
 
 import pytest
@@ -17,6 +17,7 @@ from strategy.plan import BidPlan, Entry, Limits, Memory, OwnOrder, Rules, Signe
 from strategy.plan_bids import plan_bids
 from strategy.reasons import Reason
 from tests.examples import part_of
+from tests.shapes import replace
 
 FORCED = (Reason.ABOVE_RANGE, Reason.AT_ASK)
 PROFILE = VenueProfile("sim", 1000, 1000, 900, equal_bids_allowed=True, balance_model="per_bid")

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from decimal import Decimal
 
 import pytest
 
 from strategy.guards import measure
 from strategy.plan import Memory
+from tests.shapes import replace
 from tests.strategy.market import (
     NOW,
     ask,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from decimal import Decimal
 from typing import Any
 
@@ -10,6 +9,7 @@ from strategy.book import Snapshot
 from strategy.config.bid import BidConfig
 from strategy.pricing import vwap
 from strategy.reasons import Reason
+from tests.shapes import replace
 from tests.strategy.market import (
     NOW,
     book,

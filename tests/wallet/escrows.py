@@ -8,12 +8,13 @@ from __future__ import annotations
 import copy
 import hashlib
 import struct
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Literal
 
 from embit.ec import PrivateKey
 from embit.util import key as curve
 
+from tests.shapes import replace
 from tests.wallet.listings import (
     INSCRIPTION,
     PAYOUT_ADDRESS,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import struct
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Literal
 
 import pytest
@@ -13,6 +13,7 @@ from embit.ec import PrivateKey, PublicKey
 from embit.hashes import tagged_hash
 
 from simulator.venue_scripts import ENCLAVE, GATE, MARKET, xonly
+from tests.shapes import replace
 from tests.wallet.listings import (
     PAYMENT,
     STRANGER,

@@ -5,9 +5,9 @@ from __future__ import annotations
 import random
 import struct
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from typing import Any
 
+from tests.shapes import replace
 from tests.wallet.listings import (
     FORMS,
     INSCRIPTION,

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from core.settings import Settings
 from core.subscription_plans import SubscriptionPlan
+from tests.shapes import replace
 from tests.wallet.conftest import GRANT, OTHER_USER, START_MS, USER, Bench, intent, tag_of
 from wallet.keystore.keys import UserSecrets, derive_user
 from wallet.psbt.transaction import TxOutput

@@ -10,13 +10,13 @@ import os
 import random
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from core.errors import PeerRefused
 from tests.examples import part_of
+from tests.shapes import replace
 from tests.wallet.evil import Judge
 from tests.wallet.listing_desk import LIST_GRANT, SECURE_AT_PLAY, TASK, Desk, desk, listing_of
 from tests.wallet.listings import PAYOUT_ADDRESS, PRICE, VAULT, Case, Form, honest

@@ -6,12 +6,12 @@ import json
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.shapes import replace
 from tests.wallet.conftest import BID, GRANT, START_MS
 from tests.wallet.facts_server import facts_server, ok, wire
 from tests.wallet.listing_desk import FACTS, LIST_GRANT, SECURE_AT_PLAY, TASK, listing
@@ -58,7 +58,7 @@ def test_a_fact_that_is_left_out_is_not_known(name: str) -> None:
         with pytest.raises(FactsError):
             read_facts(OUTPOINT, told)
     elif name not in ("spent_by", "is_spent_in_block", "transaction"):
-        assert None in [getattr(read_facts(OUTPOINT, told), field) for field in FACTS.__slots__]
+        assert None in [getattr(read_facts(OUTPOINT, told), field) for field in FACTS.__struct_fields__]
 
 
 MADE_BY = wire()["transaction"]

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
 
 import pytest
 
+from tests.shapes import replace
 from tests.wallet.listings import PAYMENT, STRANGER, TIP, Spend, script_by
 from tests.wallet.offer_attacks import ATTACKS
 from tests.wallet.offers import (

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +15,7 @@ from simulator.orders import Refusal
 from simulator.poison import Poison, spoiled
 from simulator.venue_scripts import OfferTerms, offer_output
 from simulator.venues.ordnet.offers import Parent
+from tests.shapes import replace
 from tests.wallet.conftest import tag_of
 from tests.wallet.listings import PAYMENT, PAYOUT_ADDRESS, STRANGER
 from tests.wallet.offer_desk import OfferDesk, asked_by, offer_desk

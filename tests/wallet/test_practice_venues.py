@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from base64 import b64decode, b64encode
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +16,7 @@ from core.errors import PeerRefused
 from simulator.bitcoin.chain import Coin
 from simulator.bitcoin.taproot import is_owner_signed, is_signed
 from simulator.listing import Draft, read, signature_of, signed_sale
+from tests.shapes import replace
 from tests.wallet.conftest import OTHER_USER
 from tests.wallet.listing_desk import FACTS, TASK, Desk, desk, listing, listing_intent
 from tests.wallet.listings import INSCRIPTION, PAYOUT_SCRIPT, STRANGER, STRANGER_SCRIPT, VAULT, script_by

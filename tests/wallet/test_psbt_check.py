@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
 
 import pytest
 from embit import script as other
 
+from tests.shapes import replace
 from tests.wallet.listings import (
     FORMS,
     KINDS,

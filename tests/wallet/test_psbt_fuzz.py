@@ -9,12 +9,12 @@ import os
 import random
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any, cast
 
 import pytest
 
 from tests.examples import part_of
+from tests.shapes import replace
 from tests.wallet.listings import FORMS, KINDS, PAYOUT_SCRIPT, Case, honest
 from tests.wallet.psbt_mutants import mutant
 from tests.wallet.psbt_oracle import faults

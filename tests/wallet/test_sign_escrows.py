@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from base64 import b64decode, b64encode
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -15,6 +14,7 @@ import pytest
 from core.errors import PeerRefused
 from core.settings import Settings
 from simulator.venue_scripts import MARKET, xonly
+from tests.shapes import replace
 from tests.wallet import lines
 from tests.wallet.conftest import USER
 from tests.wallet.escrows import FORMS, OURS, THEIRS, Case, honest, of_facts

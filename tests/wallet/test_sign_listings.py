@@ -7,13 +7,13 @@ import hashlib
 import json
 import os
 from collections.abc import Iterator
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.shapes import replace
 from tests.wallet import lines
 from tests.wallet.conftest import BID, OTHER_USER, START_MS, tag_of
 from tests.wallet.listing_desk import (
@@ -209,7 +209,7 @@ def test_a_lister_places_no_bids(open_desk: Desk) -> None:
         "task": TASK,
         "token": 5,
         "secret": open_desk.secret,
-        "bid": dict(zip(BID.__slots__, (getattr(BID, name) for name in BID.__slots__), strict=True)),
+        "bid": dict(zip(BID.__struct_fields__, (getattr(BID, name) for name in BID.__struct_fields__), strict=True)),
     }
     assert tag_of(open_desk.ask, "sign_bid", **bid) == "op-allowed"
 

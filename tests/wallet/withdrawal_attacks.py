@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
+from tests.shapes import replace
 from tests.wallet.listings import (
     PAYMENT,
     STRANGER,

@@ -10,7 +10,6 @@ import sys
 import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -33,6 +32,7 @@ from models.tasks.tasks import RUNNING, STOPPED
 from strategy.config.bid import BidConfig, dump_bid_config
 from strategy.config.listing import ListingConfig, dump_listing_config
 from tests.json_lines import Answers
+from tests.shapes import replace
 from workers.manager.keeper import Timing
 from workers.manager.manager import Manager
 from workers.spawning.spawner import PopenSpawner, Spawner

@@ -9,14 +9,15 @@ from __future__ import annotations
 
 import unicodedata
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from embit import bip39
 from embit.base import EmbitError
 from embit.bip32 import HDKey
 from embit.ec import PrivateKey
+from msgspec.structs import replace
 
+from core.fields import WithSecrets
 from wallet.address import decode_check, hash160, p2tr, p2wpkh
 from wallet.keystore import keystore_file
 from wallet.keystore.keystore_file import Contents, Imported, KeystoreError
@@ -29,12 +30,13 @@ _HARDENED = 1 << 31
 Note = Callable[[int, str, UserKeys], None]
 
 
-@dataclass(frozen=True, slots=True)
-class UserSecrets:
+class UserSecrets(WithSecrets, frozen=True):
     """A user's private keys (the vault's is the untweaked internal one) and their public side."""
 
-    payment: PrivateKey = field(repr=False)
-    vault: PrivateKey = field(repr=False)
+    hidden = frozenset({"payment", "vault"})
+
+    payment: PrivateKey
+    vault: PrivateKey
     public: UserKeys
 
 

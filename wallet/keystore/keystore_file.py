@@ -9,11 +9,13 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from msgspec import field
+
 from core.errors import BidkeeperError
+from core.fields import WithSecrets
 from core.files import sync_directory
 from wallet.address import AddressError, sign_in_address
 
@@ -26,21 +28,23 @@ class KeystoreError(BidkeeperError):
     """The keystore cannot be used; the message says why and repeats nothing of it."""
 
 
-@dataclass(frozen=True, slots=True)
-class Imported:
+class Imported(WithSecrets, frozen=True):
     """Private keys (32 bytes each) brought in for one user; None leaves the derived one in its place."""
 
-    payment: bytes | None = field(default=None, repr=False)
-    vault: bytes | None = field(default=None, repr=False)
+    hidden = frozenset({"payment", "vault"})
+
+    payment: bytes | None = None
+    vault: bytes | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Contents:
+class Contents(WithSecrets, frozen=True):
     """The seed, the users (normalised sign-in addresses) in order of their numbers from 0, and imported keys."""
 
-    seed: bytes = field(repr=False)
+    hidden = frozenset({"seed", "imported"})
+
+    seed: bytes
     users: tuple[str, ...] = ()
-    imported: Mapping[str, Imported] = field(default_factory=dict, repr=False)
+    imported: Mapping[str, Imported] = field(default_factory=dict)
 
 
 def read(path: Path) -> dict[str, Any]:

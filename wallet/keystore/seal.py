@@ -13,13 +13,14 @@ import os
 import stat
 import unicodedata
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+from msgspec import Struct
 
+from core.fields import WithSecrets
 from core.strict_json import NotText, decoded
 from wallet.keystore.keystore_file import KeystoreError
 
@@ -43,8 +44,7 @@ class WrongPassphrase(KeystoreError):
         super().__init__("the passphrase is wrong, or the keystore was changed")
 
 
-@dataclass(frozen=True, slots=True)
-class Work:
+class Work(Struct, frozen=True):
     """The cost of a guess with scrypt: 128 * n * r bytes of memory, and time in proportion to n * r * p.
 
     The default takes 128 MiB and about half a second.
@@ -61,11 +61,12 @@ class Work:
         return is_power and self.r > 0 and 0 < self.p <= 16 and 128 * self.n * self.r <= _MOST_MEMORY
 
 
-@dataclass(frozen=True, slots=True)
-class Seal:
+class Seal(WithSecrets, frozen=True):
     """A file key with the passphrase's salt and work. It lives as long as the keystore is open."""
 
-    _key: bytearray = field(repr=False)
+    hidden = frozenset({"_key"})
+
+    _key: bytearray
     _salt: bytes
     _work: Work
 

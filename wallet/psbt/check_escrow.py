@@ -16,7 +16,8 @@ The PSBTs stand or fall together, and a rule needs those before it: so the first
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from msgspec import Struct
+from msgspec.structs import replace
 
 from wallet.protocol import Finding, Form, Judgement, PolicyRefused
 from wallet.psbt import fields
@@ -47,8 +48,7 @@ MOST_RECOVERY_FEE = 1_000
 _OTHER_SCRIPTS = frozenset({fields.IN_REDEEM_SCRIPT, fields.IN_WITNESS_SCRIPT})
 
 
-@dataclass(frozen=True, slots=True)
-class EscrowDrafts:
+class EscrowDrafts(Struct, frozen=True):
     """A venue's PSBTs for one listing; `recovery` None where the escrow's own script brings the item back."""
 
     transfer: bytes
@@ -56,8 +56,7 @@ class EscrowDrafts:
     recovery: bytes | None
 
 
-@dataclass(frozen=True, slots=True)
-class ApprovedEscrow:
+class ApprovedEscrow(Struct, frozen=True):
     """PSBTs that passed every check. `held` is the escrow's output, which `sale` and `recovery` spend at input 0.
 
     `payout` is the output that the sale pays us.

@@ -13,7 +13,8 @@ would satisfy are caught by `outputs_unique` (wallet/signer/payouts.py).
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from core.fields import MAX_SATS
 from wallet import address
@@ -36,8 +37,7 @@ from wallet.psbt.sighash import LISTING, SECURE_LISTING
 from wallet.psbt.transaction import Outpoint, TxOutput, compact
 
 
-@dataclass(frozen=True, slots=True)
-class Draft:
+class Draft(Struct, frozen=True):
     """A venue's PSBT beside everything that it is compared with. `index` is of the one input that spends the item."""
 
     psbt: Psbt

@@ -9,7 +9,9 @@ from __future__ import annotations
 import base64
 import binascii
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from wallet.psbt import fields
 from wallet.psbt.rules import Rule
@@ -22,8 +24,7 @@ MAGIC = b"psbt\xff"
 Map = Mapping[bytes, bytes]
 
 
-@dataclass(frozen=True, slots=True)
-class Psbt:
+class Psbt(Struct, frozen=True):
     """A PSBT. `transaction` is the one to be signed; its script_sigs are empty. One map of fields for each input and
     output.
     """

@@ -13,7 +13,8 @@ Nothing of what a venue says goes into them but its key, which is pinned (wallet
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from wallet.psbt.script import TAPSCRIPT, branch_hash, leaf_hash, output_key
 from wallet.terms import LOCK_BLOCKS, EscrowTerms
@@ -25,8 +26,7 @@ RECOVERY_BLOCKS = LOCK_BLOCKS["ordinalswallet"]
 _CHECKSIG, _CHECKSIGADD, _CSV, _DROP, _TWO, _NUMEQUAL = (bytes([op]) for op in (0xAC, 0xBA, 0xB2, 0x75, 0x52, 0x9C))
 
 
-@dataclass(frozen=True, slots=True)
-class Leaf:
+class Leaf(Struct, frozen=True):
     """A script of an escrow, with the control block that a spend by it shows."""
 
     script: bytes
@@ -38,8 +38,7 @@ class Leaf:
         return leaf_hash(self.script)
 
 
-@dataclass(frozen=True, slots=True)
-class Escrow:
+class Escrow(Struct, frozen=True):
     """An output of ours and a venue's. `recovery` None: our key takes the item back by key path."""
 
     script: bytes

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from wallet.psbt.decode import Psbt
 from wallet.psbt.script import OwnKind
@@ -13,8 +13,7 @@ PPM = 1_000_000
 MOST_POSTAGE = 20_000
 
 
-@dataclass(frozen=True, slots=True)
-class Owner:
+class Owner(Struct, frozen=True):
     """The seller. `public_key` (33 bytes) holds the listed output, as `kind`; for P2TR it is the internal one.
 
     `scripts` are all scripts of this user's keys, `destinations` those and any other where the user may be paid.
@@ -26,8 +25,7 @@ class Owner:
     destinations: frozenset[bytes]
 
 
-@dataclass(frozen=True, slots=True)
-class ListingIntent:
+class ListingIntent(Struct, frozen=True):
     """The decision to list, written down before the venue was asked. Sats; `payout_address` in any mainnet form.
 
     `seller_fee_ppm` is the part of the price that the venue may keep, in millionths, by the operator's own word.
@@ -50,8 +48,7 @@ class ListingIntent:
         return price_sats - fee + (postage_sats if postage_sats > MOST_POSTAGE else 0)
 
 
-@dataclass(frozen=True, slots=True)
-class OutpointFacts:
+class OutpointFacts(Struct, frozen=True):
     """Facts of the listed output, from a source independent of the venue; None is unknown.
 
     `inscriptions` and `runes` are complete. Heights are of the chain's tip and of the index. `is_spent_in_block` is
@@ -73,8 +70,7 @@ class OutpointFacts:
     height: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class ApprovedListing:
+class ApprovedListing(Struct, frozen=True):
     """A PSBT that passed every check, with everything needed to sign it. `payout` is the output that pays for it."""
 
     psbt: Psbt

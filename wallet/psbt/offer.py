@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from wallet.psbt.decode import Psbt
 from wallet.psbt.listing import Owner
@@ -10,8 +10,7 @@ from wallet.psbt.transaction import Outpoint, TxOutput
 from wallet.terms import CoSigners
 
 
-@dataclass(frozen=True, slots=True)
-class OfferIntent:
+class OfferIntent(Struct, frozen=True):
     """The decision to bid, written down before the venue was asked: the price in sats, the coins that may pay it.
 
     The goods go to `receive_script`. `internal_keys` (x-only) are the user's, any of which may own the escrow.
@@ -25,8 +24,7 @@ class OfferIntent:
     co_signers: CoSigners
 
 
-@dataclass(frozen=True, slots=True)
-class ApprovedOffer:
+class ApprovedOffer(Struct, frozen=True):
     """A PSBT that passed every check, with everything needed to sign it. Made by `check_offer` only.
 
     `spent` are the outputs its inputs spend, all of them `owner`'s. Escrow and change are in sats.

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import functools
 import hashlib
-from dataclasses import dataclass
 from typing import Literal
+
+from msgspec import Struct
 
 from wallet.address import Address, hash160
 from wallet.psbt.rules import x_only
@@ -100,8 +101,7 @@ _LEAF_HASH_BYTES = _LEAF_KEY_BYTES = 32
 _LONGEST_PUSH = 75  # bytes; a longer one has another way of writing
 
 
-@dataclass(frozen=True, slots=True)
-class OfferLeaf:
+class OfferLeaf(Struct, frozen=True):
     """The terms in a leaf: sats, seconds since the epoch, the script that the goods go to, and x-only keys.
 
     `eligible_root` and `criteria_hash` stand for the inscriptions that it is for, which cannot be read from them.

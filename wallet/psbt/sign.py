@@ -7,9 +7,9 @@ judge the transaction, not this module. Every signature is verified by libsecp25
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 from embit.ec import PrivateKey, PublicKey, SchnorrSig, Signature
+from msgspec.structs import replace
 
 from wallet.psbt import fields
 from wallet.psbt.decode import Psbt, encode, without_unknown

@@ -7,8 +7,9 @@ is checked against the remaining bytes before any are taken.
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass
 from typing import NamedTuple
+
+from msgspec import Struct
 
 _WITNESS_MARK = b"\x00\x01"
 
@@ -55,8 +56,7 @@ class TxOutput(NamedTuple):
         return self.value.to_bytes(8, "little") + sized(self.script)
 
 
-@dataclass(frozen=True, slots=True)
-class Transaction:
+class Transaction(Struct, frozen=True):
     """A transaction without its witnesses, which neither its txid nor any digest covers."""
 
     version: int

@@ -13,11 +13,11 @@ import json
 import sqlite3
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import astuple, dataclass, fields
 from pathlib import Path
 from typing import Any
 
-from msgspec.structs import asdict
+from msgspec import Struct
+from msgspec.structs import asdict, astuple, fields
 
 from wallet.policy import HeldGrant, RecentSignatures, UnexpiredBids
 from wallet.protocol import ControlState, Grant, Scope, State
@@ -69,8 +69,7 @@ SELECT task, user, 0, created_ms FROM listings WHERE created_ms > :an_hour_ago
 _ABOUT = {"task": "task = :task", "user": "user = :user", "host": "1"}
 
 
-@dataclass(frozen=True, slots=True)
-class BidSignature:
+class BidSignature(Struct, frozen=True):
     """One signed bid. Times are Unix milliseconds, `price` sats of the whole order, `message_hash` SHA-256 in hex.
 
     For a bid that PSBTs pay for, `message` has all its fields, and `signature` is a JSON list of the PSBTs.
@@ -88,8 +87,7 @@ class BidSignature:
     signature: str
 
 
-@dataclass(frozen=True, slots=True)
-class ListingSignature:
+class ListingSignature(Struct, frozen=True):
     """One signed listing. `drafts_hash` is SHA-256 (hex) of the venue's PSBTs, `answer` the signed ones."""
 
     intent: str
@@ -217,8 +215,7 @@ CREATE INDEX IF NOT EXISTS withdrawals_created ON withdrawals (user, created_ms,
 """
 
 
-@dataclass(frozen=True, slots=True)
-class WithdrawalSignature:
+class WithdrawalSignature(Struct, frozen=True):
     """One signed withdrawal. `request_hash` is SHA-256 (hex) of the whole request; one of the two forms is empty."""
 
     intent: str

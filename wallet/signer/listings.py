@@ -8,9 +8,9 @@ from __future__ import annotations
 import base64
 import hashlib
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 
 from embit.ec import PrivateKey
+from msgspec import Struct
 
 from wallet import policy
 from wallet.address import p2tr
@@ -96,8 +96,7 @@ def raw_psbt(psbt: str) -> bytes:
         raise PolicyRefused("psbt-strict", str(error)) from None
 
 
-@dataclass(frozen=True, slots=True)
-class Promise:
+class Promise(Struct, frozen=True):
     """The promise of a signature: whoever makes the payout gets what `outpoint` holds."""
 
     outpoint: str
@@ -105,8 +104,7 @@ class Promise:
     sighash: int
 
 
-@dataclass(frozen=True, slots=True)
-class Approved:
+class Approved(Struct, frozen=True):
     """A listing that may be signed. `escrow` is the output (`txid:vout`) that its item would pass through, or ""."""
 
     promises: tuple[Promise, ...]

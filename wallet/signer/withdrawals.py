@@ -9,9 +9,8 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
-from dataclasses import replace
 
-from msgspec.structs import asdict
+from msgspec.structs import asdict, replace
 
 from wallet.address import sign_in_address
 from wallet.keystore.keys import UserSecrets

@@ -9,8 +9,9 @@ fill the output up where the destination needs more than lay in the vault (P2SH:
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Literal
+
+from msgspec import Struct
 
 from wallet.protocol import VIRTUAL_KB, PolicyRefused
 from wallet.psbt.escrow import RECOVERY_BLOCKS, Escrow
@@ -35,8 +36,7 @@ WITNESS: dict[CoinKind, int] = {
 INPUT_VSIZE: dict[CoinKind, int] = {kind: -(-(_INPUT + witness) // 4) for kind, witness in WITNESS.items()}
 
 
-@dataclass(frozen=True, slots=True)
-class Coin:
+class Coin(Struct, frozen=True):
     """An output of the user's to be spent. `escrow` is set for one that a listed item passes through."""
 
     outpoint: Outpoint
@@ -45,8 +45,7 @@ class Coin:
     escrow: Escrow | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Composed:
+class Composed(Struct, frozen=True):
     """An unsigned transaction, the coins of its inputs in their order, and its sats by destination."""
 
     transaction: Transaction

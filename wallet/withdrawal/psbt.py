@@ -7,7 +7,7 @@ and whatever else the script asks for.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from core.fields import MAX_SATS
 from wallet.protocol import MAX_COINS, PolicyRefused
@@ -23,8 +23,7 @@ from wallet.withdrawal.rules import Facts, WalletScript, wallet_script
 _FRAME, _INPUT, _SIGNATURE = 4 * 10 + 2, 4 * 41, 1 + 64
 
 
-@dataclass(frozen=True, slots=True)
-class ApprovedWithdrawal:
+class ApprovedWithdrawal(Struct, frozen=True):
     """A PSBT that passed every check. `spent` are the inputs' outputs, all of them at `wallet`'s address."""
 
     psbt: Psbt

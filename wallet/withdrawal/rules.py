@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from core.fields import MAX_SATS
 from wallet.address import AddressError, parse
@@ -34,8 +35,7 @@ _OF_P2WSH = frozenset({*_OF_ALL, fields.IN_WITNESS_SCRIPT, 0x06})
 _OF_LEAF = frozenset({*_OF_ALL, fields.IN_TAP_LEAF_SCRIPT, fields.IN_TAP_INTERNAL_KEY, fields.IN_TAP_MERKLE_ROOT, 0x16})
 
 
-@dataclass(frozen=True, slots=True)
-class WalletScript:
+class WalletScript(Struct, frozen=True):
     """A script, and the output script `paid_to` that commits to it; `control_block` is a P2TR leaf's, else empty."""
 
     script: bytes

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 
 from embit.ec import PrivateKey, PublicKey, SchnorrSig, Signature
+from msgspec.structs import replace
 
 from wallet.psbt import fields
 from wallet.psbt.common import named_sighash

@@ -7,7 +7,8 @@ import random
 import time
 import uuid
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from core.local_time import next_change_ms
 from markets.base import VenueError

@@ -7,8 +7,9 @@ cancels cannot fail.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from enum import Enum
+
+from msgspec import Struct
 
 from markets.base import AuthFailed, NotFound, Refused, VenueError
 from models.database.base import unless_full
@@ -31,8 +32,7 @@ class CancelAnswer(Enum):
     FAILED = "failed"  # it refused, or its answer was lost
 
 
-@dataclass(frozen=True, slots=True)
-class _Doomed:
+class _Doomed(Struct, frozen=True):
     """One bid to cancel, with its order unless it is a stray."""
 
     venue_id: str

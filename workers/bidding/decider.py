@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Collection
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from markets.client import stretch_s
 from markets.look import BidderWallet, MarketLook, history_key

@@ -5,9 +5,12 @@ And the state that a worker keeps from cycle to cycle.
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass, field
 from decimal import Decimal
+
+from msgspec import Struct, field
+from msgspec.structs import force_setattr
 
 from core.subscription_plans import SubscriptionPlan
 from markets.base import OwnBid
@@ -43,8 +46,7 @@ CLOCK_SLACK_MS = 1_000  # a book from further in the future than this was read b
 _FORCED = (Reason.ABOVE_RANGE, Reason.AT_ASK)
 
 
-@dataclass(slots=True)
-class BidderState:
+class BidderState(Struct):
     """The state that one worker keeps from cycle to cycle. `new_intent` gives 32 hex digits, never the same again."""
 
     looker: Looker
@@ -67,8 +69,7 @@ class BidderState:
     balances: tuple[tuple[int, int], ...] = ()  # the newest readings of the balance: when, and sats
 
 
-@dataclass(frozen=True, slots=True)
-class Found(Matched[OwnBid]):
+class Found(Matched[OwnBid], frozen=True):
     """The findings of a pass: the match of bids and orders, and the orders that were sold (`filled`)."""
 
     filled: tuple[Order, ...] = ()
@@ -79,8 +80,7 @@ class Found(Matched[OwnBid]):
         return frozenset(left).intersection(before).union(self.partly)
 
 
-@dataclass(frozen=True, slots=True)
-class Try:
+class Try(Struct, frozen=True):
     """One bid that was to be placed, and its fate; without an order when none was reserved."""
 
     planned: PlannedBid
@@ -88,8 +88,7 @@ class Try:
     order: Order | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Decision:
+class Decision(Struct, frozen=True):
     """One look at the market and the plan made of it. `entry` are its inputs, `own` the ledger's open orders behind
     them and those the plan does not judge.
 
@@ -103,10 +102,10 @@ class Decision:
     own: tuple[Order, ...]
     overruled: Mapping[int, str]
     is_blind: bool = False
-    _live: frozenset[int] = field(init=False)  # those of `own` that could be cancelled at the time of the decision
+    _live: frozenset[int] = frozenset()  # those of `own` that could be cancelled at the time of the decision
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "_live", frozenset(o.id for o in self.own if o.state == LIVE and o.venue_id))
+        force_setattr(self, "_live", frozenset(o.id for o in self.own if o.state == LIVE and o.venue_id))
 
     def is_fresh(self, now_ms: int) -> bool:
         """Tells whether a bid of this decision may be signed now."""
@@ -163,7 +162,7 @@ class Decision:
         return [order for order in self.own if order.id in ids and order.id in self._live]
 
 
-@dataclass(slots=True, kw_only=True, eq=False, repr=False)
+@dataclasses.dataclass(slots=True, kw_only=True, eq=False, repr=False)
 class BiddingMoment(WantedMoment[BidConfig]):
     """One cycle of a bidding task. Config and `plan` (None without an offered one) are within the user's ceilings.
 
@@ -181,26 +180,26 @@ class BiddingMoment(WantedMoment[BidConfig]):
 
     state: BidderState
     plan: SubscriptionPlan | None
-    profile: VenueProfile = field(init=False)
+    profile: VenueProfile = dataclasses.field(init=False)
     is_braked: bool = False
     began: float = 0.0
 
     found: Found | None = None
-    left: Found = field(init=False)
+    left: Found = dataclasses.field(init=False)
     settled_ms: int = 0
     is_reused: bool = False
     sales: tuple[SaleIntoBid, ...] | None = None
     unread_sales: int = 0
 
-    first: Decision = field(init=False)
-    last: Decision = field(init=False)
+    first: Decision = dataclasses.field(init=False)
+    last: Decision = dataclasses.field(init=False)
 
     cancelled: tuple[Order, ...] = ()
-    tries: list[Try] = field(default_factory=list)
+    tries: list[Try] = dataclasses.field(default_factory=list)
     filled_since: tuple[Order, ...] = ()
-    replaced: list[Order] = field(default_factory=list)
+    replaced: list[Order] = dataclasses.field(default_factory=list)
     is_outdated: bool = False
-    made_way: dict[int, tuple[int, Reason]] = field(default_factory=dict)
+    made_way: dict[int, tuple[int, Reason]] = dataclasses.field(default_factory=dict)
 
     @property
     def limits(self) -> tuple[object, ...]:

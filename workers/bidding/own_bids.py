@@ -11,8 +11,9 @@ Orders of dry runs are left out: no venue knows them (`cancels.settle_on_paper`)
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import fields
 from functools import partial
+
+from msgspec.structs import fields
 
 from markets.base import OwnBids, Refused, VenueError, may_be_among
 from models.database.base import unless_full

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable, Collection
-from dataclasses import dataclass, field
 from decimal import Decimal
+
+from msgspec import Struct, field
 
 from markets.base import VenueError
 from markets.items import ItemLook, ListingMarket, LocatedInscription
@@ -71,8 +73,7 @@ def record_floor(market: ListingMarket, floor_sats: int | None, now_ms: int) -> 
         market_memory.record(*market.key, max(Decimal(floor_sats), believed), now_ms)
 
 
-@dataclass(slots=True)
-class ListerState:
+class ListerState(Struct):
     """The state that one worker keeps from cycle to cycle. `new_intent` gives 64 hex digits, never the same again."""
 
     finder: CollectionFinder
@@ -82,7 +83,7 @@ class ListerState:
     drafts: JudgedDrafts = field(default_factory=JudgedDrafts)  # of a dry run
 
 
-@dataclass(slots=True, kw_only=True, eq=False, repr=False)
+@dataclasses.dataclass(slots=True, kw_only=True, eq=False, repr=False)
 class ListingMoment(WantedMoment[ListingConfig]):
     """One cycle of an auto-list task.
 
@@ -100,14 +101,14 @@ class ListingMoment(WantedMoment[ListingConfig]):
     shown: OwnListing | None = None
     is_read: bool = False
     open: Listing | None = None
-    located: LocatedInscription = field(init=False)
+    located: LocatedInscription = dataclasses.field(init=False)
     slug: str | None = None
     adopted_sats: int | None = None
     unread_listings: int = 0
     unread_sales: int = 0
 
     plan: ListingPlan | None = None
-    market: ListingMarket = field(default_factory=ListingMarket)
+    market: ListingMarket = dataclasses.field(default_factory=ListingMarket)
     floor_sats: int | None = None
     words: str = ""
     is_over: bool = False

@@ -8,7 +8,8 @@ A second pass over the same answer changes nothing.
 from __future__ import annotations
 
 import logging
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from markets.base import NotSupported, Sale, VenueError
 from markets.orders import OwnListing, OwnListings
@@ -161,8 +162,7 @@ UNREAD_SALE_MS = 3_600_000  # ... and for how long one that cannot be read, and 
 log = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True, slots=True)
-class ListingEnd:
+class ListingEnd(Struct, frozen=True):
     """An end: the `sale`, if there was one. `is_dark`: the sales could not be read, or may come later.
 
     `unread_sales` of that time could not be read; one of them may be it.

@@ -15,9 +15,9 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from enum import StrEnum
 
+from msgspec import Struct
 from msgspec.structs import asdict
 
 from markets.base import Refused, Unavailable, VenueError
@@ -51,8 +51,7 @@ from workers.faults import Faults
 from workers.kernel import signals_held
 
 
-@dataclass(frozen=True, slots=True)
-class ItemToList:
+class ItemToList(Struct, frozen=True):
     """The item for sale: the inscription at `outpoint`, for the task's user, by the config's `revision`."""
 
     inscription_id: str
@@ -210,8 +209,7 @@ class ListingPlacer:
         return ListingResult.LISTED
 
 
-@dataclass(slots=True)
-class JudgedDrafts:
+class JudgedDrafts(Struct):
     """The newest draft's judgements. The same item at the same price is drafted once: at some venues each draft stays
     as an order.
     """

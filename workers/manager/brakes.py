@@ -20,10 +20,10 @@ import logging
 import time
 from collections.abc import Awaitable, Callable, Collection, Sequence
 from contextlib import suppress
-from dataclasses import replace
 from functools import partial
 from typing import NamedTuple
 
+from msgspec.structs import replace
 from peewee import PeeweeException
 
 from core.errors import PeerRefused

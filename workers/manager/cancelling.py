@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from decimal import Decimal
 from typing import NamedTuple
+
+from msgspec import Struct
 
 from core.settings import Settings
 from markets.base import AuthFailed, NotSupported, OwnBids, Refused, SignInNeeded, Unknown, VenueError
@@ -31,8 +32,7 @@ class Wallet(NamedTuple):
     address: str
 
 
-@dataclass(frozen=True, slots=True)
-class Known:
+class Known(Struct, frozen=True):
     """Orders (ids) whose cancel was sent: the venue has `confirmed` it, or it was `tried` with another answer."""
 
     confirmed: frozenset[int] = frozenset()

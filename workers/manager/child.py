@@ -13,9 +13,10 @@ import os
 import random
 import signal
 from collections.abc import Callable
-from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
+
+from msgspec import Struct
 
 from models import summaries
 from models.database import base
@@ -45,8 +46,7 @@ class NextStep(Enum):
     REMOVE = "remove"  # a deleted task without open orders
 
 
-@dataclass(frozen=True, slots=True)
-class TaskFacts:
+class TaskFacts(Struct, frozen=True):
     """A task's row, its worker (`kind` and the `worker_revision` of the config it reads), its back-off.
 
     `is_up`: the worker holds its task's lock. `open_orders` are those that must be ended when the task has no worker of

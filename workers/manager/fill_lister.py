@@ -13,8 +13,10 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, replace
 from functools import partial
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from core.settings import Settings
 from markets.base import VenueError
@@ -44,8 +46,7 @@ Read = Callable[[Order, User, str], Evidence]
 Check = Callable[[ProvenPurchase], Standing]
 
 
-@dataclass(slots=True)
-class _Look:
+class _Look(Struct):
     """The last look at a fill: the output where it was seen confirmed in the vault, and the time of the next."""
 
     rest_s: float

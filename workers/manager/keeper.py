@@ -13,9 +13,9 @@ import logging
 import random
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 
+from msgspec import Struct
 from peewee import OperationalError
 
 from core import layout
@@ -49,8 +49,7 @@ from workers.manager.starts import Absences, OperationTurns, StartQueue, WorkerP
 from workers.spawning.spawner import Spawner
 
 
-@dataclass(frozen=True, slots=True)
-class Timing:
+class Timing(Struct, frozen=True):
     """Times in seconds. Together they bound a start (signer, fence, locked) and a stop (signer, fence, term, kill)."""
 
     signer_s: float = 5.0
@@ -67,8 +66,7 @@ class Timing:
     fill_look_s: float = 5.0  # between two reads of a bought inscription that is to be listed
 
 
-@dataclass(frozen=True, slots=True)
-class Surroundings:
+class Surroundings(Struct, frozen=True):
     """The peers and clocks. `clock_ms` is the wall clock; intervals are measured by the monotonic one."""
 
     settings: Settings

@@ -9,8 +9,9 @@ spends the coin shows the keys in that script.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Sequence
-from dataclasses import dataclass
 from typing import NamedTuple
+
+from msgspec import Struct
 
 from core.settings import Settings
 from markets import items
@@ -39,8 +40,7 @@ _CONTROL_BLOCK = 33  # bytes, and 32 for each step
 ReadTransaction = Callable[[str], TransactionFacts]
 
 
-@dataclass(frozen=True, slots=True)
-class Ours:
+class Ours(Struct, frozen=True):
     """The user's scripts and keys. `keys` (33 bytes) are payment and vault; `payment` and `receivers` are scripts.
 
     `backing` is the venue's kind of coins behind a bid. `coins` (txid:vout) are those of this very bid, `price_sats`
@@ -258,8 +258,7 @@ PATIENCE_S = 10.0  # for an answer of signer, facts or gateway
 CHAIN_AGE_S = 2.0  # the oldest state of a transaction that counts here
 
 
-@dataclass(frozen=True, slots=True)
-class Found:
+class Found(Struct, frozen=True):
     """A bought inscription's place, its owner's vault, and the fault that kept them from being found."""
 
     located: LocatedInscription
@@ -267,8 +266,7 @@ class Found:
     fault: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Evidence:
+class Evidence(Struct, frozen=True):
     """The item's last moves, newest first, the script (hex) of the order's address, and the collection if known."""
 
     moves: tuple[Move, ...]

@@ -9,12 +9,12 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from typing import TypeVar
 
 from msgspec.structs import replace
 
 from core.errors import PeerRefused
+from core.fields import WithSecrets
 from core.settings import Settings
 from core.subscription_plans import SubscriptionPlan
 from markets.base import NotSupported, Unavailable, VenueError
@@ -49,11 +49,12 @@ PEERS_AWAY = ("signer_unavailable", "signer_locked", "gateway_unavailable")
 T = TypeVar("T")
 
 
-@dataclass(frozen=True, slots=True)
-class Right:
+class Right(WithSecrets, frozen=True):
     """A worker's proof for the signer, and its end; `token` is the task's, under which it was given."""
 
-    secret: str = field(repr=False)
+    hidden = frozenset({"secret"})
+
+    secret: str
     ends_ms: int
     token: int
 

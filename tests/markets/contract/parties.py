@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import TypeVar
@@ -18,6 +17,7 @@ from markets.unisat.adapter import UnisatMarket
 from tests.examples import some_of
 from tests.markets.contract import signing
 from tests.markets.contract.practice import Clock
+from tests.shapes import replace
 from tests.simulator.desk import Trader
 
 HELD = "a" * 64 + "i0"  # the inscription that ANN holds
@@ -85,7 +85,7 @@ UNISAT = Party(
 )
 PARTIES = (
     SATFLOW,
-    dataclasses.replace(SATFLOW, seed=2),
+    replace(SATFLOW, seed=2),
     Party(
         "simulator-ordnet",
         lambda url, clock: OrdNet(f"{url}/ordnet", "simulator-ordnet", clock=clock.seconds),
@@ -94,9 +94,9 @@ PARTIES = (
         answers_ids=True,
     ),
     UNISAT,
-    dataclasses.replace(UNISAT, seed=2),
+    replace(UNISAT, seed=2),
     ORDINALS_WALLET,
-    dataclasses.replace(
+    replace(
         ORDINALS_WALLET,
         make=lambda url, clock: OrdinalsWallet(
             f"{url}/ordinalswallet", "simulator-ordinalswallet", is_protecting=True, now_ms=clock.ms

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import hashlib
 from base64 import b64decode, b64encode
 from collections.abc import Sequence
@@ -14,6 +13,7 @@ from embit.transaction import SIGHASH
 from markets.adapter import Adapter
 from markets.orders import ListingDraft
 from markets.unisat.adapter import UnisatMarket
+from tests.shapes import replace
 from tests.simulator.desk import Trader
 from tests.simulator.seller import signed
 from wallet.psbt.decode import Psbt, decode, encode
@@ -115,7 +115,7 @@ def _spent(read: Psbt) -> list[TxOutput | None]:
 
 
 def _with(read: Psbt, name: bytes, value: bytes) -> Psbt:
-    return dataclasses.replace(read, inputs=({**read.inputs[0], name: value}, *read.inputs[1:]))
+    return replace(read, inputs=({**read.inputs[0], name: value}, *read.inputs[1:]))
 
 
 def _text(read: Psbt) -> str:

@@ -6,9 +6,10 @@ An attack names itself, the tag it must be refused with, and the forms of escrow
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
+from tests.shapes import replace
 from tests.wallet.escrows import FORMS, POSTAGE, VAULT_SCRIPT, Case, Tree, honest, of_facts
 from tests.wallet.listings import PAYMENT, STRANGER, Draft, Spend, output
 from wallet.terms import EscrowForm

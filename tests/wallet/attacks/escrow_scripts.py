@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
+from tests.shapes import replace
 from tests.wallet.attacks.escrow_changes import ORDINALSWALLET, ORDNET, PAYMENT_X, STRANGER_X, Attack, adding_to, whole
 from tests.wallet.escrows import NUMS, OURS, THEIRS, after_blocks, tree_of, two_of_two
 

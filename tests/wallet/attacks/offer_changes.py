@@ -6,8 +6,9 @@ An attack names itself, the tag it must be refused with, and the forms it is tri
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
+from tests.shapes import replace
 from tests.wallet.listings import PAYMENT, Pay, Spend
 from tests.wallet.offers import FORMS, PAYMENT_SCRIPT, Form, Offer, honest, known, outpoint_of
 

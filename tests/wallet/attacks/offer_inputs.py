@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import struct
-from dataclasses import replace
 
+from tests.shapes import replace
 from tests.wallet.attacks.offer_changes import (
     INSCRIPTION,
     OTHER_TXID,

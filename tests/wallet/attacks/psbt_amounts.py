@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
+from tests.shapes import replace
 from tests.wallet.attacks.psbt_changes import (
     OTHER_TXID,
     SEGWIT_V0,

@@ -6,9 +6,10 @@ An attack names itself, the tag it must be refused with, and the kinds of key an
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
+from tests.shapes import replace
 from tests.wallet import listings
 from tests.wallet.listings import KINDS, STRANGER, Case, Form, Pay, Spend
 from wallet.psbt.script import OwnKind

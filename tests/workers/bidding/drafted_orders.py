@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from models.ledger import orders
 from models.ledger.orders import ExposureLimits, NewOrder
 from models.ledger.states import Order
 from models.tasks.tasks import Task
+from tests.shapes import replace
 from tests.workers.bidding.drafts import HOUR_MS, VENUE
 from tests.workers.bidding.fakes import KEYS, START_MS
 from tests.workers.bidding.world import CATS

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 from msgspec import structs
 
@@ -11,6 +9,7 @@ from markets.base import AuthFailed, NotFound, RateLimited, Refused, Unavailable
 from models.ledger.states import Order
 from models.tasks import tasks
 from models.tasks.tasks import STOPPED
+from tests.shapes import replace
 from tests.workers.bidding.fakes import ask
 from tests.workers.bidding.world import CATS, World
 from workers.context import Context

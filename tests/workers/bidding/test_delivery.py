@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 
 from models.ledger.states import Order
 from models.tasks import tasks
 from models.tasks.tasks import Task
+from tests.shapes import replace
 from tests.workers.bidding.fakes import KEYS
 from tests.workers.bidding.world import CATS, World
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import replace
 from decimal import Decimal
 
 import pytest
@@ -16,6 +15,7 @@ from models import market_memory
 from models.ledger import orders
 from models.ledger.states import Order
 from tests.examples import some_of
+from tests.shapes import replace
 from tests.workers.bidding.crash_scenes import (
     HITS,
     IN_DOUBT,

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 
 from markets.base import NotSupported
 from markets.outpoint_facts import Utxo
 from models.ledger import orders
 from models.ledger.states import Order
+from tests.shapes import replace
 from tests.workers.bidding.drafted_orders import ONE
 from tests.workers.bidding.drafts import DraftWorld, outpoint
 from tests.workers.bidding.fakes import ask

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 
 from markets.base import NotFound, Refused
 from models.tasks import tasks
 from strategy.config.bid import dump_bid_config
+from tests.shapes import replace
 from tests.workers.bidding.drafted_orders import ONE, put
 from tests.workers.bidding.drafts import DraftWorld
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from decimal import Decimal
 
 import pytest
 
 from markets.base import OwnBid, OwnBids
 from models.ledger.states import Order
+from tests.shapes import replace
 from tests.workers.bidding.drafted_orders import put
 from tests.workers.bidding.drafts import HOUR_MS, VENUE, DraftWorld
 from tests.workers.bidding.fakes import KEYS, START_MS

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 import pytest
 
@@ -13,6 +12,7 @@ from models.ledger.orders import open_orders
 from models.ledger.states import Order
 from models.tasks import tasks
 from models.tasks.tasks import STOPPED
+from tests.shapes import replace
 from tests.workers.bidding.world import CATS, World, seconds
 from wallet.signer_client import SignerUnavailable
 

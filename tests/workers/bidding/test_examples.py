@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from decimal import Decimal
 
 import pytest
@@ -15,6 +14,7 @@ from models.tasks import tasks
 from models.tasks.tasks import STOPPED
 from strategy.book import Ask
 from strategy.config.bid import dump_bid_config
+from tests.shapes import replace
 from tests.workers.bidding.fakes import ask, bid
 from tests.workers.bidding.world import CATS, World
 from workers.bidding.bidder import Bidder

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from decimal import Decimal
 
 import pytest
@@ -15,6 +14,7 @@ from models.ledger.fills import Fill, FillTotal, Wanted
 from models.ledger.states import Order
 from models.tasks import cycles, tasks
 from strategy.config.bid import dump_bid_config
+from tests.shapes import replace
 from tests.workers.bidding.fakes import ask
 from tests.workers.bidding.world import CATS, Crash, CrashAt, World
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from decimal import Decimal
 
 import pytest
 
 from markets.base import InsufficientFunds, Unavailable
+from tests.shapes import replace
 from tests.workers.bidding.fakes import ask, bid
 from tests.workers.bidding.world import CATS, World, seconds
 from workers.bidding.moment import SIGN_WITHIN_MS

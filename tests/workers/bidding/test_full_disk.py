@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 
 from core import files
@@ -11,6 +9,7 @@ from models import controls
 from models.ledger import orders
 from models.ledger.states import Order
 from tests.disks import full_database
+from tests.shapes import replace
 from tests.workers.bidding.fakes import ask
 from tests.workers.bidding.world import CATS, World, seconds
 

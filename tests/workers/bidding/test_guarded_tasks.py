@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from decimal import Decimal
 
 import pytest
@@ -13,6 +12,7 @@ from models.ledger.limits import exposure_limits_of
 from models.ledger.orders import SoldInto
 from strategy.config.parts import ActiveHours, BidLevel, FloorDrop
 from strategy.reasons import Reason
+from tests.shapes import replace
 from tests.workers.bidding.fakes import START_MS, ask
 from tests.workers.bidding.test_limits_of_a_task import MINUTE_MS, limits, order
 from tests.workers.bidding.world import CATS, World, seconds

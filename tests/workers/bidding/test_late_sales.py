@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 
 from markets.base import NotFound, RateLimited, Sale, Unavailable, VenueError
@@ -11,6 +9,7 @@ from models.ledger import orders
 from models.ledger.states import Order
 from models.tasks import tasks
 from models.tasks.tasks import STOPPED
+from tests.shapes import replace
 from tests.workers.bidding.fakes import ask
 from tests.workers.bidding.test_fills import ONE, state
 from tests.workers.bidding.world import World, seconds

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from models.ledger import orders
 from models.ledger.limits import Holder, Readings, exposure_limits_of, limits_of, most_sats
 from models.ledger.orders import ExposureLimits, NewOrder, SoldInto
@@ -12,6 +10,7 @@ from strategy.config.bid import BidConfig
 from strategy.config.parts import ActiveHours
 from strategy.plan import Limits
 from strategy.reasons import Reason
+from tests.shapes import replace
 from tests.workers.bidding.fakes import KEYS, START_MS
 from tests.workers.bidding.world import CATS, World
 from workers.bidding.fills import Explainer

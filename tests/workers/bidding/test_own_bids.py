@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import replace
 from decimal import Decimal
 from typing import Any
 
@@ -15,6 +14,7 @@ from markets.base import OwnBid, OwnBids
 from models.ledger import orders
 from models.ledger.orders import ExposureLimits, NewOrder
 from models.ledger.states import Order
+from tests.shapes import replace
 from tests.workers.bidding.fakes import KEYS, START_MS
 from tests.workers.bidding.world import CATS, World, context_at
 from workers.bidding.cancels import CancelAnswer

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 
 from models.ledger import orders
 from models.users import User
+from tests.shapes import replace
 from tests.workers.bidding.fakes import ask
 from tests.workers.bidding.world import CATS, World
 

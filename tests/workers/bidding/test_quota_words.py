@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -12,6 +11,7 @@ from models.tasks import tasks
 from models.tasks.tasks import STOPPED, Task
 from strategy.config.bid import BidConfig, dump_bid_config
 from strategy.monthly import Bidding, CallCosts, fits_from_minutes, monthly_calls
+from tests.shapes import replace
 from tests.workers.bidding.world import CATS, World
 
 ALL = "placed 5, kept 0, cancelled 0"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import replace
 
 import pytest
 from msgspec import structs
@@ -12,6 +11,7 @@ from msgspec import structs
 from markets.base import OwnBids, RateLimited, Refused
 from models.ledger import orders
 from models.ledger.states import Order
+from tests.shapes import replace
 from tests.workers.bidding.fakes import ask, bid
 from tests.workers.bidding.test_second_looks import OUTBID as OUTBID_ONE
 from tests.workers.bidding.world import CATS, World, seconds

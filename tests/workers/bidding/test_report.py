@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
 
@@ -20,6 +19,7 @@ from strategy.journal import Decoder
 from strategy.plan_bids import plan_bids
 from strategy.pricing import plain
 from strategy.reasons import Step
+from tests.shapes import replace
 from tests.workers.bidding.fakes import KEYS, ask, bid
 from tests.workers.bidding.world import CATS, World
 from workers.bidding.bidder import Bidder

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from decimal import Decimal
 
 import pytest
@@ -12,6 +11,7 @@ from models.ledger import orders
 from models.tasks.tasks import Task
 from strategy.book import Bid
 from strategy.config.bid import BidConfig, dump_bid_config
+from tests.shapes import replace
 from tests.workers.bidding.fakes import ask, bid
 from tests.workers.bidding.world import CATS, World
 from workers.bidding.bidder import Bidder

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 
 from models.ledger.states import Order
 from models.tasks import tasks
 from strategy.config.bid import dump_bid_config
 from strategy.plan import SignedRoom
+from tests.shapes import replace
 from tests.workers.bidding.fakes import ask
 from tests.workers.bidding.world import CATS, World
 from wallet.signer_client import SignerRefused

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from decimal import Decimal
 
 import pytest
@@ -14,6 +13,7 @@ from models.ledger import fills, orders
 from models.ledger.states import Order
 from models.tasks import tasks
 from models.tasks.tasks import STOPPED
+from tests.shapes import replace
 from tests.workers.bidding.fakes import KEYS, ask
 from tests.workers.bidding.world import CATS, World
 from workers.bidding.bidder import Bidder

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from models import market_memory
 from models.ledger import orders
 from models.tasks import tasks
 from strategy.config.bid import dump_bid_config
+from tests.shapes import replace
 from tests.workers.bidding.fakes import KEYS, ask, bid
 from tests.workers.bidding.world import CATS, World
 

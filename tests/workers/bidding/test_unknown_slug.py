@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from markets.base import Unavailable
+from tests.shapes import replace
 from tests.workers.bidding.world import CATS, World
 
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 
 from markets.base import NotUnderstood, OwnBid, OwnBids
@@ -11,6 +9,7 @@ from models.ledger import orders
 from models.ledger.states import Order
 from models.tasks import tasks
 from models.tasks.tasks import STOPPED
+from tests.shapes import replace
 from tests.workers.bidding.fakes import KEYS, START_MS, ask, bid
 from tests.workers.bidding.test_own_bids import EXPIRES_MS, LATE_MS, put, shown, state_of
 from tests.workers.bidding.world import CATS, World, context_at, seconds

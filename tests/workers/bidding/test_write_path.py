@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -18,6 +17,7 @@ from models.ledger import orders
 from models.tasks import tasks
 from models.tasks.tasks import STOPPED
 from strategy.config.bid import BidConfig, dump_bid_config
+from tests.shapes import replace
 from tests.workers.bidding.fakes import ask
 from tests.workers.bidding.world import CATS, World, seconds
 from wallet.signer_client import SignerLocked, SignerRefused, SignerUnavailable

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import replace
 from decimal import Decimal
 from typing import Any
 
@@ -19,6 +18,7 @@ from strategy.config.bid import BidConfig
 from strategy.config.listing import ListingConfig, dump_listing_config
 from strategy.config.parts import OnFill
 from strategy.purchases import MadeOutput, Move, NotShown, SpentCoin
+from tests.shapes import replace
 from tests.workers.bidding.fakes import KEYS
 from tests.workers.bidding.world import CATS, World
 from workers.manager.fill_lister import FillLister

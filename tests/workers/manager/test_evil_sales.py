@@ -14,7 +14,7 @@ import os
 import random
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
@@ -33,6 +33,7 @@ from strategy.config.listing import ListingConfig, dump_listing_config, load_lis
 from strategy.config.parts import OnFill
 from strategy.purchases import Claim, MadeOutput, Move, ProvenPurchase, SpentCoin, prove
 from tests.examples import part_of
+from tests.shapes import replace
 from tests.workers.manager.purchase_house import (
     BEGAN_S,
     KEYS,

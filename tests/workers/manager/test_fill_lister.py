@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from decimal import Decimal
 from typing import Any
 
@@ -20,6 +19,7 @@ from strategy.config.bid import BidConfig, dump_bid_config
 from strategy.config.listing import ListingConfig, dump_listing_config, load_listing_config
 from strategy.listing_price import guard
 from strategy.purchases import NotYetShown, ProvenPurchase
+from tests.shapes import replace
 from tests.workers.bidding.fakes import KEYS
 from tests.workers.bidding.world import Crash, CrashAt, World
 from tests.workers.manager.fill_desk import HELD, ITEM, MARGIN, OTHER, RULE, TO_VAULT, Desk, autolists, buys

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, get_type_hints
@@ -14,6 +13,7 @@ from markets.base import Unavailable
 from models.ledger import purchases
 from models.ledger.states import Order
 from strategy.purchases import BLOCK_CLOCK_S, Claim, NotShown, NotYetShown, ProvenPurchase, prove
+from tests.shapes import replace
 from tests.wallet.listings import PAYMENT, VAULT, VENUE, with_size
 from tests.workers.manager.purchase_house import (
     BEGAN_S,

@@ -6,7 +6,6 @@ import os
 import signal
 import time
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -18,6 +17,7 @@ from models.leases.leases import EVERYBODY
 from models.ledger import orders
 from models.tasks import tasks
 from models.tasks.tasks import STOPPED
+from tests.shapes import replace
 from tests.workers.installation import PATIENCE_S, QUICK, Installation, eventually, lives, now_ms, with_timing
 from workers.manager import starts
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 
 from markets.base import Unavailable
@@ -13,6 +11,7 @@ from models.ledger.states import Order
 from models.tasks import tasks
 from strategy.config.listing import dump_listing_config, load_listing_config
 from strategy.purchases import ProvenPurchase
+from tests.shapes import replace
 from tests.workers.bidding.world import World
 from tests.workers.manager.fill_desk import HELD, ITEM, MARGIN, OTHER, RULE, STRANGER, TO_VAULT, Desk, autolists, buys
 from workers.manager.purchase_facts import Standing
