@@ -156,7 +156,8 @@ class Limits:
 
     def load(self, row: dict[str, Any]) -> None:
         for name, kept in row.items():
-            use = kept["month"], int(kept["used"]), kept["day"], int(kept["usedToday"])
+            # A state file of an older version counts no days.
+            use = kept["month"], int(kept["used"]), kept.get("day", ""), int(kept.get("usedToday", 0))
             self._keys[name] = _Key(float(self.burst), self._monotonic(), *use)
 
 

@@ -128,7 +128,7 @@ class World:
         self._start(int(row["seed"]), background=background, salt=f" after {row['engine']['sequence']}")
         self.engine.load(row["engine"])
         given = row["limitsSet"]
-        self.limits.change(given["perSecond"], given["burst"], given["monthly"], given["daily"])
+        self.limits.change(given["perSecond"], given["burst"], given["monthly"], given.get("daily", 0))
         self.limits.load(row["limits"])
         self.traders.load(row["traders"])
         self.play_wallet.load(row["playWallet"])

@@ -291,8 +291,9 @@ class Chain:
         }
         self._trails = {inscription: list(trail) for inscription, trail in row["trails"].items()}
         self.mined = int(row["mined"])
-        self._times = {int(height): int(seconds) for height, seconds in row["times"].items()}
-        self._forks = {int(height): int(count) for height, count in row["forks"].items()}
+        # A state file of an older version may have neither.
+        self._times = {int(height): int(seconds) for height, seconds in row.get("times", {}).items()}
+        self._forks = {int(height): int(count) for height, count in row.get("forks", {}).items()}
 
 
 def postage(inscription: str) -> int:

@@ -75,7 +75,6 @@ class Installation:
 
     def __init__(self, *, python: str = sys.executable, tree: Path | None = None, **settings: str) -> None:
         """Has ports and a directory of its own. With `tree` it is one of that checkout, whose packages `python` has."""
-        self._command, self._tree = [python, "-m", "cli.main"], tree
         # A Unix socket's path ends at 107 bytes, so not in pytest's long directories.
         self.data_dir = Path(tempfile.mkdtemp(prefix="bk-"))
         self.port, self.simulator_port = free_ports(2)
@@ -86,15 +85,23 @@ class Installation:
             "BIDKEEPER_SIMULATOR_PORT": str(self.simulator_port),
             "BIDKEEPER_WHITELIST": "*",
             "PYTHONUNBUFFERED": "1",
-            **({} if tree is None else {"PYTHONPATH": str(tree)}),
-            **settings,
         }
+        self.is_run_by(python, tree)
+        self.environment |= settings
         self._own_database = ""
         if postgresql.is_wanted() and "BIDKEEPER_DATABASE_URL" not in self.environment:
             self._own_database = self.environment["BIDKEEPER_DATABASE_URL"] = postgresql.fresh()
         self.process: subprocess.Popen[str] | None = None
         self._sessions: set[int] = set()
         self.alive.append(self)
+
+    def is_run_by(self, python: str, tree: Path | None) -> None:
+        """Has the next start use the code of the checkout `tree` (None: this one), whose packages `python` has."""
+        self._command, self._tree = [python, "-m", "cli.main"], tree
+        if tree is None:
+            self.environment.pop("PYTHONPATH", None)
+        else:
+            self.environment["PYTHONPATH"] = str(tree)
 
     @property
     def database_url(self) -> str:

@@ -190,6 +190,23 @@ def test_a_state_file_is_written_only_after_changes(tmp_path: Path) -> None:
     assert json.loads(path.read_text())["seed"] == 2
 
 
+def test_a_state_file_of_an_older_version_is_read(tmp_path: Path) -> None:
+    """former_state.json was written by 5c2b9fa7, which knew no daily limit and no times of blocks."""
+    path = tmp_path / "simulator.json"
+    path.write_text((Path(__file__).parent / "former_state.json").read_text())
+    former, world = json.loads(path.read_text())["engine"], World(seed=2)
+
+    assert StateFile(path, world).load() is True
+
+    taken = world.dump()["engine"]
+    assert (taken["sequence"], taken["history"]) == (former["sequence"], former["history"])
+    assert taken["wallets"]["balances"] == former["wallets"]["balances"]
+    ids = [
+        [[order["order_id"] for order in market["orders"]] for market in each["markets"]] for each in (taken, former)
+    ]
+    assert ids[0] == ids[1]
+
+
 def test_a_state_file_brings_everything_back(tmp_path: Path) -> None:
     clock = Clock()
     world = World(seed=1, background=True, clock=clock.ms, monotonic=clock.seconds)
