@@ -1,4 +1,4 @@
-"""A data directory of an older version, taken over by this one: bids, a listing and a withdrawal go on where they are.
+"""A data directory of an older version, taken over by this one: bids, a listing and a withdrawal continue.
 
 BIDKEEPER_FORMER names a checkout of the older version that has its packages in .venv (`git worktree add ../former
 COMMIT && make -C ../former setup`). Its programs trade, are ended or killed, and this checkout's start in their place.
@@ -43,7 +43,7 @@ def end(service: Installation, *, is_killed: bool) -> None:
         service.down()
     else:
         assert service.process is not None
-        market = service.processes("cli.main simulator")  # marketplaces do not forget what they have answered
+        market = service.processes("cli.main simulator")  # a marketplace keeps what it has answered
         for pid in service.processes():
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGTERM if pid in market else signal.SIGKILL)
@@ -52,7 +52,7 @@ def end(service: Installation, *, is_killed: bool) -> None:
 
 
 @pytest.mark.parametrize("is_killed", [False, True], ids=["ended", "killed"])
-def test_bids_listing_and_withdrawal_go_on_under_the_new_version(service: Installation, is_killed: bool) -> None:
+def test_bids_listing_and_withdrawal_continue_under_the_new_version(service: Installation, is_killed: bool) -> None:
     service.up()
     fleet = Fleet(service, TASKS)
     fleet.start()

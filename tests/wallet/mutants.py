@@ -49,7 +49,10 @@ TESTS: dict[str, tuple[str, ...]] = {
     "policy": ("policy", "ceilings", "signer", "signer_requests", "sign_listings", "sign_offers", "sign_ins"),
     "terms": ("ceilings", "policy", "sign_escrows", "escrow", "out_of_escrow", "sign_offers"),
     "messages": ("messages", "signer", "signer_requests", "sign_ins"),
-    "signer.ledger": ("ledger", "signer", "signer_requests", "signer_control", "ceilings", "sign_listings"),
+    "signer.ledger": (
+        *("ledger", "signer", "signer_requests", "signer_control", "ceilings", "sign_listings"),
+        *("sign_withdrawals", "undone", "full_disk"),
+    ),
     "signer.authority": ("signer", "signer_requests", "signer_control", "ceilings", "sign_listings"),
     "signer.grants": ("signer", "signer_requests", "signer_control", "sign_listings", "undone", "full_disk"),
     "signer.bids": ("signer", "signer_requests", "ceilings", "sign_offers"),
