@@ -26,6 +26,8 @@ from tests.markets.unisat_examples import (
     market,
 )
 
+pytestmark = pytest.mark.usefixtures("no_network")
+
 LOT = {"auctionId": "z1", "price": 150, "tick": "A•B", "amount": 100, "unitPrice": 1.5, "address": "bc1pseller"}
 
 
@@ -189,7 +191,6 @@ def test_table_has_every_odd_row_of_every_verb() -> None:
     assert all(set(row) == {"null", "list", *ODD} for row in TABLE.values())
 
 
-@responses.activate
 @pytest.mark.parametrize(("name", "odd"), CASES)
 def test_odd_row_leaves_the_rest_of_the_answer(name: str, odd: str) -> None:
     verb = VERBS[name]
@@ -202,7 +203,6 @@ def test_odd_row_leaves_the_rest_of_the_answer(name: str, odd: str) -> None:
     assert [each.is_foreign for each in page.unread] == [TABLE[name][odd] == "foreign"] * unread
 
 
-@responses.activate
 @pytest.mark.parametrize(("name", "odd"), [case for case in CASES if case.values[0] in REFUSED_AS_FIRST])
 def test_book_is_refused_only_where_the_best_price_may_be_in_the_odd_row(name: str, odd: str) -> None:
     verb = VERBS[name]
@@ -217,7 +217,6 @@ def test_book_is_refused_only_where_the_best_price_may_be_in_the_odd_row(name: s
         assert len(verb.read(row, good, good, good).entries) >= 3
 
 
-@responses.activate
 @pytest.mark.parametrize("name", VERBS)
 def test_answer_of_odd_rows_or_of_mostly_odd_ones_is_not_understood(name: str) -> None:
     verb = VERBS[name]
@@ -227,7 +226,6 @@ def test_answer_of_odd_rows_or_of_mostly_odd_ones_is_not_understood(name: str) -
             verb.read(*rows)
 
 
-@responses.activate
 def test_own_listing_that_is_left_out_is_named_by_its_inscription() -> None:
     good, odd = VERBS["own listings"].rows("price of letters")
     page = VERBS["own listings"].read(good, odd, None, good)
@@ -235,7 +233,6 @@ def test_own_listing_that_is_left_out_is_named_by_its_inscription() -> None:
     assert [each.inscription_id for each in page.entries] == [INSCRIPTION] * 2
 
 
-@responses.activate
 def test_sale_that_is_left_out_has_its_time_where_that_can_be_read() -> None:
     good, odd = VERBS["sales"].rows("no price")
     _, timeless = VERBS["sales"].rows("epoch zero")
@@ -243,14 +240,12 @@ def test_sale_that_is_left_out_has_its_time_where_that_can_be_read() -> None:
     assert [each.at_ms for each in page.unread] == [SOLD["timestamp"], None, None]
 
 
-@responses.activate
 @pytest.mark.parametrize("event", ["Listed", "Cancel", "Claim", "Updated"])
 def test_action_that_is_no_sale_is_foreign(event: str) -> None:
     page = VERBS["sales"].read(SOLD, {**SOLD, "event": event})
     assert (len(page.entries), [each.is_foreign for each in page.unread]) == (1, [True])
 
 
-@responses.activate
 @pytest.mark.parametrize(
     ("changed", "left"),
     [
@@ -279,7 +274,6 @@ def test_odd_statistic_is_asked_of_the_next_source_and_is_never_a_floor(changed:
     assert [floor.floor for floor in found.values()] == ([50_000] if left == "floor" else [])
 
 
-@responses.activate
 @pytest.mark.parametrize(
     "odd", [None, [], 7, {}, {"collectionId": None}, {**STATISTIC, "collectionId": "others", "floorPrice": "6e4x"}]
 )
@@ -292,7 +286,6 @@ def test_odd_row_in_the_list_of_statistics_hides_no_other(odd: Any) -> None:
     assert venue.floors(["puppets"], "ordinals")["puppets"].floor == 50_000
 
 
-@responses.activate
 @pytest.mark.parametrize(
     ("changed", "told"),
     [
@@ -323,7 +316,6 @@ def test_odd_detail_of_an_item_hides_no_other(changed: Any, told: dict[str, Any]
 RUNE = {"rune": "AB", "spacedRune": "A•B", "divisibility": 2}
 
 
-@responses.activate
 @pytest.mark.parametrize("odd", [None, [], {}, {**RUNE, "spacedRune": 7}])
 def test_odd_row_of_a_rune_search_hides_no_other_and_is_not_taken_for_absence(odd: Any) -> None:
     def find(*rows: Any) -> tuple[str, int]:

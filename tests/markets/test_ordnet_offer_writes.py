@@ -36,8 +36,9 @@ from tests.markets.ordnet_examples import (
     without,
 )
 
+pytestmark = pytest.mark.usefixtures("no_network")
 
-@responses.activate
+
 def test_a_draft_as_documented() -> None:
     adapter = signed_in()
     answers("POST", BOOK + "/preflight", PREFLIGHT)
@@ -61,7 +62,6 @@ def test_a_draft_as_documented() -> None:
     assert (draft.reference, psbt.role, psbt.psbt, psbt.indices, psbt.sighash) == (PARENT, "funding", PSBT, (0,), None)
 
 
-@responses.activate
 @pytest.mark.parametrize("hours, told", [(1, 6), (6, 6), (7, 12), (13, 24), (25, 168), (169, 720), (2160, 2160)])
 def test_an_offer_lives_as_long_as_ord_net_lets_it(hours: int, told: int) -> None:
     adapter = signed_in()
@@ -70,7 +70,6 @@ def test_an_offer_lives_as_long_as_ord_net_lets_it(hours: int, told: int) -> Non
     assert asked()["validityHours"] == told
 
 
-@responses.activate
 @pytest.mark.parametrize("more", [{"kind": "runes"}, {"quantity": Decimal(2)}, {"valid_hours": 2161}])
 def test_bids_that_ord_net_does_not_take(more: dict[str, Any]) -> None:
     adapter = signed_in()
@@ -82,7 +81,6 @@ def test_bids_that_ord_net_does_not_take(more: dict[str, Any]) -> None:
 OTHERS_STEP = {**STEP, "inputsToSign": [{"address": "bc1qmallory", "signingIndexes": [0]}]}
 
 
-@responses.activate
 @pytest.mark.parametrize(
     "changes",
     [
@@ -133,7 +131,6 @@ def test_a_draft_of_something_else_is_not_handed_on(changes: dict[str, Any]) -> 
         adapter.draft_bid(ask())
 
 
-@responses.activate
 @pytest.mark.parametrize("offers", [[], [DRAFTED, DRAFTED], None, {}, [None]])
 def test_a_draft_is_of_one_offer(offers: Any) -> None:
     adapter = signed_in()
@@ -142,7 +139,6 @@ def test_a_draft_is_of_one_offer(offers: Any) -> None:
         adapter.draft_bid(ask())
 
 
-@responses.activate
 @pytest.mark.parametrize("status, leaf", [(500, Unavailable), (503, Unavailable), (409, Refused), (404, NotFound)])
 def test_a_draft_that_fails_has_changed_nothing(status: int, leaf: type[Exception]) -> None:
     adapter = signed_in()
@@ -156,7 +152,6 @@ def _drafted(adapter: OrdNet, **more: Any) -> BidDraft:
     return adapter.draft_bid(ask(**more))
 
 
-@responses.activate
 def test_a_submit_repeats_its_draft_and_answers_the_offers_name() -> None:
     adapter = signed_in()
     draft = _drafted(adapter, valid_hours=20)
@@ -178,7 +173,6 @@ def test_a_submit_repeats_its_draft_and_answers_the_offers_name() -> None:
     }
 
 
-@responses.activate
 @pytest.mark.parametrize(
     "more",
     [
@@ -202,7 +196,6 @@ def test_a_submit_that_does_not_fit_its_draft_is_not_sent(more: dict[str, Any]) 
     assert len(responses.calls) == 1
 
 
-@responses.activate
 @pytest.mark.parametrize(
     "answer",
     [
@@ -227,7 +220,6 @@ def test_a_submit_whose_answer_is_not_clear_may_have_been_taken(answer: Any) -> 
         adapter.place(order(draft))
 
 
-@responses.activate
 @pytest.mark.parametrize("status, code", [(400, "refused"), (409, "changed"), (404, "not_found"), (403, "auth_failed")])
 def test_a_submit_that_was_refused(status: int, code: str) -> None:
     adapter = signed_in()
@@ -238,7 +230,6 @@ def test_a_submit_that_was_refused(status: int, code: str) -> None:
     assert caught.value.code == code
 
 
-@responses.activate
 def test_old_drafts_are_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ordnet_offers, "_MOST_DRAFTS", 3)
     adapter = signed_in()
@@ -253,7 +244,6 @@ def test_old_drafts_are_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
         adapter.place(order(first))
 
 
-@responses.activate
 @pytest.mark.parametrize(
     "answer, done",
     [
@@ -269,7 +259,6 @@ def test_a_cancel_goes_by_collection_and_id_without_a_signature(answer: Any, don
     assert asked() == {"walletBindingId": BINDING_ID}
 
 
-@responses.activate
 @pytest.mark.parametrize(
     "names", [[], [NAME, NAME], [OFFER_ID], ["wizards:"], ["wizards:../x/y/z"], ["a/b:" + OFFER_ID]]
 )
@@ -280,7 +269,6 @@ def test_a_cancel_of_what_is_not_one_offer_is_not_sent(names: list[str]) -> None
     assert not responses.calls
 
 
-@responses.activate
 @pytest.mark.parametrize(
     "answer",
     [{"offerId": "e" * 36, "status": "cancelled"}, {"status": "cancelled"}, {"offerId": OFFER_ID}, {}, None, "ok"],
@@ -292,7 +280,6 @@ def test_a_cancel_whose_answer_is_not_clear_may_have_been_taken(answer: Any) -> 
         adapter.cancel(PAYMENT, [NAME], "")
 
 
-@responses.activate
 def test_a_permit_that_is_gone_stops_a_write() -> None:
     adapter = signed_in()
 

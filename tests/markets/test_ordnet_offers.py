@@ -25,10 +25,11 @@ from tests.markets.ordnet_examples import (
     without,
 )
 
+pytestmark = pytest.mark.usefixtures("no_network")
+
 OWN = "/collection/wizards/my/sent-collection-offers"
 
 
-@responses.activate
 def test_a_book_as_documented() -> None:
     adapter = signed_in()
     lower = {**ROW, "id": "b" * 36, "target": TRAITS, "priceSats": 90_000, "makerAddress": "bc1qother"}
@@ -46,7 +47,6 @@ def test_a_book_as_documented() -> None:
     assert (second.bid.price, second.traits) == (90_000, {GOLD})
 
 
-@responses.activate
 @pytest.mark.parametrize(
     "target, traits",
     [
@@ -63,7 +63,6 @@ def test_offers_on_several_traits(target: Any, traits: set[tuple[str, str]]) -> 
     assert adapter.bids("wizards", "ordinals", None).entries[0].traits == traits
 
 
-@responses.activate
 def test_what_is_on_something_else_or_over_is_no_rival() -> None:
     adapter = signed_in()
     items = {**ROW, "target": {"kind": "inscriptions", "inscriptionIds": ["1i0"]}}
@@ -87,7 +86,6 @@ STRANGE_BOOKS: list[Any] = [
 ]
 
 
-@responses.activate
 @pytest.mark.parametrize("answer", STRANGE_BOOKS)
 def test_book_of_another_shape_is_not_understood(answer: Any) -> None:
     adapter = signed_in()
@@ -96,7 +94,6 @@ def test_book_of_another_shape_is_not_understood(answer: Any) -> None:
         adapter.bids("wizards", "ordinals", None)
 
 
-@responses.activate
 @pytest.mark.parametrize("answer", STRANGE_BOOKS)
 def test_own_offers_of_another_shape_are_not_understood(answer: Any) -> None:
     adapter = signed_in()
@@ -105,7 +102,6 @@ def test_own_offers_of_another_shape_are_not_understood(answer: Any) -> None:
         adapter.own_bids(PAYMENT, None, ["wizards"])
 
 
-@responses.activate
 @pytest.mark.parametrize(
     "row",
     [
@@ -132,7 +128,6 @@ def test_our_own_offers_as_documented(row: dict[str, Any]) -> None:
     assert page.following is None
 
 
-@responses.activate
 def test_offers_of_the_profiles_other_wallets_are_not_this_ones() -> None:
     adapter = signed_in()
     others = [
@@ -144,7 +139,6 @@ def test_offers_of_the_profiles_other_wallets_are_not_this_ones() -> None:
     assert adapter.own_bids(PAYMENT, None, ["wizards"]) == Page((), None)
 
 
-@responses.activate
 @pytest.mark.parametrize("row", [{**ROW, "makerAddress": "bc1qmallory"}, {**ROW, "actionBindingId": "d" * 36}])
 def test_an_offer_of_ours_by_nobody_we_know_is_unreadable(row: dict[str, Any]) -> None:
     adapter = signed_in()
@@ -153,7 +147,6 @@ def test_an_offer_of_ours_by_nobody_we_know_is_unreadable(row: dict[str, Any]) -
         adapter.own_bids(PAYMENT, None, ["wizards"])
 
 
-@responses.activate
 @pytest.mark.parametrize(
     "target",
     [
@@ -169,7 +162,6 @@ def test_an_offer_that_no_task_makes_has_no_slug(target: Any) -> None:
     assert (bid.slug, bid.trait, bid.venue_id, bid.price) == ("", None, NAME, 100_000)
 
 
-@responses.activate
 def test_each_collection_is_a_page_of_our_own_offers() -> None:
     adapter = signed_in()
     slugs = ["wizards", "Goblins", "wizards"]
@@ -181,14 +173,12 @@ def test_each_collection_is_a_page_of_our_own_offers() -> None:
     assert len(responses.calls) == 2
 
 
-@responses.activate
 def test_without_a_collection_nothing_is_known_of_our_own_offers() -> None:
     with pytest.raises(Unavailable, match="by collection"):
         signed_in().own_bids(PAYMENT, None)
     assert not responses.calls
 
 
-@responses.activate
 def test_our_offers_on_an_unknown_collection_are_not_none() -> None:
     adapter = signed_in()
     answers("GET", OWN, {"error": "Collection not found"}, status=404)

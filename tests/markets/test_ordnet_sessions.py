@@ -36,6 +36,8 @@ from tests.markets.ordnet_examples import (
     signed_in,
 )
 
+pytestmark = pytest.mark.usefixtures("no_network")
+
 FLOORS = {"success": True, "data": []}
 
 
@@ -44,7 +46,6 @@ def watch() -> Watch:
     return Watch()
 
 
-@responses.activate
 def test_texts_to_sign_are_for_both_addresses() -> None:
     answers("POST", "/auth/challenge", CHALLENGE)
     texts = OrdNet(BASE, "ordnet").sign_in_texts(PAIR)
@@ -57,7 +58,6 @@ def test_texts_to_sign_are_for_both_addresses() -> None:
 FIRST, SECOND = CHALLENGE["challenges"]
 
 
-@responses.activate
 @pytest.mark.parametrize(
     "challenges",
     [
@@ -79,7 +79,6 @@ def test_strange_challenges_are_not_handed_on(challenges: Any) -> None:
         OrdNet(BASE, "ordnet").sign_in_texts(PAIR)
 
 
-@responses.activate
 def test_signatures_are_sent_in_hex_with_their_addresses() -> None:
     adapter = OrdNet(BASE, "ordnet", clock=Watch())
     answers("POST", "/auth/verify", SESSION)
@@ -93,7 +92,6 @@ def test_signatures_are_sent_in_hex_with_their_addresses() -> None:
     }
 
 
-@responses.activate
 @pytest.mark.parametrize(
     "signatures", [{"a:payment": "not base64!"}, {"a:admin": "AUE="}, {"a": "AUE="}, {"a:payment": ""}]
 )
@@ -103,7 +101,6 @@ def test_what_is_no_signature_is_not_sent(signatures: dict[str, str]) -> None:
     assert not responses.calls
 
 
-@responses.activate
 def test_a_session_asks_with_its_token(watch: Watch) -> None:
     adapter = signed_in(watch)
     answers("GET", "/collection-stats/floors", FLOORS)
@@ -111,7 +108,6 @@ def test_a_session_asks_with_its_token(watch: Watch) -> None:
     assert responses.calls[0].request.headers["Authorization"] == f"Bearer {TOKEN}"
 
 
-@responses.activate
 def test_signing_in_asks_without_a_token() -> None:
     adapter = signed_in()
     answers("POST", "/auth/challenge", CHALLENGE)
@@ -119,7 +115,6 @@ def test_signing_in_asks_without_a_token() -> None:
     assert "Authorization" not in responses.calls[0].request.headers
 
 
-@responses.activate
 @pytest.mark.parametrize(
     "session",
     [
@@ -144,7 +139,6 @@ def test_a_session_that_is_none_of_ours_is_not_held(session: Any) -> None:
         adapter.floors(["wizards"], "ordinals")
 
 
-@responses.activate
 @pytest.mark.parametrize(
     "status, leaf",
     [(401, AuthFailed), (403, AuthFailed), (409, Refused), (410, Refused), (429, RateLimited), (503, Unavailable)],
@@ -156,7 +150,6 @@ def test_how_a_sign_in_fails(status: int, leaf: type[VenueError]) -> None:
     assert type(caught.value) is leaf
 
 
-@responses.activate
 def test_without_a_session_nothing_is_sent() -> None:
     adapter = OrdNet(BASE, "ordnet")
     calls = [
@@ -176,7 +169,6 @@ def test_without_a_session_nothing_is_sent() -> None:
     assert not responses.calls
 
 
-@responses.activate
 def test_a_session_ends_before_its_token_does(watch: Watch) -> None:
     adapter = signed_in(watch)
     answers("GET", "/collection-stats/floors", FLOORS)
@@ -187,7 +179,6 @@ def test_a_session_ends_before_its_token_does(watch: Watch) -> None:
         adapter.floors(["wizards"], "ordinals")
 
 
-@responses.activate
 def test_a_wallet_is_served_in_its_own_session_only(watch: Watch) -> None:
     adapter = signed_in(watch)
     with pytest.raises(SignInNeeded):
@@ -196,7 +187,6 @@ def test_a_wallet_is_served_in_its_own_session_only(watch: Watch) -> None:
     assert adapter.own_bids(PAYMENT, None, ["wizards"]) == Page((), None)
 
 
-@responses.activate
 def test_a_token_that_is_not_taken_any_more_is_forgotten(watch: Watch) -> None:
     adapter = signed_in(watch)
     answers("GET", "/collection-stats/floors", {"error": "Invalid or expired bearer session token"}, status=401)
@@ -206,7 +196,6 @@ def test_a_token_that_is_not_taken_any_more_is_forgotten(watch: Watch) -> None:
     assert len(responses.calls) == 1
 
 
-@responses.activate
 def test_a_write_with_a_dead_token_was_not_taken(watch: Watch) -> None:
     adapter = signed_in(watch)
     path = f"/collection/wizards/collection-offers/{OFFER_ID}/cancel"
@@ -220,7 +209,6 @@ def test_a_write_with_a_dead_token_was_not_taken(watch: Watch) -> None:
     assert asked() == {"walletBindingId": BINDING_ID}
 
 
-@responses.activate
 def test_a_new_session_takes_the_place_of_the_old_one(watch: Watch) -> None:
     adapter = signed_in(watch)
     answers("POST", "/auth/verify", {**SESSION, "sessionToken": "newer", "expiresAt": "2026-05-08T19:30:00.000Z"})
@@ -230,7 +218,6 @@ def test_a_new_session_takes_the_place_of_the_old_one(watch: Watch) -> None:
     assert responses.calls[-1].request.headers["Authorization"] == "Bearer newer"
 
 
-@responses.activate
 def test_a_refusal_of_the_old_token_does_not_end_the_new_session(watch: Watch) -> None:
     adapter = signed_in(watch)
 
@@ -247,7 +234,6 @@ def test_a_refusal_of_the_old_token_does_not_end_the_new_session(watch: Watch) -
     assert responses.calls[-1].request.headers["Authorization"] == "Bearer newer"
 
 
-@responses.activate
 def test_what_a_wallet_does_is_done_in_its_own_session(watch: Watch) -> None:
     adapter = signed_in(watch)
     other = Pair("bc1qother", PAIR.payment_pubkey, "bc1pother", PAIR.ordinals_pubkey)
@@ -269,7 +255,6 @@ def test_what_a_wallet_does_is_done_in_its_own_session(watch: Watch) -> None:
     assert [asked(number)["walletBindingId"] for number in (1, 2, 3)] == [BINDING_ID] * 3
 
 
-@responses.activate
 @pytest.mark.parametrize("status", [400, 401, 403, 404, 409, 429, 500, 503, 302])
 def test_a_token_is_in_no_error_and_no_log(status: int, watch: Watch, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.DEBUG)
@@ -281,7 +266,6 @@ def test_a_token_is_in_no_error_and_no_log(status: int, watch: Watch, caplog: py
     assert TOKEN not in repr(adapter._sessions.any()) if status != 401 else True
 
 
-@responses.activate
 @pytest.mark.parametrize(
     "status, header, leaf, pause_s",
     [(429, {}, RateLimited, 60.0), (429, {"Retry-After": "7"}, RateLimited, 7.0), (409, {}, Refused, None)],
@@ -297,7 +281,6 @@ def test_reads_that_are_not_served_now(
     assert getattr(caught.value, "code", "changed") == "changed"
 
 
-@responses.activate
 @pytest.mark.parametrize("status", [500, 502, 503, 504])
 def test_a_write_that_fails_over_there_may_have_been_taken(status: int, watch: Watch) -> None:
     adapter = signed_in(watch)

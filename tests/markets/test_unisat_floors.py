@@ -24,6 +24,8 @@ from tests.markets.unisat_examples import (
     steps,
 )
 
+pytestmark = pytest.mark.usefixtures("no_network")
+
 
 @pytest.fixture
 def now_ms() -> list[int]:
@@ -35,7 +37,6 @@ def venue(now_ms: list[int]) -> UnisatMarket:
     return UnisatMarket(BASE, "key", "unisat", now_ms=lambda: now_ms[0])
 
 
-@responses.activate
 @pytest.mark.parametrize(
     ("changed", "floor", "count"),
     [
@@ -55,7 +56,6 @@ def test_a_floor(venue: UnisatMarket, changed: Any, floor: Decimal | None, count
     assert responses.calls[0].request.headers["Authorization"] == "Bearer key"
 
 
-@responses.activate
 @pytest.mark.parametrize(
     ("data", "code", "msg"),
     [
@@ -71,7 +71,6 @@ def test_an_unknown_collection_has_no_floor(venue: UnisatMarket, data: Any, code
     assert venue.floors(["puppets"], "ordinals") == {}
 
 
-@responses.activate
 @pytest.mark.parametrize(
     ("data", "code", "status", "leaf"),
     [
@@ -98,7 +97,6 @@ def test_what_is_not_understood_is_no_floor(venue: UnisatMarket, data: Any, code
         venue.floors(["puppets"], "ordinals")
 
 
-@responses.activate
 def test_floor_whose_statistic_fails_is_asked_of_the_list_and_remembered(
     venue: UnisatMarket, now_ms: list[int]
 ) -> None:
@@ -118,7 +116,6 @@ def test_floor_whose_statistic_fails_is_asked_of_the_list_and_remembered(
     assert steps() == [first, again, again, first, first]
 
 
-@responses.activate
 @pytest.mark.parametrize(
     ("listed", "status"),
     [
@@ -143,7 +140,6 @@ def test_floor_that_the_list_does_not_have_is_the_cheapest_listing(
     assert steps() == ["collection_statistic", "collection_statistic_list", "list", "list"]
 
 
-@responses.activate
 @pytest.mark.parametrize(
     ("listings", "status", "leaf"),
     [(as_page(*RECORDED, total=126), 200, NotUnderstood), (as_page("x"), 200, NotUnderstood), (None, 500, Unavailable)],
@@ -160,7 +156,6 @@ def test_floor_that_no_source_has_is_unavailable(
         assert type(raised.value) is wanted
 
 
-@responses.activate
 def test_collection_without_listings_has_no_floor(venue: UnisatMarket) -> None:
     answers("collection_statistic", None, status=500)
     answers("collection_statistic_list", None, status=500)
@@ -171,7 +166,6 @@ def test_collection_without_listings_has_no_floor(venue: UnisatMarket) -> None:
     assert venue.floors(["puppets"], "ordinals")["puppets"].floor is None
 
 
-@responses.activate
 @pytest.mark.parametrize("status", [429, 502, 503, 401])
 def test_other_fault_of_the_statistic_is_not_asked_elsewhere(venue: UnisatMarket, status: int) -> None:
     answers("collection_statistic", None, status=status)

@@ -24,6 +24,8 @@ from markets.base import (
 from markets.orders import ListingOrder, ListingToDraft
 from markets.unisat.adapter import UnisatMarket
 
+pytestmark = pytest.mark.usefixtures("no_network")
+
 BASE = "https://open-api.example"
 INSCRIPTION = "ab" * 32 + "i0"
 VAULT, PAYOUT = "bc1pvault", "bc1qpayout"
@@ -67,7 +69,6 @@ def _has_listed(venue: UnisatMarket) -> None:
     venue.own_listings(VAULT, None)
 
 
-@responses.activate
 @pytest.mark.parametrize("psbt", [HEX, PSBT])
 @pytest.mark.parametrize("more", [{"signIndexes": [0]}, {"signIndexes": [1]}, {}])
 def test_an_inscription_is_put_on(venue: UnisatMarket, psbt: str, more: Any) -> None:
@@ -88,7 +89,6 @@ def test_an_inscription_is_put_on(venue: UnisatMarket, psbt: str, more: Any) -> 
     assert _sent() == ("confirm_put_on", {"auctionId": "a1", "psbt": "c2lnbmVk", "fromBase64": True})
 
 
-@responses.activate
 def test_what_was_put_on_is_priced_anew_and_not_put_on_again(venue: UnisatMarket) -> None:
     _answers("create_put_on", {"auctionId": "a1", "psbt": HEX, "signIndexes": [0]})
     _answers("confirm_put_on", None)
@@ -103,7 +103,6 @@ def test_what_was_put_on_is_priced_anew_and_not_put_on_again(venue: UnisatMarket
     assert _sent() == ("confirm_modify_price", {"auctionId": "a1", "psbt": "c2lnbmVk", "fromBase64": True})
 
 
-@responses.activate
 def test_an_order_is_known_from_the_own_listings(venue: UnisatMarket) -> None:
     _has_listed(venue)
     _answers("create_modify_price", {"psbt": HEX, "signIndexes": [0]})
@@ -111,7 +110,6 @@ def test_an_order_is_known_from_the_own_listings(venue: UnisatMarket) -> None:
     assert _sent()[1]["auctionId"] == "live1"
 
 
-@responses.activate
 def test_an_order_that_is_gone_is_put_on_anew_the_next_time(venue: UnisatMarket) -> None:
     _has_listed(venue)
     _answers("create_modify_price", None, -100, "Order not exist")
@@ -122,7 +120,6 @@ def test_an_order_that_is_gone_is_put_on_anew_the_next_time(venue: UnisatMarket)
     assert _sent()[0] == "create_put_on"
 
 
-@responses.activate
 @pytest.mark.parametrize(
     "data",
     [
@@ -145,7 +142,6 @@ def test_a_draft_that_is_not_understood_is_none(venue: UnisatMarket, data: Any) 
         venue.draft_listing(ASK)
 
 
-@responses.activate
 @pytest.mark.parametrize(
     ("code", "msg", "leaf"),
     [
@@ -164,7 +160,6 @@ def test_a_draft_that_is_refused(venue: UnisatMarket, code: int, msg: str, leaf:
     assert type(caught.value) is leaf
 
 
-@responses.activate
 @pytest.mark.parametrize(
     ("code", "status", "leaf"),
     [
@@ -187,7 +182,6 @@ def test_a_listing_whose_fate_the_answer_tells_or_not(
         venue.list_item(_order())
 
 
-@responses.activate
 @pytest.mark.parametrize("body", ["", "[]", "{}", '{"code": "0"}', '{"code": true}'])
 def test_an_answer_without_a_code_leaves_the_fate_open(venue: UnisatMarket, body: str) -> None:
     _answers("create_put_on", {"auctionId": "a1", "psbt": HEX, "signIndexes": [0]})
@@ -202,7 +196,6 @@ def test_what_was_not_drafted_here_is_not_sent(venue: UnisatMarket) -> None:
         venue.list_item(_order())
 
 
-@responses.activate
 def test_a_draft_that_was_not_sent_may_be_sent_yet(venue: UnisatMarket) -> None:
     _answers("create_put_on", {"auctionId": "a1", "psbt": HEX, "signIndexes": [0]})
     _answers("confirm_put_on", {}, status=429)
@@ -218,7 +211,6 @@ def test_a_draft_that_was_not_sent_may_be_sent_yet(venue: UnisatMarket) -> None:
 OVER_THE_RATE = {"code": -2006, "msg": "exceeds rate limit", "data": None}
 
 
-@responses.activate
 @pytest.mark.parametrize("status", [403, 200])
 def test_draft_refused_for_the_rate_may_be_sent_yet(venue: UnisatMarket, status: int) -> None:
     _answers("create_put_on", {"auctionId": "a1", "psbt": HEX, "signIndexes": [0]})
@@ -233,7 +225,6 @@ def test_draft_refused_for_the_rate_may_be_sent_yet(venue: UnisatMarket, status:
     assert _sent()[1]["auctionId"] == "a1"
 
 
-@responses.activate
 @pytest.mark.parametrize(
     ("answer", "status"), [(OVER_THE_RATE, 403), (OVER_THE_RATE, 200), ({"code": -1, "msg": "bad api key"}, 200)]
 )
@@ -250,7 +241,6 @@ def test_order_is_known_after_a_refusal_that_is_not_about_it(venue: UnisatMarket
     assert _sent()[0] == "create_modify_price"
 
 
-@responses.activate
 def test_a_draft_is_sent_once(venue: UnisatMarket) -> None:
     _answers("create_put_on", {"auctionId": "a1", "psbt": HEX, "signIndexes": [0]})
     _answers("confirm_put_on", {})
@@ -260,7 +250,6 @@ def test_a_draft_is_sent_once(venue: UnisatMarket) -> None:
         venue.list_item(_order())
 
 
-@responses.activate
 def test_a_listing_is_taken_back_by_a_signature_alone(venue: UnisatMarket) -> None:
     _has_listed(venue)
     _answers("create_put_off", {"psbt": HEX, "txSize": 0, "nftSignIndexes": [0], "btcSignIndexes": []})
@@ -274,7 +263,6 @@ def test_a_listing_is_taken_back_by_a_signature_alone(venue: UnisatMarket) -> No
         venue.draft_delist(VAULT, INSCRIPTION)
 
 
-@responses.activate
 @pytest.mark.parametrize(
     "changed", [{"btcSignIndexes": [1]}, {"nftSignIndexes": [1]}, {"nftSignIndexes": []}, {"psbt": None}]
 )
@@ -285,7 +273,6 @@ def test_a_transaction_is_no_way_to_take_it_back(venue: UnisatMarket, changed: A
         venue.draft_delist(VAULT, INSCRIPTION)
 
 
-@responses.activate
 def test_a_message_takes_nothing_back(venue: UnisatMarket) -> None:
     _has_listed(venue)
     for signature in ("", "c2lnbmVk"):
@@ -294,7 +281,6 @@ def test_a_message_takes_nothing_back(venue: UnisatMarket) -> None:
     assert len(responses.calls) == 1
 
 
-@responses.activate
 @pytest.mark.parametrize(
     ("code", "leaf"), [(-100, NotFound), (-101, Refused), (-154, Unknown), (-112, Refused), (-1, Unknown)]
 )

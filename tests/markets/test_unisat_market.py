@@ -27,13 +27,14 @@ from tests.markets.unisat_examples import (
     sent,
 )
 
+pytestmark = pytest.mark.usefixtures("no_network")
+
 
 @pytest.fixture
 def venue() -> UnisatMarket:
     return market()
 
 
-@responses.activate
 def test_listings_of_a_collection(venue: UnisatMarket) -> None:
     auction = {**LISTING, "auctionId": "a2", "marketType": "auction"}
     withdrawn = {**LISTING, "auctionId": "a3", "notOnSale": True}
@@ -57,7 +58,6 @@ def test_listings_of_a_collection(venue: UnisatMarket) -> None:
     }
 
 
-@responses.activate
 def test_listings_end_where_the_total_says(venue: UnisatMarket) -> None:
     answers("list", as_page(LISTING, total="4"))
     assert venue.asks("puppets", 3).following is None
@@ -67,7 +67,6 @@ def test_listings_end_where_the_total_says(venue: UnisatMarket) -> None:
     assert venue.asks("puppets", None).entries == ()
 
 
-@responses.activate
 @pytest.mark.parametrize(
     "data",
     [
@@ -92,7 +91,6 @@ def test_a_strange_book_is_unknown(venue: UnisatMarket, data: Any) -> None:
         venue.asks("puppets", None)
 
 
-@responses.activate
 def test_recorded_listings_below_the_floors_of_their_own_traits_are_not_for_sale(venue: UnisatMarket) -> None:
     answers("list", as_page(*RECORDED, FOR_SALE, total=126))
     page = venue.asks("puppets", None)
@@ -108,7 +106,6 @@ def test_recorded_listings_below_the_floors_of_their_own_traits_are_not_for_sale
     }
 
 
-@responses.activate
 @pytest.mark.parametrize(
     "changed",
     [
@@ -128,7 +125,6 @@ def test_listing_that_its_traits_do_not_contradict_stays(venue: UnisatMarket, ch
     assert [listing.ask.price for listing in venue.asks("puppets", None).entries] == [1_800_000, 5_000_000]
 
 
-@responses.activate
 def test_book_without_a_listing_for_sale_is_not_empty_where_a_trait_has_a_floor(venue: UnisatMarket) -> None:
     answers("list", as_page(*RECORDED))
     with pytest.raises(NotUnderstood, match="floors of their traits"):
@@ -141,14 +137,12 @@ def test_book_without_a_listing_for_sale_is_not_empty_where_a_trait_has_a_floor(
         venue.asks("puppets", 5)
 
 
-@responses.activate
 def test_listing_without_traits_has_unknown_ones(venue: UnisatMarket) -> None:
     listings = [{**LISTING, "auctionId": f"a{number}", "attrs": attrs} for number, attrs in enumerate((None, [], "x"))]
     answers("list", as_page(*listings, LISTING))
     assert [listing.traits for listing in venue.asks("puppets", None).entries] == [None] * 4
 
 
-@responses.activate
 @pytest.mark.parametrize("seconds", [1_790_000_000, "1790000000000"])
 def test_sales(venue: UnisatMarket, seconds: Any) -> None:
     answers("actions", as_page(SOLD, {**SOLD, "auctionId": "a2", "to": None, "timestamp": seconds}, total=300))
@@ -160,7 +154,6 @@ def test_sales(venue: UnisatMarket, seconds: Any) -> None:
     assert sent()["filter"] == {"nftType": "collection", "collectionId": "puppets", "event": "Sold"}
 
 
-@responses.activate
 def test_recorded_sale_has_its_transaction(venue: UnisatMarket) -> None:
     recorded = {
         **SOLD,
@@ -179,7 +172,6 @@ def test_recorded_sale_has_its_transaction(venue: UnisatMarket) -> None:
     assert [(sale.price, sale.txid) for sale in found] == [(134_860, TXID), (134_860, None), (134_860, None)]
 
 
-@responses.activate
 def test_own_listings_are_asked_by_address(venue: UnisatMarket) -> None:
     answers("list", as_page(LISTING, {**LISTING, "auctionId": "a2", "collectionId": None}))
     page = venue.own_listings(VAULT, None)
@@ -190,7 +182,6 @@ def test_own_listings_are_asked_by_address(venue: UnisatMarket) -> None:
     assert sent()["filter"] == {"nftType": "collection", "isEnd": False, "address": VAULT}
 
 
-@responses.activate
 def test_an_inscription_in_detail(venue: UnisatMarket) -> None:
     info = {**LISTING, "collectionName": "Puppets", "utxo": {"txid": TXID, "vout": 1, "satoshi": 546}}
     answers("inscription_info", info)
@@ -200,14 +191,12 @@ def test_an_inscription_in_detail(venue: UnisatMarket) -> None:
     assert (found.collection_id, found.collection_name) == ("puppets", "Puppets")
 
 
-@responses.activate
 def test_an_inscription_that_is_not_on_sale(venue: UnisatMarket) -> None:
     answers("inscription_info", {"inscriptionId": INSCRIPTION, "auctionId": None, "utxo": {"txid": TXID}})
     found = venue.item(INSCRIPTION)
     assert (found.listed, found.listing_price, found.output) == (False, None, None)
 
 
-@responses.activate
 def test_recorded_item_that_is_not_for_sale_is_its_holders(venue: UnisatMarket) -> None:
     # [R] of 2026-05-10, inscription_info_list of the same fixtures; inscription_info is documented with its fields.
     recorded = {
@@ -226,7 +215,6 @@ def test_recorded_item_that_is_not_for_sale_is_its_holders(venue: UnisatMarket) 
     assert found.traits == (("Body", "Pink"), ("Count", "3"), ("Earring", "None"), ("Eyes", "Frog"), ("Head", "Wood"))
 
 
-@responses.activate
 def test_an_answer_about_another_inscription_is_none(venue: UnisatMarket) -> None:
     answers("inscription_info", {**LISTING, "inscriptionId": TXID + "i9"})
     with pytest.raises(Unavailable):

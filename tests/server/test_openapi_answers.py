@@ -350,7 +350,6 @@ async def unknown_parameters(drive: Driver) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.gen_test
 @pytest.mark.parametrize("service", [{"simulator_port": PORT, "play_wallet": True}], indirect=True, ids=[""])
 @pytest.mark.usefixtures("simulator", "facts", "hooks")
 async def test_every_status_of_every_operation_is_answered_as_described(service: Service) -> None:
