@@ -60,15 +60,9 @@ def pytest_collection() -> Generator[None, object, object]:
         gc.enable()
 
 
-def pytest_runtest_setup(item: pytest.Item) -> None:
-    """Gives each test with pytest-tornado's mark a loop, in which its fixtures may work, too."""
-    if item.get_closest_marker("gen_test") and isinstance(item, pytest.Function) and "io_loop" not in item.fixturenames:
-        item.fixturenames.append("io_loop")
-
-
 @pytest.hookimpl(tryfirst=True)
 def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
-    """Runs a test that is a coroutine: in the loop `io_loop` with pytest-tornado's mark, else in one of its own.
+    """Runs a coroutine test: in the loop `io_loop` if a fixture of the test uses it, otherwise in a loop of its own.
 
     pytest-tornado itself would import pkg_resources, which is deprecated and slow, in every process. Its plugin is
     used in tests/server/test_with_pytest_tornado.py alone.
@@ -76,8 +70,9 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
     if not inspect.iscoroutinefunction(pyfuncitem.obj):
         return None
     given = {name: pyfuncitem.funcargs[name] for name in inspect.signature(pyfuncitem.obj).parameters}
-    if mark := pyfuncitem.get_closest_marker("gen_test"):
-        within_s = mark.kwargs.get("timeout", _PATIENCE_S)
+    if "io_loop" in pyfuncitem.fixturenames:
+        mark = pyfuncitem.get_closest_marker("gen_test")
+        within_s = mark.kwargs.get("timeout", _PATIENCE_S) if mark else _PATIENCE_S
         pyfuncitem.funcargs["io_loop"].run_sync(lambda: pyfuncitem.obj(**given), timeout=within_s)
     else:
         asyncio.run(asyncio.wait_for(pyfuncitem.obj(**given), _PATIENCE_S))

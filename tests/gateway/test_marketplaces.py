@@ -15,19 +15,10 @@ from msgspec.structs import replace
 
 from gateway import app
 from gateway.limits import Priority, Toll
+from markets import orders
 from markets.adapter import Adapter, Cursor
 from markets.base import BidOrder, NotSupported, OwnBid, RateLimited, Refused, SignInNeeded, Unavailable
 from markets.http import Permit
-from markets.orders import (
-    BidDraft,
-    BidToDraft,
-    Coin,
-    DraftPsbt,
-    Pair,
-    SignInAnswer,
-    SignInText,
-    SignInTexts,
-)
 from markets.venues import capabilities
 from markets.wire import Page
 from tests.clock import Monotonic
@@ -36,8 +27,8 @@ from tests.gateway.conftest import ORDER, Bench, soon
 Make = Callable[..., Bench]
 SELLERS_FLOOR = 87_570  # of a listing at 90,000 sats, at Ordinals Wallet
 ORDNET, WALLET, UNISAT = "simulator-ordnet", "simulator-ordinalswallet", "simulator-unisat"
-PAIR = Pair("bc1qpayment", "02" + "ab" * 32, "bc1pvault", "cd" * 32)
-ASK = BidToDraft(
+PAIR = orders.Pair("bc1qpayment", "02" + "ab" * 32, "bc1pvault", "cd" * 32)
+ASK = orders.BidToDraft(
     price=500_000,
     quantity=Decimal(1),
     slug="cats",
@@ -48,12 +39,16 @@ ASK = BidToDraft(
     ordinals=PAIR.ordinals,
     ordinals_pubkey=PAIR.ordinals_pubkey,
     valid_hours=1,
-    coins=(Coin("ab" * 32 + ":1", 600_000),),
+    coins=(orders.Coin("ab" * 32 + ":1", 600_000),),
 )
-DRAFT = BidDraft(
-    "ref-1", (DraftPsbt("funding", "cHNidP8=", (0, 2), 0x81), DraftPsbt("other", "cHNidP8=", (), None)), "51"
+DRAFT = orders.BidDraft(
+    "ref-1",
+    (orders.DraftPsbt("funding", "cHNidP8=", (0, 2), 0x81), orders.DraftPsbt("other", "cHNidP8=", (), None)),
+    "51",
 )
-TEXTS = SignInTexts("auth-1", (SignInText("1", "sign\nme", PAIR.ordinals), SignInText("2", "and me", PAIR.payment)))
+TEXTS = orders.SignInTexts(
+    "auth-1", (orders.SignInText("1", "sign\nme", PAIR.ordinals), orders.SignInText("2", "and me", PAIR.payment))
+)
 SIGNED = replace(ORDER, signature="", signed_psbts=("cHNidP8=", "cHNidP8="), reference="ref-1")
 
 
@@ -65,11 +60,11 @@ class Drafting(Adapter):
     told: list[Any] = field(default_factory=list)
     is_open: bool = False
 
-    def sign_in_texts(self, pair: Pair) -> SignInTexts:
+    def sign_in_texts(self, pair: orders.Pair) -> orders.SignInTexts:
         self.told.append(pair)
         return TEXTS
 
-    def sign_in(self, answer: SignInAnswer) -> None:
+    def sign_in(self, answer: orders.SignInAnswer) -> None:
         self.told.append(answer)
         self.is_open = True
 
@@ -82,7 +77,7 @@ class Drafting(Adapter):
         bid = OwnBid(f"bid-{names[at]}", names[at], "ordinals", 5_000, Decimal(1), None, None)
         return Page((bid,), names[at + 1] if at + 1 < len(names) else None)
 
-    def draft_bid(self, order: BidToDraft) -> BidDraft:
+    def draft_bid(self, order: orders.BidToDraft) -> orders.BidDraft:
         self.told.append(order)
         return DRAFT
 
@@ -270,7 +265,7 @@ class TestDraftedBids:
         with pytest.raises(SignInNeeded, match="no session of bc1qpayment"):
             client.own_bids(PAIR.payment, 0, ["cats"])
         assert client.sign_in_texts(PAIR) == TEXTS
-        answer = SignInAnswer(PAIR, TEXTS.reference, {"1": "AkcwRA==", "2": "AkcwRQ=="})
+        answer = orders.SignInAnswer(PAIR, TEXTS.reference, {"1": "AkcwRA==", "2": "AkcwRQ=="})
         client.sign_in(answer)
         assert drafting.told == [PAIR, answer]
         assert not bench.gateway.venues.markets[ORDNET].breaker.is_open
@@ -321,7 +316,7 @@ class TestDraftedBids:
         assert client.cancel(PAIR.payment, ["a"], "", task=1, token=1, deadline_ms=soon())
 
     def test_a_sign_in_makes_one_profile_of_its_addresses(self, drafting: Drafting, bench: Bench) -> None:
-        bench.client(ORDNET).sign_in(SignInAnswer(PAIR, "auth-1", {"1": "AkcwRA=="}))
+        bench.client(ORDNET).sign_in(orders.SignInAnswer(PAIR, "auth-1", {"1": "AkcwRA=="}))
         windows = bench.gateway.venues.markets[ORDNET].windows
         can = capabilities(ORDNET)
         for _ in range(can.writes_per_minute_per_wallet or 0):
@@ -373,9 +368,9 @@ def test_what_is_not_as_agreed_reaches_no_venue(
         {"payment": "bc1q payment"},
         {"payment_pubkey": "04" + "ab" * 32},
         {"ordinals_pubkey": "ab"},
-        {"coins": (Coin("ab:1", 5),)},
-        {"coins": (Coin("ab" * 32 + ":1", 0),)},
-        {"coins": (Coin("ab" * 32 + ":1", 5),) * 101},
+        {"coins": (orders.Coin("ab:1", 5),)},
+        {"coins": (orders.Coin("ab" * 32 + ":1", 0),)},
+        {"coins": (orders.Coin("ab" * 32 + ":1", 5),) * 101},
     ],
 )
 def test_a_draft_is_asked_for_what_its_fields_say_only(

@@ -11,19 +11,7 @@ import pytest
 from gateway import writes
 from gateway.limits import Priority, Toll
 from gateway.writes import LONGEST_WAIT_MS
-from markets.base import (
-    AuthFailed,
-    BelowMinimum,
-    InsufficientFunds,
-    NotFound,
-    NotSupported,
-    PriceGrid,
-    RateLimited,
-    Refused,
-    Unavailable,
-    Unknown,
-    VenueError,
-)
+from markets import base
 from markets.verbs import FenceAll
 from tests.clock import Monotonic
 from tests.gateway.conftest import ORDER, SOON_S, Bench, eventually, soon
@@ -86,31 +74,31 @@ def test_a_cancel_says_whether_all_went(bench: Bench) -> None:
 @pytest.mark.parametrize(
     ("status", "answer", "error"),
     [
-        (400, {"error": "Insufficient balance in bidding wallet"}, InsufficientFunds),
-        (400, {"error": "Price must be a multiple of 1000 sats"}, PriceGrid),
-        (400, {"error": "Price is below the minimum of 10000 sats"}, BelowMinimum),
-        (400, {"error": "bidExpiry must be at least 15 minutes away"}, Refused),
-        (422, {"error": "no"}, Refused),
-        (400, b"<html>", Unavailable),
-        (401, {"error": "bad key"}, AuthFailed),
-        (404, {"error": "no such collection"}, NotFound),
-        (403, {"error": "invalid signature"}, Refused),
-        (200, {"success": False, "error": "no"}, Refused),
-        (200, {"error": "no"}, Refused),
-        (200, b"not json", Unknown),
-        (200, [1], Unknown),
-        (200, {}, Unknown),
-        (200, b'{"success": NaN}', Unknown),
-        (301, {}, Unknown),
-        (500, {"error": "no"}, Unknown),
-        (502, b"<html>", Unknown),
-        (408, {}, Unknown),
-        (200, CUT, Unknown),
+        (400, {"error": "Insufficient balance in bidding wallet"}, base.InsufficientFunds),
+        (400, {"error": "Price must be a multiple of 1000 sats"}, base.PriceGrid),
+        (400, {"error": "Price is below the minimum of 10000 sats"}, base.BelowMinimum),
+        (400, {"error": "bidExpiry must be at least 15 minutes away"}, base.Refused),
+        (422, {"error": "no"}, base.Refused),
+        (400, b"<html>", base.Unavailable),
+        (401, {"error": "bad key"}, base.AuthFailed),
+        (404, {"error": "no such collection"}, base.NotFound),
+        (403, {"error": "invalid signature"}, base.Refused),
+        (200, {"success": False, "error": "no"}, base.Refused),
+        (200, {"error": "no"}, base.Refused),
+        (200, b"not json", base.Unknown),
+        (200, [1], base.Unknown),
+        (200, {}, base.Unknown),
+        (200, b'{"success": NaN}', base.Unknown),
+        (301, {}, base.Unknown),
+        (500, {"error": "no"}, base.Unknown),
+        (502, b"<html>", base.Unknown),
+        (408, {}, base.Unknown),
+        (200, CUT, base.Unknown),
     ],
 )
-def test_what_an_answer_to_a_place_means(bench: Bench, status: int, answer: Any, error: type[VenueError]) -> None:
+def test_what_an_answer_to_a_place_means(bench: Bench, status: int, answer: Any, error: type[base.VenueError]) -> None:
     bench.venue.statuses[PLACE], bench.venue.answers[PLACE] = status, answer
-    with pytest.raises(VenueError) as raised:
+    with pytest.raises(base.VenueError) as raised:
         _place(bench)
     assert type(raised.value) is error
     assert len(bench.venue.calls) == 1
@@ -118,21 +106,21 @@ def test_what_an_answer_to_a_place_means(bench: Bench, status: int, answer: Any,
 
 def test_a_429_to_a_place_means_nothing_happened(bench: Bench) -> None:
     bench.venue.statuses[PLACE], bench.venue.answers[PLACE] = 429, {"error": "please retry in 2 minutes"}
-    with pytest.raises(RateLimited) as raised:
+    with pytest.raises(base.RateLimited) as raised:
         _place(bench)
     assert raised.value.retry_after_s == 120
 
 
 def test_a_venue_that_is_not_there_is_unavailable(make_bench: Callable[..., Bench]) -> None:
     bench = make_bench(satflow_url="http://127.0.0.1:9")
-    with pytest.raises(Unavailable):
+    with pytest.raises(base.Unavailable):
         _place(bench)
 
 
 def test_runes_go_to_the_practice_market_only(make_bench: Callable[..., Bench]) -> None:
     bench = make_bench(market="satflow", satflow_api_key="secret")
     row = {**{name: getattr(ORDER, name) for name in ORDER.__struct_fields__}, "kind": "runes"}
-    with pytest.raises(NotSupported):
+    with pytest.raises(base.NotSupported):
         bench.client().place(type(ORDER)(**row), task=1, token=1, deadline_ms=soon())
     assert bench.venue.calls == []
 
@@ -146,13 +134,13 @@ def test_a_fence_drops_what_is_queued_under_lower_tokens(bench: Bench) -> None:
         eventually(lambda: bench.waiting() == 4)
         bench.client().fence(1, 5)
         for each in old:
-            with pytest.raises(Refused) as raised:
+            with pytest.raises(base.Refused) as raised:
                 each.result(60)
             assert raised.value.code == "stale_token"
         bench.go_on()
         new.result(60)
     assert len(bench.venue.of(PLACE)) == 1
-    with pytest.raises(Refused, match="fenced"):
+    with pytest.raises(base.Refused, match="fenced"):
         _place(bench, token=4)
     _place(bench, task=2, token=4)
 
@@ -191,7 +179,7 @@ def test_many_tasks_are_fenced_at_once_and_all_of_their_writes_waited_for(bench:
         place.result(60)
         fence.result(60)
     for task, token in ((1, 1), (2, 8)):
-        with pytest.raises(Refused, match="fenced"):
+        with pytest.raises(base.Refused, match="fenced"):
             _place(bench, task=task, token=token)
     _place(bench, task=2, token=9)
     assert bench.client().fence_all({1: 1, 2: 9, 3: 1}) == {1: 2}
@@ -206,7 +194,7 @@ def test_hold_drops_queued_places_of_its_tasks_and_no_cancels(bench: Bench) -> N
         eventually(lambda: bench.waiting() == 4)
         bench.client().hold([1, 3], 15)
         for each in held:
-            with pytest.raises(Refused) as raised:
+            with pytest.raises(base.Refused) as raised:
                 each.result(60)
             assert raised.value.code == "held"
         assert bench.waiting() == 2
@@ -214,7 +202,7 @@ def test_hold_drops_queued_places_of_its_tasks_and_no_cancels(bench: Bench) -> N
         bench.go_on()
         other.result(60)
         assert cancel.result(60)
-    with pytest.raises(Refused, match="holds task 1"):
+    with pytest.raises(base.Refused, match="holds task 1"):
         _place(bench, token=9)
     assert _cancel(bench)
     assert len(bench.venue.of(PLACE)) == 1
@@ -238,7 +226,7 @@ def test_hold_is_released_by_zero_for_the_named_tasks_only(bench: Bench) -> None
     bench.client().hold([1, 2], 15)
     bench.client().hold([1], 0)
     _place(bench, task=1)
-    with pytest.raises(Refused, match="holds task 2"):
+    with pytest.raises(base.Refused, match="holds task 2"):
         _place(bench, task=2)
 
 
@@ -246,7 +234,7 @@ def test_hold_ends_by_itself(bench: Bench) -> None:
     clock = Monotonic(1_000.0)
     bench.gateway.fences._clock = clock
     bench.client().hold([1], 15)
-    with pytest.raises(Refused, match="holds task 1"):
+    with pytest.raises(base.Refused, match="holds task 1"):
         _place(bench)
     clock.now += 15
     _place(bench)
@@ -254,7 +242,7 @@ def test_hold_ends_by_itself(bench: Bench) -> None:
 
 @pytest.mark.parametrize("hold_s", [-1, 1.5, True, "15", 10**9, None])
 def test_misshapen_holds_are_refused(hold_s: Any, bench: Bench) -> None:
-    with pytest.raises(Refused) as raised:
+    with pytest.raises(base.Refused) as raised:
         bench.client().hold([1], hold_s)
     assert raised.value.code == "bad_request"
     _place(bench)
@@ -262,7 +250,7 @@ def test_misshapen_holds_are_refused(hold_s: Any, bench: Bench) -> None:
 
 @pytest.mark.parametrize("tokens", [None, {"1": 2}, [1, 2], [[1]], [[1, -2]], [[1, True]], [["1", 2]]])
 def test_misshapen_fences_are_refused(tokens: object, bench: Bench) -> None:
-    with pytest.raises(Refused, match=r"tokens|task|token"):
+    with pytest.raises(base.Refused, match=r"tokens|task|token"):
         bench.client().call(FenceAll(tokens))  # type: ignore[arg-type]
 
 
@@ -273,7 +261,7 @@ def test_a_fence_waits_for_a_place_whose_asker_is_gone(bench: Bench) -> None:
         place = askers.submit(leaver.place, ORDER, task=1, token=1, deadline_ms=soon())
         eventually(lambda: len(bench.venue.of(PLACE)) == 1)
         leaver._http._socket.shutdown(2)  # type: ignore[union-attr]
-        with pytest.raises(Unknown):
+        with pytest.raises(base.Unknown):
             place.result(60)
         fence = askers.submit(bench.client().fence, 1, 2)
         eventually(lambda: bench.gateway.fences._least.get(1) == 2)
@@ -285,7 +273,7 @@ def test_a_fence_waits_for_a_place_whose_asker_is_gone(bench: Bench) -> None:
 
 def test_a_task_unseen_since_the_start_is_fenced_by_the_database(bench: Bench) -> None:
     bench.least[7] = 3
-    with pytest.raises(Refused) as raised:
+    with pytest.raises(base.Refused) as raised:
         _place(bench, task=7, token=2)
     assert raised.value.code == "stale_token"
     _place(bench, task=7, token=3)
@@ -294,10 +282,10 @@ def test_a_task_unseen_since_the_start_is_fenced_by_the_database(bench: Bench) -
 def test_a_gateway_that_is_not_the_one_any_more_places_nothing(bench: Bench) -> None:
     """As one on a machine that was frozen with its clocks, while another machine's has taken over."""
     bench.is_the_one = lambda: False
-    with pytest.raises(Unavailable, match="another gateway has taken over; nothing was sent"):
+    with pytest.raises(base.Unavailable, match="another gateway has taken over; nothing was sent"):
         _place(bench)
     bench.is_the_one = lambda: bool(1 // 0)  # nobody can tell
-    with pytest.raises(Unavailable, match="failed to ask whether another gateway has taken over"):
+    with pytest.raises(base.Unavailable, match="failed to ask whether another gateway has taken over"):
         _place(bench)
     bench.venue.answers[CANCEL] = {"success": True, "data": {"success": True, "successCount": 1, "failedCount": 0}}
     assert _cancel(bench), "what is cancelled twice costs nothing, and must go while the database is away"
@@ -312,7 +300,7 @@ def test_whether_it_is_the_one_is_asked_when_all_else_is_ready(bench: Bench) -> 
         eventually(lambda: bench.waiting() == 1)
         bench.is_the_one = lambda: False
         bench.go_on()
-        with pytest.raises(Unavailable, match="another gateway has taken over"):
+        with pytest.raises(base.Unavailable, match="another gateway has taken over"):
             place.result(60)
     assert bench.venue.of(PLACE) == []
 
@@ -324,7 +312,7 @@ def test_a_place_whose_asker_has_gone_is_not_sent(bench: Bench) -> None:
         place = askers.submit(leaver.place, ORDER, task=1, token=1, deadline_ms=soon())
         eventually(lambda: bench.waiting() == 1)
         leaver._http._socket.shutdown(2)  # type: ignore[union-attr]
-        with pytest.raises(Unknown):
+        with pytest.raises(base.Unknown):
             place.result(60)
     bench.go_on()
     _read_something(bench)
@@ -332,10 +320,10 @@ def test_a_place_whose_asker_has_gone_is_not_sent(bench: Bench) -> None:
 
 
 def test_a_passed_deadline_is_not_sent(bench: Bench) -> None:
-    with pytest.raises(Unavailable):
+    with pytest.raises(base.Unavailable):
         _place(bench, within_s=-1)
     bench.pause()
-    with pytest.raises(RateLimited):
+    with pytest.raises(base.RateLimited):
         _place(bench, within_s=30)
     bench.go_on()
     _read_something(bench)
@@ -353,7 +341,7 @@ def test_a_deadline_is_ten_seconds_away_at_most(bench: Bench, monkeypatch: pytes
 
     monkeypatch.setattr(venue, "turn", noted)
     bench.pause()
-    with pytest.raises(RateLimited):
+    with pytest.raises(base.RateLimited):
         _place(bench, within_s=3600)
     [wait_s] = waits
     assert wait_s <= 10

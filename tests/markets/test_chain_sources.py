@@ -14,6 +14,8 @@ from markets.ord import Ord
 from markets.outpoint_facts import Spending
 from markets.unisat.index import Unisat, UnisatIndex
 
+pytestmark = pytest.mark.usefixtures("no_network")
+
 MEMPOOL, UNISAT = "https://mempool.example", "https://open-api.unisat.io"
 ORD = "https://ord.example"
 TXID, SPENDER = "ab" * 32, "cd" * 32
@@ -39,13 +41,11 @@ UTXO = {
 RUNE = {"amount": "10000", "runeid": "840000:1", "rune": "AB", "spacedRune": "A•B", "symbol": "G", "divisibility": 0}
 
 
-@responses.activate
 def test_the_bytes_of_a_transaction() -> None:
     responses.get(f"{TX}/hex", body="0200ff\n")
     assert Mempool(MEMPOOL).transaction(TXID) == b"\x02\x00\xff"
 
 
-@responses.activate
 @pytest.mark.parametrize(
     ("status", "body"),
     [
@@ -64,7 +64,6 @@ def test_what_is_no_transaction(status: int, body: str) -> None:
         Mempool(MEMPOOL).transaction(TXID)
 
 
-@responses.activate
 @pytest.mark.parametrize("read", [Mempool.transaction, Mempool.look_up])
 def test_an_unknown_transaction(read: Callable[[Mempool, str], object]) -> None:
     for path in (f"{TX}/hex", TX):
@@ -73,7 +72,6 @@ def test_an_unknown_transaction(read: Callable[[Mempool, str], object]) -> None:
         read(Mempool(MEMPOOL), TXID)
 
 
-@responses.activate
 @pytest.mark.parametrize(
     ("answer", "confirmed", "height"),
     [
@@ -98,7 +96,6 @@ def test_whether_a_transaction_is_confirmed(answer: Any, confirmed: bool, height
     assert Mempool(MEMPOOL).look_up(TXID) is confirmed
 
 
-@responses.activate
 @pytest.mark.parametrize(
     ("answer", "spending"),
     [
@@ -114,13 +111,11 @@ def test_what_spends_an_output(answer: Any, spending: Spending) -> None:
     assert Mempool(MEMPOOL).spending(OUTPOINT) == spending
 
 
-@responses.activate
 def test_the_height_of_the_tip() -> None:
     responses.get(f"{MEMPOOL}/api/blocks/tip/height", body="864351")
     assert Mempool(MEMPOOL).tip_height() == 864_351
 
 
-@responses.activate
 @pytest.mark.parametrize(
     ("path", "read", "answer"),
     [
@@ -153,7 +148,6 @@ def _unisat(path: str, data: Any, code: int = 0, msg: str = "OK") -> None:
     responses.get(f"{UNISAT}/v1/indexer/{path}", json={"code": code, "msg": msg, "data": data})
 
 
-@responses.activate
 def test_unisats_heights() -> None:
     _unisat("blockchain/info", {"chain": "main", "blocks": 864_351, "headers": 864_351})
     _unisat("runes/status", {"bestHeight": 864_350, "runes": 100})
@@ -162,7 +156,6 @@ def test_unisats_heights() -> None:
     assert responses.calls[0].request.headers["Authorization"] == "Bearer key"
 
 
-@responses.activate
 def test_unisats_output_and_its_runes() -> None:
     _unisat(f"utxo/{TXID}/3", UTXO)
     _unisat(f"runes/utxo/{TXID}/3/balance", [RUNE])
@@ -173,14 +166,12 @@ def test_unisats_output_and_its_runes() -> None:
     assert unisat.runes(OUTPOINT) == ("A•B",)
 
 
-@responses.activate
 @pytest.mark.parametrize("without", [{"inscriptions": None}, {}])
 def test_an_output_without_a_list_says_nothing_of_inscriptions(without: Any) -> None:
     _unisat(f"utxo/{TXID}/3", {key: value for key, value in UTXO.items() if key != "inscriptions"} | without)
     assert UnisatIndex(UNISAT, None).output(OUTPOINT).inscriptions is None
 
 
-@responses.activate
 @pytest.mark.parametrize(
     ("count", "inscriptions"), [(0, (INSCRIPTION,)), (1, (INSCRIPTION,)), ("1", (INSCRIPTION,)), (2, None), (90, None)]
 )
@@ -189,27 +180,23 @@ def test_an_output_that_holds_more_than_is_listed_holds_nobody_knows_what(count:
     assert UnisatIndex(UNISAT, None).output(OUTPOINT).inscriptions == inscriptions
 
 
-@responses.activate
 def test_an_output_that_holds_what_is_not_listed_is_not_empty() -> None:
     _unisat(f"utxo/{TXID}/3", UTXO | {"inscriptions": [], "inscriptionsCount": 1})
     assert UnisatIndex(UNISAT, None).output(OUTPOINT).inscriptions is None
 
 
-@responses.activate
 def test_of_a_spent_output_unisat_says_no_more_than_that() -> None:
     _unisat(f"utxo/{TXID}/3", None)
     found = UnisatIndex(UNISAT, None).output(OUTPOINT)
     assert (found.is_spent, found.inscriptions, found.value) == (True, None, None)
 
 
-@responses.activate
 def test_where_an_inscription_is_by_unisat() -> None:
     _unisat(f"inscription/info/{INSCRIPTION}", {"inscriptionId": INSCRIPTION, "address": "bc1pvault", "utxo": UTXO})
     found = UnisatIndex(UNISAT, None).inscription(INSCRIPTION, 7)
     assert (found.outpoint, found.address, found.value, found.taken_ms) == (OUTPOINT, "bc1pvault", 546, 7)
 
 
-@responses.activate
 @pytest.mark.parametrize(
     "changed",
     [
@@ -233,7 +220,6 @@ def test_a_strange_output_of_unisat_is_none(changed: Any) -> None:
         UnisatIndex(UNISAT, None).output(OUTPOINT)
 
 
-@responses.activate
 @pytest.mark.parametrize("data", [None, {}, "A"])
 def test_strange_runes_of_unisat_are_none(data: Any) -> None:
     _unisat(f"runes/utxo/{TXID}/3/balance", data)
@@ -241,7 +227,6 @@ def test_strange_runes_of_unisat_are_none(data: Any) -> None:
         UnisatIndex(UNISAT, None).runes(OUTPOINT)
 
 
-@responses.activate
 @pytest.mark.parametrize("odd", [7, None, [], {}, {"inscriptionId": None}, {"inscriptionId": "a b"}])
 def test_odd_inscription_of_unisat_leaves_the_list_unknown_and_the_rest_known(odd: Any) -> None:
     _unisat(f"utxo/{TXID}/3", UTXO | {"inscriptions": [*UTXO["inscriptions"], odd]})
@@ -249,14 +234,12 @@ def test_odd_inscription_of_unisat_leaves_the_list_unknown_and_the_rest_known(od
     assert (found.inscriptions, found.value, found.is_spent) == (None, 546, False)
 
 
-@responses.activate
 @pytest.mark.parametrize("odd", [7, None, [], {}, {**RUNE, "spacedRune": None}, {**RUNE, "amount": "-1"}])
 def test_odd_rune_of_unisat_leaves_the_list_unknown(odd: Any) -> None:
     _unisat(f"runes/utxo/{TXID}/3/balance", [RUNE, odd])
     assert UnisatIndex(UNISAT, None).runes(OUTPOINT) is None
 
 
-@responses.activate
 @pytest.mark.parametrize(
     ("code", "msg", "error"),
     [
@@ -273,7 +256,6 @@ def test_what_unisat_refuses(code: int, msg: str, error: type[VenueError]) -> No
     assert type(raised.value) is error
 
 
-@responses.activate
 def test_unisats_limit() -> None:
     responses.get(f"{UNISAT}/v1/indexer/blockchain/info", status=429, headers={"Retry-After": "3"})
     with pytest.raises(RateLimited) as raised:
@@ -290,7 +272,6 @@ _SOURCES: dict[str, tuple[str, Callable[[], object]]] = {
 }
 
 
-@responses.activate
 @pytest.mark.parametrize("source", _SOURCES)
 @pytest.mark.parametrize(
     ("status", "body", "error", "only"),

@@ -15,28 +15,11 @@ from typing import Any
 import pytest
 from msgspec import to_builtins
 
-from markets.base import (
-    AuthFailed,
-    BelowMinimum,
-    BidOrder,
-    InsufficientFunds,
-    NotFound,
-    NotSupported,
-    PriceGrid,
-    RateLimited,
-    Refused,
-    Sale,
-    Sales,
-    Unavailable,
-    Unknown,
-    VenueError,
-    from_wire,
-    to_wire,
-)
+from markets import base
 from markets.client import MarketClient
 from markets.orders import ListingOrder, ListingToDraft
 
-ORDER = BidOrder(5, Decimal("1.50"), "s", "runes", "p", "k", "r", 7, 8, "c2ln", "2", None)
+ORDER = base.BidOrder(5, Decimal("1.50"), "s", "runes", "p", "k", "r", 7, 8, "c2ln", "2", None)
 
 
 def _ok(value: Any) -> bytes:
@@ -121,8 +104,8 @@ def test_a_place_carries_its_right_and_its_decimals_as_text(scripted: Any) -> No
 
 
 def test_sales_cross_the_socket_with_the_transaction_that_filled_each(scripted: Any) -> None:
-    sale = Sale("s1", "cats", 75_000, Decimal("1.5"), "bc1qbuyer", "b1", "i0", 8, "ab" * 32)
-    sent = Sales((sale, Sale("s2", "cats", 5, None, None, None, None, 7)), 9, 6, (7, None))
+    sale = base.Sale("s1", "cats", 75_000, Decimal("1.5"), "bc1qbuyer", "b1", "i0", 8, "ab" * 32)
+    sent = base.Sales((sale, base.Sale("s2", "cats", 5, None, None, None, None, 7)), 9, 6, (7, None))
     client, _ = scripted([_ok(to_builtins(sent))])
     assert client.sales("cats", "ordinals", 6, 0) == sent
 
@@ -152,7 +135,7 @@ def test_a_strange_answer_about_listings_is_none(
     scripted: Any, ask: Callable[[MarketClient], object], strange: Any
 ) -> None:
     client, _ = scripted([_ok(strange)])
-    with pytest.raises(Unavailable):
+    with pytest.raises(base.Unavailable):
         ask(client)
 
 
@@ -176,10 +159,10 @@ def test_a_read_cut_on_a_kept_connection_is_asked_once_more(scripted: Any) -> No
 def test_a_place_that_was_handed_over_is_never_sent_again(scripted: Any) -> None:
     client, peer = scripted([_ok("a"), b""], [])
     client.challenge("w")
-    with pytest.raises(Unknown):
+    with pytest.raises(base.Unknown):
         _place(client)
     assert [request["verb"] for request in peer.requests] == ["challenge", "place"]
-    with pytest.raises(Unavailable):  # so that the peer's second connection ends, too
+    with pytest.raises(base.Unavailable):  # so that the peer's second connection ends, too
         client.challenge("w")
 
 
@@ -203,17 +186,17 @@ def test_an_answer_that_is_none_fails_a_read_and_leaves_a_write_unknown(
     scripted: Any, answer: bytes, write: Callable[[MarketClient], object]
 ) -> None:
     client, _ = scripted([answer], [answer])
-    with pytest.raises(Unavailable):
+    with pytest.raises(base.Unavailable):
         client.fees(0)
     client.close()
-    with pytest.raises(Unknown):
+    with pytest.raises(base.Unknown):
         write(client)
 
 
 def test_without_a_gateway_nothing_was_sent(tmp_path: Path) -> None:
     client = MarketClient(tmp_path / "nobody.sock")
     for ask in (lambda: client.fees(0), lambda: _place(client), lambda: client.fence(1, 1)):
-        with pytest.raises(Unavailable):
+        with pytest.raises(base.Unavailable):
             ask()
 
 
@@ -222,32 +205,42 @@ def test_a_silent_gateway_is_given_up(tmp_path: Path) -> None:
     with socket.socket(socket.AF_UNIX) as listener:
         listener.bind(str(tmp_path / "silent.sock"))
         listener.listen()
-        with MarketClient(tmp_path / "silent.sock", timeout_s=0.1) as client, pytest.raises(Unavailable):
+        with MarketClient(tmp_path / "silent.sock", timeout_s=0.1) as client, pytest.raises(base.Unavailable):
             client.fees(0)
         # Long enough for the request to be handed over on a busy machine, too.
-        with MarketClient(tmp_path / "silent.sock", timeout_s=2) as client, pytest.raises(Unknown):
+        with MarketClient(tmp_path / "silent.sock", timeout_s=2) as client, pytest.raises(base.Unknown):
             _place(client)
 
 
 def test_what_the_gateway_would_not_take_is_not_sent(tmp_path: Path) -> None:
-    with pytest.raises(Refused):
+    with pytest.raises(base.Refused):
         MarketClient(tmp_path / "nobody.sock").floors(["x" * 300_000], "ordinals", 0)
 
 
 @pytest.mark.parametrize(
     "error",
     [
-        Unavailable("a"),
-        RateLimited(2.5, "b"),
-        RateLimited(None),
-        Unknown("c"),
-        Refused("stale_token", "d"),
-        Refused(),
-        *(leaf("e") for leaf in (InsufficientFunds, PriceGrid, BelowMinimum, NotFound, AuthFailed, NotSupported)),
+        base.Unavailable("a"),
+        base.RateLimited(2.5, "b"),
+        base.RateLimited(None),
+        base.Unknown("c"),
+        base.Refused("stale_token", "d"),
+        base.Refused(),
+        *(
+            leaf("e")
+            for leaf in (
+                base.InsufficientFunds,
+                base.PriceGrid,
+                base.BelowMinimum,
+                base.NotFound,
+                base.AuthFailed,
+                base.NotSupported,
+            )
+        ),
     ],
 )
-def test_every_error_crosses_the_socket_as_itself(error: VenueError) -> None:
-    again = from_wire(json.loads(json.dumps(to_wire(error))))
+def test_every_error_crosses_the_socket_as_itself(error: base.VenueError) -> None:
+    again = base.from_wire(json.loads(json.dumps(base.to_wire(error))))
     assert (type(again), again.message) == (type(error), error.message)
     assert getattr(again, "code", None) == getattr(error, "code", None)
     assert getattr(again, "retry_after_s", None) == getattr(error, "retry_after_s", None)
@@ -256,7 +249,7 @@ def test_every_error_crosses_the_socket_as_itself(error: VenueError) -> None:
 @pytest.mark.parametrize("wire", [None, [], {}, {"kind": "unavailable"}, {"kind": "nonsense", "message": "x"}])
 def test_what_is_no_error_is_not_taken_for_one(wire: Any) -> None:
     with pytest.raises(ValueError, match="error"):
-        from_wire(wire)
+        base.from_wire(wire)
 
 
 def test_the_client_costs_a_worker_no_tls_no_http_library_and_no_loop() -> None:

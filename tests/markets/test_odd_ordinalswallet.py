@@ -21,6 +21,8 @@ from markets.wire import Page
 from tests.markets.odd_rows import Cell, Verb, cells, left_of, named
 from tests.markets.test_ordinalswallet import BASE, ESCROW, HELD, LISTED, LOT, SOLD
 
+pytestmark = pytest.mark.usefixtures("no_network")
+
 OWNER = "bc1powner"
 BOOK = "/collection/puppets/escrows"
 
@@ -158,14 +160,12 @@ def _with(row: dict[str, Any], field: str, value: Any) -> dict[str, Any]:
     return {**{name: old for name, old in row.items() if name != field}, **({} if value is ... else {field: value})}
 
 
-@responses.activate
 @pytest.mark.parametrize("cell", cells(TABLE), ids=named)
 def test_odd_row_leaves_of_an_answer_what_the_table_says(venue: OrdinalsWallet, cell: Cell) -> None:
     verb = verbs(venue)[cell.verb]
     assert left_of(verb, odd(cell.odd, verb))[0] == cell.left
 
 
-@responses.activate
 def test_own_row_left_out_is_known_by_its_inscription(venue: OrdinalsWallet) -> None:
     found = verbs(venue)["own_listings"]
     for name in ("price in letters", "unknown enum", "slug too long"):
@@ -173,14 +173,12 @@ def test_own_row_left_out_is_known_by_its_inscription(venue: OrdinalsWallet) -> 
     assert [each.key for each in left_of(found, None)[1]] == [""]
 
 
-@responses.activate
 def test_sale_left_out_has_its_time_so_that_it_may_hide_a_fill(venue: OrdinalsWallet) -> None:
     found = verbs(venue)["sales"]
     assert left_of(found, odd("price null", found))[1][0].at_ms == 1_790_324_878_054
     assert left_of(found, odd("epoch zero", found))[1][0].at_ms is None
 
 
-@responses.activate
 @pytest.mark.parametrize("changed", [{"id": None}, {"seller_address": 7}, {"bought_at": "yesterday"}])
 def test_book_is_refused_if_its_odd_row_is_cheaper_at_any_place(venue: OrdinalsWallet, changed: dict[str, Any]) -> None:
     responses.get(BASE + BOOK, json=[escrow(0), escrow(1), {**escrow(2), "satoshi_price": 2_560_000, **changed}])
@@ -188,7 +186,6 @@ def test_book_is_refused_if_its_odd_row_is_cheaper_at_any_place(venue: OrdinalsW
         venue.asks("puppets", None)
 
 
-@responses.activate
 def test_odd_row_is_compared_at_the_sellers_price_like_the_others(venue: OrdinalsWallet) -> None:
     # Shown 16,400 is 15,400 for the seller: less than 15,500, though 16,400 is more.
     best = {**escrow(0), "escrow_price": 15_500}
@@ -226,14 +223,12 @@ def all_of(venue: OrdinalsWallet, most: int = 10) -> list[str]:
 
 
 # V15 [P]
-@responses.activate
 def test_answer_that_may_have_been_cut_is_followed_by_all_the_rest(venue: OrdinalsWallet) -> None:
     server = Server([escrow(number) for number in range(203)])
     assert sorted(all_of(venue)) == sorted(f"e{number}" for number in range(203))
     assert server.asked == [{}, {"offset": "60", "limit": "5000"}]
 
 
-@responses.activate
 @pytest.mark.parametrize("count", [0, 1, 13, 16, 59, 61, 253])
 def test_answer_that_was_not_cut_is_the_only_one(venue: OrdinalsWallet, count: int) -> None:
     server = Server([escrow(number) for number in range(count)], limit=10_000)
@@ -241,28 +236,24 @@ def test_answer_that_was_not_cut_is_the_only_one(venue: OrdinalsWallet, count: i
     assert server.asked == [{}]
 
 
-@responses.activate
 @pytest.mark.parametrize("limit", [20, 24, 48, 50, 60, 64, 100, 128, 250, 1000])
 def test_every_limit_known_of_marketplaces_is_seen(venue: OrdinalsWallet, limit: int) -> None:
     Server([escrow(number) for number in range(limit + 3)], limit=limit)
     assert len(all_of(venue)) == limit + 3
 
 
-@responses.activate
 def test_venue_that_takes_no_offset_is_asked_once_more_and_doubles_nothing(venue: OrdinalsWallet) -> None:
     server = Server([escrow(number) for number in range(60)], takes_offset=False)
     assert len(all_of(venue)) == 60
     assert len(server.asked) == 2
 
 
-@responses.activate
 def test_answers_of_a_venue_with_a_maximum_limit_follow_until_a_short_one(venue: OrdinalsWallet) -> None:
     server = Server([escrow(number) for number in range(250)], limit=60, most=100)
     assert len(set(all_of(venue))) == 250
     assert [each.get("offset") for each in server.asked] == [None, "60", "160"]
 
 
-@responses.activate
 def test_listing_that_moved_to_the_front_meanwhile_stops_no_reading(venue: OrdinalsWallet) -> None:
     rows = [escrow(number) for number in range(100)]
     server = Server(rows)
@@ -272,7 +263,6 @@ def test_listing_that_moved_to_the_front_meanwhile_stops_no_reading(venue: Ordin
     assert [page.entries[0].ask.order_id, len(page.entries)] == ["e59", 41]
 
 
-@responses.activate
 def test_collection_whose_first_listings_were_read_is_not_unknown(venue: OrdinalsWallet) -> None:
     responses.get(BASE + BOOK, status=404, body="")
     with pytest.raises(NotFound):
@@ -281,7 +271,6 @@ def test_collection_whose_first_listings_were_read_is_not_unknown(venue: Ordinal
         venue.asks("puppets", "60,60,e0")
 
 
-@responses.activate
 def test_end_of_the_listings_is_an_empty_answer(venue: OrdinalsWallet) -> None:
     Server([escrow(number) for number in range(60)])
     first = venue.asks("puppets", None)

@@ -20,20 +20,8 @@ from markets.ordnet import reads
 from markets.ordnet.adapter import OrdNet
 from markets.ordnet.orders import ListingIds
 from markets.wire import Page, Unread
+from tests.markets import ordnet_examples as ex
 from tests.markets.odd_rows import Cell, Verb, cells, left_of, named
-from tests.markets.ordnet_examples import (
-    BINDING_ID,
-    BOOK,
-    INSCRIPTION,
-    LAST_PAGE,
-    LISTING,
-    PAYMENT,
-    ROW,
-    answers,
-    book,
-    signed_in,
-    without,
-)
 
 OWNER = "bc1pseller"
 GOBLINS = {"slug": "goblins", "name": "Goblins", "kind": "gallery", "verificationStatus": "verified"}
@@ -42,8 +30,8 @@ SALE: dict[str, Any] = {
     "saleId": "99",
     "saleType": "internal",
     "txid": "ab" * 32,
-    "inscriptionId": INSCRIPTION,
-    "collection": LISTING["collection"],
+    "inscriptionId": ex.INSCRIPTION,
+    "collection": ex.LISTING["collection"],
     "sellerAddress": OWNER,
     "buyerAddress": "bc1pbuyer",
     "priceSats": 50_000,
@@ -89,14 +77,14 @@ count missing       | -       | -       | -        | -            | -     | left
 @pytest.fixture
 def adapter() -> Iterator[OrdNet]:
     responses.start()
-    yield signed_in()
+    yield ex.signed_in()
     responses.stop()
     responses.reset()
 
 
 def listing(number: int) -> dict[str, Any]:
     return {
-        **LISTING,
+        **ex.LISTING,
         "listingId": f"1111111{number}-1111-4111-8111-111111111111",
         "inscriptionId": f"{number:064x}i0",
         "priceSats": 50_000 + number,
@@ -104,7 +92,7 @@ def listing(number: int) -> dict[str, Any]:
 
 
 def offer(number: int) -> dict[str, Any]:
-    return {**ROW, "id": f"{number}aaaaaaa-aaaa-4aaa-8aaa-aaaaaaaaaaaa", "priceSats": 100_000 - number}
+    return {**ex.ROW, "id": f"{number}aaaaaaa-aaaa-4aaa-8aaa-aaaaaaaaaaaa", "priceSats": 100_000 - number}
 
 
 def sale(number: int) -> dict[str, Any]:
@@ -122,26 +110,26 @@ def item(number: int) -> dict[str, Any]:
 def verbs(adapter: OrdNet) -> dict[str, Verb]:
     def get(path: str, answer: Any) -> None:
         responses.reset()
-        answers("GET", path, answer)
+        ex.answers("GET", path, answer)
 
     def asks(rows: list[Any]) -> int:
-        get("/listings", {"listings": rows, "pagination": LAST_PAGE})
+        get("/listings", {"listings": rows, "pagination": ex.LAST_PAGE})
         return len(adapter.asks("wizards", None).entries)
 
     def bids(rows: list[Any]) -> int:
-        get(BOOK, book(*rows))
+        get(ex.BOOK, ex.book(*rows))
         return len(adapter.bids("wizards", "ordinals", None).entries)
 
     def own_bids(rows: list[Any]) -> int:
-        get("/collection/wizards/my/sent-collection-offers", book(*rows))
-        return len(adapter.own_bids(PAYMENT, None, ["wizards"]).entries)
+        get("/collection/wizards/my/sent-collection-offers", ex.book(*rows))
+        return len(adapter.own_bids(ex.PAYMENT, None, ["wizards"]).entries)
 
     def own_listings(rows: list[Any]) -> int:
-        get("/listings", {"listings": rows, "pagination": LAST_PAGE})
+        get("/listings", {"listings": rows, "pagination": ex.LAST_PAGE})
         return len(adapter.own_listings(OWNER, None).entries)
 
     def sales(rows: list[Any]) -> int:
-        get("/sales", {"sales": rows, "pagination": LAST_PAGE})
+        get("/sales", {"sales": rows, "pagination": ex.LAST_PAGE})
         return len(adapter.sales("wizards", "ordinals", None).entries)
 
     def floors(rows: list[Any]) -> int:
@@ -150,7 +138,7 @@ def verbs(adapter: OrdNet) -> dict[str, Verb]:
         return sum(not isinstance(each, Unread) for each in found.values())
 
     def traits(rows: list[Any]) -> int:
-        get("/collection/wizards/inscriptions", {"items": rows, "pagination": LAST_PAGE})
+        get("/collection/wizards/inscriptions", {"items": rows, "pagination": ex.LAST_PAGE})
         return len(adapter.traits("wizards")["Number"])
 
     listed = {"id": "listingId", "seller": "sellerAddress", "time": "listedAt"}
@@ -184,16 +172,16 @@ def odd(name: str, verb: Verb) -> Any:
         "target null": {**good, "target": None},
         "trait without value": {**good, "target": {"kind": "traits", "traits": [trait]}, "traits": [trait]},
         "bundle": {**good, "bundleId": "b1"},
-        "several ids": {**good, "inscriptionIds": [INSCRIPTION, "1i0"]},
-        "bundle of one": {**good, "bundleSize": 1, "inscriptionIds": [INSCRIPTION]},
+        "several ids": {**good, "inscriptionIds": [ex.INSCRIPTION, "1i0"]},
+        "bundle of one": {**good, "bundleSize": 1, "inscriptionIds": [ex.INSCRIPTION]},
         "huge price": {**good, price: 10**30},
-        "price missing": without(good, price),
+        "price missing": ex.without(good, price),
         "price null": {**good, price: None},
         "price 0": {**good, price: 0},
         "price in letters": {**good, price: "cheap"},
         "price negative": {**good, price: -5},
         "price a fraction": {**good, price: 60_000.5},
-        "count missing": without(good, "listedCount"),
+        "count missing": ex.without(good, "listedCount"),
     }
     if name in whole:
         return whole[name]
@@ -226,12 +214,12 @@ def test_own_row_left_out_is_known_by_the_name_in_our_ledger(adapter: OrdNet, ve
 
 
 def test_own_offer_of_an_unknown_wallet_is_unread_and_hides_no_other(adapter: OrdNet) -> None:
-    mine = {**ROW, "actionBindingId": BINDING_ID}
-    stranger = {**ROW, "id": "b" * 36, "actionBindingId": "d" * 36}
-    answers("GET", "/collection/wizards/my/sent-collection-offers", book(mine, stranger))
-    page = adapter.own_bids(PAYMENT, None, ["wizards"])
+    mine = {**ex.ROW, "actionBindingId": ex.BINDING_ID}
+    stranger = {**ex.ROW, "id": "b" * 36, "actionBindingId": "d" * 36}
+    ex.answers("GET", "/collection/wizards/my/sent-collection-offers", ex.book(mine, stranger))
+    page = adapter.own_bids(ex.PAYMENT, None, ["wizards"])
     assert ([bid.venue_id for bid in page.entries], [each.key for each in page.unread]) == (
-        [f"wizards:{ROW['id']}"],
+        [f"wizards:{ex.ROW['id']}"],
         ["wizards:" + "b" * 36],
     )
 
@@ -246,7 +234,7 @@ def test_sale_left_out_has_its_time_so_that_it_may_hide_a_fill(adapter: OrdNet) 
 @pytest.mark.parametrize("collection", [GOBLINS, UNSORTED, None])
 def test_bundle_that_is_cheaper_than_the_floor_is_not_the_floor(adapter: OrdNet, collection: Any) -> None:
     bundle = {**listing(9), "collection": collection, "priceSats": 1_000}
-    answers("GET", "/listings", {"listings": [bundle, listing(0)], "pagination": LAST_PAGE})
+    ex.answers("GET", "/listings", {"listings": [bundle, listing(0)], "pagination": ex.LAST_PAGE})
     page = adapter.asks("wizards", None)
     assert [each.ask.price for each in page.entries] == [50_000]
     assert [each.is_foreign for each in page.unread] == [True]
@@ -254,7 +242,7 @@ def test_bundle_that_is_cheaper_than_the_floor_is_not_the_floor(adapter: OrdNet,
 
 def test_book_of_foreign_rows_alone_is_refused(adapter: OrdNet) -> None:
     rows = [{**listing(number), "collection": UNSORTED} for number in range(3)]
-    answers("GET", "/listings", {"listings": rows, "pagination": LAST_PAGE})
+    ex.answers("GET", "/listings", {"listings": rows, "pagination": ex.LAST_PAGE})
     with pytest.raises(NotUnderstood):
         adapter.asks("wizards", None)
 
@@ -262,63 +250,63 @@ def test_book_of_foreign_rows_alone_is_refused(adapter: OrdNet) -> None:
 @pytest.mark.parametrize("changed", [{"priceSats": "cheap"}, {"priceSats": 40_000, "listingId": None}])
 def test_book_is_refused_if_its_odd_row_may_be_the_cheapest(adapter: OrdNet, changed: dict[str, Any]) -> None:
     rows = [{**listing(0), **changed}, listing(1), listing(2)]
-    answers("GET", "/listings", {"listings": rows, "pagination": LAST_PAGE})
+    ex.answers("GET", "/listings", {"listings": rows, "pagination": ex.LAST_PAGE})
     with pytest.raises(NotUnderstood, match="best price"):
         adapter.asks("wizards", None)
 
 
 def test_odd_row_at_the_top_of_a_later_page_is_left_out(adapter: OrdNet) -> None:
     rows = [{**listing(0), "priceSats": "cheap"}, listing(1)]
-    answers("GET", "/listings", {"listings": rows, "pagination": LAST_PAGE})
+    ex.answers("GET", "/listings", {"listings": rows, "pagination": ex.LAST_PAGE})
     assert len(adapter.asks("wizards", "b3BhcXVl").entries) == 1
 
 
 def test_later_page_with_one_odd_row_and_nothing_else_is_read(adapter: OrdNet) -> None:
     bundle, later = {**listing(0), "collection": None}, "b3BhcXVl"
-    answers("GET", "/listings", {"listings": [bundle], "pagination": LAST_PAGE})
+    ex.answers("GET", "/listings", {"listings": [bundle], "pagination": ex.LAST_PAGE})
     assert [each.is_foreign for each in adapter.asks("wizards", later).unread] == [True]
     responses.reset()
-    answers("GET", "/listings", {"listings": [{**listing(0), "priceSats": "cheap"}], "pagination": LAST_PAGE})
+    ex.answers("GET", "/listings", {"listings": [{**listing(0), "priceSats": "cheap"}], "pagination": ex.LAST_PAGE})
     assert [each.key for each in adapter.own_listings(OWNER, later).unread] == [listing(0)["inscriptionId"]]
-    answers("GET", "/sales", {"sales": [{**sale(0), "priceSats": 0}], "pagination": LAST_PAGE})
+    ex.answers("GET", "/sales", {"sales": [{**sale(0), "priceSats": 0}], "pagination": ex.LAST_PAGE})
     assert len(adapter.sales("wizards", "ordinals", later).unread) == 1
 
 
 @pytest.mark.parametrize("changed", [{"status": "paused"}, {"id": None}, {"makerAddress": 7}])
 def test_offers_are_refused_if_the_odd_one_is_higher_than_all(adapter: OrdNet, changed: dict[str, Any]) -> None:
-    answers("GET", BOOK, book(offer(0), offer(1), {**offer(2), "priceSats": 100_005, **changed}))
+    ex.answers("GET", ex.BOOK, ex.book(offer(0), offer(1), {**offer(2), "priceSats": 100_005, **changed}))
     with pytest.raises(NotUnderstood, match="best price"):
         adapter.bids("wizards", "ordinals", None)
 
 
 def test_more_offers_than_are_shown_are_refused_whatever_their_rows_are(adapter: OrdNet) -> None:
-    answers("GET", BOOK, book(offer(0), offer(1), totalCount=3))
+    ex.answers("GET", ex.BOOK, ex.book(offer(0), offer(1), totalCount=3))
     with pytest.raises(Unavailable):
         adapter.bids("wizards", "ordinals", None)
 
 
 def test_placeholder_of_1970_is_not_the_time_of_an_offer(adapter: OrdNet) -> None:
-    answers("GET", BOOK, book({**offer(0), "createdAt": "1970-01-01T00:00:00.000Z"}))
+    ex.answers("GET", ex.BOOK, ex.book({**offer(0), "createdAt": "1970-01-01T00:00:00.000Z"}))
     assert adapter.bids("wizards", "ordinals", None).entries[0].bid.placed_ms is None
 
 
 def test_floor_of_a_row_that_is_not_understood_is_unread_and_hides_no_other(adapter: OrdNet) -> None:
     odd_one = {**floor(1), "floor": "low"}
-    answers("GET", "/collection-stats/floors", {"success": True, "data": [floor(0), odd_one, floor(2)]})
+    ex.answers("GET", "/collection-stats/floors", {"success": True, "data": [floor(0), odd_one, floor(2)]})
     found = adapter.floors(["c0", "C1", "c2", "unknown"], "ordinals")
     assert {slug: isinstance(each, Unread) for slug, each in found.items()} == {"c0": False, "c2": False, "C1": True}
 
 
 def test_more_odd_floors_than_understood_ones_hide_no_other(adapter: OrdNet) -> None:
     rows = [floor(0), {**floor(1), "floor": "low"}, {**floor(2), "floor": "low"}]
-    answers("GET", "/collection-stats/floors", {"success": True, "data": rows})
+    ex.answers("GET", "/collection-stats/floors", {"success": True, "data": rows})
     found = adapter.floors(["c0", "c1", "c2"], "ordinals")
     assert [slug for slug, each in found.items() if not isinstance(each, Unread)] == ["c0"]
 
 
 def test_nameless_floor_may_be_that_of_any_slug_without_one(adapter: OrdNet) -> None:
-    nameless = without(floor(1), "slug")
-    answers("GET", "/collection-stats/floors", {"success": True, "data": [floor(0), nameless, floor(2)]})
+    nameless = ex.without(floor(1), "slug")
+    ex.answers("GET", "/collection-stats/floors", {"success": True, "data": [floor(0), nameless, floor(2)]})
     found = adapter.floors(["c0", "c1", "c2"], "ordinals")
     assert isinstance(found["c1"], Unread) and not isinstance(found["c0"], Unread)
 
@@ -326,17 +314,17 @@ def test_nameless_floor_may_be_that_of_any_slug_without_one(adapter: OrdNet) -> 
 # V12: our listing of an inscription on a sat with several is shown under another of them.
 def test_our_listing_shown_under_another_inscription_is_unknown_and_not_gone() -> None:
     ids = ListingIds()
-    ours = reads.own_listings({"listings": [listing(0)], "pagination": LAST_PAGE}, OWNER, ids.made_of).entries
-    ids.note([structs.replace(ours[0], inscription_id=INSCRIPTION)])
-    page = reads.own_listings({"listings": [listing(0), listing(1)], "pagination": LAST_PAGE}, OWNER, ids.made_of)
+    ours = reads.own_listings({"listings": [listing(0)], "pagination": ex.LAST_PAGE}, OWNER, ids.made_of).entries
+    ids.note([structs.replace(ours[0], inscription_id=ex.INSCRIPTION)])
+    page = reads.own_listings({"listings": [listing(0), listing(1)], "pagination": ex.LAST_PAGE}, OWNER, ids.made_of)
     assert [each.listing_id for each in page.entries] == [listing(1)["listingId"]]
-    assert [each.key for each in page.unread] == [INSCRIPTION]
+    assert [each.key for each in page.unread] == [ex.INSCRIPTION]
 
 
 def test_listing_that_we_made_is_remembered_by_its_id(adapter: OrdNet) -> None:
     ids = ListingIds()
     assert ids.made_of(listing(0)["listingId"]) is None
-    found = reads.own_listings({"listings": [listing(0)], "pagination": LAST_PAGE}, OWNER, ids.made_of)
+    found = reads.own_listings({"listings": [listing(0)], "pagination": ex.LAST_PAGE}, OWNER, ids.made_of)
     ids.note(found.entries)
     assert ids.made_of(listing(0)["listingId"]) == listing(0)["inscriptionId"]
 
@@ -353,17 +341,17 @@ def test_listing_that_we_made_is_remembered_by_its_id(adapter: OrdNet) -> None:
 def test_item_that_may_be_in_an_odd_row_is_unknown_and_not_unlisted(
     adapter: OrdNet, rows: list[Any], leaf: type[Exception]
 ) -> None:
-    answers("GET", "/listings", {"listings": rows, "pagination": LAST_PAGE})
+    ex.answers("GET", "/listings", {"listings": rows, "pagination": ex.LAST_PAGE})
     with pytest.raises(leaf) as caught:
         adapter.item(f"{0:064x}i0")
     assert isinstance(caught.value, NotFound) == (leaf is NotFound)
 
 
 def test_item_is_read_in_an_answer_with_an_odd_row(adapter: OrdNet) -> None:
-    answers("GET", "/listings", {"listings": [None, listing(0)], "pagination": LAST_PAGE})
+    ex.answers("GET", "/listings", {"listings": [None, listing(0)], "pagination": ex.LAST_PAGE})
     assert adapter.item(f"{0:064x}i0").listing_price == 50_000
 
 
 def test_page_without_rows_has_nothing_unread(adapter: OrdNet) -> None:
-    answers("GET", "/listings", {"listings": [], "pagination": LAST_PAGE})
+    ex.answers("GET", "/listings", {"listings": [], "pagination": ex.LAST_PAGE})
     assert adapter.asks("wizards", None) == Page((), None)

@@ -13,18 +13,9 @@ from markets.adapter import AskAgain
 from markets.base import NotUnderstood
 from markets.unisat.index import Unisat
 from markets.wire import Page
-from tests.markets.unisat_examples import (
-    BASE,
-    INSCRIPTION,
-    LISTING,
-    RECORDED_MS,
-    SOLD,
-    STATISTIC,
-    VAULT,
-    answers,
-    as_page,
-    market,
-)
+from tests.markets import unisat_examples as ex
+
+pytestmark = pytest.mark.usefixtures("no_network")
 
 LOT = {"auctionId": "z1", "price": 150, "tick": "A•B", "amount": 100, "unitPrice": 1.5, "address": "bc1pseller"}
 
@@ -41,7 +32,7 @@ class Verb:
     def read(self, *rows: Any) -> Page[Any]:
         """Returns the page read from these rows."""
         responses.reset()
-        responses.post(f"{BASE}/v3/market/{self.path}", json={"code": 0, "msg": "ok", "data": as_page(*rows)})
+        responses.post(f"{ex.BASE}/v3/market/{self.path}", json={"code": 0, "msg": "ok", "data": ex.as_page(*rows)})
         return self.call()
 
     def rows(self, odd: str) -> tuple[dict[str, Any], Any]:
@@ -77,27 +68,27 @@ ODD: dict[str, tuple[str, Any]] = {
 }
 VERBS = {
     "listings": Verb(
-        LISTING,
+        ex.LISTING,
         "collection/auction/list",
-        lambda: market().asks("puppets", None),
+        lambda: ex.market().asks("puppets", None),
         {"time": "onSaleTime", "about": "collectionId", "kind": "marketType"},
     ),
     "own listings": Verb(
-        LISTING,
+        ex.LISTING,
         "collection/auction/list",
-        lambda: market().own_listings(VAULT, None),
+        lambda: ex.market().own_listings(ex.VAULT, None),
         {"time": "onSaleTime", "about": "address", "kind": "marketType"},
     ),
     "sales": Verb(
-        SOLD,
+        ex.SOLD,
         "collection/auction/actions",
-        lambda: market().sales("puppets", "ordinals", None),
+        lambda: ex.market().sales("puppets", "ordinals", None),
         {"time": "timestamp", "about": "collectionId", "kind": "event", "address": "from"},
     ),
     "rune lots": Verb(
         LOT,
         "runes/auction/list",
-        lambda: Unisat(BASE, None).rune_book("A•B", 0),
+        lambda: Unisat(ex.BASE, None).rune_book("A•B", 0),
         {"time": "onSaleTime", "about": "tick", "kind": "marketType"},
     ),
 }
@@ -189,7 +180,6 @@ def test_table_has_every_odd_row_of_every_verb() -> None:
     assert all(set(row) == {"null", "list", *ODD} for row in TABLE.values())
 
 
-@responses.activate
 @pytest.mark.parametrize(("name", "odd"), CASES)
 def test_odd_row_leaves_the_rest_of_the_answer(name: str, odd: str) -> None:
     verb = VERBS[name]
@@ -202,7 +192,6 @@ def test_odd_row_leaves_the_rest_of_the_answer(name: str, odd: str) -> None:
     assert [each.is_foreign for each in page.unread] == [TABLE[name][odd] == "foreign"] * unread
 
 
-@responses.activate
 @pytest.mark.parametrize(("name", "odd"), [case for case in CASES if case.values[0] in REFUSED_AS_FIRST])
 def test_book_is_refused_only_where_the_best_price_may_be_in_the_odd_row(name: str, odd: str) -> None:
     verb = VERBS[name]
@@ -217,7 +206,6 @@ def test_book_is_refused_only_where_the_best_price_may_be_in_the_odd_row(name: s
         assert len(verb.read(row, good, good, good).entries) >= 3
 
 
-@responses.activate
 @pytest.mark.parametrize("name", VERBS)
 def test_answer_of_odd_rows_or_of_mostly_odd_ones_is_not_understood(name: str) -> None:
     verb = VERBS[name]
@@ -227,30 +215,26 @@ def test_answer_of_odd_rows_or_of_mostly_odd_ones_is_not_understood(name: str) -
             verb.read(*rows)
 
 
-@responses.activate
 def test_own_listing_that_is_left_out_is_named_by_its_inscription() -> None:
     good, odd = VERBS["own listings"].rows("price of letters")
     page = VERBS["own listings"].read(good, odd, None, good)
     assert [each.key for each in page.unread] == ["cd" * 32 + "i0", ""]
-    assert [each.inscription_id for each in page.entries] == [INSCRIPTION] * 2
+    assert [each.inscription_id for each in page.entries] == [ex.INSCRIPTION] * 2
 
 
-@responses.activate
 def test_sale_that_is_left_out_has_its_time_where_that_can_be_read() -> None:
     good, odd = VERBS["sales"].rows("no price")
     _, timeless = VERBS["sales"].rows("epoch zero")
     page = VERBS["sales"].read(good, odd, timeless, None, good, good)
-    assert [each.at_ms for each in page.unread] == [SOLD["timestamp"], None, None]
+    assert [each.at_ms for each in page.unread] == [ex.SOLD["timestamp"], None, None]
 
 
-@responses.activate
 @pytest.mark.parametrize("event", ["Listed", "Cancel", "Claim", "Updated"])
 def test_action_that_is_no_sale_is_foreign(event: str) -> None:
-    page = VERBS["sales"].read(SOLD, {**SOLD, "event": event})
+    page = VERBS["sales"].read(ex.SOLD, {**ex.SOLD, "event": event})
     assert (len(page.entries), [each.is_foreign for each in page.unread]) == (1, [True])
 
 
-@responses.activate
 @pytest.mark.parametrize(
     ("changed", "left"),
     [
@@ -268,45 +252,43 @@ def test_action_that_is_no_sale_is_foreign(event: str) -> None:
     ],
 )
 def test_odd_statistic_is_asked_of_the_next_source_and_is_never_a_floor(changed: Any, left: str) -> None:
-    whole = {**STATISTIC, **changed} if isinstance(changed, dict) else changed
+    whole = {**ex.STATISTIC, **changed} if isinstance(changed, dict) else changed
     row = {name: each for name, each in whole.items() if each is not GONE} if isinstance(whole, dict) else whole
-    answers("collection_statistic", row)
+    ex.answers("collection_statistic", row)
     if left == "ask again":
         with pytest.raises(AskAgain):
-            market().floors(["puppets"], "ordinals")
+            ex.market().floors(["puppets"], "ordinals")
         return
-    found = market().floors(["puppets"], "ordinals")
+    found = ex.market().floors(["puppets"], "ordinals")
     assert [floor.floor for floor in found.values()] == ([50_000] if left == "floor" else [])
 
 
-@responses.activate
 @pytest.mark.parametrize(
-    "odd", [None, [], 7, {}, {"collectionId": None}, {**STATISTIC, "collectionId": "others", "floorPrice": "6e4x"}]
+    "odd", [None, [], 7, {}, {"collectionId": None}, {**ex.STATISTIC, "collectionId": "others", "floorPrice": "6e4x"}]
 )
 def test_odd_row_in_the_list_of_statistics_hides_no_other(odd: Any) -> None:
-    venue = market()
-    answers("collection_statistic", None, status=500)
-    answers("collection_statistic_list", as_page(odd, STATISTIC))
+    venue = ex.market()
+    ex.answers("collection_statistic", None, status=500)
+    ex.answers("collection_statistic_list", ex.as_page(odd, ex.STATISTIC))
     with pytest.raises(AskAgain):
         venue.floors(["puppets"], "ordinals")
     assert venue.floors(["puppets"], "ordinals")["puppets"].floor == 50_000
 
 
-@responses.activate
 @pytest.mark.parametrize(
     ("changed", "told"),
     [
         ({"marketType": "Dutch"}, {"listed": False, "listing_price": None, "seller": None}),
         ({"notOnSale": True}, {"listed": False, "listing_price": None}),
         ({"notOnSale": "perhaps"}, {"listed": False}),
-        ({"auctionId": None}, {"listed": False, "owner": VAULT}),
+        ({"auctionId": None}, {"listed": False, "owner": ex.VAULT}),
         ({"price": None}, {"listed": True, "listing_price": None}),
         ({"price": "6e4x"}, {"listed": True, "listing_price": None}),
         ({"price": 10**30}, {"listed": True, "listing_price": None}),
         ({"address": 7}, {"owner": None, "seller": None}),
-        ({"address": 7, "utxo": {"address": VAULT}}, {"owner": VAULT, "seller": None}),
-        ({"utxo": []}, {"owner": VAULT, "output": None}),
-        ({"utxo": {"txid": "\ud800", "vout": 1}}, {"owner": VAULT, "output": None}),
+        ({"address": 7, "utxo": {"address": ex.VAULT}}, {"owner": ex.VAULT, "seller": None}),
+        ({"utxo": []}, {"owner": ex.VAULT, "output": None}),
+        ({"utxo": {"txid": "\ud800", "vout": 1}}, {"owner": ex.VAULT, "output": None}),
         ({"collectionId": 7}, {"collection_id": None}),
         ({"attrs": [None, {"traitType": "Hat", "value": "Red"}]}, {"traits": (("Hat", "Red"),)}),
         ({"attrs": []}, {"traits": None}),
@@ -314,8 +296,8 @@ def test_odd_row_in_the_list_of_statistics_hides_no_other(odd: Any) -> None:
     ],
 )
 def test_odd_detail_of_an_item_hides_no_other(changed: Any, told: dict[str, Any]) -> None:
-    answers("inscription_info", {**LISTING, **changed})
-    found = market(RECORDED_MS).item(INSCRIPTION)
+    ex.answers("inscription_info", {**ex.LISTING, **changed})
+    found = ex.market(ex.RECORDED_MS).item(ex.INSCRIPTION)
     assert {name: getattr(found, name) for name in told} == told
     assert found.number == 7
 
@@ -323,14 +305,13 @@ def test_odd_detail_of_an_item_hides_no_other(changed: Any, told: dict[str, Any]
 RUNE = {"rune": "AB", "spacedRune": "A•B", "divisibility": 2}
 
 
-@responses.activate
 @pytest.mark.parametrize("odd", [None, [], {}, {**RUNE, "spacedRune": 7}])
 def test_odd_row_of_a_rune_search_hides_no_other_and_is_not_taken_for_absence(odd: Any) -> None:
     def find(*rows: Any) -> tuple[str, int]:
         responses.reset()
         data = {"total": len(rows), "detail": list(rows)}
-        responses.get(f"{BASE}/v1/indexer/runes/info-list", json={"code": 0, "msg": "ok", "data": data})
-        return Unisat(BASE, None).rune("AB")
+        responses.get(f"{ex.BASE}/v1/indexer/runes/info-list", json={"code": 0, "msg": "ok", "data": data})
+        return Unisat(ex.BASE, None).rune("AB")
 
     assert find(odd, RUNE) == ("A•B", 2)
     with pytest.raises(NotUnderstood, match="may be in a row"):

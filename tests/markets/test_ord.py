@@ -10,6 +10,8 @@ import responses
 from markets.base import NotFound, NotUnderstood, RateLimited, Unavailable, VenueError
 from markets.ord import IndexState, Ord
 
+pytestmark = pytest.mark.usefixtures("no_network")
+
 BASE = "http://127.0.0.1:8080"
 TXID = "ab" * 32
 OUTPOINT = f"{TXID}:3"
@@ -55,14 +57,12 @@ def ord_() -> Ord:
     return Ord(BASE)
 
 
-@responses.activate
 def test_the_state_of_the_index(ord_: Ord) -> None:
     responses.get(f"{BASE}/status", json=STATUS)
     assert ord_.status() == STATE
     assert responses.calls[0].request.headers["Accept"] == "application/json"
 
 
-@responses.activate
 @pytest.mark.parametrize(
     ("changed", "state"),
     [
@@ -77,13 +77,11 @@ def test_an_index_that_lacks_something(ord_: Ord, changed: Any, state: IndexStat
     assert ord_.status() == state
 
 
-@responses.activate
 def test_what_the_state_does_not_name_is_not_there(ord_: Ord) -> None:
     responses.get(f"{BASE}/status", json={"height": 5})
     assert ord_.status() == IndexState(5, False, False)
 
 
-@responses.activate
 @pytest.mark.parametrize(
     "changed",
     [
@@ -104,7 +102,6 @@ def test_a_strange_state_is_none(ord_: Ord, changed: Any) -> None:
         ord_.status()
 
 
-@responses.activate
 def test_an_output_in_the_shape_of_the_source(ord_: Ord) -> None:
     pile = {"amount": 340282366920938463463374607431768211455, "divisibility": 2, "symbol": None}
     runes = {"UNCOMMON•GOODS": pile, "A•B": pile}
@@ -115,14 +112,12 @@ def test_an_output_in_the_shape_of_the_source(ord_: Ord) -> None:
     assert (found.inscriptions, found.runes) == ((INSCRIPTION,), ("A•B", "UNCOMMON•GOODS"))
 
 
-@responses.activate
 def test_a_script_in_words_as_in_the_docs_is_no_second_opinion(ord_: Ord) -> None:
     words = f"OP_PUSHNUM_1 OP_PUSHBYTES_32 {'11' * 32}"
     responses.get(f"{BASE}/output/{OUTPOINT}", json=OUTPUT | {"script_pubkey": words})
     assert ord_.output(OUTPOINT, STATE).script is None
 
 
-@responses.activate
 @pytest.mark.parametrize(
     ("changed", "state", "inscriptions", "runes"),
     [
@@ -142,7 +137,6 @@ def test_an_empty_list_is_a_fact_only_where_the_index_holds_such_things(
     assert (found.inscriptions, found.runes) == (inscriptions, runes)
 
 
-@responses.activate
 @pytest.mark.parametrize(
     "changed",
     [
@@ -181,14 +175,12 @@ def test_a_strange_output_is_none(ord_: Ord, changed: Any) -> None:
         ord_.output(OUTPOINT, STATE)
 
 
-@responses.activate
 def test_where_an_inscription_is(ord_: Ord) -> None:
     responses.get(f"{BASE}/inscription/{INSCRIPTION}", json=FOUND)
     found = ord_.inscription(INSCRIPTION, 7)
     assert (found.outpoint, found.address, found.value, found.taken_ms) == (OUTPOINT, "bc1pvault", 546, 7)
 
 
-@responses.activate
 def test_an_unbound_inscription_is_nowhere(ord_: Ord) -> None:
     nowhere = {"satpoint": "0" * 64 + ":0:12", "address": None, "value": None}
     responses.get(f"{BASE}/inscription/{INSCRIPTION}", json=FOUND | nowhere)
@@ -196,7 +188,6 @@ def test_an_unbound_inscription_is_nowhere(ord_: Ord) -> None:
     assert (found.outpoint, found.address, found.value) == (None, None, None)
 
 
-@responses.activate
 @pytest.mark.parametrize(
     "changed",
     [
@@ -217,7 +208,6 @@ def test_a_strange_inscription_is_none(ord_: Ord, changed: Any) -> None:
         ord_.inscription(INSCRIPTION, 7)
 
 
-@responses.activate
 @pytest.mark.parametrize(
     ("status", "body", "error"),
     [

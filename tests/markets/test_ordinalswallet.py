@@ -14,6 +14,8 @@ from markets.ordinalswallet.adapter import OrdinalsWallet
 from markets.ordinalswallet.wire import sellers
 from markets.wire import Unreadable
 
+pytestmark = pytest.mark.usefixtures("no_network")
+
 BASE = "https://turbo.example"
 TXID = "ab" * 32
 INSCRIPTION = TXID + "i0"
@@ -108,7 +110,6 @@ def test_a_price_that_does_not_cover_the_fee_is_unreadable(shown: Any) -> None:
         sellers(shown, "price")
 
 
-@responses.activate
 @pytest.mark.parametrize(
     ("changed", "floor", "count"),
     [
@@ -125,14 +126,12 @@ def test_a_floor(venue: OrdinalsWallet, changed: Any, floor: Decimal | None, cou
     assert (found.floor, found.listed_count) == (floor, count)
 
 
-@responses.activate
 def test_the_floor_of_a_rune_is_per_token_and_as_shown(venue: OrdinalsWallet) -> None:
     stats = {**STATS, "floor_price": 100_000, "floor_price_per": 1.2797}
     _answers("/collection/rune-AB%E2%80%A2CD/stats", stats)
     assert venue.floors(["AB•CD"], "runes")["AB•CD"].floor == Decimal("1.2797")
 
 
-@responses.activate
 @pytest.mark.parametrize(
     ("status", "body"),
     [
@@ -147,7 +146,6 @@ def test_an_unknown_collection_has_no_floor(venue: OrdinalsWallet, status: int, 
     assert venue.floors(["nobody"], "ordinals") == {}
 
 
-@responses.activate
 @pytest.mark.parametrize(
     ("status", "body", "leaf"),
     [
@@ -177,7 +175,6 @@ def test_floors_are_asked_for_one_by_one(venue: OrdinalsWallet) -> None:
         venue.floors(["a", "b"], "ordinals")
 
 
-@responses.activate
 def test_listings_are_sorted_and_what_is_sold_is_not_among_them(venue: OrdinalsWallet) -> None:
     cheap = {**ESCROW, "id": "cheap", "satoshi_price": 16_000, "protected": True, "secure_purchase_state": "listed"}
     in_flight = {**ESCROW, "id": "flying", "secure_purchase_state": "broadcast"}
@@ -190,13 +187,11 @@ def test_listings_are_sorted_and_what_is_sold_is_not_among_them(venue: OrdinalsW
     assert (page.entries[0].ask.maker, page.following) == ("bc1pseller", None)
 
 
-@responses.activate
 def test_a_listing_that_tells_the_sellers_price_is_taken_at_its_word(venue: OrdinalsWallet) -> None:
     _answers("/collection/puppets/escrows", [{**ESCROW, "satoshi_price": 20_000, "escrow_price": 15_000}])
     assert venue.asks("puppets", None).entries[0].ask.price == 15_000
 
 
-@responses.activate
 def test_a_lot_of_a_rune_is_shown_with_its_tokens(venue: OrdinalsWallet) -> None:
     _answers("/collection/rune-AB/escrows", [LOT])
     ask = venue.asks("rune-AB", None).entries[0].ask
@@ -204,7 +199,6 @@ def test_a_lot_of_a_rune_is_shown_with_its_tokens(venue: OrdinalsWallet) -> None
     assert abs(ask.unit_price - Decimal(str(LOT["price_per"]))) < Decimal("0.0000001")
 
 
-@responses.activate
 def test_sales_are_paged_by_their_number(venue: OrdinalsWallet) -> None:
     _answers("/collection/puppets/sold-escrows", [SOLD] * 100)
     page = venue.sales("puppets", "ordinals", None)
@@ -219,14 +213,12 @@ def test_sales_are_paged_by_their_number(venue: OrdinalsWallet) -> None:
     assert responses.calls[-1].request.params == {"limit": "100", "offset": "100"}
 
 
-@responses.activate
 def test_sales_of_a_rune_are_as_shown(venue: OrdinalsWallet) -> None:
     _answers("/collection/rune-AB/sold-escrows", [{**SOLD, **LOT, "bought_at": SOLD["bought_at"], "marketplace": 12}])
     sale = venue.sales("AB", "runes", None).entries[0]
     assert (sale.price, sale.quantity, sale.inscription_id) == (119_223, Decimal("93159.95974"), None)
 
 
-@responses.activate
 def test_traits_and_how_many_have_them(venue: OrdinalsWallet) -> None:
     def value(name: Any, count: Any) -> dict[str, Any]:
         return {"trait_type": "Face", "value": name, "count": count}
@@ -236,7 +228,6 @@ def test_traits_and_how_many_have_them(venue: OrdinalsWallet) -> None:
     assert venue.traits("puppets") == {"Face": {"Bitty": 236, "7": 5}}
 
 
-@responses.activate
 @pytest.mark.parametrize("body", [{}, [7], [{"trait_type": "Face"}], [{"values": [{"value": "x", "count": "many"}]}]])
 def test_strange_traits_are_unknown(venue: OrdinalsWallet, body: Any) -> None:
     _answers("/collection/puppets/attributes", body)
@@ -244,7 +235,6 @@ def test_strange_traits_are_unknown(venue: OrdinalsWallet, body: Any) -> None:
         venue.traits("puppets")
 
 
-@responses.activate
 def test_the_contents_of_a_wallet(venue: OrdinalsWallet) -> None:
     bare = {"id": TXID + "i1", "num": 1, "content_type": "text/plain", "meta": None, "collection": None}
     _answers("/wallet/bc1powner/inscriptions", [{**HELD, "escrow": LISTED}, bare])
@@ -260,13 +250,11 @@ def test_the_contents_of_a_wallet(venue: OrdinalsWallet) -> None:
     assert (plain.name, plain.collection_id, plain.listed, plain.listing_price) == (None, None, False, None)
 
 
-@responses.activate
 def test_what_was_sold_is_not_listed_any_more(venue: OrdinalsWallet) -> None:
     _answers("/wallet/bc1powner/inscriptions", [{**HELD, "escrow": {**LISTED, "bought_at": SOLD["bought_at"]}}])
     assert not venue.wallet_contents("bc1powner", None).entries[0].listed
 
 
-@responses.activate
 def test_an_inscription_in_detail(venue: OrdinalsWallet) -> None:
     _answers(f"/inscription/{INSCRIPTION}", {**ITEM, "escrow": LISTED})
     found = venue.item(INSCRIPTION)
@@ -275,21 +263,18 @@ def test_an_inscription_in_detail(venue: OrdinalsWallet) -> None:
     assert (found.listed, found.listing_price, found.seller) == (True, 2_500_000, "bc1pseller")
 
 
-@responses.activate
 def test_an_inscription_that_is_not_listed(venue: OrdinalsWallet) -> None:
     _answers(f"/inscription/{INSCRIPTION}", {**ITEM, "satpoint": None})
     found = venue.item(INSCRIPTION)
     assert (found.listed, found.listing_price, found.output) == (False, None, None)
 
 
-@responses.activate
 def test_an_answer_about_another_inscription_is_none(venue: OrdinalsWallet) -> None:
     _answers(f"/inscription/{INSCRIPTION}", {**ITEM, "id": TXID + "i9"})
     with pytest.raises(Unavailable):
         venue.item(INSCRIPTION)
 
 
-@responses.activate
 def test_an_unknown_inscription(venue: OrdinalsWallet) -> None:
     _answers(f"/inscription/{INSCRIPTION}", {"error": True, "message": "not found"}, 404)
     with pytest.raises(NotFound):

@@ -16,6 +16,8 @@ from markets.ordinalswallet.adapter import SIGN_IN_ID, OrdinalsWallet
 from markets.wire import Page
 from tests.clock import Clock
 
+pytestmark = pytest.mark.usefixtures("no_network")
+
 BASE = "https://turbo.example"
 INSCRIPTION = "ab" * 32 + "i0"
 VAULT, PAYOUT = "bc1pvault", "bc1qpayout"
@@ -67,7 +69,6 @@ def _sign_in(venue: OrdinalsWallet, clock: Clock) -> None:
     venue.sign_in(SignInAnswer(PAIR, texts.reference, {SIGN_IN_ID: "SIG=="}))
 
 
-@responses.activate
 def test_own_listings_are_at_the_sellers_price() -> None:
     _gets(f"/wallet/{VAULT}/inscriptions", [HELD, {**HELD, "escrow": None}, {**HELD, "collection": None}])
     page = OrdinalsWallet(BASE, "ordinalswallet").own_listings(VAULT, None)
@@ -78,7 +79,6 @@ def test_own_listings_are_at_the_sellers_price() -> None:
     assert page.following is None
 
 
-@responses.activate
 def test_where_a_creator_takes_a_part_the_price_is_asked_for_one_by_one() -> None:
     venue = OrdinalsWallet(BASE, "ordinalswallet")
     other = "ab" * 32 + "i1"
@@ -101,7 +101,6 @@ SHARED = {
 }
 
 
-@responses.activate
 @pytest.mark.parametrize(
     ("now", "is_known"),
     [
@@ -123,7 +122,6 @@ def test_a_price_that_was_asked_for_is_known_while_the_same_is_shown(now: Any, i
     assert page == (Page((known,), None) if is_known else Page((), now["id"]))
 
 
-@responses.activate
 def test_a_price_without_the_one_that_is_shown_is_asked_for_again() -> None:
     venue = OrdinalsWallet(BASE, "ordinalswallet")
     _gets(f"/market/escrow/{INSCRIPTION}", {**MARKET, "satoshi_price": None})
@@ -134,7 +132,6 @@ def test_a_price_without_the_one_that_is_shown_is_asked_for_again() -> None:
         responses.remove(responses.GET, f"{BASE}/wallet/{VAULT}/inscriptions")
 
 
-@responses.activate
 @pytest.mark.parametrize(
     ("answer", "count"),
     [
@@ -148,7 +145,6 @@ def test_a_listing_that_is_asked_for_may_be_gone(answer: Any, count: int) -> Non
     assert len(OrdinalsWallet(BASE, "ordinalswallet").own_listings(VAULT, INSCRIPTION).entries) == count
 
 
-@responses.activate
 @pytest.mark.parametrize(
     "answer",
     [{**MARKET, "inscription_id": "another"}, {**MARKET, "escrow_price": None}, [], {**MARKET, "escrow_price": 0}],
@@ -160,7 +156,6 @@ def test_strange_listing_that_is_asked_for_is_unread_and_spoils_no_other(answer:
     assert [each.key for each in page.unread] == [INSCRIPTION]
 
 
-@responses.activate
 def test_a_draft_is_asked_for_and_comes_as_base64() -> None:
     _posts("/wallet/escrow-bulk", {"psbt": HEX})
     draft = OrdinalsWallet(BASE, "ordinalswallet").draft_listing(ASK)
@@ -175,7 +170,6 @@ def test_a_draft_is_asked_for_and_comes_as_base64() -> None:
     assert responses.calls[0].request.headers["x-ow-client"] == "bidkeeper"
 
 
-@responses.activate
 @pytest.mark.parametrize(
     "psbt", [None, "", PSBT, "70736274ff0", "00" * 40, HEX.upper(), HEX + "00" * 70_000, HEX + "00" * 55_000]
 )
@@ -185,7 +179,6 @@ def test_a_draft_that_is_no_psbt_in_hex_is_none(psbt: Any) -> None:
         OrdinalsWallet(BASE, "ordinalswallet").draft_listing(ASK)
 
 
-@responses.activate
 @pytest.mark.parametrize(
     ("status", "body", "leaf"),
     [
@@ -201,7 +194,6 @@ def test_a_draft_that_is_refused(status: int, body: Any, leaf: type[VenueError])
         OrdinalsWallet(BASE, "ordinalswallet").draft_listing(ASK)
 
 
-@responses.activate
 @pytest.mark.parametrize("answer", [{"success": True}, {"success": True, "escrow_id": "e1"}])
 def test_a_signed_listing_is_sent_in_hex(answer: Any) -> None:
     _posts("/market/escrow-bulk", answer)
@@ -209,7 +201,6 @@ def test_a_signed_listing_is_sent_in_hex(answer: Any) -> None:
     assert _sent() == {"psbt": HEX}
 
 
-@responses.activate
 @pytest.mark.parametrize(
     ("status", "body", "leaf"),
     [
@@ -254,7 +245,6 @@ def test_each_sign_in_has_a_nonce_of_its_own() -> None:
     assert venue.sign_in_texts(PAIR).reference != venue.sign_in_texts(PAIR).reference
 
 
-@responses.activate
 def test_a_session_is_opened_and_takes_a_listing_back(clock: Clock) -> None:
     venue = OrdinalsWallet(BASE, "ordinalswallet", now_ms=clock, nonce=lambda: NONCE)
     _sign_in(venue, clock)
@@ -264,7 +254,6 @@ def test_a_session_is_opened_and_takes_a_listing_back(clock: Clock) -> None:
     assert _sent() == {"inscription_id": INSCRIPTION, "signature": "ows1.secret"}
 
 
-@responses.activate
 def test_without_a_session_nothing_is_sent(clock: Clock) -> None:
     venue = OrdinalsWallet(BASE, "ordinalswallet", now_ms=clock)
     with pytest.raises(SignInNeeded):
@@ -278,7 +267,6 @@ def test_without_a_session_nothing_is_sent(clock: Clock) -> None:
     assert len(responses.calls) == 1
 
 
-@responses.activate
 @pytest.mark.parametrize(
     ("answer", "is_gone"),
     [
@@ -295,7 +283,6 @@ def test_what_became_of_a_listing_that_was_taken_back(clock: Clock, answer: Any,
     assert venue.delist(VAULT, INSCRIPTION, "") is is_gone
 
 
-@responses.activate
 @pytest.mark.parametrize(
     ("status", "body", "leaf"),
     [
@@ -315,7 +302,6 @@ def test_a_listing_that_is_not_taken_back(clock: Clock, status: int, body: Any, 
         venue.delist(VAULT, INSCRIPTION, "")
 
 
-@responses.activate
 def test_a_session_that_is_refused_is_not_used_again(clock: Clock) -> None:
     venue = OrdinalsWallet(BASE, "ordinalswallet", now_ms=clock)
     _sign_in(venue, clock)
@@ -326,7 +312,6 @@ def test_a_session_that_is_refused_is_not_used_again(clock: Clock) -> None:
         venue.delist(VAULT, INSCRIPTION, "")
 
 
-@responses.activate
 @pytest.mark.parametrize(
     ("status", "body", "leaf"),
     [
@@ -358,7 +343,6 @@ def test_a_sign_in_that_was_not_begun_here_is_not_sent() -> None:
             venue.sign_in(SignInAnswer(PAIR, reference, {"payment": "SIG=="}))
 
 
-@responses.activate
 def test_a_token_is_not_shown(clock: Clock) -> None:
     venue = OrdinalsWallet(BASE, "ordinalswallet", now_ms=clock)
     _sign_in(venue, clock)

@@ -16,6 +16,8 @@ from markets.ordinalswallet.adapter import OrdinalsWallet
 from tests.clock import Clock
 from tests.markets.test_ordinalswallet_listings import BASE, HELD, INSCRIPTION, KEY, NOW_MS, PAYOUT, VAULT, _sign_in
 
+pytestmark = pytest.mark.usefixtures("no_network")
+
 OUTPOINT = "ab" * 31 + "01:3"
 SERIALIZED = bytes.fromhex("ab" * 31 + "01")[::-1].hex() + "03000000"
 TRANSFER, SALE, SIGNED = "70736274ff0100", "70736274ff0200", "70736274ff0300"
@@ -65,7 +67,6 @@ def sent() -> Any:
     return json.loads(responses.calls[-1].request.body)
 
 
-@responses.activate
 def test_a_draft_is_asked_for_by_output_and_has_two_psbts(venue: OrdinalsWallet) -> None:
     built(ROW)
     assert venue.draft_listing(ASK) == ListingDraft(b64(SALE), (), b64(TRANSFER), "")
@@ -77,14 +78,12 @@ def test_a_draft_is_asked_for_by_output_and_has_two_psbts(venue: OrdinalsWallet)
     }
 
 
-@responses.activate
 def test_without_its_output_nothing_is_sent(venue: OrdinalsWallet) -> None:
     with pytest.raises(Refused):
         venue.draft_listing(replace(ASK, outpoint=""))
     assert len(responses.calls) == 0
 
 
-@responses.activate
 @pytest.mark.parametrize(
     ("code", "error"),
     [("postage_too_small", Refused), ("build_tip_changed", Unavailable), (7, Refused), (None, Refused)],
@@ -95,7 +94,6 @@ def test_an_item_that_is_refused_says_why(venue: OrdinalsWallet, code: Any, erro
         venue.draft_listing(ASK)
 
 
-@responses.activate
 @pytest.mark.parametrize(
     "changes",
     [
@@ -119,7 +117,6 @@ def test_a_draft_of_another_form_is_none(venue: OrdinalsWallet, changes: dict[st
         venue.draft_listing(ASK)
 
 
-@responses.activate
 @pytest.mark.parametrize("rows", [[], [ROW, ROW], ["x"]])
 def test_an_answer_of_other_items_is_none(venue: OrdinalsWallet, rows: list[Any]) -> None:
     built(*rows)
@@ -127,7 +124,6 @@ def test_an_answer_of_other_items_is_none(venue: OrdinalsWallet, rows: list[Any]
         venue.draft_listing(ASK)
 
 
-@responses.activate
 def test_a_refused_call_says_why(venue: OrdinalsWallet) -> None:
     answer = {"error": True, "code": "invalid_batch_size", "message": "Select between 1 and 100 items"}
     responses.post(BUILD, json=answer, status=400)
@@ -135,7 +131,6 @@ def test_a_refused_call_says_why(venue: OrdinalsWallet) -> None:
         venue.draft_listing(ASK)
 
 
-@responses.activate
 @pytest.mark.parametrize("answer", [LISTED, {"items": [LISTED]}])
 def test_the_signed_form_repeats_the_drafts_digest(venue: OrdinalsWallet, answer: Any) -> None:
     built(ROW)
@@ -157,7 +152,6 @@ def test_the_signed_form_repeats_the_drafts_digest(venue: OrdinalsWallet, answer
     }
 
 
-@responses.activate
 def test_what_was_not_drafted_here_is_not_sent(venue: OrdinalsWallet) -> None:
     with pytest.raises(Refused, match="not known"):
         venue.list_item(ORDER)
@@ -175,7 +169,6 @@ def test_what_was_not_drafted_here_is_not_sent(venue: OrdinalsWallet) -> None:
     assert len(responses.calls) == 1
 
 
-@responses.activate
 @pytest.mark.parametrize(
     ("answer", "status", "error"),
     [
@@ -192,7 +185,6 @@ def test_a_refused_listing_says_why(venue: OrdinalsWallet, answer: Any, status: 
         venue.list_item(ORDER)
 
 
-@responses.activate
 @pytest.mark.parametrize("answer", [{}, {**LISTED, "state": "pending"}, {**LISTED, "outpoint": "x"}, {"items": []}, []])
 def test_an_unclear_answer_is_unknown(venue: OrdinalsWallet, answer: Any) -> None:
     built(ROW)
@@ -207,7 +199,6 @@ def own(venue: OrdinalsWallet, entry: Any) -> None:
     assert len(venue.own_listings(VAULT, None).entries) == 1
 
 
-@responses.activate
 def test_a_protected_listing_is_cancelled_by_its_output_and_a_plain_one_by_its_inscription(
     venue: OrdinalsWallet,
 ) -> None:
@@ -228,7 +219,6 @@ def test_a_protected_listing_is_cancelled_by_its_output_and_a_plain_one_by_its_i
     assert sent() == by_output
 
 
-@responses.activate
 def test_a_cancel_waits_until_the_output_is_told(venue: OrdinalsWallet) -> None:
     _sign_in(venue, Clock(NOW_MS))
     own(venue, PROTECTED | {"outpoint": None})
@@ -236,7 +226,6 @@ def test_a_cancel_waits_until_the_output_is_told(venue: OrdinalsWallet) -> None:
         venue.delist(VAULT, INSCRIPTION, "")
 
 
-@responses.activate
 def test_what_was_just_listed_is_cancelled_by_its_output(venue: OrdinalsWallet) -> None:
     _sign_in(venue, Clock(NOW_MS))
     built(ROW)
@@ -249,7 +238,6 @@ def test_what_was_just_listed_is_cancelled_by_its_output(venue: OrdinalsWallet) 
     assert sent()["outpoint"] == OUTPOINT
 
 
-@responses.activate
 def test_one_that_is_asked_for_alone_tells_its_output_too(venue: OrdinalsWallet) -> None:
     _sign_in(venue, Clock(NOW_MS))
     alone = {

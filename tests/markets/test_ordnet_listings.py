@@ -13,67 +13,54 @@ from msgspec.structs import replace
 from markets.base import Refused, SignInNeeded, Unavailable, Unknown, VenueError
 from markets.orders import ListingDraft, ListingOrder, ListingToDraft
 from markets.ordnet.adapter import OrdNet
-from tests.markets.ordnet_examples import (
-    BINDING_ID,
-    INSCRIPTION,
-    LAST_PAGE,
-    LISTING,
-    LISTING_ID,
-    ORDINALS,
-    PAIR,
-    PAYMENT,
-    answers,
-    asked,
-    signed_in,
-    without,
-)
+from tests.markets import ordnet_examples as ex
 
 PREFLIGHT_PATH, SUBMIT_PATH = "/collection/wizards/listings/preflight", "/collection/wizards/listings/submit"
 DELIST_PATH = "/collection/wizards/listings/delist"
 ANCHOR = "66666666-6666-4666-8666-666666666666"
-ASK = ListingToDraft(50_000, INSCRIPTION, ORDINALS, PAYMENT, PAIR.ordinals_pubkey, "Wizards")
+ASK = ListingToDraft(50_000, ex.INSCRIPTION, ex.ORDINALS, ex.PAYMENT, ex.PAIR.ordinals_pubkey, "Wizards")
 
 
 def _step(psbt: str, sighash: int, **more: Any) -> dict[str, Any]:
-    inputs = [{"address": ORDINALS, "signingIndexes": [0], "sigHash": sighash, "publicKey": PAIR.ordinals_pubkey}]
-    return {"signerAddress": ORDINALS, "inputsToSign": inputs, "psbtBase64": psbt, **more}
+    inputs = [{"address": ex.ORDINALS, "signingIndexes": [0], "sigHash": sighash, "publicKey": ex.PAIR.ordinals_pubkey}]
+    return {"signerAddress": ex.ORDINALS, "inputsToSign": inputs, "psbtBase64": psbt, **more}
 
 
-TRANSFER = _step("dHJhbnNmZXI=", 0, stepIndex=0, inscriptionId=INSCRIPTION)
-SETTLEMENT = _step("c2V0dGxlbWVudA==", 131, stepIndex=1, inscriptionId=INSCRIPTION)
+TRANSFER = _step("dHJhbnNmZXI=", 0, stepIndex=0, inscriptionId=ex.INSCRIPTION)
+SETTLEMENT = _step("c2V0dGxlbWVudA==", 131, stepIndex=1, inscriptionId=ex.INSCRIPTION)
 RECOVERY = _step("cmVjb3Zlcnk=", 1)
 PREFLIGHT: dict[str, Any] = {
-    "listings": [{"inscriptionId": INSCRIPTION, "anchorUtxoId": ANCHOR, "psbts": [TRANSFER, SETTLEMENT]}],
+    "listings": [{"inscriptionId": ex.INSCRIPTION, "anchorUtxoId": ANCHOR, "psbts": [TRANSFER, SETTLEMENT]}],
     "recoveryPsbt": RECOVERY,
 }
-MADE = {"listings": [{"inscriptionId": INSCRIPTION, "listingId": LISTING_ID}]}
+MADE = {"listings": [{"inscriptionId": ex.INSCRIPTION, "listingId": ex.LISTING_ID}]}
 
 
 @pytest.fixture
 def adapter() -> Iterator[OrdNet]:
     responses.start()
-    yield signed_in()
+    yield ex.signed_in()
     responses.stop()
     responses.reset()
 
 
 def _drafted(adapter: OrdNet) -> ListingDraft:
-    answers("POST", PREFLIGHT_PATH, PREFLIGHT)
+    ex.answers("POST", PREFLIGHT_PATH, PREFLIGHT)
     return adapter.draft_listing(ASK)
 
 
 def _order(draft: ListingDraft, **more: Any) -> ListingOrder:
-    payment = PAYMENT, PAIR.payment_pubkey
+    payment = ex.PAYMENT, ex.PAIR.payment_pubkey
     order = ListingOrder(ASK, "c2lnbmVk", draft.psbt, (), *payment, "c2lnbmVkMA==", "c2lnbmVkUg==")
     return replace(order, **more)
 
 
 def test_a_draft_as_documented(adapter: OrdNet) -> None:
     draft = _drafted(adapter)
-    assert asked() == {
-        "walletBindingId": BINDING_ID,
-        "ordinalsPublicKey": PAIR.ordinals_pubkey,
-        "items": [{"inscriptionId": INSCRIPTION, "priceSats": 50_000}],
+    assert ex.asked() == {
+        "walletBindingId": ex.BINDING_ID,
+        "ordinalsPublicKey": ex.PAIR.ordinals_pubkey,
+        "items": [{"inscriptionId": ex.INSCRIPTION, "priceSats": 50_000}],
     }
     expected = (each["psbtBase64"] for each in (TRANSFER, SETTLEMENT, RECOVERY))
     assert (draft.transfer, draft.psbt, draft.recovery, draft.secure) == (*expected, ())
@@ -118,28 +105,28 @@ INPUT = ("inputsToSign", 0)
         _changed(("recoveryPsbt", *INPUT, "signingIndexes"), [0, 1]),
         _changed(("recoveryPsbt",), None),
         _changed(("recoveryPsbt", *INPUT, "sigHash"), 0),
-        _changed(("recoveryPsbt", "signerAddress"), PAYMENT),
+        _changed(("recoveryPsbt", "signerAddress"), ex.PAYMENT),
         {"listings": [PREFLIGHT["listings"][0]] * 2, "recoveryPsbt": RECOVERY},
         [],
     ],
 )
 def test_a_draft_of_something_else_is_not_handed_on(adapter: OrdNet, answer: Any) -> None:
-    answers("POST", PREFLIGHT_PATH, answer)
+    ex.answers("POST", PREFLIGHT_PATH, answer)
     with pytest.raises(Unavailable, match="understand"):
         adapter.draft_listing(ASK)
 
 
 def test_a_submit_repeats_its_draft(adapter: OrdNet) -> None:
     draft = _drafted(adapter)
-    answers("POST", SUBMIT_PATH, MADE)
+    ex.answers("POST", SUBMIT_PATH, MADE)
     adapter.list_item(_order(draft))
-    assert asked() == {
-        **asked(0),
+    assert ex.asked() == {
+        **ex.asked(0),
         "durationDays": 30,
-        "anchors": [{"inscriptionId": INSCRIPTION, "anchorUtxoId": ANCHOR}],
+        "anchors": [{"inscriptionId": ex.INSCRIPTION, "anchorUtxoId": ANCHOR}],
         "signed": [
             {
-                "inscriptionId": INSCRIPTION,
+                "inscriptionId": ex.INSCRIPTION,
                 "psbts": [{**TRANSFER, "psbtBase64": "c2lnbmVkMA=="}, {**SETTLEMENT, "psbtBase64": "c2lnbmVk"}],
             }
         ],
@@ -169,8 +156,8 @@ def test_a_submit_that_does_not_fit_its_draft_is_not_sent(adapter: OrdNet, more:
     "answer",
     [
         {"listings": []},
-        {"listings": [{"inscriptionId": "cd" * 32 + "i0", "listingId": LISTING_ID}]},
-        {"listings": [{"inscriptionId": INSCRIPTION}]},
+        {"listings": [{"inscriptionId": "cd" * 32 + "i0", "listingId": ex.LISTING_ID}]},
+        {"listings": [{"inscriptionId": ex.INSCRIPTION}]},
         {"listings": [MADE["listings"][0]] * 2},
         {},
         None,
@@ -178,14 +165,14 @@ def test_a_submit_that_does_not_fit_its_draft_is_not_sent(adapter: OrdNet, more:
 )
 def test_a_submit_whose_answer_is_not_clear_may_have_been_taken(adapter: OrdNet, answer: Any) -> None:
     draft = _drafted(adapter)
-    answers("POST", SUBMIT_PATH, answer)
+    ex.answers("POST", SUBMIT_PATH, answer)
     with pytest.raises(Unknown):
         adapter.list_item(_order(draft))
 
 
 def test_a_listing_below_an_offer_is_refused(adapter: OrdNet) -> None:
     draft = _drafted(adapter)
-    answers("POST", SUBMIT_PATH, {"error": "An active offer is above this price"}, status=409)
+    ex.answers("POST", SUBMIT_PATH, {"error": "An active offer is above this price"}, status=409)
     with pytest.raises(Refused) as caught:
         adapter.list_item(_order(draft))
     assert caught.value.code == "changed"
@@ -193,41 +180,47 @@ def test_a_listing_below_an_offer_is_refused(adapter: OrdNet) -> None:
 
 def test_a_listing_just_made_can_be_taken_down(adapter: OrdNet) -> None:
     draft = _drafted(adapter)
-    answers("POST", SUBMIT_PATH, MADE)
+    ex.answers("POST", SUBMIT_PATH, MADE)
     adapter.list_item(_order(draft))
-    answers("POST", DELIST_PATH, MADE)
-    assert adapter.delist(ORDINALS, INSCRIPTION, "") is True
-    assert asked() == {
-        "walletBindingId": BINDING_ID,
-        "listings": [{"inscriptionId": INSCRIPTION, "listingId": LISTING_ID}],
+    ex.answers("POST", DELIST_PATH, MADE)
+    assert adapter.delist(ex.ORDINALS, ex.INSCRIPTION, "") is True
+    assert ex.asked() == {
+        "walletBindingId": ex.BINDING_ID,
+        "listings": [{"inscriptionId": ex.INSCRIPTION, "listingId": ex.LISTING_ID}],
     }
 
 
 def test_a_listing_that_was_read_can_be_taken_down(adapter: OrdNet) -> None:
-    answers("GET", "/listings", {"listings": [{**LISTING, "sellerAddress": ORDINALS}], "pagination": LAST_PAGE})
-    adapter.own_listings(ORDINALS, None)
-    answers("POST", DELIST_PATH, {"listings": []})
-    assert adapter.delist(ORDINALS, INSCRIPTION, "") is False
+    ex.answers(
+        "GET", "/listings", {"listings": [{**ex.LISTING, "sellerAddress": ex.ORDINALS}], "pagination": ex.LAST_PAGE}
+    )
+    adapter.own_listings(ex.ORDINALS, None)
+    ex.answers("POST", DELIST_PATH, {"listings": []})
+    assert adapter.delist(ex.ORDINALS, ex.INSCRIPTION, "") is False
 
 
-@pytest.mark.parametrize("owner", [ORDINALS, "bc1pother"])
+@pytest.mark.parametrize("owner", [ex.ORDINALS, "bc1pother"])
 def test_what_no_read_has_shown_is_not_taken_down(adapter: OrdNet, owner: str) -> None:
-    if owner != ORDINALS:
-        answers("GET", "/listings", {"listings": [{**LISTING, "sellerAddress": ORDINALS}], "pagination": LAST_PAGE})
-        adapter.own_listings(ORDINALS, None)
+    if owner != ex.ORDINALS:
+        ex.answers(
+            "GET", "/listings", {"listings": [{**ex.LISTING, "sellerAddress": ex.ORDINALS}], "pagination": ex.LAST_PAGE}
+        )
+        adapter.own_listings(ex.ORDINALS, None)
         responses.calls.reset()
     with pytest.raises(Unavailable, match="nothing was sent"):
-        adapter.delist(owner, INSCRIPTION, "")
+        adapter.delist(owner, ex.INSCRIPTION, "")
     assert not responses.calls
 
 
-@pytest.mark.parametrize("answer", [{}, None, {"listings": None}, {"listings": [{"inscriptionId": INSCRIPTION}]}])
+@pytest.mark.parametrize("answer", [{}, None, {"listings": None}, {"listings": [{"inscriptionId": ex.INSCRIPTION}]}])
 def test_a_delist_whose_answer_is_not_clear_may_have_been_taken(adapter: OrdNet, answer: Any) -> None:
-    answers("GET", "/listings", {"listings": [{**LISTING, "sellerAddress": ORDINALS}], "pagination": LAST_PAGE})
-    adapter.own_listings(ORDINALS, None)
-    answers("POST", DELIST_PATH, answer)
+    ex.answers(
+        "GET", "/listings", {"listings": [{**ex.LISTING, "sellerAddress": ex.ORDINALS}], "pagination": ex.LAST_PAGE}
+    )
+    adapter.own_listings(ex.ORDINALS, None)
+    ex.answers("POST", DELIST_PATH, answer)
     with pytest.raises(Unknown):
-        adapter.delist(ORDINALS, INSCRIPTION, "")
+        adapter.delist(ex.ORDINALS, ex.INSCRIPTION, "")
 
 
 @pytest.mark.parametrize(
@@ -240,6 +233,6 @@ def test_what_cannot_be_listed_is_not_asked_for(adapter: OrdNet, ask: ListingToD
 
 
 def test_the_transfer_may_leave_its_sighash_to_the_default(adapter: OrdNet) -> None:
-    inputs = [without(TRANSFER["inputsToSign"][0], "sigHash")]
-    answers("POST", PREFLIGHT_PATH, _changed((*STEPS, 0, "inputsToSign"), inputs))
+    inputs = [ex.without(TRANSFER["inputsToSign"][0], "sigHash")]
+    ex.answers("POST", PREFLIGHT_PATH, _changed((*STEPS, 0, "inputsToSign"), inputs))
     assert adapter.draft_listing(ASK).transfer == TRANSFER["psbtBase64"]

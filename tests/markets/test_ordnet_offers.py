@@ -9,44 +9,30 @@ import responses
 
 from markets.base import NotFound, Unavailable
 from markets.wire import Page
-from tests.markets.ordnet_examples import (
-    BINDING_ID,
-    BOOK,
-    GOLD,
-    NAME,
-    ORDINALS,
-    OTHER_ID,
-    PAYMENT,
-    ROW,
-    TRAITS,
-    answers,
-    book,
-    signed_in,
-    without,
-)
+from tests.markets import ordnet_examples as ex
+
+pytestmark = pytest.mark.usefixtures("no_network")
 
 OWN = "/collection/wizards/my/sent-collection-offers"
 
 
-@responses.activate
 def test_a_book_as_documented() -> None:
-    adapter = signed_in()
-    lower = {**ROW, "id": "b" * 36, "target": TRAITS, "priceSats": 90_000, "makerAddress": "bc1qother"}
-    answers("GET", BOOK, book(lower, ROW))
+    adapter = ex.signed_in()
+    lower = {**ex.ROW, "id": "b" * 36, "target": ex.TRAITS, "priceSats": 90_000, "makerAddress": "bc1qother"}
+    ex.answers("GET", ex.BOOK, ex.book(lower, ex.ROW))
     page = adapter.bids("Wizards", "ordinals", None)
     assert page.following is None
     first, second = page.entries
     assert (first.bid.order_id, first.bid.price, first.bid.unit_price, first.bid.quantity) == (
-        NAME,
+        ex.NAME,
         100_000,
         100_000,
         1,
     )
-    assert (first.bid.maker, first.bid.placed_ms, first.traits) == (PAYMENT, 1_778_263_200_000, frozenset())
-    assert (second.bid.price, second.traits) == (90_000, {GOLD})
+    assert (first.bid.maker, first.bid.placed_ms, first.traits) == (ex.PAYMENT, 1_778_263_200_000, frozenset())
+    assert (second.bid.price, second.traits) == (90_000, {ex.GOLD})
 
 
-@responses.activate
 @pytest.mark.parametrize(
     "target, traits",
     [
@@ -58,27 +44,26 @@ def test_a_book_as_documented() -> None:
     ],
 )
 def test_offers_on_several_traits(target: Any, traits: set[tuple[str, str]]) -> None:
-    adapter = signed_in()
-    answers("GET", BOOK, book({**ROW, "target": target}))
+    adapter = ex.signed_in()
+    ex.answers("GET", ex.BOOK, ex.book({**ex.ROW, "target": target}))
     assert adapter.bids("wizards", "ordinals", None).entries[0].traits == traits
 
 
-@responses.activate
 def test_what_is_on_something_else_or_over_is_no_rival() -> None:
-    adapter = signed_in()
-    items = {**ROW, "target": {"kind": "inscriptions", "inscriptionIds": ["1i0"]}}
-    over = [{**ROW, "status": state} for state in ("accepted", "cancelled", "expired", "invalidated", "rejected")]
-    answers("GET", BOOK, book(items, *over))
+    adapter = ex.signed_in()
+    items = {**ex.ROW, "target": {"kind": "inscriptions", "inscriptionIds": ["1i0"]}}
+    over = [{**ex.ROW, "status": state} for state in ("accepted", "cancelled", "expired", "invalidated", "rejected")]
+    ex.answers("GET", ex.BOOK, ex.book(items, *over))
     assert adapter.bids("wizards", "ordinals", None) == Page((), None)
 
 
 STRANGE_BOOKS: list[Any] = [
-    book(ROW, totalCount=2),
-    book(ROW, totalCount=None),
-    without(book(ROW), "totalCount"),
-    without(book(ROW), "rows"),
-    book(rows={"0": ROW}),
-    {"data": book(ROW)},
+    ex.book(ex.ROW, totalCount=2),
+    ex.book(ex.ROW, totalCount=None),
+    ex.without(ex.book(ex.ROW), "totalCount"),
+    ex.without(ex.book(ex.ROW), "rows"),
+    ex.book(rows={"0": ex.ROW}),
+    {"data": ex.book(ex.ROW)},
     {"error": "not today"},
     {},
     [],
@@ -87,73 +72,67 @@ STRANGE_BOOKS: list[Any] = [
 ]
 
 
-@responses.activate
 @pytest.mark.parametrize("answer", STRANGE_BOOKS)
 def test_book_of_another_shape_is_not_understood(answer: Any) -> None:
-    adapter = signed_in()
-    answers("GET", BOOK, answer)
+    adapter = ex.signed_in()
+    ex.answers("GET", ex.BOOK, answer)
     with pytest.raises(Unavailable, match="understand"):
         adapter.bids("wizards", "ordinals", None)
 
 
-@responses.activate
 @pytest.mark.parametrize("answer", STRANGE_BOOKS)
 def test_own_offers_of_another_shape_are_not_understood(answer: Any) -> None:
-    adapter = signed_in()
-    answers("GET", OWN, answer)
+    adapter = ex.signed_in()
+    ex.answers("GET", OWN, answer)
     with pytest.raises(Unavailable, match="understand"):
-        adapter.own_bids(PAYMENT, None, ["wizards"])
+        adapter.own_bids(ex.PAYMENT, None, ["wizards"])
 
 
-@responses.activate
 @pytest.mark.parametrize(
     "row",
     [
-        {**ROW, "actionBindingId": BINDING_ID},
-        {**ROW, "actionBindingId": BINDING_ID, "makerAddress": "bc1psomething"},
-        {**ROW, "actionBindingId": None},
-        {**ROW, "makerAddress": ORDINALS},
+        {**ex.ROW, "actionBindingId": ex.BINDING_ID},
+        {**ex.ROW, "actionBindingId": ex.BINDING_ID, "makerAddress": "bc1psomething"},
+        {**ex.ROW, "actionBindingId": None},
+        {**ex.ROW, "makerAddress": ex.ORDINALS},
     ],
 )
 def test_our_own_offers_as_documented(row: dict[str, Any]) -> None:
-    adapter = signed_in()
-    answers("GET", OWN, book(row, {**row, "id": "c" * 36, "target": TRAITS}))
-    page = adapter.own_bids(PAYMENT, None, ["wizards"])
+    adapter = ex.signed_in()
+    ex.answers("GET", OWN, ex.book(row, {**row, "id": "c" * 36, "target": ex.TRAITS}))
+    page = adapter.own_bids(ex.PAYMENT, None, ["wizards"])
     whole, on_trait = page.entries
     assert (whole.venue_id, whole.slug, whole.kind, whole.price, whole.quantity) == (
-        NAME,
+        ex.NAME,
         "wizards",
         "ordinals",
         100_000,
         1,
     )
     assert (whole.trait, whole.expires_ms) == (None, None)
-    assert (on_trait.venue_id, on_trait.trait) == ("wizards:" + "c" * 36, GOLD)
+    assert (on_trait.venue_id, on_trait.trait) == ("wizards:" + "c" * 36, ex.GOLD)
     assert page.following is None
 
 
-@responses.activate
 def test_offers_of_the_profiles_other_wallets_are_not_this_ones() -> None:
-    adapter = signed_in()
+    adapter = ex.signed_in()
     others = [
-        {**ROW, "actionBindingId": OTHER_ID},
-        {**ROW, "makerAddress": "bc1qother"},
-        {**ROW, "makerAddress": "bc1pother"},
+        {**ex.ROW, "actionBindingId": ex.OTHER_ID},
+        {**ex.ROW, "makerAddress": "bc1qother"},
+        {**ex.ROW, "makerAddress": "bc1pother"},
     ]
-    answers("GET", OWN, book(*others))
-    assert adapter.own_bids(PAYMENT, None, ["wizards"]) == Page((), None)
+    ex.answers("GET", OWN, ex.book(*others))
+    assert adapter.own_bids(ex.PAYMENT, None, ["wizards"]) == Page((), None)
 
 
-@responses.activate
-@pytest.mark.parametrize("row", [{**ROW, "makerAddress": "bc1qmallory"}, {**ROW, "actionBindingId": "d" * 36}])
+@pytest.mark.parametrize("row", [{**ex.ROW, "makerAddress": "bc1qmallory"}, {**ex.ROW, "actionBindingId": "d" * 36}])
 def test_an_offer_of_ours_by_nobody_we_know_is_unreadable(row: dict[str, Any]) -> None:
-    adapter = signed_in()
-    answers("GET", OWN, book(row))
+    adapter = ex.signed_in()
+    ex.answers("GET", OWN, ex.book(row))
     with pytest.raises(Unavailable, match="no wallet"):
-        adapter.own_bids(PAYMENT, None, ["wizards"])
+        adapter.own_bids(ex.PAYMENT, None, ["wizards"])
 
 
-@responses.activate
 @pytest.mark.parametrize(
     "target",
     [
@@ -163,34 +142,31 @@ def test_an_offer_of_ours_by_nobody_we_know_is_unreadable(row: dict[str, Any]) -
     ],
 )
 def test_an_offer_that_no_task_makes_has_no_slug(target: Any) -> None:
-    adapter = signed_in()
-    answers("GET", OWN, book({**ROW, "target": target}))
-    (bid,) = adapter.own_bids(PAYMENT, None, ["wizards"]).entries
-    assert (bid.slug, bid.trait, bid.venue_id, bid.price) == ("", None, NAME, 100_000)
+    adapter = ex.signed_in()
+    ex.answers("GET", OWN, ex.book({**ex.ROW, "target": target}))
+    (bid,) = adapter.own_bids(ex.PAYMENT, None, ["wizards"]).entries
+    assert (bid.slug, bid.trait, bid.venue_id, bid.price) == ("", None, ex.NAME, 100_000)
 
 
-@responses.activate
 def test_each_collection_is_a_page_of_our_own_offers() -> None:
-    adapter = signed_in()
+    adapter = ex.signed_in()
     slugs = ["wizards", "Goblins", "wizards"]
-    answers("GET", "/collection/goblins/my/sent-collection-offers", book(ROW))
-    answers("GET", OWN, book())
-    first = adapter.own_bids(PAYMENT, None, slugs)
+    ex.answers("GET", "/collection/goblins/my/sent-collection-offers", ex.book(ex.ROW))
+    ex.answers("GET", OWN, ex.book())
+    first = adapter.own_bids(ex.PAYMENT, None, slugs)
     assert (first.entries[0].slug, first.following) == ("goblins", "wizards")
-    assert adapter.own_bids(PAYMENT, first.following, slugs) == Page((), None)
+    assert adapter.own_bids(ex.PAYMENT, first.following, slugs) == Page((), None)
     assert len(responses.calls) == 2
 
 
-@responses.activate
 def test_without_a_collection_nothing_is_known_of_our_own_offers() -> None:
     with pytest.raises(Unavailable, match="by collection"):
-        signed_in().own_bids(PAYMENT, None)
+        ex.signed_in().own_bids(ex.PAYMENT, None)
     assert not responses.calls
 
 
-@responses.activate
 def test_our_offers_on_an_unknown_collection_are_not_none() -> None:
-    adapter = signed_in()
-    answers("GET", OWN, {"error": "Collection not found"}, status=404)
+    adapter = ex.signed_in()
+    ex.answers("GET", OWN, {"error": "Collection not found"}, status=404)
     with pytest.raises(NotFound):
-        adapter.own_bids(PAYMENT, None, ["wizards"])
+        adapter.own_bids(ex.PAYMENT, None, ["wizards"])

@@ -14,6 +14,8 @@ from markets.satflow import wire
 from markets.satflow.adapter import Satflow
 from markets.wire import Page, Unread
 
+pytestmark = pytest.mark.usefixtures("no_network")
+
 BASE = "https://api.satflow.com/v1"
 ID, OTHER = "65f0c0ffee65f0c0ffee65f0", "65f0c0ffee65f0c0ffee65f1"
 
@@ -43,7 +45,6 @@ RUNE = {
 }
 
 
-@responses.activate
 def test_own_bids_as_documented(satflow: Satflow) -> None:
     item = {**OWN, "type": "individual", "inscription_id": "1i0", "inscription_metadata": None, "expiration": None}
     _answers("/address/bids", {"success": True, "data": {"results": [OWN, {**RUNE, "bid_id": {"$oid": ID}}, item]}})
@@ -59,13 +60,11 @@ def test_own_bids_as_documented(satflow: Satflow) -> None:
     assert (single.slug, single.expires_ms) == ("", None)
 
 
-@responses.activate
 def test_an_own_bid_on_a_number(satflow: Satflow) -> None:
     _answers("/address/bids", {"data": {"results": [{**OWN, "attribute": {"trait_type": "Level", "value": 7}}]}})
     assert satflow.own_bids("bc1qpay").entries[0].trait == ("Level", "7")
 
 
-@responses.activate
 @pytest.mark.parametrize("more", [{"total": 2}, {"pagination": {"total": 2}}, {"pagination": {"totalPages": 2}}])
 def test_own_bids_are_refused_when_there_are_more_than_shown(satflow: Satflow, more: dict[str, Any]) -> None:
     _answers("/address/bids", {"data": {"results": [OWN], **more}})
@@ -73,13 +72,11 @@ def test_own_bids_are_refused_when_there_are_more_than_shown(satflow: Satflow, m
         satflow.own_bids("bc1qpay")
 
 
-@responses.activate
 def test_own_bids_of_an_unknown_address_are_none(satflow: Satflow) -> None:
     _answers("/address/bids", {"error": "address not found"}, status=404)
     assert satflow.own_bids("bc1qpay") == Page((), None)
 
 
-@responses.activate
 @pytest.mark.parametrize("body", ["<html>404 page not found</html>", "", "null", "{}", '"not found"'])
 def test_a_404_that_is_not_the_venues_own_word_tells_nothing_of_our_bids(satflow: Satflow, body: str) -> None:
     responses.get(f"{BASE}/address/bids", body=body, status=404)
@@ -87,7 +84,6 @@ def test_a_404_that_is_not_the_venues_own_word_tells_nothing_of_our_bids(satflow
         satflow.own_bids("bc1qpay")
 
 
-@responses.activate
 @pytest.mark.parametrize(
     "entry",
     [
@@ -117,7 +113,6 @@ def test_unreadable_own_bid_is_neither_open_nor_gone(satflow: Satflow, entry: An
     assert [unread.key for unread in page.unread] == [ID if entry and entry["bid_id"] else ""]
 
 
-@responses.activate
 @pytest.mark.parametrize("shape", [lambda rows: rows, lambda rows: {"results": rows}])
 def test_floors_of_many_slugs(satflow: Satflow, shape: Any) -> None:
     rows = [
@@ -134,7 +129,6 @@ def test_floors_of_many_slugs(satflow: Satflow, shape: Any) -> None:
     assert responses.calls[0].request.params == {"type": "ordinals", "slugs": "goosinals,empty,bare,unknown"}
 
 
-@responses.activate
 def test_rune_floors_keep_their_fractions(satflow: Satflow) -> None:
     _answers("/collection-stats/floors", '{"data": [{"slug": "A•B", "floor": 0.899, "listedCount": "3"}]}')
     assert satflow.floors(["AB"], "runes")["AB"].floor == Decimal("0.899")
@@ -142,7 +136,6 @@ def test_rune_floors_keep_their_fractions(satflow: Satflow) -> None:
     assert isinstance(odd, Unread)
 
 
-@responses.activate
 def test_wallet_contents(satflow: Satflow) -> None:
     token = {"inscription_id": "1i0", "name": "Goose #1", "image_url": "https://x/1.png"}
     full = {"token": token, "collection": {"id": "goosinals", "name": "Goosinals"}, "listing": {"price": 900}}
@@ -159,14 +152,12 @@ def test_wallet_contents(satflow: Satflow) -> None:
     assert page.following == 2
 
 
-@responses.activate
 @pytest.mark.parametrize("data", [{"address": "bc1qmulti"}, {"address": None, "multiSig": {"address": "bc1qmulti"}}])
 def test_the_bidding_wallet_as_documented_and_as_seen(satflow: Satflow, data: Any) -> None:
     _answers("/address/bidding-wallet", {"data": data})
     assert satflow.bidding_wallet("bc1qpay", "bc1p", "02ab") == "bc1qmulti"
 
 
-@responses.activate
 def test_an_inscription_in_detail(satflow: Satflow) -> None:
     told = {
         "id": "1i0",
@@ -213,7 +204,6 @@ def test_an_inscription_in_detail(satflow: Satflow) -> None:
     )
 
 
-@responses.activate
 @pytest.mark.parametrize("strange", [None, 5, "7.5", [], {}, True, 2**70, "546"])
 def test_what_an_inscriptions_details_tell_strangely_is_not_known(satflow: Satflow, strange: Any) -> None:
     names = ("inscriptionNumber", "outputValue", "listing", "topBid", "metadata", "contentURI")
@@ -222,7 +212,6 @@ def test_what_an_inscriptions_details_tell_strangely_is_not_known(satflow: Satfl
     assert satflow.item("1i0") == Item("1i0", listed=False, number=number, output_value=number)
 
 
-@responses.activate
 def test_challenge_and_item_are_checked(satflow: Satflow) -> None:
     _answers("/challenge", {"challenge": "sign me"})
     _answers("/item", {"data": {"id": "2i0"}})
@@ -251,7 +240,6 @@ def _order(**changed: Any) -> BidOrder:
     return BidOrder(**fields | changed)
 
 
-@responses.activate
 @pytest.mark.parametrize(
     ("changed", "expected"),
     [
@@ -276,7 +264,6 @@ def test_rune_bids_are_not_sent_to_satflow(satflow: Satflow) -> None:
         satflow.place(_order(kind="runes"))
 
 
-@responses.activate
 @pytest.mark.parametrize(
     ("data", "gone"),
     [
@@ -293,7 +280,6 @@ def test_a_cancel_counts_what_failed(satflow: Satflow, data: Any, gone: bool) ->
     assert satflow.cancel("bc1qpay", [ID], "c2ln") is gone
 
 
-@responses.activate
 @pytest.mark.parametrize("data", [None, {}, {"failedCount": "none"}, {"failedCount": -1}, []])
 def test_a_cancel_that_does_not_say_what_happened_is_unknown(satflow: Satflow, data: Any) -> None:
     responses.add(responses.POST, BASE + "/cancel", json={"success": True, "data": data})

@@ -18,6 +18,8 @@ from markets.satflow.adapter import Satflow
 from markets.wire import Page
 from strategy.book import Ask, Bid
 
+pytestmark = pytest.mark.usefixtures("no_network")
+
 BASE = "https://api.satflow.com/v1"
 ONE, TWO, THREE = (f"66a1b2c3d4e5f60718293a{at:02x}" for at in (1, 2, 3))
 HELD = "3c" * 32 + "i4"
@@ -188,7 +190,6 @@ CASES = {
 }
 
 
-@responses.activate
 @pytest.mark.parametrize("shape", ["documented", "seen"])
 @pytest.mark.parametrize("name", CASES)
 def test_both_ways_of_telling_it_say_the_same(name: str, shape: str) -> None:

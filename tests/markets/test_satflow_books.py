@@ -12,6 +12,8 @@ import responses
 from markets.base import Unavailable
 from markets.satflow.adapter import Satflow
 
+pytestmark = pytest.mark.usefixtures("no_network")
+
 BASE = "https://api.satflow.com/v1"
 ID = "65f0c0ffee65f0c0ffee65f0"
 
@@ -25,7 +27,6 @@ def _listings(*entries: Any, **data: Any) -> dict[str, Any]:
     return {"success": True, "data": {"items": list(entries), **data}}
 
 
-@responses.activate
 def test_each_read_is_one_request_with_the_key_and_the_documented_query(satflow: Satflow) -> None:
     _answers("/activity/listings", _listings())
     satflow.asks("goosinals", 2)
@@ -41,7 +42,6 @@ def test_each_read_is_one_request_with_the_key_and_the_documented_query(satflow:
     }
 
 
-@responses.activate
 @pytest.mark.parametrize(
     ("data", "order", "maker"),
     [
@@ -67,7 +67,6 @@ def test_listings_in_every_known_shape(satflow: Satflow, data: Any, order: str, 
     assert (ask.order_id, ask.price, ask.unit_price, ask.quantity, ask.maker) == (order, 900, 900, 1, maker)
 
 
-@responses.activate
 @pytest.mark.parametrize(
     "sign",
     [
@@ -83,7 +82,6 @@ def test_sales_that_wait_for_their_block_are_no_asks(satflow: Satflow, sign: dic
     assert satflow.asks("goosinals", 1).entries == ()
 
 
-@responses.activate
 @pytest.mark.parametrize(
     ("count", "data", "following"),
     [
@@ -102,7 +100,6 @@ def test_pages_end_where_the_venue_says(satflow: Satflow, count: int, data: Any,
     assert satflow.asks("goosinals", 1).following == following
 
 
-@responses.activate
 @pytest.mark.parametrize(
     "price",
     [True, None, "1e3", "-5", "+5", "5.0", 5.5, "NaN", "", " 5", "٥", -1, 0, 2_100_000_000_000_001, [5], {"amount": 5}],
@@ -113,7 +110,6 @@ def test_a_price_that_is_not_one_makes_the_listings_unreadable(satflow: Satflow,
         satflow.asks("goosinals", 1)
 
 
-@responses.activate
 @pytest.mark.parametrize(
     "body",
     [
@@ -142,14 +138,12 @@ def test_strange_answers_are_unavailable_and_never_an_empty_book(satflow: Satflo
         satflow.asks("goosinals", 1)
 
 
-@responses.activate
 def test_too_long_an_answer_is_not_read(satflow: Satflow) -> None:
     _answers("/activity/listings", '{"data": {"items": []}, "x": "' + "y" * 2_100_000 + '"}')
     with pytest.raises(Unavailable, match="bytes"):
         satflow.asks("goosinals", 1)
 
 
-@responses.activate
 def test_redirects_are_not_followed(satflow: Satflow) -> None:
     elsewhere = responses.add(responses.GET, "https://evil.example/", json=_listings())
     responses.add(responses.GET, BASE + "/activity/listings", status=302, headers={"Location": "https://evil.example/"})
@@ -158,7 +152,6 @@ def test_redirects_are_not_followed(satflow: Satflow) -> None:
     assert elsewhere.call_count == 0
 
 
-@responses.activate
 @pytest.mark.parametrize(
     ("entry", "price", "maker"),
     [
@@ -180,14 +173,12 @@ def test_bids_in_every_known_shape(satflow: Satflow, name: str, entry: Any, pric
     assert (bid.price, bid.unit_price, bid.maker, bid.placed_ms) == (price, price, maker, 1_700_000_000_000)
 
 
-@responses.activate
 def test_bids_on_one_item_are_no_bids_on_the_collection(satflow: Satflow) -> None:
     items = [{"_id": ID, "price": 9000, "inscriptionId": "1i0"}, {"_id": ID, "price": 9000, "type": "individual"}]
     _answers("/activity/bids", {"data": {"bids": [*items, {"_id": ID, "price": 5000, "attribute": None}]}})
     assert [offer.bid.price for offer in satflow.bids("goosinals", "ordinals", 1).entries] == [5000]
 
 
-@responses.activate
 @pytest.mark.parametrize(
     "entry",
     [

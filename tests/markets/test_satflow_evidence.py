@@ -19,6 +19,8 @@ from markets.satflow.adapter import Satflow
 from strategy.book import Snapshot
 from strategy.plan_bids import without_makers
 
+pytestmark = pytest.mark.usefixtures("no_network")
+
 BASE = "https://api.satflow.com/v1"
 EPOCH, WHEN, WHEN_MS = "1970-01-01T00:00:00.000Z", "2026-03-01T09:30:00.000Z", 1_772_357_400_000
 ITEM, FILL, FORWARD = "7d" * 32 + "i0", "a1" * 32, "b2" * 32
@@ -90,7 +92,6 @@ def _sold(satflow: Satflow, *rows: Any, slug: str = "frogs", kind: Any = "ordina
 # V7
 
 
-@responses.activate
 @pytest.mark.parametrize(
     "runes",
     [
@@ -106,14 +107,12 @@ def test_sale_of_runes_has_its_whole_price_and_its_tokens(satflow: Satflow, rune
     assert (sale.price, sale.quantity, sale.sold_ms) == (501, Decimal("250.5"), WHEN_MS)
 
 
-@responses.activate
 @pytest.mark.parametrize("number", [None, "many", 25050])  # the last is not in whole tokens, as the prices show
 def test_sale_of_runes_without_an_amount_costs_its_price(satflow: Satflow, number: Any) -> None:
     (sale,) = _sold(satflow, {**RUNE_SALE, "runesAmountAsNumber": number}, slug="FROGFROGFROG", kind="runes")
     assert (sale.price, sale.quantity) == (501, None)
 
 
-@responses.activate
 def test_unreadable_sale_of_runes_hides_no_other_and_a_fill_of_its_time_only(satflow: Satflow) -> None:
     odd = {**RUNE_SALE, "id": "evt-4", "runes": [RUNE, {**RUNE, "id": "840000:4"}]}
     other = {**RUNE_SALE, "id": "evt-5", "runes": [{**RUNE, "name": "TOAD•TOAD", "spacedName": "TOAD•TOAD"}]}
@@ -129,28 +128,24 @@ def test_unreadable_sale_of_runes_hides_no_other_and_a_fill_of_its_time_only(sat
 # V8
 
 
-@responses.activate
 def test_buyer_is_the_taker_of_an_ask_and_the_maker_of_a_bid(satflow: Satflow) -> None:
     of_ask, of_bid = _sold(satflow, ASK_SALE, {**BID_SALE, "id": "evt-9"})
     assert (of_ask.buyer, of_ask.txid, of_ask.is_of_listing) == (BUYER, FILL, True)
     assert (of_bid.buyer, of_bid.txid, of_bid.is_of_listing) == (RECEIVER, FILL, False)
 
 
-@responses.activate
 @pytest.mark.parametrize("order_type", [None, "swap", 7])
 def test_buyer_is_unknown_where_the_type_of_the_order_is(satflow: Satflow, order_type: Any) -> None:
     (sale,) = _sold(satflow, {**ASK_SALE, "orderType": order_type})
     assert (sale.buyer, sale.txid, sale.is_of_listing) == (None, FILL, False)
 
 
-@responses.activate
 @pytest.mark.parametrize("order_type", [{"orderType": "ask"}, {"orderType": None, "ask": {"orderType": "ask"}}])
 def test_sale_that_names_a_bid_may_be_its_fill(satflow: Satflow, order_type: dict[str, Any]) -> None:
     (sale,) = _sold(satflow, {**BID_SALE, "bid": {**BID_SALE["bid"], "_id": "b-1"}, **order_type})
     assert (sale.bid_id, sale.buyer, sale.is_of_listing) == ("b-1", RECEIVER, False)
 
 
-@responses.activate
 @pytest.mark.parametrize(
     ("fill", "txid"), [(FILL.upper(), FILL), ("", None), ("pending", None), (7, None), (None, None)]
 )
@@ -162,7 +157,6 @@ def test_malformed_transaction_leaves_the_sale(satflow: Satflow, fill: Any, txid
 # V9
 
 
-@responses.activate
 @pytest.mark.parametrize("value", [EPOCH, "1970-01-01T00:00:00+00:00", "0001-01-01T00:00:00Z", 0, -1, "0", "", False])
 def test_placeholder_of_a_time_closes_no_order(satflow: Satflow, value: Any) -> None:
     ends = dict.fromkeys(("cancelledAt", "canceledAt", "invalidAt", "fillPendingAt", "fillCompletedAt"), value)
@@ -181,7 +175,6 @@ def test_placeholder_of_a_time_closes_no_order(satflow: Satflow, value: Any) -> 
     assert [item.listing_price for item in satflow.wallet_contents("bc1pvault", 0).entries] == [900_000]
 
 
-@responses.activate
 def test_placeholder_is_neither_the_time_of_a_sale_nor_its_end(satflow: Satflow) -> None:
     late = {**ASK_SALE, "fillCompletedAt": EPOCH, "timestamp": WHEN, "cancelledAt": EPOCH}
     no_time = {**ASK_SALE, "id": "evt-9", "fillCompletedAt": EPOCH, "createdAt": None}
@@ -193,7 +186,6 @@ def test_placeholder_is_neither_the_time_of_a_sale_nor_its_end(satflow: Satflow)
     assert [(left.key, left.at_ms) for left in page.unread] == [("evt-9", None), ("evt-10", None)]
 
 
-@responses.activate
 @pytest.mark.parametrize(("days", "over"), [(29, True), (31, False)])
 def test_own_bid_that_ended_long_after_its_expiry_may_be_open(satflow: Satflow, days: int, over: bool) -> None:
     own = {"type": "collection", "collectionSlug": "frogs", "price": 900_000, "expiration": WHEN_MS}
@@ -207,7 +199,6 @@ def test_own_bid_that_ended_long_after_its_expiry_may_be_open(satflow: Satflow, 
 # V10
 
 
-@responses.activate
 def test_ask_of_an_unconfirmed_item_is_not_the_floor(satflow: Satflow) -> None:
     # Bit-Trading-Company/finetrader.com, src/trading/satflow/satflowApi.js [P]
     cheap = {**LISTING, "id": "evt-9", "ask": {**LISTING["ask"], "price": 1_000, "unconfirmed": True}}  # type: ignore[dict-item]
@@ -217,7 +208,6 @@ def test_ask_of_an_unconfirmed_item_is_not_the_floor(satflow: Satflow) -> None:
     assert page.unread == ()
 
 
-@responses.activate
 @pytest.mark.parametrize(
     ("row", "maker", "receive"),
     [
@@ -241,7 +231,6 @@ def test_bid_is_ours_by_either_address(satflow: Satflow, row: dict[str, Any], ma
 # V11
 
 
-@responses.activate
 @pytest.mark.parametrize(
     "traits",
     [
@@ -257,7 +246,6 @@ def test_own_bid_on_a_trait_is_read_in_both_forms(satflow: Satflow, traits: dict
     assert [bid.trait for bid in satflow.own_bids(BIDDER).entries] == [("Hat", "Red")]
 
 
-@responses.activate
 def test_own_bid_on_several_traits_is_not_taken_for_one(satflow: Satflow) -> None:
     own = {"type": "collection", "collectionSlug": "frogs", "price": 900_000, "expiration": WHEN_MS}
     both = [{"trait_type": "Hat", "value": "Red"}, {"trait_type": "Eyes", "value": "Blue"}]
@@ -266,7 +254,6 @@ def test_own_bid_on_several_traits_is_not_taken_for_one(satflow: Satflow) -> Non
     assert ([bid.venue_id for bid in page.entries], [left.key for left in page.unread]) == (["a"], ["b"])
 
 
-@responses.activate
 def test_bid_on_a_trait_is_placed_in_the_documented_form_for_one(satflow: Satflow) -> None:
     responses.post(BASE + "/bid/place", json={"success": True, "data": {}})
     order = BidOrder(

@@ -14,6 +14,8 @@ from markets.base import BidOrder, NotSupported, Refused, Unavailable, Unknown
 from markets.orders import BidToDraft, Coin, DraftPsbt
 from markets.satflow.adapter import Satflow
 
+pytestmark = pytest.mark.usefixtures("no_network")
+
 BASE = "https://api.satflow.com/v1"
 INSCRIPTION = "ab" * 32 + "i0"
 PSBT = "cHNidP8BAAoCAAAAAAAAAAAAAA=="
@@ -41,7 +43,6 @@ def _drafts(bidder: Any) -> None:
     responses.post(BASE + "/intent/bid", json={"success": True, "data": {"bidder": bidder}})
 
 
-@responses.activate
 def test_an_offer_is_drafted_with_the_coins_that_may_pay_for_it(satflow: Satflow) -> None:
     _drafts({"unsignedBiddingPSBTBase64": PSBT, "unsignedBiddingPSBTHex": "70", "bidderPaymentUTXOs": [{}]})
     draft = satflow.draft_bid(ASK)
@@ -57,7 +58,6 @@ def test_an_offer_is_drafted_with_the_coins_that_may_pay_for_it(satflow: Satflow
     }
 
 
-@responses.activate
 def test_a_signed_offer_is_placed_with_the_same_coins(satflow: Satflow) -> None:
     responses.post(BASE + "/bid/place", json={"success": True, "data": {"message": "Successfully bid!"}})
     satflow.place(ORDER)
@@ -71,7 +71,6 @@ def test_a_signed_offer_is_placed_with_the_same_coins(satflow: Satflow) -> None:
     }
 
 
-@responses.activate
 @pytest.mark.parametrize(
     "bidder", [None, [], {}, {"unsignedBiddingPSBTBase64": None}, {"unsignedBiddingPSBTBase64": "<psbt>"}]
 )
@@ -81,7 +80,6 @@ def test_a_draft_that_is_not_understood_is_none(satflow: Satflow, bidder: Any) -
         satflow.draft_bid(ASK)
 
 
-@responses.activate
 def test_an_answer_that_says_nothing_leaves_the_fate_open(satflow: Satflow) -> None:
     responses.post(BASE + "/bid/place", json={"data": {}})
     with pytest.raises(Unknown):

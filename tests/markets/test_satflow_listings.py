@@ -14,6 +14,8 @@ from markets.base import AuthFailed, NotFound, PriceGrid, RateLimited, Refused, 
 from markets.orders import ListingOrder, ListingToDraft, OwnListing, SecureDraft
 from markets.satflow.adapter import Satflow
 
+pytestmark = pytest.mark.usefixtures("no_network")
+
 BASE = "https://api.satflow.com/v1"
 CONTENTS, INTENT, LIST, CANCEL = (
     BASE + path for path in ("/address/wallet-contents", "/intent/sell", "/list", "/cancel")
@@ -43,7 +45,6 @@ def _contents(*entries: Any, **more: Any) -> None:
     responses.get(CONTENTS, json=body)
 
 
-@responses.activate
 def test_own_listings_are_asked_and_read_as_documented(satflow: Satflow) -> None:
     _contents(LISTED, nextCursor=100)
     page = satflow.own_listings(VAULT, 0)
@@ -58,7 +59,6 @@ def test_own_listings_are_asked_and_read_as_documented(satflow: Satflow) -> None
     }
 
 
-@responses.activate
 def test_later_page_with_one_odd_listing_and_nothing_else_is_read(satflow: Satflow) -> None:
     _contents({**LISTED, "listing": {"price": "cheap"}})
     assert [each.key for each in satflow.own_listings(VAULT, 100).unread] == [INSCRIPTION]
@@ -67,7 +67,6 @@ def test_later_page_with_one_odd_listing_and_nothing_else_is_read(satflow: Satfl
     assert len(satflow.wallet_contents(VAULT, 100).unread) == 1
 
 
-@responses.activate
 @pytest.mark.parametrize(
     ("changed", "expected"),
     [
@@ -87,13 +86,11 @@ def test_own_listings_in_other_shapes(satflow: Satflow, changed: Any, expected: 
     assert satflow.own_listings(VAULT, 0).entries == (expected,)
 
 
-@responses.activate
 def test_what_is_not_listed_is_no_listing(satflow: Satflow) -> None:
     _contents({**LISTED, "listing": None}, LISTED)
     assert len(satflow.own_listings(VAULT, 0).entries) == 1
 
 
-@responses.activate
 @pytest.mark.parametrize(
     "changed",
     [
@@ -121,7 +118,6 @@ def test_unreadable_own_listing_may_be_listed(satflow: Satflow, changed: Any) ->
     assert [unread.key for unread in page.unread] == ["" if "token" in changed else INSCRIPTION]
 
 
-@responses.activate
 @pytest.mark.parametrize(
     "body",
     [
@@ -139,14 +135,12 @@ def test_an_answer_without_a_list_is_not_an_empty_one(satflow: Satflow, body: An
         satflow.own_listings(VAULT, 0)
 
 
-@responses.activate
 def test_a_body_of_two_megabytes_is_not_read_to_its_end(satflow: Satflow) -> None:
     _contents(*[LISTED] * 10_000)
     with pytest.raises(Unavailable, match="more than 2000000 bytes"):
         satflow.own_listings(VAULT, 0)
 
 
-@responses.activate
 def test_a_draft_is_asked_and_read_as_documented(satflow: Satflow) -> None:
     responses.post(INTENT, json={"success": True, "data": {"seller": DRAFT}})
     draft = satflow.draft_listing(ASK)
@@ -162,7 +156,6 @@ def test_a_draft_is_asked_and_read_as_documented(satflow: Satflow) -> None:
     }
 
 
-@responses.activate
 def test_a_draft_may_be_told_in_hex(satflow: Satflow) -> None:
     told = base64.b64decode(PSBT).hex()
     drafts = {"unsignedListingPSBTHex": told, "secureListingPSBTs": [{"hex": told, "indicesToSign": ["1"]}]}
@@ -171,14 +164,12 @@ def test_a_draft_may_be_told_in_hex(satflow: Satflow) -> None:
     assert (draft.psbt, draft.secure) == (PSBT, (SecureDraft(PSBT, (1,)),))
 
 
-@responses.activate
 def test_a_listing_without_secure_forms_says_so(satflow: Satflow) -> None:
     responses.post(LIST, json={"success": True, "data": {}})
     satflow.list_item(structs.replace(ORDER, signed_secure=()))
     assert json.loads(responses.calls[0].request.body or "")["signedSecureListingPSBTs"] == []
 
 
-@responses.activate
 @pytest.mark.parametrize("secure", [None, []])
 def test_a_draft_may_have_no_secure_form(satflow: Satflow, secure: Any) -> None:
     responses.post(INTENT, json={"data": {"seller": {**DRAFT, "secureListingPSBTs": secure}}})
@@ -186,7 +177,6 @@ def test_a_draft_may_have_no_secure_form(satflow: Satflow, secure: Any) -> None:
     assert "collectionSlug" not in json.loads(responses.calls[0].request.body or "")
 
 
-@responses.activate
 @pytest.mark.parametrize(
     "changed",
     [
@@ -217,7 +207,6 @@ def test_a_strange_draft_is_none(satflow: Satflow, changed: Any) -> None:
         satflow.draft_listing(ASK)
 
 
-@responses.activate
 @pytest.mark.parametrize(
     "answer", ['{"data": {"seller": NaN}}', "[]", '"a"', "{}", '{"data": []}', "<html>", "{" * 5000]
 )
@@ -227,7 +216,6 @@ def test_an_answer_that_is_no_draft_is_none(satflow: Satflow, answer: str) -> No
         satflow.draft_listing(ASK)
 
 
-@responses.activate
 @pytest.mark.parametrize(
     ("status", "answer", "error"),
     [
@@ -250,7 +238,6 @@ def test_a_refused_draft_says_why_and_is_never_unknown(
     assert type(raised.value) is error
 
 
-@responses.activate
 def test_a_listing_is_sent_as_documented(satflow: Satflow) -> None:
     responses.post(LIST, json={"success": True, "data": {"listings": [MADE]}})
     satflow.list_item(ORDER)
@@ -272,7 +259,6 @@ def test_a_listing_is_sent_as_documented(satflow: Satflow) -> None:
     }
 
 
-@responses.activate
 @pytest.mark.parametrize(
     "data", [{}, {"txid": "ab"}, {"listings": None}, {"listings": [{"inscriptionId": "other"}, MADE]}]
 )
@@ -281,7 +267,6 @@ def test_a_listing_is_taken_when_the_venue_says_so(satflow: Satflow, data: Any) 
     satflow.list_item(ORDER)
 
 
-@responses.activate
 @pytest.mark.parametrize(
     "answer",
     [
@@ -305,7 +290,6 @@ def test_whether_a_listing_was_taken_is_unknown_when_the_answer_is_not_clear(sat
         satflow.list_item(ORDER)
 
 
-@responses.activate
 @pytest.mark.parametrize(
     ("status", "answer", "error"),
     [
@@ -328,7 +312,6 @@ def test_what_an_answer_to_a_list_means(satflow: Satflow, status: int, answer: A
     assert type(raised.value) is error
 
 
-@responses.activate
 @pytest.mark.parametrize(
     ("data", "gone"),
     [
@@ -353,7 +336,6 @@ def test_a_delist_goes_by_inscription_and_says_whether_it_went(satflow: Satflow,
     }
 
 
-@responses.activate
 @pytest.mark.parametrize("data", [{}, {"failedCount": "none"}, [], {"successCount": True}])
 def test_a_delist_that_says_nothing_clear_is_unknown(satflow: Satflow, data: Any) -> None:
     responses.post(CANCEL, json={"success": True, "data": data})

@@ -12,6 +12,8 @@ import responses.matchers
 from markets.base import Unavailable
 from markets.satflow.adapter import Satflow
 
+pytestmark = pytest.mark.usefixtures("no_network")
+
 BASE = "https://api.satflow.com/v1"
 ID = "65f0c0ffee65f0c0ffee65f0"
 LISTINGS, BIDS, SALES = BASE + "/activity/listings", BASE + "/activity/bids", BASE + "/activity/sales"
@@ -36,7 +38,6 @@ def _own(*entries: dict[str, Any]) -> None:
     responses.get(OWN_BIDS, json={"data": {"results": named}})
 
 
-@responses.activate
 @pytest.mark.parametrize("field", OVER)
 @pytest.mark.parametrize("holder", [None, "ask", "listing"])
 def test_a_listing_that_is_over_is_not_the_lowest_ask(satflow: Satflow, field: str, holder: str | None) -> None:
@@ -45,7 +46,6 @@ def test_a_listing_that_is_over_is_not_the_lowest_ask(satflow: Satflow, field: s
     assert [listing.ask.price for listing in satflow.asks("goosinals", 1).entries] == [100_000]
 
 
-@responses.activate
 @pytest.mark.parametrize("field", OVER)
 @pytest.mark.parametrize("holder", [None, "bid"])
 def test_a_bid_that_is_over_is_not_to_be_outbid(satflow: Satflow, field: str, holder: str | None) -> None:
@@ -54,14 +54,12 @@ def test_a_bid_that_is_over_is_not_to_be_outbid(satflow: Satflow, field: str, ho
     assert [offer.bid.price for offer in satflow.bids("goosinals", "ordinals", 1).entries] == [100_000]
 
 
-@responses.activate
 def test_a_book_in_which_all_is_over_is_empty(satflow: Satflow) -> None:
     _told(LISTINGS, {"price": 1_000, "cancelledAt": WHEN}, {"price": 1_000, "status": "invalid"})
     _told(BIDS, {"price": 1_000, "invalidAt": WHEN, "inscriptionId": "1i0"}, {"price": 1, "bid": {"status": "filled"}})
     assert satflow.asks("goosinals", 1).entries == satflow.bids("goosinals", "ordinals", 1).entries == ()
 
 
-@responses.activate
 def test_another_kind_of_order_is_not_ours_to_read(satflow: Satflow) -> None:
     _told(LISTINGS, {"price": 1_000, "orderType": "bid"}, {"price": 2_000, "ask": {"orderType": "ASK"}})
     _told(BIDS, {"price": 9_000, "bid": {"orderType": "ask"}}, {"price": 2_000, "orderType": "bid"})
@@ -69,7 +67,6 @@ def test_another_kind_of_order_is_not_ours_to_read(satflow: Satflow) -> None:
     assert [offer.bid.price for offer in satflow.bids("goosinals", "ordinals", 1).entries] == [2_000]
 
 
-@responses.activate
 @pytest.mark.parametrize("order_type", ["bid", "limit", 7, ["ask"]])
 def test_listings_that_are_all_of_another_kind_are_not_understood(satflow: Satflow, order_type: Any) -> None:
     _told(LISTINGS, {"price": 1_000, "orderType": order_type})
@@ -77,7 +74,6 @@ def test_listings_that_are_all_of_another_kind_are_not_understood(satflow: Satfl
         satflow.asks("goosinals", 1)
 
 
-@responses.activate
 @pytest.mark.parametrize("price", [450_000, 90_000, "450000"])
 def test_a_unit_price_is_what_one_costs(satflow: Satflow, price: Any) -> None:
     terms = {"price": price, "unitPrice": 90_000, "quantity": 5}
@@ -92,7 +88,6 @@ def test_a_unit_price_is_what_one_costs(satflow: Satflow, price: Any) -> None:
     ]
 
 
-@responses.activate
 @pytest.mark.parametrize(
     ("terms", "refused"),
     [
@@ -124,7 +119,6 @@ def test_prices_that_disagree_refuse_a_book_they_may_lead(
     assert [unread.key for unread in page.unread] == [f"{2:024x}"]
 
 
-@responses.activate
 @pytest.mark.parametrize(
     ("price", "unit_price", "quantity", "total"),
     [
@@ -143,7 +137,6 @@ def test_a_runes_unit_price_may_be_rounded(
     assert (offer.bid.price, offer.bid.unit_price) == (total, Decimal(str(unit_price)))
 
 
-@responses.activate
 def test_the_bids_on_a_rune_are_asked_for_by_the_price_of_a_token(satflow: Satflow) -> None:
     _told(BIDS)
     satflow.bids("A•B", "runes", 1)
@@ -151,7 +144,6 @@ def test_the_bids_on_a_rune_are_asked_for_by_the_price_of_a_token(satflow: Satfl
     assert [call.request.params["sortBy"] for call in responses.calls] == ["unitPrice", "price"]
 
 
-@responses.activate
 @pytest.mark.parametrize("sign", [{"inscriptionId": "1i0"}, {"type": "individual"}, {"bid": {"inscriptionId": "1i0"}}])
 def test_a_book_of_nothing_but_item_bids_is_not_understood_and_never_empty(satflow: Satflow, sign: Any) -> None:
     _told(BIDS, {"price": 90_000, **sign}, {"price": 80_000, **sign}, {"price": 95_000, "cancelledAt": WHEN})
@@ -159,26 +151,22 @@ def test_a_book_of_nothing_but_item_bids_is_not_understood_and_never_empty(satfl
         satflow.bids("goosinals", "ordinals", 1)
 
 
-@responses.activate
 def test_item_bids_on_a_later_page_are_item_bids(satflow: Satflow) -> None:
     _told(BIDS, {"price": 90_000, "inscriptionId": "1i0"})
     assert satflow.bids("goosinals", "ordinals", 2).entries == ()
 
 
-@responses.activate
 def test_own_bids_that_ended_are_not_open_and_those_in_doubt_are(satflow: Satflow) -> None:
     _own(*({field: WHEN} for field in OVER), {"orderType": "ask"}, {"orderType": "bid", "cancelledAt": None})
     assert [int(bid.venue_id, 16) for bid in satflow.own_bids("bc1qpay").entries] == [3, 5, 7]
 
 
-@responses.activate
 @pytest.mark.parametrize("price", [90_000, 450_000])
 def test_an_own_bid_for_several_counts_in_full_once(satflow: Satflow, price: int) -> None:
     _own({"price": price, "unitPrice": 90_000, "quantity": 5})
     assert satflow.own_bids("bc1qpay").entries[0].price == 450_000
 
 
-@responses.activate
 @pytest.mark.parametrize(("field", "count"), [("cancelledAt", 0), ("fillCompletedAt", 0), ("invalidAt", 1)])
 def test_an_own_listing_that_ended_is_none(satflow: Satflow, field: str, count: int) -> None:
     row = {"token": {"inscription_id": "1i0"}, "listing": {"price": 90_000, field: WHEN}}
@@ -187,7 +175,6 @@ def test_an_own_listing_that_ended_is_none(satflow: Satflow, field: str, count: 
     assert [item.listed for item in satflow.wallet_contents("bc1pvault", 0).entries] == [bool(count)]
 
 
-@responses.activate
 def test_fills_are_not_hidden_behind_what_is_active(satflow: Satflow) -> None:
     """A venue that tells of active orders alone, unless it is asked for the others."""
     sale = {"_id": ID, "price": 900, "inscriptionId": "1i0", "fillCompletedAt": WHEN}
@@ -198,7 +185,6 @@ def test_fills_are_not_hidden_behind_what_is_active(satflow: Satflow) -> None:
     assert satflow.sales_unasked("goosinals", "ordinals").entries == ()
 
 
-@responses.activate
 def test_what_ended_without_a_fill_is_no_sale(satflow: Satflow) -> None:
     sale = {"price": 900, "inscriptionId": "1i0", "timestamp": WHEN}
     _told(
@@ -211,7 +197,6 @@ def test_what_ended_without_a_fill_is_no_sale(satflow: Satflow) -> None:
     assert [int(found.sale_id, 16) for found in satflow.sales("goosinals", "ordinals", 1).entries] == [3, 4]
 
 
-@responses.activate
 @pytest.mark.parametrize(
     ("terms", "price", "quantity"),
     [
@@ -230,14 +215,12 @@ def test_a_sale_of_a_part_costs_a_part(
     assert (sale.price, sale.quantity) == (price, quantity)
 
 
-@responses.activate
 @pytest.mark.parametrize("text", ["Sign this", "Sign this\n\nAddress: bc1q\nNonce: 7", "a\r\nb", "x" * 1000])
 def test_a_challenge_may_have_several_lines_and_comes_as_it_is(satflow: Satflow, text: str) -> None:
     responses.get(BASE + "/challenge", json={"data": {"challenge": text}})
     assert satflow.challenge("bc1qpay") == text
 
 
-@responses.activate
 @pytest.mark.parametrize("text", ["", "\n", None, 7, "a\tb", "a\x00b", "a\rb", "a\x1b[2Jb", "\ud800", "x" * 1001])
 def test_a_strange_challenge_is_none(satflow: Satflow, text: Any) -> None:
     responses.get(BASE + "/challenge", json={"data": {"challenge": text}})

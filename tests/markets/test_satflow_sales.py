@@ -12,6 +12,8 @@ import responses
 from markets.base import NotFound, Sale, Unavailable
 from markets.satflow.adapter import Satflow
 
+pytestmark = pytest.mark.usefixtures("no_network")
+
 BASE = "https://api.satflow.com/v1"
 ID, BID = "65f0c0ffee65f0c0ffee65f0", "65f0c0ffee65f0c0ffee65f1"
 SOLD_MS = 1_700_000_000_000
@@ -29,7 +31,6 @@ def _answers(*entries: Any, name: str = "items", **data: Any) -> None:
     responses.add(responses.GET, BASE + "/activity/sales", json={"data": {name: list(entries), **data}})
 
 
-@responses.activate
 def test_sales_are_asked_for_newest_first_and_read_as_documented(satflow: Satflow) -> None:
     _answers(SALE, pagination={"page": 2, "pageSize": 100, "total": 240, "totalPages": 3})
     page = satflow.sales("frogs", "ordinals", 2)
@@ -45,7 +46,6 @@ def test_sales_are_asked_for_newest_first_and_read_as_documented(satflow: Satflo
     }
 
 
-@responses.activate
 @pytest.mark.parametrize("name", ["items", "sales", "results", "listings"])
 @pytest.mark.parametrize(
     ("entry", "buyer", "bid_id"),
@@ -67,7 +67,6 @@ def test_who_bought_by_which_bid_in_every_known_shape(
     assert (sale.buyer, sale.bid_id) == (buyer, bid_id)
 
 
-@responses.activate
 @pytest.mark.parametrize(
     ("times", "sold_ms"),
     [
@@ -85,7 +84,6 @@ def test_when_it_was_sold(satflow: Satflow, times: Any, sold_ms: int) -> None:
     assert satflow.sales("frogs", "ordinals", 1).entries[0].sold_ms == sold_ms
 
 
-@responses.activate
 @pytest.mark.parametrize(
     ("kind", "entry", "quantity"),
     [
@@ -107,14 +105,12 @@ def test_how_much_was_sold(satflow: Satflow, kind: Any, entry: Any, quantity: De
     assert satflow.sales("frogs", kind, 1).entries[0].quantity == quantity
 
 
-@responses.activate
 @pytest.mark.parametrize("status", ["cancelled", "EXPIRED", "active"])
 def test_what_was_not_filled_is_no_sale(satflow: Satflow, status: str) -> None:
     _answers({**SALE, "status": status}, SALE)
     assert len(satflow.sales("frogs", "ordinals", 1).entries) == 1
 
 
-@responses.activate
 @pytest.mark.parametrize(
     "changed",
     [
@@ -151,7 +147,6 @@ def test_unreadable_sale_is_reported_by_its_time_and_hides_no_other(satflow: Sat
     assert unread.is_foreign == ("collectionSlug" in changed)
 
 
-@responses.activate
 @pytest.mark.parametrize(
     "body",
     [
@@ -172,7 +167,6 @@ def test_strange_answers_are_unavailable_and_never_no_sales(satflow: Satflow, bo
         satflow.sales("frogs", "ordinals", 1)
 
 
-@responses.activate
 def test_an_unknown_collection_has_not_simply_no_sales(satflow: Satflow) -> None:
     responses.add(responses.GET, BASE + "/activity/sales", json={"error": "not found"}, status=404)
     with pytest.raises(NotFound):

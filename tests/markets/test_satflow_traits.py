@@ -11,6 +11,8 @@ import responses
 from markets.base import NotFound, NotSupported, NotUnderstood, Unavailable, VenueError
 from markets.satflow.adapter import Satflow
 
+pytestmark = pytest.mark.usefixtures("no_network")
+
 BASE = "https://api.satflow.com/v1"
 ID = "65f0c0ffee65f0c0ffee65f0"
 RED_HAT = {"trait_type": "Hat", "value": "Red"}
@@ -27,7 +29,6 @@ def _listed(satflow: Satflow, **entry: Any) -> frozenset[tuple[str, str]] | None
     return satflow.asks("goosinals", 1).entries[0].traits
 
 
-@responses.activate
 @pytest.mark.parametrize(
     "entry",
     [
@@ -48,7 +49,6 @@ def test_a_listings_traits_in_every_known_shape(satflow: Satflow, entry: Any) ->
     assert _listed(satflow, **entry) == HAT
 
 
-@responses.activate
 def test_numbers_are_traits_as_they_are_printed(satflow: Satflow) -> None:
     given = [
         {"trait_type": "Level", "value": 7},
@@ -58,18 +58,15 @@ def test_numbers_are_traits_as_they_are_printed(satflow: Satflow) -> None:
     assert _listed(satflow, attributes=given) == {("Level", "7"), ("Weight", "1.5"), ("3", "x")}
 
 
-@responses.activate
 @pytest.mark.parametrize("entry", [{}, {"attributes": None}, {"attributes": "Hat: Red"}, {"traits": 7}, {"token": "x"}])
 def test_a_listing_that_says_nothing_of_traits_is_not_one_without_any(satflow: Satflow, entry: Any) -> None:
     assert _listed(satflow, **entry) is None
 
 
-@responses.activate
 def test_a_listing_with_an_empty_list_has_no_traits(satflow: Satflow) -> None:
     assert _listed(satflow, attributes=[]) == frozenset()
 
 
-@responses.activate
 @pytest.mark.parametrize(
     "strange",
     [
@@ -94,7 +91,6 @@ def test_a_strange_trait_hides_neither_the_others_nor_the_book(satflow: Satflow,
     assert _listed(satflow, attributes=[strange, RED_HAT]) == HAT
 
 
-@responses.activate
 @pytest.mark.parametrize(
     ("entry", "traits"),
     [
@@ -116,7 +112,6 @@ def test_what_a_bid_asks_for(satflow: Satflow, entry: Any, traits: Any) -> None:
     assert (offer.bid.price, offer.traits) == (5000, traits)
 
 
-@responses.activate
 @pytest.mark.parametrize(
     "entry",
     [
@@ -137,7 +132,6 @@ def _collection(**fields: Any) -> dict[str, Any]:
     return {"success": True, "data": {"collection": [{"id": "goosinals", "name": "Goosinals", **fields}]}}
 
 
-@responses.activate
 def test_the_catalogue_as_documented(satflow: Satflow) -> None:
     hats = {"key": "Hat", "values": [{"value": "Red", "count": 12}, {"value": 7, "count": "3"}]}
     _answers("/collection", _collection(category_attributes=[hats, {"key": "Eyes", "values": []}]))
@@ -145,14 +139,12 @@ def test_the_catalogue_as_documented(satflow: Satflow) -> None:
     assert responses.calls[0].request.params == {"collection_id": "Goosinals", "categoryAttributes": "true"}
 
 
-@responses.activate
 @pytest.mark.parametrize("nothing", [None, []])
 def test_a_collection_without_traits(satflow: Satflow, nothing: Any) -> None:
     _answers("/collection", {"data": {"collection": {"slug": "goosinals", "category_attributes": nothing}}})
     assert satflow.traits("goosinals") == {}
 
 
-@responses.activate
 @pytest.mark.parametrize(
     ("answer", "status", "error"),
     [
@@ -188,7 +180,6 @@ def test_what_is_no_catalogue(satflow: Satflow, answer: Any, status: int, error:
     assert type(raised.value) is error
 
 
-@responses.activate
 def test_a_value_that_nobody_can_write_hides_no_other(satflow: Satflow) -> None:
     values = [{"value": None, "count": 1}, {"value": "a\x00b", "count": 1}, {"value": "Red", "count": None}]
     _answers("/collection", _collection(category_attributes=[{"key": "Hat", "values": values}]))

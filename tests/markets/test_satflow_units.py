@@ -12,6 +12,8 @@ import responses
 from markets.base import BidOrder, NotSupported, Unavailable
 from markets.satflow.adapter import Satflow
 
+pytestmark = pytest.mark.usefixtures("no_network")
+
 BASE = "https://api.satflow.com/v1"
 ID = "65f0c0ffee65f0c0ffee65f0"
 EXPIRES_MS = 1_700_000_960_000
@@ -44,7 +46,6 @@ def _own(price: Any, *, amount: str = "25050", name: str = "A•B", expires_ms: 
     responses.get(BASE + "/address/bids", json={"data": {"results": [row]}})
 
 
-@responses.activate
 @pytest.mark.parametrize(
     ("name", "price", "unit_price"), [("satflow", 500_000, 100_000), ("simulator", 100_000, 20_000)]
 )
@@ -54,7 +55,6 @@ def test_a_bid_for_several_items(name: str, price: int, unit_price: int) -> None
     assert (offer.bid.price, offer.bid.quantity, offer.bid.unit_price) == (price, 5, unit_price)
 
 
-@responses.activate
 @pytest.mark.parametrize("quantity", [{}, {"quantity": 1}, {"quantity": "1"}])
 def test_a_bid_for_one_item(quantity: Any) -> None:
     _market({"_id": ID, "price": 100_000, **quantity})
@@ -62,14 +62,12 @@ def test_a_bid_for_one_item(quantity: Any) -> None:
     assert (offer.bid.price, offer.bid.unit_price) == (100_000, 100_000)
 
 
-@responses.activate
 def test_own_bids_for_several_items_count_in_full() -> None:
     row = {"bid_id": ID, "type": "collection", "price": 100_000, "quantity": 5, "collectionSlug": "goosinals"}
     responses.get(BASE + "/address/bids", json={"data": {"results": [row]}})
     assert _satflow().own_bids("bc1qpay").entries[0].price == 500_000
 
 
-@responses.activate
 @pytest.mark.parametrize(
     ("rune_price", "told", "price", "unit_price"),
     [
@@ -86,7 +84,6 @@ def test_rune_bids_in_each_unit(rune_price: str | None, told: Any, price: int, u
     assert (offer.bid.price, offer.bid.unit_price) == (price, Decimal(unit_price))
 
 
-@responses.activate
 @pytest.mark.parametrize(
     ("rune_price", "entry"),
     [
@@ -104,7 +101,6 @@ def test_a_rune_bid_that_cannot_be_is_unknown(rune_price: str, entry: Any) -> No
         _satflow(rune_price).bids("A•B", "runes", None)
 
 
-@responses.activate
 def test_own_rune_bids_by_the_token_are_the_whole_orders() -> None:
     _own(2)
     assert _satflow("token").own_bids("bc1qpay").entries[0].price == 501
@@ -116,7 +112,6 @@ def test_rune_bids_are_not_sent_in_a_unit_that_is_not_settled(rune_price: str | 
         _satflow(rune_price).place(ORDER)
 
 
-@responses.activate
 def test_a_rune_bid_that_reads_back_as_it_was_sent_is_not_the_last() -> None:
     responses.post(BASE + "/bid/place", json={"success": True, "data": {"message": "Successfully bid!"}})
     _own(500_000)
@@ -127,7 +122,6 @@ def test_a_rune_bid_that_reads_back_as_it_was_sent_is_not_the_last() -> None:
     assert json.loads(responses.calls[0].request.body or "")["price"] == 500_000
 
 
-@responses.activate
 @pytest.mark.parametrize(
     ("shown", "counted"), [(1_996, 500_000), (125_250_000, 31_375_125_000), (500_001, 125_250_251)]
 )
@@ -143,7 +137,6 @@ def test_a_rune_bid_that_reads_back_at_another_price_is_the_last(shown: int, cou
     assert len(responses.calls) == sent
 
 
-@responses.activate
 def test_one_whose_answer_was_lost_is_looked_at_as_well() -> None:
     responses.post(BASE + "/bid/place", status=502)
     _own(125_250_000)
@@ -155,7 +148,6 @@ def test_one_whose_answer_was_lost_is_looked_at_as_well() -> None:
         satflow.place(ORDER)
 
 
-@responses.activate
 @pytest.mark.parametrize(
     "other", [{"amount": "20000"}, {"expires_ms": EXPIRES_MS + 1}, {"name": "C•D"}], ids=["part", "another", "rune"]
 )
@@ -168,7 +160,6 @@ def test_what_is_not_the_whole_of_what_was_sent_says_nothing_of_the_unit(other: 
     satflow.place(ORDER)
 
 
-@responses.activate
 def test_what_is_sent_of_other_goods_goes_on() -> None:
     responses.post(BASE + "/bid/place", json={"success": True})
     _own(1)

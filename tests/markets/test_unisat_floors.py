@@ -11,31 +11,21 @@ import responses
 from markets.adapter import AskAgain
 from markets.base import AuthFailed, NotSupported, NotUnderstood, RateLimited, Refused, Unavailable, VenueError
 from markets.unisat.adapter import UnisatMarket
-from tests.markets.unisat_examples import (
-    BASE,
-    FOR_SALE,
-    RECORDED,
-    RECORDED_MS,
-    STATISTIC,
-    STATISTICS,
-    answers,
-    as_page,
-    sent,
-    steps,
-)
+from tests.markets import unisat_examples as ex
+
+pytestmark = pytest.mark.usefixtures("no_network")
 
 
 @pytest.fixture
 def now_ms() -> list[int]:
-    return [RECORDED_MS]
+    return [ex.RECORDED_MS]
 
 
 @pytest.fixture
 def venue(now_ms: list[int]) -> UnisatMarket:
-    return UnisatMarket(BASE, "key", "unisat", now_ms=lambda: now_ms[0])
+    return UnisatMarket(ex.BASE, "key", "unisat", now_ms=lambda: now_ms[0])
 
 
-@responses.activate
 @pytest.mark.parametrize(
     ("changed", "floor", "count"),
     [
@@ -48,41 +38,39 @@ def venue(now_ms: list[int]) -> UnisatMarket:
     ],
 )
 def test_a_floor(venue: UnisatMarket, changed: Any, floor: Decimal | None, count: int) -> None:
-    answers("collection_statistic", {**STATISTIC, **changed})
+    ex.answers("collection_statistic", {**ex.STATISTIC, **changed})
     found = venue.floors(["puppets"], "ordinals")["puppets"]
     assert (found.slug, found.floor, found.listed_count) == ("puppets", floor, count)
-    assert sent() == {"collectionId": "puppets"}
+    assert ex.sent() == {"collectionId": "puppets"}
     assert responses.calls[0].request.headers["Authorization"] == "Bearer key"
 
 
-@responses.activate
 @pytest.mark.parametrize(
     ("data", "code", "msg"),
     [
         (None, 0, "ok"),
         ({}, 0, "ok"),
         ([], 0, "ok"),
-        ({**STATISTIC, "collectionId": None}, 0, "ok"),
+        ({**ex.STATISTIC, "collectionId": None}, 0, "ok"),
         (None, -109, "not found"),
     ],
 )
 def test_an_unknown_collection_has_no_floor(venue: UnisatMarket, data: Any, code: int, msg: str) -> None:
-    answers("collection_statistic", data, code, msg)
+    ex.answers("collection_statistic", data, code, msg)
     assert venue.floors(["puppets"], "ordinals") == {}
 
 
-@responses.activate
 @pytest.mark.parametrize(
     ("data", "code", "status", "leaf"),
     [
-        ({**STATISTIC, "floorPrice": 1.5}, 0, 200, Unavailable),
-        ({**STATISTIC, "floorPrice": "cheap"}, 0, 200, Unavailable),
-        ({**STATISTIC, "floorPrice": -1}, 0, 200, Unavailable),
-        ({**STATISTIC, "floorPrice": True}, 0, 200, Unavailable),
-        ({**STATISTIC, "collectionId": "others"}, 0, 200, Unavailable),
+        ({**ex.STATISTIC, "floorPrice": 1.5}, 0, 200, Unavailable),
+        ({**ex.STATISTIC, "floorPrice": "cheap"}, 0, 200, Unavailable),
+        ({**ex.STATISTIC, "floorPrice": -1}, 0, 200, Unavailable),
+        ({**ex.STATISTIC, "floorPrice": True}, 0, 200, Unavailable),
+        ({**ex.STATISTIC, "collectionId": "others"}, 0, 200, Unavailable),
         ({"collectionId": "puppets", "listed": 7}, 0, 200, Unavailable),
         ("puppets", 0, 200, Unavailable),
-        (STATISTIC, None, 200, Unavailable),
+        (ex.STATISTIC, None, 200, Unavailable),
         (None, -106, 200, Unavailable),
         (None, -119, 200, Unavailable),
         (None, -161, 200, Unavailable),
@@ -93,93 +81,92 @@ def test_an_unknown_collection_has_no_floor(venue: UnisatMarket, data: Any, code
     ],
 )
 def test_what_is_not_understood_is_no_floor(venue: UnisatMarket, data: Any, code: Any, status: int, leaf: Any) -> None:
-    answers("collection_statistic", data, code, "said", status)
+    ex.answers("collection_statistic", data, code, "said", status)
     with pytest.raises(leaf):
         venue.floors(["puppets"], "ordinals")
 
 
-@responses.activate
 def test_floor_whose_statistic_fails_is_asked_of_the_list_and_remembered(
     venue: UnisatMarket, now_ms: list[int]
 ) -> None:
-    answers("collection_statistic", None, -1, "Internal Server Error", 500)
-    answers("collection_statistic_list", STATISTICS)
+    ex.answers("collection_statistic", None, -1, "Internal Server Error", 500)
+    ex.answers("collection_statistic_list", ex.STATISTICS)
     with pytest.raises(AskAgain):
         venue.floors(["puppets"], "ordinals")
     for _ in range(2):
         assert venue.floors(["puppets"], "ordinals")["puppets"].floor == 50_000
-    assert sent() == {"filter": {"timeType": "7d", "collections": ["puppets"]}, "start": 0, "limit": 20}
+    assert ex.sent() == {"filter": {"timeType": "7d", "collections": ["puppets"]}, "start": 0, "limit": 20}
     with pytest.raises(AskAgain):
         venue.floors(["frogs"], "ordinals")  # every collection by itself
     now_ms[0] += 3_600_000
     with pytest.raises(AskAgain):
         venue.floors(["puppets"], "ordinals")
     first, again = "collection_statistic", "collection_statistic_list"
-    assert steps() == [first, again, again, first, first]
+    assert ex.steps() == [first, again, again, first, first]
 
 
-@responses.activate
 @pytest.mark.parametrize(
     ("listed", "status"),
     [
         ({"list": [], "total": 0}, 200),
-        ({"list": [{**STATISTIC, "collectionId": "frogs"}], "total": 1988}, 200),
-        ({"list": [{**STATISTIC, "floorPrice": "x"}], "total": 1}, 200),
+        ({"list": [{**ex.STATISTIC, "collectionId": "frogs"}], "total": 1988}, 200),
+        ({"list": [{**ex.STATISTIC, "floorPrice": "x"}], "total": 1}, 200),
         (None, 500),
     ],
 )
 def test_floor_that_the_list_does_not_have_is_the_cheapest_listing(
     venue: UnisatMarket, listed: Any, status: int
 ) -> None:
-    answers("collection_statistic", None, -1, "Internal Server Error", 500)
-    answers("collection_statistic_list", listed, status=status)
-    answers("list", as_page(RECORDED[0], FOR_SALE))
+    ex.answers("collection_statistic", None, -1, "Internal Server Error", 500)
+    ex.answers("collection_statistic_list", listed, status=status)
+    ex.answers("list", ex.as_page(ex.RECORDED[0], ex.FOR_SALE))
     for _ in range(2):
         with pytest.raises(AskAgain):
             venue.floors(["puppets"], "ordinals")
     for _ in range(2):
         found = venue.floors(["puppets"], "ordinals")["puppets"]
         assert (found.floor, found.listed_count) == (5_000_000, 2)
-    assert steps() == ["collection_statistic", "collection_statistic_list", "list", "list"]
+    assert ex.steps() == ["collection_statistic", "collection_statistic_list", "list", "list"]
 
 
-@responses.activate
 @pytest.mark.parametrize(
     ("listings", "status", "leaf"),
-    [(as_page(*RECORDED, total=126), 200, NotUnderstood), (as_page("x"), 200, NotUnderstood), (None, 500, Unavailable)],
+    [
+        (ex.as_page(*ex.RECORDED, total=126), 200, NotUnderstood),
+        (ex.as_page("x"), 200, NotUnderstood),
+        (None, 500, Unavailable),
+    ],
 )
 def test_floor_that_no_source_has_is_unavailable(
     venue: UnisatMarket, listings: Any, status: int, leaf: type[Unavailable]
 ) -> None:
-    answers("collection_statistic", None, status=500)
-    answers("collection_statistic_list", None, status=500)
-    answers("list", listings, status=status)
+    ex.answers("collection_statistic", None, status=500)
+    ex.answers("collection_statistic_list", None, status=500)
+    ex.answers("list", listings, status=status)
     for wanted in (AskAgain, AskAgain, leaf, leaf):
         with pytest.raises(Unavailable) as raised:
             venue.floors(["puppets"], "ordinals")
         assert type(raised.value) is wanted
 
 
-@responses.activate
 def test_collection_without_listings_has_no_floor(venue: UnisatMarket) -> None:
-    answers("collection_statistic", None, status=500)
-    answers("collection_statistic_list", None, status=500)
-    answers("list", as_page())
+    ex.answers("collection_statistic", None, status=500)
+    ex.answers("collection_statistic_list", None, status=500)
+    ex.answers("list", ex.as_page())
     for _ in range(2):
         with pytest.raises(AskAgain):
             venue.floors(["puppets"], "ordinals")
     assert venue.floors(["puppets"], "ordinals")["puppets"].floor is None
 
 
-@responses.activate
 @pytest.mark.parametrize("status", [429, 502, 503, 401])
 def test_other_fault_of_the_statistic_is_not_asked_elsewhere(venue: UnisatMarket, status: int) -> None:
-    answers("collection_statistic", None, status=status)
+    ex.answers("collection_statistic", None, status=status)
     for _ in range(2):
         with pytest.raises(VenueError) as raised:
             venue.floors(["puppets"], "ordinals")
         assert not isinstance(raised.value, AskAgain)
-    assert steps() == ["collection_statistic"] * 2
+    assert ex.steps() == ["collection_statistic"] * 2
 
 
 def test_floors_of_runes_and_of_several_are_not_asked_for(venue: UnisatMarket) -> None:

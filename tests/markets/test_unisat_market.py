@@ -12,32 +12,20 @@ from markets.base import NotFound, NotSupported, NotUnderstood, Unavailable
 from markets.orders import OwnListing
 from markets.unisat.adapter import UnisatMarket
 from strategy.book import Ask
-from tests.markets.unisat_examples import (
-    FOR_SALE,
-    INSCRIPTION,
-    LISTING,
-    RECORDED,
-    RECORDED_MS,
-    SOLD,
-    TXID,
-    VAULT,
-    answers,
-    as_page,
-    market,
-    sent,
-)
+from tests.markets import unisat_examples as ex
+
+pytestmark = pytest.mark.usefixtures("no_network")
 
 
 @pytest.fixture
 def venue() -> UnisatMarket:
-    return market()
+    return ex.market()
 
 
-@responses.activate
 def test_listings_of_a_collection(venue: UnisatMarket) -> None:
-    auction = {**LISTING, "auctionId": "a2", "marketType": "auction"}
-    withdrawn = {**LISTING, "auctionId": "a3", "notOnSale": True}
-    answers("list", as_page({**LISTING, "marketType": None}, auction, withdrawn, total=250))
+    auction = {**ex.LISTING, "auctionId": "a2", "marketType": "auction"}
+    withdrawn = {**ex.LISTING, "auctionId": "a3", "notOnSale": True}
+    ex.answers("list", ex.as_page({**ex.LISTING, "marketType": None}, auction, withdrawn, total=250))
     page = venue.asks("puppets", None)
     (listing,) = page.entries
     ask = listing.ask
@@ -46,10 +34,10 @@ def test_listings_of_a_collection(venue: UnisatMarket) -> None:
         60_000,
         Decimal(1),
         Decimal(60_000),
-        VAULT,
+        ex.VAULT,
     )
     assert (listing.traits, page.following) == (None, 3)
-    assert sent() == {
+    assert ex.sent() == {
         "filter": {"nftType": "collection", "isEnd": False, "collectionId": "puppets"},
         "sort": {"initPrice": 1},
         "start": 0,
@@ -57,29 +45,27 @@ def test_listings_of_a_collection(venue: UnisatMarket) -> None:
     }
 
 
-@responses.activate
 def test_listings_end_where_the_total_says(venue: UnisatMarket) -> None:
-    answers("list", as_page(LISTING, total="4"))
+    ex.answers("list", ex.as_page(ex.LISTING, total="4"))
     assert venue.asks("puppets", 3).following is None
-    assert sent()["start"] == 3
+    assert ex.sent()["start"] == 3
     responses.reset()
-    answers("list", {"list": None, "total": 0})
+    ex.answers("list", {"list": None, "total": 0})
     assert venue.asks("puppets", None).entries == ()
 
 
-@responses.activate
 @pytest.mark.parametrize(
     "data",
     [
-        as_page({**LISTING, "price": None}),
-        as_page({**LISTING, "price": 0}),
-        as_page({**LISTING, "price": 1.5}),
-        as_page({**LISTING, "auctionId": None}),
-        as_page({**LISTING, "collectionId": "others"}),
-        as_page({**LISTING, "address": "a b"}),
-        as_page("x"),
-        as_page(total=3),
-        {"list": [LISTING]},
+        ex.as_page({**ex.LISTING, "price": None}),
+        ex.as_page({**ex.LISTING, "price": 0}),
+        ex.as_page({**ex.LISTING, "price": 1.5}),
+        ex.as_page({**ex.LISTING, "auctionId": None}),
+        ex.as_page({**ex.LISTING, "collectionId": "others"}),
+        ex.as_page({**ex.LISTING, "address": "a b"}),
+        ex.as_page("x"),
+        ex.as_page(total=3),
+        {"list": [ex.LISTING]},
         {"list": None, "total": 3},
         {"list": {}, "total": 1},
         [],
@@ -87,14 +73,13 @@ def test_listings_end_where_the_total_says(venue: UnisatMarket) -> None:
     ],
 )
 def test_a_strange_book_is_unknown(venue: UnisatMarket, data: Any) -> None:
-    answers("list", data)
+    ex.answers("list", data)
     with pytest.raises(Unavailable):
         venue.asks("puppets", None)
 
 
-@responses.activate
 def test_recorded_listings_below_the_floors_of_their_own_traits_are_not_for_sale(venue: UnisatMarket) -> None:
-    answers("list", as_page(*RECORDED, FOR_SALE, total=126))
+    ex.answers("list", ex.as_page(*ex.RECORDED, ex.FOR_SALE, total=126))
     page = venue.asks("puppets", None)
     (listing,) = page.entries
     ask = Ask("cdusou4421copuxv6", 5_000_000, Decimal(1), Decimal(5_000_000), "bc1pseller")
@@ -108,11 +93,10 @@ def test_recorded_listings_below_the_floors_of_their_own_traits_are_not_for_sale
     }
 
 
-@responses.activate
 @pytest.mark.parametrize(
     "changed",
     [
-        {"onSaleTime": RECORDED_MS - 80_000_000},  # less than a day old: the floors may lag
+        {"onSaleTime": ex.RECORDED_MS - 80_000_000},  # less than a day old: the floors may lag
         {"onSaleTime": 0},
         {"onSaleTime": None},
         {"attrs": None},
@@ -124,46 +108,46 @@ def test_recorded_listings_below_the_floors_of_their_own_traits_are_not_for_sale
     ],
 )
 def test_listing_that_its_traits_do_not_contradict_stays(venue: UnisatMarket, changed: Any) -> None:
-    answers("list", as_page({**RECORDED[0], **changed}, FOR_SALE))
+    ex.answers("list", ex.as_page({**ex.RECORDED[0], **changed}, ex.FOR_SALE))
     assert [listing.ask.price for listing in venue.asks("puppets", None).entries] == [1_800_000, 5_000_000]
 
 
-@responses.activate
 def test_book_without_a_listing_for_sale_is_not_empty_where_a_trait_has_a_floor(venue: UnisatMarket) -> None:
-    answers("list", as_page(*RECORDED))
+    ex.answers("list", ex.as_page(*ex.RECORDED))
     with pytest.raises(NotUnderstood, match="floors of their traits"):
         venue.asks("puppets", None)
     responses.reset()
-    answers("list", as_page(*RECORDED, total=126))
+    ex.answers("list", ex.as_page(*ex.RECORDED, total=126))
     page = venue.asks("puppets", None)
     assert (page.entries, page.following) == ((), 5)  # they may be on the next page
     with pytest.raises(NotUnderstood):
         venue.asks("puppets", 5)
 
 
-@responses.activate
 def test_listing_without_traits_has_unknown_ones(venue: UnisatMarket) -> None:
-    listings = [{**LISTING, "auctionId": f"a{number}", "attrs": attrs} for number, attrs in enumerate((None, [], "x"))]
-    answers("list", as_page(*listings, LISTING))
+    listings = [
+        {**ex.LISTING, "auctionId": f"a{number}", "attrs": attrs} for number, attrs in enumerate((None, [], "x"))
+    ]
+    ex.answers("list", ex.as_page(*listings, ex.LISTING))
     assert [listing.traits for listing in venue.asks("puppets", None).entries] == [None] * 4
 
 
-@responses.activate
 @pytest.mark.parametrize("seconds", [1_790_000_000, "1790000000000"])
 def test_sales(venue: UnisatMarket, seconds: Any) -> None:
-    answers("actions", as_page(SOLD, {**SOLD, "auctionId": "a2", "to": None, "timestamp": seconds}, total=300))
+    ex.answers(
+        "actions", ex.as_page(ex.SOLD, {**ex.SOLD, "auctionId": "a2", "to": None, "timestamp": seconds}, total=300)
+    )
     page = venue.sales("puppets", "ordinals", None)
     first, second = page.entries
     assert (first.sale_id, first.price, first.quantity, first.buyer) == ("a1b2c3", 60_000, Decimal(1), "bc1pbuyer")
-    assert (first.inscription_id, first.sold_ms, page.following) == (INSCRIPTION, 1_790_000_000_123, 2)
+    assert (first.inscription_id, first.sold_ms, page.following) == (ex.INSCRIPTION, 1_790_000_000_123, 2)
     assert (second.buyer, second.sold_ms) == (None, 1_790_000_000_000)
-    assert sent()["filter"] == {"nftType": "collection", "collectionId": "puppets", "event": "Sold"}
+    assert ex.sent()["filter"] == {"nftType": "collection", "collectionId": "puppets", "event": "Sold"}
 
 
-@responses.activate
 def test_recorded_sale_has_its_transaction(venue: UnisatMarket) -> None:
     recorded = {
-        **SOLD,
+        **ex.SOLD,
         "amount": 1,
         "attributes": None,
         "channel": "UniSat",
@@ -171,70 +155,65 @@ def test_recorded_sale_has_its_transaction(venue: UnisatMarket) -> None:
         "nftType": "collection",
         "price": 134_860,
         "sellTxid": None,
-        "txid": TXID,
+        "txid": ex.TXID,
         "unitPrice": 134_980,
     }
-    answers("actions", as_page(recorded, {**recorded, "txid": None}, {**recorded, "txid": 7}))
+    ex.answers("actions", ex.as_page(recorded, {**recorded, "txid": None}, {**recorded, "txid": 7}))
     found = venue.sales("puppets", "ordinals", None).entries
-    assert [(sale.price, sale.txid) for sale in found] == [(134_860, TXID), (134_860, None), (134_860, None)]
+    assert [(sale.price, sale.txid) for sale in found] == [(134_860, ex.TXID), (134_860, None), (134_860, None)]
 
 
-@responses.activate
 def test_own_listings_are_asked_by_address(venue: UnisatMarket) -> None:
-    answers("list", as_page(LISTING, {**LISTING, "auctionId": "a2", "collectionId": None}))
-    page = venue.own_listings(VAULT, None)
+    ex.answers("list", ex.as_page(ex.LISTING, {**ex.LISTING, "auctionId": "a2", "collectionId": None}))
+    page = venue.own_listings(ex.VAULT, None)
     assert page.entries == (
-        OwnListing("a1b2c3", INSCRIPTION, "puppets", 60_000, VAULT),
-        OwnListing("a2", INSCRIPTION, None, 60_000, VAULT),
+        OwnListing("a1b2c3", ex.INSCRIPTION, "puppets", 60_000, ex.VAULT),
+        OwnListing("a2", ex.INSCRIPTION, None, 60_000, ex.VAULT),
     )
-    assert sent()["filter"] == {"nftType": "collection", "isEnd": False, "address": VAULT}
+    assert ex.sent()["filter"] == {"nftType": "collection", "isEnd": False, "address": ex.VAULT}
 
 
-@responses.activate
 def test_an_inscription_in_detail(venue: UnisatMarket) -> None:
-    info = {**LISTING, "collectionName": "Puppets", "utxo": {"txid": TXID, "vout": 1, "satoshi": 546}}
-    answers("inscription_info", info)
-    found = venue.item(INSCRIPTION)
-    assert (found.listed, found.listing_price, found.seller) == (True, 60_000, VAULT)
-    assert (found.output, found.output_value) == (TXID + ":1", 546)
+    info = {**ex.LISTING, "collectionName": "Puppets", "utxo": {"txid": ex.TXID, "vout": 1, "satoshi": 546}}
+    ex.answers("inscription_info", info)
+    found = venue.item(ex.INSCRIPTION)
+    assert (found.listed, found.listing_price, found.seller) == (True, 60_000, ex.VAULT)
+    assert (found.output, found.output_value) == (ex.TXID + ":1", 546)
     assert (found.collection_id, found.collection_name) == ("puppets", "Puppets")
 
 
-@responses.activate
 def test_an_inscription_that_is_not_on_sale(venue: UnisatMarket) -> None:
-    answers("inscription_info", {"inscriptionId": INSCRIPTION, "auctionId": None, "utxo": {"txid": TXID}})
-    found = venue.item(INSCRIPTION)
+    ex.answers("inscription_info", {"inscriptionId": ex.INSCRIPTION, "auctionId": None, "utxo": {"txid": ex.TXID}})
+    found = venue.item(ex.INSCRIPTION)
     assert (found.listed, found.listing_price, found.output) == (False, None, None)
 
 
-@responses.activate
 def test_recorded_item_that_is_not_for_sale_is_its_holders(venue: UnisatMarket) -> None:
     # [R] of 2026-05-10, inscription_info_list of the same fixtures; inscription_info is documented with its fields.
     recorded = {
-        "inscriptionId": INSCRIPTION,
+        "inscriptionId": ex.INSCRIPTION,
         "address": None,
-        "attrs": RECORDED[0]["attrs"],
+        "attrs": ex.RECORDED[0]["attrs"],
         "auctionId": None,
         "marketType": "fixedPrice",
         "notOnSale": True,
         "price": None,
-        "utxo": {"txid": TXID, "vout": 0, "satoshi": 330, "address": "bc1pholder"},
+        "utxo": {"txid": ex.TXID, "vout": 0, "satoshi": 330, "address": "bc1pholder"},
     }
-    answers("inscription_info", recorded)
-    found = venue.item(INSCRIPTION)
+    ex.answers("inscription_info", recorded)
+    found = venue.item(ex.INSCRIPTION)
     assert (found.owner, found.listed, found.seller, found.listing_price) == ("bc1pholder", False, None, None)
     assert found.traits == (("Body", "Pink"), ("Count", "3"), ("Earring", "None"), ("Eyes", "Frog"), ("Head", "Wood"))
 
 
-@responses.activate
 def test_an_answer_about_another_inscription_is_none(venue: UnisatMarket) -> None:
-    answers("inscription_info", {**LISTING, "inscriptionId": TXID + "i9"})
+    ex.answers("inscription_info", {**ex.LISTING, "inscriptionId": ex.TXID + "i9"})
     with pytest.raises(Unavailable):
-        venue.item(INSCRIPTION)
+        venue.item(ex.INSCRIPTION)
     responses.reset()
-    answers("inscription_info", None, -109, "Inscription not found, please try again later")
+    ex.answers("inscription_info", None, -109, "Inscription not found, please try again later")
     with pytest.raises(NotFound):
-        venue.item(INSCRIPTION)
+        venue.item(ex.INSCRIPTION)
 
 
 def test_bids_are_not_taken_and_why_is_said(venue: UnisatMarket) -> None:

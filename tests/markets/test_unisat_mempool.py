@@ -13,6 +13,8 @@ from markets.base import NotFound, NotUnderstood, Refused, Unavailable, VenueErr
 from markets.mempool import Mempool
 from markets.unisat.index import PAGE_SIZE, Unisat
 
+pytestmark = pytest.mark.usefixtures("no_network")
+
 UNISAT, MEMPOOL = "https://open-api.unisat.io", "https://mempool.example"
 LIST = UNISAT + "/v3/market/runes/auction/list"
 LOT = {"auctionId": "z1", "price": 150, "tick": "A•B", "amount": 100, "unitPrice": 1.5, "address": "bc1pseller"}
@@ -23,7 +25,6 @@ def _book(*lots: Any, **data: Any) -> None:
     responses.add(responses.POST, LIST, json={"code": 0, "msg": "ok", "data": {"list": list(lots), **data}})
 
 
-@responses.activate
 def test_a_rune_book_is_asked_and_read_as_documented() -> None:
     _book(LOT, total=1, timestamp=1)
     page = Unisat(UNISAT, "key").rune_book("A•B", 0)
@@ -40,7 +41,6 @@ def test_a_rune_book_is_asked_and_read_as_documented() -> None:
     }
 
 
-@responses.activate
 def test_a_full_page_has_another_behind_it() -> None:
     _book(*[LOT] * PAGE_SIZE, total=150)
     _book(*[LOT] * 51, total=150)
@@ -49,14 +49,12 @@ def test_a_full_page_has_another_behind_it() -> None:
     assert unisat.rune_book("AB", 99).following is None
 
 
-@responses.activate
 def test_a_small_fraction_may_be_printed_with_its_exponent() -> None:
     body = '{"code": 0, "data": {"list": [{"auctionId": "z", "price": 10, "amount": 100000000, "unitPrice": 1e-7}]}}'
     responses.add(responses.POST, LIST, body=body)
     assert Unisat(UNISAT, None).rune_book("AB", 0).entries[0].unit_price == Decimal("0.0000001")
 
 
-@responses.activate
 @pytest.mark.parametrize(
     "changed",
     [
@@ -78,7 +76,6 @@ def test_a_lot_that_does_not_add_up_makes_the_book_unreadable(changed: Any) -> N
         Unisat(UNISAT, None).rune_book("A•B", 0)
 
 
-@responses.activate
 @pytest.mark.parametrize(
     ("answer", "error"),
     [
@@ -112,7 +109,6 @@ def _found(*runes: Any, **data: Any) -> None:
     responses.add(responses.GET, UNISAT + "/v1/indexer/runes/info-list", json={"code": 0, "msg": "ok", "data": found})
 
 
-@responses.activate
 @pytest.mark.parametrize("ticker", ["UNCOMMON•GOODS", "UNCOMMONGOODS", "uncommon•goods"])
 def test_a_rune_is_found_by_its_name_alone(ticker: str) -> None:
     _found({**RUNE, "spacedRune": "UNCOMMON•GOODS•TOO", "divisibility": 0}, RUNE)
@@ -122,7 +118,6 @@ def test_a_rune_is_found_by_its_name_alone(ticker: str) -> None:
     assert request.headers["Authorization"] == "Bearer key"
 
 
-@responses.activate
 @pytest.mark.parametrize("found", [{"detail": []}, {"detail": None}])
 def test_a_rune_that_is_not_found(found: Any) -> None:
     _found(**found)
@@ -130,14 +125,12 @@ def test_a_rune_that_is_not_found(found: Any) -> None:
         Unisat(UNISAT, None).rune("NOTHING")
 
 
-@responses.activate
 def test_a_rune_behind_too_many_others_is_not_said_to_be_none() -> None:
     _found({**RUNE, "spacedRune": "A•RUNE"}, total=900)
     with pytest.raises(Unavailable, match="bullets"):
         Unisat(UNISAT, None).rune("RUNE")
 
 
-@responses.activate
 @pytest.mark.parametrize(
     "changed",
     [
@@ -160,7 +153,6 @@ def test_a_strange_rune_is_no_answer(changed: Any) -> None:
         Unisat(UNISAT, None).rune("UNCOMMON•GOODS")
 
 
-@responses.activate
 @pytest.mark.parametrize("found", [{"detail": None, "total": 1}, {"detail": {}, "total": 1}, {"total": "many"}])
 def test_a_strange_list_of_runes_is_no_answer(found: Any) -> None:
     _found(RUNE, **found)
@@ -168,7 +160,6 @@ def test_a_strange_list_of_runes_is_no_answer(found: Any) -> None:
         Unisat(UNISAT, None).rune("UNCOMMON•GOODS")
 
 
-@responses.activate
 def test_fee_rates() -> None:
     responses.add(responses.GET, MEMPOOL + "/api/v1/fees/recommended", json=RATES)
     fees = Mempool(MEMPOOL).fees(7)
@@ -176,7 +167,6 @@ def test_fee_rates() -> None:
     assert (fees.economy, fees.minimum, fees.taken_ms) == (2, 1, 7)
 
 
-@responses.activate
 @pytest.mark.parametrize("changed", [{"hourFee": None}, {"hourFee": 0}, {"hourFee": True}, {"hourFee": "1e1"}])
 def test_a_strange_fee_rate_is_no_answer(changed: Any) -> None:
     responses.add(responses.GET, MEMPOOL + "/api/v1/fees/recommended", json={**RATES, **changed})
@@ -192,7 +182,6 @@ def _esplora(estimates: Any, status: int = 200) -> tuple[responses.BaseResponse,
     return missing, responses.get(f"{MEMPOOL}/api/fee-estimates", json=estimates, status=status)
 
 
-@responses.activate
 @pytest.mark.parametrize(
     ("estimates", "rates"),
     [
@@ -213,7 +202,6 @@ def test_fee_rates_of_esplora_are_its_estimates(estimates: Any, rates: tuple[str
     assert (missing.call_count, asked.call_count) == (1, 3), "the route that is not there is asked for once"
 
 
-@responses.activate
 @pytest.mark.parametrize("estimates", [{}, [], {"1": -1}, {"1": 0}, {"1": "many"}, {"fast": 3}, {"1": None}])
 def test_strange_estimates_are_no_answer(estimates: Any) -> None:
     _esplora(estimates)
@@ -221,7 +209,6 @@ def test_strange_estimates_are_no_answer(estimates: Any) -> None:
         Mempool(MEMPOOL).fees(7)
 
 
-@responses.activate
 def test_server_without_either_route_is_told_so() -> None:
     missing, _ = _esplora({"error": "no such thing"}, 404)
     mempool = Mempool(MEMPOOL)
@@ -231,7 +218,6 @@ def test_server_without_either_route_is_told_so() -> None:
     assert missing.call_count == 2
 
 
-@responses.activate
 @pytest.mark.parametrize("status", [500, 502, 429])
 def test_mempool_in_trouble_is_not_taken_for_an_esplora(status: int) -> None:
     responses.get(f"{MEMPOOL}/api/v1/fees/recommended", status=status)
@@ -241,7 +227,6 @@ def test_mempool_in_trouble_is_not_taken_for_an_esplora(status: int) -> None:
     assert estimates.call_count == 0
 
 
-@responses.activate
 def test_mempool_in_the_place_of_an_esplora_is_found_out() -> None:
     mempool = Mempool(MEMPOOL)
     missing, estimates = _esplora(ESTIMATES)
@@ -253,7 +238,6 @@ def test_mempool_in_the_place_of_an_esplora_is_found_out() -> None:
     assert mempool.fees(7).fastest == 5
 
 
-@responses.activate
 def test_a_balance_is_confirmed_and_unconfirmed_together() -> None:
     stats = {
         "address": "bc1q",
@@ -264,7 +248,6 @@ def test_a_balance_is_confirmed_and_unconfirmed_together() -> None:
     assert Mempool(MEMPOOL).balance("bc1q") == 350
 
 
-@responses.activate
 @pytest.mark.parametrize(
     "stats",
     [

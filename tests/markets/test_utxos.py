@@ -11,6 +11,8 @@ from markets.base import NotUnderstood, Refused
 from markets.mempool import Mempool
 from markets.outpoint_facts import Utxo
 
+pytestmark = pytest.mark.usefixtures("no_network")
+
 BASE, ADDRESS = "https://mempool.example", "bc1qpayment"
 PATH = f"{BASE}/api/address/{ADDRESS}/utxo"
 TXID = "ab" * 32
@@ -18,20 +20,17 @@ BLOCK = {"confirmed": True, "block_height": 900_000, "block_hash": "00" * 32, "b
 COIN = {"txid": TXID, "vout": 1, "value": 546, "status": BLOCK}
 
 
-@responses.activate
 def test_coins_are_read_as_documented() -> None:
     waiting = {"txid": TXID, "vout": 0, "value": 10_000, "status": {"confirmed": False}}
     responses.get(PATH, json=[COIN, waiting])
     assert Mempool(BASE).coins(ADDRESS) == (Utxo(f"{TXID}:1", 546, True), Utxo(f"{TXID}:0", 10_000, False))
 
 
-@responses.activate
 def test_an_address_without_coins() -> None:
     responses.get(PATH, json=[])
     assert Mempool(BASE).coins(ADDRESS) == ()
 
 
-@responses.activate
 @pytest.mark.parametrize(
     "changed",
     [
@@ -55,7 +54,6 @@ def test_odd_coin_leaves_nothing_since_an_absent_one_counts_as_spent(changed: di
         Mempool(BASE).coins(ADDRESS)
 
 
-@responses.activate
 @pytest.mark.parametrize("answer", [{}, [None], [COIN, COIN], "coins", [dict(COIN, vout=n) for n in range(1001)]])
 def test_a_strange_list_is_no_answer(answer: Any) -> None:
     responses.get(PATH, json=answer)
@@ -63,7 +61,6 @@ def test_a_strange_list_is_no_answer(answer: Any) -> None:
         Mempool(BASE).coins(ADDRESS)
 
 
-@responses.activate
 def test_an_address_with_too_many_coins_is_refused_by_the_server() -> None:
     responses.get(PATH, status=413, body="too many")
     with pytest.raises(Refused):

@@ -9,28 +9,8 @@ import pytest
 
 from core.subscription_plans import DEFAULT_PLANS
 from models import users
-from models.ledger import closing, listings
+from models.ledger import closing, listings, states
 from models.ledger.listings import NewListing, NotAllowedToList, OpenElsewhere, SoldFor
-from models.ledger.states import (
-    CANCELLED,
-    CANCELLING,
-    CLOSED,
-    GONE,
-    LISTING_LIFE,
-    LIVE,
-    LOST,
-    REFUSED,
-    REPLACED,
-    RESERVED,
-    SIGNED,
-    SOLD,
-    SUBMITTED,
-    UNKNOWN,
-    IllegalMove,
-    Listing,
-    count_miss,
-    saw,
-)
 from models.tasks import tasks
 from models.tasks.tasks import RUNNING, STOPPED, Task
 
@@ -64,83 +44,85 @@ def new(owner: Task, price: int = 100_000, outpoint: str = OUTPOINT, token: int 
     )
 
 
-def live(owner: Task, price: int = 100_000, now_ms: int = 10, replacing: Listing | None = None) -> Listing:
+def live(
+    owner: Task, price: int = 100_000, now_ms: int = 10, replacing: states.Listing | None = None
+) -> states.Listing:
     made = listings.reserve(new(owner, price), replacing, now_ms)
-    for state in (SIGNED, SUBMITTED, LIVE):
+    for state in (states.SIGNED, states.SUBMITTED, states.LIVE):
         listings.move(made, state, now_ms)
     return made
 
 
-def stored(listing: Listing) -> Listing:
-    return Listing.get_by_id(listing.id)
+def stored(listing: states.Listing) -> states.Listing:
+    return states.Listing.get_by_id(listing.id)
 
 
 def test_a_listings_way_is_written_down(database: str) -> None:
     made = live(task())
     found = stored(made)
-    assert (found.state, found.signed_ms, found.listed_ms, found.closed_ms) == (LIVE, 10, 10, None)
+    assert (found.state, found.signed_ms, found.listed_ms, found.closed_ms) == (states.LIVE, 10, 10, None)
     assert found.__data__ == made.__data__
-    listings.move(made, CLOSED, 20, reason=SOLD, sale=SoldFor(100_000))
+    listings.move(made, states.CLOSED, 20, reason=states.SOLD, sale=SoldFor(100_000))
     found = stored(made)
     assert (found.close_reason, found.closed_ms, found.proceeds_sats, found.is_open) == ("sold", 20, 100_000, False)
     assert found.__data__ == made.__data__
 
 
-@pytest.mark.parametrize(("start", "end"), list(product(LISTING_LIFE.states, LISTING_LIFE.states)))
+@pytest.mark.parametrize(("start", "end"), list(product(states.LISTING_LIFE.states, states.LISTING_LIFE.states)))
 def test_it_goes_only_where_the_table_says(database: str, start: str, end: str) -> None:
     made = listings.reserve(new(task()), None, 1)
-    Listing.update(state=start).where(Listing.id == made.id).execute()
+    states.Listing.update(state=start).where(states.Listing.id == made.id).execute()
     made.state = start
-    reason = LOST if end == CLOSED else None
-    if end in LISTING_LIFE.moves.get(start, ()):
+    reason = states.LOST if end == states.CLOSED else None
+    if end in states.LISTING_LIFE.moves.get(start, ()):
         listings.move(made, end, 2, reason=reason)
         assert stored(made).state == end
     else:
-        with pytest.raises(IllegalMove):
+        with pytest.raises(states.IllegalMove):
             listings.move(made, end, 2, reason=reason)
         assert stored(made).state == start
 
 
 def test_closed_has_a_reason_and_nothing_else_has(database: str) -> None:
     made = listings.reserve(new(task()), None, 1)
-    for state, reason in ((CLOSED, None), (CLOSED, "bored"), (SIGNED, LOST)):
-        with pytest.raises(IllegalMove):
+    for state, reason in ((states.CLOSED, None), (states.CLOSED, "bored"), (states.SIGNED, states.LOST)):
+        with pytest.raises(states.IllegalMove):
             listings.move(made, state, 2, reason=reason)
 
 
 def test_what_another_has_moved_is_not_moved_again(database: str) -> None:
     made = live(task())
     twin = stored(made)
-    listings.move(made, CLOSED, 20, reason=CANCELLED)
-    with pytest.raises(IllegalMove):
-        listings.move(twin, CANCELLING, 21)
+    listings.move(made, states.CLOSED, 20, reason=states.CANCELLED)
+    with pytest.raises(states.IllegalMove):
+        listings.move(twin, states.CANCELLING, 21)
 
 
 def test_one_open_listing_a_task_and_an_output(database: str) -> None:
     first, second = task(), task("cd" * 32 + "i0")
     live(first)
-    with pytest.raises(IllegalMove):
+    with pytest.raises(states.IllegalMove):
         listings.reserve(new(first, outpoint=OTHER), None, 2)
     for take_up in (listings.adopt, listings.suspect):
-        with pytest.raises(IllegalMove):
+        with pytest.raises(states.IllegalMove):
             take_up(new(first, outpoint=OTHER), 2)
         with pytest.raises(OpenElsewhere):
             take_up(new(second), 2)
     with pytest.raises(OpenElsewhere):
         listings.reserve(new(second), None, 2)
-    assert Listing.select().count() == 1
+    assert states.Listing.select().count() == 1
 
 
 def test_what_is_adopted_is_live_and_what_is_suspected_unknown(database: str) -> None:
     owner = task()
     tasks.mark_deleted(owner, 2)
     suspected = listings.suspect(new(owner, 70_000), 3)
-    assert (stored(suspected).state, suspected.signed_ms, suspected.listed_ms) == (UNKNOWN, 3, None)
+    assert (stored(suspected).state, suspected.signed_ms, suspected.listed_ms) == (states.UNKNOWN, 3, None)
     assert listings.tasks_to_delist() == [owner.id]
-    listings.move(suspected, LIVE, 4)
-    listings.move(suspected, CLOSED, 5, reason=CANCELLED)
+    listings.move(suspected, states.LIVE, 4)
+    listings.move(suspected, states.CLOSED, 5, reason=states.CANCELLED)
     adopted = listings.adopt(new(owner, 80_000), 6)
-    assert (stored(adopted).state, adopted.signed_ms, adopted.listed_ms) == (LIVE, 6, 6)
+    assert (stored(adopted).state, adopted.signed_ms, adopted.listed_ms) == (states.LIVE, 6, 6)
 
 
 @pytest.mark.parametrize("spoil", ["stopped", "deleted", "overtaken"])
@@ -160,47 +142,47 @@ def test_a_new_price_ends_the_former_with_one_commit(database: str) -> None:
     owner = task()
     former = live(owner)
     made = listings.reserve(new(owner, 110_000), former, 30)
-    assert (stored(former).state, stored(former).close_reason) == (CLOSED, REPLACED)
+    assert (stored(former).state, stored(former).close_reason) == (states.CLOSED, states.REPLACED)
     assert listings.open_listing(owner.id).id == made.id  # type: ignore[union-attr]
 
 
 def test_nothing_takes_the_place_of_what_is_not_live(database: str) -> None:
     owner = task()
     made = listings.reserve(new(owner), None, 1)
-    with pytest.raises(IllegalMove):
+    with pytest.raises(states.IllegalMove):
         listings.reserve(new(owner), made, 2)
-    assert stored(made).state == RESERVED
+    assert stored(made).state == states.RESERVED
 
 
 def test_what_is_shown_of_an_ended_task_is_what_ended_last(database: str) -> None:
     owner = task()
     former = live(owner)
     refused = listings.reserve(new(owner, 120_000), former, 30)
-    listings.give_up(refused, REFUSED, 40)
-    listings.move(stored(former), CLOSED, 50, reason=SOLD, sale=SoldFor(100_000))
+    listings.give_up(refused, states.REFUSED, 40)
+    listings.move(stored(former), states.CLOSED, 50, reason=states.SOLD, sale=SoldFor(100_000))
     shown = listings.newest(owner.id)
     assert shown is not None
     assert (shown.id, shown.close_reason, shown.proceeds_sats) == (former.id, "sold", 100_000)
 
 
-@pytest.mark.parametrize("reason", [REFUSED, LOST])
+@pytest.mark.parametrize("reason", [states.REFUSED, states.LOST])
 def test_what_was_to_be_replaced_is_open_again_when_the_venue_took_nothing(database: str, reason: str) -> None:
     owner = task()
     former = live(owner)
     made = listings.reserve(new(owner, 110_000), former, 30)
     listings.give_up(made, reason, 40)
     again = stored(former)
-    assert (again.state, again.close_reason, again.closed_ms, again.listed_ms) == (LIVE, None, None, 10)
-    assert (stored(made).state, stored(made).close_reason) == (CLOSED, reason)
+    assert (again.state, again.close_reason, again.closed_ms, again.listed_ms) == (states.LIVE, None, None, 10)
+    assert (stored(made).state, stored(made).close_reason) == (states.CLOSED, reason)
     assert listings.open_listing(owner.id).id == former.id  # type: ignore[union-attr]
     assert listings.newest(owner.id).id == former.id  # type: ignore[union-attr]
 
 
 def test_a_first_listing_that_is_given_up_reopens_nothing(database: str) -> None:
     owner = task()
-    listings.move(live(owner, now_ms=10), CLOSED, 30, reason=REPLACED)  # by one that was not ours
+    listings.move(live(owner, now_ms=10), states.CLOSED, 30, reason=states.REPLACED)  # by one that was not ours
     made = listings.reserve(new(owner), None, 31)
-    listings.give_up(made, REFUSED, 40)
+    listings.give_up(made, states.REFUSED, 40)
     assert listings.open_listing(owner.id) is None
 
 
@@ -210,14 +192,14 @@ def test_the_lowest_price_ever_signed_stays_while_the_output_does(database: str)
     first = live(owner, 90_000)
     live(owner, 120_000, replacing=first)
     refused = listings.reserve(new(owner, 1_000), listings.open_listing(owner.id), 40)
-    listings.give_up(refused, REFUSED, 41)
+    listings.give_up(refused, states.REFUSED, 41)
     assert listings.lowest_outstanding(OUTPOINT) == 90_000
     assert listings.lowest_outstanding(OTHER) is None
 
 
 def test_a_signature_that_may_exist_counts(database: str) -> None:
     made = listings.reserve(new(task(), 70_000), None, 1)
-    listings.move(made, UNKNOWN, 5)
+    listings.move(made, states.UNKNOWN, 5)
     assert listings.lowest_outstanding(OUTPOINT) == 70_000
 
 
@@ -234,18 +216,18 @@ def test_the_highest_of_an_hour_is_what_was_listed_at_any_time_within_it(databas
 def test_delistings_are_what_was_there_and_was_dropped(database: str) -> None:
     owner = task()
     for now_ms in (10, 20, 30):
-        listings.move(live(owner, now_ms=now_ms), CLOSED, now_ms + 5, reason=LOST)
+        listings.move(live(owner, now_ms=now_ms), states.CLOSED, now_ms + 5, reason=states.LOST)
     never = listings.reserve(new(owner), None, 40)
-    listings.move(never, UNKNOWN, 41)
-    listings.move(never, CLOSED, 45, reason=LOST)
-    listings.move(live(owner, now_ms=50), CLOSED, 55, reason=GONE)
+    listings.move(never, states.UNKNOWN, 41)
+    listings.move(never, states.CLOSED, 45, reason=states.LOST)
+    listings.move(live(owner, now_ms=50), states.CLOSED, 55, reason=states.GONE)
     assert [listings.delistings(owner.id, since) for since in (0, 15, 34, 35)] == [3, 2, 1, 0]
 
 
 def test_misses_count_in_a_row(database: str) -> None:
     made = live(task())
-    assert [count_miss(made, 20), count_miss(made, 30)] == [1, 2]
-    saw(made, "venue-1", 40)
+    assert [states.count_miss(made, 20), states.count_miss(made, 30)] == [1, 2]
+    states.saw(made, "venue-1", 40)
     assert (stored(made).misses, stored(made).venue_id) == (0, "venue-1")
 
 
@@ -253,11 +235,11 @@ def test_refusals_do_not_pile_up_and_signatures_stay(database: str, monkeypatch:
     monkeypatch.setattr(listings, "_KEPT", 3)
     owner = task()
     signed = listings.reserve(new(owner, 50_000), None, 1)
-    listings.move(signed, SIGNED, 1)
-    listings.give_up(signed, REFUSED, 1)
+    listings.move(signed, states.SIGNED, 1)
+    listings.give_up(signed, states.REFUSED, 1)
     for now_ms in range(2, 10):
-        listings.give_up(listings.reserve(new(owner), None, now_ms), REFUSED, now_ms)
-    assert Listing.select().count() == 5
+        listings.give_up(listings.reserve(new(owner), None, now_ms), states.REFUSED, now_ms)
+    assert states.Listing.select().count() == 5
     assert listings.lowest_outstanding(OUTPOINT) == 50_000
 
 
@@ -270,17 +252,17 @@ def test_a_listing_is_owed_an_end_only_when_its_task_is_deleted(database: str) -
     row = tasks.with_owner(owner.id)
     assert row is not None
     assert (closing.to_be_ended(row), closing.tasks_to_end()) == (1, [owner.id])
-    listings.move(made, CLOSED, 60, reason=CANCELLED)
+    listings.move(made, states.CLOSED, 60, reason=states.CANCELLED)
     assert (closing.to_be_ended(row), closing.tasks_to_end()) == (0, [])
 
 
 def test_a_late_sale_is_noted_only_of_a_listing_that_its_signature_outlived(database: str) -> None:
     first = live(task())
     listings.note_late_sale(first, SoldFor(100_000, "late"), 50)
-    assert stored(first).state == LIVE
-    listings.move(first, CLOSED, 60, reason=GONE)
+    assert stored(first).state == states.LIVE
+    listings.move(first, states.CLOSED, 60, reason=states.GONE)
     listings.note_late_sale(first, SoldFor(100_000, "late"), 70)
-    assert (stored(first).close_reason, stored(first).sale_id) == (GONE, None)
-    Listing.update(close_reason=LOST).where(Listing.id == first.id).execute()
+    assert (stored(first).close_reason, stored(first).sale_id) == (states.GONE, None)
+    states.Listing.update(close_reason=states.LOST).where(states.Listing.id == first.id).execute()
     listings.note_late_sale(first, SoldFor(100_000, "late", sold_ms=10**15), 80)
-    assert (stored(first).close_reason, stored(first).sale_id, stored(first).sold_ms) == (SOLD, "late", 80)
+    assert (stored(first).close_reason, stored(first).sale_id, stored(first).sold_ms) == (states.SOLD, "late", 80)

@@ -19,20 +19,7 @@ from core.call import Verbs
 from core.errors import PeerRefused
 from core.local_server import serve
 from core.program_calls import CountTasks, Enforce, Heed, Ping, Readiness, Settle, Settled, Stopped, TaskCounts
-from markets.base import (
-    AskBook,
-    Balance,
-    BidBook,
-    Fees,
-    Floor,
-    NoPicture,
-    NotFound,
-    OwnBids,
-    TooManyLookups,
-    Unavailable,
-    VenueError,
-    to_wire,
-)
+from markets import base
 from markets.orders import OwnListings
 from markets.verbs import text
 from models import summaries
@@ -236,25 +223,25 @@ class FakeGateway:
             "status": {},
             "venues": (),
             "floors": {
-                "goosinals": Floor("goosinals", Decimal(87_300), 12),
-                "empty": Floor("empty", None, 0),
-                "DOG": Floor("DOG", None, 0),
+                "goosinals": base.Floor("goosinals", Decimal(87_300), 12),
+                "empty": base.Floor("empty", None, 0),
+                "DOG": base.Floor("DOG", None, 0),
             },
             "profile": VenueProfile("simulator", 1_000, 10_000, 900, True, "per_bid"),
-            "fees": Fees(Decimal(5), Decimal(4), Decimal(3), Decimal(2), Decimal(1), START_MS),
+            "fees": base.Fees(Decimal(5), Decimal(4), Decimal(3), Decimal(2), Decimal(1), START_MS),
             "traits": {"Hat": {"Red": 3, "Blue": 4}, "Eyes": {"Laser": 1}},
-            "asks": AskBook((), 1),
-            "own_bids": OwnBids((), 1),
-            "bids": BidBook((), 1),
-            "rune_asks": AskBook((), 1),
-            "balance": Balance("bc1qbidding", 0, 1),
+            "asks": base.AskBook((), 1),
+            "own_bids": base.OwnBids((), 1),
+            "bids": base.BidBook((), 1),
+            "rune_asks": base.AskBook((), 1),
+            "balance": base.Balance("bc1qbidding", 0, 1),
             "wallet_contents": (),
-            "picture": NoPicture("text"),
+            "picture": base.NoPicture("text"),
             "own_listings": OwnListings((), START_MS),
-            "whereabouts": Unavailable("no index is asked here"),
+            "whereabouts": base.Unavailable("no index is asked here"),
             "coins": (),
-            "outpoint": Unavailable("no index is asked here"),
-            "is_confirmed": NotFound("Transaction not found"),
+            "outpoint": base.Unavailable("no index is asked here"),
+            "is_confirmed": base.NotFound("Transaction not found"),
             "play_address": address.p2wpkh(bytes(20)),
         }
         self._server: HTTPServer | None = None
@@ -272,8 +259,8 @@ class FakeGateway:
                 try:
                     found = gateway.answer(request)
                     self.finish(text({"ok": found, **gateway.remark}))
-                except VenueError as error:
-                    self.finish(json.dumps({"error": to_wire(error)}))
+                except base.VenueError as error:
+                    self.finish(json.dumps({"error": base.to_wire(error)}))
 
         self._server = HTTPServer(Application([(r"/", Answer)], log_function=lambda handler: None))
         self.path.parent.mkdir(exist_ok=True)
@@ -281,13 +268,13 @@ class FakeGateway:
 
     def answer(self, request: dict[str, Any]) -> Any:
         if self.spent:
-            raise TooManyLookups(4, "a user may look so often; ask again in 4 s")
+            raise base.TooManyLookups(4, "a user may look so often; ask again in 4 s")
         if self.down and request["verb"] != "status":
-            raise Unavailable("the venue does not answer")
+            raise base.Unavailable("the venue does not answer")
         found = self.answers[request["verb"]]
         if callable(found):
             found = found(**request["args"])
-        if isinstance(found, VenueError):
+        if isinstance(found, base.VenueError):
             raise found
         if request["verb"] == "floors":
             return {slug: found[slug] for slug in request["args"]["slugs"] if slug in found}

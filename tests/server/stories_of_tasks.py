@@ -12,15 +12,7 @@ import pytest
 
 from core.layout import journal_path
 from core.subscription_plans import DEFAULT_PLANS
-from markets.base import (
-    AskBook,
-    BidBook,
-    NotFound,
-    OwnBid,
-    OwnBids,
-    SignInNeeded,
-    TooManyLookups,
-)
+from markets import base
 from models import accounts, budgets, controls, presets
 from models.budgets import MAX_BUDGETS
 from models.tasks import cycles
@@ -50,7 +42,7 @@ class Full(Seats):
     """Places at the marketplaces that are all taken."""
 
     async def ask(self, user: int, purpose: Any, question: Any) -> Any:
-        raise TooManyLookups(2.0, "all taken")
+        raise base.TooManyLookups(2.0, "all taken")
 
 
 class Spent:
@@ -112,7 +104,7 @@ async def bidding(service: Service, drive: Driver) -> None:
 async def what_it_would_do(service: Service, drive: Driver, one: dict[str, int]) -> None:
     task = {"taskId": one["id"]}
     asks = (Ask("x", 100_000, Decimal(1), Decimal(100_000), "seller"),)
-    service.gateway.answers["asks"] = AskBook(asks, START_MS)
+    service.gateway.answers["asks"] = base.AskBook(asks, START_MS)
     planned = (await drive("previewTask", task | {"outbidEnabled": True})).json
     assert planned["taskId"] == one["id"] and planned["rungs"] and planned["market"]["asks"] == 1
     await without_a_session(service, drive, one)
@@ -171,12 +163,12 @@ async def the_control(service: Service, drive: Driver) -> None:
 
 async def what_it_did(service: Service, drive: Driver, one: dict[str, int]) -> None:
     order = open_order(service, one["id"])
-    bid = OwnBid("mine", "goosinals", "ordinals", 10_000, None, order.expires_ms, ("Hat", "Red"))
-    service.gateway.answers["own_bids"] = OwnBids((bid,), 1)
+    bid = base.OwnBid("mine", "goosinals", "ordinals", 10_000, None, order.expires_ms, ("Hat", "Red"))
+    service.gateway.answers["own_bids"] = base.OwnBids((bid,), 1)
     assert len((await drive("listBids", path=one)).json) == 1
-    service.gateway.answers["bids"] = NotFound()
+    service.gateway.answers["bids"] = base.NotFound()
     await drive("listBids", path=one)
-    service.gateway.answers["bids"] = BidBook((), 1)
+    service.gateway.answers["bids"] = base.BidBook((), 1)
     await spent(service, drive("listBids", path=one))
     service.gateway.down = True
     await drive("listBids", path=one)
@@ -271,7 +263,7 @@ async def named_configs(service: Service, drive: Driver) -> None:
 async def without_a_session(service: Service, drive: Driver, one: dict[str, int]) -> None:
     answers = service.gateway.answers
     before = {verb: answers[verb] for verb in ("asks", "own_bids")}
-    answers.update(dict.fromkeys(before, SignInNeeded()))
+    answers.update(dict.fromkeys(before, base.SignInNeeded()))
     await drive("previewTask", {"taskId": one["id"], "outbidEnabled": True})
     await drive("listBids", path=one)
     answers.update(before)

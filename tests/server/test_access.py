@@ -213,7 +213,6 @@ async def call(service: Service, operation: tuple[str, str], row_id: int, token:
     return await service.api(operation[0], url, body, token=token)
 
 
-@pytest.mark.gen_test
 @with_settings(admins=frozenset({ADMIN}), play_wallet=True)
 @pytest.mark.parametrize("operation", MATRIX, ids=lambda operation: " ".join(operation))
 async def test_each_caller_gets_the_status_of_the_matrix(service: Service, operation: tuple[str, str]) -> None:
@@ -239,7 +238,6 @@ async def test_each_caller_gets_the_status_of_the_matrix(service: Service, opera
             assert answer.json == {"error": "Not found"}
 
 
-@pytest.mark.gen_test
 @with_settings(play_wallet=True)
 @pytest.mark.parametrize("operation", MATRIX, ids=lambda operation: " ".join(operation))
 async def test_an_api_token_may_do_what_its_scopes_say_to_its_own_task(
@@ -283,7 +281,6 @@ async def test_an_api_token_may_do_what_its_scopes_say_to_its_own_task(
         Preset.delete().execute()
 
 
-@pytest.mark.gen_test
 @pytest.mark.parametrize(
     "operation",
     [each for each in MATRIX if "tasks/([0-9]" in each[1] or "autolist/([0-9]" in each[1]],
@@ -304,7 +301,6 @@ async def test_a_task_of_the_other_kind_is_not_found(service: Service, operation
     assert (list(Task.select().order_by(Task.id).dicts()), service.manager.settled) == (before, [])
 
 
-@pytest.mark.gen_test
 async def test_only_a_well_formed_header_carries_a_token(service: Service) -> None:
     token = service.token
     refused = [
@@ -329,7 +325,6 @@ async def test_only_a_well_formed_header_carries_a_token(service: Service) -> No
         assert answer.status == 200, scheme
 
 
-@pytest.mark.gen_test
 async def test_the_order_of_checks_is_401_404_400_409_403(service: Service) -> None:
     foreign = await service.new_task()
     bad = {"bidCount": 0}

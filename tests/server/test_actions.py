@@ -24,7 +24,6 @@ async def tagged(service: Service, slug: str, *tags: str) -> int:
     return int((await service.ask("POST", "/api/tasks", body)).json["id"])
 
 
-@pytest.mark.gen_test
 async def test_each_task_gets_the_answer_of_its_own_operation(service: Service) -> None:
     ours = [await service.new_task(slug=slug) for slug in ("a", "b")]
     theirs = await service.api("POST", "/api/tasks", {"slug": "c", "hardcapSats": 1}, token=service.other_token)
@@ -44,7 +43,6 @@ async def test_each_task_gets_the_answer_of_its_own_operation(service: Service) 
     assert (await service.api("GET", "/api/tasks", token=service.other_token)).json[0]["slug"] == "c"
 
 
-@pytest.mark.gen_test
 @pytest.mark.parametrize(("action", "said"), [("start", "Nothing was done"), ("stop", "It will stop")])
 async def test_a_task_whose_turn_comes_too_late_is_503_and_says_what_was_done(
     service: Service, monkeypatch: pytest.MonkeyPatch, action: str, said: str
@@ -56,7 +54,6 @@ async def test_a_task_whose_turn_comes_too_late_is_503_and_says_what_was_done(
     assert said in found["body"]["message"] and row(task).desired == "stopped"
 
 
-@pytest.mark.gen_test
 async def test_a_change_is_judged_for_each_task_by_itself(service: Service) -> None:
     one, fixed = await service.new_task(slug="a"), await service.new_task(slug="b", bidMode="fixed")
     results = await act(service, action="change", ids=[one, fixed], change={"hardcapSats": 0, "bidCount": 3})
@@ -65,7 +62,6 @@ async def test_a_change_is_judged_for_each_task_by_itself(service: Service) -> N
     assert (results[1]["status"], results[1]["body"]["config"]["bidCount"]) == (200, 3)
 
 
-@pytest.mark.gen_test
 async def test_a_tag_stands_for_all_tasks_with_it(service: Service) -> None:
     both, other = [await tagged(service, slug, "long term", slug) for slug in "ab"], await tagged(service, "c")
     results = await act(service, action="change", tag="long term", change={"tags": ["x"]})
@@ -74,7 +70,6 @@ async def test_a_tag_stands_for_all_tasks_with_it(service: Service) -> None:
     assert row(other).tags == "[]"
 
 
-@pytest.mark.gen_test
 async def test_a_tag_of_too_many_tasks_is_refused_as_a_whole(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(task_runs, "MOST_IDS", 1)
     both = [await tagged(service, slug, "x") for slug in "ab"]
@@ -83,7 +78,6 @@ async def test_a_tag_of_too_many_tasks_is_refused_as_a_whole(service: Service, m
     assert all(row(task).deleted_ms is None for task in both)
 
 
-@pytest.mark.gen_test
 async def test_a_fault_of_ours_with_one_task_is_no_matter_of_the_others(
     service: Service, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -114,13 +108,11 @@ async def test_a_fault_of_ours_with_one_task_is_no_matter_of_the_others(
         ({"action": "stop", "ids": [1], "force": True}, "force"),
     ],
 )
-@pytest.mark.gen_test
 async def test_what_cannot_be_meant_is_refused_as_a_whole(service: Service, body: Any, field: str) -> None:
     answer = await service.ask("POST", "/api/tasks/actions", body)
     assert (answer.status, field in answer.names()) == (400, True)
 
 
-@pytest.mark.gen_test
 async def test_a_clone_has_all_of_the_other_but_what_is_given(service: Service) -> None:
     task = (await service.ask("POST", "/api/tasks", {"slug": "a", "hardcapSats": 5, "tags": ["t"]})).json
     same = await service.ask("POST", f"/api/tasks/{task['id']}/clone", {"bidCount": 2})
@@ -135,7 +127,6 @@ async def test_a_clone_has_all_of_the_other_but_what_is_given(service: Service) 
     assert theirs.status == 404
 
 
-@pytest.mark.gen_test
 async def test_tags_are_listed_by_and_restart_nothing(service: Service) -> None:
     task = await started(service, slug="a")
     settled, revision = len(service.manager.settled), row(task).revision
@@ -150,7 +141,6 @@ async def test_tags_are_listed_by_and_restart_nothing(service: Service) -> None:
     assert kept.json["tags"] == ["b", "\u00e9"]
 
 
-@pytest.mark.gen_test
 async def test_auto_list_tasks_have_tags_too(service: Service) -> None:
     body = {"inscriptionId": "6" * 64 + "i0", "collectionId": "dogs", "tags": ["art"]}
     made = await service.ask("POST", "/api/autolist", body)
@@ -162,7 +152,6 @@ async def test_auto_list_tasks_have_tags_too(service: Service) -> None:
 
 
 @pytest.mark.parametrize("tags", ["a", [""], ["x" * 41], [5], ["a"] * 21])
-@pytest.mark.gen_test
 async def test_what_are_no_tags_is_refused(service: Service, tags: Any) -> None:
     answer = await service.ask("POST", "/api/tasks", {"slug": "a", "hardcapSats": 5, "tags": tags})
     assert (answer.status, answer.names()) == (400, {"tags"})

@@ -32,7 +32,6 @@ async def ask(service: Service, name: str, method: str, path: str, body: Any = N
 
 
 @with_settings(**CLOSED)
-@pytest.mark.gen_test
 async def test_an_address_is_let_in_and_taken_off_again(service: Service, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO)
     added = await ask(service, "addToWhitelist", "POST", "whitelist", {"address": f" {OWNER.upper()} "})
@@ -61,7 +60,6 @@ async def test_an_address_is_let_in_and_taken_off_again(service: Service, caplog
 
 
 @with_settings(whitelist=frozenset({OWNER}), admins=frozenset({ADMIN}))
-@pytest.mark.gen_test
 async def test_whom_the_settings_let_in_keeps_everything(service: Service) -> None:
     accounts.put(OWNER, START_MS)
     taken = await ask(service, "removeFromWhitelist", "DELETE", f"whitelist/{OWNER}")
@@ -70,7 +68,6 @@ async def test_whom_the_settings_let_in_keeps_everything(service: Service) -> No
 
 
 @with_settings(**CLOSED)
-@pytest.mark.gen_test
 async def test_without_the_manager_the_change_holds_all_the_same(service: Service) -> None:
     accounts.put(OWNER, START_MS)
     await service.manager.stop()
@@ -79,7 +76,6 @@ async def test_without_the_manager_the_change_holds_all_the_same(service: Servic
 
 
 @with_settings(**CLOSED)
-@pytest.mark.gen_test
 async def test_no_page_makes_or_unmakes_an_administrator(service: Service) -> None:
     made = await ask(service, "addToWhitelist", "POST", "whitelist", {"address": OWNER, "isAdmin": True})
     assert (made.status, made.json["details"]) == (400, ["isAdmin: unknown field"])
@@ -90,14 +86,12 @@ async def test_no_page_makes_or_unmakes_an_administrator(service: Service) -> No
 
 @with_settings(**CLOSED)
 @pytest.mark.parametrize("address", ["", "x", "tb1qw508d6qejxtdg4y5r3zarvary0c5xw7kxpjzsx", 5, None])
-@pytest.mark.gen_test
 async def test_what_cannot_sign_in_is_not_listed(service: Service, address: Any) -> None:
     answer = await ask(service, "addToWhitelist", "POST", "whitelist", {"address": address})
     assert answer.status == 400 and answer.json["details"][0].startswith("address: ")
 
 
 @with_settings(**CLOSED)
-@pytest.mark.gen_test
 async def test_long_lists_come_in_pages(service: Service) -> None:
     for address in (OWNER, OTHER, NESTED):
         accounts.put(address, START_MS)
@@ -112,7 +106,6 @@ async def test_long_lists_come_in_pages(service: Service) -> None:
 
 
 @with_settings(admins=frozenset({ADMIN}))
-@pytest.mark.gen_test
 async def test_users_are_told_in_numbers(service: Service) -> None:
     task = await service.new_task()
     await service.new_task(slug="dogs")
@@ -137,7 +130,6 @@ async def test_users_are_told_in_numbers(service: Service) -> None:
 
 
 @with_settings(admins=frozenset({ADMIN}))
-@pytest.mark.gen_test
 async def test_a_plan_is_given_and_ended(service: Service) -> None:
     path = f"users/{service.user_id}"
     given = await ask(service, "changeUser", "PUT", path, {"plan": "beta"})
@@ -159,7 +151,6 @@ async def test_a_plan_is_given_and_ended(service: Service) -> None:
         ({"days": 5}, "days: unknown field"),
     ],
 )
-@pytest.mark.gen_test
 async def test_a_bad_change_of_a_plan_changes_nothing(service: Service, body: Any, fault: str) -> None:
     before = users.subscription_of(service.user_id)
     answer = await ask(service, "changeUser", "PUT", f"users/{service.user_id}", body)
@@ -169,7 +160,6 @@ async def test_a_bad_change_of_a_plan_changes_nothing(service: Service, body: An
 
 
 @with_settings(admins=frozenset({ADMIN}))
-@pytest.mark.gen_test
 async def test_the_whole_installation_is_told_and_what_is_away_is_null(service: Service) -> None:
     quota = {"limit": 100_000, "used": 60_000, "left": 40_000, "projected": 130_000, "stretch_s": 600, "rungs": 3}
     told: dict[str, Any] = {"is_cut_off": False, "paused_s": 0.25, "waiting": 2, "skew_s": -1.5}
@@ -215,7 +205,6 @@ async def test_the_whole_installation_is_told_and_what_is_away_is_null(service: 
 
 
 @with_settings(admins=frozenset({ADMIN}))
-@pytest.mark.gen_test
 async def test_to_others_all_of_it_is_403_before_any_other_check(service: Service) -> None:
     bodies = {"PUT users/999": b"{", "POST whitelist": b"{", "DELETE whitelist/x": None, "GET users?after=x": None}
     for name, body in bodies.items():

@@ -26,7 +26,6 @@ async def made(service: Service, **fields: Any) -> dict[str, Any]:
     return dict(answer.json)
 
 
-@pytest.mark.gen_test
 async def test_a_token_is_shown_once_and_only_its_hash_is_kept(service: Service) -> None:
     answer = await service.ask("POST", "/api/tokens", BOT | {"name": " my bot "})
     token = answer.json.pop("token")
@@ -49,7 +48,6 @@ async def test_a_token_is_shown_once_and_only_its_hash_is_kept(service: Service)
     assert hashlib.sha256(token.encode()).hexdigest() in held
 
 
-@pytest.mark.gen_test
 async def test_its_last_use_is_noted_and_it_ends_when_it_expires(service: Service) -> None:
     token = (await made(service, expiresInDays=1))["token"]
     service.clock.now_ms += DAY_MS - 1000
@@ -64,7 +62,6 @@ async def test_its_last_use_is_noted_and_it_ends_when_it_expires(service: Servic
     assert (await service.api("GET", "/api/tokens", token=second)).json == []
 
 
-@pytest.mark.gen_test
 async def test_a_token_is_ended_by_its_owner_only(service: Service) -> None:
     token = await made(service)
     path = f"/api/tokens/{token['id']}"
@@ -78,7 +75,6 @@ async def test_a_token_is_ended_by_its_owner_only(service: Service) -> None:
     assert (await service.ask("DELETE", path)).status == 404
 
 
-@pytest.mark.gen_test
 async def test_it_ends_with_its_task_and_with_its_owners_right_to_sign_in(service: Service) -> None:
     task_id = await service.new_task()
     of_task = await made(service, taskId=task_id)
@@ -93,14 +89,12 @@ async def test_it_ends_with_its_task_and_with_its_owners_right_to_sign_in(servic
         assert (await service.api("GET", "/api/tasks", token=token["token"])).status == 401
 
 
-@pytest.mark.gen_test
 async def test_signing_out_ends_no_program(service: Service) -> None:
     token = (await made(service))["token"]
     await service.ask("POST", "/api/auth/logout")
     assert (await service.api("GET", "/api/tasks", token=token)).status == 200
 
 
-@pytest.mark.gen_test
 async def test_there_are_at_most_twenty(service: Service) -> None:
     for _ in range(20):
         await made(service, expiresInDays=1)
@@ -112,7 +106,6 @@ async def test_there_are_at_most_twenty(service: Service) -> None:
     assert (await service.api("POST", "/api/tokens", BOT, token=second)).status == 201
 
 
-@pytest.mark.gen_test
 @pytest.mark.parametrize(
     ("change", "field"),
     [
@@ -128,7 +121,6 @@ async def test_what_it_does_not_take(service: Service, change: dict[str, Any], f
     assert (answer.status, answer.names()) == (400, {field})
 
 
-@pytest.mark.gen_test
 @pytest.mark.parametrize("task_id", [0, -1, 999, 2**63 - 1, 2**63, 10**40])
 async def test_a_task_that_is_not_the_callers_is_not_found(service: Service, task_id: int) -> None:
     assert (await service.ask("POST", "/api/tokens", BOT | {"taskId": task_id})).status == 404
@@ -136,7 +128,6 @@ async def test_a_task_that_is_not_the_callers_is_not_found(service: Service, tas
     assert (await service.ask("POST", "/api/tokens", BOT | {"taskId": theirs.json["id"]})).status == 404
 
 
-@pytest.mark.gen_test
 @with_settings(admins=frozenset({ADMIN}))
 async def test_the_token_of_an_admin_is_no_admin(service: Service) -> None:
     admin = token_of(new_user(ADMIN))
@@ -150,7 +141,6 @@ async def test_the_token_of_an_admin_is_no_admin(service: Service) -> None:
     assert myself.json["global"]["state"] == "run"
 
 
-@pytest.mark.gen_test
 async def test_a_token_of_one_task_controls_and_sees_that_one_only(service: Service) -> None:
     mine, other = await service.new_task(slug="mine"), await service.new_task(slug="other")
     token = (await made(service, scopes=["control"], taskId=mine))["token"]
@@ -167,7 +157,6 @@ async def test_a_token_of_one_task_controls_and_sees_that_one_only(service: Serv
     assert states == {mine: "halt", other: "run"}
 
 
-@pytest.mark.gen_test
 async def test_head_needs_the_scope_of_get(service: Service) -> None:
     statuses = []
     for scope in ("read", "trade"):
@@ -176,7 +165,6 @@ async def test_head_needs_the_scope_of_get(service: Service) -> None:
     assert statuses == [200, 200, 403, 403]
 
 
-@pytest.mark.gen_test
 async def test_no_token_proves_an_address_for_its_owner(service: Service) -> None:
     token = (await made(service, scopes=["read", "trade", "control"]))["token"]
     answer = await service.api("POST", "/api/auth/challenge", {"address": ADMIN}, token=token)

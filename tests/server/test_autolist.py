@@ -10,7 +10,6 @@ from tests.server.conftest import Service
 INSCRIPTION = "c" * 64 + "i0"
 
 
-@pytest.mark.gen_test
 async def test_create_answers_the_stopped_task(service: Service) -> None:
     answer = await service.ask("POST", "/api/autolist", {"inscriptionId": INSCRIPTION, "pricePercent": 1.1})
 
@@ -54,7 +53,6 @@ async def test_create_answers_the_stopped_task(service: Service) -> None:
     assert (await service.ask("GET", "/api/autolist")).json[0]["id"] == 1
 
 
-@pytest.mark.gen_test
 async def test_a_price_over_time_comes_back_as_given(service: Service) -> None:
     steps = [{"afterHours": 0, "pricePercent": 1.3}, {"afterHours": 48, "priceSats": 115_000}]
     body = {"inscriptionId": INSCRIPTION, "priceSchedule": steps, "ignoreAddresses": ["BC1Q" + "Q" * 38]}
@@ -73,7 +71,6 @@ async def test_a_price_over_time_comes_back_as_given(service: Service) -> None:
     assert (none.json["config"]["priceSchedule"], none.json["config"]["ignoreAddresses"]) == ([], [])
 
 
-@pytest.mark.gen_test
 async def test_create_without_an_inscription_says_so(service: Service) -> None:
     for given in ({}, {"inscriptionId": None}, {"inscriptionId": ""}):
         answer = await service.ask("POST", "/api/autolist", {**given, "priceMode": "fixed", "x": 1})
@@ -83,7 +80,6 @@ async def test_create_without_an_inscription_says_so(service: Service) -> None:
         assert "inscriptionId: is required" in answer.json["details"]
 
 
-@pytest.mark.gen_test
 async def test_an_inscription_has_one_task_of_its_user(service: Service) -> None:
     body = {"inscriptionId": INSCRIPTION}
     first = await service.ask("POST", "/api/autolist", body)
@@ -98,7 +94,6 @@ async def test_an_inscription_has_one_task_of_its_user(service: Service) -> None
     assert again.json["id"] > others.json["id"]
 
 
-@pytest.mark.gen_test
 async def test_put_changes_only_what_is_given_and_checks_the_whole(service: Service) -> None:
     task = await service.ask("POST", "/api/autolist", {"inscriptionId": INSCRIPTION, "minMargin": 0.1})
     path = f"/api/autolist/{task.json['id']}"
@@ -117,7 +112,6 @@ async def test_put_changes_only_what_is_given_and_checks_the_whole(service: Serv
     assert '"minMargin": 0.1,' in same.text
 
 
-@pytest.mark.gen_test
 @pytest.mark.parametrize("mode", ["percent", "undercut"])
 @pytest.mark.parametrize("reference", ["floor", "traitFloor", "purchase", "lastSale"])
 async def test_modes_and_references_come_back_as_given(service: Service, mode: str, reference: str) -> None:
@@ -128,7 +122,6 @@ async def test_modes_and_references_come_back_as_given(service: Service, mode: s
     assert (answer.json["config"]["priceMode"], answer.json["config"]["reference"]) == (mode, reference)
 
 
-@pytest.mark.gen_test
 async def test_a_multiple_below_one_has_to_be_meant(service: Service) -> None:
     body = {"inscriptionId": INSCRIPTION, "pricePercent": 0.9}
     refused = await service.ask("POST", "/api/autolist", body)
@@ -144,7 +137,6 @@ async def test_a_multiple_below_one_has_to_be_meant(service: Service) -> None:
     assert raised.status == 200
 
 
-@pytest.mark.gen_test
 async def test_a_price_without_a_guard_is_warned_of_where_it_is_written(service: Service) -> None:
     task = await service.ask("POST", "/api/autolist", {"inscriptionId": INSCRIPTION})
     path = f"/api/autolist/{task.json['id']}"
@@ -156,7 +148,6 @@ async def test_a_price_without_a_guard_is_warned_of_where_it_is_written(service:
     assert "warnings" not in guarded.json and "warnings" not in read.json
 
 
-@pytest.mark.gen_test
 async def test_create_and_put_need_nobody_but_the_database(service: Service) -> None:
     service.gateway.down = True
     await service.manager.stop()
@@ -170,7 +161,6 @@ async def test_create_and_put_need_nobody_but_the_database(service: Service) -> 
     assert (await service.ask("DELETE", path)).status == 200
 
 
-@pytest.mark.gen_test
 async def test_delete_of_an_idle_task_removes_the_row(service: Service) -> None:
     task = await service.ask("POST", "/api/autolist", {"inscriptionId": INSCRIPTION})
 

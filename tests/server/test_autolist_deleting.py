@@ -23,7 +23,6 @@ from tests.server.autolist_tasks import (
 from tests.server.conftest import OWNER, Service
 
 
-@pytest.mark.gen_test
 async def test_delete_cancels_the_listing(service: Service) -> None:
     task_id = await started(service)
     listed(service, task_id)
@@ -36,7 +35,6 @@ async def test_delete_cancels_the_listing(service: Service) -> None:
     assert (await call(service, "GET", task_id)).status == 404
 
 
-@pytest.mark.gen_test
 async def test_a_stopped_task_with_a_listing_is_deleted_through_the_manager_too(service: Service) -> None:
     task_id = await new_task(service)
     listed(service, task_id)
@@ -48,7 +46,6 @@ async def test_a_stopped_task_with_a_listing_is_deleted_through_the_manager_too(
     assert service.manager.settled == [task_id]
 
 
-@pytest.mark.gen_test
 async def test_a_new_price_that_was_refused_does_not_hide_that_the_listing_is_cancelled(service: Service) -> None:
     task_id = await started(service)
     listed(service, task_id)
@@ -59,7 +56,6 @@ async def test_a_new_price_that_was_refused_does_not_hide_that_the_listing_is_ca
     assert (await call(service, "DELETE", task_id)).json == {"success": True, "listingCancelled": True}
 
 
-@pytest.mark.gen_test
 async def test_a_listing_that_the_market_does_not_cancel_hides_the_task_and_is_told(service: Service) -> None:
     task_id = await started(service)
     listed(service, task_id)
@@ -74,7 +70,6 @@ async def test_a_listing_that_the_market_does_not_cancel_hides_the_task_and_is_t
     assert again.status == 201
 
 
-@pytest.mark.gen_test
 async def test_a_listing_that_was_cancelled_before_is_not_cancelled_by_the_delete(service: Service) -> None:
     task_id = await started(service)
     listed(service, task_id, state=CLOSED)
@@ -90,7 +85,6 @@ def shows(service: Service, price: int, owner: str = VAULT, inscription_id: str 
     service.gateway.answers["own_listings"] = OwnListings((shown,), START_MS)
 
 
-@pytest.mark.gen_test
 @pytest.mark.parametrize("is_running", [False, True])
 async def test_what_only_the_marketplace_knows_is_cancelled_too(service: Service, is_running: bool) -> None:
     task_id = await (started if is_running else new_task)(service)
@@ -106,7 +100,6 @@ async def test_what_only_the_marketplace_knows_is_cancelled_too(service: Service
     assert Task.select().count() == 0
 
 
-@pytest.mark.gen_test
 @pytest.mark.parametrize("reason", [CANCELLED, LOST, REPLACED])
 async def test_a_listing_that_the_ledger_closed_too_early_is_cancelled(service: Service, reason: str) -> None:
     task_id = await new_task(service)
@@ -121,7 +114,6 @@ async def test_a_listing_that_the_ledger_closed_too_early_is_cancelled(service: 
     assert [row_of_it.price_sats for row_of_it in Listing.select()] == [100_000, 90_000]
 
 
-@pytest.mark.gen_test
 async def test_what_the_marketplace_shows_of_others_and_of_other_items_is_theirs(service: Service) -> None:
     for owner, inscription_id in ((OWNER, INSCRIPTION), (VAULT, "e" * 64 + "i0")):
         task_id = await new_task(service)
@@ -132,7 +124,6 @@ async def test_what_the_marketplace_shows_of_others_and_of_other_items_is_theirs
     assert [each["args"]["wallet"] for each in service.gateway.asked if each["verb"] == "own_listings"] == [VAULT] * 2
 
 
-@pytest.mark.gen_test
 async def test_what_may_still_be_listed_is_looked_for_until_that_is_known(service: Service) -> None:
     task_id = await new_task(service)
     listed(service, task_id, state=CLOSED)
@@ -147,7 +138,6 @@ async def test_what_may_still_be_listed_is_looked_for_until_that_is_known(servic
     assert service.manager.settled == [task_id]
 
 
-@pytest.mark.gen_test
 @pytest.mark.parametrize("key", [INSCRIPTION, ""])
 async def test_listing_that_may_be_in_an_unread_row_is_looked_for_after_the_delete(service: Service, key: str) -> None:
     task_id = await new_task(service)
@@ -160,14 +150,12 @@ async def test_listing_that_may_be_in_an_unread_row_is_looked_for_after_the_dele
     assert [each.price_sats for each in Listing.select().where(Listing.state == UNKNOWN)] == [100_000]
 
 
-@pytest.mark.gen_test
 async def test_unread_row_of_another_inscription_delays_no_delete(service: Service) -> None:
     task_id = await new_task(service)
     service.gateway.answers["own_listings"] = OwnListings((), START_MS, ("9" * 64 + "i0",))
     assert (await call(service, "DELETE", task_id)).json == {"success": True, "listingCancelled": False}
 
 
-@pytest.mark.gen_test
 @pytest.mark.parametrize("reason", [SOLD, GONE])
 async def test_of_an_output_that_is_spent_nothing_is_left(service: Service, reason: str) -> None:
     """A leftover on the market cannot be bought then."""
@@ -185,7 +173,6 @@ async def test_of_an_output_that_is_spent_nothing_is_left(service: Service, reas
         assert not Listing.select().where(Listing.state != CLOSED).exists()
 
 
-@pytest.mark.gen_test
 async def test_whoever_cannot_be_asked_at_a_delete_is_named(service: Service) -> None:
     service.gateway.down = True
     unread = await call(service, "DELETE", await new_task(service))
@@ -205,7 +192,6 @@ async def test_whoever_cannot_be_asked_at_a_delete_is_named(service: Service) ->
     assert Task.select().count() == 0
 
 
-@pytest.mark.gen_test
 async def test_a_listing_that_a_deleted_task_is_about_to_cancel_is_left_to_it(service: Service) -> None:
     first = await started(service)
     listed(service, first)
@@ -218,7 +204,6 @@ async def test_a_listing_that_a_deleted_task_is_about_to_cancel_is_left_to_it(se
     assert [each.id for each in Task.select()] == [first]
 
 
-@pytest.mark.gen_test
 async def test_a_delete_that_cannot_be_carried_out_is_taken_back(service: Service) -> None:
     task_id = await started(service)
     service.manager.refuse = ("internal", "failed; the log has the reason")

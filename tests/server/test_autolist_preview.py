@@ -44,7 +44,6 @@ async def new(service: Service, **body: Any) -> dict[str, Any]:
     return dict(answer.json)
 
 
-@pytest.mark.gen_test
 async def test_it_tells_the_price_its_basis_and_the_judged_draft(service: Service) -> None:
     market(service, 100_000, 120_000)
     found = await new(service, pricePercent=1.1, minPriceSats=20_000)
@@ -65,7 +64,6 @@ async def test_it_tells_the_price_its_basis_and_the_judged_draft(service: Servic
     assert found["errors"] == [] and Task.select().count() == Listing.select().count() == 0
 
 
-@pytest.mark.gen_test
 async def test_a_draft_that_pays_too_little_is_told(service: Service) -> None:
     market(service, 100_000, drafted="draft at less than {}")
     found = await new(service)
@@ -76,7 +74,6 @@ async def test_a_draft_that_pays_too_little_is_told(service: Service) -> None:
     ]
 
 
-@pytest.mark.gen_test
 async def test_of_a_task_its_config_and_its_listing_count(service: Service) -> None:
     market(service, 100_000)
     task_id = await new_task(service, minPriceSats=150_000)
@@ -92,7 +89,6 @@ async def test_of_a_task_its_config_and_its_listing_count(service: Service) -> N
     assert (await service.ask("GET", f"/api/autolist/{task_id}")).json["config"]["pricePercent"] == Decimal("1.05")
 
 
-@pytest.mark.gen_test
 async def test_a_price_over_time_counts_from_the_first_listing(service: Service) -> None:
     steps = [{"afterHours": hours, "pricePercent": percent} for hours, percent in ((0, 1.3), (48, 1.15), (96, 1))]
     config = {"costSats": 80_000, "minMargin": 0.1, "priceSchedule": steps}
@@ -111,7 +107,6 @@ async def test_a_price_over_time_counts_from_the_first_listing(service: Service)
         assert (found["price"], found["leastPrice"]) == (price, least), found
 
 
-@pytest.mark.gen_test
 async def test_sellers_to_ignore_set_no_price(service: Service) -> None:
     market(service, 100_000)
     bait = "bc1q" + "z" * 38
@@ -120,7 +115,6 @@ async def test_sellers_to_ignore_set_no_price(service: Service) -> None:
     assert ((await new(service))["price"], (await new(service, ignoreAddresses=[bait]))["price"]) == (84_000, 105_000)
 
 
-@pytest.mark.gen_test
 async def test_a_listing_that_a_worker_would_adopt_counts(service: Service) -> None:
     market(service, 100_000)
     service.gateway.answers["own_listings"] = OwnListings(
@@ -135,7 +129,6 @@ async def test_a_listing_that_a_worker_would_adopt_counts(service: Service) -> N
     assert (found["action"], found["price"], found["reason"]) == ("keep", 104_000, "unchanged")
 
 
-@pytest.mark.gen_test
 async def test_what_cannot_be_read_is_told_and_nothing_is_drafted_in_doubt(service: Service) -> None:
     market(service, 100_000)
     service.gateway.answers["own_listings"] = Unavailable("the venue is away")
@@ -160,7 +153,6 @@ async def test_what_cannot_be_read_is_told_and_nothing_is_drafted_in_doubt(servi
     assert len(service.signer.judged) == 0
 
 
-@pytest.mark.gen_test
 async def test_the_collection_is_asked_for_where_the_price_needs_it(service: Service) -> None:
     market(service, 100_000)
     service.gateway.answers["item"] = Item(INSCRIPTION, listed=False, collection_id="goosinals")
@@ -181,7 +173,6 @@ async def test_the_collection_is_asked_for_where_the_price_needs_it(service: Ser
 
 
 @with_settings(unisat_url="http://127.0.0.1:9")
-@pytest.mark.gen_test
 async def test_where_a_draft_is_an_order_none_is_asked_for(service: Service) -> None:
     market(service, 100_000)
     found = await new(service, venue="simulator-unisat")
@@ -203,13 +194,11 @@ async def test_where_a_draft_is_an_order_none_is_asked_for(service: Service) -> 
         ({"inscriptionId": INSCRIPTION, "taskId": True}, {"taskId"}),
     ],
 )
-@pytest.mark.gen_test
 async def test_a_body_with_faults_is_told_all_of_them(service: Service, body: dict[str, Any], named: set[str]) -> None:
     answer = await preview(service, **body)
     assert (answer.status, answer.names()) == (400, named)
 
 
-@pytest.mark.gen_test
 async def test_others_tasks_are_not_there(service: Service) -> None:
     task_id = await new_task(service)
     answer = await service.api("POST", "/api/autolist/preview", {"taskId": task_id}, token=service.other_token)
@@ -217,7 +206,6 @@ async def test_others_tasks_are_not_there(service: Service) -> None:
     assert (answer.status, moved.status, moved.names()) == (404, 400, {"inscriptionId"})
 
 
-@pytest.mark.gen_test
 async def test_a_dry_run_is_stored_and_shown(service: Service) -> None:
     task_id = await new_task(service, dryRun=True)
     assert (await service.ask("GET", f"/api/autolist/{task_id}")).json["config"]["dryRun"] is True

@@ -16,7 +16,6 @@ from tests.server.autolist_tasks import INSCRIPTION, OUTPOINT, VAULT, call, lies
 from tests.server.conftest import OWNER, Service
 
 
-@pytest.mark.gen_test
 async def test_start_answers_the_running_task_once_the_manager_settled_it(service: Service) -> None:
     task_id = await new_task(service)
     lies_at(service, VAULT)
@@ -28,7 +27,6 @@ async def test_start_answers_the_running_task_once_the_manager_settled_it(servic
     assert (row(task_id).desired, row(task_id).observed) == ("running", "running")
 
 
-@pytest.mark.gen_test
 async def test_starting_twice_and_stopping_twice_does_nothing_twice(service: Service) -> None:
     task_id = await started(service)
 
@@ -40,7 +38,6 @@ async def test_starting_twice_and_stopping_twice_does_nothing_twice(service: Ser
     assert service.manager.settled == [task_id] * 2
 
 
-@pytest.mark.gen_test
 async def test_parallel_starts_ask_the_manager_once(service: Service) -> None:
     task_id = await new_task(service)
 
@@ -50,7 +47,6 @@ async def test_parallel_starts_ask_the_manager_once(service: Service) -> None:
     assert service.manager.settled == [task_id]
 
 
-@pytest.mark.gen_test
 async def test_a_bidding_task_runs_and_stops_by_itself(service: Service) -> None:
     bidding_id = await service.new_task()
     task_id = await started(service)
@@ -62,7 +58,6 @@ async def test_a_bidding_task_runs_and_stops_by_itself(service: Service) -> None
     assert (await call(service, "GET", task_id)).json["isRunning"] is True
 
 
-@pytest.mark.gen_test
 async def test_an_inscription_in_its_escrow_is_as_good_as_in_the_vault(service: Service) -> None:
     task_id = await new_task(service)
     service.signer.more_keys = {"escrows": {OWNER: "simulator-ordnet"}}
@@ -70,7 +65,6 @@ async def test_an_inscription_in_its_escrow_is_as_good_as_in_the_vault(service: 
     assert (await call(service, "POST", task_id, "/start")).status == 200
 
 
-@pytest.mark.gen_test
 async def test_an_inscription_elsewhere_is_409_and_says_where_to_send_it(service: Service) -> None:
     task_id = await new_task(service)
     lies_at(service, OWNER)
@@ -87,7 +81,6 @@ async def test_an_inscription_elsewhere_is_409_and_says_where_to_send_it(service
     assert service.manager.settled == [task_id]
 
 
-@pytest.mark.gen_test
 async def test_what_left_the_vault_while_listed_is_its_workers_to_find_out(service: Service) -> None:
     task_id = await new_task(service)
     lies_at(service, "bc1qbuyer")
@@ -96,7 +89,6 @@ async def test_what_left_the_vault_while_listed_is_its_workers_to_find_out(servi
     assert (await call(service, "POST", task_id, "/start")).status == 200
 
 
-@pytest.mark.gen_test
 async def test_a_user_has_no_more_tasks_than_a_wallet_shows_inscriptions(
     service: Service, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -109,7 +101,6 @@ async def test_a_user_has_no_more_tasks_than_a_wallet_shows_inscriptions(
     assert (await service.ask("POST", "/api/autolist", body)).status == 201
 
 
-@pytest.mark.gen_test
 async def test_an_inscription_that_is_nowhere_is_400(service: Service) -> None:
     task_id = await new_task(service)
     service.gateway.answers["whereabouts"] = NotFound()
@@ -120,7 +111,6 @@ async def test_an_inscription_that_is_nowhere_is_400(service: Service) -> None:
     assert (await call(service, "GET", task_id)).json["lastError"] == answer.details[0]
 
 
-@pytest.mark.gen_test
 @pytest.mark.parametrize("said", [Unavailable("away"), Whereabouts(INSCRIPTION, OUTPOINT, None, None, START_MS)])
 async def test_who_cannot_say_where_it_is_says_nothing_against_a_start(service: Service, said: Any) -> None:
     task_id = await new_task(service)
@@ -129,7 +119,6 @@ async def test_who_cannot_say_where_it_is_says_nothing_against_a_start(service: 
     assert (await call(service, "POST", task_id, "/start")).status == 200
 
 
-@pytest.mark.gen_test
 async def test_a_start_with_the_market_away_needs_manager_and_signer_only(service: Service) -> None:
     task_id = await new_task(service, collectionId=None)
     service.gateway.down = True
@@ -137,7 +126,6 @@ async def test_a_start_with_the_market_away_needs_manager_and_signer_only(servic
     assert (await call(service, "POST", task_id, "/start")).status == 200
 
 
-@pytest.mark.gen_test
 @pytest.mark.parametrize(
     ("fields", "named"),
     [
@@ -163,7 +151,6 @@ async def test_what_a_config_leaves_open_is_400_at_start_and_at_a_running_tasks_
     assert row(running).revision == 1
 
 
-@pytest.mark.gen_test
 async def test_the_collection_is_looked_up_where_the_price_hangs_on_it(service: Service) -> None:
     priced = await new_task(service, collectionId=None)
     fixed = await new_task(
@@ -190,7 +177,6 @@ async def test_the_collection_is_looked_up_where_the_price_hangs_on_it(service: 
     assert (nowhere.status, nowhere.names()) == (by_sales.status, by_sales.names()) == (400, {"collectionId"})
 
 
-@pytest.mark.gen_test
 async def test_a_locked_signer_an_ended_plan_and_a_manager_that_is_away(service: Service) -> None:
     task_id = await new_task(service)
     service.signer.state = "locked"
@@ -211,7 +197,6 @@ async def test_a_locked_signer_an_ended_plan_and_a_manager_that_is_away(service:
     assert (row(task_id).desired, row(task_id).last_error) == ("stopped", None)
 
 
-@pytest.mark.gen_test
 async def test_the_checks_come_in_their_order(service: Service) -> None:
     """404, 400, 409, 403: each is only told where those before it have nothing to say."""
     task_id = await new_task(service, reference="purchase")
@@ -228,7 +213,6 @@ async def test_the_checks_come_in_their_order(service: Service) -> None:
     assert [each.status for each in (foreign, open_config, elsewhere, over)] == [404, 400, 409, 403]
 
 
-@pytest.mark.gen_test
 async def test_stop_leaves_the_listing_and_says_so(service: Service) -> None:
     task_id = await started(service)
     listed(service, task_id)
@@ -240,7 +224,6 @@ async def test_stop_leaves_the_listing_and_says_so(service: Service) -> None:
     assert answer.json["listing"]["state"] == "live"
 
 
-@pytest.mark.gen_test
 async def test_stop_without_a_manager_is_503_and_holds(service: Service) -> None:
     task_id = await started(service)
     await service.manager.stop()
@@ -252,7 +235,6 @@ async def test_stop_without_a_manager_is_503_and_holds(service: Service) -> None
     assert row(task_id).desired == "stopped"
 
 
-@pytest.mark.gen_test
 async def test_put_on_a_running_task_restarts_it_with_the_new_config(service: Service) -> None:
     task_id = await started(service)
 
@@ -266,7 +248,6 @@ async def test_put_on_a_running_task_restarts_it_with_the_new_config(service: Se
     assert row(task_id).revision == 2
 
 
-@pytest.mark.gen_test
 async def test_a_put_that_cannot_be_carried_out_is_taken_back(service: Service) -> None:
     task_id = await started(service)
     before = (await call(service, "GET", task_id)).json

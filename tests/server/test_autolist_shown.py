@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 
-import pytest
-
 from models.ledger.states import Listing
 from models.tasks import cycles
 from models.tasks.tasks import Task
@@ -14,7 +12,6 @@ from tests.server.autolist_tasks import OUTPOINT, call, listed, new_task
 from tests.server.conftest import Service
 
 
-@pytest.mark.gen_test
 async def test_a_task_shows_its_listing(service: Service) -> None:
     task_id = await new_task(service)
     assert (await call(service, "GET", task_id)).json["listing"] is None
@@ -43,7 +40,6 @@ async def test_a_task_shows_its_listing(service: Service) -> None:
     assert (await service.ask("GET", "/api/autolist")).json[0]["listing"] == sold
 
 
-@pytest.mark.gen_test
 async def test_the_lowest_price_outstanding_is_the_lower_of_ours_and_the_signers(service: Service) -> None:
     task_id = await new_task(service)
     row_of_it = listed(service, task_id, 100_000)
@@ -68,7 +64,6 @@ async def test_the_lowest_price_outstanding_is_the_lower_of_ours_and_the_signers
     assert await lowest() == [None, None], "its output is spent"
 
 
-@pytest.mark.gen_test
 async def test_log_and_cycles_are_the_listings_own(service: Service) -> None:
     bidding_id = await service.new_task()
     task_id = await new_task(service)

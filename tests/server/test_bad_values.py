@@ -176,7 +176,6 @@ def body(base: dict[str, object], field: str, text: str) -> str:
 
 
 @pytest.mark.slow
-@pytest.mark.gen_test
 async def test_bad_values_of_bidding_tasks_are_named_by_create_and_put(service: Service) -> None:
     assert sum(map(len, BAD.values())) >= 200
     task_id = await service.new_task(slug="there")
@@ -194,7 +193,6 @@ async def test_bad_values_of_bidding_tasks_are_named_by_create_and_put(service: 
 
 
 @pytest.mark.slow
-@pytest.mark.gen_test
 async def test_bad_values_of_auto_list_tasks_are_named_by_create_and_put(service: Service) -> None:
     there = await service.ask("POST", "/api/autolist", {"inscriptionId": "b" * 64 + "i1"})
     for field, texts in LISTING_BAD.items():
@@ -208,7 +206,6 @@ async def test_bad_values_of_auto_list_tasks_are_named_by_create_and_put(service
     assert Task.select().count() == 1
 
 
-@pytest.mark.gen_test
 async def test_all_problems_are_told_at_once(service: Service) -> None:
     fields = {
         "slug": "a b",
@@ -234,7 +231,6 @@ async def test_all_problems_are_told_at_once(service: Service) -> None:
     ]
 
 
-@pytest.mark.gen_test
 async def test_an_empty_object_names_what_is_required(service: Service) -> None:
     answer = await service.ask("POST", "/api/tasks", {})
 
@@ -273,7 +269,6 @@ BAD_BODIES = [
 ]
 
 
-@pytest.mark.gen_test
 async def test_bodies_that_are_no_object_of_ours_are_400_everywhere(service: Service) -> None:
     task_id = await service.new_task()
     writes = [
@@ -302,7 +297,6 @@ MANY = {
 }
 
 
-@pytest.mark.gen_test
 @pytest.mark.parametrize("name", MANY)
 async def test_a_body_of_too_many_values_is_one_fault_and_quickly_said(service: Service, name: str) -> None:
     raw = json.dumps(MANY[name], separators=(",", ":")).encode()[: 64 * 1024]
@@ -320,7 +314,6 @@ async def test_a_body_of_too_many_values_is_one_fault_and_quickly_said(service: 
     assert answer.details[0].startswith("body: ")
 
 
-@pytest.mark.gen_test
 async def test_most_fields_that_are_read_and_most_faults_that_are_told(service: Service) -> None:
     fields = {f"f{number}": 1 for number in range(99)}
 
@@ -332,7 +325,6 @@ async def test_most_fields_that_are_read_and_most_faults_that_are_told(service: 
     assert more.details == ["body: has an object with more than 100 fields"]
 
 
-@pytest.mark.gen_test
 async def test_a_broken_body_where_none_is_needed_is_refused(service: Service) -> None:
     task_id = await service.new_task()
     for method, path in (

@@ -64,7 +64,6 @@ DEFAULTS = {
 }
 
 
-@pytest.mark.gen_test
 async def test_create_answers_the_stopped_task_with_every_field(service: Service) -> None:
     answer = await service.ask("POST", "/api/tasks", {"slug": "goosinals", "hardcapSats": 100000})
 
@@ -82,7 +81,6 @@ async def test_create_answers_the_stopped_task_with_every_field(service: Service
     assert '"bidPercentLow": 0.15,' in answer.text
 
 
-@pytest.mark.gen_test
 async def test_what_was_created_is_read_and_listed(service: Service) -> None:
     first, second = await service.new_task(), await service.new_task(slug="other-slug")
 
@@ -93,7 +91,6 @@ async def test_what_was_created_is_read_and_listed(service: Service) -> None:
     assert one.json == listed.json[0]
 
 
-@pytest.mark.gen_test
 async def test_last_cycle_and_error_are_shown(service: Service) -> None:
     task_id = await service.new_task()
     error = error_columns("no room", ("max_fills", {"most": 2}))
@@ -170,7 +167,6 @@ ROUND_TRIPS = [
 ]
 
 
-@pytest.mark.gen_test
 @pytest.mark.slow
 async def test_each_field_comes_back_as_given_by_create_and_by_put(service: Service) -> None:
     task_id = await service.new_task()
@@ -191,7 +187,6 @@ async def test_each_field_comes_back_as_given_by_create_and_by_put(service: Serv
             assert (found is None) == (shown is None)
 
 
-@pytest.mark.gen_test
 async def test_a_rune_task_takes_fractions_of_a_token(service: Service) -> None:
     rune = {"slug": "DOG•GO•TO•THE•MOON", "type": "rune", "hardcapSats": 100000, "quantity": "@"}
     body = json.dumps(rune).replace('"@"', "0.00000000000000000000000000000000000001")
@@ -203,7 +198,6 @@ async def test_a_rune_task_takes_fractions_of_a_token(service: Service) -> None:
     assert answer.json["slug"] == "DOG•GO•TO•THE•MOON"
 
 
-@pytest.mark.gen_test
 async def test_put_changes_only_what_is_given(service: Service) -> None:
     task_id = await service.new_task(bidCount=3, maxBidTotal=7)
 
@@ -213,7 +207,6 @@ async def test_put_changes_only_what_is_given(service: Service) -> None:
     assert (answer.json["config"]["bidCount"], answer.json["config"]["maxBidTotal"]) == (4, 7)
 
 
-@pytest.mark.gen_test
 async def test_an_empty_put_changes_nothing(service: Service) -> None:
     task_id = await service.new_task()
     before = await service.ask("GET", f"/api/tasks/{task_id}")
@@ -224,7 +217,6 @@ async def test_an_empty_put_changes_nothing(service: Service) -> None:
     assert Task.get_by_id(task_id).revision == 1
 
 
-@pytest.mark.gen_test
 async def test_put_checks_the_merged_config(service: Service) -> None:
     task_id = await service.new_task(bidPercentHigh=0.5)
 
@@ -234,7 +226,6 @@ async def test_put_checks_the_merged_config(service: Service) -> None:
     assert answer.names() == {"bidPercentLow"}
 
 
-@pytest.mark.gen_test
 async def test_a_slug_is_unique_for_its_user_after_normalising(service: Service) -> None:
     await service.new_task(slug="goosinals")
     rune = await service.new_task(slug="DOG•GO", type="rune")
@@ -253,7 +244,6 @@ async def test_a_slug_is_unique_for_its_user_after_normalising(service: Service)
     assert (itself.status, others.status) == (200, 201)
 
 
-@pytest.mark.gen_test
 @with_settings(plans={"beta": SubscriptionPlan("Beta", 1, 20, 50_000_000, 0, 365)})
 async def test_the_plan_limits_tasks_and_a_duplicate_is_told_first(service: Service) -> None:
     first = await service.new_task()
@@ -271,7 +261,6 @@ async def test_the_plan_limits_tasks_and_a_duplicate_is_told_first(service: Serv
     assert again.json["id"] > first
 
 
-@pytest.mark.gen_test
 async def test_deleting_a_stopped_task_needs_no_manager(service: Service) -> None:
     task_id = await service.new_task()
     await service.manager.stop()
@@ -283,7 +272,6 @@ async def test_deleting_a_stopped_task_needs_no_manager(service: Service) -> Non
     assert Task.select().count() == 0
 
 
-@pytest.mark.gen_test
 async def test_log_and_journal_go_with_the_task_and_no_others(service: Service) -> None:
     task_id = await service.new_task()
     data_dir = service.settings.data_dir
@@ -300,7 +288,6 @@ async def test_log_and_journal_go_with_the_task_and_no_others(service: Service) 
     assert of_another.exists()
 
 
-@pytest.mark.gen_test
 async def test_levels_set_the_number_of_bids(service: Service) -> None:
     levels = [{"at": 0.7, "count": 2}, {"at": 0.6, "count": 1}]
     made = await service.ask("POST", "/api/tasks", {"slug": "a", "hardcapSats": 1000, "bidLevels": levels})

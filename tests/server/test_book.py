@@ -33,7 +33,6 @@ def level(
     return {"unitPrice": price, "quantity": quantity, "orders": orders, "own": own, "ownOrders": ours}
 
 
-@pytest.mark.gen_test
 async def test_levels_are_shown_best_first_with_the_callers_own(service: Service) -> None:
     task = await service.new_task()
     order = open_order(service, task, 3)
@@ -60,7 +59,6 @@ async def test_levels_are_shown_best_first_with_the_callers_own(service: Service
     assert [request["max_age_s"] for request in service.gateway.asked] == [10, 10]
 
 
-@pytest.mark.gen_test
 async def test_own_orders_rank_beside_those_of_their_task_where_they_compete(service: Service) -> None:
     tasks = [await service.new_task(), await service.new_task(slug="other")]
     first, second, elsewhere, left_behind = (open_order(service, tasks[0], number) for number in (5, 3, 4, 8))
@@ -87,7 +85,6 @@ async def test_own_orders_rank_beside_those_of_their_task_where_they_compete(ser
     assert (unknown.json["bids"], unknown.json["ranks"]) == (None, None)
 
 
-@pytest.mark.gen_test
 async def test_side_with_rows_that_may_be_orders_and_were_not_understood_is_not_whole(service: Service) -> None:
     service.gateway.answers["asks"] = AskBook((ask(90_000),), START_MS, None, 3, 1)
     service.gateway.answers["bids"] = BidBook((bid(60_000),), START_MS, 3, 0)
@@ -95,7 +92,6 @@ async def test_side_with_rows_that_may_be_orders_and_were_not_understood_is_not_
     assert (answer.json["asks"]["isWhole"], answer.json["bids"]["isWhole"]) == (False, True)
 
 
-@pytest.mark.gen_test
 async def test_own_orders_are_counted_whatever_quantity_each_has(service: Service) -> None:
     payment = keys_of(OWNER)["payment"]
     tokens = (
@@ -110,7 +106,6 @@ async def test_own_orders_are_counted_whatever_quantity_each_has(service: Servic
     assert answer.json["bids"]["levels"] == [level(2, 253.5, 4, 250.5, own_orders=3)]
 
 
-@pytest.mark.gen_test
 async def test_a_bid_of_an_untold_maker_at_our_price_may_be_ours(service: Service) -> None:
     open_order(service, await service.new_task(), 3)
     Order.update(wallet=keys_of(OWNER)["payment"]).execute()
@@ -119,7 +114,6 @@ async def test_a_bid_of_an_untold_maker_at_our_price_may_be_ours(service: Servic
     assert [found["own"] for found in answer.json["bids"]["levels"]] == [1, 0]
 
 
-@pytest.mark.gen_test
 async def test_no_more_levels_are_told_than_asked_for(service: Service) -> None:
     service.gateway.answers["bids"] = BidBook(tuple(bid(price) for price in (3, 1, 2)), START_MS)
     answer = await service.ask("GET", "/api/market/book?slug=goosinals&depth=2")
@@ -129,7 +123,6 @@ async def test_no_more_levels_are_told_than_asked_for(service: Service) -> None:
     )
 
 
-@pytest.mark.gen_test
 async def test_a_side_that_is_not_known_is_null_and_says_why(service: Service) -> None:
     service.gateway.answers["bids"] = lambda **_: NotSupported("bids are not told there")
     answer = await service.ask("GET", "/api/market/book?slug=goosinals")
@@ -140,7 +133,6 @@ async def test_a_side_that_is_not_known_is_null_and_says_why(service: Service) -
     assert (await service.ask("GET", "/api/market/book?slug=goosinals")).status == 502
 
 
-@pytest.mark.gen_test
 async def test_a_rune_and_a_trait_are_asked_for_as_such(service: Service) -> None:
     service.gateway.answers["rune_asks"] = AskBook((ask(300, quantity=200),), START_MS)
     rune = await service.ask("GET", "/api/market/book?slug=DOG&type=rune")
@@ -165,12 +157,10 @@ async def test_a_rune_and_a_trait_are_asked_for_as_such(service: Service) -> Non
         ("?slug=empty", 200),
     ],
 )
-@pytest.mark.gen_test
 async def test_what_cannot_be_meant_is_refused(service: Service, query: str, status: int) -> None:
     assert (await service.ask("GET", f"/api/market/book{query}")).status == status
 
 
-@pytest.mark.gen_test
 async def test_a_preview_shows_the_books_that_it_was_made_on(service: Service) -> None:
     vault = keys_of(OWNER)["vault"]
     service.gateway.answers["asks"] = AskBook((ask(100_000), ask(120_000, vault)), START_MS)

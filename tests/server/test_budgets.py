@@ -43,7 +43,6 @@ def bid(service: Service, task_id: int, price: int) -> Order:
     return Order.get_by_id(order.id)
 
 
-@pytest.mark.gen_test
 async def test_a_budget_comes_back_as_given_and_is_changed_in_parts(service: Service) -> None:
     budget_id = await new_budget(service, maxOpenSats=150_000)
     plain = {"id": budget_id, "name": "both", "taskIds": [], "freeSats": 150_000, "freeFills": None}
@@ -55,7 +54,6 @@ async def test_a_budget_comes_back_as_given_and_is_changed_in_parts(service: Ser
     assert (await service.ask("GET", "/api/budgets")).json == [changed.json]
 
 
-@pytest.mark.gen_test
 @pytest.mark.parametrize(
     ("body", "field"),
     [
@@ -71,7 +69,6 @@ async def test_bad_values_are_named(service: Service, body: dict[str, Any], fiel
     assert (answer.status, answer.names()) == (400, {field})
 
 
-@pytest.mark.gen_test
 async def test_anothers_budget_is_not_there(service: Service) -> None:
     theirs = (await service.api("POST", "/api/budgets", {"name": "theirs"}, token=service.other_token)).json["id"]
     task_id = await service.new_task()
@@ -90,7 +87,6 @@ async def test_anothers_budget_is_not_there(service: Service) -> None:
     assert (await service.ask("GET", "/api/budgets")).json == []
 
 
-@pytest.mark.gen_test
 async def test_the_worked_example(service: Service) -> None:
     """Of 150,000, A holds 75,000 + 60,000: B's 45,000 would be 180,000, its 15,000 fits exactly."""
     budget_id = await new_budget(service, maxOpenSats=150_000)
@@ -120,7 +116,6 @@ async def test_the_worked_example(service: Service) -> None:
     assert (live["price"], live["budgetId"]) == (15_000, budget_id)
 
 
-@pytest.mark.gen_test
 async def test_the_worked_example_of_a_fill(service: Service) -> None:
     """After a fill of 75,000 of a spendCapSats of 100,000 all its tasks together may open 25,000 more."""
     budget_id = await new_budget(service, spendCapSats=100_000)
@@ -138,7 +133,6 @@ async def test_the_worked_example_of_a_fill(service: Service) -> None:
     bid(service, first, 5_000)
 
 
-@pytest.mark.gen_test
 async def test_a_put_takes_the_tasks_open_bids_along_and_delete_waits_for_the_last_task(service: Service) -> None:
     budget_id, other = await new_budget(service, maxOpenSats=150_000), await new_budget(service)
     task_id = await service.new_task(budgetId=budget_id)
@@ -157,7 +151,6 @@ async def test_a_put_takes_the_tasks_open_bids_along_and_delete_waits_for_the_la
     assert (await of(service, other))["openSats"] == 0
 
 
-@pytest.mark.gen_test
 async def test_a_limit_below_what_stands_is_taken_and_leaves_no_room(service: Service) -> None:
     budget_id = await new_budget(service, maxOpenSats=150_000)
     task_id = await service.new_task(budgetId=budget_id)
@@ -167,7 +160,6 @@ async def test_a_limit_below_what_stands_is_taken_and_leaves_no_room(service: Se
     assert Order.get_by_id(order.id).state == "live"
 
 
-@pytest.mark.gen_test
 async def test_a_token_for_one_task_moves_it_to_no_other_budget(service: Service) -> None:
     budget_id = await new_budget(service, maxOpenSats=5)
     task_id = await service.new_task(budgetId=budget_id)

@@ -31,7 +31,6 @@ async def signer_dies(service: Service) -> None:
     await service.signer.stop()
 
 
-@pytest.mark.gen_test
 async def test_nothing_set_is_run_everywhere(service: Service) -> None:
     task_id = await service.new_task()
 
@@ -50,7 +49,6 @@ async def test_nothing_set_is_run_everywhere(service: Service) -> None:
     }
 
 
-@pytest.mark.gen_test
 async def test_a_state_goes_to_the_row_and_to_the_signer(service: Service) -> None:
     task_id = await service.new_task()
 
@@ -66,7 +64,6 @@ async def test_a_state_goes_to_the_row_and_to_the_signer(service: Service) -> No
     assert row(service, task_id) == "halt"
 
 
-@pytest.mark.gen_test
 async def test_a_bidding_and_an_auto_list_task_are_held_apart(service: Service) -> None:
     bidding_id = await service.new_task()
     listing = await service.ask("POST", "/api/autolist", {"inscriptionId": "c" * 64 + "i0"})
@@ -94,7 +91,6 @@ async def test_a_bidding_and_an_auto_list_task_are_held_apart(service: Service) 
     assert (unnamed.status, unnamed.names()) == (400, {"taskId"})
 
 
-@pytest.mark.gen_test
 @with_settings(admins=frozenset({ADMIN}))
 async def test_only_admins_hold_everybody_and_others_see_it(service: Service) -> None:
     admin = token_of(new_user(ADMIN))
@@ -109,7 +105,6 @@ async def test_only_admins_hold_everybody_and_others_see_it(service: Service) ->
     assert controls.Control.get().subject_id == EVERYBODY
 
 
-@pytest.mark.gen_test
 async def test_a_user_sees_and_sets_nobody_elses(service: Service) -> None:
     task_id = await service.new_task()
     await put(service, "user", "halt")
@@ -125,7 +120,6 @@ async def test_a_user_sees_and_sets_nobody_elses(service: Service) -> None:
     assert row(service, task_id) == "halt"
 
 
-@pytest.mark.gen_test
 @pytest.mark.parametrize(
     ("body", "fields"),
     [
@@ -148,7 +142,6 @@ async def test_what_is_wrong_is_told_at_once(service: Service, body: dict[str, A
     assert service.signer.told == []
 
 
-@pytest.mark.gen_test
 @pytest.mark.parametrize("task_id", [0, -1, 999, 2**63, 10**30])
 async def test_a_task_that_no_row_can_be_is_404(service: Service, task_id: int) -> None:
     answer = await put(service, "task", "halt", task_id)
@@ -156,7 +149,6 @@ async def test_a_task_that_no_row_can_be_is_404(service: Service, task_id: int) 
     assert (answer.status, answer.json) == (404, {"error": "Not found"})
 
 
-@pytest.mark.gen_test
 async def test_a_deleted_task_is_404_and_not_shown(service: Service) -> None:
     task_id = await service.new_task()
     Task.update(deleted_ms=1).execute()
@@ -165,7 +157,6 @@ async def test_a_deleted_task_is_404_and_not_shown(service: Service) -> None:
     assert (await service.ask("GET", "/api/control")).json["tasks"] == []
 
 
-@pytest.mark.gen_test
 async def test_without_a_signer_stricter_is_stored_and_looser_is_refused(service: Service) -> None:
     await put(service, "user", "reduce")
     await signer_dies(service)
@@ -181,7 +172,6 @@ async def test_without_a_signer_stricter_is_stored_and_looser_is_refused(service
     assert row(service) == "halt"
 
 
-@pytest.mark.gen_test
 async def test_a_locked_signer_takes_it_all_the_same(service: Service) -> None:
     service.signer.state = "locked"
 
@@ -191,7 +181,6 @@ async def test_a_locked_signer_takes_it_all_the_same(service: Service) -> None:
     assert (row(service), service.signer.controls) == ("run", {})
 
 
-@pytest.mark.gen_test
 async def test_to_tighten_the_row_is_first_and_to_loosen_it_is_last(service: Service) -> None:
     rows: list[tuple[str, str]] = []
     service.signer.before_control = lambda state: rows.append((state, row(service)))
@@ -205,7 +194,6 @@ async def test_to_tighten_the_row_is_first_and_to_loosen_it_is_last(service: Ser
     assert (row(service), service.signer.controls) == ("run", {})
 
 
-@pytest.mark.gen_test
 async def test_a_halt_that_comes_while_another_loosens_wins(service: Service) -> None:
     await put(service, "user", "reduce")
 
@@ -220,7 +208,6 @@ async def test_a_halt_that_comes_while_another_loosens_wins(service: Service) ->
     assert (row(service), service.signer.controls) == ("halt", {("user", OWNER): "halt"})
 
 
-@pytest.mark.gen_test
 async def test_the_signer_is_told_what_the_row_says_in_the_end(service: Service) -> None:
     def halt_meanwhile(state: str) -> None:
         if state == "reduce":
@@ -232,7 +219,6 @@ async def test_the_signer_is_told_what_the_row_says_in_the_end(service: Service)
     assert (answer.json["user"]["state"], answer.json["user"]["signerState"]) == ("halt", "halt")
 
 
-@pytest.mark.gen_test
 async def test_what_only_the_signer_has_counts_too(service: Service) -> None:
     task_id = await service.new_task()
     service.signer.controls = {("task", str(task_id)): "halt"}
@@ -245,7 +231,6 @@ async def test_what_only_the_signer_has_counts_too(service: Service) -> None:
     assert (task["state"], task["signerState"], task["effective"]["state"]) == ("run", "halt", "halt")
 
 
-@pytest.mark.gen_test
 async def test_a_signer_that_was_away_or_lost_its_file_is_reminded(service: Service) -> None:
     task_id = await service.new_task()
     await signer_dies(service)
@@ -267,7 +252,6 @@ async def test_a_signer_that_was_away_or_lost_its_file_is_reminded(service: Serv
     assert service.signer.told == [], "it knows"
 
 
-@pytest.mark.gen_test
 async def test_a_signer_that_is_stricter_is_left_so(service: Service) -> None:
     await put(service, "user", "reduce")
     service.signer.controls[("user", OWNER)] = "halt"
@@ -286,7 +270,6 @@ def test_states_survive_the_server(service: Service, io_loop: IOLoop) -> None:
     ]
 
 
-@pytest.mark.gen_test
 async def test_one_user_loosens_so_often_a_minute_and_keeps_nobody_else_from_it(service: Service) -> None:
     """The signer bounds all users' together, so without this one could hold up everybody."""
     for _ in range(30):
@@ -306,7 +289,6 @@ async def test_one_user_loosens_so_often_a_minute_and_keeps_nobody_else_from_it(
         assert answer.status == 200
 
 
-@pytest.mark.gen_test
 async def test_signer_and_manager_learn_of_a_halt_at_the_same_time(service: Service) -> None:
     """Each answers only when the other has been asked, too: one after the other would end in neither."""
     asked = {"signer": asyncio.Event(), "manager": asyncio.Event()}
@@ -332,7 +314,6 @@ async def test_signer_and_manager_learn_of_a_halt_at_the_same_time(service: Serv
     assert service.manager.heeded == [("user", service.user_id, "halt")]
 
 
-@pytest.mark.gen_test
 async def test_halt_without_a_manager_is_stored_and_signed_no_more(service: Service) -> None:
     await service.manager.stop()
 
@@ -341,7 +322,6 @@ async def test_halt_without_a_manager_is_stored_and_signed_no_more(service: Serv
     assert (answer.status, answer.json["signerTold"], row(service)) == (200, True, "halt")
 
 
-@pytest.mark.gen_test
 async def test_run_reaches_the_manager_after_its_row(service: Service) -> None:
     await put(service, "user", "halt")
     rows: list[str] = []

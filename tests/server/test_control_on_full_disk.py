@@ -20,7 +20,6 @@ def disk_fills(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(control, "_store", full)
 
 
-@pytest.mark.gen_test
 async def test_halt_on_a_full_disk_is_in_force_and_stored_later(
     service: Service, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -39,7 +38,6 @@ async def test_halt_on_a_full_disk_is_in_force_and_stored_later(
     assert (row(service, task_id), services.unstored) == ("halt", {})
 
 
-@pytest.mark.gen_test
 @pytest.mark.parametrize("away", ["signer", "manager"])
 async def test_halt_on_a_full_disk_names_the_peer_that_is_away(
     service: Service, monkeypatch: pytest.MonkeyPatch, away: str
@@ -53,7 +51,6 @@ async def test_halt_on_a_full_disk_names_the_peer_that_is_away(
     assert f"the {away} does not have it" in answer.json["message"].lower()
 
 
-@pytest.mark.gen_test
 async def test_halt_that_nothing_took_is_not_in_force(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
     disk_fills(monkeypatch)
     await service.signer.stop()
@@ -64,7 +61,6 @@ async def test_halt_that_nothing_took_is_not_in_force(service: Service, monkeypa
     assert (answer.status, answer.json["error"]) == (503, "Not in force")
 
 
-@pytest.mark.gen_test
 async def test_halt_of_a_full_disk_is_not_stored_over_a_later_run(
     service: Service, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -80,7 +76,6 @@ async def test_halt_of_a_full_disk_is_not_stored_over_a_later_run(
     assert row(service) == "run"
 
 
-@pytest.mark.gen_test
 async def test_bids_of_a_halt_without_a_row_are_counted(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
     """The signer's state is shown, so without a count the page would call the task halted while its bids are open."""
     task_id = await service.new_task()

@@ -100,7 +100,6 @@ def feed_of(service: Service) -> Feed:
     return feed
 
 
-@pytest.mark.gen_test
 async def test_a_stream_tells_the_callers_events_in_order_and_nobody_elses(service: Service) -> None:
     happen(service.user_id, "recovered")  # before: not told
     async with stream(service) as mine, stream(service, service.other_token) as others:
@@ -118,7 +117,6 @@ async def test_a_stream_tells_the_callers_events_in_order_and_nobody_elses(servi
     assert feed_of(service)._looking is None  # nobody left, no look
 
 
-@pytest.mark.gen_test
 async def test_a_stream_goes_on_where_the_client_was_and_says_reset_where_it_cannot(
     service: Service, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -142,7 +140,6 @@ async def test_a_stream_goes_on_where_the_client_was_and_says_reset_where_it_can
         Event.delete().where(Event.event == "recovered").execute()
 
 
-@pytest.mark.gen_test
 async def test_a_stream_ends_with_its_session_and_its_token_and_tells_nothing_more(service: Service) -> None:
     made = (await service.ask("POST", "/api/tokens", {"name": "bot", "scopes": ["read"]})).json
     async with stream(service) as by_session, stream(service, made["token"]) as by_token:
@@ -156,7 +153,6 @@ async def test_a_stream_ends_with_its_session_and_its_token_and_tells_nothing_mo
         assert await by_session.next() == ("over", None)
 
 
-@pytest.mark.gen_test
 async def test_streams_are_bounded_for_a_user_and_for_all(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
     feed = feed_of(service)
     mine = [feed.join(service.user_id) for _ in range(feed_file.MOST_OF_USER)]
@@ -169,7 +165,6 @@ async def test_streams_are_bounded_for_a_user_and_for_all(service: Service, monk
         assert [waiter.is_over for waiter in mine] == [False] * (len(mine) - 1) + [True]
 
 
-@pytest.mark.gen_test
 async def test_when_all_streams_are_taken_a_stranger_gets_the_newest_of_the_user_with_the_most(
     service: Service, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -194,7 +189,6 @@ async def test_when_all_streams_are_taken_a_stranger_gets_the_newest_of_the_user
         feed.leave(waiter)
 
 
-@pytest.mark.gen_test
 async def test_a_stream_that_gave_way_ends_and_its_client_hears_the_end(
     service: Service, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -209,7 +203,6 @@ async def test_a_stream_that_gave_way_ends_and_its_client_hears_the_end(
             assert (await first.next())[0] == "error"
 
 
-@pytest.mark.gen_test
 async def test_a_catch_up_is_sent_in_pieces_and_other_users_streams_come_in_between(
     service: Service, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -240,7 +233,6 @@ async def test_a_catch_up_is_sent_in_pieces_and_other_users_streams_come_in_betw
     assert [each["id"] for each in page["events"]] == list(range(2, 502))
 
 
-@pytest.mark.gen_test
 async def test_a_stream_that_missed_more_than_2000_events_is_reset(service: Service) -> None:
     happen(service.user_id, *["listed"] * 2_002)
     async with stream(service, **{"Last-Event-ID": "1"}) as late:
@@ -253,7 +245,6 @@ async def test_a_stream_that_missed_more_than_2000_events_is_reset(service: Serv
         assert (await late.next())[0] == "recovered"  # only events of these names are counted
 
 
-@pytest.mark.gen_test
 async def test_a_client_that_takes_nothing_is_given_up_and_costs_the_others_nothing(
     service: Service, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -270,7 +261,6 @@ async def test_a_client_that_takes_nothing_is_given_up_and_costs_the_others_noth
     feed.leave(awake)
 
 
-@pytest.mark.gen_test
 async def test_pages_follow_one_another_and_the_last_one_is_waited_for(service: Service) -> None:
     happen(service.user_id, *["error"] * 5)
     happen(service.user_id + 1, "recovered")
@@ -293,7 +283,6 @@ async def test_pages_follow_one_another_and_the_last_one_is_waited_for(service: 
     assert lost["reset"] and [e["id"] for e in lost["events"]] == [1, 2, 3, 4, 5, 7, 8]
 
 
-@pytest.mark.gen_test
 @pytest.mark.slow
 async def test_a_wait_without_news_ends_after_what_was_seen_and_one_without_a_session_any_more_is_401(
     service: Service,
@@ -311,7 +300,6 @@ async def test_a_wait_without_news_ends_after_what_was_seen_and_one_without_a_se
     assert (await waiting).status == 401
 
 
-@pytest.mark.gen_test
 async def test_half_a_letter_of_a_marketplace_is_shown_as_a_question_mark(service: Service) -> None:
     broken = {"error": None, "action": "placed \ud83d", "slug": "cats", "errors": ["\ud83d"]}
     with transaction():
@@ -324,7 +312,6 @@ async def test_half_a_letter_of_a_marketplace_is_shown_as_a_question_mark(servic
     assert page.json["events"][0]["data"] == {"error": None, "action": "placed ?", "slug": "cats", "errors": ["?"]}
 
 
-@pytest.mark.gen_test
 async def test_bad_queries_and_head(service: Service) -> None:
     bad = await service.ask("GET", "/api/events?after=-1&limit=0&wait=26&events=fill,x")
     assert (bad.status, bad.names()) == (400, {"after", "limit", "wait", "events"})
@@ -333,7 +320,6 @@ async def test_bad_queries_and_head(service: Service) -> None:
         assert (head.status, head.text) == (200, "")
 
 
-@pytest.mark.gen_test
 async def test_open_streams_end_when_the_server_does(service: Service) -> None:
     async with stream(service) as mine:
         await mine.begun()

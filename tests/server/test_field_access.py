@@ -124,7 +124,6 @@ async def new_row(service: Service, name: str) -> tuple[int, str, str]:
     return row_id, asked(BY_NAME[name], row_id)[0], api_token(service.user_id, "rtc", row_id)
 
 
-@pytest.mark.gen_test
 @pytest.mark.parametrize("name", REACHED)
 async def test_each_field_is_changed_or_refused_as_decided(service: Service, name: str) -> None:
     assert (await service.ask("POST", "/api/budgets", {"name": "both"})).json["id"] == 1
@@ -144,7 +143,6 @@ async def test_each_field_is_changed_or_refused_as_decided(service: Service, nam
             assert (await service.ask("PUT", url, given)).status == 200, f"{field}: its owner may"
 
 
-@pytest.mark.gen_test
 @pytest.mark.parametrize("name", [name for name in CHANGING if name not in REACHED])
 async def test_no_field_of_another_operation_is_open_to_a_token_for_one_task(service: Service, name: str) -> None:
     row_id = await row_of(service, BY_NAME[name][1])
@@ -159,7 +157,6 @@ async def test_no_field_of_another_operation_is_open_to_a_token_for_one_task(ser
     assert dump(service.settings.database_url) == before
 
 
-@pytest.mark.gen_test
 async def test_a_token_may_repeat_what_its_owner_set_and_start_that(service: Service) -> None:
     budget = (await service.ask("POST", "/api/budgets", {"name": "both"})).json["id"]
     owners = {"deliverTo": "vault", "onFill": RULE, "budgetId": budget, "tags": ["all"]}
@@ -178,7 +175,6 @@ async def test_a_token_may_repeat_what_its_owner_set_and_start_that(service: Ser
         assert (answer.status, field in answer.names()) == (403, True), answer.text
 
 
-@pytest.mark.gen_test
 async def test_a_token_for_all_tasks_changes_what_one_for_a_task_may_not(service: Service) -> None:
     task_id = await service.new_task(deliverTo="vault")
     token = api_token(service.user_id, "t", None)

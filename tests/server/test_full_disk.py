@@ -20,7 +20,6 @@ from tests.server.test_access import INSCRIPTION, MATRIX, call, row_of
 MINUTE_MS = 60_000
 
 
-@pytest.mark.gen_test
 async def test_what_cannot_be_stored_is_507_with_words(service: Service) -> None:
     task_id = await service.new_task()
     config = {"slug": "frogs", "hardcapSats": 100_000}
@@ -42,7 +41,6 @@ async def test_what_cannot_be_stored_is_507_with_words(service: Service) -> None
     assert answer.status == 200
 
 
-@pytest.mark.gen_test
 @with_settings(admins=frozenset({ADMIN}), play_wallet=True)
 @pytest.mark.parametrize("operation", MATRIX, ids=lambda operation: " ".join(operation))
 async def test_no_operation_is_500_on_a_full_disk(service: Service, operation: tuple[str, str]) -> None:
@@ -55,7 +53,6 @@ async def test_no_operation_is_500_on_a_full_disk(service: Service, operation: t
     assert operation[0] != "GET" or answer.status != 507, "a read needs no room"
 
 
-@pytest.mark.gen_test
 async def test_a_wrong_statement_is_500(service: Service) -> None:
     with full_database("no such column: x"):
         answer = await service.ask("POST", "/api/tasks", {"slug": "frogs", "hardcapSats": 100_000})
@@ -74,7 +71,6 @@ def running(task_id: int, last_cycle_ms: int) -> None:
     ).execute()
 
 
-@pytest.mark.gen_test
 async def test_a_running_task_without_a_cycle_for_three_loops_says_so(service: Service) -> None:
     task_id, began_ms = await service.new_task(loopSeconds=60), service.clock()
     running(task_id, began_ms)
@@ -89,7 +85,6 @@ async def test_a_running_task_without_a_cycle_for_three_loops_says_so(service: S
     check("getTask", one)
 
 
-@pytest.mark.gen_test
 async def test_a_task_that_was_started_a_moment_ago_is_not_silent(service: Service) -> None:
     task_id = await service.new_task(loopSeconds=60)
     running(task_id, service.clock() - 600 * MINUTE_MS)
@@ -100,7 +95,6 @@ async def test_a_task_that_was_started_a_moment_ago_is_not_silent(service: Servi
     assert (await service.ask("GET", f"/api/tasks/{task_id}")).json["lastErrorCode"] == "no_cycle"
 
 
-@pytest.mark.gen_test
 async def test_a_stopped_task_is_not_silent_and_a_slow_one_has_its_time(service: Service) -> None:
     stopped, slow = (
         await service.new_task(),

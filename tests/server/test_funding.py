@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -64,7 +63,6 @@ def test_an_order_with_an_unknown_backing_leaves_the_stake_unknown() -> None:
     assert at_stake(found, {"ordnet": 1}) is None
 
 
-@pytest.mark.gen_test
 async def test_too_small_a_balance_names_the_address_and_the_sats_that_it_lacks(service: Service) -> None:
     with_floor(service, 100_000, 120_000)
     service.gateway.answers["balance"] = Balance("bc1qbidding", 50_000, START_MS)

@@ -17,7 +17,6 @@ def file_of(operation: str) -> str:
     return f"bodies/{re.sub('[^A-Za-z]+', '-', operation).strip('-')}.txt"
 
 
-@pytest.mark.gen_test
 async def test_the_description_says_what_its_golden_says(service: Service) -> None:
     answer = await service.api("GET", "/api/openapi.json")
 
@@ -26,7 +25,6 @@ async def test_the_description_says_what_its_golden_says(service: Service) -> No
 
 @pytest.mark.slow
 @postgresql.left_out("each question finds the rows of the first, by a copy of the database's file")
-@pytest.mark.gen_test
 @with_goldens_settings
 @pytest.mark.parametrize("operation", BODIES)
 async def test_wrong_bodies_are_refused_as_their_golden_says(service: Service, operation: str) -> None:
@@ -39,7 +37,6 @@ async def test_wrong_bodies_are_refused_as_their_golden_says(service: Service, o
 
 @pytest.mark.slow
 @postgresql.left_out("each question finds the rows of the first, by a copy of the database's file")
-@pytest.mark.gen_test
 @with_goldens_settings
 async def test_wrong_queries_are_refused_as_their_golden_says(service: Service) -> None:
     world = await World.of(service)
@@ -55,7 +52,6 @@ async def test_wrong_queries_are_refused_as_their_golden_says(service: Service) 
 
 @pytest.mark.slow
 @postgresql.left_out("each question finds the rows of the first, by a copy of the database's file")
-@pytest.mark.gen_test
 @with_goldens_settings
 async def test_a_body_or_a_query_where_none_is_taken_is_refused_as_its_golden_says(service: Service) -> None:
     world = await World.of(service)
@@ -68,7 +64,6 @@ async def test_a_body_or_a_query_where_none_is_taken_is_refused_as_its_golden_sa
 
 @pytest.mark.slow
 @postgresql.left_out("it numbers rows in another way")
-@pytest.mark.gen_test
 @with_goldens_settings
 async def test_the_answers_of_a_day_are_those_of_their_golden(service: Service) -> None:
     found = await answers.lines(service)

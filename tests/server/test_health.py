@@ -68,7 +68,6 @@ def simulator(service: Service) -> None:
     server.listen(PORT, "127.0.0.1")
 
 
-@pytest.mark.gen_test
 async def test_health_needs_nobody(service: Service) -> None:
     await service.manager.stop()
 
@@ -77,7 +76,6 @@ async def test_health_needs_nobody(service: Service) -> None:
     assert (answer.status, answer.json) == (200, {"status": "ok"} | VERSION)
 
 
-@pytest.mark.gen_test
 @with_settings(simulator_port=PORT)
 async def test_ready_when_everybody_answers(service: Service, simulator: None) -> None:
     answer = await service.api("GET", "/readyz")
@@ -85,20 +83,17 @@ async def test_ready_when_everybody_answers(service: Service, simulator: None) -
     assert (answer.status, answer.json) == (200, {"status": "ready"} | VERSION)
 
 
-@pytest.mark.gen_test
 @with_settings(market="satflow")
 async def test_an_unknown_commit_is_null(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(version, "running", lambda: version.Version("0.1.0", ""))
     assert (await service.api("GET", "/readyz")).json == {"status": "ready", "version": "0.1.0", "commit": None}
 
 
-@pytest.mark.gen_test
 @with_settings(market="satflow")
 async def test_a_real_market_needs_no_simulator(service: Service) -> None:
     assert (await service.api("GET", "/readyz")).status == 200
 
 
-@pytest.mark.gen_test
 @with_settings(market="satflow")
 @postgresql.only
 async def test_what_another_machine_keeps_is_not_missing_here(service: Service, hooks: asyncio.Server) -> None:
@@ -112,7 +107,6 @@ async def test_what_another_machine_keeps_is_not_missing_here(service: Service, 
     assert [answer.status for answer in (before, kept, after)] == [503, 200, 503]
 
 
-@pytest.mark.gen_test
 @with_settings(simulator_port=PORT)
 async def test_not_ready_names_who_is_missing(
     service: Service, simulator: None, facts: socket.socket, hooks: asyncio.Server
@@ -142,7 +136,6 @@ async def test_not_ready_names_who_is_missing(
     ), "no host and no user"
 
 
-@pytest.mark.gen_test
 @with_settings(market="satflow")
 async def test_a_gateway_whose_socket_was_removed_is_missing(service: Service) -> None:
     """The server keeps connections to the gateway, which work without the file."""
@@ -157,7 +150,6 @@ async def test_a_gateway_whose_socket_was_removed_is_missing(service: Service) -
     assert answer.details == ["gateway: failed to ask the gateway: No such file or directory"]
 
 
-@pytest.mark.gen_test
 @with_settings(market="satflow")
 async def test_a_disk_with_little_room_is_full(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
     real = os.statvfs
@@ -181,7 +173,6 @@ async def test_a_disk_with_little_room_is_full(service: Service, monkeypatch: py
     assert mended.status == 200
 
 
-@pytest.mark.gen_test
 @with_settings(market="satflow")
 async def test_a_write_that_fails_is_a_reason_and_is_tried_until_it_succeeds(
     service: Service, monkeypatch: pytest.MonkeyPatch
@@ -200,7 +191,6 @@ async def test_a_write_that_fails_is_a_reason_and_is_tried_until_it_succeeds(
     assert found == [(503, "Disk full", ["disk"]), (503, "Not ready", ["disk"]), (200, None, None)]
 
 
-@pytest.mark.gen_test
 @with_settings(market="satflow")
 @postgresql.left_out("its word for it is another one")
 async def test_a_database_that_takes_no_write_is_missing(service: Service) -> None:
@@ -213,14 +203,12 @@ async def test_a_database_that_takes_no_write_is_missing(service: Service) -> No
     assert (await service.api("GET", "/readyz")).status == 200
 
 
-@pytest.mark.gen_test
 @with_settings(market="satflow")
 async def test_readiness_does_not_wait_for_another_process_that_is_writing(service: Service, database: str) -> None:
     with kept_from_writing(database):
         assert (await service.api("GET", "/readyz")).status == 200
 
 
-@pytest.mark.gen_test
 @with_settings(market="satflow")
 async def test_readiness_writes_once_in_ten_seconds(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
     now, synced, committed = [0.0], [], []
@@ -237,7 +225,6 @@ async def test_readiness_writes_once_in_ten_seconds(service: Service, monkeypatc
     assert (file.stat().st_size, file.stat().st_mode & 0o777) == (21, 0o600)
 
 
-@pytest.mark.gen_test
 @with_settings(market="satflow")
 async def test_a_write_that_hangs_holds_one_thread(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
     may_end = threading.Event()
@@ -253,7 +240,6 @@ async def test_a_write_that_hangs_holds_one_thread(service: Service, monkeypatch
     assert (found, len(begun)) == ([late, waiting, waiting], 1)
 
 
-@pytest.mark.gen_test
 @with_settings(market="satflow")
 @pytest.mark.parametrize(
     ("part", "look"), [("manager", "places"), ("hooks", "kept_elsewhere"), ("database", "pending")]
@@ -270,7 +256,6 @@ async def test_a_database_that_is_away_is_the_reason_of_each_part_that_needs_it(
     assert (answer.status, answer.details) == (503, [f"{part}: the connection was closed"])
 
 
-@pytest.mark.gen_test
 @with_settings(simulator_port=PORT)
 @pytest.mark.parametrize(("skew_s", "missing"), [(None, []), (29.0, []), (3600.4, ["clock"]), (-3600.4, ["clock"])])
 async def test_readiness_names_a_clock_by_which_no_bid_is_placed(
@@ -282,14 +267,12 @@ async def test_readiness_names_a_clock_by_which_no_bid_is_placed(
     assert [line for line in answer.details if "3600 s" in line] == (answer.details if missing else [])
 
 
-@pytest.mark.gen_test
 @with_settings(simulator_port=PORT)
 async def test_one_marketplace_with_a_wrong_clock_is_not_ours(service: Service, simulator: None) -> None:
     service.gateway.answers["status"] = {"venues": {"a": {"skew_s": 3600.0}, "b": {"skew_s": 0.1}}}
     assert (await service.api("GET", "/readyz")).status == 200
 
 
-@pytest.mark.gen_test
 @with_settings(market="satflow")
 @pytest.mark.slow
 async def test_who_does_not_answer_in_time_is_missing(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:

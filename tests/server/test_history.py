@@ -7,8 +7,6 @@ from itertools import chain
 from typing import Any
 from urllib.parse import quote
 
-import pytest
-
 from server.http.answers import iso
 from tests.server.api import START_MS
 from tests.server.conftest import Service
@@ -30,7 +28,6 @@ async def pages(service: Service, path: str, name: str, most: int) -> list[list[
             return found
 
 
-@pytest.mark.gen_test
 async def test_a_purchase_is_told_with_all_that_is_known_of_it(service: Service) -> None:
     known = {"inscription_id": INSCRIPTION, "floor_at_fill": "100000", "network_fee_sats": 600}
     order = bought(service.user_id, 75_000, minute=3, **known, trait_type="Hat", trait_value="Red")
@@ -67,7 +64,6 @@ async def test_a_purchase_is_told_with_all_that_is_known_of_it(service: Service)
     }
 
 
-@pytest.mark.gen_test
 async def test_what_is_not_known_is_null_and_never_0(service: Service) -> None:
     bought(service.user_id, 2_500, slug="DOG", quantity="1000")
     sold(service.user_id, 105_000, minute=1, slug=None)
@@ -81,7 +77,6 @@ async def test_what_is_not_known_is_null_and_never_0(service: Service) -> None:
     assert (sale["type"], sale["taskKind"], sale["side"], sale["price"]) == ("ordinals", "autolist", "sell", 105_000)
 
 
-@pytest.mark.gen_test
 async def test_pages_stay_as_they_are_while_fills_come_in(service: Service) -> None:
     for minute in (1, 2, 2, 3, 3, 3):
         bought(service.user_id, 1_000, minute=minute)
@@ -99,7 +94,6 @@ async def test_pages_stay_as_they_are_while_fills_come_in(service: Service) -> N
     assert [row["id"] for row in second["fills"]][:-1] == whole[5:]
 
 
-@pytest.mark.gen_test
 async def test_fills_are_chosen_by_task_slug_side_and_time(service: Service) -> None:
     first = bought(service.user_id, 1_000, minute=1, task_id=5)
     second = bought(service.user_id, 1_000, minute=2, slug="DOG•GO")
@@ -123,7 +117,6 @@ async def test_fills_are_chosen_by_task_slug_side_and_time(service: Service) -> 
     assert await chosen("from=2025-11-20&taskId=99") == []
 
 
-@pytest.mark.gen_test
 async def test_wrong_questions_are_refused_with_all_their_faults(service: Service) -> None:
     answer = await service.ask("GET", "/api/fills?taskId=0&side=both&from=yesterday&to=&limit=501&slug=")
     assert answer.status == 400
@@ -134,7 +127,6 @@ async def test_wrong_questions_are_refused_with_all_their_faults(service: Servic
     assert (await service.ask("GET", "/api/orders?limit=1&limit=2")).status == 400
 
 
-@pytest.mark.gen_test
 async def test_anothers_trades_are_not_there(service: Service) -> None:
     task_id = await service.new_task()
     theirs = bought(service.user_id, 75_000, task_id=task_id, minute=1)
@@ -150,7 +142,6 @@ async def test_anothers_trades_are_not_there(service: Service) -> None:
     assert (await asked(f"/api/tasks/{task_id}/orders")).status == 404
 
 
-@pytest.mark.gen_test
 async def test_orders_are_paged_of_all_tasks_and_of_one(service: Service) -> None:
     one, other = await service.new_task(), await service.new_task(slug="dogs")
     mine = [open_order(service, task_id, number).id for number, task_id in enumerate((one, other, one, one), 1)]
@@ -182,7 +173,6 @@ async def test_orders_are_paged_of_all_tasks_and_of_one(service: Service) -> Non
     }
 
 
-@pytest.mark.gen_test
 async def test_a_task_tells_its_fills_in_short(service: Service) -> None:
     task_id, unfilled = await service.new_task(), await service.new_task(slug="dogs")
     assert (await service.ask("GET", f"/api/tasks/{task_id}")).json["fills"] == {
@@ -201,7 +191,6 @@ async def test_a_task_tells_its_fills_in_short(service: Service) -> None:
     assert [row["dryRun"] for row in (await service.ask("GET", "/api/fills")).json["fills"]] == [True, False, False]
 
 
-@pytest.mark.gen_test
 async def test_a_deleted_tasks_fills_and_orders_stay(service: Service) -> None:
     task_id = await service.new_task()
     order = bought(service.user_id, 75_000, task_id=task_id)

@@ -30,7 +30,6 @@ def files(service: Service) -> list[Path]:
     return list(service.settings.hooks_dir.glob("*"))
 
 
-@pytest.mark.gen_test
 async def test_a_secret_is_kept_in_a_file_and_shown_to_nobody(service: Service) -> None:
     made = await service.ask("POST", "/api/hooks", NEW)
     shown = await service.ask("GET", "/api/hooks")
@@ -44,7 +43,6 @@ async def test_a_secret_is_kept_in_a_file_and_shown_to_nobody(service: Service) 
     assert receivers(service).read(Hook.get().receiver) == Receiver(URL, SECRET)
 
 
-@pytest.mark.gen_test
 async def test_a_webhook_without_a_secret_is_given_one_which_is_told_once(service: Service) -> None:
     made = (await service.ask("POST", "/api/hooks", {"url": URL, "events": ["fill"]})).json
     assert re.fullmatch(r"whsec_[A-Za-z0-9+/]{43}=", made["secret"])
@@ -54,14 +52,12 @@ async def test_a_webhook_without_a_secret_is_given_one_which_is_told_once(servic
     assert (await service.ask("POST", "/api/hooks", ntfy)).json["secret"] is None
 
 
-@pytest.mark.gen_test
 async def test_a_change_of_nothing_changes_nothing(service: Service) -> None:
     made = await service.ask("POST", "/api/hooks", NEW)
     changed = await service.ask("PUT", made.headers["Location"], {})
     assert (changed.status, changed.json) == (200, {name: made.json[name] for name in changed.json})
 
 
-@pytest.mark.gen_test
 async def test_a_change_replaces_what_is_given_and_leaves_no_old_secret_behind(service: Service) -> None:
     made = (await service.ask("POST", "/api/hooks", NEW)).json
     path = f"/api/hooks/{made['id']}"
@@ -78,7 +74,6 @@ async def test_a_change_replaces_what_is_given_and_leaves_no_old_secret_behind(s
     assert (await service.ask("GET", path)).status == 404 and files(service) == []
 
 
-@pytest.mark.gen_test
 @pytest.mark.parametrize(
     "elsewhere",
     ["https://evil.example/x", "https://ntfy.sh:8443/topic", "https://ntfy.sh.evil.example/topic", "http://ntfy.sh/a"],
@@ -107,7 +102,6 @@ async def test_an_access_token_is_sent_to_no_server_but_the_one_it_was_given_for
         assert receivers(service).read(Hook.get().receiver) == now
 
 
-@pytest.mark.gen_test
 async def test_a_bots_token_stays_where_only_telegram_is_told_it(service: Service) -> None:
     bot = "12345:" + "a" * 35
     new = {"kind": "telegram", "url": "telegram:5", "events": ["fill"], "secret": bot}
@@ -116,7 +110,6 @@ async def test_a_bots_token_stays_where_only_telegram_is_told_it(service: Servic
     assert receivers(service).read(Hook.get().receiver) == Receiver("telegram:@other", bot)
 
 
-@pytest.mark.gen_test
 async def test_bad_hooks_are_refused_with_all_their_faults_and_leave_no_file(service: Service) -> None:
     for bad, names in (
         ({}, {"url", "events"}),
@@ -136,7 +129,6 @@ async def test_bad_hooks_are_refused_with_all_their_faults_and_leave_no_file(ser
     assert files(service) == [] and "cycle" not in LASTING
 
 
-@pytest.mark.gen_test
 @with_settings(hook_networks=ALLOWED, smtp_url="smtps://mail.example", mail_from="a@b.example")
 async def test_what_the_operator_allows_is_taken(service: Service) -> None:
     for kind, url in (("webhook", "http://10.1.2.3:8080/"), ("mail", "mailto:ann@mail.example")):
@@ -145,7 +137,6 @@ async def test_what_the_operator_allows_is_taken(service: Service) -> None:
     assert (await service.ask("POST", "/api/hooks", {"url": "http://192.168.0.1/", "events": ["fill"]})).status == 400
 
 
-@pytest.mark.gen_test
 async def test_a_user_has_ten_and_the_eleventh_leaves_no_file(service: Service) -> None:
     for _ in range(10):
         assert (await service.ask("POST", "/api/hooks", NEW)).status == 201
@@ -154,7 +145,6 @@ async def test_a_user_has_ten_and_the_eleventh_leaves_no_file(service: Service) 
     assert (await service.api("POST", "/api/hooks", NEW, token=service.other_token)).status == 201
 
 
-@pytest.mark.gen_test
 async def test_a_secret_from_before_its_rule_is_kept_when_the_address_changes(service: Service) -> None:
     path = (await service.ask("POST", "/api/hooks", NEW)).headers["Location"]
     receivers = Receivers(service.settings.hooks_dir)
@@ -166,7 +156,6 @@ async def test_a_secret_from_before_its_rule_is_kept_when_the_address_changes(se
     assert receivers.read(Hook.get().receiver).secret == "whsec_my-old-secret"
 
 
-@pytest.mark.gen_test
 async def test_deliveries_are_shown_and_sent_again_by_their_owner(service: Service) -> None:
     path = (await service.ask("POST", "/api/hooks", NEW)).headers["Location"]
     other = (await service.ask("POST", "/api/hooks", NEW)).headers["Location"]
@@ -185,7 +174,6 @@ async def test_deliveries_are_shown_and_sent_again_by_their_owner(service: Servi
     assert statuses.count(429) == 3  # twenty a minute by hand
 
 
-@pytest.mark.gen_test
 async def test_nothing_is_made_by_a_session_that_ended_meanwhile(
     service: Service, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -211,7 +199,6 @@ def mailed(service: Service, code: str) -> None:
     queue.sent([Delivery.get(Delivery.hook == hook.id, Delivery.state == "waiting")], None, service.clock())
 
 
-@pytest.mark.gen_test
 @WITH_MAIL
 async def test_a_mail_hook_waits_for_its_code_and_a_wrong_one_is_refused_in_words(service: Service) -> None:
     made = await service.ask("POST", "/api/hooks", MAIL)
@@ -237,7 +224,6 @@ async def test_a_mail_hook_waits_for_its_code_and_a_wrong_one_is_refused_in_word
     assert (await service.ask("POST", f"{path}/deliveries/1/redeliver")).status == 409, "a code is sent once"
 
 
-@pytest.mark.gen_test
 @WITH_MAIL
 async def test_another_address_of_a_mail_hook_asks_for_a_new_code_and_the_same_one_does_not(service: Service) -> None:
     path = (await service.ask("POST", "/api/hooks", MAIL)).headers["Location"]
@@ -251,7 +237,6 @@ async def test_another_address_of_a_mail_hook_asks_for_a_new_code_and_the_same_o
     assert old.status == 400, "a code is of one address"
 
 
-@pytest.mark.gen_test
 @WITH_MAIL
 async def test_a_code_is_not_confirmed_by_a_session_that_ended_meanwhile(
     service: Service, monkeypatch: pytest.MonkeyPatch
@@ -263,7 +248,6 @@ async def test_a_code_is_not_confirmed_by_a_session_that_ended_meanwhile(
     assert Hook.get().agreed_ms is None
 
 
-@pytest.mark.gen_test
 @WITH_MAIL
 async def test_a_change_back_to_a_strangers_address_meanwhile_leaves_it_without_consent(
     service: Service, monkeypatch: pytest.MonkeyPatch
@@ -283,7 +267,6 @@ async def test_a_change_back_to_a_strangers_address_meanwhile_leaves_it_without_
     assert [file.name for file in files(service)] == [Hook.get().receiver], "no former receiver is left behind"
 
 
-@pytest.mark.gen_test
 async def test_a_change_of_a_hook_that_is_removed_meanwhile_is_not_found_and_leaves_no_file(
     service: Service, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -299,7 +282,6 @@ async def test_a_change_of_a_hook_that_is_removed_meanwhile_is_not_found_and_lea
     assert files(service) == []
 
 
-@pytest.mark.gen_test
 @WITH_MAIL
 async def test_a_code_is_not_asked_for_once_the_address_has_agreed_meanwhile(
     service: Service, monkeypatch: pytest.MonkeyPatch

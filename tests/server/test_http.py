@@ -64,7 +64,6 @@ def test_each_path_matches_one_pattern_so_their_order_does_not_matter() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.gen_test
 async def test_other_methods_are_405_and_name_those_there_are(service: Service) -> None:
     there = operations()
     for path in PATHS:
@@ -78,7 +77,6 @@ async def test_other_methods_are_405_and_name_those_there_are(service: Service) 
                 assert method == "HEAD" or answer.json == {"error": "Method Not Allowed"}
 
 
-@pytest.mark.gen_test
 @pytest.mark.parametrize(
     "path",
     [
@@ -118,7 +116,6 @@ async def test_unknown_and_hostile_paths_are_404_in_json(service: Service, path:
         assert answer.headers["X-Content-Type-Options"] == "nosniff"
 
 
-@pytest.mark.gen_test
 async def test_every_answer_says_nosniff_and_those_of_the_api_no_store(service: Service) -> None:
     for path in ["/healthz", "/readyz", "/nothing", "/api/nothing", *map(filled, PATHS)]:
         answer = await service.api("GET", path)
@@ -129,7 +126,6 @@ async def test_every_answer_says_nosniff_and_those_of_the_api_no_store(service: 
         assert "Set-Cookie" not in answer.headers and "Access-Control-Allow-Origin" not in answer.headers
 
 
-@pytest.mark.gen_test
 async def test_a_body_of_64_kib_is_read_and_one_byte_more_is_413(service: Service) -> None:
     fits = b'{"slug":"a","hardcapSats":1}'.ljust(64 * 1024)
 
@@ -144,7 +140,6 @@ async def test_a_body_of_64_kib_is_read_and_one_byte_more_is_413(service: Servic
         assert answer.headers["X-Content-Type-Options"] == "nosniff"
 
 
-@pytest.mark.gen_test
 async def test_a_body_that_is_too_large_is_refused_before_it_is_sent(service: Service) -> None:
     head = b"POST /api/tasks HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\nExpect: 100-continue\r\n\r\n"
     where = urlsplit(service.api.base_url)
@@ -156,7 +151,6 @@ async def test_a_body_that_is_too_large_is_refused_before_it_is_sent(service: Se
         writer.close()
 
 
-@pytest.mark.gen_test
 async def test_chunked_bodies_are_taken_and_counted(service: Service) -> None:
     head = b"POST /api/auth/challenge HTTP/1.1\r\nHost: x\r\nConnection: close\r\nTransfer-Encoding: chunked\r\n\r\n"
     small = await answer_to(service, head + b"2\r\n{}\r\n0\r\n\r\n")
@@ -174,7 +168,6 @@ async def test_chunked_bodies_are_taken_and_counted(service: Service) -> None:
         assert body["error"] == "Request body too large"
 
 
-@pytest.mark.gen_test
 async def test_a_chunked_body_that_is_too_large_is_read_to_its_end_before_the_connection_closes(
     service: Service, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -219,7 +212,6 @@ FRAMINGS = [
 ]
 
 
-@pytest.mark.gen_test
 async def test_badly_framed_requests_get_one_400_and_smuggle_nothing(service: Service) -> None:
     answers = await asyncio.gather(
         *(raw(service, b"POST /api/tasks HTTP/1.1\r\nHost: x\r\n" + framing) for framing in FRAMINGS)
@@ -229,7 +221,6 @@ async def test_badly_framed_requests_get_one_400_and_smuggle_nothing(service: Se
         assert answer.count(b"HTTP/1.1") == 1, (framing, answer)
 
 
-@pytest.mark.gen_test
 async def test_multipart_is_refused_and_other_types_are_read_as_json(service: Service) -> None:
     body = b'{"slug": "a", "hardcapSats": 1}'
     multipart = {"Content-Type": "Multipart/Form-Data; boundary=x", "Authorization": f"Bearer {service.token}"}
@@ -242,7 +233,6 @@ async def test_multipart_is_refused_and_other_types_are_read_as_json(service: Se
     assert (refused.status, form.status, taken.status) == (415, 400, 201)
 
 
-@pytest.mark.gen_test
 async def test_the_log_has_one_line_a_request_without_query_or_secrets(
     service: Service, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -256,7 +246,6 @@ async def test_the_log_has_one_line_a_request_without_query_or_secrets(
     assert service.token not in caplog.text and "topsecret" not in caplog.text
 
 
-@pytest.mark.gen_test
 async def test_a_fault_of_ours_is_a_plain_500(
     service: Service, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -272,7 +261,6 @@ async def test_a_fault_of_ours_is_a_plain_500(
     assert "secret detail" in caplog.text and "topsecret" not in caplog.text
 
 
-@pytest.mark.gen_test
 async def test_a_client_that_goes_away_leaves_nothing_behind(service: Service) -> None:
     where = urlsplit(service.api.base_url)
     _, writer = await asyncio.open_connection(where.hostname, where.port)
@@ -285,7 +273,6 @@ async def test_a_client_that_goes_away_leaves_nothing_behind(service: Service) -
     await asyncio.wait_for(service.app.settings["services"].in_flight.none(), PATIENCE_S)
 
 
-@pytest.mark.gen_test
 @pytest.mark.parametrize(
     ("head", "status"),
     [

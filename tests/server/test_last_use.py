@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import time
 
-import pytest
-
 from models.accounts import ApiToken
 from models.database.base import database, is_postgresql
 from models.database.sqlite import Sqlite
@@ -17,7 +15,6 @@ from tests.server.conftest import Service
 BOT = {"name": "bot", "scopes": ["read"]}
 
 
-@pytest.mark.gen_test
 @postgresql.left_out("commits are counted by SQLite's connection")
 async def test_calls_of_one_minute_are_one_commit_for_each_token(service: Service) -> None:
     """Every commit costs a write to the disk, and empties what is kept of task lists."""
@@ -37,7 +34,6 @@ async def test_calls_of_one_minute_are_one_commit_for_each_token(service: Servic
     assert await changes(29) <= 2
 
 
-@pytest.mark.gen_test
 async def test_no_call_that_only_reads_waits_for_a_writer(service: Service) -> None:
     token = (await service.ask("POST", "/api/tokens", BOT)).json["token"]
     made_ms = service.clock.now_ms

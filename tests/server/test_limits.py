@@ -14,7 +14,6 @@ from server.http.turns import CallLimit
 from tests.server.conftest import Service
 
 
-@pytest.mark.gen_test
 async def test_64_creates_at_once_never_pass_the_plan(service: Service) -> None:
     answers = await asyncio.gather(
         *(service.ask("POST", "/api/tasks", {"slug": f"slug-{n}", "hardcapSats": 1}) for n in range(64))
@@ -24,7 +23,6 @@ async def test_64_creates_at_once_never_pass_the_plan(service: Service) -> None:
     assert Task.select().count() == 20
 
 
-@pytest.mark.gen_test
 async def test_parallel_creates_of_one_slug_make_one_task(service: Service) -> None:
     answers = await asyncio.gather(
         *(service.ask("POST", "/api/tasks", {"slug": "same", "hardcapSats": 1}) for _ in range(10))

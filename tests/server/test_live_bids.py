@@ -19,7 +19,6 @@ def bid_book(*rows: tuple[str, int, int | None]) -> BidBook:
     return BidBook(tuple(Bid(i, price, Decimal(1), Decimal(price), "m", at) for i, price, at in rows), 1)
 
 
-@pytest.mark.gen_test
 async def test_bids_are_those_of_this_task_with_their_rank(service: Service) -> None:
     task_id = await service.new_task()
     order = open_order(service, task_id, 3)
@@ -59,7 +58,6 @@ async def test_bids_are_those_of_this_task_with_their_rank(service: Service) -> 
     assert reads["own_bids"]["max_age_s"] <= 2 and reads["bids"]["max_age_s"] <= 2
 
 
-@pytest.mark.gen_test
 async def test_a_bid_in_a_book_that_is_not_understood_stands_nobody_knows_where(service: Service) -> None:
     task_id = await service.new_task()
     order = open_order(service, task_id, 3)
@@ -74,7 +72,6 @@ async def test_a_bid_in_a_book_that_is_not_understood_stands_nobody_knows_where(
     assert bid["rankUnknown"] == "none of 3 bids is one on the whole"
 
 
-@pytest.mark.gen_test
 async def test_a_trait_bid_competes_with_those_on_its_trait_and_shows_what_is_left(service: Service) -> None:
     task_id = await service.new_task()
     plain, hat = open_order(service, task_id, 3), open_order(service, task_id, 4)
@@ -98,7 +95,6 @@ async def test_a_trait_bid_competes_with_those_on_its_trait_and_shows_what_is_le
     assert (shown["hat"]["quantity"], shown["hat"]["quantityLeft"]) == (4, 1)
 
 
-@pytest.mark.gen_test
 async def test_bids_left_on_a_former_slug_rank_there_and_dry_ones_are_nowhere(service: Service) -> None:
     task_id = await service.new_task()
     order, dry = open_order(service, task_id, 3), open_order(service, task_id, 4)
@@ -115,7 +111,6 @@ async def test_bids_left_on_a_former_slug_rank_there_and_dry_ones_are_nowhere(se
     assert [args["slug"] for verb, args in asked if verb == "bids"] == ["goosinals"]
 
 
-@pytest.mark.gen_test
 async def test_a_task_without_orders_asks_for_the_bids_of_its_payment_address(service: Service) -> None:
     task_id = await service.new_task()
 
@@ -126,7 +121,6 @@ async def test_a_task_without_orders_asks_for_the_bids_of_its_payment_address(se
     assert wallets == [keys_of(OWNER)["payment"]]
 
 
-@pytest.mark.gen_test
 @pytest.mark.parametrize(
     ("book", "rank"),
     [
@@ -157,7 +151,6 @@ async def test_rank_counts_higher_bids_and_older_equal_ones(
     assert [(bid["id"], bid["rank"]) for bid in answer.json] == [("me", rank)]
 
 
-@pytest.mark.gen_test
 @pytest.mark.parametrize("key", ["mine", ""])
 async def test_bid_that_may_be_in_an_unread_row_is_shown_as_it_was_placed(service: Service, key: str) -> None:
     task_id = await service.new_task()
@@ -174,7 +167,6 @@ async def test_bid_that_may_be_in_an_unread_row_is_shown_as_it_was_placed(servic
     assert (await service.ask("GET", f"/api/tasks/{task_id}/bids")).json == []
 
 
-@pytest.mark.gen_test
 async def test_only_the_first_rank_is_known_while_a_bid_is_not_understood(service: Service) -> None:
     task_id = await service.new_task()
     orders = {name: open_order(service, task_id, number) for number, name in ((4, "first"), (3, "second"))}
@@ -191,7 +183,6 @@ async def test_only_the_first_rank_is_known_while_a_bid_is_not_understood(servic
     assert second["rankUnknown"] == "1 bids of the book cannot be understood, and may be ahead of this one"
 
 
-@pytest.mark.gen_test
 @pytest.mark.parametrize(("key", "places"), [("", False), ("by-hand", True)])
 async def test_own_bids_that_may_all_be_in_an_unread_row_let_nothing_be_placed(
     service: Service, key: str, places: bool

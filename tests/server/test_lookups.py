@@ -22,7 +22,6 @@ def ask(tokens: int, unit: str) -> Ask:
     return Ask("x", 1, Decimal(tokens), Decimal(unit), "seller")
 
 
-@pytest.mark.gen_test
 async def test_floor_answers_price_and_count(service: Service) -> None:
     there = await service.ask("GET", "/api/tasks/floor?slug=goosinals")
     empty = await service.ask("GET", "/api/tasks/floor?slug=empty&type=ordinals")
@@ -33,7 +32,6 @@ async def test_floor_answers_price_and_count(service: Service) -> None:
     assert unknown.status == 404
 
 
-@pytest.mark.gen_test
 @pytest.mark.parametrize("path", ["/api/tasks/floor", "/api/market/book"])
 async def test_query_without_slug_names_its_other_faults_as_well(service: Service, path: str) -> None:
     answer = await service.ask("GET", f"{path}?venue=satflow")
@@ -41,7 +39,6 @@ async def test_query_without_slug_names_its_other_faults_as_well(service: Servic
     assert (answer.status, answer.names()) == (400, {"slug", "venue"})
 
 
-@pytest.mark.gen_test
 async def test_prices_below_a_millionth_are_written_digit_for_digit(service: Service) -> None:
     service.gateway.answers["rune_asks"] = AskBook((ask(3, "0.000000125"),), 1)
 
@@ -51,14 +48,12 @@ async def test_prices_below_a_millionth_are_written_digit_for_digit(service: Ser
     assert "0.000000125" in answer.text
 
 
-@pytest.mark.gen_test
 async def test_floor_of_a_rune_asks_for_runes(service: Service) -> None:
     await service.ask("GET", "/api/tasks/floor?slug=DOG%E2%80%A2GO&type=rune")
 
     assert service.gateway.asked[-1]["args"] == {"slugs": ["DOG•GO"], "kind": "runes"}
 
 
-@pytest.mark.gen_test
 @pytest.mark.parametrize(
     ("query", "field"),
     [
@@ -83,7 +78,6 @@ async def test_floor_refuses_bad_queries(service: Service, query: str, field: st
     assert service.gateway.asked == []
 
 
-@pytest.mark.gen_test
 async def test_the_market_of_a_rune(service: Service) -> None:
     asks = (ask(400_000, "1.00"), ask(300_000, "1.10"), ask(800_000, "1.20"))
     service.gateway.answers["rune_asks"] = AskBook(asks, 1)
@@ -104,7 +98,6 @@ async def test_the_market_of_a_rune(service: Service) -> None:
     assert (unsure.json["floor"], unsure.json["vwap"]) == (1, None), "a lot that could not be read would lower it"
 
 
-@pytest.mark.gen_test
 async def test_a_rune_without_asks_has_no_price_and_an_unknown_one_is_404(service: Service) -> None:
     empty = await service.ask("GET", "/api/tasks/rune-market?ticker=DOG")
     without_asks = await service.ask("GET", "/api/tasks/rune-market?ticker=NONE")
@@ -115,7 +108,6 @@ async def test_a_rune_without_asks_has_no_price_and_an_unknown_one_is_404(servic
     assert (without_asks.status, unknown.status) == (404, 404)
 
 
-@pytest.mark.gen_test
 @pytest.mark.parametrize(
     ("query", "field"),
     [
@@ -130,7 +122,6 @@ async def test_rune_market_refuses_bad_queries(service: Service, query: str, fie
     assert (answer.status, answer.names()) == (400, {field})
 
 
-@pytest.mark.gen_test
 @pytest.mark.parametrize(
     "path",
     [
@@ -150,7 +141,6 @@ async def test_a_market_that_cannot_be_read_is_502(service: Service, path: str) 
     assert (answer.status, answer.json) == (502, {"error": UNREADABLE, "message": "the venue does not answer"})
 
 
-@pytest.mark.gen_test
 async def test_a_gateway_that_is_away_is_503_and_a_paused_one_502(service: Service) -> None:
     service.gateway.answers["floors"] = lambda **_: RateLimited(30)
     paused = await service.ask("GET", "/api/tasks/floor?slug=goosinals")
@@ -161,7 +151,6 @@ async def test_a_gateway_that_is_away_is_503_and_a_paused_one_502(service: Servi
     assert (paused.status, away.status) == (502, 503)
 
 
-@pytest.mark.gen_test
 async def test_wallet_ordinals_shows_both_addresses_and_is_kept_five_minutes(service: Service) -> None:
     service.gateway.answers["wallet_contents"] = lambda address: (item(),) if address == OWNER else (item(id="b"),)
 
@@ -186,7 +175,6 @@ async def test_wallet_ordinals_shows_both_addresses_and_is_kept_five_minutes(ser
     assert fresh.json == []
 
 
-@pytest.mark.gen_test
 async def test_wallet_ordinals_shows_at_most_500_and_tames_what_venues_write(service: Service) -> None:
     strange = item(name='\u202e<b>\n\x00"', image_url="javascript:alert(1)", collection_name="x" * 600)
     service.gateway.answers["wallet_contents"] = (strange,) * 500
@@ -199,14 +187,12 @@ async def test_wallet_ordinals_shows_at_most_500_and_tames_what_venues_write(ser
     assert len(answer.json[0]["collectionName"]) == 500
 
 
-@pytest.mark.gen_test
 async def test_wallet_ordinals_without_signer_is_503(service: Service) -> None:
     await service.signer.stop()
 
     assert (await service.ask("GET", "/api/autolist/wallet/ordinals")).status == 503
 
 
-@pytest.mark.gen_test
 async def test_an_inscription_is_told_in_our_words_and_kept(service: Service) -> None:
     service.gateway.answers["item"] = Item(
         INSCRIPTION,
@@ -242,7 +228,6 @@ async def test_an_inscription_is_told_in_our_words_and_kept(service: Service) ->
     assert task.json["collectionId"] == "goosinals"
 
 
-@pytest.mark.gen_test
 async def test_details_that_are_too_old_to_be_told_leave_the_database(
     service: Service, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -264,7 +249,6 @@ async def test_details_that_are_too_old_to_be_told_leave_the_database(
     assert (again.json, len(service.gateway.asked)) == (told.json, asked + 1)
 
 
-@pytest.mark.gen_test
 @pytest.mark.parametrize("text", ["x", "%00", "%FF", "..%2f..", "G" * 64 + "i0", "7" * 64 + "i", "7" * 5000])
 async def test_what_is_no_inscription_id_is_404(service: Service, text: str) -> None:
     assert (await service.ask("GET", f"/api/autolist/item/{text}")).status == 404

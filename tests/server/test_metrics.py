@@ -98,7 +98,6 @@ def test_what_could_break_the_format_is_escaped() -> None:
     assert render([Metric("none", "gauge", "", ())]) == ""
 
 
-@pytest.mark.gen_test
 async def test_rows_left_out_of_a_venues_answers_are_counted_by_operation(service: Service) -> None:
     venues = {"satflow": {"unread_rows": {"asks": 3, "own_bids": 1}}, "ordnet": {}}
     service.gateway.answers["status"] = {"venues": venues}
@@ -109,7 +108,6 @@ async def test_rows_left_out_of_a_venues_answers_are_counted_by_operation(servic
     assert sum(found == name for found, _ in samples) == 2
 
 
-@pytest.mark.gen_test
 async def test_the_tables_are_counted_at_each_scrape(service: Service) -> None:
     running, crashed, deleted = [await service.new_task(slug=slug) for slug in ("a", "b", "c")]
     Task.update(desired="running", observed="running", token=1).where(Task.id == running).execute()
@@ -158,14 +156,12 @@ async def test_the_tables_are_counted_at_each_scrape(service: Service) -> None:
     assert value(seen, "bidkeeper_build_info", **labels) == 1
 
 
-@pytest.mark.gen_test
 async def test_sessions_that_are_over_are_not_counted(service: Service) -> None:
     service.clock.now_ms += 8 * 24 * 3_600_000
 
     assert value(await scrape(service), "bidkeeper_sessions") == 0
 
 
-@pytest.mark.gen_test
 async def test_calls_and_budgets_are_the_gateways(service: Service) -> None:
     status = {
         "calls": {"place": {"ok": 5, "unknown": 1}, "floors": {"rate_limited": 2}},
@@ -186,7 +182,6 @@ async def test_calls_and_budgets_are_the_gateways(service: Service) -> None:
     assert value(seen, "bidkeeper_venue_waiting", venue="satflow") == 4
 
 
-@pytest.mark.gen_test
 async def test_the_quota_is_the_gateways(service: Service) -> None:
     service.gateway.answers["status"] = {"venues": {"satflow": SHORT, "unisat": {"is_cut_off": True}}}
 
@@ -234,7 +229,6 @@ async def test_the_quota_is_the_gateways(service: Service) -> None:
     assert value(seen, "bidkeeper_venue_day_quota_used", venue="unisat") == 900
 
 
-@pytest.mark.gen_test
 async def test_peers_are_up_or_not_and_what_they_would_tell_is_left_out(service: Service) -> None:
     def up(samples: Samples) -> list[float | None]:
         return [value(samples, "bidkeeper_up", peer=peer) for peer in ("manager", "gateway", "signer")]
@@ -255,7 +249,6 @@ async def test_peers_are_up_or_not_and_what_they_would_tell_is_left_out(service:
 
 
 @pytest.mark.slow
-@pytest.mark.gen_test
 async def test_a_gateway_that_hangs_holds_a_scrape_up_for_a_moment_only(
     service: Service, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -293,7 +286,6 @@ def test_a_histogram_counts_what_is_at_or_below_each_bound() -> None:
     assert value(samples, "took_seconds_count") == 4
 
 
-@pytest.mark.gen_test
 async def test_only_what_was_started_counts_as_a_start(service: Service) -> None:
     task_id = await service.new_task()
     service.manager.refuse = ("start_failed", "")
@@ -313,14 +305,12 @@ def refused(answer: Answer) -> None:
     assert (answer.status, answer.json) == (404, {"error": "Not found"})
 
 
-@pytest.mark.gen_test
 @pytest.mark.parametrize("header", ["X-Forwarded-For", "X-Real-Ip", "forwarded", "Via"])
 async def test_through_a_proxy_there_is_nothing_whoever_it_says_is_asking(service: Service, header: str) -> None:
     for said in ("127.0.0.1", "::1", "203.0.113.5", "for=127.0.0.1"):
         refused(await service.api("GET", "/metrics", headers={header: said}, token=service.token))
 
 
-@pytest.mark.gen_test
 async def test_over_a_unix_socket_as_a_proxy_would_use_it_there_is_nothing(service: Service, tmp_path: Path) -> None:
     server = make_server(service.app)
     server.add_socket(bind_unix_socket(str(tmp_path / "http.sock")))
@@ -353,7 +343,6 @@ def test_only_this_machine_is_told(peer: str, is_there: bool) -> None:
     assert not is_local(peer, HTTPHeaders({"X-Forwarded-For": "127.0.0.1"}))
 
 
-@pytest.mark.gen_test
 async def test_every_metric_is_documented_and_no_other(service: Service) -> None:
     counts = {"calls": {"place": {"ok": 1}}, "unread_rows": {"asks": 1}}
     status = {**counts, "budget_left": 1, "paused_s": 0, "waiting": 0, "running": 0, **SHORT}

@@ -110,7 +110,6 @@ def test_what_was_decided_last_takes_no_more_than_the_end_of_a_long_journal(
     assert sum(read) < path.stat().st_size / 4
 
 
-@pytest.mark.gen_test
 async def test_bids_and_decision_of_a_moment_are_told_with_their_reasons(service: Service) -> None:
     task = await service.new_task()
     stood, gone, later = (open_order(service, task, number) for number in (3, 4, 5))
@@ -161,7 +160,6 @@ async def test_bids_and_decision_of_a_moment_are_told_with_their_reasons(service
         assert [order["rank"] for order in answer.json["orders"]] == [None], "it competes in another book"
 
 
-@pytest.mark.gen_test
 async def test_what_the_journal_does_not_know_is_said(service: Service) -> None:
     task = await service.new_task()
     answer = await service.ask("GET", f"/api/tasks/{task}/at?time=2025-01-01")
@@ -171,13 +169,11 @@ async def test_what_the_journal_does_not_know_is_said(service: Service) -> None:
 
 
 @pytest.mark.parametrize("query", ["", "?time=noon", "?time=0001-01-01T00:00:00%2B14:00", f"?time={iso(START_MS + 1)}"])
-@pytest.mark.gen_test
 async def test_a_moment_has_to_be_named_and_past(service: Service, query: str) -> None:
     task = await service.new_task()
     assert (await service.ask("GET", f"/api/tasks/{task}/at{query}")).status == 400
 
 
-@pytest.mark.gen_test
 async def test_another_users_past_is_not_there(service: Service) -> None:
     task = await service.new_task()
     answer = await service.api("GET", f"/api/tasks/{task}/at?time=2025-01-01", token=service.other_token)

@@ -283,7 +283,6 @@ def test_the_page_escapes_what_it_shows() -> None:
     assert "<script" not in shown and "<b onclick" not in shown
 
 
-@pytest.mark.gen_test
 async def test_description_and_page_need_no_token_and_the_page_allows_nothing(service: Service) -> None:
     told = await service.api("GET", "/api/openapi.json")
     page = await service.api("GET", "/docs")

@@ -25,7 +25,6 @@ def shown(exposure: int | None, hardcap: int | None) -> dict[str, int | None]:
     return {"maxExposure": exposure, "maxHardcap": hardcap, "planMaxExposure": 50_000_000}
 
 
-@pytest.mark.gen_test
 async def test_any_session_lowers_them(service: Service) -> None:
     first = await service.ask("GET", "/api/ceilings")
     lowered = [
@@ -46,7 +45,6 @@ async def test_any_session_lowers_them(service: Service) -> None:
     assert me.json["stats"]["maxExposure"] == 4_000_000
 
 
-@pytest.mark.gen_test
 @pytest.mark.parametrize(
     "change",
     [
@@ -73,7 +71,6 @@ async def test_a_stolen_token_raises_nothing(service: Service, change: dict[str,
     assert (await service.ask("GET", "/api/ceilings")).json == shown(4_000_000, 100_000)
 
 
-@pytest.mark.gen_test
 async def test_the_sign_in_address_raises_them_once(service: Service) -> None:
     await put(service, maxExposure=4_000_000, maxHardcap=100_000)
     opened = await service.ask("POST", "/api/auth/approval", {"maxExposure": 6_000_000})
@@ -88,7 +85,6 @@ async def test_the_sign_in_address_raises_them_once(service: Service) -> None:
     assert (raised.json, again.status, gone.json) == (shown(6_000_000, 100_000), 400, shown(None, None))
 
 
-@pytest.mark.gen_test
 async def test_of_two_at_once_with_one_consent_one_is_taken(service: Service) -> None:
     await put(service, maxExposure=4_000_000)
     consent = await approval(service, {"maxExposure": 6_000_000})
@@ -100,7 +96,6 @@ async def test_of_two_at_once_with_one_consent_one_is_taken(service: Service) ->
     assert (await put(service, maxExposure=6_000_001, **consent)).status == 400
 
 
-@pytest.mark.gen_test
 async def test_the_row_decides_whether_something_is_raised(service: Service) -> None:
     """What a request has read before may be lower by the time it writes."""
     User.update(max_exposure=1_000).execute()
@@ -109,7 +104,6 @@ async def test_the_row_decides_whether_something_is_raised(service: Service) -> 
     assert User.get_by_id(service.user_id).max_exposure == 1_000
 
 
-@pytest.mark.gen_test
 @pytest.mark.parametrize("bad", [0, -1, 1.5, "5", True, 2_100_000_000_000_001])
 @pytest.mark.parametrize("name", ["maxExposure", "maxHardcap"])
 async def test_what_they_do_not_take(service: Service, name: str, bad: object) -> None:
@@ -118,7 +112,6 @@ async def test_what_they_do_not_take(service: Service, name: str, bad: object) -
     assert (await put(service)).status == 400
 
 
-@pytest.mark.gen_test
 async def test_workers_are_started_anew_when_they_change(service: Service) -> None:
     """Their grants at the signer are of the former ceilings."""
     running, stopped = await service.new_task(slug="runs"), await service.new_task(slug="rests")
@@ -131,7 +124,6 @@ async def test_workers_are_started_anew_when_they_change(service: Service) -> No
     assert {row.id: row.revision for row in Task.select()} == {running: before[running] + 1, stopped: before[stopped]}
 
 
-@pytest.mark.gen_test
 async def test_a_preview_is_within_them(service: Service) -> None:
     with_floor(service, 100_000, 120_000)
     free = await preview(service, **EXAMPLE)

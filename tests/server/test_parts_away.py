@@ -52,7 +52,6 @@ def database_away(error: Exception) -> Iterator[None]:
         yield
 
 
-@pytest.mark.gen_test
 @with_settings(admins=frozenset({ADMIN}), play_wallet=True)
 @pytest.mark.parametrize("operation", MATRIX, ids=lambda operation: " ".join(operation))
 async def test_every_operation_names_a_database_that_is_away(service: Service, operation: tuple[str, str]) -> None:
@@ -70,7 +69,6 @@ async def test_every_operation_names_a_database_that_is_away(service: Service, o
             assert answer.status in (400, 503), answer.text
 
 
-@pytest.mark.gen_test
 @with_settings(market="satflow")
 async def test_readiness_names_a_database_that_is_away(service: Service) -> None:
     with database_away(AWAY[0]):
@@ -120,7 +118,6 @@ def test_a_fault_of_the_server_is_nothing_of_a_part(error: Exception | None) -> 
     assert blocking.answer_to_any(error) is None
 
 
-@pytest.mark.gen_test
 @postgresql.left_out("its files are its server's")
 async def test_a_damaged_database_is_named_by_answer_readiness_and_task_until_it_is_checked(service: Service) -> None:
     task_id = await service.new_task()
@@ -143,7 +140,6 @@ async def test_a_damaged_database_is_named_by_answer_readiness_and_task_until_it
     assert listed["lastError"] is None
 
 
-@pytest.mark.gen_test
 async def test_a_stream_ends_cleanly_while_the_database_is_away_and_resumes_afterwards(
     service: Service, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -165,7 +161,6 @@ def test_every_operation_that_asks_a_part_declares_503() -> None:
     assert without == STATIC
 
 
-@pytest.mark.gen_test
 @with_settings(admins=frozenset({ADMIN}))
 @postgresql.left_out("its files are its server's")
 @pytest.mark.parametrize("operation", MATRIX, ids=lambda operation: " ".join(operation))
@@ -195,7 +190,6 @@ def test_words_of_others_are_not_taken_for_damage(words: str) -> None:
     assert damage.words_of(told) == MALFORMED
 
 
-@pytest.mark.gen_test
 @postgresql.left_out("its files are its server's")
 async def test_nothing_is_changed_or_restarted_while_a_file_is_lost_and_a_stop_still_works(service: Service) -> None:
     runs, idle = await started(service, hardcapSats=80_000), await service.new_task(slug="frogs")
@@ -215,7 +209,6 @@ async def test_nothing_is_changed_or_restarted_while_a_file_is_lost_and_a_stop_s
     assert (await service.ask("POST", f"/api/tasks/{runs}/stop")).status == 200
 
 
-@pytest.mark.gen_test
 @postgresql.left_out("its files are its server's")
 async def test_a_task_without_a_worker_is_not_shown_as_running_over_a_damaged_database(service: Service) -> None:
     task_id = await started(service)

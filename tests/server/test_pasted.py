@@ -35,14 +35,12 @@ async def signed_in(service: Service, address: str, spelled: Any) -> Any:
     return await service.api("POST", "/api/auth/verify", body | {"publicKey": " 0x02" + "AB" * 32 + "\n"})
 
 
-@pytest.mark.gen_test
 @pytest.mark.parametrize("address", SPELLED_ADDRESS)
 async def test_any_spelling_of_an_address_signs_its_owner_in(service: Service, address: str) -> None:
     answer = await signed_in(service, address, lambda signature: signature)
     assert (answer.status, answer.json.get("user", {}).get("address")) == (200, OWNER), answer.text
 
 
-@pytest.mark.gen_test
 @pytest.mark.parametrize(
     "spelled",
     [
@@ -77,7 +75,6 @@ class refused(dict[str, str]):
         return isinstance(other, dict) and other["error"] == self["error"] and self.words in other["message"]
 
 
-@pytest.mark.gen_test
 async def test_a_401_says_what_failed_and_no_more(service: Service) -> None:
     challenge = await service.api("POST", "/api/auth/challenge", {"address": OWNER})
     good = {"challengeId": challenge.json["challengeId"], "address": OWNER, "signature": "AA=="}
@@ -93,7 +90,6 @@ async def test_a_401_says_what_failed_and_no_more(service: Service) -> None:
     assert (expired.status, expired.text) == (unknown.status, unknown.text), "it tells that a challenge was there"
 
 
-@pytest.mark.gen_test
 @pytest.mark.parametrize(
     ("address", "words"),
     [
@@ -110,7 +106,6 @@ async def test_a_refused_address_gets_words(service: Service, address: str, word
     assert answer.details[0].startswith(f"address: {words}")
 
 
-@pytest.mark.gen_test
 @with_settings(whitelist=frozenset({f"bitcoin:{OWNER.upper()}"}), admins=frozenset({ADMIN}))
 async def test_lists_of_addresses_read_every_spelling(service: Service) -> None:
     nested = proofs.nested_address(proofs.OWNER)
@@ -128,7 +123,6 @@ async def test_lists_of_addresses_read_every_spelling(service: Service) -> None:
     assert (await service.api("POST", "/api/auth/challenge", {"address": OWNER})).status == 200
 
 
-@pytest.mark.gen_test
 @pytest.mark.parametrize(
     ("type_", "slug", "spellings"),
     [
@@ -153,7 +147,6 @@ async def test_a_slug_is_stored_in_its_plain_form_and_one_task_is_for_all_spelli
     assert kept.json["config"]["slug"] == slug
 
 
-@pytest.mark.gen_test
 async def test_the_market_is_asked_by_the_plain_form(service: Service) -> None:
     await service.ask("GET", f"/api/tasks/floor?type=rune&slug={quote(' example.rune')}")
     cats = await service.ask("GET", f"/api/tasks/floor?slug={quote('https://x.io/collection/Goosinals/')}")
@@ -164,7 +157,6 @@ async def test_the_market_is_asked_by_the_plain_form(service: Service) -> None:
     assert book.details[0].startswith("slug: is an address that does not end in /collection/")
 
 
-@pytest.mark.gen_test
 async def test_an_inscription_is_stored_in_its_plain_form_and_listed_once(service: Service) -> None:
     spellings = [f" {INSCRIPTION.upper()}\n", f"https://ordinals.com/inscription/{INSCRIPTION}", INSCRIPTION]
     made = await service.ask("POST", "/api/autolist", {"inscriptionId": spellings[0]})
@@ -179,7 +171,6 @@ async def test_an_inscription_is_stored_in_its_plain_form_and_listed_once(servic
     assert [each.json.get("id") for each in found] == [INSCRIPTION] * 3
 
 
-@pytest.mark.gen_test
 async def test_an_inscriptions_number_is_refused_with_the_form_of_an_id(service: Service) -> None:
     made = await service.ask("POST", "/api/autolist", {"inscriptionId": "#12345"})
     shown = await service.ask("GET", "/api/autolist/item/12345")
@@ -193,7 +184,6 @@ async def test_an_inscriptions_number_is_refused_with_the_form_of_an_id(service:
     assert (shown.status, shown.json["error"]) == (404, "Not found") and words in shown.json["message"]
 
 
-@pytest.mark.gen_test
 async def test_blanks_around_names_tags_and_hooks_are_dropped(service: Service) -> None:
     task = await service.new_task(tags=["\tlong \n", "long"])
     named = await service.ask("PATCH", "/api/auth/me", {"displayName": "\ufeffAnn\r\n"})
@@ -209,7 +199,6 @@ async def test_blanks_around_names_tags_and_hooks_are_dropped(service: Service) 
     assert (kept.url, kept.secret) == (url, "s3cret")
 
 
-@pytest.mark.gen_test
 @pytest.mark.parametrize("bad", ["\x00", "\u202ecats", "ca\u2066ts", "c" * 10_000, "\x1b[31m", "\ud800", "\u200b"])
 async def test_hostile_text_gets_words_at_every_field(service: Service, bad: str) -> None:
     for method, path, body in (

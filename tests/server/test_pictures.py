@@ -45,7 +45,6 @@ def shut(answer: Answer) -> dict[str, str]:
     return {name: answer.headers.get(name) for name in SHUT}
 
 
-@pytest.mark.gen_test
 @pytest.mark.parametrize("media", PICTURE_MEDIA)
 async def test_a_picture_is_answered_as_what_it_is_and_as_nothing_else(service: Service, media: str) -> None:
     await known(service)
@@ -59,7 +58,6 @@ async def test_a_picture_is_answered_as_what_it_is_and_as_nothing_else(service: 
     assert "Set-Cookie" not in answer.headers and "Access-Control-Allow-Origin" not in answer.headers
 
 
-@pytest.mark.gen_test
 async def test_its_address_is_as_the_venue_told_it_and_the_venue_is_not_asked_again(service: Service) -> None:
     await known(service)
     service.clock.now_ms += 3_600_000
@@ -70,7 +68,6 @@ async def test_its_address_is_as_the_venue_told_it_and_the_venue_is_not_asked_ag
     assert asked(service)[0] == {"inscription_id": INSCRIPTION, "url": "https://example.org/1.png"}
 
 
-@pytest.mark.gen_test
 async def test_an_inscription_never_seen_is_looked_up_once_as_its_own_route_does(service: Service) -> None:
     service.gateway.answers["item"] = Item(INSCRIPTION, listed=False, image_url="https://example.org/2.png")
     await service.ask("GET", PATH)
@@ -81,7 +78,6 @@ async def test_an_inscription_never_seen_is_looked_up_once_as_its_own_route_does
     assert len(asked(service, "item")) == 1, "its details are kept as well"
 
 
-@pytest.mark.gen_test
 @pytest.mark.parametrize(
     ("fault", "status"), [(NotFound("gone"), 404), (TooManyLookups(4, "so often"), 429), (Unavailable("away"), 502)]
 )
@@ -97,7 +93,6 @@ async def test_a_look_up_that_fails_is_answered_as_on_its_own_route(
     assert asked(service) == []
 
 
-@pytest.mark.gen_test
 async def test_one_whose_venue_tells_no_address_costs_no_look_up(service: Service) -> None:
     await known(service, image_url=None)
     service.gateway.answers["picture"] = NoPicture("none")
@@ -107,7 +102,6 @@ async def test_one_whose_venue_tells_no_address_costs_no_look_up(service: Servic
     assert asked(service, "item") == []
 
 
-@pytest.mark.gen_test
 @pytest.mark.parametrize("instead", PICTURE_LACKS)
 async def test_in_place_of_anything_else_a_drawing_says_so(service: Service, instead: Instead) -> None:
     await known(service)
@@ -134,7 +128,6 @@ def test_the_drawing_is_plain_xml_without_anything_that_runs_or_loads(instead: I
     assert drawn("8" * 64 + "i0", instead) != drawing
 
 
-@pytest.mark.gen_test
 async def test_with_the_gateway_away_the_drawing_is_for_a_minute(service: Service) -> None:
     await known(service)
     service.gateway.answers["picture"] = Unavailable("its turn did not come")
@@ -146,7 +139,6 @@ async def test_with_the_gateway_away_the_drawing_is_for_a_minute(service: Servic
         assert b">no picture<" in answer.body
 
 
-@pytest.mark.gen_test
 @pytest.mark.parametrize(
     "strange",
     [told("text/html", b"<script>"), told("image/svg+xml"), {"type": "none", "instead": "<script>"}, {}, None],
@@ -159,7 +151,6 @@ async def test_a_gateway_that_tells_another_type_is_not_believed(service: Servic
     assert answer.body == drawn(INSCRIPTION, "unreachable")
 
 
-@pytest.mark.gen_test
 async def test_an_unchanged_picture_is_not_sent_again(service: Service) -> None:
     await known(service)
     service.gateway.answers["picture"] = told()
@@ -176,7 +167,6 @@ async def test_an_unchanged_picture_is_not_sent_again(service: Service) -> None:
     assert (head.status, head.body, head.headers["Content-Length"]) == (200, b"", str(len(PNG) + 1))
 
 
-@pytest.mark.gen_test
 async def test_whoever_is_not_signed_in_any_more_gets_no_picture(service: Service) -> None:
     await known(service)
     answered = asyncio.Event()
@@ -192,7 +182,6 @@ async def test_whoever_is_not_signed_in_any_more_gets_no_picture(service: Servic
     assert answered.is_set()
 
 
-@pytest.mark.gen_test
 async def test_a_page_of_sixty_at_once_is_fine(service: Service) -> None:
     await known(service)
     service.gateway.answers["picture"] = told()
@@ -200,7 +189,6 @@ async def test_a_page_of_sixty_at_once_is_fine(service: Service) -> None:
     assert {(each.status, each.body) for each in answers} == {(200, PNG)}
 
 
-@pytest.mark.gen_test
 async def test_a_flood_is_429_for_its_user_alone_and_other_looks_go_on(service: Service) -> None:
     await known(service)
     service.gateway.answers["picture"] = told()
@@ -217,7 +205,6 @@ async def test_a_flood_is_429_for_its_user_alone_and_other_looks_go_on(service: 
     assert (await service.ask("GET", "/api/autolist/wallet/ordinals?refresh=1")).status == 200
 
 
-@pytest.mark.gen_test
 async def test_more_at_once_than_may_wait_are_429(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
     await known(service)
     service.gateway.answers["picture"] = told()
@@ -228,7 +215,6 @@ async def test_more_at_once_than_may_wait_are_429(service: Service, monkeypatch:
     assert {each.body for each in answers if each.status == 200} == {PNG}
 
 
-@pytest.mark.gen_test
 @pytest.mark.parametrize("text", ["x", "%00", "..%2f..", "G" * 64 + "i0", "7" * 64 + "i"])
 async def test_what_is_no_inscription_id_is_404(service: Service, text: str) -> None:
     answer = await service.ask("GET", f"/api/autolist/item/{text}/image")

@@ -35,7 +35,6 @@ async def challenge_for(service: Service, address: str, token: str = "") -> dict
     return dict(answer.json)
 
 
-@pytest.mark.gen_test
 @with_play_wallet
 async def test_a_newcomer_signs_in_with_it_as_with_any_wallet(service: Service) -> None:
     signed = market(service)
@@ -51,7 +50,6 @@ async def test_a_newcomer_signs_in_with_it_as_with_any_wallet(service: Service) 
     assert (await service.api("GET", "/api/tasks", token=answer.json["token"])).json == []
 
 
-@pytest.mark.gen_test
 @with_play_wallet
 async def test_it_agrees_to_changes_of_its_own_user(service: Service) -> None:
     """As every wallet does that signs the text of an approval: without it its user could raise no ceiling."""
@@ -67,7 +65,6 @@ async def test_it_agrees_to_changes_of_its_own_user(service: Service) -> None:
     assert (lowered.status, raised.status, raised.json["maxExposure"]) == (200, 200, 7)
 
 
-@pytest.mark.gen_test
 @with_play_wallet
 async def test_it_signs_no_challenge_but_its_own_live_ones(service: Service) -> None:
     signed = market(service)
@@ -87,7 +84,6 @@ async def test_it_signs_no_challenge_but_its_own_live_ones(service: Service) -> 
     assert (signed, Session.select().count()) == (before, sessions)
 
 
-@pytest.mark.gen_test
 @with_play_wallet
 async def test_it_signs_no_text_that_the_caller_brings(service: Service) -> None:
     signed = market(service)
@@ -99,7 +95,6 @@ async def test_it_signs_no_text_that_the_caller_brings(service: Service) -> None
     assert signed == []
 
 
-@pytest.mark.gen_test
 @pytest.mark.parametrize(
     "service",
     [{}, {"play_wallet": True, "market": "satflow"}, {"play_wallet": True, "market": "ordnet"}],
@@ -118,7 +113,6 @@ async def test_where_there_is_none_nobody_is_asked_for_it(service: Service) -> N
     assert (signed, service.gateway.asked) == ([], [])
 
 
-@pytest.mark.gen_test
 @with_settings(play_wallet=True, sign_in_per_minute=3)
 async def test_its_calls_count_as_sign_in_calls(service: Service) -> None:
     market(service)
@@ -135,7 +129,6 @@ async def test_its_calls_count_as_sign_in_calls(service: Service) -> None:
     assert int(answers[-1].headers["Retry-After"]) >= 1
 
 
-@pytest.mark.gen_test
 @with_play_wallet
 async def test_a_market_that_does_not_answer_is_no_absent_wallet(service: Service) -> None:
     service.gateway.answers["play_address"] = Unavailable("the practice market is away")
@@ -145,7 +138,6 @@ async def test_a_market_that_does_not_answer_is_no_absent_wallet(service: Servic
     assert (answer.status, answer.json["error"]) == (502, "The marketplace cannot be read")
 
 
-@pytest.mark.gen_test
 @with_settings(play_wallet=True, whitelist=frozenset({OTHER}))
 async def test_it_signs_nobody_in_where_it_is_not_listed(service: Service) -> None:
     market(service)

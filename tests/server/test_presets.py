@@ -27,7 +27,6 @@ async def made(service: Service, name: str = "careful", config: dict[str, Any] |
     return int(answer.json["id"])
 
 
-@pytest.mark.gen_test
 async def test_a_preset_keeps_what_was_given_and_makes_a_task(service: Service) -> None:
     preset = await made(service)
     (shown,) = exactly(await service.ask("GET", "/api/presets"))
@@ -50,7 +49,6 @@ async def test_a_preset_keeps_what_was_given_and_makes_a_task(service: Service) 
         ({"hardcapSats": 1.5}, "hardcapSats: must be a whole number"),
     ],
 )
-@pytest.mark.gen_test
 async def test_a_config_is_judged_as_a_tasks_is(service: Service, config: dict[str, Any], fault: str) -> None:
     preset = await made(service)
     task = await service.ask("POST", "/api/tasks", {"slug": "goosinals", **config})
@@ -67,12 +65,10 @@ async def test_a_config_is_judged_as_a_tasks_is(service: Service, config: dict[s
     assert [each.name for each in presets.of_user(service.user_id)] == ["careful"]
 
 
-@pytest.mark.gen_test
 async def test_a_rune_needs_no_slug_either(service: Service) -> None:
     await made(service, "runes", {"type": "rune", "hardcapSats": 1})
 
 
-@pytest.mark.gen_test
 async def test_a_name_is_there_once(service: Service) -> None:
     first, second = await made(service), await made(service, "bold")
     again = await service.ask("POST", "/api/presets", {"name": " careful ", "config": CAREFUL})
@@ -82,7 +78,6 @@ async def test_a_name_is_there_once(service: Service) -> None:
     assert (renamed.json["name"], exactly(renamed)["config"]) == ("calm", CAREFUL)
 
 
-@pytest.mark.gen_test
 async def test_a_file_goes_to_another_user_whole_or_not_at_all(service: Service) -> None:
     await made(service)
     await made(service, "bold", {"hardcapSats": 5})
@@ -99,7 +94,6 @@ async def test_a_file_goes_to_another_user_whole_or_not_at_all(service: Service)
     assert Preset.select().count() == 4
 
 
-@pytest.mark.gen_test
 async def test_a_file_replaces_only_when_told_to(service: Service) -> None:
     preset = await made(service)
     named = [{"name": "careful", "config": {"hardcapSats": 7}}, {"name": "b", "config": CAREFUL}]
@@ -114,12 +108,10 @@ async def test_a_file_replaces_only_when_told_to(service: Service) -> None:
     "file",
     [{"presets": []}, {"version": 2, "presets": []}, {"version": True, "presets": []}, {"version": 1, "presets": [5]}],
 )
-@pytest.mark.gen_test
 async def test_what_is_no_file_of_presets_is_refused(service: Service, file: dict[str, Any]) -> None:
     assert (await service.ask("POST", "/api/presets/import", file)).status == 400
 
 
-@pytest.mark.gen_test
 async def test_there_is_an_end(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(presets, "MOST_PRESETS", 1)
     await made(service)
@@ -128,7 +120,6 @@ async def test_there_is_an_end(service: Service, monkeypatch: pytest.MonkeyPatch
     assert (await service.ask("POST", "/api/presets/import", one)).status == 200
 
 
-@pytest.mark.gen_test
 async def test_presets_of_others_are_not_there(service: Service) -> None:
     preset = await made(service)
     for method, body in (("GET", None), ("PUT", {"name": "x"}), ("DELETE", None)):

@@ -46,7 +46,6 @@ def prices(answer: Any) -> list[tuple[int | None, str]]:
 
 
 @with_settings(satflow_monthly_calls=100_000)
-@pytest.mark.gen_test
 async def test_the_first_worked_example(service: Service) -> None:
     with_floor(service, 100_000, 120_000)
 
@@ -87,7 +86,6 @@ async def test_the_first_worked_example(service: Service) -> None:
     assert hint.startswith("at 120 minutes this ladder takes ")
 
 
-@pytest.mark.gen_test
 async def test_the_balance_is_of_this_moment(service: Service) -> None:
     """Money that was just sent to the wallet must count."""
     with_floor(service, 100_000)
@@ -97,7 +95,6 @@ async def test_the_balance_is_of_this_moment(service: Service) -> None:
     assert [asked["max_age_s"] for asked in service.gateway.asked if asked["verb"] == "balance"] == [0.0]
 
 
-@pytest.mark.gen_test
 async def test_nothing_is_placed_or_written(service: Service) -> None:
     with_floor(service, 100_000)
 
@@ -108,7 +105,6 @@ async def test_nothing_is_placed_or_written(service: Service) -> None:
     assert service.manager.settled == []
 
 
-@pytest.mark.gen_test
 async def test_limits_skip_rungs_and_say_so(service: Service) -> None:
     with_floor(service, 100_000)
 
@@ -141,7 +137,6 @@ async def test_limits_skip_rungs_and_say_so(service: Service) -> None:
     assert (fills.json["limits"]["fills"], fills.json["limits"]["spend"]) == (2, 200_000)
 
 
-@pytest.mark.gen_test
 async def test_levels_of_ones_own_are_capped_last(service: Service) -> None:
     with_floor(service, 100_000)
     levels = [{"at": 0.9, "count": 1}, {"at": 0.85, "count": 2}, {"at": 0.7, "count": 2}]
@@ -155,7 +150,6 @@ async def test_levels_of_ones_own_are_capped_last(service: Service) -> None:
     ]
 
 
-@pytest.mark.gen_test
 async def test_a_fallen_floor_leaves_no_bid_until_its_time_is_over(service: Service) -> None:
     rule = {"percent": 0.10, "windowMinutes": 60, "forMinutes": 120}
     fallen_ms = service.clock.now_ms
@@ -173,7 +167,6 @@ async def test_a_fallen_floor_leaves_no_bid_until_its_time_is_over(service: Serv
         assert prices(answer)[0][1] == expected
 
 
-@pytest.mark.gen_test
 async def test_guards_by_hour_and_floor_are_told(service: Service) -> None:
     with_floor(service, 100_000)
     outside = await preview(service, **EXAMPLE, onlyWhileFloorBetween=[50_000, 99_999])
@@ -187,7 +180,6 @@ async def test_guards_by_hour_and_floor_are_told(service: Service) -> None:
     assert unknown.status == 400 and unknown.names() == {"activeHours"}, unknown.text
 
 
-@pytest.mark.gen_test
 async def test_own_listings_are_no_floor(service: Service) -> None:
     with_floor(service, 100_000)
     book = (listed(50_000, keys_of(OWNER)["vault"]), listed(60_000, OWNER), listed(100_000))
@@ -198,7 +190,6 @@ async def test_own_listings_are_no_floor(service: Service) -> None:
     assert (answer.json["reference"], answer.json["market"]["ownAsks"]) == (100_000, 2)
 
 
-@pytest.mark.gen_test
 async def test_a_task_on_the_slug_keeps_its_bids(service: Service) -> None:
     with_floor(service, 100_000)
     task_id = await service.new_task()
@@ -218,7 +209,6 @@ async def test_a_task_on_the_slug_keeps_its_bids(service: Service) -> None:
     assert (other.json["taskId"], other.json["limits"]["exposure"]) == (None, 50_000_000 - 30_000)
 
 
-@pytest.mark.gen_test
 @pytest.mark.parametrize("outbid", [False, True])
 async def test_rungs_are_ranked_among_the_bids_of_others_whether_or_not_they_decide(
     service: Service, outbid: bool
@@ -243,7 +233,6 @@ async def test_rungs_are_ranked_among_the_bids_of_others_whether_or_not_they_dec
     assert (unknown.status, {rung["rank"] for rung in unknown.json["rungs"]}) == (200, {None})
 
 
-@pytest.mark.gen_test
 async def test_a_change_of_a_task_is_previewed_on_what_it_has(service: Service) -> None:
     with_floor(service, 100_000)
     task_id = await service.new_task(bidCount=1)
@@ -259,7 +248,6 @@ async def test_a_change_of_a_task_is_previewed_on_what_it_has(service: Service) 
     assert (await service.ask("GET", f"/api/tasks/{task_id}")).json == before.json
 
 
-@pytest.mark.gen_test
 async def test_a_task_of_somebody_else_or_of_the_other_kind_is_404_before_400(service: Service) -> None:
     task_id = await service.new_task()
     listing = await service.ask("POST", "/api/autolist", {"inscriptionId": "c" * 64 + "i0"})
@@ -272,7 +260,6 @@ async def test_a_task_of_somebody_else_or_of_the_other_kind_is_404_before_400(se
     assert (other.status, of_other_kind.status, owner.status, owner.names()) == (404, 404, 400, {"bidCount"})
 
 
-@pytest.mark.gen_test
 @pytest.mark.parametrize(
     ("config", "fields"),
     [
@@ -292,7 +279,6 @@ async def test_what_create_or_start_refuse_is_400_without_a_look(
     assert service.gateway.asked == []
 
 
-@pytest.mark.gen_test
 @pytest.mark.parametrize("verb", ["asks", "bids", "own_bids", "profile"])
 async def test_a_market_that_cannot_be_read_is_502(service: Service, verb: str) -> None:
     with_floor(service, 100_000)
@@ -304,7 +290,6 @@ async def test_a_market_that_cannot_be_read_is_502(service: Service, verb: str) 
     assert answer.json == {"error": "The marketplace cannot be read", "message": "the venue does not answer"}
 
 
-@pytest.mark.gen_test
 async def test_an_unknown_slug_is_404_and_an_empty_one_says_no_reference(service: Service) -> None:
     unknown = await preview(service, **EXAMPLE | {"slug": "nobody-knows"})
     empty = await preview(service, **EXAMPLE | {"slug": "empty"}, bidCount=1)
@@ -313,7 +298,6 @@ async def test_an_unknown_slug_is_404_and_an_empty_one_says_no_reference(service
     assert (prices(empty), empty.json["reference"]) == ([(None, "no_reference")], None)
 
 
-@pytest.mark.gen_test
 async def test_a_rune_without_a_data_provider_is_502_and_says_why(service: Service) -> None:
     service.gateway.answers["rune_asks"] = NotSupported("BIDKEEPER_UNISAT_URL is not set")
 
@@ -322,7 +306,6 @@ async def test_a_rune_without_a_data_provider_is_502_and_says_why(service: Servi
     assert (answer.status, answer.json["message"]) == (502, "BIDKEEPER_UNISAT_URL is not set")
 
 
-@pytest.mark.gen_test
 async def test_what_is_done_without_is_told(service: Service) -> None:
     with_floor(service, 100_000)
     service.gateway.answers["balance"] = NotFound("there is no bidding wallet yet")
@@ -338,7 +321,6 @@ async def test_what_is_done_without_is_told(service: Service) -> None:
     ]
 
 
-@pytest.mark.gen_test
 async def test_control_and_plan_are_told_and_not_planned_in(service: Service) -> None:
     with_floor(service, 100_000)
     controls.put("user", service.user_id, "halt", None, START_MS)
@@ -351,7 +333,6 @@ async def test_control_and_plan_are_told_and_not_planned_in(service: Service) ->
     assert answer.json["refusal"] == "plan expired"
 
 
-@pytest.mark.gen_test
 async def test_bids_of_the_wallet_that_nobody_explains_count(service: Service) -> None:
     with_floor(service, 100_000)
     task_id = await service.new_task(slug="other")
@@ -366,7 +347,6 @@ async def test_bids_of_the_wallet_that_nobody_explains_count(service: Service) -
     assert answer.json["limits"]["exposure"] == 50_000_000 - 30_000 - 500_000
 
 
-@pytest.mark.gen_test
 async def test_an_own_bid_whose_id_was_lost_counts_once(service: Service) -> None:
     """The venue keeps no expiry to the millisecond, so it is known by what it is on and for how much."""
     with_floor(service, 100_000)
@@ -380,7 +360,6 @@ async def test_an_own_bid_whose_id_was_lost_counts_once(service: Service) -> Non
     assert answer.json["limits"]["exposure"] == 50_000_000 - 30_000 - 30_000, "the second is nobody's"
 
 
-@pytest.mark.gen_test
 async def test_a_rivals_bid_at_the_price_of_one_of_ours_elsewhere_is_a_rivals(service: Service) -> None:
     with_floor(service, 100_000)
     service.gateway.answers["bids"] = BidBook((bid(30_000, maker=""),), START_MS)
@@ -406,7 +385,6 @@ LIVE: dict[str, tuple[BidConfig, dict[str, Any]]] = {
 }
 
 
-@pytest.mark.gen_test
 @pytest.mark.parametrize("case", LIVE)
 async def test_a_worker_plans_what_the_preview_said(
     service: Service, monkeypatch: pytest.MonkeyPatch, case: str

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
-
 from models.tasks import tasks
 from models.tasks.tasks import RUNNING, Task
 from strategy.config.bid import BidConfig
@@ -26,7 +24,6 @@ async def calls(service: Service, **changes: Any) -> Any:
 
 
 @with_settings(satflow_monthly_calls=40_000)
-@pytest.mark.gen_test
 async def test_what_does_not_fit_says_from_which_expiry_on_it_would(service: Service) -> None:
     told = await calls(service)
     minutes = fits_from_minutes(MINE, [], 40_000, COSTS)
@@ -38,7 +35,6 @@ async def test_what_does_not_fit_says_from_which_expiry_on_it_would(service: Ser
 
 
 @with_settings(satflow_monthly_calls=100_000, satflow_daily_calls=1_300)
-@pytest.mark.gen_test
 async def test_a_day_that_is_tighter_than_the_month_is_what_has_to_be_fitted(service: Service) -> None:
     told = await calls(service)
     minutes = fits_from_minutes(MINE, [], 30 * 1_300, COSTS)
@@ -48,7 +44,6 @@ async def test_a_day_that_is_tighter_than_the_month_is_what_has_to_be_fitted(ser
 
 
 @with_settings(satflow_monthly_calls=50_000)
-@pytest.mark.gen_test
 async def test_other_tasks_that_run_take_their_part(service: Service) -> None:
     assert (await calls(service))["fits"] is True
     made = await service.ask("POST", "/api/tasks", {**EXAMPLE, "slug": "puppets", "bidCount": 1})
@@ -66,24 +61,20 @@ async def test_other_tasks_that_run_take_their_part(service: Service) -> None:
 
 
 @with_settings(satflow_monthly_calls=1_000)
-@pytest.mark.gen_test
 async def test_a_quota_for_nothing_fits_nothing(service: Service) -> None:
     told = await calls(service)
     assert (told["fits"], told["fitsFromExpiryMinutes"]) == (False, None)
 
 
 @with_settings(satflow_monthly_calls=0)
-@pytest.mark.gen_test
 async def test_without_a_quota_everything_fits(service: Service) -> None:
     assert (await calls(service, bidCount=20))["fits"] is True
 
 
-@pytest.mark.gen_test
 async def test_a_dry_run_places_nothing(service: Service) -> None:
     assert (await calls(service, dryRun=True))["writes"] == 0
 
 
-@pytest.mark.gen_test
 async def test_what_waits_for_a_clock_or_a_quota_is_reckoned_all_the_same(service: Service) -> None:
     with_floor(service, 100_000)
     usual = await preview(service, **EXAMPLE)

@@ -34,7 +34,6 @@ async def approval(service: Service, change: dict[str, Any]) -> dict[str, Any]:
     return {"approvalId": opened.json["challengeId"], "approvalSignature": signature}
 
 
-@pytest.mark.gen_test
 async def test_me_has_every_field(service: Service) -> None:
     answer = await service.ask("GET", "/api/auth/me")
 
@@ -58,7 +57,6 @@ async def test_me_has_every_field(service: Service) -> None:
     }
 
 
-@pytest.mark.gen_test
 async def test_a_display_name_is_set_and_taken_away(service: Service) -> None:
     named = await service.ask("PATCH", "/api/auth/me", {"displayName": " Zoë ★ "})
     untouched = await service.ask("PATCH", "/api/auth/me", {})
@@ -67,7 +65,6 @@ async def test_a_display_name_is_set_and_taken_away(service: Service) -> None:
     assert [answer.json["displayName"] for answer in (named, untouched, unnamed)] == ["Zoë ★", "Zoë ★", None]
 
 
-@pytest.mark.gen_test
 @pytest.mark.parametrize(
     ("body", "field"),
     [
@@ -94,7 +91,6 @@ async def test_patch_refuses_what_it_does_not_take(service: Service, body: dict[
     assert User.get_by_id(service.user_id).ordinals_address == OWNER
 
 
-@pytest.mark.gen_test
 async def test_a_proved_address_becomes_the_ordinals_address(service: Service) -> None:
     moved = await service.ask("PATCH", "/api/auth/me", await proof(service))
     same = await service.ask("PATCH", "/api/auth/me", {"ordinalsAddress": NEW})
@@ -108,7 +104,6 @@ async def test_a_proved_address_becomes_the_ordinals_address(service: Service) -
     assert (back.status, back.json["ordinalsAddress"]) == (200, OWNER)
 
 
-@pytest.mark.gen_test
 async def test_a_stolen_token_moves_no_ordinals_address(service: Service) -> None:
     """The thief has the owner's token, and an address of their own that they can prove."""
     thiefs = proofs.p2tr_address(proofs.STRANGER)
@@ -137,7 +132,6 @@ async def test_a_stolen_token_moves_no_ordinals_address(service: Service) -> Non
     assert f"bought items go to {thiefs}" in opened.json["message"]
 
 
-@pytest.mark.gen_test
 async def test_an_approval_signs_nobody_in_and_is_for_its_user_once(service: Service) -> None:
     change = {"ordinalsAddress": NEW}
     body = await proof(service)
@@ -160,7 +154,6 @@ async def test_an_approval_signs_nobody_in_and_is_for_its_user_once(service: Ser
     assert (of_other.status, first.status, again.status) == (400, 200, 400)
 
 
-@pytest.mark.gen_test
 @pytest.mark.parametrize(
     "body", [{}, {"ordinalsAddress": NEW, "maxHardcap": 5}, {"ordinalsAddress": "x"}, {"maxExposure": 0}, {"x": 1}]
 )
@@ -168,7 +161,6 @@ async def test_an_approval_is_of_one_change(service: Service, body: dict[str, An
     assert (await service.ask("POST", "/api/auth/approval", body)).status == 400
 
 
-@pytest.mark.gen_test
 async def test_a_proof_works_once_for_its_user_and_its_address(service: Service) -> None:
     mine = await proof(service)
     others = await proof(service, token=service.other_token)
@@ -192,7 +184,6 @@ async def test_a_proof_works_once_for_its_user_and_its_address(service: Service)
     assert again.status == 400
 
 
-@pytest.mark.gen_test
 async def test_the_address_stays_while_money_or_bids_depend_on_it(service: Service) -> None:
     body = await proof(service)
     task_id = await service.new_task()

@@ -41,7 +41,6 @@ async def table(service: Service, query: str = "") -> list[dict[str, str]]:
     return list(csv.DictReader(io.StringIO(answer.text)))
 
 
-@pytest.mark.gen_test
 async def test_the_worked_example_of_items(service: Service) -> None:
     the_example(service)
     market_memory.record("ordinals", "goosinals", "floor", Decimal("95000.7"), START_MS - MINUTE_MS)
@@ -68,7 +67,6 @@ async def test_the_worked_example_of_items(service: Service) -> None:
     assert await rows(service, "?groupBy=month") == [expected | {"key": "2025-11"}]
 
 
-@pytest.mark.gen_test
 @pytest.mark.parametrize(("method", "realized", "held"), [("fifo", 1_000, 1_500), ("average", 750, 1_250)])
 async def test_the_worked_example_of_runes(
     service: Service, method: str, realized: int, held: int, monkeypatch: pytest.MonkeyPatch
@@ -90,7 +88,6 @@ async def test_the_worked_example_of_runes(
     assert (last["cost_sats"], last["profit_sats"], last["quantity"]) == (str(4_500 - realized), str(realized), "1500")
 
 
-@pytest.mark.gen_test
 async def test_a_time_bounds_the_rows_but_not_the_costs(service: Service) -> None:
     the_example(service)
     (row,) = await rows(service, "?from=2025-11-20T12:03:00Z")
@@ -101,7 +98,6 @@ async def test_a_time_bounds_the_rows_but_not_the_costs(service: Service) -> Non
     assert [line["side"] for line in await table(service, "?from=2025-11-20T12:02:00Z")] == ["buy", "sell"]
 
 
-@pytest.mark.gen_test
 async def test_what_is_not_known_is_told(service: Service) -> None:
     """A floor that no task looked at, one of another venue, and fees."""
     bought(service.user_id, 75_000, inscription_id=A, venue="ordnet")
@@ -115,14 +111,12 @@ async def test_what_is_not_known_is_told(service: Service) -> None:
     assert (await rows(service))[0]["held"]["markSats"] is None
 
 
-@pytest.mark.gen_test
 async def test_wrong_questions_are_refused(service: Service) -> None:
     for path in ("pnl?groupBy=week&method=lifo&from=x", "trades.csv?format=pdf&method=lifo&to=x"):
         answer = await service.ask("GET", f"/api/{path}")
         assert (answer.status, len(answer.details)) == (400, 3)
 
 
-@pytest.mark.gen_test
 async def test_the_plain_columns(service: Service) -> None:
     the_example(service)
     answer = await service.ask("GET", "/api/trades.csv")
@@ -136,7 +130,6 @@ async def test_the_plain_columns(service: Service) -> None:
     ]
 
 
-@pytest.mark.gen_test
 async def test_the_columns_of_cointracking_have_the_fees_in_the_amounts(service: Service) -> None:
     the_example(service)
     bought(service.user_id, 2_500, minute=4, slug="DO•G", quantity="1000.5")
@@ -151,7 +144,6 @@ async def test_the_columns_of_cointracking_have_the_fees_in_the_amounts(service:
     assert list(rune.values())[1:7] == ["1000.5", "DOG", "0.000025", "BTC", "", ""]
 
 
-@pytest.mark.gen_test
 async def test_the_columns_of_koinly_have_the_fees_beside_the_amounts(service: Service) -> None:
     the_example(service)
     first, _, sale = await table(service, "?format=koinly")
@@ -163,7 +155,6 @@ async def test_the_columns_of_koinly_have_the_fees_beside_the_amounts(service: S
     assert list(sale.values())[1:7] == ["1.0", A, "0.00105000", "BTC", "0.00002100", "BTC"]
 
 
-@pytest.mark.gen_test
 @pytest.mark.parametrize(
     ("sats", "btc"),
     [
@@ -189,7 +180,6 @@ async def test_each_amount_for_koinly_has_a_decimal_point_and_nothing_but_digits
     assert [unknown_fee[name] for name in ("Fee Amount", "Fee Currency")] == ["", ""]
 
 
-@pytest.mark.gen_test
 @pytest.mark.parametrize("format", ["plain", "cointracking", "koinly"])
 async def test_no_text_is_a_formula_to_a_spreadsheet_and_numbers_stay_numbers(service: Service, format: str) -> None:
     for number, slug in enumerate(("=1+1", "+x", "-x", "@x", "\tx", 'a,"b"\n')):

@@ -77,7 +77,6 @@ def result(path: Path, own: BidConfig, changed: BidConfig) -> Any:
 
 
 @pytest.mark.slow
-@pytest.mark.gen_test
 async def test_both_configs_are_tried_on_the_same_cycles(service: Service) -> None:
     task = await recorded_task(service)
 
@@ -100,7 +99,6 @@ async def test_both_configs_are_tried_on_the_same_cycles(service: Service) -> No
 
 
 @pytest.mark.slow
-@pytest.mark.gen_test
 async def test_without_changes_both_results_are_the_same(service: Service) -> None:
     task = await recorded_task(service)
     found = await replayed(service, task)
@@ -108,7 +106,6 @@ async def test_without_changes_both_results_are_the_same(service: Service) -> No
 
 
 @pytest.mark.slow
-@pytest.mark.gen_test
 async def test_a_span_of_time_is_all_that_is_replayed(service: Service) -> None:
     task = await recorded_task(service)
     span = {"from": iso(START + 10 * LOOP), "to": iso(START + 19 * LOOP)}
@@ -135,7 +132,6 @@ async def test_a_span_of_time_is_all_that_is_replayed(service: Service) -> None:
         ({"surprise": 1}, "surprise: unknown field"),
     ],
 )
-@pytest.mark.gen_test
 async def test_a_bad_body_is_told_and_starts_nothing(service: Service, body: dict[str, Any], fault: str) -> None:
     task = await recorded_task(service)
     service.app.settings["services"].replays.run = None  # it would fail
@@ -144,7 +140,6 @@ async def test_a_bad_body_is_told_and_starts_nothing(service: Service, body: dic
     assert answer.status == 400 and any(text.startswith(fault) for text in answer.json["details"]), answer.text
 
 
-@pytest.mark.gen_test
 async def test_without_a_journal_there_is_nothing_to_replay(service: Service) -> None:
     task = await service.new_task()
     answer = await service.ask("POST", f"/api/tasks/{task}/replay", {})
@@ -155,7 +150,6 @@ async def test_without_a_journal_there_is_nothing_to_replay(service: Service) ->
 
 
 @pytest.mark.slow
-@pytest.mark.gen_test
 async def test_the_users_own_hard_cap_holds_for_both(service: Service) -> None:
     task = await recorded_task(service)
     assert (await service.ask("PUT", "/api/ceilings", {"maxHardcap": 50_000})).status == 200
@@ -164,7 +158,6 @@ async def test_the_users_own_hard_cap_holds_for_both(service: Service) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.gen_test
 async def test_a_user_has_one_replay_at_a_time_in_whichever_process(service: Service) -> None:
     task = await recorded_task(service)
     held = hold_lock(service.settings.run_dir / f"replay-{service.user_id}.lock")
@@ -178,7 +171,6 @@ async def test_a_user_has_one_replay_at_a_time_in_whichever_process(service: Ser
     await replayed(service, task)
 
 
-@pytest.mark.gen_test
 async def test_a_server_process_runs_only_so_many(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
     task = await recorded_task(service)
     monkeypatch.setattr(service.app.settings["services"].replays, "_turns", Turns(0, 1, patience_s=0.01))
@@ -188,7 +180,6 @@ async def test_a_server_process_runs_only_so_many(service: Service, monkeypatch:
 
 
 @pytest.mark.slow
-@pytest.mark.gen_test
 async def test_one_that_takes_too_long_is_ended_and_the_next_may_run(
     service: Service, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -22,7 +22,6 @@ def shown(answer: Answer) -> dict[str, str]:
     return {name: answer.headers[name] for name in answer.headers if name not in ("Date", "Server")}
 
 
-@pytest.mark.gen_test
 @pytest.mark.parametrize("path", READS)
 async def test_head_is_get_without_its_body(service: Service, path: str) -> None:
     await service.new_task()
@@ -34,14 +33,12 @@ async def test_head_is_get_without_its_body(service: Service, path: str) -> None
             assert shown(head) == shown(got)
 
 
-@pytest.mark.gen_test
 async def test_head_of_what_is_no_read_is_refused(service: Service) -> None:
     answer = await service.api("HEAD", "/api/auth/verify")
     assert (answer.status, answer.headers["Allow"]) == (405, "POST")
     assert (await service.api("HEAD", "/nothing")).status == 404
 
 
-@pytest.mark.gen_test
 @pytest.mark.parametrize("path", TAGGED)
 async def test_what_has_not_changed_is_not_sent_again(service: Service, path: str) -> None:
     first = await service.api("GET", path, token=service.token)
@@ -52,7 +49,6 @@ async def test_what_has_not_changed_is_not_sent_again(service: Service, path: st
     assert (await service.api("GET", path, token=service.token, headers={"If-None-Match": '"other"'})).status == 200
 
 
-@pytest.mark.gen_test
 async def test_a_list_that_has_changed_has_another_tag_and_a_stranger_sees_none(service: Service) -> None:
     before = (await service.api("GET", "/api/tasks", token=service.token)).headers["Etag"]
     await service.new_task()
@@ -62,13 +58,11 @@ async def test_a_list_that_has_changed_has_another_tag_and_a_stranger_sees_none(
     assert stranger.status == 401 and "Etag" not in stranger.headers
 
 
-@pytest.mark.gen_test
 async def test_a_write_is_not_tagged(service: Service) -> None:
     answer = await service.api("POST", "/api/tasks", {"slug": "a", "hardcapSats": 1}, token=service.token)
     assert answer.status == 201 and "Etag" not in answer.headers
 
 
-@pytest.mark.gen_test
 async def test_large_texts_are_packed_for_who_takes_gzip(service: Service) -> None:
     async def asked(path: str, accepted: str) -> tuple[str | None, bytes]:
         request = {"Accept-Encoding": accepted, "Authorization": f"Bearer {service.token}"}

@@ -21,7 +21,6 @@ def says_the_manager_is_away(answer: Answer) -> bool:
     return (answer.status, answer.json["error"]) == (503, "The manager is away")
 
 
-@pytest.mark.gen_test
 async def test_start_answers_the_running_task_once_the_manager_settled_it(service: Service) -> None:
     task_id = await service.new_task()
 
@@ -32,7 +31,6 @@ async def test_start_answers_the_running_task_once_the_manager_settled_it(servic
     assert (row(task_id).desired, row(task_id).observed) == ("running", "running")
 
 
-@pytest.mark.gen_test
 async def test_starting_twice_and_stopping_twice_does_nothing_twice(service: Service) -> None:
     task_id = await started(service)
 
@@ -44,7 +42,6 @@ async def test_starting_twice_and_stopping_twice_does_nothing_twice(service: Ser
     assert service.manager.settled == [task_id, task_id]
 
 
-@pytest.mark.gen_test
 async def test_parallel_starts_ask_the_manager_once(service: Service) -> None:
     task_id = await service.new_task()
 
@@ -54,7 +51,6 @@ async def test_parallel_starts_ask_the_manager_once(service: Service) -> None:
     assert service.manager.settled == [task_id]
 
 
-@pytest.mark.gen_test
 async def test_stop_answers_how_many_bids_are_still_open(service: Service) -> None:
     task_id = await started(service)
     open_order(service, task_id)
@@ -65,7 +61,6 @@ async def test_stop_answers_how_many_bids_are_still_open(service: Service) -> No
     assert "openBids" not in (await service.ask("GET", f"/api/tasks/{task_id}")).json
 
 
-@pytest.mark.gen_test
 async def test_start_without_a_manager_is_503_and_changes_nothing(service: Service) -> None:
     task_id = await service.new_task()
     tasks.set_error(row(task_id), "left by an earlier cycle")
@@ -77,7 +72,6 @@ async def test_start_without_a_manager_is_503_and_changes_nothing(service: Servi
     assert (row(task_id).desired, row(task_id).last_error) == ("stopped", "left by an earlier cycle")
 
 
-@pytest.mark.gen_test
 @with_settings(manager_wait_s=60.0)
 async def test_a_manager_that_comes_back_in_time_is_waited_for(service: Service) -> None:
     task_id = await service.new_task()
@@ -91,7 +85,6 @@ async def test_a_manager_that_comes_back_in_time_is_waited_for(service: Service)
     assert (await start).status == 200
 
 
-@pytest.mark.gen_test
 async def test_stop_without_a_manager_is_503_and_holds(service: Service) -> None:
     task_id = await started(service)
     await service.manager.stop()
@@ -107,7 +100,6 @@ async def test_stop_without_a_manager_is_503_and_holds(service: Service) -> None
     assert (await service.ask("POST", f"/api/tasks/{task_id}/stop")).status == 200
 
 
-@pytest.mark.gen_test
 async def test_put_and_delete_of_a_running_task_without_a_manager_change_nothing(service: Service) -> None:
     task_id = await started(service)
     before = await service.ask("GET", f"/api/tasks/{task_id}")
@@ -121,7 +113,6 @@ async def test_put_and_delete_of_a_running_task_without_a_manager_change_nothing
     assert row(task_id).revision == 1
 
 
-@pytest.mark.gen_test
 async def test_put_on_a_running_task_restarts_it_with_the_new_config(service: Service) -> None:
     task_id = await started(service)
 
@@ -132,7 +123,6 @@ async def test_put_on_a_running_task_restarts_it_with_the_new_config(service: Se
     assert row(task_id).revision == 2
 
 
-@pytest.mark.gen_test
 async def test_put_on_a_stopped_task_needs_no_manager(service: Service) -> None:
     task_id = await service.new_task()
     await service.manager.stop()
@@ -142,7 +132,6 @@ async def test_put_on_a_stopped_task_needs_no_manager(service: Service) -> None:
     assert (answer.status, answer.json["config"]["bidCount"]) == (200, 2)
 
 
-@pytest.mark.gen_test
 async def test_a_put_that_cannot_be_carried_out_is_taken_back(service: Service) -> None:
     task_id = await started(service)
     before = (await service.ask("GET", f"/api/tasks/{task_id}")).json
@@ -155,7 +144,6 @@ async def test_a_put_that_cannot_be_carried_out_is_taken_back(service: Service) 
     assert row(task_id).revision == 3
 
 
-@pytest.mark.gen_test
 async def test_a_delete_that_cannot_be_carried_out_is_taken_back(service: Service) -> None:
     task_id = await started(service)
     service.manager.refuse = ("internal", "failed; the log has the reason")
@@ -166,7 +154,6 @@ async def test_a_delete_that_cannot_be_carried_out_is_taken_back(service: Servic
     assert (await service.ask("GET", f"/api/tasks/{task_id}")).json["isRunning"] is True
 
 
-@pytest.mark.gen_test
 async def test_while_a_delete_may_still_fail_its_slug_is_taken(service: Service) -> None:
     task_id = await started(service)
     body = {"slug": "goosinals", "hardcapSats": 1}
@@ -185,7 +172,6 @@ async def test_while_a_delete_may_still_fail_its_slug_is_taken(service: Service)
     assert (row(task_id).desired, row(task_id).deleted_ms) == ("running", None)
 
 
-@pytest.mark.gen_test
 async def test_a_delete_that_is_refused_keeps_what_the_task_said(service: Service) -> None:
     task_id = await started(service)
     tasks.set_error(row(task_id), "the venue is away")
@@ -197,7 +183,6 @@ async def test_a_delete_that_is_refused_keeps_what_the_task_said(service: Servic
     assert (await service.ask("GET", f"/api/tasks/{task_id}")).json == before.json
 
 
-@pytest.mark.gen_test
 @pytest.mark.parametrize("how", ["stop", "delete", "stop many"])
 async def test_a_stop_that_has_no_room_on_the_disk_halts_the_task(
     service: Service, how: str, monkeypatch: pytest.MonkeyPatch
@@ -221,7 +206,6 @@ async def test_a_stop_that_has_no_room_on_the_disk_halts_the_task(
     assert controls.effective(service.user_id, task_id) == ("halt", "task")
 
 
-@pytest.mark.gen_test
 async def test_a_hidden_task_stays_hidden_when_its_bids_cannot_be_waited_for(service: Service) -> None:
     task_id = await started(service)
     open_order(service, task_id)
@@ -239,7 +223,6 @@ async def test_a_hidden_task_stays_hidden_when_its_bids_cannot_be_waited_for(ser
     assert (await service.ask("GET", f"/api/tasks/{task_id}")).status == 404
 
 
-@pytest.mark.gen_test
 @pytest.mark.parametrize(
     ("refusal", "status"),
     [
@@ -262,7 +245,6 @@ async def test_a_refused_start_leaves_the_task_stopped(service: Service, refusal
     assert row(task_id).desired == "stopped"
 
 
-@pytest.mark.gen_test
 async def test_deleting_a_running_task_stops_it_first(service: Service) -> None:
     task_id = await started(service)
     open_order(service, task_id)
@@ -277,7 +259,6 @@ async def test_deleting_a_running_task_stops_it_first(service: Service) -> None:
     assert (await service.ask("POST", "/api/tasks", {"slug": "goosinals", "hardcapSats": 1})).status == 201
 
 
-@pytest.mark.gen_test
 async def test_deleting_a_stopped_task_with_open_bids_needs_the_manager(service: Service) -> None:
     task_id = await service.new_task()
     open_order(service, task_id, state="unknown")
@@ -287,7 +268,6 @@ async def test_deleting_a_stopped_task_with_open_bids_needs_the_manager(service:
     assert (await service.ask("GET", f"/api/tasks/{task_id}")).status == 200
 
 
-@pytest.mark.gen_test
 async def test_a_crashed_task_can_be_started_and_stopped(service: Service) -> None:
     task_id = await started(service)
     Task.update(observed="crashed").execute()
@@ -303,7 +283,6 @@ async def test_a_crashed_task_can_be_started_and_stopped(service: Service) -> No
     assert service.manager.settled == [task_id] * 3
 
 
-@pytest.mark.gen_test
 async def test_a_stop_is_wanted_before_a_start_that_waits_for_the_manager(service: Service) -> None:
     task_id = await service.new_task()
     await service.manager.stop()
@@ -316,7 +295,6 @@ async def test_a_stop_is_wanted_before_a_start_that_waits_for_the_manager(servic
     assert row(task_id).desired == "stopped"
 
 
-@pytest.mark.gen_test
 async def test_a_task_deleted_while_its_start_waits_is_404(service: Service) -> None:
     task_id = await service.new_task()
 
@@ -329,7 +307,6 @@ async def test_a_task_deleted_while_its_start_waits_is_404(service: Service) -> 
     assert answer.status == 404
 
 
-@pytest.mark.gen_test
 async def test_a_manager_that_starts_up_is_not_ready(service: Service) -> None:
     service.manager.state = "starting"
     task_id = await service.new_task()
@@ -337,7 +314,6 @@ async def test_a_manager_that_starts_up_is_not_ready(service: Service) -> None:
     assert says_the_manager_is_away(await service.ask("POST", f"/api/tasks/{task_id}/start"))
 
 
-@pytest.mark.gen_test
 async def test_exposure_counts_every_open_order(service: Service) -> None:
     task_id = await started(service)
     for number, state in enumerate(("reserved", "signed", "submitted", "live", "cancelling", "unknown", "closed"), 1):

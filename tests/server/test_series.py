@@ -23,7 +23,6 @@ def sampled(task: int, floor: str, time_ms: int) -> None:
         add_sample(task, Sample(Decimal(floor), own_top=Decimal(75_000), open_count=2, exposure_sats=130_000), time_ms)
 
 
-@pytest.mark.gen_test
 async def test_a_day_is_told_by_minutes_and_more_by_hours(service: Service) -> None:
     task = await service.new_task()
     for ago_ms, floor in ((40 * DAY_MS, "90000"), (2 * MINUTE_MS, "100000"), (0, "0.5")):
@@ -48,7 +47,6 @@ async def test_a_day_is_told_by_minutes_and_more_by_hours(service: Service) -> N
     assert (year.json["step"], year.json["floor"][0], year.json["floor"][-1]) == ("hour", 90_000, 0.5)
 
 
-@pytest.mark.gen_test
 async def test_the_step_and_the_span_can_be_chosen(service: Service) -> None:
     task = await service.new_task()
     for hour in range(3):
@@ -60,13 +58,11 @@ async def test_the_step_and_the_span_can_be_chosen(service: Service) -> None:
 
 
 @pytest.mark.parametrize("query", ["step=day", "from=2026-01-02&to=2026-01-01", "from=yesterday"])
-@pytest.mark.gen_test
 async def test_what_cannot_be_meant_is_refused(service: Service, query: str) -> None:
     task = await service.new_task()
     assert (await service.ask("GET", f"/api/tasks/{task}/series?{query}")).status == 400
 
 
-@pytest.mark.gen_test
 async def test_another_users_task_is_not_there(service: Service) -> None:
     task = await service.new_task()
     sampled(task, "1", START_MS)

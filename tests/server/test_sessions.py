@@ -12,7 +12,6 @@ from tests.wallet import proofs
 from wallet.signer.challenges import sign_message
 
 
-@pytest.mark.gen_test
 async def test_logout_ends_this_session_only(service: Service) -> None:
     second = token_of(User.get_by_id(service.user_id))
 
@@ -23,7 +22,6 @@ async def test_logout_ends_this_session_only(service: Service) -> None:
     assert (await service.api("GET", "/api/tasks", token=second)).status == 200
 
 
-@pytest.mark.gen_test
 async def test_a_session_ends_after_a_day_without_use(service: Service) -> None:
     for _ in range(3):
         service.clock.now_ms += IDLE_MS - 1
@@ -32,7 +30,6 @@ async def test_a_session_ends_after_a_day_without_use(service: Service) -> None:
     assert (await service.ask("GET", "/api/tasks")).status == 401
 
 
-@pytest.mark.gen_test
 async def test_a_session_ends_after_seven_days_in_any_case(service: Service) -> None:
     while service.clock.now_ms < START_MS + ABSOLUTE_MS - 1:
         service.clock.now_ms = min(service.clock.now_ms + IDLE_MS // 2, START_MS + ABSOLUTE_MS - 1)
@@ -41,7 +38,6 @@ async def test_a_session_ends_after_seven_days_in_any_case(service: Service) -> 
     assert (await service.ask("GET", "/api/tasks")).status == 401
 
 
-@pytest.mark.gen_test
 async def test_the_eleventh_session_ends_the_oldest(service: Service) -> None:
     tokens = [token_of(User.get_by_id(service.user_id), START_MS + n) for n in range(1, 11)]
 
@@ -50,7 +46,6 @@ async def test_the_eleventh_session_ends_the_oldest(service: Service) -> None:
         assert (await service.api("GET", "/api/tasks", token=token)).status == 200
 
 
-@pytest.mark.gen_test
 async def test_sessions_are_listed_by_what_their_owner_knows_them_by(service: Service) -> None:
     service.clock.now_ms += 3_600_000
     challenge = await service.api("POST", "/api/auth/challenge", {"address": OWNER})
@@ -82,7 +77,6 @@ async def test_sessions_are_listed_by_what_their_owner_knows_them_by(service: Se
     assert {row["id"] for row in others.json}.isdisjoint(row["id"] for row in answer.json)
 
 
-@pytest.mark.gen_test
 async def test_a_thief_is_thrown_out_by_the_session_that_is_not_mine(service: Service) -> None:
     thiefs = token_of(User.get_by_id(service.user_id))
     listed = await service.ask("GET", "/api/sessions")
@@ -97,7 +91,6 @@ async def test_a_thief_is_thrown_out_by_the_session_that_is_not_mine(service: Se
     assert (await service.ask("GET", "/api/tasks")).status == 200
 
 
-@pytest.mark.gen_test
 async def test_signing_out_everywhere_leaves_nothing_that_could_act(service: Service) -> None:
     """Neither the thief's session, nor the token that they made, nor a challenge that they keep ready."""
     thiefs = token_of(User.get_by_id(service.user_id))

@@ -32,7 +32,6 @@ async def shapes(service: Service) -> dict[str, Any]:
     return dict(answer.json)
 
 
-@pytest.mark.gen_test
 async def test_every_field_of_a_new_task_is_there_with_its_default(service: Service) -> None:
     found = await shapes(service)
     task = await service.ask("POST", "/api/tasks", {"slug": "goosinals", "hardcapSats": 1000})
@@ -48,7 +47,6 @@ async def test_every_field_of_a_new_task_is_there_with_its_default(service: Serv
     assert [field["name"] for field in found["bidding"] if field["isRequired"]] == ["slug"]
 
 
-@pytest.mark.gen_test
 async def test_a_field_matters_by_values_that_another_field_can_have(service: Service) -> None:
     for fields in (await shapes(service)).values():
         by_name = {field["name"]: field for field in fields}

@@ -43,7 +43,6 @@ def proof_of(challenge: Answer, address: str = OWNER) -> dict[str, str]:
     return {"challengeId": challenge.json["challengeId"], "address": address, "signature": signature}
 
 
-@pytest.mark.gen_test
 async def test_a_challenge_names_service_address_expiry_and_nonce(service: Service) -> None:
     answer = await challenge_for(service)
 
@@ -56,7 +55,6 @@ async def test_a_challenge_names_service_address_expiry_and_nonce(service: Servi
     assert re.fullmatch(r"Nonce: [0-9a-f]{32}", lines[3])
 
 
-@pytest.mark.gen_test
 async def test_a_signed_challenge_gives_a_session(service: Service) -> None:
     challenge = await challenge_for(service, OWNER.upper())
 
@@ -75,7 +73,6 @@ async def test_a_signed_challenge_gives_a_session(service: Service) -> None:
     assert answer.headers["Cache-Control"] == "no-store"
 
 
-@pytest.mark.gen_test
 async def test_the_database_holds_no_usable_token(service: Service) -> None:
     answer = await service.api("POST", "/api/auth/verify", proof_of(await challenge_for(service)))
     token = answer.json["token"]
@@ -86,7 +83,6 @@ async def test_the_database_holds_no_usable_token(service: Service) -> None:
     assert hashlib.sha256(token.encode()).hexdigest() in held
 
 
-@pytest.mark.gen_test
 async def test_a_challenge_is_used_once(service: Service) -> None:
     proof = proof_of(await challenge_for(service))
 
@@ -96,7 +92,6 @@ async def test_a_challenge_is_used_once(service: Service) -> None:
     assert (first.status, second.status, second.json) == (200, 401, NO_CHALLENGE)
 
 
-@pytest.mark.gen_test
 async def test_a_hundred_verifies_at_once_give_one_token(service: Service) -> None:
     proof = proof_of(await challenge_for(service))
     before = Session.select().count()
@@ -107,7 +102,6 @@ async def test_a_hundred_verifies_at_once_give_one_token(service: Service) -> No
     assert Session.select().count() == before + 1
 
 
-@pytest.mark.gen_test
 async def test_an_expired_challenge_is_refused(service: Service) -> None:
     proof = proof_of(await challenge_for(service))
     service.clock.now_ms += 300_000
@@ -117,7 +111,6 @@ async def test_an_expired_challenge_is_refused(service: Service) -> None:
     assert (answer.status, answer.json) == (401, NO_CHALLENGE)
 
 
-@pytest.mark.gen_test
 async def test_five_bad_tries_end_a_challenge_whether_well_formed_or_not(service: Service) -> None:
     challenge = await challenge_for(service)
     good = proof_of(challenge)
@@ -130,7 +123,6 @@ async def test_five_bad_tries_end_a_challenge_whether_well_formed_or_not(service
     assert (await service.api("POST", "/api/auth/verify", good)).json == NO_CHALLENGE
 
 
-@pytest.mark.gen_test
 @pytest.mark.parametrize(
     ("raw", "is_told"),
     [(bytes([31]) + bytes(64), True), (bytes([39]) + b"x" * 64, True), (bytes(65), False), (bytes([31]) * 66, False)],
@@ -146,7 +138,6 @@ async def test_a_proof_of_the_older_kind_is_told_what_to_do(service: Service, ra
     assert (answer.json["message"] == hint) is is_told
 
 
-@pytest.mark.gen_test
 async def test_four_bad_tries_leave_the_challenge_to_its_owner(service: Service) -> None:
     good = proof_of(await challenge_for(service))
     for _ in range(4):
@@ -155,7 +146,6 @@ async def test_four_bad_tries_leave_the_challenge_to_its_owner(service: Service)
     assert (await service.api("POST", "/api/auth/verify", good)).status == 200
 
 
-@pytest.mark.gen_test
 async def test_a_challenge_of_another_address_signs_nobody_in(service: Service) -> None:
     of_other = await challenge_for(service, OTHER)
     signature = sign_message(proofs.OWNER, "p2wpkh", of_other.json["message"])
@@ -168,7 +158,6 @@ async def test_a_challenge_of_another_address_signs_nobody_in(service: Service) 
     assert (as_other.status, as_other.json["error"]) == (401, REFUSED["error"])
 
 
-@pytest.mark.gen_test
 @pytest.mark.parametrize(
     "address",
     [
@@ -196,7 +185,6 @@ async def test_what_is_no_address_gets_the_documented_400(service: Service, addr
     assert (answer.status, answer.json["error"]) == (400, "Invalid Bitcoin address format")
 
 
-@pytest.mark.gen_test
 async def test_a_challenge_without_address_gets_the_documented_400(service: Service) -> None:
     answer = await service.api("POST", "/api/auth/challenge", {})
 
@@ -204,7 +192,6 @@ async def test_a_challenge_without_address_gets_the_documented_400(service: Serv
     assert answer.details == ["address: is required"]
 
 
-@pytest.mark.gen_test
 @with_settings(whitelist=frozenset({OTHER.upper()}), admins=frozenset({ADMIN.upper()}))
 async def test_only_listed_addresses_and_admins_get_a_challenge(service: Service) -> None:
     refused = await service.api("POST", "/api/auth/challenge", {"address": OWNER})
@@ -220,7 +207,6 @@ async def test_only_listed_addresses_and_admins_get_a_challenge(service: Service
     assert (listed.status, admin.status, added.status) == (200, 200, 200)
 
 
-@pytest.mark.gen_test
 @with_settings(admins=frozenset({OWNER.upper()}))
 async def test_an_admin_is_told_so(service: Service) -> None:
     answer = await service.api("POST", "/api/auth/verify", proof_of(await challenge_for(service)))
@@ -229,7 +215,6 @@ async def test_an_admin_is_told_so(service: Service) -> None:
     assert (await service.ask("GET", "/api/auth/me")).json["isAdmin"] is True
 
 
-@pytest.mark.gen_test
 @pytest.mark.parametrize(
     ("change", "field"),
     [
@@ -252,7 +237,6 @@ async def test_verify_refuses_missing_and_misshapen_fields(
     assert answer.names() == {field}
 
 
-@pytest.mark.gen_test
 @pytest.mark.parametrize("key", [None, "02" + "ab" * 32, "AB" * 32])
 async def test_a_public_key_of_the_right_shape_changes_nothing(service: Service, key: str | None) -> None:
     proof = proof_of(await challenge_for(service)) | {"publicKey": key}
@@ -264,7 +248,6 @@ class Panic(BaseException):
     """As a Rust panic comes out of the library: nothing that `except Exception` sees."""
 
 
-@pytest.mark.gen_test
 async def test_a_panic_of_the_library_is_a_401_at_once(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
     def panic(*_: str) -> None:
         raise Panic("x" * 100_000)
@@ -279,7 +262,6 @@ async def test_a_panic_of_the_library_is_a_401_at_once(service: Service, monkeyp
     assert time.monotonic() - begun < 10, "it hung"
 
 
-@pytest.mark.gen_test
 async def test_a_stranger_at_the_same_client_address_keeps_nobody_from_signing_in(
     service: Service,
 ) -> None:
@@ -305,7 +287,6 @@ def strangers(service: Service, count: int) -> None:
             Challenge.insert_many(rows).execute()
 
 
-@pytest.mark.gen_test
 async def test_open_challenges_of_an_address_and_client_are_bounded(
     service: Service, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -325,7 +306,6 @@ async def test_open_challenges_of_an_address_and_client_are_bounded(
     assert (await service.api("POST", "/api/auth/verify", proof_of(elsewhere))).status == 200
 
 
-@pytest.mark.gen_test
 @with_settings(trusted_proxies=(ip_network("127.0.0.0/8"), ip_network("172.17.0.1")), sign_in_per_minute=2)
 async def test_a_proxy_that_is_not_on_this_machine_names_its_clients(service: Service) -> None:
     statuses = [
@@ -336,7 +316,6 @@ async def test_a_proxy_that_is_not_on_this_machine_names_its_clients(service: Se
     assert statuses == [400, 400, 429, 400]
 
 
-@pytest.mark.gen_test
 @with_settings(sign_in_per_minute=3)
 async def test_sign_in_calls_of_one_client_are_counted_together(service: Service) -> None:
     nobody = {"challengeId": "x", "address": OWNER, "signature": "AA=="}
@@ -353,7 +332,6 @@ async def test_sign_in_calls_of_one_client_are_counted_together(service: Service
     assert (elsewhere.status, other_routes.status) == (401, 200)
 
 
-@pytest.mark.gen_test
 async def test_a_challenge_asked_for_with_a_token_signs_nobody_in(service: Service) -> None:
     answer = await service.api("POST", "/api/auth/challenge", {"address": OWNER}, token=service.other_token)
     bound = await service.api("POST", "/api/auth/verify", proof_of(answer))
@@ -366,7 +344,6 @@ async def test_a_challenge_asked_for_with_a_token_signs_nobody_in(service: Servi
     assert again.status == 200
 
 
-@pytest.mark.gen_test
 async def test_ended_challenges_are_forgotten(service: Service) -> None:
     await challenge_for(service)
     service.clock.now_ms += 300_000
@@ -375,7 +352,6 @@ async def test_ended_challenges_are_forgotten(service: Service) -> None:
     assert [row.address for row in Challenge.select()] == [OTHER]
 
 
-@pytest.mark.gen_test
 async def test_a_new_user_starts_with_the_first_plan(service: Service) -> None:
     user = new_user("bc1qnew")
     me = await service.api("GET", "/api/auth/me", token=token_of(user))

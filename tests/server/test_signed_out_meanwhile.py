@@ -43,7 +43,6 @@ def everything() -> list[Any]:
     return [list(table.select().dicts()) for table in (Task, Control, Withdrawal)]
 
 
-@pytest.mark.gen_test
 @pytest.mark.parametrize(
     ("method", "path", "body", "is_running"),
     [
@@ -72,7 +71,6 @@ async def test_no_worker_is_started_changed_or_deleted_after_a_wait_for_the_mana
     assert (everything(), service.manager.settled) == (before, [])
 
 
-@pytest.mark.gen_test
 async def test_a_listing_that_rests_is_not_deleted_after_its_look_at_the_market(
     service: Service, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -90,7 +88,6 @@ async def same_collection(handler: Any, task: Any, config: Any, collection_id: s
     return collection_id
 
 
-@pytest.mark.gen_test
 @pytest.mark.parametrize(("method", "path"), [("POST", "/api/tasks"), ("PUT", "/api/tasks/{}")])
 async def test_no_task_is_made_or_changed_after_a_wait_for_the_market(
     service: Service, monkeypatch: pytest.MonkeyPatch, method: str, path: str
@@ -109,7 +106,6 @@ async def test_no_task_is_made_or_changed_after_a_wait_for_the_market(
     assert everything() == before
 
 
-@pytest.mark.gen_test
 async def test_no_state_is_loosened_after_a_wait_for_the_signer(service: Service) -> None:
     await service.ask("PUT", "/api/control", {"scope": "user", "state": "halt"})
     before, told = everything(), []
@@ -126,7 +122,6 @@ async def test_no_state_is_loosened_after_a_wait_for_the_signer(service: Service
     assert told == ["run", "halt"], "the signer is back to the stricter state"
 
 
-@pytest.mark.gen_test
 async def test_nothing_is_withdrawn_after_a_wait_for_the_chain(
     service: Service, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -140,7 +135,6 @@ async def test_nothing_is_withdrawn_after_a_wait_for_the_chain(
     assert (Withdrawal.select().count(), chain.sent) == (0, [])
 
 
-@pytest.mark.gen_test
 async def test_no_token_is_made_while_the_owner_signs_out_everywhere(
     service: Service, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -158,7 +152,6 @@ async def test_no_token_is_made_while_the_owner_signs_out_everywhere(
     assert ApiToken.select().count() == 0
 
 
-@pytest.mark.gen_test
 async def test_no_session_is_opened_while_the_owner_signs_out_everywhere(
     service: Service, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -103,7 +103,6 @@ async def ask_all(service: Service, drive: Driver, consent: dict[str, Any]) -> N
     await drive("deleteTask", path={"id": bidding})
 
 
-@pytest.mark.gen_test
 @with_settings(play_wallet=True)
 async def test_each_route_ends_although_the_marketplace_never_answers(service: Service) -> None:
     drive = Driver(service)
@@ -114,7 +113,6 @@ async def test_each_route_ends_although_the_marketplace_never_answers(service: S
     assert "balanceError" not in wallet.json and wallet.json["biddingWallet"] is not None
 
 
-@pytest.mark.gen_test
 async def test_a_slow_wallet_says_what_is_known_and_what_is_not(service: Service) -> None:
     async with silent(service):
         answer = await service.ask("GET", "/api/wallet")
@@ -123,7 +121,6 @@ async def test_a_slow_wallet_says_what_is_known_and_what_is_not(service: Service
     assert answer.json["balanceError"].startswith("it has not answered in time")
 
 
-@pytest.mark.gen_test
 async def test_a_withdrawal_is_signed_and_accepted_although_the_network_never_answers(
     service: Service, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -150,7 +147,6 @@ def late(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(SignedIn, "initialize", initialize)
 
 
-@pytest.mark.gen_test
 async def test_a_start_whose_time_is_used_up_still_checks_the_vault(service: Service, late: None) -> None:
     autolist_tasks.lies_at(service, OWNER)
     task = await autolist_tasks.new_task(service)
@@ -158,7 +154,6 @@ async def test_a_start_whose_time_is_used_up_still_checks_the_vault(service: Ser
     assert (answer.status, service.manager.settled) == (409, [])
 
 
-@pytest.mark.gen_test
 async def test_a_start_whose_time_is_used_up_still_checks_traits_and_spelling(service: Service, late: None) -> None:
     unknown = await service.new_task(slug="cats", bidType="trait", traitType="Hat", traitValue="Red")
     service.gateway.answers["rune"] = Unavailable()
@@ -169,7 +164,6 @@ async def test_a_start_whose_time_is_used_up_still_checks_traits_and_spelling(se
     assert begun.json["results"][1]["body"]["slug"] == "EXAMPLE\u2022RUNE"
 
 
-@pytest.mark.gen_test
 async def test_a_start_whose_time_is_used_up_still_checks_the_withdrawal(service: Service, late: None) -> None:
     bidding(service, Chain(service))
     service.signer.refuses_withdrawals = PeerRefused("signer", "inputs-own", "the script has none of our keys")
@@ -177,7 +171,6 @@ async def test_a_start_whose_time_is_used_up_still_checks_the_withdrawal(service
     assert (await service.ask("POST", f"/api/tasks/{task}/start")).status == 400
 
 
-@pytest.mark.gen_test
 async def test_a_delete_whose_time_is_used_up_still_asks_for_listings(service: Service, late: None) -> None:
     service.gateway.answers["own_listings"] = OwnListings((), START_MS)
     task = await autolist_tasks.new_task(service)
@@ -185,7 +178,6 @@ async def test_a_delete_whose_time_is_used_up_still_asks_for_listings(service: S
     assert deleted.json == {"success": True, "listingCancelled": False}
 
 
-@pytest.mark.gen_test
 async def test_a_withdrawal_that_cannot_be_checked_before_a_start_is_logged(
     service: Service, caplog: pytest.LogCaptureFixture
 ) -> None:

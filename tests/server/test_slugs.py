@@ -36,7 +36,6 @@ def in_wallet(*collections: tuple[str, str]) -> None:
     market_memory.store_wallet(OWNER, "\n".join(lines), {}, START_MS)
 
 
-@pytest.mark.gen_test
 async def test_everything_own_is_found_with_its_sources(service: Service) -> None:
     task = await service.new_task(slug="goosinals")
     await service.ask("POST", "/api/autolist", {"inscriptionId": "6" * 64 + "i0", "collectionId": "bitcoin-frogs"})
@@ -86,7 +85,6 @@ async def test_everything_own_is_found_with_its_sources(service: Service) -> Non
         ("?q=nothing", []),
     ],
 )
-@pytest.mark.gen_test
 async def test_a_part_of_slug_or_name_is_enough(service: Service, query: str, expected: list[str]) -> None:
     await service.new_task(slug="bitcoin-frogs")
     await service.new_task(slug="frogs-eve")
@@ -95,14 +93,12 @@ async def test_a_part_of_slug_or_name_is_enough(service: Service, query: str, ex
     assert names(await search(service, query)) == expected
 
 
-@pytest.mark.gen_test
 async def test_nobody_learns_what_others_trade(service: Service) -> None:
     await service.new_task(slug="goosinals")
     in_wallet(("nodemonkes", "NodeMonkes"))
     assert names(await search(service, token=service.other_token)) == []
 
 
-@pytest.mark.gen_test
 async def test_more_than_fit_are_told_of(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(market, "MOST_SLUGS", 2)
     for slug in ("aa", "ab", "ac"):
@@ -112,14 +108,12 @@ async def test_more_than_fit_are_told_of(service: Service, monkeypatch: pytest.M
 
 
 @pytest.mark.parametrize("query", ["?q=", "?type=cats", f"?q={'x' * 201}"])
-@pytest.mark.gen_test
 async def test_a_bad_search_is_refused(service: Service, query: str) -> None:
     answer = await service.ask("GET", f"/api/tasks/slugs{query}")
     check("searchSlugs", answer)
     assert answer.status == 400
 
 
-@pytest.mark.gen_test
 async def test_a_new_user_finds_nothing(service: Service) -> None:
     new_user(OWNER)
     assert await search(service) == {"slugs": [], "isWhole": True}

@@ -21,7 +21,6 @@ SUPPORTED = {
 }
 
 
-@pytest.mark.gen_test
 @pytest.mark.parametrize("field", SUPPORTED)
 async def test_every_kind_of_task_is_stored_and_started(service: Service, field: str) -> None:
     task_id = await service.new_task(**SUPPORTED[field])
@@ -32,7 +31,6 @@ async def test_every_kind_of_task_is_stored_and_started(service: Service, field:
     assert answer.json["config"][field] == SUPPORTED[field][field]
 
 
-@pytest.mark.gen_test
 async def test_start_of_what_cannot_be_done_yet_is_400_and_stays_on_the_task(service: Service) -> None:
     task_id = await service.new_task(quantity=2)
 
@@ -44,7 +42,6 @@ async def test_start_of_what_cannot_be_done_yet_is_400_and_stays_on_the_task(ser
     assert service.manager.settled == []
 
 
-@pytest.mark.gen_test
 async def test_put_of_what_cannot_be_done_yet_does_not_break_a_running_task(service: Service) -> None:
     task_id = await started(service)
 
@@ -54,7 +51,6 @@ async def test_put_of_what_cannot_be_done_yet_does_not_break_a_running_task(serv
     assert (row(task_id).revision, row(task_id).desired) == (1, "running")
 
 
-@pytest.mark.gen_test
 async def test_a_plan_that_is_over_starts_nothing(service: Service) -> None:
     task_id = await service.new_task()
     Subscription.update(expires_ms=START_MS).where(Subscription.user == service.user_id).execute()
@@ -66,7 +62,6 @@ async def test_a_plan_that_is_over_starts_nothing(service: Service) -> None:
     assert (await service.ask("GET", "/api/auth/me")).json["subscription"]["status"] == "expired"
 
 
-@pytest.mark.gen_test
 @with_settings(whitelist=frozenset())
 async def test_who_is_no_longer_listed_starts_nothing(service: Service) -> None:
     task_id = await service.new_task()

@@ -5,8 +5,6 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
-import pytest
-
 from models.tasks.cycles import record_cycle
 from models.tasks.tasks import Task
 from tests.databases import another
@@ -25,7 +23,6 @@ def by_another_process(service: Service, statement: str) -> None:
         connection.execute(statement)
 
 
-@pytest.mark.gen_test
 async def test_what_the_user_does_is_listed_at_once(service: Service) -> None:
     assert await listed(service) == []
     task = await service.new_task()
@@ -40,7 +37,6 @@ async def test_what_the_user_does_is_listed_at_once(service: Service) -> None:
     assert await listed(service) == []
 
 
-@pytest.mark.gen_test
 async def test_a_workers_cycle_is_listed_at_once(service: Service) -> None:
     task = await service.new_task()
     await listed(service)
@@ -51,7 +47,6 @@ async def test_a_workers_cycle_is_listed_at_once(service: Service) -> None:
     assert (await listed(service))[0]["lastError"] == "no"
 
 
-@pytest.mark.gen_test
 async def test_nobody_is_shown_anothers_list(service: Service) -> None:
     await service.new_task()
     assert len(await listed(service)) == 1
@@ -59,14 +54,12 @@ async def test_nobody_is_shown_anothers_list(service: Service) -> None:
     assert len(await listed(service)) == 1
 
 
-@pytest.mark.gen_test
 async def test_a_session_ended_by_another_process_gets_no_list_any_more(service: Service) -> None:
     await listed(service)
     by_another_process(service, f"DELETE FROM sessions WHERE user_id = {service.user_id}")
     assert (await service.ask("GET", "/api/tasks")).status == 401
 
 
-@pytest.mark.gen_test
 async def test_two_changes_at_once_are_both_kept(service: Service) -> None:
     task = await service.new_task()
     await service.ask("POST", f"/api/tasks/{task}/start")

@@ -26,7 +26,6 @@ def log_of(service: Service, task_id: int) -> Path:
     return service.settings.log_dir / f"task-{task_id}.log"
 
 
-@pytest.mark.gen_test
 async def test_the_newest_lines_come_oldest_first(service: Service) -> None:
     task_id = await service.new_task()
     log_of(service, task_id).write_text("".join(f"line {n}\n" for n in range(1200)))
@@ -40,7 +39,6 @@ async def test_the_newest_lines_come_oldest_first(service: Service) -> None:
     assert (most.json["lines"][0], len(most.json["lines"])) == ("line 200", 1000)
 
 
-@pytest.mark.gen_test
 async def test_before_the_first_start_and_after_a_rotation_there_are_no_lines(service: Service) -> None:
     task_id = await service.new_task()
     never = await service.ask("GET", f"/api/tasks/{task_id}/log")
@@ -50,7 +48,6 @@ async def test_before_the_first_start_and_after_a_rotation_there_are_no_lines(se
     assert [(answer.status, answer.json) for answer in (never, rotated)] == [(200, {"lines": []})] * 2
 
 
-@pytest.mark.gen_test
 @pytest.mark.parametrize("name", ["log?lines", "cycles?limit"])
 @pytest.mark.parametrize("text", ["0", "-1", "1001", "1e2", "1.0", "x", "", "9" * 5000, "%D9%A3", "%00", "%2B5"])
 async def test_bad_counts_are_400(service: Service, name: str, text: str) -> None:
@@ -61,7 +58,6 @@ async def test_bad_counts_are_400(service: Service, name: str, text: str) -> Non
     assert (answer.status, answer.names()) == (400, {name.partition("?")[2]})
 
 
-@pytest.mark.gen_test
 async def test_a_log_that_cannot_be_read_is_503_and_names_no_path(service: Service) -> None:
     task_id = await service.new_task()
     log_of(service, task_id).mkdir()
@@ -71,7 +67,6 @@ async def test_a_log_that_cannot_be_read_is_503_and_names_no_path(service: Servi
     assert (answer.status, answer.json) == (503, {"error": "The log cannot be read"})
 
 
-@pytest.mark.gen_test
 async def test_secrets_and_control_characters_are_masked(service: Service) -> None:
     task_id = await service.new_task()
     log_of(service, task_id).write_bytes(
@@ -89,7 +84,6 @@ async def test_secrets_and_control_characters_are_masked(service: Service) -> No
     assert KEY not in answer.text and service.token not in answer.text
 
 
-@pytest.mark.gen_test
 async def test_a_log_of_json_is_shown_as_text(service: Service) -> None:
     task_id = await service.new_task()
     told = {"time": "2026-11-28T07:34:42.001Z", "level": "ERROR", "program": "worker", "task": task_id, "logger": "x"}
@@ -138,7 +132,6 @@ def test_a_secret_over_two_lines_is_masked_where_the_lines_are_cut(tmp_path: Pat
     assert "abcdefgh" not in "".join(end_of_log(path, 2))
 
 
-@pytest.mark.gen_test
 async def test_cycles_are_told_newest_first_in_camel_case(service: Service) -> None:
     task_id = await service.new_task()
     Task.update(token=1).execute()
@@ -178,7 +171,6 @@ async def test_cycles_are_told_newest_first_in_camel_case(service: Service) -> N
     check("listCycles", all_of_them)
 
 
-@pytest.mark.gen_test
 async def test_the_cycle_of_a_real_worker_is_as_described(service: Service) -> None:
     world = World()
     own = world.task()

@@ -20,7 +20,6 @@ async def slug_of_new(service: Service, **fields: Any) -> str:
     return str(answer.json["slug"])
 
 
-@pytest.mark.gen_test
 async def test_a_ticker_without_bullets_gets_them(service: Service) -> None:
     service.gateway.answers["rune"] = KNOWN
     assert await slug_of_new(service) == "EXAMPLE•RUNE"
@@ -29,20 +28,17 @@ async def test_a_ticker_without_bullets_gets_them(service: Service) -> None:
 
 
 @pytest.mark.parametrize("answer", [NotFound(), Unavailable(), Rune("ANOTHER•RUNE", 0, 1), Rune("EXAMPLERUNE", 0, 1)])
-@pytest.mark.gen_test
 async def test_what_nobody_can_say_stays_as_it_was_typed(service: Service, answer: Any) -> None:
     service.gateway.answers["rune"] = answer
     assert await slug_of_new(service) == "EXAMPLERUNE"
 
 
-@pytest.mark.gen_test
 async def test_a_spelled_ticker_and_a_collection_ask_nobody(service: Service) -> None:
     await slug_of_new(service, slug="SPELLED•ALREADY")
     await slug_of_new(service, slug="cats", type="ordinals")
     assert [request["verb"] for request in service.gateway.asked] == []
 
 
-@pytest.mark.gen_test
 async def test_a_start_asks_again(service: Service) -> None:
     service.gateway.answers["rune"] = Unavailable()
     task = await service.new_task(**BARE)
@@ -52,7 +48,6 @@ async def test_a_start_asks_again(service: Service) -> None:
     assert (row(task).slug, row(task).slug_key) == ("EXAMPLE•RUNE", "EXAMPLERUNE")
 
 
-@pytest.mark.gen_test
 async def test_a_change_of_slug_is_spelled(service: Service) -> None:
     task = await service.new_task(slug="FIRST•RUNE", type="rune")
     service.gateway.answers["rune"] = KNOWN

@@ -33,7 +33,6 @@ async def created(service: Service, **body: Any) -> Answer:
     return answer
 
 
-@pytest.mark.gen_test
 async def test_the_rule_comes_back_with_every_field_and_can_be_sent_again(service: Service) -> None:
     answer = await created(service, onFill=RULE)
     rule = answer.json["config"]["onFill"]
@@ -73,19 +72,16 @@ async def test_the_rule_comes_back_with_every_field_and_can_be_sent_again(servic
         ),
     ],
 )
-@pytest.mark.gen_test
 async def test_bad_wishes_are_refused_in_words(service: Service, body: dict[str, Any], detail: str) -> None:
     answer = await created(service, **body)
     assert (answer.status, answer.json["details"]) == (400, [detail])
 
 
-@pytest.mark.gen_test
 async def test_a_rule_that_needs_no_start_may_have_gaps(service: Service) -> None:
     rule = {"autolist": {"reference": "traitFloor"}, "start": False}
     assert (await created(service, onFill=rule)).status == 201
 
 
-@pytest.mark.gen_test
 async def test_ord_net_delivers_to_the_vault_whatever_is_left_out(service: Service) -> None:
     body = {"slug": "goosinals", "hardcapSats": 100_000, "venue": "simulator-ordnet"}
     made = await service.ask("POST", "/api/tasks", body)
@@ -99,7 +95,6 @@ async def test_ord_net_delivers_to_the_vault_whatever_is_left_out(service: Servi
     assert (clone.status, clone.json["config"]["deliverTo"]) == (201, "vault")
 
 
-@pytest.mark.gen_test
 async def test_the_place_of_delivery_stays_while_orders_are_open(service: Service) -> None:
     task_id = await started(service)
     order = open_order(service, task_id)
@@ -112,7 +107,6 @@ async def test_the_place_of_delivery_stays_while_orders_are_open(service: Servic
     assert (await service.ask("PUT", f"/api/tasks/{task_id}", {"deliverTo": "vault"})).status == 200
 
 
-@pytest.mark.gen_test
 async def test_the_wallet_says_which_task_delivers_where(service: Service) -> None:
     first, second = await service.new_task(slug="one"), (await created(service)).json["id"]
     answer = await service.ask("GET", "/api/wallet")
@@ -123,7 +117,6 @@ async def test_the_wallet_says_which_task_delivers_where(service: Service) -> No
     ]
 
 
-@pytest.mark.gen_test
 async def test_a_cost_that_is_left_out_is_the_purchases_and_starts_by_it(service: Service) -> None:
     order = proved(bought(service.user_id, 75_000, inscription_id=INSCRIPTION), 75_600)
     bought(service.user_id, 90_000, inscription_id="d" * 64 + "i0")
@@ -144,7 +137,6 @@ async def test_a_cost_that_is_left_out_is_the_purchases_and_starts_by_it(service
     assert (await service.ask("GET", "/api/autolist")).json[0]["costSource"] == "given"
 
 
-@pytest.mark.gen_test
 async def test_a_claimed_purchase_gives_no_cost_and_says_so(service: Service) -> None:
     """The second way of a lie: an item lies in the vault, a sale names it as what a bid of 75,000 bought, and its owner
     lists it by hand.
@@ -169,7 +161,6 @@ async def test_a_claimed_purchase_gives_no_cost_and_says_so(service: Service) ->
     assert (await service.ask("POST", f"{task}/start")).status == 200
 
 
-@pytest.mark.gen_test
 async def test_a_cost_of_a_purchase_that_is_void_is_called_claimed(service: Service) -> None:
     order = proved(bought(service.user_id, 75_000, inscription_id=INSCRIPTION), 75_600)
     answer = await service.ask("POST", "/api/autolist", LISTING)
@@ -181,7 +172,6 @@ async def test_a_cost_of_a_purchase_that_is_void_is_called_claimed(service: Serv
     assert (await service.ask("GET", "/api/autolist")).json[0]["costSource"] == "claimed"
 
 
-@pytest.mark.gen_test
 async def test_a_stopped_task_gets_the_cost_of_the_new_proof(service: Service) -> None:
     order = proved(bought(service.user_id, 75_000, inscription_id=INSCRIPTION), 75_600)
     await service.ask("POST", "/api/autolist", LISTING)
@@ -194,7 +184,6 @@ async def test_a_stopped_task_gets_the_cost_of_the_new_proof(service: Service) -
 
 
 @pytest.mark.parametrize("count", [0, 2])
-@pytest.mark.gen_test
 async def test_a_cost_that_is_not_known_for_sure_is_not_made_up(service: Service, count: int) -> None:
     for price in (75_000, 80_000)[:count]:
         proved(bought(service.user_id, price, inscription_id=INSCRIPTION), price)
@@ -206,7 +195,6 @@ async def test_a_cost_that_is_not_known_for_sure_is_not_made_up(service: Service
     ]
 
 
-@pytest.mark.gen_test
 async def test_a_cost_of_null_or_of_ones_own_stays(service: Service) -> None:
     proved(bought(service.user_id, 75_000, inscription_id=INSCRIPTION), 75_000)
     answer = await service.ask("POST", "/api/autolist", LISTING | {"costSats": None})
@@ -216,7 +204,6 @@ async def test_a_cost_of_null_or_of_ones_own_stays(service: Service) -> None:
     assert (own.json["config"]["costSats"], own.json["costSource"], own.json["sourceFillId"]) == (5, "given", None)
 
 
-@pytest.mark.gen_test
 async def test_a_fill_tells_what_becomes_of_it(service: Service) -> None:
     bought(service.user_id, 75_000, autolist_state="waiting", autolist_reason="so")
     bought(service.user_id, 75_000, minute=1, autolist_state="listed", autolist_task=7)
@@ -230,7 +217,6 @@ async def test_a_fill_tells_what_becomes_of_it(service: Service) -> None:
 
 @with_settings(simulator_seller_fee_ppm=20_000)
 @pytest.mark.parametrize(("floor", "price", "reason"), [(100_000, 105_000, "list"), (60_000, 85_000, "at_min")])
-@pytest.mark.gen_test
 async def test_the_worked_example_of_the_price(service: Service, floor: int, price: int, reason: str) -> None:
     """Bought for 75,000 + 600 at a fee of 2 %: 75,600 x 1.1 / 0.98 is 84,858, on the grid 85,000."""
     proved(bought(service.user_id, 75_000, inscription_id=INSCRIPTION), 75_600)
@@ -239,7 +225,6 @@ async def test_the_worked_example_of_the_price(service: Service, floor: int, pri
     assert (found["price"], found["reason"], found["leastPrice"]) == (price, reason, 85_000)
 
 
-@pytest.mark.gen_test
 async def test_no_two_tasks_are_of_one_fill(service: Service) -> None:
     order = bought(service.user_id, 75_000, inscription_id=INSCRIPTION)
     await service.ask("POST", "/api/autolist", LISTING)

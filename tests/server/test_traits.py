@@ -41,7 +41,6 @@ def test_a_detail_names_what_is_nearly_the_same(trait: tuple[str, str], said: st
     assert missing_trait(trait, CATALOGUE) == said
 
 
-@pytest.mark.gen_test
 async def test_an_unknown_trait_is_refused_at_create_put_start_and_preview(service: Service) -> None:
     wrong = RED_HAT | {"traitValue": "Redd"}
     task_id = await service.new_task(**RED_HAT)
@@ -61,7 +60,6 @@ async def test_an_unknown_trait_is_refused_at_create_put_start_and_preview(servi
     assert service.manager.settled == []
 
 
-@pytest.mark.gen_test
 @pytest.mark.parametrize(
     "said", [NotFound(), NotSupported(), RateLimited(9), Unavailable(), {}], ids=lambda said: type(said).__name__
 )
@@ -74,7 +72,6 @@ async def test_a_market_that_does_not_tell_refuses_nothing(service: Service, sai
     assert (created.status, start.status) == (201, 200)
 
 
-@pytest.mark.gen_test
 async def test_a_market_that_hangs_refuses_nothing(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(task_handler, "PATIENCE_S", 0.05)
     over = threading.Event()
@@ -90,7 +87,6 @@ async def test_a_market_that_hangs_refuses_nothing(service: Service, monkeypatch
         over.set()
 
 
-@pytest.mark.gen_test
 async def test_only_who_asks_for_a_trait_anew_is_checked(service: Service) -> None:
     await create(service, slug="plain")
     assert asked(service) == 0

@@ -10,8 +10,6 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
-import pytest
-
 import models
 from tests.server.conftest import Service
 
@@ -37,7 +35,6 @@ def entered() -> Iterator[set[str]]:
         threading.setprofile(None)  # type: ignore[arg-type]
 
 
-@pytest.mark.gen_test
 async def test_a_new_task_enters_at_most_five_files_of_models(service: Service) -> None:
     await service.new_task(slug="first")  # the first request fills caches
     with entered() as names:

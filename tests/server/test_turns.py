@@ -173,7 +173,6 @@ async def a_profit(service: Service) -> str:
     return "/api/pnl"
 
 
-@pytest.mark.gen_test
 @pytest.mark.parametrize(
     ("path", "module", "name"),
     [(a_journal, history, "moment_of"), (an_export, profit, "_text"), (a_profit, profit, "rows_of")],
@@ -212,7 +211,6 @@ async def test_long_reads_of_one_user_leave_another_theirs_and_more_than_four_wa
     assert sorted(each.status for each in answers) == [200] * 5 + [429] * 7
 
 
-@pytest.mark.gen_test
 @pytest.mark.parametrize(
     ("path", "module", "name"), [("fills", history, "_fill_shown"), ("orders", history, "order_shown")]
 )
@@ -253,7 +251,6 @@ class Reads:
         return self._read(*args, **named)
 
 
-@pytest.mark.gen_test
 @pytest.mark.parametrize(
     ("path", "module", "name"),
     [
@@ -282,7 +279,6 @@ async def test_rows_are_read_for_two_long_answers_of_a_user_at_a_time(
     assert max(ahead for _, ahead in found) < 20
 
 
-@pytest.mark.gen_test
 async def test_more_long_answers_than_may_wait_are_429_and_event_pages_are_not(
     service: Service, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -301,7 +297,6 @@ async def test_more_long_answers_than_may_wait_are_429_and_event_pages_are_not(
     assert {(await asked).status for asked in crowd} == {200}
 
 
-@pytest.mark.gen_test
 @pytest.mark.parametrize("path", ["/api/orders", "/api/trades.csv"])
 async def test_a_client_that_leaves_frees_its_turn_before_its_rows_are_read(
     service: Service, monkeypatch: pytest.MonkeyPatch, path: str
@@ -322,7 +317,6 @@ async def test_a_client_that_leaves_frees_its_turn_before_its_rows_are_read(
     assert reads.begun == pages.begun == 0
 
 
-@pytest.mark.gen_test
 async def test_a_long_read_that_others_keep_waiting_ends_with_429(
     service: Service, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -48,7 +48,6 @@ async def at_once(service: Service, second: Api, path: str, here: Any, there: An
 
 
 @pytest.mark.slow
-@pytest.mark.gen_test
 @with_settings(manager_wait_s=30.0)
 async def test_a_change_of_a_bidding_task_takes_the_others_along(service: Service, second: Api) -> None:
     task_id = await started(service)
@@ -60,7 +59,6 @@ async def test_a_change_of_a_bidding_task_takes_the_others_along(service: Servic
 
 
 @pytest.mark.slow
-@pytest.mark.gen_test
 @with_settings(manager_wait_s=30.0)
 async def test_a_change_of_a_listing_takes_the_others_along(service: Service, second: Api) -> None:
     task_id = await autolist_tasks.started(service)
@@ -73,7 +71,6 @@ async def test_a_change_of_a_listing_takes_the_others_along(service: Service, se
 
 
 @pytest.mark.slow
-@pytest.mark.gen_test
 @with_settings(manager_wait_s=30.0)
 async def test_a_delete_that_fails_does_not_undo_a_stop(service: Service, second: Api) -> None:
     task_id = await started(service)

@@ -78,7 +78,6 @@ async def asker(service: Service, name: str) -> Asker:
     return made
 
 
-@pytest.mark.gen_test
 @with_settings(admins=frozenset({ADMIN}), play_wallet=True)
 @EVERY_OPERATION
 async def test_an_unknown_field_is_refused_and_nothing_is_done(service: Service, name: str) -> None:
@@ -97,7 +96,6 @@ async def test_an_unknown_field_is_refused_and_nothing_is_done(service: Service,
     assert dump(service.settings.database_url) == before
 
 
-@pytest.mark.gen_test
 @with_settings(admins=frozenset({ADMIN}), play_wallet=True)
 @pytest.mark.parametrize("name", [name for name in BY_NAME if body_of(name) is None])
 async def test_an_operation_without_a_body_takes_an_empty_one(service: Service, name: str) -> None:
@@ -109,7 +107,6 @@ async def test_an_operation_without_a_body_takes_an_empty_one(service: Service, 
     assert (await ask({})).status == expected
 
 
-@pytest.mark.gen_test
 @with_settings(admins=frozenset({ADMIN}), play_wallet=True)
 @EVERY_OPERATION
 async def test_an_unknown_parameter_is_refused_and_nothing_is_done(service: Service, name: str) -> None:
@@ -122,7 +119,6 @@ async def test_an_unknown_parameter_is_refused_and_nothing_is_done(service: Serv
     assert dump(service.settings.database_url) == before
 
 
-@pytest.mark.gen_test
 async def test_signing_out_everywhere_by_the_wrong_call_ends_no_session(service: Service) -> None:
     answer = await service.ask("POST", "/api/auth/logout", {"everywhere": True})
 
@@ -132,7 +128,6 @@ async def test_signing_out_everywhere_by_the_wrong_call_ends_no_session(service:
     assert (await service.ask("GET", "/api/sessions")).status == 401
 
 
-@pytest.mark.gen_test
 async def test_a_caller_who_is_not_signed_in_is_shown_no_fault(service: Service) -> None:
     for query, body in (("", {UNKNOWN: 1}), (f"?{UNKNOWN}=1", None)):
         assert (await service.api("POST", f"/api/auth/logout{query}", body)).status == 401

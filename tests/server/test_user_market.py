@@ -14,7 +14,6 @@ from tests.server.conftest import Service
 from tests.server.test_lookups import INSCRIPTION
 
 
-@pytest.mark.gen_test
 async def test_sixty_open_look_ups_of_one_user_leave_another_theirs(service: Service) -> None:
     """The gateway takes as long as it wants with the sixty; the other user's bids are answered meanwhile."""
     service.app.settings["services"].seats._looks._patience_s = 300
@@ -125,7 +124,6 @@ async def test_a_stranger_asks_next_when_three_users_hold_all_places(purpose: Pu
     await questions.answer(asked)
 
 
-@pytest.mark.gen_test
 async def test_each_question_says_whose_it_is_and_what_for(service: Service) -> None:
     await service.ask("GET", "/api/tasks/floor?slug=goosinals")
     await service.ask("POST", "/api/wallet/withdraw", {"from": "payment", "dryRun": True})

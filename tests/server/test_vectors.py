@@ -36,7 +36,6 @@ async def verdict(service: Service, address: str, message: str, signature: str) 
 
 
 @pytest.mark.slow
-@pytest.mark.gen_test
 async def test_published_vectors_get_the_verdict_of_the_policy(service: Service) -> None:
     vectors = load("bip322")["vectors"]
     assert len(vectors) > 200
@@ -89,7 +88,6 @@ def own_vectors() -> list[tuple[str, str, str, str, str]]:
     ]
 
 
-@pytest.mark.gen_test
 @pytest.mark.parametrize("vector", own_vectors(), ids=lambda vector: vector[0])
 async def test_own_vectors_get_their_verdict(service: Service, vector: tuple[str, str, str, str, str]) -> None:
     what, address, message, signature, expected = vector

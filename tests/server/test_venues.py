@@ -32,7 +32,6 @@ def details(answer: Any) -> list[str]:
     return list(answer.json["details"])
 
 
-@pytest.mark.gen_test
 async def test_a_task_is_where_it_was_created(service: Service) -> None:
     default = await service.ask("POST", "/api/tasks", BIDS)
     other = await service.ask("POST", "/api/tasks", BIDS | {"slug": "cats", "venue": "simulator-ordnet"})
@@ -52,7 +51,6 @@ async def test_a_task_is_where_it_was_created(service: Service) -> None:
     assert Task.get_by_id(default.json["id"]).venue == "simulator"  # stored, whatever the default is later
 
 
-@pytest.mark.gen_test
 async def test_a_venue_cannot_be_changed(service: Service) -> None:
     task_id = await service.new_task()
     listing = (await service.ask("POST", "/api/autolist", LISTING)).json["id"]
@@ -65,7 +63,6 @@ async def test_a_venue_cannot_be_changed(service: Service) -> None:
         assert (await service.ask("PUT", path, {"venue": "simulator"})).status == 200
 
 
-@pytest.mark.gen_test
 @pytest.mark.parametrize(
     ("changed", "said"),
     [
@@ -87,7 +84,6 @@ async def test_what_a_venue_cannot_do_is_refused_with_a_reason(
     assert (await service.ask("GET", "/api/tasks")).json == []
 
 
-@pytest.mark.gen_test
 async def test_a_price_by_traits_that_a_venue_does_not_tell_is_refused(service: Service) -> None:
     by_trait = {"reference": "traitFloor", "traitType": "Hat", "traitValue": "Red"}
     floor = {"inscriptionId": INSCRIPTION, "collectionId": "goosinals"}
@@ -101,13 +97,11 @@ async def test_a_price_by_traits_that_a_venue_does_not_tell_is_refused(service: 
     assert (await service.ask("POST", "/api/autolist", floor | by_trait)).status == 201
 
 
-@pytest.mark.gen_test
 async def test_every_fault_is_told_at_once(service: Service) -> None:
     found = details(await service.ask("POST", "/api/tasks", BIDS | {"bidCount": 0, "venue": "nowhere"}))
     assert [detail.partition(":")[0] for detail in found] == ["bidCount", "venue"]
 
 
-@pytest.mark.gen_test
 async def test_a_change_that_the_venue_cannot_do_is_refused(service: Service) -> None:
     created = await service.ask("POST", "/api/tasks", BIDS | {"venue": "simulator-ordnet"})
 
@@ -120,7 +114,6 @@ async def test_a_change_that_the_venue_cannot_do_is_refused(service: Service) ->
     assert details(await service.ask("PUT", f"/api/tasks/{created.json['id']}", rune)) == told + only
 
 
-@pytest.mark.gen_test
 @with_settings(**REAL)
 async def test_real_venues_are_those_whose_address_is_set(service: Service) -> None:
     assert (await service.ask("POST", "/api/tasks", BIDS)).json["venue"] == "satflow"
@@ -132,7 +125,6 @@ async def test_real_venues_are_those_whose_address_is_set(service: Service) -> N
         assert details(play) == ["venue: there is no venue 'simulator' here, but satflow, ordnet, unisat"]
 
 
-@pytest.mark.gen_test
 @with_settings(**REAL)
 async def test_what_the_signer_does_not_sign_is_not_started(service: Service) -> None:
     bidding = await service.ask("POST", "/api/tasks", BIDS | {"venue": "ordnet"})
@@ -145,7 +137,6 @@ async def test_what_the_signer_does_not_sign_is_not_started(service: Service) ->
     assert service.manager.settled == []
 
 
-@pytest.mark.gen_test
 @with_settings(**REAL, ordnet_co_signers=("11" * 32, "12" * 32, "13" * 32))
 async def test_bids_at_ord_net_are_started_once_the_operator_named_the_co_signers(service: Service) -> None:
     bidding = await service.ask("POST", "/api/tasks", BIDS | {"venue": "ordnet"})
@@ -153,7 +144,6 @@ async def test_bids_at_ord_net_are_started_once_the_operator_named_the_co_signer
     assert (await service.ask("POST", f"/api/tasks/{bidding.json['id']}/start")).status == 200
 
 
-@pytest.mark.gen_test
 @with_settings(**REAL)
 @pytest.mark.parametrize("venue", ["satflow", "unisat", "ordnet"])
 async def test_a_listing_is_started_at_a_real_venue(service: Service, venue: str) -> None:
@@ -162,7 +152,6 @@ async def test_a_listing_is_started_at_a_real_venue(service: Service, venue: str
     assert (await service.ask("POST", f"/api/autolist/{listing.json['id']}/start")).status == 200
 
 
-@pytest.mark.gen_test
 async def test_a_task_whose_venue_is_gone_is_not_started(service: Service) -> None:
     task_id = await service.new_task()
     Task.update(venue="ordnet").execute()
@@ -173,7 +162,6 @@ async def test_a_task_whose_venue_is_gone_is_not_started(service: Service) -> No
     assert (await service.ask("GET", f"/api/tasks/{task_id}")).json["lastError"] == answer.json["details"][0]
 
 
-@pytest.mark.gen_test
 async def test_lookups_ask_the_venue_that_is_meant(service: Service) -> None:
     created = await service.ask("POST", "/api/tasks", BIDS | {"venue": "simulator-ordnet"})
     service.gateway.answers["profile"] = VenueProfile("simulator-ordnet", 5_000, 10_000, 21_600, True, "per_bid")
@@ -197,7 +185,6 @@ async def test_lookups_ask_the_venue_that_is_meant(service: Service) -> None:
     assert details(await service.ask("GET", "/api/tasks/floor?slug=a&venue=nowhere"))[0].startswith("venue:")
 
 
-@pytest.mark.gen_test
 async def test_the_venues_say_what_they_can_do(service: Service) -> None:
     def told() -> list[dict[str, Any]]:
         found = [facts(name, is_default=name == "simulator") for name in service.settings.venues]
@@ -243,14 +230,12 @@ async def test_the_venues_say_what_they_can_do(service: Service) -> None:
     assert ordinalswallet["verified"] == "client code"
 
 
-@pytest.mark.gen_test
 async def test_venues_are_told_without_the_gateway_but_for_their_quota(service: Service) -> None:
     service.gateway.down = True
     answer = await service.ask("GET", "/api/venues")
     assert [(venue["quotaLeft"], venue["quotaYours"]) for venue in answer.json] == [(None, None)] * 4
 
 
-@pytest.mark.gen_test
 @with_settings(**REAL | {"satflow_monthly_calls": 1_000})
 async def test_a_preview_counts_the_quota_of_its_venue(service: Service) -> None:
     short = await service.ask("POST", "/api/tasks/preview", BIDS)
@@ -264,7 +249,6 @@ def test_the_names_of_real_venues_are_never_those_of_play() -> None:
     assert [capabilities(name).name for name in ("ordnet", "simulator-ordnet")] == ["ordnet", "simulator-ordnet"]
 
 
-@pytest.mark.gen_test
 @with_settings(**REAL | {"market": "ordnet", "ordinalswallet_url": "https://wallet.example", "satflow_url": None})
 async def test_inscriptions_are_read_where_they_are_told(service: Service) -> None:
     """ord.net does not tell what lies at an address, and another's words for collections are not its own."""

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
-
 from markets.base import Balance, NotFound, Unavailable
 from markets.outpoint_facts import Utxo
 from models.ledger.states import Order
@@ -14,7 +12,6 @@ from tests.server.peers import keys_of
 from tests.server.running_tasks import open_order
 
 
-@pytest.mark.gen_test
 async def test_the_wallet_shows_addresses_balance_and_exposure(service: Service) -> None:
     service.gateway.answers["balance"] = Balance("bc1qmultisig", 123_456, START_MS)
     keys = keys_of(OWNER)
@@ -60,7 +57,6 @@ async def test_the_wallet_shows_addresses_balance_and_exposure(service: Service)
     }
 
 
-@pytest.mark.gen_test
 async def test_the_wallet_shows_what_is_signed_and_when_room_comes_back(service: Service) -> None:
     service.gateway.answers["balance"] = Balance("bc1qmultisig", 123_456, START_MS)
     service.signer.signed_sats, service.signer.frees_ms = 70_000, 1_800_000_061_000
@@ -71,7 +67,6 @@ async def test_the_wallet_shows_what_is_signed_and_when_room_comes_back(service:
     assert answer.json["signedFreeAt"] == "2027-01-15T08:01:01.000Z"
 
 
-@pytest.mark.gen_test
 async def test_a_wallet_that_is_not_there_can_lose_nothing(service: Service) -> None:
     service.gateway.answers["balance"] = NotFound()
 
@@ -81,7 +76,6 @@ async def test_a_wallet_that_is_not_there_can_lose_nothing(service: Service) -> 
     assert answer.json["balanceError"]
 
 
-@pytest.mark.gen_test
 async def test_what_bids_can_cost_is_all_that_backs_them_anywhere(service: Service) -> None:
     """Bids at ord.net are paid with the payment address's coins, those at Satflow by its bidding wallet."""
     service.gateway.answers["balance"] = Balance("bc1qmultisig", 70_000, START_MS)
@@ -98,7 +92,6 @@ async def test_what_bids_can_cost_is_all_that_backs_them_anywhere(service: Servi
     assert at_stake(unknown) == (90_000, None, None)
 
 
-@pytest.mark.gen_test
 async def test_an_order_is_paid_from_the_wallet_that_backs_it_alone(service: Service) -> None:
     service.gateway.answers["balance"] = Balance("bc1qmultisig", 100_000, START_MS)
     service.gateway.answers["coins"] = (Utxo("ab" * 32 + ":0", 3_000_000, True),)
@@ -122,7 +115,6 @@ def at_stake(answer: Answer) -> tuple[object, ...]:
     return tuple(answer.json[name] for name in ("exposure", "worstLoss", "ifAllFillNow"))
 
 
-@pytest.mark.gen_test
 async def test_the_wallet_is_shown_without_the_venue_but_not_without_the_signer(service: Service) -> None:
     service.gateway.down = True
     no_venue = await service.ask("GET", "/api/wallet")

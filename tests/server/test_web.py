@@ -5,7 +5,6 @@ from __future__ import annotations
 import gzip
 import re
 
-import pytest
 from tornado.httpclient import AsyncHTTPClient, HTTPResponse
 
 from server import web
@@ -20,7 +19,6 @@ async def fetch(service: Service, path: str, **headers: str) -> HTTPResponse:
     )
 
 
-@pytest.mark.gen_test
 async def test_the_page_has_a_policy_that_names_its_import_map_only(service: Service) -> None:
     answer = await fetch(service, "/")
     assert answer.code == 200
@@ -48,7 +46,6 @@ async def test_the_page_has_a_policy_that_names_its_import_map_only(service: Ser
     assert "://" not in text, "nothing is asked elsewhere"
 
 
-@pytest.mark.gen_test
 async def test_a_file_is_packed_once_and_asked_for_by_its_tag(service: Service) -> None:
     plain = await fetch(service, "/web/js/app.js")
     packed = await fetch(service, "/web/js/app.js", Accept_Encoding="gzip")
@@ -62,7 +59,6 @@ async def test_a_file_is_packed_once_and_asked_for_by_its_tag(service: Service) 
     assert (again.code, again.body) == (304, b"")
 
 
-@pytest.mark.gen_test
 async def test_every_file_has_its_kind(service: Service) -> None:
     for name in web.web_files():
         answer = await fetch(service, "/" if name == "index.html" else f"/web/{name}")
@@ -76,7 +72,6 @@ async def test_every_file_has_its_kind(service: Service) -> None:
     assert "Content-Encoding" not in font.headers, "it is packed by itself"
 
 
-@pytest.mark.gen_test
 async def test_nothing_else_is_there(service: Service) -> None:
     for path in (
         "/web/",

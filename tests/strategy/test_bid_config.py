@@ -9,38 +9,29 @@ from typing import Any
 import pytest
 from msgspec.structs import fields
 
-from strategy.config.bid import (
-    MAX_SATS,
-    BidConfig,
-    Problem,
-    dump_bid_config,
-    load_bid_config,
-    normal_slug,
-    problems,
-    unsupported,
-)
+from strategy.config import bid
 from strategy.config.parts import FloorDrop
 from tests.shapes import replace
 from tests.strategy.market import ladder_config, rune_config
 
 
-def fields_of(found: list[Problem]) -> list[str]:
+def fields_of(found: list[bid.Problem]) -> list[str]:
     return [problem.field for problem in found]
 
 
-def sats_config(**changes: Any) -> BidConfig:
+def sats_config(**changes: Any) -> bid.BidConfig:
     return rune_config(**{"quantity_mode": "sats", "sats_per_order": 50_000, **changes})
 
 
-LEGAL: list[BidConfig] = [
+LEGAL: list[bid.BidConfig] = [
     ladder_config(),
     rune_config(),
     sats_config(),
     sats_config(sats_per_order=10_000_000),  # as much as the hard cap
-    BidConfig("cats", bid_mode="fixed"),
+    bid.BidConfig("cats", bid_mode="fixed"),
     ladder_config(bid_count=1),
     ladder_config(bid_count=100),
-    ladder_config(hardcap_sats=MAX_SATS),
+    ladder_config(hardcap_sats=bid.MAX_SATS),
     ladder_config(bid_percent_low=Decimal("0.75")),
     ladder_config(bid_percent_high=Decimal(10)),
     ladder_config(outbid_percent=Decimal("1E-38")),
@@ -65,7 +56,7 @@ LEGAL: list[BidConfig] = [
     *(ladder_config(fee_rate=Decimal(rate)) for rate in ("1", "12.345", "10000")),
 ]
 
-BROKEN: list[tuple[BidConfig, str]] = [
+BROKEN: list[tuple[bid.BidConfig, str]] = [
     *(
         (ladder_config(slug=slug), "slug")
         for slug in ("", " ", "-cats", "cats dogs", "cats/dogs", "кот", "\u212aat", "a" * 201, "-" * 200)
@@ -76,7 +67,7 @@ BROKEN: list[tuple[BidConfig, str]] = [
     (ladder_config(outbid_mode=""), "outbid_mode"),
     (ladder_config(bid_type="item"), "bid_type"),
     (rune_config(quantity_mode="tokens"), "quantity_mode"),
-    (BidConfig("cats"), "hardcap_sats"),
+    (bid.BidConfig("cats"), "hardcap_sats"),
     (ladder_config(bid_percent_low=Decimal("0.76")), "bid_percent_low"),
     (ladder_config(bid_mode="fixed", bid_percent_low=Decimal("0.76")), "bid_percent_low"),
     (ladder_config(bid_fixed_low=50_001), "bid_fixed_low"),
@@ -92,7 +83,7 @@ BROKEN: list[tuple[BidConfig, str]] = [
             "bid_fixed_low", "bid_fixed_high", "hardcap_sats", "max_bid_total", "outbid_amount", "sats_per_order",
             "depth_sats", "spend_cap_sats", "max_fills",
         )
-        for value in (-1, MAX_SATS + 1, 10**400)
+        for value in (-1, bid.MAX_SATS + 1, 10**400)
     ),
     (ladder_config(depth_sats=0), "depth_sats"),
     *((ladder_config(bid_count=value), "bid_count") for value in (-1, 0, 101)),
@@ -128,13 +119,13 @@ BROKEN: list[tuple[BidConfig, str]] = [
 
 
 @pytest.mark.parametrize("config", LEGAL, ids=str)
-def test_legal(config: BidConfig) -> None:
-    assert problems(config) == []
+def test_legal(config: bid.BidConfig) -> None:
+    assert bid.problems(config) == []
 
 
 @pytest.mark.parametrize(("config", "field"), BROKEN, ids=lambda value: value if isinstance(value, str) else None)
-def test_one_broken_rule_is_named_once(config: BidConfig, field: str) -> None:
-    named = fields_of(problems(config))
+def test_one_broken_rule_is_named_once(config: bid.BidConfig, field: str) -> None:
+    named = fields_of(bid.problems(config))
 
     assert named.count(field) == 1
     assert set(named) - {field} <= PARTNERS.get(field, set())
@@ -145,7 +136,7 @@ PARTNERS = {"bid_fixed_high": {"bid_fixed_low"}, "type": {"slug"}}
 
 
 def test_every_broken_rule_is_listed_at_once() -> None:
-    config = BidConfig(
+    config = bid.BidConfig(
         slug="no spaces",
         bid_percent_low=Decimal(2),
         bid_percent_high=Decimal(1),
@@ -159,7 +150,7 @@ def test_every_broken_rule_is_listed_at_once() -> None:
         fee_rate="free",
     )
 
-    assert sorted(fields_of(problems(config))) == [
+    assert sorted(fields_of(bid.problems(config))) == [
         "bid_count",
         "bid_expiry_minutes",
         "bid_fixed_low",
@@ -175,27 +166,27 @@ def test_every_broken_rule_is_listed_at_once() -> None:
 
 
 def test_problems_read_as_a_sentence_after_the_fields_name() -> None:
-    found = [problem for config, _ in BROKEN for problem in problems(config)]
+    found = [problem for config, _ in BROKEN for problem in bid.problems(config)]
 
-    assert {problem.field for problem in found} <= {f.name for f in fields(BidConfig)}
+    assert {problem.field for problem in found} <= {f.name for f in fields(bid.BidConfig)}
     assert all(problem.text.split()[0] in {"must", "is", "trait", "sats"} for problem in found)
 
 
 def test_legal_but_not_built() -> None:
     config = ladder_config(quantity=Decimal(2))
 
-    assert problems(config) == []
-    assert fields_of(unsupported(config)) == ["quantity"]
+    assert bid.problems(config) == []
+    assert fields_of(bid.unsupported(config)) == ["quantity"]
 
 
 @pytest.mark.parametrize("config", [config for config in LEGAL if config.is_rune or config.quantity == 1], ids=str)
-def test_everything_else_is_built(config: BidConfig) -> None:
-    assert unsupported(config) == []
+def test_everything_else_is_built(config: bid.BidConfig) -> None:
+    assert bid.unsupported(config) == []
 
 
 def test_defaults_of_expiry_and_cycle() -> None:
-    assert (BidConfig("cats").expiry_ms, BidConfig("cats").loop_s) == (16 * 60_000, 30)
-    config = BidConfig("cats", bid_expiry_minutes=20, loop_seconds=5)
+    assert (bid.BidConfig("cats").expiry_ms, bid.BidConfig("cats").loop_s) == (16 * 60_000, 30)
+    config = bid.BidConfig("cats", bid_expiry_minutes=20, loop_seconds=5)
     assert (config.expiry_ms, config.loop_s) == (20 * 60_000, 5)
 
 
@@ -208,31 +199,31 @@ def test_defaults_of_expiry_and_cycle() -> None:
     ],
 )
 def test_slugs_are_unique_after_normalising(type_: str, slug: str, normal: str) -> None:
-    assert normal_slug(type_, slug) == normal
+    assert bid.normal_slug(type_, slug) == normal
 
 
 class TestStorage:
     @pytest.mark.parametrize("config", LEGAL, ids=str)
-    def test_what_is_stored_comes_back_the_same(self, config: BidConfig) -> None:
-        assert load_bid_config(dump_bid_config(config)) == config
+    def test_what_is_stored_comes_back_the_same(self, config: bid.BidConfig) -> None:
+        assert bid.load_bid_config(bid.dump_bid_config(config)) == config
 
     def test_every_field_is_stored_and_decimals_are_text(self) -> None:
-        stored = json.loads(dump_bid_config(ladder_config(fee_rate=Decimal("12.50"))))
+        stored = json.loads(bid.dump_bid_config(ladder_config(fee_rate=Decimal("12.50"))))
 
-        assert stored.keys() == {f.name for f in fields(BidConfig)}
+        assert stored.keys() == {f.name for f in fields(bid.BidConfig)}
         assert (stored["bid_percent_low"], stored["quantity"], stored["fee_rate"]) == ("0.15", "1", "12.50")
         assert stored["hardcap_sats"] == 100_000
 
     def test_equal_configs_are_stored_as_equal_text(self) -> None:
-        assert dump_bid_config(ladder_config()) == dump_bid_config(replace(ladder_config()))
+        assert bid.dump_bid_config(ladder_config()) == bid.dump_bid_config(replace(ladder_config()))
 
     def test_fields_of_a_later_version_get_their_default(self) -> None:
-        assert load_bid_config('{"slug": "cats", "hardcap_sats": 7}') == BidConfig("cats", hardcap_sats=7)
+        assert bid.load_bid_config('{"slug": "cats", "hardcap_sats": 7}') == bid.BidConfig("cats", hardcap_sats=7)
 
     def test_a_broken_value_is_loaded_for_problems_to_name(self) -> None:
-        config = load_bid_config('{"slug": "cats", "bid_percent_low": "NaN", "bid_count": 0, "hardcap_sats": 1}')
+        config = bid.load_bid_config('{"slug": "cats", "bid_percent_low": "NaN", "bid_count": 0, "hardcap_sats": 1}')
 
-        assert fields_of(problems(config)) == ["bid_percent_low", "bid_count"]
+        assert fields_of(bid.problems(config)) == ["bid_percent_low", "bid_count"]
 
     @pytest.mark.parametrize(
         ("text", "words"),
@@ -258,4 +249,4 @@ class TestStorage:
     )
     def test_what_was_not_stored_by_us_is_refused(self, text: str, words: str) -> None:
         with pytest.raises(ValueError, match=words):
-            load_bid_config(text)
+            bid.load_bid_config(text)

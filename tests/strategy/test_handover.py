@@ -13,23 +13,9 @@ from strategy.plan import BidPlan, Limits, OwnOrder
 from strategy.plan_bids import without_places
 from strategy.reasons import Reason
 from tests.shapes import replace
-from tests.strategy.market import (
-    AMPLE,
-    NOW,
-    ORDINALS,
-    book,
-    carry_out,
-    ladder_config,
-    order,
-    orders,
-    placed,
-    plan,
-    rivals,
-    rung_reasons,
-    with_limits,
-)
+from tests.strategy import market as m
 
-RAISE = ladder_config(
+RAISE = m.ladder_config(
     bid_mode="fixed",
     bid_fixed_low=50_000,
     bid_fixed_high=80_000,
@@ -38,8 +24,8 @@ RAISE = ladder_config(
     outbid_amount=1_000,
     max_bid_total=150_000,
 )
-RIVAL = rivals(book(100_000), 65_000)
-DUE_MS = NOW + 80_000
+RIVAL = m.rivals(m.book(100_000), 65_000)
+DUE_MS = m.NOW + 80_000
 
 
 def waits(result: BidPlan) -> list[tuple[int, int | None]]:
@@ -48,12 +34,12 @@ def waits(result: BidPlan) -> list[tuple[int, int | None]]:
 
 
 def raised(own: int = 63_000, config: BidConfig = RAISE, **limits: Any) -> BidPlan:
-    return plan(config, RIVAL, orders(own), with_limits(**{"task_total": 150_000, **limits}))
+    return m.plan(config, RIVAL, m.orders(own), m.with_limits(**{"task_total": 150_000, **limits}))
 
 
 def test_a_raise_comes_before_what_it_replaces_goes() -> None:
     result = raised()
-    assert (placed(result), waits(result)) == ([66_000], [(63_000, 0)])
+    assert (m.placed(result), waits(result)) == ([66_000], [(63_000, 0)])
 
 
 @pytest.mark.parametrize(
@@ -69,23 +55,23 @@ def test_a_raise_comes_before_what_it_replaces_goes() -> None:
 def test_it_goes_first_where_both_do_not_fit(limit: str, fits: int) -> None:
     assert waits(raised(**{limit: fits})) == [(63_000, 0)]
     short = raised(**{limit: fits - 1})
-    assert (placed(short), waits(short)) == ([66_000], [(63_000, None)])
+    assert (m.placed(short), waits(short)) == ([66_000], [(63_000, None)])
 
 
 def test_one_balance_backs_both_where_each_alone_must_be_covered() -> None:
     assert waits(raised(balance_sats=70_000)) == [(63_000, 0)]
-    reserved = structs.replace(ORDINALS, balance_model="reserved")
-    fee = AMPLE.fee_reserve_sats or 0
+    reserved = structs.replace(m.ORDINALS, balance_model="reserved")
+    fee = m.AMPLE.fee_reserve_sats or 0
     for sats, rung in ((129_000 + 2 * fee, 0), (129_000 + 2 * fee - 1, None)):
-        limits = with_limits(task_total=150_000, balance_sats=sats)
-        assert waits(plan(RAISE, RIVAL, orders(63_000), limits, profile=reserved)) == [(63_000, rung)]
+        limits = m.with_limits(task_total=150_000, balance_sats=sats)
+        assert waits(m.plan(RAISE, RIVAL, m.orders(63_000), limits, profile=reserved)) == [(63_000, rung)]
 
 
 def test_what_was_to_be_replaced_stays_while_the_fate_of_its_successor_is_unknown() -> None:
-    old, new = order(1, 63_000), order(2, 66_000, state="unknown")
-    result = plan(RAISE, RIVAL, (old, new))
-    assert (result.to_cancel, placed(result)) == ((), [])
-    known = plan(RAISE, RIVAL, (old, replace(new, state="live")))
+    old, new = m.order(1, 63_000), m.order(2, 66_000, state="unknown")
+    result = m.plan(RAISE, RIVAL, (old, new))
+    assert (result.to_cancel, m.placed(result)) == ((), [])
+    known = m.plan(RAISE, RIVAL, (old, replace(new, state="live")))
     assert waits(known) == [(63_000, None)]
 
 
@@ -94,48 +80,50 @@ def test_break_first_never_waits() -> None:
 
 
 def test_where_bids_stand_on_coins_the_old_one_goes_first_unless_asked_otherwise() -> None:
-    on_coins = structs.replace(ORDINALS, overlaps=False)
+    on_coins = structs.replace(m.ORDINALS, overlaps=False)
     for mode, rung in (("auto", None), ("makeFirst", 0)):
-        assert waits(plan(replace(RAISE, replace_mode=mode), RIVAL, orders(63_000), profile=on_coins)) == [
+        assert waits(m.plan(replace(RAISE, replace_mode=mode), RIVAL, m.orders(63_000), profile=on_coins)) == [
             (63_000, rung)
         ]
 
 
 def test_make_first_keeps_what_its_successor_does_not_fit_beside() -> None:
     result = raised(config=replace(RAISE, replace_mode="makeFirst"), fills_left=1)
-    assert (placed(result), waits(result)) == ([], [])
-    assert rung_reasons(result) == ["max_fills"]
+    assert (m.placed(result), waits(result)) == ([], [])
+    assert m.rung_reasons(result) == ["max_fills"]
     assert [note.reason for note in result.bids] == [Reason.NO_OVERLAP]
     assert result.memory.raises_ms == (), "no raise was made"
 
 
 def test_hard_cancels_never_wait() -> None:
-    result = plan(ladder_config(replace_mode="makeFirst"), book(70_000), orders(75_000, 60_000, 45_000, 30_000, 15_000))
+    result = m.plan(
+        m.ladder_config(replace_mode="makeFirst"), m.book(70_000), m.orders(75_000, 60_000, 45_000, 30_000, 15_000)
+    )
     assert waits(result)[:2] == [(75_000, None), (60_000, None)]
     assert {rung for price, rung in waits(result)[2:]} == {1, 4}, "45,000 for 41,000 and 15,000 for 11,000"
 
 
 def test_a_step_down_comes_before_what_it_replaces_goes() -> None:
-    result = plan(RAISE, rivals(book(100_000), 55_000), orders(63_000), with_limits(task_total=150_000))
-    assert (placed(result), waits(result)) == ([56_000], [(63_000, 0)])
+    result = m.plan(RAISE, m.rivals(m.book(100_000), 55_000), m.orders(63_000), m.with_limits(task_total=150_000))
+    assert (m.placed(result), waits(result)) == ([56_000], [(63_000, 0)])
 
 
 def test_equal_bids_that_a_venue_does_not_take_are_never_side_by_side() -> None:
-    strict = structs.replace(ORDINALS, equal_bids_allowed=False)
-    own = orders(75_000, expires_ms=DUE_MS)
-    config = ladder_config(bid_count=1)
-    assert waits(plan(config, book(100_000), own)) == [(75_000, 0)]
-    assert waits(plan(config, book(100_000), own, profile=strict)) == [(75_000, None)]
-    assert placed(plan(replace(config, replace_mode="makeFirst"), book(100_000), own, profile=strict)) == []
+    strict = structs.replace(m.ORDINALS, equal_bids_allowed=False)
+    own = m.orders(75_000, expires_ms=DUE_MS)
+    config = m.ladder_config(bid_count=1)
+    assert waits(m.plan(config, m.book(100_000), own)) == [(75_000, 0)]
+    assert waits(m.plan(config, m.book(100_000), own, profile=strict)) == [(75_000, None)]
+    assert m.placed(m.plan(replace(config, replace_mode="makeFirst"), m.book(100_000), own, profile=strict)) == []
 
 
 def test_a_place_that_is_taken_from_the_plan_takes_the_wait_with_it() -> None:
     cut = without_places(raised(), Reason.OWN_BIDS_UNKNOWN, soft_cancels=False)
-    assert (placed(cut), waits(cut)) == ([], [])
-    moved = plan(ladder_config(bid_count=1), book(100_000), orders(70_000))
+    assert (m.placed(cut), waits(cut)) == ([], [])
+    moved = m.plan(m.ladder_config(bid_count=1), m.book(100_000), m.orders(70_000))
     assert waits(moved) == [(70_000, 0)]
     reduced = without_places(moved, Reason.REDUCE, soft_cancels=True)
-    assert (placed(reduced), waits(reduced)) == ([], [(70_000, None)]), (
+    assert (m.placed(reduced), waits(reduced)) == ([], [(70_000, None)]), (
         "reduce cancels, and there is nothing to wait for"
     )
 
@@ -144,30 +132,30 @@ LADDER = (75_000, 60_000, 45_000, 30_000, 15_000)
 
 
 def test_a_ladder_that_fits_twice_is_renewed_without_a_gap() -> None:
-    result = plan(ladder_config(), book(100_000), orders(*LADDER, expires_ms=DUE_MS))
-    assert placed(result) == list(LADDER)
+    result = m.plan(m.ladder_config(), m.book(100_000), m.orders(*LADDER, expires_ms=DUE_MS))
+    assert m.placed(result) == list(LADDER)
     assert [rung for _, rung in waits(result)] == [0, 1, 2, 3, 4]
 
 
 @pytest.mark.parametrize("mode", ["auto", "breakFirst"])
 def test_no_renewal_takes_all_of_a_ladder_off_the_market(mode: str) -> None:
     """Room for one ladder only: three of five go and come, and two once those are back."""
-    config, limits = ladder_config(replace_mode=mode), with_limits(task_total=225_000)
-    own: list[OwnOrder] = list(orders(*LADDER, expires_ms=DUE_MS))
-    first = plan(config, book(100_000), own, limits)
+    config, limits = m.ladder_config(replace_mode=mode), m.with_limits(task_total=225_000)
+    own: list[OwnOrder] = list(m.orders(*LADDER, expires_ms=DUE_MS))
+    first = m.plan(config, m.book(100_000), own, limits)
     assert waits(first) == [(75_000, None), (60_000, None), (45_000, None)]
-    assert rung_reasons(first) == ["renew", "renew", "renew", "renew_waits", "renew_waits"]
-    own = carry_out(config, own, first)
-    second = plan(config, book(100_000), own, limits)
+    assert m.rung_reasons(first) == ["renew", "renew", "renew", "renew_waits", "renew_waits"]
+    own = m.carry_out(config, own, first)
+    second = m.plan(config, m.book(100_000), own, limits)
     assert waits(second) == [(30_000, None), (15_000, None)]
-    own = carry_out(config, own, second)
-    assert plan(config, book(100_000), own, limits).to_place == ()
+    own = m.carry_out(config, own, second)
+    assert m.plan(config, m.book(100_000), own, limits).to_place == ()
     assert sorted(each.price_sats for each in own) == sorted(LADDER), "on the exact targets"
 
 
 def test_what_fits_beside_the_ladder_is_renewed_first() -> None:
-    limits = with_limits(task_total=225_000 + 150_000)
-    result = plan(ladder_config(), book(100_000), orders(*LADDER, expires_ms=DUE_MS), limits)
+    limits = m.with_limits(task_total=225_000 + 150_000)
+    result = m.plan(m.ladder_config(), m.book(100_000), m.orders(*LADDER, expires_ms=DUE_MS), limits)
     assert waits(result)[:2] == [(75_000, 0), (60_000, 1)]
     assert all(rung is not None for _, rung in waits(result)), "half of the ladder fits, so nothing is broken"
 
@@ -175,21 +163,24 @@ def test_what_fits_beside_the_ladder_is_renewed_first() -> None:
 @pytest.mark.parametrize("count", [2, 3, 7, 20])
 @pytest.mark.parametrize("room", [0, 1, 2])
 def test_a_ladder_of_any_size_is_renewed_in_two_rounds(count: int, room: int) -> None:
-    config = ladder_config(bid_count=count, bid_percent_high=Decimal("0.75"))
-    own: list[OwnOrder] = carry_out(config, (), plan(config, book(100_000)))
+    config = m.ladder_config(bid_count=count, bid_percent_high=Decimal("0.75"))
+    own: list[OwnOrder] = m.carry_out(config, (), m.plan(config, m.book(100_000)))
     total = sum(each.price_sats for each in own) + room * 75_000
-    own = [replace(each, created_ms=NOW - 800_000, expires_ms=DUE_MS) for each in own]
+    own = [replace(each, created_ms=m.NOW - 800_000, expires_ms=DUE_MS) for each in own]
     rounds, limits = 0, Limits(total, 10**12, count, 10**12, 2_000)
-    while (result := plan(config, book(100_000), own, limits)).to_place:
+    while (result := m.plan(config, m.book(100_000), own, limits)).to_place:
         broken = [price for price, rung in waits(result) if rung is None]
         assert len(broken) <= (count + 1) // 2
-        own, rounds = carry_out(config, own, result), rounds + 1
+        own, rounds = m.carry_out(config, own, result), rounds + 1
     assert rounds <= 2
     assert all(each.expires_ms > DUE_MS for each in own)
 
 
 def test_one_bid_alone_has_no_other_way() -> None:
-    result = plan(
-        ladder_config(bid_count=1), book(100_000), [order(1, 75_000, expires_ms=DUE_MS)], with_limits(task_total=75_000)
+    result = m.plan(
+        m.ladder_config(bid_count=1),
+        m.book(100_000),
+        [m.order(1, 75_000, expires_ms=DUE_MS)],
+        m.with_limits(task_total=75_000),
     )
-    assert (placed(result), waits(result)) == ([75_000], [(75_000, None)])
+    assert (m.placed(result), waits(result)) == ([75_000], [(75_000, None)])

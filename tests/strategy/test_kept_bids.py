@@ -10,27 +10,10 @@ import pytest
 from strategy.book import Snapshot
 from strategy.config.bid import BidConfig
 from tests.shapes import replace
-from tests.strategy.market import (
-    NOW,
-    RULES,
-    bid,
-    bid_reasons,
-    book,
-    cancelled,
-    ladder_config,
-    order,
-    orders,
-    placed,
-    plan,
-    rivals,
-    rune_ask,
-    rune_config,
-    rung_reasons,
-    with_limits,
-)
+from tests.strategy import market as m
 
 LADDER = (75_000, 60_000, 45_000, 30_000, 15_000)
-PLAIN = ladder_config()
+PLAIN = m.ladder_config()
 
 
 def prices(result: Any) -> list[int | None]:
@@ -41,11 +24,11 @@ class TestWorkedExamples:
     """Tick 1,000; 0.15-0.75 in five rungs, hard cap 100,000; live 75,000 to 15,000, old enough."""
 
     def test_floor_99_500_leaves_everything(self) -> None:
-        result = plan(PLAIN, book(99_500), orders(*LADDER))
+        result = m.plan(PLAIN, m.book(99_500), m.orders(*LADDER))
 
         assert prices(result)[0] == 74_000
         assert (result.to_cancel, result.to_place) == ((), ())
-        assert rung_reasons(result) == ["kept"] * 5
+        assert m.rung_reasons(result) == ["kept"] * 5
 
     @pytest.mark.parametrize(
         ("floor", "wanted", "cancel"),
@@ -55,34 +38,34 @@ class TestWorkedExamples:
         ],
     )
     def test_a_floor_nearby_moves_the_top_only(self, floor: int, wanted: list[int], cancel: Any) -> None:
-        result = plan(PLAIN, book(floor), orders(*LADDER))
+        result = m.plan(PLAIN, m.book(floor), m.orders(*LADDER))
 
         assert prices(result) == wanted
-        assert cancelled(result) == [cancel]
-        assert placed(result) == wanted[:1]
+        assert m.cancelled(result) == [cancel]
+        assert m.placed(result) == wanted[:1]
 
     def test_floor_70_000_moves_all_but_one(self) -> None:
-        result = plan(PLAIN, book(70_000), orders(*LADDER))
+        result = m.plan(PLAIN, m.book(70_000), m.orders(*LADDER))
 
         assert prices(result) == [52_000, 41_000, 31_000, 21_000, 11_000]
-        assert cancelled(result) == [
+        assert m.cancelled(result) == [
             (75_000, True, "above_range"),
             (60_000, True, "above_range"),
             (45_000, False, "surplus"),
             (15_000, False, "surplus"),
         ]
-        assert rung_reasons(result) == ["place", "place", "kept", "place", "place"]
+        assert m.rung_reasons(result) == ["place", "place", "kept", "place", "place"]
 
     def test_what_is_renewed_stands_on_its_rung(self) -> None:
-        own = [replace(each, expires_ms=NOW + 80_000) for each in orders(*LADDER)]
+        own = [replace(each, expires_ms=m.NOW + 80_000) for each in m.orders(*LADDER)]
 
-        result = plan(PLAIN, book(99_500), own)
+        result = m.plan(PLAIN, m.book(99_500), own)
 
-        assert placed(result) == [74_000, 59_000, 44_000, 29_000, 15_000]
+        assert m.placed(result) == [74_000, 59_000, 44_000, 29_000, 15_000]
 
 
 def top_only(**changes: Any) -> BidConfig:
-    return ladder_config(bid_count=1, **changes)
+    return m.ladder_config(bid_count=1, **changes)
 
 
 class TestAboveTheHighEnd:
@@ -90,73 +73,77 @@ class TestAboveTheHighEnd:
 
     @pytest.mark.parametrize(("price", "cancels"), [(75_000, []), (75_001, [(75_001, True, "above_range")])])
     def test_a_tick_is_tolerated(self, price: int, cancels: list[tuple[int, bool, str]]) -> None:
-        assert cancelled(plan(top_only(), book(99_500), orders(price))) == cancels
+        assert m.cancelled(m.plan(top_only(), m.book(99_500), m.orders(price))) == cancels
 
     @pytest.mark.parametrize(("price", "is_kept"), [(404_000, True), (404_001, False)])
     def test_or_one_per_cent(self, price: int, is_kept: bool) -> None:
-        result = plan(top_only(bid_percent_high=Decimal("0.8"), hardcap_sats=500_000), book(500_000), orders(price))
+        result = m.plan(
+            top_only(bid_percent_high=Decimal("0.8"), hardcap_sats=500_000), m.book(500_000), m.orders(price)
+        )
 
-        assert (rung_reasons(result) == ["kept"]) is is_kept
+        assert (m.rung_reasons(result) == ["kept"]) is is_kept
 
     def test_at_any_age(self) -> None:
-        young = orders(76_000, created_ms=NOW - 1)
+        young = m.orders(76_000, created_ms=m.NOW - 1)
 
-        assert cancelled(plan(top_only(), book(99_500), young)) == [(76_000, True, "above_range")]
+        assert m.cancelled(m.plan(top_only(), m.book(99_500), young)) == [(76_000, True, "above_range")]
 
     def test_not_above_the_hard_cap(self) -> None:
         """It does not bind H', but it binds what is tolerated."""
-        result = plan(top_only(hardcap_sats=74_900), book(99_500), orders(75_000))
+        result = m.plan(top_only(hardcap_sats=74_900), m.book(99_500), m.orders(75_000))
 
-        assert cancelled(result) == [(75_000, True, "hardcap")]
-        assert placed(result) == [74_000]
+        assert m.cancelled(result) == [(75_000, True, "hardcap")]
+        assert m.placed(result) == [74_000]
 
     @pytest.mark.parametrize("price", [74_001, 75_000])
     def test_not_where_the_hard_cap_is_the_high_end(self, price: int) -> None:
-        assert cancelled(plan(top_only(hardcap_sats=74_000), book(99_500), orders(price))) == [(price, True, "hardcap")]
+        assert m.cancelled(m.plan(top_only(hardcap_sats=74_000), m.book(99_500), m.orders(price))) == [
+            (price, True, "hardcap")
+        ]
 
     @pytest.mark.parametrize("price", [98_001, 99_000, 99_500])
     def test_not_where_the_ask_is_the_high_end(self, price: int) -> None:
         config = top_only(bid_percent_high=Decimal(1), hardcap_sats=200_000)  # H' 98,500 -> 98,000
 
-        assert cancelled(plan(config, book(99_500), orders(price))) == [(price, True, "at_ask")]
+        assert m.cancelled(m.plan(config, m.book(99_500), m.orders(price))) == [(price, True, "at_ask")]
 
     def test_never_at_an_ask(self) -> None:
         """0.99 of 201,000 is 198,990; the ask of 201,000 is within 2 % above it."""
         config = top_only(bid_percent_high=Decimal("0.99"), hardcap_sats=500_000, update_tolerance=Decimal("0.02"))
 
-        assert cancelled(plan(config, book(201_000), orders(201_000))) == [(201_000, True, "at_ask")]
-        assert cancelled(plan(config, book(201_000), orders(200_999))) == []
+        assert m.cancelled(m.plan(config, m.book(201_000), m.orders(201_000))) == [(201_000, True, "at_ask")]
+        assert m.cancelled(m.plan(config, m.book(201_000), m.orders(200_999))) == []
 
     def test_never_past_a_limit(self) -> None:
-        result = plan(top_only(), book(99_500), orders(75_000), with_limits(task_total=74_999))
+        result = m.plan(top_only(), m.book(99_500), m.orders(75_000), m.with_limits(task_total=74_999))
 
-        assert cancelled(result) == [(75_000, True, "task_total")]
+        assert m.cancelled(result) == [(75_000, True, "task_total")]
 
     def test_a_fixed_range_is_the_owners_own_number(self) -> None:
         config = top_only(bid_mode="fixed", bid_fixed_low=50_000, bid_fixed_high=74_000)
 
-        assert cancelled(plan(config, book(100_000), orders(75_000))) == [(75_000, True, "above_range")]
+        assert m.cancelled(m.plan(config, m.book(100_000), m.orders(75_000))) == [(75_000, True, "above_range")]
 
     def test_with_updates_off_too(self) -> None:
         config = top_only(update_bid_enabled=False)
 
-        assert cancelled(plan(config, book(99_500), orders(75_000))) == []
-        assert cancelled(plan(config, book(99_500), orders(75_001))) == [(75_001, True, "above_range")]
+        assert m.cancelled(m.plan(config, m.book(99_500), m.orders(75_000))) == []
+        assert m.cancelled(m.plan(config, m.book(99_500), m.orders(75_001))) == [(75_001, True, "above_range")]
 
     def test_it_holds_the_top_rung_and_no_second_one_is_placed(self) -> None:
-        config = ladder_config(bid_count=2)
+        config = m.ladder_config(bid_count=2)
 
-        result = plan(config, book(99_500), orders(75_000))
+        result = m.plan(config, m.book(99_500), m.orders(75_000))
 
         assert [note.order_id for note in result.rungs] == [1, None]
-        assert placed(result) == [15_000]
+        assert m.placed(result) == [15_000]
 
     def test_trait_bids_likewise(self) -> None:
         config = top_only(bid_type="trait", trait_type="Hat", trait_value="Crown")
-        market = replace(book(60_000), trait_asks=book(99_500).asks)
-        own = [order(1, 75_000, trait=("Hat", "Crown"))]
+        market = replace(m.book(60_000), trait_asks=m.book(99_500).asks)
+        own = [m.order(1, 75_000, trait=("Hat", "Crown"))]
 
-        assert rung_reasons(plan(config, market, own)) == ["kept"]
+        assert m.rung_reasons(m.plan(config, market, own)) == ["kept"]
 
 
 class TestBetweenTheRungs:
@@ -164,62 +151,62 @@ class TestBetweenTheRungs:
 
     @pytest.mark.parametrize(("price", "is_kept"), [(60_562, True), (60_563, False), (53_438, True), (53_437, False)])
     def test_a_quarter_of_the_gap(self, price: int, is_kept: bool) -> None:
-        result = plan(PLAIN, book(97_000), orders(price))
+        result = m.plan(PLAIN, m.book(97_000), m.orders(price))
 
-        assert (rung_reasons(result)[1] == "kept") is is_kept
+        assert (m.rung_reasons(result)[1] == "kept") is is_kept
 
     def test_the_top_rung_keeps_a_tick_only(self) -> None:
-        assert rung_reasons(plan(PLAIN, book(97_000), orders(71_000)))[0] == "kept"
-        assert rung_reasons(plan(PLAIN, book(97_000), orders(70_999)))[0] == "place"
+        assert m.rung_reasons(m.plan(PLAIN, m.book(97_000), m.orders(71_000)))[0] == "kept"
+        assert m.rung_reasons(m.plan(PLAIN, m.book(97_000), m.orders(70_999)))[0] == "place"
 
     def test_the_share_is_the_tasks_own(self) -> None:
-        config = ladder_config(keep_within_gap=Decimal("0.45"))  # 6,412
+        config = m.ladder_config(keep_within_gap=Decimal("0.45"))  # 6,412
 
-        assert rung_reasons(plan(config, book(97_000), orders(63_412)))[1] == "kept"
-        assert rung_reasons(plan(config, book(97_000), orders(63_413)))[1] == "place"
-        assert rung_reasons(plan(replace(config, keep_within_gap=Decimal(0)), book(97_000), orders(58_001)))[1] == (
-            "place"
-        )
+        assert m.rung_reasons(m.plan(config, m.book(97_000), m.orders(63_412)))[1] == "kept"
+        assert m.rung_reasons(m.plan(config, m.book(97_000), m.orders(63_413)))[1] == "place"
+        assert m.rung_reasons(m.plan(replace(config, keep_within_gap=Decimal(0)), m.book(97_000), m.orders(58_001)))[
+            1
+        ] == ("place")
 
     def test_not_while_outbidding(self) -> None:
-        config = ladder_config(outbid_enabled=True)
-        market = rivals(book(97_000), 71_000)
+        config = m.ladder_config(outbid_enabled=True)
+        market = m.rivals(m.book(97_000), 71_000)
 
-        assert prices(plan(config, market)) == [72_000, 57_000, 43_000, 29_000, 15_000]
-        assert rung_reasons(plan(config, market, orders(72_000, 58_000)))[1] == "kept"
-        assert rung_reasons(plan(config, market, orders(72_000, 58_001)))[1] == "place"
+        assert prices(m.plan(config, market)) == [72_000, 57_000, 43_000, 29_000, 15_000]
+        assert m.rung_reasons(m.plan(config, market, m.orders(72_000, 58_000)))[1] == "kept"
+        assert m.rung_reasons(m.plan(config, market, m.orders(72_000, 58_001)))[1] == "place"
 
 
 class TestOwnTolerance:
     def test_it_comes_before_the_services(self) -> None:
         config = top_only(update_tolerance=Decimal("0.1"))  # of 75,000: 7,500
 
-        assert rung_reasons(plan(config, book(100_000), orders(67_500))) == ["kept"]
-        assert rung_reasons(plan(config, book(100_000), orders(67_499))) == ["place"]
-        assert rung_reasons(plan(config, book(100_000), orders(82_500))) == ["kept"]
-        assert cancelled(plan(config, book(100_000), orders(82_501))) == [(82_501, True, "above_range")]
+        assert m.rung_reasons(m.plan(config, m.book(100_000), m.orders(67_500))) == ["kept"]
+        assert m.rung_reasons(m.plan(config, m.book(100_000), m.orders(67_499))) == ["place"]
+        assert m.rung_reasons(m.plan(config, m.book(100_000), m.orders(82_500))) == ["kept"]
+        assert m.cancelled(m.plan(config, m.book(100_000), m.orders(82_501))) == [(82_501, True, "above_range")]
 
     def test_null_is_the_services(self) -> None:
-        rules = replace(RULES, tolerance=Decimal("0.1"))
+        rules = replace(m.RULES, tolerance=Decimal("0.1"))
 
-        assert rung_reasons(plan(top_only(), book(100_000), orders(67_500), rules=rules)) == ["kept"]
+        assert m.rung_reasons(m.plan(top_only(), m.book(100_000), m.orders(67_500), rules=rules)) == ["kept"]
         own = top_only(update_tolerance=Decimal("0.01"))
-        assert rung_reasons(plan(own, book(100_000), orders(67_500), rules=rules)) == ["place"]
+        assert m.rung_reasons(m.plan(own, m.book(100_000), m.orders(67_500), rules=rules)) == ["place"]
 
     def test_a_least_age_of_its_own(self) -> None:
-        own = orders(70_000, created_ms=NOW - 30_000)
+        own = m.orders(70_000, created_ms=m.NOW - 30_000)
 
-        assert rung_reasons(plan(top_only(), book(100_000), own)) == ["min_age"]
-        assert rung_reasons(plan(top_only(min_age_seconds=30), book(100_000), own)) == ["place"]
-        assert rung_reasons(plan(top_only(min_age_seconds=31), book(100_000), own)) == ["min_age"]
-        assert rung_reasons(plan(top_only(min_age_seconds=0), book(100_000), orders(70_000, created_ms=NOW))) == [
-            "place"
-        ]
+        assert m.rung_reasons(m.plan(top_only(), m.book(100_000), own)) == ["min_age"]
+        assert m.rung_reasons(m.plan(top_only(min_age_seconds=30), m.book(100_000), own)) == ["place"]
+        assert m.rung_reasons(m.plan(top_only(min_age_seconds=31), m.book(100_000), own)) == ["min_age"]
+        assert m.rung_reasons(
+            m.plan(top_only(min_age_seconds=0), m.book(100_000), m.orders(70_000, created_ms=m.NOW))
+        ) == ["place"]
 
 
 def outbid_config(**changes: Any) -> BidConfig:
     values = {"bid_mode": "fixed", "bid_fixed_low": 500_000, "bid_fixed_high": 800_000, "bid_count": 1}
-    return ladder_config(**{"hardcap_sats": 0, "outbid_enabled": True, **values, **changes})
+    return m.ladder_config(**{"hardcap_sats": 0, "outbid_enabled": True, **values, **changes})
 
 
 class TestStepDown:
@@ -235,36 +222,36 @@ class TestStepDown:
         ],
     )
     def test_twice_the_step_is_not_worth_it(self, changes: dict[str, Any], most: int) -> None:
-        config, market = outbid_config(**changes), rivals(book(1_000_000), 620_000)
+        config, market = outbid_config(**changes), m.rivals(m.book(1_000_000), 620_000)
 
-        assert cancelled(plan(config, market, orders(most))) == []
-        assert cancelled(plan(config, market, orders(most + 1))) == [(most + 1, False, "step_down")]
+        assert m.cancelled(m.plan(config, market, m.orders(most))) == []
+        assert m.cancelled(m.plan(config, market, m.orders(most + 1))) == [(most + 1, False, "step_down")]
 
     def test_nor_down_to_the_low_end_when_nobody_is_left(self) -> None:
-        assert cancelled(plan(outbid_config(), rivals(book(1_000_000)), orders(502_000))) == []
-        assert cancelled(plan(outbid_config(), rivals(book(1_000_000)), orders(502_001))) == [
+        assert m.cancelled(m.plan(outbid_config(), m.rivals(m.book(1_000_000)), m.orders(502_000))) == []
+        assert m.cancelled(m.plan(outbid_config(), m.rivals(m.book(1_000_000)), m.orders(502_001))) == [
             (502_001, False, "step_down")
         ]
 
     def test_in_sats_mode_by_the_price_of_a_token(self) -> None:
         """60 and 1,000 sats spread over 816.66 tokens is 61.2245; two steps more are 63.67."""
         config = sats_config(outbid_enabled=True, bid_count=1, bid_percent_low=Decimal("0.5"))
-        market = rivals(tokens_at("100"), bid(60_000, "1000"))
+        market = m.rivals(tokens_at("100"), m.bid(60_000, "1000"))
 
-        assert made(plan(config, market)) == [(49_999, Decimal("816.66"))]
-        assert cancelled(plan(config, market, [order(1, 49_999, quantity=Decimal("785.5"))])) == []
-        assert cancelled(plan(config, market, [order(1, 49_999, quantity=Decimal("785.2"))])) == [
+        assert made(m.plan(config, market)) == [(49_999, Decimal("816.66"))]
+        assert m.cancelled(m.plan(config, market, [m.order(1, 49_999, quantity=Decimal("785.5"))])) == []
+        assert m.cancelled(m.plan(config, market, [m.order(1, 49_999, quantity=Decimal("785.2"))])) == [
             (49_999, False, "step_down")
         ]
 
 
 def sats_config(**changes: Any) -> BidConfig:
     """50,000 sats an order, from 0.15 to 0.75 of the floor, in five orders."""
-    return rune_config(**{"quantity_mode": "sats", "sats_per_order": 50_000, **changes})
+    return m.rune_config(**{"quantity_mode": "sats", "sats_per_order": 50_000, **changes})
 
 
 def tokens_at(unit_price: str) -> Snapshot:
-    return Snapshot(NOW, (rune_ask("5000", unit_price),), divisibility=2)
+    return Snapshot(m.NOW, (m.rune_ask("5000", unit_price),), divisibility=2)
 
 
 def made(result: Any) -> list[tuple[int, Decimal]]:
@@ -288,38 +275,38 @@ class TestSatsMode:
         ],
     )
     def test_what_stands_for_which_rung(self, quantity: str, rung: int | None, is_kept: bool) -> None:
-        own = [order(1, 49_999, quantity=Decimal(quantity))]
+        own = [m.order(1, 49_999, quantity=Decimal(quantity))]
 
-        result = plan(sats_config(), tokens_at("100"), own)
+        result = m.plan(sats_config(), tokens_at("100"), own)
 
         if rung is None:
-            assert cancelled(result) == [(49_999, True, "above_range")]
+            assert m.cancelled(result) == [(49_999, True, "above_range")]
         else:
             assert (result.rungs[rung].order_id == 1) is is_kept
-            assert not is_kept or cancelled(result) == []
+            assert not is_kept or m.cancelled(result) == []
 
     def test_not_where_the_ask_is_the_high_end(self) -> None:
         config = sats_config(bid_percent_high=Decimal(1), bid_count=1)
-        at_it, below = order(1, 50_000, quantity=Decimal(500)), order(1, 49_999, quantity=Decimal(500))
+        at_it, below = m.order(1, 50_000, quantity=Decimal(500)), m.order(1, 49_999, quantity=Decimal(500))
 
-        assert cancelled(plan(config, tokens_at("100"), [at_it])) == [(50_000, True, "at_ask")]
-        assert cancelled(plan(config, tokens_at("100"), [below])) == []
+        assert m.cancelled(m.plan(config, tokens_at("100"), [at_it])) == [(50_000, True, "at_ask")]
+        assert m.cancelled(m.plan(config, tokens_at("100"), [below])) == []
 
     def test_never_at_an_ask(self) -> None:
         config = sats_config(bid_percent_high=Decimal("0.995"), bid_count=1)
-        own = [order(1, 50_000, quantity=Decimal(500))]
+        own = [m.order(1, 50_000, quantity=Decimal(500))]
 
-        assert cancelled(plan(config, tokens_at("100"), own)) == [(50_000, True, "at_ask")]
+        assert m.cancelled(m.plan(config, tokens_at("100"), own)) == [(50_000, True, "at_ask")]
 
     def test_the_share_is_the_tasks_own(self) -> None:
-        own = [order(1, 49_999, quantity=Decimal("784.35"))]
+        own = [m.order(1, 49_999, quantity=Decimal("784.35"))]
 
-        assert rung_reasons(plan(sats_config(keep_within_gap=Decimal(0)), tokens_at("100"), own))[1] == "place"
+        assert m.rung_reasons(m.plan(sats_config(keep_within_gap=Decimal(0)), tokens_at("100"), own))[1] == "place"
 
     def test_runes_of_one_quantity_have_a_tick_of_a_sat(self) -> None:
-        config = rune_config(quantity=Decimal(1_000), bid_percent_low=Decimal("0.7"), bid_count=1)
-        own = [order(1, 75_750, quantity=Decimal(1_000))]
+        config = m.rune_config(quantity=Decimal(1_000), bid_percent_low=Decimal("0.7"), bid_count=1)
+        own = [m.order(1, 75_750, quantity=Decimal(1_000))]
 
-        assert rung_reasons(plan(config, tokens_at("100"), own)) == ["kept"]
+        assert m.rung_reasons(m.plan(config, tokens_at("100"), own)) == ["kept"]
         over = [replace(own[0], price_sats=75_751)]
-        assert bid_reasons(plan(config, tokens_at("100"), over)) == {1: "above_range"}
+        assert m.bid_reasons(m.plan(config, tokens_at("100"), over)) == {1: "above_range"}

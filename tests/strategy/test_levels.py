@@ -10,20 +10,7 @@ import pytest
 from strategy.config.bid import BidConfig, dump_bid_config, load_bid_config, problems
 from strategy.config.parts import BidLevel
 from strategy.ladders import crowded, geometric, geometric_units, nearest_gaps, whole_root
-from tests.strategy.market import (
-    AMPLE,
-    ORDINALS,
-    bid,
-    book,
-    cancelled,
-    ladder_config,
-    orders,
-    placed,
-    plan,
-    rivals,
-    rune_config,
-    rung_reasons,
-)  # fmt: skip
+from tests.strategy import market as m
 from tests.strategy.test_sats_mode import market as tokens
 from tests.strategy.variants import NO_EQUALS
 
@@ -35,7 +22,7 @@ def levels(*given: tuple[str, int]) -> tuple[BidLevel, ...]:
 def leveled(*given: tuple[str, int], **more: object) -> BidConfig:
     """A config of these levels between 0.15 and 0.95 of the floor, hard cap 88,000."""
     wide = {"hardcap_sats": 88_000, "bid_percent_high": Decimal("0.95"), "bid_count": sum(n for _, n in given)}
-    config = ladder_config(**{**wide, "bid_levels": levels(*given), **more})
+    config = m.ladder_config(**{**wide, "bid_levels": levels(*given), **more})
     assert problems(config) == []
     return config
 
@@ -44,18 +31,18 @@ EXAMPLE = leveled(("0.9", 1), ("0.85", 2), ("0.7", 2))
 
 
 def labels(config: BidConfig, price: int = 100_000) -> list[tuple[int | None, str]]:
-    return [(note.price_sats, note.label) for note in plan(config, book(price)).rungs]
+    return [(note.price_sats, note.label) for note in m.plan(config, m.book(price)).rungs]
 
 
 def test_the_hard_cap_comes_last_and_is_told() -> None:
     assert labels(EXAMPLE) == [
         (88_000, "place (hardcap)"), (85_000, "place"), (85_000, "place"), (70_000, "place"), (70_000, "place"),
     ]  # fmt: skip
-    assert placed(plan(EXAMPLE, book(100_000))) == [88_000, 85_000, 85_000, 70_000, 70_000]
+    assert m.placed(m.plan(EXAMPLE, m.book(100_000))) == [88_000, 85_000, 85_000, 70_000, 70_000]
 
 
 def test_levels_may_come_in_any_order_and_are_rounded_down() -> None:
-    assert placed(plan(leveled(("0.7", 1), ("0.8", 1)), book(99_999))) == [79_000, 69_000]
+    assert m.placed(m.plan(leveled(("0.7", 1), ("0.8", 1)), m.book(99_999))) == [79_000, 69_000]
 
 
 def test_the_range_bounds_each_level_and_no_bid_is_above_its_own() -> None:
@@ -77,42 +64,42 @@ def test_levels_in_fixed_mode_are_sats() -> None:
 
 
 def test_equal_bids_are_merged_where_the_venue_takes_none() -> None:
-    assert rung_reasons(plan(EXAMPLE, book(100_000), profile=NO_EQUALS)) == [
+    assert m.rung_reasons(m.plan(EXAMPLE, m.book(100_000), profile=NO_EQUALS)) == [
         "place", "place", "rungs_merged", "place", "rungs_merged",
     ]  # fmt: skip
 
 
 def test_a_plan_with_fewer_bids_takes_the_highest() -> None:
-    few = AMPLE.__class__(**{**{n: getattr(AMPLE, n) for n in AMPLE.__slots__}, "plan_bids": 2})
-    assert rung_reasons(plan(EXAMPLE, book(100_000), limits=few)) == ["place", "place", *["plan_bids"] * 3]
+    few = m.AMPLE.__class__(**{**{n: getattr(m.AMPLE, n) for n in m.AMPLE.__slots__}, "plan_bids": 2})
+    assert m.rung_reasons(m.plan(EXAMPLE, m.book(100_000), limits=few)) == ["place", "place", *["plan_bids"] * 3]
 
 
 def test_live_bids_hold_their_levels_while_the_market_hardly_moves() -> None:
-    own = orders(88_000, 85_000, 85_000, 70_000, 70_000)
-    still = plan(EXAMPLE, book(100_000), own)
-    assert (placed(still), cancelled(still)) == ([], [])
+    own = m.orders(88_000, 85_000, 85_000, 70_000, 70_000)
+    still = m.plan(EXAMPLE, m.book(100_000), own)
+    assert (m.placed(still), m.cancelled(still)) == ([], [])
     assert [note.label for note in still.rungs] == ["kept (hardcap)", *["kept"] * 4]
     # Of 98,000: 88,200, 83,300 and 68,600. A quarter of the gap of 5,000 is 1,250, of that of 15,000 it is 3,750.
-    moved = plan(EXAMPLE, book(98_000), own)
-    assert placed(moved) == [83_000, 83_000]
-    assert cancelled(moved) == [(85_000, False, "surplus")] * 2
+    moved = m.plan(EXAMPLE, m.book(98_000), own)
+    assert m.placed(moved) == [83_000, 83_000]
+    assert m.cancelled(moved) == [(85_000, False, "surplus")] * 2
 
 
 def test_outbidding_pays_the_least_that_wins_and_never_more_than_a_level() -> None:
     config = leveled(("0.8", 1), ("0.6", 2), outbid_enabled=True)
-    assert placed(plan(config, rivals(book(100_000), 70_000))) == [71_000, 60_000, 60_000]
-    assert placed(plan(config, rivals(book(100_000), 50_000))) == [51_000, 51_000, 51_000]
+    assert m.placed(m.plan(config, m.rivals(m.book(100_000), 70_000))) == [71_000, 60_000, 60_000]
+    assert m.placed(m.plan(config, m.rivals(m.book(100_000), 50_000))) == [51_000, 51_000, 51_000]
     # 84,000 could be outbid inside the range, but not at the top level: the next one is.
-    assert placed(plan(config, rivals(book(100_000), 84_000, 75_000))) == [76_000, 60_000, 60_000]
-    assert placed(plan(config, rivals(book(100_000), bid(80_000)))) == [15_000, 15_000, 15_000]
+    assert m.placed(m.plan(config, m.rivals(m.book(100_000), 84_000, 75_000))) == [76_000, 60_000, 60_000]
+    assert m.placed(m.plan(config, m.rivals(m.book(100_000), m.bid(80_000)))) == [15_000, 15_000, 15_000]
 
 
 def test_runes_in_sats_mode_have_levels_of_the_unit_price() -> None:
-    config = rune_config(
+    config = m.rune_config(
         quantity_mode="sats", sats_per_order=50_000, bid_percent_high=Decimal("0.9"), bid_count=3,
         bid_levels=levels(("0.95", 1), ("0.5", 1), ("0.1", 1)),
     )  # fmt: skip
-    result = plan(config, tokens("100"))
+    result = m.plan(config, tokens("100"))
     assert [(intent.price_sats, intent.quantity) for intent in result.to_place] == [
         (49_999, Decimal("555.55")), (50_000, Decimal(1000)),
     ]  # fmt: skip
@@ -130,23 +117,23 @@ def test_runes_in_sats_mode_have_levels_of_the_unit_price() -> None:
     ],
 )
 def test_shapes(shape: str, prices: list[int]) -> None:
-    assert placed(plan(ladder_config(ladder_shape=shape), book(100_000))) == prices
+    assert m.placed(m.plan(m.ladder_config(ladder_shape=shape), m.book(100_000))) == prices
 
 
 def test_shapes_of_one_bid_and_of_no_width() -> None:
     for shape in ("geometric", "top"):
-        assert placed(plan(ladder_config(ladder_shape=shape, bid_count=1), book(100_000))) == [75_000]
-        narrow = ladder_config(ladder_shape=shape, bid_percent_low=Decimal("0.75"), bid_count=3)
-        assert placed(plan(narrow, book(100_000))) == [75_000] * 3
+        assert m.placed(m.plan(m.ladder_config(ladder_shape=shape, bid_count=1), m.book(100_000))) == [75_000]
+        narrow = m.ladder_config(ladder_shape=shape, bid_percent_low=Decimal("0.75"), bid_count=3)
+        assert m.placed(m.plan(narrow, m.book(100_000))) == [75_000] * 3
 
 
 def test_shapes_of_runes_in_sats_mode() -> None:
     def units(shape: str) -> list[int]:
-        config = rune_config(
+        config = m.rune_config(
             quantity_mode="sats", sats_per_order=10**6, bid_count=3, bid_percent_low=Decimal("0.2"),
             bid_percent_high=Decimal("0.8"), ladder_shape=shape,
         )  # fmt: skip
-        return [round(each.price_sats / each.quantity) for each in plan(config, tokens("1000")).to_place]
+        return [round(each.price_sats / each.quantity) for each in m.plan(config, tokens("1000")).to_place]
 
     assert units("geometric") == [800, 400, 200]
     assert units("top") == [800, 650, 200]
@@ -190,8 +177,8 @@ def test_levels_are_stored_exactly_and_what_is_no_level_is_refused() -> None:
     ],
 )
 def test_broken_levels_are_named(changes: dict[str, object], field: str) -> None:
-    assert [problem.field for problem in problems(ladder_config(**changes))] == [field]
+    assert [problem.field for problem in problems(m.ladder_config(**changes))] == [field]
 
 
 def test_profile_is_the_practice_markets() -> None:
-    assert (ORDINALS.tick, ORDINALS.min_bid) == (1_000, 10_000)
+    assert (m.ORDINALS.tick, m.ORDINALS.min_bid) == (1_000, 10_000)

@@ -9,27 +9,20 @@ from typing import Any
 import pytest
 from msgspec.structs import fields
 
-from strategy.config.listing import (
-    ListingConfig,
-    dump_listing_config,
-    load_listing_config,
-    problems,
-    unstartable,
-    warnings,
-)
+from strategy.config import listing
 from strategy.listing_price import ListingInputs
 from strategy.plan_listing import plan_listing
 from tests.shapes import replace
 from tests.strategy.listings import asks, found
 
 MARKET = found(100_000, 110_000, trait_asks=asks(150_000), last_sales=(130_000,) * 3)
-PERCENT = ListingConfig()
-FIXED = ListingConfig(price_mode="fixed", price_sats=50_000)
-UNDERCUT = ListingConfig(price_mode="undercut")
-TRAIT = ListingConfig(reference="traitFloor", trait_type="Hat", trait_value="Crown")
+PERCENT = listing.ListingConfig()
+FIXED = listing.ListingConfig(price_mode="fixed", price_sats=50_000)
+UNDERCUT = listing.ListingConfig(price_mode="undercut")
+TRAIT = listing.ListingConfig(reference="traitFloor", trait_type="Hat", trait_value="Crown")
 
 # field -> a config and what the field becomes; the price in MARKET has to differ
-FLIPS: dict[str, tuple[ListingConfig, Any]] = {
+FLIPS: dict[str, tuple[listing.ListingConfig, Any]] = {
     "price_mode": (replace(PERCENT, price_sats=50_000), "fixed"),
     "price_percent": (PERCENT, Decimal("1.2")),
     "price_sats": (FIXED, 60_000),
@@ -50,7 +43,7 @@ ELSEWHERE = {
 def test_a_field_that_were_ignored_would_show(name: str) -> None:
     config, value = FLIPS[name]
     other = replace(config, **{name: value})
-    assert problems(config) == problems(other) == []
+    assert listing.problems(config) == listing.problems(other) == []
     assert getattr(config, name) != value
 
     first, second = (plan_listing(replace(MARKET, config=each)) for each in (config, other))
@@ -61,11 +54,11 @@ def test_a_field_that_were_ignored_would_show(name: str) -> None:
 
 def test_every_field_is_here_or_used_elsewhere() -> None:
     assert FLIPS.keys().isdisjoint(ELSEWHERE)
-    assert FLIPS.keys() | ELSEWHERE == {field.name for field in fields(ListingConfig)}
+    assert FLIPS.keys() | ELSEWHERE == {field.name for field in fields(listing.ListingConfig)}
 
 
 def test_each_reference_is_one_of_its_own() -> None:
-    config = ListingConfig(price_percent=Decimal(1), cost_sats=90_000)
+    config = listing.ListingConfig(price_percent=Decimal(1), cost_sats=90_000)
     prices = {
         reference: plan_listing(replace(MARKET, config=replace(config, reference=reference))).price
         for reference in ("floor", "traitFloor", "purchase", "lastSale")
@@ -75,7 +68,7 @@ def test_each_reference_is_one_of_its_own() -> None:
 
 
 def test_fields_of_other_modes_change_nothing() -> None:
-    def price(config: ListingConfig, inputs: ListingInputs = MARKET) -> int | None:
+    def price(config: listing.ListingConfig, inputs: ListingInputs = MARKET) -> int | None:
         return plan_listing(replace(inputs, config=config)).price
 
     assert price(replace(PERCENT, price_sats=1, undercut_sats=5, trait_type="Hat")) == price(PERCENT)
@@ -128,7 +121,7 @@ def test_the_asks_are_wanted_where_the_price_hangs_on_them() -> None:
     ],
 )
 def test_broken_rules(changes: dict[str, Any], field: str) -> None:
-    assert [problem.field for problem in problems(ListingConfig(**changes))] == [field]
+    assert [problem.field for problem in listing.problems(listing.ListingConfig(**changes))] == [field]
 
 
 @pytest.mark.parametrize(
@@ -148,20 +141,20 @@ def test_broken_rules(changes: dict[str, Any], field: str) -> None:
     ],
 )
 def test_kept_rules(changes: dict[str, Any]) -> None:
-    assert problems(ListingConfig(**changes)) == []
+    assert listing.problems(listing.ListingConfig(**changes)) == []
 
 
 def test_all_broken_rules_are_told_at_once() -> None:
-    config = ListingConfig(price_mode="auction", price_percent=Decimal(0), min_margin=Decimal(-1), cost_sats=-5)
+    config = listing.ListingConfig(price_mode="auction", price_percent=Decimal(0), min_margin=Decimal(-1), cost_sats=-5)
 
-    assert {p.field for p in problems(config)} == {"price_mode", "price_percent", "min_margin", "cost_sats"}
+    assert {p.field for p in listing.problems(config)} == {"price_mode", "price_percent", "min_margin", "cost_sats"}
 
 
 def test_what_a_start_needs() -> None:
     def missing(**changes: Any) -> list[str]:
-        config = ListingConfig(**changes)
-        assert problems(config) == []
-        return [problem.field for problem in unstartable(config)]
+        config = listing.ListingConfig(**changes)
+        assert listing.problems(config) == []
+        return [problem.field for problem in listing.unstartable(config)]
 
     assert missing() == missing(reference="lastSale") == []
     assert missing(reference="purchase") == ["cost_sats"]
@@ -172,23 +165,23 @@ def test_what_a_start_needs() -> None:
 
 
 def test_a_price_without_any_guard_is_warned_of() -> None:
-    assert warnings(PERCENT) and warnings(UNDERCUT)
-    assert "minPriceSats" in warnings(PERCENT)[0]
+    assert listing.warnings(PERCENT) and listing.warnings(UNDERCUT)
+    assert "minPriceSats" in listing.warnings(PERCENT)[0]
     for guarded in (FIXED, replace(PERCENT, min_price_sats=1), replace(UNDERCUT, cost_sats=0)):
-        assert warnings(guarded) == []
+        assert listing.warnings(guarded) == []
 
 
 @pytest.mark.parametrize("config", [PERCENT, TRAIT, replace(UNDERCUT, cost_sats=5, min_margin=Decimal("0.1"))])
-def test_storage_gives_back_what_it_was_given(config: ListingConfig) -> None:
-    assert load_listing_config(dump_listing_config(config)) == config
+def test_storage_gives_back_what_it_was_given(config: listing.ListingConfig) -> None:
+    assert listing.load_listing_config(listing.dump_listing_config(config)) == config
 
 
 def test_a_config_of_an_older_version_has_the_defaults() -> None:
-    stored = json.loads(dump_listing_config(ListingConfig(price_percent=Decimal("1.5"))))
+    stored = json.loads(listing.dump_listing_config(listing.ListingConfig(price_percent=Decimal("1.5"))))
     for name in ELSEWHERE:
         del stored[name]
 
-    assert load_listing_config(json.dumps(stored)) == ListingConfig(price_percent=Decimal("1.5"))
+    assert listing.load_listing_config(json.dumps(stored)) == listing.ListingConfig(price_percent=Decimal("1.5"))
 
 
 @pytest.mark.parametrize(
@@ -198,4 +191,4 @@ def test_a_config_of_an_older_version_has_the_defaults() -> None:
 )  # fmt: skip
 def test_storage_that_is_none_is_an_error(stored: str) -> None:
     with pytest.raises(ValueError):
-        load_listing_config(stored)
+        listing.load_listing_config(stored)

@@ -13,24 +13,7 @@ from strategy.plan import Memory, Rules
 from strategy.plan_bids import without_places
 from strategy.reasons import Reason
 from tests.shapes import replace
-from tests.strategy.market import (
-    NOW,
-    RULES,
-    bid,
-    bid_reasons,
-    book,
-    cancelled,
-    ladder_config,
-    order,
-    orders,
-    placed,
-    plan,
-    rivals,
-    rune_ask,
-    rune_config,
-    rung_reasons,
-    with_limits,
-)
+from tests.strategy import market as m
 
 HOUR = 3_600_000
 
@@ -38,11 +21,11 @@ HOUR = 3_600_000
 def outbid_config(**changes: Any) -> BidConfig:
     """Makes a config: one bid between 50,000 and 80,000, a tick above others."""
     values = {"bid_mode": "fixed", "bid_fixed_low": 50_000, "bid_fixed_high": 80_000, "bid_count": 1}
-    return ladder_config(**{**values, "outbid_enabled": True, **changes})
+    return m.ladder_config(**{**values, "outbid_enabled": True, **changes})
 
 
 def market(*bids: Bid | int) -> Snapshot:
-    return rivals(book(100_000), *bids)
+    return m.rivals(m.book(100_000), *bids)
 
 
 class TestTheLeastThatWins:
@@ -61,47 +44,47 @@ class TestTheLeastThatWins:
         ],
     )
     def test_price(self, changes: dict[str, Any], rival: int, price: int) -> None:
-        assert placed(plan(outbid_config(**changes), market(rival))) == [price]
+        assert m.placed(m.plan(outbid_config(**changes), market(rival))) == [price]
 
     def test_without_rivals_the_low_end_is_where_it_starts(self) -> None:
-        assert placed(plan(outbid_config(), market())) == [50_000]
+        assert m.placed(m.plan(outbid_config(), market())) == [50_000]
 
     def test_the_cap_comes_last(self) -> None:
         config = outbid_config(hardcap_sats=70_999)
 
-        assert placed(plan(config, market(69_000))) == [70_000]
-        assert placed(plan(config, market(69_001, 60_000))) == [61_000]
+        assert m.placed(m.plan(config, market(69_000))) == [70_000]
+        assert m.placed(m.plan(config, market(69_001, 60_000))) == [61_000]
 
     def test_an_ask_is_not_reached_to_outbid(self) -> None:
-        assert placed(plan(outbid_config(), rivals(book(65_000), 64_000, 55_000))) == [56_000]
+        assert m.placed(m.plan(outbid_config(), m.rivals(m.book(65_000), 64_000, 55_000))) == [56_000]
 
     def test_a_bid_on_several_items_counts_by_the_price_of_one(self) -> None:
-        assert placed(plan(outbid_config(), market(bid(180_000, "3")))) == [61_000]
+        assert m.placed(m.plan(outbid_config(), market(m.bid(180_000, "3")))) == [61_000]
 
     def test_outbidding_off_takes_no_notice(self) -> None:
-        assert placed(plan(outbid_config(outbid_enabled=False), market(62_000))) == [80_000]
+        assert m.placed(m.plan(outbid_config(outbid_enabled=False), market(62_000))) == [80_000]
 
 
 class TestRank:
-    @pytest.mark.parametrize(("placed_ms", "is_kept"), [(NOW - 1, True), (NOW - 600_000, False), (None, False)])
+    @pytest.mark.parametrize(("placed_ms", "is_kept"), [(m.NOW - 1, True), (m.NOW - 600_000, False), (None, False)])
     def test_an_equal_price_loses_to_the_older_and_to_one_of_unknown_age(
         self, placed_ms: int | None, is_kept: bool
     ) -> None:
-        rival = bid(62_000, placed_ms=placed_ms)
+        rival = m.bid(62_000, placed_ms=placed_ms)
 
-        result = plan(outbid_config(), market(rival), orders(62_000))  # ours is ten minutes old
+        result = m.plan(outbid_config(), market(rival), m.orders(62_000))  # ours is ten minutes old
 
-        assert rung_reasons(result) == (["kept"] if is_kept else ["place"])
-        assert placed(result) == ([] if is_kept else [63_000])
+        assert m.rung_reasons(result) == (["kept"] if is_kept else ["place"])
+        assert m.placed(result) == ([] if is_kept else [63_000])
 
     def test_of_equal_rivals_the_oldest_counts(self) -> None:
-        equals = [bid(62_000, placed_ms=NOW - 1), bid(62_000, placed_ms=None)]
+        equals = [m.bid(62_000, placed_ms=m.NOW - 1), m.bid(62_000, placed_ms=None)]
 
         for bids in (equals, equals[::-1]):
-            assert placed(plan(outbid_config(), market(*bids), orders(62_000))) == [63_000]
+            assert m.placed(m.plan(outbid_config(), market(*bids), m.orders(62_000))) == [63_000]
 
     def test_a_bid_ahead_is_kept_though_it_is_below_the_wanted_step(self) -> None:
-        result = plan(outbid_config(outbid_amount=5_000), market(62_000), orders(63_000))
+        result = m.plan(outbid_config(outbid_amount=5_000), market(62_000), m.orders(63_000))
 
         assert (result.to_cancel, result.to_place) == ((), ())
         assert [(note.price_sats, note.reason.value) for note in result.rungs] == [(67_000, "kept")]
@@ -109,7 +92,7 @@ class TestRank:
     def test_the_other_rungs_are_not_above_a_bid_that_keeps_the_top_for_less(self) -> None:
         config = outbid_config(outbid_amount=5_000, bid_count=6)
 
-        result = plan(config, market(62_000), orders(63_000))
+        result = m.plan(config, market(62_000), m.orders(63_000))
 
         assert [note.price_sats for note in result.rungs] == [67_000, 63_000, 60_000, 56_000, 53_000, 50_000]
 
@@ -123,7 +106,7 @@ class TestRank:
     def test_until_it_is_renewed(self, left_ms: int, prices: list[int]) -> None:
         config = outbid_config(outbid_amount=10_000, bid_count=6)
 
-        result = plan(config, market(62_000), orders(63_000, expires_ms=NOW + left_ms))
+        result = m.plan(config, market(62_000), m.orders(63_000, expires_ms=m.NOW + left_ms))
 
         assert [note.price_sats for note in result.rungs] == prices
 
@@ -132,58 +115,58 @@ class TestRaise:
     def test_an_outbid_bid_is_replaced_at_once_whatever_its_age_and_updates(self) -> None:
         config = outbid_config(update_bid_enabled=False)
 
-        result = plan(config, market(62_000), orders(55_000, created_ms=NOW - 1_000))
+        result = m.plan(config, market(62_000), m.orders(55_000, created_ms=m.NOW - 1_000))
 
-        assert cancelled(result) == [(55_000, False, "outbid")]
-        assert placed(result) == [63_000]
-        assert result.memory.raises_ms == (NOW,)
+        assert m.cancelled(result) == [(55_000, False, "outbid")]
+        assert m.placed(result) == [63_000]
+        assert result.memory.raises_ms == (m.NOW,)
 
     def test_one_that_holds_a_lower_rung_is_kept(self) -> None:
-        result = plan(outbid_config(bid_count=3), market(62_000), orders(56_000, created_ms=NOW - 1_000))
+        result = m.plan(outbid_config(bid_count=3), market(62_000), m.orders(56_000, created_ms=m.NOW - 1_000))
 
-        assert rung_reasons(result) == ["place", "kept", "place"]
-        assert result.memory.raises_ms == (NOW,)
+        assert m.rung_reasons(result) == ["place", "kept", "place"]
+        assert result.memory.raises_ms == (m.NOW,)
 
     def test_only_the_best_is_replaced_before_its_time(self) -> None:
-        own = orders(58_000, 53_000, created_ms=NOW - 1_000)
+        own = m.orders(58_000, 53_000, created_ms=m.NOW - 1_000)
 
-        result = plan(outbid_config(bid_count=3), market(62_000), own)
+        result = m.plan(outbid_config(bid_count=3), market(62_000), own)
 
-        assert cancelled(result) == [(58_000, False, "outbid")]
-        assert rung_reasons(result) == ["place", "place", "min_age"]
-        assert bid_reasons(result)[2] == "min_age"
+        assert m.cancelled(result) == [(58_000, False, "outbid")]
+        assert m.rung_reasons(result) == ["place", "place", "min_age"]
+        assert m.bid_reasons(result)[2] == "min_age"
 
     def test_a_full_house_makes_room_for_the_raise(self) -> None:
-        own = orders(56_000, 53_000, 50_000, created_ms=NOW - 1_000)
+        own = m.orders(56_000, 53_000, 50_000, created_ms=m.NOW - 1_000)
 
-        result = plan(outbid_config(bid_count=3), market(62_000), own)
+        result = m.plan(outbid_config(bid_count=3), market(62_000), own)
 
-        assert cancelled(result) == [(53_000, False, "outbid")]
-        assert rung_reasons(result) == ["place", "kept", "kept"]
+        assert m.cancelled(result) == [(53_000, False, "outbid")]
+        assert m.rung_reasons(result) == ["place", "kept", "kept"]
 
     def test_the_first_bid_of_all_is_no_raise(self) -> None:
-        assert plan(outbid_config(), market(62_000)).memory.raises_ms == ()
+        assert m.plan(outbid_config(), market(62_000)).memory.raises_ms == ()
 
     def test_a_bid_is_not_given_up_when_what_replaces_it_does_not_fit(self) -> None:
         for limits in ({"task_total": 62_999}, {"balance_sats": 64_999}, {"fee_reserve_sats": None}):
-            result = plan(outbid_config(), market(62_000), orders(55_000), with_limits(**limits))
+            result = m.plan(outbid_config(), market(62_000), m.orders(55_000), m.with_limits(**limits))
 
             assert (result.to_cancel, result.to_place, result.memory.raises_ms) == ((), (), ())
 
     def test_raises_of_an_hour_are_limited_and_the_bid_stays(self) -> None:
-        rules = replace(RULES, max_raises=2)
-        full = Memory(raises_ms=(NOW - HOUR + 1, NOW - 1))
+        rules = replace(m.RULES, max_raises=2)
+        full = Memory(raises_ms=(m.NOW - HOUR + 1, m.NOW - 1))
 
-        result = plan(outbid_config(), market(62_000), orders(55_000), rules=rules, memory=full)
+        result = m.plan(outbid_config(), market(62_000), m.orders(55_000), rules=rules, memory=full)
         assert (result.to_cancel, result.to_place) == ((), ())
-        assert rung_reasons(result) == ["raise_limited"]
-        assert bid_reasons(result) == {1: "raise_limited"}
+        assert m.rung_reasons(result) == ["raise_limited"]
+        assert m.bid_reasons(result) == {1: "raise_limited"}
         assert result.memory == full
 
-        later = Memory(raises_ms=(NOW - HOUR, NOW - 1))
-        result = plan(outbid_config(), market(62_000), orders(55_000), rules=rules, memory=later)
-        assert placed(result) == [63_000]
-        assert result.memory.raises_ms == (NOW - 1, NOW)
+        later = Memory(raises_ms=(m.NOW - HOUR, m.NOW - 1))
+        result = m.plan(outbid_config(), market(62_000), m.orders(55_000), rules=rules, memory=later)
+        assert m.placed(result) == [63_000]
+        assert result.memory.raises_ms == (m.NOW - 1, m.NOW)
 
     def test_twenty_an_hour_unless_told_otherwise(self) -> None:
         assert Rules().max_raises == 20
@@ -191,103 +174,103 @@ class TestRaise:
     def test_the_limit_is_not_passed_by_lower_rungs_that_outbid_too(self) -> None:
         config = outbid_config(bid_count=3, outbid_amount=15_000)
 
-        result = plan(config, market(60_000), orders(50_000), rules=replace(RULES, max_raises=0))
+        result = m.plan(config, market(60_000), m.orders(50_000), rules=replace(m.RULES, max_raises=0))
 
         assert [note.price_sats for note in result.rungs] == [75_000, 62_000, 50_000]
-        assert rung_reasons(result) == ["raise_limited", "raise_limited", "kept"]
+        assert m.rung_reasons(result) == ["raise_limited", "raise_limited", "kept"]
 
     def test_nor_when_the_bid_that_was_ahead_passes_a_limit(self) -> None:
-        own, limits, rules = orders(79_000, 55_000), with_limits(task_total=70_000), replace(RULES, max_raises=0)
+        own, limits, rules = m.orders(79_000, 55_000), m.with_limits(task_total=70_000), replace(m.RULES, max_raises=0)
 
-        result = plan(outbid_config(bid_count=2), market(62_000), own, limits, rules=rules)
+        result = m.plan(outbid_config(bid_count=2), market(62_000), own, limits, rules=rules)
 
-        assert cancelled(result) == [(79_000, True, "task_total")]
-        assert rung_reasons(result)[0] == "raise_limited"
+        assert m.cancelled(result) == [(79_000, True, "task_total")]
+        assert m.rung_reasons(result)[0] == "raise_limited"
 
     def test_nor_by_dropping_the_bid_that_is_no_longer_the_highest(self) -> None:
-        config, rules = outbid_config(only_bid_if_highest=True), replace(RULES, max_raises=0)
+        config, rules = outbid_config(only_bid_if_highest=True), replace(m.RULES, max_raises=0)
 
-        first = plan(config, market(62_000), orders(55_000), rules=rules)
-        assert cancelled(first) == [(55_000, False, "not_highest")]
-        assert rung_reasons(first) == rung_reasons(plan(config, market(62_000), rules=rules)) == ["raise_limited"]
+        first = m.plan(config, market(62_000), m.orders(55_000), rules=rules)
+        assert m.cancelled(first) == [(55_000, False, "not_highest")]
+        assert m.rung_reasons(first) == m.rung_reasons(m.plan(config, market(62_000), rules=rules)) == ["raise_limited"]
 
     def test_a_raise_that_may_not_be_placed_is_not_counted(self) -> None:
-        made = plan(outbid_config(), market(62_000), orders(55_000))
+        made = m.plan(outbid_config(), market(62_000), m.orders(55_000))
 
         for soft_cancels in (True, False):
             stripped = without_places(made, Reason.REDUCE, soft_cancels=soft_cancels)
             assert (stripped.to_cancel, stripped.to_place, stripped.memory.raises_ms) == ((), (), ())
-            assert bid_reasons(stripped) == {1: "reduce"}
+            assert m.bid_reasons(stripped) == {1: "reduce"}
             assert [note.label for note in stripped.rungs] == ["reduce"]
 
 
 class TestStepDown:
     def test_a_leader_that_left_is_not_overpaid(self) -> None:
-        result = plan(outbid_config(), market(62_000), orders(75_000))
+        result = m.plan(outbid_config(), market(62_000), m.orders(75_000))
 
-        assert cancelled(result) == [(75_000, False, "step_down")]
-        assert placed(result) == [63_000]
+        assert m.cancelled(result) == [(75_000, False, "step_down")]
+        assert m.placed(result) == [63_000]
         assert result.memory.raises_ms == ()
 
     @pytest.mark.parametrize("price", [63_000, 64_000])
     def test_a_tick_more_is_close_enough(self, price: int) -> None:
-        assert plan(outbid_config(), market(62_000), orders(price)).to_cancel == ()
+        assert m.plan(outbid_config(), market(62_000), m.orders(price)).to_cancel == ()
 
     def test_not_before_its_time(self) -> None:
-        result = plan(outbid_config(), market(62_000), orders(75_000, created_ms=NOW - 1_000))
+        result = m.plan(outbid_config(), market(62_000), m.orders(75_000, created_ms=m.NOW - 1_000))
 
         assert result.to_cancel == ()
-        assert rung_reasons(result) == ["min_age"]
+        assert m.rung_reasons(result) == ["min_age"]
 
     def test_not_with_updates_off(self) -> None:
-        result = plan(outbid_config(update_bid_enabled=False, bid_count=3), market(62_000), orders(75_000))
+        result = m.plan(outbid_config(update_bid_enabled=False, bid_count=3), market(62_000), m.orders(75_000))
 
         assert result.to_cancel == ()
-        assert rung_reasons(result) == ["kept", "place", "place"]
-        assert placed(result) == [56_000, 50_000]
+        assert m.rung_reasons(result) == ["kept", "place", "place"]
+        assert m.placed(result) == [56_000, 50_000]
 
     def test_with_nobody_left_to_the_low_end(self) -> None:
-        result = plan(outbid_config(), market(), orders(75_000))
+        result = m.plan(outbid_config(), market(), m.orders(75_000))
 
-        assert cancelled(result) == [(75_000, False, "step_down")]
-        assert placed(result) == [50_000]
+        assert m.cancelled(result) == [(75_000, False, "step_down")]
+        assert m.placed(result) == [50_000]
 
     def test_a_renewal_takes_the_price_of_now(self) -> None:
-        own = orders(64_000, expires_ms=NOW + 1_000)
+        own = m.orders(64_000, expires_ms=m.NOW + 1_000)
 
-        result = plan(outbid_config(update_bid_enabled=False), market(62_000), own)
+        result = m.plan(outbid_config(update_bid_enabled=False), market(62_000), own)
 
-        assert cancelled(result) == [(64_000, False, "renew")]
-        assert placed(result) == [63_000]
+        assert m.cancelled(result) == [(64_000, False, "renew")]
+        assert m.placed(result) == [63_000]
 
 
 class TestOnlyIfHighest:
     CONFIG = outbid_config(outbid_enabled=False, only_bid_if_highest=True, bid_count=3)  # 80,000 / 65,000 / 50,000
 
     def test_a_new_bid_is_younger_than_an_equal_one(self) -> None:
-        result = plan(self.CONFIG, market(65_000))
+        result = m.plan(self.CONFIG, market(65_000))
 
-        assert rung_reasons(result) == ["place", "not_highest", "not_highest"]
+        assert m.rung_reasons(result) == ["place", "not_highest", "not_highest"]
 
     def test_an_older_bid_at_the_same_price_stays_but_is_not_renewed(self) -> None:
-        rival = bid(65_000, placed_ms=NOW - 1)
+        rival = m.bid(65_000, placed_ms=m.NOW - 1)
 
-        assert rung_reasons(plan(self.CONFIG, market(rival), orders(65_000)))[1] == "kept"
-        due = plan(self.CONFIG, market(rival), orders(65_000, expires_ms=NOW + 1_000))
-        assert cancelled(due) == []
-        assert placed(due) == [80_000]
+        assert m.rung_reasons(m.plan(self.CONFIG, market(rival), m.orders(65_000)))[1] == "kept"
+        due = m.plan(self.CONFIG, market(rival), m.orders(65_000, expires_ms=m.NOW + 1_000))
+        assert m.cancelled(due) == []
+        assert m.placed(due) == [80_000]
 
     def test_at_any_age_and_with_updates_off(self) -> None:
         config = replace(self.CONFIG, update_bid_enabled=False)
 
-        result = plan(config, market(65_000), orders(50_000, created_ms=NOW))
+        result = m.plan(config, market(65_000), m.orders(50_000, created_ms=m.NOW))
 
-        assert cancelled(result) == [(50_000, False, "not_highest")]
+        assert m.cancelled(result) == [(50_000, False, "not_highest")]
 
     def test_off_it_takes_no_notice(self) -> None:
         config = replace(self.CONFIG, only_bid_if_highest=False)
 
-        assert placed(plan(config, market(90_000))) == [80_000, 65_000, 50_000]
+        assert m.placed(m.plan(config, market(90_000))) == [80_000, 65_000, 50_000]
 
 
 @pytest.mark.parametrize("field", ["outbid_enabled", "only_bid_if_highest"])
@@ -295,30 +278,30 @@ class TestBidsUnknown:
     def test_nothing_is_placed_or_raised_and_hard_cancels_run(self, field: str) -> None:
         config = outbid_config(**{"outbid_enabled": False, field: True, "bid_count": 2})
 
-        result = plan(config, book(100_000), orders(90_000, 55_000))
+        result = m.plan(config, m.book(100_000), m.orders(90_000, 55_000))
 
-        assert cancelled(result) == [(90_000, True, "above_range")]
+        assert m.cancelled(result) == [(90_000, True, "above_range")]
         assert result.to_place == ()
-        assert rung_reasons(result) == ["bids_unknown"] * 2
-        assert bid_reasons(result) == {1: "above_range", 2: "bids_unknown"}
+        assert m.rung_reasons(result) == ["bids_unknown"] * 2
+        assert m.bid_reasons(result) == {1: "above_range", 2: "bids_unknown"}
 
     def test_bids_of_a_stale_book_are_not_known(self, field: str) -> None:
         config = outbid_config(**{"outbid_enabled": False, field: True})
 
-        result = plan(config, rivals(book(100_000, age_ms=120_001), 62_000), orders(55_000))
+        result = m.plan(config, m.rivals(m.book(100_000, age_ms=120_001), 62_000), m.orders(55_000))
 
-        assert rung_reasons(result) == ["bids_unknown"]
+        assert m.rung_reasons(result) == ["bids_unknown"]
 
     def test_no_bids_are_known_bids(self, field: str) -> None:
         config = outbid_config(**{"outbid_enabled": False, field: True})
 
-        assert len(placed(plan(config, market()))) == 1
+        assert len(m.placed(m.plan(config, market()))) == 1
 
 
 class TestRunes:
     """Unit prices are compared; the amount is spread over the order."""
 
-    CONFIG = rune_config(
+    CONFIG = m.rune_config(
         bid_mode="fixed",
         bid_fixed_low=50_000,
         bid_fixed_high=80_000,
@@ -327,32 +310,34 @@ class TestRunes:
         outbid_enabled=True,
         outbid_amount=1_000,
     )
-    MARKET = Snapshot(NOW, (rune_ask("5000", "100"),))
+    MARKET = Snapshot(m.NOW, (m.rune_ask("5000", "100"),))
 
     @pytest.mark.parametrize(
         ("rival", "price"),
         [
-            (bid(62_000, "1000"), 63_000),
-            (bid(6_200, "100"), 63_000),
-            (bid(124_000, "2000"), 63_000),
-            (bid(185, "3"), 62_667),  # 61.666... a token: 61,666.67 for a thousand
+            (m.bid(62_000, "1000"), 63_000),
+            (m.bid(6_200, "100"), 63_000),
+            (m.bid(124_000, "2000"), 63_000),
+            (m.bid(185, "3"), 62_667),  # 61.666... a token: 61,666.67 for a thousand
         ],
     )
     def test_price(self, rival: Bid, price: int) -> None:
-        assert placed(plan(self.CONFIG, rivals(self.MARKET, rival))) == [price]
+        assert m.placed(m.plan(self.CONFIG, m.rivals(self.MARKET, rival))) == [price]
 
     def test_a_unit_price_without_end_is_no_ground_to_believe_to_be_first(self) -> None:
         """20,000 for 3 tokens is 6,666.66...: an equal bid of ours is not above it."""
         config = replace(self.CONFIG, quantity=Decimal("7.5"))
-        rival = bid(20_000, "3", placed_ms=NOW - 600_001)
+        rival = m.bid(20_000, "3", placed_ms=m.NOW - 600_001)
 
-        result = plan(config, rivals(replace(self.MARKET, asks=()), rival), orders(50_000, quantity=Decimal("7.5")))
+        result = m.plan(
+            config, m.rivals(replace(self.MARKET, asks=()), rival), m.orders(50_000, quantity=Decimal("7.5"))
+        )
 
-        assert placed(result) == [51_000]
+        assert m.placed(result) == [51_000]
 
 
 def test_own_orders_move_no_target() -> None:
     """They are no rivals: the top rung hangs from others only."""
     config = outbid_config(bid_count=3)
-    for own in ([], orders(79_000), orders(63_000, 62_000), [order(1, 70_000, "unknown")]):
-        assert plan(config, market(62_000, 60_500), own).rungs[0].price_sats == 63_000
+    for own in ([], m.orders(79_000), m.orders(63_000, 62_000), [m.order(1, 70_000, "unknown")]):
+        assert m.plan(config, market(62_000, 60_500), own).rungs[0].price_sats == 63_000

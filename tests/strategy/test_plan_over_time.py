@@ -10,23 +10,9 @@ from msgspec import structs
 from strategy.plan import Rules
 from strategy.reasons import Reason
 from tests.shapes import replace
-from tests.strategy.market import (
-    MINUTE,
-    NOW,
-    ORDINALS,
-    bid_reasons,
-    book,
-    cancelled,
-    ladder_config,
-    order,
-    orders,
-    placed,
-    plan,
-    rung_reasons,
-    with_limits,
-)
+from tests.strategy import market as m
 
-ONE_BID = ladder_config(bid_mode="fixed", bid_fixed_low=10_000, bid_fixed_high=50_000, bid_count=1)
+ONE_BID = m.ladder_config(bid_mode="fixed", bid_fixed_low=10_000, bid_fixed_high=50_000, bid_count=1)
 
 
 class TestRenewal:
@@ -34,13 +20,13 @@ class TestRenewal:
 
     @pytest.mark.parametrize(("left_ms", "is_due"), [(90_000, True), (90_001, False)])
     def test_due_in_the_last_three_cycles(self, left_ms: int, is_due: bool) -> None:
-        own = [order(1, 49_000, expires_ms=NOW + left_ms)]
+        own = [m.order(1, 49_000, expires_ms=m.NOW + left_ms)]
 
-        result = plan(ONE_BID, book(100_000), own)
+        result = m.plan(ONE_BID, m.book(100_000), own)
 
-        assert placed(result) == ([50_000] if is_due else [])  # at the rung's price of now
-        assert rung_reasons(result) == (["renew"] if is_due else ["kept"])
-        assert cancelled(result) == ([(49_000, False, "renew")] if is_due else [])
+        assert m.placed(result) == ([50_000] if is_due else [])  # at the rung's price of now
+        assert m.rung_reasons(result) == (["renew"] if is_due else ["kept"])
+        assert m.cancelled(result) == ([(49_000, False, "renew")] if is_due else [])
 
     @pytest.mark.parametrize(
         ("expiry", "loop", "margin_s"), [(15, 5, 60), (15, 120, 225), (None, 30, 90), (1_440, 3_600, 10_800)]
@@ -49,7 +35,7 @@ class TestRenewal:
         config = replace(ONE_BID, bid_expiry_minutes=expiry, loop_seconds=loop)
 
         def is_renewed(left_ms: int) -> bool:
-            return bool(plan(config, book(100_000), [order(1, 50_000, expires_ms=NOW + left_ms)]).to_place)
+            return bool(m.plan(config, m.book(100_000), [m.order(1, 50_000, expires_ms=m.NOW + left_ms)]).to_place)
 
         assert is_renewed(margin_s * 1_000)
         assert not is_renewed(margin_s * 1_000 + 1)
@@ -57,84 +43,86 @@ class TestRenewal:
     def test_updates_off_does_not_stop_renewals(self) -> None:
         config = replace(ONE_BID, update_bid_enabled=False)
 
-        assert rung_reasons(plan(config, book(100_000), [order(1, 50_000, expires_ms=NOW + 1_000)])) == ["renew"]
+        assert m.rung_reasons(m.plan(config, m.book(100_000), [m.order(1, 50_000, expires_ms=m.NOW + 1_000)])) == [
+            "renew"
+        ]
 
     def test_renewal_does_not_need_room_for_two(self) -> None:
-        own = [order(1, 50_000, expires_ms=NOW + 1_000)]
+        own = [m.order(1, 50_000, expires_ms=m.NOW + 1_000)]
 
-        assert placed(plan(ONE_BID, book(100_000), own, with_limits(task_total=50_000))) == [50_000]
+        assert m.placed(m.plan(ONE_BID, m.book(100_000), own, m.with_limits(task_total=50_000))) == [50_000]
 
     def test_a_bid_that_no_rung_needs_is_let_to_expire(self) -> None:
-        own = [order(1, 50_000), order(2, 30_000, expires_ms=NOW + 1_000)]
+        own = [m.order(1, 50_000), m.order(2, 30_000, expires_ms=m.NOW + 1_000)]
         config = replace(ONE_BID, bid_count=2, bid_fixed_low=49_000)
 
-        result = plan(config, book(100_000), [*own, order(3, 49_000)], with_limits(plan_bids=3))
-        assert bid_reasons(result)[2] == "over_count"  # more bids than rungs is never waited out
+        result = m.plan(config, m.book(100_000), [*own, m.order(3, 49_000)], m.with_limits(plan_bids=3))
+        assert m.bid_reasons(result)[2] == "over_count"  # more bids than rungs is never waited out
 
-        merged = plan(
-            config, book(100_000), own, profile=structs.replace(ORDINALS, tick=10_000, equal_bids_allowed=False)
+        merged = m.plan(
+            config, m.book(100_000), own, profile=structs.replace(m.ORDINALS, tick=10_000, equal_bids_allowed=False)
         )
-        assert bid_reasons(merged) == {1: "kept", 2: "expiring"}
+        assert m.bid_reasons(merged) == {1: "kept", 2: "expiring"}
 
     def test_nothing_is_renewed_while_nothing_can_be_placed(self) -> None:
-        own = [order(1, 50_000, expires_ms=NOW + 1_000)]
+        own = [m.order(1, 50_000, expires_ms=m.NOW + 1_000)]
 
-        result = plan(ONE_BID, book(100_000), own, with_limits(fee_reserve_sats=None))
+        result = m.plan(ONE_BID, m.book(100_000), own, m.with_limits(fee_reserve_sats=None))
 
         assert (result.to_cancel, result.to_place) == ((), ())
 
 
 UNKNOWN_BOOKS = {
     "failed": None,
-    "cut short": book(100_000, complete=False),
-    "stale": book(100_000, age_ms=120_001),
-    "nothing listed": book(),
-    "listed for nothing": book(100_000, 0),
+    "cut short": m.book(100_000, complete=False),
+    "stale": m.book(100_000, age_ms=120_001),
+    "nothing listed": m.book(),
+    "listed for nothing": m.book(100_000, 0),
 }
 
 
 class TestNoReference:
     @pytest.mark.parametrize("name", UNKNOWN_BOOKS)
     def test_percent_mode_places_nothing_and_keeps_bids_for_the_grace(self, name: str) -> None:
-        own = orders(70_000, 15_000)
-        first = plan(ladder_config(), UNKNOWN_BOOKS[name], own)
+        own = m.orders(70_000, 15_000)
+        first = m.plan(m.ladder_config(), UNKNOWN_BOOKS[name], own)
 
         assert (first.reference, first.to_place, first.to_cancel, first.marks) == (None, (), (), ())
-        assert rung_reasons(first) == ["no_reference"] * 5
-        assert bid_reasons(first) == {1: "no_reference", 2: "no_reference"}
+        assert m.rung_reasons(first) == ["no_reference"] * 5
+        assert m.bid_reasons(first) == {1: "no_reference", 2: "no_reference"}
 
-        before = plan(ladder_config(), None, own, memory=first.memory, now_ms=NOW + 5 * MINUTE - 1)
+        before = m.plan(m.ladder_config(), None, own, memory=first.memory, now_ms=m.NOW + 5 * m.MINUTE - 1)
         assert before.to_cancel == ()
-        after = plan(ladder_config(), None, own, memory=before.memory, now_ms=NOW + 5 * MINUTE)
-        assert cancelled(after) == [(70_000, True, "no_reference"), (15_000, True, "no_reference")]
+        after = m.plan(m.ladder_config(), None, own, memory=before.memory, now_ms=m.NOW + 5 * m.MINUTE)
+        assert m.cancelled(after) == [(70_000, True, "no_reference"), (15_000, True, "no_reference")]
 
     def test_the_grace_begins_anew_when_a_reference_was_seen(self) -> None:
-        first = plan(ladder_config(), None)
-        assert first.memory.no_reference_since_ms == NOW
+        first = m.plan(m.ladder_config(), None)
+        assert first.memory.no_reference_since_ms == m.NOW
 
-        assert plan(ladder_config(), book(100_000), memory=first.memory).memory.no_reference_since_ms is None
+        assert m.plan(m.ladder_config(), m.book(100_000), memory=first.memory).memory.no_reference_since_ms is None
 
     def test_the_hard_rules_hold_without_a_reference(self) -> None:
-        own = orders(110_000, 70_000, 60_000)
+        own = m.orders(110_000, 70_000, 60_000)
 
-        result = plan(ladder_config(), None, own, with_limits(task_total=100_000))
+        result = m.plan(m.ladder_config(), None, own, m.with_limits(task_total=100_000))
 
-        assert cancelled(result) == [(110_000, True, "hardcap"), (70_000, True, "task_total")]
+        assert m.cancelled(result) == [(110_000, True, "hardcap"), (70_000, True, "task_total")]
 
     def test_nothing_is_renewed_without_a_reference(self) -> None:
-        assert plan(ladder_config(), None, [order(1, 75_000, expires_ms=NOW + 1_000)]).to_cancel == ()
+        assert m.plan(m.ladder_config(), None, [m.order(1, 75_000, expires_ms=m.NOW + 1_000)]).to_cancel == ()
 
     @pytest.mark.parametrize("name", UNKNOWN_BOOKS)
     def test_fixed_mode_goes_on_without_the_ask_cap(self, name: str) -> None:
-        result = plan(ONE_BID, UNKNOWN_BOOKS[name])
+        result = m.plan(ONE_BID, UNKNOWN_BOOKS[name])
 
-        assert placed(result) == [50_000]
+        assert m.placed(result) == [50_000]
         assert result.marks == (Reason.NO_REFERENCE_FIXED,)
         assert result.memory.no_reference_since_ms is None
 
     def test_a_snapshot_at_the_limit_of_its_age_still_counts(self) -> None:
-        assert plan(ladder_config(), book(100_000, age_ms=120_000)).reference == Decimal(100_000)
-        assert plan(ladder_config(), book(100_000, age_ms=-5_000)).reference == Decimal(100_000)
+        assert m.plan(m.ladder_config(), m.book(100_000, age_ms=120_000)).reference == Decimal(100_000)
+        assert m.plan(m.ladder_config(), m.book(100_000, age_ms=-5_000)).reference == Decimal(100_000)
 
     def test_a_snapshot_is_stale_after_three_loops_but_not_before_two_minutes(self) -> None:
         assert [Rules.of(seconds).stale_after_ms for seconds in (5, 40, 41)] == [120_000, 120_000, 123_000]

@@ -12,40 +12,24 @@ from strategy.plan import Limits, OwnOrder
 from strategy.plan_bids import without_places
 from strategy.reasons import Reason
 from tests.shapes import replace
-from tests.strategy.market import (
-    AMPLE,
-    NOW,
-    ORDINALS,
-    bid_reasons,
-    book,
-    cancelled,
-    ladder_config,
-    order,
-    orders,
-    placed,
-    plan,
-    rune_ask,
-    rune_config,
-    rung_reasons,
-    with_limits,
-)
+from tests.strategy import market as m
 
 LADDER = [75_000, 60_000, 45_000, 30_000, 15_000]
-ONE_BID = ladder_config(bid_mode="fixed", bid_fixed_low=10_000, bid_fixed_high=50_000, bid_count=1)
+ONE_BID = m.ladder_config(bid_mode="fixed", bid_fixed_low=10_000, bid_fixed_high=50_000, bid_count=1)
 
 
 def test_one_bid_sits_at_the_high_end() -> None:
-    result = plan(ONE_BID, book(100_000))
+    result = m.plan(ONE_BID, m.book(100_000))
 
-    assert placed(result) == [50_000]
+    assert m.placed(result) == [50_000]
     assert result.marks == ()
 
 
 def test_rungs_above_the_plan_are_cut() -> None:
-    result = plan(ladder_config(), book(100_000), limits=with_limits(plan_bids=2))
+    result = m.plan(m.ladder_config(), m.book(100_000), limits=m.with_limits(plan_bids=2))
 
-    assert placed(result) == [75_000, 15_000]
-    assert rung_reasons(result) == ["place", "place", "plan_bids", "plan_bids", "plan_bids"]
+    assert m.placed(result) == [75_000, 15_000]
+    assert m.rung_reasons(result) == ["place", "place", "plan_bids", "plan_bids", "plan_bids"]
 
 
 @pytest.mark.parametrize(
@@ -58,159 +42,163 @@ def test_rungs_above_the_plan_are_cut() -> None:
     ],
 )
 def test_an_empty_range_names_its_cause(changes: dict[str, object], floor: int, cause: str) -> None:
-    result = plan(ladder_config(**changes), book(floor))
+    result = m.plan(m.ladder_config(**changes), m.book(floor))
 
-    assert placed(result) == []
-    assert rung_reasons(result) == ["range_empty"] * 5
+    assert m.placed(result) == []
+    assert m.rung_reasons(result) == ["range_empty"] * 5
     assert {note.label for note in result.rungs} == {f"range_empty ({cause})"}
 
 
 def test_an_empty_range_cancels_what_is_left_of_the_ladder() -> None:
-    result = plan(ladder_config(), book(12_000), orders(75_000, 8_000))
+    result = m.plan(m.ladder_config(), m.book(12_000), m.orders(75_000, 8_000))
 
-    assert cancelled(result) == [(75_000, True, "above_range"), (8_000, False, "below_range")]
+    assert m.cancelled(result) == [(75_000, True, "above_range"), (8_000, False, "below_range")]
 
 
 def test_equal_rungs_are_kept_where_the_venue_takes_equal_bids_and_merged_elsewhere() -> None:
-    config = ladder_config(bid_mode="fixed", bid_fixed_low=50_000, bid_fixed_high=51_000, bid_count=4)
+    config = m.ladder_config(bid_mode="fixed", bid_fixed_low=50_000, bid_fixed_high=51_000, bid_count=4)
 
-    assert placed(plan(config, book(100_000))) == [51_000, 50_000, 50_000, 50_000]
-    merged = plan(config, book(100_000), profile=structs.replace(ORDINALS, equal_bids_allowed=False))
-    assert placed(merged) == [51_000, 50_000]
-    assert rung_reasons(merged) == ["place", "place", "rungs_merged", "rungs_merged"]
+    assert m.placed(m.plan(config, m.book(100_000))) == [51_000, 50_000, 50_000, 50_000]
+    merged = m.plan(config, m.book(100_000), profile=structs.replace(m.ORDINALS, equal_bids_allowed=False))
+    assert m.placed(merged) == [51_000, 50_000]
+    assert m.rung_reasons(merged) == ["place", "place", "rungs_merged", "rungs_merged"]
 
 
 def test_a_bid_stays_a_tick_below_the_lowest_ask() -> None:
-    config = ladder_config(bid_percent_high=Decimal("1.5"), bid_count=1)
+    config = m.ladder_config(bid_percent_high=Decimal("1.5"), bid_count=1)
 
-    assert placed(plan(config, book(87_300))) == [86_000]
-    assert placed(plan(config, book(87_000))) == [86_000]
+    assert m.placed(m.plan(config, m.book(87_300))) == [86_000]
+    assert m.placed(m.plan(config, m.book(87_000))) == [86_000]
 
 
 class TestLimits:
     @pytest.mark.parametrize(("total", "expected"), [(75_000, [75_000]), (74_999, [60_000]), (9_999, [])])
     def test_task_total_is_inclusive(self, total: int, expected: list[int]) -> None:
-        assert placed(plan(ladder_config(), book(100_000), limits=with_limits(task_total=total))) == expected
+        assert m.placed(m.plan(m.ladder_config(), m.book(100_000), limits=m.with_limits(task_total=total))) == expected
 
     def test_exposure_limit(self) -> None:
-        result = plan(ladder_config(), book(100_000), limits=with_limits(user_headroom=80_000))
+        result = m.plan(m.ladder_config(), m.book(100_000), limits=m.with_limits(user_headroom=80_000))
 
-        assert placed(result) == [75_000]
-        assert rung_reasons(result) == ["place"] + ["exposure_limit"] * 4
+        assert m.placed(result) == [75_000]
+        assert m.rung_reasons(result) == ["place"] + ["exposure_limit"] * 4
 
     def test_balance_covers_each_bid_and_its_fee(self) -> None:
-        result = plan(ladder_config(), book(100_000), limits=with_limits(balance_sats=62_000, fee_reserve_sats=2_000))
+        result = m.plan(
+            m.ladder_config(), m.book(100_000), limits=m.with_limits(balance_sats=62_000, fee_reserve_sats=2_000)
+        )
 
-        assert placed(result) == [60_000, 45_000, 30_000, 15_000]
-        assert rung_reasons(result)[0] == "insufficient_balance"
+        assert m.placed(result) == [60_000, 45_000, 30_000, 15_000]
+        assert m.rung_reasons(result)[0] == "insufficient_balance"
 
     def test_balance_short_of_the_fee(self) -> None:
-        result = plan(ladder_config(), book(100_000), limits=with_limits(balance_sats=61_999, fee_reserve_sats=2_000))
+        result = m.plan(
+            m.ladder_config(), m.book(100_000), limits=m.with_limits(balance_sats=61_999, fee_reserve_sats=2_000)
+        )
 
-        assert placed(result) == [45_000, 30_000, 15_000]
+        assert m.placed(result) == [45_000, 30_000, 15_000]
 
     def test_balance_covers_all_bids_and_their_fees_where_the_venue_reserves_it(self) -> None:
-        profile = structs.replace(ORDINALS, balance_model="reserved")
-        limits = with_limits(balance_sats=154_000, fee_reserve_sats=2_000)
+        profile = structs.replace(m.ORDINALS, balance_model="reserved")
+        limits = m.with_limits(balance_sats=154_000, fee_reserve_sats=2_000)
 
-        result = plan(ladder_config(), book(100_000), limits=limits, profile=profile)
+        result = m.plan(m.ladder_config(), m.book(100_000), limits=limits, profile=profile)
 
-        assert placed(result) == [75_000, 60_000]  # 139,000 with fees: 15,000 + 2,000 more would be 156,000
+        assert m.placed(result) == [75_000, 60_000]  # 139,000 with fees: 15,000 + 2,000 more would be 156,000
 
     @pytest.mark.parametrize(
         ("limits", "reason"),
-        [(with_limits(fee_reserve_sats=None), "fee_unknown"), (with_limits(balance_sats=None), "balance_unknown")],
+        [(m.with_limits(fee_reserve_sats=None), "fee_unknown"), (m.with_limits(balance_sats=None), "balance_unknown")],
     )
     def test_what_is_not_known_places_nothing_and_gives_nothing_up(self, limits: Limits, reason: str) -> None:
-        own = orders(75_000, 52_000)
+        own = m.orders(75_000, 52_000)
 
-        result = plan(ladder_config(), book(100_000), own, limits)
+        result = m.plan(m.ladder_config(), m.book(100_000), own, limits)
 
         assert (result.to_place, result.to_cancel) == ((), ())
-        assert rung_reasons(result) == ["kept", reason, reason, reason, reason]
-        assert bid_reasons(result) == {1: "kept", 2: reason}
+        assert m.rung_reasons(result) == ["kept", reason, reason, reason, reason]
+        assert m.bid_reasons(result) == {1: "kept", 2: reason}
 
     def test_not_known_still_cancels_what_is_above_the_range(self) -> None:
-        result = plan(ladder_config(), book(70_000), orders(*LADDER), with_limits(balance_sats=None))
+        result = m.plan(m.ladder_config(), m.book(70_000), m.orders(*LADDER), m.with_limits(balance_sats=None))
 
-        assert cancelled(result) == [(75_000, True, "above_range"), (60_000, True, "above_range")]
+        assert m.cancelled(result) == [(75_000, True, "above_range"), (60_000, True, "above_range")]
 
     def test_lowered_total_cancels_what_the_walk_leaves_out(self) -> None:
-        result = plan(ladder_config(), book(100_000), orders(*LADDER), with_limits(task_total=150_000))
+        result = m.plan(m.ladder_config(), m.book(100_000), m.orders(*LADDER), m.with_limits(task_total=150_000))
 
-        assert cancelled(result) == [(45_000, True, "task_total"), (30_000, True, "task_total")]
-        assert rung_reasons(result) == ["kept", "kept", "task_total", "task_total", "kept"]
+        assert m.cancelled(result) == [(45_000, True, "task_total"), (30_000, True, "task_total")]
+        assert m.rung_reasons(result) == ["kept", "kept", "task_total", "task_total", "kept"]
 
-    @pytest.mark.parametrize("changes", [{"created_ms": NOW - 1_000}, {}])
+    @pytest.mark.parametrize("changes", [{"created_ms": m.NOW - 1_000}, {}])
     def test_lowered_exposure_cancels_highest_first_until_it_fits(self, changes: dict[str, int]) -> None:
-        config = ladder_config(update_bid_enabled=False)
-        own = orders(70_000, 50_000, 20_000, **changes)  # stand for no rung
+        config = m.ladder_config(update_bid_enabled=False)
+        own = m.orders(70_000, 50_000, 20_000, **changes)  # stand for no rung
 
-        result = plan(config, book(100_000), own, with_limits(user_headroom=70_000))
+        result = m.plan(config, m.book(100_000), own, m.with_limits(user_headroom=70_000))
 
-        assert cancelled(result) == [(70_000, True, "exposure_limit")]
+        assert m.cancelled(result) == [(70_000, True, "exposure_limit")]
 
     def test_orders_being_cancelled_do_not_make_others_go(self) -> None:
-        own = [order(1, 60_000, "cancelling"), order(2, 75_000)]
+        own = [m.order(1, 60_000, "cancelling"), m.order(2, 75_000)]
 
-        result = plan(ladder_config(), book(100_000), own, with_limits(task_total=100_000))
+        result = m.plan(m.ladder_config(), m.book(100_000), own, m.with_limits(task_total=100_000))
 
         assert result.to_cancel == ()
-        assert placed(result) == []
-        assert rung_reasons(result) == ["kept", "task_total", "task_total", "task_total", "task_total"]
+        assert m.placed(result) == []
+        assert m.rung_reasons(result) == ["kept", "task_total", "task_total", "task_total", "task_total"]
 
     def test_a_balance_that_fell_takes_the_bids_it_no_longer_covers(self) -> None:
-        result = plan(ladder_config(), book(100_000), orders(*LADDER), with_limits(balance_sats=70_000))
+        result = m.plan(m.ladder_config(), m.book(100_000), m.orders(*LADDER), m.with_limits(balance_sats=70_000))
 
-        assert cancelled(result) == [(75_000, False, "insufficient_balance")]
+        assert m.cancelled(result) == [(75_000, False, "insufficient_balance")]
 
 
 class TestUpdates:
     @pytest.mark.parametrize(("price", "is_kept"), [(49_000, True), (48_999, False)])
     def test_one_tick_is_close_enough(self, price: int, is_kept: bool) -> None:
-        assert (plan(ONE_BID, book(100_000), [order(1, price)]).to_place == ()) is is_kept
+        assert (m.plan(ONE_BID, m.book(100_000), [m.order(1, price)]).to_place == ()) is is_kept
 
     @pytest.mark.parametrize(("price", "is_kept"), [(495_000, True), (494_999, False)])
     def test_one_percent_is_close_enough(self, price: int, is_kept: bool) -> None:
         config = replace(ONE_BID, bid_fixed_high=500_000, hardcap_sats=0)
 
-        assert (plan(config, book(900_000), [order(1, price)]).to_place == ()) is is_kept
+        assert (m.plan(config, m.book(900_000), [m.order(1, price)]).to_place == ()) is is_kept
 
     @pytest.mark.parametrize(("age_ms", "reason"), [(59_999, "min_age"), (60_000, "surplus")])
     def test_young_bids_are_not_replaced(self, age_ms: int, reason: str) -> None:
-        result = plan(ONE_BID, book(100_000), [order(1, 40_000, created_ms=NOW - age_ms)])
+        result = m.plan(ONE_BID, m.book(100_000), [m.order(1, 40_000, created_ms=m.NOW - age_ms)])
 
-        assert bid_reasons(result) == {1: reason}
-        assert rung_reasons(result) == ["min_age" if reason == "min_age" else "place"]
+        assert m.bid_reasons(result) == {1: reason}
+        assert m.rung_reasons(result) == ["min_age" if reason == "min_age" else "place"]
 
     def test_the_lowest_missing_rung_waits_for_a_young_bid(self) -> None:
-        own = [order(1, 65_000, created_ms=NOW)]
+        own = [m.order(1, 65_000, created_ms=m.NOW)]
 
-        result = plan(ladder_config(), book(100_000), own)
+        result = m.plan(m.ladder_config(), m.book(100_000), own)
 
-        assert rung_reasons(result) == ["place", "place", "place", "place", "min_age"]
+        assert m.rung_reasons(result) == ["place", "place", "place", "place", "min_age"]
 
     def test_updates_off_leaves_bids_within_the_range_alone(self) -> None:
         config = replace(ONE_BID, update_bid_enabled=False)
 
-        result = plan(config, book(100_000), [order(1, 30_000)])
+        result = m.plan(config, m.book(100_000), [m.order(1, 30_000)])
 
         assert (result.to_cancel, result.to_place) == ((), ())
-        assert bid_reasons(result) == {1: "update_off"}
-        assert rung_reasons(result) == ["slot_taken"]
+        assert m.bid_reasons(result) == {1: "update_off"}
+        assert m.rung_reasons(result) == ["slot_taken"]
 
     def test_updates_off_does_not_keep_what_is_outside_the_range(self) -> None:
         config = replace(ONE_BID, bid_fixed_low=40_000, update_bid_enabled=False)
 
-        assert cancelled(plan(config, book(100_000), [order(1, 30_000)])) == [(30_000, False, "below_range")]
-        above = plan(config, book(100_000), [order(1, 51_000, created_ms=NOW)])
-        assert cancelled(above) == [(51_000, True, "above_range")]
+        assert m.cancelled(m.plan(config, m.book(100_000), [m.order(1, 30_000)])) == [(30_000, False, "below_range")]
+        above = m.plan(config, m.book(100_000), [m.order(1, 51_000, created_ms=m.NOW)])
+        assert m.cancelled(above) == [(51_000, True, "above_range")]
 
     def test_a_bid_at_the_low_end_is_within_the_range(self) -> None:
-        own = [order(1, 10_000)]
+        own = [m.order(1, 10_000)]
 
-        assert cancelled(plan(ONE_BID, book(100_000), own)) == [(10_000, False, "surplus")]
-        assert cancelled(plan(replace(ONE_BID, update_bid_enabled=False), book(100_000), own)) == []
+        assert m.cancelled(m.plan(ONE_BID, m.book(100_000), own)) == [(10_000, False, "surplus")]
+        assert m.cancelled(m.plan(replace(ONE_BID, update_bid_enabled=False), m.book(100_000), own)) == []
 
     @pytest.mark.parametrize(
         ("changes", "floor", "reason"),
@@ -225,21 +213,21 @@ class TestUpdates:
     ) -> None:
         config = replace(ONE_BID, update_bid_enabled=False, **changes)  # type: ignore[arg-type]
 
-        result = plan(config, book(floor), [order(1, 50_000, created_ms=NOW)])
+        result = m.plan(config, m.book(floor), [m.order(1, 50_000, created_ms=m.NOW)])
 
-        assert cancelled(result) == [(50_000, True, reason)]
+        assert m.cancelled(result) == [(50_000, True, reason)]
 
     def test_fewer_rungs_than_bids_cancels_the_rest_at_once(self) -> None:
-        own = orders(*LADDER, created_ms=NOW)
+        own = m.orders(*LADDER, created_ms=m.NOW)
 
-        result = plan(ladder_config(bid_count=3, update_bid_enabled=False), book(100_000), own)
+        result = m.plan(m.ladder_config(bid_count=3, update_bid_enabled=False), m.book(100_000), own)
 
-        assert cancelled(result) == [(60_000, True, "over_count"), (30_000, True, "over_count")]
+        assert m.cancelled(result) == [(60_000, True, "over_count"), (30_000, True, "over_count")]
 
     def test_a_duplicate_beyond_the_rungs_goes_and_the_older_stays(self) -> None:
-        own = [*orders(*LADDER, created_ms=NOW - 2_000), order(6, 60_000, created_ms=NOW - 1_000)]
+        own = [*m.orders(*LADDER, created_ms=m.NOW - 2_000), m.order(6, 60_000, created_ms=m.NOW - 1_000)]
 
-        result = plan(ladder_config(), book(100_000), own)
+        result = m.plan(m.ladder_config(), m.book(100_000), own)
 
         assert [(c.order_id, c.hard, c.reason.value) for c in result.to_cancel] == [(6, True, "duplicate")]
 
@@ -247,99 +235,101 @@ class TestUpdates:
 class TestInFlight:
     @pytest.mark.parametrize("state", ["reserved", "signed", "submitted", "unknown"])
     def test_an_order_in_flight_holds_its_rung(self, state: str) -> None:
-        result = plan(ladder_config(), book(100_000), [order(1, 60_000, state)])
+        result = m.plan(m.ladder_config(), m.book(100_000), [m.order(1, 60_000, state)])
 
-        assert placed(result) == [75_000, 45_000, 30_000, 15_000]
-        assert rung_reasons(result)[1] == "in_flight"
+        assert m.placed(result) == [75_000, 45_000, 30_000, 15_000]
+        assert m.rung_reasons(result)[1] == "in_flight"
         assert result.rungs[1].order_id == 1
 
     def test_in_flight_and_far_from_every_rung_it_blocks_a_slot_and_is_never_cancelled(self) -> None:
-        result = plan(ladder_config(), book(70_000), [order(1, 75_000, "unknown")])
+        result = m.plan(m.ladder_config(), m.book(70_000), [m.order(1, 75_000, "unknown")])
 
         assert result.to_cancel == ()
-        assert rung_reasons(result) == ["place", "place", "place", "place", "in_flight"]
+        assert m.rung_reasons(result) == ["place", "place", "place", "place", "in_flight"]
 
     def test_in_flight_counts_against_the_total(self) -> None:
-        result = plan(ladder_config(), book(100_000), [order(1, 75_000, "unknown")], with_limits(task_total=135_000))
+        result = m.plan(
+            m.ladder_config(), m.book(100_000), [m.order(1, 75_000, "unknown")], m.with_limits(task_total=135_000)
+        )
 
-        assert placed(result) == [60_000]
+        assert m.placed(result) == [60_000]
 
     def test_cancelling_counts_as_exposure_only(self) -> None:
-        own = [order(1, 50_000, "cancelling")]
+        own = [m.order(1, 50_000, "cancelling")]
 
-        assert placed(plan(ONE_BID, book(100_000), own)) == [50_000]
-        assert rung_reasons(plan(ONE_BID, book(100_000), own, with_limits(task_total=99_999))) == ["task_total"]
-        assert bid_reasons(plan(ONE_BID, book(100_000), own)) == {1: "cancelling"}
+        assert m.placed(m.plan(ONE_BID, m.book(100_000), own)) == [50_000]
+        assert m.rung_reasons(m.plan(ONE_BID, m.book(100_000), own, m.with_limits(task_total=99_999))) == ["task_total"]
+        assert m.bid_reasons(m.plan(ONE_BID, m.book(100_000), own)) == {1: "cancelling"}
 
     def test_an_expired_bid_blocks_its_slot_until_the_ledger_closes_it(self) -> None:
-        result = plan(ONE_BID, book(100_000), [order(1, 50_000, expires_ms=NOW)])
+        result = m.plan(ONE_BID, m.book(100_000), [m.order(1, 50_000, expires_ms=m.NOW)])
 
         assert (result.to_cancel, result.to_place) == ((), ())
-        assert bid_reasons(result) == {1: "expired"}
+        assert m.bid_reasons(result) == {1: "expired"}
 
     def test_a_state_that_is_not_open_is_refused(self) -> None:
         with pytest.raises(ValueError, match="closed"):
-            plan(ONE_BID, book(100_000), [order(1, 50_000, "closed")])
+            m.plan(ONE_BID, m.book(100_000), [m.order(1, 50_000, "closed")])
 
 
 class TestRunes:
-    CONFIG = rune_config(quantity=Decimal(1_000), bid_count=3)
-    BOOK = Snapshot(NOW, (rune_ask("5000", "81.7"), rune_ask("200", "80.123")))
+    CONFIG = m.rune_config(quantity=Decimal(1_000), bid_count=3)
+    BOOK = Snapshot(m.NOW, (m.rune_ask("5000", "81.7"), m.rune_ask("200", "80.123")))
 
     def test_order_totals_are_unit_price_times_quantity_on_a_grid_of_one(self) -> None:
-        result = plan(self.CONFIG, self.BOOK, limits=AMPLE)
+        result = m.plan(self.CONFIG, self.BOOK, limits=m.AMPLE)
 
         assert result.reference == Decimal("80.123")
-        assert placed(result) == [60_092, 36_055, 12_019]  # 0.75 x 80,123 = 60,092.25; 0.15 x 80,123 = 12,018.45
+        assert m.placed(result) == [60_092, 36_055, 12_019]  # 0.75 x 80,123 = 60,092.25; 0.15 x 80,123 = 12,018.45
         assert {intent.quantity for intent in result.to_place} == {Decimal(1_000)}
 
     def test_fixed_range_is_the_whole_order_and_capped_by_the_asks_total(self) -> None:
         config = replace(self.CONFIG, bid_mode="fixed", bid_fixed_low=50_000, bid_fixed_high=90_000, bid_count=2)
 
-        assert placed(plan(config, self.BOOK)) == [80_122, 50_000]  # 80,123 is what buying would cost
+        assert m.placed(m.plan(config, self.BOOK)) == [80_122, 50_000]  # 80,123 is what buying would cost
 
     def test_fractions_of_a_token(self) -> None:
         config = replace(self.CONFIG, quantity=Decimal("0.25"), bid_count=1)
 
-        assert placed(plan(config, Snapshot(NOW, (rune_ask("1", "79999.9"),)))) == [14_999]  # 14,999.98...
+        assert m.placed(m.plan(config, Snapshot(m.NOW, (m.rune_ask("1", "79999.9"),)))) == [14_999]  # 14,999.98...
 
     def test_a_bid_for_another_quantity_is_cancelled(self) -> None:
-        own = [order(1, 60_092, quantity=Decimal("1000.000")), order(2, 36_055, quantity=Decimal(999))]
+        own = [m.order(1, 60_092, quantity=Decimal("1000.000")), m.order(2, 36_055, quantity=Decimal(999))]
 
-        result = plan(self.CONFIG, self.BOOK, own)
+        result = m.plan(self.CONFIG, self.BOOK, own)
 
-        assert cancelled(result) == [(36_055, True, "wrong_quantity")]
-        assert rung_reasons(result) == ["kept", "place", "place"]
+        assert m.cancelled(result) == [(36_055, True, "wrong_quantity")]
+        assert m.rung_reasons(result) == ["kept", "place", "place"]
 
 
 class TestWithoutPlaces:
-    OWN = (order(1, 75_000), order(2, 52_000), order(3, 95_000), order(4, 30_000, expires_ms=NOW + 1_000))
+    OWN = (m.order(1, 75_000), m.order(2, 52_000), m.order(3, 95_000), m.order(4, 30_000, expires_ms=m.NOW + 1_000))
 
     def test_own_bids_unknown_leaves_hard_cancels_only(self) -> None:
         result = without_places(
-            plan(ladder_config(), book(100_000), self.OWN), Reason.OWN_BIDS_UNKNOWN, soft_cancels=False
+            m.plan(m.ladder_config(), m.book(100_000), self.OWN), Reason.OWN_BIDS_UNKNOWN, soft_cancels=False
         )
 
-        assert cancelled(result) == [(95_000, True, "above_range")]
+        assert m.cancelled(result) == [(95_000, True, "above_range")]
         assert result.to_place == ()
-        assert bid_reasons(result) == {1: "kept", 2: "own_bids_unknown", 3: "above_range", 4: "own_bids_unknown"}
-        assert rung_reasons(result) == ["kept"] + ["own_bids_unknown"] * 4
+        assert m.bid_reasons(result) == {1: "kept", 2: "own_bids_unknown", 3: "above_range", 4: "own_bids_unknown"}
+        assert m.rung_reasons(result) == ["kept"] + ["own_bids_unknown"] * 4
 
     def test_reduce_cancels_surplus_too_but_renews_nothing(self) -> None:
-        result = without_places(plan(ladder_config(), book(100_000), self.OWN), Reason.REDUCE, soft_cancels=True)
+        result = without_places(m.plan(m.ladder_config(), m.book(100_000), self.OWN), Reason.REDUCE, soft_cancels=True)
 
-        assert cancelled(result) == [(95_000, True, "above_range"), (52_000, False, "surplus")]
-        assert bid_reasons(result)[4] == "reduce"
+        assert m.cancelled(result) == [(95_000, True, "above_range"), (52_000, False, "surplus")]
+        assert m.bid_reasons(result)[4] == "reduce"
 
 
 def test_what_is_not_built_is_never_planned_as_something_else() -> None:
     with pytest.raises(ValueError, match="quantity: several items per bid are not available yet"):
-        plan(ladder_config(quantity=Decimal(2)), book(100_000))
+        m.plan(m.ladder_config(quantity=Decimal(2)), m.book(100_000))
 
 
 def test_skipped_rungs_are_those_without_a_bid_held_placed_or_awaited() -> None:
-    own: list[OwnOrder] = [order(1, 75_000), order(2, 60_000, "unknown")]
+    own: list[OwnOrder] = [m.order(1, 75_000), m.order(2, 60_000, "unknown")]
 
-    result = plan(ladder_config(), book(100_000), own, with_limits(task_total=150_000))
+    result = m.plan(m.ladder_config(), m.book(100_000), own, m.with_limits(task_total=150_000))
 
     assert [note.is_skipped for note in result.rungs] == [False, False, True, True, False]

@@ -9,18 +9,7 @@ import pytest
 from strategy.reasons import Reason
 from tests.examples import part_of
 from tests.shapes import replace
-from tests.strategy.market import (
-    MINUTE,
-    NOW,
-    book,
-    cancelled,
-    ladder_config,
-    orders,
-    placed,
-    plan,
-    rung_reasons,
-    with_limits,
-)
+from tests.strategy import market as m
 from tests.strategy.random_cycles import random_cycle
 
 
@@ -31,28 +20,28 @@ def test_the_lowest_rungs_wait_first() -> None:
         (3, ["place"] * 3 + ["quota"] * 2),
         (0, ["quota"] * 5),
     ):
-        result = plan(ladder_config(), book(100_000), limits=with_limits(rungs=rungs))
+        result = m.plan(m.ladder_config(), m.book(100_000), limits=m.with_limits(rungs=rungs))
 
-        assert rung_reasons(result) == reasons
-        assert placed(result) == placed(plan(ladder_config(), book(100_000)))[:rungs]
+        assert m.rung_reasons(result) == reasons
+        assert m.placed(result) == m.placed(m.plan(m.ladder_config(), m.book(100_000)))[:rungs]
 
 
 def test_a_low_bid_is_left_alone_instead_of_being_renewed() -> None:
     top, low = 75_000, 15_000
-    own = orders(top, low, expires_ms=NOW + MINUTE)
+    own = m.orders(top, low, expires_ms=m.NOW + m.MINUTE)
 
-    result = plan(ladder_config(), book(100_000), own, with_limits(rungs=1))
+    result = m.plan(m.ladder_config(), m.book(100_000), own, m.with_limits(rungs=1))
 
-    assert cancelled(result) == [(top, False, "renew")]
-    assert placed(result) == [top]
-    assert rung_reasons(result) == ["renew", "quota", "quota", "quota", "quota"]
+    assert m.cancelled(result) == [(top, False, "renew")]
+    assert m.placed(result) == [top]
+    assert m.rung_reasons(result) == ["renew", "quota", "quota", "quota", "quota"]
 
 
 def test_what_must_go_goes() -> None:
-    result = plan(ladder_config(hardcap_sats=60_000), book(100_000), orders(75_000), with_limits(rungs=0))
+    result = m.plan(m.ladder_config(hardcap_sats=60_000), m.book(100_000), m.orders(75_000), m.with_limits(rungs=0))
 
-    assert cancelled(result) == [(75_000, True, "hardcap")]
-    assert placed(result) == []
+    assert m.cancelled(result) == [(75_000, True, "hardcap")]
+    assert m.placed(result) == []
 
 
 @pytest.mark.sampled

@@ -15,24 +15,7 @@ from embit.ec import PrivateKey
 from embit.util import key as curve
 
 from tests.shapes import replace
-from tests.wallet.listings import (
-    INSCRIPTION,
-    PAYOUT_ADDRESS,
-    PAYOUT_SCRIPT,
-    PRICE,
-    TIP,
-    VAULT,
-    VENUE,
-    VENUE_SCRIPT,
-    Draft,
-    Pay,
-    Spend,
-    former,
-    output,
-    script_by,
-    txid_of,
-    with_size,
-)
+from tests.wallet import listings as ls
 from wallet.psbt.check_escrow import ApprovedEscrow, EscrowDrafts, check_escrow
 from wallet.psbt.listing import ListingIntent, OutpointFacts, Owner
 from wallet.psbt.sign_escrow import sign_escrow
@@ -41,8 +24,8 @@ from wallet.terms import EscrowForm, EscrowTerms
 
 FORMS: tuple[EscrowForm, ...] = ("ordnet", "ordinalswallet")
 POSTAGE, ANCHOR = 10_000, 1_000
-VAULT_SCRIPT = script_by("p2tr", VAULT)
-OURS, THEIRS = VAULT.get_public_key().xonly(), VENUE.get_public_key().xonly()
+VAULT_SCRIPT = ls.script_by("p2tr", ls.VAULT)
+OURS, THEIRS = ls.VAULT.get_public_key().xonly(), ls.VENUE.get_public_key().xonly()
 NUMS = bytes.fromhex("50929b74c1a04954b78b4b6035e97a5e078a5a0f28ec96d547bfee9ace803ac0")
 TERMS: dict[EscrowForm, EscrowTerms] = {form: EscrowTerms(form, THEIRS, 330) for form in FORMS}
 
@@ -52,11 +35,11 @@ def two_of_two(first: bytes, second: bytes) -> bytes:
 
 
 def after_blocks(blocks: bytes, key: bytes) -> bytes:
-    return with_size(blocks) + b"\xb2\x75\x20" + key + b"\xac"
+    return ls.with_size(blocks) + b"\xb2\x75\x20" + key + b"\xac"
 
 
 def tap_leaf(script: bytes) -> bytes:
-    return bytes(curve.TaggedHash("TapLeaf", b"\xc0" + with_size(script)))
+    return bytes(curve.TaggedHash("TapLeaf", b"\xc0" + ls.with_size(script)))
 
 
 @dataclass(frozen=True)
@@ -99,14 +82,14 @@ class Case:
     """A listing in escrow with everything that decides on it. The parts may be changed."""
 
     form: EscrowForm
-    transfer: Draft
-    sale: Draft
-    recovery: Draft | None
+    transfer: ls.Draft
+    sale: ls.Draft
+    recovery: ls.Draft | None
     intent: ListingIntent
     facts: OutpointFacts | None
     owner: Owner
     terms: EscrowTerms = field(default_factory=lambda: TERMS["ordnet"])
-    key: PrivateKey = VAULT
+    key: PrivateKey = ls.VAULT
     is_linked: bool = True  # sale and recovery name the transfer's txid, whatever became of it
 
     @property
@@ -136,7 +119,7 @@ class Case:
         self.transfer.pays[0].value = sats
         for each in (self.sale, self.recovery):
             if each is not None:
-                each.spends[0].put(b"\x01", output(sats, self.tree.script))
+                each.spends[0].put(b"\x01", ls.output(sats, self.tree.script))
         if self.recovery is not None:
             self.recovery.pays[0].value = sats
 
@@ -144,33 +127,35 @@ class Case:
 def honest(form: EscrowForm) -> Case:
     """Returns a listing that is right in every respect: ord.net's with an anchor, Ordinals Wallet's without."""
     tree = tree_of(form)
-    made_by = former(VAULT_SCRIPT, POSTAGE)
-    item = Spend(txid_of(made_by), 1)
-    item.fields = [(b"\x01", output(POSTAGE, VAULT_SCRIPT)), (b"\x03", bytes(4)), (b"\x17", OURS)]
-    transfer = Draft([item], [Pay(POSTAGE, tree.script)])
+    made_by = ls.former(VAULT_SCRIPT, POSTAGE)
+    item = ls.Spend(ls.txid_of(made_by), 1)
+    item.fields = [(b"\x01", ls.output(POSTAGE, VAULT_SCRIPT)), (b"\x03", bytes(4)), (b"\x17", OURS)]
+    transfer = ls.Draft([item], [ls.Pay(POSTAGE, tree.script)])
     if form == "ordnet":
-        transfer.spends.append(Spend(b"\xa0" * 32, 7, fields=[(b"\x01", output(ANCHOR, VENUE_SCRIPT))]))
-        transfer.pays.append(Pay(ANCHOR - 25, VENUE_SCRIPT))
-    held = (b"\x01", output(POSTAGE, tree.script))
+        transfer.spends.append(ls.Spend(b"\xa0" * 32, 7, fields=[(b"\x01", ls.output(ANCHOR, ls.VENUE_SCRIPT))]))
+        transfer.pays.append(ls.Pay(ANCHOR - 25, ls.VENUE_SCRIPT))
+    held = (b"\x01", ls.output(POSTAGE, tree.script))
     about = [(b"\x17", tree.internal), (b"\x18", tree.root)]
-    sold = Spend(bytes(32), 0, sequence=0xFFFFFFFF)
+    sold = ls.Spend(bytes(32), 0, sequence=0xFFFFFFFF)
     sold.fields = [held, (b"\x03", struct.pack("<I", 0x83)), (b"\x15" + tree.block(0), tree.leaves[0] + b"\xc0")]
     sold.fields += about
     recovery = None
     if form == "ordnet":
-        back = Spend(bytes(32), 0, fields=[held, (b"\x03", struct.pack("<I", 1)), *about])
-        recovery = Draft([back], [Pay(POSTAGE, VAULT_SCRIPT)], version=3)
+        back = ls.Spend(bytes(32), 0, fields=[held, (b"\x03", struct.pack("<I", 1)), *about])
+        recovery = ls.Draft([back], [ls.Pay(POSTAGE, VAULT_SCRIPT)], version=3)
     outpoint = Outpoint(item.txid, item.vout)
-    scripts = frozenset({VAULT_SCRIPT, PAYOUT_SCRIPT})
-    facts = OutpointFacts(outpoint, POSTAGE, VAULT_SCRIPT, True, True, (INSCRIPTION,), (), TIP, TIP - 1, item_offset=0)
+    scripts = frozenset({VAULT_SCRIPT, ls.PAYOUT_SCRIPT})
+    facts = OutpointFacts(
+        outpoint, POSTAGE, VAULT_SCRIPT, True, True, (ls.INSCRIPTION,), (), ls.TIP, ls.TIP - 1, item_offset=0
+    )
     return Case(
         form,
         transfer,
-        Draft([sold], [Pay(PRICE, PAYOUT_SCRIPT)]),
+        ls.Draft([sold], [ls.Pay(ls.PRICE, ls.PAYOUT_SCRIPT)]),
         recovery,
-        ListingIntent(INSCRIPTION, outpoint, PRICE, 200_000, PAYOUT_ADDRESS),
+        ListingIntent(ls.INSCRIPTION, outpoint, ls.PRICE, 200_000, ls.PAYOUT_ADDRESS),
         facts,
-        Owner("p2tr", VAULT.get_public_key().sec(), scripts, scripts),
+        Owner("p2tr", ls.VAULT.get_public_key().sec(), scripts, scripts),
         TERMS[form],
     )
 

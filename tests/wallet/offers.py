@@ -14,21 +14,7 @@ from embit.hashes import tagged_hash
 
 from simulator.venue_scripts import ENCLAVE, GATE, MARKET, xonly
 from tests.shapes import replace
-from tests.wallet.listings import (
-    PAYMENT,
-    STRANGER,
-    TIP,
-    VAULT,
-    Draft,
-    Pay,
-    Spend,
-    former,
-    output,
-    script_by,
-    size,
-    txid_of,
-    with_size,
-)
+from tests.wallet import listings as ls
 from wallet.protocol import PolicyRefused
 from wallet.psbt.check_offer import check_offer
 from wallet.psbt.decode import decode
@@ -46,10 +32,10 @@ VENUE = "simulator-ordnet"
 PRICE = 250_000
 COINS = (200_000, 90_000)  # sats
 EXPIRES_S = 1_800_003_600
-PAYMENT_SCRIPT = script_by("p2wpkh", PAYMENT)
-VAULT_SCRIPT = script_by("p2tr", VAULT)
-STRANGER_PAYMENT = script_by("p2wpkh", STRANGER)
-OWNERS: dict[Form, PrivateKey] = {"by the vault": VAULT, "by the payment key": PAYMENT}
+PAYMENT_SCRIPT = ls.script_by("p2wpkh", ls.PAYMENT)
+VAULT_SCRIPT = ls.script_by("p2tr", ls.VAULT)
+STRANGER_PAYMENT = ls.script_by("p2wpkh", ls.STRANGER)
+OWNERS: dict[Form, PrivateKey] = {"by the vault": ls.VAULT, "by the payment key": ls.PAYMENT}
 
 
 @dataclass
@@ -75,14 +61,14 @@ class Leaf:
         numbers = struct.pack("<Q", self.price % 2**64), struct.pack("<Q", self.expires_s % 2**64)
         data = (self.version, *numbers, self.receive, self.eligible, self.criteria)
         return (
-            (b"\x00\x63" + b"".join(map(with_size, data)) + b"\x68")
-            + (b"\xa8" + with_size(self.secret) + b"\x88")
-            + (with_size(self.buyer) + b"\xac" + with_size(self.market) + b"\xba\x51\x9d")
-            + (with_size(self.gate) + b"\xad" + with_size(self.enclave) + b"\xac")
+            (b"\x00\x63" + b"".join(map(ls.with_size, data)) + b"\x68")
+            + (b"\xa8" + ls.with_size(self.secret) + b"\x88")
+            + (ls.with_size(self.buyer) + b"\xac" + ls.with_size(self.market) + b"\xba\x51\x9d")
+            + (ls.with_size(self.gate) + b"\xad" + ls.with_size(self.enclave) + b"\xac")
         )
 
     def root(self) -> bytes:
-        return bytes(tagged_hash("TapLeaf", b"\xc0" + with_size(self.script())))
+        return bytes(tagged_hash("TapLeaf", b"\xc0" + ls.with_size(self.script())))
 
 
 @dataclass
@@ -90,26 +76,26 @@ class Offer:
     """A funding PSBT with everything else that decides on it. Parts may be changed; `fund` makes outputs fit."""
 
     form: Form
-    draft: Draft
+    draft: ls.Draft
     leaf: Leaf
     intent: OfferIntent
     facts: dict[Outpoint, OutpointFacts]
     owner: Owner
 
     @property
-    def first(self) -> Spend:
+    def first(self) -> ls.Spend:
         return self.draft.spends[0]
 
     @property
-    def escrow(self) -> Pay:
+    def escrow(self) -> ls.Pay:
         return self.draft.pays[0]
 
     @property
-    def announcement(self) -> Pay:
+    def announcement(self) -> ls.Pay:
         return self.draft.pays[1]
 
     @property
-    def change(self) -> Pay:
+    def change(self) -> ls.Pay:
         return self.draft.pays[-1]
 
     def fund(self, internal: bytes | None = None) -> None:
@@ -122,7 +108,7 @@ class Offer:
         return check_offer(self.draft.encode(), self.leaf.script(), self.intent, self.facts, self.owner)
 
     def sign(self) -> bytes:
-        return sign_offer(self.check(), PAYMENT)
+        return sign_offer(self.check(), ls.PAYMENT)
 
     def tag(self) -> str:
         try:
@@ -137,34 +123,34 @@ class Offer:
         self.facts[outpoint] = replace(self.facts[outpoint], **values)
 
 
-def outpoint_of(spend: Spend) -> Outpoint:
+def outpoint_of(spend: ls.Spend) -> Outpoint:
     return Outpoint(spend.txid, spend.vout)
 
 
-def coin(sats: int, script: bytes = PAYMENT_SCRIPT, at: int = 1, *, whole: bool = False) -> Spend:
+def coin(sats: int, script: bytes = PAYMENT_SCRIPT, at: int = 1, *, whole: bool = False) -> ls.Spend:
     """Returns a coin of ours as a PSBT names it; with `whole` also by the transaction that made it."""
-    made_by = former(script, sats, at)
-    fields = [(b"\x01", output(sats, script))]
-    return Spend(txid_of(made_by), at, fields=[(b"\x00", made_by), *fields] if whole else fields)
+    made_by = ls.former(script, sats, at)
+    fields = [(b"\x01", ls.output(sats, script))]
+    return ls.Spend(ls.txid_of(made_by), at, fields=[(b"\x00", made_by), *fields] if whole else fields)
 
 
-def known(spend: Spend, sats: int, script: bytes = PAYMENT_SCRIPT) -> OutpointFacts:
-    return OutpointFacts(outpoint_of(spend), sats, script, True, True, (), (), TIP, TIP - 1)
+def known(spend: ls.Spend, sats: int, script: bytes = PAYMENT_SCRIPT) -> OutpointFacts:
+    return OutpointFacts(outpoint_of(spend), sats, script, True, True, (), (), ls.TIP, ls.TIP - 1)
 
 
 def owner() -> Owner:
-    public_key = PAYMENT.get_public_key().sec()
+    public_key = ls.PAYMENT.get_public_key().sec()
     return Owner("p2wpkh", public_key, frozenset({PAYMENT_SCRIPT, VAULT_SCRIPT}), frozenset({PAYMENT_SCRIPT}))
 
 
 def honest(form: Form = "by the vault", coins: tuple[int, ...] = COINS, price: int = PRICE) -> Offer:
     """Returns an offer that is right in every respect; the coins are told apart by their values."""
     spends = [coin(sats) for sats in coins]
-    pays = [Pay(price, b""), Pay(0, b""), Pay(sum(coins) - price, PAYMENT_SCRIPT)]
+    pays = [ls.Pay(price, b""), ls.Pay(0, b""), ls.Pay(sum(coins) - price, PAYMENT_SCRIPT)]
     leaf = Leaf(xonly(OWNERS[form]), price=price)
     made = Offer(
         form,
-        Draft(spends, pays, version=3),
+        ls.Draft(spends, pays, version=3),
         leaf,
         OfferIntent(
             price,
@@ -189,14 +175,14 @@ def network(signed: bytes) -> bytes:
     """Returns the network transaction that a signed PSBT makes, as a venue would put it together."""
     psbt = decode(signed)
     transaction = psbt.transaction
-    parts = [struct.pack("<I", transaction.version), b"\0\x01", size(len(transaction.inputs))]
+    parts = [struct.pack("<I", transaction.version), b"\0\x01", ls.size(len(transaction.inputs))]
     for item in transaction.inputs:
         parts += [item.outpoint.txid, struct.pack("<I", item.outpoint.vout), b"\0", struct.pack("<I", item.sequence)]
-    parts.append(size(len(transaction.outputs)))
-    parts += [output(paid.value, paid.script) for paid in transaction.outputs]
+    parts.append(ls.size(len(transaction.outputs)))
+    parts += [ls.output(paid.value, paid.script) for paid in transaction.outputs]
     for fields in psbt.inputs:
         [(public_key, signature)] = _partial_sigs(fields)
-        parts.append(b"\x02" + with_size(signature) + with_size(public_key))
+        parts.append(b"\x02" + ls.with_size(signature) + ls.with_size(public_key))
     return b"".join(parts) + struct.pack("<I", transaction.locktime)
 
 

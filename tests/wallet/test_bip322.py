@@ -14,17 +14,7 @@ from hypothesis import strategies as st
 
 from tests.examples import part_of
 from tests.vectors import load
-from tests.wallet.proofs import (
-    OWNER,
-    STRANGER,
-    ecdsa_proof,
-    nested_address,
-    nested_proof,
-    p2tr_address,
-    p2wpkh_address,
-    p2wpkh_script,
-    stack,
-)
+from tests.wallet import proofs
 from wallet import address as bech32
 from wallet import bip322
 from wallet.address import parse
@@ -43,14 +33,14 @@ def p2tr_proof(key: PrivateKey, message: str) -> str:
 
 
 KINDS: dict[str, tuple[Callable[[PrivateKey], str], Callable[[PrivateKey, str], str]]] = {
-    "p2wpkh": (p2wpkh_address, p2wpkh_proof),
-    "p2tr": (p2tr_address, p2tr_proof),
-    "nested": (nested_address, nested_proof),
+    "p2wpkh": (proofs.p2wpkh_address, p2wpkh_proof),
+    "p2tr": (proofs.p2tr_address, p2tr_proof),
+    "nested": (proofs.nested_address, proofs.nested_proof),
 }
 every_kind = pytest.mark.parametrize("kind", KINDS)
 
 
-def proof(kind: str, message: str = TEXT, key: PrivateKey = OWNER) -> tuple[str, str]:
+def proof(kind: str, message: str = TEXT, key: PrivateKey = proofs.OWNER) -> tuple[str, str]:
     address_of, sign = KINDS[kind]
     return address_of(key), sign(key, message)
 
@@ -99,28 +89,32 @@ def test_what_any_key_signs_verifies_for_it_alone(kind: str, message: str, secre
     address, signature = proof(kind, message, key)
     assert verify_ownership(address, message, signature)
     assert not verify_ownership(address, message + " ", signature)
-    assert not verify_ownership(KINDS[kind][0](STRANGER), message, signature)
+    assert not verify_ownership(KINDS[kind][0](proofs.STRANGER), message, signature)
 
 
 @every_kind
 def test_a_strangers_proof_is_refused(kind: str) -> None:
-    assert not verify_ownership(proof(kind)[0], TEXT, proof(kind, key=STRANGER)[1])
+    assert not verify_ownership(proof(kind)[0], TEXT, proof(kind, key=proofs.STRANGER)[1])
 
 
 def test_forgeries_with_the_strangers_key_in_the_witness_are_refused() -> None:
-    own, strange = p2wpkh_script(OWNER), p2wpkh_script(STRANGER)
-    nested = parse(nested_address(OWNER))
+    own, strange = proofs.p2wpkh_script(proofs.OWNER), proofs.p2wpkh_script(proofs.STRANGER)
+    nested = parse(proofs.nested_address(proofs.OWNER))
     spent = type(own)(b"\xa9\x14" + nested.program + b"\x87")
     for code in (own, strange):
-        assert not verify_ownership(p2wpkh_address(OWNER), TEXT, ecdsa_proof(STRANGER, own, code, TEXT))
-        assert not verify_ownership(nested.text, TEXT, ecdsa_proof(STRANGER, spent, code, TEXT))
+        assert not verify_ownership(
+            proofs.p2wpkh_address(proofs.OWNER), TEXT, proofs.ecdsa_proof(proofs.STRANGER, own, code, TEXT)
+        )
+        assert not verify_ownership(nested.text, TEXT, proofs.ecdsa_proof(proofs.STRANGER, spent, code, TEXT))
 
 
 def test_the_binding_check_refuses_a_forgery_without_the_librarys_help(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(bip322.library, "verify_simple_encoded", lambda *arguments: None)
-    own = p2wpkh_script(OWNER)
-    assert not verify_ownership(p2wpkh_address(OWNER), TEXT, ecdsa_proof(STRANGER, own, own, TEXT))
-    assert not verify_ownership(nested_address(OWNER), TEXT, nested_proof(STRANGER, TEXT))
+    own = proofs.p2wpkh_script(proofs.OWNER)
+    assert not verify_ownership(
+        proofs.p2wpkh_address(proofs.OWNER), TEXT, proofs.ecdsa_proof(proofs.STRANGER, own, own, TEXT)
+    )
+    assert not verify_ownership(proofs.nested_address(proofs.OWNER), TEXT, proofs.nested_proof(proofs.STRANGER, TEXT))
 
 
 @every_kind
@@ -133,14 +127,14 @@ def test_bytes_after_the_witness_are_refused(kind: str) -> None:
 def test_a_second_item_or_annex_on_taproot_is_refused() -> None:
     address, signature = proof("p2tr")
     item = raw(signature)[2:]
-    assert verify_ownership(address, TEXT, stack(item))
-    assert not verify_ownership(address, TEXT, stack(item, b""))
-    assert not verify_ownership(address, TEXT, stack(item, b"\x50\x01"))
+    assert verify_ownership(address, TEXT, proofs.stack(item))
+    assert not verify_ownership(address, TEXT, proofs.stack(item, b""))
+    assert not verify_ownership(address, TEXT, proofs.stack(item, b"\x50\x01"))
 
 
 def test_a_taproot_signature_with_a_sighash_byte_of_zero_is_refused() -> None:
     address, signature = proof("p2tr")
-    assert not verify_ownership(address, TEXT, stack(raw(signature)[2:] + b"\x00"))
+    assert not verify_ownership(address, TEXT, proofs.stack(raw(signature)[2:] + b"\x00"))
 
 
 @every_kind
@@ -222,7 +216,7 @@ def test_hostile_values_anywhere_are_refused_and_never_raise(bad: Any) -> None:
 @given(st.binary(max_size=190))
 def test_any_bytes_as_a_signature_are_refused(witness: bytes) -> None:
     for address_of, _ in KINDS.values():
-        assert not verify_ownership(address_of(OWNER), TEXT, text(witness))
+        assert not verify_ownership(address_of(proofs.OWNER), TEXT, text(witness))
 
 
 class PanicException(BaseException):

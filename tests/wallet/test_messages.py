@@ -10,17 +10,7 @@ from hypothesis import strategies as st
 
 from tests.shapes import replace
 from tests.wallet.conftest import BID, GRANT
-from wallet.messages import (
-    SIGN_IN_BEGINNINGS,
-    SIGN_IN_PHRASE,
-    MessageError,
-    check_challenge,
-    check_quantity,
-    check_sign_in,
-    check_slug,
-    compose_bid,
-    compose_sign_in,
-)
+from wallet import messages
 from wallet.protocol import UserKeys
 
 KEYS = UserKeys(payment="bc1qpayment", payment_pubkey="02" * 33, vault="bc1pvault", vault_pubkey="03" * 32)
@@ -28,7 +18,7 @@ NONCE = "0123456789abcdef" * 2
 
 
 def test_a_bid_reads_as_the_venue_wants_it() -> None:
-    text = compose_bid(replace(BID, quantity="0.5", slug="DOG•GO•TO•THE•MOON"), KEYS, GRANT.receive)
+    text = messages.compose_bid(replace(BID, quantity="0.5", slug="DOG•GO•TO•THE•MOON"), KEYS, GRANT.receive)
     assert text == (
         f"bc1qpayment:{'02' * 33}:{GRANT.receive}:40000:0.5:{BID.expires_ms}:DOG•GO•TO•THE•MOON:{BID.timestamp_ms}"
     )
@@ -36,32 +26,32 @@ def test_a_bid_reads_as_the_venue_wants_it() -> None:
 
 def test_a_bid_of_no_slug_or_no_quantity_is_not_composed() -> None:
     for change in ({"slug": "a:b"}, {"quantity": "1:1"}, {"price": 0}, {"expires_ms": 0}, {"timestamp_ms": 0}):
-        with pytest.raises(MessageError):
-            compose_bid(replace(BID, **change), KEYS, GRANT.receive)
+        with pytest.raises(messages.MessageError):
+            messages.compose_bid(replace(BID, **change), KEYS, GRANT.receive)
 
 
 def test_a_quantity_has_at_most_sixty_characters() -> None:
-    check_quantity("1" * 60)
-    with pytest.raises(MessageError):
-        check_quantity("1" * 61)
+    messages.check_quantity("1" * 60)
+    with pytest.raises(messages.MessageError):
+        messages.check_quantity("1" * 61)
 
 
 @pytest.mark.parametrize("slug", ["frogs", "a", "OMB_3.1", "bitcoin-frogs", "UNCOMMON•GOODS", "x" * 200])
 def test_slugs_of_collections_and_runes_are_taken(slug: str) -> None:
-    check_slug(slug)
+    messages.check_slug(slug)
 
 
 @pytest.mark.parametrize("slug", ["", "a:b", "a b", "a\n", "\x00", "é", "a/b", "a\u2028b", "x" * 201, "\ud800"])
 def test_other_slugs_are_refused(slug: str) -> None:
-    with pytest.raises(MessageError):
-        check_slug(slug)
+    with pytest.raises(messages.MessageError):
+        messages.check_slug(slug)
 
 
 @pytest.mark.parametrize(
     "quantity", ["1", "1000", "0.5", "10.05", "0.00000001", "340282366920938463463374607431768211455"]
 )
 def test_canonical_quantities_are_taken(quantity: str) -> None:
-    check_quantity(quantity)
+    messages.check_quantity(quantity)
 
 
 @pytest.mark.parametrize(
@@ -89,22 +79,22 @@ def test_canonical_quantities_are_taken(quantity: str) -> None:
     ],
 )
 def test_other_quantities_are_refused(quantity: str) -> None:
-    with pytest.raises(MessageError):
-        check_quantity(quantity)
+    with pytest.raises(messages.MessageError):
+        messages.check_quantity(quantity)
 
 
 @pytest.mark.parametrize(
     "change", [{"price": 0}, {"price": True}, {"price": 1.0}, {"expires_ms": -1}, {"timestamp_ms": 0}]
 )
 def test_a_bid_with_other_than_whole_positive_numbers_is_refused(change: dict[str, Any]) -> None:
-    with pytest.raises(MessageError):
-        compose_bid(replace(BID, **change), KEYS, GRANT.receive)
+    with pytest.raises(messages.MessageError):
+        messages.compose_bid(replace(BID, **change), KEYS, GRANT.receive)
 
 
 @pytest.mark.parametrize("receive", ["", "bc1q:1", "bc1q 1", "bc1q\n"])
 def test_a_receiving_address_that_would_shift_the_fields_is_refused(receive: str) -> None:
-    with pytest.raises(MessageError):
-        compose_bid(BID, KEYS, receive)
+    with pytest.raises(messages.MessageError):
+        messages.compose_bid(BID, KEYS, receive)
 
 
 @pytest.mark.parametrize(
@@ -124,7 +114,7 @@ def test_a_receiving_address_that_would_shift_the_fields_is_refused(receive: str
     ],
 )
 def test_a_harmless_challenge_is_taken(challenge: str) -> None:
-    check_challenge(challenge)
+    messages.check_challenge(challenge)
 
 
 @pytest.mark.parametrize(
@@ -145,7 +135,7 @@ def test_a_harmless_challenge_is_taken(challenge: str) -> None:
         "Sign in to ord.net at noon",
         "x\nSIGN-IN TO ORD NET",
         "Sign in to Ordinals Wallet",
-        SIGN_IN_PHRASE,
+        messages.SIGN_IN_PHRASE,
         "please SIGN IN TO BIDKEEPER now",
         "bidkeeper",
         "Bid keeper",
@@ -154,18 +144,18 @@ def test_a_harmless_challenge_is_taken(challenge: str) -> None:
     ],
 )
 def test_a_challenge_that_could_be_something_else_is_refused(challenge: str) -> None:
-    with pytest.raises(MessageError):
-        check_challenge(challenge)
+    with pytest.raises(messages.MessageError):
+        messages.check_challenge(challenge)
 
 
 @given(st.integers(1, 10**15), st.from_regex(r"[A-Za-z0-9_.\u2022-]{1,40}", fullmatch=True))
 def test_no_bid_and_no_sign_in_text_passes_as_a_challenge(price: int, slug: str) -> None:
     for text in (
-        compose_bid(replace(BID, price=price, slug=slug), KEYS, GRANT.receive),
-        compose_sign_in("example.org", GRANT.user, "2026-11-21T00:00:00Z", NONCE),
+        messages.compose_bid(replace(BID, price=price, slug=slug), KEYS, GRANT.receive),
+        messages.compose_sign_in("example.org", GRANT.user, "2026-11-21T00:00:00Z", NONCE),
     ):
-        with pytest.raises(MessageError):
-            check_challenge(text)
+        with pytest.raises(messages.MessageError):
+            messages.check_challenge(text)
 
 
 DOCUMENTED = "Sign in to ord.net at 2026-05-08T18:00:00Z (nonce: 0123456789abcdef)"
@@ -183,7 +173,7 @@ DOCUMENTED = "Sign in to ord.net at 2026-05-08T18:00:00Z (nonce: 0123456789abcde
 )
 @pytest.mark.parametrize("venue", ["ordnet", "simulator-ordnet"])
 def test_the_venues_sign_in_is_taken(text: str, venue: str) -> None:
-    check_sign_in(text, venue, GRANT.user)
+    messages.check_sign_in(text, venue, GRANT.user)
 
 
 def test_another_venues_sign_in_is_taken_there_alone() -> None:
@@ -191,11 +181,11 @@ def test_another_venues_sign_in_is_taken_there_alone() -> None:
         "Sign in to Ordinals Wallet\n\nThis proves you own this address. It does not move funds or cost a fee.\n\n"
         f"Address: {GRANT.receive}\nNonce: {NONCE}\nIssued At: 1800000000000"
     )
-    check_sign_in(text, "ordinalswallet", GRANT.receive)
-    check_sign_in(text, "simulator-ordinalswallet", GRANT.receive)
+    messages.check_sign_in(text, "ordinalswallet", GRANT.receive)
+    messages.check_sign_in(text, "simulator-ordinalswallet", GRANT.receive)
     for there, signer in (("ordnet", GRANT.receive), ("ordinalswallet", GRANT.user)):
-        with pytest.raises(MessageError):
-            check_sign_in(text, there, signer)
+        with pytest.raises(messages.MessageError):
+            messages.check_sign_in(text, there, signer)
     for was, is_now in (
         (NONCE, NONCE[:-1]),
         (NONCE, NONCE.upper()),
@@ -208,8 +198,8 @@ def test_another_venues_sign_in_is_taken_there_alone() -> None:
         ("Issued At: ", "Issued At:"),
     ):
         assert was in text
-        with pytest.raises(MessageError, match="word for word"):
-            check_sign_in(text.replace(was, is_now), "ordinalswallet", GRANT.receive)
+        with pytest.raises(messages.MessageError, match="word for word"):
+            messages.check_sign_in(text.replace(was, is_now), "ordinalswallet", GRANT.receive)
 
 
 @pytest.mark.parametrize(
@@ -240,8 +230,8 @@ def test_another_venues_sign_in_is_taken_there_alone() -> None:
     ],
 )
 def test_a_sign_in_that_could_be_another_is_refused(text: str) -> None:
-    with pytest.raises(MessageError):
-        check_sign_in(text, "ordnet", GRANT.user)
+    with pytest.raises(messages.MessageError):
+        messages.check_sign_in(text, "ordnet", GRANT.user)
 
 
 # The documented examples of each form; none of their keys is anybody's here.
@@ -264,8 +254,8 @@ FOREIGN = {
     "frame", ["Address: {}", "({})", "a={}&b=1", "{}_1", "https://ord.net/{}/x", f"{GRANT.user} {{}}"]
 )
 def test_a_sign_in_for_somebody_elses_address_of_any_form_is_refused(foreign: str, frame: str) -> None:
-    with pytest.raises(MessageError, match="another address"):
-        check_sign_in(f"Sign in to ord.net\n{frame.format(foreign)}", "ordnet", GRANT.user)
+    with pytest.raises(messages.MessageError, match="another address"):
+        messages.check_sign_in(f"Sign in to ord.net\n{frame.format(foreign)}", "ordnet", GRANT.user)
 
 
 @pytest.mark.parametrize(
@@ -280,12 +270,12 @@ def test_a_sign_in_for_somebody_elses_address_of_any_form_is_refused(foreign: st
     ],
 )
 def test_a_nonce_that_only_looks_like_an_address_is_taken(nonce: str) -> None:
-    check_sign_in(f"Sign in to ord.net\nNonce: {nonce}", "ordnet", GRANT.user)
+    messages.check_sign_in(f"Sign in to ord.net\nNonce: {nonce}", "ordnet", GRANT.user)
 
 
-@pytest.mark.parametrize("venue", SIGN_IN_BEGINNINGS)
+@pytest.mark.parametrize("venue", messages.SIGN_IN_BEGINNINGS)
 def test_the_beginning_of_no_venues_sign_in_passes_as_a_challenge(venue: str) -> None:
-    beginning = SIGN_IN_BEGINNINGS[venue]
+    beginning = messages.SIGN_IN_BEGINNINGS[venue]
     spellings = (
         beginning,
         beginning.upper(),
@@ -294,28 +284,28 @@ def test_the_beginning_of_no_venues_sign_in_passes_as_a_challenge(venue: str) ->
         f"> {beginning}.",
     )
     for text in spellings:
-        with pytest.raises(MessageError, match="sign-in at a marketplace"):
-            check_challenge(f"{text} at 2026-05-08 (nonce 1)")
+        with pytest.raises(messages.MessageError, match="sign-in at a marketplace"):
+            messages.check_challenge(f"{text} at 2026-05-08 (nonce 1)")
 
 
 @pytest.mark.parametrize("venue", ["satflow", "simulator", "unisat", "", "ORDNET"])
 def test_a_venue_whose_sign_in_is_not_known_gets_none(venue: str) -> None:
-    with pytest.raises(MessageError):
-        check_sign_in(DOCUMENTED, venue, GRANT.user)
+    with pytest.raises(messages.MessageError):
+        messages.check_sign_in(DOCUMENTED, venue, GRANT.user)
 
 
 @given(st.integers(1, 10**15), st.from_regex(r"[A-Za-z0-9_.\u2022-]{1,40}", fullmatch=True))
 def test_no_bid_and_no_sign_in_here_passes_as_a_sign_in_there(price: int, slug: str) -> None:
     for text in (
-        compose_bid(replace(BID, price=price, slug=slug), KEYS, GRANT.receive),
-        compose_sign_in("ord.net", GRANT.user, "2026-11-21T00:00:00Z", NONCE),
+        messages.compose_bid(replace(BID, price=price, slug=slug), KEYS, GRANT.receive),
+        messages.compose_sign_in("ord.net", GRANT.user, "2026-11-21T00:00:00Z", NONCE),
     ):
-        with pytest.raises(MessageError):
-            check_sign_in(text, "ordnet", GRANT.user)
+        with pytest.raises(messages.MessageError):
+            messages.check_sign_in(text, "ordnet", GRANT.user)
 
 
 def test_the_sign_in_text_names_service_address_expiry_and_nonce_last() -> None:
-    assert compose_sign_in("127.0.0.1:8888", GRANT.user, "2026-11-21T00:05:00Z", NONCE) == (
+    assert messages.compose_sign_in("127.0.0.1:8888", GRANT.user, "2026-11-21T00:05:00Z", NONCE) == (
         f"Sign in to Bidkeeper at 127.0.0.1:8888\nAddress: {GRANT.user}\nExpires: 2026-11-21T00:05:00Z\nNonce: {NONCE}"
     )
 
@@ -325,5 +315,5 @@ def test_the_sign_in_text_names_service_address_expiry_and_nonce_last() -> None:
     [("", NONCE), (" a", NONCE), ("a\nb", NONCE), ("bücher.de", NONCE), ("a", NONCE[:-1]), ("a", NONCE.upper())],
 )
 def test_a_sign_in_text_that_a_wallet_could_fold_is_refused(name: str, nonce: str) -> None:
-    with pytest.raises(MessageError):
-        compose_sign_in(name, GRANT.user, "2026-11-21T00:05:00Z", nonce)
+    with pytest.raises(messages.MessageError):
+        messages.compose_sign_in(name, GRANT.user, "2026-11-21T00:05:00Z", nonce)

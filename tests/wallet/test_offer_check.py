@@ -9,23 +9,9 @@ from typing import Any
 import pytest
 
 from tests.shapes import replace
+from tests.wallet import offers
 from tests.wallet.listings import PAYMENT, STRANGER, TIP, Spend, script_by
 from tests.wallet.offer_attacks import ATTACKS
-from tests.wallet.offers import (
-    COINS,
-    EXPIRES_S,
-    PAYMENT_SCRIPT,
-    PRICE,
-    Form,
-    Leaf,
-    Offer,
-    coin,
-    every_form,
-    honest,
-    known,
-    network,
-    outpoint_of,
-)
 from wallet.protocol import PolicyRefused
 from wallet.psbt import check_offer
 from wallet.psbt.decode import decode
@@ -42,101 +28,106 @@ def judged(signed: bytes, values: tuple[int, ...]) -> bool:
     from btclib.tx.tx_out import TxOut
 
     try:
-        engine.verify_transaction([TxOut(sats, PAYMENT_SCRIPT) for sats in values], Tx.parse(network(signed)))
+        engine.verify_transaction(
+            [TxOut(sats, offers.PAYMENT_SCRIPT) for sats in values], Tx.parse(offers.network(signed))
+        )
     except BTClibException:
         return False
     return True
 
 
-@every_form
-def test_every_input_is_signed_and_consensus_takes_it(form: Form) -> None:
-    for coins in (COINS, (PRICE,), (100_000, 90_000, 80_000)):
-        offer = honest(form, coins)
+@offers.every_form
+def test_every_input_is_signed_and_consensus_takes_it(form: offers.Form) -> None:
+    for coins in (offers.COINS, (offers.PRICE,), (100_000, 90_000, 80_000)):
+        offer = offers.honest(form, coins)
         signed = offer.sign()
         assert signed == offer.sign()
         assert judged(signed, coins)
         assert decode(signed).transaction == decode(offer.draft.encode()).transaction
 
 
-@every_form
-def test_a_signature_is_good_for_nothing_else(form: Form) -> None:
-    offer = honest(form)
+@offers.every_form
+def test_a_signature_is_good_for_nothing_else(form: offers.Form) -> None:
+    offer = offers.honest(form)
     signed = offer.sign()
-    assert not judged(signed, (COINS[0] + 1, COINS[1]))
-    assert not judged(signed, (COINS[0], COINS[1] - 1))
-    for script in (offer.escrow.script, PAYMENT_SCRIPT):
+    assert not judged(signed, (offers.COINS[0] + 1, offers.COINS[1]))
+    assert not judged(signed, (offers.COINS[0], offers.COINS[1] - 1))
+    for script in (offer.escrow.script, offers.PAYMENT_SCRIPT):
         at = signed.index(script)
-        assert not judged(signed[:at] + bytes(len(script)) + signed[at + len(script) :], COINS)
+        assert not judged(signed[:at] + bytes(len(script)) + signed[at + len(script) :], offers.COINS)
 
 
 def test_what_was_approved_says_what_it_costs() -> None:
-    offer = honest()
+    offer = offers.honest()
     approved = offer.check()
-    assert (approved.escrow.value, approved.change_sats) == (PRICE, 40_000)
-    assert (approved.escrow.script, [spent.value for spent in approved.spent]) == (offer.escrow.script, list(COINS))
+    assert (approved.escrow.value, approved.change_sats) == (offers.PRICE, 40_000)
+    assert (approved.escrow.script, [spent.value for spent in approved.spent]) == (
+        offer.escrow.script,
+        list(offers.COINS),
+    )
 
 
-def exactly(offer: Offer) -> None:
+def exactly(offer: offers.Offer) -> None:
     """Coins of just the price need no change."""
-    replaced = honest(offer.form, (PRICE - 10_000, 10_000))
+    replaced = offers.honest(offer.form, (offers.PRICE - 10_000, 10_000))
     offer.draft, offer.intent, offer.facts = replaced.draft, replaced.intent, replaced.facts
     offer.draft.pays.pop()
 
 
-def locked_to_the_tip(offer: Offer) -> None:
+def locked_to_the_tip(offer: offers.Offer) -> None:
     offer.draft.locktime = TIP
 
 
-def of_leaf(**values: Any) -> Callable[[Offer], None]:
-    def change(offer: Offer) -> None:
+def of_leaf(**values: Any) -> Callable[[offers.Offer], None]:
+    def change(offer: offers.Offer) -> None:
         offer.leaf = replace(offer.leaf, **values)
         offer.fund()
 
     return change
 
 
-def in_order(*places: int) -> Callable[[Offer], None]:
-    def change(offer: Offer) -> None:
+def in_order(*places: int) -> Callable[[offers.Offer], None]:
+    def change(offer: offers.Offer) -> None:
         offer.draft.pays = [offer.draft.pays[at] for at in places]
 
     return change
 
 
-def named_all(offer: Offer) -> None:
+def named_all(offer: offers.Offer) -> None:
     for spend in offer.draft.spends:
         spend.put(b"\x03", struct.pack("<I", 1))
 
 
-def with_formers(offer: Offer) -> None:
-    offer.draft.spends = [coin(sats, whole=True) for sats in COINS]
+def with_formers(offer: offers.Offer) -> None:
+    offer.draft.spends = [offers.coin(sats, whole=True) for sats in offers.COINS]
 
 
-def formers_alone(offer: Offer) -> None:
+def formers_alone(offer: offers.Offer) -> None:
     with_formers(offer)
     for spend in offer.draft.spends:
         spend.drop(b"\x01")
 
 
-def more_chosen(offer: Offer) -> None:
-    offer.intent = replace(offer.intent, coins=offer.intent.coins | {outpoint_of(Spend(b"\x01" * 32, 0))})
+def more_chosen(offer: offers.Offer) -> None:
+    offer.intent = replace(offer.intent, coins=offer.intent.coins | {offers.outpoint_of(Spend(b"\x01" * 32, 0))})
 
 
-def level_index(offer: Offer) -> None:
+def level_index(offer: offers.Offer) -> None:
     offer.of_facts(index_height=TIP)
 
 
-def unknown_fields(offer: Offer) -> None:
+def unknown_fields(offer: offers.Offer) -> None:
     offer.first.put(b"\xf0", b"whatever")
     offer.draft.fields.append((b"\xf1", b"x"))
 
 
-AT_THE_LIMIT: dict[str, Callable[[Offer], None]] = {
+AT_THE_LIMIT: dict[str, Callable[[offers.Offer], None]] = {
     "no change, exactly paid": exactly,
     "locked to the tip": locked_to_the_tip,
     "the change first": in_order(2, 0, 1),
     "the escrow last": in_order(1, 2, 0),
     "the announcement first": in_order(1, 0, 2),
-    "a leaf that is good for an hour longer": of_leaf(expires_s=EXPIRES_S + 3_600),
+    "a leaf that is good for an hour longer": of_leaf(expires_s=offers.EXPIRES_S + 3_600),
     "a leaf that is over": of_leaf(expires_s=0),
     "a leaf for other goods": of_leaf(eligible=b"\x00" * 32, criteria=b"\xff" * 32),
     "a leaf of another secret": of_leaf(secret=b"\x01" * 32),
@@ -150,18 +141,18 @@ AT_THE_LIMIT: dict[str, Callable[[Offer], None]] = {
 }
 
 
-@every_form
+@offers.every_form
 @pytest.mark.parametrize("name", AT_THE_LIMIT)
-def test_at_the_limit(name: str, form: Form) -> None:
-    offer = honest(form)
+def test_at_the_limit(name: str, form: offers.Form) -> None:
+    offer = offers.honest(form)
     AT_THE_LIMIT[name](offer)
     assert offer.tag() == "signed"
     assert b"whatever" not in offer.sign()
 
 
-@every_form
-def test_a_leaf_is_read_to_its_parts(form: Form) -> None:
-    leaf = honest(form).leaf
+@offers.every_form
+def test_a_leaf_is_read_to_its_parts(form: offers.Form) -> None:
+    leaf = offers.honest(form).leaf
     read = read_leaf(leaf.script())
     assert (read.price_sats, read.expires_s, read.receive_script) == (leaf.price, leaf.expires_s, leaf.receive)
     assert (read.eligible_root, read.criteria_hash, read.secret_hash) == (leaf.eligible, leaf.criteria, leaf.secret)
@@ -169,15 +160,15 @@ def test_a_leaf_is_read_to_its_parts(form: Form) -> None:
 
 
 def test_a_leaf_may_send_to_the_longest_script_that_is_pushed_in_one_byte() -> None:
-    leaf = replace(honest().leaf, receive=b"\x51" * 75)
+    leaf = replace(offers.honest().leaf, receive=b"\x51" * 75)
     assert read_leaf(leaf.script()).receive_script == leaf.receive
 
 
-@every_form
+@offers.every_form
 @pytest.mark.slow
-def test_no_byte_of_a_leafs_operations_and_no_length_can_be_another(form: Form) -> None:
+def test_no_byte_of_a_leafs_operations_and_no_length_can_be_another(form: offers.Form) -> None:
     """What is changed are the data alone, whose terms are checked after that."""
-    leaf = honest(form).leaf
+    leaf = offers.honest(form).leaf
     script = leaf.script()
     unchanged = read_leaf(script)
     free = {*range(2, len(script))} - {*_operations(leaf)}
@@ -191,7 +182,7 @@ def test_no_byte_of_a_leafs_operations_and_no_length_can_be_another(form: Form) 
             assert at in free and read != unchanged
 
 
-def _operations(leaf: Leaf) -> list[int]:
+def _operations(leaf: offers.Leaf) -> list[int]:
     """Where the leaf has no data: its operations and the lengths of what it pushes."""
     data = [leaf.version, bytes(8), bytes(8), leaf.receive, leaf.eligible, leaf.criteria]
     at, found = 2, [0, 1]
@@ -213,21 +204,21 @@ def _operations(leaf: Leaf) -> list[int]:
 
 def test_another_key_signs_nothing() -> None:
     with pytest.raises(SigningError):
-        sign_offer(honest().check(), STRANGER)
+        sign_offer(offers.honest().check(), STRANGER)
 
 
 def test_an_owner_of_another_kind_pays_nothing() -> None:
-    offer = honest()
+    offer = offers.honest()
     offer.owner = replace(offer.owner, kind="p2tr")
     assert offer.tag() == "amount-proof"
 
 
 def test_a_coin_at_our_nested_address_is_not_paid_with() -> None:
     nested = script_by("p2sh-p2wpkh", PAYMENT)
-    offer, spend = honest(), coin(COINS[0], nested)
+    offer, spend = offers.honest(), offers.coin(offers.COINS[0], nested)
     offer.draft.spends[0] = spend
-    offer.facts[outpoint_of(spend)] = known(spend, COINS[0], nested)
-    offer.intent = replace(offer.intent, coins=offer.intent.coins | {outpoint_of(spend)})
+    offer.facts[offers.outpoint_of(spend)] = offers.known(spend, offers.COINS[0], nested)
+    offer.intent = replace(offer.intent, coins=offer.intent.coins | {offers.outpoint_of(spend)})
     assert offer.tag() == "amount-proof"
 
 
@@ -236,12 +227,12 @@ def _loose_inputs(psbt: Any, intent: Any) -> list[Any]:
 
 
 def _facts_alone(item: Any, facts: Any, owner: Any) -> Any:
-    return TxOutput(facts.value_sats or 0, facts.script or PAYMENT_SCRIPT)
+    return TxOutput(facts.value_sats or 0, facts.script or offers.PAYMENT_SCRIPT)
 
 
 def _any_leaf(script: bytes) -> Any:
     """A leaf whose terms are ours, whatever the script does."""
-    return read_leaf(honest().leaf.script())
+    return read_leaf(offers.honest().leaf.script())
 
 
 # A rule that does nothing, as a slip in the code would have it, and what it must let through then.

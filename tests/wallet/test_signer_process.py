@@ -18,17 +18,10 @@ from core.errors import PeerRefused
 from tests.json_lines import ask
 from tests.wallet.conftest import USER, intent
 from tests.wallet.processes import DEADLINE_S, SignerProcess, Start, live_bid, live_grant, started_in
+from wallet import signer_client
 from wallet.bip322 import verify_ownership
 from wallet.protocol import ControlState, SignerStatus
 from wallet.signer.audit import verify_chain
-from wallet.signer_client import (
-    SignerClient,
-    SignerControls,
-    SignerError,
-    SignerLocked,
-    SignerRefused,
-    SignerUnavailable,
-)
 
 PR_GET_DUMPABLE = 3
 
@@ -52,7 +45,7 @@ def test_grants_and_answers_survive_kill_9(start: Start, tmp_path: Path) -> None
     first = client.sign_bid(17, 5, secret, bid)
     assert verify_ownership(keys.payment, first.message, first.signature)
     signer.end(signal.SIGKILL)
-    with pytest.raises(SignerUnavailable):
+    with pytest.raises(signer_client.SignerUnavailable):
         client.status()
 
     start()
@@ -61,15 +54,15 @@ def test_grants_and_answers_survive_kill_9(start: Start, tmp_path: Path) -> None
     assert client.sign_bid(17, 5, secret, bid) == first
     assert client.was_signed(intent(1))
     assert not client.was_signed(intent(2))
-    with pytest.raises(SignerRefused) as refused:
+    with pytest.raises(signer_client.SignerRefused) as refused:
         client.grant(live_grant(5))
     assert (refused.value.tag, refused.value.highest) == ("stale-token", 5)
     client.revoke_place(17, 5)
-    with pytest.raises(SignerRefused, match="op-allowed"):
+    with pytest.raises(signer_client.SignerRefused, match="op-allowed"):
         client.sign_bid(17, 5, secret, live_bid(2))
     assert verify_ownership(keys.payment, "challenge 1", client.sign_challenge(17, 5, secret, "challenge 1"))
     client.end_rights(17, 5)
-    with pytest.raises(SignerRefused, match="grant-live"):
+    with pytest.raises(signer_client.SignerRefused, match="grant-live"):
         client.sign_challenge(17, 5, secret, "challenge 2")
     assert verify_chain(tmp_path / "signer" / "audit.jsonl") == 2
 
@@ -87,22 +80,22 @@ def test_a_halt_survives_kill_9_and_the_halt_file_works_at_once(start: Start, tm
     assert set(found.states) == {ControlState("task", "17", "halt"), ControlState("user", USER, "reduce")}
     assert not found.has_halt_file
     client.set_control("task", 17, "run")
-    with pytest.raises(SignerRefused, match="the user is on reduce"):
+    with pytest.raises(signer_client.SignerRefused, match="the user is on reduce"):
         client.sign_bid(17, 5, secret, live_bid())
     client.set_control("user", USER, "run")
     assert client.sign_bid(17, 5, secret, live_bid())
 
     halt_file = tmp_path / "signer" / "halt"
     halt_file.touch()
-    assert client.controls() == SignerControls((), has_halt_file=True)
-    with pytest.raises(SignerRefused, match="halt file") as refused:
+    assert client.controls() == signer_client.SignerControls((), has_halt_file=True)
+    with pytest.raises(signer_client.SignerRefused, match="halt file") as refused:
         client.sign_bid(17, 5, secret, live_bid(2))
     assert refused.value.tag == "control-state"
     assert client.sign_challenge(17, 5, secret, "challenge 1")
     halt_file.unlink()
     assert client.sign_bid(17, 5, secret, live_bid(2))
     halt_file.symlink_to(tmp_path / "nowhere")
-    with pytest.raises(SignerRefused, match="halt file"):
+    with pytest.raises(signer_client.SignerRefused, match="halt file"):
         client.sign_bid(17, 5, secret, live_bid(3))
 
 
@@ -176,13 +169,13 @@ def test_it_stays_locked_for_any_market_but_the_simulator(start: Start, tmp_path
     status = client.status()
     assert (status.state, status.play) == ("locked", False)
     assert "satflow" in status.reason
-    with pytest.raises(SignerLocked, match="satflow"):
+    with pytest.raises(signer_client.SignerLocked, match="satflow"):
         client.addresses(USER)
-    with pytest.raises(SignerLocked):
+    with pytest.raises(signer_client.SignerLocked):
         client.grant(live_grant())
     client.end_rights(17, 5)
     client.set_control("global", "", "halt")
-    assert client.controls() == SignerControls((ControlState("global", "", "halt"),), has_halt_file=False)
+    assert client.controls() == signer_client.SignerControls((ControlState("global", "", "halt"),), has_halt_file=False)
     assert not (tmp_path / "signer" / "keystore.json").exists()
 
 
@@ -194,7 +187,7 @@ def test_a_keystore_for_real_money_leaves_it_locked(start: Start, tmp_path: Path
     path.write_text(json.dumps({"version": 1, "network": "mainnet", "seed": "00" * 32, "users": []}))
     before = path.read_bytes()
     client = start().client
-    with pytest.raises(SignerLocked, match="not a play keystore"):
+    with pytest.raises(signer_client.SignerLocked, match="not a play keystore"):
         client.addresses(USER)
     assert path.read_bytes() == before
 
@@ -214,19 +207,19 @@ def test_an_answer_that_failed_half_way_is_unavailable_and_not_a_refusal(start: 
     client = start().client
     secret = client.grant(live_grant())
     (tmp_path / "signer").rename(tmp_path / "elsewhere")
-    with pytest.raises(SignerUnavailable):
+    with pytest.raises(signer_client.SignerUnavailable):
         client.addresses("bc1qw508d6qejxtdg4y5r3zarvary0c5xw7kv8f3t4")
-    with pytest.raises(SignerRefused, match="default-deny"):
+    with pytest.raises(signer_client.SignerRefused, match="default-deny"):
         client._ask(ExportKeys())
     assert client.sign_challenge(17, 5, secret, "still answering")
 
 
 def test_a_signer_that_is_not_there_is_unavailable(tmp_path: Path) -> None:
-    client = SignerClient(tmp_path / "nobody.sock", timeout_s=0.5)
+    client = signer_client.SignerClient(tmp_path / "nobody.sock", timeout_s=0.5)
     for call in (client.status, lambda: client.was_signed(intent(1)), lambda: client.end_rights(1, 1)):
-        with pytest.raises(SignerError) as failed:
+        with pytest.raises(signer_client.SignerError) as failed:
             call()
-        assert isinstance(failed.value, SignerUnavailable)
+        assert isinstance(failed.value, signer_client.SignerUnavailable)
 
 
 @pytest.mark.slow

@@ -11,24 +11,10 @@ from embit.ec import PrivateKey
 from embit.script import Script
 from embit.transaction import SIGHASH, Transaction
 
+from tests.wallet import withdrawal_cases as wd
 from tests.wallet.listings import PAYMENT, STRANGER, VENUE, Pay
 from tests.wallet.listings import honest as honest_listing
 from tests.wallet.withdrawal_attacks import ATTACKS, HARMLESS, Attack
-from tests.wallet.withdrawal_cases import (
-    AMOUNT,
-    COIN,
-    FEE,
-    PAYMENT_SCRIPT,
-    PUBKEY,
-    WALLET,
-    Case,
-    Leaf,
-    both_must_sign,
-    honest,
-    multisig,
-    p2wsh,
-    runs,
-)
 from wallet.protocol import PolicyRefused
 from wallet.psbt.decode import decode
 from wallet.psbt.sign import SigningError
@@ -53,26 +39,26 @@ def test_what_decides_nothing_about_where_it_goes_is_signed(name: str) -> None:
     case = HARMLESS[name]()
     transaction = decode(case.sign()).transaction
     wallet = case.facts[case.coins[0] if case.coins else str(transaction.inputs[0].outpoint)].script
-    assert [output.script for output in transaction.outputs] == [PAYMENT_SCRIPT, wallet]
-    assert [output.value for output in transaction.outputs] == [AMOUNT, 2 * COIN - AMOUNT - FEE]
+    assert [output.script for output in transaction.outputs] == [wd.PAYMENT_SCRIPT, wallet]
+    assert [output.value for output in transaction.outputs] == [wd.AMOUNT, 2 * wd.COIN - wd.AMOUNT - wd.FEE]
 
 
 @pytest.mark.parametrize("required", [1, 2, 3])
 def test_ours_is_one_of_the_signatures_that_a_wallet_of_three_needs(required: int) -> None:
-    wallet = multisig(required, VENUE, PAYMENT, STRANGER)
-    case = honest(wallet)
+    wallet = wd.multisig(required, VENUE, PAYMENT, STRANGER)
+    case = wd.honest(wallet)
     signing = {1: [PAYMENT], 2: [PAYMENT, STRANGER], 3: [VENUE, PAYMENT, STRANGER]}[required]
     raw = completed(case, wallet, signing)
-    assert runs(raw, [(COIN, p2wsh(wallet))] * 2)
+    assert wd.runs(raw, [(wd.COIN, wd.p2wsh(wallet))] * 2)
 
 
 LEAVES = {
-    "two of two": (Leaf(), [VENUE, PAYMENT]),
-    "alone in its tree": (Leaf(beside=()), [VENUE, PAYMENT]),
-    "deep in its tree": (Leaf(beside=(b"\x22" * 32, b"\xee" * 32, b"\x01" * 32)), [VENUE, PAYMENT]),
-    "three of three": (Leaf(both_must_sign(PAYMENT, STRANGER, VENUE)), [VENUE, STRANGER, PAYMENT]),
-    "ours alone": (Leaf(b"\x20" + PUBKEY[1:] + b"\xac"), [PAYMENT]),
-    "another internal key": (Leaf(internal=STRANGER), [VENUE, PAYMENT]),
+    "two of two": (wd.Leaf(), [VENUE, PAYMENT]),
+    "alone in its tree": (wd.Leaf(beside=()), [VENUE, PAYMENT]),
+    "deep in its tree": (wd.Leaf(beside=(b"\x22" * 32, b"\xee" * 32, b"\x01" * 32)), [VENUE, PAYMENT]),
+    "three of three": (wd.Leaf(wd.both_must_sign(PAYMENT, STRANGER, VENUE)), [VENUE, STRANGER, PAYMENT]),
+    "ours alone": (wd.Leaf(b"\x20" + wd.PUBKEY[1:] + b"\xac"), [PAYMENT]),
+    "another internal key": (wd.Leaf(internal=STRANGER), [VENUE, PAYMENT]),
 }
 
 
@@ -85,19 +71,21 @@ def test_a_leaf_is_signed_so_that_it_holds_with_the_others(name: str, sighash: i
         if sighash is not None:
             spend.put(b"\x03", struct.pack("<I", sighash))
     raw = leaf_completed(case, leaf, keys)
-    assert runs(raw, [(COIN, leaf.output[0])] * 2)
-    assert not runs(raw, [(COIN, leaf.output[0]), (COIN + 1, leaf.output[0])]), "all amounts are covered"
+    assert wd.runs(raw, [(wd.COIN, leaf.output[0])] * 2)
+    assert not wd.runs(raw, [(wd.COIN, leaf.output[0]), (wd.COIN + 1, leaf.output[0])]), "all amounts are covered"
 
 
-def leaf_completed(case: Case, leaf: Leaf, keys: list[PrivateKey]) -> bytes:
+def leaf_completed(case: wd.Case, leaf: wd.Leaf, keys: list[PrivateKey]) -> bytes:
     """Returns the transaction with the others' signatures by embit, in the order in which the script takes them."""
     psbt = decode(case.sign())
     tx = Transaction.parse(psbt.transaction.encode())
     scripts, stacks = [Script(leaf.output[0])] * 2, []
     for at, fields in enumerate(psbt.inputs):
-        digest = tx.sighash_taproot(at, scripts, [COIN] * 2, ext_flag=1, script=Script(leaf.script), leaf_version=0xC0)
+        digest = tx.sighash_taproot(
+            at, scripts, [wd.COIN] * 2, ext_flag=1, script=Script(leaf.script), leaf_version=0xC0
+        )
         signatures = [
-            fields[b"\x14" + PUBKEY[1:] + leaf.hash] if key is PAYMENT else key.schnorr_sign(digest).serialize()
+            fields[b"\x14" + wd.PUBKEY[1:] + leaf.hash] if key is PAYMENT else key.schnorr_sign(digest).serialize()
             for key in keys
         ]
         stacks.append([*signatures, leaf.script, leaf.control_block])
@@ -105,87 +93,88 @@ def leaf_completed(case: Case, leaf: Leaf, keys: list[PrivateKey]) -> bytes:
 
 
 def test_only_our_own_half_of_a_leaf_is_handed_out() -> None:
-    for fields in decode(Leaf().honest().sign()).inputs:
-        assert [key for key in fields if key[:1] in (b"\x13", b"\x14")] == [b"\x14" + PUBKEY[1:] + Leaf().hash]
+    for fields in decode(wd.Leaf().honest().sign()).inputs:
+        assert [key for key in fields if key[:1] in (b"\x13", b"\x14")] == [b"\x14" + wd.PUBKEY[1:] + wd.Leaf().hash]
 
 
-def completed(case: Case, wallet: bytes = WALLET, keys: Sequence[PrivateKey] = (PAYMENT, VENUE)) -> bytes:
+def completed(case: wd.Case, wallet: bytes = wd.WALLET, keys: Sequence[PrivateKey] = (PAYMENT, VENUE)) -> bytes:
     """Returns the transaction with the venue's half added, by embit, and ours as it was signed."""
     psbt = decode(case.sign())
     tx = Transaction.parse(psbt.transaction.encode())
     stacks = []
     for at, fields in enumerate(psbt.inputs):
-        digest = tx.sighash_segwit(at, Script(wallet), COIN, SIGHASH.ALL)
+        digest = tx.sighash_segwit(at, Script(wallet), wd.COIN, SIGHASH.ALL)
         signatures = [
-            fields[compact(0x02) + PUBKEY] if key is PAYMENT else key.sign(digest).serialize() + b"\x01" for key in keys
+            fields[compact(0x02) + wd.PUBKEY] if key is PAYMENT else key.sign(digest).serialize() + b"\x01"
+            for key in keys
         ]
         stacks.append([b"", *signatures, wallet])
     return with_witnesses(psbt.transaction, stacks)
 
 
 def test_an_honest_one_is_signed_so_that_it_holds_with_the_venues_half() -> None:
-    case = honest()
+    case = wd.honest()
     approved = case.check()
-    assert (approved.sent_sats, approved.fee_sats) == (AMOUNT, FEE)
-    assert runs(completed(case), [(COIN, p2wsh(WALLET))] * 2)
-    assert not runs(completed(case), [(COIN + 1, p2wsh(WALLET))] * 2), "the engine looks at amounts"
+    assert (approved.sent_sats, approved.fee_sats) == (wd.AMOUNT, wd.FEE)
+    assert wd.runs(completed(case), [(wd.COIN, wd.p2wsh(wd.WALLET))] * 2)
+    assert not wd.runs(completed(case), [(wd.COIN + 1, wd.p2wsh(wd.WALLET))] * 2), "the engine looks at amounts"
 
 
 def test_only_our_own_half_is_handed_out() -> None:
-    signed = decode(honest().sign())
+    signed = decode(wd.honest().sign())
     for fields in signed.inputs:
-        assert [key for key in fields if key[:1] == b"\x02"] == [compact(0x02) + PUBKEY]
-        assert fields[compact(0x02) + PUBKEY][-1:] == b"\x01"
+        assert [key for key in fields if key[:1] == b"\x02"] == [compact(0x02) + wd.PUBKEY]
+        assert fields[compact(0x02) + wd.PUBKEY][-1:] == b"\x01"
 
 
 def test_the_same_psbt_gives_the_same_bytes() -> None:
-    assert honest().sign() == honest().sign()
+    assert wd.honest().sign() == wd.honest().sign()
 
 
 def test_unknown_fields_are_not_handed_back() -> None:
-    case = honest()
+    case = wd.honest()
     case.draft.fields.append((b"\xfc\x04evil\x00", b"x"))
     case.draft.spends[0].put(b"\xf0", b"x")
     assert b"evil" not in case.sign()
 
 
 def test_all_of_it_may_go_without_change_and_the_fee_comes_out_of_it() -> None:
-    case = honest()
-    case.draft.pays = [Pay(2 * COIN - FEE, PAYMENT_SCRIPT)]
-    case.amount = 2 * COIN
-    assert (case.check().sent_sats, case.check().fee_sats) == (2 * COIN - FEE, FEE)
+    case = wd.honest()
+    case.draft.pays = [Pay(2 * wd.COIN - wd.FEE, wd.PAYMENT_SCRIPT)]
+    case.amount = 2 * wd.COIN
+    assert (case.check().sent_sats, case.check().fee_sats) == (2 * wd.COIN - wd.FEE, wd.FEE)
 
 
 def test_a_psbt_that_names_no_sighash_asks_for_all() -> None:
-    case = honest()
+    case = wd.honest()
     for spend in case.draft.spends:
         spend.drop(b"\x03")
-    assert runs(completed(case), [(COIN, p2wsh(WALLET))] * 2)
+    assert wd.runs(completed(case), [(wd.COIN, wd.p2wsh(wd.WALLET))] * 2)
 
 
 @pytest.mark.parametrize("fee", [0, FEE_SHARE_FLOOR - 1, FEE_SHARE_FLOOR])
 def test_a_fee_at_its_limit(fee: int) -> None:
-    case = honest()
-    case.draft.pays = [Pay(2 * COIN - fee, PAYMENT_SCRIPT)]
-    case.amount = 2 * COIN
+    case = wd.honest()
+    case.draft.pays = [Pay(2 * wd.COIN - fee, wd.PAYMENT_SCRIPT)]
+    case.amount = 2 * wd.COIN
     assert case.check().fee_sats == fee
 
 
 def test_a_fee_above_its_limit() -> None:
-    case = honest()
-    case.draft.pays = [Pay(2 * COIN - FEE_SHARE_FLOOR - 1, PAYMENT_SCRIPT)]
-    case.amount = 2 * COIN
+    case = wd.honest()
+    case.draft.pays = [Pay(2 * wd.COIN - FEE_SHARE_FLOOR - 1, wd.PAYMENT_SCRIPT)]
+    case.amount = 2 * wd.COIN
     with pytest.raises(PolicyRefused, match="fee-share"):
         case.check()
 
 
 def test_another_key_signs_nothing() -> None:
     with pytest.raises(SigningError):
-        sign_withdrawal(honest().check(), STRANGER)
+        sign_withdrawal(wd.honest().check(), STRANGER)
 
 
 def test_a_listing_is_no_withdrawal() -> None:
-    case = honest()
+    case = wd.honest()
     case.draft = honest_listing("p2wpkh").draft
     with pytest.raises(PolicyRefused):
         case.sign()
@@ -194,11 +183,11 @@ def test_a_listing_is_no_withdrawal() -> None:
 @pytest.mark.slow
 def test_nothing_is_signed_where_two_bytes_differ_anywhere() -> None:
     """Every byte flipped: refused, or what is signed pays and spends the same."""
-    raw = honest().draft.encode()
+    raw = wd.honest().draft.encode()
     right = decode(base64.b64decode(base64.b64encode(raw)))
     signed = 0
     for at in range(len(raw)):
-        case = honest()
+        case = wd.honest()
         case.coins = tuple(str(item.outpoint) for item in right.transaction.inputs)
         case.draft.raw = raw[:at] + bytes([raw[at] ^ 1]) + raw[at + 1 :]
         try:
@@ -207,8 +196,8 @@ def test_nothing_is_signed_where_two_bytes_differ_anywhere() -> None:
             continue
         signed += 1
         assert [item.outpoint for item in found.transaction.inputs] == [i.outpoint for i in right.transaction.inputs]
-        assert {o.script for o in found.transaction.outputs} <= {PAYMENT_SCRIPT, p2wsh(WALLET)}
-        paid = sum(o.value for o in found.transaction.outputs if o.script == PAYMENT_SCRIPT)
-        assert AMOUNT - FEE_SHARE_FLOOR <= paid <= AMOUNT
+        assert {o.script for o in found.transaction.outputs} <= {wd.PAYMENT_SCRIPT, wd.p2wsh(wd.WALLET)}
+        paid = sum(o.value for o in found.transaction.outputs if o.script == wd.PAYMENT_SCRIPT)
+        assert wd.AMOUNT - FEE_SHARE_FLOOR <= paid <= wd.AMOUNT
     # What is left are bits of versions, of amounts, and of former transactions' witnesses, which nothing covers.
     assert signed < len(raw) // 4

@@ -9,27 +9,10 @@ from typing import Any
 import pytest
 
 from tests.shapes import asdict, replace
+from tests.wallet import withdrawal_cases as wd
 from tests.wallet.conftest import OTHER_USER, START_MS, USER, tag_of
 from tests.wallet.listings import INSCRIPTION, TIP, script_by
 from tests.wallet.proofs import OWNER, p2tr_address
-from tests.wallet.withdrawal_cases import (
-    AMOUNT,
-    COIN,
-    COINS,
-    FEE,
-    ITEM,
-    PAYMENT_SCRIPT,
-    STRANGER_SCRIPT,
-    VAULT_COINS,
-    VAULT_SCRIPT,
-    Desk,
-    coin,
-    desk,
-    facts_of,
-    from_bidding,
-    from_payment,
-    of_inscription,
-)
 from wallet.protocol import LEAST_FEE_PER_KVB, MOST_FEE_PER_KVB, PolicyRefused
 from wallet.terms import DAY_MS, Ceilings
 from wallet.withdrawal import rules
@@ -39,27 +22,27 @@ HOME = script_by("p2wpkh", OWNER)
 
 
 @pytest.fixture
-def signer(tmp_path: Path) -> Iterator[Desk]:
-    with desk(tmp_path) as opened:
+def signer(tmp_path: Path) -> Iterator[wd.Desk]:
+    with wd.desk(tmp_path) as opened:
         yield opened
 
 
 # dest-allow
 
 
-def test_nobody_whom_the_signer_does_not_know_is_paid(signer: Desk) -> None:
+def test_nobody_whom_the_signer_does_not_know_is_paid(signer: wd.Desk) -> None:
     for user in (OTHER_USER, p2tr_address(OWNER)):
-        assert tag_of(signer.sign, from_payment(user=user)) == "dest-allow"
-        assert tag_of(signer.sign, from_bidding(user=user)) == "dest-allow"
-        assert tag_of(signer.sign, of_inscription(user=user)) == "dest-allow"
+        assert tag_of(signer.sign, wd.from_payment(user=user)) == "dest-allow"
+        assert tag_of(signer.sign, wd.from_bidding(user=user)) == "dest-allow"
+        assert tag_of(signer.sign, wd.of_inscription(user=user)) == "dest-allow"
     assert signer.keys.users == (USER,), "and no keys were made for them"
 
 
 @pytest.mark.parametrize(
     "user", ["", "bc1qnobody", USER.upper(), " " + USER, "tb1qw508d6qejxtdg4y5r3zarvary0c5xw7kxpjzsx", "1" * 30]
 )
-def test_what_is_no_sign_in_address_is_paid_nothing(signer: Desk, user: str) -> None:
-    assert tag_of(signer.sign, from_payment(user=user)) == "bad-request"
+def test_what_is_no_sign_in_address_is_paid_nothing(signer: wd.Desk, user: str) -> None:
+    assert tag_of(signer.sign, wd.from_payment(user=user)) == "bad-request"
 
 
 @pytest.mark.parametrize("name", ["no address", "1BvBMSEYstWetqTFn5Au4m4GFg7xJaNVN2"])
@@ -69,25 +52,25 @@ def test_a_user_whose_name_is_no_address_to_send_to_is_paid_nothing(name: str) -
     assert refused.value.tag == "dest-allow"
 
 
-def test_a_draft_that_is_no_base64_is_not_signed(signer: Desk) -> None:
-    assert tag_of(lambda: signer.sign(from_bidding(psbt="*"))) == "psbt-strict"
+def test_a_draft_that_is_no_base64_is_not_signed(signer: wd.Desk) -> None:
+    assert tag_of(lambda: signer.sign(wd.from_bidding(psbt="*"))) == "psbt-strict"
 
 
-def test_a_user_of_another_is_paid_from_their_own_coins_only(signer: Desk) -> None:
+def test_a_user_of_another_is_paid_from_their_own_coins_only(signer: wd.Desk) -> None:
     signer.keys.users = (USER, OTHER_USER)  # type: ignore[misc]
-    assert tag_of(signer.sign, from_payment(user=OTHER_USER)) == "inputs-own"
-    assert tag_of(signer.sign, of_inscription(user=OTHER_USER)) == "inputs-own"
-    assert tag_of(signer.sign, from_bidding(user=OTHER_USER)) == "inputs-own"
+    assert tag_of(signer.sign, wd.from_payment(user=OTHER_USER)) == "inputs-own"
+    assert tag_of(signer.sign, wd.of_inscription(user=OTHER_USER)) == "inputs-own"
+    assert tag_of(signer.sign, wd.from_bidding(user=OTHER_USER)) == "inputs-own"
 
 
 def test_a_wallet_that_is_the_payment_address_itself_has_nothing_to_withdraw() -> None:
     with pytest.raises(PolicyRefused, match="dest-allow"):
         rules.destination(USER, [USER], frozenset({HOME}))
-    assert rules.destination(USER, [USER], frozenset({PAYMENT_SCRIPT})) == HOME
+    assert rules.destination(USER, [USER], frozenset({wd.PAYMENT_SCRIPT})) == HOME
 
 
 def test_no_field_of_a_request_names_a_destination() -> None:
-    assert set(asdict(from_payment())) == {
+    assert set(asdict(wd.from_payment())) == {
         "intent",
         "user",
         "source",
@@ -114,8 +97,8 @@ def test_no_field_of_a_request_names_a_destination() -> None:
         ({"value_sats": None}, "amount-proof"),
         ({"value_sats": 0}, "amount-proof"),
         ({"script": None}, "amount-proof"),
-        ({"script": STRANGER_SCRIPT}, "inputs-own"),
-        ({"script": VAULT_SCRIPT}, "inputs-own"),
+        ({"script": wd.STRANGER_SCRIPT}, "inputs-own"),
+        ({"script": wd.VAULT_SCRIPT}, "inputs-own"),
         ({"inscriptions": (INSCRIPTION,)}, "inputs-cardinal"),
         ({"inscriptions": None}, "inputs-cardinal"),
         ({"runes": ("DOG•GO",)}, "inputs-cardinal"),
@@ -125,20 +108,20 @@ def test_no_field_of_a_request_names_a_destination() -> None:
         ({"index_height": TIP - 2}, "inputs-cardinal"),
     ],
 )
-def test_a_payment_coin_in_doubt_is_not_spent(signer: Desk, changes: dict[str, Any], tag: str) -> None:
-    first = next(iter(COINS))
+def test_a_payment_coin_in_doubt_is_not_spent(signer: wd.Desk, changes: dict[str, Any], tag: str) -> None:
+    first = next(iter(wd.COINS))
     signer.facts[first] = replace(signer.facts[first], **changes)
-    assert tag_of(signer.sign, from_payment()) == tag
-    assert tag_of(signer.sign, of_inscription()) == tag, "nor as the fee of an inscription"
+    assert tag_of(signer.sign, wd.from_payment()) == tag
+    assert tag_of(signer.sign, wd.of_inscription()) == tag, "nor as the fee of an inscription"
 
 
-def test_an_index_one_block_behind_will_do(signer: Desk) -> None:
+def test_an_index_one_block_behind_will_do(signer: wd.Desk) -> None:
     signer.facts = {each: replace(facts, index_height=TIP - 1) for each, facts in signer.facts.items()}
-    assert signer.sign(from_payment())["txid"]
+    assert signer.sign(wd.from_payment())["txid"]
 
 
-def test_what_nothing_is_known_of_is_not_spent(signer: Desk) -> None:
-    for asked in (from_payment(), of_inscription(), from_bidding()):
+def test_what_nothing_is_known_of_is_not_spent(signer: wd.Desk) -> None:
+    for asked in (wd.from_payment(), wd.of_inscription(), wd.from_bidding()):
         known, signer.facts = signer.facts, {}
         assert tag_of(signer.sign, asked) == "inputs-confirmed"
         signer.facts = known
@@ -147,38 +130,38 @@ def test_what_nothing_is_known_of_is_not_spent(signer: Desk) -> None:
 @pytest.mark.parametrize(
     "inscriptions", [(), None, (INSCRIPTION, "b" * 64 + "i0"), ("b" * 64 + "i0",), (INSCRIPTION, INSCRIPTION)]
 )
-def test_an_inscription_goes_alone_or_not_at_all(signer: Desk, inscriptions: Any) -> None:
-    signer.facts[ITEM[0]] = replace(ITEM[1], inscriptions=inscriptions)
-    assert tag_of(signer.sign, of_inscription()) == "inputs-cardinal"
+def test_an_inscription_goes_alone_or_not_at_all(signer: wd.Desk, inscriptions: Any) -> None:
+    signer.facts[wd.ITEM[0]] = replace(wd.ITEM[1], inscriptions=inscriptions)
+    assert tag_of(signer.sign, wd.of_inscription()) == "inputs-cardinal"
 
 
-def test_an_inscription_with_a_rune_beside_it_stays(signer: Desk) -> None:
-    signer.facts[ITEM[0]] = replace(ITEM[1], runes=("DOG•GO",))
-    assert tag_of(signer.sign, of_inscription()) == "inputs-cardinal"
+def test_an_inscription_with_a_rune_beside_it_stays(signer: wd.Desk) -> None:
+    signer.facts[wd.ITEM[0]] = replace(wd.ITEM[1], runes=("DOG•GO",))
+    assert tag_of(signer.sign, wd.of_inscription()) == "inputs-cardinal"
 
 
-def test_what_is_at_the_payment_address_is_no_item_of_the_vault(signer: Desk) -> None:
-    outpoint, facts = coin(700, 10_000, PAYMENT_SCRIPT, inscriptions=(INSCRIPTION,))
+def test_what_is_at_the_payment_address_is_no_item_of_the_vault(signer: wd.Desk) -> None:
+    outpoint, facts = wd.coin(700, 10_000, wd.PAYMENT_SCRIPT, inscriptions=(INSCRIPTION,))
     signer.facts[outpoint] = facts
-    assert tag_of(signer.sign, of_inscription(coins=(outpoint,))) == "inputs-own"
+    assert tag_of(signer.sign, wd.of_inscription(coins=(outpoint,))) == "inputs-own"
 
 
-def test_the_vaults_coins_are_not_the_payment_addresss(signer: Desk) -> None:
-    assert tag_of(signer.sign, from_payment(coins=tuple(VAULT_COINS))) == "inputs-own"
-    assert tag_of(signer.sign, from_payment(source="vault")) == "inputs-own"
-    assert tag_of(signer.sign, from_payment(source="vault", coins=(ITEM[0],))) == "inputs-cardinal"
+def test_the_vaults_coins_are_not_the_payment_addresss(signer: wd.Desk) -> None:
+    assert tag_of(signer.sign, wd.from_payment(coins=tuple(wd.VAULT_COINS))) == "inputs-own"
+    assert tag_of(signer.sign, wd.from_payment(source="vault")) == "inputs-own"
+    assert tag_of(signer.sign, wd.from_payment(source="vault", coins=(wd.ITEM[0],))) == "inputs-cardinal"
 
 
 # fee-*, dust, funds
 
 
-def test_fee_rate(signer: Desk) -> None:
+def test_fee_rate(signer: wd.Desk) -> None:
     for number, rate in enumerate((LEAST_FEE_PER_KVB, 100_000)):
-        assert signer.sign(from_payment(number, fee_per_kvb=rate, coins=tuple(COINS)[:1]))["txid"]
+        assert signer.sign(wd.from_payment(number, fee_per_kvb=rate, coins=tuple(wd.COINS)[:1]))["txid"]
     rules.fee_rate(MOST_FEE_PER_KVB)
     for rate in (0, LEAST_FEE_PER_KVB - 1, MOST_FEE_PER_KVB + 1):
-        assert tag_of(signer.sign, from_payment(9, fee_per_kvb=rate)) == "fee-rate"
-        assert tag_of(signer.sign, of_inscription(9, fee_per_kvb=rate)) == "fee-rate"
+        assert tag_of(signer.sign, wd.from_payment(9, fee_per_kvb=rate)) == "fee-rate"
+        assert tag_of(signer.sign, wd.of_inscription(9, fee_per_kvb=rate)) == "fee-rate"
 
 
 def test_fee_rate_of_somebody_elses_transaction() -> None:
@@ -195,40 +178,40 @@ def test_fee_abs() -> None:
             rules.fee_abs(fee)
 
 
-def test_fee_abs_of_many_coins(signer: Desk) -> None:
-    many = dict(coin(1_000 + at, 10_000_000) for at in range(20))
+def test_fee_abs_of_many_coins(signer: wd.Desk) -> None:
+    many = dict(wd.coin(1_000 + at, 10_000_000) for at in range(20))
     signer.facts |= many
-    assert tag_of(signer.sign, from_payment(coins=tuple(many), fee_per_kvb=300_000)) == "fee-abs"
+    assert tag_of(signer.sign, wd.from_payment(coins=tuple(many), fee_per_kvb=300_000)) == "fee-abs"
 
 
-def test_fee_share(signer: Desk) -> None:
+def test_fee_share(signer: wd.Desk) -> None:
     rules.fee_share(rules.FEE_SHARE_FLOOR, 0)
     rules.fee_share(50_000, 500_000)
     for fee, sent in ((rules.FEE_SHARE_FLOOR + 1, 0), (50_001, 500_009)):
         with pytest.raises(PolicyRefused, match="fee-share"):
             rules.fee_share(fee, sent)
-    outpoint, facts = coin(900, 70_000)
+    outpoint, facts = wd.coin(900, 70_000)
     signer.facts[outpoint] = facts
-    assert tag_of(signer.sign, from_payment(coins=(outpoint,), fee_per_kvb=300_000)) == "fee-share"
+    assert tag_of(signer.sign, wd.from_payment(coins=(outpoint,), fee_per_kvb=300_000)) == "fee-share"
 
 
-def test_dust_and_funds(signer: Desk) -> None:
+def test_dust_and_funds(signer: wd.Desk) -> None:
     one = vsize(["p2wpkh"], [HOME])
     for number, (value, tag) in enumerate(((one + 294, ""), (one + 293, "dust"), (one, "funds"), (one - 1, "funds"))):
-        outpoint, facts = coin(800 + number, value)
+        outpoint, facts = wd.coin(800 + number, value)
         signer.facts[outpoint] = facts
-        asked = from_payment(number, coins=(outpoint,), fee_per_kvb=1_000)
+        asked = wd.from_payment(number, coins=(outpoint,), fee_per_kvb=1_000)
         assert tag_of(signer.sign, asked) == tag if tag else signer.sign(asked)["sent_sats"] == 294
-    assert tag_of(signer.sign, from_payment(20, amount_sats=10**9)) == "funds"
-    assert tag_of(signer.sign, from_payment(21, amount_sats=293)) == "dust"
-    poor, facts = coin(850, 200)
+    assert tag_of(signer.sign, wd.from_payment(20, amount_sats=10**9)) == "funds"
+    assert tag_of(signer.sign, wd.from_payment(21, amount_sats=293)) == "dust"
+    poor, facts = wd.coin(850, 200)
     signer.facts[poor] = facts
-    assert tag_of(signer.sign, of_inscription(22, fee_coins=(poor,))) == "funds"
+    assert tag_of(signer.sign, wd.of_inscription(22, fee_coins=(poor,))) == "funds"
 
 
 def test_the_dust_limits_are_those_of_nodes() -> None:
     """Bitcoin Core: three times the least fee of output and spending input, 98 and 67 (witness) or 148 vbytes."""
-    for script, spending in ((HOME, 67), (VAULT_SCRIPT, 67), (script_by("p2sh-p2wpkh", OWNER), 148)):
+    for script, spending in ((HOME, 67), (wd.VAULT_SCRIPT, 67), (script_by("p2sh-p2wpkh", OWNER), 148)):
         assert rules.dust_limit(script) == 3 * (8 + 1 + len(script) + spending)
 
 
@@ -236,33 +219,33 @@ def test_the_dust_limits_are_those_of_nodes() -> None:
 
 
 def test_velocity_sats(tmp_path: Path) -> None:
-    value = 2 * COIN + 25_000
-    with desk(tmp_path, Ceilings(withdrawn_a_day=value)) as signer:
-        first = signer.sign(from_payment(1, coins=tuple(COINS)[:2]))
-        fee = vsize(["p2tr"] * 2, [HOME, VAULT_SCRIPT]) * 10
+    value = 2 * wd.COIN + 25_000
+    with wd.desk(tmp_path, Ceilings(withdrawn_a_day=value)) as signer:
+        first = signer.sign(wd.from_payment(1, coins=tuple(wd.COINS)[:2]))
+        fee = vsize(["p2tr"] * 2, [HOME, wd.VAULT_SCRIPT]) * 10
         left = value - first["sent_sats"] - first["fee_sats"] - fee
         assert (
-            tag_of(signer.sign, from_payment(2, coins=tuple(VAULT_COINS), source="vault", amount_sats=left + 1))
+            tag_of(signer.sign, wd.from_payment(2, coins=tuple(wd.VAULT_COINS), source="vault", amount_sats=left + 1))
             == "velocity"
         ), "fees count as well"
-        assert signer.sign(from_payment(3, coins=tuple(VAULT_COINS), source="vault", amount_sats=left))["txid"]
-        assert signer.sign(from_bidding(4))["txid"], "what stays with the user here is counted by itself"
-        assert tag_of(signer.sign, of_inscription(5)) == "velocity"
+        assert signer.sign(wd.from_payment(3, coins=tuple(wd.VAULT_COINS), source="vault", amount_sats=left))["txid"]
+        assert signer.sign(wd.from_bidding(4))["txid"], "what stays with the user here is counted by itself"
+        assert tag_of(signer.sign, wd.of_inscription(5)) == "velocity"
         signer.now_ms -= 10 * DAY_MS
-        assert tag_of(signer.sign, of_inscription(5)) == "velocity", "a clock that is set back refills nothing"
+        assert tag_of(signer.sign, wd.of_inscription(5)) == "velocity", "a clock that is set back refills nothing"
         signer.now_ms = START_MS + DAY_MS - 1
-        assert tag_of(signer.sign, of_inscription(5)) == "velocity"
+        assert tag_of(signer.sign, wd.of_inscription(5)) == "velocity"
         signer.now_ms = START_MS + DAY_MS
-        assert signer.sign(of_inscription(5))["txid"]
+        assert signer.sign(wd.of_inscription(5))["txid"]
 
 
 def test_velocity_of_the_bidding_wallet(tmp_path: Path) -> None:
-    with desk(tmp_path, Ceilings(withdrawn_a_day=AMOUNT + FEE)) as signer:
-        assert signer.sign(from_bidding(1))["sent_sats"] == AMOUNT
-        assert tag_of(signer.sign, from_bidding(2)) == "velocity"
+    with wd.desk(tmp_path, Ceilings(withdrawn_a_day=wd.AMOUNT + wd.FEE)) as signer:
+        assert signer.sign(wd.from_bidding(1))["sent_sats"] == wd.AMOUNT
+        assert tag_of(signer.sign, wd.from_bidding(2)) == "velocity"
     (tmp_path / "less").mkdir()
-    with desk(tmp_path / "less", Ceilings(withdrawn_a_day=AMOUNT + FEE - 1)) as signer:
-        assert tag_of(signer.sign, from_bidding(1)) == "velocity"
+    with wd.desk(tmp_path / "less", Ceilings(withdrawn_a_day=wd.AMOUNT + wd.FEE - 1)) as signer:
+        assert tag_of(signer.sign, wd.from_bidding(1)) == "velocity"
 
 
 def test_velocity_count_and_what_is_not_known() -> None:
@@ -277,35 +260,35 @@ def test_velocity_count_and_what_is_not_known() -> None:
 
 @pytest.mark.parametrize("state", ["reduce", "halt"])
 @pytest.mark.parametrize(("scope", "subject"), [("global", ""), ("user", USER)])
-def test_no_control_state_keeps_money_in(signer: Desk, scope: str, subject: str, state: str) -> None:
+def test_no_control_state_keeps_money_in(signer: wd.Desk, scope: str, subject: str, state: str) -> None:
     signer.ask("control", scope=scope, subject=subject, state=state)
-    assert signer.sign(from_payment(1))["txid"]
-    assert signer.sign(from_bidding(2))["txid"]
+    assert signer.sign(wd.from_payment(1))["txid"]
+    assert signer.sign(wd.from_bidding(2))["txid"]
 
 
-def test_the_halt_file_stops_everything(signer: Desk) -> None:
-    signed = signer.sign(from_payment(1))
+def test_the_halt_file_stops_everything(signer: wd.Desk) -> None:
+    signed = signer.sign(wd.from_payment(1))
     signer.has_halt_file = True
-    for asked in (from_payment(1), from_payment(2), of_inscription(3), from_bidding(4)):
+    for asked in (wd.from_payment(1), wd.from_payment(2), wd.of_inscription(3), wd.from_bidding(4)):
         assert tag_of(signer.sign, asked) == "control-state"
     signer.has_halt_file = False
-    assert signer.sign(from_payment(1)) == signed
+    assert signer.sign(wd.from_payment(1)) == signed
 
 
-def test_a_short_disk_stops_everything(signer: Desk) -> None:
+def test_a_short_disk_stops_everything(signer: wd.Desk) -> None:
     signer.is_short = lambda: True
-    for asked in (from_payment(2), of_inscription(3), from_bidding(4)):
+    for asked in (wd.from_payment(2), wd.of_inscription(3), wd.from_bidding(4)):
         assert tag_of(signer.sign, asked) == "disk-full"
     signer.is_short = lambda: False
-    assert signer.sign(from_payment(2))
+    assert signer.sign(wd.from_payment(2))
 
 
-def test_play_keys_empty_no_real_bidding_wallet_and_the_other_way_round(signer: Desk) -> None:
-    assert tag_of(signer.sign, from_bidding(venue="satflow")) == "market"
-    assert signer.sign(from_bidding(1))["psbt"]
+def test_play_keys_empty_no_real_bidding_wallet_and_the_other_way_round(signer: wd.Desk) -> None:
+    assert tag_of(signer.sign, wd.from_bidding(venue="satflow")) == "market"
+    assert signer.sign(wd.from_bidding(1))["psbt"]
     signer.keys.is_play = False  # type: ignore[misc]
-    assert tag_of(signer.sign, from_bidding()) == "market"
-    assert signer.sign(from_bidding(3, venue="satflow"))["psbt"]
+    assert tag_of(signer.sign, wd.from_bidding()) == "market"
+    assert signer.sign(wd.from_bidding(3, venue="satflow"))["psbt"]
 
 
 # planted: each rule's own test must fail when the rule lets one too many through, or everything
@@ -353,7 +336,7 @@ def test_a_planted_fault_is_noticed(monkeypatch: pytest.MonkeyPatch, planted: st
         test()
 
 
-ON_DESK: dict[str, tuple[str, Callable[..., Any], Callable[[Desk], None]]] = {
+ON_DESK: dict[str, tuple[str, Callable[..., Any], Callable[[wd.Desk], None]]] = {
     "anything on a coin": ("inputs_cardinal", lambda *arguments: TIP, test_an_inscription_with_a_rune_beside_it_stays),
     "any coin": (
         "amount_proof",
@@ -366,7 +349,7 @@ ON_DESK: dict[str, tuple[str, Callable[..., Any], Callable[[Desk], None]]] = {
     "any share": ("fee_share", nothing, test_fee_share),
     "facts in doubt": (
         "inputs_confirmed",
-        lambda outpoint, facts: facts or facts_of(outpoint, COIN, PAYMENT_SCRIPT),
+        lambda outpoint, facts: facts or wd.facts_of(outpoint, wd.COIN, wd.PAYMENT_SCRIPT),
         test_what_nothing_is_known_of_is_not_spent,
     ),
 }
@@ -380,5 +363,5 @@ def test_a_fault_planted_in_the_signer_is_noticed(
     monkeypatch.setattr(rules, name, fault)
     if name == "fee_share":
         monkeypatch.setattr("wallet.withdrawal.compose.fee_share", fault)
-    with desk(tmp_path) as signer, pytest.raises((AssertionError, pytest.fail.Exception)):
+    with wd.desk(tmp_path) as signer, pytest.raises((AssertionError, pytest.fail.Exception)):
         test(signer)

@@ -19,24 +19,9 @@ from embit.ec import PrivateKey
 from embit.util import key as curve
 
 from tests.shapes import asdict, replace
+from tests.wallet import listings as ls
 from tests.wallet.conftest import USER, Bench
 from tests.wallet.fixed_keys import fixed_keys
-from tests.wallet.listings import (
-    INSCRIPTION,
-    PAYMENT,
-    STRANGER,
-    TIP,
-    VAULT,
-    VENUE,
-    Draft,
-    Pay,
-    Spend,
-    former,
-    output,
-    script_by,
-    txid_of,
-    with_size,
-)
 from wallet.keystore.keys import Keystore
 from wallet.policy import PLAY_VENUE
 from wallet.protocol import WithdrawalToSign
@@ -45,9 +30,9 @@ from wallet.psbt.transaction import Outpoint
 from wallet.withdrawal.psbt import ApprovedWithdrawal, check_withdrawal
 from wallet.withdrawal.sign import sign_withdrawal
 
-PAYMENT_SCRIPT, VAULT_SCRIPT = script_by("p2wpkh", PAYMENT), script_by("p2tr", VAULT)
-STRANGER_SCRIPT = script_by("p2tr", STRANGER)
-PUBKEY = PAYMENT.get_public_key().sec()
+PAYMENT_SCRIPT, VAULT_SCRIPT = ls.script_by("p2wpkh", ls.PAYMENT), ls.script_by("p2tr", ls.VAULT)
+STRANGER_SCRIPT = ls.script_by("p2tr", ls.STRANGER)
+PUBKEY = ls.PAYMENT.get_public_key().sec()
 COIN, AMOUNT, FEE = 60_000, 100_000, 2_000
 
 
@@ -60,11 +45,11 @@ def p2wsh(witness_script: bytes) -> bytes:
     return bytes(script.p2wsh(script.Script(witness_script)).data)
 
 
-WALLET = multisig(2, PAYMENT, VENUE)
+WALLET = multisig(2, ls.PAYMENT, ls.VENUE)
 
 
 def facts_of(outpoint: str, value: int, paid: bytes, **changes: Any) -> OutpointFacts:
-    known = OutpointFacts(Outpoint.parse(outpoint), value, paid, True, True, (), (), TIP, TIP - 1)
+    known = OutpointFacts(Outpoint.parse(outpoint), value, paid, True, True, (), (), ls.TIP, ls.TIP - 1)
     return replace(known, **changes)
 
 
@@ -72,16 +57,16 @@ def facts_of(outpoint: str, value: int, paid: bytes, **changes: Any) -> Outpoint
 class Case:
     """A PSBT that takes AMOUNT out of a bidding wallet, with everything else that decides on it."""
 
-    draft: Draft
+    draft: ls.Draft
     facts: dict[str, OutpointFacts]
     amount: int = AMOUNT
     coins: tuple[str, ...] = ()
-    key: PrivateKey = PAYMENT
+    key: PrivateKey = ls.PAYMENT
 
     def check(self) -> ApprovedWithdrawal:
         public_key = self.key.get_public_key().sec()
         coins = self.coins or outpoints(self.draft)
-        paid = script_by("p2wpkh", self.key)
+        paid = ls.script_by("p2wpkh", self.key)
         return check_withdrawal(self.draft.encode(), self.amount, coins, self.facts, public_key, paid)
 
     def sign(self) -> bytes:
@@ -91,20 +76,20 @@ class Case:
         return replace(self, draft=copy.deepcopy(self.draft), facts=dict(self.facts))
 
 
-def outpoints(draft: Draft) -> tuple[str, ...]:
+def outpoints(draft: ls.Draft) -> tuple[str, ...]:
     return tuple(f"{spend.txid[::-1].hex()}:{spend.vout}" for spend in draft.spends)
 
 
-def wallet_spend(at: int = 0, witness_script: bytes = WALLET, value: int = COIN) -> Spend:
+def wallet_spend(at: int = 0, witness_script: bytes = WALLET, value: int = COIN) -> ls.Spend:
     """Returns an input of the bidding wallet, a different one for each `at`."""
-    made_by = former(p2wsh(witness_script), value, at)
+    made_by = ls.former(p2wsh(witness_script), value, at)
     fields = [
         (b"\x00", made_by),
-        (b"\x01", output(value, p2wsh(witness_script))),
+        (b"\x01", ls.output(value, p2wsh(witness_script))),
         (b"\x03", struct.pack("<I", 1)),
         (b"\x05", witness_script),
     ]
-    return Spend(txid_of(made_by), at, fields=fields)
+    return ls.Spend(ls.txid_of(made_by), at, fields=fields)
 
 
 def honest(witness_script: bytes = WALLET) -> Case:
@@ -112,8 +97,8 @@ def honest(witness_script: bytes = WALLET) -> Case:
     return _case([wallet_spend(at, witness_script) for at in range(2)], p2wsh(witness_script))
 
 
-def _case(spends: list[Spend], paid: bytes) -> Case:
-    draft = Draft(spends, [Pay(AMOUNT, PAYMENT_SCRIPT), Pay(2 * COIN - AMOUNT - FEE, paid)])
+def _case(spends: list[ls.Spend], paid: bytes) -> Case:
+    draft = ls.Draft(spends, [ls.Pay(AMOUNT, PAYMENT_SCRIPT), ls.Pay(2 * COIN - AMOUNT - FEE, paid)])
     return Case(draft, {each: facts_of(each, COIN, paid) for each in outpoints(draft)})
 
 
@@ -127,14 +112,14 @@ def both_must_sign(*keys: PrivateKey) -> bytes:
 class Leaf:
     """A leaf of a taproot wallet with another one beside it; the arithmetic is embit's in Python, not libsecp256k1."""
 
-    script: bytes = both_must_sign(PAYMENT, VENUE)
+    script: bytes = both_must_sign(ls.PAYMENT, ls.VENUE)
     version: int = 0xC0
     beside: tuple[bytes, ...] = (b"\x51" * 32,)
-    internal: PrivateKey = VENUE
+    internal: PrivateKey = ls.VENUE
 
     @property
     def hash(self) -> bytes:
-        return bytes(curve.TaggedHash("TapLeaf", bytes([self.version]) + with_size(self.script)))
+        return bytes(curve.TaggedHash("TapLeaf", bytes([self.version]) + ls.with_size(self.script)))
 
     @property
     def root(self) -> bytes:
@@ -155,16 +140,16 @@ class Leaf:
         internal = self.internal.get_public_key().xonly()
         return bytes([self.version | self.output[1]]) + internal + b"".join(self.beside)
 
-    def spend(self, at: int) -> Spend:
+    def spend(self, at: int) -> ls.Spend:
         paid = self.output[0]
-        made_by = former(paid, COIN, at)
+        made_by = ls.former(paid, COIN, at)
         fields = [
-            (b"\x01", output(COIN, paid)),
+            (b"\x01", ls.output(COIN, paid)),
             (b"\x15" + self.control_block, self.script + bytes([self.version])),
             (b"\x17", self.internal.get_public_key().xonly()),
             (b"\x18", self.root),
         ]
-        return Spend(txid_of(made_by), at, fields=fields)
+        return ls.Spend(ls.txid_of(made_by), at, fields=fields)
 
     def honest(self) -> Case:
         """As `honest`, out of a wallet with this leaf."""
@@ -177,7 +162,7 @@ def coin(number: int, value: int = COIN, paid: bytes = PAYMENT_SCRIPT, **changes
     return outpoint, facts_of(outpoint, value, paid, **changes)
 
 
-ITEM = coin(500, 10_000, VAULT_SCRIPT, inscriptions=(INSCRIPTION,))
+ITEM = coin(500, 10_000, VAULT_SCRIPT, inscriptions=(ls.INSCRIPTION,))
 COINS = dict([coin(1), coin(2), coin(3, 25_000)])
 VAULT_COINS = dict([coin(600, 40_000, VAULT_SCRIPT), coin(601, 30_000, VAULT_SCRIPT)])
 
@@ -192,7 +177,12 @@ def from_payment(number: int = 1, **changes: Any) -> WithdrawalToSign:
 
 
 def of_inscription(number: int = 1, **changes: Any) -> WithdrawalToSign:
-    fields = {"coins": (ITEM[0],), "fee_coins": tuple(COINS)[:1], "inscription_id": INSCRIPTION, "fee_per_kvb": 10_000}
+    fields = {
+        "coins": (ITEM[0],),
+        "fee_coins": tuple(COINS)[:1],
+        "inscription_id": ls.INSCRIPTION,
+        "fee_per_kvb": 10_000,
+    }
     return WithdrawalToSign(**{"intent": intent(number), "user": USER, "source": "vault", **fields, **changes})
 
 

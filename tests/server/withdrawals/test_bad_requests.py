@@ -10,8 +10,6 @@ from tests.server.conftest import OTHER, Service
 from tests.server.withdrawals.asking import WITHDRAW
 from tests.server.withdrawals.chain import INSCRIPTION
 
-pytestmark = pytest.mark.gen_test
-
 BAD: list[tuple[Any, list[str]]] = [
     ({}, ["from: is required"]),
     ({"from": "ordinals"}, ["from: must be bidding, payment, vault or escrow"]),

@@ -17,8 +17,6 @@ from tests.server.withdrawals.asking import row, withdraw
 from tests.server.withdrawals.chain import KEYS, Chain, coin
 from tests.wallet.withdrawal_cases import honest as honest_draft
 
-pytestmark = pytest.mark.gen_test
-
 
 def bidding(service: Service, chain: Chain, sats: int = 120_000) -> None:
     case = honest_draft()

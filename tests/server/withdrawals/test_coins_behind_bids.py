@@ -12,8 +12,6 @@ from tests.server.conftest import Service
 from tests.server.withdrawals.asking import withdraw
 from tests.server.withdrawals.chain import INSCRIPTION, ITEM, KEYS, Chain, coin, in_vault
 
-pytestmark = pytest.mark.gen_test
-
 
 def offer_on(service: Service, *coins: Utxo, **changes: Any) -> None:
     fields = {"task_id": 1, "user_id": service.user_id, "wallet": KEYS["payment"], "slug": "x"}

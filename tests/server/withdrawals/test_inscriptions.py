@@ -17,8 +17,6 @@ from tests.server.conftest import Service
 from tests.server.withdrawals.asking import withdraw
 from tests.server.withdrawals.chain import INSCRIPTION, ITEM, KEYS, Chain, coin, in_vault
 
-pytestmark = pytest.mark.gen_test
-
 
 def listed(service: Service, **fields: Any) -> Task:
     values = {"user": service.user_id, "kind": LISTING, "venue": "simulator", "inscription_id": INSCRIPTION}

@@ -16,8 +16,6 @@ from wallet.address import p2tr
 from wallet.psbt.escrow import escrow_of
 from wallet.terms import ESCROW_TERMS
 
-pytestmark = pytest.mark.gen_test
-
 VAULT_KEY = VAULT.get_public_key().sec()
 ESCROW = p2tr(escrow_of(VAULT_KEY, ESCROW_TERMS["simulator-ordnet"]).script[2:])
 ESCROWS = {"vault_pubkey": VAULT_KEY[1:].hex(), "escrows": {ESCROW: "simulator-ordnet"}}

@@ -16,8 +16,6 @@ from tests.server.withdrawals.asking import row, withdraw
 from tests.server.withdrawals.chain import INSCRIPTION, KEYS, Chain, coin
 from wallet.protocol import MAX_COINS
 
-pytestmark = pytest.mark.gen_test
-
 
 async def test_all_of_the_payment_address(service: Service, chain: Chain) -> None:
     chain.put(KEYS["payment"], coin(1, 60_000), coin(2, 40_000))

@@ -15,8 +15,6 @@ from tests.server.conftest import Service
 from tests.server.withdrawals.asking import row, withdraw
 from tests.server.withdrawals.chain import KEYS, Chain, coin
 
-pytestmark = pytest.mark.gen_test
-
 
 async def test_an_answer_that_never_came_is_unknown_until_it_is_looked_up(service: Service, chain: Chain) -> None:
     chain.put(KEYS["payment"], coin(1))

@@ -5,16 +5,12 @@ from __future__ import annotations
 import json
 from typing import Any
 
-import pytest
-
 from markets.base import Unavailable
 from models.ledger import withdrawals
 from tests.server.api import START_MS
 from tests.server.conftest import OWNER, Service, with_settings
 from tests.server.withdrawals.asking import WITHDRAW, row, withdraw
 from tests.server.withdrawals.chain import KEYS, Chain, coin
-
-pytestmark = pytest.mark.gen_test
 
 
 async def test_nobody_sees_another_users_withdrawals_or_sends_their_coins(service: Service, chain: Chain) -> None:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
-
 from core.errors import PeerRefused
 from markets.base import Unavailable
 from models.ledger import withdrawals
@@ -15,8 +13,6 @@ from tests.server.api import START_MS
 from tests.server.conftest import OWNER, Service
 from tests.server.withdrawals.asking import row, withdraw
 from tests.server.withdrawals.chain import KEYS, Chain, coin
-
-pytestmark = pytest.mark.gen_test
 
 
 async def test_what_is_signed_after_it_was_given_up_is_not_sent(service: Service, chain: Chain) -> None:

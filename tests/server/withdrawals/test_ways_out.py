@@ -50,7 +50,6 @@ async def told(service: Service, kind: str = "tasks", **fields: Any) -> tuple[in
     ],
     indirect=["service"],
 )
-@pytest.mark.gen_test
 async def test_without_sources_nothing_starts_but_dry_runs(service: Service, kind: str, why: str) -> None:
     status, details = await told(service, kind)
     assert (status, details) == (400, [f"venue: nothing could be withdrawn again: {why} (docs/withdrawing.md)"])
@@ -63,12 +62,10 @@ async def test_without_sources_nothing_starts_but_dry_runs(service: Service, kin
 
 
 @with_settings(**REAL | NOTHING_SET | {"ord_url": "https://ord.example"})
-@pytest.mark.gen_test
 async def test_an_index_alone_is_not_enough(service: Service) -> None:
     assert (await told(service, "autolist"))[0] == 400
 
 
-@pytest.mark.gen_test
 async def test_a_bidding_wallet_that_the_signer_cannot_open_takes_no_bids(service: Service) -> None:
     bidding(service, Chain(service))
     service.signer.refuses_withdrawals = PeerRefused("signer", "inputs-own", "the script has no key of ours")
@@ -80,7 +77,6 @@ async def test_a_bidding_wallet_that_the_signer_cannot_open_takes_no_bids(servic
     assert listing == 200  # what it brings in lies elsewhere
 
 
-@pytest.mark.gen_test
 async def test_a_wallet_that_opened_once_is_not_asked_about_again(service: Service) -> None:
     bidding(service, Chain(service))
     assert (await told(service))[0] == 200
@@ -90,7 +86,6 @@ async def test_a_wallet_that_opened_once_is_not_asked_about_again(service: Servi
 
 
 @pytest.mark.parametrize("tag", ["inputs-confirmed", "inputs-cardinal", "fee-abs", "control-state", "locked"])
-@pytest.mark.gen_test
 async def test_what_may_pass_does_not_object_and_is_asked_again(service: Service, tag: str) -> None:
     bidding(service, Chain(service))
     service.signer.refuses_withdrawals = PeerRefused("signer", tag, "not now")
@@ -108,7 +103,6 @@ async def test_what_may_pass_does_not_object_and_is_asked_again(service: Service
         ("coins", (), 200),
     ],
 )
-@pytest.mark.gen_test
 async def test_only_a_venue_that_cannot_draft_at_all_objects(
     service: Service, verb: str, answer: Any, status: int
 ) -> None:
@@ -117,7 +111,6 @@ async def test_only_a_venue_that_cannot_draft_at_all_objects(
     assert (await told(service))[0] == status
 
 
-@pytest.mark.gen_test
 async def test_a_dry_run_of_a_withdrawal_is_judged(service: Service) -> None:
     bidding(service, Chain(service))
     assert (await withdraw(service, from_="bidding", dryRun=True)).status == 200
@@ -146,7 +139,6 @@ def test_every_place_where_money_lies_has_a_withdrawal(market: str) -> None:
     assert sorted(places.values()) == ["bidding", "payment"]
 
 
-@pytest.mark.gen_test
 async def test_a_second_bidding_wallet_would_not_be_taken_in(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
     service.gateway.answers["balance"] = Balance("bc1qother", 5, START_MS)
     monkeypatch.setattr(task_handler, "venues_with_bidding_wallets", lambda settings: ["simulator-ordnet", "simulator"])

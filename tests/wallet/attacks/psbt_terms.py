@@ -4,23 +4,14 @@ from __future__ import annotations
 
 import struct
 
-from tests.wallet.attacks.psbt_changes import (
-    Attack,
-    adding_to,
-    no_own_field,
-    of_draft,
-    of_facts,
-    of_own,
-    own_field,
-    put,
-)
+from tests.wallet.attacks import psbt_changes as ch
 from tests.wallet.listings import TIP
 
-ATTACKS: list[Attack] = []
-attack = adding_to(ATTACKS)
+ATTACKS: list[ch.Attack] = []
+attack = ch.adding_to(ATTACKS)
 
 # --- sighash ---
-attack("no sighash", "sighash-allowed", no_own_field(b"\x03"))
+attack("no sighash", "sighash-allowed", ch.no_own_field(b"\x03"))
 for named in (
     0x00,
     0x01,
@@ -38,22 +29,22 @@ for named in (
     0x83000000,
     2**32 - 1,
 ):
-    attack(f"sighash {named:#x}", "sighash-allowed", own_field(b"\x03", struct.pack("<I", named)))
+    attack(f"sighash {named:#x}", "sighash-allowed", ch.own_field(b"\x03", struct.pack("<I", named)))
 attack(
     "sighash ALL|ANYONECANPAY on a plain listing",
     "sighash-allowed",
-    own_field(b"\x03", struct.pack("<I", 0x81)),
+    ch.own_field(b"\x03", struct.pack("<I", 0x81)),
     forms=("listing", "paired at 2"),
 )
 attack(
     "sighash SINGLE|ANYONECANPAY on a secure listing",
     "sighash-allowed",
-    own_field(b"\x03", struct.pack("<I", 0x83)),
+    ch.own_field(b"\x03", struct.pack("<I", 0x83)),
     forms=("secure", "secure with fee"),
 )
-attack("a sighash of one byte", "psbt-strict", own_field(b"\x03", b"\x83"))
-attack("a sighash of eight bytes", "psbt-strict", own_field(b"\x03", struct.pack("<Q", 0x83)))
-attack("a sighash under a longer key", "psbt-strict", own_field(b"\x03\x00", struct.pack("<I", 0x83)))
+attack("a sighash of one byte", "psbt-strict", ch.own_field(b"\x03", b"\x83"))
+attack("a sighash of eight bytes", "psbt-strict", ch.own_field(b"\x03", struct.pack("<Q", 0x83)))
+attack("a sighash under a longer key", "psbt-strict", ch.own_field(b"\x03\x00", struct.pack("<I", 0x83)))
 attack("two sighashes", "psbt-strict", lambda case: case.own.fields.append((b"\x03", struct.pack("<I", 0x02))))
 attack(
     "the sighash on another input only",
@@ -67,24 +58,24 @@ attack(
 
 # --- the transaction's form ---
 for version in (0, 3, 4, 0x7FFFFFFF, 0x80000000, 0xFFFFFFFF):
-    attack(f"transaction version {version:#x}", "tx-form", of_draft(version=version))
-attack("a locktime a block above the tip", "tx-form", of_draft(locktime=TIP + 1))
-attack("the highest locktime that is a height", "tx-form", of_draft(locktime=499_999_999))
-attack("the lowest locktime that is a time", "tx-form", of_draft(locktime=500_000_000))
-attack("the highest locktime", "tx-form", of_draft(locktime=0xFFFFFFFF))
+    attack(f"transaction version {version:#x}", "tx-form", ch.of_draft(version=version))
+attack("a locktime a block above the tip", "tx-form", ch.of_draft(locktime=TIP + 1))
+attack("the highest locktime that is a height", "tx-form", ch.of_draft(locktime=499_999_999))
+attack("the lowest locktime that is a time", "tx-form", ch.of_draft(locktime=500_000_000))
+attack("the highest locktime", "tx-form", ch.of_draft(locktime=0xFFFFFFFF))
 attack(
     "a tip that is a time, and a locktime below it",
     "tx-form",
     lambda case: (
-        of_facts(tip_height=600_000_000, index_height=600_000_000)(case),
-        put(case.draft, locktime=550_000_000),
+        ch.of_facts(tip_height=600_000_000, index_height=600_000_000)(case),
+        ch.put(case.draft, locktime=550_000_000),
     ),
 )
 for sequence in (0, 1, 0x0000FFFF, 0x00400001, 0x7FFFFFFF, 0x80000000, 0xFFFFFFFC):
-    attack(f"sequence {sequence:#x}", "tx-form", of_own(sequence=sequence))
+    attack(f"sequence {sequence:#x}", "tx-form", ch.of_own(sequence=sequence))
 attack(
     "a placeholder that waits",
     "tx-form",
-    lambda case: put(next(s for s in case.draft.spends if s is not case.own), sequence=6),
+    lambda case: ch.put(next(s for s in case.draft.spends if s is not case.own), sequence=6),
     forms=("paired at 2", "secure with fee"),
 )

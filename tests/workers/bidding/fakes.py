@@ -11,22 +11,7 @@ from typing import Any
 
 from msgspec import structs
 
-from markets.base import (
-    AskBook,
-    Balance,
-    BidBook,
-    BidOrder,
-    Fees,
-    Floor,
-    NotSupported,
-    OwnBid,
-    OwnBids,
-    Rune,
-    Sale,
-    Sales,
-    Unknown,
-    VenueError,
-)
+from markets import base
 from markets.client import AMPLE, Scarcity
 from strategy.book import Ask, Bid, VenueProfile
 from strategy.plan import SignedRoom
@@ -76,7 +61,7 @@ class FakeMarket:
     bids_: list[Bid] = field(default_factory=list)
     trait_asks_: list[Ask] | None = None
     trait_bids_: list[Bid] = field(default_factory=list)
-    sales_: list[Sale] = field(default_factory=list)
+    sales_: list[base.Sale] = field(default_factory=list)
     # Rows that cannot be read: the times of such sales, the number of such offers in the books, own bids (by their
     # venue ids) with what is readable of their ids, and ids of rows about other bids.
     unread_sales: tuple[int | None, ...] = ()
@@ -91,8 +76,8 @@ class FakeMarket:
     known: set[str] = field(default_factory=lambda: {"cats"})
     balance_sats: int = 100_000_000
     fee_rate: Decimal = Decimal(2)
-    own_: list[OwnBid] = field(default_factory=list)
-    placed: list[BidOrder] = field(default_factory=list)
+    own_: list[base.OwnBid] = field(default_factory=list)
+    placed: list[base.BidOrder] = field(default_factory=list)
     done: list[tuple[str | int, ...]] = field(default_factory=list)
     script: dict[str, list[Any]] = field(default_factory=lambda: defaultdict(list))
     max_ages: list[float] = field(default_factory=list)
@@ -116,7 +101,7 @@ class FakeMarket:
         self.clock()
         self.witness(operation)
         turn = self.script[operation].pop(0) if self.script[operation] else None
-        if isinstance(turn, VenueError):
+        if isinstance(turn, base.VenueError):
             raise turn
         return turn
 
@@ -129,18 +114,18 @@ class FakeMarket:
 
     def asks(
         self, slug: str, max_age_s: float, trait: tuple[str, str] | None = None, *, by_floor: bool = False
-    ) -> AskBook:
+    ) -> base.AskBook:
         if trait is None:
-            return self._book("asks", max_age_s, lambda: self._asks(self.asks_), AskBook)
+            return self._book("asks", max_age_s, lambda: self._asks(self.asks_), base.AskBook)
         if self.trait_asks_ is None:
-            raise NotSupported("the listings tell no traits")
+            raise base.NotSupported("the listings tell no traits")
         found = self.trait_asks_
-        return self._book("trait_asks", max_age_s, lambda: self._asks(found), AskBook)
+        return self._book("trait_asks", max_age_s, lambda: self._asks(found), base.AskBook)
 
     def _asks(self, found: list[Ask]) -> tuple[Any, ...]:
         return _cheapest_first(found), self.clock(), None, self.hidden_asks, self.hidden_asks
 
-    def bids(self, slug: str, kind: str, max_age_s: float, trait: tuple[str, str] | None = None) -> BidBook:
+    def bids(self, slug: str, kind: str, max_age_s: float, trait: tuple[str, str] | None = None) -> base.BidBook:
         """Others' bids and ours."""
         maker = KEYS.payment if self.tells_makers else ""
 
@@ -154,7 +139,7 @@ class FakeMarket:
             ranked = tuple(sorted(found, key=lambda each: -each.unit_price))
             return ranked, self.clock(), self.hidden_bids, self.hidden_bids
 
-        return self._book("bids", max_age_s, read, BidBook)
+        return self._book("bids", max_age_s, read, base.BidBook)
 
     def _book(self, operation: str, max_age_s: float, read: Callable[[], Any], make: Callable[..., Any]) -> Any:
         self.reads.append((operation, max_age_s))
@@ -164,64 +149,64 @@ class FakeMarket:
             kept = self._kept[operation] = make(*read())
         return kept
 
-    def sales(self, slug: str, kind: str, since_ms: int, max_age_s: float) -> Sales:
+    def sales(self, slug: str, kind: str, since_ms: int, max_age_s: float) -> base.Sales:
         self._turn("sales")
         found = tuple(sale for sale in self.sales_ if sale.slug == slug and sale.sold_ms >= since_ms)
-        return Sales(found, self.clock(), since_ms, self.unread_sales)
+        return base.Sales(found, self.clock(), since_ms, self.unread_sales)
 
-    def rune(self, ticker: str, max_age_s: float) -> Rune:
+    def rune(self, ticker: str, max_age_s: float) -> base.Rune:
         self._turn("rune")
-        return Rune(ticker, self.divisibility, self.clock())
+        return base.Rune(ticker, self.divisibility, self.clock())
 
-    def floors(self, slugs: Sequence[str], kind: str, max_age_s: float) -> dict[str, Floor]:
+    def floors(self, slugs: Sequence[str], kind: str, max_age_s: float) -> dict[str, base.Floor]:
         self._turn("floors")
-        return {slug: Floor(slug, None, len(self.asks_)) for slug in slugs if slug in self.known}
+        return {slug: base.Floor(slug, None, len(self.asks_)) for slug in slugs if slug in self.known}
 
-    def rune_asks(self, ticker: str, max_age_s: float) -> AskBook:
+    def rune_asks(self, ticker: str, max_age_s: float) -> base.AskBook:
         return self.asks(ticker, max_age_s)
 
-    def own_bids(self, wallet: str, max_age_s: float, slugs: Sequence[str] = ()) -> OwnBids:
+    def own_bids(self, wallet: str, max_age_s: float, slugs: Sequence[str] = ()) -> base.OwnBids:
         """`empty` shows no bids though there may be some."""
         self.max_ages.append(max_age_s)
         turn = self._turn("own_bids")
         self.expire()
         if turn == "empty":
-            return OwnBids((), self.clock())
+            return base.OwnBids((), self.clock())
         odd = (self.odd_own[bid.venue_id] for bid in self.own_ if bid.venue_id in self.odd_own)
         shown = tuple(bid for bid in self.own_ if bid.venue_id not in self.odd_own)
-        return OwnBids(shown, self.clock(), (*odd, *self.odd_rows))
+        return base.OwnBids(shown, self.clock(), (*odd, *self.odd_rows))
 
-    def balance(self, payment: str, receive: str, pubkey: str, max_age_s: float) -> Balance:
+    def balance(self, payment: str, receive: str, pubkey: str, max_age_s: float) -> base.Balance:
         self._turn("balance")
-        return Balance(payment, self.balance_sats, self.clock())
+        return base.Balance(payment, self.balance_sats, self.clock())
 
-    def fees(self, max_age_s: float) -> Fees:
+    def fees(self, max_age_s: float) -> base.Fees:
         self._turn("fees")
         rate = self.fee_rate
-        return Fees(rate, rate, rate, rate, rate, self.clock())
+        return base.Fees(rate, rate, rate, rate, rate, self.clock())
 
     def challenge(self, wallet: str) -> str:
         self._turn("challenge")
         self.done.append(("challenge", 0))
         return "please sign 1"
 
-    def place(self, order: BidOrder, *, task: int, token: int, deadline_ms: int, rung: int = 0) -> None:
+    def place(self, order: base.BidOrder, *, task: int, token: int, deadline_ms: int, rung: int = 0) -> None:
         """`lost` accepts and loses the answer, `twice` makes two bids of one, `never` sends and loses all."""
         turn = self._turn("place")
         self.done.append(("place", order.price))
         if turn == "never":
-            raise Unknown("timed out")
+            raise base.Unknown("timed out")
         self.placed.append(order)
         for _ in range(2 if turn == "twice" else 1):
             self.add(order.price, order.expires_ms, order.slug, order.kind, order.quantity)
         if turn == "lost":
-            raise Unknown("timed out")
+            raise base.Unknown("timed out")
 
-    def sell(self, price: int, *, buyer: str | None = None, tells_bid: bool = False, sale_id: str = "") -> Sale:
+    def sell(self, price: int, *, buyer: str | None = None, tells_bid: bool = False, sale_id: str = "") -> base.Sale:
         """Sells into our bid of this price: it is gone, and the sale can be read."""
         sold = next(bid for bid in self.own_ if bid.price == price)
         self.own_.remove(sold)
-        sale = Sale(
+        sale = base.Sale(
             sale_id or f"sale-{len(self.sales_)}",
             sold.slug,
             price,
@@ -236,8 +221,8 @@ class FakeMarket:
 
     def add(
         self, price: int, expires_ms: int | None, slug: str = "cats", kind: Any = "ordinals", quantity: Any = Decimal(1)
-    ) -> OwnBid:
-        bid = OwnBid(next(self._ids), slug, kind, price, quantity, expires_ms, None)
+    ) -> base.OwnBid:
+        bid = base.OwnBid(next(self._ids), slug, kind, price, quantity, expires_ms, None)
         self.own_.append(bid)
         self.peak_sats = max(self.peak_sats, sum(bid.price for bid in self.own_))
         return bid
@@ -254,7 +239,7 @@ class FakeMarket:
         gone = venue_ids[1:] if turn in ("lie", "no") else venue_ids
         self.own_ = [bid for bid in self.own_ if bid.venue_id not in gone]
         if turn == "lost":
-            raise Unknown("timed out")
+            raise base.Unknown("timed out")
         return turn != "no" and shown.keys() >= set(venue_ids)
 
 

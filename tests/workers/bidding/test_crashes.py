@@ -13,17 +13,7 @@ import pytest
 from models.ledger import orders
 from models.ledger.states import Order
 from tests.examples import some_of
-from tests.workers.bidding.crash_scenes import (
-    HITS,
-    IN_DOUBT,
-    LADDER,
-    LOWER,
-    RENEWED,
-    SCENES,
-    crash_in_a_cycle,
-    let_the_floor_fall,
-    sell_one,
-)
+from tests.workers.bidding import crash_scenes
 from tests.workers.bidding.world import Crash, CrashAt, World
 from workers.crashpoints import NAMES, VARIABLE
 
@@ -36,12 +26,12 @@ def assert_sound(world: World, task: int) -> None:
     assert orders.task_exposure(task) >= sum(world.market.prices)
 
 
-@pytest.mark.parametrize(("point", "turn"), some_of(HITS, __name__))
+@pytest.mark.parametrize(("point", "turn"), some_of(crash_scenes.HITS, __name__))
 def test_a_crash_at_each_point_leaves_its_successor_a_ladder_to_mend(world: World, point: str, turn: int) -> None:
     task = world.task()
-    lead_up, _ = SCENES[point]
+    lead_up, _ = crash_scenes.SCENES[point]
     lead_up(world, task)
-    crash_in_a_cycle(world, task, point, turn)
+    crash_scenes.crash_in_a_cycle(world, task, point, turn)
     assert_sound(world, task)
 
     bidder = world.bidder(task)
@@ -49,8 +39,8 @@ def test_a_crash_at_each_point_leaves_its_successor_a_ladder_to_mend(world: Worl
         bidder.cycle()
         assert_sound(world, task)
         world.clock.advance(31)
-    wanted = LOWER if lead_up is let_the_floor_fall else LADDER
-    missing = [wanted[turn - 1]] if point in IN_DOUBT else []
+    wanted = crash_scenes.LOWER if lead_up is crash_scenes.let_the_floor_fall else crash_scenes.LADDER
+    missing = [wanted[turn - 1]] if point in crash_scenes.IN_DOUBT else []
     assert world.market.prices == [price for price in wanted if price not in missing]
     assert orders.task_exposure(task) == sum(wanted)
 
@@ -59,16 +49,16 @@ def test_a_crash_at_each_point_leaves_its_successor_a_ladder_to_mend(world: Worl
         bidder.cycle()
         assert_sound(world, task)
         world.clock.advance(6)
-    assert world.market.prices == (RENEWED if wanted is LOWER else wanted)
+    assert world.market.prices == (crash_scenes.RENEWED if wanted is crash_scenes.LOWER else wanted)
     assert Order.select().where(Order.close_reason == "lost").count() == len(missing)
-    assert Order.select().where(Order.close_reason == "filled").count() == (lead_up is sell_one)
+    assert Order.select().where(Order.close_reason == "filled").count() == (lead_up is crash_scenes.sell_one)
 
 
 @pytest.mark.parametrize("point", ["after_settle", "after_reserve", "after_submit", "after_record"])
 def test_a_crash_in_the_recovery_of_a_crash(world: World, point: str) -> None:
     task = world.task()
-    crash_in_a_cycle(world, task, "before_submit", 2)
-    crash_in_a_cycle(world, task, point, 1)
+    crash_scenes.crash_in_a_cycle(world, task, "before_submit", 2)
+    crash_scenes.crash_in_a_cycle(world, task, point, 1)
     bidder = world.bidder(task)
     for _ in range(2):
         bidder.cycle()
@@ -80,7 +70,7 @@ def test_a_crash_in_the_recovery_of_a_crash(world: World, point: str) -> None:
 def test_a_worker_that_dies_at_every_turn_of_a_point_still_makes_no_mess(world: World, point: str) -> None:
     """Each successor dies the next time it comes by; what is left is put right by one that lives."""
     task = world.task()
-    SCENES[point][0](world, task)
+    crash_scenes.SCENES[point][0](world, task)
     for _ in range(4):
         crash = CrashAt(point)
         try:
@@ -95,19 +85,23 @@ def test_a_worker_that_dies_at_every_turn_of_a_point_still_makes_no_mess(world: 
         bidder.cycle()
         assert_sound(world, task)
         world.clock.advance(61)
-    assert world.market.prices == (RENEWED if SCENES[point][0] is let_the_floor_fall else LADDER)
+    assert world.market.prices == (
+        crash_scenes.RENEWED
+        if crash_scenes.SCENES[point][0] is crash_scenes.let_the_floor_fall
+        else crash_scenes.LADDER
+    )
 
 
 def test_a_crash_after_a_bid_left_and_before_it_shows(world: World) -> None:
     task = world.task()
-    crash_in_a_cycle(world, task, "after_submit", 1)
+    crash_scenes.crash_in_a_cycle(world, task, "after_submit", 1)
     world.market.fail("own_bids", "empty")
     bidder = world.bidder(task)
     bidder.cycle()
     assert world.open(task)[75_000] == "unknown"
     bidder.cycle()
     assert world.open(task)[75_000] == "live"
-    assert world.market.prices == LADDER
+    assert world.market.prices == crash_scenes.LADDER
 
 
 @pytest.mark.parametrize(("wanted", "hits"), [("after_sign", 1), ("after_sign:3", 3)])

@@ -12,17 +12,7 @@ from msgspec import to_builtins
 
 from core.settings import Settings
 from core.subscription_plans import DEFAULT_PLANS
-from markets.base import (
-    AuthFailed,
-    OwnBids,
-    RateLimited,
-    Refused,
-    SignInNeeded,
-    Unavailable,
-    Unknown,
-    VenueError,
-    to_wire,
-)
+from markets import base
 from markets.orders import Pair, SignInText, SignInTexts
 from models import users
 from models.tasks import tasks
@@ -38,7 +28,7 @@ TEXTS = SignInTexts(
     "request-1",
     (SignInText("a:ordinals", "Sign in as vault", KEYS.vault), SignInText("b:payment", "Pay", KEYS.payment)),
 )
-NOTHING = OwnBids((), 5)
+NOTHING = base.OwnBids((), 5)
 
 
 class Gateway:
@@ -50,15 +40,15 @@ class Gateway:
         self.texts = TEXTS
         self.came: list[str] = []
         self.answers: list[Any] = []
-        self.fails: dict[str, VenueError] = {}
+        self.fails: dict[str, base.VenueError] = {}
 
     def tell(self, request: dict[str, Any]) -> bytes:
         verb = request["verb"]
         self.came.append(verb)
         try:
             return json.dumps({"ok": self._answer(verb, request)}).encode()
-        except VenueError as error:
-            return json.dumps({"error": to_wire(error)}).encode()
+        except base.VenueError as error:
+            return json.dumps({"error": base.to_wire(error)}).encode()
 
     def _answer(self, verb: str, request: dict[str, Any]) -> Any:
         failure = self.fails.pop(verb, None)
@@ -74,7 +64,7 @@ class Gateway:
             self.held = self.keeps
             return None
         if not self.held:
-            raise SignInNeeded("no session")
+            raise base.SignInNeeded("no session")
         return to_builtins(NOTHING) if verb == "own_bids" else True
 
 
@@ -145,32 +135,34 @@ def test_a_write_is_sent_again_too_since_nothing_was(market: SigningInClient, ga
 
 def test_a_session_that_does_not_hold_is_tried_once(market: SigningInClient, gateway: Gateway) -> None:
     gateway.keeps = False
-    with pytest.raises(SignInNeeded):
+    with pytest.raises(base.SignInNeeded):
         market.own_bids(KEYS.payment, 0)
     assert gateway.came == ["own_bids", "sign_in_texts", "sign_in", "own_bids"]
 
 
 @pytest.mark.parametrize("verb", ["sign_in_texts", "sign_in"])
-@pytest.mark.parametrize("failure", [Unavailable("away"), Unknown("no answer"), AuthFailed("0.01 BTC"), Refused("x")])
+@pytest.mark.parametrize(
+    "failure", [base.Unavailable("away"), base.Unknown("no answer"), base.AuthFailed("0.01 BTC"), base.Refused("x")]
+)
 def test_whatever_fails_at_it_the_write_was_not_sent(
-    market: SigningInClient, gateway: Gateway, verb: str, failure: VenueError
+    market: SigningInClient, gateway: Gateway, verb: str, failure: base.VenueError
 ) -> None:
     gateway.fails[verb] = failure
-    with pytest.raises(Unavailable, match=f"failed to sign in: {failure.message}"):
+    with pytest.raises(base.Unavailable, match=f"failed to sign in: {failure.message}"):
         cancel(market)
     assert gateway.came[-1] == verb
     assert cancel(market) is True, "the next time it is tried again"
 
 
 def test_a_sign_in_that_lacks_sats_names_the_payment_address(market: SigningInClient, gateway: Gateway) -> None:
-    gateway.fails["sign_in"] = AuthFailed("The payment address must hold at least 0.01 BTC confirmed")
-    with pytest.raises(Unavailable, match=f"0.01 BTC confirmed; the payment address is {KEYS.payment}"):
+    gateway.fails["sign_in"] = base.AuthFailed("The payment address must hold at least 0.01 BTC confirmed")
+    with pytest.raises(base.Unavailable, match=f"0.01 BTC confirmed; the payment address is {KEYS.payment}"):
         cancel(market)
 
 
 def test_a_venue_that_asks_for_a_pause_is_heard(market: SigningInClient, gateway: Gateway) -> None:
-    gateway.fails["sign_in"] = RateLimited(7.0)
-    with pytest.raises(RateLimited) as limited:
+    gateway.fails["sign_in"] = base.RateLimited(7.0)
+    with pytest.raises(base.RateLimited) as limited:
         market.own_bids(KEYS.payment, 0)
     assert limited.value.retry_after_s == 7.0
 
@@ -180,21 +172,21 @@ def test_a_signer_that_does_not_sign(
     market: SigningInClient, gateway: Gateway, signer: Signer, failure: Exception
 ) -> None:
     signer.fails = failure
-    with pytest.raises(Unavailable, match="failed to sign in"):
+    with pytest.raises(base.Unavailable, match="failed to sign in"):
         market.own_bids(KEYS.payment, 0)
     assert gateway.came == ["own_bids", "sign_in_texts"]
 
 
 def test_no_address_but_our_own_two_signs(market: SigningInClient, gateway: Gateway, signer: Signer) -> None:
     gateway.texts = SignInTexts("r", (SignInText("a", "Sign", "bc1qsomebody"),))
-    with pytest.raises(Unavailable, match="none of ours"):
+    with pytest.raises(base.Unavailable, match="none of ours"):
         market.own_bids(KEYS.payment, 0)
     assert signer.signed == []
 
 
 def test_a_worker_that_was_superseded_signs_nobody_in(market: SigningInClient, signer: Signer) -> None:
     tasks.raise_token(1)
-    with pytest.raises(Unavailable, match="no longer"):
+    with pytest.raises(base.Unavailable, match="no longer"):
         market.own_bids(KEYS.payment, 0)
     assert signer.signed == []
 
