@@ -12,7 +12,7 @@ from pathlib import Path
 from tornado import web
 from tornado.httpserver import HTTPServer
 
-from simulator.control import routes as control
+from simulator import control
 from simulator.handler import NotFound
 from simulator.venues import all_routes
 from simulator.world import StateFile, World
