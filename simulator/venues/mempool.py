@@ -14,9 +14,9 @@ from embit.transaction import Transaction, TransactionInput
 
 from simulator.bitcoin.chain import Coin, address_of, outpoint_of
 from simulator.engine import Engine
+from simulator.handler import Routes, VenueHandler, by_path
 from simulator.holdings import coins
 from simulator.network import Rejected, send
-from simulator.venues.routes import Routes, VenueHandler, by_path
 from simulator.wire import ApiError
 from simulator.world import World
 from wallet import address as addresses

@@ -9,9 +9,9 @@ from __future__ import annotations
 from typing import Any
 
 from simulator.bitcoin.chain import Coin
+from simulator.handler import Routes, VenueHandler, by_path, same
 from simulator.holdings import known_item
 from simulator.pictures import Content, content_of, media_of
-from simulator.venues.routes import Routes, VenueHandler, by_path, same
 from simulator.wire import ApiError
 from simulator.world import World
 

@@ -14,9 +14,9 @@ from typing import Any
 
 from simulator.bitcoin.chain import Coin
 from simulator.engine import Engine
+from simulator.handler import VenueHandler, by_path
 from simulator.history import Sale
 from simulator.orders import Market, Order
-from simulator.venues.routes import VenueHandler, by_path
 from simulator.wire import ApiError, bad, plain, text
 from wallet import address as addresses
 

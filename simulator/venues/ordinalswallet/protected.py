@@ -17,6 +17,7 @@ from simulator.bitcoin.chain import Coin, script_of, spend
 from simulator.bitcoin.psbt import TAP_INTERNAL_KEY, TAP_LEAF_SCRIPT, Unsigned, spends
 from simulator.bitcoin.taproot import LEAF_VERSION, SINGLE_ANYONECANPAY, LeafOutput
 from simulator.engine import Engine
+from simulator.handler import MAX_PSBT_TEXT, UNREADABLE, Routes, by_url, hex_of
 from simulator.listing import (
     AskTerms,
     Cause,
@@ -40,7 +41,6 @@ from simulator.venues.ordinalswallet.handler import (
     mainnet_address,
     x_only_key,
 )
-from simulator.venues.routes import MAX_PSBT_TEXT, UNREADABLE, Routes, by_url, hex_of
 from simulator.wallets import Item
 from simulator.wire import ApiError, bad, text, whole
 

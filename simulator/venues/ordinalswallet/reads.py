@@ -10,6 +10,7 @@ from typing import Any
 from simulator.bitcoin.chain import BLOCK_SECONDS, KNOWN_HEIGHT, KNOWN_TIME, LEAST_POSTAGE, Coin, block_time
 from simulator.bitcoin.chain import outpoint_of as spent_outpoint
 from simulator.fills import INSCRIPTION_AT, SELLER_AT
+from simulator.handler import MAX_OFFSET, Routes, by_url, picked, same
 from simulator.history import Sale
 from simulator.holdings import item_of, members
 from simulator.orders import Market, Order, Trait
@@ -29,7 +30,6 @@ from simulator.venues.ordinalswallet.handler import (
     outpoint_of,
     serialized,
 )
-from simulator.venues.routes import MAX_OFFSET, Routes, by_url, picked, same
 from simulator.venues.unisat.runes import rune_id
 from simulator.wallets import Item, name_of
 from simulator.wire import ApiError, plain

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from simulator.bitcoin.chain import address_of, outpoint_of
+from simulator.handler import MAX_PSBT_TEXT, UNREADABLE, X_ONLY_KEY, Routes, by_url, hex_of, named, peek
 from simulator.listing import (
     AskTerms,
     Cause,
@@ -30,7 +31,6 @@ from simulator.venues.ordinalswallet.handler import (
     mainnet_address,
     x_only_key,
 )
-from simulator.venues.routes import MAX_PSBT_TEXT, UNREADABLE, X_ONLY_KEY, Routes, by_url, hex_of, named, peek
 from simulator.wire import MAX_WHOLE, ApiError, bad, text, whole
 
 Row = dict[str, Any]

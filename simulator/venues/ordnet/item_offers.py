@@ -16,6 +16,7 @@ from embit.transaction import Transaction, TransactionOutput
 from simulator.bitcoin.chain import Coin, script_of, spend
 from simulator.bitcoin.psbt import Unsigned, spends
 from simulator.engine import Engine
+from simulator.handler import Routes, by_path
 from simulator.holdings import Member, members
 from simulator.listing import read_drafted
 from simulator.orders import Market, Order
@@ -39,7 +40,6 @@ from simulator.venues.ordnet.offers import (
     utxos,
     with_witnesses,
 )
-from simulator.venues.routes import Routes, by_path
 from simulator.wire import MAX_SATS, ApiError, bad, items, text, whole
 
 Row = dict[str, Any]

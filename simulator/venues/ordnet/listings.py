@@ -19,6 +19,7 @@ from simulator.bitcoin.chain import Coin, script_of, spend
 from simulator.bitcoin.psbt import TAP_INTERNAL_KEY, TAP_LEAF_SCRIPT, TAP_MERKLE_ROOT, Map, Unsigned, spends
 from simulator.bitcoin.taproot import LEAF_VERSION, SINGLE_ANYONECANPAY, LeafOutput
 from simulator.engine import Engine
+from simulator.handler import Routes, named
 from simulator.listing import AskTerms, Unlistable, ask_order, holding, market_of, read, read_drafted
 from simulator.orders import Order, Refusal
 from simulator.poison import THIEF, THIEFS_KEY, Poison, another, paying, spoiled, without_leaf
@@ -26,7 +27,6 @@ from simulator.sessions import Session
 from simulator.venue_scripts import DEFAULT, ORDNET, key_path_witness, leaf_signature, passthrough_output, practice_key
 from simulator.venues.ordnet.handler import PREFIX, SLUG, OrdnetHandler, ordinals_key, signed_step, step
 from simulator.venues.ordnet.offers import enter, new_id
-from simulator.venues.routes import Routes, named
 from simulator.wallets import Item
 from simulator.wire import MAX_SATS, ApiError, bad, items, text, whole
 

@@ -6,6 +6,7 @@ import re
 from decimal import Decimal
 from typing import Any
 
+from simulator.handler import Routes, asked, by_path, picked, same
 from simulator.history import Sale
 from simulator.holdings import Member, item_of, members
 from simulator.orders import Market, Order
@@ -14,7 +15,6 @@ from simulator.venue_scripts import ORDNET
 from simulator.venues.ordnet.handler import PREFIX, SLUG, OrdnetHandler
 from simulator.venues.ordnet.item_offers import FEE_BPS, fee
 from simulator.venues.ordnet.offers import DEFAULT_HOURS, HOUR_MS, eligible, of_order, public_id
-from simulator.venues.routes import Routes, asked, by_path, picked, same
 from simulator.wallets import Item, name_of
 from simulator.wire import ApiError, bad, iso
 

@@ -9,11 +9,11 @@ from collections.abc import Callable
 from typing import Any
 
 from simulator.bitcoin.chain import belongs_to
+from simulator.handler import Routes, asked, by_url, picked, same, sign_in_address
 from simulator.holdings import follow
 from simulator.orders import Market, Order, Side, Trait, ticker_key
 from simulator.pictures import media_of
 from simulator.scenes import Made, Told
-from simulator.venues.routes import Routes, asked, by_url, picked, same, sign_in_address
 from simulator.venues.satflow import rows
 from simulator.venues.satflow.handler import PREFIX, VENUE, SatflowHandler, kind_of
 from simulator.venues.satflow.rows import Row, attributes

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from simulator.handler import picked
 from simulator.history import Sale
 from simulator.orders import Market, Order, Side, Trait
-from simulator.venues.routes import picked
 from simulator.wire import EXACT, iso, plain
 
 Row = dict[str, Any]

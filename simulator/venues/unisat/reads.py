@@ -16,10 +16,10 @@ from typing import Any, Literal
 from zlib import crc32
 
 from simulator.engine import Engine
+from simulator.handler import Routes, picked, same
 from simulator.orders import Market, Order, Trait, unit_price
 from simulator.pictures import media_of
 from simulator.scenes import Made, Told
-from simulator.venues.routes import Routes, picked, same
 from simulator.venues.unisat.handler import (
     COLLECTIONS,
     PREFIX,

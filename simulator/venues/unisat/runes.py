@@ -6,9 +6,9 @@ import hashlib
 from decimal import Decimal
 from typing import Any
 
+from simulator.handler import MAX_OFFSET, Routes, asked, by_path, picked, same
 from simulator.orders import Market, Order, ticker_key
 from simulator.scenes import Made
-from simulator.venues.routes import MAX_OFFSET, Routes, asked, by_path, picked, same
 from simulator.venues.unisat.handler import (
     INDEXER,
     MAX_PAGE,
