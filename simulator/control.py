@@ -19,12 +19,12 @@ from simulator.engine import Engine
 from simulator.fills import give_back, strand
 from simulator.handler import JsonHandler
 from simulator.history import Sale
-from simulator.orders import Market, Order, Refusal, Side, Trait, unit_price
+from simulator.orders import Market, Order, Refusal, Side, unit_price
 from simulator.poison import POISONS, Poison
 from simulator.selling import sell
 from simulator.trades import buy_signed
 from simulator.venue_scripts import ORDNET
-from simulator.wallets import KINDS, Item, name_of, number_of
+from simulator.wallets import KINDS, Item, Trait, name_of, number_of
 from simulator.wire import (
     EXACT,
     MAX_SATS,

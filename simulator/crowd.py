@@ -9,9 +9,10 @@ from decimal import Decimal
 from typing import Any
 
 from simulator.engine import Engine
-from simulator.orders import TICK, Kind, Market, Order, Refusal, Trait
+from simulator.orders import TICK, Kind, Market, Order, Refusal
 from simulator.selling import sell
 from simulator.trades import buy, buy_signed
+from simulator.wallets import Trait
 
 # The range of a floor, as shares of its start.
 LOWEST, HIGHEST = 0.6, 1.6

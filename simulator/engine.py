@@ -22,13 +22,12 @@ from simulator.orders import (
     Origin,
     Refusal,
     Side,
-    Trait,
     check_bid,
     load_market,
     market_key,
     unit_price,
 )
-from simulator.wallets import Wallets
+from simulator.wallets import Trait, Wallets
 from wallet import address
 
 

@@ -8,12 +8,12 @@ from dataclasses import dataclass, field, fields
 from decimal import Decimal
 from typing import Any, Literal
 
+from simulator.wallets import Trait
 from simulator.wire import EXACT, decimal_places, plain
 
 Kind = Literal["ordinals", "runes"]
 Side = Literal["bid", "ask"]
 Origin = Literal["dialect", "scripted", "trader"]
-Trait = tuple[str, str]
 MarketKey = tuple[Kind, str]
 
 BULLET = "\u2022"

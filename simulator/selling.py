@@ -6,9 +6,9 @@ from decimal import Decimal
 
 from simulator.engine import Engine
 from simulator.history import Sale
-from simulator.orders import Market, Order, Trait
+from simulator.orders import Market, Order
 from simulator.trades import fill
-from simulator.wallets import Item, name_of
+from simulator.wallets import Item, Trait, name_of
 from simulator.wire import EXACT, ApiError, bad, decimal_places
 
 MAX_ITEMS = 100

@@ -17,11 +17,11 @@ from embit.ec import PrivateKey, PublicKey
 from embit.script import Script
 
 from simulator.bitcoin.taproot import LeafOutput
-from simulator.orders import Trait
 from simulator.wire import plain
 from wallet.address import hash160, p2wpkh
 from wallet.signer.challenges import sign_message
 
+Trait = tuple[str, str]
 _MOST = 10_000  # as large as such collections are
 
 

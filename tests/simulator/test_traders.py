@@ -22,7 +22,8 @@ from simulator.crowd import (
     load_course,
 )
 from simulator.history import Sale
-from simulator.orders import BidTerms, Market, Order, Trait, market_key
+from simulator.orders import BidTerms, Market, Order, market_key
+from simulator.wallets import Trait
 from simulator.world import World
 from tests.clock import Clock
 from tests.examples import part_of

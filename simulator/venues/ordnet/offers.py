@@ -19,11 +19,12 @@ from simulator.engine import Engine
 from simulator.handler import Routes, by_path, same
 from simulator.holdings import Member, coins, members
 from simulator.listing import client_order, read_drafted
-from simulator.orders import Market, Order, Refusal, Trait
+from simulator.orders import Market, Order, Refusal
 from simulator.poison import another, indexes, spoiled
 from simulator.sessions import Session
 from simulator.venue_scripts import ORDNET, OfferTerms, announcement, offer_output, payment_witness, redeem
 from simulator.venues.ordnet.handler import PREFIX, SLUG, OrdnetHandler, ordinals_key, payment_key, signed_step, step
+from simulator.wallets import Trait
 from simulator.wire import MAX_SATS, ApiError, bad, items, only, text, whole
 
 Row = dict[str, Any]

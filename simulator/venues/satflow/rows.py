@@ -10,7 +10,8 @@ from typing import Any
 
 from simulator.handler import picked
 from simulator.history import Sale
-from simulator.orders import Market, Order, Side, Trait
+from simulator.orders import Market, Order, Side
+from simulator.wallets import Trait
 from simulator.wire import EXACT, iso, plain
 
 Row = dict[str, Any]

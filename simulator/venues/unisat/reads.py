@@ -17,7 +17,7 @@ from zlib import crc32
 
 from simulator.engine import Engine
 from simulator.handler import Routes, picked, same
-from simulator.orders import Market, Order, Trait, unit_price
+from simulator.orders import Market, Order, unit_price
 from simulator.pictures import media_of
 from simulator.scenes import Made, Told
 from simulator.venues.unisat.handler import (
@@ -32,7 +32,7 @@ from simulator.venues.unisat.handler import (
     refused,
     sorted_by,
 )
-from simulator.wallets import Item
+from simulator.wallets import Item, Trait
 from simulator.wallets import name_of as item_name
 from simulator.wire import ApiError, amount, bad, text
 
