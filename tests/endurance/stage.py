@@ -12,7 +12,6 @@ from types import TracebackType
 from typing import Protocol
 from unittest.mock import patch
 
-import simulator.history
 import tests.machine.wire
 from core.subscription_plans import SubscriptionPlan
 from markets.call_costs import call_costs
@@ -188,7 +187,7 @@ class Stage(AbstractContextManager["Stage"]):
         # A plan is one for all users, so what keeps the smaller ladders short is their maxBidTotal.
         exposure = round(room * (sum(worth) if is_one_user else max(worth)))
         self._patches = ExitStack()
-        self._patches.enter_context(patch.object(simulator.history, "KEPT", 2_000))
+        self._patches.enter_context(patch("simulator.history.KEPT", 2_000))
         self._patches.enter_context(patch.object(tests.machine.wire, "TRAVEL_S", travel_s))
         self._level = logging.root.manager.disable
         logging.disable(logging.WARNING)
