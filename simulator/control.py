@@ -15,11 +15,9 @@ from typing import Any, NamedTuple, cast
 from simulator import holdings
 from simulator.bitcoin.chain import Coin
 from simulator.calls import BURST, PER_MONTH, PER_SECOND
-from simulator.engine import Engine
+from simulator.engine import Engine, Market, Order, Refusal, Sale, Side, unit_price
 from simulator.fills import give_back, strand
 from simulator.handler import JsonHandler
-from simulator.history import Sale
-from simulator.orders import Market, Order, Refusal, Side, unit_price
 from simulator.poison import POISONS, Poison
 from simulator.selling import sell
 from simulator.trades import buy_signed

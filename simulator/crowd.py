@@ -8,8 +8,7 @@ from dataclasses import astuple, dataclass
 from decimal import Decimal
 from typing import Any
 
-from simulator.engine import Engine
-from simulator.orders import TICK, Kind, Market, Order, Refusal
+from simulator.engine import TICK, Engine, Kind, Market, Order, Refusal
 from simulator.selling import sell
 from simulator.trades import buy, buy_signed
 from simulator.wallets import Trait

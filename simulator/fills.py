@@ -19,9 +19,8 @@ from embit.transaction import SIGHASH, Transaction, TransactionOutput
 from simulator import holdings
 from simulator.bitcoin.chain import Chain, Coin, address_of, parse, script_of, spend
 from simulator.bitcoin.taproot import SINGLE_ANYONECANPAY, LeafOutput, is_signed
-from simulator.engine import Engine
+from simulator.engine import Engine, Order, Refusal
 from simulator.listing import SignedSale, read
-from simulator.orders import Order, Refusal
 from simulator.venue_scripts import (
     COSIGNER,
     DEFAULT,

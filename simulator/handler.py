@@ -14,8 +14,7 @@ from typing import Any, ClassVar
 from tornado import web
 
 from simulator.calls import AFTER_THE_DEED, Fault, Operation
-from simulator.engine import Engine
-from simulator.orders import Order, Refusal
+from simulator.engine import Engine, Order, Refusal
 from simulator.scenes import Told
 from simulator.wire import ApiError, bad, dumps, load_object, loads, only, text
 from simulator.world import World

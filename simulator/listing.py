@@ -16,8 +16,7 @@ from embit.transaction import Transaction, TransactionInput, TransactionOutput
 from simulator.bitcoin.chain import Coin, outpoint_of, script_of, spend
 from simulator.bitcoin.psbt import FINAL_SCRIPTWITNESS, TAP_KEY_SIG, Map, Psbt, parse
 from simulator.bitcoin.taproot import ALL_ANYONECANPAY, SINGLE_ANYONECANPAY, is_signed
-from simulator.engine import Engine
-from simulator.orders import Market, Order, Refusal, Side
+from simulator.engine import Engine, Market, Order, Refusal, Side
 from simulator.venue_scripts import is_internal
 from simulator.wallets import Item
 

@@ -14,9 +14,7 @@ from decimal import Decimal
 from typing import Any
 
 from simulator.bitcoin.chain import BLOCK_SECONDS, KNOWN_HEIGHT, KNOWN_TIME
-from simulator.engine import Engine
-from simulator.history import Sale
-from simulator.orders import Order, market_key
+from simulator.engine import Engine, Order, Sale, market_key
 from simulator.wire import EXACT, plain
 from wallet.address import p2wpkh
 

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from decimal import Decimal
 
-from simulator.engine import Engine
-from simulator.history import Sale
-from simulator.orders import Market, Order
+from simulator.engine import Engine, Market, Order, Sale
 from simulator.trades import fill
 from simulator.wallets import Item, Trait, name_of
 from simulator.wire import EXACT, ApiError, bad, decimal_places

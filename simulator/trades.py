@@ -8,12 +8,10 @@ from itertools import pairwise
 
 from simulator import fills, holdings
 from simulator.bidding_wallets import deliver
-from simulator.engine import Engine
+from simulator.engine import Engine, Order, Refusal, Sale, unit_price
 from simulator.fills import INSCRIPTION_AT, Buyer, complete, release
-from simulator.history import Sale
 from simulator.holdings import give
 from simulator.listing import signed_sale
-from simulator.orders import Order, Refusal, unit_price
 from simulator.wallets import Item
 from simulator.wire import EXACT
 

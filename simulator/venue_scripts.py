@@ -17,7 +17,7 @@ from embit.transaction import SIGHASH, Transaction, TransactionOutput
 from simulator.bitcoin import taproot
 from simulator.bitcoin.psbt import FINAL_SCRIPTWITNESS, TAP_KEY_SIG, Map, Psbt
 from simulator.bitcoin.taproot import LeafOutput, hash_of
-from simulator.orders import Refusal
+from simulator.engine import Refusal
 from wallet.address import hash160
 
 ORDNET = "ordnet"  # the name of ord.net in orders and sales

@@ -5,10 +5,8 @@ from __future__ import annotations
 from decimal import Decimal
 from typing import Any, NamedTuple
 
-from simulator.engine import Engine
-from simulator.history import Sale
+from simulator.engine import Engine, Market, Order, Sale, market_key
 from simulator.holdings import members
-from simulator.orders import Market, Order, market_key
 from simulator.venues.ordinalswallet.handler import gross
 from tests.scenes.stage import DIALECTS, ORDINALSWALLET, ORDNET, SATFLOW, Stage
 

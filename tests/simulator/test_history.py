@@ -6,9 +6,8 @@ from decimal import Decimal
 
 import pytest
 
-from simulator import history
-from simulator.history import History
-from simulator.orders import Order, Origin
+from simulator import engine
+from simulator.engine import History, Order, Origin
 from simulator.wire import ApiError
 from tests.simulator.desk import Desk
 
@@ -34,7 +33,7 @@ async def test_who_asks_since_the_last_number_misses_nothing(desk: Desk) -> None
 
 
 def test_events_that_are_no_longer_kept_are_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(history, "KEPT", 3)
+    monkeypatch.setattr(engine, "KEPT", 3)
     kept = History()
     for price in range(5):
         kept.record("accepted", _order(price), 0)
@@ -52,9 +51,9 @@ def test_events_that_are_no_longer_kept_are_an_error(monkeypatch: pytest.MonkeyP
 def test_traders_do_not_push_out_what_others_did() -> None:
     kept = History()
     kept.record("accepted", _order(7), 0)
-    for price in range(history.KEPT_OF_TRADERS + 5):
+    for price in range(engine.KEPT_OF_TRADERS + 5):
         kept.record("accepted", _order(price, "trader"), 0)
 
     rows = kept.rows(since=0)
 
-    assert (rows[0]["price"], len(rows)) == (7, 1 + history.KEPT_OF_TRADERS)
+    assert (rows[0]["price"], len(rows)) == (7, 1 + engine.KEPT_OF_TRADERS)

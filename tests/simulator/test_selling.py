@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from simulator import history
+from simulator import engine
 from tests.simulator.desk import ANN, BOB, PUPPETS, RUNE, Desk
 
 pytestmark = pytest.mark.gen_test
@@ -145,7 +145,7 @@ async def test_the_newest_of_one_instant_comes_first(desk: Desk) -> None:
 
 
 async def test_sales_are_kept_up_to_a_bound(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(history, "KEPT_SALES", 3)
+    monkeypatch.setattr(engine, "KEPT_SALES", 3)
     await desk.list_puppets(bids=[{"price": 1000 + at} for at in range(5)])
     for _ in range(5):
         await desk.sim("POST", "sell", {"slug": PUPPETS})

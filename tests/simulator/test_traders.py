@@ -21,8 +21,7 @@ from simulator.crowd import (
     Demo,
     load_course,
 )
-from simulator.history import Sale
-from simulator.orders import BidTerms, Market, Order, market_key
+from simulator.engine import BidTerms, Market, Order, Sale, market_key
 from simulator.wallets import Trait
 from simulator.world import World
 from tests.clock import Clock

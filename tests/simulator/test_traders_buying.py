@@ -10,9 +10,9 @@ from embit.transaction import TransactionOutput
 
 from simulator.bitcoin.chain import script_of
 from simulator.crowd import BUY_EVERY, DEMOS, Course, Sellers
+from simulator.engine import Order
 from simulator.holdings import give
 from simulator.listing import AskTerms, Signed, draft, drafts, list_signed
-from simulator.orders import Order
 from simulator.wallets import Item
 from simulator.world import World
 from tests.clock import Clock

@@ -11,7 +11,7 @@ import pytest
 from simulator import venue_scripts
 from simulator.bitcoin.chain import Coin
 from simulator.bitcoin.taproot import LeafOutput
-from simulator.orders import Refusal
+from simulator.engine import Refusal
 from simulator.poison import Poison, spoiled
 from simulator.venue_scripts import OfferTerms, offer_output
 from simulator.venues.ordnet.offers import Parent

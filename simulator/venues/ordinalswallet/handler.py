@@ -13,10 +13,8 @@ from decimal import ROUND_DOWN, Decimal
 from typing import Any
 
 from simulator.bitcoin.chain import Coin
-from simulator.engine import Engine
+from simulator.engine import Engine, Market, Order, Sale
 from simulator.handler import VenueHandler, by_path
-from simulator.history import Sale
-from simulator.orders import Market, Order
 from simulator.wire import ApiError, bad, plain, text
 from wallet import address as addresses
 

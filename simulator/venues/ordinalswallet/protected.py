@@ -16,7 +16,7 @@ from embit.transaction import Transaction, TransactionOutput
 from simulator.bitcoin.chain import Coin, script_of, spend
 from simulator.bitcoin.psbt import TAP_INTERNAL_KEY, TAP_LEAF_SCRIPT, Unsigned, spends
 from simulator.bitcoin.taproot import LEAF_VERSION, SINGLE_ANYONECANPAY, LeafOutput
-from simulator.engine import Engine
+from simulator.engine import Engine, Order, Refusal
 from simulator.handler import MAX_PSBT_TEXT, UNREADABLE, Routes, by_url, hex_of
 from simulator.listing import (
     AskTerms,
@@ -29,7 +29,6 @@ from simulator.listing import (
     read_drafted,
     refuse,
 )
-from simulator.orders import Order, Refusal
 from simulator.poison import THIEFS_KEY, Poison, another, paying, without_leaf
 from simulator.poison import spoiled as spoiled_half
 from simulator.venue_scripts import cosigner, key_path_witness, leaf_signature, recovery_leaf, sale_output

@@ -9,11 +9,10 @@ from typing import Any
 
 from simulator.bitcoin.chain import BLOCK_SECONDS, KNOWN_HEIGHT, KNOWN_TIME, LEAST_POSTAGE, Coin, block_time
 from simulator.bitcoin.chain import outpoint_of as spent_outpoint
+from simulator.engine import Market, Order, Sale
 from simulator.fills import INSCRIPTION_AT, SELLER_AT
 from simulator.handler import MAX_OFFSET, Routes, by_url, picked, same
-from simulator.history import Sale
 from simulator.holdings import item_of, members
-from simulator.orders import Market, Order
 from simulator.pictures import media_of
 from simulator.scenes import Made
 from simulator.venues.mempool import FEES

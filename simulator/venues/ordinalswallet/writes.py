@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from simulator.bitcoin.chain import address_of, outpoint_of
+from simulator.engine import Order, Refusal
 from simulator.handler import MAX_PSBT_TEXT, UNREADABLE, X_ONLY_KEY, Routes, by_url, hex_of, named, peek
 from simulator.listing import (
     AskTerms,
@@ -20,7 +21,6 @@ from simulator.listing import (
     list_plain,
     signed_sales,
 )
-from simulator.orders import Order, Refusal
 from simulator.poison import poisoned
 from simulator.venues.ordinalswallet.handler import (
     PREFIX,

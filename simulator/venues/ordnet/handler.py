@@ -9,9 +9,9 @@ import re
 from typing import Any, Literal, TypeVar
 
 from simulator.bitcoin.chain import belongs_to
+from simulator.engine import Market
 from simulator.handler import MAX_PSBT_TEXT, Routes, VenueHandler, named, peek, picked, same, sign_in_address
 from simulator.holdings import coins
-from simulator.orders import Market
 from simulator.sessions import Desk, Session
 from simulator.venue_scripts import ORDNET, is_internal
 from simulator.wire import ApiError, bad, iso, items, text

@@ -15,11 +15,10 @@ from embit.transaction import Transaction, TransactionOutput
 
 from simulator.bitcoin.chain import Coin, script_of, spend
 from simulator.bitcoin.psbt import Unsigned, spends
-from simulator.engine import Engine
+from simulator.engine import Engine, Market, Order
 from simulator.handler import Routes, by_path
 from simulator.holdings import Member, members
 from simulator.listing import read_drafted
-from simulator.orders import Market, Order
 from simulator.poison import another, indexes, spoiled
 from simulator.sessions import Session
 from simulator.venue_scripts import ORDNET, fee_script, payment_witness, redeem

@@ -6,10 +6,9 @@ import re
 from decimal import Decimal
 from typing import Any
 
+from simulator.engine import Market, Order, Sale
 from simulator.handler import Routes, asked, by_path, picked, same
-from simulator.history import Sale
 from simulator.holdings import Member, item_of, members
-from simulator.orders import Market, Order
 from simulator.scenes import Told
 from simulator.venue_scripts import ORDNET
 from simulator.venues.ordnet.handler import PREFIX, SLUG, OrdnetHandler

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from simulator.engine import Kind
 from simulator.handler import VenueHandler, sign_in_address
-from simulator.orders import Kind
 from simulator.wire import ApiError, bad
 
 VENUE = "satflow"

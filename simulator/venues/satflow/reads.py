@@ -9,9 +9,9 @@ from collections.abc import Callable
 from typing import Any
 
 from simulator.bitcoin.chain import belongs_to
+from simulator.engine import Market, Order, Side, ticker_key
 from simulator.handler import Routes, asked, by_url, picked, same, sign_in_address
 from simulator.holdings import follow
-from simulator.orders import Market, Order, Side, ticker_key
 from simulator.pictures import media_of
 from simulator.scenes import Made, Told
 from simulator.venues.satflow import rows

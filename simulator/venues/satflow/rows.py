@@ -8,9 +8,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from simulator.engine import Market, Order, Sale, Side
 from simulator.handler import picked
-from simulator.history import Sale
-from simulator.orders import Market, Order, Side
 from simulator.wallets import Trait
 from simulator.wire import EXACT, iso, plain
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
+from simulator.engine import Kind, Market
 from simulator.handler import MAX_OFFSET, UNREADABLE, Subject, VenueHandler
-from simulator.orders import Kind, Market
 from simulator.wire import ApiError, bad, load_object, whole
 
 Row = TypeVar("Row")

@@ -15,9 +15,8 @@ from functools import cache, partial
 from typing import Any, Literal
 from zlib import crc32
 
-from simulator.engine import Engine
+from simulator.engine import Engine, Market, Order, unit_price
 from simulator.handler import Routes, picked, same
-from simulator.orders import Market, Order, unit_price
 from simulator.pictures import media_of
 from simulator.scenes import Made, Told
 from simulator.venues.unisat.handler import (

@@ -6,8 +6,8 @@ import hashlib
 from decimal import Decimal
 from typing import Any
 
+from simulator.engine import Market, Order, ticker_key
 from simulator.handler import MAX_OFFSET, Routes, asked, by_path, picked, same
-from simulator.orders import Market, Order, ticker_key
 from simulator.scenes import Made
 from simulator.venues.unisat.handler import (
     INDEXER,

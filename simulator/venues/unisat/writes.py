@@ -15,6 +15,7 @@ from embit.transaction import TransactionOutput
 
 from simulator.bitcoin.chain import script_of
 from simulator.bitcoin.taproot import is_owner_signed
+from simulator.engine import Order, Refusal
 from simulator.handler import MAX_PSBT_TEXT, X_ONLY_KEY, Routes, hex_of
 from simulator.listing import (
     AskTerms,
@@ -29,7 +30,6 @@ from simulator.listing import (
     signature_of,
     signed_sales,
 )
-from simulator.orders import Order, Refusal
 from simulator.poison import poisoned
 from simulator.sessions import Asked, Step
 from simulator.venues.unisat.handler import COLLECTIONS, PREFIX, VENUE, UnisatHandler, about, refused
