@@ -11,7 +11,7 @@ from typing import Any
 from simulator.bitcoin.chain import Coin
 from simulator.handler import Routes, VenueHandler, by_path, same
 from simulator.holdings import known_item
-from simulator.pictures import Content, content_of, media_of
+from simulator.wallets import Content, content_of, media_of
 from simulator.wire import ApiError
 from simulator.world import World
 

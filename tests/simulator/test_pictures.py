@@ -9,8 +9,7 @@ from typing import Any
 
 import pytest
 
-from simulator.pictures import content_of, kind_of, media_of
-from simulator.wallets import Item, name_of
+from simulator.wallets import Item, content_of, kind_of, media_of, name_of
 from tests.simulator.desk import PUPPETS, Desk, Trader
 
 ANN = Trader(1)

@@ -13,7 +13,6 @@ from simulator.engine import Market, Order, Sale
 from simulator.fills import INSCRIPTION_AT, SELLER_AT
 from simulator.handler import MAX_OFFSET, Routes, by_url, picked, same
 from simulator.holdings import item_of, members
-from simulator.pictures import media_of
 from simulator.scenes import Made
 from simulator.venues.mempool import FEES
 from simulator.venues.ordinalswallet.handler import (
@@ -30,7 +29,7 @@ from simulator.venues.ordinalswallet.handler import (
     serialized,
 )
 from simulator.venues.unisat.runes import rune_id
-from simulator.wallets import Item, Trait, name_of
+from simulator.wallets import Item, Trait, media_of, name_of
 from simulator.wire import ApiError, plain
 
 Row = dict[str, Any]

@@ -12,12 +12,11 @@ from simulator.bitcoin.chain import belongs_to
 from simulator.engine import Market, Order, Side, ticker_key
 from simulator.handler import Routes, asked, by_url, picked, same, sign_in_address
 from simulator.holdings import follow
-from simulator.pictures import media_of
 from simulator.scenes import Made, Told
 from simulator.venues.satflow import rows
 from simulator.venues.satflow.handler import PREFIX, VENUE, SatflowHandler, kind_of
 from simulator.venues.satflow.rows import Row, attributes
-from simulator.wallets import Item, Trait, name_of
+from simulator.wallets import Item, Trait, media_of, name_of
 from simulator.wire import EXACT, ApiError, bad, iso
 
 MAX_PAGE, MAX_SEEN_PAGE = 100, 250

@@ -17,7 +17,6 @@ from zlib import crc32
 
 from simulator.engine import Engine, Market, Order, unit_price
 from simulator.handler import Routes, picked, same
-from simulator.pictures import media_of
 from simulator.scenes import Made, Told
 from simulator.venues.unisat.handler import (
     COLLECTIONS,
@@ -31,7 +30,7 @@ from simulator.venues.unisat.handler import (
     refused,
     sorted_by,
 )
-from simulator.wallets import Item, Trait
+from simulator.wallets import Item, Trait, media_of
 from simulator.wallets import name_of as item_name
 from simulator.wire import ApiError, amount, bad, text
 
