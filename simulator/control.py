@@ -19,8 +19,7 @@ from simulator.engine import Engine, Market, Order, Refusal, Sale, Side, unit_pr
 from simulator.fills import give_back, strand
 from simulator.handler import JsonHandler
 from simulator.poison import POISONS, Poison
-from simulator.selling import sell
-from simulator.trades import buy_signed
+from simulator.trades import buy_signed, sell
 from simulator.venue_scripts import ORDNET
 from simulator.wallets import KINDS, Item, Trait, name_of, number_of
 from simulator.wire import (

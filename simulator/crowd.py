@@ -9,8 +9,7 @@ from decimal import Decimal
 from typing import Any
 
 from simulator.engine import TICK, Engine, Kind, Market, Order, Refusal
-from simulator.selling import sell
-from simulator.trades import buy, buy_signed
+from simulator.trades import buy, buy_signed, sell
 from simulator.wallets import Trait
 
 # The range of a floor, as shares of its start.

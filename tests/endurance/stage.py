@@ -21,7 +21,7 @@ from models.tasks import tasks
 from models.tasks.tasks import RUNNING
 from simulator.crowd import DEMOS
 from simulator.engine import Engine, Event, History, Market, Order
-from simulator.selling import sell
+from simulator.trades import sell
 from simulator.wire import ApiError
 from simulator.world import World
 from strategy.config.bid import BidConfig, dump_bid_config, normal_slug
