@@ -13,13 +13,12 @@ from embit.transaction import SIGHASH, Transaction, TransactionOutput
 
 from simulator import holdings
 from simulator.bitcoin.chain import Coin, moved, outpoint_of, script_of, spend
-from simulator.bitcoin.psbt import Map
-from simulator.bitcoin.taproot import LEAF_VERSION, whole_digest
 from simulator.engine import Engine, Order, Refusal, Sale
 from simulator.holdings import coins
 from simulator.listing import read
 from simulator.network import Rejected, send
 from simulator.poison import Poison, poisoned_outputs
+from simulator.taproot import LEAF_VERSION, Map, whole_digest
 from simulator.wallets import Item, Pair, WalletKind, bidding_kind_of, leaf_output, market_key, witness_script
 
 _ESCROW = "the practice market's own script"

@@ -18,9 +18,9 @@ from embit.transaction import SIGHASH, Transaction, TransactionOutput
 
 from simulator import holdings
 from simulator.bitcoin.chain import Chain, Coin, address_of, parse, script_of, spend
-from simulator.bitcoin.taproot import SINGLE_ANYONECANPAY, LeafOutput, is_signed
 from simulator.engine import Engine, Order, Refusal
 from simulator.listing import SignedSale, read
+from simulator.taproot import SINGLE_ANYONECANPAY, LeafOutput, is_signed
 from simulator.venue_scripts import (
     COSIGNER,
     DEFAULT,

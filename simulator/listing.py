@@ -14,9 +14,17 @@ from embit.script import Witness
 from embit.transaction import Transaction, TransactionInput, TransactionOutput
 
 from simulator.bitcoin.chain import Coin, outpoint_of, script_of, spend
-from simulator.bitcoin.psbt import FINAL_SCRIPTWITNESS, TAP_KEY_SIG, Map, Psbt, parse
-from simulator.bitcoin.taproot import ALL_ANYONECANPAY, SINGLE_ANYONECANPAY, is_signed
 from simulator.engine import Engine, Market, Order, Refusal, Side
+from simulator.taproot import (
+    ALL_ANYONECANPAY,
+    FINAL_SCRIPTWITNESS,
+    SINGLE_ANYONECANPAY,
+    TAP_KEY_SIG,
+    Map,
+    Psbt,
+    is_signed,
+    parse,
+)
 from simulator.venue_scripts import is_internal
 from simulator.wallets import Item
 

@@ -9,10 +9,10 @@ from typing import Literal, get_args
 from embit.transaction import Transaction, TransactionOutput
 
 from simulator.bitcoin.chain import Coin, script_of, spend
-from simulator.bitcoin.psbt import SIGHASH_TYPE, TAP_LEAF_SCRIPT, Unsigned, spends
 from simulator.engine import Engine
 from simulator.holdings import coins
 from simulator.listing import AskTerms, Draft
+from simulator.taproot import SIGHASH_TYPE, TAP_LEAF_SCRIPT, Unsigned, spends
 from simulator.venue_scripts import practice_key, xonly
 
 # The draft's fault: the payout goes to a stranger; it is a sat below the price; the input is another output of the

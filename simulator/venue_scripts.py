@@ -14,10 +14,9 @@ from embit.ec import ECError, PrivateKey, PublicKey, SchnorrSig, Signature
 from embit.script import Script, Witness
 from embit.transaction import SIGHASH, Transaction, TransactionOutput
 
-from simulator.bitcoin import taproot
-from simulator.bitcoin.psbt import FINAL_SCRIPTWITNESS, TAP_KEY_SIG, Map, Psbt
-from simulator.bitcoin.taproot import LeafOutput, hash_of
+from simulator import taproot
 from simulator.engine import Refusal
+from simulator.taproot import FINAL_SCRIPTWITNESS, TAP_KEY_SIG, LeafOutput, Map, Psbt, hash_of
 from wallet.address import hash160
 
 ORDNET = "ordnet"  # the name of ord.net in orders and sales

@@ -18,7 +18,7 @@ from embit import script
 from embit.ec import PrivateKey, PublicKey
 from embit.script import Script
 
-from simulator.bitcoin.taproot import LeafOutput
+from simulator.taproot import LeafOutput
 from simulator.wire import plain
 from wallet.address import hash160, p2wpkh
 from wallet.signer.challenges import sign_message

@@ -8,7 +8,7 @@ import pytest
 from embit.transaction import Transaction, TransactionInput, TransactionOutput
 
 from simulator.bitcoin.chain import script_of
-from simulator.bitcoin.psbt import MAX_BYTES, parse
+from simulator.taproot import MAX_BYTES, parse
 from tests.vectors import load
 
 TX = Transaction(2, [TransactionInput(b"\x01" * 32, 3, sequence=0)], [TransactionOutput(5, script_of("x"))], 7)

@@ -7,7 +7,7 @@ from embit.ec import PrivateKey
 from embit.script import Script
 from embit.transaction import Transaction, TransactionInput, TransactionOutput
 
-from simulator.bitcoin.taproot import ALL_ANYONECANPAY, SINGLE_ANYONECANPAY, digest, is_signed
+from simulator.taproot import ALL_ANYONECANPAY, SINGLE_ANYONECANPAY, digest, is_signed
 from tests.vectors import load
 from wallet.psbt.sighash import taproot_digest
 from wallet.psbt.transaction import TxOutput, decode_unsigned

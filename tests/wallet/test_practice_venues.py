@@ -14,8 +14,8 @@ from embit.transaction import TransactionOutput
 
 from core.errors import PeerRefused
 from simulator.bitcoin.chain import Coin
-from simulator.bitcoin.taproot import is_owner_signed, is_signed
 from simulator.listing import Draft, read, signature_of, signed_sale
+from simulator.taproot import is_owner_signed, is_signed
 from tests.shapes import replace
 from tests.wallet.conftest import OTHER_USER
 from tests.wallet.listing_desk import FACTS, TASK, Desk, desk, listing, listing_intent

@@ -14,8 +14,6 @@ from typing import Any
 from embit.transaction import Transaction, TransactionOutput
 
 from simulator.bitcoin.chain import Coin, script_of, spend
-from simulator.bitcoin.psbt import TAP_INTERNAL_KEY, TAP_LEAF_SCRIPT, Unsigned, spends
-from simulator.bitcoin.taproot import LEAF_VERSION, SINGLE_ANYONECANPAY, LeafOutput
 from simulator.engine import Engine, Order, Refusal
 from simulator.handler import MAX_PSBT_TEXT, UNREADABLE, Routes, by_url, hex_of
 from simulator.listing import (
@@ -31,6 +29,15 @@ from simulator.listing import (
 )
 from simulator.poison import THIEFS_KEY, Poison, another, paying, without_leaf
 from simulator.poison import spoiled as spoiled_half
+from simulator.taproot import (
+    LEAF_VERSION,
+    SINGLE_ANYONECANPAY,
+    TAP_INTERNAL_KEY,
+    TAP_LEAF_SCRIPT,
+    LeafOutput,
+    Unsigned,
+    spends,
+)
 from simulator.venue_scripts import cosigner, key_path_witness, leaf_signature, recovery_leaf, sale_output
 from simulator.venues.ordinalswallet.handler import (
     PREFIX,

@@ -14,13 +14,13 @@ from embit.script import Script, Witness
 from embit.transaction import Transaction, TransactionOutput
 
 from simulator.bitcoin.chain import Coin, script_of, spend
-from simulator.bitcoin.psbt import Unsigned, spends
 from simulator.engine import Engine, Market, Order
 from simulator.handler import Routes, by_path
 from simulator.holdings import Member, members
 from simulator.listing import read_drafted
 from simulator.poison import another, indexes, spoiled
 from simulator.sessions import Session
+from simulator.taproot import Unsigned, spends
 from simulator.venue_scripts import ORDNET, fee_script, payment_witness, redeem
 from simulator.venues.ordnet.handler import PREFIX, SLUG, OrdnetHandler, payment_key, signed_step, step
 from simulator.venues.ordnet.offers import (

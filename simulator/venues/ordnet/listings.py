@@ -16,13 +16,22 @@ from embit import script
 from embit.transaction import SIGHASH, Transaction, TransactionOutput
 
 from simulator.bitcoin.chain import Coin, script_of, spend
-from simulator.bitcoin.psbt import TAP_INTERNAL_KEY, TAP_LEAF_SCRIPT, TAP_MERKLE_ROOT, Map, Unsigned, spends
-from simulator.bitcoin.taproot import LEAF_VERSION, SINGLE_ANYONECANPAY, LeafOutput
 from simulator.engine import Engine, Order, Refusal
 from simulator.handler import Routes, named
 from simulator.listing import AskTerms, Unlistable, ask_order, holding, market_of, read, read_drafted
 from simulator.poison import THIEF, THIEFS_KEY, Poison, another, paying, spoiled, without_leaf
 from simulator.sessions import Session
+from simulator.taproot import (
+    LEAF_VERSION,
+    SINGLE_ANYONECANPAY,
+    TAP_INTERNAL_KEY,
+    TAP_LEAF_SCRIPT,
+    TAP_MERKLE_ROOT,
+    LeafOutput,
+    Map,
+    Unsigned,
+    spends,
+)
 from simulator.venue_scripts import DEFAULT, ORDNET, key_path_witness, leaf_signature, passthrough_output, practice_key
 from simulator.venues.ordnet.handler import PREFIX, SLUG, OrdnetHandler, ordinals_key, signed_step, step
 from simulator.venues.ordnet.offers import enter, new_id

@@ -13,14 +13,13 @@ from embit.script import Script, Witness
 from embit.transaction import Transaction, TransactionInput, TransactionOutput
 
 from simulator.bitcoin.chain import Coin, script_of, spend
-from simulator.bitcoin.psbt import Map, Unsigned, spends
-from simulator.bitcoin.taproot import LeafOutput
 from simulator.engine import Engine, Market, Order, Refusal
 from simulator.handler import Routes, by_path, same
 from simulator.holdings import Member, coins, members
 from simulator.listing import client_order, read_drafted
 from simulator.poison import another, indexes, spoiled
 from simulator.sessions import Session
+from simulator.taproot import LeafOutput, Map, Unsigned, spends
 from simulator.venue_scripts import ORDNET, OfferTerms, announcement, offer_output, payment_witness, redeem
 from simulator.venues.ordnet.handler import PREFIX, SLUG, OrdnetHandler, ordinals_key, payment_key, signed_step, step
 from simulator.wallets import Trait

@@ -14,7 +14,6 @@ from typing import Any
 from embit.transaction import TransactionOutput
 
 from simulator.bitcoin.chain import script_of
-from simulator.bitcoin.taproot import is_owner_signed
 from simulator.engine import Order, Refusal
 from simulator.handler import MAX_PSBT_TEXT, X_ONLY_KEY, Routes, hex_of
 from simulator.listing import (
@@ -32,6 +31,7 @@ from simulator.listing import (
 )
 from simulator.poison import poisoned
 from simulator.sessions import Asked, Step
+from simulator.taproot import is_owner_signed
 from simulator.venues.unisat.handler import COLLECTIONS, PREFIX, VENUE, UnisatHandler, about, refused
 from simulator.venues.unisat.reads import REPRICED
 from simulator.wire import ApiError, text
