@@ -12,7 +12,7 @@ from embit.script import Witness
 from embit.transaction import SIGHASH, Transaction, TransactionOutput
 
 from simulator import holdings
-from simulator.bitcoin.chain import Coin, moved, outpoint_of, script_of, spend
+from simulator.chain import Coin, moved, outpoint_of, script_of, spend
 from simulator.engine import Engine, Order, Refusal, Sale
 from simulator.holdings import coins
 from simulator.listing import read

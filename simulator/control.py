@@ -13,8 +13,8 @@ from decimal import Decimal
 from typing import Any, NamedTuple, cast
 
 from simulator import holdings
-from simulator.bitcoin.chain import Coin
 from simulator.calls import BURST, PER_MONTH, PER_SECOND
+from simulator.chain import Coin
 from simulator.engine import Engine, Market, Order, Refusal, Sale, Side, unit_price
 from simulator.fills import give_back, strand
 from simulator.handler import JsonHandler

@@ -13,7 +13,7 @@ from dataclasses import asdict, dataclass, field, fields, replace
 from decimal import Decimal
 from typing import Any, Literal
 
-from simulator.bitcoin.chain import Chain
+from simulator.chain import Chain
 from simulator.wallets import Trait, Wallets
 from simulator.wire import EXACT, ApiError, decimal_places, number, plain
 from wallet import address

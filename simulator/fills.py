@@ -17,7 +17,7 @@ from embit.script import Script, Witness
 from embit.transaction import SIGHASH, Transaction, TransactionOutput
 
 from simulator import holdings
-from simulator.bitcoin.chain import Chain, Coin, address_of, parse, script_of, spend
+from simulator.chain import Chain, Coin, address_of, parse, script_of, spend
 from simulator.engine import Engine, Order, Refusal
 from simulator.listing import SignedSale, read
 from simulator.taproot import SINGLE_ANYONECANPAY, LeafOutput, is_signed

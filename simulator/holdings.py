@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from embit.transaction import Transaction, TransactionOutput
 
-from simulator.bitcoin.chain import Chain, Coin, address_of, outpoint_of, script_of, spent_together
+from simulator.chain import Chain, Coin, address_of, outpoint_of, script_of, spent_together
 from simulator.engine import Engine, Market, Order
 from simulator.wallets import Item, name_of, number_of
 

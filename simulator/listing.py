@@ -13,7 +13,7 @@ from embit.psbt import PSBT
 from embit.script import Witness
 from embit.transaction import Transaction, TransactionInput, TransactionOutput
 
-from simulator.bitcoin.chain import Coin, outpoint_of, script_of, spend
+from simulator.chain import Coin, outpoint_of, script_of, spend
 from simulator.engine import Engine, Market, Order, Refusal, Side
 from simulator.taproot import (
     ALL_ANYONECANPAY,

@@ -7,7 +7,7 @@ from embit.hashes import hash160
 from embit.script import Script, p2pkh_from_p2wpkh, p2wsh
 from embit.transaction import SIGHASH, Transaction, TransactionInput
 
-from simulator.bitcoin.chain import Coin, address_of, outpoint_of
+from simulator.chain import Coin, address_of, outpoint_of
 from simulator.engine import Engine
 from simulator.holdings import end_listing, settle
 from simulator.taproot import LeafOutput, is_whole_signed

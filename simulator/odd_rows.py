@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
 
-from simulator.bitcoin.chain import BLOCK_SECONDS, KNOWN_HEIGHT, KNOWN_TIME
+from simulator.chain import BLOCK_SECONDS, KNOWN_HEIGHT, KNOWN_TIME
 from simulator.engine import Engine, Order, Sale, market_key
 from simulator.wire import EXACT, plain
 from wallet.address import p2wpkh

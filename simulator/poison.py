@@ -8,7 +8,7 @@ from typing import Literal, get_args
 
 from embit.transaction import Transaction, TransactionOutput
 
-from simulator.bitcoin.chain import Coin, script_of, spend
+from simulator.chain import Coin, script_of, spend
 from simulator.engine import Engine
 from simulator.holdings import coins
 from simulator.listing import AskTerms, Draft

@@ -12,7 +12,7 @@ from typing import Any
 from embit.script import Script
 from embit.transaction import Transaction, TransactionInput
 
-from simulator.bitcoin.chain import Coin, address_of, outpoint_of
+from simulator.chain import Coin, address_of, outpoint_of
 from simulator.engine import Engine
 from simulator.handler import Routes, VenueHandler, by_path
 from simulator.holdings import coins

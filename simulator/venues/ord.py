@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from simulator.bitcoin.chain import Coin
+from simulator.chain import Coin
 from simulator.handler import Routes, VenueHandler, by_path, same
 from simulator.holdings import known_item
 from simulator.wallets import Content, content_of, media_of

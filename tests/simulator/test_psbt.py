@@ -7,7 +7,7 @@ from base64 import b64decode, b64encode
 import pytest
 from embit.transaction import Transaction, TransactionInput, TransactionOutput
 
-from simulator.bitcoin.chain import script_of
+from simulator.chain import script_of
 from simulator.taproot import MAX_BYTES, parse
 from tests.vectors import load
 

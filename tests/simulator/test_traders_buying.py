@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from embit.transaction import TransactionOutput
 
-from simulator.bitcoin.chain import script_of
+from simulator.chain import script_of
 from simulator.crowd import BUY_EVERY, DEMOS, Course, Sellers
 from simulator.engine import Order
 from simulator.holdings import give

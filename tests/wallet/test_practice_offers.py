@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from simulator import venue_scripts
-from simulator.bitcoin.chain import Coin
+from simulator.chain import Coin
 from simulator.engine import Refusal
 from simulator.poison import Poison, spoiled
 from simulator.taproot import LeafOutput

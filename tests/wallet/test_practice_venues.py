@@ -13,7 +13,7 @@ from embit import script
 from embit.transaction import TransactionOutput
 
 from core.errors import PeerRefused
-from simulator.bitcoin.chain import Coin
+from simulator.chain import Coin
 from simulator.listing import Draft, read, signature_of, signed_sale
 from simulator.taproot import is_owner_signed, is_signed
 from tests.shapes import replace

@@ -12,7 +12,7 @@ import uuid
 from decimal import ROUND_DOWN, Decimal
 from typing import Any
 
-from simulator.bitcoin.chain import Coin
+from simulator.chain import Coin
 from simulator.engine import Engine, Market, Order, Sale
 from simulator.handler import VenueHandler, by_path
 from simulator.wire import ApiError, bad, plain, text

@@ -13,7 +13,7 @@ from typing import Any
 
 from embit.transaction import Transaction, TransactionOutput
 
-from simulator.bitcoin.chain import Coin, script_of, spend
+from simulator.chain import Coin, script_of, spend
 from simulator.engine import Engine, Order, Refusal
 from simulator.handler import MAX_PSBT_TEXT, UNREADABLE, Routes, by_url, hex_of
 from simulator.listing import (

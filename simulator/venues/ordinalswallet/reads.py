@@ -7,8 +7,8 @@ import re
 from collections import Counter
 from typing import Any
 
-from simulator.bitcoin.chain import BLOCK_SECONDS, KNOWN_HEIGHT, KNOWN_TIME, LEAST_POSTAGE, Coin, block_time
-from simulator.bitcoin.chain import outpoint_of as spent_outpoint
+from simulator.chain import BLOCK_SECONDS, KNOWN_HEIGHT, KNOWN_TIME, LEAST_POSTAGE, Coin, block_time
+from simulator.chain import outpoint_of as spent_outpoint
 from simulator.engine import Market, Order, Sale
 from simulator.fills import INSCRIPTION_AT, SELLER_AT
 from simulator.handler import MAX_OFFSET, Routes, by_url, picked, same

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from simulator.bitcoin.chain import address_of, outpoint_of
+from simulator.chain import address_of, outpoint_of
 from simulator.engine import Order, Refusal
 from simulator.handler import MAX_PSBT_TEXT, UNREADABLE, X_ONLY_KEY, Routes, by_url, hex_of, named, peek
 from simulator.listing import (

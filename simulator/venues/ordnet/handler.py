@@ -8,7 +8,7 @@ import json
 import re
 from typing import Any, Literal, TypeVar
 
-from simulator.bitcoin.chain import belongs_to
+from simulator.chain import belongs_to
 from simulator.engine import Market
 from simulator.handler import MAX_PSBT_TEXT, Routes, VenueHandler, named, peek, picked, same, sign_in_address
 from simulator.holdings import coins

@@ -13,7 +13,7 @@ from typing import Any
 from embit.script import Script, Witness
 from embit.transaction import Transaction, TransactionOutput
 
-from simulator.bitcoin.chain import Coin, script_of, spend
+from simulator.chain import Coin, script_of, spend
 from simulator.engine import Engine, Market, Order
 from simulator.handler import Routes, by_path
 from simulator.holdings import Member, members

@@ -15,7 +15,7 @@ from typing import Any
 from embit import script
 from embit.transaction import SIGHASH, Transaction, TransactionOutput
 
-from simulator.bitcoin.chain import Coin, script_of, spend
+from simulator.chain import Coin, script_of, spend
 from simulator.engine import Engine, Order, Refusal
 from simulator.handler import Routes, named
 from simulator.listing import AskTerms, Unlistable, ask_order, holding, market_of, read, read_drafted

@@ -12,7 +12,7 @@ from typing import Any, Protocol
 from embit.script import Script, Witness
 from embit.transaction import Transaction, TransactionInput, TransactionOutput
 
-from simulator.bitcoin.chain import Coin, script_of, spend
+from simulator.chain import Coin, script_of, spend
 from simulator.engine import Engine, Market, Order, Refusal
 from simulator.handler import Routes, by_path, same
 from simulator.holdings import Member, coins, members

@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
-from simulator.bitcoin.chain import belongs_to
+from simulator.chain import belongs_to
 from simulator.engine import Market, Order, Side, ticker_key
 from simulator.handler import Routes, asked, by_url, picked, same, sign_in_address
 from simulator.holdings import follow

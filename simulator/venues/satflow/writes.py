@@ -9,7 +9,7 @@ from typing import Any
 
 from simulator.bidding_wallets import draft as draft_withdrawal
 from simulator.bidding_wallets import submit
-from simulator.bitcoin.chain import belongs_to
+from simulator.chain import belongs_to
 from simulator.engine import BidTerms, Kind, Market, Side
 from simulator.handler import X_ONLY_KEY, Routes, by_url, hex_of, mainnet, named, refusals, sign_in_address
 from simulator.listing import AskTerms, Signed, draft, list_signed, refuse

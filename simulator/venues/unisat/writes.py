@@ -13,7 +13,7 @@ from typing import Any
 
 from embit.transaction import TransactionOutput
 
-from simulator.bitcoin.chain import script_of
+from simulator.chain import script_of
 from simulator.engine import Order, Refusal
 from simulator.handler import MAX_PSBT_TEXT, X_ONLY_KEY, Routes, hex_of
 from simulator.listing import (
