@@ -14,8 +14,7 @@ from simulator.engine import BidTerms, Kind, Market, Side
 from simulator.handler import X_ONLY_KEY, Routes, by_url, hex_of, mainnet, named, refusals, sign_in_address
 from simulator.listing import AskTerms, Signed, draft, list_signed, refuse
 from simulator.poison import poisoned
-from simulator.venues.satflow.handler import PREFIX, VENUE, SatflowHandler, kind_of
-from simulator.venues.satflow.rows import Row
+from simulator.venues.satflow.reads import PREFIX, VENUE, Row, SatflowHandler, kind_of
 from simulator.wallets import Trait
 from simulator.wire import MAX_WHOLE, ApiError, amount, bad, items, text, whole
 from wallet.bip322 import verify_ownership
