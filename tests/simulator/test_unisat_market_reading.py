@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from simulator.venues.unisat.handler import PER_MONTH
+from simulator.venues.unisat.runes import PER_MONTH
 from tests.simulator.desk import ANN, PUPPETS, RUNE, Desk
 from tests.simulator.plain_seller import BEARER, UNISAT, hex_signed, unisat, unisat_listed
 from tests.simulator.seller import OTHER, PUPPET, hold

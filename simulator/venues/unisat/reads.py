@@ -18,7 +18,7 @@ from zlib import crc32
 from simulator.engine import Engine, Market, Order, unit_price
 from simulator.handler import Routes, picked, same
 from simulator.scenes import Made, Told
-from simulator.venues.unisat.handler import (
+from simulator.venues.unisat.runes import (
     COLLECTIONS,
     PREFIX,
     RUNES,

@@ -32,8 +32,8 @@ from simulator.listing import (
 from simulator.poison import poisoned
 from simulator.sessions import Asked, Step
 from simulator.taproot import is_owner_signed
-from simulator.venues.unisat.handler import COLLECTIONS, PREFIX, VENUE, UnisatHandler, about, refused
 from simulator.venues.unisat.reads import REPRICED
+from simulator.venues.unisat.runes import COLLECTIONS, PREFIX, VENUE, UnisatHandler, about, refused
 from simulator.wire import ApiError, text
 from wallet import address as addresses
 
