@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from simulator.engine import Engine, Market, Order, Sale, market_key
 from simulator.holdings import members
-from simulator.venues.ordinalswallet.handler import gross
+from simulator.venues.ordinalswallet.reads import gross
 from tests.scenes.stage import DIALECTS, ORDINALSWALLET, ORDNET, SATFLOW, Stage
 
 CATS, DOGS, BIRDS, RUNE, NOWHERE = "cats", "dogs", "birds", "MODELRUNE", "nowhere-at-all"

@@ -39,7 +39,7 @@ from simulator.taproot import (
     spends,
 )
 from simulator.venue_scripts import cosigner, key_path_witness, leaf_signature, recovery_leaf, sale_output
-from simulator.venues.ordinalswallet.handler import (
+from simulator.venues.ordinalswallet.reads import (
     PREFIX,
     VENUE,
     OrdinalsWalletHandler,

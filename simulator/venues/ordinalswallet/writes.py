@@ -22,7 +22,7 @@ from simulator.listing import (
     signed_sales,
 )
 from simulator.poison import poisoned
-from simulator.venues.ordinalswallet.handler import (
+from simulator.venues.ordinalswallet.reads import (
     PREFIX,
     VENUE,
     OrdinalsWalletHandler,
