@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from simulator.venues import mempool, ord
-from simulator.venues.ordinalswallet import protected as ordinalswallet_protected
 from simulator.venues.ordinalswallet import reads as ordinalswallet_reads
+from simulator.venues.ordinalswallet import writes as ordinalswallet_protected
 from simulator.venues.ordinalswallet import writes as ordinalswallet_writes
 from simulator.venues.ordnet import handler as ordnet_sign_in
 from simulator.venues.ordnet import item_offers as ordnet_item_offers

@@ -1,14 +1,22 @@
-"""Ordinals Wallet's writes: sign-in, listings in the standard form, and the return of any listing."""
+"""Ordinals Wallet's writes: sign-in, listings in the standard form, protected ones, and the return of any.
+
+The first moves the inscription into the escrow, the second sells it from there. A guess: the venue leaves 12 of
+the item's sats to the network where enough remain.
+"""
 
 from __future__ import annotations
 
+import hashlib
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from typing import Any
 
-from simulator.chain import address_of, outpoint_of
-from simulator.engine import Order, Refusal
+from embit.transaction import Transaction, TransactionOutput
+
+from simulator.chain import Coin, address_of, outpoint_of, script_of, spend
+from simulator.engine import Engine, Order, Refusal
 from simulator.handler import MAX_PSBT_TEXT, UNREADABLE, X_ONLY_KEY, Routes, by_url, hex_of, named, peek
 from simulator.listing import (
     AskTerms,
@@ -18,10 +26,26 @@ from simulator.listing import (
     base64_of,
     check_plain,
     draft_plain,
+    enter_ask,
+    former_asks,
+    holding,
     list_plain,
+    read_drafted,
+    refuse,
     signed_sales,
 )
-from simulator.poison import poisoned
+from simulator.poison import THIEFS_KEY, Poison, another, paying, poisoned, without_leaf
+from simulator.poison import spoiled as spoiled_half
+from simulator.taproot import (
+    LEAF_VERSION,
+    SINGLE_ANYONECANPAY,
+    TAP_INTERNAL_KEY,
+    TAP_LEAF_SCRIPT,
+    LeafOutput,
+    Unsigned,
+    spends,
+)
+from simulator.venue_scripts import cosigner, key_path_witness, leaf_signature, recovery_leaf, sale_output
 from simulator.venues.ordinalswallet.reads import (
     PREFIX,
     VENUE,
@@ -31,6 +55,7 @@ from simulator.venues.ordinalswallet.reads import (
     mainnet_address,
     x_only_key,
 )
+from simulator.wallets import Item
 from simulator.wire import MAX_WHOLE, ApiError, bad, text, whole
 
 Row = dict[str, Any]
@@ -198,3 +223,277 @@ def _listed(call: OrdinalsWalletHandler, wanted: str, by: str, owner: str) -> Or
         coin = engine.chain.coins.get(wanted)
         return engine.ask_on(wanted, coin.address or owner, VENUE) if coin else None
     return next((ask for ask in engine.asks_of(wanted) if ask.venue == VENUE), None)
+
+
+LEAST_POSTAGE = 330
+TRANSFER_FEE = 12
+POLICY = "passthrough_v4"
+_WHOLE = (0x00, 0x01)  # sighashes that cover all
+_MOST_DRAFTS = 5_000
+_OUTPOINT = re.compile(r"[0-9a-f]{64}:\d{1,9}")
+_COMPRESSED = re.compile(r"0[23]([0-9a-f]{64})")
+# The evils of the step that moves the inscription; the others are of the one that sells it.
+_OF_THE_TRANSFER = frozenset({"other_outpoint", "two_inputs", "extra_output", "extra_input"})
+_CODES: dict[Cause, str] = {
+    "unknown": "asset_not_current",
+    "holder": "seller_key_does_not_control_asset",
+    "unconfirmed": "unconfirmed_asset_outpoint",
+    "crowded": "ambiguous_inscription_assets",
+    "script": "unsupported_seller_script",
+    "key": "seller_key_does_not_control_asset",
+}
+routes.post("market/secure-listing/recover", "list", by_url)(OrdinalsWalletHandler.missing)
+
+
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """The listing of one inscription, to be signed."""
+
+    terms: AskTerms
+    coin: Coin
+    item: Item
+
+    @property
+    def seller(self) -> bytes:
+        """The x-only key of the seller."""
+        return bytes.fromhex(self.terms.internal_key)
+
+    @property
+    def escrow(self) -> LeafOutput:
+        return sale_output(self.seller)
+
+    @property
+    def held(self) -> TransactionOutput:
+        """The escrow's output."""
+        short = self.coin.value - TRANSFER_FEE
+        return TransactionOutput(short if short >= LEAST_POSTAGE else self.coin.value, self.escrow.script)
+
+    @property
+    def transfer(self) -> Transaction:
+        """The first transaction."""
+        return Transaction(2, [spend(self.coin.outpoint)], [self.held])
+
+    @property
+    def sale(self) -> Transaction:
+        """The seller's half of the second one."""
+        payout = TransactionOutput(self.terms.price, script_of(self.terms.receive))
+        return Transaction(2, [spend(f"{self.transfer.txid().hex()}:0")], [payout])
+
+    @property
+    def digest(self) -> str:
+        """The name of this draft, which its signed form must repeat."""
+        return hashlib.sha256(self.transfer.serialize() + self.sale.serialize()).hexdigest()
+
+    def to_sign(self) -> tuple[Unsigned, Unsigned]:
+        """Returns the PSBTs of transfer and sale."""
+        transfer = Unsigned(self.transfer, [spends(self.coin.output) | {TAP_INTERNAL_KEY: self.seller}])
+        leaf = {TAP_LEAF_SCRIPT + self.escrow.control_block: self.escrow.leaf + bytes([LEAF_VERSION])}
+        about = spends(self.held, SINGLE_ANYONECANPAY) | leaf | {TAP_INTERNAL_KEY: self.escrow.internal}
+        return transfer, Unsigned(self.sale, [about])
+
+
+def list_protected(engine: Engine, made: Draft, transfer: str, sale: str, *, visible_ms: int = 0) -> Order:
+    """Enters a listing of two signed PSBTs (hex), in place of the inscription's former one there, or notes the reason
+    and raises Refusal.
+    """
+    whole = made.transfer
+    try:
+        signed = read_drafted(base64_of(transfer, "psbt"), "psbt", whole, "draft")
+        whole.vin[0].witness = key_path_witness(signed, 0, [made.coin.output], _WHOLE)
+        half = base64_of(sale, "sale_psbt")
+        signed = read_drafted(half, "sale_psbt", made.sale, "draft")
+        signature = leaf_signature(signed, 0, made.escrow, made.held.value, made.seller)
+    except Refusal as refusal:
+        refuse(engine, made.terms, str(refusal))
+        raise
+    papers = (str(whole.serialize().hex()), made.seller.hex())
+    kept: Row = {"outpoint": made.coin.outpoint, "psbt": half, "signature": signature.hex(), "papers": papers}
+    return enter_ask(engine, made.terms, made.item, former_asks(engine, made.terms), visible_ms=visible_ms, **kept)
+
+
+def spoiled(made: Draft, poison: Poison | None, engine: Engine) -> tuple[Unsigned, Unsigned]:
+    """Returns the PSBTs of transfer and sale with `poison` applied."""
+    transfer, sale = made.to_sign()
+    match poison:
+        case "escrow_theirs":
+            held = TransactionOutput(made.held.value, sale_output(THIEFS_KEY).script)
+            return paying(transfer, [held]), sale
+        case "escrow_short":
+            return paying(transfer, [TransactionOutput(made.held.value - 1, made.held.script_pubkey)]), sale
+        case "sale_by_key" | "recovery_theirs":
+            return transfer, _by_another_leaf(sale, made, poison)
+        case None:
+            return transfer, sale
+    other = another(engine, made.terms.seller, {made.coin.outpoint})
+    if poison in _OF_THE_TRANSFER:
+        transfer = spoiled_half(transfer, poison, 0, other)
+    else:
+        sale = spoiled_half(sale, poison, 0, other)
+    return transfer, sale
+
+
+def _by_another_leaf(sale: Unsigned, made: Draft, poison: Poison) -> Unsigned:
+    """Asks for a signature by the recovery leaf under `recovery_theirs`, or without any leaf."""
+    sale = without_leaf(sale)
+    if poison != "recovery_theirs":
+        return sale
+    leaf = recovery_leaf(made.seller)
+    back = LeafOutput(made.escrow.internal, leaf, made.escrow.leaf_hash)
+    return replace(sale, inputs=[sale.inputs[0] | {TAP_LEAF_SCRIPT + back.control_block: leaf + bytes([LEAF_VERSION])}])
+
+
+# Requests
+
+
+class _Refused(Exception):
+    """A refusal of one item; the other items of the call go on."""
+
+    def __init__(self, code: str) -> None:
+        super().__init__(code)
+        self.code = code
+
+
+def _first_output(call: OrdinalsWalletHandler) -> str:
+    try:
+        rows = call.body().get("items")
+    except ApiError:
+        return UNREADABLE
+    first = rows[0] if isinstance(rows, list) and rows and isinstance(rows[0], dict) else {}
+    return item_on(call.engine, str(first.get("outpoint")))
+
+
+@routes.post("market/secure-listing/build-bulk", "list", _first_output, drafts=True)
+def build_protected(call: OrdinalsWalletHandler) -> Row:
+    """Answers the two PSBTs of each item, in hex. Changes nothing."""
+    body = call.body()
+    if body.get("protocol") != "ordinal":
+        raise ApiError(400, "This item type cannot be protected", "protocol_mismatch")
+    receive = mainnet_address(text(body.get("seller_address"), "seller_address"))
+    key = x_only_key(body, "seller_public_key", _COMPRESSED)
+    rows = []
+    for item in _items(call):
+        outpoint = _outpoint(item)
+        price = whole(item.get("escrow_price_sats"), "escrow_price_sats", 1)
+        try:
+            rows.append(_to_sign(call, _drafted(call, outpoint, price, receive, key)))
+        except _Refused as refused:
+            rows.append({"outpoint": outpoint, "error": True, "code": refused.code})
+    return {"version": 4, "policy": POLICY, "items": rows}
+
+
+def _items(call: OrdinalsWalletHandler) -> list[Row]:
+    rows = call.body().get("items")
+    if not isinstance(rows, list) or not 1 <= len(rows) <= MAX_ITEMS:
+        raise ApiError(400, "Select between 1 and 100 items", "invalid_batch_size")
+    if not all(isinstance(row, dict) for row in rows):
+        raise bad("items must be objects")
+    return rows
+
+
+def _drafted(call: OrdinalsWalletHandler, outpoint: str, price: int, receive: str, key: str) -> Draft:
+    """Drafts a listing of what lies on the output. Raises _Refused."""
+    coin = call.engine.chain.coins.get(outpoint)
+    if coin is None or not coin.inscriptions or coin.address is None:
+        raise _Refused("no_supported_assets_on_output")
+    if coin.spent_by is not None:
+        raise _Refused("outpoint_spent_in_mempool")
+    if price < LEAST_POSTAGE:
+        raise _Refused("price_below_dust")
+    if coin.value < LEAST_POSTAGE:
+        raise _Refused("postage_too_small")
+    asks = [ask for each in coin.inscriptions for ask in call.engine.asks_of(each)]
+    if any(ask.at(VENUE) and ask.outpoint == outpoint and not ask.papers for ask in asks):
+        raise _Refused("secure_listing_requires_fresh_outpoint")
+    try:
+        terms = AskTerms(coin.inscriptions[0], price, coin.address, receive, key, VENUE)
+        return Draft(terms, *holding(call.engine, terms))
+    except Unlistable as refusal:
+        raise _Refused(_CODES[refusal.cause]) from None
+
+
+def _to_sign(call: OrdinalsWalletHandler, made: Draft) -> Row:
+    kept = call.world.protected
+    kept[made.digest] = made.terms
+    while len(kept) > _MOST_DRAFTS:
+        del kept[next(iter(kept))]
+    transfer, sale = spoiled(made, call.world.poison, call.engine)
+    return {
+        **_about(made),
+        "state": "authorization_required",
+        "psbt": hex_of(transfer.encode()),
+        "sale_psbt": hex_of(sale.encode()),
+        "escrow_price_sats": made.terms.price,
+        "escrow_script": made.escrow.script.data.hex(),
+        "cosigner_public_key": cosigner().hex(),
+        "ordinal_offset": 0,
+    }
+
+
+def _one_or_all(call: OrdinalsWalletHandler, value: Row) -> None:
+    """Sends the answer of an authorization: of one item its row alone, with 400 when it is refused."""
+    call.send(value, 400 if value.get("error") else 200)
+
+
+@routes.post("market/secure-listing/authorize-bulk", "list", _first_output, deliver=_one_or_all)
+def authorize_protected(call: OrdinalsWalletHandler) -> Row:
+    """Takes the signed PSBTs; listing again replaces."""
+    rows = [_authorized(call, item) for item in _items(call)]
+    return {"version": 4, "policy": POLICY, "items": rows} if len(rows) > 1 else rows[0]
+
+
+def _authorized(call: OrdinalsWalletHandler, item: Row) -> Row:
+    outpoint = _outpoint(item)
+    try:
+        return _listed_protected(call, item, outpoint)
+    except _Refused as refused:
+        return {"outpoint": outpoint, "error": True, "code": refused.code}
+
+
+def _listed_protected(call: OrdinalsWalletHandler, item: Row, outpoint: str) -> Row:
+    digest = text(item.get("template_digest"), "template_digest")
+    terms = call.world.protected.get(digest)
+    if terms is None or item.get("protocol") != "ordinal":
+        raise _Refused("template_digest_mismatch")
+    made = _drafted(call, outpoint, terms.price, terms.receive, x_only_key(item, "seller_public_key", _COMPRESSED))
+    asked = item.get("escrow_price_sats", terms.price)
+    if made.digest != digest or asked != terms.price:
+        raise _Refused("template_digest_mismatch")
+    transfer, sale = (text(item.get(name), name, MAX_PSBT_TEXT) for name in ("psbt", "sale_psbt"))
+    try:
+        list_protected(call.world.engine, made, transfer, sale, visible_ms=call.visible_ms())
+    except Refusal:
+        raise _Refused("invalid_seller_authorization") from None
+    del call.world.protected[digest]
+    return {**_about(made), "state": "listed"}
+
+
+# Last: its path would take the others' places.
+@routes.get("market/secure-listing/([^/]+)", "item")
+def protected_state(call: OrdinalsWalletHandler) -> Row:
+    """Answers the protected listing of an output; 404 without one."""
+    outpoint = call.path_args[0]
+    coin = call.engine.chain.coins.get(outpoint)
+    ask = call.engine.ask_on(outpoint, coin.address or "", VENUE) if coin else None
+    if ask is None or not ask.papers:
+        raise ApiError(404, "secure listing not found")
+    about = {"version": 2, "state": "listed", "outpoint": outpoint, "protocol": "ordinal", "policy": POLICY}
+    return {"secure_listing": about}
+
+
+def _about(made: Draft) -> Row:
+    return {
+        "version": 4,
+        "outpoint": made.coin.outpoint,
+        "protocol": "ordinal",
+        "policy": POLICY,
+        "template_digest": made.digest,
+        "passthrough_txid": made.transfer.txid().hex(),
+        "escrow_value": made.held.value,
+    }
+
+
+def _outpoint(item: Row) -> str:
+    found = text(item.get("outpoint"), "outpoint")
+    if not _OUTPOINT.fullmatch(found):
+        raise bad("outpoint must be txid:vout")
+    return found
