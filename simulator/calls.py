@@ -28,8 +28,9 @@ import random
 import time
 from collections import OrderedDict
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any, Literal, get_args
+
+from msgspec import Struct
 
 from simulator.engine import Engine
 from simulator.wire import ApiError, amount, bad, items, only, seconds, whole
@@ -74,8 +75,7 @@ class Counts:
         return {operation: dict(counts) for operation, counts in self._counts.items()}
 
 
-@dataclass(slots=True)
-class _Key:
+class _Key(Struct):
     tokens: float
     filled_at: float
     month: str
@@ -194,8 +194,7 @@ _FIELDS = frozenset({"operation", "mode", "count", "probability", "delaySeconds"
 _DEFAULT_DELAY = {"timeout": 30.0, "accept_then_timeout": 30.0, "rate_429": 1.0}
 
 
-@dataclass(slots=True)
-class Fault:
+class Fault(Struct):
     """One rule: `left` None strikes without end. `then` is the market as it was when a stale fault was set."""
 
     operation: str

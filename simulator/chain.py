@@ -5,11 +5,11 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Callable, Iterator
-from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from embit.script import Script, Witness, address_to_scriptpubkey
 from embit.transaction import Transaction, TransactionInput, TransactionOutput
+from msgspec import Struct, convert, field, to_builtins
 
 from wallet import address
 from wallet.address import hash160
@@ -92,8 +92,7 @@ UNCONFIRMED_BLOCKS = 2
 LEAST_POSTAGE, MOST_POSTAGE = 546, 10_000
 
 
-@dataclass(slots=True)
-class Coin:
+class Coin(Struct):
     """One output: sats, script in hex, the assets found on it by an index, and its spending (txid, input), if any.
 
     `runes` are raw amounts with divisibility by spaced name.
@@ -120,8 +119,7 @@ class Coin:
         return self.outpoint.split(":")[0]
 
 
-@dataclass(frozen=True, slots=True)
-class Recorded:
+class Recorded(Struct, frozen=True, array_like=True):
     """A transaction in hex and the height of the block that it is in, or will be in."""
 
     raw: str
@@ -272,27 +270,21 @@ class Chain:
     def dump(self) -> dict[str, Any]:
         """Returns plain JSON values that `load` reads back."""
         return {
-            "coins": [asdict(coin) for coin in self.coins.values()],
-            "transactions": {txid: [found.raw, found.height] for txid, found in self.transactions.items()},
-            "trails": {inscription: list(trail) for inscription, trail in self._trails.items()},
+            "coins": to_builtins(list(self.coins.values())),
+            "transactions": to_builtins(self.transactions),
+            "trails": to_builtins(self._trails),
             "mined": self.mined,
-            "times": {str(height): seconds for height, seconds in self._times.items()},
-            "forks": {str(height): count for height, count in self._forks.items()},
+            "times": to_builtins(self._times, str_keys=True),
+            "forks": to_builtins(self._forks, str_keys=True),
         }
 
     def load(self, row: dict[str, Any]) -> None:
-        for kept in row["coins"]:
-            runes = {name: (int(raw), int(places)) for name, (raw, places) in kept["runes"].items()}
-            coin = Coin(**(kept | {"inscriptions": tuple(kept["inscriptions"]), "runes": runes}))
-            self.coins[coin.outpoint] = coin
+        self.coins = {coin.outpoint: coin for coin in convert(row["coins"], list[Coin])}
         self._just_spent = [coin.outpoint for coin in self.coins.values() if coin.spent_by is not None]
-        self.transactions = {
-            txid: Recorded(str(raw), int(height)) for txid, (raw, height) in row["transactions"].items()
-        }
-        self._trails = {inscription: list(trail) for inscription, trail in row["trails"].items()}
+        self.transactions = convert(row["transactions"], dict[str, Recorded])
+        self._trails = convert(row["trails"], dict[str, list[str]])
         self.mined = int(row["mined"])
-        self._times = {int(height): int(seconds) for height, seconds in row["times"].items()}
-        self._forks = {int(height): int(count) for height, count in row["forks"].items()}
+        self._times, self._forks = (convert(row[name], dict[int, int], strict=False) for name in ("times", "forks"))
 
 
 def postage(inscription: str) -> int:

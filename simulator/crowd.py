@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import logging
 import random
-from dataclasses import astuple, dataclass
 from decimal import Decimal
 from typing import Any
+
+from msgspec import Struct, convert, to_builtins
 
 from simulator.engine import TICK, Engine, Kind, Market, Order, Refusal
 from simulator.trades import buy, buy_signed, sell
@@ -27,8 +28,7 @@ SALE_EVERY = (1_800, 5_400)
 BUY_EVERY = (900, 2_700)
 
 
-@dataclass(frozen=True, slots=True)
-class Demo:
+class Demo(Struct, frozen=True):
     """One demo market. `start` is the first floor: sats, for runes sats per whole token.
 
     `to_sweep` and `to_sale` are the steps before its first sweep and its first sale to a client, 0 for the usual ones.
@@ -53,8 +53,7 @@ DEMOS = (
 )
 
 
-@dataclass(slots=True)
-class Course:
+class Course(Struct, array_like=True):
     """The state of a demo market: its floor, and the steps until it drifts, is swept, and sees a sale to a client.
 
     `settle_at` is the level that the floor comes back to after a sweep, 0 when it need not. `to_sweep` counts only the
@@ -70,20 +69,11 @@ class Course:
     to_buy: int = BUY_EVERY[0]
     to_outbid: int = OUTBID_EVERY[0]
 
-    def dump(self) -> list[float]:
-        return list(astuple(self))
-
 
 def new_course(demo: Demo, rng: random.Random) -> Course:
     """Makes the first course of `demo`."""
     drift, sweep, sale, outbid = (rng.randint(*span) for span in (DRIFT_EVERY, SWEEP_EVERY, FIRST_SALE, OUTBID_EVERY))
     return Course(demo.start, drift, demo.to_sweep or sweep, demo.to_sale or sale, to_outbid=outbid)
-
-
-def load_course(row: list[Any]) -> Course:
-    """Reads a course that `Course.dump` wrote."""
-    read = (float, int, int, int, float, int, int)
-    return Course(*(as_number(value) for as_number, value in zip(read, row, strict=True)))
 
 
 log = logging.getLogger(__name__)
@@ -381,7 +371,7 @@ class Traders:
 
     def dump(self) -> dict[str, Any]:
         """Returns the courses as plain JSON values; randomness begins anew after a restart."""
-        return {slug: course.dump() for slug, course in self._courses.items()}
+        return dict(to_builtins(self._courses))
 
     def load(self, row: dict[str, Any]) -> None:
-        self._courses = {slug: load_course(course) for slug, course in row.items()}
+        self._courses = convert(row, dict[str, Course])

@@ -8,14 +8,16 @@ from __future__ import annotations
 import heapq
 import random
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import asdict, dataclass, field, fields, replace
+from collections.abc import Callable, Iterator
 from decimal import Decimal
 from typing import Any, Literal
 
+from msgspec import Struct, convert, field, to_builtins
+from msgspec.structs import replace
+
 from simulator.chain import Chain
 from simulator.wallets import Trait, Wallets
-from simulator.wire import EXACT, ApiError, decimal_places, number, plain
+from simulator.wire import EXACT, ApiError, decimal_places, number
 from wallet import address
 
 Kind = Literal["ordinals", "runes"]
@@ -36,16 +38,13 @@ def market_key(kind: Kind, slug: str) -> MarketKey:
     return kind, slug.lower() if kind == "ordinals" else ticker_key(slug)
 
 
-@dataclass(slots=True)
-class Order:
+class Order(Struct):
     """One ask or bid. `price` is the whole order's sats, `unit_price` sats per whole token (or per inscription).
 
-    `maker` is the seller's address or the bidder's payment address, `receive` the address for bought goods. With
-    `expires_ms` None it lives until it is cancelled. `visible_ms`: reads do not show the order before that time. A
-    signed listing has the `outpoint` that it sells and the PSBT (base64) that its seller signed for any buyer. A
-    client's order has its `venue`; those of scripts and traders have none and stand at every venue. A bid ends when one
-    of the outputs in `funding` is spent; a bid with an `inscription` is for that one alone. `papers`: a venue's further
-    data of the order, in its own form.
+    `maker` is the seller's address or the bidder's payment address, `receive` the address for bought goods. Reads do
+    not show the order before `visible_ms`. A signed listing has the `outpoint` that it sells and the `psbt` (base64)
+    that its seller signed for any buyer. Without a `venue`, as from scripts and traders, it is open at every one. A bid
+    ends when an output in `funding` is spent. `papers`: a venue's further data, in its own form.
     """
 
     order_id: str
@@ -90,30 +89,12 @@ class Order:
         price = -self.unit_price if self.side == "bid" else self.unit_price
         return price, self.placed_ms, self.sequence
 
-    def dump(self) -> dict[str, Any]:
-        """Returns plain JSON values that `load_order` reads back."""
-        row = {name: getattr(self, name) for name in _ORDER_FIELDS}
-        return row | {"quantity": plain(self.quantity), "unit_price": plain(self.unit_price)}
 
-
-_ORDER_FIELDS = tuple(each.name for each in fields(Order))
-
-
-def load_order(row: dict[str, Any]) -> Order:
-    """Makes the order that `Order.dump` wrote."""
-    traits = tuple((str(key), str(value)) for key, value in row["traits"])
-    decimals = {"quantity": Decimal(row["quantity"]), "unit_price": Decimal(row["unit_price"])}
-    tuples = {name: tuple(row[name]) for name in ("funding", "papers")}
-    return Order(**(row | decimals | tuples | {"traits": traits}))
-
-
-@dataclass(slots=True)
-class Market:
+class Market(Struct):
     """One collection or rune with its open orders by id. `slug` is as first written, with a rune's bullets.
 
-    `scripted`: a control call set its book, so background traders leave it alone. `listing_traits`: listings tell
-    their traits, which the venue's documentation does not promise. `creator`: the address of one who takes a part of
-    each price at Ordinals Wallet.
+    `scripted`: a control call set its book, so background traders leave it alone. `listing_traits`: listings show their
+    traits. `creator` takes a part of each price at Ordinals Wallet.
     """
 
     kind: Kind
@@ -145,21 +126,6 @@ class Market:
         shown = (order for order in self.side(side).values() if order.visible_ms <= now_ms and order.at(venue))
         return sorted((order for order in shown if side == "ask" or order.inscription is None), key=Order.rank)
 
-    def dump(self) -> dict[str, Any]:
-        row = {name: getattr(self, name) for name in _MARKET_FIELDS}
-        return row | {"orders": [order.dump() for order in self.orders()]}
-
-
-_MARKET_FIELDS = tuple(each.name for each in fields(Market) if each.name not in ("asks", "bids"))
-
-
-def load_market(row: dict[str, Any]) -> Market:
-    """Makes the market that `Market.dump` wrote."""
-    market = Market(**{name: row[name] for name in _MARKET_FIELDS})
-    for order in map(load_order, row["orders"]):
-        market.side(order.side)[order.order_id] = order
-    return market
-
 
 def unit_price(price: int, quantity: Decimal) -> Decimal:
     """Returns sats per token of a whole order, exact to far more digits than any book shows."""
@@ -171,12 +137,8 @@ MIN_BID = {"ordinals": 10_000, "runes": 1}
 MIN_DURATION_MS = 15 * 60 * 1000
 
 
-@dataclass(frozen=True, slots=True)
-class BidTerms:
-    """The terms of a bid. `price` is the whole order's sats, `maker` the payment address.
-
-    It is placed at `venue`.
-    """
+class BidTerms(Struct, frozen=True):
+    """The terms of a bid. `price` is the whole order's sats, `maker` the payment address."""
 
     slug: str
     maker: str
@@ -215,17 +177,11 @@ class OpenOrders:
     """The orders of all books by id, by maker and, for asks, by inscription."""
 
     def __init__(self) -> None:
-        self._by_id: dict[str, Order] = {}
+        self.by_id: dict[str, Order] = {}
         self._of_maker: dict[str, dict[str, Order]] = {}
         self._asks: dict[str, dict[str, Order]] = {}
         self._funded: dict[str, dict[str, Order]] = {}
         self._ends: list[tuple[int, str]] = []
-
-    def __contains__(self, order_id: str) -> bool:
-        return order_id in self._by_id
-
-    def get(self, order_id: str) -> Order | None:
-        return self._by_id.get(order_id)
 
     def of(self, maker: str) -> list[Order]:
         """Returns the orders of one address, oldest first."""
@@ -237,14 +193,14 @@ class OpenOrders:
 
     def bids_on(self, inscription: str) -> list[Order]:
         """Returns the open bids for one inscription alone, oldest first."""
-        return [o for o in self._by_id.values() if o.side == "bid" and o.inscription == inscription]
+        return [o for o in self.by_id.values() if o.side == "bid" and o.inscription == inscription]
 
     def funded_by(self, outpoint: str) -> list[Order]:
         """Returns the orders that an output funds, oldest first."""
         return list(self._funded.get(outpoint, {}).values())
 
     def enter(self, order: Order) -> None:
-        self._by_id[order.order_id] = order
+        self.by_id[order.order_id] = order
         self._of_maker.setdefault(order.maker, {})[order.order_id] = order
         if order.side == "ask" and order.inscription is not None:
             self._asks.setdefault(order.inscription, {})[order.order_id] = order
@@ -254,7 +210,7 @@ class OpenOrders:
             self.end_at(order, order.expires_ms)
 
     def remove(self, order: Order) -> None:
-        del self._by_id[order.order_id]
+        del self.by_id[order.order_id]
         _drop(self._of_maker, order.maker, order)
         if order.side == "ask" and order.inscription is not None:
             _drop(self._asks, order.inscription, order)
@@ -269,7 +225,7 @@ class OpenOrders:
         """Yields ended orders with their ends, earliest first; each must be removed before the next."""
         while self._ends and self._ends[0][0] <= now_ms:
             end_ms, order_id = heapq.heappop(self._ends)
-            order = self._by_id.get(order_id)
+            order = self.by_id.get(order_id)
             if order is not None:
                 yield end_ms, order
 
@@ -283,12 +239,11 @@ def _drop(index: dict[str, dict[str, Order]], key: str, order: Order) -> None:
 KEPT_SALES = 1_000
 
 
-@dataclass(frozen=True, slots=True)
-class Sale:
+class Sale(Struct, frozen=True):
     """One trade: `price` sats for `quantity` tokens or for one inscription.
 
-    `buyer` is the address that pays, `receive` gets the goods. `bid_id` is the bid sold into, or `ask_id` the listing
-    bought, which stood since `listed_ms`; `venue` is the order's. `txid` is empty where nothing moved on the chain.
+    `buyer` pays, `receive` gets the goods. `bid_id` is the bid sold into, or `ask_id` the listing bought. `txid` is
+    empty where nothing moved on the chain.
     """
 
     sale_id: str
@@ -321,28 +276,19 @@ class Sales:
     """The sales of every market, oldest first."""
 
     def __init__(self) -> None:
-        self._of: dict[MarketKey, deque[Sale]] = {}
+        self.all_of: dict[MarketKey, deque[Sale]] = {}
         # The scene `sale_names_other_item`: the inscription that sales into bids are said to have brought.
         self.other_item: str | None = None
 
     def record(self, sale: Sale) -> None:
-        self._of.setdefault(market_key(sale.kind, sale.slug), deque(maxlen=KEPT_SALES)).append(sale)
+        self.all_of.setdefault(market_key(sale.kind, sale.slug), deque(maxlen=KEPT_SALES)).append(sale)
 
     def of(self, key: MarketKey, since_ms: int = 0) -> list[Sale]:
         """Returns the sales of one market at or after `since_ms`, oldest first."""
-        found = [sale for sale in self._of.get(key, ()) if sale.sold_ms >= since_ms]
-        return found if self.other_item is None else [self._misnamed(sale) for sale in found]
-
-    def _misnamed(self, sale: Sale) -> Sale:
-        return sale if sale.bid_id is None or sale.inscription is None else replace(sale, inscription=self.other_item)
-
-    def dump(self) -> list[dict[str, Any]]:
-        """Returns plain JSON values that `load` reads back."""
-        return [asdict(sale) | {"quantity": plain(sale.quantity)} for sales in self._of.values() for sale in sales]
-
-    def load(self, rows: list[dict[str, Any]]) -> None:
-        for row in rows:
-            self.record(Sale(**(row | {"quantity": Decimal(row["quantity"])})))
+        found = [sale for sale in self.all_of.get(key, ()) if sale.sold_ms >= since_ms]
+        if self.other_item is None:
+            return found
+        return [replace(s, inscription=self.other_item) if s.bid_id and s.inscription else s for s in found]
 
 
 Event = Literal["accepted", "refused", "cancelled", "expired", "filled"]
@@ -354,8 +300,7 @@ KEPT_OF_TRADERS = 1_000
 class History:
     """The last KEPT events of orders that came through a dialect or a script, and KEPT_OF_TRADERS of the traders'.
 
-    They are kept apart so that a night of background trading does not push out interesting events. Each event has a
-    `number`, growing by one, so that a client that asks for events since its last one misses none.
+    They are kept apart so that a night of background trading does not push out interesting events.
     """
 
     def __init__(self) -> None:
@@ -373,19 +318,9 @@ class History:
         `remaining` is the rest of a partly filled bid; price and quantity are then those of the part.
         """
         self._count += 1
-        row: dict[str, Any] = {
-            "number": self._count,
-            "time": time_ms,
-            "event": event,
-            "kind": order.side,
-            "orderId": order.order_id or None,
-            "slug": order.slug,
-            "maker": order.maker,
-            "price": order.price,
-            "quantity": number(order.quantity),
-            "message": order.message,
-            "signature": order.signature,
-        }
+        row: dict[str, Any] = {"number": self._count, "time": time_ms, "event": event, "kind": order.side}
+        row |= {"orderId": order.order_id or None, "slug": order.slug, "maker": order.maker, "price": order.price}
+        row |= {"quantity": number(order.quantity), "message": order.message, "signature": order.signature}
         if order.venue:
             row["venue"] = order.venue
         if order.inscription is not None:
@@ -404,8 +339,7 @@ class History:
     def rows(self, since: int | None = None) -> list[dict[str, Any]]:
         """Returns every kept event, or those with a number above `since`, oldest first.
 
-        Raises ApiError(410) when events after `since` (but the traders') are no longer kept: a part must not pass for
-        the whole.
+        Raises ApiError(410) when events after `since` (except the traders') are no longer kept.
         """
         if since is not None and since < self._gone:
             raise ApiError(410, f"events up to number {self._gone} are no longer kept", "GONE")
@@ -445,7 +379,7 @@ class Engine:
 
     def new_id(self) -> str:
         """Makes an id of 24 hex digits, like the venue's order ids."""
-        while (found := f"{self._rng.getrandbits(96):024x}") in self._open:
+        while (found := f"{self._rng.getrandbits(96):024x}") in self._open.by_id:
             pass
         return found
 
@@ -519,7 +453,7 @@ class Engine:
 
     def order(self, order_id: str) -> Order | None:
         self.expire()
-        return self._open.get(order_id)
+        return self._open.by_id.get(order_id)
 
     # Changes
 
@@ -540,23 +474,13 @@ class Engine:
         origin: Origin = "scripted",
     ) -> Order:
         """Puts an order into the book without any check: for scripts and traders."""
-        order = Order(
-            order_id=self.new_id(),
-            sequence=self._next(),
-            kind=market.kind,
-            side=side,
-            slug=market.slug,
-            maker=maker,
-            receive=receive or maker,
-            price=price,
-            quantity=quantity,
-            unit_price=unit if unit is not None else unit_price(price, quantity),
-            placed_ms=self.now_ms() if placed_ms is None else placed_ms,
-            expires_ms=expires_ms,
-            traits=traits,
-            inscription=inscription,
-            origin=origin,
+        unit, placed_ms = (
+            unit_price(price, quantity) if unit is None else unit,
+            self.now_ms() if placed_ms is None else placed_ms,
         )
+        who = self.new_id(), self._next(), market.kind, side, market.slug, maker, receive or maker
+        about: dict[str, Any] = {"traits": traits, "inscription": inscription, "origin": origin}
+        order = Order(*who, price, quantity, unit, placed_ms, expires_ms, **about)
         self._enter(market, order)
         return order
 
@@ -569,9 +493,8 @@ class Engine:
             self.refuse(market.kind, terms, str(refusal))
             raise
         order = self._order(terms, self.new_id(), market.kind, market.slug)
-        order.sequence, order.visible_ms = self._next(), visible_ms
-        self._enter(market, order)
-        self.record("accepted", order)
+        order.visible_ms = visible_ms
+        self.enter(market, order)
         return order
 
     def enter(self, market: Market, order: Order) -> None:
@@ -618,25 +541,11 @@ class Engine:
                 self.cancel(order, "invalidated: a coin behind it is spent")
 
     def _order(self, terms: BidTerms, order_id: str, kind: Kind, slug: str) -> Order:
-        return Order(
-            order_id=order_id,
-            sequence=0,
-            kind=kind,
-            side="bid",
-            slug=slug,
-            maker=terms.maker,
-            receive=terms.receive,
-            price=terms.price,
-            quantity=terms.quantity,
-            unit_price=unit_price(terms.price, terms.quantity),
-            placed_ms=self.now_ms(),
-            expires_ms=terms.expires_ms,
-            traits=(terms.trait,) if terms.trait else (),
-            origin="dialect",
-            message=terms.message,
-            signature=terms.signature,
-            venue=terms.venue,
-        )
+        price = terms.price, terms.quantity, unit_price(terms.price, terms.quantity)
+        about: dict[str, Any] = {"traits": (terms.trait,) if terms.trait else (), "origin": "dialect"}
+        about |= {"message": terms.message, "signature": terms.signature, "venue": terms.venue}
+        made = *price, self.now_ms(), terms.expires_ms
+        return Order(order_id, 0, kind, "bid", slug, terms.maker, terms.receive, *made, **about)
 
     def _next(self) -> int:
         self._sequence += 1
@@ -664,9 +573,9 @@ class Engine:
         """Returns plain JSON values that `load` reads back."""
         row: dict[str, Any] = {
             "sequence": self._sequence,
-            "markets": [market.dump() for market in self.markets.values()],
+            "markets": [_dumped(market) for market in self.markets.values()],
             "wallets": self.wallets.dump(),
-            "sales": self.sales.dump(),
+            "sales": to_builtins([sale for sales in self.sales.all_of.values() for sale in sales]),
             "chain": self.chain.dump(),
         }
         return row | {"history": self.history.dump()} if with_history else row
@@ -674,13 +583,23 @@ class Engine:
     def load(self, row: dict[str, Any]) -> None:
         """Fills an empty engine from a dump. Raises KeyError, TypeError or ValueError for anything else."""
         self._sequence = int(row["sequence"])
-        for market in map(load_market, row["markets"]):
+        orders: list[Order] = []
+        for each in row["markets"]:
+            market, of_it = convert(each, Market), convert(each["orders"], list[Order])
             self.markets[market.key] = market
-        orders: Iterable[Order] = (order for market in self.markets.values() for order in market.orders())
+            for order in of_it:
+                market.side(order.side)[order.order_id] = order
+            orders += of_it
         for order in sorted(orders, key=lambda order: order.sequence):
             self._open.enter(order)
         self.wallets.load(row["wallets"])
-        self.sales.load(row["sales"])
+        for sale in convert(row["sales"], list[Sale]):
+            self.sales.record(sale)
         self.chain.load(row["chain"])
         if "history" in row:  # a frozen copy has none
             self.history.load(row["history"])
+
+
+def _dumped(market: Market) -> dict[str, Any]:
+    row: dict[str, Any] = to_builtins(market)
+    return row | {"orders": [*row.pop("asks").values(), *row.pop("bids").values()]}

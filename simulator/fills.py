@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from embit import script
 from embit.ec import PrivateKey
 from embit.script import Script, Witness
 from embit.transaction import SIGHASH, Transaction, TransactionOutput
+from msgspec import Struct
 
 from simulator import holdings
 from simulator.chain import Chain, Coin, address_of, parse, script_of, spend
@@ -47,8 +47,7 @@ _NOBODYS = Witness([bytes(64)])
 Opener = Callable[[Transaction, list[TransactionOutput]], Witness]
 
 
-@dataclass(frozen=True, slots=True)
-class Buyer:
+class Buyer(Struct, frozen=True):
     """A buyer with a key and enough money; equal names are the same buyer."""
 
     name: str

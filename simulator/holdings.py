@@ -6,9 +6,8 @@ and follow the number from then on.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from embit.transaction import Transaction, TransactionOutput
+from msgspec import Struct
 
 from simulator.chain import Chain, Coin, address_of, outpoint_of, script_of, spent_together
 from simulator.engine import Engine, Market, Order
@@ -119,8 +118,7 @@ def end_listing(engine: Engine, inscription: str, reason: str) -> None:
             engine.cancel(ask, reason)
 
 
-@dataclass(frozen=True, slots=True)
-class Member:
+class Member(Struct, frozen=True):
     """An inscription of a collection with its holder, and its open listing here if there is one."""
 
     item: Item

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from base64 import b64encode
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import Any, Literal
 
@@ -12,6 +11,8 @@ from embit.ec import PublicKey
 from embit.psbt import PSBT
 from embit.script import Witness
 from embit.transaction import Transaction, TransactionInput, TransactionOutput
+from msgspec import Struct
+from msgspec.structs import replace
 
 from simulator.chain import Coin, outpoint_of, script_of, spend
 from simulator.engine import Engine, Market, Order, Refusal, Side
@@ -31,8 +32,7 @@ from simulator.wallets import Item
 # PSBTs: drafts for the seller, and their signed forms
 
 
-@dataclass(frozen=True, slots=True)
-class Draft:
+class Draft(Struct, frozen=True):
     """A PSBT to sign: the outputs it spends and pays, and the inputs to be signed, with their sighash.
 
     `internal_key` (x-only, hex, may be empty) is given for the inputs to be signed.
@@ -60,8 +60,7 @@ class Draft:
         return str(psbt.to_base64())
 
 
-@dataclass(frozen=True, slots=True)
-class Drafts:
+class Drafts(Struct, frozen=True):
     """The two forms of one listing: the plain one can be filled by any buyer, the secure one covers all outputs."""
 
     plain: Draft
@@ -74,8 +73,7 @@ def drafts(coin: Coin, payout: TransactionOutput, internal_key: str) -> Drafts:
     return Drafts(plain, replace(plain, sighash=ALL_ANYONECANPAY))
 
 
-@dataclass(frozen=True, slots=True)
-class SignedSale:
+class SignedSale(Struct, frozen=True):
     """A seller's half of a sale: the signed input, and the output that it pays to."""
 
     version: int
@@ -171,8 +169,7 @@ def read_drafted(text: str, name: str, tx: Transaction, step: str) -> Psbt:
 # Listings
 
 
-@dataclass(frozen=True, slots=True)
-class AskTerms:
+class AskTerms(Struct, frozen=True):
     """The terms of a listing: `price` in sats, `receive` the address that is paid.
 
     `internal_key` is the seller's x-only key in hex, empty when not told. It is listed at `venue`.
@@ -197,8 +194,7 @@ class Unlistable(Refusal):
         self.cause = cause
 
 
-@dataclass(frozen=True, slots=True)
-class Signed:
+class Signed(Struct, frozen=True):
     """The signed PSBTs of a seller, in base64; `unsigned` and `secure` may be empty."""
 
     plain: str

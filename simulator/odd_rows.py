@@ -9,9 +9,10 @@ from __future__ import annotations
 import copy
 import hashlib
 from collections.abc import Callable
-from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
+
+from msgspec import Struct
 
 from simulator.chain import BLOCK_SECONDS, KNOWN_HEIGHT, KNOWN_TIME
 from simulator.engine import Engine, Order, Sale, market_key
@@ -57,8 +58,7 @@ _SOMEBODY = p2wpkh(bytes(range(20)))
 _HUGE, _ENDLESS = 10**24, 10**60
 
 
-@dataclass(frozen=True, slots=True)
-class Real:
+class Real(Struct, frozen=True):
     """The row that an odd one is made of, with its list, the odd one's number in it and the market's seed."""
 
     row: Any

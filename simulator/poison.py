@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import hashlib
-from dataclasses import replace
 from typing import Literal, get_args
 
 from embit.transaction import Transaction, TransactionOutput
+from msgspec.structs import replace
 
 from simulator.chain import Coin, script_of, spend
 from simulator.engine import Engine

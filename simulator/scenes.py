@@ -12,8 +12,9 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from typing import Any, Literal
+
+from msgspec import Struct
 
 from simulator import odd_rows
 from simulator.engine import Engine
@@ -29,8 +30,7 @@ _OWN: frozenset[Told] = frozenset({"own_bids", "own_listings", "wallet", "sales"
 _SPAN_MS = 60_000
 
 
-@dataclass(frozen=True, slots=True)
-class Scene:
+class Scene(Struct, frozen=True):
     """One oddity. `odd` makes a row out of a real one, `form` another form of each row; without both the handlers
     write it themselves, as they do a status.
 

@@ -11,8 +11,9 @@ import uuid
 from base64 import urlsafe_b64decode, urlsafe_b64encode
 from collections import OrderedDict, deque
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any, Literal, TypeVar
+
+from msgspec import Struct
 
 from simulator.calls import Windows
 from simulator.listing import AskTerms, Draft
@@ -130,16 +131,14 @@ FLOW_MS = 10 * 60 * 1000
 _SPACE = uuid.UUID("8f8e2f0e-6f72-4d2e-b6e5-74706f72646e")
 
 
-@dataclass(frozen=True, slots=True)
-class Challenge:
+class Challenge(Struct, frozen=True):
     challenge_id: str
     message: str
     address: str
     role: str
 
 
-@dataclass(frozen=True, slots=True)
-class Flow:
+class Flow(Struct, frozen=True):
     """A sign-in that has begun. It can be answered until `ends_ms`."""
 
     request_id: str
@@ -149,8 +148,7 @@ class Flow:
     ends_ms: int
 
 
-@dataclass(frozen=True, slots=True)
-class Session:
+class Session(Struct, frozen=True):
     """A signed-in wallet of two addresses. Equal pairs have equal profiles and bindings, in every session."""
 
     token: str
@@ -241,8 +239,7 @@ class Sessions:
 PREFLIGHT_MS = 10 * 60 * 1000
 
 
-@dataclass(frozen=True, slots=True)
-class Preflight:
+class Preflight(Struct, frozen=True):
     """A draft for a session: `asked` are the request's fields, `draft` the result."""
 
     binding_id: str
@@ -288,8 +285,7 @@ class Desk:
 Step = Literal["put_on", "modify_price", "put_off"]
 
 
-@dataclass(frozen=True, slots=True)
-class Asked:
+class Asked(Struct, frozen=True):
     """One draft and its purpose. `former_price` is the old price of a listing to be repriced."""
 
     terms: AskTerms

@@ -11,13 +11,13 @@ import binascii
 import hashlib
 from base64 import b64decode, b64encode
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from embit.ec import ECError, PublicKey, SchnorrSig
 from embit.hashes import tagged_hash
 from embit.script import Script
 from embit.transaction import Transaction, TransactionOutput, compact
 from embit.util import secp256k1
+from msgspec import Struct
 
 MAX_BYTES = 64 * 1024
 UNSIGNED_TX = b"\x00"
@@ -27,8 +27,7 @@ TAP_KEY_SIG = b"\x13"
 Map = dict[bytes, bytes]
 
 
-@dataclass(frozen=True, slots=True)
-class Psbt:
+class Psbt(Struct, frozen=True):
     """The unsigned transaction with the fields of its inputs, by key."""
 
     tx: Transaction
@@ -98,8 +97,7 @@ WITNESS_UTXO, SIGHASH_TYPE = b"\x01", b"\x03"
 TAP_LEAF_SCRIPT, TAP_INTERNAL_KEY, TAP_MERKLE_ROOT = b"\x15", b"\x17", b"\x18"
 
 
-@dataclass(frozen=True, slots=True)
-class Unsigned:
+class Unsigned(Struct, frozen=True):
     """A PSBT to be signed: `inputs` are the fields of each input of `tx`, which has no signature."""
 
     tx: Transaction
@@ -130,8 +128,7 @@ def _sized(data: bytes) -> bytes:
 LEAF_VERSION = 0xC0
 
 
-@dataclass(frozen=True, slots=True)
-class LeafOutput:
+class LeafOutput(Struct, frozen=True):
     """An output with the leaf that it is spent by: `internal` is the x-only key that may spend it alone.
 
     `beside` is the hash of the tree's other leaf, empty when there is none.

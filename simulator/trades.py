@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from decimal import Decimal
 from itertools import pairwise
+
+from msgspec.structs import replace
 
 from simulator import fills, holdings
 from simulator.bidding_wallets import deliver

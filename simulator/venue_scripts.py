@@ -7,12 +7,12 @@ the offer's leaf is that of settlements on the chain. Ordinals Wallet: from its 
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass
 
 from embit import script
 from embit.ec import ECError, PrivateKey, PublicKey, SchnorrSig, Signature
 from embit.script import Script, Witness
 from embit.transaction import SIGHASH, Transaction, TransactionOutput
+from msgspec import Struct
 
 from simulator import taproot
 from simulator.engine import Refusal
@@ -53,8 +53,7 @@ def is_internal(key: bytes, program: bytes) -> bool:
         return False
 
 
-@dataclass(frozen=True, slots=True)
-class OfferTerms:
+class OfferTerms(Struct, frozen=True):
     """The terms in an offer's leaf: sats, seconds since the epoch, the buyer's ordinals script, and two hashes."""
 
     price: int

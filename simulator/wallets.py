@@ -10,16 +10,15 @@ import hashlib
 import struct
 import zlib
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass
 from decimal import Decimal
 from typing import Any, Literal, NamedTuple
 
 from embit import script
 from embit.ec import PrivateKey, PublicKey
 from embit.script import Script
+from msgspec import Struct, convert, to_builtins
 
 from simulator.taproot import LeafOutput
-from simulator.wire import plain
 from wallet.address import hash160, p2wpkh
 from wallet.signer.challenges import sign_message
 
@@ -90,8 +89,7 @@ def bidding_kind_of(address: str, pair: Pair) -> WalletKind:
 FRESH_BALANCE = 100_000_000
 
 
-@dataclass(frozen=True, slots=True)
-class Item:
+class Item(Struct, frozen=True):
     """One inscription; `collection` is a collection's slug."""
 
     id: str
@@ -185,34 +183,20 @@ class Wallets:
     def dump(self) -> dict[str, Any]:
         """Returns plain JSON values that `load` reads back."""
         return {
-            "balances": self._balances,
-            "pair_of": self._pair_of,
+            "balances": dict(self._balances),
+            "pair_of": dict(self._pair_of),
             "bidding_kind": self.bidding_kind,
-            "inscriptions": {
-                address: [asdict(item) for item in held.values()] for address, held in self.inscriptions.items()
-            },
-            "runes": {
-                address: {ticker: plain(tokens) for ticker, tokens in held.items()}
-                for address, held in self.runes.items()
-            },
+            "inscriptions": to_builtins({address: list(held.values()) for address, held in self.inscriptions.items()}),
+            "runes": to_builtins(self.runes),
         }
 
     def load(self, row: dict[str, Any]) -> None:
-        self._balances = dict(row["balances"])
-        self._pair_of = {address: Pair(*map(str, pair)) for address, pair in row["pair_of"].items()}
+        self._balances = convert(row["balances"], dict[str, int])
+        self._pair_of = convert(row["pair_of"], dict[str, Pair])
         self.bidding_kind = row["bidding_kind"]
-        self.inscriptions = {
-            address: {item["id"]: _item(item) for item in held} for address, held in row["inscriptions"].items()
-        }
-        self.runes = {
-            address: {ticker: Decimal(tokens) for ticker, tokens in held.items()}
-            for address, held in row["runes"].items()
-        }
-
-
-def _item(row: dict[str, Any]) -> Item:
-    traits = tuple((str(key), str(value)) for key, value in row["traits"])
-    return Item(row["id"], row["collection"], row["name"], traits, row["number"])
+        found = convert(row["inscriptions"], dict[str, list[Item]])
+        self.inscriptions = {address: {item.id: item for item in held} for address, held in found.items()}
+        self.runes = convert(row["runes"], dict[str, dict[str, Decimal]])
 
 
 class PlayWallet:

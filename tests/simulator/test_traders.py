@@ -17,9 +17,7 @@ from simulator.crowd import (
     OUTBID_EVERY,
     SALE_EVERY,
     SWEEP_EVERY,
-    Course,
     Demo,
-    load_course,
 )
 from simulator.engine import BidTerms, Market, Order, Sale, market_key
 from simulator.wallets import Trait
@@ -119,11 +117,6 @@ def test_a_sweep_lifts_the_floor_by_a_tenth_and_sellers_bring_it_back() -> None:
     assert min(floors[at + 1 :]) <= floors[at] * Decimal("1.005")
     bought = [s for s in world.engine.sales.of(market_key(demo.kind, demo.slug)) if s.bid_id is None]
     assert max(Counter(sale.buyer for sale in bought).values()) >= 3
-
-
-def test_a_course_is_read_as_it_was_written() -> None:
-    course = Course(2.5, 5, 240, 90, 2.25, 150, 60)
-    assert load_course(course.dump()) == course
 
 
 @pytest.mark.slow

@@ -10,10 +10,11 @@ import hashlib
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
 from typing import Any
 
 from embit.transaction import Transaction, TransactionOutput
+from msgspec import Struct
+from msgspec.structs import replace
 
 from simulator.chain import Coin, address_of, outpoint_of, script_of, spend
 from simulator.engine import Engine, Order, Refusal
@@ -245,8 +246,7 @@ _CODES: dict[Cause, str] = {
 routes.post("market/secure-listing/recover", "list", by_url)(OrdinalsWalletHandler.missing)
 
 
-@dataclass(frozen=True, slots=True)
-class Draft:
+class Draft(Struct, frozen=True):
     """The listing of one inscription, to be signed."""
 
     terms: AskTerms

@@ -7,11 +7,12 @@ the venue, change. It pays no network fee here.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
 from typing import Any
 
 from embit.script import Script, Witness
 from embit.transaction import Transaction, TransactionOutput
+from msgspec import Struct
+from msgspec.structs import replace
 
 from simulator.chain import Coin, script_of, spend
 from simulator.engine import Engine, Market, Order
@@ -57,8 +58,7 @@ def fee(price: int) -> int:
     return price * FEE_BPS // 10_000
 
 
-@dataclass(frozen=True, slots=True)
-class Draft:
+class Draft(Struct, frozen=True):
     """An offer for one inscription, to be signed; `coin` holds the inscription."""
 
     member: Member

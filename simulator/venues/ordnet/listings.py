@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import json
 import uuid
-from dataclasses import dataclass, replace
 from typing import Any
 
 from embit import script
 from embit.transaction import SIGHASH, Transaction, TransactionOutput
+from msgspec import Struct
+from msgspec.structs import replace
 
 from simulator.chain import Coin, script_of, spend
 from simulator.engine import Engine, Order, Refusal
@@ -54,8 +55,7 @@ _OF_THE_TRANSFER = frozenset({"other_outpoint", "two_inputs", "extra_output"})
 routes = Routes(PREFIX, OrdnetHandler)
 
 
-@dataclass(frozen=True, slots=True)
-class Draft:
+class Draft(Struct, frozen=True):
     """The listing of one inscription, to be signed; `anchor` is the venue's coin that pays for TX1."""
 
     terms: AskTerms

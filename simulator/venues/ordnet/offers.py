@@ -6,11 +6,12 @@ import hashlib
 import json
 import re
 import uuid
-from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 from embit.script import Script, Witness
 from embit.transaction import Transaction, TransactionInput, TransactionOutput
+from msgspec import Struct
+from msgspec.structs import replace
 
 from simulator.chain import Coin, script_of, spend
 from simulator.engine import Engine, Market, Order, Refusal
@@ -46,8 +47,7 @@ routes = Routes(PREFIX, OrdnetHandler)
 # Targets: the whole collection, or the inscriptions with certain traits
 
 
-@dataclass(frozen=True, slots=True)
-class Target:
+class Target(Struct, frozen=True):
     """A target. `traits` are all accepted values; none is the whole collection."""
 
     traits: tuple[Trait, ...] = ()
@@ -113,8 +113,7 @@ def root(found: list[Member]) -> bytes:
 # and an OP_RETURN that helps to find it again. The change as the last output is a guess.
 
 
-@dataclass(frozen=True, slots=True)
-class Parent:
+class Parent(Struct, frozen=True):
     """The unsigned funding parent of one offer."""
 
     offer: LeafOutput
@@ -201,8 +200,7 @@ def select(found: list[Coin], sats: int) -> tuple[Coin, ...]:
 # Offers
 
 
-@dataclass(frozen=True, slots=True)
-class Draft:
+class Draft(Struct, frozen=True):
     """One offer to be signed; `secret` is the venue's key to settle it."""
 
     session: Session

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from simulator.bidding_wallets import draft as draft_withdrawal
 from simulator.bidding_wallets import submit
@@ -37,8 +39,7 @@ routes.post("(?:intent/(?:bulk-sell|external-sell)|list/external)", "list", by_u
 # Bids
 
 
-@dataclass(frozen=True, slots=True)
-class _SignedBid:
+class _SignedBid(Struct, frozen=True):
     """A bid with the data that its signature's check needs."""
 
     kind: Kind

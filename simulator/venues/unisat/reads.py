@@ -9,11 +9,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
 from decimal import Decimal
 from functools import cache, partial
 from typing import Any, Literal
 from zlib import crc32
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from simulator.engine import Engine, Market, Order, unit_price
 from simulator.handler import Routes, picked, same
@@ -224,8 +226,7 @@ class Traits:
 # Events: listings, their ends, new prices, sales
 
 
-@dataclass(frozen=True, slots=True)
-class Action:
+class Action(Struct, frozen=True):
     """One event of a listing; `price` sats for `quantity`, `to` the buyer."""
 
     event: Literal["Listed", "Sold", "Cancel", "Updated"]
