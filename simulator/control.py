@@ -31,6 +31,7 @@ from simulator.wire import (
     bad,
     flag,
     items,
+    loads,
     number,
     only,
     optional_text,
@@ -72,7 +73,9 @@ def _change(method: str, path: str, *fields: str, may_be_empty: bool = False) ->
             if may_be_empty and not call.request.body:
                 body: Any = {}
             else:
-                body = call.fields(*fields) if fields else call.body_value()
+                body = call.body() if fields else loads(call.request.body)
+                if fields:
+                    only(body, frozenset(fields), "the body")
             call.send(function(call, body, *parts))
             call.engine.changes += 1
 
@@ -80,9 +83,6 @@ def _change(method: str, path: str, *fields: str, may_be_empty: bool = False) ->
         return function
 
     return declared
-
-
-# The market
 
 
 @_change("post", "reset", "seed", "background", may_be_empty=True)
@@ -211,9 +211,6 @@ def put_poison(call: JsonHandler, body: Body) -> Body:
         raise bad(f"mode must be null or one of {', '.join(sorted(POISONS))}")
     call.world.poison = cast("Poison | None", mode)
     return poison(call)
-
-
-# Books
 
 
 class Row(NamedTuple):
@@ -347,9 +344,6 @@ def traits(value: Any, name: str) -> tuple[Trait, ...]:
     return tuple((text(key, f"{name}: type"), text(kept, f"{name}: value")) for key, kept in pairs)
 
 
-# Wallets, coins, blocks
-
-
 def known_address(value: str) -> str:
     """Returns the normal form of an address; other texts stay as they are, since scripts may name makers freely."""
     try:
@@ -469,9 +463,6 @@ def blocks(call: JsonHandler, body: Body) -> Body:
     """Makes blocks in addition to those of the clock; a reset ends it."""
     call.engine.chain.mined += whole(body.get("count"), "count", 1, _MOST_BLOCKS)
     return {"height": call.engine.chain.height()}
-
-
-# Items: moved, delisted, sold
 
 
 @_change("post", "move", "inscriptionId", "address", "confirmed")

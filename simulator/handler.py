@@ -16,7 +16,7 @@ from tornado import web
 from simulator.calls import AFTER_THE_DEED, Fault, Operation
 from simulator.engine import Engine, Order, Refusal
 from simulator.scenes import Told
-from simulator.wire import ApiError, bad, dumps, load_object, loads, only, text
+from simulator.wire import ApiError, bad, dumps, load_object, text
 from simulator.world import World
 from wallet import address as addresses
 
@@ -35,8 +35,13 @@ _REFUSALS: dict[str, tuple[int, str, str | None]] = {
 class JsonHandler(web.RequestHandler):
     """The base of JSON handlers. A handler raises ApiError to refuse; anything else is a 500 and a line in the log."""
 
+    fault: Fault | None = None
+
     def initialize(self, world: World) -> None:
         self.world = world
+
+    def _log(self) -> None:
+        log.debug("%s %s %s", self.get_status(), self.request.method, self.request.path)
 
     def prepare(self) -> None:
         if len(self.request.body) > MAX_BODY:
@@ -45,18 +50,10 @@ class JsonHandler(web.RequestHandler):
     def body(self) -> dict[str, Any]:
         return load_object(self.request.body)
 
-    def body_value(self) -> Any:
-        return loads(self.request.body)
-
-    def fields(self, *allowed: str) -> dict[str, Any]:
-        """Returns the body, an object of these fields alone."""
-        body = self.body()
-        only(body, frozenset(allowed), "the body")
-        return body
-
     @property
     def engine(self) -> Engine:
-        return self.world.engine
+        """The market, or its frozen copy for a read under a stale fault."""
+        return self.fault.then if self.fault is not None and self.fault.then is not None else self.world.engine
 
     def send(self, value: Any, status: int = 200) -> None:
         self.set_status(status)
@@ -94,8 +91,6 @@ class JsonHandler(web.RequestHandler):
         error = kwargs.get("exc_info", (None, None, None))[1]
         super().send_error(error.status if isinstance(error, ApiError) else status_code, **kwargs)
 
-    # The request
-
     def query(self, name: str) -> str:
         """Returns a query argument that must be there."""
         value = self.get_query_argument(name, "")
@@ -119,11 +114,10 @@ class NotFound(JsonHandler):
         raise ApiError(404, "no such route")
 
 
-class DialectHandler(JsonHandler):
-    """One documented route of a venue.
+class VenueHandler(JsonHandler):
+    """The base of the venues' handlers: one documented route, counted, limited and struck by faults, in that order.
 
-    A subclass defines its `operation`, the request's `subject`, the access check (`admit`) and the answer (`answer`,
-    synchronous). Counting, limits and faults happen here, in that order.
+    A route's function is its synchronous `data`; `envelope` wraps its value.
     """
 
     operation: Operation
@@ -131,47 +125,34 @@ class DialectHandler(JsonHandler):
     dialect: ClassVar[str] = ""
     # The route's only method: an answer to another one would not be the venue's.
     method = "GET"
-    fault: Fault | None = None
+    # Whether the route only drafts: faults that follow a deed do not strike it.
+    drafts = False
+    mode = ""
 
     def subject(self) -> str:
         """Returns the request's subject, for the counts; must not raise."""
         return ""
 
-    def asked(self, *names: str) -> str:
-        """Returns the first of these query arguments that is there, for the counts."""
-        for name in names:
-            try:
-                value = self.get_query_argument(name, "")
-            except web.HTTPError:
-                return "(unreadable)"
-            if value:
-                return value[:200]
-        return ""
-
     def admit(self) -> None:
         """Raises ApiError when the caller may not ask, or not now."""
 
-    def answer(self) -> Any:
+    def data(self) -> Any:
         raise NotImplementedError
 
-    def draw_fault(self) -> Fault | None:
-        """Draws the fault that strikes this request, if any."""
-        return self.world.faults.draw(self.operation)
+    def envelope(self, data: Any) -> Any:
+        return data
 
-    @property
-    def engine(self) -> Engine:
-        """The market, or its frozen copy for a read under a stale fault."""
-        if self.fault is not None and self.fault.then is not None:
-            return self.fault.then
-        return self.world.engine
+    def _draw_fault(self) -> Fault | None:
+        faults = self.world.faults
+        if not self.drafts:
+            return faults.draw(self.operation)
+        found = faults.draw("draft") if self.operation in ("list", "place") else None
+        return found or faults.draw(self.operation, but=AFTER_THE_DEED)
 
     def staged(self, told: Told, rows: Sequence[Any], about: Sequence[Any]) -> Sequence[Any]:
         """Returns the rows of an answer as the scenes have them; the last ones are those `about` real orders."""
-        return self.world.scenes.rows(self.dialect, told, rows, about, self.engine)
-
-    @property
-    def mode(self) -> str:
-        return self.fault.mode if self.fault else ""
+        scenes = self.world.scenes
+        return scenes.rows(self.dialect, told, rows, about, self.engine) if scenes.chosen else rows
 
     async def get(self, *_: str) -> None:
         await self._serve("GET")
@@ -188,16 +169,22 @@ class DialectHandler(JsonHandler):
         self._gone = asyncio.Event()
         self.world.counts.count(self.operation, self.subject())
         self.admit()
-        self.fault = self.draw_fault()
-        if self.mode in ("timeout", "cut"):
-            await self._hang(self.fault.delay_seconds if self.fault and self.mode == "timeout" else 0)
+        fault = self.fault = self._draw_fault()
+        if fault is None:
+            self.deliver(self.envelope(self.data()))
             return
-        self._refuse_by_fault()
-        if self.fault and (self.mode == "slow" or (self.mode == "late" and self.method == "GET")):
-            await asyncio.sleep(self.fault.delay_seconds)
-        value = self.answer()
-        if self.fault and self.mode == "accept_then_timeout":
-            await self._hang(self.fault.delay_seconds)
+        self.mode = fault.mode
+        if self.mode in ("timeout", "cut"):
+            await self._hang(fault.delay_seconds if self.mode == "timeout" else 0)
+            return
+        if self.mode in _REFUSALS:
+            wait = round(fault.delay_seconds) if self.mode == "rate_429" else None
+            raise ApiError(*_REFUSALS[self.mode], wait)
+        if self.mode == "slow" or (self.mode == "late" and self.method == "GET"):
+            await asyncio.sleep(fault.delay_seconds)
+        value = self.envelope(self.data())
+        if self.mode == "accept_then_timeout":
+            await self._hang(fault.delay_seconds)
         elif self.mode == "accept_then_500":
             raise ApiError(500, "internal error")
         elif self.mode == "bad_json":
@@ -209,10 +196,23 @@ class DialectHandler(JsonHandler):
         """Sends an answer: JSON, unless the route has another form."""
         self.send(value)
 
-    def _refuse_by_fault(self) -> None:
-        if self.fault and self.mode in _REFUSALS:
-            wait = round(self.fault.delay_seconds) if self.mode == "rate_429" else None
-            raise ApiError(*_REFUSALS[self.mode], wait)
+    def send_text(self, value: Any, status: int = 200) -> None:
+        self.set_status(status)
+        self.set_header("Content-Type", "text/plain; charset=utf-8")
+        self.finish(str(value))
+
+    def visible_ms(self) -> int:
+        """Returns the time from which reads show this write: 0, or later under a fault."""
+        if self.fault is None or self.mode != "late":
+            return 0
+        return self.world.engine.now_ms() + round(self.fault.delay_seconds * 1000)
+
+    def end(self, order: Order) -> None:
+        """Cancels an order; a fault may delay that, or leave it out."""
+        if self.mode == "late":
+            self.world.engine.cancel_at(order, self.visible_ms())
+        elif self.mode != "cancel_lie":
+            self.world.engine.cancel(order)
 
     async def _hang(self, delay_seconds: float) -> None:
         """Keeps the caller waiting, then closes the connection without an answer."""
@@ -237,57 +237,6 @@ MAX_OFFSET = 10_000_000
 UNREADABLE = "(unreadable)"
 
 
-class VenueHandler(DialectHandler):
-    """The base of the venues' handlers. A route's function is its `data`; `envelope` wraps what that returns."""
-
-    # Whether the route only drafts: faults that follow a deed do not strike it.
-    drafts = False
-
-    def data(self) -> Any:
-        raise NotImplementedError
-
-    def envelope(self, data: Any) -> Any:
-        return data
-
-    def answer(self) -> Any:
-        return self.envelope(self.data())
-
-    async def get(self, *_: str) -> None:
-        await self._serve("GET")
-
-    async def post(self, *_: str) -> None:
-        await self._serve("POST")
-
-    def draw_fault(self) -> Fault | None:
-        if not self.drafts:
-            return super().draw_fault()
-        faults = self.world.faults
-        found = faults.draw("draft") if self.operation in ("list", "place") else None
-        return found or faults.draw(self.operation, but=AFTER_THE_DEED)
-
-    def visible_ms(self) -> int:
-        """Returns the time from which reads show this write: 0, or later under a fault."""
-        if self.fault is None or self.mode != "late":
-            return 0
-        return self.world.engine.now_ms() + round(self.fault.delay_seconds * 1000)
-
-    def end(self, order: Order) -> None:
-        """Cancels an order; a fault may delay that, or leave it out."""
-        if self.mode == "late":
-            self.world.engine.cancel_at(order, self.visible_ms())
-        elif self.mode != "cancel_lie":
-            self.world.engine.cancel(order)
-
-    def send_text(self, value: str, status: int = 200) -> None:
-        """Answers plain text."""
-        self.set_status(status)
-        self.set_header("Content-Type", "text/plain; charset=utf-8")
-        self.finish(value)
-
-    def deliver_text(self, value: Any) -> None:
-        self.send_text(str(value))
-
-
 # The subject of a request, for the counts. It must not raise.
 Subject = Callable[[Any], str]
 Data = Callable[..., Any]
@@ -307,23 +256,17 @@ class Routes:
 
     def get(self, path: str, operation: Operation, subject: Subject | None = None, **more: Any) -> Declare:
         """Declares the decorated function as the answer to GET; `more` replaces further members of the handler."""
-        return self._declared("GET", path, operation, subject, more)
 
-    def post(self, path: str, operation: Operation, subject: Subject | None = None, **more: Any) -> Declare:
-        """Declares the decorated function as the answer to POST."""
-        return self._declared("POST", path, operation, subject, more)
-
-    def _declared(
-        self, method: str, path: str, operation: Operation, subject: Subject | None, more: dict[str, Any]
-    ) -> Declare:
         def declared(data: Data) -> Data:
-            members = {"method": method, "operation": operation, "data": data} | more
-            if subject is not None:
-                members["subject"] = subject
+            members = {"operation": operation, "data": data} | ({"subject": subject} if subject else {}) | more
             self._handlers.append((path, type(data.__name__, (self._base,), members)))
             return data
 
         return declared
+
+    def post(self, path: str, operation: Operation, subject: Subject | None = None, **more: Any) -> Declare:
+        """Declares the decorated function as the answer to POST."""
+        return self.get(path, operation, subject, method="POST", **more)
 
 
 def by_path(call: VenueHandler) -> str:
@@ -337,7 +280,15 @@ def by_url(call: VenueHandler) -> str:
 
 def asked(*names: str) -> Subject:
     """Returns a subject: the first of these query arguments that is there."""
-    return lambda call: call.asked(*names)
+
+    def subject(call: VenueHandler) -> str:
+        try:
+            found = (call.get_query_argument(name, "") for name in names)
+            return next((value[:200] for value in found if value), "")
+        except web.HTTPError:
+            return UNREADABLE
+
+    return subject
 
 
 def named(*names: str) -> Subject:
@@ -358,26 +309,19 @@ def peek(body: bytes, *names: str) -> str:
     return value[:200] if isinstance(value, str) else UNREADABLE
 
 
-# Rows
-
-
 def picked(about: object, names: str) -> dict[str, Any]:
     """Returns fields of `about` as a row; `names` lists each as `name`, or as `name=attribute`."""
     return {name: getattr(about, attribute) for name, attribute in _pairs(names)}
 
 
 @cache
-def _pairs(names: str) -> tuple[tuple[str, str], ...]:
-    cut = (each.partition("=") for each in names.split())
-    return tuple((name, attribute or name) for name, _, attribute in cut)
+def _pairs(names: str) -> list[tuple[str, str]]:
+    return [(name, attribute or name) for name, _, attribute in (each.partition("=") for each in names.split())]
 
 
 def same(value: Any, names: str) -> dict[str, Any]:
     """Returns a row whose fields all have this value, as those have that the practice market does not know."""
     return dict.fromkeys(names.split(), value)
-
-
-# Readers
 
 
 @contextmanager

@@ -166,9 +166,6 @@ def read_drafted(text: str, name: str, tx: Transaction, step: str) -> Psbt:
     return psbt
 
 
-# Listings
-
-
 class AskTerms(Struct, frozen=True):
     """The terms of a listing: `price` in sats, `receive` the address that is paid.
 

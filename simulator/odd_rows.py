@@ -228,8 +228,6 @@ def _changed(value: Any, names: frozenset[str], change: Change, *, into_collecti
 # Other forms of real rows: each function takes a row in the dialect's usual form, its order or sale, and the engine,
 # and returns the row to send. The order is None for a row without one of the market's.
 
-# Satflow
-
 
 def placeholder_times(row: Row, about: Any, engine: Engine) -> Row:
     """Shows 1970 where a time has not come: of an end, too."""
@@ -294,9 +292,6 @@ def fill_fields(row: Row, about: Any, engine: Engine) -> Row:
 def _onward(sale: Sale, engine: Engine) -> str | None:
     coin = engine.chain.coins.get(f"{sale.txid}:0") if sale.bid_id else None
     return coin.spent_by if coin else None
-
-
-# ord.net
 
 
 def txid_and_height(row: Row, about: Any, engine: Engine) -> Row:

@@ -35,8 +35,6 @@ class Newest(OrderedDict[Key, Value]):
             self.popitem(last=False)
 
 
-# Satflow's challenges
-
 LIFE_MS = 10 * 60 * 1000
 # One text is issued again for a while, so that many tasks of one wallet do not displace each other's.
 SAME_FOR_MS = 60 * 1000

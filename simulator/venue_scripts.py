@@ -119,9 +119,6 @@ def recovery_leaf(seller: bytes) -> bytes:
     return b"\x02" + LOCK_BLOCKS.to_bytes(2, "little") + b"\xb2\x75\x20" + seller + b"\xac"
 
 
-# Signatures
-
-
 PARTIAL_SIG, TAP_SCRIPT_SIG = b"\x02", b"\x14"
 DEFAULT = 0
 

@@ -64,9 +64,6 @@ def routes(world: World) -> list[tuple[Any, ...]]:
     return [*_MEMPOOL(world), *_BOTH(world), *_BOTH(world, "/esplora/api")]
 
 
-# Fees and addresses
-
-
 @_MEMPOOL.get("v1/fees/recommended", "fees")
 def recommended_fees(call: MempoolHandler) -> dict[str, int]:
     return FEES
@@ -112,9 +109,6 @@ def utxos(call: MempoolHandler) -> list[dict[str, Any]]:
     ]
 
 
-# Transactions and blocks
-
-
 @_BOTH.get(f"tx/{_TXID}", "tx")
 def transaction(call: MempoolHandler) -> dict[str, Any]:
     tx, engine = call.transaction(), call.engine
@@ -136,7 +130,7 @@ def transaction(call: MempoolHandler) -> dict[str, Any]:
     }
 
 
-@_BOTH.get(f"tx/{_TXID}/hex", "tx", deliver=MempoolHandler.deliver_text)
+@_BOTH.get(f"tx/{_TXID}/hex", "tx", deliver=MempoolHandler.send_text)
 def transaction_hex(call: MempoolHandler) -> str:
     """Answers the transaction as the network sends it."""
     return str(call.transaction().serialize().hex())
@@ -166,7 +160,7 @@ def outspend(call: MempoolHandler) -> dict[str, Any]:
     return _spending(call.engine, call.engine.chain.coins.get(":".join(call.path_args)))
 
 
-@_BOTH.get("blocks/tip/height", "tip", deliver=MempoolHandler.deliver_text)
+@_BOTH.get("blocks/tip/height", "tip", deliver=MempoolHandler.send_text)
 def tip_height(call: MempoolHandler) -> int:
     return call.engine.chain.height()
 
@@ -206,14 +200,11 @@ def _output(value: int, script: Script) -> dict[str, Any]:
     return row | ({"scriptpubkey_address": address} if address else {}) | {"value": value}
 
 
-# Broadcasts
-
-
 def _raw(call: MempoolHandler) -> str:
     return call.request.body[:200].decode("utf-8", "replace")
 
 
-@_BOTH.post("tx", "broadcast", _raw, refuse=MempoolHandler.refuse_in_text, deliver=MempoolHandler.deliver_text)
+@_BOTH.post("tx", "broadcast", _raw, refuse=MempoolHandler.refuse_in_text, deliver=MempoolHandler.send_text)
 def broadcast(call: MempoolHandler) -> str:
     """Sends a transaction in hex into the mempool, where it waits for its block; answers the txid."""
     try:

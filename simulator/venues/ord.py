@@ -127,7 +127,7 @@ def status(call: OrdHandler) -> dict[str, Any]:
     }
 
 
-@_ORD.get("blockheight", "index", deliver=OrdHandler.deliver_text)
+@_ORD.get("blockheight", "index", deliver=OrdHandler.send_text)
 def block_height(call: OrdHandler) -> int:
     """Answers the newest block of the index."""
     return call.engine.chain.height()

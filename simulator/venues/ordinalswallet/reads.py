@@ -157,9 +157,6 @@ routes = Routes(PREFIX, OrdinalsWalletHandler)
 routes.get("market/offers/(?:collection|inscription|wallet)/[^/]+", "book", by_url)(OrdinalsWalletHandler.missing)
 
 
-# A collection or rune
-
-
 @routes.get("collection/([^/]+)", "collection")
 def collection(call: OrdinalsWalletHandler) -> Row:
     market = call.market()
@@ -333,9 +330,6 @@ def _sold_outpoint(call: OrdinalsWalletHandler, sale: Sale) -> str:
     return spent_outpoint(made.vin[SELLER_AT]) if made else f"{made_up_txid(f'listed {sale.sale_id}')}:0"
 
 
-# One inscription
-
-
 def _found(call: OrdinalsWalletHandler) -> tuple[str, Item, Coin, Order | None]:
     """Returns holder, details, place and listing of the path's inscription. Raises ApiError.
 
@@ -439,9 +433,6 @@ def _escrow(call: OrdinalsWalletHandler, ask: Order | None) -> Row | None:
         "private_relay": False,
         **same(None, "buyer_address purchase_txid"),
     }
-
-
-# A wallet
 
 
 @routes.get("wallet/fee-estimates", "fees")

@@ -102,9 +102,6 @@ def session(call: OrdinalsWalletHandler) -> Row:
     return {"token": found[0], "address": address, "expires_at": found[1]}
 
 
-# Listings in the standard form
-
-
 def _first_named(call: OrdinalsWalletHandler) -> str:
     try:
         ids = call.body().get("inscriptions")
@@ -185,9 +182,6 @@ def _terms(call: OrdinalsWalletHandler, sale: SignedSale) -> AskTerms:
     if receive is None or sale.payout.value < LEAST_PRICE:
         raise Refusal("the PSBT pays nobody, or too little")
     return AskTerms(coin.inscriptions[0], sale.payout.value, coin.address, receive, venue=VENUE)
-
-
-# Their return
 
 
 def _item_or_output(call: OrdinalsWalletHandler) -> str:
@@ -340,9 +334,6 @@ def _by_another_leaf(sale: Unsigned, made: Draft, poison: Poison) -> Unsigned:
     leaf = recovery_leaf(made.seller)
     back = LeafOutput(made.escrow.internal, leaf, made.escrow.leaf_hash)
     return replace(sale, inputs=[sale.inputs[0] | {TAP_LEAF_SCRIPT + back.control_block: leaf + bytes([LEAF_VERSION])}])
-
-
-# Requests
 
 
 class _Refused(Exception):

@@ -180,9 +180,6 @@ def _who(session: Session) -> dict[str, Any]:
     return {"profile": profile, "walletBindings": [binding]}
 
 
-# Keys and steps of requests that sign
-
-
 def ordinals_key(body: dict[str, Any], session: Session) -> bytes:
     """Reads the x-only key of the session's ordinals address, out of 64 or 66 hex digits. Raises ApiError(400)."""
     given = text(body.get("ordinalsPublicKey"), "ordinalsPublicKey").lower()

@@ -44,9 +44,6 @@ _TXID = re.compile(r"[0-9a-f]{64}")
 routes = Routes(PREFIX, OrdnetHandler)
 
 
-# Targets: the whole collection, or the inscriptions with certain traits
-
-
 class Target(Struct, frozen=True):
     """A target. `traits` are all accepted values; none is the whole collection."""
 
@@ -197,9 +194,6 @@ def select(found: list[Coin], sats: int) -> tuple[Coin, ...]:
     raise bad(f"spendableUtxos do not cover {sats} sats, or not with {MAX_COINS} of them")
 
 
-# Offers
-
-
 class Draft(Struct, frozen=True):
     """One offer to be signed; `secret` is the venue's key to settle it."""
 
@@ -287,9 +281,6 @@ def public_id(order: Order) -> str:
     return order.order_id if "-" in order.order_id else str(uuid.UUID(int=int(order.order_id, 16)))
 
 
-# Previews
-
-
 @routes.post(f"{OFFERS}/target-preview", "book", by_path)
 def target_preview(call: OrdnetHandler) -> Row:
     """Answers the number of inscriptions that an offer would be for."""
@@ -316,9 +307,6 @@ def replacement_warning(call: OrdnetHandler) -> Row:
     outpoints = {outpoint for outpoint, _ in utxos(body.get("spendableUtxos"), "spendableUtxos")}
     count = len(replaced(call.engine, market, session.payment, target, outpoints))
     return {"replacementWarning": {"activeOfferCount": count}}
-
-
-# Requests that draft, submit and cancel
 
 
 @routes.post(f"{OFFERS}/preflight", "place", by_path, bucket="write", drafts=True)

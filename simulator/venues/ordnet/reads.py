@@ -26,9 +26,6 @@ _SLUG_FORM = re.compile(r"[A-Za-z0-9_-]+")
 routes = Routes(PREFIX, OrdnetHandler)
 
 
-# A market
-
-
 @routes.get("collection-stats/floors", "floors", asked("slugs"))
 def floors(call: OrdnetHandler) -> Row:
     """Answers many floors; unknown slugs are left out."""
@@ -199,9 +196,6 @@ def _sale(call: OrdnetHandler, sale: Sale) -> Row:
     }
 
 
-# Offers for a collection or for traits
-
-
 @routes.get(f"{SLUG}/collection-offers", "book", by_path)
 def offers(call: OrdnetHandler) -> Row:
     """Answers the open collection and trait offers, highest first."""
@@ -246,9 +240,6 @@ def _offer(bid: Order, count: int) -> Row:
         "status": "active",
         "sampleInscription": None,
     }
-
-
-# Offers for one inscription
 
 
 @routes.get("inscriptions/([^/]+)/offers", "book", by_path)

@@ -182,9 +182,6 @@ _ORDER_SORTS = _BY_PRICE | {"createdAt": lambda order: order.placed_ms}
 _SALE_SORTS = dict.fromkeys(("fillCompletedAt", "fillPendingAt", "createdAt"), lambda sale: sale.sold_ms) | _BY_PRICE
 
 
-# Activity
-
-
 @routes.get("activity/listings", "book", asked("collectionSlug"))
 def listings(call: SatflowHandler) -> Row:
     return _open_orders(call, "listings", "ask", listing)
@@ -261,9 +258,6 @@ def _sorted(call: SatflowHandler, found: list[Any], sorts: dict[str, Callable[[A
         return sorted(found, key=sorts[by])
     # A reversed sort keeps the order of equals; by time the newer of two in one millisecond comes first.
     return sorted(found if by in _BY_PRICE else found[::-1], key=sorts[by], reverse=True)
-
-
-# A market
 
 
 @routes.get("collection-stats", "floors", asked("collectionId"))
@@ -378,9 +372,6 @@ def item(call: SatflowHandler) -> Row:
         "bids": [],
         "metadata": {"token": token, "collection": {"id": slug, "name": market.name if market else slug}},
     }
-
-
-# A wallet
 
 
 def _unwrapped(call: SatflowHandler, data: Row) -> Row:

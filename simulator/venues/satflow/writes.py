@@ -36,9 +36,6 @@ routes.post("(?:intent/(?:bid|accept-collection-bid)|bid/fill)", "place", by_url
 routes.post("(?:intent/(?:bulk-sell|external-sell)|list/external)", "list", by_url)(SatflowHandler.missing)
 
 
-# Bids
-
-
 class _SignedBid(Struct, frozen=True):
     """A bid with the data that its signature's check needs."""
 
@@ -139,9 +136,6 @@ def _trait(row: dict[str, Any], name: str) -> Trait:
     return text(row.get("trait_type"), f"{name}.trait_type"), text(row.get("value"), f"{name}.value")
 
 
-# Cancels
-
-
 @routes.post("cancel", "cancel", named("makerAddress"))
 def cancel(call: SatflowHandler) -> Row:
     """Takes out bids or listings of the signer of a challenge."""
@@ -205,9 +199,6 @@ def _order_ids(body: dict[str, Any]) -> tuple[list[str], bool]:
     if len(found) > 1 and not many:
         raise bad("several _ids need multiple: true")
     return list(dict.fromkeys(found)), many
-
-
-# Listings
 
 
 @routes.post("intent/sell", "list", named("inscriptionId"), drafts=True)
@@ -283,9 +274,6 @@ def _check_payment(row: dict[str, Any]) -> None:
     key = row.get("sellerPaymentPublicKey")
     if key is not None and not belongs_to(text(key, "sellerPaymentPublicKey"), payment):
         raise bad("sellerPaymentPublicKey is not the key of sellerPaymentAddress")
-
-
-# Withdrawals
 
 
 @routes.post("intent/withdraw", "withdraw", named("userAddress"), drafts=True)

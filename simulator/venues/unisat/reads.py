@@ -51,9 +51,6 @@ _NOT_SHOWN = 10**18
 routes = Routes(PREFIX, UnisatHandler)
 
 
-# Numbers of collections
-
-
 @routes.post(f"{COLLECTIONS}/collection_statistic", "floors", about("collectionId"))
 def collection_statistic(call: UnisatHandler) -> Row:
     market = call.engine.market("ordinals", text(call.body().get("collectionId"), "collectionId"))
@@ -101,9 +98,6 @@ def _statistic(call: UnisatHandler, market: Market) -> Row:
         **same(len(known), "total supply"),
         **same("", "desc icon iconContentType twitter discord website"),
     }
-
-
-# Listings
 
 
 @routes.post(f"{COLLECTIONS}/list", "book", about("collectionId", "address"))
@@ -223,9 +217,6 @@ class Traits:
         return {"traitType": trait[0], "value": trait[1]} | counts
 
 
-# Events: listings, their ends, new prices, sales
-
-
 class Action(Struct, frozen=True):
     """One event of a listing; `price` sats for `quantity`, `to` the buyer."""
 
@@ -331,9 +322,6 @@ def _passes(action: Action, wanted: Row) -> bool:
         and wanted.get("inscriptionId") in (None, action.inscription)
         and wanted.get("address") in (None, action.maker, action.to)
     )
-
-
-# Items
 
 
 @routes.post(f"{COLLECTIONS}/collection_summary", "wallet", about("address"))

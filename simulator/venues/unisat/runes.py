@@ -178,9 +178,6 @@ def rune_type(call: UnisatHandler) -> dict[str, Any]:
     return row | same(0, unknown)
 
 
-# The indexer
-
-
 @routes.get(f"{INDEXER}/info-list", "collection", asked("rune"))
 def rune_infos(call: UnisatHandler) -> dict[str, Any]:
     """Answers the runes with `rune` in their names, bullets and case aside."""

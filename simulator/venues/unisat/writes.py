@@ -60,9 +60,6 @@ routes.post(f"{COLLECTIONS}/(?:create_bid_prepare|create_bid|confirm_bid)", "pla
 )
 
 
-# Put on sale
-
-
 @routes.post(f"{COLLECTIONS}/create_put_on", "list", about("inscriptionId"), drafts=True)
 def create_put_on(call: UnisatHandler) -> dict[str, Any]:
     """Answers the PSBT that lists an inscription, in hex, and the id of its auction."""
@@ -114,9 +111,6 @@ def _check_unlisted(call: UnisatHandler, inscription: str) -> None:
         raise refused(LISTED, "Inscription is already listed on the market")
 
 
-# Change the price
-
-
 @routes.post(f"{COLLECTIONS}/create_modify_price", "list", about("auctionId"), drafts=True)
 def create_modify_price(call: UnisatHandler) -> dict[str, Any]:
     """Answers the PSBT that lists at another price."""
@@ -145,9 +139,6 @@ def confirm_modify_price(call: UnisatHandler) -> dict[str, Any]:
         list_plain(call.world.engine, asked.terms, half, order_id=auction_id, visible_ms=late_ms, note=REPRICED)
     call.world.auctions.place(auction_id, "modify_price")
     return {}
-
-
-# Put off sale
 
 
 @routes.post(f"{COLLECTIONS}/create_put_off", "cancel", about("auctionId"), drafts=True)
@@ -187,9 +178,6 @@ def confirm_put_off(call: UnisatHandler) -> dict[str, Any]:
 def _check_off_chain(body: dict[str, Any]) -> None:
     if body.get("offChain") is not True:
         raise ApiError(501, "only offChain is implemented by the practice market")
-
-
-# What they share
 
 
 def _listing(call: UnisatHandler, auction_id: str) -> Order:
