@@ -90,17 +90,79 @@ LEFT_BY_SWEEP = 3
 # The limit below which a client's listing is cheap enough to be bought, as a share of the floor's level.
 WORTH_BUYING = 1.2
 HATS = ("Red", "Blue", "Gold", "None")
+MAX_BIDS = 14
+MIN_BIDS = 4
+# First bids, and the limit of outbidding, as shares of the floor.
+FIRST = (0.55, 0.85)
+FIRST_FOR_TRAIT = (0.6, 0.88)
+PATIENCE = (0.65, 0.9)
+OUTBID_BY = (1.002, 1.01)
+TRAIT_SHARE = 0.2
+# A bid below this share of the floor is never sold into.
+WORTH_SELLING = 0.55
+NEAR_FLOOR = 0.8
 
 
-class Sellers:
-    """The ask side of the demo markets; all randomness is `rng`'s."""
+class Traders:
+    """The crowd. All randomness is `rng`'s, all time the engine's, so equal seeds and steps give equal markets."""
 
     def __init__(self, engine: Engine, rng: random.Random) -> None:
         self._engine = engine
         self._rng = rng
+        self._courses: dict[str, Course] = {}
 
-    def wants_more(self, market: Market) -> bool:
-        return len(_asks(market)) < MIN_ASKS
+    def open_markets(self) -> None:
+        """Makes the demo markets that are not there yet, with asks and bids."""
+        for demo in DEMOS:
+            if self._engine.market(demo.kind, demo.slug) is None:
+                market = self._engine.open_market(demo.kind, demo.slug, demo.name, demo.divisibility)
+                course = self._course(demo)
+                for _ in range(10):
+                    self.list(market, course)
+                for _ in range(8):
+                    self.bid(market, course)
+
+    def step(self) -> None:
+        """Makes one move on each demo market that no script has taken over."""
+        for demo in DEMOS:
+            market = self._engine.market(demo.kind, demo.slug)
+            if market is not None and not market.scripted:
+                self._move(demo, market)
+
+    def _move(self, demo: Demo, market: Market) -> None:
+        course = self._course(demo)
+        if not self._sweep_when_due(demo, market, course):
+            self._drift_when_due(demo, market, course)
+        self.sell_to_client(market, course)
+        self.buy_from_client(market, course)
+        self.outbid_when_due(market, course)
+        self._pass_by(market, course)
+
+    def _pass_by(self, market: Market, course: Course) -> None:
+        """Lets a trader list, buy, bid, give up or sell to the crowd now and then; most steps do nothing."""
+        chance = self._rng.random()
+        if chance < 0.03 or len(_asks(market)) < MIN_ASKS:
+            self.list(market, course)
+        elif chance < 0.055:
+            self.buy(market)
+        elif chance < 0.08 or len(_bids(market)) < MIN_BIDS:
+            self.bid(market, course)
+        elif chance < 0.095:
+            self.withdraw(market)
+        elif chance < 0.1:
+            self.sell_into(market, course)
+
+    def _course(self, demo: Demo) -> Course:
+        if demo.slug not in self._courses:
+            self._courses[demo.slug] = new_course(demo, self._rng)
+        return self._courses[demo.slug]
+
+    def dump(self) -> dict[str, Any]:
+        """Returns the courses as plain JSON values; randomness begins anew after a restart."""
+        return dict(to_builtins(self._courses))
+
+    def load(self, row: dict[str, Any]) -> None:
+        self._courses = convert(row, dict[str, Course])
 
     def list(self, market: Market, course: Course) -> None:
         asks = _asks(market)
@@ -141,7 +203,7 @@ class Sellers:
         except Refusal as refusal:
             log.warning("the listing %s could not be bought: %s", ask.order_id, refusal)
 
-    def drift_when_due(self, demo: Demo, market: Market, course: Course) -> None:
+    def _drift_when_due(self, demo: Demo, market: Market, course: Course) -> None:
         """Moves the floor by 0.3 to 1.5 % up or down; more likely back when it is far from its start."""
         course.to_drift -= 1
         if course.to_drift > 0:
@@ -160,7 +222,7 @@ class Sellers:
         for ask in _asks(market):
             self._price(market, ask, float(ask.unit_price) * factor)
 
-    def sweep_when_due(self, demo: Demo, market: Market, course: Course) -> bool:
+    def _sweep_when_due(self, demo: Demo, market: Market, course: Course) -> bool:
         """Sweeps when clients have had orders for long enough; returns whether it was due."""
         if not any(order.origin == "dialect" for order in market.orders()):
             return False
@@ -200,44 +262,6 @@ class Sellers:
             self._engine.reprice(ask, _total(exact, ask.quantity), exact)
         else:
             self._engine.reprice(ask, round(unit))
-
-
-def _asks(market: Market) -> list[Order]:
-    """Returns the traders' own asks, cheapest first."""
-    return sorted((ask for ask in market.asks.values() if ask.origin == "trader"), key=Order.rank)
-
-
-def _of_clients(market: Market) -> list[Order]:
-    """Returns the listings that clients signed, cheapest first."""
-    return sorted((ask for ask in market.asks.values() if ask.outpoint), key=Order.rank)
-
-
-def _total(unit: Decimal, tokens: Decimal) -> int:
-    return max(1, int(unit * tokens))
-
-
-MAX_BIDS = 14
-MIN_BIDS = 4
-# First bids, and the limit of outbidding, as shares of the floor.
-FIRST = (0.55, 0.85)
-FIRST_FOR_TRAIT = (0.6, 0.88)
-PATIENCE = (0.65, 0.9)
-OUTBID_BY = (1.002, 1.01)
-TRAIT_SHARE = 0.2
-# A bid below this share of the floor is never sold into.
-WORTH_SELLING = 0.55
-NEAR_FLOOR = 0.8
-
-
-class Bidders:
-    """The bid side of the demo markets; all randomness is `rng`'s."""
-
-    def __init__(self, engine: Engine, rng: random.Random) -> None:
-        self._engine = engine
-        self._rng = rng
-
-    def wants_more(self, market: Market) -> bool:
-        return len(_bids(market)) < MIN_BIDS
 
     def bid(self, market: Market, course: Course) -> None:
         if len(_bids(market)) >= MAX_BIDS:
@@ -308,70 +332,20 @@ class Bidders:
         self._engine.add(market, "bid", bidder, price, tokens, expires_ms=end_ms, traits=traits, origin="trader")
 
 
+def _asks(market: Market) -> list[Order]:
+    """Returns the traders' own asks, cheapest first."""
+    return sorted((ask for ask in market.asks.values() if ask.origin == "trader"), key=Order.rank)
+
+
+def _of_clients(market: Market) -> list[Order]:
+    """Returns the listings that clients signed, cheapest first."""
+    return sorted((ask for ask in market.asks.values() if ask.outpoint), key=Order.rank)
+
+
+def _total(unit: Decimal, tokens: Decimal) -> int:
+    return max(1, int(unit * tokens))
+
+
 def _bids(market: Market) -> list[Order]:
     """Returns the traders' own bids, highest first."""
     return sorted((bid for bid in market.bids.values() if bid.origin == "trader"), key=Order.rank)
-
-
-class Traders:
-    """The crowd. All randomness is `rng`'s, all time the engine's, so equal seeds and steps give equal markets."""
-
-    def __init__(self, engine: Engine, rng: random.Random) -> None:
-        self._engine = engine
-        self._rng = rng
-        self._sellers = Sellers(engine, rng)
-        self._bidders = Bidders(engine, rng)
-        self._courses: dict[str, Course] = {}
-
-    def open_markets(self) -> None:
-        """Makes the demo markets that are not there yet, with asks and bids."""
-        for demo in DEMOS:
-            if self._engine.market(demo.kind, demo.slug) is None:
-                market = self._engine.open_market(demo.kind, demo.slug, demo.name, demo.divisibility)
-                course = self._course(demo)
-                for _ in range(10):
-                    self._sellers.list(market, course)
-                for _ in range(8):
-                    self._bidders.bid(market, course)
-
-    def step(self) -> None:
-        """Makes one move on each demo market that no script has taken over."""
-        for demo in DEMOS:
-            market = self._engine.market(demo.kind, demo.slug)
-            if market is not None and not market.scripted:
-                self._move(demo, market)
-
-    def _move(self, demo: Demo, market: Market) -> None:
-        course = self._course(demo)
-        if not self._sellers.sweep_when_due(demo, market, course):
-            self._sellers.drift_when_due(demo, market, course)
-        self._bidders.sell_to_client(market, course)
-        self._sellers.buy_from_client(market, course)
-        self._bidders.outbid_when_due(market, course)
-        self._pass_by(market, course)
-
-    def _pass_by(self, market: Market, course: Course) -> None:
-        """Lets a trader list, buy, bid, give up or sell to the crowd now and then; most steps do nothing."""
-        chance = self._rng.random()
-        if chance < 0.03 or self._sellers.wants_more(market):
-            self._sellers.list(market, course)
-        elif chance < 0.055:
-            self._sellers.buy(market)
-        elif chance < 0.08 or self._bidders.wants_more(market):
-            self._bidders.bid(market, course)
-        elif chance < 0.095:
-            self._bidders.withdraw(market)
-        elif chance < 0.1:
-            self._bidders.sell_into(market, course)
-
-    def _course(self, demo: Demo) -> Course:
-        if demo.slug not in self._courses:
-            self._courses[demo.slug] = new_course(demo, self._rng)
-        return self._courses[demo.slug]
-
-    def dump(self) -> dict[str, Any]:
-        """Returns the courses as plain JSON values; randomness begins anew after a restart."""
-        return dict(to_builtins(self._courses))
-
-    def load(self, row: dict[str, Any]) -> None:
-        self._courses = convert(row, dict[str, Course])

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from simulator.crowd import DEMOS, Course, Sellers
+from simulator.crowd import DEMOS, Course
 from simulator.world import StateFile, World
 from tests.clock import Clock
 from tests.simulator.desk import PUPPETS, Desk
@@ -58,7 +58,7 @@ async def test_a_sweep_buys_what_two_venues_list_once(desk: Desk) -> None:
         engine.add(market, "ask", "somebody", price, origin="trader", inscription=engine.new_inscription())
     world.traders.open_markets()
 
-    Sellers(engine, world.traders._rng).sweep(DEMOS[0], market, Course(1_000_000.0, 5))
+    world.traders.sweep(DEMOS[0], market, Course(1_000_000.0, 5))
 
     assert [event["event"] for event in await desk.events("filled", "cancelled") if event["maker"] != "somebody"] == [
         "filled",
