@@ -45,7 +45,6 @@ _VENUES = (
 
 
 def make_app(world: World) -> web.Application:
-    """Makes the application that answers for `world`; time and chance are the world's."""
     return web.Application(
         [*(route for venue in _VENUES for route in venue.routes(world)), *control.routes(world)],
         default_handler_class=NotFound,

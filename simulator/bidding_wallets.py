@@ -27,9 +27,9 @@ _ECDSA, _SCHNORR = bytes(72), bytes(64)
 
 
 def deliver(engine: Engine, bid: Order, sale: Sale, item: Item, fee: int) -> str | None:
-    """Buys `item` for the bid out of its bidding wallet, which pays the sale's price and the network's `fee`.
+    """Buys `item` for the bid out of its bidding wallet; returns the txid.
 
-    Returns the txid of the purchase; None, with nothing done, for a bid without such a wallet, or of the very holder.
+    None, with nothing done, for a bid without such a wallet, or of the very holder.
     """
     backing = _backing(engine, bid.maker, sale.price + fee)
     held = engine.chain.coin_of(item.id) or engine.chain.place(item.id, sale.seller)

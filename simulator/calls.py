@@ -118,11 +118,9 @@ class Limits:
         return key
 
     def rows(self) -> dict[str, int]:
-        """Returns the limits in force, as a control call gives them."""
         return {"perSecond": self.per_second, "burst": self.burst, "monthly": self.monthly, "daily": self.daily}
 
     def dump(self) -> dict[str, Any]:
-        """Returns the use of the quotas; buckets are full again after a restart."""
         kept = self._keys.items()
         return {name: {"month": k.month, "used": k.used, "day": k.day, "usedToday": k.used_today} for name, k in kept}
 
@@ -205,7 +203,6 @@ class Faults:
         return None
 
     def rows(self) -> list[dict[str, Any]]:
-        """Returns the rules as JSON, with `count` as their remaining number."""
         about = (("operation", "operation"), ("mode", "mode"), ("count", "left"), ("probability", "probability"))
         fields = (*about, ("delaySeconds", "delay_seconds"))
         return [{name: getattr(rule, attribute) for name, attribute in fields} for rule in self._rules]

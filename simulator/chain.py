@@ -28,7 +28,6 @@ def script_of(owner: str) -> Script:
 
 
 def address_of(script: Script) -> str | None:
-    """Returns the mainnet address of a script, None when it has none."""
     return str(script.address()) if script.script_type() else None
 
 
@@ -63,7 +62,6 @@ def outpoint_of(source: TransactionInput) -> str:
 
 
 def parse(raw: str) -> Transaction:
-    """Reads the transaction of hex digits that this chain wrote."""
     return Transaction.parse(bytes.fromhex(raw))
 
 
@@ -120,8 +118,6 @@ class Coin(Struct):
 
 
 class Recorded(Struct, frozen=True, array_like=True):
-    """A transaction in hex and the height of the block that it is in, or will be in."""
-
     raw: str
     height: int
 
@@ -165,7 +161,6 @@ class Chain:
         return height
 
     def block_time(self, height: int) -> int:
-        """Returns seconds since the epoch."""
         return max(block_time(height), self._times.get(height, 0))
 
     def block_hash(self, height: int) -> str:
@@ -246,7 +241,6 @@ class Chain:
         return txid
 
     def take_spent(self) -> list[str]:
-        """Returns the outputs spent since the last call."""
         taken, self._just_spent = self._just_spent, []
         return taken
 
@@ -268,7 +262,6 @@ class Chain:
         return parse(found.raw) if found else None
 
     def dump(self) -> dict[str, Any]:
-        """Returns plain JSON values that `load` reads back."""
         return {
             "coins": to_builtins(list(self.coins.values())),
             "transactions": to_builtins(self.transactions),
@@ -298,5 +291,4 @@ def block_hash(height: int, fork: int = 0) -> str:
 
 
 def block_time(height: int) -> int:
-    """Returns seconds since the epoch."""
     return KNOWN_TIME + (height - KNOWN_HEIGHT) * BLOCK_SECONDS

@@ -51,13 +51,10 @@ _PATHS: dict[str, dict[str, Any]] = {"/healthz": {"get": lambda call: call.send(
 
 
 def routes(world: World) -> list[tuple[Any, ...]]:
-    """Returns path, handler and arguments of each route."""
     return [(path, type("Control", (JsonHandler,), members), {"world": world}) for path, members in _PATHS.items()]
 
 
 def _get(path: str) -> Callable[[Answer], Answer]:
-    """Declares the decorated function as the answer to GET."""
-
     def declared(function: Answer) -> Answer:
         _PATHS.setdefault(f"/sim/{path}", {})["get"] = lambda call: call.send(function(call))
         return function
@@ -131,7 +128,6 @@ def windows(call: JsonHandler) -> Body:
 
 @_change("put", "windows", "seconds")
 def put_windows(call: JsonHandler, body: Body) -> Body:
-    """Sets the length of ord.net's windows, until a reset."""
     call.world.ordnet.windows.seconds = whole(body.get("seconds"), "seconds", 1, 3600)
     return windows(call)
 
@@ -146,7 +142,6 @@ def history(call: JsonHandler) -> list[Body]:
 
 @_get("requests")
 def requests(call: JsonHandler) -> Body:
-    """Answers the dialect requests by operation and subject."""
     return call.world.counts.rows()
 
 
@@ -205,7 +200,6 @@ def poison(call: JsonHandler) -> Body:
 
 @_change("put", "poison", "mode")
 def put_poison(call: JsonHandler, body: Body) -> Body:
-    """Makes listing drafts evil; null ends it."""
     mode = body.get("mode")
     if mode is not None and (not isinstance(mode, str) or mode not in POISONS):
         raise bad(f"mode must be null or one of {', '.join(sorted(POISONS))}")
@@ -250,7 +244,6 @@ def put_collection(call: JsonHandler, body: Body, slug: str) -> Body:
 
 @_change("put", "runes/([^/]+)", "divisibility", "asks", "bids")
 def put_rune(call: JsonHandler, body: Body, ticker: str) -> Body:
-    """Sets a rune's book."""
     ticker = text(ticker, "ticker")
     known = call.engine.market("runes", ticker)
     places = whole(body.get("divisibility", known.divisibility if known else 0), "divisibility", 0, 38)
@@ -322,7 +315,6 @@ def _total(tokens: Decimal, unit: Decimal, where: str) -> int:
 
 
 def _maker(row: Body, name: str, where: str) -> tuple[str | None, int | None]:
-    """Reads an order's maker and the time of its placing."""
     maker, placed = row.get(name), row.get("placedAt")
     return (
         None if maker is None else known_address(text(maker, f"{where}.{name}")),
@@ -354,7 +346,6 @@ def known_address(value: str) -> str:
 
 @_change("put", "wallets/([^/]+)", "balance", "inscriptions")
 def put_wallet(call: JsonHandler, body: Body, address: str) -> Body:
-    """Sets a wallet; given fields replace the former ones."""
     address, wallets = known_address(text(address, "address")), call.engine.wallets
     balance = whole(body["balance"], "balance") if "balance" in body else None
     held = _inscriptions(body["inscriptions"]) if "inscriptions" in body else None
@@ -411,7 +402,6 @@ def put_bidding_wallets(call: JsonHandler, body: Body) -> Body:
 
 @_change("put", "coins/([^/]+)", "values")
 def put_coins(call: JsonHandler, body: Body, address: str) -> list[Body]:
-    """Makes these coins all the money of an address and returns them."""
     values = body.get("values")
     if not isinstance(values, list) or len(values) > _MOST_COINS:
         raise bad(f"values must be a list of at most {_MOST_COINS}")
@@ -482,7 +472,6 @@ def move(call: JsonHandler, body: Body) -> Body:
 
 @_change("post", "delist", "inscriptionId", "venue")
 def delist(call: JsonHandler, body: Body) -> Body:
-    """Makes the venue drop a listing of its own accord."""
     venue = optional_text(body, "venue")
     ask = call.engine.ask_of(text(body.get("inscriptionId"), "inscriptionId"), venue)
     if ask is None:

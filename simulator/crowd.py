@@ -29,10 +29,7 @@ BUY_EVERY = (900, 2_700)
 
 
 class Demo(Struct, frozen=True):
-    """One demo market. `start` is the first floor: sats, for runes sats per whole token.
-
-    `to_sweep` and `to_sale` are the steps before its first sweep and its first sale to a client, 0 for the usual ones.
-    """
+    """One demo market: its first floor in sats (per token), and the steps before its first sweep and first sale."""
 
     kind: Kind
     slug: str
@@ -54,11 +51,10 @@ DEMOS = (
 
 
 class Course(Struct, array_like=True):
-    """The state of a demo market: its floor, and the steps until it drifts, is swept, and sees a sale to a client.
+    """The state of a demo market: its floor, and the steps until its next events.
 
-    `settle_at` is the level that the floor comes back to after a sweep, 0 when it need not. `to_sweep` counts only the
-    steps in which clients have orders, `to_sale` those in which a bid of theirs leads, and `to_buy` those in which a
-    listing of theirs is cheap: late clients see the same as the first.
+    `settle_at` is the level that the floor comes back to after a sweep, or 0. `to_sweep`, `to_sale` and `to_buy` count
+    only steps in which clients have orders, a leading bid or a cheap listing: late clients see the same as the first.
     """
 
     level: float
@@ -70,16 +66,9 @@ class Course(Struct, array_like=True):
     to_outbid: int = OUTBID_EVERY[0]
 
 
-def new_course(demo: Demo, rng: random.Random) -> Course:
-    """Makes the first course of `demo`."""
-    drift, sweep, sale, outbid = (rng.randint(*span) for span in (DRIFT_EVERY, SWEEP_EVERY, FIRST_SALE, OUTBID_EVERY))
-    return Course(demo.start, drift, demo.to_sweep or sweep, demo.to_sale or sale, to_outbid=outbid)
-
-
 log = logging.getLogger(__name__)
 
-MAX_ASKS = 16
-MIN_ASKS = 6
+MIN_ASKS, MAX_ASKS = 6, 16
 # The step of a floor, as a share of itself; small moves are likelier.
 DRIFT = (0.003, 0.015)
 # The pull back to the start, for the part by which the floor is off: at 5 % off, 55 of 100 moves go back.
@@ -90,17 +79,15 @@ LEFT_BY_SWEEP = 3
 # The limit below which a client's listing is cheap enough to be bought, as a share of the floor's level.
 WORTH_BUYING = 1.2
 HATS = ("Red", "Blue", "Gold", "None")
-MAX_BIDS = 14
-MIN_BIDS = 4
+MIN_BIDS, MAX_BIDS = 4, 14
 # First bids, and the limit of outbidding, as shares of the floor.
 FIRST = (0.55, 0.85)
 FIRST_FOR_TRAIT = (0.6, 0.88)
 PATIENCE = (0.65, 0.9)
 OUTBID_BY = (1.002, 1.01)
 TRAIT_SHARE = 0.2
-# A bid below this share of the floor is never sold into.
-WORTH_SELLING = 0.55
-NEAR_FLOOR = 0.8
+# A bid below the first share of the floor is never sold into; the crowd's own from the second one.
+WORTH_SELLING, NEAR_FLOOR = 0.55, 0.8
 
 
 class Traders:
@@ -112,7 +99,6 @@ class Traders:
         self._courses: dict[str, Course] = {}
 
     def open_markets(self) -> None:
-        """Makes the demo markets that are not there yet, with asks and bids."""
         for demo in DEMOS:
             if self._engine.market(demo.kind, demo.slug) is None:
                 market = self._engine.open_market(demo.kind, demo.slug, demo.name, demo.divisibility)
@@ -154,7 +140,10 @@ class Traders:
 
     def _course(self, demo: Demo) -> Course:
         if demo.slug not in self._courses:
-            self._courses[demo.slug] = new_course(demo, self._rng)
+            spans = DRIFT_EVERY, SWEEP_EVERY, FIRST_SALE, OUTBID_EVERY
+            drift, sweep, sale, outbid = (self._rng.randint(*span) for span in spans)
+            first = drift, demo.to_sweep or sweep, demo.to_sale or sale
+            self._courses[demo.slug] = Course(demo.start, *first, to_outbid=outbid)
         return self._courses[demo.slug]
 
     def dump(self) -> dict[str, Any]:
@@ -333,12 +322,10 @@ class Traders:
 
 
 def _asks(market: Market) -> list[Order]:
-    """Returns the traders' own asks, cheapest first."""
     return sorted((ask for ask in market.asks.values() if ask.origin == "trader"), key=Order.rank)
 
 
 def _of_clients(market: Market) -> list[Order]:
-    """Returns the listings that clients signed, cheapest first."""
     return sorted((ask for ask in market.asks.values() if ask.outpoint), key=Order.rank)
 
 
@@ -347,5 +334,4 @@ def _total(unit: Decimal, tokens: Decimal) -> int:
 
 
 def _bids(market: Market) -> list[Order]:
-    """Returns the traders' own bids, highest first."""
     return sorted((bid for bid in market.bids.values() if bid.origin == "trader"), key=Order.rank)

@@ -38,6 +38,11 @@ def market_key(kind: Kind, slug: str) -> MarketKey:
     return kind, slug.lower() if kind == "ordinals" else ticker_key(slug)
 
 
+def takes(wanted: tuple[Trait, ...], traits: tuple[Trait, ...]) -> bool:
+    """Tells whether a bid on `wanted` takes an item of these traits: of each type that it names, one of the values."""
+    return all(any(t in traits for t in wanted if t[0] == kind) for kind in {t[0] for t in wanted})
+
+
 class Order(Struct):
     """One ask or bid. `price` is the whole order's sats, `unit_price` sats per whole token (or per inscription).
 
@@ -79,10 +84,6 @@ class Order(Struct):
     def trait(self) -> Trait | None:
         """The one trait that a trait bid asks for, the first when it takes others as well."""
         return self.traits[0] if self.side == "bid" and self.traits else None
-
-    def takes(self, traits: tuple[Trait, ...]) -> bool:
-        """Tells whether a bid takes an inscription of these traits: of each type that it names, one of the values."""
-        return all(any(t in traits for t in self.traits if t[0] == kind) for kind in {t[0] for t in self.traits})
 
     def rank(self) -> tuple[Decimal, int, int]:
         """Returns the sort key, best first: the lowest ask; the highest bid; among equals the older."""
@@ -173,67 +174,10 @@ def check_bid(market: Market, terms: BidTerms, now_ms: int, balance: int) -> Non
         raise Refusal(f"insufficient funds: the bidding wallet holds {balance} sats, the bid needs {terms.price}")
 
 
-class OpenOrders:
-    """The orders of all books by id, by maker and, for asks, by inscription."""
-
-    def __init__(self) -> None:
-        self.by_id: dict[str, Order] = {}
-        self._of_maker: dict[str, dict[str, Order]] = {}
-        self._asks: dict[str, dict[str, Order]] = {}
-        self._funded: dict[str, dict[str, Order]] = {}
-        self._ends: list[tuple[int, str]] = []
-
-    def of(self, maker: str) -> list[Order]:
-        """Returns the orders of one address, oldest first."""
-        return list(self._of_maker.get(maker, {}).values())
-
-    def asks_of(self, inscription: str) -> list[Order]:
-        """Returns the open asks for an inscription, oldest first: one a venue, but any number by scripts."""
-        return list(self._asks.get(inscription, {}).values())
-
-    def bids_on(self, inscription: str) -> list[Order]:
-        """Returns the open bids for one inscription alone, oldest first."""
-        return [o for o in self.by_id.values() if o.side == "bid" and o.inscription == inscription]
-
-    def funded_by(self, outpoint: str) -> list[Order]:
-        """Returns the orders that an output funds, oldest first."""
-        return list(self._funded.get(outpoint, {}).values())
-
-    def enter(self, order: Order) -> None:
-        self.by_id[order.order_id] = order
-        self._of_maker.setdefault(order.maker, {})[order.order_id] = order
-        if order.side == "ask" and order.inscription is not None:
-            self._asks.setdefault(order.inscription, {})[order.order_id] = order
-        for outpoint in order.funding:
-            self._funded.setdefault(outpoint, {})[order.order_id] = order
-        if order.expires_ms is not None:
-            self.end_at(order, order.expires_ms)
-
-    def remove(self, order: Order) -> None:
-        del self.by_id[order.order_id]
-        _drop(self._of_maker, order.maker, order)
-        if order.side == "ask" and order.inscription is not None:
-            _drop(self._asks, order.inscription, order)
-        for outpoint in order.funding:
-            _drop(self._funded, outpoint, order)
-
-    def end_at(self, order: Order, end_ms: int) -> None:
-        """Makes the order end at `end_ms`, unless it ends before."""
-        heapq.heappush(self._ends, (end_ms, order.order_id))
-
-    def ended(self, now_ms: int) -> Iterator[tuple[int, Order]]:
-        """Yields ended orders with their ends, earliest first; each must be removed before the next."""
-        while self._ends and self._ends[0][0] <= now_ms:
-            end_ms, order_id = heapq.heappop(self._ends)
-            order = self.by_id.get(order_id)
-            if order is not None:
-                yield end_ms, order
-
-
-def _drop(index: dict[str, dict[str, Order]], key: str, order: Order) -> None:
-    del index[key][order.order_id]
-    if not index[key]:
-        del index[key]
+def _keys(order: Order) -> list[tuple[str, str]]:
+    """Returns the keys by which an open order is found: its maker, an ask's inscription, its funding."""
+    asked = [("ask", order.inscription)] if order.side == "ask" and order.inscription is not None else []
+    return [("maker", order.maker), *asked, *(("funding", outpoint) for outpoint in order.funding)]
 
 
 KEPT_SALES = 1_000
@@ -273,8 +217,6 @@ class Sale(Struct, frozen=True):
 
 
 class Sales:
-    """The sales of every market, oldest first."""
-
     def __init__(self) -> None:
         self.all_of: dict[MarketKey, deque[Sale]] = {}
         # The scene `sale_names_other_item`: the inscription that sales into bids are said to have brought.
@@ -284,7 +226,6 @@ class Sales:
         self.all_of.setdefault(market_key(sale.kind, sale.slug), deque(maxlen=KEPT_SALES)).append(sale)
 
     def of(self, key: MarketKey, since_ms: int = 0) -> list[Sale]:
-        """Returns the sales of one market at or after `since_ms`, oldest first."""
         found = [sale for sale in self.all_of.get(key, ()) if sale.sold_ms >= since_ms]
         if self.other_item is None:
             return found
@@ -366,7 +307,9 @@ class Engine:
         self.chain = Chain(clock)
         self.history = History()
         self.sales = Sales()
-        self._open = OpenOrders()
+        self._orders: dict[str, Order] = {}
+        self._index: dict[tuple[str, str], dict[str, Order]] = {}
+        self._ends: list[tuple[int, str]] = []
         self._sequence = 0
         self.seller_fee_ppm = 0  # millionths of a listing's price that its seller is not paid
         # Grows with every change, so that the state file's writer sees one.
@@ -379,7 +322,7 @@ class Engine:
 
     def new_id(self) -> str:
         """Makes an id of 24 hex digits, like the venue's order ids."""
-        while (found := f"{self._rng.getrandbits(96):024x}") in self._open.by_id:
+        while (found := f"{self._rng.getrandbits(96):024x}") in self._orders:
             pass
         return found
 
@@ -395,16 +338,13 @@ class Engine:
     # Markets
 
     def market(self, kind: Kind, slug: str) -> Market | None:
-        """Returns the market of `slug` without its ended orders; None when unknown."""
         self.expire()
         return self.markets.get(market_key(kind, slug))
 
     def find(self, slug: str) -> Market | None:
-        """Returns the collection of that slug, else the rune of that name."""
         return self.market("ordinals", slug) or self.market("runes", slug)
 
     def open_market(self, kind: Kind, slug: str, name: str = "", divisibility: int = 0) -> Market:
-        """Returns the market of `slug`, made if it is new."""
         market = self.market(kind, slug)
         if market is None:
             market = Market(kind, slug.lower() if kind == "ordinals" else slug, name or slug)
@@ -422,28 +362,27 @@ class Engine:
         """Returns every open bid of a payment address, oldest first; `hidden` adds those that reads do not show yet."""
         self.expire()
         now = self.now_ms()
-        bids = (o for o in self._open.of(maker) if o.side == "bid" and o.at(venue))
+        bids = (o for o in self._under("maker", maker) if o.side == "bid" and o.at(venue))
         return [bid for bid in bids if hidden or bid.visible_ms <= now]
 
     def asks_of(self, inscription: str) -> list[Order]:
-        """Returns the open asks for an inscription at all venues, oldest first."""
         self.expire()
-        return self._open.asks_of(inscription)
+        return self._under("ask", inscription)
 
     def ask_of(self, inscription: str, venue: str | None = None) -> Order | None:
         """Returns the open ask for an inscription at `venue`, or the oldest at any."""
         return next((ask for ask in self.asks_of(inscription) if ask.at(venue)), None)
 
     def bids_on(self, inscription: str, venue: str) -> list[Order]:
-        """Returns the open bids for one inscription alone that reads of `venue` show, oldest first."""
         self.expire()
         now = self.now_ms()
-        return [bid for bid in self._open.bids_on(inscription) if bid.at(venue) and bid.visible_ms <= now]
+        bids = (o for o in self._orders.values() if o.side == "bid" and o.inscription == inscription)
+        return [bid for bid in bids if bid.at(venue) and bid.visible_ms <= now]
 
     def ask_on(self, outpoint: str, maker: str, venue: str | None = None) -> Order | None:
         """Returns the open ask by which `maker` sells an output."""
         self.expire()
-        asks = (order for order in self._open.of(maker) if order.side == "ask" and order.at(venue))
+        asks = (order for order in self._under("maker", maker) if order.side == "ask" and order.at(venue))
         return next((ask for ask in asks if ask.outpoint == outpoint), None)
 
     def listing_of(self, inscription: str, venue: str | None = None) -> Order | None:
@@ -453,7 +392,11 @@ class Engine:
 
     def order(self, order_id: str) -> Order | None:
         self.expire()
-        return self._open.by_id.get(order_id)
+        return self._orders.get(order_id)
+
+    def _under(self, kind: str, name: str) -> list[Order]:
+        """Returns the open orders of one key, oldest first."""
+        return list(self._index.get((kind, name), {}).values())
 
     # Changes
 
@@ -504,17 +447,15 @@ class Engine:
         self.record("accepted", order)
 
     def refuse(self, kind: Kind, terms: BidTerms, reason: str) -> None:
-        """Notes a bid that is not taken."""
         self.record("refused", self._order(terms, "", kind, terms.slug), reason)
 
     def cancel(self, order: Order, reason: str | None = None) -> None:
-        """Takes an open order out of the book."""
         self.remove(order)
         self.record("cancelled", order, reason)
 
     def cancel_at(self, order: Order, end_ms: int) -> None:
         """Takes an open order out at `end_ms`: a cancel that the venue confirms before it takes effect."""
-        self._open.end_at(order, end_ms)
+        heapq.heappush(self._ends, (end_ms, order.order_id))
         self.changes += 1
 
     def replace_book(self, market: Market) -> None:
@@ -532,13 +473,16 @@ class Engine:
     def expire(self) -> None:
         """Takes out ended orders. Every read and change calls it first, so that no dead order is seen."""
         now = self.now_ms()
-        for end_ms, order in self._open.ended(now):
+        while self._ends and self._ends[0][0] <= now:
+            end_ms, order_id = heapq.heappop(self._ends)
+            if (order := self._orders.get(order_id)) is None:
+                continue
             over = order.expires_ms is not None and order.expires_ms <= end_ms
             self.remove(order)
             self.history.record("expired" if over else "cancelled", order, end_ms)
         for outpoint in self.chain.take_spent():
-            for order in self._open.funded_by(outpoint):
-                self.cancel(order, "invalidated: a coin behind it is spent")
+            for funded in self._under("funding", outpoint):
+                self.cancel(funded, "invalidated: a coin behind it is spent")
 
     def _order(self, terms: BidTerms, order_id: str, kind: Kind, slug: str) -> Order:
         price = terms.price, terms.quantity, unit_price(terms.price, terms.quantity)
@@ -553,24 +497,33 @@ class Engine:
 
     def _enter(self, market: Market, order: Order) -> None:
         market.side(order.side)[order.order_id] = order
-        self._open.enter(order)
+        self._add(order)
         self.changes += 1
+
+    def _add(self, order: Order) -> None:
+        self._orders[order.order_id] = order
+        for key in _keys(order):
+            self._index.setdefault(key, {})[order.order_id] = order
+        if order.expires_ms is not None:
+            heapq.heappush(self._ends, (order.expires_ms, order.order_id))
 
     def remove(self, order: Order) -> None:
         """Takes an open order out of its book, without an event."""
-        self._open.remove(order)
+        del self._orders[order.order_id]
+        for key in _keys(order):
+            del self._index[key][order.order_id]
+            if not self._index[key]:
+                del self._index[key]
         del self.markets[market_key(order.kind, order.slug)].side(order.side)[order.order_id]
         self.changes += 1
 
     def record(self, event: Event, order: Order, reason: str | None = None, remaining: Decimal | None = None) -> None:
-        """Notes an event of an order, as `History.record` describes."""
         self.history.record(event, order, self.now_ms(), reason, remaining)
         self.changes += 1
 
     # The state file
 
     def dump(self, *, with_history: bool = True) -> dict[str, Any]:
-        """Returns plain JSON values that `load` reads back."""
         row: dict[str, Any] = {
             "sequence": self._sequence,
             "markets": [_dumped(market) for market in self.markets.values()],
@@ -591,7 +544,7 @@ class Engine:
                 market.side(order.side)[order.order_id] = order
             orders += of_it
         for order in sorted(orders, key=lambda order: order.sequence):
-            self._open.enter(order)
+            self._add(order)
         self.wallets.load(row["wallets"])
         for sale in convert(row["sales"], list[Sale]):
             self.sales.record(sale)

@@ -66,11 +66,9 @@ class Buyer(Struct, frozen=True):
 
 
 def complete(chain: Chain, coin: Coin, sale: SignedSale, buyer: Buyer, opened: Opener | None = None) -> Transaction:
-    """Completes the signed transaction; the buyer's coins are made on `chain`.
+    """Completes the signed transaction with a buyer's coins, made on `chain`; raises Refusal before it makes any.
 
-    `opened` makes the witness of the seller's input out of the transaction and the outputs it spends, and raises
-    Refusal if it cannot; without it, the witness is the seller's signature. Raises Refusal, and makes nothing, when the
-    seller's output is spent or their signature does not hold in it.
+    `opened` makes the witness of the seller's input; without it, that is the seller's signature.
     """
     if coin.spent_by is not None:
         raise Refusal("the inscription's output is spent")
@@ -135,9 +133,7 @@ def opener(ask: Order, sale: SignedSale) -> Opener:
 
 
 def release(engine: Engine, ask: Order, *, confirmed: bool) -> tuple[Coin, SignedSale]:
-    """Sends the transfer, unless that is done; returns the output that it puts the inscription on, and the seller's
-    half of the sale from there.
-    """
+    """Sends the transfer, unless that is done; returns its output, and the seller's half of the sale from there."""
     coin = engine.chain.coins[ask.outpoint]
     if coin.spent_by is not None:
         raise Refusal("the inscription's output is spent")
@@ -153,10 +149,7 @@ def release(engine: Engine, ask: Order, *, confirmed: bool) -> tuple[Coin, Signe
 
 
 def strand(engine: Engine, ask: Order, *, confirmed: bool, ends: bool) -> Coin:
-    """Sends the transfer of a listing; returns the escrow. Raises Refusal when it was sent.
-
-    The item stays for sale there unless the listing `ends`.
-    """
+    """Sends the transfer of a listing, which may end; returns the escrow. Raises Refusal when it was sent."""
     coin = engine.chain.coins[ask.outpoint]
     if coin.spent_by is not None or not ask.papers[0]:
         raise Refusal("the inscription's output is spent, or it is in the escrow already")
@@ -208,7 +201,6 @@ def settle(engine: Engine, bid: Order, item: Item, seller: str) -> str:
 
 
 def _child(bid: Order, coin: Coin, parent: Transaction, seller: str) -> Transaction:
-    """Makes the transaction that spends the inscription and the offer's output, with the venue's keys and secret."""
     offer = LeafOutput(*map(bytes.fromhex, bid.papers[1:3]))
     paid = parent.vout[0]
     fee = bid.price * OFFER_FEE_BPS // 10_000

@@ -52,7 +52,6 @@ class JsonHandler(web.RequestHandler):
 
     @property
     def engine(self) -> Engine:
-        """The market, or its frozen copy for a read under a stale fault."""
         return self.fault.then if self.fault is not None and self.fault.then is not None else self.world.engine
 
     def send(self, value: Any, status: int = 200) -> None:
@@ -61,7 +60,6 @@ class JsonHandler(web.RequestHandler):
         self.finish(dumps(value))
 
     def error_body(self, status: int, text: str, code: str | None) -> dict[str, Any]:
-        """Returns an error's body in this dialect."""
         return {"error": text, "code": code} if code else {"error": text}
 
     def refuse(self, error: ApiError) -> None:
@@ -92,7 +90,6 @@ class JsonHandler(web.RequestHandler):
         super().send_error(error.status if isinstance(error, ApiError) else status_code, **kwargs)
 
     def query(self, name: str) -> str:
-        """Returns a query argument that must be there."""
         value = self.get_query_argument(name, "")
         if not value:
             raise bad(f"{name} is required")
@@ -108,8 +105,6 @@ class JsonHandler(web.RequestHandler):
 
 
 class NotFound(JsonHandler):
-    """The answer to every path without a route."""
-
     def prepare(self) -> None:
         raise ApiError(404, "no such route")
 
@@ -128,6 +123,11 @@ class VenueHandler(JsonHandler):
     # Whether the route only drafts: faults that follow a deed do not strike it.
     drafts = False
     mode = ""
+
+    @property
+    def is_as_seen(self) -> bool:
+        """Tells whether to answer as clients have seen it, where that is not as it is documented."""
+        return self.world.shape == "seen"
 
     def subject(self) -> str:
         """Returns the request's subject, for the counts; must not raise."""
@@ -244,14 +244,11 @@ Declare = Callable[[Data], Data]
 
 
 class Routes:
-    """The routes under one prefix, in the order in which they are tried."""
-
     def __init__(self, prefix: str, base: type[VenueHandler]) -> None:
         self.prefix, self._base = prefix, base
         self._handlers: list[tuple[str, type[VenueHandler]]] = []
 
     def __call__(self, world: World, prefix: str = "") -> list[tuple[Any, ...]]:
-        """Returns path, handler and arguments of each route."""
         return [(f"{prefix or self.prefix}/{path}", handler, {"world": world}) for path, handler in self._handlers]
 
     def get(self, path: str, operation: Operation, subject: Subject | None = None, **more: Any) -> Declare:
@@ -265,12 +262,10 @@ class Routes:
         return declared
 
     def post(self, path: str, operation: Operation, subject: Subject | None = None, **more: Any) -> Declare:
-        """Declares the decorated function as the answer to POST."""
         return self.get(path, operation, subject, method="POST", **more)
 
 
 def by_path(call: VenueHandler) -> str:
-    """Returns the first argument of the path."""
     return call.path_args[0][:200] if call.path_args else ""
 
 
@@ -279,8 +274,6 @@ def by_url(call: VenueHandler) -> str:
 
 
 def asked(*names: str) -> Subject:
-    """Returns a subject: the first of these query arguments that is there."""
-
     def subject(call: VenueHandler) -> str:
         try:
             found = (call.get_query_argument(name, "") for name in names)
@@ -292,7 +285,6 @@ def asked(*names: str) -> Subject:
 
 
 def named(*names: str) -> Subject:
-    """Returns a subject: a text field of the body, by the names that lead to it."""
     return lambda call: peek(call.request.body, *names)
 
 
@@ -326,7 +318,6 @@ def same(value: Any, names: str) -> dict[str, Any]:
 
 @contextmanager
 def refusals() -> Iterator[None]:
-    """Turns the market's refusals into a 400 with their words."""
     try:
         yield
     except Refusal as refusal:
@@ -334,7 +325,6 @@ def refusals() -> Iterator[None]:
 
 
 def sign_in_address(value: Any, name: str) -> str:
-    """Reads a mainnet address that can sign, in its normal form. Raises ApiError(400)."""
     try:
         return addresses.sign_in_address(text(value, name))
     except addresses.AddressError as error:
@@ -353,5 +343,4 @@ def mainnet(value: Any, name: str) -> str:
 
 
 def hex_of(psbt: str) -> str:
-    """Converts a PSBT from base64 to hex."""
     return b64decode(psbt).hex()

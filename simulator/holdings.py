@@ -35,7 +35,6 @@ def follow(engine: Engine, owner: str) -> None:
 
 
 def set_coins(engine: Engine, owner: str, values: list[int]) -> list[Coin]:
-    """Makes coins of these sats all the money of `owner`, and returns them."""
     engine.wallets.set_balance(owner, 0)
     coins(engine, owner)
     engine.wallets.set_balance(owner, sum(values))

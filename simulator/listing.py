@@ -33,10 +33,7 @@ from simulator.wallets import Item
 
 
 class Draft(Struct, frozen=True):
-    """A PSBT to sign: the outputs it spends and pays, and the inputs to be signed, with their sighash.
-
-    `internal_key` (x-only, hex, may be empty) is given for the inputs to be signed.
-    """
+    """A PSBT to sign: the outputs it spends and pays, and the inputs to be signed, with sighash and x-only key."""
 
     coins: tuple[Coin, ...]
     outputs: tuple[TransactionOutput, ...]
@@ -49,7 +46,6 @@ class Draft(Struct, frozen=True):
         return Transaction(2, [spend(coin.outpoint) for coin in self.coins], list(self.outputs))
 
     def encode(self) -> str:
-        """Returns the PSBT in base64."""
         psbt = PSBT(self.transaction)
         for at, coin in enumerate(self.coins):
             psbt.inputs[at].witness_utxo = coin.output
@@ -84,7 +80,6 @@ class SignedSale(Struct, frozen=True):
 
     @property
     def transaction(self) -> Transaction:
-        """The half without its signature."""
         return Transaction(self.version, [self.source], [self.payout], self.locktime)
 
 
@@ -119,10 +114,7 @@ def signed_sale(text: str) -> SignedSale:
 
 
 def signed_sales(text: str, name: str) -> list[SignedSale]:
-    """Reads the halves of a PSBT, signed or finalized, in which each input pays the output with its number.
-
-    Raises Refusal, which calls the PSBT `name`.
-    """
+    """Reads the halves of a PSBT, signed or finalized: each input pays the output with its number. Raises Refusal."""
     psbt = read(text, name)
     tx = psbt.tx
     if len(tx.vin) != len(tx.vout):
@@ -167,10 +159,7 @@ def read_drafted(text: str, name: str, tx: Transaction, step: str) -> Psbt:
 
 
 class AskTerms(Struct, frozen=True):
-    """The terms of a listing: `price` in sats, `receive` the address that is paid.
-
-    `internal_key` is the seller's x-only key in hex, empty when not told. It is listed at `venue`.
-    """
+    """The terms of a listing: `receive` is paid; `internal_key` is the seller's, x-only in hex, maybe empty."""
 
     inscription: str
     price: int
@@ -192,15 +181,12 @@ class Unlistable(Refusal):
 
 
 class Signed(Struct, frozen=True):
-    """The signed PSBTs of a seller, in base64; `unsigned` and `secure` may be empty."""
-
     plain: str
     unsigned: str
     secure: tuple[str, ...]
 
 
 def draft(engine: Engine, terms: AskTerms) -> Drafts:
-    """Drafts the PSBTs that list an inscription. Raises Refusal when this seller cannot list it now."""
     coin, _ = holding(engine, terms)
     kept = terms.price * engine.seller_fee_ppm // 1_000_000
     payout = TransactionOutput(terms.price - kept + coin.value, script_of(terms.receive))
@@ -248,12 +234,10 @@ def enter_ask(
 
 
 def market_of(engine: Engine, item: Item) -> Market:
-    """Returns the market of an item's collection, made if it is new."""
     return engine.market("ordinals", item.collection) or engine.open_market("ordinals", item.collection)
 
 
 def refuse(engine: Engine, terms: AskTerms, reason: str) -> None:
-    """Notes a refused listing."""
     holder = engine.wallets.holder_of(terms.inscription)
     item = holder[1] if holder else Item(terms.inscription, "", "")
     market = engine.market("ordinals", item.collection) or Market("ordinals", item.collection, item.collection)
@@ -261,7 +245,6 @@ def refuse(engine: Engine, terms: AskTerms, reason: str) -> None:
 
 
 def ask_order(engine: Engine, market: Market, item: Item, terms: AskTerms) -> Order:
-    """Makes a listing that is in no book yet."""
     told = {"maker": terms.seller, "receive": terms.receive, "traits": item.traits, "inscription": item.id}
     return client_order(engine, terms.venue, market, "ask", terms.price, **told)
 
@@ -308,9 +291,7 @@ def draft_plain(engine: Engine, wanted: Sequence[AskTerms]) -> Draft:
 
 
 def check_plain(engine: Engine, terms: AskTerms, sale: SignedSale) -> tuple[Coin, Item]:
-    """Returns the coin and item that a signed half sells, if it agrees with `terms`. Else notes why and raises
-    Refusal.
-    """
+    """Returns the coin and item that a signed half sells by `terms`, or notes why not and raises Refusal."""
     try:
         coin, item = holding(engine, terms)
         _check(sale, coin, terms)
@@ -329,10 +310,7 @@ def list_plain(
     visible_ms: int = 0,
     note: str = "listed again",
 ) -> Order:
-    """Enters one signed half, in place of the inscription's older listing at that venue, whose end is noted so.
-
-    Raises Refusal as `check_plain` does.
-    """
+    """Enters one signed half in place of the inscription's older listing at that venue. Raises Refusal."""
     coin, item = check_plain(engine, terms, sale)
     kept = {"outpoint": coin.outpoint, "psbt": encode_sale(sale, coin), "signature": sale.signature.hex()}
     kept |= {"order_id": order_id}

@@ -214,7 +214,6 @@ def _move(engine: Engine, tx: Transaction, coins: list[Coin]) -> None:
 
 
 def _lose(engine: Engine, inscription: str) -> None:
-    """Removes an inscription whose sat became a miner's fee."""
     found = engine.wallets.holder_of(inscription)
     if found is not None:
         del engine.wallets.inscriptions[found[0]][inscription]
@@ -222,7 +221,6 @@ def _lose(engine: Engine, inscription: str) -> None:
 
 
 def _carried(tx: Transaction, coins: list[Coin]) -> dict[int, tuple[str, ...]]:
-    """Returns the inscriptions of each output by its number; one whose sat becomes fee is on none."""
     held: dict[int, tuple[str, ...]] = {}
     begin = 0
     for coin in coins:

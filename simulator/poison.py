@@ -70,7 +70,6 @@ def poisoned_outputs(outputs: list[TransactionOutput], poison: Poison | None) ->
 
 
 def _other(coin: Coin, engine: Engine, terms: AskTerms) -> Coin:
-    """Returns another output of the seller's; or a made-up one."""
     others = (each for each in engine.chain.unspent(terms.seller) if each.outpoint != coin.outpoint)
     return next(others, _made_up("the seller's", 10_000, coin.script))
 
@@ -108,7 +107,6 @@ def spoiled(shown: Unsigned, poison: Poison | None, payout: int, other: Coin) ->
 
 
 def paying(shown: Unsigned, outputs: list[TransactionOutput]) -> Unsigned:
-    """Returns `shown` with other outputs."""
     return replace(shown, tx=Transaction(shown.tx.version, shown.tx.vin, outputs, shown.tx.locktime))
 
 

@@ -128,7 +128,6 @@ class Scenes:
     """The scenes of one practice market. `clock` is in ms. Without a choice it has no scenes."""
 
     def __init__(self, seed: int, clock: Callable[[], int], *, drawn: bool) -> None:
-        """Begins with the seed's own scenes when they are `drawn`, else with none."""
         self._seed = seed
         self._clock = clock
         self._began_ms = clock()
@@ -160,7 +159,6 @@ class Scenes:
         self.is_drawn, self._is_ahead = False, ahead
 
     def has(self, name: str) -> bool:
-        """Tells whether the scene is in force."""
         return BY_NAME[name].name in self.chosen
 
     def strikes(self, name: str) -> bool:
@@ -218,7 +216,6 @@ class Scenes:
         return random.Random(f"scenes {self._seed} {' '.join(about)}")
 
     def as_json(self) -> dict[str, Any]:
-        """Returns the choice, and all scenes with their sources, as a control call shows them."""
         names = ("name", "dialects", "lists", "evidence")
         known = [{name: getattr(s, name) for name in names} | {"on": s.name in self.chosen} for s in SCENES]
         return {"names": self.names, "drawn": self.is_drawn, "ahead": self._is_ahead, "known": known}

@@ -26,8 +26,6 @@ Value = TypeVar("Value")
 
 
 class Newest(OrderedDict[Key, Value]):
-    """The newest KEPT entries."""
-
     def keep(self, key: Key, value: Value) -> None:
         self[key] = value
         self.move_to_end(key)
@@ -113,7 +111,6 @@ class WalletSessions:
 
 
 def sign_in_text(address: str, nonce: str, issued_ms: int) -> str:
-    """Makes the text that a wallet signs, byte for byte."""
     return (
         "Sign in to Ordinals Wallet\n\n"
         "This proves you own this address. It does not move funds or cost a fee.\n\n"
@@ -163,13 +160,28 @@ class Session(Struct, frozen=True):
         return str(uuid.uuid5(_SPACE, f"binding {self.ordinals} {self.payment}"))
 
 
-class Sessions:
-    """All flows and sessions; `clock` is in ms. They are not part of the state file."""
+# The life of a preflight: the documents name no time.
+PREFLIGHT_MS = 10 * 60 * 1000
 
+
+class Preflight(Struct, frozen=True):
+    """A draft for a session: `asked` are the request's fields, `draft` the result."""
+
+    binding_id: str
+    asked: str
+    draft: Any
+    ends_ms: int
+
+
+class Desk:
     def __init__(self, clock: Callable[[], int]) -> None:
         self._clock = clock
+        self.windows = Windows(clock)
         self._flows: Newest[str, Flow] = Newest()
         self._sessions: Newest[str, Session] = Newest()
+        self._preflights: Newest[str, Preflight] = Newest()
+        # Ids of offers and listings that were entered: a request for an ended one has an answer of its own.
+        self.taken: set[str] = set()
 
     def begin(self, ordinals: str, payment: str) -> Flow:
         """Begins a sign-in: a text to sign for each of the two addresses, one if they are the same."""
@@ -196,14 +208,11 @@ class Sessions:
         return flow
 
     def payer(self, request_id: str) -> str:
-        """Returns the payment address of a flow, empty for an unknown one."""
         flow = self._flows.get(request_id)
         return flow.payment if flow is not None else ""
 
     def check(self, flow: Flow, answers: dict[str, tuple[str, str]]) -> None:
-        """Checks the answers: by challenge an address and a signature (BIP-322 simple witness in hex). Raises
-        ApiError.
-        """
+        """Checks an address and a signature (BIP-322 simple witness in hex) for each challenge. Raises ApiError."""
         known = {challenge.challenge_id: challenge for challenge in flow.challenges}
         if not answers.keys() <= known.keys():
             raise ApiError(404, "Auth challenge not found")
@@ -228,45 +237,16 @@ class Sessions:
         return session
 
     def find(self, token: str) -> Session | None:
-        """Returns the session of a token that is still good."""
         session = self._sessions.get(token)
         return session if session is not None and session.ends_ms > self._clock() else None
 
-
-# The life of a preflight: the documents name no time.
-PREFLIGHT_MS = 10 * 60 * 1000
-
-
-class Preflight(Struct, frozen=True):
-    """A draft for a session: `asked` are the request's fields, `draft` the result."""
-
-    binding_id: str
-    asked: str
-    draft: Any
-    ends_ms: int
-
-
-class Desk:
-    """Sessions, rate limits and open preflights. `clock` is in ms."""
-
-    def __init__(self, clock: Callable[[], int]) -> None:
-        self._clock = clock
-        self.sessions = Sessions(clock)
-        self.windows = Windows(clock)
-        self._preflights: Newest[str, Preflight] = Newest()
-        # Ids of offers and listings that were entered: a request for an ended one has an answer of its own.
-        self.taken: set[str] = set()
-
     def keep(self, session: Session, asked: str, draft: Any, handle: str | None = None) -> str:
-        """Remembers a draft; returns the handle by which a submit names it."""
         handle = handle or secrets.token_urlsafe(24)
         self._preflights.keep(handle, Preflight(session.binding_id, asked, draft, self._clock() + PREFLIGHT_MS))
         return handle
 
     def draft(self, session: Session, asked: str, handle: str) -> Any:
-        """Returns the draft of a handle. Raises ApiError: 409 when it is over or was used, 400 when other fields were
-        asked.
-        """
+        """Returns the draft of a handle. Raises ApiError: 409 when it is over or used, 400 for other fields."""
         found = self._preflights.get(handle)
         if found is None or found.binding_id != session.binding_id or found.ends_ms <= self._clock():
             raise ApiError(409, "The preflight is over; start again")
@@ -289,26 +269,3 @@ class Asked(Struct, frozen=True):
     terms: AskTerms
     draft: Draft
     former_price: int = 0
-
-
-class Auctions:
-    """The newest KEPT drafts, one for each step of an auction, and the terms of placed auctions."""
-
-    def __init__(self) -> None:
-        self._asked: Newest[tuple[str, Step], Asked] = Newest()
-        self._placed: Newest[str, AskTerms] = Newest()
-
-    def ask(self, auction_id: str, step: Step, asked: Asked) -> None:
-        self._asked.keep((auction_id, step), asked)
-
-    def asked(self, auction_id: str, step: Step) -> Asked | None:
-        return self._asked.get((auction_id, step))
-
-    def place(self, auction_id: str, step: Step) -> None:
-        """Notes that a draft became a listing, or ended one."""
-        asked = self._asked.pop((auction_id, step))
-        self._placed.keep(auction_id, asked.terms)
-
-    def placed(self, auction_id: str) -> AskTerms | None:
-        """Returns the terms of an auction, open or ended."""
-        return self._placed.get(auction_id)

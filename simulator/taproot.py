@@ -28,14 +28,11 @@ Map = dict[bytes, bytes]
 
 
 class Psbt(Struct, frozen=True):
-    """The unsigned transaction with the fields of its inputs, by key."""
-
     tx: Transaction
     inputs: tuple[Map, ...]
 
 
 def parse(text: str) -> Psbt:
-    """Parses a PSBT in base64. Raises ValueError for anything else."""
     try:
         reader = _Reader(b64decode(text, validate=True))
     except binascii.Error:
@@ -104,7 +101,6 @@ class Unsigned(Struct, frozen=True):
     inputs: list[Map]
 
     def encode(self) -> str:
-        """Returns the PSBT in base64."""
         written = b"psbt\xff" + _map({b"\x00": self.tx.serialize()})
         written += b"".join(map(_map, self.inputs)) + b"\x00" * len(self.tx.vout)
         return b64encode(written).decode()
@@ -140,12 +136,10 @@ class LeafOutput(Struct, frozen=True):
 
     @property
     def leaf_hash(self) -> bytes:
-        """The hash of the leaf."""
         return hash_of(self.leaf)
 
     @property
     def root(self) -> bytes:
-        """The merkle root."""
         if not self.beside:
             return self.leaf_hash
         return bytes(tagged_hash("TapBranch", b"".join(sorted((self.leaf_hash, self.beside)))))
@@ -170,7 +164,6 @@ class LeafOutput(Struct, frozen=True):
 
 
 def hash_of(leaf: bytes) -> bytes:
-    """Returns the hash of a leaf."""
     return bytes(tagged_hash("TapLeaf", bytes([LEAF_VERSION]) + compact.to_bytes(len(leaf)) + leaf))
 
 
@@ -181,9 +174,7 @@ _WHOLE = {(64, b""): 0x00, (65, b"\x01"): 0x01}
 
 
 def digest(tx: Transaction, index: int, spent: TransactionOutput, sighash: int, leaf_hash: bytes = b"") -> bytes:
-    """Returns the 32 bytes that input `index` signs, without annex; `spent` is the output that it spends.
-
-    By key path, or with the 32 bytes of `leaf_hash` for the script of that leaf.
+    """Returns the 32 bytes that input `index` signs, by key path or for the leaf of `leaf_hash`, without annex.
 
     Raises ValueError for any other sighash, and when SINGLE has no output to cover.
     """

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from simulator import fills, holdings
 from simulator.bidding_wallets import deliver
-from simulator.engine import Engine, Market, Order, Refusal, Sale, unit_price
+from simulator.engine import Engine, Market, Order, Refusal, Sale, takes, unit_price
 from simulator.fills import INSCRIPTION_AT, Buyer, complete, release
 from simulator.holdings import give
 from simulator.listing import signed_sale
@@ -20,11 +20,10 @@ from simulator.wire import EXACT, ApiError, bad, decimal_places
 def fill(
     engine: Engine, bid: Order, quantity: Decimal, price: int, items: list[Item], network_fee: int = 0
 ) -> list[Sale]:
-    """Sells `quantity` for `price` sats into `bid`, whose rest goes on.
+    """Sells `quantity` for `price` sats into `bid`, whose rest goes on; `network_fee` comes on top of the price.
 
-    Its account pays, its receive address gets the `items` (as many as `quantity`) or the tokens. Bids of the same
-    account that its balance then no longer covers are cancelled, as the venue documents. A bid that coins stand behind
-    is paid on the chain, and so is one with a bidding wallet. `network_fee` comes on top of the price.
+    Its account pays, its receive address gets the `items` (as many as `quantity`) or the tokens. Bids of the account
+    that its balance no longer covers are cancelled, as the venue documents.
     """
     # To the sat: 100 sats for 3 items are 33, 33 and 34.
     cuts = [price * at // len(items) for at in range(len(items) + 1)] if items else []
@@ -108,11 +107,7 @@ def buy(engine: Engine, ask: Order, buyer: str) -> Sale:
 
 
 def buy_signed(engine: Engine, ask: Order, *, confirmed: bool = True) -> tuple[Sale, str]:
-    """Buys the listing of a client; returns the sale and the txid.
-
-    The payout, price and postage, goes to the balance of the seller's receive address, the inscription to the buyer.
-    When the sale is impossible the listing is cancelled with that reason, and Refusal is raised.
-    """
+    """Buys the listing of a client; returns the sale and the txid. Cancels an impossible one, and raises Refusal."""
     assert ask.inscription is not None
     coin, holder = engine.chain.coins[ask.outpoint], engine.wallets.holder_of(ask.inscription)
     buyer = Buyer(ask.order_id)
@@ -172,13 +167,11 @@ def sell(
     quantity: Decimal | None = None,
     network_fee: int = 0,
 ) -> tuple[Order, list[Sale]]:
-    """Fills the best bid of `slug`, or the best that `inscription` meets, or `bid_id`.
+    """Fills the best bid of `slug`, or the best that `inscription` meets, or `bid_id`; returns it and its sales.
 
-    `quantity` sells that much of it; without it one inscription, or all tokens that are left. The bidder pays
-    `network_fee` on top of the price. Without an inscription, bids that ask for a trait are met only when `bid_id`
-    names them. Returns the bid with its rest, if any, and the sales, one for each inscription. Raises ApiError: 404
-    when there is no such bid, 409 when the balance does not cover it, 400 when `quantity` is more than is left or no
-    quantity of this market.
+    Without `quantity` one inscription, or all tokens that are left. Without an inscription, bids that ask for a trait
+    are met only when `bid_id` names them. Raises ApiError: 404 without such a bid, 409 when the balance does not cover
+    it, 400 for an impossible `quantity`.
     """
     if (slug is None) == (inscription is None):
         raise bad("one of slug and inscriptionId is required")
@@ -236,7 +229,6 @@ def _part(market: Market, bid: Order, quantity: Decimal | None) -> Decimal:
 
 
 def _named(engine: Engine, market: Market, bid_id: str) -> list[Order]:
-    """Returns the open bid of that id, if it is one on this market that reads show."""
     bid = engine.order(bid_id)
     shown = bid is not None and bid.side == "bid" and bid.slug == market.slug and bid.visible_ms <= engine.now_ms()
     return [bid] if bid is not None and shown else []
@@ -245,7 +237,7 @@ def _named(engine: Engine, market: Market, bid_id: str) -> list[Order]:
 def _meets(bid: Order, item: Item | None, *, named: bool) -> bool:
     if item is None:
         return named or not bid.traits
-    return bid.takes(item.traits) and bid.inscription in (None, item.id)
+    return takes(bid.traits, item.traits) and bid.inscription in (None, item.id)
 
 
 def _item(engine: Engine, inscription: str) -> Item:

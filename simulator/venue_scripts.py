@@ -37,7 +37,6 @@ ENCLAVE = practice_key("practice market ord.net enclave")
 
 
 def fee_script() -> Script:
-    """Returns the script that the practice venue's fees go to."""
     return Script(b"\x51\x20" + xonly(practice_key("practice market ord.net fees")))
 
 
@@ -104,7 +103,6 @@ LOCK_BLOCKS = 144
 
 
 def cosigner() -> bytes:
-    """Returns the x-only key of the venue."""
     return bytes(COSIGNER.get_public_key().xonly())
 
 
@@ -115,7 +113,6 @@ def sale_output(seller: bytes) -> LeafOutput:
 
 
 def recovery_leaf(seller: bytes) -> bytes:
-    """Makes the script by which the seller alone takes the item back."""
     return b"\x02" + LOCK_BLOCKS.to_bytes(2, "little") + b"\xb2\x75\x20" + seller + b"\xac"
 
 

@@ -82,7 +82,6 @@ def bidding_address(pair: Pair, kind: WalletKind) -> str:
 
 
 def bidding_kind_of(address: str, pair: Pair) -> WalletKind:
-    """Returns the kind of the pair's wallet at this address."""
     return next(kind for kind in KINDS if bidding_address(pair, kind) == address)
 
 
@@ -90,8 +89,6 @@ FRESH_BALANCE = 100_000_000
 
 
 class Item(Struct, frozen=True):
-    """One inscription; `collection` is a collection's slug."""
-
     id: str
     collection: str
     name: str
@@ -110,10 +107,7 @@ class Wallets:
         self.runes: dict[str, dict[str, Decimal]] = {}
 
     def bidding_wallet(self, payment: str, ordinals: str, public_key: str) -> str:
-        """Returns the address that collects the bids' money of this pair, always the same one for a `bidding_kind`.
-
-        `public_key` (hex) is the payment address's.
-        """
+        """Returns the address that collects the pair's money for bids; `public_key` (hex) is the payment address's."""
         pair = Pair(payment, ordinals, public_key)
         address = bidding_address(pair, self.bidding_kind)
         if address not in self._pair_of:
@@ -122,7 +116,6 @@ class Wallets:
         return address
 
     def _fund(self, address: str, payment: str) -> None:
-        """Gives a new bidding wallet its first sats."""
         if self.bidding_wallets(payment)[0] != address:
             self._balances.setdefault(address, 0)
         elif payment in self._balances and address not in self._balances:
@@ -131,11 +124,9 @@ class Wallets:
             self._balances[payment] = whole - whole // 2
 
     def pair_of(self, bidding_wallet: str) -> Pair:
-        """Returns the owner of a bidding wallet."""
         return self._pair_of[bidding_wallet]
 
     def bidding_wallets(self, payment: str) -> list[str]:
-        """Returns the bidding wallets of a payment address, oldest first."""
         return [address for address, pair in self._pair_of.items() if pair.payment == payment]
 
     def backing(self, payment: str) -> int:
@@ -150,7 +141,6 @@ class Wallets:
             sats -= part
 
     def balance(self, address: str) -> int:
-        """Returns the sats of `address`."""
         return self._balances.get(address, FRESH_BALANCE)
 
     def set_balance(self, address: str, sats: int) -> None:
@@ -167,7 +157,6 @@ class Wallets:
         held[ticker] = held.get(ticker, Decimal(0)) + tokens
 
     def holder_of(self, inscription: str) -> tuple[str, Item] | None:
-        """Returns the holder of an inscription and its item."""
         for address, held in self.inscriptions.items():
             if inscription in held:
                 return address, held[inscription]
@@ -181,7 +170,6 @@ class Wallets:
         self.inscriptions.setdefault(to, {})[item.id] = item
 
     def dump(self) -> dict[str, Any]:
-        """Returns plain JSON values that `load` reads back."""
         return {
             "balances": dict(self._balances),
             "pair_of": dict(self._pair_of),
@@ -200,11 +188,7 @@ class Wallets:
 
 
 class PlayWallet:
-    """One P2WPKH key that signs any text for anybody who reaches this market: it is worth play money only.
-
-    It is made at its first use, of `random_bytes`, so that no two markets in the world have the same one; restarts and
-    resets keep it.
-    """
+    """One P2WPKH key, made at its first use and kept, that signs any text for any caller: it holds play money only."""
 
     def __init__(self, random_bytes: Callable[[int], bytes]) -> None:
         self._random_bytes = random_bytes
@@ -215,11 +199,9 @@ class PlayWallet:
         return p2wpkh(hash160(self._key().get_public_key().sec()))
 
     def sign(self, message: str) -> str:
-        """Returns the BIP-322 signature (base64) of `message`. Raises UnicodeEncodeError when it is no Unicode."""
         return sign_message(self._key(), "p2wpkh", message)
 
     def dump(self) -> str | None:
-        """Returns the key in hex for the state file, None before its first use."""
         return None if self._secret is None else self._secret.hex()
 
     def load(self, row: str | None) -> None:
@@ -249,14 +231,11 @@ _SIDE, _CELL, _COLOURS = 12, 16, 4
 
 
 class Content(NamedTuple):
-    """An inscription's content and its type."""
-
     media: str
     data: bytes
 
 
 def kind_of(inscription: str) -> Kind:
-    """Returns the kind of an inscription's content, by its id."""
     drawn = int.from_bytes(hashlib.sha256(f"kind {inscription}".encode()).digest()[:4])
     if drawn % _ONE_IN:
         return "picture"
@@ -264,12 +243,10 @@ def kind_of(inscription: str) -> Kind:
 
 
 def media_of(inscription: str) -> str:
-    """Returns the type of an inscription's content."""
     return _MEDIA.get(kind_of(inscription), "image/png")
 
 
 def content_of(item: Item) -> Content:
-    """Returns the content of an inscription, always the same."""
     kind = kind_of(item.id)
     if kind == "svg":
         return Content(_MEDIA[kind], _SVG.format(item.id[:6]).encode())

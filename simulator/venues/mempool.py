@@ -60,7 +60,6 @@ _BOTH = Routes("/mempool/api", MempoolHandler)
 
 
 def routes(world: World) -> list[tuple[Any, ...]]:
-    """Returns path, handler and arguments of each route."""
     return [*_MEMPOOL(world), *_BOTH(world), *_BOTH(world, "/esplora/api")]
 
 
@@ -81,7 +80,6 @@ def fee_estimates(call: MempoolHandler) -> dict[str, float]:
 
 @_BOTH.get("address/([^/]+)", "balance")
 def address_stats(call: MempoolHandler) -> dict[str, Any]:
-    """Answers the balance of an address."""
     address = call.address()
     sats = call.engine.wallets.balance(address)
     return {"address": address, "chain_stats": _stats(sats), "mempool_stats": _stats(0)}
@@ -132,7 +130,6 @@ def transaction(call: MempoolHandler) -> dict[str, Any]:
 
 @_BOTH.get(f"tx/{_TXID}/hex", "tx", deliver=MempoolHandler.send_text)
 def transaction_hex(call: MempoolHandler) -> str:
-    """Answers the transaction as the network sends it."""
     return str(call.transaction().serialize().hex())
 
 
@@ -144,7 +141,6 @@ def transaction_status(call: MempoolHandler) -> dict[str, Any]:
 
 @_BOTH.get(f"tx/{_TXID}/outspends", "outspend")
 def outspends(call: MempoolHandler) -> list[dict[str, Any]]:
-    """Answers the spending of all outputs, in their order."""
     count = len(call.transaction().vout)
     found = (call.engine.chain.coins[f"{call.path_args[0]}:{at}"] for at in range(count))
     return [_spending(call.engine, coin) for coin in found]
@@ -166,7 +162,6 @@ def tip_height(call: MempoolHandler) -> int:
 
 
 def _status(engine: Engine, txid: str) -> dict[str, Any]:
-    """Returns the status of a transaction: in a block or not, and in which."""
     if txid not in engine.chain.transactions or not engine.chain.confirmations(txid):
         return {"confirmed": False}
     height = engine.chain.transactions[txid].height

@@ -45,7 +45,6 @@ _CONTENT = Routes("/content", VenueHandler)
 
 
 def routes(world: World) -> list[tuple[Any, ...]]:
-    """Returns path, handler and arguments of each route."""
     return [*_ORD(world), *_CONTENT(world)]
 
 
@@ -78,7 +77,6 @@ def output(call: OrdHandler) -> dict[str, Any]:
 
 @_ORD.get("inscription/([^/]+)", "inscription")
 def inscription(call: OrdHandler) -> dict[str, Any]:
-    """Answers an inscription's place by the blocks alone."""
     wanted, chain = call.path_args[0], call.engine.chain
     coin = chain.confirmed_coin_of(wanted)
     if coin is None:
@@ -129,7 +127,6 @@ def status(call: OrdHandler) -> dict[str, Any]:
 
 @_ORD.get("blockheight", "index", deliver=OrdHandler.send_text)
 def block_height(call: OrdHandler) -> int:
-    """Answers the newest block of the index."""
     return call.engine.chain.height()
 
 

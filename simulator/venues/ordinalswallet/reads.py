@@ -56,7 +56,6 @@ class OrdinalsWalletHandler(VenueHandler):
         self.send_text(error.text if error.status == 400 else "", error.status)
 
     def market(self) -> Market:
-        """Returns the collection of the path, or the rune of `rune-SPACED•NAME`."""
         slug = self.path_args[0]
         if slug.startswith(RUNE_SLUG):
             found = self.engine.market("runes", slug.removeprefix(RUNE_SLUG))
@@ -88,7 +87,6 @@ class OrdinalsWalletHandler(VenueHandler):
 
 
 def mainnet_address(value: str) -> str:
-    """Returns the normal form of a mainnet address. Raises ApiError(400)."""
     try:
         found = addresses.parse(value)
     except addresses.AddressError:
@@ -104,7 +102,6 @@ def gross(price: int, creators_part: Decimal) -> int:
 
 
 def escrow_id(order_id: str) -> str:
-    """Returns the UUID of an order here."""
     return str(uuid.UUID(bytes=hashlib.sha256(order_id.encode()).digest()[:16]))
 
 
@@ -120,7 +117,6 @@ def serialized(coin: Coin) -> str:
 
 
 def made_up_txid(name: str) -> str:
-    """Makes a txid for an output that never was on the chain."""
     return hashlib.sha256(f"never sent {name}".encode()).hexdigest()
 
 
@@ -130,7 +126,6 @@ def outpoint_of(ask: Order) -> str:
 
 
 def item_on(engine: Engine, outpoint: str) -> str:
-    """Returns the first inscription on an output, empty for none."""
     coin = engine.chain.coins.get(outpoint)
     return coin.inscriptions[0] if coin and coin.inscriptions else ""
 
@@ -200,7 +195,6 @@ def stats(call: OrdinalsWalletHandler) -> Row:
 
 @routes.get("collection/([^/]+)/attributes", "collection")
 def attributes(call: OrdinalsWalletHandler) -> Any:
-    """Answers the count of inscriptions with each trait."""
     market = call.market()
     known = [] if market.kind == "runes" else members(call.engine, market, VENUE)
     counted = sorted(Counter(trait for member in known for trait in member.item.traits).items())
@@ -245,7 +239,6 @@ def _escrow_row(call: OrdinalsWalletHandler, market: Market, ask: Order) -> Row:
 
 
 def _protection(ask: Order) -> Row:
-    """Returns the marks of a protected listing."""
     version, state = (2, "listed") if ask.papers else (None, None)
     return {"secure_purchase_version": version, "secure_purchase_state": state, "protected": bool(ask.papers)}
 
@@ -325,7 +318,6 @@ def _on_tape(call: OrdinalsWalletHandler, height: int, sale: Sale) -> Row:
 
 
 def _sold_outpoint(call: OrdinalsWalletHandler, sale: Sale) -> str:
-    """Returns the output that was listed."""
     made = call.engine.chain.transaction(sale.txid)
     return spent_outpoint(made.vin[SELLER_AT]) if made else f"{made_up_txid(f'listed {sale.sale_id}')}:0"
 
@@ -375,7 +367,6 @@ def inscription(call: OrdinalsWalletHandler) -> Row:
 
 @routes.get("inscription/([^/]+)/outpoint", "item")
 def inscription_outpoint(call: OrdinalsWalletHandler) -> Row:
-    """Answers the inscription's present place and owner."""
     owner, item, coin, ask = _found(call)
     place = {"id": item.id, "sat_offset": 0, "outpoint": serialized(coin), "address": owner, "sats": coin.value}
     return {"inscription": place, "owner": owner, "sats": coin.value, "escrow": _escrow(call, ask)}
@@ -437,13 +428,11 @@ def _escrow(call: OrdinalsWalletHandler, ask: Order | None) -> Row | None:
 
 @routes.get("wallet/fee-estimates", "fees")
 def fee_estimates(call: OrdinalsWalletHandler) -> Row:
-    """Answers sat/vB."""
     return FEES
 
 
 @routes.get("wallet/([^/]+)/inscriptions", "wallet")
 def wallet_inscriptions(call: OrdinalsWalletHandler) -> Any:
-    """Answers all inscriptions of the address."""
     held = list(call.engine.wallets.inscriptions.get(mainnet_address(call.path_args[0]), {}).values())
     return call.staged("own_listings", [_in_wallet(call, item) for item in held], held)
 

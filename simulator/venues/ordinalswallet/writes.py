@@ -86,7 +86,6 @@ routes.post("market/offers/[^/]+/(?:build-cancel|cancel)", "cancel", by_url)(Ord
 
 @routes.post("auth/session", "challenge", named("address"))
 def session(call: OrdinalsWalletHandler) -> Row:
-    """Answers a token of 24 hours for a signed text with a fresh nonce."""
     body = call.body()
     address = text(body.get("address"), "address")
     nonce = text(body.get("nonce"), "nonce")
@@ -137,7 +136,6 @@ def _wanted(body: Row) -> list[AskTerms]:
 
 @contextmanager
 def _in_words() -> Iterator[None]:
-    """Turns the market's refusals into this venue's answers."""
     try:
         yield
     except Unlistable as refusal:
@@ -191,7 +189,6 @@ def _item_or_output(call: OrdinalsWalletHandler) -> str:
 
 @routes.post("market/cancel-escrow", "cancel", _item_or_output)
 def cancel_escrow(call: OrdinalsWalletHandler) -> Row:
-    """Takes back a listing of the session token's owner."""
     body = call.body()
     names = [name for name in ("inscription_id", "outpoint") if body.get(name) is not None]
     if len(names) != 1:
@@ -249,7 +246,6 @@ class Draft(Struct, frozen=True):
 
     @property
     def seller(self) -> bytes:
-        """The x-only key of the seller."""
         return bytes.fromhex(self.terms.internal_key)
 
     @property
@@ -258,18 +254,15 @@ class Draft(Struct, frozen=True):
 
     @property
     def held(self) -> TransactionOutput:
-        """The escrow's output."""
         short = self.coin.value - TRANSFER_FEE
         return TransactionOutput(short if short >= LEAST_POSTAGE else self.coin.value, self.escrow.script)
 
     @property
     def transfer(self) -> Transaction:
-        """The first transaction."""
         return Transaction(2, [spend(self.coin.outpoint)], [self.held])
 
     @property
     def sale(self) -> Transaction:
-        """The seller's half of the second one."""
         payout = TransactionOutput(self.terms.price, script_of(self.terms.receive))
         return Transaction(2, [spend(f"{self.transfer.txid().hex()}:0")], [payout])
 
@@ -279,7 +272,6 @@ class Draft(Struct, frozen=True):
         return hashlib.sha256(self.transfer.serialize() + self.sale.serialize()).hexdigest()
 
     def to_sign(self) -> tuple[Unsigned, Unsigned]:
-        """Returns the PSBTs of transfer and sale."""
         transfer = Unsigned(self.transfer, [spends(self.coin.output) | {TAP_INTERNAL_KEY: self.seller}])
         leaf = {TAP_LEAF_SCRIPT + self.escrow.control_block: self.escrow.leaf + bytes([LEAF_VERSION])}
         about = spends(self.held, SINGLE_ANYONECANPAY) | leaf | {TAP_INTERNAL_KEY: self.escrow.internal}
@@ -306,7 +298,6 @@ def list_protected(engine: Engine, made: Draft, transfer: str, sale: str, *, vis
 
 
 def spoiled(made: Draft, poison: Poison | None, engine: Engine) -> tuple[Unsigned, Unsigned]:
-    """Returns the PSBTs of transfer and sale with `poison` applied."""
     transfer, sale = made.to_sign()
     match poison:
         case "escrow_theirs":
@@ -355,7 +346,6 @@ def _first_output(call: OrdinalsWalletHandler) -> str:
 
 @routes.post("market/secure-listing/build-bulk", "list", _first_output, drafts=True)
 def build_protected(call: OrdinalsWalletHandler) -> Row:
-    """Answers the two PSBTs of each item, in hex. Changes nothing."""
     body = call.body()
     if body.get("protocol") != "ordinal":
         raise ApiError(400, "This item type cannot be protected", "protocol_mismatch")

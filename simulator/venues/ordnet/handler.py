@@ -55,7 +55,7 @@ class OrdnetHandler(VenueHandler):
 
     def _bearer(self) -> Session | None:
         kind, _, token = self.request.headers.get("Authorization", "").partition(" ")
-        return self.desk.sessions.find(token.strip()) if kind.lower() == "bearer" else None
+        return self.desk.find(token.strip()) if kind.lower() == "bearer" else None
 
     @property
     def session(self) -> Session:
@@ -66,12 +66,10 @@ class OrdnetHandler(VenueHandler):
         return found
 
     def payer(self) -> str:
-        """Returns the caller's payment address, for the counts."""
         found = self._bearer()
         return found.payment if found else "(nobody)"
 
     def market(self) -> Market:
-        """Returns the collection that the path names."""
         found = self.engine.market("ordinals", self.path_args[0])
         if found is None:
             raise ApiError(404, "Collection not found")
@@ -133,13 +131,13 @@ def challenge(call: OrdnetHandler) -> dict[str, Any]:
     ordinals = sign_in_address(body.get("ordinalsAddress"), "ordinalsAddress")
     payment = sign_in_address(body.get("paymentAddress"), "paymentAddress")
     _limit(call, payment)
-    flow = call.desk.sessions.begin(ordinals, payment)
+    flow = call.desk.begin(ordinals, payment)
     rows = [picked(each, "challengeId=challenge_id message address role") for each in flow.challenges]
     return {"authRequestId": flow.request_id, "challenges": rows}
 
 
 def _payer_of_flow(call: OrdnetHandler) -> str:
-    return call.desk.sessions.payer(peek(call.request.body, "authRequestId")) or "(nobody)"
+    return call.desk.payer(peek(call.request.body, "authRequestId")) or "(nobody)"
 
 
 @routes.post("auth/verify", "challenge", _payer_of_flow, admit=_admit_anyone)
@@ -156,20 +154,19 @@ def verify(call: OrdnetHandler) -> dict[str, Any]:
     }
     if not answers or len(answers) < len(rows):
         raise bad("verifications: one entry for each challenge")
-    flow = call.desk.sessions.flow(request_id)
+    flow = call.desk.flow(request_id)
     _limit(call, flow.payment)
-    call.desk.sessions.check(flow, answers)
+    call.desk.check(flow, answers)
     chain = call.engine.chain
     held = sum(coin.value for coin in coins(call.engine, flow.payment) if chain.confirmations(coin.txid))
     if held < LEAST_CONFIRMED:
         raise ApiError(403, "The payment address must hold at least 0.01 BTC confirmed")
-    session = call.desk.sessions.open(flow)
+    session = call.desk.open(flow)
     return _who(session) | {"sessionToken": session.token, "expiresAt": iso(session.ends_ms)}
 
 
 @routes.get("me", "challenge", OrdnetHandler.payer)
 def me(call: OrdnetHandler) -> dict[str, Any]:
-    """Answers the signed-in wallet."""
     return _who(call.session)
 
 
@@ -205,7 +202,6 @@ def payment_key(body: dict[str, Any], session: Session) -> bytes:
 
 
 def step(at: int, signer: str, inputs: list[dict[str, Any]], psbt: str) -> dict[str, Any]:
-    """Makes a step: a PSBT to sign, and the signing of its inputs."""
     return {"stepIndex": at, "signerAddress": signer, "inputsToSign": inputs, "psbtBase64": psbt}
 
 

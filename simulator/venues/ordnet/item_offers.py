@@ -85,13 +85,6 @@ class Draft(Struct, frozen=True):
             outputs.append(TransactionOutput(change, script_of(self.session.payment)))
         return Transaction(2, [spend(coin.outpoint) for coin in (self.coin, *self.coins)], outputs)
 
-    @property
-    def txid(self) -> str:
-        return str(self.settlement.txid().hex())
-
-    def to_sign(self) -> Unsigned:
-        return Unsigned(self.settlement, [spends(coin.output) for coin in (self.coin, *self.coins)])
-
     def stale(self, engine: Engine) -> str:
         """Says why it can no longer be entered, however it is signed; empty when it can."""
         if engine.chain.coins[self.coin.outpoint].spent_by is not None:
@@ -146,7 +139,6 @@ def draft(
 
 @routes.post(f"{SLUG}/offers/preflight", "place", by_path, bucket="write", drafts=True)
 def item_offer_preflight(call: OrdnetHandler) -> Row:
-    """Answers the settlements to sign. Changes no book."""
     body = call.body()
     session, market = call.bound(body), call.market()
     payment_key(body, session)
@@ -159,16 +151,18 @@ def item_offer_preflight(call: OrdnetHandler) -> Row:
 
 
 def _item_to_sign(call: OrdnetHandler, made: Draft, asked: str, session: Session) -> Row:
-    call.desk.keep(session, asked, made, made.txid)
+    tx = made.settlement
+    txid = tx.txid().hex()
+    call.desk.keep(session, asked, made, txid)
     poison = call.world.poison
     other = another(call.world.engine, session.payment, {coin.outpoint for coin in made.coins})
-    shown = spoiled(made.to_sign(), poison, 0, other)
+    shown = spoiled(Unsigned(tx, [spends(coin.output) for coin in (made.coin, *made.coins)]), poison, 0, other)
     own = [{"address": session.payment, "signingIndexes": indexes(list(range(1, 1 + len(made.coins))), poison)}]
     return {
         "inscriptionId": made.member.item.id,
         "priceSats": made.price,
         "buyerPayTotalSats": made.total,
-        "expectedSettlementTxid": made.txid,
+        "expectedSettlementTxid": txid,
         "steps": [step(0, session.payment, own, shown.encode())],
     }
 
@@ -189,7 +183,6 @@ def _items_asked(body: Row, market: Market) -> str:
 
 @routes.post(f"{SLUG}/offers/submit", "place", by_path, bucket="write")
 def item_offer_submit(call: OrdnetHandler) -> Row:
-    """Takes the signed settlements, all or none."""
     body = call.body()
     session, market = call.bound(body), call.market()
     key = payment_key(body, session)
@@ -215,5 +208,4 @@ def item_offer_submit(call: OrdnetHandler) -> Row:
 
 @routes.post("inscriptions/([^/]+)/offers/([^/]+)/cancel", "cancel", OrdnetHandler.payer, bucket="write")
 def item_offer_cancel(call: OrdnetHandler) -> Row:
-    """Takes an own offer for one inscription out of the book."""
     return cancelled(call, call.bound(call.body()))

@@ -51,7 +51,6 @@ def _floor(call: OrdnetHandler, market: Market) -> Row:
 
 @routes.get("listings", "book", asked("collectionSlug", "inscriptionId", "sellerAddress"))
 def listings(call: OrdnetHandler) -> Row:
-    """Answers a page of listings, of a collection, an inscription or a seller, newest or cheapest first."""
     sort = call.get_query_argument("sort", "recent")
     if sort not in ("recent", "price"):
         raise bad("sort must be recent or price")
@@ -114,7 +113,6 @@ def _listed(ask: Order | None) -> Row:
 
 
 def _collection(market: Market) -> Row:
-    """Returns the row's fields that name its collection."""
     return picked(market, "slug name") | {"kind": "parent_child", "verificationStatus": "verified"}
 
 
@@ -130,7 +128,6 @@ def _location(call: OrdnetHandler, inscription: str) -> Row:
 
 @routes.get(f"{SLUG}/inscriptions", "collection", by_path)
 def inscriptions(call: OrdnetHandler) -> Row:
-    """Answers a page of the known inscriptions of a collection, with traits."""
     sort = call.get_query_argument("sort", "oldest")
     if sort not in ("oldest", "newest"):
         raise bad("sort must be oldest or newest")
@@ -198,14 +195,12 @@ def _sale(call: OrdnetHandler, sale: Sale) -> Row:
 
 @routes.get(f"{SLUG}/collection-offers", "book", by_path)
 def offers(call: OrdnetHandler) -> Row:
-    """Answers the open collection and trait offers, highest first."""
     market = call.market()
     return _offers(call, market, "bids", market.best("bid", call.engine.now_ms(), ORDNET), {})
 
 
 @routes.get(f"{SLUG}/my/sent-collection-offers", "own_bids", OrdnetHandler.payer)
 def sent_offers(call: OrdnetHandler) -> Row:
-    """Answers the caller's own offers."""
     market = call.market()
     own = call.engine.bids_of(call.session.payment, venue=ORDNET)
     found = [bid for bid in own if bid.slug == market.slug and bid.inscription is None]
@@ -244,7 +239,6 @@ def _offer(bid: Order, count: int) -> Row:
 
 @routes.get("inscriptions/([^/]+)/offers", "book", by_path)
 def item_offers(call: OrdnetHandler) -> Row:
-    """Answers the open offers for an inscription, highest first."""
     inscription = call.path_args[0]
     coin, owner = call.engine.chain.coin_of(inscription), _owner(call, inscription, visible=True)
     if owner is None:

@@ -25,7 +25,6 @@ PREFIX = "/satflow/v1"
 
 
 def kind_of(value: Any, name: str) -> Kind:
-    """Reads the kind of a market. Raises ApiError(400)."""
     if value != "ordinals" and value != "runes":
         raise bad(f"{name} must be ordinals or runes")
     return "ordinals" if value == "ordinals" else "runes"
@@ -42,11 +41,6 @@ class SatflowHandler(VenueHandler):
             raise ApiError(401, "x-api-key is required", "UNAUTHORIZED")
         self.world.limits.admit(f"satflow {key[:200]}")
 
-    @property
-    def is_as_seen(self) -> bool:
-        """Tells whether to answer as clients have seen it, where that is not as it is documented."""
-        return self.world.shape == "seen"
-
     def envelope(self, data: Any) -> Any:
         return {"success": True, "data": data}
 
@@ -60,6 +54,12 @@ class SatflowHandler(VenueHandler):
 
 Row = dict[str, Any]
 LIFE_FIELDS = ("cancelledAt", "invalidAt", "fillPendingAt", "fillCompletedAt")
+
+
+def known(market: Market | None) -> Market:
+    if market is None:
+        raise ApiError(404, "Collection not found", "NOT_FOUND")
+    return market
 
 
 def attribute(trait: Trait | None) -> dict[str, str] | None:
@@ -95,15 +95,16 @@ def bid(found: Order, market: Market, *, is_as_seen: bool) -> Row:
 
 
 def own_bid(found: Order, market: Market | None, *, is_as_seen: bool) -> Row:
-    """Returns a row of `/address/bids`."""
     rune = found.kind == "runes"
+    places = market.divisibility if market else 0
+    amount = {"name": found.slug, "amount": str(int(found.quantity.scaleb(places, EXACT))), "divisibility": places}
     row = picked(found, "bid_id=order_id price expiration=expires_ms") | {
         "inscription_id": None,
         "type": "rune" if rune else "collection",
         "isNonCustodial": False,
         "attribute": attribute(found.trait),
         "inscription_metadata": None if rune else {"collection": {"id": found.slug}},
-        "runes_metadata": {"runes": [_rune(found, market)]} if rune and market else None,
+        "runes_metadata": {"runes": [amount]} if rune else None,
     }
     if not is_as_seen:
         return row
@@ -161,11 +162,6 @@ def _seen_order(found: Order, market: Market) -> Row:
 
 def _amounts(found: Order | Sale) -> dict[str, str]:
     return {"unitPrice": plain(found.unit_price), "quantity": plain(found.quantity)}
-
-
-def _rune(found: Order, market: Market) -> Row:
-    raw = int(found.quantity.scaleb(market.divisibility, EXACT))
-    return {"name": market.slug, "amount": str(raw), "divisibility": market.divisibility}
 
 
 MAX_PAGE, MAX_SEEN_PAGE = 100, 250
@@ -262,8 +258,7 @@ def _sorted(call: SatflowHandler, found: list[Any], sorts: dict[str, Callable[[A
 
 @routes.get("collection-stats", "floors", asked("collectionId"))
 def collection_stats(call: SatflowHandler) -> Row:
-    """Answers floor and count of one collection or rune."""
-    market = _known(call.engine.find(call.query("collectionId")))
+    market = known(call.engine.find(call.query("collectionId")))
     row: Row = {"floor": call.engine.floor(market, VENUE) or 0}
     row["listedCount"] = sum(ask.at(VENUE) for ask in market.asks.values())
     for span, days in SPANS.items():
@@ -300,19 +295,12 @@ def _floor(call: SatflowHandler, market: Market) -> Row:
 
 @routes.get("collection", "collection", asked("collection_id"))
 def collection(call: SatflowHandler) -> Row:
-    """Answers name, size and trait catalogue."""
-    market = _known(call.engine.market("ordinals", call.query("collection_id")))
+    market = known(call.engine.market("ordinals", call.query("collection_id")))
     with_traits = call.get_query_argument("categoryAttributes", "") == "true"
     row = _metadata(call, market, with_traits=with_traits)
     if with_traits:
         row["category_attributes"] = call.staged("traits", row["category_attributes"], row["category_attributes"])
     return {"collection": [row]}
-
-
-def _known(market: Market | None) -> Market:
-    if market is None:
-        raise ApiError(404, "Collection not found", "NOT_FOUND")
-    return market
 
 
 def _metadata(call: SatflowHandler, market: Market, *, with_traits: bool) -> Row:
@@ -323,21 +311,16 @@ def _metadata(call: SatflowHandler, market: Market, *, with_traits: bool) -> Row
     row: Row = {"id": market.slug, "name": market.name, "total_items": len(every), "royalties": []}
     row |= {"creator_fees_enabled": False, "creator_tips_address": None}
     if with_traits:
-        row["category_attributes"] = _catalogue(list(every.values()))
+        counted = sorted(Counter(trait for traits in every.values() for trait in traits).items())
+        row["category_attributes"] = [
+            {"key": key, "values": [{"value": value, "count": count} for (k, value), count in counted if k == key]}
+            for key in sorted({key for (key, _), _ in counted})
+        ]
     return row
-
-
-def _catalogue(every: list[tuple[Trait, ...]]) -> list[Row]:
-    counted = sorted(Counter(trait for traits in every for trait in traits).items())
-    return [
-        {"key": key, "values": [{"value": value, "count": count} for (k, value), count in counted if k == key]}
-        for key in sorted({key for (key, _), _ in counted})
-    ]
 
 
 @routes.get("item", "item", asked("inscriptionId", "inscriptionNumber"))
 def item(call: SatflowHandler) -> Row:
-    """Answers one inscription, listed or held in a play wallet."""
     if call.get_query_argument("inscriptionNumber", ""):
         raise ApiError(501, "looking up by inscriptionNumber is not implemented here", "NOT_IMPLEMENTED")
     inscription = call.query("inscriptionId")
@@ -374,15 +357,11 @@ def item(call: SatflowHandler) -> Row:
     }
 
 
-def _unwrapped(call: SatflowHandler, data: Row) -> Row:
-    """Returns a challenge's answer: as seen, it has no `data`."""
-    return {"success": True} | (data if call.is_as_seen else {"data": data})
-
-
-@routes.get("challenge", "challenge", asked("address"), envelope=_unwrapped)
+@routes.get("challenge", "challenge", asked("address"), envelope=lambda call, answer: answer)
 def challenge(call: SatflowHandler) -> Row:
-    """Answers the text to sign for cancels and other proofs."""
-    return {"challenge": call.world.challenges.issue(call.query_address())}
+    """Answers the text to sign for cancels and other proofs: as seen, without `data`."""
+    data = {"challenge": call.world.challenges.issue(call.query_address())}
+    return {"success": True} | (data if call.is_as_seen else {"data": data})
 
 
 @routes.get("challenge/verify", "challenge", asked("address"))
@@ -390,18 +369,15 @@ def verify_challenge(call: SatflowHandler) -> Row:
     address = call.query_address()
     # A base64 plus sign arrives as a blank when the client did not escape it.
     signature = call.query("signature").replace(" ", "+")
-    valid = call.world.challenges.answered(address, signature)
-    return {"validity": valid, "publicKey": _public_key(signature) if valid else None}
-
-
-def _public_key(signature: str) -> str | None:
-    """Returns the key that ends a P2WPKH witness; a taproot witness shows none."""
+    if not call.world.challenges.answered(address, signature):
+        return {"validity": False, "publicKey": None}
+    # The key ends a P2WPKH witness; a taproot witness shows none.
     try:
         witness = base64.b64decode(signature.removeprefix("smp"), validate=True)
     except (ValueError, binascii.Error):
-        return None
-    key = witness[-33:]
-    return key.hex() if witness[:1] == b"\x02" and witness[-34:-33] == b"\x21" else None
+        witness = b""
+    shows = witness[:1] == b"\x02" and witness[-34:-33] == b"\x21"
+    return {"validity": True, "publicKey": witness[-33:].hex() if shows else None}
 
 
 @routes.get("address/bidding-wallet", "balance", asked("paymentAddress"))
@@ -423,7 +399,6 @@ def bidding_wallet(call: SatflowHandler) -> Row:
 
 @routes.get("address/wallet-contents", "wallet", asked("address"))
 def wallet_contents(call: SatflowHandler) -> Row:
-    """Answers inscriptions and runes of an address, paged by cursor."""
     address = call.query_address()
     wanted = call.get_query_argument("itemType", "all")
     if wanted not in ("inscription", "rune", "all"):
@@ -487,7 +462,6 @@ def _runes(call: SatflowHandler, address: str) -> list[Row]:
 
 @routes.get("address/bids", "own_bids", asked("address"))
 def own_bids(call: SatflowHandler) -> Row:
-    """Answers the open bids of a payment address; 404 without one."""
     found = call.engine.bids_of(call.query_address(), venue=VENUE)
     if not found:
         raise ApiError(404, "address not found or no bids", "NOT_FOUND")

@@ -64,7 +64,6 @@ def collection_statistic(call: UnisatHandler) -> Row:
 
 @routes.post(f"{COLLECTIONS}/collection_statistic_list", "floors")
 def collection_statistics(call: UnisatHandler) -> Row:
-    """Answers at most 20 collections: those named, or with `name` in their names."""
     body = call.body()
     wanted = body.get("filter", {"timeType": "day1"})
     if not isinstance(wanted, dict) or not isinstance(wanted.get("timeType"), str):
@@ -102,7 +101,6 @@ def _statistic(call: UnisatHandler, market: Market) -> Row:
 
 @routes.post(f"{COLLECTIONS}/list", "book", about("collectionId", "address"))
 def listings(call: UnisatHandler) -> Row:
-    """Answers the items for sale, of one collection or of all, in pages."""
     body = call.body()
     wanted = open_filter(body, "collection")
     found = _sorted(call, body.get("sort"), [each for each in _listed(call, wanted) if _meets(each[0], wanted)])
@@ -208,7 +206,6 @@ class Traits:
                 self._prices.setdefault(trait, []).append(ask.price)
 
     def of(self, inscription: str | None, otherwise: tuple[Trait, ...] = ()) -> list[Row]:
-        """Returns the `attrs` of an inscription."""
         return [self._row(trait) for trait in self._of.get(inscription or "", otherwise)]
 
     def _row(self, trait: Trait) -> Row:
@@ -236,13 +233,11 @@ _SUBJECT = about("inscriptionId", "collectionId", "tick", "address")
 
 @routes.post(f"{COLLECTIONS}/actions", "sales", _SUBJECT)
 def collection_actions(call: UnisatHandler) -> Row:
-    """Answers the events of one collection's listings, or of all, newest first."""
     return _actions(call, "collection", "collectionId", partial(_of_collection, call))
 
 
 @routes.post(f"{RUNES}/actions", "sales", _SUBJECT)
 def rune_actions(call: UnisatHandler) -> Row:
-    """Answers the events of one rune's listings, or of all, newest first."""
     return _actions(call, "runes", "tick", _of_rune)
 
 
@@ -326,7 +321,6 @@ def _passes(action: Action, wanted: Row) -> bool:
 
 @routes.post(f"{COLLECTIONS}/collection_summary", "wallet", about("address"))
 def collection_summary(call: UnisatHandler) -> Row:
-    """Answers the number of inscriptions of each collection at an address."""
     body = call.body()
     counted = Counter(item.collection for item in _held_by(call, body))
     first = body.get("firstCollectionId")
@@ -340,7 +334,6 @@ def collection_summary(call: UnisatHandler) -> Row:
 
 @routes.post(f"{COLLECTIONS}/collection_inscriptions", "wallet", about("address"))
 def collection_inscriptions(call: UnisatHandler) -> Row:
-    """Answers an address's inscriptions of one collection, in pages."""
     body = call.body()
     slug = text(body.get("collectionId"), "collectionId").lower()
     found = [item for item in _held_by(call, body) if item.collection == slug]
@@ -389,7 +382,6 @@ def inscription_info(call: UnisatHandler) -> Row:
 
 @routes.post(f"{COLLECTIONS}/inscription_info_list", "item", about("address"))
 def inscription_infos(call: UnisatHandler) -> Row:
-    """Answers the named inscriptions that are known, or all of an address."""
     body = call.body()
     ids = body.get("inscriptionIds")
     if ids is None:
@@ -418,7 +410,6 @@ def _with_listing(inscription: str, held: tuple[str, Item] | None, ask: Order | 
 
 
 def _held_by(call: UnisatHandler, body: Row) -> list[Item]:
-    """Returns the items of the body's address."""
     return list(call.engine.wallets.inscriptions.get(text(body.get("address"), "address"), {}).values())
 
 

@@ -29,11 +29,6 @@ class UnisatHandler(VenueHandler):
 
     dialect = VENUE
 
-    @property
-    def is_as_seen(self) -> bool:
-        """Tells whether to answer as it was recorded, where that is not as it is documented."""
-        return self.world.shape == "seen"
-
     def shows(self, scene: str) -> bool:
         """Tells whether a scene is in force; a market that answers as recorded has all that are forms of an answer."""
         return self.is_as_seen or self.world.scenes.has(scene)
@@ -92,13 +87,11 @@ def refused(number: int, text: str) -> ApiError:
 
 
 def page(body: dict[str, Any], found: Sequence[Row], most: int = MAX_PAGE) -> list[Row]:
-    """Returns the rows of `start` and `limit`."""
     start = whole(body.get("start"), "start", 0, MAX_OFFSET)
     return list(found[start : start + whole(body.get("limit"), "limit", 1, most)])
 
 
 def open_filter(body: dict[str, Any], kind: str) -> dict[str, Any]:
-    """Reads the filter of a list of open listings. Raises ApiError(400)."""
     wanted = body.get("filter")
     if not isinstance(wanted, dict) or wanted.get("nftType") != kind:
         raise bad(f'filter.nftType must be "{kind}"')
@@ -127,7 +120,6 @@ routes = Routes(PREFIX, UnisatHandler)
 
 @routes.post(f"{RUNES}/list", "book", about("tick"))
 def rune_listings(call: UnisatHandler) -> dict[str, Any]:
-    """Answers the ask book of one rune, a page of at most 99."""
     body = call.body()
     wanted = open_filter(body, "runes")
     start = whole(body.get("start", 0), "start", 0, MAX_OFFSET)
@@ -148,7 +140,6 @@ def rune_listings(call: UnisatHandler) -> dict[str, Any]:
 
 
 def _wanted(wanted: dict[str, Any], asks: list[Order]) -> list[Order]:
-    """Returns the asks within the filter's unit prices and of its address."""
     if wanted.get("minPrice") is not None:
         low = amount(wanted["minPrice"], "filter.minPrice")
         asks = [ask for ask in asks if ask.unit_price >= low]
@@ -165,7 +156,6 @@ def _row(ask: Order, market: Market | None) -> dict[str, Any]:
 
 @routes.post(f"{RUNES}/runes_types_specified", "floors", about("tick"))
 def rune_type(call: UnisatHandler) -> dict[str, Any]:
-    """Answers one rune's price and other numbers."""
     body = call.body()
     if body.get("timeType", "day1") not in ("day1", "day7", "day30"):
         raise bad("timeType must be day1, day7 or day30")
@@ -180,7 +170,6 @@ def rune_type(call: UnisatHandler) -> dict[str, Any]:
 
 @routes.get(f"{INDEXER}/info-list", "collection", asked("rune"))
 def rune_infos(call: UnisatHandler) -> dict[str, Any]:
-    """Answers the runes with `rune` in their names, bullets and case aside."""
     start = call.query_whole("start", 0, 0, MAX_OFFSET)
     limit = call.query_whole("limit", 10, 1, MAX_INDEXED)
     wanted = ticker_key(call.get_query_argument("rune", ""))
@@ -190,7 +179,6 @@ def rune_infos(call: UnisatHandler) -> dict[str, Any]:
 
 @routes.get(f"{INDEXER}/([^/]+)/info", "collection", by_path)
 def rune_info(call: UnisatHandler) -> dict[str, Any]:
-    """Answers one rune by its id, `block:tx`."""
     found = [market for market in call.markets("runes") if rune_id(market.slug) == call.path_args[0]]
     if not found:
         raise ApiError(404, "rune not found")

@@ -62,7 +62,6 @@ routes.post(f"{COLLECTIONS}/(?:create_bid_prepare|create_bid|confirm_bid)", "pla
 
 @routes.post(f"{COLLECTIONS}/create_put_on", "list", about("inscriptionId"), drafts=True)
 def create_put_on(call: UnisatHandler) -> dict[str, Any]:
-    """Answers the PSBT that lists an inscription, in hex, and the id of its auction."""
     terms, engine = _terms(call), call.world.engine
     _check_unlisted(call, terms.inscription)
     with _in_codes():
@@ -74,7 +73,6 @@ def create_put_on(call: UnisatHandler) -> dict[str, Any]:
 
 @routes.post(f"{COLLECTIONS}/confirm_put_on", "list", about("auctionId"))
 def confirm_put_on(call: UnisatHandler) -> dict[str, Any]:
-    """Takes the signed PSBT of a draft."""
     body, engine = call.body(), call.world.engine
     auction_id = text(body.get("auctionId"), "auctionId")
     if engine.order(auction_id) is not None:
@@ -83,7 +81,7 @@ def confirm_put_on(call: UnisatHandler) -> dict[str, Any]:
     _check_unlisted(call, asked.terms.inscription)
     with _in_codes():
         list_plain(engine, asked.terms, _half(body), order_id=auction_id, visible_ms=call.visible_ms())
-    call.world.auctions.place(auction_id, "put_on")
+    _place(call, auction_id, "put_on")
     return {}
 
 
@@ -113,7 +111,6 @@ def _check_unlisted(call: UnisatHandler, inscription: str) -> None:
 
 @routes.post(f"{COLLECTIONS}/create_modify_price", "list", about("auctionId"), drafts=True)
 def create_modify_price(call: UnisatHandler) -> dict[str, Any]:
-    """Answers the PSBT that lists at another price."""
     body = call.body()
     auction_id, price = text(body.get("auctionId"), "auctionId"), _price(body)
     ask = _listing(call, auction_id)
@@ -126,7 +123,6 @@ def create_modify_price(call: UnisatHandler) -> dict[str, Any]:
 
 @routes.post(f"{COLLECTIONS}/confirm_modify_price", "list", about("auctionId"))
 def confirm_modify_price(call: UnisatHandler) -> dict[str, Any]:
-    """Continues the auction at its new price."""
     body = call.body()
     auction_id = text(body.get("auctionId"), "auctionId")
     ask, asked = _listing(call, auction_id), _drafted(call, auction_id, "modify_price")
@@ -137,13 +133,12 @@ def confirm_modify_price(call: UnisatHandler) -> dict[str, Any]:
     with _in_codes():
         late_ms, half = call.visible_ms(), _half(body)
         list_plain(call.world.engine, asked.terms, half, order_id=auction_id, visible_ms=late_ms, note=REPRICED)
-    call.world.auctions.place(auction_id, "modify_price")
+    _place(call, auction_id, "modify_price")
     return {}
 
 
 @routes.post(f"{COLLECTIONS}/create_put_off", "cancel", about("auctionId"), drafts=True)
 def create_put_off(call: UnisatHandler) -> dict[str, Any]:
-    """Answers the PSBT to sign to take a listing back."""
     body = call.body()
     ask = _listing(call, text(body.get("auctionId"), "auctionId"))
     _check_off_chain(body)
@@ -171,7 +166,7 @@ def confirm_put_off(call: UnisatHandler) -> dict[str, Any]:
             raise Refusal("the PSBT is not signed by the seller")
     call.end(ask)
     if call.mode not in ("late", "cancel_lie"):
-        call.world.auctions.place(ask.order_id, "put_off")
+        _place(call, ask.order_id, "put_off")
     return {"txid": ""}
 
 
@@ -180,19 +175,23 @@ def _check_off_chain(body: dict[str, Any]) -> None:
         raise ApiError(501, "only offChain is implemented by the practice market")
 
 
+def _place(call: UnisatHandler, auction_id: str, step: Step) -> None:
+    """Notes that a draft became a listing, or ended one."""
+    call.world.placed.keep(auction_id, call.world.drafts.pop((auction_id, step)).terms)
+
+
 def _listing(call: UnisatHandler, auction_id: str) -> Order:
     """Returns the open listing of that id. Raises ApiError when it is over or unknown."""
     order = call.world.engine.order(auction_id)
     if order is not None and order.side == "ask" and order.venue == VENUE and order.inscription is not None:
         return order
-    if call.world.auctions.placed(auction_id):
+    if call.world.placed.get(auction_id):
         raise refused(GONE, "The listing is not available anymore")
     raise refused(NOT_EXIST, "Order not exist")
 
 
 def _drafted(call: UnisatHandler, auction_id: str, step: Step) -> Asked:
-    """Returns the draft to be confirmed."""
-    found = call.world.auctions.asked(auction_id, step)
+    found = call.world.drafts.get((auction_id, step))
     if found is None:
         raise refused(NOT_EXIST, "Order not exist")
     return found
@@ -200,20 +199,19 @@ def _drafted(call: UnisatHandler, auction_id: str, step: Step) -> Asked:
 
 def _terms_of(call: UnisatHandler, ask: Order, price: int) -> AskTerms:
     """Returns the terms of an open listing at `price`, with the key that it was placed with."""
-    first = call.world.auctions.placed(ask.order_id)
+    first = call.world.placed.get(ask.order_id)
     key = first.internal_key if first else ""
     return AskTerms(ask.inscription or "", price, ask.maker, ask.receive, key, VENUE)
 
 
 def _shown(call: UnisatHandler, auction_id: str, step: Step, asked: Asked) -> tuple[str, list[int]]:
     """Keeps a draft for its confirmation; returns its PSBT in hex, and the inputs to sign."""
-    call.world.auctions.ask(auction_id, step, asked)
+    call.world.drafts.keep((auction_id, step), asked)
     shown = poisoned(asked.draft, call.world.poison, call.world.engine, asked.terms)
     return hex_of(shown.encode()), list(shown.to_sign)
 
 
 def _half(body: dict[str, Any]) -> SignedSale:
-    """Reads the one signed half in a confirmation. Raises Refusal."""
     sales = signed_sales(_signed_psbt(body), "psbt")
     if len(sales) != 1:
         raise Refusal("psbt must have one input and one output")
@@ -242,7 +240,6 @@ def _price(body: dict[str, Any]) -> int:
 
 
 def _address(body: dict[str, Any], name: str, *, otherwise: str) -> str:
-    """Reads an address in its normal form."""
     if body.get(name) is None:
         return otherwise
     try:
@@ -256,7 +253,6 @@ def _address(body: dict[str, Any], name: str, *, otherwise: str) -> str:
 
 @contextmanager
 def _in_codes() -> Iterator[None]:
-    """Turns the market's refusals into this venue's answers."""
     try:
         yield
     except Unlistable as refusal:
