@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import re
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -12,7 +11,6 @@ from embit.transaction import Transaction, TransactionInput, TransactionOutput
 from msgspec import Struct, convert, field, to_builtins
 
 from wallet import address
-from wallet.address import hash160
 
 REPLACEABLE = 0xFFFFFFFD
 _NO_OUTPUT = 0xFFFFFFFF
@@ -51,10 +49,10 @@ def spent_together(outpoints: list[str], outputs: list[TransactionOutput]) -> Tr
     return Transaction(2, sources, outputs)
 
 
-def spend(outpoint: str, sequence: int = REPLACEABLE) -> TransactionInput:
+def spend(outpoint: str) -> TransactionInput:
     """Returns the unsigned input that spends `txid:vout`."""
     txid, vout = outpoint.split(":")
-    return TransactionInput(bytes.fromhex(txid), int(vout), sequence=sequence)
+    return TransactionInput(bytes.fromhex(txid), int(vout), sequence=REPLACEABLE)
 
 
 def outpoint_of(source: TransactionInput) -> str:
@@ -63,20 +61,6 @@ def outpoint_of(source: TransactionInput) -> str:
 
 def parse(raw: str) -> Transaction:
     return Transaction.parse(bytes.fromhex(raw))
-
-
-_COMPRESSED = re.compile(r"0[23][0-9a-fA-F]{64}")
-
-
-def belongs_to(public_key: str, payment: str) -> bool:
-    """Tells whether `payment` is the P2WPKH or nested P2WPKH address of a compressed key in hex."""
-    if not _COMPRESSED.fullmatch(public_key):
-        return False
-    key_hash = hash160(bytes.fromhex(public_key))
-    found = address.parse(payment)
-    if found.kind == "p2wpkh":
-        return found.program == key_hash
-    return found.kind == "p2sh" and found.program == hash160(b"\x00\x14" + key_hash)
 
 
 BLOCK_SECONDS = 600
@@ -131,7 +115,7 @@ class Chain:
         self.transactions: dict[str, Recorded] = {}
         # The outpoints that each inscription passed through, newest last.
         self._trails: dict[str, list[str]] = {}
-        self._just_spent: list[str] = []
+        self.just_spent: list[str] = []  # until the engine has cancelled the orders behind them
         self.mined = 0  # blocks beside those of the clock
         # Of blocks that took a transaction immediately: the time of the last, as a block is not older than its content.
         self._times: dict[int, int] = {}
@@ -231,7 +215,7 @@ class Chain:
             spent = self.coins.get(outpoint_of(source))
             if spent is not None:
                 spent.spent_by, spent.spent_vin = txid, at
-                self._just_spent.append(spent.outpoint)
+                self.just_spent.append(spent.outpoint)
         for at, output in enumerate(made.vout):
             held = inscriptions.get(at, ())
             coin = Coin(f"{txid}:{at}", output.value, output.script_pubkey.data.hex(), held)
@@ -239,10 +223,6 @@ class Chain:
             for inscription in held:
                 self._trails.setdefault(inscription, []).append(coin.outpoint)
         return txid
-
-    def take_spent(self) -> list[str]:
-        taken, self._just_spent = self._just_spent, []
-        return taken
 
     def add_to(self, coin: Coin, inscriptions: list[str], runes: dict[str, tuple[int, int]]) -> None:
         """Lets an index find more on an output."""
@@ -273,7 +253,7 @@ class Chain:
 
     def load(self, row: dict[str, Any]) -> None:
         self.coins = {coin.outpoint: coin for coin in convert(row["coins"], list[Coin])}
-        self._just_spent = [coin.outpoint for coin in self.coins.values() if coin.spent_by is not None]
+        self.just_spent = [coin.outpoint for coin in self.coins.values() if coin.spent_by is not None]
         self.transactions = convert(row["transactions"], dict[str, Recorded])
         self._trails = convert(row["trails"], dict[str, list[str]])
         self.mined = int(row["mined"])

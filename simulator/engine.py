@@ -15,7 +15,7 @@ from typing import Any, Literal
 from msgspec import Struct, convert, field, to_builtins
 from msgspec.structs import replace
 
-from simulator.chain import Chain
+from simulator.chain import BLOCK_SECONDS, KNOWN_HEIGHT, KNOWN_TIME, Chain
 from simulator.wallets import Trait, Wallets
 from simulator.wire import EXACT, ApiError, decimal_places, number
 from wallet import address
@@ -214,6 +214,12 @@ class Sale(Struct, frozen=True):
     def unit_price(self) -> Decimal:
         """Sats per whole token, or per inscription."""
         return unit_price(self.price, self.quantity)
+
+
+def sale_height(chain: Chain, sale: Sale) -> int:
+    """Returns the height of a sale's block: its transaction's, or by its time where nothing moved on the chain."""
+    found = chain.transactions.get(sale.txid)
+    return found.height if found else KNOWN_HEIGHT + (sale.sold_ms // 1000 - KNOWN_TIME) // BLOCK_SECONDS
 
 
 class Sales:
@@ -480,7 +486,8 @@ class Engine:
             over = order.expires_ms is not None and order.expires_ms <= end_ms
             self.remove(order)
             self.history.record("expired" if over else "cancelled", order, end_ms)
-        for outpoint in self.chain.take_spent():
+        spent, self.chain.just_spent = self.chain.just_spent, []
+        for outpoint in spent:
             for funded in self._under("funding", outpoint):
                 self.cancel(funded, "invalidated: a coin behind it is spent")
 

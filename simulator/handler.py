@@ -331,6 +331,20 @@ def sign_in_address(value: Any, name: str) -> str:
         raise bad(f"{name}: {error}") from None
 
 
+_COMPRESSED = re.compile(r"0[23][0-9a-fA-F]{64}")
+
+
+def belongs_to(public_key: str, payment: str) -> bool:
+    """Tells whether `payment` is the P2WPKH or nested P2WPKH address of a compressed key in hex."""
+    if not _COMPRESSED.fullmatch(public_key):
+        return False
+    key_hash = addresses.hash160(bytes.fromhex(public_key))
+    found = addresses.parse(payment)
+    if found.kind == "p2wpkh":
+        return found.program == key_hash
+    return found.kind == "p2sh" and found.program == addresses.hash160(b"\x00\x14" + key_hash)
+
+
 def mainnet(value: Any, name: str) -> str:
     """Reads an address that can be paid, of any kind. Raises ApiError(400)."""
     try:

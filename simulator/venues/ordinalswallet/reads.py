@@ -13,9 +13,9 @@ from collections import Counter
 from decimal import ROUND_DOWN, Decimal
 from typing import Any
 
-from simulator.chain import BLOCK_SECONDS, KNOWN_HEIGHT, KNOWN_TIME, LEAST_POSTAGE, Coin, block_time
+from simulator.chain import LEAST_POSTAGE, Coin, block_time
 from simulator.chain import outpoint_of as spent_outpoint
-from simulator.engine import Engine, Market, Order, Sale
+from simulator.engine import Engine, Market, Order, Sale, sale_height
 from simulator.fills import INSCRIPTION_AT, SELLER_AT
 from simulator.handler import MAX_OFFSET, Routes, VenueHandler, by_path, by_url, picked, same
 from simulator.holdings import item_of, members
@@ -146,6 +146,7 @@ MAX_PAGE = 100
 # The venue's numbers of marketplaces; 0 is an unknown one.
 MARKETPLACES = {"ordinalswallet": 1, "satflow": 2, "unisat": 9, "ordnet": 10}
 LISTING_SIGHASH, BID_SIGHASH = 131, 1
+_SIDES = "inscription_id=inscription seller_address=seller buyer_address=receive"
 _INSCRIPTION = re.compile(r"[0-9a-f]{64}i\d{1,9}")
 
 routes = Routes(PREFIX, OrdinalsWalletHandler)
@@ -261,7 +262,7 @@ def sold_escrows(call: OrdinalsWalletHandler) -> Any:
 
 
 def _sold(call: OrdinalsWalletHandler, market: Market, sale: Sale) -> Row:
-    row = picked(sale, "inscription_id=inscription seller_address=seller buyer_address=receive") | {
+    row = picked(sale, _SIDES) | {
         "id": escrow_id(sale.ask_id or sale.sale_id),
         "name": name_of(sale.slug, sale.inscription) if sale.inscription else None,
         "outpoint": _sold_outpoint(call, sale),
@@ -285,7 +286,8 @@ def sales_tape(call: OrdinalsWalletHandler) -> Row:
     limit = call.query_whole("limit", MAX_PAGE, 1, MAX_PAGE)
     before = call.query_whole("before_height", 0, 0, MAX_OFFSET)
     highest = min(call.engine.chain.height(), before - 1) if before else call.engine.chain.height()
-    sold = [(_height(call, sale), sale) for sale in call.engine.sales.of(market.key) if sale.inscription]
+    chain = call.engine.chain
+    sold = [(sale_height(chain, sale), sale) for sale in call.engine.sales.of(market.key) if sale.inscription]
     found = [(height, sale) for height, sale in sold[::-1] if height <= highest]
     return {
         "sales": [_on_tape(call, height, sale) for height, sale in found[:limit]],
@@ -294,15 +296,9 @@ def sales_tape(call: OrdinalsWalletHandler) -> Row:
     }
 
 
-def _height(call: OrdinalsWalletHandler, sale: Sale) -> int:
-    if sale.txid in call.engine.chain.transactions:
-        return call.engine.chain.transactions[sale.txid].height
-    return KNOWN_HEIGHT + (sale.sold_ms // 1000 - KNOWN_TIME) // BLOCK_SECONDS
-
-
 def _on_tape(call: OrdinalsWalletHandler, height: int, sale: Sale) -> Row:
     txid = sale.txid or made_up_txid(sale.sale_id)
-    return picked(sale, "inscription_id=inscription seller_address=seller buyer_address=receive") | {
+    return picked(sale, _SIDES) | {
         "block_height": height,
         "block_timestamp": block_time(height),
         "sequence_number": int.from_bytes(hashlib.sha256((sale.inscription or "").encode()).digest()[:3]),
@@ -457,18 +453,10 @@ def _in_wallet(call: OrdinalsWalletHandler, item: Item) -> Row:
 @routes.get("wallet/([^/]+)/rune-balance", "balance")
 def rune_balance(call: OrdinalsWalletHandler) -> list[Row]:
     """Answers the address's runes in whole tokens."""
-    held = call.engine.wallets.runes.get(mainnet_address(call.path_args[0]), {})
-    return [
-        _rune(ticker, plain(tokens), call.engine.market("runes", ticker)) for ticker, tokens in sorted(held.items())
-    ]
-
-
-def _rune(ticker: str, amount: str, market: Market | None) -> Row:
-    return {
-        "rune_id": rune_id(ticker),
-        "name": ticker,
-        "symbol": ticker[:1],
-        "amount": amount,
-        "divisibility": market.divisibility if market else 0,
-        "collection": {"slug": f"{RUNE_SLUG}{ticker}", "icon": "", "icon_inscription": None},
-    }
+    rows = []
+    for ticker, tokens in sorted(call.engine.wallets.runes.get(mainnet_address(call.path_args[0]), {}).items()):
+        market = call.engine.market("runes", ticker)
+        row: Row = {"rune_id": rune_id(ticker), "name": ticker, "symbol": ticker[:1], "amount": plain(tokens)}
+        row |= {"divisibility": market.divisibility if market else 0}
+        rows.append(row | {"collection": {"slug": f"{RUNE_SLUG}{ticker}", "icon": "", "icon_inscription": None}})
+    return rows

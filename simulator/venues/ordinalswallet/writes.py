@@ -197,7 +197,12 @@ def cancel_escrow(call: OrdinalsWalletHandler) -> Row:
     owner = call.world.wallet_sessions.owner(text(body.get("signature"), "signature", MAX_PSBT_TEXT))
     if owner is None:
         raise ApiError(401, "Invalid or expired session", "invalid_session")
-    ask = _listed(call, wanted, names[0], owner)
+    engine = call.world.engine
+    coin = engine.chain.coins.get(wanted)
+    if names[0] == "outpoint":
+        ask = engine.ask_on(wanted, coin.address or owner, VENUE) if coin else None
+    else:
+        ask = next((each for each in engine.asks_of(wanted) if each.venue == VENUE), None)
     if ask is None or (ask.papers and names[0] != "outpoint"):  # a protected one is known by its output
         raise ApiError(404, "This item is not listed", "listing_not_found")
     if ask.maker != owner:
@@ -205,16 +210,8 @@ def cancel_escrow(call: OrdinalsWalletHandler) -> Row:
     call.end(ask)
     if not ask.papers:
         return {"success": True}
-    about = {"escrow_id": escrow_id(ask.order_id), "secure_v2": True, "previous_state": "listed"}
-    return {"success": True, "transition": "cancelled", "listing": about | {"state": "cancelled"}}
-
-
-def _listed(call: OrdinalsWalletHandler, wanted: str, by: str, owner: str) -> Order | None:
-    engine = call.world.engine
-    if by == "outpoint":
-        coin = engine.chain.coins.get(wanted)
-        return engine.ask_on(wanted, coin.address or owner, VENUE) if coin else None
-    return next((ask for ask in engine.asks_of(wanted) if ask.venue == VENUE), None)
+    about = {"escrow_id": escrow_id(ask.order_id), "secure_v2": True, "previous_state": "listed", "state": "cancelled"}
+    return {"success": True, "transition": "cancelled", "listing": about}
 
 
 LEAST_POSTAGE = 330
@@ -305,8 +302,13 @@ def spoiled(made: Draft, poison: Poison | None, engine: Engine) -> tuple[Unsigne
             return paying(transfer, [held]), sale
         case "escrow_short":
             return paying(transfer, [TransactionOutput(made.held.value - 1, made.held.script_pubkey)]), sale
-        case "sale_by_key" | "recovery_theirs":
-            return transfer, _by_another_leaf(sale, made, poison)
+        case "sale_by_key":
+            return transfer, without_leaf(sale)
+        case "recovery_theirs":  # asks for a signature by the recovery leaf
+            leaf = recovery_leaf(made.seller)
+            back = LeafOutput(made.escrow.internal, leaf, made.escrow.leaf_hash)
+            shown = {TAP_LEAF_SCRIPT + back.control_block: leaf + bytes([LEAF_VERSION])}
+            return transfer, replace(sale, inputs=[without_leaf(sale).inputs[0] | shown])
         case None:
             return transfer, sale
     other = another(engine, made.terms.seller, {made.coin.outpoint})
@@ -315,16 +317,6 @@ def spoiled(made: Draft, poison: Poison | None, engine: Engine) -> tuple[Unsigne
     else:
         sale = spoiled_half(sale, poison, 0, other)
     return transfer, sale
-
-
-def _by_another_leaf(sale: Unsigned, made: Draft, poison: Poison) -> Unsigned:
-    """Asks for a signature by the recovery leaf under `recovery_theirs`, or without any leaf."""
-    sale = without_leaf(sale)
-    if poison != "recovery_theirs":
-        return sale
-    leaf = recovery_leaf(made.seller)
-    back = LeafOutput(made.escrow.internal, leaf, made.escrow.leaf_hash)
-    return replace(sale, inputs=[sale.inputs[0] | {TAP_LEAF_SCRIPT + back.control_block: leaf + bytes([LEAF_VERSION])}])
 
 
 class _Refused(Exception):
@@ -398,16 +390,10 @@ def _to_sign(call: OrdinalsWalletHandler, made: Draft) -> Row:
     while len(kept) > _MOST_DRAFTS:
         del kept[next(iter(kept))]
     transfer, sale = spoiled(made, call.world.poison, call.engine)
-    return {
-        **_about(made),
-        "state": "authorization_required",
-        "psbt": hex_of(transfer.encode()),
-        "sale_psbt": hex_of(sale.encode()),
-        "escrow_price_sats": made.terms.price,
-        "escrow_script": made.escrow.script.data.hex(),
-        "cosigner_public_key": cosigner().hex(),
-        "ordinal_offset": 0,
-    }
+    row = _about(made) | {"state": "authorization_required", "psbt": hex_of(transfer.encode())}
+    row |= {"sale_psbt": hex_of(sale.encode()), "escrow_price_sats": made.terms.price}
+    row |= {"escrow_script": made.escrow.script.data.hex(), "cosigner_public_key": cosigner().hex()}
+    return row | {"ordinal_offset": 0}
 
 
 def _one_or_all(call: OrdinalsWalletHandler, value: Row) -> None:
@@ -462,15 +448,9 @@ def protected_state(call: OrdinalsWalletHandler) -> Row:
 
 
 def _about(made: Draft) -> Row:
-    return {
-        "version": 4,
-        "outpoint": made.coin.outpoint,
-        "protocol": "ordinal",
-        "policy": POLICY,
-        "template_digest": made.digest,
-        "passthrough_txid": made.transfer.txid().hex(),
-        "escrow_value": made.held.value,
-    }
+    row = {"version": 4, "outpoint": made.coin.outpoint, "protocol": "ordinal", "policy": POLICY}
+    row |= {"template_digest": made.digest, "passthrough_txid": made.transfer.txid().hex()}
+    return row | {"escrow_value": made.held.value}
 
 
 def _outpoint(item: Row) -> str:

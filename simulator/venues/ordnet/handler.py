@@ -8,9 +8,18 @@ import json
 import re
 from typing import Any, Literal, TypeVar
 
-from simulator.chain import belongs_to
 from simulator.engine import Market
-from simulator.handler import MAX_PSBT_TEXT, Routes, VenueHandler, named, peek, picked, same, sign_in_address
+from simulator.handler import (
+    MAX_PSBT_TEXT,
+    Routes,
+    VenueHandler,
+    belongs_to,
+    named,
+    peek,
+    picked,
+    same,
+    sign_in_address,
+)
 from simulator.holdings import coins
 from simulator.sessions import Desk, Session
 from simulator.venue_scripts import ORDNET, is_internal

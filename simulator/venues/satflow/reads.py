@@ -12,9 +12,8 @@ from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
-from simulator.chain import belongs_to
 from simulator.engine import Kind, Market, Order, Sale, Side, ticker_key
-from simulator.handler import Routes, VenueHandler, asked, by_url, picked, same, sign_in_address
+from simulator.handler import Routes, VenueHandler, asked, belongs_to, by_url, picked, same, sign_in_address
 from simulator.holdings import follow
 from simulator.scenes import Made, Told
 from simulator.wallets import Item, Trait, media_of, name_of

@@ -10,9 +10,8 @@ from msgspec.structs import replace
 
 from simulator.bidding_wallets import draft as draft_withdrawal
 from simulator.bidding_wallets import submit
-from simulator.chain import belongs_to
 from simulator.engine import BidTerms, Kind, Side
-from simulator.handler import X_ONLY_KEY, Routes, by_url, hex_of, mainnet, named, refusals, sign_in_address
+from simulator.handler import X_ONLY_KEY, Routes, belongs_to, by_url, hex_of, mainnet, named, refusals, sign_in_address
 from simulator.listing import AskTerms, Signed, draft, list_signed, refuse
 from simulator.poison import poisoned
 from simulator.venues.satflow.reads import PREFIX, VENUE, Row, SatflowHandler, kind_of, known

@@ -157,7 +157,7 @@ def _sorted(call: UnisatHandler, sort: Any, found: list[tuple[Order, Market]]) -
 
     keys: dict[str, Callable[[tuple[Order, Market], int], Any]] = {
         "initPrice": by_price,
-        "inscriptionNumber": lambda each, way: way * _number_of(call, each[0].inscription),
+        "inscriptionNumber": lambda each, way: way * _item(call, each[0].inscription).number,
         "onSaleTime": lambda each, way: (way * each[0].placed_ms, way * each[0].sequence),
         "unitPrice": by_unit_price if call.shows("unisat_unit_price") else by_price,
     }
@@ -170,13 +170,14 @@ def _unit_price(ask: Order) -> int | None:
 
 
 def _listing(call: UnisatHandler, ask: Order, market: Market) -> Row:
+    item = _item(call, ask.inscription, market.slug)
     return picked(ask, "auctionId=order_id inscriptionId=inscription address=maker price unitPrice=price") | {
-        "inscriptionNumber": _number_of(call, ask.inscription),
+        "inscriptionNumber": item.number,
         "marketType": "fixedPrice",
         "nftType": "collection",
         "collectionId": market.slug,
         "collectionName": market.name,
-        "collectionItemName": _name_of(call, ask.inscription, market.slug),
+        "collectionItemName": item.name,
         "contentType": "image/png",
         "verification": False,
         **same("", "collectionHighResImgUrl contentBody"),
@@ -242,13 +243,14 @@ def rune_actions(call: UnisatHandler) -> Row:
 
 
 def _of_collection(call: UnisatHandler, action: Action, market: Market) -> Row:
-    held = _held(call, action.inscription)
+    item = _item(call, action.inscription, market.slug)
     ask = call.engine.ask_of(action.inscription, VENUE) if action.inscription else None
-    traits = held.traits if held else ask.traits if ask else ()
+    held = call.engine.wallets.holder_of(item.id)
+    traits = item.traits if held else ask.traits if ask else ()
     return {
         "nftType": "collection",
         "collectionId": market.slug,
-        "collectionItemName": _name_of(call, action.inscription, market.slug),
+        "collectionItemName": item.name,
         "contentType": "image/png",
         "contentBody": "",
         "attributes": [{"trait_type": key, "value": value} for key, value in traits],
@@ -281,7 +283,7 @@ def _actions(call: UnisatHandler, kind: str, by: str, more: Callable[[Action, Ma
 
 def _action(call: UnisatHandler, action: Action) -> Row:
     row = picked(action, "auctionId=auction_id event price from=maker to timestamp=at_ms")
-    row |= {"inscriptionId": action.inscription or "", "inscriptionNumber": _number_of(call, action.inscription)}
+    row |= {"inscriptionId": action.inscription or "", "inscriptionNumber": _item(call, action.inscription).number}
     if call.shows("unisat_sale_txid"):
         row |= {"txid": action.txid or None, "amount": 1, "unitPrice": action.price}
     return row
@@ -413,19 +415,10 @@ def _held_by(call: UnisatHandler, body: Row) -> list[Item]:
     return list(call.engine.wallets.inscriptions.get(text(body.get("address"), "address"), {}).values())
 
 
-def _held(call: UnisatHandler, inscription: str | None) -> Item | None:
+def _item(call: UnisatHandler, inscription: str | None, slug: str = "") -> Item:
+    """Returns an inscription of a play wallet, or one with the details that a stranger's shows."""
     found = call.engine.wallets.holder_of(inscription) if inscription else None
-    return found[1] if found else None
-
-
-def _number_of(call: UnisatHandler, inscription: str | None) -> int:
-    held = _held(call, inscription)
-    return held.number if held else 0
-
-
-def _name_of(call: UnisatHandler, inscription: str | None, slug: str) -> str:
-    held = _held(call, inscription)
-    return held.name if held else item_name(slug, inscription or "")
+    return found[1] if found else Item(inscription or "", slug, item_name(slug, inscription or ""))
 
 
 def _collection_name(call: UnisatHandler, slug: str) -> str:
