@@ -7,16 +7,20 @@ from typing import Any
 import pytest
 
 from tests.simulator.desk import ANN, BOB, PUPPETS, Desk
-from tests.simulator.plain_seller import (
+from tests.simulator.seller import (
     OW,
+    PUPPET,
     hex_signed,
+    hold,
+    listed,
+    outpoint_of,
     ow_draft,
     ow_listed,
     ow_read,
+    own_listings,
     session,
     token,
 )
-from tests.simulator.seller import PUPPET, hold, listed, outpoint_of, own_listings
 
 pytestmark = pytest.mark.gen_test
 

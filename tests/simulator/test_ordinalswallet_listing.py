@@ -7,18 +7,24 @@ from typing import Any
 import pytest
 
 from tests.simulator.desk import ANN, BOB, PUPPETS, Desk
-from tests.simulator.plain_seller import (
+from tests.simulator.seller import (
+    OTHER,
+    PUPPET,
     as_base64,
     as_hex,
     hex_changed,
     hex_signed,
     hex_signed_all,
+    hold,
+    listed,
+    outpoint_of,
     ow_draft,
     ow_listed,
     ow_read,
     ow_submit,
+    own_listings,
+    signed,
 )
-from tests.simulator.seller import OTHER, PUPPET, hold, listed, outpoint_of, own_listings, signed
 from wallet.psbt.decode import decode
 from wallet.psbt.script import own_script
 from wallet.psbt.transaction import TxOutput, compact, decode_output

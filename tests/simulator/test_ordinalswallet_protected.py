@@ -11,8 +11,7 @@ from markets.orders import ListingDraft
 from simulator.venue_scripts import LOCK_BLOCKS, sale_output
 from tests.markets.contract.signing import protected_listing
 from tests.simulator.desk import ANN, BOB, Desk
-from tests.simulator.plain_seller import OW, ow_listed, ow_read, token
-from tests.simulator.seller import OTHER, PUPPET, hold, outpoint_of
+from tests.simulator.seller import OTHER, OW, PUPPET, hold, outpoint_of, ow_listed, ow_read, token
 from wallet.psbt.decode import decode
 from wallet.psbt.escrow import escrow_of
 from wallet.psbt.script import own_script

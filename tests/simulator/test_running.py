@@ -21,8 +21,7 @@ from simulator.world import StateFile, World, wall_clock_ms
 from tests.clock import Clock
 from tests.ports import free_ports
 from tests.simulator.desk import ANN, HEADERS, PUPPETS, SATFLOW, Desk
-from tests.simulator.plain_seller import ow_listed, token, unisat_listed
-from tests.simulator.seller import PUPPET, hold, listed
+from tests.simulator.seller import PUPPET, hold, listed, ow_listed, token, unisat_listed
 
 ROOT = Path(__file__).resolve().parents[2]
 PATIENCE = 120.0

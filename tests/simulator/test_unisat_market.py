@@ -9,19 +9,24 @@ import pytest
 
 from simulator.venues.unisat.runes import PER_MONTH
 from tests.simulator.desk import ANN, BOB, PUPPETS, RUNE, Desk
-from tests.simulator.plain_seller import (
+from tests.simulator.seller import (
     BEARER,
+    OTHER,
+    PUPPET,
     UNISAT,
     as_base64,
     hex_changed,
     hex_signed,
+    hold,
+    listed,
+    outpoint_of,
     ow_listed,
+    own_listings,
     put_on,
     unisat,
     unisat_book,
     unisat_listed,
 )
-from tests.simulator.seller import OTHER, PUPPET, hold, listed, outpoint_of, own_listings
 from wallet.psbt.decode import decode
 from wallet.psbt.script import own_script
 from wallet.psbt.transaction import TxOutput, compact
