@@ -48,7 +48,7 @@ async def drafted(desk: Desk, price: int = PRICE) -> dict[str, Any]:
     return found
 
 
-def signed(row: dict[str, Any], **changes: Any) -> dict[str, Any]:
+def authorization(row: dict[str, Any], **changes: Any) -> dict[str, Any]:
     """The item as its seller authorizes it."""
     sale, transfer = (b64encode(bytes.fromhex(row[name])).decode() for name in ("sale_psbt", "psbt"))
     made = protected_listing(ListingDraft(sale, (), transfer), ANN)
@@ -67,9 +67,9 @@ async def authorize(desk: Desk, *items: dict[str, Any]) -> tuple[int, Any]:
     return await desk.ask("POST", f"{OW}/market/secure-listing/authorize-bulk", {"items": list(items)})
 
 
-async def listed(desk: Desk, price: int = PRICE) -> dict[str, Any]:
+async def protect(desk: Desk, price: int = PRICE) -> dict[str, Any]:
     row = await drafted(desk, price)
-    status, answer = await authorize(desk, signed(row))
+    status, answer = await authorize(desk, authorization(row))
     assert (status, answer["state"]) == (200, "listed"), answer
     return row
 
@@ -99,7 +99,7 @@ async def test_a_draft_moves_the_item_to_the_escrow_of_both_keys_and_sells_it_th
 async def test_it_is_shown_as_protected_and_sold_out_of_the_escrow(desk: Desk) -> None:
     await desk.list_puppets(950_000)
     await hold(desk)
-    row = await listed(desk)
+    row = await protect(desk)
     (entry,) = await ow_read(desk, f"wallet/{ANN.ordinals}/inscriptions")
     assert entry["escrow"]["protected"] is True
     shown = await ow_read(desk, f"market/escrow/{PUPPET}")
@@ -113,14 +113,14 @@ async def test_it_is_shown_as_protected_and_sold_out_of_the_escrow(desk: Desk) -
 
 async def test_listing_again_replaces_it(desk: Desk) -> None:
     await hold(desk)
-    await listed(desk)
-    await listed(desk, 950_000)
+    await protect(desk)
+    await protect(desk, 950_000)
     assert (await ow_read(desk, f"market/escrow/{PUPPET}"))["escrow_price"] == 950_000
 
 
 async def test_it_is_cancelled_by_its_output_and_by_nothing_else(desk: Desk) -> None:
     await hold(desk)
-    row = await listed(desk)
+    row = await protect(desk)
     assert (await cancel(desk, inscription_id=PUPPET))[0] == 404
     status, answer = await cancel(desk, outpoint=row["outpoint"])
     assert (status, answer["transition"], answer["listing"]["secure_v2"]) == (200, "cancelled", True)
@@ -148,7 +148,7 @@ async def test_what_is_not_the_signed_draft_is_refused(desk: Desk, changes: dict
     row = await drafted(desk)
     if changes == {"sale_psbt": ""}:
         changes = {"sale_psbt": row["sale_psbt"]}  # not signed
-    status, answer = await authorize(desk, signed(row, **changes))
+    status, answer = await authorize(desk, authorization(row, **changes))
     assert (status, answer) == (400, {"outpoint": row["outpoint"], "error": True, "code": code})
 
 
@@ -167,7 +167,7 @@ async def stranded(desk: Desk) -> str:
     """Lists an item and lets the venue send the transfer alone; returns the escrow."""
     await desk.list_puppets(950_000)
     await hold(desk)
-    await listed(desk)
+    await protect(desk)
     found = await desk.sim("POST", "escrow", {"inscriptionId": PUPPET})
     assert await place(desk) == found["outpoint"]
     return str(found["outpoint"])
@@ -211,5 +211,5 @@ async def test_its_seller_takes_it_out_after_144_blocks_and_not_before(desk: Des
 
 async def test_it_has_no_recovery_of_the_venues(desk: Desk) -> None:
     await hold(desk)
-    await listed(desk)
+    await protect(desk)
     assert (await desk.ask("POST", "/sim/escrow", {"inscriptionId": PUPPET, "back": True}, headers={}))[0] == 409

@@ -17,10 +17,10 @@ from wallet.psbt.transaction import compact, decode_output
 
 pytestmark = pytest.mark.gen_test
 
-OFFERS = f"collection/{PUPPETS}/offers"
+ITEM_OFFERS = f"collection/{PUPPETS}/offers"
 
 
-async def opened(desk: Desk) -> Client:
+async def bidder(desk: Desk) -> Client:
     """Bob, who bids for what Ann has."""
     await desk.list_puppets(900_000)
     await hold(desk)
@@ -49,7 +49,7 @@ def _signed(psbt: str) -> str:
 
 async def _place(client: Client, price: int = 50_000, *, sign: bool = True, **changes: Any) -> tuple[int, Any]:
     body = await _body(client, price, **changes)
-    status, found = await client.ask("POST", f"{OFFERS}/preflight", body)
+    status, found = await client.ask("POST", f"{ITEM_OFFERS}/preflight", body)
     if status != 200:
         return status, found
     rows = []
@@ -60,11 +60,11 @@ async def _place(client: Client, price: int = 50_000, *, sign: bool = True, **ch
         rows.append(kept | {"signedSteps": [signed]})
     del body["spendableUtxos"]
     more = {"selectedPaymentUtxos": found["selectedPaymentUtxos"], "signedItems": rows}
-    return await client.ask("POST", f"{OFFERS}/submit", body | more)
+    return await client.ask("POST", f"{ITEM_OFFERS}/submit", body | more)
 
 
 async def test_a_signed_offer_is_shown_to_both_sides(desk: Desk) -> None:
-    bob = await opened(desk)
+    bob = await bidder(desk)
 
     status, answer = await _place(bob)
 
@@ -100,11 +100,11 @@ async def test_a_signed_offer_is_shown_to_both_sides(desk: Desk) -> None:
     ],
 )
 async def test_what_is_not_taken(desk: Desk, changes: dict[str, Any], status: int) -> None:
-    assert (await _place(await opened(desk), **changes))[0] == status
+    assert (await _place(await bidder(desk), **changes))[0] == status
 
 
 async def test_an_offer_is_filled_by_the_transaction_that_was_signed(desk: Desk) -> None:
-    bob = await opened(desk)
+    bob = await bidder(desk)
     _, answer = await _place(bob)
 
     sold = await desk.sim("POST", "sell", {"slug": PUPPETS, "bidId": answer["items"][0]["offerId"]})
@@ -116,7 +116,7 @@ async def test_an_offer_is_filled_by_the_transaction_that_was_signed(desk: Desk)
 
 
 async def test_an_offer_falls_when_the_inscription_moves(desk: Desk) -> None:
-    bob = await opened(desk)
+    bob = await bidder(desk)
     await _place(bob)
 
     await desk.sim("POST", "move", {"inscriptionId": PUPPET, "address": ANN.payment})
@@ -127,7 +127,7 @@ async def test_an_offer_falls_when_the_inscription_moves(desk: Desk) -> None:
 
 
 async def test_an_offer_is_cancelled(desk: Desk) -> None:
-    bob = await opened(desk)
+    bob = await bidder(desk)
     _, answer = await _place(bob)
     path = f"inscriptions/{PUPPET}/offers/{answer['items'][0]['offerId']}/cancel"
 

@@ -10,8 +10,9 @@ import pytest
 
 from simulator.poison import POISONS
 from tests.simulator.desk import ANN, Desk
-from tests.simulator.ordnet_trader import LISTINGS, OFFERS, Client, pay
+from tests.simulator.ordnet_trader import LISTINGS, OFFERS, pay
 from tests.simulator.seller import PUPPET, hold
+from tests.simulator.test_ordnet_offers import opened
 from wallet.psbt.decode import Psbt, decode
 from wallet.psbt.script import own_script
 from wallet.psbt.transaction import TxOutput, compact
@@ -20,11 +21,6 @@ pytestmark = pytest.mark.gen_test
 
 OWN = own_script("p2wpkh", ANN.key.get_public_key().sec())
 VAULT = own_script("p2tr", ANN.key.get_public_key().sec())
-
-
-async def opened(desk: Desk) -> Client:
-    await desk.list_puppets(900_000)
-    return await Client(desk).sign_in()
 
 
 def _strange(outputs: list[TxOutput]) -> list[TxOutput]:

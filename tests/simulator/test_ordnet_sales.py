@@ -12,7 +12,7 @@ from tests.simulator.ordnet_trader import COLLECTION, OFFERS, Client
 pytestmark = pytest.mark.gen_test
 
 
-async def opened(desk: Desk) -> Client:
+async def trader(desk: Desk) -> Client:
     await desk.list_puppets(900_000)
     return await Client(desk).sign_in()
 
@@ -32,7 +32,7 @@ async def _parent(desk: Desk, client: Client, price: int) -> tuple[str, str]:
 
 
 async def test_a_filled_offer_is_paid_on_the_chain(desk: Desk) -> None:
-    client = await opened(desk)
+    client = await trader(desk)
     (coin,) = await client.coins()
     offer, parent = await _parent(desk, client, 60_000)
 
@@ -59,7 +59,7 @@ async def test_a_filled_offer_is_paid_on_the_chain(desk: Desk) -> None:
 
 
 async def test_a_fill_invalidates_what_stands_on_its_coins(desk: Desk) -> None:
-    client = await opened(desk)
+    client = await trader(desk)
     await desk.sim("PUT", f"coins/{ANN.payment}", {"values": [2_000_000, 1_500_000]})
     large, small = sorted(await client.coins(), key=lambda coin: -coin["valueSats"])
     first, second = await client.placed(60_000, spendableUtxos=[large], offerCount=2, ladderStepSats=5_000)
@@ -74,7 +74,7 @@ async def test_a_fill_invalidates_what_stands_on_its_coins(desk: Desk) -> None:
 
 
 async def test_a_changed_balance_spends_coins_too(desk: Desk) -> None:
-    client = await opened(desk)
+    client = await trader(desk)
     (offer,) = await client.placed(60_000)
 
     await desk.sim("PUT", f"wallets/{ANN.payment}", {"balance": 50_000_000})
@@ -86,7 +86,7 @@ async def test_a_changed_balance_spends_coins_too(desk: Desk) -> None:
 
 
 async def test_coins_that_were_spent_since_the_preflight(desk: Desk) -> None:
-    client = await opened(desk)
+    client = await trader(desk)
     body = await client.offer()
     preflight = await client.good("POST", f"{OFFERS}/preflight", body)
     await desk.sim("PUT", f"coins/{ANN.payment}", {"values": [2_000_000]})
@@ -99,7 +99,7 @@ async def test_coins_that_were_spent_since_the_preflight(desk: Desk) -> None:
 
 
 async def test_an_inscription_is_sold_into_the_best_bid_of_any_venue(desk: Desk) -> None:
-    client = await opened(desk)
+    client = await trader(desk)
     inscription = "e" * 64 + "i0"
     row = {"id": inscription, "collection": PUPPETS, "traits": {"Hat": "Red"}}
     await desk.sim("PUT", "wallets/somebody", {"inscriptions": [row]})
@@ -118,7 +118,7 @@ async def test_the_signatures_of_a_fill_hold_by_consensus(desk: Desk) -> None:
     from btclib.script.engine import verify_input, verify_transaction
     from btclib.tx import Tx, TxOut
 
-    client = await opened(desk)
+    client = await trader(desk)
     offer, parent = await _parent(desk, client, 60_000)
     await desk.sim("POST", "sell", {"slug": PUPPETS, "bidId": offer})
     _, spend = await desk.ask("GET", f"/mempool/api/tx/{parent}/outspend/0", headers={})

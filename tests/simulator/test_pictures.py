@@ -12,7 +12,7 @@ import pytest
 from simulator.wallets import Item, content_of, kind_of, media_of, name_of
 from tests.simulator.desk import PUPPETS, Desk, Trader
 
-ANN = Trader(1)
+PICTURED = Trader(1)
 IDS = [f"{number:064x}i0" for number in range(2_000)]
 
 
@@ -75,7 +75,7 @@ def test_names_are_a_collections_own() -> None:
 async def test_content_is_served_of_what_is_held_or_listed(desk: Desk) -> None:
     held, listed = IDS[1], IDS[2]
     await desk.sim("PUT", f"collections/{PUPPETS}", {"asks": [{"price": 5_000, "inscriptionId": listed}], "bids": []})
-    await desk.sim("PUT", f"wallets/{ANN.ordinals}", {"inscriptions": [{"id": held, "collection": PUPPETS}]})
+    await desk.sim("PUT", f"wallets/{PICTURED.ordinals}", {"inscriptions": [{"id": held, "collection": PUPPETS}]})
 
     for each in (held, listed):
         answer = await desk.fetch("GET", f"/content/{each}", None)

@@ -6,13 +6,12 @@ import pytest
 
 from simulator import engine
 from tests.simulator.desk import ANN, BOB, PUPPETS, RUNE, Desk
+from tests.simulator.seller import PUPPET
 
 pytestmark = pytest.mark.gen_test
 
-PUPPET = "a" * 64 + "i0"
 
-
-async def _balance(desk: Desk) -> int:
+async def _anns_balance(desk: Desk) -> int:
     _, stats = await desk.ask("GET", f"/mempool/api/address/{ANN.payment}")
     return int(stats["chain_stats"]["funded_txo_sum"])
 
@@ -43,7 +42,7 @@ async def test_a_purchase_may_cost_its_bidder_a_fee_as_well(desk: Desk) -> None:
     await desk.sim("PUT", f"wallets/{ANN.payment}", {"balance": 100_000})
     await desk.placed(price=60_000)
     sold = await desk.sim("POST", "sell", {"slug": PUPPETS, "networkFee": 600})
-    assert (sold["sold"]["price"], await _balance(desk)) == (60_000, 39_400)
+    assert (sold["sold"]["price"], await _anns_balance(desk)) == (60_000, 39_400)
 
 
 async def test_an_inscription_is_sold_to_the_best_bid_that_it_meets(desk: Desk) -> None:
@@ -173,7 +172,7 @@ async def test_a_rune_bid_is_filled_in_parts_to_the_sat(desk: Desk) -> None:
     assert (second["sold"]["price"], second["remaining"]) == (8, 0.75)
     assert (third["sold"]["price"], third["sold"]["quantity"], third["remaining"]) == (26, 0.75, 0)
     assert await desk.own_bids() == []
-    assert await _balance(desk) == 900
+    assert await _anns_balance(desk) == 900
     (rune,) = (await desk.data("address/wallet-contents", address=ANN.ordinals))["results"]["runes"]
     assert rune["token"]["rune_amount"] == "300"
     rows = (await desk.data("activity/sales", collectionSlug=RUNE))["items"]
