@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import heapq
 import random
+import time
 from collections import deque
 from collections.abc import Callable, Iterator
 from decimal import Decimal
@@ -300,6 +301,10 @@ class History:
         self._kept.extend(row["kept"])
         self._traders.extend(row["traders"])
         self._count, self._gone = int(row["count"]), int(row["gone"])
+
+
+def wall_clock_ms() -> int:
+    return time.time_ns() // 1_000_000
 
 
 class Engine:

@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import logging
 import re
 from base64 import b64decode
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from decimal import Decimal
 from functools import cache
 from typing import Any, ClassVar
 
 from tornado import web
 
 from simulator.calls import AFTER_THE_DEED, Fault, Operation
-from simulator.engine import Engine, Order, Refusal
+from simulator.engine import Order, Refusal
 from simulator.scenes import Told
-from simulator.wire import ApiError, bad, dumps, load_object, text
+from simulator.wire import ApiError, bad, load_object, number, text
 from simulator.world import World
 from wallet import address as addresses
 
@@ -35,10 +37,10 @@ _REFUSALS: dict[str, tuple[int, str, str | None]] = {
 class JsonHandler(web.RequestHandler):
     """The base of JSON handlers. A handler raises ApiError to refuse; anything else is a 500 and a line in the log."""
 
-    fault: Fault | None = None
-
     def initialize(self, world: World) -> None:
-        self.world = world
+        self.world, self.engine = world, world.engine
+        # Whether to answer as clients have seen it, where that is not as it is documented.
+        self.is_as_seen = world.shape == "seen"
 
     def _log(self) -> None:
         log.debug("%s %s %s", self.get_status(), self.request.method, self.request.path)
@@ -50,14 +52,10 @@ class JsonHandler(web.RequestHandler):
     def body(self) -> dict[str, Any]:
         return load_object(self.request.body)
 
-    @property
-    def engine(self) -> Engine:
-        return self.fault.then if self.fault is not None and self.fault.then is not None else self.world.engine
-
     def send(self, value: Any, status: int = 200) -> None:
         self.set_status(status)
         self.set_header("Content-Type", "application/json; charset=UTF-8")
-        self.finish(dumps(value))
+        self.finish(json.dumps(value, default=_default))
 
     def error_body(self, status: int, text: str, code: str | None) -> dict[str, Any]:
         return {"error": text, "code": code} if code else {"error": text}
@@ -104,6 +102,12 @@ class JsonHandler(web.RequestHandler):
         return int(text)
 
 
+def _default(value: Any) -> Any:
+    if isinstance(value, Decimal):
+        return number(value)
+    raise TypeError(f"{type(value).__name__} has no JSON form here")
+
+
 class NotFound(JsonHandler):
     def prepare(self) -> None:
         raise ApiError(404, "no such route")
@@ -122,12 +126,8 @@ class VenueHandler(JsonHandler):
     method = "GET"
     # Whether the route only drafts: faults that follow a deed do not strike it.
     drafts = False
+    fault: Fault | None = None
     mode = ""
-
-    @property
-    def is_as_seen(self) -> bool:
-        """Tells whether to answer as clients have seen it, where that is not as it is documented."""
-        return self.world.shape == "seen"
 
     def subject(self) -> str:
         """Returns the request's subject, for the counts; must not raise."""
@@ -174,6 +174,8 @@ class VenueHandler(JsonHandler):
             self.deliver(self.envelope(self.data()))
             return
         self.mode = fault.mode
+        if fault.then is not None:  # a read under a stale fault is of the market's frozen copy
+            self.engine = fault.then
         if self.mode in ("timeout", "cut"):
             await self._hang(fault.delay_seconds if self.mode == "timeout" else 0)
             return
@@ -182,6 +184,7 @@ class VenueHandler(JsonHandler):
             raise ApiError(*_REFUSALS[self.mode], wait)
         if self.mode == "slow" or (self.mode == "late" and self.method == "GET"):
             await asyncio.sleep(fault.delay_seconds)
+            self.initialize(self.world)  # a reset may have come meanwhile
         value = self.envelope(self.data())
         if self.mode == "accept_then_timeout":
             await self._hang(fault.delay_seconds)
@@ -263,6 +266,19 @@ class Routes:
 
     def post(self, path: str, operation: Operation, subject: Subject | None = None, **more: Any) -> Declare:
         return self.get(path, operation, subject, method="POST", **more)
+
+
+class Made(Sequence[Any]):
+    """The rows that `make` makes `of` orders, each when it is taken: of a long list only a page is."""
+
+    def __init__(self, make: Callable[..., Any], of: Sequence[Any]) -> None:
+        self._make, self._of = make, of
+
+    def __len__(self) -> int:
+        return len(self._of)
+
+    def __getitem__(self, at: int | slice) -> Any:
+        return [self._make(one) for one in self._of[at]] if isinstance(at, slice) else self._make(self._of[at])
 
 
 def by_path(call: VenueHandler) -> str:

@@ -111,19 +111,6 @@ SCENES: tuple[Scene, ...] = (
 BY_NAME = {scene.name: scene for scene in SCENES}
 
 
-class Made(Sequence[Any]):
-    """The rows that `make` makes `of` orders, each when it is taken: of a long list only a page is."""
-
-    def __init__(self, make: Callable[..., Any], of: Sequence[Any]) -> None:
-        self._make, self._of = make, of
-
-    def __len__(self) -> int:
-        return len(self._of)
-
-    def __getitem__(self, at: int | slice) -> Any:
-        return [self._make(one) for one in self._of[at]] if isinstance(at, slice) else self._make(self._of[at])
-
-
 class Scenes:
     """The scenes of one practice market. `clock` is in ms. Without a choice it has no scenes."""
 

@@ -59,16 +59,6 @@ def _no_constant(name: str) -> Any:
     raise ValueError(name)
 
 
-def dumps(value: Any) -> str:
-    return json.dumps(value, default=_default)
-
-
-def _default(value: Any) -> Any:
-    if isinstance(value, Decimal):
-        return number(value)
-    raise TypeError(f"{type(value).__name__} has no JSON form here")
-
-
 def plain(value: Decimal) -> str:
     """Writes `value` in plain digits: no exponent, no trailing zeros."""
     return format(value.normalize(EXACT), "f")

@@ -14,7 +14,7 @@ from typing import Any
 
 from simulator.calls import Counts, Faults, Limits
 from simulator.crowd import Traders
-from simulator.engine import Engine
+from simulator.engine import Engine, wall_clock_ms
 from simulator.listing import AskTerms
 from simulator.poison import Poison
 from simulator.scenes import Scenes
@@ -23,10 +23,6 @@ from simulator.wallets import PlayWallet
 from simulator.wire import Shape
 
 VERSION = 1
-
-
-def wall_clock_ms() -> int:
-    return time.time_ns() // 1_000_000
 
 
 class World:

@@ -17,7 +17,8 @@ import pytest
 import requests
 
 from simulator.crowd import DEMOS, DRIFT_EVERY, Course
-from simulator.world import StateFile, World, wall_clock_ms
+from simulator.engine import wall_clock_ms
+from simulator.world import StateFile, World
 from tests.clock import Clock
 from tests.ports import free_ports
 from tests.simulator.desk import ANN, HEADERS, PUPPETS, SATFLOW, Desk

@@ -24,7 +24,7 @@ from simulator.crowd import (
     SWEEP_EVERY,
     Course,
     Demo,
-    Sellers,
+    Traders,
 )
 from simulator.engine import BidTerms, Market, Order, Sale, market_key
 from simulator.holdings import give
@@ -314,9 +314,9 @@ def test_a_sweep_takes_what_is_below_the_new_floor() -> None:
         world, _ = _world(1, share)
         market = world.engine.market(DEMO.kind, DEMO.slug)
         assert market is not None
-        sellers = Sellers(world.engine, random.Random(1))
+        crowd = Traders(world.engine, random.Random(1))
 
-        sellers.sweep(DEMO, market, Course(DEMO.start, 1))
+        crowd.sweep(DEMO, market, Course(DEMO.start, 1))
 
         assert (world.engine.ask_of(PUPPET) is None) == is_sold
 

@@ -17,9 +17,8 @@ from simulator.chain import LEAST_POSTAGE, Coin, block_time
 from simulator.chain import outpoint_of as spent_outpoint
 from simulator.engine import Engine, Market, Order, Sale, sale_height
 from simulator.fills import INSCRIPTION_AT, SELLER_AT
-from simulator.handler import MAX_OFFSET, Routes, VenueHandler, by_path, by_url, picked, same
+from simulator.handler import MAX_OFFSET, Made, Routes, VenueHandler, by_path, by_url, picked, same
 from simulator.holdings import item_of, members
-from simulator.scenes import Made
 from simulator.venues.mempool import FEES
 from simulator.venues.unisat.runes import rune_id
 from simulator.wallets import Item, Trait, media_of, name_of

@@ -13,9 +13,9 @@ from collections.abc import Callable
 from typing import Any
 
 from simulator.engine import Kind, Market, Order, Sale, Side, ticker_key
-from simulator.handler import Routes, VenueHandler, asked, belongs_to, by_url, picked, same, sign_in_address
+from simulator.handler import Made, Routes, VenueHandler, asked, belongs_to, by_url, picked, same, sign_in_address
 from simulator.holdings import follow
-from simulator.scenes import Made, Told
+from simulator.scenes import Told
 from simulator.wallets import Item, Trait, media_of, name_of
 from simulator.wire import EXACT, ApiError, bad, iso, plain
 

@@ -18,8 +18,8 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from simulator.engine import Engine, Market, Order, unit_price
-from simulator.handler import Routes, picked, same
-from simulator.scenes import Made, Told
+from simulator.handler import Made, Routes, picked, same
+from simulator.scenes import Told
 from simulator.venues.unisat.runes import (
     COLLECTIONS,
     PREFIX,

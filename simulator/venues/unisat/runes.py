@@ -8,8 +8,7 @@ from decimal import Decimal
 from typing import Any, TypeVar
 
 from simulator.engine import Kind, Market, Order, ticker_key
-from simulator.handler import MAX_OFFSET, UNREADABLE, Routes, Subject, VenueHandler, asked, by_path, picked, same
-from simulator.scenes import Made
+from simulator.handler import MAX_OFFSET, UNREADABLE, Made, Routes, Subject, VenueHandler, asked, by_path, picked, same
 from simulator.wire import ApiError, amount, bad, load_object, text, whole
 
 Row = TypeVar("Row")
