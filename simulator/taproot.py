@@ -12,10 +12,10 @@ import hashlib
 from base64 import b64decode, b64encode
 from collections.abc import Sequence
 
-from embit.ec import ECError, PublicKey, SchnorrSig
+from embit.ec import ECError, PublicKey, SchnorrSig, Signature
 from embit.hashes import tagged_hash
 from embit.script import Script
-from embit.transaction import Transaction, TransactionOutput, compact
+from embit.transaction import SIGHASH, Transaction, TransactionOutput, compact
 from embit.util import secp256k1
 from msgspec import Struct
 
@@ -195,14 +195,32 @@ def digest(tx: Transaction, index: int, spent: TransactionOutput, sighash: int, 
     return bytes(tagged_hash("TapSighash", message))
 
 
-def is_signed(tx: Transaction, index: int, spent: TransactionOutput, signature: bytes, sighash: int) -> bool:
-    """Tells whether `signature` (64 bytes and the sighash) is by the key in the P2TR output `spent`, with `sighash`."""
-    script = spent.script_pubkey.data
-    if len(signature) != 65 or signature[64] != sighash or len(script) != 34 or script[:2] != b"\x51\x20":
+def is_signed(
+    tx: Transaction,
+    index: int,
+    spent: TransactionOutput,
+    signature: bytes,
+    sighash: int = SINGLE_ANYONECANPAY,
+    key: bytes = b"",
+    leaf_hash: bytes = b"",
+) -> bool:
+    """Tells whether `signature` (64 bytes and the sighash) is by the P2TR output's key, or by `key` for a leaf."""
+    script = spent.script_pubkey
+    if len(signature) != 65 or signature[64] != sighash or script.script_type() != "p2tr":
         return False
     try:
-        key = PublicKey.from_xonly(script[2:])
-        return bool(key.schnorr_verify(SchnorrSig(signature[:64]), digest(tx, index, spent, sighash)))
+        signer, message = PublicKey.from_xonly(key or script.data[2:]), digest(tx, index, spent, sighash, leaf_hash)
+        return bool(signer.schnorr_verify(SchnorrSig(signature[:64]), message))
+    except (ECError, ValueError):
+        return False
+
+
+def is_ecdsa_signed(tx: Transaction, index: int, code: Script, value: int, signature: bytes, key: bytes) -> bool:
+    """Tells whether a segwit input of `value` sats is signed with ALL by a compressed key."""
+    try:
+        message = tx.sighash_segwit(index, code, value, SIGHASH.ALL)
+        is_by_key = PublicKey.parse(key).verify(Signature.parse(signature[:-1]), message)
+        return signature[-1:] == bytes([SIGHASH.ALL]) and bool(is_by_key)
     except (ECError, ValueError):
         return False
 
@@ -237,11 +255,6 @@ def is_whole_signed(
         return bool(signer.schnorr_verify(SchnorrSig(signature[:64]), whole_digest(tx, index, spent, sighash, leaf)))
     except (ECError, ValueError):
         return False
-
-
-def is_owner_signed(tx: Transaction, spent: TransactionOutput, signature: bytes) -> bool:
-    """Tells whether the key in the P2TR output `spent` signed all of `tx`, which has one input."""
-    return len(tx.vin) == 1 and is_whole_signed(tx, 0, [spent], signature)
 
 
 def _sha256(*parts: bytes) -> bytes:

@@ -46,7 +46,7 @@ from simulator.taproot import (
     Unsigned,
     spends,
 )
-from simulator.venue_scripts import cosigner, key_path_witness, leaf_signature, recovery_leaf, sale_output
+from simulator.venue_scripts import COSIGNER, key_path_witness, leaf_signature, recovery_leaf, sale_output, xonly
 from simulator.venues.ordinalswallet.reads import (
     PREFIX,
     VENUE,
@@ -392,7 +392,7 @@ def _to_sign(call: OrdinalsWalletHandler, made: Draft) -> Row:
     transfer, sale = spoiled(made, call.world.poison, call.engine)
     row = _about(made) | {"state": "authorization_required", "psbt": hex_of(transfer.encode())}
     row |= {"sale_psbt": hex_of(sale.encode()), "escrow_price_sats": made.terms.price}
-    row |= {"escrow_script": made.escrow.script.data.hex(), "cosigner_public_key": cosigner().hex()}
+    row |= {"escrow_script": made.escrow.script.data.hex(), "cosigner_public_key": xonly(COSIGNER).hex()}
     return row | {"ordinal_offset": 0}
 
 

@@ -31,7 +31,7 @@ from simulator.listing import (
 )
 from simulator.poison import poisoned
 from simulator.sessions import Asked, Step
-from simulator.taproot import is_owner_signed
+from simulator.taproot import is_whole_signed
 from simulator.venues.unisat.reads import REPRICED
 from simulator.venues.unisat.runes import COLLECTIONS, PREFIX, VENUE, UnisatHandler, about, refused
 from simulator.wire import ApiError, text
@@ -162,7 +162,7 @@ def confirm_put_off(call: UnisatHandler) -> dict[str, Any]:
         psbt = read(_signed_psbt(body), "psbt")
         if psbt.tx.serialize() != asked.draft.transaction.serialize():
             raise Refusal("the PSBT is not that of the draft")
-        if not is_owner_signed(psbt.tx, asked.draft.coins[0].output, signature_of(psbt.inputs[0])):
+        if not is_whole_signed(psbt.tx, 0, [asked.draft.coins[0].output], signature_of(psbt.inputs[0])):
             raise Refusal("the PSBT is not signed by the seller")
     call.end(ask)
     if call.mode not in ("late", "cancel_lie"):
