@@ -16,22 +16,11 @@ from embit.script import Script, Witness
 from embit.transaction import SIGHASH, Transaction, TransactionOutput
 from msgspec import Struct
 
-from simulator import holdings
+from simulator import holdings, venue_scripts
 from simulator.chain import Chain, Coin, address_of, parse, script_of, spend
 from simulator.engine import Engine, Order, Refusal
 from simulator.listing import SignedSale, read
 from simulator.taproot import SINGLE_ANYONECANPAY, LeafOutput, is_signed
-from simulator.venue_scripts import (
-    COSIGNER,
-    DEFAULT,
-    ENCLAVE,
-    GATE,
-    MARKET,
-    ORDNET,
-    fee_script,
-    holds_for_leaf,
-    sale_output,
-)
 from simulator.wallets import Item
 
 PADDING = 600
@@ -116,16 +105,18 @@ def _witness(made: Transaction, at: int, spends: Script, value: int, key: Privat
 def opener(ask: Order, sale: SignedSale) -> Opener:
     """Makes the witness of the seller's input, by the sale's leaf: both signatures, the leaf, the control block."""
     seller = bytes.fromhex(ask.papers[1])
-    if ask.venue == ORDNET:
-        output, key = LeafOutput(seller, bytes.fromhex(ask.papers[2])), MARKET
+    if ask.venue == venue_scripts.ORDNET:
+        output, key = LeafOutput(seller, bytes.fromhex(ask.papers[2])), venue_scripts.MARKET
     else:
-        output, key = sale_output(seller), COSIGNER
+        output, key = venue_scripts.sale_output(seller), venue_scripts.COSIGNER
 
     def opened(made: Transaction, spent: list[TransactionOutput]) -> Witness:
-        if not holds_for_leaf(made, SELLER_AT, output, spent[SELLER_AT].value, seller, sale.signature):
+        if not venue_scripts.holds_for_leaf(made, SELLER_AT, output, spent[SELLER_AT].value, seller, sale.signature):
             raise Refusal("the seller's signature does not hold in the sale")
         scripts, values = [each.script_pubkey for each in spent], [each.value for each in spent]
-        digest = made.sighash_taproot(SELLER_AT, scripts, values, DEFAULT, ext_flag=1, script=output.leaf_script)
+        digest = made.sighash_taproot(
+            SELLER_AT, scripts, values, venue_scripts.DEFAULT, ext_flag=1, script=output.leaf_script
+        )
         venue = key.schnorr_sign(digest).serialize()
         return Witness([venue, sale.signature, output.leaf, output.control_block])
 
@@ -207,12 +198,15 @@ def _child(bid: Order, coin: Coin, parent: Transaction, seller: str) -> Transact
     outputs = [
         TransactionOutput(coin.value, script_of(bid.receive)),
         TransactionOutput(bid.price - fee, script_of(seller)),
-        TransactionOutput(fee, fee_script()),
+        TransactionOutput(fee, venue_scripts.fee_script()),
     ]
     tx = Transaction(3, [spend(coin.outpoint), spend(f"{parent.txid().hex()}:0")], outputs)
     scripts, values = [coin.output.script_pubkey, paid.script_pubkey], [coin.value, paid.value]
     digest = tx.sighash_taproot(1, scripts, values, 0, ext_flag=1, script=offer.leaf_script)
-    market, gate, enclave = (key.schnorr_sign(digest).serialize() for key in (MARKET, GATE, ENCLAVE))
+    market, gate, enclave = (
+        key.schnorr_sign(digest).serialize()
+        for key in (venue_scripts.MARKET, venue_scripts.GATE, venue_scripts.ENCLAVE)
+    )
     # The last to be checked comes first; the empty one is the buyer's.
     secret = bytes.fromhex(bid.papers[3])
     tx.vin[1].witness = Witness([enclave, gate, market, b"", secret, offer.leaf, offer.control_block])

@@ -333,11 +333,12 @@ def same(value: Any, names: str) -> dict[str, Any]:
 
 
 @contextmanager
-def refusals() -> Iterator[None]:
+def refusals(said: Callable[[Refusal], ApiError] = lambda refusal: bad(str(refusal))) -> Iterator[None]:
+    """Turns the market's refusals into a venue's answers."""
     try:
         yield
     except Refusal as refusal:
-        raise bad(str(refusal)) from None
+        raise said(refusal) from None
 
 
 def sign_in_address(value: Any, name: str) -> str:

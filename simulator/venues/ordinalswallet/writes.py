@@ -8,33 +8,18 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from embit.transaction import Transaction, TransactionOutput
 from msgspec import Struct
 from msgspec.structs import replace
 
+from simulator import listing
 from simulator.chain import Coin, address_of, outpoint_of, script_of, spend
 from simulator.engine import Engine, Order, Refusal
-from simulator.handler import MAX_PSBT_TEXT, UNREADABLE, X_ONLY_KEY, Routes, by_url, hex_of, named, peek
-from simulator.listing import (
-    AskTerms,
-    Cause,
-    SignedSale,
-    Unlistable,
-    base64_of,
-    check_plain,
-    draft_plain,
-    enter_ask,
-    former_asks,
-    holding,
-    list_plain,
-    read_drafted,
-    refuse,
-    signed_sales,
-)
+from simulator.handler import MAX_PSBT_TEXT, UNREADABLE, X_ONLY_KEY, Routes, by_url, hex_of, named, peek, refusals
 from simulator.poison import THIEFS_KEY, Poison, another, paying, poisoned, without_leaf
 from simulator.poison import spoiled as spoiled_half
 from simulator.taproot import (
@@ -65,7 +50,7 @@ Row = dict[str, Any]
 LEAST_PRICE = 546
 MAX_ITEMS = 100
 _NONCE = re.compile(r"[0-9a-f]{16,64}")
-_WORDS: dict[Cause, tuple[int, str, str]] = {
+_WORDS: dict[listing.Cause, tuple[int, str, str]] = {
     "unknown": (404, "Inscription not found", "inscription_not_found"),
     "holder": (400, "The inscription is not in this wallet", "not_the_owner"),
     "unconfirmed": (400, "The inscription is not confirmed yet", "unconfirmed"),
@@ -113,12 +98,12 @@ def _first_named(call: OrdinalsWalletHandler) -> str:
 def build_escrows(call: OrdinalsWalletHandler) -> Row:
     """Answers the PSBT, in hex, that lists inscriptions of one wallet. Changes nothing."""
     wanted = _wanted(call.body())
-    with _in_words():
-        made = draft_plain(call.engine, wanted)
+    with refusals(_said):
+        made = listing.draft_plain(call.engine, wanted)
     return {"psbt": hex_of(poisoned(made, call.world.poison, call.engine, wanted[0]).encode())}
 
 
-def _wanted(body: Row) -> list[AskTerms]:
+def _wanted(body: Row) -> list[listing.AskTerms]:
     inscriptions, prices = body.get("inscriptions"), body.get("prices")
     if not isinstance(inscriptions, list) or not isinstance(prices, list) or len(inscriptions) != len(prices):
         raise bad("inscriptions and prices must be lists of one length")
@@ -129,19 +114,15 @@ def _wanted(body: Row) -> list[AskTerms]:
     key = x_only_key(body, "public_key", X_ONLY_KEY)
     paid_at = mainnet_address(text(receive, "receive_address")) if receive is not None else seller
     return [
-        AskTerms(text(inscription, "inscriptions"), whole(price, "prices", LEAST_PRICE), seller, paid_at, key, VENUE)
+        listing.AskTerms(
+            text(inscription, "inscriptions"), whole(price, "prices", LEAST_PRICE), seller, paid_at, key, VENUE
+        )
         for inscription, price in zip(inscriptions, prices, strict=True)
     ]
 
 
-@contextmanager
-def _in_words() -> Iterator[None]:
-    try:
-        yield
-    except Unlistable as refusal:
-        raise ApiError(*_WORDS[refusal.cause]) from None
-    except Refusal as refusal:
-        raise bad(str(refusal)) from None
+def _said(refusal: Refusal) -> ApiError:
+    return ApiError(*_WORDS[refusal.cause]) if isinstance(refusal, listing.Unlistable) else bad(str(refusal))
 
 
 def _first_sold(call: OrdinalsWalletHandler) -> str:
@@ -155,21 +136,21 @@ def _first_sold(call: OrdinalsWalletHandler) -> str:
 def submit_escrows(call: OrdinalsWalletHandler) -> Row:
     """Takes a signed PSBT with listings, all or none; listing again replaces."""
     engine, visible_ms = call.world.engine, call.visible_ms()
-    with _in_words():
+    with refusals(_said):
         found = [(_terms(call, sale), sale) for sale in _sales(call)]
         for terms, sale in found:
-            check_plain(engine, terms, sale)
-        orders = [list_plain(engine, terms, sale, visible_ms=visible_ms) for terms, sale in found]
+            listing.check_plain(engine, terms, sale)
+        orders = [listing.list_plain(engine, terms, sale, visible_ms=visible_ms) for terms, sale in found]
     answer: Row = {"success": True}
     return answer | {"escrow_id": escrow_id(orders[0].order_id)} if len(orders) == 1 else answer
 
 
-def _sales(call: OrdinalsWalletHandler) -> list[SignedSale]:
-    psbt = base64_of(text(call.body().get("psbt"), "psbt", MAX_PSBT_TEXT), "the PSBT")
-    return signed_sales(psbt, "the PSBT")
+def _sales(call: OrdinalsWalletHandler) -> list[listing.SignedSale]:
+    psbt = listing.base64_of(text(call.body().get("psbt"), "psbt", MAX_PSBT_TEXT), "the PSBT")
+    return listing.signed_sales(psbt, "the PSBT")
 
 
-def _terms(call: OrdinalsWalletHandler, sale: SignedSale) -> AskTerms:
+def _terms(call: OrdinalsWalletHandler, sale: listing.SignedSale) -> listing.AskTerms:
     """Returns the terms that a half states itself: it has no other source."""
     coin = call.world.engine.chain.coins.get(outpoint_of(sale.source))
     receive = address_of(sale.payout.script_pubkey)
@@ -179,7 +160,7 @@ def _terms(call: OrdinalsWalletHandler, sale: SignedSale) -> AskTerms:
         raise Refusal("the inscription's output is spent")
     if receive is None or sale.payout.value < LEAST_PRICE:
         raise Refusal("the PSBT pays nobody, or too little")
-    return AskTerms(coin.inscriptions[0], sale.payout.value, coin.address, receive, venue=VENUE)
+    return listing.AskTerms(coin.inscriptions[0], sale.payout.value, coin.address, receive, venue=VENUE)
 
 
 def _item_or_output(call: OrdinalsWalletHandler) -> str:
@@ -223,7 +204,7 @@ _OUTPOINT = re.compile(r"[0-9a-f]{64}:\d{1,9}")
 _COMPRESSED = re.compile(r"0[23]([0-9a-f]{64})")
 # The evils of the step that moves the inscription; the others are of the one that sells it.
 _OF_THE_TRANSFER = frozenset({"other_outpoint", "two_inputs", "extra_output", "extra_input"})
-_CODES: dict[Cause, str] = {
+_CODES: dict[listing.Cause, str] = {
     "unknown": "asset_not_current",
     "holder": "seller_key_does_not_control_asset",
     "unconfirmed": "unconfirmed_asset_outpoint",
@@ -237,7 +218,7 @@ routes.post("market/secure-listing/recover", "list", by_url)(OrdinalsWalletHandl
 class Draft(Struct, frozen=True):
     """The listing of one inscription, to be signed."""
 
-    terms: AskTerms
+    terms: listing.AskTerms
     coin: Coin
     item: Item
 
@@ -281,17 +262,19 @@ def list_protected(engine: Engine, made: Draft, transfer: str, sale: str, *, vis
     """
     whole = made.transfer
     try:
-        signed = read_drafted(base64_of(transfer, "psbt"), "psbt", whole, "draft")
+        signed = listing.read_drafted(listing.base64_of(transfer, "psbt"), "psbt", whole, "draft")
         whole.vin[0].witness = key_path_witness(signed, 0, [made.coin.output], _WHOLE)
-        half = base64_of(sale, "sale_psbt")
-        signed = read_drafted(half, "sale_psbt", made.sale, "draft")
+        half = listing.base64_of(sale, "sale_psbt")
+        signed = listing.read_drafted(half, "sale_psbt", made.sale, "draft")
         signature = leaf_signature(signed, 0, made.escrow, made.held.value, made.seller)
     except Refusal as refusal:
-        refuse(engine, made.terms, str(refusal))
+        listing.refuse(engine, made.terms, str(refusal))
         raise
     papers = (str(whole.serialize().hex()), made.seller.hex())
     kept: Row = {"outpoint": made.coin.outpoint, "psbt": half, "signature": signature.hex(), "papers": papers}
-    return enter_ask(engine, made.terms, made.item, former_asks(engine, made.terms), visible_ms=visible_ms, **kept)
+    return listing.enter_ask(
+        engine, made.terms, made.item, listing.former_asks(engine, made.terms), visible_ms=visible_ms, **kept
+    )
 
 
 def spoiled(made: Draft, poison: Poison | None, engine: Engine) -> tuple[Unsigned, Unsigned]:
@@ -320,11 +303,7 @@ def spoiled(made: Draft, poison: Poison | None, engine: Engine) -> tuple[Unsigne
 
 
 class _Refused(Exception):
-    """A refusal of one item; the other items of the call go on."""
-
-    def __init__(self, code: str) -> None:
-        super().__init__(code)
-        self.code = code
+    """A refusal of one item, by its code; the other items of the call go on."""
 
 
 def _first_output(call: OrdinalsWalletHandler) -> str:
@@ -343,24 +322,31 @@ def build_protected(call: OrdinalsWalletHandler) -> Row:
         raise ApiError(400, "This item type cannot be protected", "protocol_mismatch")
     receive = mainnet_address(text(body.get("seller_address"), "seller_address"))
     key = x_only_key(body, "seller_public_key", _COMPRESSED)
-    rows = []
-    for item in _items(call):
-        outpoint = _outpoint(item)
+
+    def drafted(item: Row, outpoint: str) -> Row:
         price = whole(item.get("escrow_price_sats"), "escrow_price_sats", 1)
-        try:
-            rows.append(_to_sign(call, _drafted(call, outpoint, price, receive, key)))
-        except _Refused as refused:
-            rows.append({"outpoint": outpoint, "error": True, "code": refused.code})
-    return {"version": 4, "policy": POLICY, "items": rows}
+        return _to_sign(call, _drafted(call, outpoint, price, receive, key))
+
+    return {"version": 4, "policy": POLICY, "items": _each(call, drafted)}
 
 
-def _items(call: OrdinalsWalletHandler) -> list[Row]:
+def _each(call: OrdinalsWalletHandler, answered: Callable[[Row, str], Row]) -> list[Row]:
+    """Answers each item and its output; a refusal of one is its row."""
     rows = call.body().get("items")
     if not isinstance(rows, list) or not 1 <= len(rows) <= MAX_ITEMS:
         raise ApiError(400, "Select between 1 and 100 items", "invalid_batch_size")
     if not all(isinstance(row, dict) for row in rows):
         raise bad("items must be objects")
-    return rows
+    found = []
+    for row in rows:
+        outpoint = text(row.get("outpoint"), "outpoint")
+        if not _OUTPOINT.fullmatch(outpoint):
+            raise bad("outpoint must be txid:vout")
+        try:
+            found.append(answered(row, outpoint))
+        except _Refused as refused:
+            found.append({"outpoint": outpoint, "error": True, "code": str(refused)})
+    return found
 
 
 def _drafted(call: OrdinalsWalletHandler, outpoint: str, price: int, receive: str, key: str) -> Draft:
@@ -378,9 +364,9 @@ def _drafted(call: OrdinalsWalletHandler, outpoint: str, price: int, receive: st
     if any(ask.at(VENUE) and ask.outpoint == outpoint and not ask.papers for ask in asks):
         raise _Refused("secure_listing_requires_fresh_outpoint")
     try:
-        terms = AskTerms(coin.inscriptions[0], price, coin.address, receive, key, VENUE)
-        return Draft(terms, *holding(call.engine, terms))
-    except Unlistable as refusal:
+        terms = listing.AskTerms(coin.inscriptions[0], price, coin.address, receive, key, VENUE)
+        return Draft(terms, *listing.holding(call.engine, terms))
+    except listing.Unlistable as refusal:
         raise _Refused(_CODES[refusal.cause]) from None
 
 
@@ -404,16 +390,8 @@ def _one_or_all(call: OrdinalsWalletHandler, value: Row) -> None:
 @routes.post("market/secure-listing/authorize-bulk", "list", _first_output, deliver=_one_or_all)
 def authorize_protected(call: OrdinalsWalletHandler) -> Row:
     """Takes the signed PSBTs; listing again replaces."""
-    rows = [_authorized(call, item) for item in _items(call)]
+    rows = _each(call, partial(_listed_protected, call))
     return {"version": 4, "policy": POLICY, "items": rows} if len(rows) > 1 else rows[0]
-
-
-def _authorized(call: OrdinalsWalletHandler, item: Row) -> Row:
-    outpoint = _outpoint(item)
-    try:
-        return _listed_protected(call, item, outpoint)
-    except _Refused as refused:
-        return {"outpoint": outpoint, "error": True, "code": refused.code}
 
 
 def _listed_protected(call: OrdinalsWalletHandler, item: Row, outpoint: str) -> Row:
@@ -451,10 +429,3 @@ def _about(made: Draft) -> Row:
     row = {"version": 4, "outpoint": made.coin.outpoint, "protocol": "ordinal", "policy": POLICY}
     row |= {"template_digest": made.digest, "passthrough_txid": made.transfer.txid().hex()}
     return row | {"escrow_value": made.held.value}
-
-
-def _outpoint(item: Row) -> str:
-    found = text(item.get("outpoint"), "outpoint")
-    if not _OUTPOINT.fullmatch(found):
-        raise bad("outpoint must be txid:vout")
-    return found

@@ -23,23 +23,8 @@ from simulator.poison import another, indexes, spoiled
 from simulator.sessions import Session
 from simulator.taproot import Unsigned, spends
 from simulator.venue_scripts import ORDNET, fee_script, payment_witness, redeem
+from simulator.venues.ordnet import offers
 from simulator.venues.ordnet.handler import PREFIX, SLUG, OrdnetHandler, payment_key, signed_step, step
-from simulator.venues.ordnet.offers import (
-    HOUR_MS,
-    Spendable,
-    as_text,
-    cancelled,
-    enter,
-    life_hours,
-    new_id,
-    offer_order,
-    select,
-    signed_order,
-    spendable,
-    utxo_row,
-    utxos,
-    with_witnesses,
-)
 from simulator.wire import MAX_SATS, ApiError, bad, items, text, whole
 
 Row = dict[str, Any]
@@ -95,9 +80,9 @@ class Draft(Struct, frozen=True):
     def order(self, engine: Engine, market: Market) -> Order:
         """Makes the order without id and signature, as a refused one is noted."""
         # The inscription's own output too: when it moves, the settlement becomes impossible.
-        coins, expires_ms = (self.coin, *self.coins), engine.now_ms() + self.hours * HOUR_MS
+        coins, expires_ms = (self.coin, *self.coins), engine.now_ms() + self.hours * offers.HOUR_MS
         about = {"expires_ms": expires_ms, "inscription": self.member.item.id}
-        return offer_order(engine, market, self.session, self.price, coins, **about)
+        return offers.offer_order(engine, market, self.session, self.price, coins, **about)
 
     def signed(self, engine: Engine, market: Market, psbt: str, key: bytes) -> Order:
         """Makes the order of the signed settlement, not in the book yet. Raises Refusal."""
@@ -105,10 +90,10 @@ class Draft(Struct, frozen=True):
         spent = [coin.output for coin in (self.coin, *self.coins)]
         witnesses = [payment_witness(given, at, spent, key) for at in range(1, len(spent))]
         script_sigs = [Script(), *(redeem(own, key) for own in spent[1:])]
-        whole = with_witnesses(given.tx, [Witness([]), *witnesses], script_sigs)
+        whole = offers.with_witnesses(given.tx, [Witness([]), *witnesses], script_sigs)
         signature, papers = witnesses[0].items[0].hex(), (whole.serialize().hex(),)
         made = self.order(engine, market)
-        return replace(made, order_id=new_id(engine), signature=signature, psbt=psbt, papers=papers)
+        return replace(made, order_id=offers.new_id(engine), signature=signature, psbt=psbt, papers=papers)
 
 
 def draft(
@@ -118,13 +103,13 @@ def draft(
     wanted: list[str],
     price: int,
     hours: int,
-    named: tuple[Spendable, ...],
+    named: tuple[offers.Spendable, ...],
 ) -> list[Draft]:
     """Drafts one offer for each inscription, all on the same coins. Raises ApiError: 404 for another collection's."""
     if price < LEAST_PRICE or price % TICK:
         raise bad(f"priceSats must be at least {LEAST_PRICE} and a multiple of {TICK}")
     known = {member.item.id: member for member in members(engine, market, ORDNET)}
-    chosen = select(spendable(engine, session.payment, named), price + fee(price))
+    chosen = offers.select(offers.spendable(engine, session.payment, named), price + fee(price))
     found = []
     for inscription in wanted:
         member = known.get(inscription)
@@ -143,11 +128,11 @@ def item_offer_preflight(call: OrdnetHandler) -> Row:
     session, market = call.bound(body), call.market()
     payment_key(body, session)
     price = whole(body.get("priceSats"), "priceSats", 1, MAX_SATS)
-    hours = life_hours(body)
-    named = utxos(body.get("spendableUtxos"), "spendableUtxos")
+    hours = offers.life_hours(body)
+    named = offers.utxos(body.get("spendableUtxos"), "spendableUtxos")
     drafts = draft(call.world.engine, market, session, _inscriptions(body), price, hours, named)
     rows = [_item_to_sign(call, made, _items_asked(body, market), session) for made in drafts]
-    return {"selectedPaymentUtxos": [utxo_row(c.outpoint, c.value) for c in drafts[0].coins], "items": rows}
+    return {"selectedPaymentUtxos": [offers.utxo_row(c.outpoint, c.value) for c in drafts[0].coins], "items": rows}
 
 
 def _item_to_sign(call: OrdnetHandler, made: Draft, asked: str, session: Session) -> Row:
@@ -178,7 +163,7 @@ def _inscriptions(body: Row) -> list[str]:
 
 
 def _items_asked(body: Row, market: Market) -> str:
-    return as_text({name: body.get(name) for name in _REPEATED}, body, market)
+    return offers.as_text({name: body.get(name) for name in _REPEATED}, body, market)
 
 
 @routes.post(f"{SLUG}/offers/submit", "place", by_path, bucket="write")
@@ -189,7 +174,7 @@ def item_offer_submit(call: OrdnetHandler) -> Row:
     rows = items(body.get("signedItems"), "signedItems", MAX_ITEMS)
     if [row.get("inscriptionId") for row in rows] != _inscriptions(body):
         raise bad("signedItems must have one entry for each inscription, in the same order")
-    told = [outpoint for outpoint, _ in utxos(body.get("selectedPaymentUtxos"), "selectedPaymentUtxos")]
+    told = [outpoint for outpoint, _ in offers.utxos(body.get("selectedPaymentUtxos"), "selectedPaymentUtxos")]
     handles = [text(row.get("expectedSettlementTxid"), "expectedSettlementTxid") for row in rows]
     orders: list[Order] = []
     for handle, row in zip(handles, rows, strict=True):
@@ -198,14 +183,14 @@ def item_offer_submit(call: OrdnetHandler) -> Row:
         if told != [coin.outpoint for coin in made.coins] or len(steps) != 1:
             raise bad("submit must repeat what the preflight answered, with one signed step for each item")
         psbt = signed_step(steps[0], "signedSteps[0]")
-        orders.append(signed_order(call, market, made, psbt, key))
+        orders.append(offers.signed_order(call, market, made, psbt, key))
     for handle in handles:
         call.desk.used(handle)
-    enter(call, market, orders)
+    offers.enter(call, market, orders)
     done = [{"inscriptionId": o.inscription, "offerId": o.order_id, "status": "active"} for o in orders]
     return {"items": done, "status": "active"}
 
 
 @routes.post("inscriptions/([^/]+)/offers/([^/]+)/cancel", "cancel", OrdnetHandler.payer, bucket="write")
 def item_offer_cancel(call: OrdnetHandler) -> Row:
-    return cancelled(call, call.bound(call.body()))
+    return offers.cancelled(call, call.bound(call.body()))
