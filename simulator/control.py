@@ -82,6 +82,15 @@ def _change(method: str, path: str, *fields: str, may_be_empty: bool = False) ->
     return declared
 
 
+_get("faults")(lambda call: call.world.faults.rows())
+_get("limits")(lambda call: call.world.limits.rows())
+_get("windows")(lambda call: {"seconds": call.world.ordnet.windows.seconds})
+_get("requests")(lambda call: call.world.counts.rows())
+_get("scenes")(lambda call: call.world.scenes.as_json())
+_get("poison")(lambda call: {"mode": call.world.poison})
+_get("play-wallet")(lambda call: {"address": call.world.play_wallet.address})
+
+
 @_change("post", "reset", "seed", "background", may_be_empty=True)
 def reset(call: JsonHandler, body: Body) -> Body:
     """Forgets everything, also faults, counts and quotas."""
@@ -92,21 +101,11 @@ def reset(call: JsonHandler, body: Body) -> Body:
     return {"seed": seed, "background": background, "shape": call.world.shape}
 
 
-@_get("faults")
-def faults(call: JsonHandler) -> list[Body]:
-    return call.world.faults.rows()
-
-
 @_change("put", "faults")
 def put_faults(call: JsonHandler, body: Any) -> list[Body]:
     """Replaces all faults by the rows `{operation, mode, count?|probability?, delaySeconds?}`."""
     call.world.faults.put(body, call.engine)
-    return faults(call)
-
-
-@_get("limits")
-def limits(call: JsonHandler) -> dict[str, int]:
-    return call.world.limits.rows()
+    return call.world.faults.rows()
 
 
 @_change("put", "limits", "perSecond", "burst", "monthly", "daily")
@@ -118,18 +117,13 @@ def put_limits(call: JsonHandler, body: Body) -> dict[str, int]:
         whole(body.get("monthly", PER_MONTH), "monthly", 0, MAX_WHOLE),
         whole(body.get("daily", 0), "daily", 0, MAX_WHOLE),
     )
-    return limits(call)
-
-
-@_get("windows")
-def windows(call: JsonHandler) -> Body:
-    return {"seconds": call.world.ordnet.windows.seconds}
+    return call.world.limits.rows()
 
 
 @_change("put", "windows", "seconds")
 def put_windows(call: JsonHandler, body: Body) -> Body:
     call.world.ordnet.windows.seconds = whole(body.get("seconds"), "seconds", 1, 3600)
-    return windows(call)
+    return {"seconds": call.world.ordnet.windows.seconds}
 
 
 @_get("history")
@@ -138,11 +132,6 @@ def history(call: JsonHandler) -> list[Body]:
     call.engine.expire()
     asked = call.get_query_argument("since", "")
     return call.engine.history.rows(call.query_whole("since", 0, 0, MAX_WHOLE) if asked else None)
-
-
-@_get("requests")
-def requests(call: JsonHandler) -> Body:
-    return call.world.counts.rows()
 
 
 @_get("state")
@@ -168,11 +157,6 @@ def _summary(engine: Engine, market: Market) -> Body:
     return row | {"divisibility": market.divisibility} if market.kind == "runes" else row
 
 
-@_get("scenes")
-def scenes(call: JsonHandler) -> Body:
-    return call.world.scenes.as_json()
-
-
 @_change("put", "scenes", "names", "ahead")
 def put_scenes(call: JsonHandler, body: Body) -> Body:
     """Chooses the oddities in the dialects' answers until a reset: a list of names, or "drawn" for the seed's own."""
@@ -183,7 +167,7 @@ def put_scenes(call: JsonHandler, body: Body) -> Body:
         call.world.scenes.choose(names, ahead=ahead)
     else:
         raise bad('names must be a list of scenes or "drawn"')
-    return scenes(call)
+    return call.world.scenes.as_json()
 
 
 @_change("put", "scenes/sale_names_other_item", "inscriptionId")
@@ -193,18 +177,13 @@ def put_other_item(call: JsonHandler, body: Body) -> Body:
     return {"inscriptionId": call.engine.sales.other_item}
 
 
-@_get("poison")
-def poison(call: JsonHandler) -> Body:
-    return {"mode": call.world.poison}
-
-
 @_change("put", "poison", "mode")
 def put_poison(call: JsonHandler, body: Body) -> Body:
     mode = body.get("mode")
     if mode is not None and (not isinstance(mode, str) or mode not in POISONS):
         raise bad(f"mode must be null or one of {', '.join(sorted(POISONS))}")
     call.world.poison = cast("Poison | None", mode)
-    return poison(call)
+    return {"mode": call.world.poison}
 
 
 class Row(NamedTuple):
@@ -371,11 +350,6 @@ def _inscriptions(value: Any) -> list[Item]:
     if len({item.id for item in made}) != len(made):
         raise bad("inscriptions: an id stands twice")
     return made
-
-
-@_get("play-wallet")
-def play_wallet(call: JsonHandler) -> Body:
-    return {"address": call.world.play_wallet.address}
 
 
 @_change("post", "play-wallet/sign", "message")

@@ -63,19 +63,10 @@ def routes(world: World) -> list[tuple[Any, ...]]:
     return [*_MEMPOOL(world), *_BOTH(world), *_BOTH(world, "/esplora/api")]
 
 
-@_MEMPOOL.get("v1/fees/recommended", "fees")
-def recommended_fees(call: MempoolHandler) -> dict[str, int]:
-    return FEES
-
-
-@_MEMPOOL.get("v1/fees/precise", "fees")
-def precise_fees(call: MempoolHandler) -> dict[str, float]:
-    return PRECISE
-
-
-@_BOTH.get("fee-estimates", "fees")
-def fee_estimates(call: MempoolHandler) -> dict[str, float]:
-    return ESTIMATES
+_MEMPOOL.get("v1/fees/recommended", "fees")(lambda call: FEES)
+_MEMPOOL.get("v1/fees/precise", "fees")(lambda call: PRECISE)
+_BOTH.get("fee-estimates", "fees")(lambda call: ESTIMATES)
+_BOTH.get("blocks/tip/height", "tip", deliver=MempoolHandler.send_text)(lambda call: call.engine.chain.height())
 
 
 @_BOTH.get("address/([^/]+)", "balance")
@@ -97,12 +88,8 @@ def utxos(call: MempoolHandler) -> list[dict[str, Any]]:
     address = call.address()
     coins(call.engine, address)
     return [
-        {
-            "txid": coin.txid,
-            "vout": int(coin.outpoint.split(":")[1]),
-            "value": coin.value,
-            "status": _status(call.engine, coin.txid),
-        }
+        {"txid": coin.txid, "vout": int(coin.outpoint.split(":")[1]), "value": coin.value}
+        | {"status": _status(call.engine, coin.txid)}
         for coin in call.engine.chain.unspent(address)
     ]
 
@@ -154,11 +141,6 @@ def _outpoint(call: MempoolHandler) -> str:
 def outspend(call: MempoolHandler) -> dict[str, Any]:
     """Answers as the original does: an unknown output is not spent."""
     return _spending(call.engine, call.engine.chain.coins.get(":".join(call.path_args)))
-
-
-@_BOTH.get("blocks/tip/height", "tip", deliver=MempoolHandler.send_text)
-def tip_height(call: MempoolHandler) -> int:
-    return call.engine.chain.height()
 
 
 def _status(engine: Engine, txid: str) -> dict[str, Any]:

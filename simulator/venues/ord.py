@@ -125,9 +125,7 @@ def status(call: OrdHandler) -> dict[str, Any]:
     }
 
 
-@_ORD.get("blockheight", "index", deliver=OrdHandler.send_text)
-def block_height(call: OrdHandler) -> int:
-    return call.engine.chain.height()
+_ORD.get("blockheight", "index", deliver=OrdHandler.send_text)(lambda call: call.engine.chain.height())
 
 
 def _content(call: VenueHandler, content: Content) -> None:

@@ -150,6 +150,7 @@ _INSCRIPTION = re.compile(r"[0-9a-f]{64}i\d{1,9}")
 
 routes = Routes(PREFIX, OrdinalsWalletHandler)
 routes.get("market/offers/(?:collection|inscription|wallet)/[^/]+", "book", by_url)(OrdinalsWalletHandler.missing)
+routes.get("wallet/fee-estimates", "fees")(lambda call: FEES)
 
 
 @routes.get("collection/([^/]+)", "collection")
@@ -419,11 +420,6 @@ def _escrow(call: OrdinalsWalletHandler, ask: Order | None) -> Row | None:
         "private_relay": False,
         **same(None, "buyer_address purchase_txid"),
     }
-
-
-@routes.get("wallet/fee-estimates", "fees")
-def fee_estimates(call: OrdinalsWalletHandler) -> Row:
-    return FEES
 
 
 @routes.get("wallet/([^/]+)/inscriptions", "wallet")

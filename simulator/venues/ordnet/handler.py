@@ -74,6 +74,9 @@ class OrdnetHandler(VenueHandler):
             raise ApiError(401, "Invalid or expired bearer session token")
         return found
 
+    def payer_of_flow(self) -> str:
+        return self.desk.payer(peek(self.request.body, "authRequestId")) or "(nobody)"
+
     def payer(self) -> str:
         found = self._bearer()
         return found.payment if found else "(nobody)"
@@ -145,11 +148,7 @@ def challenge(call: OrdnetHandler) -> dict[str, Any]:
     return {"authRequestId": flow.request_id, "challenges": rows}
 
 
-def _payer_of_flow(call: OrdnetHandler) -> str:
-    return call.desk.payer(peek(call.request.body, "authRequestId")) or "(nobody)"
-
-
-@routes.post("auth/verify", "challenge", _payer_of_flow, admit=_admit_anyone)
+@routes.post("auth/verify", "challenge", OrdnetHandler.payer_of_flow, admit=_admit_anyone)
 def verify(call: OrdnetHandler) -> dict[str, Any]:
     body = call.body()
     request_id = text(body.get("authRequestId"), "authRequestId")
@@ -174,9 +173,7 @@ def verify(call: OrdnetHandler) -> dict[str, Any]:
     return _who(session) | {"sessionToken": session.token, "expiresAt": iso(session.ends_ms)}
 
 
-@routes.get("me", "challenge", OrdnetHandler.payer)
-def me(call: OrdnetHandler) -> dict[str, Any]:
-    return _who(call.session)
+routes.get("me", "challenge", OrdnetHandler.payer)(lambda call: _who(call.session))
 
 
 def _who(session: Session) -> dict[str, Any]:
