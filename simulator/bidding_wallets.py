@@ -12,7 +12,7 @@ from embit.script import Witness
 from embit.transaction import SIGHASH, Transaction, TransactionOutput
 
 from simulator import holdings
-from simulator.chain import Coin, moved, outpoint_of, script_of, spend
+from simulator.chain import Coin, outpoint_of, script_of, spend, spent_together
 from simulator.engine import Engine, Order, Refusal, Sale
 from simulator.holdings import coins
 from simulator.listing import read
@@ -48,7 +48,7 @@ def deliver(engine: Engine, bid: Order, sale: Sale, item: Item, fee: int) -> str
         address = coin.address or ""
         tx.vin[at].witness = _opened(engine.wallets.pair_of(address), address)
     txid = holdings.settle(engine, tx, {0: held.inscriptions})
-    onward = moved(f"{txid}:0", TransactionOutput(held.value, script_of(bid.receive)))
+    onward = spent_together([f"{txid}:0"], [TransactionOutput(held.value, script_of(bid.receive))])
     holdings.settle(engine, onward, {0: held.inscriptions})
     engine.wallets.move(item, bid.receive)
     return txid

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import itertools
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -29,20 +30,8 @@ def address_of(script: Script) -> str | None:
     return str(script.address()) if script.script_type() else None
 
 
-def minted(tag: str, outputs: list[TransactionOutput]) -> Transaction:
-    """Makes a coinbase that pays `outputs` out of nothing; equal tags and outputs make equal transactions."""
-    mark = hashlib.sha256(tag.encode()).digest()
-    source = TransactionInput(bytes(32), _NO_OUTPUT, Script(bytes([len(mark)]) + mark))
-    return Transaction(2, [source], outputs)
-
-
-def moved(outpoint: str, output: TransactionOutput) -> Transaction:
-    """Spends `outpoint` to `output`. The owner's signature is zeros: this chain does not have the key."""
-    return spent_together([outpoint], [output])
-
-
 def spent_together(outpoints: list[str], outputs: list[TransactionOutput]) -> Transaction:
-    """Spends several outputs at once, with zeros for the owners' signatures as in `moved`."""
+    """Spends outputs with zeros for the owners' signatures: this chain does not have the keys."""
     sources = [spend(each) for each in outpoints]
     for source in sources:
         source.witness = Witness([bytes(64)])
@@ -184,7 +173,7 @@ class Chain:
         """Puts an inscription alone on a new output of `owner`: moved from its place, else out of nothing."""
         former = self.coin_of(inscription)
         if former is not None:
-            made = moved(former.outpoint, TransactionOutput(former.value, script_of(owner)))
+            made = spent_together([former.outpoint], [TransactionOutput(former.value, script_of(owner))])
             txid = self.add(made, {0: (inscription,)}, confirmed=confirmed)
         else:
             txid = self.mint(f"inscription {inscription}", [(postage(inscription), owner)], {0: (inscription,)})
@@ -193,10 +182,13 @@ class Chain:
     def mint(self, tag: str, outputs: list[tuple[int, str]], inscriptions: dict[int, tuple[str, ...]]) -> str:
         """Makes old coins of (sats, owner); returns the txid. Equal calls make different coins."""
         made = [TransactionOutput(value, script_of(owner)) for value, owner in outputs]
-        count = 0
-        while (found := minted(f"{tag} {count}", made)).txid().hex() in self.transactions:
-            count += 1
-        return self.add(found, inscriptions, height=self.height() - OLD_BLOCKS)
+        for count in itertools.count():
+            mark = hashlib.sha256(f"{tag} {count}".encode()).digest()
+            source = TransactionInput(bytes(32), _NO_OUTPUT, Script(bytes([len(mark)]) + mark))
+            coinbase = Transaction(2, [source], made)
+            if coinbase.txid().hex() not in self.transactions:
+                break
+        return self.add(coinbase, inscriptions, height=self.height() - OLD_BLOCKS)
 
     def add(
         self,

@@ -87,7 +87,12 @@ class WalletSessions:
             return None
         # Used up at the first try, right or wrong.
         self._used[address, nonce] = now
-        if not verify_ownership(address, sign_in_text(address, nonce, issued_ms), signature):
+        text = (
+            "Sign in to Ordinals Wallet\n\n"
+            "This proves you own this address. It does not move funds or cost a fee.\n\n"
+            f"Address: {address}\nNonce: {nonce}\nIssued At: {issued_ms}"
+        )
+        if not verify_ownership(address, text, signature):
             return None
         expires = now // 1000 + LIFE_S
         return self._token(f"{address} {expires}"), expires
@@ -108,14 +113,6 @@ class WalletSessions:
     def _token(self, said: str) -> str:
         proof = hmac.new(self._key, said.encode(), hashlib.sha256).hexdigest()
         return f"{_MARK}.{urlsafe_b64encode(said.encode()).decode()}.{proof}"
-
-
-def sign_in_text(address: str, nonce: str, issued_ms: int) -> str:
-    return (
-        "Sign in to Ordinals Wallet\n\n"
-        "This proves you own this address. It does not move funds or cost a fee.\n\n"
-        f"Address: {address}\nNonce: {nonce}\nIssued At: {issued_ms}"
-    )
 
 
 # ord.net's sign-in: challenges for the two addresses of a wallet, and tokens for their answers

@@ -49,20 +49,9 @@ def fill(
 def _sale(engine: Engine, bid: Order, quantity: Decimal, price: int, item: Item | None = None) -> Sale:
     ask = engine.ask_of(item.id) if item else None
     holder = engine.wallets.holder_of(item.id) if item else None
-    return Sale(
-        sale_id=engine.new_id(),
-        kind=bid.kind,
-        slug=bid.slug,
-        price=price,
-        quantity=quantity,
-        sold_ms=engine.now_ms(),
-        buyer=bid.maker,
-        receive=bid.receive,
-        seller=ask.maker if ask else holder[0] if holder else engine.new_address("p2tr"),
-        bid_id=bid.order_id,
-        inscription=item.id if item else None,
-        venue=bid.venue,
-    )
+    traded = engine.new_id(), bid.kind, bid.slug, price, quantity, engine.now_ms(), bid.maker, bid.receive
+    seller = ask.maker if ask else holder[0] if holder else engine.new_address("p2tr")
+    return Sale(*traded, seller, bid.order_id, item.id if item else None, venue=bid.venue)
 
 
 def _take(engine: Engine, bid: Order, quantity: Decimal, price: int) -> None:
@@ -101,11 +90,6 @@ def _settle(
     return settled
 
 
-def buy(engine: Engine, ask: Order, buyer: str) -> Sale:
-    """Buys a listing of a script or a trader, which has no output: only the record changes."""
-    return _record(engine, ask, buyer, buyer, "")
-
-
 def buy_signed(engine: Engine, ask: Order, *, confirmed: bool = True) -> tuple[Sale, str]:
     """Buys the listing of a client; returns the sale and the txid. Cancels an impossible one, and raises Refusal."""
     assert ask.inscription is not None
@@ -125,7 +109,7 @@ def buy_signed(engine: Engine, ask: Order, *, confirmed: bool = True) -> tuple[S
         engine.cancel(ask, str(refusal))
         raise
     txid = engine.chain.add(made, {INSCRIPTION_AT: inscriptions}, confirmed=confirmed)
-    sale = _record(engine, ask, buyer.payment, buyer.ordinals, txid)
+    sale = buy(engine, ask, buyer.payment, buyer.ordinals, txid)
     for other in engine.asks_of(ask.inscription):
         engine.cancel(other, "sold at another venue")
     engine.wallets.move(holder[1], buyer.ordinals)
@@ -133,25 +117,13 @@ def buy_signed(engine: Engine, ask: Order, *, confirmed: bool = True) -> tuple[S
     return sale, txid
 
 
-def _record(engine: Engine, ask: Order, buyer: str, receive: str, txid: str) -> Sale:
+def buy(engine: Engine, ask: Order, buyer: str, receive: str = "", txid: str = "") -> Sale:
+    """Buys a listing of a script or a trader, which has no output: only the record changes."""
     engine.remove(ask)
     engine.record("filled", ask)
-    sale = Sale(
-        sale_id=engine.new_id(),
-        kind=ask.kind,
-        slug=ask.slug,
-        price=ask.price,
-        quantity=ask.quantity,
-        sold_ms=engine.now_ms(),
-        buyer=buyer,
-        receive=receive,
-        seller=ask.maker,
-        inscription=ask.inscription,
-        ask_id=ask.order_id,
-        listed_ms=ask.placed_ms,
-        venue=ask.venue,
-        txid=txid,
-    )
+    traded = engine.new_id(), ask.kind, ask.slug, ask.price, ask.quantity, engine.now_ms(), buyer, receive or buyer
+    listed = ask.inscription, ask.order_id, ask.placed_ms, ask.venue, txid
+    sale = Sale(*traded, ask.maker, None, *listed)
     engine.sales.record(sale)
     return sale
 

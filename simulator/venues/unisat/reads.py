@@ -152,14 +152,12 @@ def _sorted(call: UnisatHandler, sort: Any, found: list[tuple[Order, Market]]) -
     def by_price(each: tuple[Order, Market], way: int) -> Any:
         return way * each[0].price, each[0].placed_ms, each[0].sequence
 
-    def by_unit_price(each: tuple[Order, Market], way: int) -> Any:
-        return way * (_unit_price(each[0]) or _NOT_SHOWN)
-
+    unit_prices = call.shows("unisat_unit_price")
     keys: dict[str, Callable[[tuple[Order, Market], int], Any]] = {
         "initPrice": by_price,
         "inscriptionNumber": lambda each, way: way * _item(call, each[0].inscription).number,
         "onSaleTime": lambda each, way: (way * each[0].placed_ms, way * each[0].sequence),
-        "unitPrice": by_unit_price if call.shows("unisat_unit_price") else by_price,
+        "unitPrice": (lambda each, way: way * (_unit_price(each[0]) or _NOT_SHOWN)) if unit_prices else by_price,
     }
     return sorted_by(sort, found, keys)
 
