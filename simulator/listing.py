@@ -7,8 +7,6 @@ from collections.abc import Sequence
 from decimal import Decimal
 from typing import Any, Literal
 
-from embit.ec import PublicKey
-from embit.psbt import PSBT
 from embit.script import Witness
 from embit.transaction import Transaction, TransactionInput, TransactionOutput
 from msgspec import Struct
@@ -20,11 +18,14 @@ from simulator.taproot import (
     ALL_ANYONECANPAY,
     FINAL_SCRIPTWITNESS,
     SINGLE_ANYONECANPAY,
+    TAP_INTERNAL_KEY,
     TAP_KEY_SIG,
     Map,
     Psbt,
+    Unsigned,
     is_signed,
     parse,
+    spends,
 )
 from simulator.venue_scripts import is_internal
 from simulator.wallets import Item
@@ -46,14 +47,12 @@ class Draft(Struct, frozen=True):
         return Transaction(2, [spend(coin.outpoint) for coin in self.coins], list(self.outputs))
 
     def encode(self) -> str:
-        psbt = PSBT(self.transaction)
-        for at, coin in enumerate(self.coins):
-            psbt.inputs[at].witness_utxo = coin.output
-            if at in self.to_sign:
-                psbt.inputs[at].sighash_type = self.sighash
-                if self.internal_key:
-                    psbt.inputs[at].taproot_internal_key = PublicKey.from_xonly(bytes.fromhex(self.internal_key))
-        return str(psbt.to_base64())
+        key = {TAP_INTERNAL_KEY: bytes.fromhex(self.internal_key)} if self.internal_key else {}
+        inputs = [
+            spends(coin.output, self.sighash) | key if at in self.to_sign else spends(coin.output)
+            for at, coin in enumerate(self.coins)
+        ]
+        return Unsigned(self.transaction, inputs).encode()
 
 
 class Drafts(Struct, frozen=True):
@@ -127,10 +126,8 @@ def signed_sales(text: str, name: str) -> list[SignedSale]:
 
 def encode_sale(sale: SignedSale, coin: Coin) -> str:
     """Encodes this half alone, which sells `coin`, as a PSBT in base64."""
-    psbt = PSBT(sale.transaction)
-    psbt.inputs[0].witness_utxo = coin.output
-    psbt.inputs[0].final_scriptwitness = Witness([sale.signature])
-    return str(psbt.to_base64())
+    signed = spends(coin.output) | {FINAL_SCRIPTWITNESS: Witness([sale.signature]).serialize()}
+    return Unsigned(sale.transaction, [signed]).encode()
 
 
 def signature_of(fields: Map) -> bytes:
