@@ -25,7 +25,7 @@ from cli.api import Unauthorized
 from cli.up import Installation
 from core.errors import BidkeeperError, SettingsError
 from core.settings import Settings
-from simulator.pictures import Kind, kind_of
+from simulator.wallets import Kind, kind_of
 
 _CALLS = re.compile(r'^bidkeeper_venue_calls_total\{venue="([^"]+)",operation="([^"]+)",outcome="[^"]+"\} (\d+)$', re.M)
 _PATIENCE = re.compile(r"patience x ([\d.]+)")

@@ -12,9 +12,21 @@ from pathlib import Path
 from tornado import web
 from tornado.httpserver import HTTPServer
 
-from simulator.control import routes as control
+from simulator import control
 from simulator.handler import NotFound
-from simulator.venues import all_routes
+from simulator.venues import mempool, ord
+from simulator.venues.ordinalswallet import reads as ordinalswallet_reads
+from simulator.venues.ordinalswallet import writes as ordinalswallet_writes
+from simulator.venues.ordnet import handler as ordnet_sign_in
+from simulator.venues.ordnet import item_offers as ordnet_item_offers
+from simulator.venues.ordnet import listings as ordnet_listings
+from simulator.venues.ordnet import offers as ordnet_offers
+from simulator.venues.ordnet import reads as ordnet_reads
+from simulator.venues.satflow import reads as satflow_reads
+from simulator.venues.satflow import writes as satflow_writes
+from simulator.venues.unisat import reads as unisat_reads
+from simulator.venues.unisat import runes as unisat_runes
+from simulator.venues.unisat import writes as unisat_writes
 from simulator.world import StateFile, World
 
 log = logging.getLogger(__name__)
@@ -24,21 +36,20 @@ STEP_SECONDS = 1.0
 SAVE_SECONDS = 2.0
 # Larger bodies are cut off by the connection; up to here the handler answers 413 itself.
 MAX_REQUEST = 16 << 20
+# Modules with routes, in the order in which they are tried.
+_VENUES = (
+    *(satflow_reads, satflow_writes, unisat_reads, unisat_runes, unisat_writes),
+    *(ordinalswallet_reads, ordinalswallet_writes),
+    *(ordnet_sign_in, ordnet_reads, ordnet_offers, ordnet_item_offers, ordnet_listings, mempool, ord),
+)
 
 
 def make_app(world: World) -> web.Application:
-    """Makes the application that answers for `world`; time and chance are the world's."""
     return web.Application(
-        [*all_routes.routes(world), *control.routes(world)],
+        [*(route for venue in _VENUES for route in venue.routes(world)), *control.routes(world)],
         default_handler_class=NotFound,
         default_handler_args={"world": world},
-        log_function=_log_request,
     )
-
-
-def _log_request(handler: web.RequestHandler) -> None:
-    request = handler.request
-    log.debug("%s %s %s", handler.get_status(), request.method, request.path)
 
 
 def run(

@@ -12,16 +12,13 @@ from embit.script import Witness
 from embit.transaction import SIGHASH, Transaction, TransactionOutput
 
 from simulator import holdings
-from simulator.bitcoin.chain import Coin, moved, outpoint_of, script_of, spend
-from simulator.bitcoin.psbt import Map
-from simulator.bitcoin.taproot import LEAF_VERSION, whole_digest
-from simulator.engine import Engine
-from simulator.history import Sale
+from simulator.chain import Coin, outpoint_of, script_of, spend, spent_together
+from simulator.engine import Engine, Order, Refusal, Sale
 from simulator.holdings import coins
 from simulator.listing import read
 from simulator.network import Rejected, send
-from simulator.orders import Order, Refusal
 from simulator.poison import Poison, poisoned_outputs
+from simulator.taproot import LEAF_VERSION, Map, whole_digest
 from simulator.wallets import Item, Pair, WalletKind, bidding_kind_of, leaf_output, market_key, witness_script
 
 _ESCROW = "the practice market's own script"
@@ -30,9 +27,9 @@ _ECDSA, _SCHNORR = bytes(72), bytes(64)
 
 
 def deliver(engine: Engine, bid: Order, sale: Sale, item: Item, fee: int) -> str | None:
-    """Buys `item` for the bid out of its bidding wallet, which pays the sale's price and the network's `fee`.
+    """Buys `item` for the bid out of its bidding wallet; returns the txid.
 
-    Returns the txid of the purchase; None, with nothing done, for a bid without such a wallet, or of the very holder.
+    None, with nothing done, for a bid without such a wallet, or of the very holder.
     """
     backing = _backing(engine, bid.maker, sale.price + fee)
     held = engine.chain.coin_of(item.id) or engine.chain.place(item.id, sale.seller)
@@ -51,7 +48,7 @@ def deliver(engine: Engine, bid: Order, sale: Sale, item: Item, fee: int) -> str
         address = coin.address or ""
         tx.vin[at].witness = _opened(engine.wallets.pair_of(address), address)
     txid = holdings.settle(engine, tx, {0: held.inscriptions})
-    onward = moved(f"{txid}:0", TransactionOutput(held.value, script_of(bid.receive)))
+    onward = spent_together([f"{txid}:0"], [TransactionOutput(held.value, script_of(bid.receive))])
     holdings.settle(engine, onward, {0: held.inscriptions})
     engine.wallets.move(item, bid.receive)
     return txid

@@ -1,24 +1,7 @@
 """Every dialect request before its answer: its operation is counted, limited, and struck by a fault.
 
-A fault's modes, for a write (place, cancel, list) and for a read:
-
-- timeout: nothing is done; hangs `delaySeconds`, then the connection closes. A read: the same.
-- cut: nothing is done; the connection closes at once. A read: the same.
-- error_500, refuse_400, auth_401: nothing is done; that status. A read: the same.
-- rate_429: nothing is done; 429 with `retry-after` of `delaySeconds`. A read: the same.
-- bad_json: done; the answer is not JSON. A read: not JSON.
-- slow: done after `delaySeconds`, even when the client is gone. A read: answered after `delaySeconds`.
-- stale: done as ever. A read: answered from the market as it was when the fault was set.
-- late: done and confirmed; a bid or listing shows in reads (a cancel takes effect) after `delaySeconds`. A read: as
-  slow.
-- accept_then_timeout: done; hangs `delaySeconds`, then the connection closes. A read: hangs likewise.
-- accept_then_500: done; 500. A read: 500.
-- accept_twice: a bid stands twice; else done as ever. A read: as ever.
-- cancel_lie: a cancel is confirmed and not done, of several bids for the first, the third, ...; else done as ever. A
-  read: as ever.
-
-docs/simulator.md has the routes of each operation. A fault comes after key and rate limit, so that a 429 of its own
-does not use it up.
+docs/simulator.md has the modes of faults and the routes of each operation. A fault comes after key and rate limit, so
+that a 429 of its own does not use it up.
 """
 
 from __future__ import annotations
@@ -28,8 +11,9 @@ import random
 import time
 from collections import OrderedDict
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any, Literal, get_args
+
+from msgspec import Struct
 
 from simulator.engine import Engine
 from simulator.wire import ApiError, amount, bad, items, only, seconds, whole
@@ -55,10 +39,7 @@ OTHERS = "(others)"
 
 
 class Counts:
-    """Counts by operation and key, which show how many requests a client's caches save.
-
-    Every request counts, also a refused or faulty one.
-    """
+    """Counts by operation and key of every request, also of refused and faulty ones."""
 
     def __init__(self) -> None:
         self._counts: dict[str, dict[str, int]] = {}
@@ -74,8 +55,7 @@ class Counts:
         return {operation: dict(counts) for operation, counts in self._counts.items()}
 
 
-@dataclass(slots=True)
-class _Key:
+class _Key(Struct):
     tokens: float
     filled_at: float
     month: str
@@ -85,10 +65,7 @@ class _Key:
 
 
 class Limits:
-    """Token bucket, monthly and daily count of every key. `clock` is in ms, `monotonic` in seconds.
-
-    A limit of a day (UTC), which some venues have too, is off until it is set.
-    """
+    """Token bucket, monthly and daily count of every key. `clock` is in ms, `monotonic` in seconds."""
 
     def __init__(self, clock: Callable[[], int], monotonic: Callable[[], float]) -> None:
         self._clock = clock
@@ -97,10 +74,7 @@ class Limits:
         self.per_second, self.burst, self.monthly, self.daily = PER_SECOND, BURST, PER_MONTH, 0
 
     def change(self, per_second: int, burst: int, monthly: int, daily: int = 0) -> None:
-        """Sets other limits, for every key; all buckets are full at once, so that a lower rate takes effect at once.
-
-        `daily` is 0 without such a limit. The use of the month and the day stays.
-        """
+        """Sets other limits and fills all buckets; `daily` is 0 without a limit. The use of month and day stays."""
         self.per_second, self.burst, self.monthly, self.daily = per_second, burst, monthly, daily
         now = self._monotonic()
         for key in self._keys.values():
@@ -110,7 +84,7 @@ class Limits:
         """Counts one request of the key `name`. Raises ApiError(429) when it is one too many.
 
         `per_month` is the venue's own quota, in force until other limits are set. `day_is_over` is the refusal of a
-        venue that also limits the day; None = it does not.
+        venue that also limits the day.
         """
         key = self._key(name)
         now = self._monotonic()
@@ -144,15 +118,11 @@ class Limits:
         return key
 
     def rows(self) -> dict[str, int]:
-        """Returns the limits in force, as a control call gives them."""
         return {"perSecond": self.per_second, "burst": self.burst, "monthly": self.monthly, "daily": self.daily}
 
     def dump(self) -> dict[str, Any]:
-        """Returns the use of the quotas; buckets are full again after a restart."""
-        return {
-            name: {"month": key.month, "used": key.used, "day": key.day, "usedToday": key.used_today}
-            for name, key in self._keys.items()
-        }
+        kept = self._keys.items()
+        return {name: {"month": k.month, "used": k.used, "day": k.day, "usedToday": k.used_today} for name, k in kept}
 
     def load(self, row: dict[str, Any]) -> None:
         for name, kept in row.items():
@@ -191,12 +161,10 @@ def frozen(engine: Engine) -> Engine:
 
 # Modes that follow a deed: a request for a draft, which does nothing yet, does not use them up.
 AFTER_THE_DEED: frozenset[str] = frozenset({"bad_json", "late", *get_args(_SaidOtherwise)})
-_FIELDS = frozenset({"operation", "mode", "count", "probability", "delaySeconds"})
 _DEFAULT_DELAY = {"timeout": 30.0, "accept_then_timeout": 30.0, "rate_429": 1.0}
 
 
-@dataclass(slots=True)
-class Fault:
+class Fault(Struct):
     """One rule: `left` None strikes without end. `then` is the market as it was when a stale fault was set."""
 
     operation: str
@@ -205,15 +173,6 @@ class Fault:
     probability: float
     delay_seconds: float
     then: Engine | None = None
-
-    def as_json(self) -> dict[str, Any]:
-        return {
-            "operation": self.operation,
-            "mode": self.mode,
-            "count": self.left,
-            "probability": self.probability,
-            "delaySeconds": self.delay_seconds,
-        }
 
 
 class Faults:
@@ -245,36 +204,25 @@ class Faults:
         return None
 
     def rows(self) -> list[dict[str, Any]]:
-        """Returns the rules as JSON, with `count` as their remaining number."""
-        return [rule.as_json() for rule in self._rules]
+        about = (("operation", "operation"), ("mode", "mode"), ("count", "left"), ("probability", "probability"))
+        fields = (*about, ("delaySeconds", "delay_seconds"))
+        return [{name: getattr(rule, attribute) for name, attribute in fields} for rule in self._rules]
 
 
 def _rule(row: dict[str, Any], at: int) -> Fault:
     where = f"faults[{at}]"
-    only(row, _FIELDS, where)
+    only(row, frozenset({"operation", "mode", "count", "probability", "delaySeconds"}), where)
     operation, mode = row.get("operation"), row.get("mode")
     if not isinstance(operation, str) or operation not in OPERATIONS:
         raise bad(f"{where}.operation must be one of {', '.join(sorted(OPERATIONS))}")
     if not isinstance(mode, str) or mode not in MODES:
         raise bad(f"{where}.mode must be one of {', '.join(sorted(MODES))}")
-    count = row.get("count")
+    count, likely, delay = row.get("count"), row.get("probability"), row.get("delaySeconds")
     left = None if count is None else whole(count, f"{where}.count", 1)
-    delay = row.get("delaySeconds")
-    return Fault(
-        operation=operation,
-        mode=mode,
-        left=left,
-        probability=_probability(row.get("probability"), f"{where}.probability"),
-        delay_seconds=_DEFAULT_DELAY.get(mode, 2.0) if delay is None else seconds(delay, f"{where}.delaySeconds"),
-    )
-
-
-def _probability(value: Any, name: str) -> float:
-    if value is None:
-        return 1.0
-    if value == 0 and not isinstance(value, bool):
-        return 0.0
-    found = amount(value, name)
-    if found > 1:
-        raise bad(f"{name} must be between 0 and 1")
-    return float(found)
+    probability = 1.0 if likely is None else 0.0
+    if likely is not None and (likely != 0 or isinstance(likely, bool)):
+        probability = float(amount(likely, f"{where}.probability"))
+        if probability > 1:
+            raise bad(f"{where}.probability must be between 0 and 1")
+    wait = _DEFAULT_DELAY.get(mode, 2.0) if delay is None else seconds(delay, f"{where}.delaySeconds")
+    return Fault(operation, mode, left, probability, wait)

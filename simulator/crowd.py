@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import logging
 import random
-from dataclasses import astuple, dataclass
 from decimal import Decimal
 from typing import Any
 
-from simulator.engine import Engine
-from simulator.orders import TICK, Kind, Market, Order, Refusal, Trait
-from simulator.selling import sell
-from simulator.trades import buy, buy_signed
+from msgspec import Struct, convert, to_builtins
+
+from simulator.engine import TICK, Engine, Kind, Market, Order, Refusal
+from simulator.trades import buy, buy_signed, sell
+from simulator.wallets import Trait
 
 # The range of a floor, as shares of its start.
 LOWEST, HIGHEST = 0.6, 1.6
@@ -28,12 +28,8 @@ SALE_EVERY = (1_800, 5_400)
 BUY_EVERY = (900, 2_700)
 
 
-@dataclass(frozen=True, slots=True)
-class Demo:
-    """One demo market. `start` is the first floor: sats, for runes sats per whole token.
-
-    `to_sweep` and `to_sale` are the steps before its first sweep and its first sale to a client, 0 for the usual ones.
-    """
+class Demo(Struct, frozen=True):
+    """One demo market: its first floor in sats (per token), and the steps before its first sweep and first sale."""
 
     kind: Kind
     slug: str
@@ -54,13 +50,11 @@ DEMOS = (
 )
 
 
-@dataclass(slots=True)
-class Course:
-    """The state of a demo market: its floor, and the steps until it drifts, is swept, and sees a sale to a client.
+class Course(Struct, array_like=True):
+    """The state of a demo market: its floor, and the steps until its next events.
 
-    `settle_at` is the level that the floor comes back to after a sweep, 0 when it need not. `to_sweep` counts only the
-    steps in which clients have orders, `to_sale` those in which a bid of theirs leads, and `to_buy` those in which a
-    listing of theirs is cheap: late clients see the same as the first.
+    `settle_at` is the level that the floor comes back to after a sweep, or 0. `to_sweep`, `to_sale` and `to_buy` count
+    only steps in which clients have orders, a leading bid or a cheap listing: late clients see the same as the first.
     """
 
     level: float
@@ -71,26 +65,10 @@ class Course:
     to_buy: int = BUY_EVERY[0]
     to_outbid: int = OUTBID_EVERY[0]
 
-    def dump(self) -> list[float]:
-        return list(astuple(self))
-
-
-def new_course(demo: Demo, rng: random.Random) -> Course:
-    """Makes the first course of `demo`."""
-    drift, sweep, sale, outbid = (rng.randint(*span) for span in (DRIFT_EVERY, SWEEP_EVERY, FIRST_SALE, OUTBID_EVERY))
-    return Course(demo.start, drift, demo.to_sweep or sweep, demo.to_sale or sale, to_outbid=outbid)
-
-
-def load_course(row: list[Any]) -> Course:
-    """Reads a course that `Course.dump` wrote."""
-    read = (float, int, int, int, float, int, int)
-    return Course(*(as_number(value) for as_number, value in zip(read, row, strict=True)))
-
 
 log = logging.getLogger(__name__)
 
-MAX_ASKS = 16
-MIN_ASKS = 6
+MIN_ASKS, MAX_ASKS = 6, 16
 # The step of a floor, as a share of itself; small moves are likelier.
 DRIFT = (0.003, 0.015)
 # The pull back to the start, for the part by which the floor is off: at 5 % off, 55 of 100 moves go back.
@@ -101,17 +79,79 @@ LEFT_BY_SWEEP = 3
 # The limit below which a client's listing is cheap enough to be bought, as a share of the floor's level.
 WORTH_BUYING = 1.2
 HATS = ("Red", "Blue", "Gold", "None")
+MIN_BIDS, MAX_BIDS = 4, 14
+# First bids, and the limit of outbidding, as shares of the floor.
+FIRST = (0.55, 0.85)
+FIRST_FOR_TRAIT = (0.6, 0.88)
+PATIENCE = (0.65, 0.9)
+OUTBID_BY = (1.002, 1.01)
+TRAIT_SHARE = 0.2
+# A bid below the first share of the floor is never sold into; the crowd's own from the second one.
+WORTH_SELLING, NEAR_FLOOR = 0.55, 0.8
 
 
-class Sellers:
-    """The ask side of the demo markets; all randomness is `rng`'s."""
+class Traders:
+    """The crowd. All randomness is `rng`'s, all time the engine's, so equal seeds and steps give equal markets."""
 
     def __init__(self, engine: Engine, rng: random.Random) -> None:
         self._engine = engine
         self._rng = rng
+        self._courses: dict[str, Course] = {}
 
-    def wants_more(self, market: Market) -> bool:
-        return len(_asks(market)) < MIN_ASKS
+    def open_markets(self) -> None:
+        for demo in DEMOS:
+            if self._engine.market(demo.kind, demo.slug) is None:
+                market = self._engine.open_market(demo.kind, demo.slug, demo.name, demo.divisibility)
+                course = self._course(demo)
+                for _ in range(10):
+                    self.list(market, course)
+                for _ in range(8):
+                    self.bid(market, course)
+
+    def step(self) -> None:
+        """Makes one move on each demo market that no script has taken over."""
+        for demo in DEMOS:
+            market = self._engine.market(demo.kind, demo.slug)
+            if market is not None and not market.scripted:
+                self._move(demo, market)
+
+    def _move(self, demo: Demo, market: Market) -> None:
+        course = self._course(demo)
+        if not self._sweep_when_due(demo, market, course):
+            self._drift_when_due(demo, market, course)
+        self.sell_to_client(market, course)
+        self.buy_from_client(market, course)
+        self.outbid_when_due(market, course)
+        self._pass_by(market, course)
+
+    def _pass_by(self, market: Market, course: Course) -> None:
+        """Lets a trader list, buy, bid, give up or sell to the crowd now and then; most steps do nothing."""
+        chance = self._rng.random()
+        if chance < 0.03 or len(_asks(market)) < MIN_ASKS:
+            self.list(market, course)
+        elif chance < 0.055:
+            self.buy(market)
+        elif chance < 0.08 or len(_bids(market)) < MIN_BIDS:
+            self.bid(market, course)
+        elif chance < 0.095:
+            self.withdraw(market)
+        elif chance < 0.1:
+            self.sell_into(market, course)
+
+    def _course(self, demo: Demo) -> Course:
+        if demo.slug not in self._courses:
+            spans = DRIFT_EVERY, SWEEP_EVERY, FIRST_SALE, OUTBID_EVERY
+            drift, sweep, sale, outbid = (self._rng.randint(*span) for span in spans)
+            first = drift, demo.to_sweep or sweep, demo.to_sale or sale
+            self._courses[demo.slug] = Course(demo.start, *first, to_outbid=outbid)
+        return self._courses[demo.slug]
+
+    def dump(self) -> dict[str, Any]:
+        """Returns the courses as plain JSON values; randomness begins anew after a restart."""
+        return dict(to_builtins(self._courses))
+
+    def load(self, row: dict[str, Any]) -> None:
+        self._courses = convert(row, dict[str, Course])
 
     def list(self, market: Market, course: Course) -> None:
         asks = _asks(market)
@@ -152,7 +192,7 @@ class Sellers:
         except Refusal as refusal:
             log.warning("the listing %s could not be bought: %s", ask.order_id, refusal)
 
-    def drift_when_due(self, demo: Demo, market: Market, course: Course) -> None:
+    def _drift_when_due(self, demo: Demo, market: Market, course: Course) -> None:
         """Moves the floor by 0.3 to 1.5 % up or down; more likely back when it is far from its start."""
         course.to_drift -= 1
         if course.to_drift > 0:
@@ -171,7 +211,7 @@ class Sellers:
         for ask in _asks(market):
             self._price(market, ask, float(ask.unit_price) * factor)
 
-    def sweep_when_due(self, demo: Demo, market: Market, course: Course) -> bool:
+    def _sweep_when_due(self, demo: Demo, market: Market, course: Course) -> bool:
         """Sweeps when clients have had orders for long enough; returns whether it was due."""
         if not any(order.origin == "dialect" for order in market.orders()):
             return False
@@ -211,44 +251,6 @@ class Sellers:
             self._engine.reprice(ask, _total(exact, ask.quantity), exact)
         else:
             self._engine.reprice(ask, round(unit))
-
-
-def _asks(market: Market) -> list[Order]:
-    """Returns the traders' own asks, cheapest first."""
-    return sorted((ask for ask in market.asks.values() if ask.origin == "trader"), key=Order.rank)
-
-
-def _of_clients(market: Market) -> list[Order]:
-    """Returns the listings that clients signed, cheapest first."""
-    return sorted((ask for ask in market.asks.values() if ask.outpoint), key=Order.rank)
-
-
-def _total(unit: Decimal, tokens: Decimal) -> int:
-    return max(1, int(unit * tokens))
-
-
-MAX_BIDS = 14
-MIN_BIDS = 4
-# First bids, and the limit of outbidding, as shares of the floor.
-FIRST = (0.55, 0.85)
-FIRST_FOR_TRAIT = (0.6, 0.88)
-PATIENCE = (0.65, 0.9)
-OUTBID_BY = (1.002, 1.01)
-TRAIT_SHARE = 0.2
-# A bid below this share of the floor is never sold into.
-WORTH_SELLING = 0.55
-NEAR_FLOOR = 0.8
-
-
-class Bidders:
-    """The bid side of the demo markets; all randomness is `rng`'s."""
-
-    def __init__(self, engine: Engine, rng: random.Random) -> None:
-        self._engine = engine
-        self._rng = rng
-
-    def wants_more(self, market: Market) -> bool:
-        return len(_bids(market)) < MIN_BIDS
 
     def bid(self, market: Market, course: Course) -> None:
         if len(_bids(market)) >= MAX_BIDS:
@@ -319,70 +321,17 @@ class Bidders:
         self._engine.add(market, "bid", bidder, price, tokens, expires_ms=end_ms, traits=traits, origin="trader")
 
 
+def _asks(market: Market) -> list[Order]:
+    return sorted((ask for ask in market.asks.values() if ask.origin == "trader"), key=Order.rank)
+
+
+def _of_clients(market: Market) -> list[Order]:
+    return sorted((ask for ask in market.asks.values() if ask.outpoint), key=Order.rank)
+
+
+def _total(unit: Decimal, tokens: Decimal) -> int:
+    return max(1, int(unit * tokens))
+
+
 def _bids(market: Market) -> list[Order]:
-    """Returns the traders' own bids, highest first."""
     return sorted((bid for bid in market.bids.values() if bid.origin == "trader"), key=Order.rank)
-
-
-class Traders:
-    """The crowd. All randomness is `rng`'s, all time the engine's, so equal seeds and steps give equal markets."""
-
-    def __init__(self, engine: Engine, rng: random.Random) -> None:
-        self._engine = engine
-        self._rng = rng
-        self._sellers = Sellers(engine, rng)
-        self._bidders = Bidders(engine, rng)
-        self._courses: dict[str, Course] = {}
-
-    def open_markets(self) -> None:
-        """Makes the demo markets that are not there yet, with asks and bids."""
-        for demo in DEMOS:
-            if self._engine.market(demo.kind, demo.slug) is None:
-                market = self._engine.open_market(demo.kind, demo.slug, demo.name, demo.divisibility)
-                course = self._course(demo)
-                for _ in range(10):
-                    self._sellers.list(market, course)
-                for _ in range(8):
-                    self._bidders.bid(market, course)
-
-    def step(self) -> None:
-        """Makes one move on each demo market that no script has taken over."""
-        for demo in DEMOS:
-            market = self._engine.market(demo.kind, demo.slug)
-            if market is not None and not market.scripted:
-                self._move(demo, market)
-
-    def _move(self, demo: Demo, market: Market) -> None:
-        course = self._course(demo)
-        if not self._sellers.sweep_when_due(demo, market, course):
-            self._sellers.drift_when_due(demo, market, course)
-        self._bidders.sell_to_client(market, course)
-        self._sellers.buy_from_client(market, course)
-        self._bidders.outbid_when_due(market, course)
-        self._pass_by(market, course)
-
-    def _pass_by(self, market: Market, course: Course) -> None:
-        """Lets a trader list, buy, bid, give up or sell to the crowd now and then; most steps do nothing."""
-        chance = self._rng.random()
-        if chance < 0.03 or self._sellers.wants_more(market):
-            self._sellers.list(market, course)
-        elif chance < 0.055:
-            self._sellers.buy(market)
-        elif chance < 0.08 or self._bidders.wants_more(market):
-            self._bidders.bid(market, course)
-        elif chance < 0.095:
-            self._bidders.withdraw(market)
-        elif chance < 0.1:
-            self._bidders.sell_into(market, course)
-
-    def _course(self, demo: Demo) -> Course:
-        if demo.slug not in self._courses:
-            self._courses[demo.slug] = new_course(demo, self._rng)
-        return self._courses[demo.slug]
-
-    def dump(self) -> dict[str, Any]:
-        """Returns the courses as plain JSON values; randomness begins anew after a restart."""
-        return {slug: course.dump() for slug, course in self._courses.items()}
-
-    def load(self, row: dict[str, Any]) -> None:
-        self._courses = {slug: load_course(course) for slug, course in row.items()}

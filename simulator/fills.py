@@ -9,30 +9,18 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from embit import script
 from embit.ec import PrivateKey
 from embit.script import Script, Witness
 from embit.transaction import SIGHASH, Transaction, TransactionOutput
+from msgspec import Struct
 
-from simulator import holdings
-from simulator.bitcoin.chain import Chain, Coin, address_of, parse, script_of, spend
-from simulator.bitcoin.taproot import SINGLE_ANYONECANPAY, LeafOutput, is_signed
-from simulator.engine import Engine
+from simulator import holdings, venue_scripts
+from simulator.chain import Chain, Coin, address_of, parse, script_of, spend
+from simulator.engine import Engine, Order, Refusal
 from simulator.listing import SignedSale, read
-from simulator.orders import Order, Refusal
-from simulator.venue_scripts import (
-    COSIGNER,
-    DEFAULT,
-    ENCLAVE,
-    GATE,
-    MARKET,
-    ORDNET,
-    fee_script,
-    holds_for_leaf,
-    sale_output,
-)
+from simulator.taproot import SINGLE_ANYONECANPAY, LeafOutput, is_signed
 from simulator.wallets import Item
 
 PADDING = 600
@@ -48,8 +36,7 @@ _NOBODYS = Witness([bytes(64)])
 Opener = Callable[[Transaction, list[TransactionOutput]], Witness]
 
 
-@dataclass(frozen=True, slots=True)
-class Buyer:
+class Buyer(Struct, frozen=True):
     """A buyer with a key and enough money; equal names are the same buyer."""
 
     name: str
@@ -68,11 +55,9 @@ class Buyer:
 
 
 def complete(chain: Chain, coin: Coin, sale: SignedSale, buyer: Buyer, opened: Opener | None = None) -> Transaction:
-    """Completes the signed transaction; the buyer's coins are made on `chain`.
+    """Completes the signed transaction with a buyer's coins, made on `chain`; raises Refusal before it makes any.
 
-    `opened` makes the witness of the seller's input out of the transaction and the outputs it spends, and raises
-    Refusal if it cannot; without it, the witness is the seller's signature. Raises Refusal, and makes nothing, when the
-    seller's output is spent or their signature does not hold in it.
+    `opened` makes the witness of the seller's input; without it, that is the seller's signature.
     """
     if coin.spent_by is not None:
         raise Refusal("the inscription's output is spent")
@@ -120,16 +105,18 @@ def _witness(made: Transaction, at: int, spends: Script, value: int, key: Privat
 def opener(ask: Order, sale: SignedSale) -> Opener:
     """Makes the witness of the seller's input, by the sale's leaf: both signatures, the leaf, the control block."""
     seller = bytes.fromhex(ask.papers[1])
-    if ask.venue == ORDNET:
-        output, key = LeafOutput(seller, bytes.fromhex(ask.papers[2])), MARKET
+    if ask.venue == venue_scripts.ORDNET:
+        output, key = LeafOutput(seller, bytes.fromhex(ask.papers[2])), venue_scripts.MARKET
     else:
-        output, key = sale_output(seller), COSIGNER
+        output, key = venue_scripts.sale_output(seller), venue_scripts.COSIGNER
 
     def opened(made: Transaction, spent: list[TransactionOutput]) -> Witness:
-        if not holds_for_leaf(made, SELLER_AT, output, spent[SELLER_AT].value, seller, sale.signature):
+        if not venue_scripts.holds_for_leaf(made, SELLER_AT, output, spent[SELLER_AT].value, seller, sale.signature):
             raise Refusal("the seller's signature does not hold in the sale")
         scripts, values = [each.script_pubkey for each in spent], [each.value for each in spent]
-        digest = made.sighash_taproot(SELLER_AT, scripts, values, DEFAULT, ext_flag=1, script=output.leaf_script)
+        digest = made.sighash_taproot(
+            SELLER_AT, scripts, values, venue_scripts.DEFAULT, ext_flag=1, script=output.leaf_script
+        )
         venue = key.schnorr_sign(digest).serialize()
         return Witness([venue, sale.signature, output.leaf, output.control_block])
 
@@ -137,9 +124,7 @@ def opener(ask: Order, sale: SignedSale) -> Opener:
 
 
 def release(engine: Engine, ask: Order, *, confirmed: bool) -> tuple[Coin, SignedSale]:
-    """Sends the transfer, unless that is done; returns the output that it puts the inscription on, and the seller's
-    half of the sale from there.
-    """
+    """Sends the transfer, unless that is done; returns its output, and the seller's half of the sale from there."""
     coin = engine.chain.coins[ask.outpoint]
     if coin.spent_by is not None:
         raise Refusal("the inscription's output is spent")
@@ -155,10 +140,7 @@ def release(engine: Engine, ask: Order, *, confirmed: bool) -> tuple[Coin, Signe
 
 
 def strand(engine: Engine, ask: Order, *, confirmed: bool, ends: bool) -> Coin:
-    """Sends the transfer of a listing; returns the escrow. Raises Refusal when it was sent.
-
-    The item stays for sale there unless the listing `ends`.
-    """
+    """Sends the transfer of a listing, which may end; returns the escrow. Raises Refusal when it was sent."""
     coin = engine.chain.coins[ask.outpoint]
     if coin.spent_by is not None or not ask.papers[0]:
         raise Refusal("the inscription's output is spent, or it is in the escrow already")
@@ -210,19 +192,21 @@ def settle(engine: Engine, bid: Order, item: Item, seller: str) -> str:
 
 
 def _child(bid: Order, coin: Coin, parent: Transaction, seller: str) -> Transaction:
-    """Makes the transaction that spends the inscription and the offer's output, with the venue's keys and secret."""
     offer = LeafOutput(*map(bytes.fromhex, bid.papers[1:3]))
     paid = parent.vout[0]
     fee = bid.price * OFFER_FEE_BPS // 10_000
     outputs = [
         TransactionOutput(coin.value, script_of(bid.receive)),
         TransactionOutput(bid.price - fee, script_of(seller)),
-        TransactionOutput(fee, fee_script()),
+        TransactionOutput(fee, venue_scripts.fee_script()),
     ]
     tx = Transaction(3, [spend(coin.outpoint), spend(f"{parent.txid().hex()}:0")], outputs)
     scripts, values = [coin.output.script_pubkey, paid.script_pubkey], [coin.value, paid.value]
     digest = tx.sighash_taproot(1, scripts, values, 0, ext_flag=1, script=offer.leaf_script)
-    market, gate, enclave = (key.schnorr_sign(digest).serialize() for key in (MARKET, GATE, ENCLAVE))
+    market, gate, enclave = (
+        key.schnorr_sign(digest).serialize()
+        for key in (venue_scripts.MARKET, venue_scripts.GATE, venue_scripts.ENCLAVE)
+    )
     # The last to be checked comes first; the empty one is the buyer's.
     secret = bytes.fromhex(bid.papers[3])
     tx.vin[1].witness = Witness([enclave, gate, market, b"", secret, offer.leaf, offer.control_block])

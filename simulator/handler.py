@@ -1,19 +1,26 @@
-"""The base of every request handler: JSON in, JSON out, errors and faults in one place."""
+"""The base of every request handler, and the venues' routes: a route is one function with its method and path."""
 
 from __future__ import annotations
 
 import asyncio
+import json
 import logging
-from collections.abc import Sequence
+import re
+from base64 import b64decode
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from decimal import Decimal
+from functools import cache
 from typing import Any, ClassVar
 
 from tornado import web
 
-from simulator.calls import Fault, Operation
-from simulator.engine import Engine
+from simulator.calls import AFTER_THE_DEED, Fault, Operation
+from simulator.engine import Order, Refusal
 from simulator.scenes import Told
-from simulator.wire import ApiError, bad, dumps, load_object, loads, only
+from simulator.wire import ApiError, bad, load_object, number, text
 from simulator.world import World
+from wallet import address as addresses
 
 log = logging.getLogger(__name__)
 
@@ -31,7 +38,12 @@ class JsonHandler(web.RequestHandler):
     """The base of JSON handlers. A handler raises ApiError to refuse; anything else is a 500 and a line in the log."""
 
     def initialize(self, world: World) -> None:
-        self.world = world
+        self.world, self.engine = world, world.engine
+        # Whether to answer as clients have seen it, where that is not as it is documented.
+        self.is_as_seen = world.shape == "seen"
+
+    def _log(self) -> None:
+        log.debug("%s %s %s", self.get_status(), self.request.method, self.request.path)
 
     def prepare(self) -> None:
         if len(self.request.body) > MAX_BODY:
@@ -40,26 +52,12 @@ class JsonHandler(web.RequestHandler):
     def body(self) -> dict[str, Any]:
         return load_object(self.request.body)
 
-    def body_value(self) -> Any:
-        return loads(self.request.body)
-
-    def fields(self, *allowed: str) -> dict[str, Any]:
-        """Returns the body, an object of these fields alone."""
-        body = self.body()
-        only(body, frozenset(allowed), "the body")
-        return body
-
-    @property
-    def engine(self) -> Engine:
-        return self.world.engine
-
     def send(self, value: Any, status: int = 200) -> None:
         self.set_status(status)
         self.set_header("Content-Type", "application/json; charset=UTF-8")
-        self.finish(dumps(value))
+        self.finish(json.dumps(value, default=_default))
 
     def error_body(self, status: int, text: str, code: str | None) -> dict[str, Any]:
-        """Returns an error's body in this dialect."""
         return {"error": text, "code": code} if code else {"error": text}
 
     def refuse(self, error: ApiError) -> None:
@@ -89,10 +87,7 @@ class JsonHandler(web.RequestHandler):
         error = kwargs.get("exc_info", (None, None, None))[1]
         super().send_error(error.status if isinstance(error, ApiError) else status_code, **kwargs)
 
-    # The request
-
     def query(self, name: str) -> str:
-        """Returns a query argument that must be there."""
         value = self.get_query_argument(name, "")
         if not value:
             raise bad(f"{name} is required")
@@ -107,18 +102,21 @@ class JsonHandler(web.RequestHandler):
         return int(text)
 
 
-class NotFound(JsonHandler):
-    """The answer to every path without a route."""
+def _default(value: Any) -> Any:
+    if isinstance(value, Decimal):
+        return number(value)
+    raise TypeError(f"{type(value).__name__} has no JSON form here")
 
+
+class NotFound(JsonHandler):
     def prepare(self) -> None:
         raise ApiError(404, "no such route")
 
 
-class DialectHandler(JsonHandler):
-    """One documented route of a venue.
+class VenueHandler(JsonHandler):
+    """The base of the venues' handlers: one documented route, counted, limited and struck by faults, in that order.
 
-    A subclass defines its `operation`, the request's `subject`, the access check (`admit`) and the answer (`answer`,
-    synchronous). Counting, limits and faults happen here, in that order.
+    A route's function is its synchronous `data`; `envelope` wraps its value.
     """
 
     operation: Operation
@@ -126,47 +124,35 @@ class DialectHandler(JsonHandler):
     dialect: ClassVar[str] = ""
     # The route's only method: an answer to another one would not be the venue's.
     method = "GET"
+    # Whether the route only drafts: faults that follow a deed do not strike it.
+    drafts = False
     fault: Fault | None = None
+    mode = ""
 
     def subject(self) -> str:
         """Returns the request's subject, for the counts; must not raise."""
         return ""
 
-    def asked(self, *names: str) -> str:
-        """Returns the first of these query arguments that is there, for the counts."""
-        for name in names:
-            try:
-                value = self.get_query_argument(name, "")
-            except web.HTTPError:
-                return "(unreadable)"
-            if value:
-                return value[:200]
-        return ""
-
     def admit(self) -> None:
         """Raises ApiError when the caller may not ask, or not now."""
 
-    def answer(self) -> Any:
+    def data(self) -> Any:
         raise NotImplementedError
 
-    def draw_fault(self) -> Fault | None:
-        """Draws the fault that strikes this request, if any."""
-        return self.world.faults.draw(self.operation)
+    def envelope(self, data: Any) -> Any:
+        return data
 
-    @property
-    def engine(self) -> Engine:
-        """The market, or its frozen copy for a read under a stale fault."""
-        if self.fault is not None and self.fault.then is not None:
-            return self.fault.then
-        return self.world.engine
+    def _draw_fault(self) -> Fault | None:
+        faults = self.world.faults
+        if not self.drafts:
+            return faults.draw(self.operation)
+        found = faults.draw("draft") if self.operation in ("list", "place") else None
+        return found or faults.draw(self.operation, but=AFTER_THE_DEED)
 
     def staged(self, told: Told, rows: Sequence[Any], about: Sequence[Any]) -> Sequence[Any]:
         """Returns the rows of an answer as the scenes have them; the last ones are those `about` real orders."""
-        return self.world.scenes.rows(self.dialect, told, rows, about, self.engine)
-
-    @property
-    def mode(self) -> str:
-        return self.fault.mode if self.fault else ""
+        scenes = self.world.scenes
+        return scenes.rows(self.dialect, told, rows, about, self.engine) if scenes.chosen else rows
 
     async def get(self, *_: str) -> None:
         await self._serve("GET")
@@ -183,16 +169,25 @@ class DialectHandler(JsonHandler):
         self._gone = asyncio.Event()
         self.world.counts.count(self.operation, self.subject())
         self.admit()
-        self.fault = self.draw_fault()
-        if self.mode in ("timeout", "cut"):
-            await self._hang(self.fault.delay_seconds if self.fault and self.mode == "timeout" else 0)
+        fault = self.fault = self._draw_fault()
+        if fault is None:
+            self.deliver(self.envelope(self.data()))
             return
-        self._refuse_by_fault()
-        if self.fault and (self.mode == "slow" or (self.mode == "late" and self.method == "GET")):
-            await asyncio.sleep(self.fault.delay_seconds)
-        value = self.answer()
-        if self.fault and self.mode == "accept_then_timeout":
-            await self._hang(self.fault.delay_seconds)
+        self.mode = fault.mode
+        if fault.then is not None:  # a read under a stale fault is of the market's frozen copy
+            self.engine = fault.then
+        if self.mode in ("timeout", "cut"):
+            await self._hang(fault.delay_seconds if self.mode == "timeout" else 0)
+            return
+        if self.mode in _REFUSALS:
+            wait = round(fault.delay_seconds) if self.mode == "rate_429" else None
+            raise ApiError(*_REFUSALS[self.mode], wait)
+        if self.mode == "slow" or (self.mode == "late" and self.method == "GET"):
+            await asyncio.sleep(fault.delay_seconds)
+            self.initialize(self.world)  # a reset may have come meanwhile
+        value = self.envelope(self.data())
+        if self.mode == "accept_then_timeout":
+            await self._hang(fault.delay_seconds)
         elif self.mode == "accept_then_500":
             raise ApiError(500, "internal error")
         elif self.mode == "bad_json":
@@ -204,10 +199,23 @@ class DialectHandler(JsonHandler):
         """Sends an answer: JSON, unless the route has another form."""
         self.send(value)
 
-    def _refuse_by_fault(self) -> None:
-        if self.fault and self.mode in _REFUSALS:
-            wait = round(self.fault.delay_seconds) if self.mode == "rate_429" else None
-            raise ApiError(*_REFUSALS[self.mode], wait)
+    def send_text(self, value: Any, status: int = 200) -> None:
+        self.set_status(status)
+        self.set_header("Content-Type", "text/plain; charset=utf-8")
+        self.finish(str(value))
+
+    def visible_ms(self) -> int:
+        """Returns the time from which reads show this write: 0, or later under a fault."""
+        if self.fault is None or self.mode != "late":
+            return 0
+        return self.world.engine.now_ms() + round(self.fault.delay_seconds * 1000)
+
+    def end(self, order: Order) -> None:
+        """Cancels an order; a fault may delay that, or leave it out."""
+        if self.mode == "late":
+            self.world.engine.cancel_at(order, self.visible_ms())
+        elif self.mode != "cancel_lie":
+            self.world.engine.cancel(order)
 
     async def _hang(self, delay_seconds: float) -> None:
         """Keeps the caller waiting, then closes the connection without an answer."""
@@ -223,3 +231,147 @@ class DialectHandler(JsonHandler):
     def on_connection_close(self) -> None:
         if hasattr(self, "_gone"):
             self._gone.set()
+
+
+MAX_PSBT_TEXT = 200_000
+# A public key in hex; its parity, which may be left out, adds nothing.
+X_ONLY_KEY = re.compile(r"(?:0[23])?([0-9a-f]{64})")
+MAX_OFFSET = 10_000_000
+UNREADABLE = "(unreadable)"
+
+
+# The subject of a request, for the counts. It must not raise.
+Subject = Callable[[Any], str]
+Data = Callable[..., Any]
+Declare = Callable[[Data], Data]
+
+
+class Routes:
+    def __init__(self, prefix: str, base: type[VenueHandler]) -> None:
+        self.prefix, self._base = prefix, base
+        self._handlers: list[tuple[str, type[VenueHandler]]] = []
+
+    def __call__(self, world: World, prefix: str = "") -> list[tuple[Any, ...]]:
+        return [(f"{prefix or self.prefix}/{path}", handler, {"world": world}) for path, handler in self._handlers]
+
+    def get(self, path: str, operation: Operation, subject: Subject | None = None, **more: Any) -> Declare:
+        """Declares the decorated function as the answer to GET; `more` replaces further members of the handler."""
+
+        def declared(data: Data) -> Data:
+            members = {"operation": operation, "data": data} | ({"subject": subject} if subject else {}) | more
+            self._handlers.append((path, type(data.__name__, (self._base,), members)))
+            return data
+
+        return declared
+
+    def post(self, path: str, operation: Operation, subject: Subject | None = None, **more: Any) -> Declare:
+        return self.get(path, operation, subject, method="POST", **more)
+
+
+class Made(Sequence[Any]):
+    """The rows that `make` makes `of` orders, each when it is taken: of a long list only a page is."""
+
+    def __init__(self, make: Callable[..., Any], of: Sequence[Any]) -> None:
+        self._make, self._of = make, of
+
+    def __len__(self) -> int:
+        return len(self._of)
+
+    def __getitem__(self, at: int | slice) -> Any:
+        return [self._make(one) for one in self._of[at]] if isinstance(at, slice) else self._make(self._of[at])
+
+
+def by_path(call: VenueHandler) -> str:
+    return call.path_args[0][:200] if call.path_args else ""
+
+
+def by_url(call: VenueHandler) -> str:
+    return call.request.path[:200]
+
+
+def asked(*names: str) -> Subject:
+    def subject(call: VenueHandler) -> str:
+        try:
+            found = (call.get_query_argument(name, "") for name in names)
+            return next((value[:200] for value in found if value), "")
+        except web.HTTPError:
+            return UNREADABLE
+
+    return subject
+
+
+def named(*names: str) -> Subject:
+    return lambda call: peek(call.request.body, *names)
+
+
+def peek(body: bytes, *names: str) -> str:
+    """Reads a text field for the counts, from any body; of a list the first row."""
+    try:
+        value: Any = load_object(body)
+    except ApiError:
+        return UNREADABLE
+    for name in names:
+        if isinstance(value, list) and value:
+            value = value[0]
+        value = value.get(name, "") if isinstance(value, dict) else None
+    return value[:200] if isinstance(value, str) else UNREADABLE
+
+
+def picked(about: object, names: str) -> dict[str, Any]:
+    """Returns fields of `about` as a row; `names` lists each as `name`, or as `name=attribute`."""
+    return {name: getattr(about, attribute) for name, attribute in _pairs(names)}
+
+
+@cache
+def _pairs(names: str) -> list[tuple[str, str]]:
+    return [(name, attribute or name) for name, _, attribute in (each.partition("=") for each in names.split())]
+
+
+def same(value: Any, names: str) -> dict[str, Any]:
+    """Returns a row whose fields all have this value, as those have that the practice market does not know."""
+    return dict.fromkeys(names.split(), value)
+
+
+@contextmanager
+def refusals(said: Callable[[Refusal], ApiError] = lambda refusal: bad(str(refusal))) -> Iterator[None]:
+    """Turns the market's refusals into a venue's answers."""
+    try:
+        yield
+    except Refusal as refusal:
+        raise said(refusal) from None
+
+
+def sign_in_address(value: Any, name: str) -> str:
+    try:
+        return addresses.sign_in_address(text(value, name))
+    except addresses.AddressError as error:
+        raise bad(f"{name}: {error}") from None
+
+
+_COMPRESSED = re.compile(r"0[23][0-9a-fA-F]{64}")
+
+
+def belongs_to(public_key: str, payment: str) -> bool:
+    """Tells whether `payment` is the P2WPKH or nested P2WPKH address of a compressed key in hex."""
+    if not _COMPRESSED.fullmatch(public_key):
+        return False
+    key_hash = addresses.hash160(bytes.fromhex(public_key))
+    found = addresses.parse(payment)
+    if found.kind == "p2wpkh":
+        return found.program == key_hash
+    return found.kind == "p2sh" and found.program == addresses.hash160(b"\x00\x14" + key_hash)
+
+
+def mainnet(value: Any, name: str) -> str:
+    """Reads an address that can be paid, of any kind. Raises ApiError(400)."""
+    try:
+        found = addresses.parse(text(value, name))
+    except addresses.AddressError as error:
+        raise bad(f"{name}: {error}") from None
+    if found.network != "mainnet":
+        raise bad(f"{name}: not an address of mainnet")
+    return found.text
+
+
+def hex_of(psbt: str) -> str:
+    return b64decode(psbt).hex()

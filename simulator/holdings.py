@@ -6,13 +6,11 @@ and follow the number from then on.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from embit.transaction import Transaction, TransactionOutput
+from msgspec import Struct
 
-from simulator.bitcoin.chain import Chain, Coin, address_of, outpoint_of, script_of, spent_together
-from simulator.engine import Engine
-from simulator.orders import Market, Order
+from simulator.chain import Chain, Coin, address_of, outpoint_of, script_of, spent_together
+from simulator.engine import Engine, Market, Order
 from simulator.wallets import Item, name_of, number_of
 
 
@@ -37,7 +35,6 @@ def follow(engine: Engine, owner: str) -> None:
 
 
 def set_coins(engine: Engine, owner: str, values: list[int]) -> list[Coin]:
-    """Makes coins of these sats all the money of `owner`, and returns them."""
     engine.wallets.set_balance(owner, 0)
     coins(engine, owner)
     engine.wallets.set_balance(owner, sum(values))
@@ -120,8 +117,7 @@ def end_listing(engine: Engine, inscription: str, reason: str) -> None:
             engine.cancel(ask, reason)
 
 
-@dataclass(frozen=True, slots=True)
-class Member:
+class Member(Struct, frozen=True):
     """An inscription of a collection with its holder, and its open listing here if there is one."""
 
     item: Item

@@ -4,32 +4,37 @@ from __future__ import annotations
 
 from base64 import b64encode
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import Any, Literal
 
-from embit.ec import PublicKey
-from embit.psbt import PSBT
 from embit.script import Witness
 from embit.transaction import Transaction, TransactionInput, TransactionOutput
+from msgspec import Struct
+from msgspec.structs import replace
 
-from simulator.bitcoin.chain import Coin, outpoint_of, script_of, spend
-from simulator.bitcoin.psbt import FINAL_SCRIPTWITNESS, TAP_KEY_SIG, Map, Psbt, parse
-from simulator.bitcoin.taproot import ALL_ANYONECANPAY, SINGLE_ANYONECANPAY, is_signed
-from simulator.engine import Engine
-from simulator.orders import Market, Order, Refusal, Side
+from simulator.chain import Coin, outpoint_of, script_of, spend
+from simulator.engine import Engine, Market, Order, Refusal, Side
+from simulator.taproot import (
+    ALL_ANYONECANPAY,
+    FINAL_SCRIPTWITNESS,
+    SINGLE_ANYONECANPAY,
+    TAP_INTERNAL_KEY,
+    TAP_KEY_SIG,
+    Map,
+    Psbt,
+    Unsigned,
+    is_signed,
+    parse,
+    spends,
+)
 from simulator.venue_scripts import is_internal
 from simulator.wallets import Item
 
 # PSBTs: drafts for the seller, and their signed forms
 
 
-@dataclass(frozen=True, slots=True)
-class Draft:
-    """A PSBT to sign: the outputs it spends and pays, and the inputs to be signed, with their sighash.
-
-    `internal_key` (x-only, hex, may be empty) is given for the inputs to be signed.
-    """
+class Draft(Struct, frozen=True):
+    """A PSBT to sign: the outputs it spends and pays, and the inputs to be signed, with sighash and x-only key."""
 
     coins: tuple[Coin, ...]
     outputs: tuple[TransactionOutput, ...]
@@ -42,19 +47,15 @@ class Draft:
         return Transaction(2, [spend(coin.outpoint) for coin in self.coins], list(self.outputs))
 
     def encode(self) -> str:
-        """Returns the PSBT in base64."""
-        psbt = PSBT(self.transaction)
-        for at, coin in enumerate(self.coins):
-            psbt.inputs[at].witness_utxo = coin.output
-            if at in self.to_sign:
-                psbt.inputs[at].sighash_type = self.sighash
-                if self.internal_key:
-                    psbt.inputs[at].taproot_internal_key = PublicKey.from_xonly(bytes.fromhex(self.internal_key))
-        return str(psbt.to_base64())
+        key = {TAP_INTERNAL_KEY: bytes.fromhex(self.internal_key)} if self.internal_key else {}
+        inputs = [
+            spends(coin.output, self.sighash) | key if at in self.to_sign else spends(coin.output)
+            for at, coin in enumerate(self.coins)
+        ]
+        return Unsigned(self.transaction, inputs).encode()
 
 
-@dataclass(frozen=True, slots=True)
-class Drafts:
+class Drafts(Struct, frozen=True):
     """The two forms of one listing: the plain one can be filled by any buyer, the secure one covers all outputs."""
 
     plain: Draft
@@ -67,8 +68,7 @@ def drafts(coin: Coin, payout: TransactionOutput, internal_key: str) -> Drafts:
     return Drafts(plain, replace(plain, sighash=ALL_ANYONECANPAY))
 
 
-@dataclass(frozen=True, slots=True)
-class SignedSale:
+class SignedSale(Struct, frozen=True):
     """A seller's half of a sale: the signed input, and the output that it pays to."""
 
     version: int
@@ -79,7 +79,6 @@ class SignedSale:
 
     @property
     def transaction(self) -> Transaction:
-        """The half without its signature."""
         return Transaction(self.version, [self.source], [self.payout], self.locktime)
 
 
@@ -114,10 +113,7 @@ def signed_sale(text: str) -> SignedSale:
 
 
 def signed_sales(text: str, name: str) -> list[SignedSale]:
-    """Reads the halves of a PSBT, signed or finalized, in which each input pays the output with its number.
-
-    Raises Refusal, which calls the PSBT `name`.
-    """
+    """Reads the halves of a PSBT, signed or finalized: each input pays the output with its number. Raises Refusal."""
     psbt = read(text, name)
     tx = psbt.tx
     if len(tx.vin) != len(tx.vout):
@@ -130,10 +126,8 @@ def signed_sales(text: str, name: str) -> list[SignedSale]:
 
 def encode_sale(sale: SignedSale, coin: Coin) -> str:
     """Encodes this half alone, which sells `coin`, as a PSBT in base64."""
-    psbt = PSBT(sale.transaction)
-    psbt.inputs[0].witness_utxo = coin.output
-    psbt.inputs[0].final_scriptwitness = Witness([sale.signature])
-    return str(psbt.to_base64())
+    signed = spends(coin.output) | {FINAL_SCRIPTWITNESS: Witness([sale.signature]).serialize()}
+    return Unsigned(sale.transaction, [signed]).encode()
 
 
 def signature_of(fields: Map) -> bytes:
@@ -161,15 +155,8 @@ def read_drafted(text: str, name: str, tx: Transaction, step: str) -> Psbt:
     return psbt
 
 
-# Listings
-
-
-@dataclass(frozen=True, slots=True)
-class AskTerms:
-    """The terms of a listing: `price` in sats, `receive` the address that is paid.
-
-    `internal_key` is the seller's x-only key in hex, empty when not told. It is listed at `venue`.
-    """
+class AskTerms(Struct, frozen=True):
+    """The terms of a listing: `receive` is paid; `internal_key` is the seller's, x-only in hex, maybe empty."""
 
     inscription: str
     price: int
@@ -190,17 +177,13 @@ class Unlistable(Refusal):
         self.cause = cause
 
 
-@dataclass(frozen=True, slots=True)
-class Signed:
-    """The signed PSBTs of a seller, in base64; `unsigned` and `secure` may be empty."""
-
+class Signed(Struct, frozen=True):
     plain: str
     unsigned: str
     secure: tuple[str, ...]
 
 
 def draft(engine: Engine, terms: AskTerms) -> Drafts:
-    """Drafts the PSBTs that list an inscription. Raises Refusal when this seller cannot list it now."""
     coin, _ = holding(engine, terms)
     kept = terms.price * engine.seller_fee_ppm // 1_000_000
     payout = TransactionOutput(terms.price - kept + coin.value, script_of(terms.receive))
@@ -248,12 +231,10 @@ def enter_ask(
 
 
 def market_of(engine: Engine, item: Item) -> Market:
-    """Returns the market of an item's collection, made if it is new."""
     return engine.market("ordinals", item.collection) or engine.open_market("ordinals", item.collection)
 
 
 def refuse(engine: Engine, terms: AskTerms, reason: str) -> None:
-    """Notes a refused listing."""
     holder = engine.wallets.holder_of(terms.inscription)
     item = holder[1] if holder else Item(terms.inscription, "", "")
     market = engine.market("ordinals", item.collection) or Market("ordinals", item.collection, item.collection)
@@ -261,7 +242,6 @@ def refuse(engine: Engine, terms: AskTerms, reason: str) -> None:
 
 
 def ask_order(engine: Engine, market: Market, item: Item, terms: AskTerms) -> Order:
-    """Makes a listing that is in no book yet."""
     told = {"maker": terms.seller, "receive": terms.receive, "traits": item.traits, "inscription": item.id}
     return client_order(engine, terms.venue, market, "ask", terms.price, **told)
 
@@ -308,9 +288,7 @@ def draft_plain(engine: Engine, wanted: Sequence[AskTerms]) -> Draft:
 
 
 def check_plain(engine: Engine, terms: AskTerms, sale: SignedSale) -> tuple[Coin, Item]:
-    """Returns the coin and item that a signed half sells, if it agrees with `terms`. Else notes why and raises
-    Refusal.
-    """
+    """Returns the coin and item that a signed half sells by `terms`, or notes why not and raises Refusal."""
     try:
         coin, item = holding(engine, terms)
         _check(sale, coin, terms)
@@ -329,10 +307,7 @@ def list_plain(
     visible_ms: int = 0,
     note: str = "listed again",
 ) -> Order:
-    """Enters one signed half, in place of the inscription's older listing at that venue, whose end is noted so.
-
-    Raises Refusal as `check_plain` does.
-    """
+    """Enters one signed half in place of the inscription's older listing at that venue. Raises Refusal."""
     coin, item = check_plain(engine, terms, sale)
     kept = {"outpoint": coin.outpoint, "psbt": encode_sale(sale, coin), "signature": sale.signature.hex()}
     kept |= {"order_id": order_id}

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from embit.ec import ECError, PublicKey, Signature
+from embit.ec import ECError
 from embit.hashes import hash160
 from embit.script import Script, p2pkh_from_p2wpkh, p2wsh
-from embit.transaction import SIGHASH, Transaction, TransactionInput
+from embit.transaction import Transaction, TransactionInput
 
-from simulator.bitcoin.chain import Coin, address_of, outpoint_of
-from simulator.bitcoin.taproot import LeafOutput, is_whole_signed
+from simulator.chain import Coin, address_of, outpoint_of
 from simulator.engine import Engine
 from simulator.holdings import end_listing, settle
+from simulator.taproot import LeafOutput, is_ecdsa_signed, is_whole_signed
 
 MAX_WEIGHT = 400_000
 LEAST_FEE_PER_KVB = 1_000
@@ -123,7 +123,7 @@ def _is_p2wpkh_signed(tx: Transaction, at: int, coins: list[Coin], witness: list
     if len(witness) != 2 or hash160(witness[1]) != coins[at].output.script_pubkey.data[2:]:
         return False
     code = p2pkh_from_p2wpkh(coins[at].output.script_pubkey)
-    return _is_ecdsa(tx, at, code, coins[at].value, witness[0], witness[1])
+    return is_ecdsa_signed(tx, at, code, coins[at].value, witness[0], witness[1])
 
 
 def _is_p2tr_signed(tx: Transaction, at: int, coins: list[Coin], witness: list[bytes]) -> bool:
@@ -174,7 +174,7 @@ def _is_multisig_signed(tx: Transaction, at: int, coins: list[Coin], witness: li
     if len(signatures) != required:
         return False
     for key in keys:
-        if signatures and _is_ecdsa(tx, at, code, coins[at].value, signatures[0], key):
+        if signatures and is_ecdsa_signed(tx, at, code, coins[at].value, signatures[0], key):
             signatures.pop(0)
     return not signatures
 
@@ -186,13 +186,6 @@ def _keys_of(code: Script) -> tuple[int, list[bytes]]:
     if data != bytes([data[0]]) + rest + bytes([_OP_1 - 1 + count, 0xAE]):
         raise ValueError("not a multisig script")
     return data[0] - _OP_1 + 1, keys
-
-
-def _is_ecdsa(tx: Transaction, at: int, code: Script, value: int, signature: bytes, key: bytes) -> bool:
-    if signature[-1:] != bytes([SIGHASH.ALL]):
-        return False
-    digest = tx.sighash_segwit(at, code, value, SIGHASH.ALL)
-    return bool(PublicKey.parse(key).verify(Signature.parse(signature[:-1]), digest))
 
 
 def _move(engine: Engine, tx: Transaction, coins: list[Coin]) -> None:
@@ -214,7 +207,6 @@ def _move(engine: Engine, tx: Transaction, coins: list[Coin]) -> None:
 
 
 def _lose(engine: Engine, inscription: str) -> None:
-    """Removes an inscription whose sat became a miner's fee."""
     found = engine.wallets.holder_of(inscription)
     if found is not None:
         del engine.wallets.inscriptions[found[0]][inscription]
@@ -222,7 +214,6 @@ def _lose(engine: Engine, inscription: str) -> None:
 
 
 def _carried(tx: Transaction, coins: list[Coin]) -> dict[int, tuple[str, ...]]:
-    """Returns the inscriptions of each output by its number; one whose sat becomes fee is on none."""
     held: dict[int, tuple[str, ...]] = {}
     begin = 0
     for coin in coins:

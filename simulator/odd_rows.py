@@ -9,42 +9,36 @@ from __future__ import annotations
 import copy
 import hashlib
 from collections.abc import Callable
-from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
 
-from simulator.bitcoin.chain import BLOCK_SECONDS, KNOWN_HEIGHT, KNOWN_TIME
-from simulator.engine import Engine
-from simulator.history import Sale
-from simulator.orders import Order, market_key
+from msgspec import Struct
+
+from simulator.engine import Engine, Order, Sale, market_key, sale_height
 from simulator.wire import EXACT, plain
 from wallet.address import p2wpkh
 
 Row = dict[str, Any]
 
-PRICES = frozenset(
-    {"price", "unitPrice", "priceSats", "totalSats", "satoshi_price", "escrow_price", "price_per", "floor"}
-)
+
+def _words(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
+PRICES = _words("price unitPrice priceSats totalSats satoshi_price escrow_price price_per floor")
 # For a rune these may be fractions of a sat.
 _OF_ONE = frozenset({"unitPrice", "price_per"})
 _COUNTS = frozenset({"count"})
-_IDS = frozenset(
-    {"_id", "id", "bid_id", "bidId", "auctionId", "listingId", "saleId", "inscriptionId", "inscription_id", "outpoint"}
-)
+_IDS = _words("_id id bid_id bidId auctionId listingId saleId inscriptionId inscription_id outpoint")
 _KEYS_OF_TRAITS = frozenset({"key", "trait_type", "type"})
 _SLUGS = frozenset({"collectionSlug", "collectionId", "slug", "tick"})
-_TIMES = frozenset(
-    {
-        *("timestamp", "createdAt", "bidExpiry", "fillCompletedAt", "soldAt", "bought_at", "created", "listedAt"),
-        *("onSaleTime", "expiresAt", "listingExpiresAt"),
-    }
+_TIMES = _words(
+    "timestamp createdAt bidExpiry fillCompletedAt soldAt bought_at created listedAt onSaleTime expiresAt "
+    "listingExpiresAt"
 )
-_MAKERS = frozenset(
-    {
-        *("sellerOrdAddress", "sellerAddress", "seller_address", "sellerReceiveAddress", "bidderAddress"),
-        *("makerAddress", "address", "from", "to", "buyerAddress", "buyer_address", "bidderTokenReceiveAddress"),
-        *("buyerTokenReceiveAddress", "fillOrdAddress", "fillAddress"),
-    }
+_MAKERS = _words(
+    "sellerOrdAddress sellerAddress seller_address sellerReceiveAddress bidderAddress makerAddress address from to "
+    "buyerAddress buyer_address bidderTokenReceiveAddress buyerTokenReceiveAddress fillOrdAddress fillAddress"
 )
 _STATES = frozenset({"orderType", "marketType", "event", "saleType", "status", "secure_purchase_state"})
 # Collections lie in rows as objects; their ids are slugs, and no ids of an order.
@@ -59,8 +53,7 @@ _SOMEBODY = p2wpkh(bytes(range(20)))
 _HUGE, _ENDLESS = 10**24, 10**60
 
 
-@dataclass(frozen=True, slots=True)
-class Real:
+class Real(Struct, frozen=True):
     """The row that an odd one is made of, with its list, the odd one's number in it and the market's seed."""
 
     row: Any
@@ -73,20 +66,9 @@ Change = Callable[[str, Any], Any]
 _DROPPED = object()
 
 
-def null(real: Real) -> Any:
-    return None
-
-
-def a_list(real: Real) -> Any:
-    return ["not", "a", "row"]
-
-
 def without_id(real: Real) -> Any:
-    if real.told == "traits":
-        return _changed(real.row, _KEYS_OF_TRAITS, lambda _, value: None)
-    if real.told == "floors":
-        return _changed(real.row, _SLUGS, lambda _, value: None)
-    return _changed(_copied(real), _IDS, lambda _, value: None)
+    names = {"traits": _KEYS_OF_TRAITS, "floors": _SLUGS}.get(real.told)
+    return _changed(real.row if names else _copied(real), names or _IDS, lambda _, value: None)
 
 
 def without_price(real: Real) -> Any:
@@ -98,15 +80,11 @@ def price_in_letters(real: Real) -> Any:
 
 
 def huge_price(real: Real) -> Any:
-    number = _ENDLESS if real.seed % 2 else _HUGE
-    return _with_number(real, number)
+    return _with_number(real, _ENDLESS if real.seed % 2 else _HUGE)
 
 
 def epoch_zero(real: Real) -> Any:
-    def zero(_: str, value: Any) -> Any:
-        return _EPOCH if isinstance(value, str) else 0
-
-    return _changed(no_rival(real), _TIMES, zero)
+    return _changed(no_rival(real), _TIMES, lambda _, value: _EPOCH if isinstance(value, str) else 0)
 
 
 def maker_a_number(real: Real) -> Any:
@@ -230,8 +208,6 @@ def _changed(value: Any, names: frozenset[str], change: Change, *, into_collecti
 # Other forms of real rows: each function takes a row in the dialect's usual form, its order or sale, and the engine,
 # and returns the row to send. The order is None for a row without one of the market's.
 
-# Satflow
-
 
 def placeholder_times(row: Row, about: Any, engine: Engine) -> Row:
     """Shows 1970 where a time has not come: of an end, too."""
@@ -268,7 +244,7 @@ def rune_sale(row: Row, about: Any, engine: Engine) -> Row:
     runes = [{"name": market.slug, "amount": str(raw), "divisibility": market.divisibility}]
     usual = {name: value for name, value in row.items() if name not in ("quantity", "inscriptionId", "runes_metadata")}
     told = usual | {"price": about.price, "unitPrice": about.unit_price, "runesAmountAsNumber": about.quantity}
-    if about.bid_id is None and _digest(about.sale_id)[0] % 2:
+    if about.bid_id is None and hashlib.sha256(about.sale_id.encode()).digest()[0] % 2:
         ask = row.get("ask")
         return told | {"ask": (ask if isinstance(ask, dict) else {}) | {"runesData": {"runes": runes}}}
     return told | {"runes": runes}
@@ -281,7 +257,8 @@ def fill_fields(row: Row, about: Any, engine: Engine) -> Row:
     usual = {
         name: value for name, value in row.items() if name not in ("buyer", "buyerAddress", "buyerTokenReceiveAddress")
     }
-    usual |= {"fillTx": about.txid or _made_up(about.sale_id), "transferTx": _onward(about, engine)}
+    coin = engine.chain.coins.get(f"{about.txid}:0") if about.bid_id else None
+    usual |= {"fillTx": about.txid or _made_up(about.sale_id), "transferTx": coin.spent_by if coin else None}
     if about.bid_id is None:
         ask = row.get("ask")
         made = (ask if isinstance(ask, dict) else {}) | {"sellerOrdAddress": about.seller}
@@ -293,29 +270,14 @@ def fill_fields(row: Row, about: Any, engine: Engine) -> Row:
     return usual | {"orderType": "bid", "bid": made, "fillOrdAddress": about.seller, "fillAddress": about.seller}
 
 
-def _onward(sale: Sale, engine: Engine) -> str | None:
-    coin = engine.chain.coins.get(f"{sale.txid}:0") if sale.bid_id else None
-    return coin.spent_by if coin else None
-
-
-# ord.net
-
-
 def txid_and_height(row: Row, about: Any, engine: Engine) -> Row:
     """Shows the transaction and block of every sale, no height while it waits for one."""
     if not isinstance(about, Sale):
         return row
-    if about.txid in engine.chain.transactions:
-        is_in_a_block = engine.chain.confirmations(about.txid) > 0
-        height = engine.chain.transactions[about.txid].height if is_in_a_block else None
-    else:
-        height = KNOWN_HEIGHT + (about.sold_ms // 1000 - KNOWN_TIME) // BLOCK_SECONDS
+    waits = about.txid in engine.chain.transactions and not engine.chain.confirmations(about.txid)
+    height = None if waits else sale_height(engine.chain, about)
     return row | {"txid": about.txid or _made_up(about.sale_id), "blockHeight": height}
 
 
-def _digest(text: str) -> bytes:
-    return hashlib.sha256(text.encode()).digest()
-
-
 def _made_up(name: str) -> str:
-    return _digest(f"never sent {name}").hex()
+    return hashlib.sha256(f"never sent {name}".encode()).hexdigest()

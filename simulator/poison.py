@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import hashlib
-from dataclasses import replace
 from typing import Literal, get_args
 
 from embit.transaction import Transaction, TransactionOutput
+from msgspec.structs import replace
 
-from simulator.bitcoin.chain import Coin, script_of, spend
-from simulator.bitcoin.psbt import SIGHASH_TYPE, TAP_LEAF_SCRIPT, Unsigned, spends
+from simulator.chain import Coin, script_of, spend
 from simulator.engine import Engine
 from simulator.holdings import coins
 from simulator.listing import AskTerms, Draft
+from simulator.taproot import SIGHASH_TYPE, TAP_LEAF_SCRIPT, Unsigned, spends
 from simulator.venue_scripts import practice_key, xonly
 
 # The draft's fault: the payout goes to a stranger; it is a sat below the price; the input is another output of the
@@ -70,7 +70,6 @@ def poisoned_outputs(outputs: list[TransactionOutput], poison: Poison | None) ->
 
 
 def _other(coin: Coin, engine: Engine, terms: AskTerms) -> Coin:
-    """Returns another output of the seller's; or a made-up one."""
     others = (each for each in engine.chain.unspent(terms.seller) if each.outpoint != coin.outpoint)
     return next(others, _made_up("the seller's", 10_000, coin.script))
 
@@ -108,7 +107,6 @@ def spoiled(shown: Unsigned, poison: Poison | None, payout: int, other: Coin) ->
 
 
 def paying(shown: Unsigned, outputs: list[TransactionOutput]) -> Unsigned:
-    """Returns `shown` with other outputs."""
     return replace(shown, tx=Transaction(shown.tx.version, shown.tx.vin, outputs, shown.tx.locktime))
 
 

@@ -12,8 +12,9 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from typing import Any, Literal
+
+from msgspec import Struct
 
 from simulator import odd_rows
 from simulator.engine import Engine
@@ -29,14 +30,12 @@ _OWN: frozenset[Told] = frozenset({"own_bids", "own_listings", "wallet", "sales"
 _SPAN_MS = 60_000
 
 
-@dataclass(frozen=True, slots=True)
-class Scene:
+class Scene(Struct, frozen=True):
     """One oddity. `odd` makes a row out of a real one, `form` another form of each row; without both the handlers
     write it themselves, as they do a status.
 
-    `ahead`: the odd row comes before the best real one, as cheap asks and high bids do. `last`: it comes after all, as
-    its price demands. Otherwise it follows some of them. `hides`: with it the best price cannot be known, so a client
-    refuses the list, and no seed draws it.
+    The odd row comes `ahead` of the best real one, `last` of all, or behind some. `hides`: with it the best price is
+    unknown, so a client refuses the list, and no seed draws it.
     """
 
     name: str
@@ -64,118 +63,63 @@ _PRICED: tuple[Told, ...] = (*_BOOKS, *_OWN_ORDERS, "sales", "floors", "traits")
 _EVERY: tuple[Told, ...] = (*_PRICED, "wallet")
 _K = "K: one odd row among many"
 
+_OMB, _FLOORBOARD = "P: mrv777/omb-gallery src/lib/satflow.ts", "R: TerraBloch/floorboard"
+_TIMED: tuple[Told, ...] = ("listings", "bids", *_OWN_ORDERS, "wallet", "sales")
+_FINETRADER = "P: Bit-Trading-Company/finetrader.com src/trading/satflow/satflowApi.js"
+_PARSER = "P: a sales parser of a client with a key"
+_OW_CLI = "C, R: ordinals-wallet/ow-cli fixtures/error-bodies.json"
+_BUNDLE, _LEGACY = "D: the bundle's canonical inscription", "D: 2026-05, attribute is legacy"
+_SATFLOW, _UNISAT, _OW, _ORDNET = ((name,) for name in ALL)
+
 SCENES: tuple[Scene, ...] = (
     # Odd rows, in every list of every dialect that has the field
-    Scene("row_null", ALL, _EVERY, _K, odd=odd_rows.null),
-    Scene("row_list", ALL, _EVERY, _K, odd=odd_rows.a_list),
-    Scene("id_none", ALL, _EVERY, _K, odd=odd_rows.without_id),
-    Scene("price_missing", ALL, (*_BOOKS, *_OWN_ORDERS, "sales"), _K, odd=odd_rows.without_price),
-    Scene("price_letters", ALL, _PRICED, _K, odd=odd_rows.price_in_letters),
-    Scene("price_letters_unordered", _UNORDERED, _BOOKS, _K, odd=odd_rows.price_in_letters, hides=True),
-    Scene("price_huge", ALL, _PRICED, _K, odd=odd_rows.huge_price),
-    Scene(
-        "time_epoch",
-        ALL,
-        (*_BOOKS, "sales"),
-        "P: mrv777/omb-gallery src/lib/satflow.ts",
-        odd=odd_rows.epoch_zero,
-        last=True,
-    ),
-    Scene("seller_number", ALL, _BOOKS, _K, odd=odd_rows.maker_a_number, last=True),
-    Scene("enum_unknown", ALL, (*_BOOKS, "own_bids"), _K, odd=odd_rows.unknown_state, last=True),
-    Scene("event_unknown", ("unisat", "ordnet"), ("sales",), _K, odd=odd_rows.unknown_state),
-    Scene("foreign", ("satflow", "unisat", "ordnet"), (*_BOOKS, "sales"), _K, odd=odd_rows.foreign, ahead=True),
+    Scene("row_null", ALL, _EVERY, _K, lambda real: None),
+    Scene("row_list", ALL, _EVERY, _K, lambda real: ["not", "a", "row"]),
+    Scene("id_none", ALL, _EVERY, _K, odd_rows.without_id),
+    Scene("price_missing", ALL, (*_BOOKS, *_OWN_ORDERS, "sales"), _K, odd_rows.without_price),
+    Scene("price_letters", ALL, _PRICED, _K, odd_rows.price_in_letters),
+    Scene("price_letters_unordered", _UNORDERED, _BOOKS, _K, odd_rows.price_in_letters, hides=True),
+    Scene("price_huge", ALL, _PRICED, _K, odd_rows.huge_price),
+    Scene("time_epoch", ALL, (*_BOOKS, "sales"), _OMB, odd_rows.epoch_zero, last=True),
+    Scene("seller_number", ALL, _BOOKS, _K, odd_rows.maker_a_number, last=True),
+    Scene("enum_unknown", ALL, (*_BOOKS, "own_bids"), _K, odd_rows.unknown_state, last=True),
+    Scene("event_unknown", ("unisat", "ordnet"), ("sales",), _K, odd_rows.unknown_state),
+    Scene("foreign", ("satflow", "unisat", "ordnet"), (*_BOOKS, "sales"), _K, odd_rows.foreign, ahead=True),
     # UniSat; its forms are written by simulator/venues/unisat/reads.py
-    Scene("unisat_403_over_the_rate", ("unisat",), (), "P: three programs, August 2026"),
-    Scene("unisat_attrs", ("unisat",), (), "R: TerraBloch/floorboard auction_list.json"),
-    Scene("unisat_unit_price", ("unisat",), (), "R: TerraBloch/floorboard auction_list.json"),
-    Scene("unisat_stale_row", ("unisat",), (), "R: TerraBloch/floorboard auction_list.json and item"),
-    Scene("unisat_statistic_500", ("unisat",), (), "P"),
-    Scene("unisat_holder_in_utxo", ("unisat",), (), "R: TerraBloch/floorboard inscription_info_list.json"),
-    Scene("unisat_sale_txid", ("unisat",), (), "R: TerraBloch/floorboard auction_actions.json"),
+    Scene("unisat_403_over_the_rate", _UNISAT, (), "P: three programs, August 2026"),
+    Scene("unisat_attrs", _UNISAT, (), f"{_FLOORBOARD} auction_list.json"),
+    Scene("unisat_unit_price", _UNISAT, (), f"{_FLOORBOARD} auction_list.json"),
+    Scene("unisat_stale_row", _UNISAT, (), f"{_FLOORBOARD} auction_list.json and item"),
+    Scene("unisat_statistic_500", _UNISAT, (), "P"),
+    Scene("unisat_holder_in_utxo", _UNISAT, (), f"{_FLOORBOARD} inscription_info_list.json"),
+    Scene("unisat_sale_txid", _UNISAT, (), f"{_FLOORBOARD} auction_actions.json"),
     # Satflow
-    Scene(
-        "satflow_rune_sales",
-        ("satflow",),
-        ("sales",),
-        "P: a sales parser of a client with a key",
-        form=odd_rows.rune_sale,
-    ),
-    Scene(
-        "satflow_fill_fields",
-        ("satflow",),
-        ("sales",),
-        "P: mrv777/omb-gallery src/lib/satflow.ts",
-        form=odd_rows.fill_fields,
-    ),
-    Scene(
-        "satflow_placeholder_times",
-        ("satflow",),
-        ("listings", "bids", "own_bids", "own_listings", "wallet", "sales"),
-        "P: mrv777/omb-gallery src/lib/satflow.ts",
-        form=odd_rows.placeholder_times,
-    ),
-    Scene(
-        "satflow_unconfirmed_ask",
-        ("satflow",),
-        ("listings",),
-        "P: Bit-Trading-Company/finetrader.com src/trading/satflow/satflowApi.js",
-        odd=odd_rows.unconfirmed_ask,
-        ahead=True,
-    ),
-    Scene("satflow_bidder_addresses", ("satflow",), ("bids",), "C: the venue's bot", form=odd_rows.bidder_addresses),
-    Scene(
-        "satflow_trait_attributes",
-        ("satflow",),
-        ("bids", "own_bids"),
-        "D: 2026-05, attribute is legacy",
-        form=odd_rows.trait_attributes,
-    ),
+    Scene("satflow_rune_sales", _SATFLOW, ("sales",), _PARSER, form=odd_rows.rune_sale),
+    Scene("satflow_fill_fields", _SATFLOW, ("sales",), _OMB, form=odd_rows.fill_fields),
+    Scene("satflow_placeholder_times", _SATFLOW, _TIMED, _OMB, form=odd_rows.placeholder_times),
+    Scene("satflow_unconfirmed_ask", _SATFLOW, ("listings",), _FINETRADER, odd_rows.unconfirmed_ask, ahead=True),
+    Scene("satflow_bidder_addresses", _SATFLOW, ("bids",), "C: the venue's bot", form=odd_rows.bidder_addresses),
+    Scene("satflow_trait_attributes", _SATFLOW, ("bids", "own_bids"), _LEGACY, form=odd_rows.trait_attributes),
     # ord.net
-    Scene(
-        "ordnet_bundle",
-        ("ordnet",),
-        ("listings",),
-        "D: the bundle's canonical inscription",
-        odd_rows.bundle,
-        ahead=True,
-    ),
-    Scene(
-        "ordnet_null_slug", ("ordnet",), ("listings",), "D: collection.slug is nullable", odd_rows.no_slug, ahead=True
-    ),
-    Scene("ordnet_sale_txids", ("ordnet",), ("sales",), "D: txid, blockHeight", form=odd_rows.txid_and_height),
+    Scene("ordnet_bundle", _ORDNET, ("listings",), _BUNDLE, odd_rows.bundle, ahead=True),
+    Scene("ordnet_null_slug", _ORDNET, ("listings",), "D: collection.slug is nullable", odd_rows.no_slug, ahead=True),
+    Scene("ordnet_sale_txids", _ORDNET, ("sales",), "D: txid, blockHeight", form=odd_rows.txid_and_height),
     # Ordinals Wallet
-    Scene(
-        "ordinalswallet_bare_errors", ("ordinalswallet",), (), "C, R: ordinals-wallet/ow-cli fixtures/error-bodies.json"
-    ),
-    Scene("ordinalswallet_paged_escrows", ("ordinalswallet",), (), "P: a client with limit and offset"),
+    Scene("ordinalswallet_bare_errors", _OW, (), _OW_CLI),
+    Scene("ordinalswallet_paged_escrows", _OW, (), "P: a client with limit and offset"),
 )
 BY_NAME = {scene.name: scene for scene in SCENES}
-
-
-class Made(Sequence[Any]):
-    """The rows that `make` makes `of` orders, each when it is taken: of a long list only a page is."""
-
-    def __init__(self, make: Callable[..., Any], of: Sequence[Any]) -> None:
-        self._make, self._of = make, of
-
-    def __len__(self) -> int:
-        return len(self._of)
-
-    def __getitem__(self, at: int | slice) -> Any:
-        return [self._make(one) for one in self._of[at]] if isinstance(at, slice) else self._make(self._of[at])
 
 
 class Scenes:
     """The scenes of one practice market. `clock` is in ms. Without a choice it has no scenes."""
 
     def __init__(self, seed: int, clock: Callable[[], int], *, drawn: bool) -> None:
-        """Begins with the seed's own scenes when they are `drawn`, else with none."""
         self._seed = seed
         self._clock = clock
         self._began_ms = clock()
         self._strikes = random.Random(f"strikes {seed}")
-        self._names: frozenset[str] = frozenset()
+        self.chosen: frozenset[str] = frozenset()
         self.is_drawn = False
         self._is_ahead = False
         if drawn:
@@ -184,11 +128,11 @@ class Scenes:
     @property
     def names(self) -> list[str]:
         """The names of those in force, in the order of their declaration."""
-        return [scene.name for scene in SCENES if scene.name in self._names]
+        return [scene.name for scene in SCENES if scene.name in self.chosen]
 
     def draw(self) -> None:
         """Takes half of all, by the seed; of odd rows each list then has at most two kinds, which come and go."""
-        self._names = frozenset(
+        self.chosen = frozenset(
             scene.name for scene in SCENES if not scene.hides and self._rng(scene.name).random() < 0.5
         )
         self.is_drawn, self._is_ahead = True, False
@@ -198,12 +142,11 @@ class Scenes:
         wanted = list(names)
         if unknown := [name for name in wanted if name not in BY_NAME]:
             raise bad(f"no such scene: {', '.join(unknown[:5])} (there is {', '.join(BY_NAME)})")
-        self._names = frozenset(wanted)
+        self.chosen = frozenset(wanted)
         self.is_drawn, self._is_ahead = False, ahead
 
     def has(self, name: str) -> bool:
-        """Tells whether the scene is in force."""
-        return BY_NAME[name].name in self._names
+        return BY_NAME[name].name in self.chosen
 
     def strikes(self, name: str) -> bool:
         """Tells whether a scene of a status strikes this request: one of 25, or of 4 where it was chosen by name."""
@@ -216,7 +159,7 @@ class Scenes:
 
         Odd rows are never more than half as many as real ones, and no list has only odd ones.
         """
-        if not self._names or not about:
+        if not about:
             return rows
         found = list(rows)
         offset = len(found) - len(about)
@@ -249,7 +192,7 @@ class Scenes:
         return front + found
 
     def _of(self, dialect: str, told: Told) -> list[Scene]:
-        return [scene for scene in SCENES if scene.name in self._names and scene.is_told(dialect, told)]
+        return [scene for scene in SCENES if scene.name in self.chosen and scene.is_told(dialect, told)]
 
     def _is_on(self, told: Told) -> bool:
         """Returns whether odd rows are in the list now: in one of own orders every third minute, unless ahead."""
@@ -260,15 +203,6 @@ class Scenes:
         return random.Random(f"scenes {self._seed} {' '.join(about)}")
 
     def as_json(self) -> dict[str, Any]:
-        """Returns the choice, and all scenes with their sources, as a control call shows them."""
-        known = [
-            {
-                "name": s.name,
-                "dialects": s.dialects,
-                "lists": s.lists,
-                "evidence": s.evidence,
-                "on": s.name in self._names,
-            }
-            for s in SCENES
-        ]
+        names = ("name", "dialects", "lists", "evidence")
+        known = [{name: getattr(s, name) for name in names} | {"on": s.name in self.chosen} for s in SCENES]
         return {"names": self.names, "drawn": self.is_drawn, "ahead": self._is_ahead, "known": known}

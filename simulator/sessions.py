@@ -11,8 +11,9 @@ import uuid
 from base64 import urlsafe_b64decode, urlsafe_b64encode
 from collections import OrderedDict, deque
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any, Literal, TypeVar
+
+from msgspec import Struct
 
 from simulator.calls import Windows
 from simulator.listing import AskTerms, Draft
@@ -25,16 +26,12 @@ Value = TypeVar("Value")
 
 
 class Newest(OrderedDict[Key, Value]):
-    """The newest KEPT entries."""
-
     def keep(self, key: Key, value: Value) -> None:
         self[key] = value
         self.move_to_end(key)
         if len(self) > KEPT:
             self.popitem(last=False)
 
-
-# Satflow's challenges
 
 LIFE_MS = 10 * 60 * 1000
 # One text is issued again for a while, so that many tasks of one wallet do not displace each other's.
@@ -90,7 +87,12 @@ class WalletSessions:
             return None
         # Used up at the first try, right or wrong.
         self._used[address, nonce] = now
-        if not verify_ownership(address, sign_in_text(address, nonce, issued_ms), signature):
+        text = (
+            "Sign in to Ordinals Wallet\n\n"
+            "This proves you own this address. It does not move funds or cost a fee.\n\n"
+            f"Address: {address}\nNonce: {nonce}\nIssued At: {issued_ms}"
+        )
+        if not verify_ownership(address, text, signature):
             return None
         expires = now // 1000 + LIFE_S
         return self._token(f"{address} {expires}"), expires
@@ -113,15 +115,6 @@ class WalletSessions:
         return f"{_MARK}.{urlsafe_b64encode(said.encode()).decode()}.{proof}"
 
 
-def sign_in_text(address: str, nonce: str, issued_ms: int) -> str:
-    """Makes the text that a wallet signs, byte for byte."""
-    return (
-        "Sign in to Ordinals Wallet\n\n"
-        "This proves you own this address. It does not move funds or cost a fee.\n\n"
-        f"Address: {address}\nNonce: {nonce}\nIssued At: {issued_ms}"
-    )
-
-
 # ord.net's sign-in: challenges for the two addresses of a wallet, and tokens for their answers
 
 SESSION_MS = 60 * 60 * 1000
@@ -130,16 +123,14 @@ FLOW_MS = 10 * 60 * 1000
 _SPACE = uuid.UUID("8f8e2f0e-6f72-4d2e-b6e5-74706f72646e")
 
 
-@dataclass(frozen=True, slots=True)
-class Challenge:
+class Challenge(Struct, frozen=True):
     challenge_id: str
     message: str
     address: str
     role: str
 
 
-@dataclass(frozen=True, slots=True)
-class Flow:
+class Flow(Struct, frozen=True):
     """A sign-in that has begun. It can be answered until `ends_ms`."""
 
     request_id: str
@@ -149,8 +140,7 @@ class Flow:
     ends_ms: int
 
 
-@dataclass(frozen=True, slots=True)
-class Session:
+class Session(Struct, frozen=True):
     """A signed-in wallet of two addresses. Equal pairs have equal profiles and bindings, in every session."""
 
     token: str
@@ -167,13 +157,28 @@ class Session:
         return str(uuid.uuid5(_SPACE, f"binding {self.ordinals} {self.payment}"))
 
 
-class Sessions:
-    """All flows and sessions; `clock` is in ms. They are not part of the state file."""
+# The life of a preflight: the documents name no time.
+PREFLIGHT_MS = 10 * 60 * 1000
 
+
+class Preflight(Struct, frozen=True):
+    """A draft for a session: `asked` are the request's fields, `draft` the result."""
+
+    binding_id: str
+    asked: str
+    draft: Any
+    ends_ms: int
+
+
+class Desk:
     def __init__(self, clock: Callable[[], int]) -> None:
         self._clock = clock
+        self.windows = Windows(clock)
         self._flows: Newest[str, Flow] = Newest()
         self._sessions: Newest[str, Session] = Newest()
+        self._preflights: Newest[str, Preflight] = Newest()
+        # Ids of offers and listings that were entered: a request for an ended one has an answer of its own.
+        self.taken: set[str] = set()
 
     def begin(self, ordinals: str, payment: str) -> Flow:
         """Begins a sign-in: a text to sign for each of the two addresses, one if they are the same."""
@@ -200,14 +205,11 @@ class Sessions:
         return flow
 
     def payer(self, request_id: str) -> str:
-        """Returns the payment address of a flow, empty for an unknown one."""
         flow = self._flows.get(request_id)
         return flow.payment if flow is not None else ""
 
     def check(self, flow: Flow, answers: dict[str, tuple[str, str]]) -> None:
-        """Checks the answers: by challenge an address and a signature (BIP-322 simple witness in hex). Raises
-        ApiError.
-        """
+        """Checks an address and a signature (BIP-322 simple witness in hex) for each challenge. Raises ApiError."""
         known = {challenge.challenge_id: challenge for challenge in flow.challenges}
         if not answers.keys() <= known.keys():
             raise ApiError(404, "Auth challenge not found")
@@ -232,46 +234,16 @@ class Sessions:
         return session
 
     def find(self, token: str) -> Session | None:
-        """Returns the session of a token that is still good."""
         session = self._sessions.get(token)
         return session if session is not None and session.ends_ms > self._clock() else None
 
-
-# The life of a preflight: the documents name no time.
-PREFLIGHT_MS = 10 * 60 * 1000
-
-
-@dataclass(frozen=True, slots=True)
-class Preflight:
-    """A draft for a session: `asked` are the request's fields, `draft` the result."""
-
-    binding_id: str
-    asked: str
-    draft: Any
-    ends_ms: int
-
-
-class Desk:
-    """Sessions, rate limits and open preflights. `clock` is in ms."""
-
-    def __init__(self, clock: Callable[[], int]) -> None:
-        self._clock = clock
-        self.sessions = Sessions(clock)
-        self.windows = Windows(clock)
-        self._preflights: Newest[str, Preflight] = Newest()
-        # Ids of offers and listings that were entered: a request for an ended one has an answer of its own.
-        self.taken: set[str] = set()
-
     def keep(self, session: Session, asked: str, draft: Any, handle: str | None = None) -> str:
-        """Remembers a draft; returns the handle by which a submit names it."""
         handle = handle or secrets.token_urlsafe(24)
         self._preflights.keep(handle, Preflight(session.binding_id, asked, draft, self._clock() + PREFLIGHT_MS))
         return handle
 
     def draft(self, session: Session, asked: str, handle: str) -> Any:
-        """Returns the draft of a handle. Raises ApiError: 409 when it is over or was used, 400 when other fields were
-        asked.
-        """
+        """Returns the draft of a handle. Raises ApiError: 409 when it is over or used, 400 for other fields."""
         found = self._preflights.get(handle)
         if found is None or found.binding_id != session.binding_id or found.ends_ms <= self._clock():
             raise ApiError(409, "The preflight is over; start again")
@@ -288,33 +260,9 @@ class Desk:
 Step = Literal["put_on", "modify_price", "put_off"]
 
 
-@dataclass(frozen=True, slots=True)
-class Asked:
+class Asked(Struct, frozen=True):
     """One draft and its purpose. `former_price` is the old price of a listing to be repriced."""
 
     terms: AskTerms
     draft: Draft
     former_price: int = 0
-
-
-class Auctions:
-    """The newest KEPT drafts, one for each step of an auction, and the terms of placed auctions."""
-
-    def __init__(self) -> None:
-        self._asked: Newest[tuple[str, Step], Asked] = Newest()
-        self._placed: Newest[str, AskTerms] = Newest()
-
-    def ask(self, auction_id: str, step: Step, asked: Asked) -> None:
-        self._asked.keep((auction_id, step), asked)
-
-    def asked(self, auction_id: str, step: Step) -> Asked | None:
-        return self._asked.get((auction_id, step))
-
-    def place(self, auction_id: str, step: Step) -> None:
-        """Notes that a draft became a listing, or ended one."""
-        asked = self._asked.pop((auction_id, step))
-        self._placed.keep(auction_id, asked.terms)
-
-    def placed(self, auction_id: str) -> AskTerms | None:
-        """Returns the terms of an auction, open or ended."""
-        return self._placed.get(auction_id)

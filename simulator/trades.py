@@ -2,30 +2,28 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from decimal import Decimal
 from itertools import pairwise
 
+from msgspec.structs import replace
+
 from simulator import fills, holdings
 from simulator.bidding_wallets import deliver
-from simulator.engine import Engine
+from simulator.engine import Engine, Market, Order, Refusal, Sale, takes, unit_price
 from simulator.fills import INSCRIPTION_AT, Buyer, complete, release
-from simulator.history import Sale
 from simulator.holdings import give
 from simulator.listing import signed_sale
-from simulator.orders import Order, Refusal, unit_price
-from simulator.wallets import Item
-from simulator.wire import EXACT
+from simulator.wallets import Item, Trait, name_of
+from simulator.wire import EXACT, ApiError, bad, decimal_places
 
 
 def fill(
     engine: Engine, bid: Order, quantity: Decimal, price: int, items: list[Item], network_fee: int = 0
 ) -> list[Sale]:
-    """Sells `quantity` for `price` sats into `bid`, whose rest goes on.
+    """Sells `quantity` for `price` sats into `bid`, whose rest goes on; `network_fee` comes on top of the price.
 
-    Its account pays, its receive address gets the `items` (as many as `quantity`) or the tokens. Bids of the same
-    account that its balance then no longer covers are cancelled, as the venue documents. A bid that coins stand behind
-    is paid on the chain, and so is one with a bidding wallet. `network_fee` comes on top of the price.
+    Its account pays, its receive address gets the `items` (as many as `quantity`) or the tokens. Bids of the account
+    that its balance no longer covers are cancelled, as the venue documents.
     """
     # To the sat: 100 sats for 3 items are 33, 33 and 34.
     cuts = [price * at // len(items) for at in range(len(items) + 1)] if items else []
@@ -51,20 +49,9 @@ def fill(
 def _sale(engine: Engine, bid: Order, quantity: Decimal, price: int, item: Item | None = None) -> Sale:
     ask = engine.ask_of(item.id) if item else None
     holder = engine.wallets.holder_of(item.id) if item else None
-    return Sale(
-        sale_id=engine.new_id(),
-        kind=bid.kind,
-        slug=bid.slug,
-        price=price,
-        quantity=quantity,
-        sold_ms=engine.now_ms(),
-        buyer=bid.maker,
-        receive=bid.receive,
-        seller=ask.maker if ask else holder[0] if holder else engine.new_address("p2tr"),
-        bid_id=bid.order_id,
-        inscription=item.id if item else None,
-        venue=bid.venue,
-    )
+    traded = engine.new_id(), bid.kind, bid.slug, price, quantity, engine.now_ms(), bid.maker, bid.receive
+    seller = ask.maker if ask else holder[0] if holder else engine.new_address("p2tr")
+    return Sale(*traded, seller, bid.order_id, item.id if item else None, venue=bid.venue)
 
 
 def _take(engine: Engine, bid: Order, quantity: Decimal, price: int) -> None:
@@ -103,17 +90,8 @@ def _settle(
     return settled
 
 
-def buy(engine: Engine, ask: Order, buyer: str) -> Sale:
-    """Buys a listing of a script or a trader, which has no output: only the record changes."""
-    return _record(engine, ask, buyer, buyer, "")
-
-
 def buy_signed(engine: Engine, ask: Order, *, confirmed: bool = True) -> tuple[Sale, str]:
-    """Buys the listing of a client; returns the sale and the txid.
-
-    The payout, price and postage, goes to the balance of the seller's receive address, the inscription to the buyer.
-    When the sale is impossible the listing is cancelled with that reason, and Refusal is raised.
-    """
+    """Buys the listing of a client; returns the sale and the txid. Cancels an impossible one, and raises Refusal."""
     assert ask.inscription is not None
     coin, holder = engine.chain.coins[ask.outpoint], engine.wallets.holder_of(ask.inscription)
     buyer = Buyer(ask.order_id)
@@ -131,7 +109,7 @@ def buy_signed(engine: Engine, ask: Order, *, confirmed: bool = True) -> tuple[S
         engine.cancel(ask, str(refusal))
         raise
     txid = engine.chain.add(made, {INSCRIPTION_AT: inscriptions}, confirmed=confirmed)
-    sale = _record(engine, ask, buyer.payment, buyer.ordinals, txid)
+    sale = buy(engine, ask, buyer.payment, buyer.ordinals, txid)
     for other in engine.asks_of(ask.inscription):
         engine.cancel(other, "sold at another venue")
     engine.wallets.move(holder[1], buyer.ordinals)
@@ -139,24 +117,111 @@ def buy_signed(engine: Engine, ask: Order, *, confirmed: bool = True) -> tuple[S
     return sale, txid
 
 
-def _record(engine: Engine, ask: Order, buyer: str, receive: str, txid: str) -> Sale:
+def buy(engine: Engine, ask: Order, buyer: str, receive: str = "", txid: str = "") -> Sale:
+    """Buys a listing of a script or a trader, which has no output: only the record changes."""
     engine.remove(ask)
     engine.record("filled", ask)
-    sale = Sale(
-        sale_id=engine.new_id(),
-        kind=ask.kind,
-        slug=ask.slug,
-        price=ask.price,
-        quantity=ask.quantity,
-        sold_ms=engine.now_ms(),
-        buyer=buyer,
-        receive=receive,
-        seller=ask.maker,
-        inscription=ask.inscription,
-        ask_id=ask.order_id,
-        listed_ms=ask.placed_ms,
-        venue=ask.venue,
-        txid=txid,
-    )
+    traded = engine.new_id(), ask.kind, ask.slug, ask.price, ask.quantity, engine.now_ms(), buyer, receive or buyer
+    listed = ask.inscription, ask.order_id, ask.placed_ms, ask.venue, txid
+    sale = Sale(*traded, ask.maker, None, *listed)
     engine.sales.record(sale)
     return sale
+
+
+MAX_ITEMS = 100
+
+
+def sell(
+    engine: Engine,
+    slug: str | None = None,
+    inscription: str | None = None,
+    bid_id: str | None = None,
+    quantity: Decimal | None = None,
+    network_fee: int = 0,
+) -> tuple[Order, list[Sale]]:
+    """Fills the best bid of `slug`, or the best that `inscription` meets, or `bid_id`; returns it and its sales.
+
+    Without `quantity` one inscription, or all tokens that are left. Without an inscription, bids that ask for a trait
+    are met only when `bid_id` names them. Raises ApiError: 404 without such a bid, 409 when the balance does not cover
+    it, 400 for an impossible `quantity`.
+    """
+    if (slug is None) == (inscription is None):
+        raise bad("one of slug and inscriptionId is required")
+    item = _item(engine, inscription) if inscription is not None else None
+    wanted = slug if slug is not None else item.collection if item else ""
+    market = engine.find(wanted)
+    if market is None:
+        raise ApiError(404, "no such collection or rune", "NOT_FOUND")
+    bids = market.best("bid", engine.now_ms())
+    if bid_id is not None:
+        bids = _named(engine, market, bid_id)
+        if item is None and bids and bids[0].inscription is not None:
+            item = _item(engine, bids[0].inscription)
+    met = [bid for bid in bids if _meets(bid, item, named=bid_id is not None)]
+    if not met:
+        raise ApiError(404, "no such bid", "NOT_FOUND")
+    bid = met[0]
+    part = _part(market, bid, quantity)
+    price = part_price(bid, part)
+    if bid.origin == "dialect" and not bid.funding and engine.wallets.backing(bid.maker) < price:
+        engine.cancel(bid, "the balance no longer covers it")
+        raise ApiError(409, "the bid was not covered and is cancelled", "CONFLICT")
+    if item is not None:
+        if part != 1:
+            raise bad("one inscription is a quantity of 1")
+        return bid, fill(engine, bid, part, price, [item], network_fee)
+    # One value for each type that it names.
+    traits = tuple(dict(reversed(bid.traits)).items())
+    count = int(part) if market.kind == "ordinals" else 0
+    items = [_new_item(engine, market.slug, traits) for _ in range(count)]
+    return bid, fill(engine, bid, part, price, items, network_fee)
+
+
+def part_price(bid: Order, part: Decimal) -> int:
+    """Returns the sats that `part` of a bid pays, rounded down; the rest of the bid keeps the remainder.
+
+    2 of 3 tokens bid at 100 sats pay 66, and 1 token at 34 sats stays.
+    """
+    if part == bid.quantity:
+        return bid.price
+    return int(EXACT.divide_int(EXACT.multiply(Decimal(bid.price), part), bid.quantity))
+
+
+def _part(market: Market, bid: Order, quantity: Decimal | None) -> Decimal:
+    rune = market.kind == "runes"
+    if quantity is None:
+        return bid.quantity if rune else Decimal(1)
+    if quantity > bid.quantity or (not rune and quantity > MAX_ITEMS):
+        raise bad(f"quantity: more than the bid still asks for, or than {MAX_ITEMS} inscriptions")
+    if decimal_places(quantity) > (market.divisibility if rune else 0):
+        raise bad("quantity has too many decimal places")
+    if not part_price(bid, quantity):
+        raise bad("quantity: so little would cost less than a sat")
+    return quantity
+
+
+def _named(engine: Engine, market: Market, bid_id: str) -> list[Order]:
+    bid = engine.order(bid_id)
+    shown = bid is not None and bid.side == "bid" and bid.slug == market.slug and bid.visible_ms <= engine.now_ms()
+    return [bid] if bid is not None and shown else []
+
+
+def _meets(bid: Order, item: Item | None, *, named: bool) -> bool:
+    if item is None:
+        return named or not bid.traits
+    return takes(bid.traits, item.traits) and bid.inscription in (None, item.id)
+
+
+def _item(engine: Engine, inscription: str) -> Item:
+    held = engine.wallets.holder_of(inscription)
+    if held is not None:
+        return held[1]
+    ask = engine.ask_of(inscription)
+    if ask is None:
+        raise ApiError(404, "no such inscription", "NOT_FOUND")
+    return Item(inscription, ask.slug, name_of(ask.slug, inscription), ask.traits)
+
+
+def _new_item(engine: Engine, slug: str, traits: tuple[Trait, ...]) -> Item:
+    found = engine.new_inscription()
+    return Item(found, slug, name_of(slug, found), traits, int(found[:6], 16))

@@ -7,17 +7,25 @@ the offer's leaf is that of settlements on the chain. Ordinals Wallet: from its 
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass
 
 from embit import script
-from embit.ec import ECError, PrivateKey, PublicKey, SchnorrSig, Signature
+from embit.ec import ECError, PrivateKey, PublicKey
 from embit.script import Script, Witness
 from embit.transaction import SIGHASH, Transaction, TransactionOutput
+from msgspec import Struct
 
-from simulator.bitcoin import taproot
-from simulator.bitcoin.psbt import FINAL_SCRIPTWITNESS, TAP_KEY_SIG, Map, Psbt
-from simulator.bitcoin.taproot import LeafOutput, hash_of
-from simulator.orders import Refusal
+from simulator.engine import Refusal
+from simulator.taproot import (
+    FINAL_SCRIPTWITNESS,
+    TAP_KEY_SIG,
+    LeafOutput,
+    Map,
+    Psbt,
+    hash_of,
+    is_ecdsa_signed,
+    is_signed,
+    is_whole_signed,
+)
 from wallet.address import hash160
 
 ORDNET = "ordnet"  # the name of ord.net in orders and sales
@@ -38,7 +46,6 @@ ENCLAVE = practice_key("practice market ord.net enclave")
 
 
 def fee_script() -> Script:
-    """Returns the script that the practice venue's fees go to."""
     return Script(b"\x51\x20" + xonly(practice_key("practice market ord.net fees")))
 
 
@@ -54,8 +61,7 @@ def is_internal(key: bytes, program: bytes) -> bool:
         return False
 
 
-@dataclass(frozen=True, slots=True)
-class OfferTerms:
+class OfferTerms(Struct, frozen=True):
     """The terms in an offer's leaf: sats, seconds since the epoch, the buyer's ordinals script, and two hashes."""
 
     price: int
@@ -99,29 +105,20 @@ def _push(data: bytes) -> bytes:
 
 
 # The practice venue's key for sales; the real one is the venue's alone.
-COSIGNER = PrivateKey(hashlib.sha256(b"practice market Ordinals Wallet co-signer").digest())
+COSIGNER = practice_key("practice market Ordinals Wallet co-signer")
 # The point without a known private key (BIP-341).
 NOBODY = bytes.fromhex("50929b74c1a04954b78b4b6035e97a5e078a5a0f28ec96d547bfee9ace803ac0")
 LOCK_BLOCKS = 144
 
 
-def cosigner() -> bytes:
-    """Returns the x-only key of the venue."""
-    return bytes(COSIGNER.get_public_key().xonly())
-
-
 def sale_output(seller: bytes) -> LeafOutput:
     """Makes the escrow of the x-only key `seller`, to be spent by its sale leaf."""
-    leaf = b"\x20" + seller + b"\xac\x20" + cosigner() + b"\xba\x52\x9c"
+    leaf = b"\x20" + seller + b"\xac\x20" + xonly(COSIGNER) + b"\xba\x52\x9c"
     return LeafOutput(NOBODY, leaf, hash_of(recovery_leaf(seller)))
 
 
 def recovery_leaf(seller: bytes) -> bytes:
-    """Makes the script by which the seller alone takes the item back."""
     return b"\x02" + LOCK_BLOCKS.to_bytes(2, "little") + b"\xb2\x75\x20" + seller + b"\xac"
-
-
-# Signatures
 
 
 PARTIAL_SIG, TAP_SCRIPT_SIG = b"\x02", b"\x14"
@@ -139,10 +136,14 @@ def payment_witness(psbt: Psbt, at: int, spent: list[TransactionOutput], public_
     program = script.p2wpkh(PublicKey.parse(public_key))
     if own.script_pubkey not in (program, script.p2sh(program)):
         raise Refusal(f"input {at} is not the payment key's")
-    signature = _partial(fields, public_key)
+    signature = fields.get(PARTIAL_SIG + public_key)
+    if signature is None and FINAL_SCRIPTWITNESS in fields:
+        items = _items(fields)
+        signature = items[0] if len(items) == 2 and items[1] == public_key else None
+    if not signature:
+        raise Refusal("a payment input is not signed")
     code = script.p2pkh_from_p2wpkh(program)
-    digest = psbt.tx.sighash_segwit(at, code, own.value, SIGHASH.ALL)
-    if signature[-1:] != bytes([SIGHASH.ALL]) or not _verifies(public_key, signature[:-1], digest):
+    if not is_ecdsa_signed(psbt.tx, at, code, own.value, signature, public_key):
         raise Refusal(f"input {at} has an invalid signature")
     return Witness([signature, public_key])
 
@@ -159,15 +160,15 @@ def key_path_witness(
 ) -> Witness:
     """Returns the witness of taproot input `at`, signed by its output key with one of `sighashes`. Raises Refusal."""
     fields = psbt.inputs[at]
-    signature = fields.get(TAP_KEY_SIG) or _only_item(fields)
+    signature = fields.get(TAP_KEY_SIG)
+    if not signature and len(items := _items(fields)) == 1:
+        signature = items[0]
     if signature is None:
         raise Refusal(f"input {at} is not signed")
     sighash = DEFAULT if len(signature) == 64 else signature[-1]
     if len(signature) not in (64, 65) or sighash not in sighashes or (len(signature) == 65 and sighash == DEFAULT):
         raise Refusal(f"input {at} is not signed with the sighash that was asked for")
-    scripts, values = [each.script_pubkey for each in spent], [each.value for each in spent]
-    digest = psbt.tx.sighash_taproot(at, scripts, values, sighash)
-    if not _schnorr(spent[at].script_pubkey.data[2:], signature[:64], digest):
+    if not is_whole_signed(psbt.tx, at, spent, signature):
         raise Refusal(f"input {at} has an invalid signature")
     return Witness([signature])
 
@@ -184,29 +185,7 @@ def leaf_signature(psbt: Psbt, at: int, own: LeafOutput, value: int, key: bytes)
 
 def holds_for_leaf(tx: Transaction, at: int, own: LeafOutput, value: int, key: bytes, signature: bytes) -> bool:
     """Tells whether a SINGLE|ANYONECANPAY signature holds for input `at` of `tx`."""
-    if len(signature) != 65 or signature[64] != taproot.SINGLE_ANYONECANPAY:
-        return False
-    spent = TransactionOutput(value, own.script)
-    try:
-        digest = taproot.digest(tx, at, spent, taproot.SINGLE_ANYONECANPAY, own.leaf_hash)
-    except ValueError:
-        return False
-    return _schnorr(key, signature[:64], digest)
-
-
-def _partial(fields: Map, public_key: bytes) -> bytes:
-    signature = fields.get(PARTIAL_SIG + public_key)
-    if signature is None and FINAL_SCRIPTWITNESS in fields:
-        items = _items(fields)
-        signature = items[0] if len(items) == 2 and items[1] == public_key else None
-    if not signature:
-        raise Refusal("a payment input is not signed")
-    return signature
-
-
-def _only_item(fields: Map) -> bytes | None:
-    items = _items(fields)
-    return items[0] if len(items) == 1 else None
+    return is_signed(tx, at, TransactionOutput(value, own.script), signature, key=key, leaf_hash=own.leaf_hash)
 
 
 def _items(fields: Map) -> list[bytes]:
@@ -215,17 +194,3 @@ def _items(fields: Map) -> list[bytes]:
     except Exception:
         # embit answers hostile bytes with any error that they happen to cause.
         raise Refusal("a final witness cannot be read") from None
-
-
-def _verifies(public_key: bytes, der: bytes, digest: bytes) -> bool:
-    try:
-        return bool(PublicKey.parse(public_key).verify(Signature.parse(der), digest))
-    except (ECError, ValueError):
-        return False
-
-
-def _schnorr(key: bytes, signature: bytes, digest: bytes) -> bool:
-    try:
-        return bool(PublicKey.from_xonly(key).schnorr_verify(SchnorrSig(signature), digest))
-    except (ECError, ValueError):
-        return False

@@ -1,4 +1,4 @@
-"""Play money and play inscriptions by address, bidding wallets with their scripts, and the play wallet.
+"""Play money and play inscriptions by address, with their content; bidding wallets with their scripts; the play wallet.
 
 Each address has a balance of its own. Of a payment address's bidding wallets only the first one has sats at first: as
 many as a fresh address, or half of what the payment address was given.
@@ -7,21 +7,22 @@ many as a fresh address, or half of what the payment address was given.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable
-from dataclasses import asdict, dataclass
+import struct
+import zlib
+from collections.abc import Callable, Mapping
 from decimal import Decimal
 from typing import Any, Literal, NamedTuple
 
 from embit import script
 from embit.ec import PrivateKey, PublicKey
 from embit.script import Script
+from msgspec import Struct, convert, to_builtins
 
-from simulator.bitcoin.taproot import LeafOutput
-from simulator.orders import Trait
-from simulator.wire import plain
+from simulator.taproot import LeafOutput
 from wallet.address import hash160, p2wpkh
 from wallet.signer.challenges import sign_message
 
+Trait = tuple[str, str]
 _MOST = 10_000  # as large as such collections are
 
 
@@ -81,17 +82,13 @@ def bidding_address(pair: Pair, kind: WalletKind) -> str:
 
 
 def bidding_kind_of(address: str, pair: Pair) -> WalletKind:
-    """Returns the kind of the pair's wallet at this address."""
     return next(kind for kind in KINDS if bidding_address(pair, kind) == address)
 
 
 FRESH_BALANCE = 100_000_000
 
 
-@dataclass(frozen=True, slots=True)
-class Item:
-    """One inscription; `collection` is a collection's slug."""
-
+class Item(Struct, frozen=True):
     id: str
     collection: str
     name: str
@@ -110,10 +107,7 @@ class Wallets:
         self.runes: dict[str, dict[str, Decimal]] = {}
 
     def bidding_wallet(self, payment: str, ordinals: str, public_key: str) -> str:
-        """Returns the address that collects the bids' money of this pair, always the same one for a `bidding_kind`.
-
-        `public_key` (hex) is the payment address's.
-        """
+        """Returns the address that collects the pair's money for bids; `public_key` (hex) is the payment address's."""
         pair = Pair(payment, ordinals, public_key)
         address = bidding_address(pair, self.bidding_kind)
         if address not in self._pair_of:
@@ -122,7 +116,6 @@ class Wallets:
         return address
 
     def _fund(self, address: str, payment: str) -> None:
-        """Gives a new bidding wallet its first sats."""
         if self.bidding_wallets(payment)[0] != address:
             self._balances.setdefault(address, 0)
         elif payment in self._balances and address not in self._balances:
@@ -131,11 +124,9 @@ class Wallets:
             self._balances[payment] = whole - whole // 2
 
     def pair_of(self, bidding_wallet: str) -> Pair:
-        """Returns the owner of a bidding wallet."""
         return self._pair_of[bidding_wallet]
 
     def bidding_wallets(self, payment: str) -> list[str]:
-        """Returns the bidding wallets of a payment address, oldest first."""
         return [address for address, pair in self._pair_of.items() if pair.payment == payment]
 
     def backing(self, payment: str) -> int:
@@ -150,7 +141,6 @@ class Wallets:
             sats -= part
 
     def balance(self, address: str) -> int:
-        """Returns the sats of `address`."""
         return self._balances.get(address, FRESH_BALANCE)
 
     def set_balance(self, address: str, sats: int) -> None:
@@ -167,7 +157,6 @@ class Wallets:
         held[ticker] = held.get(ticker, Decimal(0)) + tokens
 
     def holder_of(self, inscription: str) -> tuple[str, Item] | None:
-        """Returns the holder of an inscription and its item."""
         for address, held in self.inscriptions.items():
             if inscription in held:
                 return address, held[inscription]
@@ -181,44 +170,25 @@ class Wallets:
         self.inscriptions.setdefault(to, {})[item.id] = item
 
     def dump(self) -> dict[str, Any]:
-        """Returns plain JSON values that `load` reads back."""
         return {
-            "balances": self._balances,
-            "pair_of": self._pair_of,
+            "balances": dict(self._balances),
+            "pair_of": dict(self._pair_of),
             "bidding_kind": self.bidding_kind,
-            "inscriptions": {
-                address: [asdict(item) for item in held.values()] for address, held in self.inscriptions.items()
-            },
-            "runes": {
-                address: {ticker: plain(tokens) for ticker, tokens in held.items()}
-                for address, held in self.runes.items()
-            },
+            "inscriptions": to_builtins({address: list(held.values()) for address, held in self.inscriptions.items()}),
+            "runes": to_builtins(self.runes),
         }
 
     def load(self, row: dict[str, Any]) -> None:
-        self._balances = dict(row["balances"])
-        self._pair_of = {address: Pair(*map(str, pair)) for address, pair in row["pair_of"].items()}
+        self._balances = convert(row["balances"], dict[str, int])
+        self._pair_of = convert(row["pair_of"], dict[str, Pair])
         self.bidding_kind = row["bidding_kind"]
-        self.inscriptions = {
-            address: {item["id"]: _item(item) for item in held} for address, held in row["inscriptions"].items()
-        }
-        self.runes = {
-            address: {ticker: Decimal(tokens) for ticker, tokens in held.items()}
-            for address, held in row["runes"].items()
-        }
-
-
-def _item(row: dict[str, Any]) -> Item:
-    traits = tuple((str(key), str(value)) for key, value in row["traits"])
-    return Item(row["id"], row["collection"], row["name"], traits, row["number"])
+        found = convert(row["inscriptions"], dict[str, list[Item]])
+        self.inscriptions = {address: {item.id: item for item in held} for address, held in found.items()}
+        self.runes = convert(row["runes"], dict[str, dict[str, Decimal]])
 
 
 class PlayWallet:
-    """One P2WPKH key that signs any text for anybody who reaches this market: it is worth play money only.
-
-    It is made at its first use, of `random_bytes`, so that no two markets in the world have the same one; restarts and
-    resets keep it.
-    """
+    """One P2WPKH key, made at its first use and kept, that signs any text for any caller: it holds play money only."""
 
     def __init__(self, random_bytes: Callable[[int], bytes]) -> None:
         self._random_bytes = random_bytes
@@ -229,11 +199,9 @@ class PlayWallet:
         return p2wpkh(hash160(self._key().get_public_key().sec()))
 
     def sign(self, message: str) -> str:
-        """Returns the BIP-322 signature (base64) of `message`. Raises UnicodeEncodeError when it is no Unicode."""
         return sign_message(self._key(), "p2wpkh", message)
 
     def dump(self) -> str | None:
-        """Returns the key in hex for the state file, None before its first use."""
         return None if self._secret is None else self._secret.hex()
 
     def load(self, row: str | None) -> None:
@@ -247,3 +215,61 @@ class PlayWallet:
         if self._secret is None:
             self._secret = self._random_bytes(32)
         return PrivateKey(self._secret)
+
+
+Kind = Literal["picture", "svg", "text", "large"]
+_OTHERS: tuple[Kind, ...] = ("svg", "text", "large")
+_MEDIA: Mapping[Kind, str] = {"svg": "image/svg+xml", "text": "text/plain;charset=utf-8"}
+_ONE_IN = 24  # inscriptions that are no picture
+_LARGE = 2_300_000
+_SVG = (
+    '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 10 10">'
+    '<rect width="10" height="10" fill="#{}"/><circle cx="5" cy="5" r="3" fill="#fff"/></svg>'
+)
+# A picture's cells a side, the pixels of a cell's side, and its colours.
+_SIDE, _CELL, _COLOURS = 12, 16, 4
+
+
+class Content(NamedTuple):
+    media: str
+    data: bytes
+
+
+def kind_of(inscription: str) -> Kind:
+    drawn = int.from_bytes(hashlib.sha256(f"kind {inscription}".encode()).digest()[:4])
+    if drawn % _ONE_IN:
+        return "picture"
+    return _OTHERS[drawn // _ONE_IN % len(_OTHERS)]
+
+
+def media_of(inscription: str) -> str:
+    return _MEDIA.get(kind_of(inscription), "image/png")
+
+
+def content_of(item: Item) -> Content:
+    kind = kind_of(item.id)
+    if kind == "svg":
+        return Content(_MEDIA[kind], _SVG.format(item.id[:6]).encode())
+    if kind == "text":
+        return Content(_MEDIA[kind], f"{item.name or 'gm'}\n".encode())
+    # A large one has bytes behind its end, as large as some that are inscribed.
+    return Content("image/png", _picture(item.id) + bytes(_LARGE if kind == "large" else 0))
+
+
+def _picture(inscription: str) -> bytes:
+    """Returns a PNG of coloured cells, the same on both sides, all drawn from the inscription's id."""
+    drawn = hashlib.shake_256(f"looks {inscription}".encode()).digest(3 * _COLOURS + _SIDE * _SIDE // 2)
+    palette, cells = drawn[: 3 * _COLOURS], drawn[3 * _COLOURS :]
+    lines = b""
+    for at in range(0, len(cells), _SIDE // 2):
+        half = [cell % _COLOURS for cell in cells[at : at + _SIDE // 2]]
+        pixels = bytes(cell for cell in half + half[::-1] for _ in range(_CELL))
+        lines += (b"\0" + pixels) * _CELL  # a line begins with its filter, none
+    # Eight bits a pixel, each the number of a colour.
+    head = struct.pack(">IIBBBBB", _SIDE * _CELL, _SIDE * _CELL, 8, 3, 0, 0, 0)
+    parts = ((b"IHDR", head), (b"PLTE", palette), (b"IDAT", zlib.compress(lines, 9)), (b"IEND", b""))
+    return b"\x89PNG\r\n\x1a\n" + b"".join(_chunk(kind, data) for kind, data in parts)
+
+
+def _chunk(kind: bytes, data: bytes) -> bytes:
+    return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))

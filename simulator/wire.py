@@ -49,7 +49,6 @@ def loads(body: bytes) -> Any:
 
 
 def load_object(body: bytes) -> dict[str, Any]:
-    """Parses as `loads` a body that must be an object."""
     value = loads(body)
     if not isinstance(value, dict):
         raise bad("the body must be a JSON object")
@@ -58,17 +57,6 @@ def load_object(body: bytes) -> dict[str, Any]:
 
 def _no_constant(name: str) -> Any:
     raise ValueError(name)
-
-
-def dumps(value: Any) -> str:
-    """Returns JSON text; Decimals are written as `number` does."""
-    return json.dumps(value, default=_default)
-
-
-def _default(value: Any) -> Any:
-    if isinstance(value, Decimal):
-        return number(value)
-    raise TypeError(f"{type(value).__name__} has no JSON form here")
 
 
 def plain(value: Decimal) -> str:
@@ -134,12 +122,10 @@ def text(value: Any, name: str, limit: int = MAX_TEXT) -> str:
 
 
 def optional_text(fields: dict[str, Any], name: str) -> str | None:
-    """Reads a field that may be left out or null."""
     return None if fields.get(name) is None else text(fields[name], name)
 
 
 def flag(fields: dict[str, Any], name: str, *, default: bool) -> bool:
-    """Reads a field that is true or false."""
     value = fields.get(name, default)
     if not isinstance(value, bool):
         raise bad(f"{name} must be true or false")
@@ -147,7 +133,6 @@ def flag(fields: dict[str, Any], name: str, *, default: bool) -> bool:
 
 
 def items(value: Any, name: str, limit: int = 5000) -> list[dict[str, Any]]:
-    """Reads a list of at most `limit` objects."""
     if not isinstance(value, list) or len(value) > limit or not all(isinstance(item, dict) for item in value):
         raise bad(f"{name} must be a list of at most {limit} objects")
     return value
@@ -161,11 +146,6 @@ def only(fields: dict[str, Any], allowed: frozenset[str], where: str) -> None:
 
 
 Shape = Literal["documented", "seen"]
-
-
-def shape_of(seed: int) -> Shape:
-    """Returns the form in which a market of this seed answers: "seen" for even ones."""
-    return "documented" if seed % 2 else "seen"
 
 
 def iso(time_ms: int) -> str:

@@ -14,27 +14,21 @@ from typing import Any
 
 from simulator.calls import Counts, Faults, Limits
 from simulator.crowd import Traders
-from simulator.engine import Engine
+from simulator.engine import Engine, wall_clock_ms
 from simulator.listing import AskTerms
 from simulator.poison import Poison
 from simulator.scenes import Scenes
-from simulator.sessions import Auctions, Challenges, Desk, WalletSessions
+from simulator.sessions import Asked, Challenges, Desk, Newest, Step, WalletSessions
 from simulator.wallets import PlayWallet
-from simulator.wire import Shape, shape_of
+from simulator.wire import Shape
 
 VERSION = 1
 
 
-def wall_clock_ms() -> int:
-    """Returns milliseconds since the epoch."""
-    return time.time_ns() // 1_000_000
-
-
 class World:
     """One practice market. `clock` gives ms since the epoch, `monotonic` seconds for intervals.
-    `seller_fee_ppm` is what is kept of a listing's price, in millionths, in Satflow's dialect. With `scenes` the market
-    shows the oddities that its seed draws.
 
+    `seller_fee_ppm`: millionths of a listing's price that Satflow keeps. `scenes`: show the oddities of the seed.
     After `reset` with the same seed and clock the same steps give the same market. Challenges, drafts, faults,
     poison, chosen scenes, request counts and buckets are not part of the state file. The play wallet outlives a reset.
     """
@@ -62,7 +56,6 @@ class World:
             self.traders.open_markets()
 
     def reset(self, seed: int, *, background: bool) -> None:
-        """Forgets everything; with `background` the demo markets open and traders trade there."""
         self._changes_before = self.changes + 1
         self._start(seed, background=background)
         if background:
@@ -70,6 +63,8 @@ class World:
 
     def _start(self, seed: int, *, background: bool, salt: str = "") -> None:
         self.seed = seed
+        # The form in which a venue that has two of them answers.
+        self.shape: Shape = "documented" if seed % 2 else "seen"
         self.background = background
         self.engine = Engine(self._clock, random.Random(f"engine {seed}{salt}"))
         self.engine.seller_fee_ppm = self._seller_fee_ppm
@@ -80,15 +75,12 @@ class World:
         self.scenes = Scenes(seed, self._clock, drawn=self._has_scenes)
         self.counts = Counts()
         self.poison: Poison | None = None
-        self.auctions = Auctions()
+        # UniSat's drafts, one for each step of an auction, and the terms of placed auctions.
+        self.drafts: Newest[tuple[str, Step], Asked] = Newest()
+        self.placed: Newest[str, AskTerms] = Newest()
         self.protected: dict[str, AskTerms] = {}  # drafts of protected listings by their digest
         self.wallet_sessions = WalletSessions(self._clock, f"{seed}")
         self.traders = Traders(self.engine, random.Random(f"traders {seed}{salt}"))
-
-    @property
-    def shape(self) -> Shape:
-        """Returns the form in which a venue that has two of them answers."""
-        return shape_of(self.seed)
 
     @property
     def changes(self) -> int:
@@ -102,7 +94,6 @@ class World:
             self.traders.step()
 
     def dump(self) -> dict[str, Any]:
-        """Returns the state file's contents, as plain JSON values."""
         return {
             "version": VERSION,
             "seed": self.seed,

@@ -12,11 +12,11 @@ from typing import Any
 from embit.script import Script
 from embit.transaction import Transaction, TransactionInput
 
-from simulator.bitcoin.chain import Coin, address_of, outpoint_of
+from simulator.chain import Coin, address_of, outpoint_of
 from simulator.engine import Engine
+from simulator.handler import Routes, VenueHandler, by_path
 from simulator.holdings import coins
 from simulator.network import Rejected, send
-from simulator.venues.routes import Routes, VenueHandler, by_path
 from simulator.wire import ApiError
 from simulator.world import World
 from wallet import address as addresses
@@ -60,31 +60,17 @@ _BOTH = Routes("/mempool/api", MempoolHandler)
 
 
 def routes(world: World) -> list[tuple[Any, ...]]:
-    """Returns path, handler and arguments of each route."""
     return [*_MEMPOOL(world), *_BOTH(world), *_BOTH(world, "/esplora/api")]
 
 
-# Fees and addresses
-
-
-@_MEMPOOL.get("v1/fees/recommended", "fees")
-def recommended_fees(call: MempoolHandler) -> dict[str, int]:
-    return FEES
-
-
-@_MEMPOOL.get("v1/fees/precise", "fees")
-def precise_fees(call: MempoolHandler) -> dict[str, float]:
-    return PRECISE
-
-
-@_BOTH.get("fee-estimates", "fees")
-def fee_estimates(call: MempoolHandler) -> dict[str, float]:
-    return ESTIMATES
+_MEMPOOL.get("v1/fees/recommended", "fees")(lambda call: FEES)
+_MEMPOOL.get("v1/fees/precise", "fees")(lambda call: PRECISE)
+_BOTH.get("fee-estimates", "fees")(lambda call: ESTIMATES)
+_BOTH.get("blocks/tip/height", "tip", deliver=MempoolHandler.send_text)(lambda call: call.engine.chain.height())
 
 
 @_BOTH.get("address/([^/]+)", "balance")
 def address_stats(call: MempoolHandler) -> dict[str, Any]:
-    """Answers the balance of an address."""
     address = call.address()
     sats = call.engine.wallets.balance(address)
     return {"address": address, "chain_stats": _stats(sats), "mempool_stats": _stats(0)}
@@ -102,17 +88,10 @@ def utxos(call: MempoolHandler) -> list[dict[str, Any]]:
     address = call.address()
     coins(call.engine, address)
     return [
-        {
-            "txid": coin.txid,
-            "vout": int(coin.outpoint.split(":")[1]),
-            "value": coin.value,
-            "status": _status(call.engine, coin.txid),
-        }
+        {"txid": coin.txid, "vout": int(coin.outpoint.split(":")[1]), "value": coin.value}
+        | {"status": _status(call.engine, coin.txid)}
         for coin in call.engine.chain.unspent(address)
     ]
-
-
-# Transactions and blocks
 
 
 @_BOTH.get(f"tx/{_TXID}", "tx")
@@ -136,9 +115,8 @@ def transaction(call: MempoolHandler) -> dict[str, Any]:
     }
 
 
-@_BOTH.get(f"tx/{_TXID}/hex", "tx", deliver=MempoolHandler.deliver_text)
+@_BOTH.get(f"tx/{_TXID}/hex", "tx", deliver=MempoolHandler.send_text)
 def transaction_hex(call: MempoolHandler) -> str:
-    """Answers the transaction as the network sends it."""
     return str(call.transaction().serialize().hex())
 
 
@@ -150,7 +128,6 @@ def transaction_status(call: MempoolHandler) -> dict[str, Any]:
 
 @_BOTH.get(f"tx/{_TXID}/outspends", "outspend")
 def outspends(call: MempoolHandler) -> list[dict[str, Any]]:
-    """Answers the spending of all outputs, in their order."""
     count = len(call.transaction().vout)
     found = (call.engine.chain.coins[f"{call.path_args[0]}:{at}"] for at in range(count))
     return [_spending(call.engine, coin) for coin in found]
@@ -166,13 +143,7 @@ def outspend(call: MempoolHandler) -> dict[str, Any]:
     return _spending(call.engine, call.engine.chain.coins.get(":".join(call.path_args)))
 
 
-@_BOTH.get("blocks/tip/height", "tip", deliver=MempoolHandler.deliver_text)
-def tip_height(call: MempoolHandler) -> int:
-    return call.engine.chain.height()
-
-
 def _status(engine: Engine, txid: str) -> dict[str, Any]:
-    """Returns the status of a transaction: in a block or not, and in which."""
     if txid not in engine.chain.transactions or not engine.chain.confirmations(txid):
         return {"confirmed": False}
     height = engine.chain.transactions[txid].height
@@ -206,14 +177,11 @@ def _output(value: int, script: Script) -> dict[str, Any]:
     return row | ({"scriptpubkey_address": address} if address else {}) | {"value": value}
 
 
-# Broadcasts
-
-
 def _raw(call: MempoolHandler) -> str:
     return call.request.body[:200].decode("utf-8", "replace")
 
 
-@_BOTH.post("tx", "broadcast", _raw, refuse=MempoolHandler.refuse_in_text, deliver=MempoolHandler.deliver_text)
+@_BOTH.post("tx", "broadcast", _raw, refuse=MempoolHandler.refuse_in_text, deliver=MempoolHandler.send_text)
 def broadcast(call: MempoolHandler) -> str:
     """Sends a transaction in hex into the mempool, where it waits for its block; answers the txid."""
     try:

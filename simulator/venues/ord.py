@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from simulator.bitcoin.chain import Coin
+from simulator.chain import Coin
+from simulator.handler import Routes, VenueHandler, by_path, same
 from simulator.holdings import known_item
-from simulator.pictures import Content, content_of, media_of
-from simulator.venues.routes import Routes, VenueHandler, by_path, same
+from simulator.wallets import Content, content_of, media_of
 from simulator.wire import ApiError
 from simulator.world import World
 
@@ -45,7 +45,6 @@ _CONTENT = Routes("/content", VenueHandler)
 
 
 def routes(world: World) -> list[tuple[Any, ...]]:
-    """Returns path, handler and arguments of each route."""
     return [*_ORD(world), *_CONTENT(world)]
 
 
@@ -78,7 +77,6 @@ def output(call: OrdHandler) -> dict[str, Any]:
 
 @_ORD.get("inscription/([^/]+)", "inscription")
 def inscription(call: OrdHandler) -> dict[str, Any]:
-    """Answers an inscription's place by the blocks alone."""
     wanted, chain = call.path_args[0], call.engine.chain
     coin = chain.confirmed_coin_of(wanted)
     if coin is None:
@@ -127,10 +125,7 @@ def status(call: OrdHandler) -> dict[str, Any]:
     }
 
 
-@_ORD.get("blockheight", "index", deliver=OrdHandler.deliver_text)
-def block_height(call: OrdHandler) -> int:
-    """Answers the newest block of the index."""
-    return call.engine.chain.height()
+_ORD.get("blockheight", "index", deliver=OrdHandler.send_text)(lambda call: call.engine.chain.height())
 
 
 def _content(call: VenueHandler, content: Content) -> None:

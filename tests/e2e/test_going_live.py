@@ -37,7 +37,7 @@ from simulator import wallets
 def key(payment, ordinals, *, spare=False):
     return PrivateKey(hashlib.sha256(f"another marketplace {spare} {payment} {ordinals}".encode()).digest())
 wallets.market_key = key
-import simulator.orders as rules
+import simulator.engine as rules
 rules.MIN_BID["ordinals"] = 1_000
 from cli.main import main
 main(["simulator"])

@@ -11,8 +11,7 @@ import pytest
 import requests
 
 from cli.demo import gifts
-from simulator.pictures import Kind, content_of, kind_of
-from simulator.wallets import Item
+from simulator.wallets import Item, Kind, content_of, kind_of
 from tests.e2e.installation import Installation, Trader
 
 pytestmark = pytest.mark.slow

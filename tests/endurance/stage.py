@@ -12,7 +12,6 @@ from types import TracebackType
 from typing import Protocol
 from unittest.mock import patch
 
-import simulator.history
 import tests.machine.wire
 from core.subscription_plans import SubscriptionPlan
 from markets.call_costs import call_costs
@@ -21,10 +20,8 @@ from models.database import base
 from models.tasks import tasks
 from models.tasks.tasks import RUNNING
 from simulator.crowd import DEMOS
-from simulator.engine import Engine
-from simulator.history import Event, History
-from simulator.orders import Market, Order
-from simulator.selling import sell
+from simulator.engine import Engine, Event, History, Market, Order
+from simulator.trades import sell
 from simulator.wire import ApiError
 from simulator.world import World
 from strategy.config.bid import BidConfig, dump_bid_config, normal_slug
@@ -188,7 +185,7 @@ class Stage(AbstractContextManager["Stage"]):
         # A plan is one for all users, so what keeps the smaller ladders short is their maxBidTotal.
         exposure = round(room * (sum(worth) if is_one_user else max(worth)))
         self._patches = ExitStack()
-        self._patches.enter_context(patch.object(simulator.history, "KEPT", 2_000))
+        self._patches.enter_context(patch("simulator.engine.KEPT", 2_000))
         self._patches.enter_context(patch.object(tests.machine.wire, "TRAVEL_S", travel_s))
         self._level = logging.root.manager.disable
         logging.disable(logging.WARNING)

@@ -10,8 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from models.tasks.cycles import cycles_of
-from simulator.history import Event
-from simulator.orders import Order
+from simulator.engine import Event, Order
 from strategy.config.bid import BidConfig
 from strategy.patience import margin_ms
 from strategy.reasons import Reason

@@ -5,11 +5,9 @@ from __future__ import annotations
 from decimal import Decimal
 from typing import Any, NamedTuple
 
-from simulator.engine import Engine
-from simulator.history import Sale
+from simulator.engine import Engine, Market, Order, Sale, market_key
 from simulator.holdings import members
-from simulator.orders import Market, Order, market_key
-from simulator.venues.ordinalswallet.handler import gross
+from simulator.venues.ordinalswallet.reads import gross
 from tests.scenes.stage import DIALECTS, ORDINALSWALLET, ORDNET, SATFLOW, Stage
 
 CATS, DOGS, BIRDS, RUNE, NOWHERE = "cats", "dogs", "birds", "MODELRUNE", "nowhere-at-all"

@@ -1,8 +1,9 @@
-"""A seller of inscriptions on the practice market: holds them, signs drafts, hands them back."""
+"""Sellers of inscriptions on the practice market: they hold them, sign drafts and hand them back."""
 
 from __future__ import annotations
 
 from base64 import b64decode, b64encode
+from secrets import token_hex
 from typing import Any
 
 from tests.shapes import replace
@@ -113,4 +114,140 @@ async def own_listings(desk: Desk, trader: Trader = ANN) -> dict[str, int]:
 
 async def outpoint_of(desk: Desk, inscription: str = PUPPET) -> str:
     found: str = (await desk.data("item", inscriptionId=inscription))["output"]
+    return found
+
+
+OW = "/ordinalswallet"
+UNISAT = "/unisat/v3/market/collection/auction"
+BEARER = {"Authorization": "Bearer practice"}
+
+
+def hex_signed(psbt: str, trader: Trader = ANN, sighash: int = LISTING, *, final: bool = False) -> str:
+    """Returns a PSBT in hex signed at input 0, or finalized too, as some wallets leave it."""
+    done = signed(as_base64(psbt), trader, sighash)
+    return as_hex(finalized(done) if final else done)
+
+
+def hex_signed_all(psbt: str, trader: Trader = ANN) -> str:
+    """Returns a PSBT in hex with every input signed for a listing."""
+    read = decode(bytes.fromhex(psbt))
+    spent = tuple(decode_output(fields[compact(0x01)]) for fields in read.inputs)
+    for at in range(len(spent)):
+        signature = sign_input(read.transaction, at, spent, LISTING, "p2tr", trader.key)
+        read = with_signature(read, at, "p2tr", b"", signature)
+    return encode(read).hex()
+
+
+def hex_changed(psbt: str, **changes: Any) -> str:
+    return as_hex(changed(as_base64(psbt), **changes))
+
+
+def as_base64(psbt: str) -> str:
+    return b64encode(bytes.fromhex(psbt)).decode()
+
+
+def as_hex(psbt: str) -> str:
+    return b64decode(psbt).hex()
+
+
+# Ordinals Wallet
+
+
+async def token(desk: Desk, trader: Trader = ANN) -> str:
+    """Returns a session of the trader's vault."""
+    status, answer = await session(desk, trader)
+    assert status == 200, answer
+    found: str = answer["token"]
+    return found
+
+
+async def session(desk: Desk, trader: Trader = ANN, **changes: Any) -> tuple[int, Any]:
+    """Signs in; `changes` are sent but not signed."""
+    nonce, issued = token_hex(16), desk.clock.now_ms
+    said = (
+        "Sign in to Ordinals Wallet\n\nThis proves you own this address. It does not move funds or cost a fee.\n\n"
+        f"Address: {trader.ordinals}\nNonce: {nonce}\nIssued At: {issued}"
+    )
+    body = {
+        "address": trader.ordinals,
+        "nonce": nonce,
+        "issued_at": issued,
+        "signature": sign_message(trader.key, "p2tr", said),
+    }
+    return await desk.ask("POST", f"{OW}/auth/session", body | changes)
+
+
+async def ow_draft(desk: Desk, trader: Trader = ANN, **changes: Any) -> tuple[int, Any]:
+    body = {
+        "inscriptions": [PUPPET],
+        "from": trader.ordinals,
+        "prices": [900_000],
+        "public_key": trader.pubkey,
+        "receive_address": trader.payment,
+    }
+    return await desk.ask("POST", f"{OW}/wallet/escrow-bulk", body | changes)
+
+
+async def ow_submit(desk: Desk, psbt: str) -> tuple[int, Any]:
+    return await desk.ask("POST", f"{OW}/market/escrow-bulk", {"psbt": psbt})
+
+
+async def ow_listed(desk: Desk, price: int = 900_000, trader: Trader = ANN, inscription: str = PUPPET) -> str:
+    """Lists an inscription, which must succeed; returns the escrow's id."""
+    status, draft = await ow_draft(desk, trader, inscriptions=[inscription], prices=[price])
+    assert status == 200, draft
+    status, answer = await ow_submit(desk, hex_signed(draft["psbt"], trader))
+    assert (status, answer["success"]) == (200, True), answer
+    found: str = answer["escrow_id"]
+    return found
+
+
+async def ow_read(desk: Desk, path: str) -> Any:
+    status, answer = await desk.ask("GET", f"{OW}/{path}", headers={})
+    assert status == 200, answer
+    return answer
+
+
+# UniSat
+
+
+async def unisat(desk: Desk, name: str, **body: Any) -> tuple[int, Any]:
+    """Returns the `code` of an answer and its `data`, or its `msg` when there is none."""
+    status, answer = await desk.ask("POST", f"{UNISAT}/{name}", body, headers=BEARER)
+    assert set(answer) == {"code", "msg", "data"}
+    assert status == 200, answer
+    return answer["code"], answer["data"] if answer["code"] == 0 else answer["msg"]
+
+
+async def put_on(desk: Desk, trader: Trader = ANN, price: int = 900_000, **changes: Any) -> tuple[int, Any]:
+    """Asks for the draft of a listing."""
+    body = {
+        "inscriptionId": PUPPET,
+        "initPrice": str(price),
+        "unitPrice": str(price),
+        "pubkey": trader.pubkey,
+        "marketType": "fixedPrice",
+        "nftType": "collection",
+        "btcAddress": trader.payment,
+    }
+    return await unisat(desk, "create_put_on", **(body | changes))
+
+
+async def unisat_book(desk: Desk) -> dict[str, int]:
+    """Price by auction of what is for sale here."""
+    code, data = await unisat(
+        desk, "list", filter={"nftType": "collection", "collectionId": PUPPETS}, sort={}, start=0, limit=50
+    )
+    assert code == 0
+    return {row["auctionId"]: row["price"] for row in data["list"]}
+
+
+async def unisat_listed(desk: Desk, price: int = 900_000, trader: Trader = ANN) -> str:
+    """Lists an inscription, which must succeed; returns the auction's id."""
+    code, draft = await put_on(desk, trader, price)
+    assert code == 0, draft
+    signed_psbt = hex_signed(draft["psbt"], trader)
+    code, answer = await unisat(desk, "confirm_put_on", auctionId=draft["auctionId"], psbt=signed_psbt)
+    assert (code, answer) == (0, {})
+    found: str = draft["auctionId"]
     return found

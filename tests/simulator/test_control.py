@@ -1,12 +1,20 @@
-"""The control routes: scenes, history, counts, sales, starting over."""
+"""The control routes, the play wallet, and deliveries."""
 
 from __future__ import annotations
 
+import json
+import signal
+from pathlib import Path
+from typing import Any
 from urllib.parse import quote
 
 import pytest
 
+from simulator.world import StateFile, World
 from tests.simulator.desk import ANN, BOB, PUPPETS, RUNE, Desk
+from tests.simulator.test_chain import mempool_says, ord_says
+from tests.simulator.test_running import Program, program  # noqa: F401
+from wallet.bip322 import verify_ownership
 
 pytestmark = pytest.mark.gen_test
 
@@ -188,3 +196,150 @@ async def test_a_huge_body_is_a_413(desk: Desk) -> None:
     status, _ = await desk.ask("PUT", "/sim/faults", b" " * (2 << 20))
 
     assert status == 413
+
+
+TEXT = "Sign in to Bidkeeper at 127.0.0.1:8888\nAddress: bc1q\nNonce: 00"
+
+
+@pytest.mark.gen_test
+async def test_its_signature_proves_its_address_and_no_other_text(desk: Desk) -> None:
+    address = (await desk.sim("GET", "play-wallet"))["address"]
+    signed = await desk.sim("POST", "play-wallet/sign", {"message": TEXT})
+
+    assert signed["address"] == address
+    assert verify_ownership(address, TEXT, signed["signature"])
+    assert not verify_ownership(address, TEXT + "1", signed["signature"])
+
+
+@pytest.mark.gen_test
+@pytest.mark.parametrize(
+    "body",
+    [{}, *({"message": wrong} for wrong in ("", 5, "x" * 2001, "a\x00b", "\ud800")), {"message": "a", "address": "b"}],
+)
+async def test_what_is_no_text_is_refused_by_name(desk: Desk, body: dict[str, object]) -> None:
+    status, answer = await desk.ask("POST", "/sim/play-wallet/sign", body)
+
+    assert status == 400
+    assert "message" in answer["error"] or "unknown fields" in answer["error"]
+
+
+@pytest.mark.gen_test
+async def test_a_reset_forgets_the_market_and_keeps_the_wallet(desk: Desk) -> None:
+    before = await desk.sim("GET", "play-wallet")
+    await desk.sim("POST", "reset", {"seed": 9})
+
+    assert await desk.sim("GET", "play-wallet") == before
+
+
+def test_no_two_markets_have_the_same_one_and_the_seed_does_not_make_it() -> None:
+    assert World(seed=1).play_wallet.address != World(seed=1).play_wallet.address
+
+
+def test_it_is_made_of_the_randomness_that_is_given_at_its_first_use() -> None:
+    drawn: list[int] = []
+
+    def random_bytes(count: int) -> bytes:
+        drawn.append(count)
+        return bytes([7]) * count
+
+    world = World(seed=1, random_bytes=random_bytes)
+    assert (world.dump()["playWallet"], drawn) == (None, [])
+
+    assert world.play_wallet.address == world.play_wallet.address
+    assert (world.dump()["playWallet"], drawn) == ("07" * 32, [32])
+
+
+@pytest.mark.parametrize("key", ["07" * 31, "no hex", 7])
+def test_a_state_file_with_a_broken_key_is_put_aside(tmp_path: Path, key: object) -> None:
+    path = tmp_path / "simulator.json"
+    path.write_text(json.dumps(World(seed=1).dump() | {"playWallet": key}))
+
+    assert StateFile(path, World(seed=1)).load() is False
+
+
+@pytest.mark.slow
+def test_a_kill_right_after_the_first_answer_does_not_change_it(program: Program) -> None:  # noqa: F811
+    program.start()
+    before = program.ask("GET", "/sim/play-wallet").json()
+    program.end(signal.SIGKILL)
+    program.start()
+
+    assert program.ask("GET", "/sim/play-wallet").json() == before
+
+
+OTHER_ITEM = "d" * 64 + "i0"
+
+
+async def bidding_wallet(desk: Desk, kind: str = "2of2") -> str:
+    await desk.sim("PUT", "bidding-wallets", {"kind": kind})
+    asked = {"paymentAddress": ANN.payment, "ordinalsAddress": ANN.ordinals, "paymentPubkey": ANN.pubkey}
+    return str((await desk.data("address/bidding-wallet", **asked))["address"])
+
+
+async def sold(desk: Desk, price: int = 60_000, fee: int = 600) -> Any:
+    await desk.list_puppets(100_000)
+    await desk.placed(price=price)
+    return await desk.sim("POST", "sell", {"slug": PUPPETS, "networkFee": fee})
+
+
+@pytest.mark.parametrize("kind", ["2of2", "2of3", "leaf"])
+async def test_the_bidding_wallet_pays_and_its_script_is_shown(desk: Desk, kind: str) -> None:
+    wallet = await bidding_wallet(desk, kind)
+    await desk.sim("PUT", f"wallets/{wallet}", {"balance": 100_000})
+    sale = await sold(desk)
+    (txid,) = sale["txids"]
+    bought = await mempool_says(desk, f"tx/{txid}")
+
+    item, paid = bought["vin"]
+    assert paid["prevout"]["scriptpubkey_address"] == wallet
+    assert any(ANN.pubkey[2:] in shown for shown in paid["witness"]), "our key is in the script that the witness shows"
+    escrow, seller, change = bought["vout"]
+    assert (seller["value"], change["value"], bought["fee"]) == (60_000, 39_400, 600)
+    assert change["scriptpubkey_address"] == wallet and escrow["value"] == item["prevout"]["value"]
+
+    where = await ord_says(desk, f"inscription/{sale['inscriptionId']}")
+    onward = await mempool_says(desk, f"tx/{where['satpoint'].split(':')[0]}")
+    assert [source["txid"] for source in onward["vin"]] == [txid]
+    assert where["address"] == ANN.ordinals and onward["status"]["confirmed"]
+    _, stats = await desk.ask("GET", f"/mempool/api/address/{wallet}")
+    assert stats["chain_stats"]["funded_txo_sum"] == 39_400
+
+
+async def test_a_block_is_not_older_than_what_is_in_it(desk: Desk) -> None:
+    await bidding_wallet(desk)
+    desk.clock.now_ms += 7_000
+    sale = await sold(desk)
+    status = (await mempool_says(desk, f"tx/{sale['txids'][0]}"))["status"]
+    assert status["block_time"] == desk.clock.now_ms // 1000
+
+
+async def test_without_a_bidding_wallet_the_account_pays_without_a_transaction(desk: Desk) -> None:
+    sale = await sold(desk)
+    assert sale["txids"] == [""]
+
+
+async def test_the_scene_names_another_item_in_sales_and_nowhere_else(desk: Desk) -> None:
+    await bidding_wallet(desk)
+    await desk.sim("PUT", "scenes/sale_names_other_item", {"inscriptionId": OTHER_ITEM})
+    sale = await sold(desk)
+    row = (await desk.data("activity/sales", collectionSlug=PUPPETS))["items"][0]
+    assert (row["inscriptionId"], row["price"]) == (OTHER_ITEM, 60_000)
+    assert sale["inscriptionId"] != OTHER_ITEM
+    assert (await ord_says(desk, f"inscription/{sale['inscriptionId']}"))["address"] == ANN.ordinals
+    await desk.sim("PUT", "scenes/sale_names_other_item", {"inscriptionId": None})
+    row = (await desk.data("activity/sales", collectionSlug=PUPPETS))["items"][0]
+    assert row["inscriptionId"] == sale["inscriptionId"]
+
+
+async def test_a_reorganisation_takes_a_transaction_out_of_its_block(desk: Desk) -> None:
+    await bidding_wallet(desk)
+    (txid,) = (await sold(desk))["txids"]
+    before = (await mempool_says(desk, f"tx/{txid}"))["status"]
+    assert txid in (await desk.sim("POST", "reorganise", {"txid": txid}))["waiting"]
+    assert (await mempool_says(desk, f"tx/{txid}/status")) == {"confirmed": False}
+    status, _ = await desk.ask("POST", "/sim/reorganise", {"txid": txid})
+    assert status == 400, "it is in no block any more"
+
+    await desk.sim("POST", "confirm", {})
+    after = (await mempool_says(desk, f"tx/{txid}"))["status"]
+    assert after["confirmed"] and after["block_hash"] != before["block_hash"]

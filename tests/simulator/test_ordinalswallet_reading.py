@@ -8,9 +8,14 @@ from urllib.parse import quote
 import pytest
 
 from tests.simulator.desk import ANN, BOB, PUPPETS, RUNE, Desk
-from tests.simulator.plain_seller import (
+from tests.simulator.seller import (
+    OTHER,
     OW,
+    PUPPET,
     hex_signed,
+    hold,
+    listed,
+    outpoint_of,
     ow_draft,
     ow_listed,
     ow_read,
@@ -18,7 +23,6 @@ from tests.simulator.plain_seller import (
     session,
     token,
 )
-from tests.simulator.seller import OTHER, PUPPET, hold, listed, outpoint_of
 
 pytestmark = pytest.mark.gen_test
 RUNES = f"collection/{quote('rune-' + RUNE)}"

@@ -1,4 +1,4 @@
-"""Listings of ord.net's dialect: three transactions, signed, checked, shown, sold, taken down."""
+"""ord.net's listings: drafted, signed, sold, and out of their escrow."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from embit.ec import PublicKey
 
 from simulator.venue_scripts import MARKET
 from tests.simulator.desk import ANN, BOB, PUPPETS, Desk
-from tests.simulator.ordnet_trader import LISTINGS, Client, sign_key_path, sign_leaf, tagged
+from tests.simulator.ordnet_trader import COLLECTION, LISTINGS, OFFERS, Client, sign_key_path, sign_leaf, tagged
 from tests.simulator.seller import OTHER, PUPPET, hold, list_item, outpoint_of, own_listings
 from wallet.psbt.decode import Psbt, decode
 from wallet.psbt.script import own_script
@@ -304,3 +304,163 @@ def _passthrough() -> bytes:
     root = tagged("TapLeaf", b"\xc0" + bytes([len(_leaf())]) + _leaf())
     key = PublicKey.from_xonly(bytes.fromhex(ANN.pubkey[2:]))
     return b"\x51\x20" + key.taproot_tweak(root).xonly()
+
+
+async def trader(desk: Desk) -> Client:
+    await desk.list_puppets(900_000)
+    return await Client(desk).sign_in()
+
+
+async def _transaction(desk: Desk, txid: str) -> tuple[bytes, dict[str, Any]]:
+    answer = await desk.fetch("GET", f"/mempool/api/tx/{txid}/hex", headers={})
+    _, told = await desk.ask("GET", f"/mempool/api/tx/{txid}", headers={})
+    return bytes.fromhex(answer.body.decode()), told
+
+
+async def _parent(desk: Desk, client: Client, price: int) -> tuple[str, str]:
+    """Returns an offer's id and the txid of its funding parent."""
+    status, answer = await client.place(price)
+    assert status == 200, answer
+    (row,) = answer["offers"]
+    return row["offerId"], row["fundingParentTxid"]
+
+
+async def test_a_filled_offer_is_paid_on_the_chain(desk: Desk) -> None:
+    client = await trader(desk)
+    (coin,) = await client.coins()
+    offer, parent = await _parent(desk, client, 60_000)
+
+    sold = await desk.sim("POST", "sell", {"slug": PUPPETS, "bidId": offer})
+
+    assert sold["sold"]["price"] == 60_000
+    _, spend = await desk.ask("GET", f"/mempool/api/tx/{coin['txid']}/outspend/{coin['vout']}", headers={})
+    assert spend["txid"] == parent
+    _, told = await _transaction(desk, parent)
+    assert [output["value"] for output in told["vout"]] == [60_000, 0, 100_000_000 - 60_000]
+    assert told["fee"] == 0
+    _, spend = await desk.ask("GET", f"/mempool/api/tx/{parent}/outspend/0", headers={})
+    _, child = await _transaction(desk, spend["txid"])
+    assert child["vin"][1]["txid"] == parent
+    assert child["vout"][0]["scriptpubkey_address"] == ANN.ordinals
+    assert [output["value"] for output in child["vout"][1:]] == [58_500, 1_500]
+    item = await desk.data("item", inscriptionId=sold["inscriptionId"])
+    assert (item["owner"], item["output"]) == (ANN.ordinals, f"{spend['txid']}:0")
+    assert [row["valueSats"] for row in await client.coins()] == [99_940_000]
+    assert await client.own() == {}
+    (sale,) = (await client.good("GET", "sales", collectionSlug=PUPPETS))["sales"]
+    assert (sale["saleType"], sale["txid"], sale["priceSats"]) == ("internal", spend["txid"], 60_000)
+    assert (sale["buyerAddress"], sale["price"]) == (ANN.ordinals, 0.0006)
+
+
+async def test_a_fill_invalidates_what_stands_on_its_coins(desk: Desk) -> None:
+    client = await trader(desk)
+    await desk.sim("PUT", f"coins/{ANN.payment}", {"values": [2_000_000, 1_500_000]})
+    large, small = sorted(await client.coins(), key=lambda coin: -coin["valueSats"])
+    first, second = await client.placed(60_000, spendableUtxos=[large], offerCount=2, ladderStepSats=5_000)
+    (third,) = await client.placed(50_000, spendableUtxos=[small])
+
+    await desk.sim("POST", "sell", {"slug": PUPPETS, "bidId": first})
+
+    assert set(await client.own()) == {third}
+    (event,) = await desk.events("cancelled")
+    assert (event["orderId"], event["reason"]) == (second, "invalidated: a coin behind it is spent")
+    assert (await client.cancel(second))[0] == 409
+
+
+async def test_a_changed_balance_spends_coins_too(desk: Desk) -> None:
+    client = await trader(desk)
+    (offer,) = await client.placed(60_000)
+
+    await desk.sim("PUT", f"wallets/{ANN.payment}", {"balance": 50_000_000})
+
+    assert await client.own() == {}
+    assert [row["valueSats"] for row in await client.coins()] == [50_000_000]
+    (event,) = await desk.events("cancelled")
+    assert event["orderId"] == offer
+
+
+async def test_coins_that_were_spent_since_the_preflight(desk: Desk) -> None:
+    client = await trader(desk)
+    body = await client.offer()
+    preflight = await client.good("POST", f"{OFFERS}/preflight", body)
+    await desk.sim("PUT", f"coins/{ANN.payment}", {"values": [2_000_000]})
+
+    status, answer = await client.ask("POST", f"{OFFERS}/submit", client.signed_offers(body, preflight))
+
+    assert (status, answer) == (409, {"error": "a payment input is spent"})
+    (event,) = await desk.events()
+    assert (event["event"], event["reason"]) == ("refused", "a payment input is spent")
+
+
+async def test_an_inscription_is_sold_into_the_best_bid_of_any_venue(desk: Desk) -> None:
+    client = await trader(desk)
+    inscription = "e" * 64 + "i0"
+    row = {"id": inscription, "collection": PUPPETS, "traits": {"Hat": "Red"}}
+    await desk.sim("PUT", "wallets/somebody", {"inscriptions": [row]})
+    await client.placed(70_000, target={"kind": "traits", "traits": [{"type": "Hat", "values": ["Blue", "Red"]}]})
+    await client.placed(60_000, target=COLLECTION)
+
+    sold = await desk.sim("POST", "sell", {"inscriptionId": inscription})
+
+    assert (sold["sold"]["price"], sold["inscriptionId"]) == (70_000, inscription)
+    item = await desk.data("item", inscriptionId=inscription)
+    assert item["owner"] == ANN.ordinals
+
+
+async def test_the_signatures_of_a_fill_hold_by_consensus(desk: Desk) -> None:
+    pytest.importorskip("btclib", reason="a second opinion, where it is installed")
+    from btclib.script.engine import verify_input, verify_transaction
+    from btclib.tx import Tx, TxOut
+
+    client = await trader(desk)
+    offer, parent = await _parent(desk, client, 60_000)
+    await desk.sim("POST", "sell", {"slug": PUPPETS, "bidId": offer})
+    _, spend = await desk.ask("GET", f"/mempool/api/tx/{parent}/outspend/0", headers={})
+
+    def spent(told: dict[str, Any]) -> list[TxOut]:
+        rows = [row["prevout"] for row in told["vin"]]
+        return [TxOut(row["value"], bytes.fromhex(row["scriptpubkey"])) for row in rows]
+
+    raw, told = await _transaction(desk, parent)
+    verify_transaction(spent(told), Tx.parse(raw))
+    raw, told = await _transaction(desk, spend["txid"])
+    # The seller's input has nobody's signature; the offer's has those of the venue.
+    verify_input(spent(told), Tx.parse(raw), 1)
+
+
+async def stranded(desk: Desk) -> str:
+    """Lists an item and sends its transfer; returns the escrow."""
+    await desk.list_puppets(900_000)
+    client = await Client(desk).sign_in()
+    await hold(desk)
+    await client.listed(PUPPET)
+    found = await desk.sim("POST", "escrow", {"inscriptionId": PUPPET})
+    assert found["address"] not in (ANN.ordinals, None)
+    return str(found["outpoint"])
+
+
+async def _is_at(desk: Desk) -> str:
+    _, found = await desk.ask("GET", f"/ord/inscription/{PUPPET}", headers={"Accept": "application/json"})
+    return str(found["satpoint"].rpartition(":")[0])
+
+
+async def test_it_is_there_and_can_be_bought_from_there(desk: Desk) -> None:
+    escrow = await stranded(desk)
+    assert await _is_at(desk) == escrow
+    found = await desk.sim("POST", "sell", {"inscriptionId": PUPPET, "venue": "ordnet"})
+    assert await _is_at(desk) == found["outpoint"] != escrow
+    assert found["sold"]["price"] == 900_000
+
+
+async def test_it_comes_back_to_where_it_was_and_is_listed_no_more(desk: Desk) -> None:
+    escrow = await stranded(desk)
+    found = await desk.sim("POST", "escrow", {"inscriptionId": PUPPET, "back": True})
+    assert (found["address"], await _is_at(desk)) == (ANN.ordinals, found["outpoint"])
+    assert found["outpoint"] != escrow
+    for body in ({"inscriptionId": PUPPET}, {"inscriptionId": PUPPET, "back": True}):
+        assert (await desk.ask("POST", "/sim/escrow", body, headers={}))[0] == 404
+
+
+async def test_it_goes_there_once(desk: Desk) -> None:
+    await stranded(desk)
+    assert (await desk.ask("POST", "/sim/escrow", {"inscriptionId": PUPPET}, headers={}))[0] == 409

@@ -1,4 +1,4 @@
-"""Collection offers of ord.net's dialect: drafted, signed, checked, shown, replaced, cancelled."""
+"""ord.net's offers for a collection, for traits and for one item; and evil drafts."""
 
 from __future__ import annotations
 
@@ -11,12 +11,16 @@ import pytest
 from embit.ec import PublicKey
 from embit.script import Script
 
+from simulator.poison import POISONS
 from simulator.venue_scripts import ENCLAVE, GATE, MARKET
+from tests.shapes import replace
 from tests.simulator.desk import ANN, BOB, PUPPETS, Desk
-from tests.simulator.ordnet_trader import OFFERS, Client, pay, tagged
-from wallet.psbt.decode import decode
+from tests.simulator.ordnet_trader import LISTINGS, OFFERS, Client, pay, tagged
+from tests.simulator.seller import PUPPET, hold
+from wallet.psbt.decode import Psbt, decode, encode
 from wallet.psbt.script import own_script
-from wallet.psbt.transaction import TxOutput
+from wallet.psbt.sign import sign_input
+from wallet.psbt.transaction import TxOutput, compact, decode_output
 
 pytestmark = pytest.mark.gen_test
 
@@ -294,3 +298,198 @@ async def test_eight_writes_a_minute(desk: Desk) -> None:
 
 def _push(data: bytes) -> bytes:
     return bytes([len(data)]) + data
+
+
+ITEM_OFFERS = f"collection/{PUPPETS}/offers"
+
+
+async def bidder(desk: Desk) -> Client:
+    """Bob, who bids for what Ann has."""
+    await desk.list_puppets(900_000)
+    await hold(desk)
+    return await Client(desk, BOB).sign_in()
+
+
+async def _body(client: Client, price: int = 50_000, **changes: Any) -> dict[str, Any]:
+    body = {
+        "walletBindingId": client.binding,
+        "paymentPublicKey": client.trader.pubkey,
+        "inscriptionIds": [PUPPET],
+        "priceSats": price,
+        "validityHours": 24,
+        "spendableUtxos": await client.coins(),
+    }
+    return body | changes
+
+
+def _signed(psbt: str) -> str:
+    read = decode(b64decode(psbt))
+    spent = [decode_output(fields[compact(0x01)]) for fields in read.inputs]
+    signature = sign_input(read.transaction, 1, spent, 0x01, "p2wpkh", BOB.key)
+    own = {**read.inputs[1], compact(0x02) + bytes.fromhex(BOB.pubkey): signature}
+    return b64encode(encode(replace(read, inputs=(read.inputs[0], own)))).decode()
+
+
+async def _place(client: Client, price: int = 50_000, *, sign: bool = True, **changes: Any) -> tuple[int, Any]:
+    body = await _body(client, price, **changes)
+    status, found = await client.ask("POST", f"{ITEM_OFFERS}/preflight", body)
+    if status != 200:
+        return status, found
+    rows = []
+    for item in found["items"]:
+        (step,) = item["steps"]
+        signed = step | ({"psbtBase64": _signed(step["psbtBase64"])} if sign else {})
+        kept = {name: item[name] for name in ("inscriptionId", "expectedSettlementTxid")}
+        rows.append(kept | {"signedSteps": [signed]})
+    del body["spendableUtxos"]
+    more = {"selectedPaymentUtxos": found["selectedPaymentUtxos"], "signedItems": rows}
+    return await client.ask("POST", f"{ITEM_OFFERS}/submit", body | more)
+
+
+async def test_a_signed_offer_is_shown_to_both_sides(desk: Desk) -> None:
+    bob = await bidder(desk)
+
+    status, answer = await _place(bob)
+
+    assert (status, answer["status"]) == (200, "active")
+    (placed,) = answer["items"]
+    offer = placed["offerId"]
+    assert placed == {"inscriptionId": PUPPET, "offerId": offer, "status": "active"}
+    found = await bob.good("GET", f"inscriptions/{PUPPET}/offers")
+    assert (found["ownerAddress"], found["topOfferSats"], found["liveOfferCount"]) == (ANN.ordinals, 50_000, 1)
+    (row,) = found["offers"]
+    assert (row["id"], row["sellerReceiveSats"], row["buyerPayTotalSats"]) == (offer, 49_500, 50_500)
+    (sent,) = (await bob.good("GET", "me/offers", view="sent"))["rows"]
+    assert (sent["id"], sent["side"], sent["sellerAddress"]) == (offer, "sent", ANN.ordinals)
+    ann = await Client(desk).sign_in()
+    (group,) = (await ann.good("GET", "me/offers"))["groups"]
+    assert (group["inscriptionId"], group["topOfferSats"], len(group["offers"])) == (PUPPET, 50_000, 1)
+    # It is none of the collection's.
+    assert (await bob.good("GET", f"collection/{PUPPETS}/collection-offers"))["rows"] == []
+    assert (await bob.own(), (await bob.good("GET", "me/offers", view="owned"))["groups"]) == ({}, [])
+
+
+@pytest.mark.parametrize(
+    ("changes", "status"),
+    [
+        ({"priceSats": 9_000}, 400),
+        ({"priceSats": 50_500}, 400),
+        ({"validityHours": 48}, 400),
+        ({"inscriptionIds": []}, 400),
+        ({"inscriptionIds": [PUPPET, PUPPET]}, 400),
+        ({"inscriptionIds": ["f" * 64 + "i0"]}, 404),
+        ({"paymentPublicKey": ANN.pubkey}, 400),
+        ({"sign": False}, 400),
+    ],
+)
+async def test_what_is_not_taken(desk: Desk, changes: dict[str, Any], status: int) -> None:
+    assert (await _place(await bidder(desk), **changes))[0] == status
+
+
+async def test_an_offer_is_filled_by_the_transaction_that_was_signed(desk: Desk) -> None:
+    bob = await bidder(desk)
+    _, answer = await _place(bob)
+
+    sold = await desk.sim("POST", "sell", {"slug": PUPPETS, "bidId": answer["items"][0]["offerId"]})
+
+    assert (sold["inscriptionId"], sold["sold"]["price"]) == (PUPPET, 50_000)
+    item = await desk.data("item", inscriptionId=PUPPET)
+    assert item["owner"] == BOB.ordinals
+    assert [row["valueSats"] for row in await bob.coins()] == [100_000_000 - 50_500]
+
+
+async def test_an_offer_falls_when_the_inscription_moves(desk: Desk) -> None:
+    bob = await bidder(desk)
+    await _place(bob)
+
+    await desk.sim("POST", "move", {"inscriptionId": PUPPET, "address": ANN.payment})
+
+    assert (await bob.good("GET", f"inscriptions/{PUPPET}/offers"))["offers"] == []
+    (event,) = await desk.events("cancelled")
+    assert event["reason"] == "invalidated: a coin behind it is spent"
+
+
+async def test_an_offer_is_cancelled(desk: Desk) -> None:
+    bob = await bidder(desk)
+    _, answer = await _place(bob)
+    path = f"inscriptions/{PUPPET}/offers/{answer['items'][0]['offerId']}/cancel"
+
+    assert (await bob.ask("POST", path, {"walletBindingId": "x"}))[0] == 403
+    assert (await bob.good("POST", path, {"walletBindingId": bob.binding}))["status"] == "cancelled"
+    assert (await bob.ask("POST", path, {"walletBindingId": bob.binding}))[0] == 409
+
+
+OWN = own_script("p2wpkh", ANN.key.get_public_key().sec())
+VAULT = own_script("p2tr", ANN.key.get_public_key().sec())
+
+
+def _strange(outputs: list[TxOutput]) -> list[TxOutput]:
+    return [output for output in outputs if output.script not in (OWN, VAULT)]
+
+
+OFFER_EVILS: dict[str, Callable[[Psbt, Psbt], bool]] = {
+    "wrong_payout": lambda good, bad: bad.transaction.outputs[2].script != OWN,
+    "low_payout": lambda good, bad: bad.transaction.outputs[2].value == good.transaction.outputs[2].value - 1,
+    "other_outpoint": lambda good, bad: bad.transaction.inputs[0].outpoint != good.transaction.inputs[0].outpoint,
+    "extra_input": lambda good, bad: len(bad.transaction.inputs) == 2,
+    "sighash_none": lambda good, bad: bad.inputs[0][compact(0x03)] == b"\x82\0\0\0",
+    "extra_output": lambda good, bad: len(_strange(list(bad.transaction.outputs))) == 3,
+    "two_inputs": lambda good, bad: len(bad.transaction.inputs) == 2,
+}
+
+
+@pytest.mark.parametrize("mode", sorted(OFFER_EVILS))
+async def test_an_evil_funding_parent(desk: Desk, mode: str) -> None:
+    client = await opened(desk)
+    body = await client.offer()
+    (good,) = (await client.good("POST", f"{OFFERS}/preflight", body))["offers"]
+    await desk.sim("PUT", "poison", {"mode": mode})
+
+    preflight = await client.good("POST", f"{OFFERS}/preflight", body)
+
+    (bad,) = preflight["offers"]
+    good_psbt, bad_psbt = (decode(b64decode(row["fundingParentStep"]["psbtBase64"])) for row in (good, bad))
+    assert OFFER_EVILS[mode](good_psbt, bad_psbt)
+    (asked,) = bad["fundingParentStep"]["inputsToSign"]
+    assert asked["signingIndexes"] == ([0, 1] if mode == "two_inputs" else [0])
+    await desk.sim("PUT", "poison", {"mode": None})
+    (again,) = (await client.good("POST", f"{OFFERS}/preflight", body))["offers"]
+    step = again["fundingParentStep"]
+    assert decode(b64decode(pay(step["psbtBase64"], ANN))).transaction.inputs == good_psbt.transaction.inputs
+
+
+LISTING_EVILS: dict[str, tuple[int, Callable[[Psbt, Psbt], bool]]] = {
+    "wrong_payout": (1, lambda good, bad: bad.transaction.outputs[0].script != OWN),
+    "low_payout": (1, lambda good, bad: bad.transaction.outputs[0].value == good.transaction.outputs[0].value - 1),
+    "other_outpoint": (0, lambda good, bad: bad.transaction.inputs[0].outpoint != good.transaction.inputs[0].outpoint),
+    "extra_input": (1, lambda good, bad: len(bad.transaction.inputs) == 2),
+    "sighash_none": (1, lambda good, bad: bad.inputs[0][compact(0x03)] == b"\x82\0\0\0"),
+    "extra_output": (0, lambda good, bad: len(bad.transaction.outputs) == 3),
+    "two_inputs": (0, lambda good, bad: len(bad.transaction.inputs) == 3),
+    "escrow_theirs": (0, lambda good, bad: bad.transaction.outputs[0].script != good.transaction.outputs[0].script),
+    "escrow_short": (0, lambda good, bad: bad.transaction.outputs[0].value == good.transaction.outputs[0].value - 1),
+    "sale_by_key": (1, lambda good, bad: len(bad.inputs[0]) == len(good.inputs[0]) - 1),
+    "recovery_theirs": (2, lambda good, bad: VAULT not in {output.script for output in bad.transaction.outputs}),
+}
+
+
+def _steps(found: dict[str, Any]) -> list[dict[str, Any]]:
+    return [*found["listings"][0]["psbts"], found["recoveryPsbt"]]
+
+
+@pytest.mark.parametrize("mode", sorted(POISONS))
+async def test_an_evil_listing(desk: Desk, mode: str) -> None:
+    client = await opened(desk)
+    await hold(desk)
+    at, is_evil = LISTING_EVILS[mode]
+    _, found = await client.draft((PUPPET, 900_000))
+    good = decode(b64decode(_steps(found)[at]["psbtBase64"]))
+    await desk.sim("PUT", "poison", {"mode": mode})
+
+    body, found = await client.draft((PUPPET, 900_000))
+
+    assert is_evil(good, decode(b64decode(_steps(found)[at]["psbtBase64"])))
+    if mode in ("wrong_payout", "low_payout", "extra_output", "other_outpoint", "escrow_theirs", "escrow_short"):
+        # Who signs it all the same is not served: the venue keeps what it should have drafted.
+        submit = client.signed_listing(body, found)
+        assert (await client.ask("POST", f"{LISTINGS}/submit", submit))[0] == 400

@@ -1,10 +1,15 @@
-"""Placing a bid: the signature is really checked, and so is every rule of the market."""
+"""Bids placed and cancelled, and the limits of a key."""
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
-from tests.simulator.desk import ANN, BOB, MINUTE_MS, PUPPETS, RUNE, Desk, message_of
+from simulator.calls import PER_MONTH, Limits
+from simulator.wire import ApiError
+from tests.clock import Clock
+from tests.simulator.desk import ANN, BOB, MINUTE_MS, PUPPETS, RUNE, SATFLOW, Desk, message_of
 
 pytestmark = pytest.mark.gen_test
 
@@ -232,3 +237,219 @@ async def test_a_bid_expires_at_its_signed_time(desk: Desk) -> None:
 
     assert (status, answer["code"]) == (404, "NOT_FOUND")
     assert [(event["event"], event["time"]) for event in await desk.events("expired")] == [("expired", end_ms)]
+
+
+async def _ids(desk: Desk, count: int) -> list[str]:
+    await desk.list_puppets(100_000)
+    for at in range(count):
+        await desk.placed(price=20_000 + 1000 * at)
+    return [bid["bid_id"] for bid in await desk.own_bids()]
+
+
+async def test_several_bids_are_cancelled_at_once(desk: Desk) -> None:
+    first, second, third = await _ids(desk, 3)
+
+    status, answer = await desk.cancel(ANN, [first, third])
+
+    assert status == 200
+    assert answer["data"] == {
+        "success": True,
+        "summary": [{"id": first, "success": True}, {"id": third, "success": True}],
+        "successCount": 2,
+        "failedCount": 0,
+    }
+    assert [bid["bid_id"] for bid in await desk.own_bids()] == [second]
+    assert [event["orderId"] for event in await desk.events("cancelled")] == [first, third]
+
+
+async def test_one_bid_is_cancelled_by_its_id(desk: Desk) -> None:
+    (only,) = await _ids(desk, 1)
+    challenge = (await desk.data("challenge", address=ANN.payment))["challenge"]
+    body = {"makerAddress": ANN.payment, "orderType": "bid", "signature": ANN.sign(challenge), "_id": only}
+
+    status, answer = await desk.ask("POST", f"{SATFLOW}/cancel", body)
+
+    assert (status, answer["data"]["summary"]) == (200, {"id": only, "success": True})
+    assert await desk.own_bids() == []
+
+
+async def test_nobody_cancels_what_somebody_else_made(desk: Desk) -> None:
+    (only,) = await _ids(desk, 1)
+
+    status, answer = await desk.cancel(BOB, [only])
+
+    assert status == 200
+    assert (answer["data"]["success"], answer["data"]["failedCount"]) == (False, 1)
+    assert len(await desk.own_bids()) == 1
+
+
+async def test_the_makers_name_without_their_signature_is_a_403(desk: Desk) -> None:
+    (only,) = await _ids(desk, 1)
+    challenge = (await desk.data("challenge", address=ANN.payment))["challenge"]
+    of_bob = (await desk.data("challenge", address=BOB.payment))["challenge"]
+
+    for signature in (BOB.sign(challenge), ANN.sign(of_bob), ANN.sign("something else"), "AAAA"):
+        status, answer = await desk.cancel(ANN, [only], signature=signature)
+        assert (status, answer["code"]) == (403, "FORBIDDEN")
+
+    assert len(await desk.own_bids()) == 1
+
+
+async def test_a_challenge_serves_a_whole_cycle_and_then_dies(desk: Desk) -> None:
+    first, second, third = await _ids(desk, 3)
+    signature = ANN.sign((await desk.data("challenge", address=ANN.payment))["challenge"])
+
+    assert (await desk.cancel(ANN, [first], signature=signature))[0] == 200
+    assert (await desk.cancel(ANN, [second], signature=signature))[0] == 200
+    desk.clock.advance(600)
+
+    assert (await desk.cancel(ANN, [third], signature=signature))[0] == 403
+
+
+async def test_a_challenge_is_one_plain_line(desk: Desk) -> None:
+    challenge = (await desk.data("challenge", address=ANN.ordinals))["challenge"]
+
+    assert challenge.isascii()
+    assert challenge.isprintable()
+    assert len(challenge) <= 200
+    assert challenge.count(":") <= 1
+
+
+async def test_a_signed_challenge_verifies(desk: Desk) -> None:
+    challenge = (await desk.data("challenge", address=ANN.payment))["challenge"]
+
+    good = await desk.data("challenge/verify", address=ANN.payment, signature=ANN.sign(challenge))
+    wrong = await desk.data("challenge/verify", address=ANN.payment, signature=BOB.sign(challenge))
+
+    assert good == {"validity": True, "publicKey": ANN.pubkey}
+    assert wrong == {"validity": False, "publicKey": None}
+
+
+async def test_cancelling_twice_reports_a_failure(desk: Desk) -> None:
+    (only,) = await _ids(desk, 1)
+    await desk.cancel(ANN, [only])
+
+    _, answer = await desk.cancel(ANN, [only])
+
+    assert (answer["data"]["successCount"], answer["data"]["failedCount"]) == (0, 1)
+
+
+async def test_of_several_those_that_are_there_are_cancelled_and_the_others_reported(desk: Desk) -> None:
+    first, second, third = await _ids(desk, 3)
+    await desk.cancel(ANN, [second])
+
+    status, answer = await desk.cancel(ANN, [first, second])
+
+    assert (status, answer["data"]["success"]) == (200, False)
+    assert answer["data"]["summary"] == [{"id": first, "success": True}, {"id": second, "success": False}]
+    assert [bid["bid_id"] for bid in await desk.own_bids()] == [third]
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"orderType": "offer"},
+        {"_ids": []},
+        {"_ids": "all"},
+        {"_ids": ["xyz"]},
+        {"_ids": ["0" * 24, "1" * 24], "multiple": False},
+        {"multiple": "yes"},
+        {"makerAddress": "nobody"},
+        {"signature": 7},
+    ],
+)
+async def test_unusable_cancels_are_a_400(desk: Desk, changes: dict[str, object]) -> None:
+    (only,) = await _ids(desk, 1)
+
+    status, answer = await desk.cancel(ANN, [only], **changes)
+
+    assert (status, answer["code"]) == (400, "BAD_REQUEST")
+    assert len(await desk.own_bids()) == 1
+
+
+FLOORS = f"{SATFLOW}/collection-stats/floors?type=ordinals&slugs=a"
+
+
+@pytest.mark.gen_test
+async def test_satflow_wants_a_key(desk: Desk) -> None:
+    for headers in ({}, {"x-api-key": " "}):
+        status, answer = await desk.ask("GET", FLOORS, headers=headers)
+        assert (status, answer["code"]) == (401, "UNAUTHORIZED")
+
+
+@pytest.mark.gen_test
+async def test_a_burst_of_ten_passes_and_the_eleventh_waits(desk: Desk) -> None:
+    statuses = [(await desk.ask("GET", FLOORS))[0] for _ in range(10)]
+    refused = await desk.fetch("GET", FLOORS)
+
+    assert statuses == [200] * 10
+    assert (refused.code, refused.headers["Retry-After"]) == (429, "1")
+    assert (await desk.ask("GET", FLOORS, headers={"x-api-key": "another"}))[0] == 200
+    desk.clock.advance(0.2)
+    assert [(await desk.ask("GET", FLOORS))[0] for _ in range(2)] == [200, 429]
+
+
+def test_a_months_quota_ends_and_begins_again(clock: Clock) -> None:
+    limits = Limits(clock.ms, clock.seconds)
+    limits.load({"key": {"month": "2025-10", "used": PER_MONTH - 1, "day": "", "usedToday": 0}})
+
+    limits.admit("key")
+    with pytest.raises(ApiError, match="quota") as refused:
+        limits.admit("key")
+    assert (refused.value.status, refused.value.code) == (429, "QUOTA_EXCEEDED")
+    limits.admit("another")
+
+    clock.advance(31 * 86_400)
+    limits.admit("key")
+
+
+def test_a_refused_request_costs_no_quota(clock: Clock) -> None:
+    limits = Limits(clock.ms, clock.seconds)
+
+    for _ in range(10):
+        limits.admit("key")
+    with pytest.raises(ApiError):
+        limits.admit("key")
+
+    assert limits.dump()["key"]["used"] == 10
+
+
+@pytest.mark.gen_test
+async def test_limits_can_be_raised_for_benchmarks_and_end_with_a_reset(desk: Desk) -> None:
+    first = [(await desk.ask("GET", FLOORS))[0] for _ in range(11)]
+
+    raised = await desk.sim("PUT", "limits", {"perSecond": 1000, "burst": 50})
+    more = [(await desk.ask("GET", FLOORS))[0] for _ in range(51)]
+    lowered = await desk.sim("PUT", "limits", {"monthly": 60})
+    last = [(await desk.ask("GET", FLOORS))[0] for _ in range(2)]
+    await desk.sim("POST", "reset", {"seed": 1})
+
+    assert first == [200] * 10 + [429]
+    assert raised == {"perSecond": 1000, "burst": 50, "monthly": PER_MONTH, "daily": 0}
+    assert more == [200] * 50 + [429]
+    assert lowered == {"perSecond": 5, "burst": 10, "monthly": 60, "daily": 0}
+    assert last == [429, 429]
+    assert (await desk.sim("GET", "limits"))["monthly"] == PER_MONTH
+    assert (await desk.ask("GET", FLOORS))[0] == 200
+
+
+@pytest.mark.gen_test
+async def test_unisat_refuses_a_call_beyond_the_day_as_it_does_and_another_day_begins_anew(desk: Desk) -> None:
+    await desk.sim("PUT", "limits", {"daily": 3})
+
+    async def ask() -> tuple[int, Any]:
+        desk.clock.advance(1)
+        headers = {"Authorization": "Bearer key"}
+        return await desk.ask("GET", "/unisat/v1/indexer/runes/info-list?rune=A&start=0&limit=1", headers=headers)
+
+    answers = [await ask() for _ in range(5)]
+    assert [status for status, _ in answers] == [200] * 3 + [403] * 2
+    assert answers[-1][1] == {"code": -2006, "msg": "your request exceeds rate limit", "data": None}
+    assert [(await desk.ask("GET", FLOORS))[0] for _ in range(5)] == [200] * 5, "only UniSat limits the day"
+
+    desk.world.load(desk.world.dump())
+    assert (await ask())[0] == 403, "the day's use and its limit survive a restart"
+    desk.clock.advance(86_400)
+    assert (await ask())[0] == 200
+    await desk.sim("PUT", "limits", {})
+    assert [(await ask())[0] for _ in range(5)] == [200] * 5, "off unless it is set"

@@ -1,10 +1,20 @@
-"""The dialects' reads of markets and wallets, in the documented shapes."""
+"""Reads of markets and wallets, traits, pictures, and the history."""
 
 from __future__ import annotations
 
+import struct
+import zlib
+from collections import Counter
+from decimal import Decimal
+from typing import Any
+
 import pytest
 
-from tests.simulator.desk import ANN, BOB, PUPPETS, RUNE, SATFLOW, Desk
+from simulator import engine
+from simulator.engine import History, Order, Origin
+from simulator.wallets import Item, content_of, kind_of, media_of, name_of
+from simulator.wire import ApiError
+from tests.simulator.desk import ANN, BOB, PUPPETS, RUNE, SATFLOW, Desk, Trader
 
 pytestmark = pytest.mark.gen_test
 
@@ -197,3 +207,177 @@ async def test_documented_endpoints_that_are_missing_say_so(desk: Desk, path: st
     status, answer = await desk.ask("POST", f"{SATFLOW}/{path}", {})
 
     assert (status, answer["code"]) == (501, "NOT_IMPLEMENTED")
+
+
+def _order(price: int, origin: Origin = "dialect") -> Order:
+    unit = Decimal(price)
+    return Order("0" * 24, 1, "ordinals", "bid", "puppets", "m", "r", price, Decimal(1), unit, 0, origin=origin)
+
+
+@pytest.mark.gen_test
+async def test_who_asks_since_the_last_number_misses_nothing(desk: Desk) -> None:
+    await desk.list_puppets(100_000)
+    seen, since = [], 0
+    for price in (20_000, 30_000, 40_000, 50_000):
+        await desk.placed(price=price)
+        if price != 30_000:
+            news = await desk.sim("GET", f"history?since={since}")
+            seen += [event["price"] for event in news]
+            since = news[-1]["number"]
+
+    assert seen == [20_000, 30_000, 40_000, 50_000]
+    assert await desk.sim("GET", f"history?since={since}") == []
+
+
+def test_events_that_are_no_longer_kept_are_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(engine, "KEPT", 3)
+    kept = History()
+    for price in range(5):
+        kept.record("accepted", _order(price), 0)
+
+    assert [row["number"] for row in kept.rows()] == [row["number"] for row in kept.rows(since=2)] == [3, 4, 5]
+    with pytest.raises(ApiError) as gone:
+        kept.rows(since=1)
+    assert gone.value.status == 410
+    again = History()
+    again.load(kept.dump())
+    with pytest.raises(ApiError):
+        again.rows(since=1)
+
+
+def test_traders_do_not_push_out_what_others_did() -> None:
+    kept = History()
+    kept.record("accepted", _order(7), 0)
+    for price in range(engine.KEPT_OF_TRADERS + 5):
+        kept.record("accepted", _order(price, "trader"), 0)
+
+    rows = kept.rows(since=0)
+
+    assert (rows[0]["price"], len(rows)) == (7, 1 + engine.KEPT_OF_TRADERS)
+
+
+ASKS = [{"price": price, "traits": {"Hat": hat}} for price, hat in ((10_000, "Red"), (20_000, "Blue"), (30_000, "Red"))]
+
+
+async def _listings(desk: Desk) -> list[dict[str, object]]:
+    rows: list[dict[str, object]] = (await desk.data("activity/listings", collectionSlug=PUPPETS))["items"]
+    return rows
+
+
+async def test_listings_tell_their_traits(desk: Desk) -> None:
+    await desk.sim("PUT", f"collections/{PUPPETS}", {"asks": ASKS})
+
+    rows = await _listings(desk)
+
+    assert rows[1]["attributes"] == [{"trait_type": "Hat", "value": "Blue"}]
+
+
+async def test_listings_may_leave_their_traits_out_as_documented(desk: Desk) -> None:
+    await desk.sim("PUT", f"collections/{PUPPETS}", {"asks": ASKS, "listingTraits": False})
+
+    assert all("attributes" not in row for row in await _listings(desk))
+    catalogue = (await desk.data("collection", collection_id=PUPPETS, categoryAttributes="true"))["collection"][0]
+    assert [each["key"] for each in catalogue["category_attributes"]] == ["Hat"]
+
+    await desk.sim("PUT", f"collections/{PUPPETS}", {"asks": ASKS})
+    assert all("attributes" not in row for row in await _listings(desk))
+    await desk.sim("PUT", f"collections/{PUPPETS}", {"asks": ASKS, "listingTraits": True})
+    assert all("attributes" in row for row in await _listings(desk))
+
+
+async def test_a_trait_bid_is_told_and_sold_into_with_its_trait(desk: Desk) -> None:
+    await desk.sim("PUT", f"collections/{PUPPETS}", {"asks": ASKS})
+    red = {"trait_type": "Hat", "value": "Red"}
+    await desk.placed(price=15_000, attribute=red)
+    (own,) = await desk.own_bids()
+
+    (market,) = (await desk.data("activity/bids", collectionSlug=PUPPETS))["items"]
+    sold = await desk.sim("POST", "sell", {"slug": PUPPETS, "bidId": own["bid_id"]})
+
+    assert own["attribute"] == market["attribute"] == red
+    item = await desk.data("item", inscriptionId=sold["inscriptionId"])
+    assert (item["owner"], item["metadata"]["token"]["attributes"]) == (ANN.ordinals, [red])
+
+
+async def test_an_uncovered_bid_with_attributes_makes_no_order(desk: Desk) -> None:
+    await desk.sim("PUT", f"collections/{PUPPETS}", {"asks": ASKS})
+    await desk.sim("PUT", f"wallets/{ANN.payment}", {"balance": 10_000})
+
+    status, _ = await desk.place(price=11_000, attributes=[{"trait_type": "Hat", "value": "Red"}] * 2)
+
+    assert status == 400
+    assert await desk.own_bids() == []
+
+
+PICTURED = Trader(1)
+IDS = [f"{number:064x}i0" for number in range(2_000)]
+
+
+def pixels(data: bytes) -> tuple[list[bytes], int]:
+    """Reads a PNG of eight bits a pixel and a palette, strictly; returns its lines, and the number of its colours."""
+    assert data[:8] == b"\x89PNG\r\n\x1a\n"
+    chunks, rest = [], data[8:]
+    while rest:
+        (length,) = struct.unpack(">I", rest[:4])
+        kind, body, check = rest[4:8], rest[8 : 8 + length], rest[8 + length : 12 + length]
+        assert struct.pack(">I", zlib.crc32(kind + body)) == check
+        chunks.append((kind, body))
+        rest = rest[12 + length :]
+    assert [kind for kind, _ in chunks] == [b"IHDR", b"PLTE", b"IDAT", b"IEND"]
+    (_, head), (_, palette), (_, packed), (_, end) = chunks
+    width, height, *how = struct.unpack(">IIBBBBB", head)
+    assert how == [8, 3, 0, 0, 0] and end == b""
+    lines = zlib.decompress(packed)
+    assert len(lines) == (1 + width) * height and set(lines[:: 1 + width]) == {0}
+    return [lines[at + 1 : at + 1 + width] for at in range(0, len(lines), 1 + width)], len(palette) // 3
+
+
+def test_each_picture_differs_and_stays_the_same() -> None:
+    items = [Item(each, PUPPETS, "") for each in IDS if kind_of(each) == "picture"][:200]
+    drawn = [content_of(each).data for each in items]
+    assert len(set(drawn)) == len(items)
+    assert [content_of(each).data for each in items] == drawn
+    for each in drawn:
+        rows, colours = pixels(each)
+        assert (len(rows), len(rows[0])) == (192, 192)
+        assert max(map(max, rows)) < colours
+        assert len(each) < 2_000
+
+
+def test_most_are_pictures_and_a_few_are_what_else_is_inscribed() -> None:
+    kinds = Counter(map(kind_of, IDS))
+    assert set(kinds) == {"picture", "svg", "text", "large"}
+    assert 0.9 < kinds["picture"] / len(IDS) < 0.98
+    for kind, media, begins in (
+        ("picture", "image/png", b"\x89PNG"),
+        ("svg", "image/svg+xml", b"<svg"),
+        ("text", "text/plain;charset=utf-8", b"Puppets #"),
+        ("large", "image/png", b"\x89PNG"),
+    ):
+        found = next(each for each in IDS if kind_of(each) == kind)
+        content = content_of(Item(found, PUPPETS, name_of(PUPPETS, found)))
+        assert (content.media, media_of(found)) == (media, media)
+        assert content.data.startswith(begins)
+        assert (len(content.data) > 2_000_000) == (kind == "large")
+
+
+def test_names_are_a_collections_own() -> None:
+    assert name_of("bitcoin-puppets-demo", IDS[0]).startswith("Bitcoin Puppets #")
+    assert name_of("bitcoin-puppets-demo", IDS[0]) == name_of("bitcoin-puppets-demo", IDS[0])
+    assert len({name_of("x", each) for each in IDS[:100]}) > 95
+    assert name_of("", IDS[0]).startswith("Inscription #")
+
+
+@pytest.mark.gen_test
+async def test_content_is_served_of_what_is_held_or_listed(desk: Desk) -> None:
+    held, listed = IDS[1], IDS[2]
+    await desk.sim("PUT", f"collections/{PUPPETS}", {"asks": [{"price": 5_000, "inscriptionId": listed}], "bids": []})
+    await desk.sim("PUT", f"wallets/{PICTURED.ordinals}", {"inscriptions": [{"id": held, "collection": PUPPETS}]})
+
+    for each in (held, listed):
+        answer = await desk.fetch("GET", f"/content/{each}", None)
+        expected: Any = content_of(Item(each, PUPPETS, name_of(PUPPETS, each)))
+        assert (answer.code, answer.body) == (200, expected.data)
+        assert answer.headers["Content-Type"] == expected.media
+        assert answer.headers["Content-Security-Policy"] == "default-src 'none'; sandbox"
+    assert (await desk.fetch("GET", f"/content/{IDS[3]}", None)).code == 404

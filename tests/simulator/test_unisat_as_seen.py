@@ -9,8 +9,7 @@ import pytest
 from simulator.world import World
 from tests.clock import Clock
 from tests.simulator.desk import ANN, PUPPETS, Desk
-from tests.simulator.plain_seller import BEARER, UNISAT, unisat, unisat_listed
-from tests.simulator.seller import OTHER, PUPPET, hold
+from tests.simulator.seller import BEARER, OTHER, PUPPET, UNISAT, hold, unisat, unisat_listed
 
 pytestmark = pytest.mark.gen_test
 RED = {"Hat": "Red"}

@@ -12,7 +12,7 @@ from embit.script import Script
 from embit.transaction import SIGHASH
 
 from tests.simulator.desk import ANN, BOB, SATFLOW, Desk, Trader
-from tests.simulator.test_network import coins, funded, paying, send, signed
+from tests.simulator.test_chain import coins, funded, paying, send, signed
 
 pytestmark = pytest.mark.gen_test
 

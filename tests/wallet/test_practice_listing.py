@@ -10,7 +10,7 @@ import pytest
 from embit import script
 from embit.transaction import TransactionOutput
 
-from simulator.bitcoin.chain import Coin
+from simulator.chain import Coin
 from simulator.listing import drafts, read_signed
 from tests.shapes import replace
 from tests.wallet.conftest import HOUR_MS

@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from simulator import venue_scripts
-from simulator.bitcoin.chain import Coin
-from simulator.bitcoin.taproot import LeafOutput
-from simulator.orders import Refusal
+from simulator.chain import Coin
+from simulator.engine import Refusal
 from simulator.poison import Poison, spoiled
+from simulator.taproot import LeafOutput
 from simulator.venue_scripts import OfferTerms, offer_output
 from simulator.venues.ordnet.offers import Parent
 from tests.shapes import replace

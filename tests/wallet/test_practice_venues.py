@@ -13,9 +13,9 @@ from embit import script
 from embit.transaction import TransactionOutput
 
 from core.errors import PeerRefused
-from simulator.bitcoin.chain import Coin
-from simulator.bitcoin.taproot import is_owner_signed, is_signed
+from simulator.chain import Coin
 from simulator.listing import Draft, read, signature_of, signed_sale
+from simulator.taproot import is_signed, is_whole_signed
 from tests.shapes import replace
 from tests.wallet.conftest import OTHER_USER
 from tests.wallet.listing_desk import FACTS, TASK, Desk, desk, listing, listing_intent
@@ -150,7 +150,7 @@ def taker(opened: Desk) -> Desk:
 def test_a_listing_is_taken_back_by_giving_everything_back(taker: Desk) -> None:
     signed = read(take_back(taker), "it")
     assert signed.tx.serialize() == BACK.transaction.serialize()
-    assert is_owner_signed(signed.tx, COIN.output, signature_of(signed.inputs[0]))
+    assert is_whole_signed(signed.tx, 0, [COIN.output], signature_of(signed.inputs[0]))
     assert len(signature_of(signed.inputs[0])) == 64, "DEFAULT: all of it"
     entry = json.loads(taker.audit_path.read_text().splitlines()[-1])
     assert (entry["operation"], entry["outpoint"], entry["inscription_id"]) == ("delist", OUTPOINT, INSCRIPTION)

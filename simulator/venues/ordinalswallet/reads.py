@@ -1,38 +1,141 @@
-"""Ordinals Wallet's reads: a collection or rune, its sales, one inscription, one wallet. Prices are buyers'."""
+"""Ordinals Wallet's reads under `/ordinalswallet`, from ordinals-wallet/ow-cli: its client and recorded answers.
+
+From ordinals-wallet/ow-cli: its client and the answers recorded in its fixtures.
+"""
 
 from __future__ import annotations
 
 import hashlib
 import re
+import time
+import uuid
 from collections import Counter
+from decimal import ROUND_DOWN, Decimal
 from typing import Any
 
-from simulator.bitcoin.chain import BLOCK_SECONDS, KNOWN_HEIGHT, KNOWN_TIME, LEAST_POSTAGE, Coin, block_time
-from simulator.bitcoin.chain import outpoint_of as spent_outpoint
+from simulator.chain import LEAST_POSTAGE, Coin, block_time
+from simulator.chain import outpoint_of as spent_outpoint
+from simulator.engine import Engine, Market, Order, Sale, sale_height
 from simulator.fills import INSCRIPTION_AT, SELLER_AT
-from simulator.history import Sale
+from simulator.handler import MAX_OFFSET, Made, Routes, VenueHandler, by_path, by_url, picked, same
 from simulator.holdings import item_of, members
-from simulator.orders import Market, Order, Trait
-from simulator.pictures import media_of
-from simulator.scenes import Made
 from simulator.venues.mempool import FEES
-from simulator.venues.ordinalswallet.handler import (
-    CREATORS_PART,
-    PREFIX,
-    RUNE_SLUG,
-    VENUE,
-    OrdinalsWalletHandler,
-    escrow_id,
-    made_up_txid,
-    mainnet_address,
-    moment,
-    outpoint_of,
-    serialized,
-)
-from simulator.venues.routes import MAX_OFFSET, Routes, by_url, picked, same
 from simulator.venues.unisat.runes import rune_id
-from simulator.wallets import Item, name_of
-from simulator.wire import ApiError, plain
+from simulator.wallets import Item, Trait, media_of, name_of
+from simulator.wire import ApiError, bad, plain, text
+from wallet import address as addresses
+
+VENUE = "ordinalswallet"
+PREFIX = "/ordinalswallet"
+RUNE_SLUG = "rune-"
+# The buyer's fee, on top of the seller's price: 2.7 % of the buyer's price, at least 1,000 sats.
+LEFT_OF_PRICE = Decimal("0.973")
+CREATORS_PART = Decimal("0.05")  # of the buyer's price, where a collection's creator takes a part
+LEAST_FEE = 1_000
+
+
+class OrdinalsWalletHandler(VenueHandler):
+    """The base handler: no key and no published limit; errors are `{"error": true, "message", "code"?}`."""
+
+    dialect = VENUE
+
+    def subject(self) -> str:
+        return by_path(self)
+
+    def error_body(self, status: int, text: str, code: str | None) -> dict[str, Any]:
+        body: dict[str, Any] = {"error": True, "message": text}
+        # This venue's codes are in lower case; those of the base's own errors are not this venue's.
+        return body | {"code": code} if code and code.islower() else body
+
+    def refuse(self, error: ApiError) -> None:
+        if error.status not in (400, 404) or error.code or not self.world.scenes.has("ordinalswallet_bare_errors"):
+            super().refuse(error)
+            return
+        # Nothing for what is not there, plain text for what cannot be.
+        self.send_text(error.text if error.status == 400 else "", error.status)
+
+    def market(self) -> Market:
+        slug = self.path_args[0]
+        if slug.startswith(RUNE_SLUG):
+            found = self.engine.market("runes", slug.removeprefix(RUNE_SLUG))
+        else:
+            found = self.engine.market("ordinals", slug)
+        if found is None:
+            raise ApiError(404, "no rows returned by a query that expected to return at least one row")
+        return found
+
+    def asks(self, market: Market) -> list[Order]:
+        """Returns the asks at this venue, cheapest first by the buyer's price of each token."""
+        asks = market.best("ask", self.engine.now_ms(), VENUE)
+        return sorted(asks, key=lambda ask: (ask.unit_price * self.shown(ask) / ask.price, ask.placed_ms))
+
+    def shown(self, made: Order | Sale) -> int:
+        """Returns the sats that a listing or sale shows: a client's with the fees, scripts' and traders' as stated."""
+        if made.venue != VENUE:
+            return made.price
+        market = self.engine.market(made.kind, made.slug)
+        return gross(made.price, CREATORS_PART if market and market.creator else Decimal(0))
+
+    def price_per(self, made: Order | Sale) -> str:
+        """Returns sats per whole token, cut after 8 places: 119,223 for 93,159.95974 tokens are 1.27976654 each."""
+        return plain((self.shown(made) / made.quantity).quantize(Decimal("1e-8"), ROUND_DOWN))
+
+    def missing(self) -> Any:
+        """Refuses a route that the venue has and this market lacks: drafts of recoveries, funded offers, purchases."""
+        raise ApiError(400, "This is not offered here", "not_offered")
+
+
+def mainnet_address(value: str) -> str:
+    try:
+        found = addresses.parse(value)
+    except addresses.AddressError:
+        raise bad("Invalid Address") from None
+    if found.network != "mainnet":
+        raise bad("Invalid Address")
+    return found.text
+
+
+def gross(price: int, creators_part: Decimal) -> int:
+    """Returns the buyer's price of a listing whose seller gets `price`: 15,000 shows as 16,000, 300,000 as 308,324."""
+    return max(price + LEAST_FEE, int(price / (LEFT_OF_PRICE - creators_part)))
+
+
+def escrow_id(order_id: str) -> str:
+    return str(uuid.UUID(bytes=hashlib.sha256(order_id.encode()).digest()[:16]))
+
+
+def moment(at_ms: int) -> str:
+    """Writes a time as `2026-05-05 18:30:03.972000+00`."""
+    return time.strftime("%Y-%m-%d %H:%M:%S", time.gmtime(at_ms // 1000)) + f".{at_ms % 1000:03d}000+00"
+
+
+def serialized(coin: Coin) -> str:
+    """Writes an outpoint as in a transaction: 72 hex digits, txid and number little-endian."""
+    txid, vout = coin.outpoint.split(":")
+    return (bytes.fromhex(txid)[::-1] + int(vout).to_bytes(4, "little")).hex()
+
+
+def made_up_txid(name: str) -> str:
+    return hashlib.sha256(f"never sent {name}".encode()).hexdigest()
+
+
+def outpoint_of(ask: Order) -> str:
+    """Returns the listed output; made up for a stranger's, which never was on the chain."""
+    return ask.outpoint or f"{made_up_txid(ask.order_id)}:0"
+
+
+def item_on(engine: Engine, outpoint: str) -> str:
+    coin = engine.chain.coins.get(outpoint)
+    return coin.inscriptions[0] if coin and coin.inscriptions else ""
+
+
+def x_only_key(body: dict[str, Any], name: str, form: re.Pattern[str]) -> str:
+    """Reads a public key of this form; returns it x-only. Raises ApiError(400)."""
+    found = form.fullmatch(text(body.get(name), name))
+    if found is None:
+        raise ApiError(400, "Invalid public key", "invalid_public_key")
+    return found[1]
+
 
 Row = dict[str, Any]
 
@@ -42,13 +145,12 @@ MAX_PAGE = 100
 # The venue's numbers of marketplaces; 0 is an unknown one.
 MARKETPLACES = {"ordinalswallet": 1, "satflow": 2, "unisat": 9, "ordnet": 10}
 LISTING_SIGHASH, BID_SIGHASH = 131, 1
+_SIDES = "inscription_id=inscription seller_address=seller buyer_address=receive"
 _INSCRIPTION = re.compile(r"[0-9a-f]{64}i\d{1,9}")
 
 routes = Routes(PREFIX, OrdinalsWalletHandler)
 routes.get("market/offers/(?:collection|inscription|wallet)/[^/]+", "book", by_url)(OrdinalsWalletHandler.missing)
-
-
-# A collection or rune
+routes.get("wallet/fee-estimates", "fees")(lambda call: FEES)
 
 
 @routes.get("collection/([^/]+)", "collection")
@@ -94,7 +196,6 @@ def stats(call: OrdinalsWalletHandler) -> Row:
 
 @routes.get("collection/([^/]+)/attributes", "collection")
 def attributes(call: OrdinalsWalletHandler) -> Any:
-    """Answers the count of inscriptions with each trait."""
     market = call.market()
     known = [] if market.kind == "runes" else members(call.engine, market, VENUE)
     counted = sorted(Counter(trait for member in known for trait in member.item.traits).items())
@@ -139,7 +240,6 @@ def _escrow_row(call: OrdinalsWalletHandler, market: Market, ask: Order) -> Row:
 
 
 def _protection(ask: Order) -> Row:
-    """Returns the marks of a protected listing."""
     version, state = (2, "listed") if ask.papers else (None, None)
     return {"secure_purchase_version": version, "secure_purchase_state": state, "protected": bool(ask.papers)}
 
@@ -162,7 +262,7 @@ def sold_escrows(call: OrdinalsWalletHandler) -> Any:
 
 
 def _sold(call: OrdinalsWalletHandler, market: Market, sale: Sale) -> Row:
-    row = picked(sale, "inscription_id=inscription seller_address=seller buyer_address=receive") | {
+    row = picked(sale, _SIDES) | {
         "id": escrow_id(sale.ask_id or sale.sale_id),
         "name": name_of(sale.slug, sale.inscription) if sale.inscription else None,
         "outpoint": _sold_outpoint(call, sale),
@@ -186,7 +286,8 @@ def sales_tape(call: OrdinalsWalletHandler) -> Row:
     limit = call.query_whole("limit", MAX_PAGE, 1, MAX_PAGE)
     before = call.query_whole("before_height", 0, 0, MAX_OFFSET)
     highest = min(call.engine.chain.height(), before - 1) if before else call.engine.chain.height()
-    sold = [(_height(call, sale), sale) for sale in call.engine.sales.of(market.key) if sale.inscription]
+    chain = call.engine.chain
+    sold = [(sale_height(chain, sale), sale) for sale in call.engine.sales.of(market.key) if sale.inscription]
     found = [(height, sale) for height, sale in sold[::-1] if height <= highest]
     return {
         "sales": [_on_tape(call, height, sale) for height, sale in found[:limit]],
@@ -195,15 +296,9 @@ def sales_tape(call: OrdinalsWalletHandler) -> Row:
     }
 
 
-def _height(call: OrdinalsWalletHandler, sale: Sale) -> int:
-    if sale.txid in call.engine.chain.transactions:
-        return call.engine.chain.transactions[sale.txid].height
-    return KNOWN_HEIGHT + (sale.sold_ms // 1000 - KNOWN_TIME) // BLOCK_SECONDS
-
-
 def _on_tape(call: OrdinalsWalletHandler, height: int, sale: Sale) -> Row:
     txid = sale.txid or made_up_txid(sale.sale_id)
-    return picked(sale, "inscription_id=inscription seller_address=seller buyer_address=receive") | {
+    return picked(sale, _SIDES) | {
         "block_height": height,
         "block_timestamp": block_time(height),
         "sequence_number": int.from_bytes(hashlib.sha256((sale.inscription or "").encode()).digest()[:3]),
@@ -219,12 +314,8 @@ def _on_tape(call: OrdinalsWalletHandler, height: int, sale: Sale) -> Row:
 
 
 def _sold_outpoint(call: OrdinalsWalletHandler, sale: Sale) -> str:
-    """Returns the output that was listed."""
     made = call.engine.chain.transaction(sale.txid)
     return spent_outpoint(made.vin[SELLER_AT]) if made else f"{made_up_txid(f'listed {sale.sale_id}')}:0"
-
-
-# One inscription
 
 
 def _found(call: OrdinalsWalletHandler) -> tuple[str, Item, Coin, Order | None]:
@@ -272,7 +363,6 @@ def inscription(call: OrdinalsWalletHandler) -> Row:
 
 @routes.get("inscription/([^/]+)/outpoint", "item")
 def inscription_outpoint(call: OrdinalsWalletHandler) -> Row:
-    """Answers the inscription's present place and owner."""
     owner, item, coin, ask = _found(call)
     place = {"id": item.id, "sat_offset": 0, "outpoint": serialized(coin), "address": owner, "sats": coin.value}
     return {"inscription": place, "owner": owner, "sats": coin.value, "escrow": _escrow(call, ask)}
@@ -332,18 +422,8 @@ def _escrow(call: OrdinalsWalletHandler, ask: Order | None) -> Row | None:
     }
 
 
-# A wallet
-
-
-@routes.get("wallet/fee-estimates", "fees")
-def fee_estimates(call: OrdinalsWalletHandler) -> Row:
-    """Answers sat/vB."""
-    return FEES
-
-
 @routes.get("wallet/([^/]+)/inscriptions", "wallet")
 def wallet_inscriptions(call: OrdinalsWalletHandler) -> Any:
-    """Answers all inscriptions of the address."""
     held = list(call.engine.wallets.inscriptions.get(mainnet_address(call.path_args[0]), {}).values())
     return call.staged("own_listings", [_in_wallet(call, item) for item in held], held)
 
@@ -368,18 +448,10 @@ def _in_wallet(call: OrdinalsWalletHandler, item: Item) -> Row:
 @routes.get("wallet/([^/]+)/rune-balance", "balance")
 def rune_balance(call: OrdinalsWalletHandler) -> list[Row]:
     """Answers the address's runes in whole tokens."""
-    held = call.engine.wallets.runes.get(mainnet_address(call.path_args[0]), {})
-    return [
-        _rune(ticker, plain(tokens), call.engine.market("runes", ticker)) for ticker, tokens in sorted(held.items())
-    ]
-
-
-def _rune(ticker: str, amount: str, market: Market | None) -> Row:
-    return {
-        "rune_id": rune_id(ticker),
-        "name": ticker,
-        "symbol": ticker[:1],
-        "amount": amount,
-        "divisibility": market.divisibility if market else 0,
-        "collection": {"slug": f"{RUNE_SLUG}{ticker}", "icon": "", "icon_inscription": None},
-    }
+    rows = []
+    for ticker, tokens in sorted(call.engine.wallets.runes.get(mainnet_address(call.path_args[0]), {}).items()):
+        market = call.engine.market("runes", ticker)
+        row: Row = {"rune_id": rune_id(ticker), "name": ticker, "symbol": ticker[:1], "amount": plain(tokens)}
+        row |= {"divisibility": market.divisibility if market else 0}
+        rows.append(row | {"collection": {"slug": f"{RUNE_SLUG}{ticker}", "icon": "", "icon_inscription": None}})
+    return rows

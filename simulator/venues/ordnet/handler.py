@@ -8,12 +8,21 @@ import json
 import re
 from typing import Any, Literal, TypeVar
 
-from simulator.bitcoin.chain import belongs_to
+from simulator.engine import Market
+from simulator.handler import (
+    MAX_PSBT_TEXT,
+    Routes,
+    VenueHandler,
+    belongs_to,
+    named,
+    peek,
+    picked,
+    same,
+    sign_in_address,
+)
 from simulator.holdings import coins
-from simulator.orders import Market
 from simulator.sessions import Desk, Session
 from simulator.venue_scripts import ORDNET, is_internal
-from simulator.venues.routes import MAX_PSBT_TEXT, Routes, VenueHandler, named, peek, picked, same, sign_in_address
 from simulator.wire import ApiError, bad, iso, items, text
 from wallet import address
 
@@ -55,7 +64,7 @@ class OrdnetHandler(VenueHandler):
 
     def _bearer(self) -> Session | None:
         kind, _, token = self.request.headers.get("Authorization", "").partition(" ")
-        return self.desk.sessions.find(token.strip()) if kind.lower() == "bearer" else None
+        return self.desk.find(token.strip()) if kind.lower() == "bearer" else None
 
     @property
     def session(self) -> Session:
@@ -65,13 +74,14 @@ class OrdnetHandler(VenueHandler):
             raise ApiError(401, "Invalid or expired bearer session token")
         return found
 
+    def payer_of_flow(self) -> str:
+        return self.desk.payer(peek(self.request.body, "authRequestId")) or "(nobody)"
+
     def payer(self) -> str:
-        """Returns the caller's payment address, for the counts."""
         found = self._bearer()
         return found.payment if found else "(nobody)"
 
     def market(self) -> Market:
-        """Returns the collection that the path names."""
         found = self.engine.market("ordinals", self.path_args[0])
         if found is None:
             raise ApiError(404, "Collection not found")
@@ -133,16 +143,12 @@ def challenge(call: OrdnetHandler) -> dict[str, Any]:
     ordinals = sign_in_address(body.get("ordinalsAddress"), "ordinalsAddress")
     payment = sign_in_address(body.get("paymentAddress"), "paymentAddress")
     _limit(call, payment)
-    flow = call.desk.sessions.begin(ordinals, payment)
+    flow = call.desk.begin(ordinals, payment)
     rows = [picked(each, "challengeId=challenge_id message address role") for each in flow.challenges]
     return {"authRequestId": flow.request_id, "challenges": rows}
 
 
-def _payer_of_flow(call: OrdnetHandler) -> str:
-    return call.desk.sessions.payer(peek(call.request.body, "authRequestId")) or "(nobody)"
-
-
-@routes.post("auth/verify", "challenge", _payer_of_flow, admit=_admit_anyone)
+@routes.post("auth/verify", "challenge", OrdnetHandler.payer_of_flow, admit=_admit_anyone)
 def verify(call: OrdnetHandler) -> dict[str, Any]:
     body = call.body()
     request_id = text(body.get("authRequestId"), "authRequestId")
@@ -156,21 +162,18 @@ def verify(call: OrdnetHandler) -> dict[str, Any]:
     }
     if not answers or len(answers) < len(rows):
         raise bad("verifications: one entry for each challenge")
-    flow = call.desk.sessions.flow(request_id)
+    flow = call.desk.flow(request_id)
     _limit(call, flow.payment)
-    call.desk.sessions.check(flow, answers)
+    call.desk.check(flow, answers)
     chain = call.engine.chain
     held = sum(coin.value for coin in coins(call.engine, flow.payment) if chain.confirmations(coin.txid))
     if held < LEAST_CONFIRMED:
         raise ApiError(403, "The payment address must hold at least 0.01 BTC confirmed")
-    session = call.desk.sessions.open(flow)
+    session = call.desk.open(flow)
     return _who(session) | {"sessionToken": session.token, "expiresAt": iso(session.ends_ms)}
 
 
-@routes.get("me", "challenge", OrdnetHandler.payer)
-def me(call: OrdnetHandler) -> dict[str, Any]:
-    """Answers the signed-in wallet."""
-    return _who(call.session)
+routes.get("me", "challenge", OrdnetHandler.payer)(lambda call: _who(call.session))
 
 
 def _who(session: Session) -> dict[str, Any]:
@@ -178,9 +181,6 @@ def _who(session: Session) -> dict[str, Any]:
     binding = picked(session, "walletBindingId=binding_id ordinalsAddress=ordinals paymentAddress=payment")
     binding |= {"label": "Wallet", "provider": "unknown", "isPublic": False}
     return {"profile": profile, "walletBindings": [binding]}
-
-
-# Keys and steps of requests that sign
 
 
 def ordinals_key(body: dict[str, Any], session: Session) -> bytes:
@@ -208,7 +208,6 @@ def payment_key(body: dict[str, Any], session: Session) -> bytes:
 
 
 def step(at: int, signer: str, inputs: list[dict[str, Any]], psbt: str) -> dict[str, Any]:
-    """Makes a step: a PSBT to sign, and the signing of its inputs."""
     return {"stepIndex": at, "signerAddress": signer, "inputsToSign": inputs, "psbtBase64": psbt}
 
 

@@ -7,39 +7,24 @@ the venue, change. It pays no network fee here.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
 from typing import Any
 
 from embit.script import Script, Witness
 from embit.transaction import Transaction, TransactionOutput
+from msgspec import Struct
+from msgspec.structs import replace
 
-from simulator.bitcoin.chain import Coin, script_of, spend
-from simulator.bitcoin.psbt import Unsigned, spends
-from simulator.engine import Engine
+from simulator.chain import Coin, script_of, spend
+from simulator.engine import Engine, Market, Order
+from simulator.handler import Routes, by_path
 from simulator.holdings import Member, members
 from simulator.listing import read_drafted
-from simulator.orders import Market, Order
 from simulator.poison import another, indexes, spoiled
 from simulator.sessions import Session
+from simulator.taproot import Unsigned, spends
 from simulator.venue_scripts import ORDNET, fee_script, payment_witness, redeem
+from simulator.venues.ordnet import offers
 from simulator.venues.ordnet.handler import PREFIX, SLUG, OrdnetHandler, payment_key, signed_step, step
-from simulator.venues.ordnet.offers import (
-    HOUR_MS,
-    Spendable,
-    as_text,
-    cancelled,
-    enter,
-    life_hours,
-    new_id,
-    offer_order,
-    select,
-    signed_order,
-    spendable,
-    utxo_row,
-    utxos,
-    with_witnesses,
-)
-from simulator.venues.routes import Routes, by_path
 from simulator.wire import MAX_SATS, ApiError, bad, items, text, whole
 
 Row = dict[str, Any]
@@ -58,8 +43,7 @@ def fee(price: int) -> int:
     return price * FEE_BPS // 10_000
 
 
-@dataclass(frozen=True, slots=True)
-class Draft:
+class Draft(Struct, frozen=True):
     """An offer for one inscription, to be signed; `coin` holds the inscription."""
 
     member: Member
@@ -86,13 +70,6 @@ class Draft:
             outputs.append(TransactionOutput(change, script_of(self.session.payment)))
         return Transaction(2, [spend(coin.outpoint) for coin in (self.coin, *self.coins)], outputs)
 
-    @property
-    def txid(self) -> str:
-        return str(self.settlement.txid().hex())
-
-    def to_sign(self) -> Unsigned:
-        return Unsigned(self.settlement, [spends(coin.output) for coin in (self.coin, *self.coins)])
-
     def stale(self, engine: Engine) -> str:
         """Says why it can no longer be entered, however it is signed; empty when it can."""
         if engine.chain.coins[self.coin.outpoint].spent_by is not None:
@@ -103,9 +80,9 @@ class Draft:
     def order(self, engine: Engine, market: Market) -> Order:
         """Makes the order without id and signature, as a refused one is noted."""
         # The inscription's own output too: when it moves, the settlement becomes impossible.
-        coins, expires_ms = (self.coin, *self.coins), engine.now_ms() + self.hours * HOUR_MS
+        coins, expires_ms = (self.coin, *self.coins), engine.now_ms() + self.hours * offers.HOUR_MS
         about = {"expires_ms": expires_ms, "inscription": self.member.item.id}
-        return offer_order(engine, market, self.session, self.price, coins, **about)
+        return offers.offer_order(engine, market, self.session, self.price, coins, **about)
 
     def signed(self, engine: Engine, market: Market, psbt: str, key: bytes) -> Order:
         """Makes the order of the signed settlement, not in the book yet. Raises Refusal."""
@@ -113,10 +90,10 @@ class Draft:
         spent = [coin.output for coin in (self.coin, *self.coins)]
         witnesses = [payment_witness(given, at, spent, key) for at in range(1, len(spent))]
         script_sigs = [Script(), *(redeem(own, key) for own in spent[1:])]
-        whole = with_witnesses(given.tx, [Witness([]), *witnesses], script_sigs)
+        whole = offers.with_witnesses(given.tx, [Witness([]), *witnesses], script_sigs)
         signature, papers = witnesses[0].items[0].hex(), (whole.serialize().hex(),)
         made = self.order(engine, market)
-        return replace(made, order_id=new_id(engine), signature=signature, psbt=psbt, papers=papers)
+        return replace(made, order_id=offers.new_id(engine), signature=signature, psbt=psbt, papers=papers)
 
 
 def draft(
@@ -126,13 +103,13 @@ def draft(
     wanted: list[str],
     price: int,
     hours: int,
-    named: tuple[Spendable, ...],
+    named: tuple[offers.Spendable, ...],
 ) -> list[Draft]:
     """Drafts one offer for each inscription, all on the same coins. Raises ApiError: 404 for another collection's."""
     if price < LEAST_PRICE or price % TICK:
         raise bad(f"priceSats must be at least {LEAST_PRICE} and a multiple of {TICK}")
     known = {member.item.id: member for member in members(engine, market, ORDNET)}
-    chosen = select(spendable(engine, session.payment, named), price + fee(price))
+    chosen = offers.select(offers.spendable(engine, session.payment, named), price + fee(price))
     found = []
     for inscription in wanted:
         member = known.get(inscription)
@@ -147,29 +124,30 @@ def draft(
 
 @routes.post(f"{SLUG}/offers/preflight", "place", by_path, bucket="write", drafts=True)
 def item_offer_preflight(call: OrdnetHandler) -> Row:
-    """Answers the settlements to sign. Changes no book."""
     body = call.body()
     session, market = call.bound(body), call.market()
     payment_key(body, session)
     price = whole(body.get("priceSats"), "priceSats", 1, MAX_SATS)
-    hours = life_hours(body)
-    named = utxos(body.get("spendableUtxos"), "spendableUtxos")
+    hours = offers.life_hours(body)
+    named = offers.utxos(body.get("spendableUtxos"), "spendableUtxos")
     drafts = draft(call.world.engine, market, session, _inscriptions(body), price, hours, named)
     rows = [_item_to_sign(call, made, _items_asked(body, market), session) for made in drafts]
-    return {"selectedPaymentUtxos": [utxo_row(c.outpoint, c.value) for c in drafts[0].coins], "items": rows}
+    return {"selectedPaymentUtxos": [offers.utxo_row(c.outpoint, c.value) for c in drafts[0].coins], "items": rows}
 
 
 def _item_to_sign(call: OrdnetHandler, made: Draft, asked: str, session: Session) -> Row:
-    call.desk.keep(session, asked, made, made.txid)
+    tx = made.settlement
+    txid = tx.txid().hex()
+    call.desk.keep(session, asked, made, txid)
     poison = call.world.poison
     other = another(call.world.engine, session.payment, {coin.outpoint for coin in made.coins})
-    shown = spoiled(made.to_sign(), poison, 0, other)
+    shown = spoiled(Unsigned(tx, [spends(coin.output) for coin in (made.coin, *made.coins)]), poison, 0, other)
     own = [{"address": session.payment, "signingIndexes": indexes(list(range(1, 1 + len(made.coins))), poison)}]
     return {
         "inscriptionId": made.member.item.id,
         "priceSats": made.price,
         "buyerPayTotalSats": made.total,
-        "expectedSettlementTxid": made.txid,
+        "expectedSettlementTxid": txid,
         "steps": [step(0, session.payment, own, shown.encode())],
     }
 
@@ -185,19 +163,18 @@ def _inscriptions(body: Row) -> list[str]:
 
 
 def _items_asked(body: Row, market: Market) -> str:
-    return as_text({name: body.get(name) for name in _REPEATED}, body, market)
+    return offers.as_text({name: body.get(name) for name in _REPEATED}, body, market)
 
 
 @routes.post(f"{SLUG}/offers/submit", "place", by_path, bucket="write")
 def item_offer_submit(call: OrdnetHandler) -> Row:
-    """Takes the signed settlements, all or none."""
     body = call.body()
     session, market = call.bound(body), call.market()
     key = payment_key(body, session)
     rows = items(body.get("signedItems"), "signedItems", MAX_ITEMS)
     if [row.get("inscriptionId") for row in rows] != _inscriptions(body):
         raise bad("signedItems must have one entry for each inscription, in the same order")
-    told = [outpoint for outpoint, _ in utxos(body.get("selectedPaymentUtxos"), "selectedPaymentUtxos")]
+    told = [outpoint for outpoint, _ in offers.utxos(body.get("selectedPaymentUtxos"), "selectedPaymentUtxos")]
     handles = [text(row.get("expectedSettlementTxid"), "expectedSettlementTxid") for row in rows]
     orders: list[Order] = []
     for handle, row in zip(handles, rows, strict=True):
@@ -206,15 +183,14 @@ def item_offer_submit(call: OrdnetHandler) -> Row:
         if told != [coin.outpoint for coin in made.coins] or len(steps) != 1:
             raise bad("submit must repeat what the preflight answered, with one signed step for each item")
         psbt = signed_step(steps[0], "signedSteps[0]")
-        orders.append(signed_order(call, market, made, psbt, key))
+        orders.append(offers.signed_order(call, market, made, psbt, key))
     for handle in handles:
         call.desk.used(handle)
-    enter(call, market, orders)
+    offers.enter(call, market, orders)
     done = [{"inscriptionId": o.inscription, "offerId": o.order_id, "status": "active"} for o in orders]
     return {"items": done, "status": "active"}
 
 
 @routes.post("inscriptions/([^/]+)/offers/([^/]+)/cancel", "cancel", OrdnetHandler.payer, bucket="write")
 def item_offer_cancel(call: OrdnetHandler) -> Row:
-    """Takes an own offer for one inscription out of the book."""
-    return cancelled(call, call.bound(call.body()))
+    return offers.cancelled(call, call.bound(call.body()))

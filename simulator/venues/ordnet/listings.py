@@ -9,24 +9,34 @@ from __future__ import annotations
 
 import json
 import uuid
-from dataclasses import dataclass, replace
 from typing import Any
 
 from embit import script
 from embit.transaction import SIGHASH, Transaction, TransactionOutput
+from msgspec import Struct
+from msgspec.structs import replace
 
-from simulator.bitcoin.chain import Coin, script_of, spend
-from simulator.bitcoin.psbt import TAP_INTERNAL_KEY, TAP_LEAF_SCRIPT, TAP_MERKLE_ROOT, Map, Unsigned, spends
-from simulator.bitcoin.taproot import LEAF_VERSION, SINGLE_ANYONECANPAY, LeafOutput
-from simulator.engine import Engine
+from simulator.chain import Coin, script_of, spend
+from simulator.engine import Engine, Order, Refusal
+from simulator.handler import Routes, named
 from simulator.listing import AskTerms, Unlistable, ask_order, holding, market_of, read, read_drafted
-from simulator.orders import Order, Refusal
-from simulator.poison import THIEF, THIEFS_KEY, Poison, another, paying, spoiled, without_leaf
+from simulator.poison import THIEF, THIEFS_KEY, another, paying, spoiled, without_leaf
 from simulator.sessions import Session
+from simulator.taproot import (
+    LEAF_VERSION,
+    SINGLE_ANYONECANPAY,
+    TAP_INTERNAL_KEY,
+    TAP_LEAF_SCRIPT,
+    TAP_MERKLE_ROOT,
+    LeafOutput,
+    Map,
+    Unsigned,
+    spends,
+    whole_digest,
+)
 from simulator.venue_scripts import DEFAULT, ORDNET, key_path_witness, leaf_signature, passthrough_output, practice_key
 from simulator.venues.ordnet.handler import PREFIX, SLUG, OrdnetHandler, ordinals_key, signed_step, step
 from simulator.venues.ordnet.offers import enter, new_id
-from simulator.venues.routes import Routes, named
 from simulator.wallets import Item
 from simulator.wire import MAX_SATS, ApiError, bad, items, text, whole
 
@@ -46,8 +56,7 @@ _OF_THE_TRANSFER = frozenset({"other_outpoint", "two_inputs", "extra_output"})
 routes = Routes(PREFIX, OrdnetHandler)
 
 
-@dataclass(frozen=True, slots=True)
-class Draft:
+class Draft(Struct, frozen=True):
     """The listing of one inscription, to be signed; `anchor` is the venue's coin that pays for TX1."""
 
     terms: AskTerms
@@ -59,7 +68,6 @@ class Draft:
 
     @property
     def transfer(self) -> Transaction:
-        """The first transaction, TX1."""
         outputs = [
             TransactionOutput(self.coin.value, self.passthrough.script),
             TransactionOutput(self.anchor.value - ANCHOR_FEE, self.anchor.output.script_pubkey),
@@ -68,7 +76,6 @@ class Draft:
 
     @property
     def passed(self) -> str:
-        """The outpoint of TX1 that holds the inscription."""
         return f"{self.transfer.txid().hex()}:0"
 
     @property
@@ -76,13 +83,11 @@ class Draft:
         """The seller's half of TX2."""
         return Transaction(2, [spend(self.passed)], [self.payout])
 
-    def transfer_to_sign(self) -> Unsigned:
+    def to_sign(self) -> tuple[Unsigned, Unsigned]:
         own = spends(self.coin.output, DEFAULT) | {TAP_INTERNAL_KEY: self.passthrough.internal}
-        return Unsigned(self.transfer, [own, spends(self.anchor.output)])
-
-    def settlement_to_sign(self) -> Unsigned:
         leaf = {TAP_LEAF_SCRIPT + self.passthrough.control_block: self.passthrough.leaf + bytes([LEAF_VERSION])}
-        return Unsigned(self.settlement, [self.passing(SINGLE_ANYONECANPAY) | leaf])
+        settlement = Unsigned(self.settlement, [self.passing(SINGLE_ANYONECANPAY) | leaf])
+        return Unsigned(self.transfer, [own, spends(self.anchor.output)]), settlement
 
     def passing(self, sighash: int) -> Map:
         """Returns the fields of an input that spends the output of TX1."""
@@ -100,8 +105,9 @@ def draft(engine: Engine, session: Session, key: bytes, wanted: list[tuple[str, 
         coin, item = holding(engine, terms)
         payout = TransactionOutput(price - price * SELLER_FEE_BPS // 10_000, script_of(session.payment))
         found.append((terms, coin, item, payout))
-    anchors = _anchors(engine, len(found))
-    output = passthrough_output(key)
+    owner, output = str(script.p2tr(ANCHOR.get_public_key()).address()), passthrough_output(key)
+    txid = engine.chain.mint("ord.net anchors", [(ANCHOR_SATS, owner)] * len(found), {})
+    anchors = [engine.chain.coins[f"{txid}:{at}"] for at in range(len(found))]
     return [
         Draft(terms, coin, item, anchor, output, payout)
         for (terms, coin, item, payout), anchor in zip(found, anchors, strict=True)
@@ -112,10 +118,6 @@ def recovery(drafts: list[Draft]) -> Transaction:
     """Makes TX3, one for all drafts: every inscription goes back to its place."""
     outputs = [TransactionOutput(each.coin.value, each.coin.output.script_pubkey) for each in drafts]
     return Transaction(3, [spend(each.passed) for each in drafts], outputs)
-
-
-def recovery_to_sign(drafts: list[Draft]) -> Unsigned:
-    return Unsigned(recovery(drafts), [each.passing(SIGHASH.ALL) for each in drafts])
 
 
 def signed_recovery(drafts: list[Draft], text: str) -> str:
@@ -133,10 +135,12 @@ def signed_order(engine: Engine, made: Draft, transfer: str, settlement: str, ba
     first, second = read(transfer, "step 0"), read(settlement, "step 1")
     if first.tx.serialize() != made.transfer.serialize() or second.tx.serialize() != made.settlement.serialize():
         raise Refusal("a signed step is not the one of the preflight")
-    witness = key_path_witness(first, 0, [made.coin.output, made.anchor.output])
+    spent = [made.coin.output, made.anchor.output]
+    witness = key_path_witness(first, 0, spent)
     signature = leaf_signature(second, 0, made.passthrough, made.coin.value, made.passthrough.internal)
     whole = made.transfer
-    whole.vin[0].witness, whole.vin[1].witness = witness, _anchor_witness(made)
+    anchored = ANCHOR.taproot_tweak(b"").schnorr_sign(whole_digest(whole, 1, spent)).serialize()
+    whole.vin[0].witness, whole.vin[1].witness = witness, script.Witness([anchored])
     # The needs of a sale: the whole TX1, and the parts of its output. And TX3, which brings it back.
     papers = (whole.serialize().hex(), made.passthrough.internal.hex(), made.passthrough.leaf.hex(), back)
     kept: Row = {"outpoint": made.coin.outpoint, "psbt": settlement, "signature": signature.hex(), "papers": papers}
@@ -144,27 +148,8 @@ def signed_order(engine: Engine, made: Draft, transfer: str, settlement: str, ba
     return replace(order, order_id=new_id(engine), **kept)
 
 
-def stale(engine: Engine, made: Draft) -> bool:
-    """Tells whether the inscription has moved since the preflight."""
-    coin = engine.chain.coin_of(made.item.id)
-    return coin is None or coin.outpoint != made.coin.outpoint or coin.spent_by is not None
-
-
-def _anchors(engine: Engine, count: int) -> list[Coin]:
-    owner = str(script.p2tr(ANCHOR.get_public_key()).address())
-    txid = engine.chain.mint("ord.net anchors", [(ANCHOR_SATS, owner)] * count, {})
-    return [engine.chain.coins[f"{txid}:{at}"] for at in range(count)]
-
-
-def _anchor_witness(made: Draft) -> script.Witness:
-    spent = [made.coin.output, made.anchor.output]
-    digest = made.transfer.sighash_taproot(1, [o.script_pubkey for o in spent], [o.value for o in spent], DEFAULT)
-    return script.Witness([ANCHOR.taproot_tweak(b"").schnorr_sign(digest).serialize()])
-
-
 @routes.post(f"{SLUG}/listings/preflight", "list", named("items", "inscriptionId"), bucket="write", drafts=True)
 def listing_preflight(call: OrdnetHandler) -> Row:
-    """Answers the PSBTs to sign. Changes no book."""
     body = call.body()
     session = call.bound(body)
     key, wanted = ordinals_key(body, session), _wanted(call, body)
@@ -174,10 +159,14 @@ def listing_preflight(call: OrdnetHandler) -> Row:
         if refusal.cause == "holder":
             raise ApiError(403, "You do not hold this inscription") from None
         raise bad(str(refusal)) from None
-    shown = _stolen_escrows(drafts, call.world.poison)
+    poison, shown = call.world.poison, drafts
+    if poison == "escrow_theirs":
+        shown = [replace(each, passthrough=replace(each.passthrough, internal=THIEFS_KEY)) for each in drafts]
     recovering = [{"address": session.ordinals, "signingIndexes": list(range(len(drafts))), "sigHash": 1}]
-    recovery = _stolen_recovery(recovery_to_sign(shown), call.world.poison)
-    back = {"signerAddress": session.ordinals, "inputsToSign": recovering, "psbtBase64": recovery.encode()}
+    whole = Unsigned(recovery(shown), [each.passing(SIGHASH.ALL) for each in shown])
+    if poison == "recovery_theirs":
+        whole = paying(whole, [TransactionOutput(each.value, THIEF) for each in whole.tx.vout])
+    back = {"signerAddress": session.ordinals, "inputsToSign": recovering, "psbtBase64": whole.encode()}
     return {"listings": [_to_sign(call, made, shown, session, _asked(body)) for made in shown], "recoveryPsbt": back}
 
 
@@ -209,16 +198,19 @@ def _to_sign(call: OrdnetHandler, made: Draft, drafts: list[Draft], session: Ses
     anchor = call.desk.keep(session, asked, (made, drafts), str(uuid.uuid4()))
     own = {"address": session.ordinals, "signingIndexes": [0]}
     sale = {"publicKey": made.passthrough.internal.hex(), "disableTweakSigner": True, "sigHash": SINGLE_ANYONECANPAY}
-    transfer, settlement = made.transfer_to_sign(), made.settlement_to_sign()
-    poison, indexes = call.world.poison, [0]
+    (transfer, settlement), poison = made.to_sign(), call.world.poison
     if poison is not None:
         other = another(call.world.engine, session.ordinals, set())
         if poison in _OF_THE_TRANSFER:
             transfer = spoiled(transfer, poison, 0, other)
-            indexes = [0, 2] if poison == "two_inputs" else [0]
         else:
             settlement = spoiled(settlement, poison, 0, other)
-        transfer, settlement = _spoiled_steps(transfer, settlement, poison)
+    if poison == "escrow_short":  # leaves a sat of the item to the network
+        first, *rest = transfer.tx.vout
+        transfer = paying(transfer, [TransactionOutput(first.value - 1, first.script_pubkey), *rest])
+    elif poison == "sale_by_key":
+        settlement = without_leaf(settlement)
+    indexes = [0, 2] if poison == "two_inputs" else [0]
     steps = [
         step(0, session.ordinals, [own | {"signingIndexes": indexes, "sigHash": 0}], transfer.encode()),
         step(1, session.ordinals, [own | sale], settlement.encode()),
@@ -227,30 +219,8 @@ def _to_sign(call: OrdnetHandler, made: Draft, drafts: list[Draft], session: Ses
     return named | {"anchorUtxoId": anchor, "psbts": [named | each for each in steps]}
 
 
-def _stolen_escrows(drafts: list[Draft], poison: Poison | None) -> list[Draft]:
-    """Gives the escrows to the thief, as its internal key, under `escrow_theirs`."""
-    if poison != "escrow_theirs":
-        return drafts
-    return [replace(each, passthrough=replace(each.passthrough, internal=THIEFS_KEY)) for each in drafts]
-
-
-def _spoiled_steps(transfer: Unsigned, sale: Unsigned, poison: Poison | None) -> tuple[Unsigned, Unsigned]:
-    """Leaves a sat of the item to the network under `escrow_short`, and the leaf out under `sale_by_key`."""
-    first, *rest = transfer.tx.vout
-    if poison == "escrow_short":
-        transfer = paying(transfer, [TransactionOutput(first.value - 1, first.script_pubkey), *rest])
-    return transfer, without_leaf(sale) if poison == "sale_by_key" else sale
-
-
-def _stolen_recovery(shown: Unsigned, poison: Poison | None) -> Unsigned:
-    """Sends the recovery to the thief under `recovery_theirs`."""
-    stolen = [TransactionOutput(each.value, THIEF) for each in shown.tx.vout]
-    return paying(shown, stolen) if poison == "recovery_theirs" else shown
-
-
 @routes.post(f"{SLUG}/listings/submit", "list", named("items", "inscriptionId"), bucket="write")
 def listing_submit(call: OrdnetHandler) -> Row:
-    """Takes the signed listings, all or none."""
     body = call.body()
     session = call.bound(body)
     wanted = _wanted(call, body)
@@ -264,7 +234,13 @@ def listing_submit(call: OrdnetHandler) -> Row:
     orders = _signed(call, made, signed, recovery)
     for handle in handles:
         call.desk.used(handle)
-    _take(call, orders, body["durationDays"])
+    engine = call.world.engine
+    for order in orders:
+        former = engine.ask_of(order.inscription or "", ORDNET)
+        if former is not None:
+            engine.cancel(former, "listed again")
+        order.expires_ms = engine.now_ms() + body["durationDays"] * DAY_MS
+        enter(call, engine.markets["ordinals", order.slug], [order])
     return {"listings": [{"inscriptionId": order.inscription, "listingId": order.order_id} for order in orders]}
 
 
@@ -281,8 +257,10 @@ def _signed(
 ) -> list[Order]:
     engine = call.world.engine
     drafts = [each for each, _ in made]
-    if any(stale(engine, each) for each in drafts):
-        raise ApiError(409, "An inscription has moved; start again")
+    for each in drafts:
+        coin = engine.chain.coin_of(each.item.id)
+        if coin is None or coin.outpoint != each.coin.outpoint or coin.spent_by is not None:
+            raise ApiError(409, "An inscription has moved; start again")
     try:
         if drafts != made[0][1]:
             raise Refusal("anchors are not those of one preflight")
@@ -303,19 +281,8 @@ def _steps(row: Row) -> tuple[str, str]:
     return signed_step(rows[0], "signed.psbts[0]"), signed_step(rows[1], "signed.psbts[1]")
 
 
-def _take(call: OrdnetHandler, orders: list[Order], days: int) -> None:
-    engine = call.world.engine
-    for order in orders:
-        former = engine.ask_of(order.inscription or "", ORDNET)
-        if former is not None:
-            engine.cancel(former, "listed again")
-        order.expires_ms = engine.now_ms() + days * DAY_MS
-        enter(call, engine.markets["ordinals", order.slug], [order])
-
-
 @routes.post(f"{SLUG}/listings/delist", "cancel", OrdnetHandler.payer, bucket="write")
 def listing_delist(call: OrdnetHandler) -> Row:
-    """Takes own listings down, without a signature."""
     body = call.body()
     session = call.bound(body)
     call.market()

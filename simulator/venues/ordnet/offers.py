@@ -6,24 +6,24 @@ import hashlib
 import json
 import re
 import uuid
-from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from typing import Any
 
 from embit.script import Script, Witness
 from embit.transaction import Transaction, TransactionInput, TransactionOutput
+from msgspec import Struct
+from msgspec.structs import replace
 
-from simulator.bitcoin.chain import Coin, script_of, spend
-from simulator.bitcoin.psbt import Map, Unsigned, spends
-from simulator.bitcoin.taproot import LeafOutput
-from simulator.engine import Engine
+from simulator.chain import Coin, script_of, spend
+from simulator.engine import Engine, Market, Order, Refusal, takes
+from simulator.handler import Routes, by_path, same
 from simulator.holdings import Member, coins, members
 from simulator.listing import client_order, read_drafted
-from simulator.orders import Market, Order, Refusal, Trait
 from simulator.poison import another, indexes, spoiled
 from simulator.sessions import Session
+from simulator.taproot import LeafOutput, Unsigned, spends
 from simulator.venue_scripts import ORDNET, OfferTerms, announcement, offer_output, payment_witness, redeem
 from simulator.venues.ordnet.handler import PREFIX, SLUG, OrdnetHandler, ordinals_key, payment_key, signed_step, step
-from simulator.venues.routes import Routes, by_path, same
+from simulator.wallets import Trait
 from simulator.wire import MAX_SATS, ApiError, bad, items, only, text, whole
 
 Row = dict[str, Any]
@@ -44,16 +44,12 @@ _TXID = re.compile(r"[0-9a-f]{64}")
 routes = Routes(PREFIX, OrdnetHandler)
 
 
-# Targets: the whole collection, or the inscriptions with certain traits
-
-
-@dataclass(frozen=True, slots=True)
-class Target:
+class Target(Struct, frozen=True):
     """A target. `traits` are all accepted values; none is the whole collection."""
 
     traits: tuple[Trait, ...] = ()
 
-    def as_json(self) -> dict[str, Any]:
+    def as_json(self) -> Row:
         if not self.traits:
             return {"kind": "all"}
         kinds = sorted({kind for kind, _ in self.traits})
@@ -96,12 +92,7 @@ def of_order(bid: Order) -> Target:
 
 def eligible(found: list[Member], target: Target) -> list[Member]:
     """Returns the members that an offer for `target` takes."""
-    kinds = {kind for kind, _ in target.traits}
-    return [
-        member
-        for member in found
-        if all(any(t in member.item.traits for t in target.traits if t[0] == kind) for kind in kinds)
-    ]
+    return [member for member in found if takes(target.traits, member.item.traits)]
 
 
 def root(found: list[Member]) -> bytes:
@@ -114,8 +105,7 @@ def root(found: list[Member]) -> bytes:
 # and an OP_RETURN that helps to find it again. The change as the last output is a guess.
 
 
-@dataclass(frozen=True, slots=True)
-class Parent:
+class Parent(Struct, frozen=True):
     """The unsigned funding parent of one offer."""
 
     offer: LeafOutput
@@ -142,11 +132,11 @@ class Parent:
 
     def to_sign(self, public_key: bytes) -> Unsigned:
         """Returns the PSBT that the payment key must sign at every input."""
-        return Unsigned(self.transaction, [self._fields(coin, public_key) for coin in self.coins])
-
-    def _fields(self, coin: Coin, public_key: bytes) -> Map:
-        script_sig = redeem(coin.output, public_key).data
-        return spends(coin.output) | ({b"\x04": script_sig[1:]} if script_sig else {})
+        made = Unsigned(self.transaction, [spends(coin.output) for coin in self.coins])
+        for fields, coin in zip(made.inputs, self.coins, strict=True):
+            if script_sig := redeem(coin.output, public_key).data:
+                fields[b"\x04"] = script_sig[1:]
+        return made
 
     def signed(self, text: str, public_key: bytes) -> Transaction:
         """Returns the whole transaction from the signed PSBT. Raises Refusal for another one or an unsigned one."""
@@ -199,11 +189,7 @@ def select(found: list[Coin], sats: int) -> tuple[Coin, ...]:
     raise bad(f"spendableUtxos do not cover {sats} sats, or not with {MAX_COINS} of them")
 
 
-# Offers
-
-
-@dataclass(frozen=True, slots=True)
-class Draft:
+class Draft(Struct, frozen=True):
     """One offer to be signed; `secret` is the venue's key to settle it."""
 
     session: Session
@@ -233,14 +219,6 @@ class Draft:
         return replace(made, order_id=new_id(engine), signature=signature, psbt=psbt, papers=papers)
 
 
-class AnyDraft(Protocol):
-    """An offer to be signed, for a collection or for one inscription."""
-
-    def stale(self, engine: Engine) -> str: ...
-    def order(self, engine: Engine, market: Market) -> Order: ...
-    def signed(self, engine: Engine, market: Market, psbt: str, key: bytes) -> Order: ...
-
-
 def offer_order(
     engine: Engine, market: Market, session: Session, price: int, coins: tuple[Coin, ...], **more: Any
 ) -> Order:
@@ -250,8 +228,8 @@ def offer_order(
     return client_order(engine, ORDNET, market, "bid", price, funding=funding, **wallet, **more)
 
 
-def signed_order(call: OrdnetHandler, market: Market, made: AnyDraft, psbt: str, key: bytes) -> Order:
-    """Makes the order of a signed draft. Notes it and raises ApiError when it is stale, or wrongly signed."""
+def signed_order(call: OrdnetHandler, market: Market, made: Any, psbt: str, key: bytes) -> Order:
+    """Makes the order of a signed draft of any kind. Notes and refuses one that is stale, or wrongly signed."""
     engine = call.world.engine
     reason, status = made.stale(engine), 409
     if not reason:
@@ -290,12 +268,8 @@ def public_id(order: Order) -> str:
     return order.order_id if "-" in order.order_id else str(uuid.UUID(int=int(order.order_id, 16)))
 
 
-# Previews
-
-
 @routes.post(f"{OFFERS}/target-preview", "book", by_path)
 def target_preview(call: OrdnetHandler) -> Row:
-    """Answers the number of inscriptions that an offer would be for."""
     target = target_of(call.body().get("target"))
     found = members(call.engine, call.market(), ORDNET)
     taken = eligible(found, target)
@@ -312,7 +286,6 @@ def target_preview(call: OrdnetHandler) -> Row:
 
 @routes.post(f"{OFFERS}/replacement-warning", "balance", OrdnetHandler.payer)
 def replacement_warning(call: OrdnetHandler) -> Row:
-    """Answers the number of own offers that new ones would replace."""
     body = call.body()
     session, market, target = call.bound(body), call.market(), target_of(body.get("target"))
     _prices(body)
@@ -321,12 +294,8 @@ def replacement_warning(call: OrdnetHandler) -> Row:
     return {"replacementWarning": {"activeOfferCount": count}}
 
 
-# Requests that draft, submit and cancel
-
-
 @routes.post(f"{OFFERS}/preflight", "place", by_path, bucket="write", drafts=True)
 def offer_preflight(call: OrdnetHandler) -> Row:
-    """Answers the funding parents to sign. Changes nothing."""
     body = call.body()
     session, market = call.bound(body), call.market()
     target, drafts, found = _drafts(call, body, market, session)
@@ -370,7 +339,6 @@ def _drafts(
 
 
 def _prices(body: Row) -> tuple[int, int, int]:
-    """Reads price, count and ladder step of offers. Raises ApiError(400)."""
     return (
         whole(body.get("priceSats"), "priceSats", 1, MAX_SATS),
         whole(body.get("offerCount", 1), "offerCount", 1, MAX_COUNT),
@@ -379,7 +347,6 @@ def _prices(body: Row) -> tuple[int, int, int]:
 
 
 def life_hours(body: Row) -> int:
-    """Reads the life of an offer in hours. Raises ApiError(400)."""
     hours = whole(body.get("validityHours", DEFAULT_HOURS), "validityHours")
     if hours not in LIVES_HOURS:
         raise bad(f"validityHours must be one of {', '.join(map(str, LIVES_HOURS))}")
@@ -409,9 +376,8 @@ def utxo_row(outpoint: str, sats: int) -> Row:
 
 def _asked(body: Row, market: Market) -> str:
     """Returns the fields that preflight and submit must have in common, as one text."""
-    fields = {name: body.get(name) for name in _REPEATED}
-    fields |= {"offerCount": body.get("offerCount", 1), "ladderStepSats": body.get("ladderStepSats", 0)}
-    return as_text(fields, body, market)
+    counts = {"offerCount": body.get("offerCount", 1), "ladderStepSats": body.get("ladderStepSats", 0)}
+    return as_text({name: body.get(name) for name in _REPEATED} | counts, body, market)
 
 
 def as_text(fields: Row, body: Row, market: Market) -> str:
@@ -442,7 +408,6 @@ _UNSENT = {"fundingBroadcasted": False, **same(0, "fundingParentFeeRateSatVb fun
 
 @routes.post(f"{OFFERS}/submit", "place", by_path, bucket="write")
 def offer_submit(call: OrdnetHandler) -> Row:
-    """Takes the signed funding parents, all or none."""
     body = call.body()
     session, market = call.bound(body), call.market()
     key = payment_key(body, session)
@@ -454,7 +419,11 @@ def offer_submit(call: OrdnetHandler) -> Row:
     for at, row in enumerate(rows):
         token = text(row.get("preflightToken"), f"offers[{at}].preflightToken")
         made: Draft = call.desk.draft(session, asked, token)
-        _check_repeated(row, made, f"offers[{at}]")
+        parent, name = made.parent, f"offers[{at}]"
+        named = [outpoint for outpoint, _ in utxos(row.get("selectedPaymentUtxos"), f"{name}.selectedPaymentUtxos")]
+        told = (row.get("priceSats"), row.get("expectedFundingParentTxid"), row.get("fundingParentVout"))
+        if told != (parent.price, parent.txid, 0) or named != [coin.outpoint for coin in parent.coins]:
+            raise bad(f"{name} does not repeat what the preflight answered")
         psbt = signed_step(row.get("signedFundingParentStep"), f"offers[{at}].signedFundingParentStep")
         orders.append(signed_order(call, market, made, psbt, key))
     for row in rows:
@@ -465,25 +434,16 @@ def offer_submit(call: OrdnetHandler) -> Row:
         engine.cancel(former, "replaced by a newer offer on the same coins")
     twins = [replace(order, order_id=new_id(engine)) for order in orders] if call.mode == "accept_twice" else []
     enter(call, market, [*orders, *twins])
-    return {"status": "active", "offers": [_placed(order, row) for order, row in zip(orders, rows, strict=True)]}
-
-
-def _check_repeated(row: Row, made: Draft, name: str) -> None:
-    parent = made.parent
-    named = [outpoint for outpoint, _ in utxos(row.get("selectedPaymentUtxos"), f"{name}.selectedPaymentUtxos")]
-    told = (row.get("priceSats"), row.get("expectedFundingParentTxid"), row.get("fundingParentVout"))
-    if told != (parent.price, parent.txid, 0) or named != [coin.outpoint for coin in parent.coins]:
-        raise bad(f"{name} does not repeat what the preflight answered")
-
-
-def _placed(order: Order, row: Row) -> Row:
-    placed = {"offerId": order.order_id, "status": "active", "priceSats": order.price}
-    return placed | {"fundingParentTxid": row["expectedFundingParentTxid"], **_UNSENT}
+    placed = [
+        {"offerId": order.order_id, "status": "active", "priceSats": order.price}
+        | {"fundingParentTxid": row["expectedFundingParentTxid"], **_UNSENT}
+        for order, row in zip(orders, rows, strict=True)
+    ]
+    return {"status": "active", "offers": placed}
 
 
 @routes.post(f"{OFFERS}/([^/]+)/cancel", "cancel", OrdnetHandler.payer, bucket="write")
 def offer_cancel(call: OrdnetHandler) -> Row:
-    """Takes an own offer out of the book, without a signature."""
     session = call.bound(call.body())
     call.market()
     return cancelled(call, session)

@@ -6,15 +6,14 @@ import re
 from decimal import Decimal
 from typing import Any
 
-from simulator.history import Sale
+from simulator.engine import Market, Order, Sale
+from simulator.handler import Routes, asked, by_path, picked, same
 from simulator.holdings import Member, item_of, members
-from simulator.orders import Market, Order
 from simulator.scenes import Told
 from simulator.venue_scripts import ORDNET
 from simulator.venues.ordnet.handler import PREFIX, SLUG, OrdnetHandler
 from simulator.venues.ordnet.item_offers import FEE_BPS, fee
 from simulator.venues.ordnet.offers import DEFAULT_HOURS, HOUR_MS, eligible, of_order, public_id
-from simulator.venues.routes import Routes, asked, by_path, picked, same
 from simulator.wallets import Item, name_of
 from simulator.wire import ApiError, bad, iso
 
@@ -25,9 +24,6 @@ BTC = Decimal(10) ** 8
 _SLUG_FORM = re.compile(r"[A-Za-z0-9_-]+")
 
 routes = Routes(PREFIX, OrdnetHandler)
-
-
-# A market
 
 
 @routes.get("collection-stats/floors", "floors", asked("slugs"))
@@ -55,7 +51,6 @@ def _floor(call: OrdnetHandler, market: Market) -> Row:
 
 @routes.get("listings", "book", asked("collectionSlug", "inscriptionId", "sellerAddress"))
 def listings(call: OrdnetHandler) -> Row:
-    """Answers a page of listings, of a collection, an inscription or a seller, newest or cheapest first."""
     sort = call.get_query_argument("sort", "recent")
     if sort not in ("recent", "price"):
         raise bad("sort must be recent or price")
@@ -118,7 +113,6 @@ def _listed(ask: Order | None) -> Row:
 
 
 def _collection(market: Market) -> Row:
-    """Returns the row's fields that name its collection."""
     return picked(market, "slug name") | {"kind": "parent_child", "verificationStatus": "verified"}
 
 
@@ -134,7 +128,6 @@ def _location(call: OrdnetHandler, inscription: str) -> Row:
 
 @routes.get(f"{SLUG}/inscriptions", "collection", by_path)
 def inscriptions(call: OrdnetHandler) -> Row:
-    """Answers a page of the known inscriptions of a collection, with traits."""
     sort = call.get_query_argument("sort", "oldest")
     if sort not in ("oldest", "newest"):
         raise bad("sort must be oldest or newest")
@@ -200,19 +193,14 @@ def _sale(call: OrdnetHandler, sale: Sale) -> Row:
     }
 
 
-# Offers for a collection or for traits
-
-
 @routes.get(f"{SLUG}/collection-offers", "book", by_path)
 def offers(call: OrdnetHandler) -> Row:
-    """Answers the open collection and trait offers, highest first."""
     market = call.market()
     return _offers(call, market, "bids", market.best("bid", call.engine.now_ms(), ORDNET), {})
 
 
 @routes.get(f"{SLUG}/my/sent-collection-offers", "own_bids", OrdnetHandler.payer)
 def sent_offers(call: OrdnetHandler) -> Row:
-    """Answers the caller's own offers."""
     market = call.market()
     own = call.engine.bids_of(call.session.payment, venue=ORDNET)
     found = [bid for bid in own if bid.slug == market.slug and bid.inscription is None]
@@ -249,12 +237,8 @@ def _offer(bid: Order, count: int) -> Row:
     }
 
 
-# Offers for one inscription
-
-
 @routes.get("inscriptions/([^/]+)/offers", "book", by_path)
 def item_offers(call: OrdnetHandler) -> Row:
-    """Answers the open offers for an inscription, highest first."""
     inscription = call.path_args[0]
     coin, owner = call.engine.chain.coin_of(inscription), _owner(call, inscription, visible=True)
     if owner is None:

@@ -1,4 +1,8 @@
-"""Satflow's reads: the activity of a market, its numbers, its items, and one wallet."""
+"""Satflow's reads under `/satflow/v1`, from its reference of API 1.1.4: activity, numbers, items, wallets.
+
+As seen, orders lie in the row (`ask`, `bid`), times are text, prices digits in text, and among the open orders are some
+that cannot be filled any more: a client that takes those for open finds a floor, or a bid, that is not there.
+"""
 
 from __future__ import annotations
 
@@ -8,17 +12,156 @@ from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
-from simulator.bitcoin.chain import belongs_to
+from simulator.engine import Kind, Market, Order, Sale, Side, ticker_key
+from simulator.handler import Made, Routes, VenueHandler, asked, belongs_to, by_url, picked, same, sign_in_address
 from simulator.holdings import follow
-from simulator.orders import Market, Order, Side, Trait, ticker_key
-from simulator.pictures import media_of
-from simulator.scenes import Made, Told
-from simulator.venues.routes import Routes, asked, by_url, picked, same, sign_in_address
-from simulator.venues.satflow import rows
-from simulator.venues.satflow.handler import PREFIX, VENUE, SatflowHandler, kind_of
-from simulator.venues.satflow.rows import Row, attributes
-from simulator.wallets import Item, name_of
-from simulator.wire import EXACT, ApiError, bad, iso
+from simulator.scenes import Told
+from simulator.wallets import Item, Trait, media_of, name_of
+from simulator.wire import EXACT, ApiError, bad, iso, plain
+
+VENUE = "satflow"
+PREFIX = "/satflow/v1"
+
+
+def kind_of(value: Any, name: str) -> Kind:
+    if value != "ordinals" and value != "runes":
+        raise bad(f"{name} must be ordinals or runes")
+    return "ordinals" if value == "ordinals" else "runes"
+
+
+class SatflowHandler(VenueHandler):
+    """The base handler: asks for `x-api-key`, applies its limits, wraps answers as {"success": true, "data": ...}."""
+
+    dialect = VENUE
+
+    def admit(self) -> None:
+        key = self.request.headers.get("x-api-key", "").strip()
+        if not key:
+            raise ApiError(401, "x-api-key is required", "UNAUTHORIZED")
+        self.world.limits.admit(f"satflow {key[:200]}")
+
+    def envelope(self, data: Any) -> Any:
+        return {"success": True, "data": data}
+
+    def query_address(self, name: str = "address") -> str:
+        return sign_in_address(self.query(name), name)
+
+    def missing(self) -> Any:
+        """Refuses a documented endpoint that the practice market lacks."""
+        raise ApiError(501, "not implemented by the practice market", "NOT_IMPLEMENTED")
+
+
+Row = dict[str, Any]
+LIFE_FIELDS = ("cancelledAt", "invalidAt", "fillPendingAt", "fillCompletedAt")
+
+
+def known(market: Market | None) -> Market:
+    if market is None:
+        raise ApiError(404, "Collection not found", "NOT_FOUND")
+    return market
+
+
+def attribute(trait: Trait | None) -> dict[str, str] | None:
+    return {"trait_type": trait[0], "value": trait[1]} if trait else None
+
+
+def attributes(traits: tuple[Trait, ...]) -> list[dict[str, str]]:
+    return [{"trait_type": key, "value": value} for key, value in traits]
+
+
+def listing(ask: Order, market: Market, *, is_as_seen: bool) -> Row:
+    """Returns a row of `/activity/listings`: traits only where the market shows them, as no document promises them."""
+    told = {"attributes": attributes(ask.traits)} if market.kind == "ordinals" and market.listing_traits else {}
+    if is_as_seen:
+        inner = picked(ask, "inscriptionId=inscription sellerOrdAddress=maker sellerReceiveAddress=receive")
+        inner |= {"price": str(ask.price), **_amounts(ask)}
+        return _seen_order(ask, market) | {"ask": inner, "token": told}
+    row = {"type": "listing", "collectionSlug": market.slug} | told
+    row |= picked(ask, "_id=order_id inscriptionId=inscription price sellerOrdAddress=maker timestamp=placed_ms")
+    return row | (picked(ask, "quantity unitPrice=unit_price") if market.kind == "runes" else {})
+
+
+def bid(found: Order, market: Market, *, is_as_seen: bool) -> Row:
+    """Returns a row of `/activity/bids`, with the fields that rank a bid, which the documentation leaves out."""
+    row = picked(found, "bidderTokenReceiveAddress=receive bidExpiry=expires_ms")
+    row |= {"attribute": attribute(found.trait), "inscriptionId": None}
+    if is_as_seen:
+        more = {"price": str(found.price), "bidder": {"address": found.maker}, **_amounts(found)}
+        return _seen_order(found, market) | row | more
+    row |= {"type": "bid", "collectionSlug": market.slug}
+    row |= picked(found, "_id=order_id price quantity bidderAddress=maker timestamp=placed_ms")
+    return row | (picked(found, "unitPrice=unit_price") if market.kind == "runes" else {})
+
+
+def own_bid(found: Order, market: Market | None, *, is_as_seen: bool) -> Row:
+    rune = found.kind == "runes"
+    places = market.divisibility if market else 0
+    amount = {"name": found.slug, "amount": str(int(found.quantity.scaleb(places, EXACT))), "divisibility": places}
+    row = picked(found, "bid_id=order_id price expiration=expires_ms") | {
+        "inscription_id": None,
+        "type": "rune" if rune else "collection",
+        "isNonCustodial": False,
+        "attribute": attribute(found.trait),
+        "inscription_metadata": None if rune else {"collection": {"id": found.slug}},
+        "runes_metadata": {"runes": [amount]} if rune else None,
+    }
+    if not is_as_seen:
+        return row
+    amounts = {"unitPrice": plain(found.unit_price)} if rune else _amounts(found)
+    return row | amounts | {"bid_id": {"$oid": found.order_id}, "price": str(found.price), "cancelledAt": None}
+
+
+def sale(found: Sale, market: Market, *, is_as_seen: bool) -> Row:
+    """Returns a row of `/activity/sales`; it adds to the documented fields both sides and the bid sold into."""
+    row = picked(found, "_id=sale_id inscriptionId=inscription") | {"collectionSlug": market.slug}
+    if is_as_seen:
+        buyer = picked(found, "bidderAddress=buyer bidderTokenReceiveAddress=receive")
+        row |= {
+            "orderType": "bid" if found.bid_id else "ask",
+            "price": str(found.price),
+            "createdAt": iso(found.listed_ms or found.sold_ms),
+            "fillCompletedAt": iso(found.sold_ms),
+            "cancelledAt": None,
+            "ask": {"sellerOrdAddress": found.seller},
+        }
+        filled = {"bid": {"_id": found.bid_id, **buyer}} if found.bid_id else {"buyer": {"address": found.buyer}}
+        return row | _amounts(found) | filled
+    names = "price quantity bidId=bid_id buyerAddress=buyer buyerTokenReceiveAddress=receive sellerOrdAddress=seller"
+    row |= {"type": "sale"} | picked(found, f"{names} timestamp=sold_ms")
+    return row | (picked(found, "unitPrice=unit_price") if market.kind == "runes" else {})
+
+
+def over(row: Row, side: Side, now_ms: int) -> list[Row]:
+    """Returns rows at a better price than `row`, the best open order, that are over or of another kind."""
+    inner = row.get("ask", row)
+    worth = int(inner["price"])
+    better = inner | {"price": str(max(1, worth // 2) if side == "ask" else worth * 2)}
+    better |= {"unitPrice": better["price"], "quantity": "1"}
+    changes: list[Row] = [{field: iso(now_ms)} for field in LIFE_FIELDS]
+    if side == "ask":
+        rows = [row | {"ask": better} | change for change in changes[::2]]
+        rows += [row | {"ask": better | change} for change in changes[1::2]]
+    else:
+        rows = [row | better | change for change in changes]
+        rows.append(row | better | {"inscriptionId": f"{'0' * 64}i0"})
+    rows.append(row | ({"ask": better, "orderType": "bid"} if side == "ask" else better | {"orderType": "ask"}))
+    return [each | {"_id": f"{at:08x}{row['_id'][8:]}"} for at, each in enumerate(rows)]
+
+
+def unfilled(row: Row) -> list[Row]:
+    """Returns a sale's row as one of an order that was cancelled unfilled."""
+    ended = {"fillCompletedAt": None, "cancelledAt": row["fillCompletedAt"]}
+    return [row | {"_id": f"{'0' * 8}{row['_id'][8:]}"} | ended]
+
+
+def _seen_order(found: Order, market: Market) -> Row:
+    row = picked(found, "_id=order_id orderType=side")
+    return row | {"collectionSlug": market.slug, "createdAt": iso(found.placed_ms)} | dict.fromkeys(LIFE_FIELDS)
+
+
+def _amounts(found: Order | Sale) -> dict[str, str]:
+    return {"unitPrice": plain(found.unit_price), "quantity": plain(found.quantity)}
+
 
 MAX_PAGE, MAX_SEEN_PAGE = 100, 250
 MAX_SLUGS = 200
@@ -34,17 +177,14 @@ _ORDER_SORTS = _BY_PRICE | {"createdAt": lambda order: order.placed_ms}
 _SALE_SORTS = dict.fromkeys(("fillCompletedAt", "fillPendingAt", "createdAt"), lambda sale: sale.sold_ms) | _BY_PRICE
 
 
-# Activity
-
-
 @routes.get("activity/listings", "book", asked("collectionSlug"))
 def listings(call: SatflowHandler) -> Row:
-    return _open_orders(call, "listings", "ask", rows.listing)
+    return _open_orders(call, "listings", "ask", listing)
 
 
 @routes.get("activity/bids", "book", asked("collectionSlug"))
 def bids(call: SatflowHandler) -> Row:
-    return _open_orders(call, "bids", "bid", rows.bid)
+    return _open_orders(call, "bids", "bid", bid)
 
 
 @routes.get("activity/sales", "sales", asked("collectionSlug"))
@@ -59,7 +199,7 @@ def sales(call: SatflowHandler) -> Row:
         since_ms = call.engine.now_ms() - RANGES_MS[span] if span else 0
         return [] if hides else call.engine.sales.of(market.key, since_ms)
 
-    return _activity(call, "sales", found, rows.sale, _SALE_SORTS, "desc", rows.unfilled)
+    return _activity(call, "sales", found, sale, _SALE_SORTS, "desc", unfilled)
 
 
 def _open_orders(call: SatflowHandler, told: Told, side: Side, row: Callable[..., Row]) -> Row:
@@ -71,7 +211,7 @@ def _open_orders(call: SatflowHandler, told: Told, side: Side, row: Callable[...
         return sorted(market.best(side, now_ms, VENUE), key=lambda order: (order.placed_ms, order.sequence))
 
     way = "asc" if side == "ask" else "desc"
-    return _activity(call, told, found, row, _ORDER_SORTS, way, lambda best: rows.over(best, side, now_ms))
+    return _activity(call, told, found, row, _ORDER_SORTS, way, lambda best: over(best, side, now_ms))
 
 
 def _activity(
@@ -115,13 +255,9 @@ def _sorted(call: SatflowHandler, found: list[Any], sorts: dict[str, Callable[[A
     return sorted(found if by in _BY_PRICE else found[::-1], key=sorts[by], reverse=True)
 
 
-# A market
-
-
 @routes.get("collection-stats", "floors", asked("collectionId"))
 def collection_stats(call: SatflowHandler) -> Row:
-    """Answers floor and count of one collection or rune."""
-    market = _known(call.engine.find(call.query("collectionId")))
+    market = known(call.engine.find(call.query("collectionId")))
     row: Row = {"floor": call.engine.floor(market, VENUE) or 0}
     row["listedCount"] = sum(ask.at(VENUE) for ask in market.asks.values())
     for span, days in SPANS.items():
@@ -158,19 +294,12 @@ def _floor(call: SatflowHandler, market: Market) -> Row:
 
 @routes.get("collection", "collection", asked("collection_id"))
 def collection(call: SatflowHandler) -> Row:
-    """Answers name, size and trait catalogue."""
-    market = _known(call.engine.market("ordinals", call.query("collection_id")))
+    market = known(call.engine.market("ordinals", call.query("collection_id")))
     with_traits = call.get_query_argument("categoryAttributes", "") == "true"
     row = _metadata(call, market, with_traits=with_traits)
     if with_traits:
         row["category_attributes"] = call.staged("traits", row["category_attributes"], row["category_attributes"])
     return {"collection": [row]}
-
-
-def _known(market: Market | None) -> Market:
-    if market is None:
-        raise ApiError(404, "Collection not found", "NOT_FOUND")
-    return market
 
 
 def _metadata(call: SatflowHandler, market: Market, *, with_traits: bool) -> Row:
@@ -181,21 +310,16 @@ def _metadata(call: SatflowHandler, market: Market, *, with_traits: bool) -> Row
     row: Row = {"id": market.slug, "name": market.name, "total_items": len(every), "royalties": []}
     row |= {"creator_fees_enabled": False, "creator_tips_address": None}
     if with_traits:
-        row["category_attributes"] = _catalogue(list(every.values()))
+        counted = sorted(Counter(trait for traits in every.values() for trait in traits).items())
+        row["category_attributes"] = [
+            {"key": key, "values": [{"value": value, "count": count} for (k, value), count in counted if k == key]}
+            for key in sorted({key for (key, _), _ in counted})
+        ]
     return row
-
-
-def _catalogue(every: list[tuple[Trait, ...]]) -> list[Row]:
-    counted = sorted(Counter(trait for traits in every for trait in traits).items())
-    return [
-        {"key": key, "values": [{"value": value, "count": count} for (k, value), count in counted if k == key]}
-        for key in sorted({key for (key, _), _ in counted})
-    ]
 
 
 @routes.get("item", "item", asked("inscriptionId", "inscriptionNumber"))
 def item(call: SatflowHandler) -> Row:
-    """Answers one inscription, listed or held in a play wallet."""
     if call.get_query_argument("inscriptionNumber", ""):
         raise ApiError(501, "looking up by inscriptionNumber is not implemented here", "NOT_IMPLEMENTED")
     inscription = call.query("inscriptionId")
@@ -232,18 +356,11 @@ def item(call: SatflowHandler) -> Row:
     }
 
 
-# A wallet
-
-
-def _unwrapped(call: SatflowHandler, data: Row) -> Row:
-    """Returns a challenge's answer: as seen, it has no `data`."""
-    return {"success": True} | (data if call.is_as_seen else {"data": data})
-
-
-@routes.get("challenge", "challenge", asked("address"), envelope=_unwrapped)
+@routes.get("challenge", "challenge", asked("address"), envelope=lambda call, answer: answer)
 def challenge(call: SatflowHandler) -> Row:
-    """Answers the text to sign for cancels and other proofs."""
-    return {"challenge": call.world.challenges.issue(call.query_address())}
+    """Answers the text to sign for cancels and other proofs: as seen, without `data`."""
+    data = {"challenge": call.world.challenges.issue(call.query_address())}
+    return {"success": True} | (data if call.is_as_seen else {"data": data})
 
 
 @routes.get("challenge/verify", "challenge", asked("address"))
@@ -251,18 +368,15 @@ def verify_challenge(call: SatflowHandler) -> Row:
     address = call.query_address()
     # A base64 plus sign arrives as a blank when the client did not escape it.
     signature = call.query("signature").replace(" ", "+")
-    valid = call.world.challenges.answered(address, signature)
-    return {"validity": valid, "publicKey": _public_key(signature) if valid else None}
-
-
-def _public_key(signature: str) -> str | None:
-    """Returns the key that ends a P2WPKH witness; a taproot witness shows none."""
+    if not call.world.challenges.answered(address, signature):
+        return {"validity": False, "publicKey": None}
+    # The key ends a P2WPKH witness; a taproot witness shows none.
     try:
         witness = base64.b64decode(signature.removeprefix("smp"), validate=True)
     except (ValueError, binascii.Error):
-        return None
-    key = witness[-33:]
-    return key.hex() if witness[:1] == b"\x02" and witness[-34:-33] == b"\x21" else None
+        witness = b""
+    shows = witness[:1] == b"\x02" and witness[-34:-33] == b"\x21"
+    return {"validity": True, "publicKey": witness[-33:].hex() if shows else None}
 
 
 @routes.get("address/bidding-wallet", "balance", asked("paymentAddress"))
@@ -284,7 +398,6 @@ def bidding_wallet(call: SatflowHandler) -> Row:
 
 @routes.get("address/wallet-contents", "wallet", asked("address"))
 def wallet_contents(call: SatflowHandler) -> Row:
-    """Answers inscriptions and runes of an address, paged by cursor."""
     address = call.query_address()
     wanted = call.get_query_argument("itemType", "all")
     if wanted not in ("inscription", "rune", "all"):
@@ -348,12 +461,11 @@ def _runes(call: SatflowHandler, address: str) -> list[Row]:
 
 @routes.get("address/bids", "own_bids", asked("address"))
 def own_bids(call: SatflowHandler) -> Row:
-    """Answers the open bids of a payment address; 404 without one."""
     found = call.engine.bids_of(call.query_address(), venue=VENUE)
     if not found:
         raise ApiError(404, "address not found or no bids", "NOT_FOUND")
     markets = [call.engine.market(bid.kind, bid.slug) for bid in found]
-    made = [rows.own_bid(*each, is_as_seen=call.is_as_seen) for each in zip(found, markets, strict=True)]
+    made = [own_bid(*each, is_as_seen=call.is_as_seen) for each in zip(found, markets, strict=True)]
     told = list(call.staged("own_bids", made, found))
     if call.is_as_seen:
         told.append(made[0] | {"bid_id": {"$oid": "0" * 24}, "cancelledAt": iso(call.engine.now_ms())})

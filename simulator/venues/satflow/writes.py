@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import Any
 
+from msgspec.structs import replace
+
 from simulator.bidding_wallets import draft as draft_withdrawal
 from simulator.bidding_wallets import submit
-from simulator.bitcoin.chain import belongs_to
+from simulator.engine import BidTerms, Kind, Side
+from simulator.handler import X_ONLY_KEY, Routes, belongs_to, by_url, hex_of, mainnet, named, refusals, sign_in_address
 from simulator.listing import AskTerms, Signed, draft, list_signed, refuse
-from simulator.orders import BidTerms, Kind, Market, Side, Trait
 from simulator.poison import poisoned
-from simulator.venues.routes import X_ONLY_KEY, Routes, by_url, hex_of, mainnet, named, refusals, sign_in_address
-from simulator.venues.satflow.handler import PREFIX, VENUE, SatflowHandler, kind_of
-from simulator.venues.satflow.rows import Row
+from simulator.venues.satflow.reads import PREFIX, VENUE, Row, SatflowHandler, kind_of, known
+from simulator.wallets import Trait
 from simulator.wire import MAX_WHOLE, ApiError, amount, bad, items, text, whole
 from wallet.bip322 import verify_ownership
 
@@ -34,59 +34,41 @@ routes.post("(?:intent/(?:bid|accept-collection-bid)|bid/fill)", "place", by_url
 routes.post("(?:intent/(?:bulk-sell|external-sell)|list/external)", "list", by_url)(SatflowHandler.missing)
 
 
-# Bids
-
-
-@dataclass(frozen=True, slots=True)
-class _SignedBid:
-    """A bid with the data that its signature's check needs."""
-
-    kind: Kind
-    terms: BidTerms
-    public_key: str
-    timestamp_ms: int
-
-
 @routes.post("bid/place", "place", named("collectionSlug"))
 def place_bid(call: SatflowHandler) -> Row:
     """Takes collection, trait and rune bids; the answer has no id, as documented."""
     body = call.body()
-    bid, traits = _signed_bid(body), _traits(body)
+    (kind, terms, public_key, timestamp_ms), traits = _signed_bid(body), _traits(body)
     engine = call.world.engine
-    market = engine.market(bid.kind, bid.terms.slug)
+    market, now_ms = engine.market(kind, terms.slug), engine.now_ms()
     try:
-        market = _checked(bid, market, engine.now_ms())
+        if not belongs_to(public_key, terms.maker):
+            raise bad("bidderAddressPublicKey is not the key of bidderAddress")
+        if not now_ms - MAX_AGE_MS <= timestamp_ms <= now_ms + MAX_AHEAD_MS:
+            raise bad("timestamp is not fresh")
+        if not verify_ownership(terms.maker, terms.message, terms.signature):
+            raise bad("signedBiddingMessage does not match the bid")
+        market = known(market)
     except ApiError as error:
-        engine.refuse(bid.kind, bid.terms, error.text)
+        engine.refuse(kind, terms, error.text)
         raise
     visible_ms = call.visible_ms()
     for trait in traits * (2 if call.mode == "accept_twice" else 1):
         with refusals():
-            engine.place_bid(market, replace(bid.terms, trait=trait), visible_ms)
+            engine.place_bid(market, replace(terms, trait=trait), visible_ms)
     return {"message": "Bid placed successfully"}
 
 
-def _checked(bid: _SignedBid, market: Market | None, now_ms: int) -> Market:
-    terms = bid.terms
-    if not belongs_to(bid.public_key, terms.maker):
-        raise bad("bidderAddressPublicKey is not the key of bidderAddress")
-    if not now_ms - MAX_AGE_MS <= bid.timestamp_ms <= now_ms + MAX_AHEAD_MS:
-        raise bad("timestamp is not fresh")
-    if not verify_ownership(terms.maker, terms.message, terms.signature):
-        raise bad("signedBiddingMessage does not match the bid")
-    if market is None:
-        raise ApiError(404, "Collection not found", "NOT_FOUND")
-    return market
-
-
-def _signed_bid(body: dict[str, Any]) -> _SignedBid:
-    """Reads a bid; every number must be plain, since its text is part of the signed message."""
+def _signed_bid(body: dict[str, Any]) -> tuple[Kind, BidTerms, str, int]:
+    """Reads a bid with its public key and time; every number must be plain, since its text is signed."""
     if "inscriptionId" in body or "signedBiddingPSBT" in body:
         raise ApiError(501, "bids on one inscription are not implemented here", "NOT_IMPLEMENTED")
     if "bidChallengeId" in body and "timestamp" not in body:
         raise bad("bidChallengeId is not taken here: send timestamp")
     kind = kind_of(body.get("metaType"), "metaType")
-    _fee_rate(body.get("feeRate", "fastestFee"))
+    rate = body.get("feeRate", "fastestFee")
+    if rate not in FEE_TIERS if isinstance(rate, str) else amount(rate, "feeRate") < 1:
+        raise bad(f"feeRate must be one of {', '.join(sorted(FEE_TIERS))} or a number of sat/vB, at least 1")
     slug = text(body.get("collectionSlug"), "collectionSlug")
     if ":" in slug:
         raise bad("collectionSlug must not contain a colon")
@@ -102,7 +84,7 @@ def _signed_bid(body: dict[str, Any]) -> _SignedBid:
     message = ":".join(map(str, (*signers, price, digits, expires_ms, slug, timestamp_ms)))
     signature = text(body.get("signedBiddingMessage"), "signedBiddingMessage", 1000)
     terms = BidTerms(slug, maker, receive, price, quantity, expires_ms, message=message, signature=signature)
-    return _SignedBid(kind, terms, public_key, timestamp_ms)
+    return kind, terms, public_key, timestamp_ms
 
 
 def _quantity(value: Any, kind: Kind) -> tuple[Decimal, str]:
@@ -112,13 +94,6 @@ def _quantity(value: Any, kind: Kind) -> tuple[Decimal, str]:
         return amount(str(value), "quantity"), str(value)
     found = whole(value, "quantity", 1)
     return Decimal(found), str(found)
-
-
-def _fee_rate(value: Any) -> None:
-    if isinstance(value, str) and value in FEE_TIERS:
-        return
-    if isinstance(value, str) or amount(value, "feeRate") < 1:
-        raise bad(f"feeRate must be one of {', '.join(sorted(FEE_TIERS))} or a number of sat/vB, at least 1")
 
 
 def _traits(body: dict[str, Any]) -> list[Trait | None]:
@@ -138,12 +113,8 @@ def _trait(row: dict[str, Any], name: str) -> Trait:
     return text(row.get("trait_type"), f"{name}.trait_type"), text(row.get("value"), f"{name}.value")
 
 
-# Cancels
-
-
 @routes.post("cancel", "cancel", named("makerAddress"))
 def cancel(call: SatflowHandler) -> Row:
-    """Takes out bids or listings of the signer of a challenge."""
     body = call.body()
     maker = sign_in_address(body.get("makerAddress"), "makerAddress")
     if body.get("orderType") not in ("bid", "ask"):
@@ -153,16 +124,20 @@ def cancel(call: SatflowHandler) -> Row:
     signature = text(body.get("signature"), "signature", 1000)
     if not call.world.challenges.answered(maker, signature):
         raise ApiError(403, "invalid signature", "FORBIDDEN")
-    # Of several cancels every other one is a lie: so that one does not predict the next.
-    lies = set(ids[::2]) if call.mode == "cancel_lie" else set()
-    done = [{"id": each, "success": _cancel(call, each, maker, side, is_lie=each in lies)} for each in ids]
+    done: list[Row] = []
+    for at, each in enumerate(ids):
+        order = call.world.engine.order(each)
+        is_own = order is not None and order.maker == maker and order.side == side and order.at(VENUE)
+        if order is not None and is_own:
+            # Of several cancels every other one is a lie: so that one does not predict the next.
+            if call.mode == "cancel_lie" and at % 2:
+                call.world.engine.cancel(order)
+            else:
+                call.end(order)
+        done.append({"id": each, "success": is_own})
     failed = sum(not row["success"] for row in done)
-    return {
-        "success": failed == 0,
-        "summary": done if many else done[0],
-        "successCount": len(done) - failed,
-        "failedCount": failed,
-    }
+    counts = {"successCount": len(done) - failed, "failedCount": failed}
+    return {"success": failed == 0, "summary": done if many else done[0], **counts}
 
 
 def _ask_ids(call: SatflowHandler, body: dict[str, Any], maker: str) -> tuple[list[str], bool]:
@@ -180,17 +155,6 @@ def _ask_ids(call: SatflowHandler, body: dict[str, Any], maker: str) -> tuple[li
     return [ask.order_id if ask else wanted], False
 
 
-def _cancel(call: SatflowHandler, order_id: str, maker: str, side: Side, *, is_lie: bool) -> bool:
-    order = call.world.engine.order(order_id)
-    if order is None or order.maker != maker or order.side != side or not order.at(VENUE):
-        return False
-    if call.mode == "cancel_lie" and not is_lie:
-        call.world.engine.cancel(order)
-    else:
-        call.end(order)
-    return True
-
-
 def _order_ids(body: dict[str, Any]) -> tuple[list[str], bool]:
     """Reads the ids to cancel, and whether the answer's summary is a list."""
     many = body.get("multiple", False)
@@ -206,12 +170,8 @@ def _order_ids(body: dict[str, Any]) -> tuple[list[str], bool]:
     return list(dict.fromkeys(found)), many
 
 
-# Listings
-
-
 @routes.post("intent/sell", "list", named("inscriptionId"), drafts=True)
 def intent_sell(call: SatflowHandler) -> Row:
-    """Answers the PSBTs that would list an inscription. Changes nothing."""
     terms = _ask_terms(call.body())
     with refusals():
         wanted = draft(call.engine, terms)
@@ -233,7 +193,11 @@ def list_one(call: SatflowHandler) -> Row:
         raise ApiError(501, "only one listing at a time is implemented here", "NOT_IMPLEMENTED")
     terms, signed = _ask_terms(rows[0]), _signed_listing(body)
     try:
-        _check_payment(rows[0])
+        if rows[0].get("sellerPaymentAddress") is not None:
+            payment = sign_in_address(rows[0]["sellerPaymentAddress"], "sellerPaymentAddress")
+            key = rows[0].get("sellerPaymentPublicKey")
+            if key is not None and not belongs_to(text(key, "sellerPaymentPublicKey"), payment):
+                raise bad("sellerPaymentPublicKey is not the key of sellerPaymentAddress")
     except ApiError as error:
         refuse(call.world.engine, terms, error.text)
         raise
@@ -274,19 +238,6 @@ def _signed_listing(body: dict[str, Any]) -> Signed:
     )
 
 
-def _check_payment(row: dict[str, Any]) -> None:
-    """Checks that the seller's paying pair, if given, belongs together."""
-    if row.get("sellerPaymentAddress") is None:
-        return
-    payment = sign_in_address(row["sellerPaymentAddress"], "sellerPaymentAddress")
-    key = row.get("sellerPaymentPublicKey")
-    if key is not None and not belongs_to(text(key, "sellerPaymentPublicKey"), payment):
-        raise bad("sellerPaymentPublicKey is not the key of sellerPaymentAddress")
-
-
-# Withdrawals
-
-
 @routes.post("intent/withdraw", "withdraw", named("userAddress"), drafts=True)
 def intent_withdraw(call: SatflowHandler) -> Row:
     """Answers the PSBT that would take `amount` sats out of the bidding wallet of `userAddress`."""
@@ -300,7 +251,6 @@ def intent_withdraw(call: SatflowHandler) -> Row:
 
 @routes.post("withdraw", "withdraw", named("bidderPaymentAddress"))
 def withdraw(call: SatflowHandler) -> Row:
-    """Completes the signed PSBT and sends it."""
     body = call.body()
     payment = sign_in_address(body.get("bidderPaymentAddress"), "bidderPaymentAddress")
     signed = text(body.get("signedWithdrawPSBT"), "signedWithdrawPSBT", _MAX_PSBT_TEXT)

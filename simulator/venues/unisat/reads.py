@@ -9,18 +9,18 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
 from decimal import Decimal
 from functools import cache, partial
 from typing import Any, Literal
 from zlib import crc32
 
-from simulator.engine import Engine
-from simulator.orders import Market, Order, Trait, unit_price
-from simulator.pictures import media_of
-from simulator.scenes import Made, Told
-from simulator.venues.routes import Routes, picked, same
-from simulator.venues.unisat.handler import (
+from msgspec import Struct
+from msgspec.structs import replace
+
+from simulator.engine import Engine, Market, Order, unit_price
+from simulator.handler import Made, Routes, picked, same
+from simulator.scenes import Told
+from simulator.venues.unisat.runes import (
     COLLECTIONS,
     PREFIX,
     RUNES,
@@ -32,7 +32,7 @@ from simulator.venues.unisat.handler import (
     refused,
     sorted_by,
 )
-from simulator.wallets import Item
+from simulator.wallets import Item, Trait, media_of
 from simulator.wallets import name_of as item_name
 from simulator.wire import ApiError, amount, bad, text
 
@@ -51,9 +51,6 @@ _NOT_SHOWN = 10**18
 routes = Routes(PREFIX, UnisatHandler)
 
 
-# Numbers of collections
-
-
 @routes.post(f"{COLLECTIONS}/collection_statistic", "floors", about("collectionId"))
 def collection_statistic(call: UnisatHandler) -> Row:
     market = call.engine.market("ordinals", text(call.body().get("collectionId"), "collectionId"))
@@ -67,7 +64,6 @@ def collection_statistic(call: UnisatHandler) -> Row:
 
 @routes.post(f"{COLLECTIONS}/collection_statistic_list", "floors")
 def collection_statistics(call: UnisatHandler) -> Row:
-    """Answers at most 20 collections: those named, or with `name` in their names."""
     body = call.body()
     wanted = body.get("filter", {"timeType": "day1"})
     if not isinstance(wanted, dict) or not isinstance(wanted.get("timeType"), str):
@@ -103,12 +99,8 @@ def _statistic(call: UnisatHandler, market: Market) -> Row:
     }
 
 
-# Listings
-
-
 @routes.post(f"{COLLECTIONS}/list", "book", about("collectionId", "address"))
 def listings(call: UnisatHandler) -> Row:
-    """Answers the items for sale, of one collection or of all, in pages."""
     body = call.body()
     wanted = open_filter(body, "collection")
     found = _sorted(call, body.get("sort"), [each for each in _listed(call, wanted) if _meets(each[0], wanted)])
@@ -160,14 +152,12 @@ def _sorted(call: UnisatHandler, sort: Any, found: list[tuple[Order, Market]]) -
     def by_price(each: tuple[Order, Market], way: int) -> Any:
         return way * each[0].price, each[0].placed_ms, each[0].sequence
 
-    def by_unit_price(each: tuple[Order, Market], way: int) -> Any:
-        return way * (_unit_price(each[0]) or _NOT_SHOWN)
-
+    unit_prices = call.shows("unisat_unit_price")
     keys: dict[str, Callable[[tuple[Order, Market], int], Any]] = {
         "initPrice": by_price,
-        "inscriptionNumber": lambda each, way: way * _number_of(call, each[0].inscription),
+        "inscriptionNumber": lambda each, way: way * _item(call, each[0].inscription).number,
         "onSaleTime": lambda each, way: (way * each[0].placed_ms, way * each[0].sequence),
-        "unitPrice": by_unit_price if call.shows("unisat_unit_price") else by_price,
+        "unitPrice": (lambda each, way: way * (_unit_price(each[0]) or _NOT_SHOWN)) if unit_prices else by_price,
     }
     return sorted_by(sort, found, keys)
 
@@ -178,13 +168,14 @@ def _unit_price(ask: Order) -> int | None:
 
 
 def _listing(call: UnisatHandler, ask: Order, market: Market) -> Row:
+    item = _item(call, ask.inscription, market.slug)
     return picked(ask, "auctionId=order_id inscriptionId=inscription address=maker price unitPrice=price") | {
-        "inscriptionNumber": _number_of(call, ask.inscription),
+        "inscriptionNumber": item.number,
         "marketType": "fixedPrice",
         "nftType": "collection",
         "collectionId": market.slug,
         "collectionName": market.name,
-        "collectionItemName": _name_of(call, ask.inscription, market.slug),
+        "collectionItemName": item.name,
         "contentType": "image/png",
         "verification": False,
         **same("", "collectionHighResImgUrl contentBody"),
@@ -214,7 +205,6 @@ class Traits:
                 self._prices.setdefault(trait, []).append(ask.price)
 
     def of(self, inscription: str | None, otherwise: tuple[Trait, ...] = ()) -> list[Row]:
-        """Returns the `attrs` of an inscription."""
         return [self._row(trait) for trait in self._of.get(inscription or "", otherwise)]
 
     def _row(self, trait: Trait) -> Row:
@@ -223,11 +213,7 @@ class Traits:
         return {"traitType": trait[0], "value": trait[1]} | counts
 
 
-# Events: listings, their ends, new prices, sales
-
-
-@dataclass(frozen=True, slots=True)
-class Action:
+class Action(Struct, frozen=True):
     """One event of a listing; `price` sats for `quantity`, `to` the buyer."""
 
     event: Literal["Listed", "Sold", "Cancel", "Updated"]
@@ -246,24 +232,23 @@ _SUBJECT = about("inscriptionId", "collectionId", "tick", "address")
 
 @routes.post(f"{COLLECTIONS}/actions", "sales", _SUBJECT)
 def collection_actions(call: UnisatHandler) -> Row:
-    """Answers the events of one collection's listings, or of all, newest first."""
     return _actions(call, "collection", "collectionId", partial(_of_collection, call))
 
 
 @routes.post(f"{RUNES}/actions", "sales", _SUBJECT)
 def rune_actions(call: UnisatHandler) -> Row:
-    """Answers the events of one rune's listings, or of all, newest first."""
     return _actions(call, "runes", "tick", _of_rune)
 
 
 def _of_collection(call: UnisatHandler, action: Action, market: Market) -> Row:
-    held = _held(call, action.inscription)
+    item = _item(call, action.inscription, market.slug)
     ask = call.engine.ask_of(action.inscription, VENUE) if action.inscription else None
-    traits = held.traits if held else ask.traits if ask else ()
+    held = call.engine.wallets.holder_of(item.id)
+    traits = item.traits if held else ask.traits if ask else ()
     return {
         "nftType": "collection",
         "collectionId": market.slug,
-        "collectionItemName": _name_of(call, action.inscription, market.slug),
+        "collectionItemName": item.name,
         "contentType": "image/png",
         "contentBody": "",
         "attributes": [{"trait_type": key, "value": value} for key, value in traits],
@@ -296,7 +281,7 @@ def _actions(call: UnisatHandler, kind: str, by: str, more: Callable[[Action, Ma
 
 def _action(call: UnisatHandler, action: Action) -> Row:
     row = picked(action, "auctionId=auction_id event price from=maker to timestamp=at_ms")
-    row |= {"inscriptionId": action.inscription or "", "inscriptionNumber": _number_of(call, action.inscription)}
+    row |= {"inscriptionId": action.inscription or "", "inscriptionNumber": _item(call, action.inscription).number}
     if call.shows("unisat_sale_txid"):
         row |= {"txid": action.txid or None, "amount": 1, "unitPrice": action.price}
     return row
@@ -334,12 +319,8 @@ def _passes(action: Action, wanted: Row) -> bool:
     )
 
 
-# Items
-
-
 @routes.post(f"{COLLECTIONS}/collection_summary", "wallet", about("address"))
 def collection_summary(call: UnisatHandler) -> Row:
-    """Answers the number of inscriptions of each collection at an address."""
     body = call.body()
     counted = Counter(item.collection for item in _held_by(call, body))
     first = body.get("firstCollectionId")
@@ -353,7 +334,6 @@ def collection_summary(call: UnisatHandler) -> Row:
 
 @routes.post(f"{COLLECTIONS}/collection_inscriptions", "wallet", about("address"))
 def collection_inscriptions(call: UnisatHandler) -> Row:
-    """Answers an address's inscriptions of one collection, in pages."""
     body = call.body()
     slug = text(body.get("collectionId"), "collectionId").lower()
     found = [item for item in _held_by(call, body) if item.collection == slug]
@@ -402,7 +382,6 @@ def inscription_info(call: UnisatHandler) -> Row:
 
 @routes.post(f"{COLLECTIONS}/inscription_info_list", "item", about("address"))
 def inscription_infos(call: UnisatHandler) -> Row:
-    """Answers the named inscriptions that are known, or all of an address."""
     body = call.body()
     ids = body.get("inscriptionIds")
     if ids is None:
@@ -431,23 +410,13 @@ def _with_listing(inscription: str, held: tuple[str, Item] | None, ask: Order | 
 
 
 def _held_by(call: UnisatHandler, body: Row) -> list[Item]:
-    """Returns the items of the body's address."""
     return list(call.engine.wallets.inscriptions.get(text(body.get("address"), "address"), {}).values())
 
 
-def _held(call: UnisatHandler, inscription: str | None) -> Item | None:
+def _item(call: UnisatHandler, inscription: str | None, slug: str = "") -> Item:
+    """Returns an inscription of a play wallet, or one with the details that a stranger's shows."""
     found = call.engine.wallets.holder_of(inscription) if inscription else None
-    return found[1] if found else None
-
-
-def _number_of(call: UnisatHandler, inscription: str | None) -> int:
-    held = _held(call, inscription)
-    return held.number if held else 0
-
-
-def _name_of(call: UnisatHandler, inscription: str | None, slug: str) -> str:
-    held = _held(call, inscription)
-    return held.name if held else item_name(slug, inscription or "")
+    return found[1] if found else Item(inscription or "", slug, item_name(slug, inscription or ""))
 
 
 def _collection_name(call: UnisatHandler, slug: str) -> str:

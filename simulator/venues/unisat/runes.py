@@ -1,26 +1,115 @@
-"""UniSat's runes market under `/unisat/v3` and its runes indexer under `/unisat/v1`."""
+"""UniSat's handler, its runes market and its indexer, from unisat-dev-docs (open-api)."""
 
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Callable, Sequence
 from decimal import Decimal
-from typing import Any
+from typing import Any, TypeVar
 
-from simulator.orders import Market, Order, ticker_key
-from simulator.scenes import Made
-from simulator.venues.routes import MAX_OFFSET, Routes, asked, by_path, picked, same
-from simulator.venues.unisat.handler import (
-    INDEXER,
-    MAX_PAGE,
-    PREFIX,
-    RUNES,
-    VENUE,
-    UnisatHandler,
-    about,
-    open_filter,
-    sorted_by,
-)
-from simulator.wire import ApiError, amount, bad, text, whole
+from simulator.engine import Kind, Market, Order, ticker_key
+from simulator.handler import MAX_OFFSET, UNREADABLE, Made, Routes, Subject, VenueHandler, asked, by_path, picked, same
+from simulator.wire import ApiError, amount, bad, load_object, text, whole
+
+Row = TypeVar("Row")
+
+VENUE = "unisat"
+PREFIX = "/unisat"
+COLLECTIONS, RUNES, INDEXER = "v3/market/collection/auction", "v3/market/runes/auction", "v1/indexer/runes"
+COMMON_ERROR = -1
+OVER_LIMIT = "-2006"  # as programs that run against the live venue met it
+# A free key's calls in a month.
+PER_MONTH = 60_000
+MAX_PAGE = 99
+
+
+class UnisatHandler(VenueHandler):
+    """The base handler: asks for a bearer key, counts it against the limits, wraps answers as {code, msg, data}."""
+
+    dialect = VENUE
+
+    def shows(self, scene: str) -> bool:
+        """Tells whether a scene is in force; a market that answers as recorded has all that are forms of an answer."""
+        return self.is_as_seen or self.world.scenes.has(scene)
+
+    def admit(self) -> None:
+        scheme, _, key = self.request.headers.get("Authorization", "").partition(" ")
+        if scheme.lower() != "bearer" or not key.strip():
+            raise ApiError(401, "invalid API key")
+        over = ApiError(403, "your request exceeds rate limit", OVER_LIMIT)
+        scenes = self.world.scenes
+        try:
+            self.world.limits.admit(f"unisat {key.strip()[:200]}", PER_MONTH, day_is_over=over)
+        except ApiError:
+            if scenes.has("unisat_403_over_the_rate"):
+                raise over from None
+            raise
+        if scenes.strikes("unisat_403_over_the_rate"):
+            raise over if scenes.strikes("unisat_403_over_the_rate") else refused(int(OVER_LIMIT), over.text)
+
+    def error_body(self, status: int, text: str, code: str | None) -> dict[str, Any]:
+        # The marketplace's own codes are negative numbers; others are errors common to its services.
+        number = int(code) if code and code.startswith("-") else COMMON_ERROR
+        return {"code": number, "msg": text, "data": None}
+
+    def envelope(self, data: Any) -> Any:
+        return {"code": 0, "msg": "ok", "data": data}
+
+    def markets(self, kind: Kind) -> list[Market]:
+        """Returns every collection or rune, in the order of opening."""
+        self.engine.expire()
+        return [market for market in self.engine.markets.values() if market.kind == kind]
+
+    def missing(self) -> Any:
+        """Refuses a purchase, which is called `bid` there: the practice market lacks it."""
+        raise ApiError(501, "not implemented by the practice market")
+
+
+def about(*names: str) -> Subject:
+    """Returns a subject: the first of these fields of the body, or of its filter."""
+
+    def subject(call: UnisatHandler) -> str:
+        try:
+            body = load_object(call.request.body)
+        except ApiError:
+            return UNREADABLE
+        asked = body["filter"] if isinstance(body.get("filter"), dict) else body
+        found = next((asked[name] for name in names if asked.get(name) is not None), "")
+        return found[:200] if isinstance(found, str) else UNREADABLE
+
+    return subject
+
+
+def refused(number: int, text: str) -> ApiError:
+    """Makes a marketplace's refusal: its own code in an answer with status 200."""
+    return ApiError(200, text, str(number))
+
+
+def page(body: dict[str, Any], found: Sequence[Row], most: int = MAX_PAGE) -> list[Row]:
+    start = whole(body.get("start"), "start", 0, MAX_OFFSET)
+    return list(found[start : start + whole(body.get("limit"), "limit", 1, most)])
+
+
+def open_filter(body: dict[str, Any], kind: str) -> dict[str, Any]:
+    wanted = body.get("filter")
+    if not isinstance(wanted, dict) or wanted.get("nftType") != kind:
+        raise bad(f'filter.nftType must be "{kind}"')
+    if wanted.get("isEnd", False) is not False:
+        raise bad("filter.isEnd: only false is implemented here")
+    return wanted
+
+
+def sorted_by(sort: Any, found: list[Row], keys: dict[str, Callable[[Row, int], Any]]) -> list[Row]:
+    """Sorts by the field that `sort` names; a key is made of a row and its way, 1 upwards and -1 downwards."""
+    if not isinstance(sort, dict) or not set(sort) <= keys.keys() or len(sort) > 1:
+        raise bad(f"sort must be one of {', '.join(keys)}")
+    if not all(type(way) is int and way in (1, -1) for way in sort.values()):
+        raise bad("sort: 1 is upwards, -1 downwards")
+    if not sort:
+        return found
+    ((name, way),) = sort.items()
+    return sorted(found, key=lambda row: keys[name](row, way))
+
 
 MAX_INDEXED = 500
 ETCHED_SECONDS = 1_713_571_767
@@ -30,7 +119,6 @@ routes = Routes(PREFIX, UnisatHandler)
 
 @routes.post(f"{RUNES}/list", "book", about("tick"))
 def rune_listings(call: UnisatHandler) -> dict[str, Any]:
-    """Answers the ask book of one rune, a page of at most 99."""
     body = call.body()
     wanted = open_filter(body, "runes")
     start = whole(body.get("start", 0), "start", 0, MAX_OFFSET)
@@ -51,7 +139,6 @@ def rune_listings(call: UnisatHandler) -> dict[str, Any]:
 
 
 def _wanted(wanted: dict[str, Any], asks: list[Order]) -> list[Order]:
-    """Returns the asks within the filter's unit prices and of its address."""
     if wanted.get("minPrice") is not None:
         low = amount(wanted["minPrice"], "filter.minPrice")
         asks = [ask for ask in asks if ask.unit_price >= low]
@@ -68,7 +155,6 @@ def _row(ask: Order, market: Market | None) -> dict[str, Any]:
 
 @routes.post(f"{RUNES}/runes_types_specified", "floors", about("tick"))
 def rune_type(call: UnisatHandler) -> dict[str, Any]:
-    """Answers one rune's price and other numbers."""
     body = call.body()
     if body.get("timeType", "day1") not in ("day1", "day7", "day30"):
         raise bad("timeType must be day1, day7 or day30")
@@ -81,12 +167,8 @@ def rune_type(call: UnisatHandler) -> dict[str, Any]:
     return row | same(0, unknown)
 
 
-# The indexer
-
-
 @routes.get(f"{INDEXER}/info-list", "collection", asked("rune"))
 def rune_infos(call: UnisatHandler) -> dict[str, Any]:
-    """Answers the runes with `rune` in their names, bullets and case aside."""
     start = call.query_whole("start", 0, 0, MAX_OFFSET)
     limit = call.query_whole("limit", 10, 1, MAX_INDEXED)
     wanted = ticker_key(call.get_query_argument("rune", ""))
@@ -96,7 +178,6 @@ def rune_infos(call: UnisatHandler) -> dict[str, Any]:
 
 @routes.get(f"{INDEXER}/([^/]+)/info", "collection", by_path)
 def rune_info(call: UnisatHandler) -> dict[str, Any]:
-    """Answers one rune by its id, `block:tx`."""
     found = [market for market in call.markets("runes") if rune_id(market.slug) == call.path_args[0]]
     if not found:
         raise ApiError(404, "rune not found")

@@ -7,33 +7,19 @@ output back to the seller.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any
 
 from embit.transaction import TransactionOutput
 
-from simulator.bitcoin.chain import script_of
-from simulator.bitcoin.taproot import is_owner_signed
-from simulator.listing import (
-    AskTerms,
-    Cause,
-    Draft,
-    SignedSale,
-    Unlistable,
-    base64_of,
-    draft_plain,
-    list_plain,
-    read,
-    signature_of,
-    signed_sales,
-)
-from simulator.orders import Order, Refusal
+from simulator import listing
+from simulator.chain import script_of
+from simulator.engine import Order, Refusal
+from simulator.handler import MAX_PSBT_TEXT, X_ONLY_KEY, Routes, hex_of, refusals
 from simulator.poison import poisoned
 from simulator.sessions import Asked, Step
-from simulator.venues.routes import MAX_PSBT_TEXT, X_ONLY_KEY, Routes, hex_of
-from simulator.venues.unisat.handler import COLLECTIONS, PREFIX, VENUE, UnisatHandler, about, refused
+from simulator.taproot import is_whole_signed
 from simulator.venues.unisat.reads import REPRICED
+from simulator.venues.unisat.runes import COLLECTIONS, PREFIX, VENUE, UnisatHandler, about, refused
 from simulator.wire import ApiError, text
 from wallet import address as addresses
 
@@ -45,7 +31,7 @@ _SATS = re.compile(r"[1-9][0-9]{0,15}")
 _DEFAULT = 0x00
 # Virtual bytes of a key path spend with one input and one output.
 _TX_SIZE = 111
-_WORDS: dict[Cause, tuple[int, str]] = {
+_WORDS: dict[listing.Cause, tuple[int, str]] = {
     "unknown": (-109, "Inscription not found, please try again later"),
     "holder": (-107, "Invalid NFT"),
     "unconfirmed": (-127, "Invalid NFT: not confirmed"),
@@ -60,16 +46,12 @@ routes.post(f"{COLLECTIONS}/(?:create_bid_prepare|create_bid|confirm_bid)", "pla
 )
 
 
-# Put on sale
-
-
 @routes.post(f"{COLLECTIONS}/create_put_on", "list", about("inscriptionId"), drafts=True)
 def create_put_on(call: UnisatHandler) -> dict[str, Any]:
-    """Answers the PSBT that lists an inscription, in hex, and the id of its auction."""
     terms, engine = _terms(call), call.world.engine
     _check_unlisted(call, terms.inscription)
-    with _in_codes():
-        draft = draft_plain(engine, [terms])
+    with refusals(_said):
+        draft = listing.draft_plain(engine, [terms])
     auction_id = engine.new_id()
     psbt, to_sign = _shown(call, auction_id, "put_on", Asked(terms, draft))
     return {"auctionId": auction_id, "psbt": psbt, "signIndexes": to_sign}
@@ -77,20 +59,19 @@ def create_put_on(call: UnisatHandler) -> dict[str, Any]:
 
 @routes.post(f"{COLLECTIONS}/confirm_put_on", "list", about("auctionId"))
 def confirm_put_on(call: UnisatHandler) -> dict[str, Any]:
-    """Takes the signed PSBT of a draft."""
     body, engine = call.body(), call.world.engine
     auction_id = text(body.get("auctionId"), "auctionId")
     if engine.order(auction_id) is not None:
         raise refused(REPEATED, "Repeated operation")
     asked = _drafted(call, auction_id, "put_on")
     _check_unlisted(call, asked.terms.inscription)
-    with _in_codes():
-        list_plain(engine, asked.terms, _half(body), order_id=auction_id, visible_ms=call.visible_ms())
-    call.world.auctions.place(auction_id, "put_on")
+    with refusals(_said):
+        listing.list_plain(engine, asked.terms, _half(body), order_id=auction_id, visible_ms=call.visible_ms())
+    _place(call, auction_id, "put_on")
     return {}
 
 
-def _terms(call: UnisatHandler) -> AskTerms:
+def _terms(call: UnisatHandler) -> listing.AskTerms:
     body = call.body()
     inscription = text(body.get("inscriptionId"), "inscriptionId")
     if body.get("nftType") not in (None, "collection"):
@@ -105,7 +86,7 @@ def _terms(call: UnisatHandler) -> AskTerms:
     if holder is None:
         raise refused(*_WORDS["unknown"])
     receive = _address(body, "btcAddress", otherwise=holder[0])
-    return AskTerms(inscription, price, holder[0], receive, key[1], VENUE)
+    return listing.AskTerms(inscription, price, holder[0], receive, key[1], VENUE)
 
 
 def _check_unlisted(call: UnisatHandler, inscription: str) -> None:
@@ -114,25 +95,20 @@ def _check_unlisted(call: UnisatHandler, inscription: str) -> None:
         raise refused(LISTED, "Inscription is already listed on the market")
 
 
-# Change the price
-
-
 @routes.post(f"{COLLECTIONS}/create_modify_price", "list", about("auctionId"), drafts=True)
 def create_modify_price(call: UnisatHandler) -> dict[str, Any]:
-    """Answers the PSBT that lists at another price."""
     body = call.body()
     auction_id, price = text(body.get("auctionId"), "auctionId"), _price(body)
     ask = _listing(call, auction_id)
     terms = _terms_of(call, ask, price)
-    with _in_codes():
-        draft = draft_plain(call.world.engine, [terms])
+    with refusals(_said):
+        draft = listing.draft_plain(call.world.engine, [terms])
     psbt, to_sign = _shown(call, auction_id, "modify_price", Asked(terms, draft, ask.price))
     return {"psbt": psbt, "signIndexes": to_sign}
 
 
 @routes.post(f"{COLLECTIONS}/confirm_modify_price", "list", about("auctionId"))
 def confirm_modify_price(call: UnisatHandler) -> dict[str, Any]:
-    """Continues the auction at its new price."""
     body = call.body()
     auction_id = text(body.get("auctionId"), "auctionId")
     ask, asked = _listing(call, auction_id), _drafted(call, auction_id, "modify_price")
@@ -140,19 +116,15 @@ def confirm_modify_price(call: UnisatHandler) -> dict[str, Any]:
         raise refused(PRICE_CHANGED, "The price has updated by the seller. Please refresh the page and try again")
     if not isinstance(body.get("fromBase64"), bool):
         raise refused(BAD_PARAMS, "User params error: fromBase64 is required")
-    with _in_codes():
+    with refusals(_said):
         late_ms, half = call.visible_ms(), _half(body)
-        list_plain(call.world.engine, asked.terms, half, order_id=auction_id, visible_ms=late_ms, note=REPRICED)
-    call.world.auctions.place(auction_id, "modify_price")
+        listing.list_plain(call.world.engine, asked.terms, half, order_id=auction_id, visible_ms=late_ms, note=REPRICED)
+    _place(call, auction_id, "modify_price")
     return {}
-
-
-# Put off sale
 
 
 @routes.post(f"{COLLECTIONS}/create_put_off", "cancel", about("auctionId"), drafts=True)
 def create_put_off(call: UnisatHandler) -> dict[str, Any]:
-    """Answers the PSBT to sign to take a listing back."""
     body = call.body()
     ask = _listing(call, text(body.get("auctionId"), "auctionId"))
     _check_off_chain(body)
@@ -160,7 +132,7 @@ def create_put_off(call: UnisatHandler) -> dict[str, Any]:
     coin = call.world.engine.chain.coins[ask.outpoint]
     terms = _terms_of(call, ask, ask.price)
     payout = TransactionOutput(coin.value, script_of(home))
-    draft = Draft((coin,), (payout,), _DEFAULT, internal_key=terms.internal_key)
+    draft = listing.Draft((coin,), (payout,), _DEFAULT, internal_key=terms.internal_key)
     psbt, to_sign = _shown(call, ask.order_id, "put_off", Asked(terms, draft))
     return {"psbt": psbt, "txSize": _TX_SIZE, "btcSignIndexes": [], "nftSignIndexes": to_sign}
 
@@ -172,15 +144,15 @@ def confirm_put_off(call: UnisatHandler) -> dict[str, Any]:
     ask = _listing(call, text(body.get("auctionId"), "auctionId"))
     _check_off_chain(body)
     asked = _drafted(call, ask.order_id, "put_off")
-    with _in_codes():
-        psbt = read(_signed_psbt(body), "psbt")
+    with refusals(_said):
+        psbt = listing.read(_signed_psbt(body), "psbt")
         if psbt.tx.serialize() != asked.draft.transaction.serialize():
             raise Refusal("the PSBT is not that of the draft")
-        if not is_owner_signed(psbt.tx, asked.draft.coins[0].output, signature_of(psbt.inputs[0])):
+        if not is_whole_signed(psbt.tx, 0, [asked.draft.coins[0].output], listing.signature_of(psbt.inputs[0])):
             raise Refusal("the PSBT is not signed by the seller")
     call.end(ask)
     if call.mode not in ("late", "cancel_lie"):
-        call.world.auctions.place(ask.order_id, "put_off")
+        _place(call, ask.order_id, "put_off")
     return {"txid": ""}
 
 
@@ -189,7 +161,9 @@ def _check_off_chain(body: dict[str, Any]) -> None:
         raise ApiError(501, "only offChain is implemented by the practice market")
 
 
-# What they share
+def _place(call: UnisatHandler, auction_id: str, step: Step) -> None:
+    """Notes that a draft became a listing, or ended one."""
+    call.world.placed.keep(auction_id, call.world.drafts.pop((auction_id, step)).terms)
 
 
 def _listing(call: UnisatHandler, auction_id: str) -> Order:
@@ -197,36 +171,34 @@ def _listing(call: UnisatHandler, auction_id: str) -> Order:
     order = call.world.engine.order(auction_id)
     if order is not None and order.side == "ask" and order.venue == VENUE and order.inscription is not None:
         return order
-    if call.world.auctions.placed(auction_id):
+    if call.world.placed.get(auction_id):
         raise refused(GONE, "The listing is not available anymore")
     raise refused(NOT_EXIST, "Order not exist")
 
 
 def _drafted(call: UnisatHandler, auction_id: str, step: Step) -> Asked:
-    """Returns the draft to be confirmed."""
-    found = call.world.auctions.asked(auction_id, step)
+    found = call.world.drafts.get((auction_id, step))
     if found is None:
         raise refused(NOT_EXIST, "Order not exist")
     return found
 
 
-def _terms_of(call: UnisatHandler, ask: Order, price: int) -> AskTerms:
+def _terms_of(call: UnisatHandler, ask: Order, price: int) -> listing.AskTerms:
     """Returns the terms of an open listing at `price`, with the key that it was placed with."""
-    first = call.world.auctions.placed(ask.order_id)
+    first = call.world.placed.get(ask.order_id)
     key = first.internal_key if first else ""
-    return AskTerms(ask.inscription or "", price, ask.maker, ask.receive, key, VENUE)
+    return listing.AskTerms(ask.inscription or "", price, ask.maker, ask.receive, key, VENUE)
 
 
 def _shown(call: UnisatHandler, auction_id: str, step: Step, asked: Asked) -> tuple[str, list[int]]:
     """Keeps a draft for its confirmation; returns its PSBT in hex, and the inputs to sign."""
-    call.world.auctions.ask(auction_id, step, asked)
+    call.world.drafts.keep((auction_id, step), asked)
     shown = poisoned(asked.draft, call.world.poison, call.world.engine, asked.terms)
     return hex_of(shown.encode()), list(shown.to_sign)
 
 
-def _half(body: dict[str, Any]) -> SignedSale:
-    """Reads the one signed half in a confirmation. Raises Refusal."""
-    sales = signed_sales(_signed_psbt(body), "psbt")
+def _half(body: dict[str, Any]) -> listing.SignedSale:
+    sales = listing.signed_sales(_signed_psbt(body), "psbt")
     if len(sales) != 1:
         raise Refusal("psbt must have one input and one output")
     return sales[0]
@@ -235,7 +207,7 @@ def _half(body: dict[str, Any]) -> SignedSale:
 def _signed_psbt(body: dict[str, Any]) -> str:
     """Reads the PSBT of a confirmation into base64; it is hex unless `fromBase64` is set. Raises Refusal."""
     psbt = text(body.get("psbt"), "psbt", MAX_PSBT_TEXT)
-    return psbt if body.get("fromBase64") is True else base64_of(psbt, "psbt")
+    return psbt if body.get("fromBase64") is True else listing.base64_of(psbt, "psbt")
 
 
 def _price(body: dict[str, Any]) -> int:
@@ -254,7 +226,6 @@ def _price(body: dict[str, Any]) -> int:
 
 
 def _address(body: dict[str, Any], name: str, *, otherwise: str) -> str:
-    """Reads an address in its normal form."""
     if body.get(name) is None:
         return otherwise
     try:
@@ -266,12 +237,7 @@ def _address(body: dict[str, Any], name: str, *, otherwise: str) -> str:
     return found.text
 
 
-@contextmanager
-def _in_codes() -> Iterator[None]:
-    """Turns the market's refusals into this venue's answers."""
-    try:
-        yield
-    except Unlistable as refusal:
-        raise refused(*_WORDS[refusal.cause]) from None
-    except Refusal as refusal:
-        raise refused(SIGN_ERROR, f"Sign error: {refusal}") from None
+def _said(refusal: Refusal) -> ApiError:
+    if isinstance(refusal, listing.Unlistable):
+        return refused(*_WORDS[refusal.cause])
+    return refused(SIGN_ERROR, f"Sign error: {refusal}")

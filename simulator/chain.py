@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import hashlib
-import re
+import itertools
 from collections.abc import Callable, Iterator
-from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from embit.script import Script, Witness, address_to_scriptpubkey
 from embit.transaction import Transaction, TransactionInput, TransactionOutput
+from msgspec import Struct, convert, field, to_builtins
 
 from wallet import address
-from wallet.address import hash160
 
 REPLACEABLE = 0xFFFFFFFD
 _NO_OUTPUT = 0xFFFFFFFF
@@ -28,34 +27,21 @@ def script_of(owner: str) -> Script:
 
 
 def address_of(script: Script) -> str | None:
-    """Returns the mainnet address of a script, None when it has none."""
     return str(script.address()) if script.script_type() else None
 
 
-def minted(tag: str, outputs: list[TransactionOutput]) -> Transaction:
-    """Makes a coinbase that pays `outputs` out of nothing; equal tags and outputs make equal transactions."""
-    mark = hashlib.sha256(tag.encode()).digest()
-    source = TransactionInput(bytes(32), _NO_OUTPUT, Script(bytes([len(mark)]) + mark))
-    return Transaction(2, [source], outputs)
-
-
-def moved(outpoint: str, output: TransactionOutput) -> Transaction:
-    """Spends `outpoint` to `output`. The owner's signature is zeros: this chain does not have the key."""
-    return spent_together([outpoint], [output])
-
-
 def spent_together(outpoints: list[str], outputs: list[TransactionOutput]) -> Transaction:
-    """Spends several outputs at once, with zeros for the owners' signatures as in `moved`."""
+    """Spends outputs with zeros for the owners' signatures: this chain does not have the keys."""
     sources = [spend(each) for each in outpoints]
     for source in sources:
         source.witness = Witness([bytes(64)])
     return Transaction(2, sources, outputs)
 
 
-def spend(outpoint: str, sequence: int = REPLACEABLE) -> TransactionInput:
+def spend(outpoint: str) -> TransactionInput:
     """Returns the unsigned input that spends `txid:vout`."""
     txid, vout = outpoint.split(":")
-    return TransactionInput(bytes.fromhex(txid), int(vout), sequence=sequence)
+    return TransactionInput(bytes.fromhex(txid), int(vout), sequence=REPLACEABLE)
 
 
 def outpoint_of(source: TransactionInput) -> str:
@@ -63,22 +49,7 @@ def outpoint_of(source: TransactionInput) -> str:
 
 
 def parse(raw: str) -> Transaction:
-    """Reads the transaction of hex digits that this chain wrote."""
     return Transaction.parse(bytes.fromhex(raw))
-
-
-_COMPRESSED = re.compile(r"0[23][0-9a-fA-F]{64}")
-
-
-def belongs_to(public_key: str, payment: str) -> bool:
-    """Tells whether `payment` is the P2WPKH or nested P2WPKH address of a compressed key in hex."""
-    if not _COMPRESSED.fullmatch(public_key):
-        return False
-    key_hash = hash160(bytes.fromhex(public_key))
-    found = address.parse(payment)
-    if found.kind == "p2wpkh":
-        return found.program == key_hash
-    return found.kind == "p2sh" and found.program == hash160(b"\x00\x14" + key_hash)
 
 
 BLOCK_SECONDS = 600
@@ -92,8 +63,7 @@ UNCONFIRMED_BLOCKS = 2
 LEAST_POSTAGE, MOST_POSTAGE = 546, 10_000
 
 
-@dataclass(slots=True)
-class Coin:
+class Coin(Struct):
     """One output: sats, script in hex, the assets found on it by an index, and its spending (txid, input), if any.
 
     `runes` are raw amounts with divisibility by spaced name.
@@ -120,10 +90,7 @@ class Coin:
         return self.outpoint.split(":")[0]
 
 
-@dataclass(frozen=True, slots=True)
-class Recorded:
-    """A transaction in hex and the height of the block that it is in, or will be in."""
-
+class Recorded(Struct, frozen=True, array_like=True):
     raw: str
     height: int
 
@@ -137,7 +104,7 @@ class Chain:
         self.transactions: dict[str, Recorded] = {}
         # The outpoints that each inscription passed through, newest last.
         self._trails: dict[str, list[str]] = {}
-        self._just_spent: list[str] = []
+        self.just_spent: list[str] = []  # until the engine has cancelled the orders behind them
         self.mined = 0  # blocks beside those of the clock
         # Of blocks that took a transaction immediately: the time of the last, as a block is not older than its content.
         self._times: dict[int, int] = {}
@@ -167,7 +134,6 @@ class Chain:
         return height
 
     def block_time(self, height: int) -> int:
-        """Returns seconds since the epoch."""
         return max(block_time(height), self._times.get(height, 0))
 
     def block_hash(self, height: int) -> str:
@@ -207,7 +173,7 @@ class Chain:
         """Puts an inscription alone on a new output of `owner`: moved from its place, else out of nothing."""
         former = self.coin_of(inscription)
         if former is not None:
-            made = moved(former.outpoint, TransactionOutput(former.value, script_of(owner)))
+            made = spent_together([former.outpoint], [TransactionOutput(former.value, script_of(owner))])
             txid = self.add(made, {0: (inscription,)}, confirmed=confirmed)
         else:
             txid = self.mint(f"inscription {inscription}", [(postage(inscription), owner)], {0: (inscription,)})
@@ -216,10 +182,13 @@ class Chain:
     def mint(self, tag: str, outputs: list[tuple[int, str]], inscriptions: dict[int, tuple[str, ...]]) -> str:
         """Makes old coins of (sats, owner); returns the txid. Equal calls make different coins."""
         made = [TransactionOutput(value, script_of(owner)) for value, owner in outputs]
-        count = 0
-        while (found := minted(f"{tag} {count}", made)).txid().hex() in self.transactions:
-            count += 1
-        return self.add(found, inscriptions, height=self.height() - OLD_BLOCKS)
+        for count in itertools.count():
+            mark = hashlib.sha256(f"{tag} {count}".encode()).digest()
+            source = TransactionInput(bytes(32), _NO_OUTPUT, Script(bytes([len(mark)]) + mark))
+            coinbase = Transaction(2, [source], made)
+            if coinbase.txid().hex() not in self.transactions:
+                break
+        return self.add(coinbase, inscriptions, height=self.height() - OLD_BLOCKS)
 
     def add(
         self,
@@ -238,7 +207,7 @@ class Chain:
             spent = self.coins.get(outpoint_of(source))
             if spent is not None:
                 spent.spent_by, spent.spent_vin = txid, at
-                self._just_spent.append(spent.outpoint)
+                self.just_spent.append(spent.outpoint)
         for at, output in enumerate(made.vout):
             held = inscriptions.get(at, ())
             coin = Coin(f"{txid}:{at}", output.value, output.script_pubkey.data.hex(), held)
@@ -246,11 +215,6 @@ class Chain:
             for inscription in held:
                 self._trails.setdefault(inscription, []).append(coin.outpoint)
         return txid
-
-    def take_spent(self) -> list[str]:
-        """Returns the outputs spent since the last call."""
-        taken, self._just_spent = self._just_spent, []
-        return taken
 
     def add_to(self, coin: Coin, inscriptions: list[str], runes: dict[str, tuple[int, int]]) -> None:
         """Lets an index find more on an output."""
@@ -270,30 +234,24 @@ class Chain:
         return parse(found.raw) if found else None
 
     def dump(self) -> dict[str, Any]:
-        """Returns plain JSON values that `load` reads back."""
         return {
-            "coins": [asdict(coin) for coin in self.coins.values()],
-            "transactions": {txid: [found.raw, found.height] for txid, found in self.transactions.items()},
-            "trails": {inscription: list(trail) for inscription, trail in self._trails.items()},
+            "coins": to_builtins(list(self.coins.values())),
+            "transactions": to_builtins(self.transactions),
+            "trails": to_builtins(self._trails),
             "mined": self.mined,
-            "times": {str(height): seconds for height, seconds in self._times.items()},
-            "forks": {str(height): count for height, count in self._forks.items()},
+            "times": to_builtins(self._times, str_keys=True),
+            "forks": to_builtins(self._forks, str_keys=True),
         }
 
     def load(self, row: dict[str, Any]) -> None:
-        for kept in row["coins"]:
-            runes = {name: (int(raw), int(places)) for name, (raw, places) in kept["runes"].items()}
-            coin = Coin(**(kept | {"inscriptions": tuple(kept["inscriptions"]), "runes": runes}))
-            self.coins[coin.outpoint] = coin
-        self._just_spent = [coin.outpoint for coin in self.coins.values() if coin.spent_by is not None]
-        self.transactions = {
-            txid: Recorded(str(raw), int(height)) for txid, (raw, height) in row["transactions"].items()
-        }
-        self._trails = {inscription: list(trail) for inscription, trail in row["trails"].items()}
+        self.coins = {coin.outpoint: coin for coin in convert(row["coins"], list[Coin])}
+        self.just_spent = [coin.outpoint for coin in self.coins.values() if coin.spent_by is not None]
+        self.transactions = convert(row["transactions"], dict[str, Recorded])
+        self._trails = convert(row["trails"], dict[str, list[str]])
         self.mined = int(row["mined"])
         # A state file of an older version may have neither.
-        self._times = {int(height): int(seconds) for height, seconds in row.get("times", {}).items()}
-        self._forks = {int(height): int(count) for height, count in row.get("forks", {}).items()}
+        told = (convert(row.get(name, {}), dict[int, int], strict=False) for name in ("times", "forks"))
+        self._times, self._forks = told
 
 
 def postage(inscription: str) -> int:
@@ -307,5 +265,4 @@ def block_hash(height: int, fork: int = 0) -> str:
 
 
 def block_time(height: int) -> int:
-    """Returns seconds since the epoch."""
     return KNOWN_TIME + (height - KNOWN_HEIGHT) * BLOCK_SECONDS
