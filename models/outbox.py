@@ -118,7 +118,7 @@ _OLDEST_PASSING = Statement(_NTH_NEWEST.format("is_passing = $yes"))
 
 def make_room(user_id: int, new_id: int) -> None:
     """Lets go of what is too much for the user, at every 64th event of the installation, unless another does so."""
-    if new_id % _EVERY == 0 and base.may_tidy():
+    if new_id % _EVERY == 0 and database.obj.may_tidy():
         _bound(user_id)
 
 

@@ -17,7 +17,7 @@ from peewee import BigIntegerField, BooleanField, CharField, ForeignKeyField, In
 
 from core.settings import Settings
 from core.subscription_plans import FIRST_PLAN, SubscriptionPlan
-from models.database.base import Row, Statement, columns, instance, mark_of, primary_key, transaction, write_if_free
+from models.database.base import Row, Statement, columns, database, instance, primary_key, transaction, write_if_free
 from strategy.config.bid import BidConfig
 
 
@@ -291,7 +291,7 @@ _SESSION = Statement(
 
 
 def user_and_mark(token_hash: str, now_ms: int) -> tuple[User, Any] | None:
-    """Returns the token's user, and the mark of the database's state then, as `commits.mark_of`. Counts as use.
+    """Returns the token's user, and the mark of the database's state then, if a query can tell it. Counts as use.
 
     None once the token was idle for IDLE_MS or is older than ABSOLUTE_MS.
     """
@@ -301,7 +301,7 @@ def user_and_mark(token_hash: str, now_ms: int) -> tuple[User, Any] | None:
     mark, used_ms, *values = found
     if now_ms - used_ms > _TOUCH_MS:
         write_if_free(Session.update(used_ms=now_ms).where(Session.token_hash == token_hash))
-    return instance(User, values), mark_of(mark)
+    return instance(User, values), database.obj.mark_of(mark)
 
 
 def is_open(token_hash: str, now_ms: int) -> bool:

@@ -18,9 +18,8 @@ from peewee import SQL, BigIntegerField, CharField
 
 from core.errors import BidkeeperError
 from models.database import base
-from models.database.base import Row, database, is_postgresql, transaction
+from models.database.base import Row, Sqlite, database, is_postgresql, transaction
 from models.database.postgresql import Postgresql
-from models.database.sqlite import Sqlite
 
 
 class Slot(Struct, frozen=True):

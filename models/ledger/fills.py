@@ -178,7 +178,7 @@ def count_purchase(new: NewOrder, sale: SoldInto, now_ms: int) -> bool:
     try:
         with transaction(durable=True, alone=False):
             base.lock_user(new.user_id)
-            base.lock_task_as_it_is(new.task_id)
+            base.lock_task(new.task_id, "SHARE")
             task = Task.get_or_none(Task.id == new.task_id, Task.user == new.user_id)
             if task is None:
                 return False

@@ -270,7 +270,7 @@ def _reserve(new: NewOrder, exposure_limits: ExposureLimits, now_ms: int, replac
         if exposure_limits.installation:
             base.lock_installation()
         base.lock_user(new.user_id)
-        base.lock_task_as_it_is(new.task_id)
+        base.lock_task(new.task_id, "SHARE")
         facts = _facts(new, counts_all=bool(exposure_limits.installation))
         if facts is None or not tasks.is_acting(facts[:4], BIDDING, new.token):
             raise NotAllowedToPlace(f"task {new.task_id} is not this worker's to act for")
