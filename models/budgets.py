@@ -27,9 +27,6 @@ class Budget(Row):
     spend_cap_per_day_sats = BigIntegerField(default=0)
     created_ms = BigIntegerField()
 
-    class Meta:
-        table_name = "budgets"
-
 
 class TooManyBudgets(Exception):
     """A refusal: the user has MAX_BUDGETS already."""

@@ -40,7 +40,6 @@ class Control(Row):
     set_ms = BigIntegerField()
 
     class Meta:
-        table_name = "controls"
         primary_key = CompositeKey("scope", "subject_id")
         without_rowid = True
 

@@ -40,7 +40,6 @@ class FloorSample(Row):
     high = TextField()
 
     class Meta:
-        table_name = "floor_samples"
         primary_key = CompositeKey("kind", "slug_key", "measure", "minute")
         without_rowid = True
         indexes = ((("minute",), False),)
@@ -174,9 +173,6 @@ class Inscription(Row):
     detail = TextField(null=True)
     fetched_ms = BigIntegerField()
 
-    class Meta:
-        table_name = "inscriptions"
-
 
 _HAS_DETAIL = Inscription.detail.is_null(False)
 Inscription.add_index(Inscription.index(Inscription.fetched_ms, name="inscriptions_detailed", where=_HAS_DETAIL))
@@ -254,9 +250,6 @@ class MonthCount(Row):
 
     venue = CharField(max_length=30, primary_key=True)
     kept = TextField()
-
-    class Meta:
-        table_name = "month_counts"
 
 
 def kept_of(url: str, venue: str) -> str | None:

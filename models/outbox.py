@@ -80,9 +80,6 @@ class Event(Row):
     fact = CharField(max_length=80, null=True)
     data = TextField()
 
-    class Meta:
-        table_name = "events"
-
 
 class Forgotten(Row):
     """The newest id of a user's events that are no longer kept, of either kind: older places cannot be gone on from."""

@@ -30,7 +30,6 @@ class Preset(Row):
     updated_ms = BigIntegerField()
 
     class Meta:
-        table_name = "presets"
         indexes = ((("user", "name"), True),)
 
 

@@ -72,9 +72,6 @@ class User(Row):
     max_hardcap = BigIntegerField(null=True)
     created_ms = BigIntegerField()
 
-    class Meta:
-        table_name = "users"
-
 
 class Whitelist(Row):
     """An address that may sign in besides those of the settings; `is_admin` makes it an administrator's."""
@@ -82,6 +79,9 @@ class Whitelist(Row):
     address = CharField(max_length=90, primary_key=True)
     is_admin = BooleanField(default=False)
     added_ms = BigIntegerField()
+
+    class Meta:
+        table_name = "whitelist"
 
 
 class Subscription(Row):
@@ -92,9 +92,6 @@ class Subscription(Row):
     plan = CharField(max_length=50)
     started_ms = BigIntegerField()
     expires_ms = BigIntegerField()
-
-    class Meta:
-        table_name = "subscriptions"
 
 
 def find_or_create(address: str, plans: Mapping[str, SubscriptionPlan], now_ms: int) -> User:
@@ -186,9 +183,6 @@ class Challenge(Row):
     expires_ms = BigIntegerField(index=True)
     used_ms = BigIntegerField(null=True)
 
-    class Meta:
-        table_name = "challenges"
-
 
 class Session(Row):
     """A signed-in client, by the SHA-256 (hex) of its bearer token; `client` is a word or two for its owner."""
@@ -199,9 +193,6 @@ class Session(Row):
     client = CharField(max_length=60)
     created_ms = BigIntegerField()
     used_ms = BigIntegerField()
-
-    class Meta:
-        table_name = "sessions"
 
 
 def open_challenge(

@@ -75,9 +75,6 @@ class Lease(Row):
     seconds = BigIntegerField(default=0)
     former_home = CharField(max_length=100, default="")
 
-    class Meta:
-        table_name = "leases"
-
 
 class Holder(Struct, frozen=True):
     """A program that wants a lease: the place of its files, its machine's name, and where it answers other machines.

@@ -50,9 +50,6 @@ class Purchase(Row):
     cost_sats = BigIntegerField(null=True)
     updated_ms = BigIntegerField()
 
-    class Meta:
-        table_name = "purchases"
-
 
 _IS_WAITING = Purchase.state == SQL(f"'{WAITING}'")
 _IS_PROVED = Purchase.state == SQL(f"'{PROVED}'")

@@ -142,7 +142,6 @@ class Order(Row):
     budget_id = BigIntegerField(null=True)
 
     class Meta:
-        table_name = "orders"
         indexes = ((("wallet", "expires_ms"), True),)
 
     @property
@@ -233,9 +232,6 @@ class Listing(Row):
     sold_ms = BigIntegerField(null=True)
     venue_fee_sats = BigIntegerField(null=True)
     txid = CharField(max_length=64, null=True)
-
-    class Meta:
-        table_name = "listings"
 
     @property
     def is_open(self) -> bool:

@@ -51,9 +51,6 @@ class Withdrawal(Row):
     created_ms = BigIntegerField()
     updated_ms = BigIntegerField()
 
-    class Meta:
-        table_name = "withdrawals"
-
     @property
     def is_open(self) -> bool:
         """Whether it may still change, so that its coins are reserved."""

@@ -63,7 +63,6 @@ class TaskSample(Row):
     exposure_sats = BigIntegerField()
 
     class Meta:
-        table_name = "task_samples"
         primary_key = CompositeKey("task", "step", "minute")
         without_rowid = True
 
@@ -160,9 +159,6 @@ class Cycle(Row):
     action = TextField()
     error = TextField(null=True)
     detail = TextField()
-
-    class Meta:
-        table_name = "cycles"
 
 
 # Run at every cycle of every task.

@@ -89,7 +89,6 @@ class Task(Row):
     budget_id: int | None
 
     class Meta:
-        table_name = "tasks"
         indexes = ((("user", "kind"), False),)
         constraints = (
             Check("(kind = 'bidding') = (type IS NOT NULL AND slug IS NOT NULL AND slug_key IS NOT NULL)"),
