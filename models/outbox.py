@@ -38,19 +38,7 @@ QUOTA = "quota"
 PLAN_EXPIRING = "plan_expiring"
 WORKER_DEAD = "worker_dead"
 DAILY = "daily"
-LASTING = (
-    FILL,
-    SOLD,
-    LISTED,
-    OUTBID_LIMITED,
-    ERROR,
-    RECOVERED,
-    HALTED,
-    QUOTA,
-    PLAN_EXPIRING,
-    WORKER_DEAD,
-    DAILY,
-)
+LASTING = (FILL, SOLD, LISTED, OUTBID_LIMITED, ERROR, RECOVERED, HALTED, QUOTA, PLAN_EXPIRING, WORKER_DEAD, DAILY)
 
 # Changes for a page that shows them as they come: many, and soon of no use.
 CYCLE = "cycle"
