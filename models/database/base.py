@@ -97,7 +97,7 @@ class Sqlite(SqliteFile):
     def rows(self, sql: str, values: Sequence[Any]) -> list[tuple[Any, ...]]:
         """Returns all rows of a statement. A SELECT goes past peewee, which takes as long for most as SQLite does.
 
-        One that fails is asked once more peewee's way, which has its errors and remedies.
+        One that fails is asked once more peewee's way, which has its errors.
         """
         if sql.startswith("SELECT") and not self.is_closed():
             with suppress(sqlite3.Error):
@@ -265,9 +265,8 @@ def connect_in_time(url: str) -> None:
 def reading(url: str, *, alone: bool = False) -> Iterator[None]:
     """Opens a read-only connection to `url` for this block, for a process that may not write there.
 
-    Without another process that has it open, a user who may not write beside an SQLite file cannot read it either.
-    `alone`: no other process has it open, and this one leaves no file beside it. Raises ValueError, DatabaseAway and
-    peewee's OperationalError.
+    Without another process that has it open, a user who may not write beside an SQLite file cannot read it either,
+    unless `alone` as in `opened`. Raises ValueError, DatabaseAway and peewee's OperationalError.
     """
     _use(opened(url, read_only=True, alone=alone))
     with database.connection_context():
@@ -312,7 +311,7 @@ def transaction(*, durable: bool = False, alone: bool = True) -> AbstractContext
 def write_if_free(query: Any) -> None:
     """Carries `query` out; leaves it out where another process is writing or the disk is full, and never waits.
 
-    For notes that the next call makes as well, so that no reading waits or fails because of them.
+    For notes that the next call makes as well.
     """
     try:
         with database.obj.without_waiting():
@@ -401,8 +400,7 @@ def lock_task(task_id: int, strength: str = "NO KEY UPDATE") -> None:
 def hold_back_events() -> None:
     """Keeps readers from the events that others write from now on, until this transaction's own are there, too.
 
-    It keeps no writer out: numbers are given in any order of the commits, and whoever has read an event has still read
-    all before it.
+    It keeps no writer out: numbers are given in any order of the commits.
     """
     database.obj.hold_back_events()
 
@@ -416,7 +414,7 @@ def commit_mark() -> Any:
 
 
 class CommitCache:
-    """A cache of up to `most_bytes` made from rows, each under its key, until anything is committed."""
+    """A cache of up to `most_bytes` made from rows, until anything is committed."""
 
     def __init__(self, most_bytes: int) -> None:
         self._most_bytes = most_bytes
@@ -537,6 +535,14 @@ class Statement:
     def value(self, **values: Any) -> Any:
         """Returns the only value of the only row, which is always there."""
         return database.obj.rows(*self._filled(values))[0][0]
+
+    def instances(self, model: type[Kind], **values: Any) -> list[Kind]:
+        """Returns all rows, of this table and with its `columns`."""
+        return [instance(model, found) for found in database.obj.rows(*self._filled(values))]
+
+    def instance(self, model: type[Kind], **values: Any) -> Kind | None:
+        """Returns the only possible row, as `instances`, or None."""
+        return next(iter(self.instances(model, **values)), None)
 
     def _filled(self, values: dict[str, Any]) -> tuple[str, list[Any]]:
         if self._kind != database.obj.name:

@@ -70,16 +70,12 @@ def with_conditions(task_id: int, user_id: int, told: str, conditions: Condition
         is_recent = 0 <= now_ms - told_ms < AGAIN_MS
         if name in conditions:
             if not stood and not is_recent:
-                told_ms = now_ms
-                _tell(name, user_id, task_id, conditions[name], now_ms)
+                told_ms, data = now_ms, conditions[name]
+                if name == QUOTA:  # the key's matter, not the task's: once a day for all of the user's tasks
+                    outbox.tell(name, user_id, None, now_ms, data, fact=f"quota:{data['venue']}:{now_ms // _DAY_MS}")
+                else:
+                    outbox.tell(name, user_id, task_id, now_ms, data)
             after.append(f"{name}:+:{told_ms}")
         elif is_recent:
             after.append(f"{name}:-:{told_ms}")
     return " ".join(after)
-
-
-def _tell(name: str, user_id: int, task_id: int, data: Mapping[str, Any], now_ms: int) -> None:
-    if name == QUOTA:  # the key's matter, not the task's: once a day for all of the user's tasks
-        outbox.tell(name, user_id, None, now_ms, data, fact=f"quota:{data['venue']}:{now_ms // _DAY_MS}")
-    else:
-        outbox.tell(name, user_id, task_id, now_ms, data)
