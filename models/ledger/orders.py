@@ -20,7 +20,7 @@ from msgspec import Struct
 from peewee import IntegrityError, fn
 
 from models.database import base
-from models.database.base import Statement, columns, each, insertion, instance, listed, require_sound, transaction
+from models.database.base import Statement, columns, each, insertion, listed, require_sound, transaction
 from models.database.damage import CommitUnknown
 from models.ledger import budget_room, purchases
 from models.ledger.states import (
@@ -36,6 +36,7 @@ from models.ledger.states import (
     RESERVED,
     IllegalMove,
     Order,
+    sold_at,
     tell_order,
 )
 from models.tasks import tasks
@@ -120,25 +121,10 @@ def facts(counts_all: bool) -> Statement:
     )
 
 
-@cache
-def _rows_by_expiry(count: int) -> Statement:
-    """Prepares the query of a wallet's real orders with one of `count` expiries."""
-    return Statement(f"{_ROWS} wallet = :wallet AND expires_ms IN ({listed('expires_ms', count)}) AND dry_run = $no")
-
-
-@cache
-def _closed_with_venue_ids(count: int) -> Statement:
-    """Prepares the query of a wallet's real closed orders with one of `count` ids of the venue, oldest first."""
-    its = f"wallet = :wallet AND venue_id IN ({listed('venue_id', count)})"
-    return Statement(f"{_ROWS} {its} AND dry_run = $no AND NOT ({_IS_OPEN}) ORDER BY id")
-
-
 log = logging.getLogger(__name__)
 
 DAY_MS = 86_400_000
 FILL_BURST_MS = 600_000  # the time over which `Fills.recent` counts
-
-
 _UNWRITTEN = dict.fromkeys(name for name in Order._meta.sorted_field_names if name != "id")
 
 
@@ -199,6 +185,13 @@ class NewOrder(Struct, frozen=True):
     receive: str = ""
 
 
+def columns_of(new: NewOrder) -> dict[str, Any]:
+    """Returns the columns of an order's row that are told of it before it is written."""
+    trait_type, trait_value = new.trait or ("", "")
+    told = {name: getattr(new, name) for name in NewOrder.__struct_fields__ if name != "trait"}
+    return told | {"trait_type": trait_type, "trait_value": trait_value}
+
+
 class Part(NamedTuple):
     """The sold part of an order: its sats, and its quantity as text."""
 
@@ -252,19 +245,16 @@ def reserve(new: NewOrder, exposure_limits: ExposureLimits, now_ms: int, replace
     try:
         return _reserve(new, exposure_limits, now_ms, replaced)
     except CommitUnknown:
-        found = BY_INTENT.row(intent=new.intent)
+        found = BY_INTENT.instance(Order, intent=new.intent)
         if found is None:
             raise
-        log.warning("the answer of a reservation's commit was lost, and order %d is there", found[0])
-        return instance(Order, found)
+        log.warning("the answer of a reservation's commit was lost, and order %d is there", found.id)
+        return found
 
 
 def _reserve(new: NewOrder, exposure_limits: ExposureLimits, now_ms: int, replaced: Collection[int]) -> Order:
     ORDER_LIFE.check(NEW, RESERVED)
-    values = {name: getattr(new, name) for name in NewOrder.__struct_fields__ if name != "trait"}
-    trait_type, trait_value = new.trait or ("", "")
-    values |= {"trait_type": trait_type, "trait_value": trait_value, "state": RESERVED, "misses": 0}
-    values |= {"created_ms": now_ms, "updated_ms": now_ms}
+    values = columns_of(new) | {"state": RESERVED, "misses": 0, "created_ms": now_ms, "updated_ms": now_ms}
     with transaction(durable=True, alone=False):
         require_sound()
         if exposure_limits.installation:
@@ -286,7 +276,11 @@ def _reserve(new: NewOrder, exposure_limits: ExposureLimits, now_ms: int, replac
         if exposure_limits.fills is not None:
             _check(LedgerLimit.MAX_FILLS, exposure_limits.fills, facts.task_count, 1, unlimited=None)
         if facts.budget_id is not None:
-            _refuse_beyond_budget(facts.budget_id, new, now_ms)
+            room = budget_room.room_now(facts.budget_id, now_ms, dry_run=new.dry_run)
+            if room.sats is not None:
+                _check(LedgerLimit.BUDGET, room.sats, 0, new.price_sats, unlimited=None)
+            if room.orders is not None:
+                _check(LedgerLimit.BUDGET, room.orders, 0, 1, unlimited=None)
             values["budget_id"] = facts.budget_id
         going = sum(o.id in replaced and o.state == LIVE for o in open_orders(new.task_id)) if replaced else 0
         _check(LedgerLimit.BID_COUNT, exposure_limits.count, facts.task_count - going, 1)
@@ -306,14 +300,6 @@ def _facts(new: NewOrder, *, counts_all: bool) -> Facts | None:
 def _check(limit: LedgerLimit, ceiling: int, used: int, more: int, unlimited: int | None = 0) -> None:
     if ceiling != unlimited and used + more > ceiling:
         raise LimitReached(limit, max(0, ceiling - used))
-
-
-def _refuse_beyond_budget(budget_id: int, new: NewOrder, now_ms: int) -> None:
-    room = budget_room.room_now(budget_id, now_ms, dry_run=new.dry_run)
-    if room.sats is not None:
-        _check(LedgerLimit.BUDGET, room.sats, 0, new.price_sats, unlimited=None)
-    if room.orders is not None:
-        _check(LedgerLimit.BUDGET, room.orders, 0, 1, unlimited=None)
 
 
 def _next_expiry(wallet: str, expires_ms: int) -> int:
@@ -360,8 +346,6 @@ def move(order: Order, state: str, now_ms: int, *, reason: str | None = None, ve
 def fill(order: Order, now_ms: int, sale: SoldInto) -> bool:
     """Closes the order as filled by this sale, on disk when this returns.
 
-    It was filled at the sale's time, though never before it was made nor after now, whatever the venue's clock says.
-
     Returns False, with nothing written, when the sale belongs to another order already. Among orders of dry runs a sale
     is taken once for each task, since they compete with nobody. Raises IllegalMove.
     """
@@ -384,14 +368,10 @@ def _move(
 ) -> None:
     ORDER_LIFE.check(order.state, state, reason, order.id)
     closed_ms = now_ms if state == CLOSED else None
-    filled_ms = None
-    if sale is not None:
-        told_ms = now_ms if sale.sold_ms is None else sale.sold_ms
-        filled_ms = min(max(told_ms, int(order.created_ms)), now_ms)
     part = sale and sale.part
     bought = {
         "sale_id": sale and sale.sale_id,
-        "filled_ms": filled_ms,
+        "filled_ms": sale and sold_at(order, sale.sold_ms, now_ms),
         "inscription_id": sale and sale.inscription_id,
         "sold_sats": part and part.sats,
         "sold_quantity": part and part.quantity,
@@ -425,7 +405,7 @@ def _move(
 
 def open_orders(task_id: int) -> list[Order]:
     """Returns the task's open orders, real and of dry runs (`dry_run` tells), oldest first."""
-    return [instance(Order, found) for found in ROWS_OF_TASK.rows(task_id=task_id)]
+    return ROWS_OF_TASK.instances(Order, task_id=task_id)
 
 
 def count_open(task_id: int) -> int:
@@ -434,13 +414,13 @@ def count_open(task_id: int) -> int:
 
 
 def tasks_with_open_orders() -> list[int]:
-    """Returns the ids of the tasks with open orders."""
+    """Returns their ids."""
     return [task_id for (task_id,) in OWING_TASKS.rows()]
 
 
 def wallet_orders(wallet: str) -> list[Order]:
     """Returns all real open orders signed by `wallet`, of any task."""
-    return [instance(Order, found) for found in ROWS_OF_WALLET.rows(wallet=wallet)]
+    return ROWS_OF_WALLET.instances(Order, wallet=wallet)
 
 
 def has_open_orders(user_id: int) -> bool:
@@ -450,20 +430,26 @@ def has_open_orders(user_id: int) -> bool:
 
 def orders_by_expiry(wallet: str, expiries: Iterable[int]) -> dict[int, Order]:
     """Returns the wallet's real orders (closed ones too) by their signed expiry."""
-    wanted = list(expiries)
-    if not wanted:
-        return {}
-    found = _rows_by_expiry(len(wanted)).rows(wallet=wallet, **each("expires_ms", wanted))
-    return {order.expires_ms: order for order in (instance(Order, values) for values in found)}
+    return {order.expires_ms: order for order in _rows_with(wallet, "expires_ms", expiries)}
 
 
 def closed_by_venue_id(wallet: str, venue_ids: Iterable[str]) -> dict[str, Order]:
     """Returns the wallet's real closed orders by the venue's id, the newest for each id. It scans them all."""
-    wanted = list(venue_ids)
-    if not wanted:
-        return {}
-    found = _closed_with_venue_ids(len(wanted)).rows(wallet=wallet, **each("venue_id", wanted))
-    return {str(order.venue_id): order for order in (instance(Order, values) for values in found)}
+    found = _rows_with(wallet, "venue_id", venue_ids, f"AND NOT ({_IS_OPEN}) ORDER BY id")
+    return {str(order.venue_id): order for order in found}
+
+
+def _rows_with(wallet: str, column: str, wanted: Iterable[object], more: str = "") -> list[Order]:
+    """Returns the wallet's real orders with one of these values in the column."""
+    values = list(wanted)
+    if not values:
+        return []
+    return _with_values(column, len(values), more).instances(Order, wallet=wallet, **each(column, values))
+
+
+@cache
+def _with_values(column: str, count: int, more: str) -> Statement:
+    return Statement(f"{_ROWS} wallet = :wallet AND {column} IN ({listed(column, count)}) AND dry_run = $no {more}")
 
 
 def fills(task_id: int, *, dry_run: bool = False, now_ms: int | None = None) -> Fills:
