@@ -1,4 +1,4 @@
-"""Budgets: limits that a user's bidding tasks share. Their sums are the ledger's (models/ledger/budget_room.py)."""
+"""Budgets: limits that a user's bidding tasks share. Their sums are the ledger's (models/ledger/orders.py)."""
 
 from __future__ import annotations
 

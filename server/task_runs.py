@@ -12,7 +12,7 @@ from msgspec import UNSET, Meta, UnsetType, structs
 
 from core.fields import MAX_ID, text_of, within, words
 from models.accounts import CONTROL, TRADE
-from models.ledger.budget_room import change_bidding_task
+from models.ledger.orders import change_bidding_task
 from models.tasks import tasks
 from models.tasks.tasks import BIDDING, RUNNING, Task, bidding_task_list
 from models.tasks.troubles import START_REFUSED

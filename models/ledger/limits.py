@@ -15,8 +15,7 @@ from msgspec.structs import replace
 from core.local_time import is_between
 from core.subscription_plans import SubscriptionPlan
 from models.ledger import orders
-from models.ledger.budget_room import room_of
-from models.ledger.orders import ExposureLimits, Fills
+from models.ledger.orders import ExposureLimits, Fills, room_of
 from models.ledger.shown_bids import Matched
 from models.ledger.states import Order
 from strategy.config.bid import MAX_SATS, BidConfig, is_on

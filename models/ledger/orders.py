@@ -6,6 +6,16 @@ for, and says `submitted` before the venue hears of it: after a crash anywhere, 
 Orders of a dry run are kept beside the real ones and apart from them: the same limits, counted by themselves. They hold
 their millisecond of the wallet like any other, so no bid can ever be mistaken for one, and a search for a bid's order
 (`wallet_orders`, `orders_by_expiry`) never finds one.
+
+An order counts in the budget that its task named when it was reserved. A task that names another one takes its open
+orders along (`change_bidding_task`); its fills stay where they were made, also when it is deleted.
+
+All states but `closed` count as exposure. A row is written, and has reached the disk, before its signature is asked
+for, and says `submitted` before the venue hears of it: after a crash anywhere, no bid is live without a row.
+
+Orders of a dry run are kept beside the real ones and apart from them: the same limits, counted by themselves. They hold
+their millisecond of the wallet like any other, so no bid can ever be mistaken for one, and a search for a bid's order
+(`wallet_orders`, `orders_by_expiry`) never finds one.
 """
 
 from __future__ import annotations
@@ -13,16 +23,18 @@ from __future__ import annotations
 import logging
 from collections.abc import Collection, Iterable
 from decimal import Decimal
-from functools import cache
+from functools import cache, partial
 from typing import Any, NamedTuple
 
 from msgspec import Struct
 from peewee import IntegrityError, fn
 
+from models import budgets
+from models.budgets import Budget
 from models.database import base
 from models.database.base import Statement, columns, each, insertion, listed, require_sound, transaction
 from models.database.damage import CommitUnknown
-from models.ledger import budget_room, purchases
+from models.ledger import purchases
 from models.ledger.states import (
     CANCELLING,
     CLOSED,
@@ -40,8 +52,74 @@ from models.ledger.states import (
     tell_order,
 )
 from models.tasks import tasks
-from models.tasks.tasks import BIDDING
+from models.tasks.tasks import BIDDING, Task
+from strategy.plan import BudgetRoom
 from strategy.reasons import LedgerLimit
+
+DAY_MS = 86_400_000
+
+_SUMS_OF_BUDGET = (
+    "SELECT COALESCE(SUM(price_sats), 0), COUNT(1) FROM orders WHERE budget_id = :budget_id AND dry_run = :dry_run"
+)
+_OPEN_OF_BUDGET = Statement(f"{_SUMS_OF_BUDGET} AND state != 'closed' AND task_id != :but")
+_FILLED_OF_BUDGET = Statement(f"{_SUMS_OF_BUDGET} AND close_reason = 'filled'")
+_FILLED_OF_BUDGET_SINCE = Statement(f"{_SUMS_OF_BUDGET} AND close_reason = 'filled' AND closed_ms > :after_ms")
+_TAKE_ALONG = Statement("UPDATE orders SET budget_id = :budget_id WHERE task_id = :task_id AND state != 'closed'")
+
+
+class BudgetUse(Struct, frozen=True):
+    """The use of a budget: its tasks' open orders, their fills, and the sats of those of the last 24 hours."""
+
+    open_sats: int
+    open_count: int
+    fills: int
+    spent_sats: int
+    spent_today_sats: int
+
+
+def use_of(budget_id: int, now_ms: int, *, dry_run: bool = False, but: int | None = None) -> BudgetUse:
+    """Returns the use by real orders, or by those of dry runs; `but` leaves out this task's open ones."""
+    which: dict[str, Any] = {"budget_id": budget_id, "dry_run": dry_run}
+    [(open_sats, count)] = _OPEN_OF_BUDGET.rows(**which, but=but or 0)
+    [(spent, fills)] = _FILLED_OF_BUDGET.rows(**which)
+    # One in the future, after a clock was set back, is among those of today.
+    [(today, _)] = _FILLED_OF_BUDGET_SINCE.rows(**which, after_ms=now_ms - DAY_MS) if fills else [(0, 0)]
+    return BudgetUse(open_sats, count, fills, spent, today)
+
+
+def left(budget: Budget, use: BudgetUse) -> BudgetRoom:
+    """Returns the room beside these orders and fills: none where a limit was lowered below them."""
+    fills_left = max(0, budget.max_fills - use.fills - use.open_count) if budget.max_fills else None
+    bounds = (
+        (budget.max_open_sats, 0),
+        (budget.spend_cap_sats, use.spent_sats),
+        (budget.spend_cap_per_day_sats, use.spent_today_sats),
+    )
+    sats_left = min((max(0, most - gone - use.open_sats) for most, gone in bounds if most), default=None)
+    return BudgetRoom(budget.id, budget.name, sats_left, fills_left)
+
+
+def room_of(user_id: int, budget_id: int, task_id: int | None, now_ms: int, *, dry_run: bool) -> BudgetRoom:
+    """Returns the room for the task's orders, its own open ones included; none in a budget that is not the user's."""
+    return _room_in(budgets.own(user_id, budget_id), budget_id, now_ms, dry_run, task_id)
+
+
+def room_now(budget_id: int, now_ms: int, *, dry_run: bool) -> BudgetRoom:
+    """Returns the room for one more order, for a reservation that holds the write lock."""
+    return _room_in(budgets.named_by_a_task(budget_id), budget_id, now_ms, dry_run, None)
+
+
+def _room_in(budget: Budget | None, budget_id: int, now_ms: int, dry_run: bool, but: int | None) -> BudgetRoom:
+    if budget is None:
+        return BudgetRoom(budget_id, "", 0, 0)
+    return left(budget, use_of(budget_id, now_ms, dry_run=dry_run, but=but))
+
+
+def change_bidding_task(task: Task, **columns: Any) -> int:
+    """Writes a task's config as `tasks.change_bidding_task`, in one step with the budget of its open orders."""
+    along = partial(_TAKE_ALONG.run, task_id=task.id, budget_id=columns["budget_id"])
+    return tasks.change_bidding_task(task, **columns, beside=along)
+
 
 NEWEST = 10  # fills whose times are returned
 
@@ -122,8 +200,6 @@ def facts(counts_all: bool) -> Statement:
 
 
 log = logging.getLogger(__name__)
-
-DAY_MS = 86_400_000
 FILL_BURST_MS = 600_000  # the time over which `Fills.recent` counts
 _UNWRITTEN = dict.fromkeys(name for name in Order._meta.sorted_field_names if name != "id")
 
@@ -276,7 +352,7 @@ def _reserve(new: NewOrder, exposure_limits: ExposureLimits, now_ms: int, replac
         if exposure_limits.fills is not None:
             _check(LedgerLimit.MAX_FILLS, exposure_limits.fills, facts.task_count, 1, unlimited=None)
         if facts.budget_id is not None:
-            room = budget_room.room_now(facts.budget_id, now_ms, dry_run=new.dry_run)
+            room = room_now(facts.budget_id, now_ms, dry_run=new.dry_run)
             if room.sats is not None:
                 _check(LedgerLimit.BUDGET, room.sats, 0, new.price_sats, unlimited=None)
             if room.orders is not None:

@@ -101,7 +101,7 @@ class Order(Row):
     A filled one has its sale's name at the venue (`sale_id`) and time (`filled_ms`). The inscription that was bought,
     the reference price of that moment (`floor_at_fill`, of one item or token, a decimal's text) and the network's fee
     are None where they are not known. `sold_sats` and `sold_quantity` are set if only a part of it was sold; the limits
-    count all of it. `budget_id` is the budget that it counts in (models/ledger/budget_room.py).
+    count all of it. `budget_id` is the budget that it counts in (models/ledger/orders.py).
     When its task wanted it listed, `autolist_state` tells how far that is (`waiting`, `listed`, `dropped`),
     `autolist_reason` why, and `autolist_task` the auto-list task of what was bought.
     """
