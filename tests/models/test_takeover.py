@@ -20,7 +20,7 @@ import pytest
 from models import budgets, controls, outbox, schema
 from models.database import base
 from models.ledger import closing, fills, listings, orders, withdrawals
-from models.ledger.shown_bids import match
+from models.ledger.limits import match
 from models.ledger.states import Listing, Order
 from models.ledger.withdrawals import Withdrawal
 
