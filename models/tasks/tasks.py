@@ -15,9 +15,7 @@ from models.budgets import Budget
 from models.database import base
 from models.database.base import Row, Statement, add_indexes, columns, insertion, instance, primary_key, transaction
 from models.leases.leases import Slot, keep_while_acting
-from models.outbox import TASK, WORKER_DEAD
-from models.tasks import troubles
-from models.tasks.troubles import Coded, error_columns
+from models.outbox import TASK, WORKER_DEAD, Coded, error_columns
 from models.users import User
 from strategy.config.bid import BidConfig, Problem
 from strategy.reasons import FaultCode
@@ -60,7 +58,7 @@ class Task(Row):
     restarts = IntegerField(default=0)
     cycles = BigIntegerField(default=0)
     memory = TextField(default="{}")
-    error_cycles = IntegerField(default=0)  # in a row, up to now; see models/tasks/troubles.py
+    error_cycles = IntegerField(default=0)  # in a row, up to now; see models/outbox.py
     told = TextField(default="")
     last_cycle_ms = BigIntegerField(null=True)
     last_cycle_action = TextField(null=True)
@@ -347,7 +345,7 @@ def note_trouble(task: Task, text: str | None, now_ms: int, fault: Coded | None 
     with transaction():
         found = OBSERVED.row(id=task.id)
         if found is not None:
-            counted = troubles.counted(task.id, task.user_id, found[4], text, now_ms)
+            counted = outbox.counted(task.id, task.user_id, found[4], text, now_ms)
             _update(task.id, error_cycles=counted, **error_columns(text, fault))
 
 
@@ -475,7 +473,7 @@ def _observe(task_id: int, observed: str, now_ms: int, **facts: Any) -> None:
         raise ValueError(f"task {task_id} cannot go from {former} to {observed}")
     error = facts.get("last_error", former_error)
     if observed == "backoff" and facts.get("last_error") is not None:
-        facts["error_cycles"] = troubles.counted(task_id, user_id, error_cycles, error, now_ms)
+        facts["error_cycles"] = outbox.counted(task_id, user_id, error_cycles, error, now_ms)
     _update(task_id, observed=observed, **facts)
     if observed != former:
         state = {"kind": kind, "desired": desired, "observed": observed}
@@ -519,7 +517,7 @@ def report_error(
             return
         user_id, error_cycles, _ = found
         if failed_ms is not None:
-            error_cycles = troubles.counted(task_id, user_id, error_cycles, text, failed_ms)
+            error_cycles = outbox.counted(task_id, user_id, error_cycles, text, failed_ms)
         _update(task_id, error_cycles=error_cycles, **error_columns(text, fault))
 
 
