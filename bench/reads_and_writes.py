@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 
 from bench import traders_database
 from bench.measuring import ROOT, Row, ask, cpu_seconds, get, peer_python, press, serving, write
-from models.database.sqlite import PRAGMAS
+from models.database.damage import PRAGMAS
 from tests.databases import another
 from tests.ports import free_ports
 

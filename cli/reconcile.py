@@ -31,8 +31,8 @@ from markets.venues import capabilities
 from models.database import base
 from models.ledger import fills, orders
 from models.ledger.closing import Owed
+from models.ledger.limits import match
 from models.ledger.orders import NewOrder, SoldInto
-from models.ledger.shown_bids import match
 from models.ledger.states import CLOSED, FILLED, IS_REAL, LIVE, Listing, Order
 from models.ledger.states import CLOSED as LISTING_CLOSED
 from models.tasks.tasks import BIDDING, Task

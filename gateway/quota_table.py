@@ -13,7 +13,7 @@ from typing import Any
 from peewee import InterfaceError, OperationalError
 
 from gateway.quota_count import Counts
-from models import market_memory
+from models import venue_memory
 
 log = logging.getLogger(__name__)
 
@@ -27,7 +27,7 @@ class QuotaTable:
 
     def get(self, venue: str) -> Mapping[str, Any] | None:
         """Returns a venue's stored count, or None. Raises peewee's OperationalError."""
-        kept = market_memory.kept_of(self._url, venue)
+        kept = venue_memory.kept_of(self._url, venue)
         if kept is None:
             return self._former.get(venue)
         found: Mapping[str, Any] = json.loads(kept)
@@ -36,6 +36,6 @@ class QuotaTable:
     def put(self, venue: str, kept: Mapping[str, Any]) -> None:
         """Writes a venue's count. When that fails, it is logged."""
         try:
-            market_memory.keep(self._url, venue, json.dumps(kept))
+            venue_memory.keep(self._url, venue, json.dumps(kept))
         except (OperationalError, InterfaceError) as error:
             log.error("failed to write down %s's calls (%s): a take-over now would forget some", venue, error)

@@ -49,9 +49,6 @@ class ApiToken(Row):
     used_ms = BigIntegerField(null=True)
     expires_ms = BigIntegerField()
 
-    class Meta:
-        table_name = "api_tokens"
-
     @property
     def may(self) -> frozenset[str]:
         """The scopes."""

@@ -1,10 +1,10 @@
-"""Budgets: limits that a user's bidding tasks share. Their sums are the ledger's (models/ledger/budget_room.py)."""
+"""Budgets: limits that a user's bidding tasks share. Their sums are the ledger's (models/ledger/orders.py)."""
 
 from __future__ import annotations
 
 from peewee import BigIntegerField, CharField, ForeignKeyField, IntegerField, IntegrityError
 
-from models.database.base import Row, Statement, columns, instance, primary_key, transaction
+from models.database.base import Row, Statement, columns, primary_key, transaction
 from models.users import User
 
 MAX_BUDGETS = 100  # for each user
@@ -27,9 +27,6 @@ class Budget(Row):
     spend_cap_per_day_sats = BigIntegerField(default=0)
     created_ms = BigIntegerField()
 
-    class Meta:
-        table_name = "budgets"
-
 
 class TooManyBudgets(Exception):
     """A refusal: the user has MAX_BUDGETS already."""
@@ -50,14 +47,12 @@ def of_user(user_id: int) -> list[Budget]:
 
 def own(user_id: int, budget_id: int) -> Budget | None:
     """Returns the user's budget of this id; None when there is none, or it is another user's."""
-    found = _OWN.row(id=budget_id, user=user_id)
-    return None if found is None else instance(Budget, found)
+    return _OWN.instance(Budget, id=budget_id, user=user_id)
 
 
 def named_by_a_task(budget_id: int) -> Budget | None:
     """Returns the budget of this id, as a task's row names it; None when there is none."""
-    found = _OF_TASK.row(id=budget_id)
-    return None if found is None else instance(Budget, found)
+    return _OF_TASK.instance(Budget, id=budget_id)
 
 
 def create(user_id: int, now_ms: int, **values: object) -> Budget:

@@ -6,14 +6,13 @@ time.
 
 from __future__ import annotations
 
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from peewee import EXCLUDED, BigIntegerField, CharField, CompositeKey
 
 from models import outbox
-from models.database.base import Row, Statement, transaction
+from models.database.base import Row, Statement, columns, transaction
 from models.outbox import CONTROL, HALTED
-from models.tasks.tasks import Task
 
 RUN: Final = "run"
 REDUCE: Final = "reduce"
@@ -29,9 +28,7 @@ EVERYBODY = 0  # the subject of the global scope
 
 
 class Control(Row):
-    """One scope's state. `subject_id`: EVERYBODY, a user's id or a task's id; `by_user`: the id of the user who set
-    it.
-    """
+    """One scope's state. `subject_id`: EVERYBODY, a user's id or a task's id; `by_user`: the user who set it."""
 
     scope = CharField(max_length=6)
     subject_id = BigIntegerField()
@@ -40,7 +37,6 @@ class Control(Row):
     set_ms = BigIntegerField()
 
     class Meta:
-        table_name = "controls"
         primary_key = CompositeKey("scope", "subject_id")
         without_rowid = True
 
@@ -52,22 +48,21 @@ class Effective(NamedTuple):
     scope: str
 
 
-_ABOUT = Statement(
-    """
-    SELECT scope, state FROM controls WHERE scope = 'global'
-    OR (scope = 'user' AND subject_id = :user) OR (scope = 'task' AND subject_id = :task)
-    """
+_OF_USER = "controls WHERE scope = 'global' OR (scope = 'user' AND subject_id = :user) OR scope = 'task' AND subject_id"
+_ABOUT = Statement(f"SELECT state, scope FROM {_OF_USER} = :task")
+_ALL_OF = Statement(
+    f"SELECT {columns(Control)} FROM {_OF_USER} IN (SELECT id FROM tasks WHERE user_id = :user AND deleted_ms IS NULL)"
 )
+_OWNER = Statement("SELECT user_id FROM tasks WHERE id = :task")
+_OWNERS = Statement("SELECT DISTINCT user_id FROM tasks WHERE deleted_ms IS NULL")
 
 
 def effective(user_id: int, task_id: int) -> Effective:
     """Returns the state in force for this task of this user."""
-    found = [Effective(state, scope) for scope, state in _ABOUT.rows(user=user_id, task=task_id)]
-    return max(found, key=_strictness, default=Effective(RUN, GLOBAL))
-
-
-def _strictness(found: Effective) -> tuple[int, int]:
-    return STATES.index(found.state), -SCOPES.index(found.scope)
+    found = map(Effective._make, _ABOUT.rows(user=user_id, task=task_id))
+    return max(
+        found, key=lambda each: (STATES.index(each.state), -SCOPES.index(each.scope)), default=Effective(RUN, GLOBAL)
+    )
 
 
 def put(scope: str, subject_id: int, state: str, by_user: int | None, now_ms: int) -> bool:
@@ -92,25 +87,15 @@ def put(scope: str, subject_id: int, state: str, by_user: int | None, now_ms: in
 
 def _tell(scope: str, subject_id: int, state: str, by_user: int | None, now_ms: int) -> None:
     """Tells those whom the change concerns: the user, the task's owner, or everybody who has a task."""
-    event = HALTED if state == HALT else CONTROL
-    if scope == USER:
-        owners = [subject_id]
-    else:
-        concerned = Task.id == subject_id if scope == TASK else Task.deleted_ms.is_null()
-        found: Any = Task.select(Task.user).where(concerned).distinct().tuples()
-        owners = [user for (user,) in found]
+    owners = _OWNER.rows(task=subject_id) if scope == TASK else _OWNERS.rows()
     task_id = subject_id if scope == TASK else None
-    for owner in owners:
+    for (owner,) in [(subject_id,)] if scope == USER else owners:
         by = "operator" if by_user is None else "you" if by_user == owner else "admin"
-        outbox.tell(event, owner, task_id, now_ms, {"scope": scope, "state": state, "by": by})
+        data = {"scope": scope, "state": state, "by": by}
+        outbox.tell(HALTED if state == HALT else CONTROL, owner, task_id, now_ms, data)
 
 
 def all_of(user_id: int) -> list[Control]:
     """Returns every state set for all, for the user or for one of the user's tasks, widest scope first."""
-    own_tasks = Task.select(Task.id).where(Task.user == user_id, Task.deleted_ms.is_null())
-    about = (
-        (Control.scope == GLOBAL)
-        | ((Control.scope == USER) & (Control.subject_id == user_id))
-        | ((Control.scope == TASK) & Control.subject_id.in_(own_tasks))
-    )
-    return sorted(Control.select().where(about), key=lambda row: (SCOPES.index(row.scope), row.subject_id))
+    found = _ALL_OF.instances(Control, user=user_id)
+    return sorted(found, key=lambda row: (SCOPES.index(row.scope), row.subject_id))

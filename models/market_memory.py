@@ -1,18 +1,16 @@
-"""Records of markets: reference prices, inscriptions, contents of wallets, and the counts of a key's calls.
+"""Reference prices of the last day, one a minute: they tell a sudden rise from a lasting price, and a sudden fall.
 
-Reference prices are of the last day, one a minute: they tell a sudden rise from a lasting price, and a sudden fall.
 They are kept by slug and measure, so that all tasks on a slug share them and they survive restarts.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from decimal import Context, Decimal
-from typing import NamedTuple
 
 from peewee import BigIntegerField, CharField, CompositeKey, IntegerField, TextField
 
-from models.database.base import Row, Statement, opened, transaction, unless_full
+from models.database.base import Row, Statement, transaction
 from strategy.book import NO_HISTORY, History
 from strategy.config.bid import BidConfig
 from strategy.guards import MinuteSample, guarded, minutes_wanted
@@ -40,7 +38,6 @@ class FloorSample(Row):
     high = TextField()
 
     class Meta:
-        table_name = "floor_samples"
         primary_key = CompositeKey("kind", "slug_key", "measure", "minute")
         without_rowid = True
         indexes = ((("minute",), False),)
@@ -145,134 +142,3 @@ def _median(ascending: list[Decimal]) -> Decimal:
     if len(ascending) % 2:
         return ascending[middle]
     return _EXACT.divide(_EXACT.add(ascending[middle - 1], ascending[middle]), Decimal(2))
-
-
-class Told(NamedTuple):
-    """Parts of what a venue tells of an inscription; None = it does not."""
-
-    collection_id: str | None
-    image_url: str | None
-
-
-class WalletContents(Row):
-    """The inscriptions at one address."""
-
-    address = CharField(max_length=90, primary_key=True)
-    items = TextField()
-    fetched_ms = BigIntegerField()
-
-    class Meta:
-        table_name = "wallet_contents"
-
-
-class Inscription(Row):
-    """One inscription: its collection and its picture's address, if known, and its details, if they were read."""
-
-    id = CharField(max_length=80, primary_key=True)
-    collection_id = CharField(max_length=200, null=True)
-    image_url = CharField(max_length=500, null=True)
-    detail = TextField(null=True)
-    fetched_ms = BigIntegerField()
-
-    class Meta:
-        table_name = "inscriptions"
-
-
-_HAS_DETAIL = Inscription.detail.is_null(False)
-Inscription.add_index(Inscription.index(Inscription.fetched_ms, name="inscriptions_detailed", where=_HAS_DETAIL))
-
-_EVER = 1 << 62
-
-
-def cached_wallet(address: str, newer_than_ms: int, now_ms: int = _EVER) -> str | None:
-    """Returns the stored items at `address`, unless older than `newer_than_ms` or of a clock that was ahead."""
-    return (
-        WalletContents.select(WalletContents.items)
-        .where(WalletContents.address == address, WalletContents.fetched_ms > newer_than_ms)
-        .where(WalletContents.fetched_ms <= now_ms)
-        .scalar()
-    )
-
-
-def store_wallet(address: str, items: str, told: Mapping[str, Told], now_ms: int) -> None:
-    """Stores the items of `address`, and what was told of each inscription."""
-    with unless_full("an inscription"), transaction():
-        new = WalletContents.insert(address=address, items=items, fetched_ms=now_ms)
-        new.on_conflict(
-            conflict_target=[WalletContents.address], preserve=[WalletContents.items, WalletContents.fetched_ms]
-        ).execute()
-        for inscription_id, each in told.items():
-            _store(inscription_id, now_ms, each)
-
-
-def cached_inscription(inscription_id: str, newer_than_ms: int, now_ms: int) -> str | None:
-    """Returns the stored details, unless older than `newer_than_ms` or of a clock that was ahead."""
-    return (
-        Inscription.select(Inscription.detail)
-        .where(Inscription.id == inscription_id, Inscription.fetched_ms > newer_than_ms)
-        .where(Inscription.fetched_ms <= now_ms)
-        .scalar()
-    )
-
-
-def store_inscription(inscription_id: str, detail: str, told: Told, now_ms: int) -> None:
-    """Stores the details of one inscription."""
-    with unless_full("an inscription"), transaction():
-        _store(inscription_id, now_ms, told, detail)
-
-
-def forget_details(until_ms: int) -> None:
-    """Drops the details that were fetched until then; to which collection an inscription belongs stays known."""
-    Inscription.update(detail=None).where(_HAS_DETAIL, Inscription.fetched_ms <= until_ms).execute()
-
-
-def _store(inscription_id: str, now_ms: int, told: Told, detail: str | None = None) -> None:
-    known = Inscription.get_or_none(Inscription.id == inscription_id)
-    if known is None:
-        Inscription.create(id=inscription_id, **told._asdict(), detail=detail, fetched_ms=now_ms)
-        return
-    changes: dict[str, object] = {name: value for name, value in told._asdict().items() if value is not None}
-    if detail is not None:
-        changes |= {"detail": detail, "fetched_ms": now_ms}
-    if changes:
-        Inscription.update(**changes).where(Inscription.id == inscription_id).execute()
-
-
-def collection_of(inscription_id: str) -> str | None:
-    """Returns the inscription's collection, if it was fetched earlier."""
-    return Inscription.select(Inscription.collection_id).where(Inscription.id == inscription_id).scalar()
-
-
-def told_of(inscription_id: str) -> Told | None:
-    """Returns what a venue told of the inscription, however long ago; None when it was never fetched."""
-    found = Inscription.get_or_none(Inscription.id == inscription_id)
-    return None if found is None else Told(found.collection_id, found.image_url)
-
-
-class MonthCount(Row):
-    """A venue's count, as the JSON that the gateway's file would have."""
-
-    venue = CharField(max_length=30, primary_key=True)
-    kept = TextField()
-
-    class Meta:
-        table_name = "month_counts"
-
-
-def kept_of(url: str, venue: str) -> str | None:
-    """Returns what is kept for the venue, by a connection of its own. Raises peewee's OperationalError."""
-    database = opened(url)
-    with database.connection_context():
-        row = database.execute_sql("SELECT kept FROM month_counts WHERE venue = %s", [venue]).fetchone()
-        return None if row is None else str(row[0])
-
-
-def keep(url: str, venue: str, text: str) -> None:
-    """Keeps this for the venue, by a connection of its own. Raises peewee's OperationalError."""
-    database = opened(url)
-    with database.connection_context():
-        database.execute_sql(
-            "INSERT INTO month_counts (venue, kept) VALUES (%s, %s)"
-            " ON CONFLICT (venue) DO UPDATE SET kept = excluded.kept",
-            [venue, text],
-        )

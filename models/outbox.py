@@ -2,6 +2,12 @@
 
 Both are on disk, or neither is. Rows are bounded by number for each user, and by age; the end of what was removed is
 remembered. Readers go on from the last event that they saw, so none is shown while one of a lesser number may come.
+
+Both are on disk, or neither is. Rows are bounded by number for each user, and by age; the end of what was removed is
+remembered. Readers go on from the last event that they saw, so none is shown while one of a lesser number may come.
+
+Errors are counted in cycles, and in tries to start a worker, in a row: one bad cycle is no news. A condition is told
+when it begins to hold, and at most once an hour. All of it is in the task's row, so restarts tell nothing twice.
 """
 
 from __future__ import annotations
@@ -25,6 +31,7 @@ from models.database.base import (
     primary_key,
     transaction,
 )
+from strategy.reasons import FaultCode
 
 # Facts that people want to be told of; hooks tell no others.
 FILL = "fill"
@@ -38,19 +45,7 @@ QUOTA = "quota"
 PLAN_EXPIRING = "plan_expiring"
 WORKER_DEAD = "worker_dead"
 DAILY = "daily"
-LASTING = (
-    FILL,
-    SOLD,
-    LISTED,
-    OUTBID_LIMITED,
-    ERROR,
-    RECOVERED,
-    HALTED,
-    QUOTA,
-    PLAN_EXPIRING,
-    WORKER_DEAD,
-    DAILY,
-)
+LASTING = (FILL, SOLD, LISTED, OUTBID_LIMITED, ERROR, RECOVERED, HALTED, QUOTA, PLAN_EXPIRING, WORKER_DEAD, DAILY)
 
 # Changes for a page that shows them as they come: many, and soon of no use.
 CYCLE = "cycle"
@@ -79,9 +74,6 @@ class Event(Row):
     is_passing = BooleanField()
     fact = CharField(max_length=80, null=True)
     data = TextField()
-
-    class Meta:
-        table_name = "events"
 
 
 class Forgotten(Row):
@@ -118,7 +110,7 @@ _OLDEST_PASSING = Statement(_NTH_NEWEST.format("is_passing = $yes"))
 
 def make_room(user_id: int, new_id: int) -> None:
     """Lets go of what is too much for the user, at every 64th event of the installation, unless another does so."""
-    if new_id % _EVERY == 0 and base.may_tidy():
+    if new_id % _EVERY == 0 and database.obj.may_tidy():
         _bound(user_id)
 
 
@@ -261,3 +253,70 @@ def can_go_on(user_id: int, after: int, events: Collection[str] = EVENTS) -> boo
         return True
     wants_passing, wants_lasting = not set(events).isdisjoint(PASSING), not set(events) <= set(PASSING)
     return not (wants_passing and after < gone.passing_id) and not (wants_lasting and after < gone.lasting_id)
+
+
+Coded = tuple[str, Mapping[str, Any]]  # a code of FaultCode, and the values in its words
+START_REFUSED: Coded = (FaultCode.START_REFUSED, {})
+START_FAILED: Coded = (FaultCode.START_FAILED, {})
+NOT_ENTITLED: Coded = (FaultCode.NOT_ENTITLED, {})
+DATABASE_DAMAGED: Coded = (FaultCode.DATABASE_DAMAGED, {})
+CANNOT_CANCEL: Coded = (FaultCode.CANNOT_CANCEL, {})
+WORKER_ENDED: Coded = (FaultCode.WORKER_ENDED, {})
+GIVEN_UP: Coded = (FaultCode.GIVEN_UP, {})
+
+
+def stored_fault(text: str | None, fault: Coded | None) -> tuple[str | None, str | None]:
+    """Returns the columns of an error: `other` for words without a code, nothing without words.
+
+    Raises ValueError for a code that is not in the list.
+    """
+    if text is None:
+        return None, None
+    code, params = fault or (FaultCode.OTHER, {})
+    return FaultCode(code).value, json.dumps(params, separators=(",", ":"))
+
+
+def error_columns(text: str | None, fault: Coded | None = None) -> dict[str, str | None]:
+    """Returns all columns of an error by their names."""
+    code, params = stored_fault(text, fault)
+    return {"last_error": text, "last_error_code": code, "last_error_params": params}
+
+
+TOLD_AFTER = 3  # cycles in a row
+AGAIN_MS = 3_600_000
+_DAY_MS = 86_400_000
+
+Conditions = Mapping[str, Mapping[str, Any]]  # those that hold now, with the data of their events
+
+
+def counted(task_id: int, user_id: int, before: int, error: str | None, now_ms: int) -> int:
+    """Counts one more cycle with or without an error, tells what that means, and returns the new count."""
+    if error is None:
+        if before >= TOLD_AFTER:
+            tell(RECOVERED, user_id, task_id, now_ms, {"cycles": before})
+        return 0
+    if before + 1 == TOLD_AFTER:
+        tell(ERROR, user_id, task_id, now_ms, {"error": error, "cycles": TOLD_AFTER})
+    return before + 1
+
+
+def with_conditions(task_id: int, user_id: int, told: str, conditions: Conditions, now_ms: int) -> str:
+    """Tells the conditions that begin to hold, and returns the new text of the row's `told`."""
+    if not told and not conditions:
+        return told
+    before = {name: (stands == "+", int(ms)) for name, stands, ms in (each.split(":") for each in told.split())}
+    after = []
+    for name in sorted({*before, *conditions}):
+        stood, told_ms = before.get(name, (False, -AGAIN_MS))
+        is_recent = 0 <= now_ms - told_ms < AGAIN_MS
+        if name in conditions:
+            if not stood and not is_recent:
+                told_ms, data = now_ms, conditions[name]
+                if name == QUOTA:  # the key's matter, not the task's: once a day for all of the user's tasks
+                    tell(name, user_id, None, now_ms, data, fact=f"quota:{data['venue']}:{now_ms // _DAY_MS}")
+                else:
+                    tell(name, user_id, task_id, now_ms, data)
+            after.append(f"{name}:+:{told_ms}")
+        elif is_recent:
+            after.append(f"{name}:-:{told_ms}")
+    return " ".join(after)

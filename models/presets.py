@@ -10,10 +10,10 @@ from msgspec import Struct, field
 from peewee import BigIntegerField, CharField, ForeignKeyField, IntegrityError, TextField
 
 from models.database.base import Row, Statement, primary_key, transaction
-from models.market_memory import cached_wallet
 from models.tasks.cycles import MINUTE
 from models.tasks.tasks import BIDDING, Task
 from models.users import User
+from models.venue_memory import cached_wallet
 from strategy.config.bid import canonical_slug, is_ticker, normal_slug
 
 MOST_PRESETS = 50  # of a user
@@ -30,7 +30,6 @@ class Preset(Row):
     updated_ms = BigIntegerField()
 
     class Meta:
-        table_name = "presets"
         indexes = ((("user", "name"), True),)
 
 

@@ -16,10 +16,9 @@ from playhouse.migrations import Runner
 import models
 from core.errors import BidkeeperError
 from models.database import base
-from models.database.base import database, opened, place
+from models.database.base import Sqlite, database, opened, place
 from models.database.damage import DatabaseAway
 from models.database.postgresql import Postgresql
-from models.database.sqlite import Sqlite
 from models.leases.leases import Lease
 
 if TYPE_CHECKING:

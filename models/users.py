@@ -17,8 +17,10 @@ from peewee import BigIntegerField, BooleanField, CharField, ForeignKeyField, In
 
 from core.settings import Settings
 from core.subscription_plans import FIRST_PLAN, SubscriptionPlan
-from models.database.base import Row, Statement, columns, instance, mark_of, primary_key, transaction, write_if_free
+from models.database.base import Row, Statement, columns, database, instance, primary_key, transaction, write_if_free
 from strategy.config.bid import BidConfig
+
+DAY_MS = 86_400_000
 
 
 class OwnCeilings(Struct, frozen=True):
@@ -29,13 +31,13 @@ class OwnCeilings(Struct, frozen=True):
 
     def allows_more_than(self, former: OwnCeilings) -> bool:
         """Tells whether something is allowed that `former` did not allow."""
-        return _is_above(self.max_exposure, former.max_exposure) or _is_above(self.max_hardcap, former.max_hardcap)
+        pairs = (self.max_exposure, former.max_exposure), (self.max_hardcap, former.max_hardcap)
+        return any(before is not None and (sats is None or sats > before) for sats, before in pairs)
 
     def plan(self, plan: SubscriptionPlan) -> SubscriptionPlan:
         """Returns the plan with no more exposure than this."""
-        if self.max_exposure is None:
-            return plan
-        return replace(plan, max_exposure=min(plan.max_exposure, self.max_exposure))
+        most = self.max_exposure
+        return plan if most is None else replace(plan, max_exposure=min(plan.max_exposure, most))
 
     def config(self, config: BidConfig) -> BidConfig:
         """Returns the config with no bid above this, by hard cap (which may be 0, none) and by the sats of an order."""
@@ -46,16 +48,9 @@ class OwnCeilings(Struct, frozen=True):
         return replace(config, hardcap_sats=hardcap_sats, sats_per_order=min(config.sats_per_order, most))
 
 
-def _is_above(sats: int | None, former: int | None) -> bool:
-    return former is not None and (sats is None or sats > former)
-
-
 def own_ceilings(user: User) -> OwnCeilings:
     """Returns the ceilings in the user's row."""
     return OwnCeilings(user.max_exposure, user.max_hardcap)
-
-
-DAY_MS = 86_400_000
 
 
 class User(Row):
@@ -72,9 +67,6 @@ class User(Row):
     max_hardcap = BigIntegerField(null=True)
     created_ms = BigIntegerField()
 
-    class Meta:
-        table_name = "users"
-
 
 class Whitelist(Row):
     """An address that may sign in besides those of the settings; `is_admin` makes it an administrator's."""
@@ -82,6 +74,9 @@ class Whitelist(Row):
     address = CharField(max_length=90, primary_key=True)
     is_admin = BooleanField(default=False)
     added_ms = BigIntegerField()
+
+    class Meta:
+        table_name = "whitelist"
 
 
 class Subscription(Row):
@@ -92,9 +87,6 @@ class Subscription(Row):
     plan = CharField(max_length=50)
     started_ms = BigIntegerField()
     expires_ms = BigIntegerField()
-
-    class Meta:
-        table_name = "subscriptions"
 
 
 def find_or_create(address: str, plans: Mapping[str, SubscriptionPlan], now_ms: int) -> User:
@@ -113,8 +105,7 @@ _SUBSCRIPTION = Statement(f"SELECT {columns(Subscription)} FROM subscriptions WH
 
 def subscription_of(user_id: int) -> Subscription | None:
     """Returns the user's plan and its end."""
-    found = _SUBSCRIPTION.row(user=user_id)
-    return None if found is None else instance(Subscription, found)
+    return _SUBSCRIPTION.instance(Subscription, user=user_id)
 
 
 _WHITELISTED = Statement("SELECT 1 FROM whitelist WHERE address = :address")
@@ -127,15 +118,13 @@ class Entitlements(Struct, frozen=True):
 
     def is_admin(self, address: str) -> bool:
         """Tells whether `address` is an administrator's, by settings or table."""
-        if address in self.settings.admins:
-            return True
-        return Whitelist.select().where(Whitelist.address == address, Whitelist.is_admin).exists()
+        its = Whitelist.address == address, Whitelist.is_admin
+        return address in self.settings.admins or Whitelist.select().where(*its).exists()
 
     def may_sign_in(self, address: str) -> bool:
         """Tells whether `address` may sign in: everybody with `*`, else by settings or table; administrators always."""
-        if {"*", address} & self.settings.whitelist or address in self.settings.admins:
-            return True
-        return _WHITELISTED.row(address=address) is not None
+        is_set = {"*", address} & self.settings.whitelist or address in self.settings.admins
+        return bool(is_set) or _WHITELISTED.row(address=address) is not None
 
     def plan(self, user: User) -> SubscriptionPlan | None:
         """Returns the user's plan within their own ceilings, ended or not; None without an offered one."""
@@ -186,9 +175,6 @@ class Challenge(Row):
     expires_ms = BigIntegerField(index=True)
     used_ms = BigIntegerField(null=True)
 
-    class Meta:
-        table_name = "challenges"
-
 
 class Session(Row):
     """A signed-in client, by the SHA-256 (hex) of its bearer token; `client` is a word or two for its owner."""
@@ -199,9 +185,6 @@ class Session(Row):
     client = CharField(max_length=60)
     created_ms = BigIntegerField()
     used_ms = BigIntegerField()
-
-    class Meta:
-        table_name = "sessions"
 
 
 def open_challenge(
@@ -264,14 +247,9 @@ def open_session(token_hash: str, user_id: int, now_ms: int, client: str = "", p
         if proof is not None and not use_challenge(proof, now_ms):
             return False
         Session.create(token_hash=token_hash, user=user_id, client=client, created_ms=now_ms, used_ms=now_ms)
-        newest = (
-            Session.select(Session.id)
-            .where(Session.user == user_id)
-            .order_by(Session.created_ms.desc(), Session.id.desc())
-            .limit(MAX_SESSIONS)
-        )
-        kept = [row.id for row in newest]
-        Session.delete().where(Session.user == user_id, Session.id.not_in(kept)).execute()
+        mine = Session.select(Session.id).where(Session.user == user_id)
+        newest = mine.order_by(Session.created_ms.desc(), Session.id.desc()).limit(MAX_SESSIONS)
+        Session.delete().where(Session.user == user_id, Session.id.not_in([row.id for row in newest])).execute()
     return True
 
 
@@ -291,7 +269,7 @@ _SESSION = Statement(
 
 
 def user_and_mark(token_hash: str, now_ms: int) -> tuple[User, Any] | None:
-    """Returns the token's user, and the mark of the database's state then, as `commits.mark_of`. Counts as use.
+    """Returns the token's user, and the mark of the database's state then, if a query can tell it. Counts as use.
 
     None once the token was idle for IDLE_MS or is older than ABSOLUTE_MS.
     """
@@ -301,7 +279,7 @@ def user_and_mark(token_hash: str, now_ms: int) -> tuple[User, Any] | None:
     mark, used_ms, *values = found
     if now_ms - used_ms > _TOUCH_MS:
         write_if_free(Session.update(used_ms=now_ms).where(Session.token_hash == token_hash))
-    return instance(User, values), mark_of(mark)
+    return instance(User, values), database.obj.mark_of(mark)
 
 
 def is_open(token_hash: str, now_ms: int) -> bool:

@@ -22,7 +22,7 @@ from core.errors import SettingsError
 from core.setting_values import HostPort
 from core.settings import Settings
 from markets.client import MarketClient
-from models import accounts, market_memory, outbox, schema, summaries
+from models import accounts, outbox, schema, summaries, venue_memory
 from models.database import base
 from models.database.base import CommitCache
 from models.users import Entitlements
@@ -208,7 +208,7 @@ async def _every(seconds: float, chore: Callable[[], Awaitable[None]]) -> None:
 async def _purge() -> None:
     accounts.purge_sessions(now_ms())
     outbox.forget_old(now_ms())
-    market_memory.forget_details(now_ms() - KEPT_MS)
+    venue_memory.forget_details(now_ms() - KEPT_MS)
 
 
 async def _look_at_the_calendar() -> None:

@@ -19,9 +19,9 @@ from markets.venues import capabilities
 from models.accounts import CONTROL, READ, TRADE
 from models.ledger import listings, states
 from models.ledger.states import CANCELLED, GONE, SOLD
+from models.outbox import START_REFUSED
 from models.tasks import tasks
 from models.tasks.tasks import LISTING, RUNNING, Task, TaskExists, TaskLimitReached, shown_error, shown_running
-from models.tasks.troubles import START_REFUSED
 from server import task_handler
 from server.autolist_preview import (
     UNPROVED,

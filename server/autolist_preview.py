@@ -27,7 +27,7 @@ from markets.client import MarketClient
 from markets.items import ItemLook, LocatedInscription
 from markets.orders import ListingToDraft, OwnListing
 from markets.venues import capabilities
-from models import controls, market_memory
+from models import controls, market_memory, venue_memory
 from models.accounts import READ
 from models.ledger import listings, purchases
 from models.ledger.listings import NewListing, OpenElsewhere
@@ -106,7 +106,7 @@ async def startable_collection(handler: SignedIn, task: Task, config: ListingCon
 def known_collection(handler: SignedIn, inscription_id: str, venue: str) -> str | None:
     """Returns the collection found by an earlier look, in the words of the venue asked and of no other."""
     is_its_word = venue == task_handler.venue_telling_wallets(handler.services.settings)
-    return market_memory.collection_of(inscription_id) if is_its_word else None
+    return venue_memory.collection_of(inscription_id) if is_its_word else None
 
 
 async def _told_collection(handler: SignedIn, inscription_id: str, venue: str) -> str | None:

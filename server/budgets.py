@@ -10,7 +10,7 @@ from core.fields import Count, Sats, Time, text_of, within, words
 from models import budgets
 from models.accounts import READ, TRADE
 from models.budgets import MAX_BUDGETS, BudgetInUse, TooManyBudgets
-from models.ledger.budget_room import left, use_of
+from models.ledger.orders import left, use_of
 from models.tasks.tasks import naming_budgets
 from server.control import heed_limits
 from server.http import answers

@@ -19,9 +19,9 @@ from core import pasted
 from core.fields import Sats, words
 from markets.base import PICTURE_MEDIA, Instead, Item, NoPicture, Picture, TooManyLookups, VenueError, WalletItem
 from markets.wire import link
-from models import market_memory
+from models import venue_memory
 from models.accounts import READ
-from models.market_memory import Told
+from models.venue_memory import Told
 from server.http import answers, blocking
 from server.http.answers import INVALID, SIGNER_AWAY, TOO_MANY_LOOKUPS, UNREADABLE, ApiError, Trait
 from server.http.base import SignedIn
@@ -139,13 +139,13 @@ class Inscriptions(SignedIn):
         return [*chain.from_iterable(items)][:_MOST_ITEMS]
 
     async def _items(self, address: str, asked: Refreshed) -> list[Raw]:
-        kept = market_memory.cached_wallet(address, self.now_ms - asked.kept_ms, self.now_ms)
+        kept = venue_memory.cached_wallet(address, self.now_ms - asked.kept_ms, self.now_ms)
         if kept is None:
             venue = venue_telling_wallets(self.services.settings)
             items = await self.ask_market(lambda market: market.at(venue).wallet_contents(address, asked.max_age_s))
             kept = "\n".join(answers.dumps(_item(item, address)) for item in items[:_MOST_ITEMS])
             told = {item.id: Told(item.collection_id, link(item.image_url)) for item in items[:_MOST_ITEMS]}
-            market_memory.store_wallet(address, kept, told, self.now_ms)
+            venue_memory.store_wallet(address, kept, told, self.now_ms)
         # One line an item: a JSON text has no line break of its own.
         return [Raw(line.encode()) for line in kept.splitlines()]
 
@@ -162,7 +162,7 @@ class Inscriptions(SignedIn):
 
         What the marketplace of the installation tells of it; what it does not tell is null.
         """
-        kept = market_memory.cached_inscription(inscription_id, self.now_ms - asked.kept_ms, self.now_ms)
+        kept = venue_memory.cached_inscription(inscription_id, self.now_ms - asked.kept_ms, self.now_ms)
         if kept is not None:
             return Raw(kept.encode())
         return await self._looked_up(inscription_id, asked.max_age_s)
@@ -194,7 +194,7 @@ class Inscriptions(SignedIn):
         pictures, user = self.services.pictures, self.user.id
         pictures.count(user)
         # Only of an inscription whose picture's address no venue has told yet, one is asked.
-        told = market_memory.told_of(inscription_id)
+        told = venue_memory.told_of(inscription_id)
         url = (told or await self._looked_up(inscription_id, _MAX_AGE_S)).image_url
         try:
             found = await pictures.picture(user, inscription_id, url, self.until)
@@ -232,7 +232,7 @@ async def look_up(
     detail = _detail(await ask(lambda market: market.at(asked).item(inscription_id, max_age_s)))
     if asked == usual:
         told = Told(detail.collection_id, detail.image_url)
-        market_memory.store_inscription(inscription_id, answers.dumps(detail), told, handler.now_ms)
+        venue_memory.store_inscription(inscription_id, answers.dumps(detail), told, handler.now_ms)
     return detail
 
 

@@ -26,13 +26,13 @@ from models.ledger.limits import (
     Readings,
     fills_of,
     limits_of,
+    match,
     may_be_full,
     most_signed_task,
     most_signed_user,
     own_orders,
     with_others,
 )
-from models.ledger.shown_bids import match
 from models.ledger.states import Order
 from models.summaries import running_tasks
 from models.tasks import tasks

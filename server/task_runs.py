@@ -12,10 +12,10 @@ from msgspec import UNSET, Meta, UnsetType, structs
 
 from core.fields import MAX_ID, text_of, within, words
 from models.accounts import CONTROL, TRADE
-from models.ledger.budget_room import change_bidding_task
+from models.ledger.orders import change_bidding_task
+from models.outbox import START_REFUSED
 from models.tasks import tasks
 from models.tasks.tasks import BIDDING, RUNNING, Task, bidding_task_list
-from models.tasks.troubles import START_REFUSED
 from server import task_handler
 from server.config import bids as task_config
 from server.config.bids import BiddingTaskChange

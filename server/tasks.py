@@ -13,8 +13,8 @@ from models.accounts import READ, TRADE
 from models.database import base
 from models.ledger import closing as ledger
 from models.ledger import fills, orders
-from models.ledger.budget_room import change_bidding_task
 from models.ledger.fills import FillTotal
+from models.ledger.orders import change_bidding_task
 from models.tasks import tasks
 from models.tasks.tasks import (
     BIDDING,

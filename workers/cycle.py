@@ -23,10 +23,10 @@ from models.database.base import unless_full
 from models.ledger import states
 from models.ledger.orders import MovedMeanwhile
 from models.ledger.states import Listing, Order
+from models.outbox import Conditions
 from models.tasks import cycles, tasks
 from models.tasks.cycles import Sample
 from models.tasks.tasks import RUNNING, Task
-from models.tasks.troubles import Conditions
 from models.users import Entitlements, User
 from strategy.config.bid import Problem
 from strategy.reasons import FaultCode, Step

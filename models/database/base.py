@@ -1,9 +1,9 @@
 """The process's connection to its database of either kind: transactions, locks, rows, statements and caches.
 
-An SQLite file (sqlite.py) and a PostgreSQL server (postgresql.py) give the same promises: a writing transaction sees,
-and is seen, as if it were alone; a durable one has reached the disk when it returns; ids are never given twice. A
-process opens its connection after it was forked or started, never before. Rows hold times as whole milliseconds since
-1970 and money as whole sats.
+An SQLite file and a PostgreSQL server (postgresql.py) give the same promises: a writing transaction sees, and is seen,
+as if it were alone; a durable one has reached the disk when it returns; ids are never given twice. A process opens its
+connection after it was forked or started, never before. Rows hold times as whole milliseconds since 1970 and money as
+whole sats. What a request or a cycle asks of an SQLite file is in this module; the rest of it is in damage.py.
 
 The locks of a transaction that is not alone are taken before anything that depends on them is read, and in one order,
 so that no two wait for each other: installation, user, task, order (by its own guarded change), events, a lease's row.
@@ -14,14 +14,17 @@ query are sent together with it, so they cost no time of their own. In an SQLite
 from __future__ import annotations
 
 import logging
+import os
 import re
+import sqlite3
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, suppress
+from pathlib import Path
 from typing import Any, TypeVar
 from urllib.parse import parse_qs, urlsplit
 
-from peewee import (
+from peewee import (  # type: ignore[attr-defined]
     SQL,
     BigAutoField,
     DatabaseError,
@@ -32,12 +35,163 @@ from peewee import (
     OperationalError,
     PeeweeException,
     fn,
+    make_snake_case,
 )
+from peewee import __exception_wrapper__ as as_peewees  # type: ignore[attr-defined]
 
-from core.files import is_full
-from models.database.damage import Damage, Damaged, DatabaseAway, Unfit
+from core.files import free_if_full, free_reserve, is_full
+from models.database import damage as damages
+from models.database.damage import Damage, Damaged, DatabaseAway, SqliteFile, Unfit
 from models.database.postgresql import Postgresql
-from models.database.sqlite import Sqlite
+
+_AGAIN_S = 2.0
+log = logging.getLogger(__name__)
+
+
+def _as_peewee_fails(name: str) -> Any:
+    """Makes a cursor's method that fails as statements do: peewee would let the driver's own errors through."""
+    fetch = getattr(sqlite3.Cursor, name)
+
+    def fetched(cursor: Any) -> Any:
+        try:
+            return fetch(cursor)
+        except sqlite3.DatabaseError as error:
+            damages.note_error(cursor.connection.file, error)
+            with as_peewees:
+                raise
+
+    return fetched
+
+
+class _Cursor(sqlite3.Cursor):
+    fetchone, fetchall, __next__ = map(_as_peewee_fails, ("fetchone", "fetchall", "__next__"))
+
+
+class _Connection(sqlite3.Connection):
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
+        self.file = ""
+        self.opened: damages.Opened = {}
+
+    def cursor(self, factory: Any = _Cursor) -> Any:
+        return super().cursor(factory)
+
+
+class Sqlite(SqliteFile):
+    """An SQLite file, in which one process writes at a time."""
+
+    factory = _Connection
+
+    def execute_sql(self, sql: str, params: Any = None) -> Any:
+        """Runs a statement; outside of a transaction once more, if the full disk's reserve could be freed."""
+        try:
+            return super().execute_sql(sql, params)
+        except OperationalError as error:
+            if self.in_transaction() or not (is_full(error) and free_reserve(Path(self.database).parent)):
+                raise
+            return super().execute_sql(sql, params)
+        except DatabaseError as error:
+            self.note(error)
+            raise
+
+    def rows(self, sql: str, values: Sequence[Any]) -> list[tuple[Any, ...]]:
+        """Returns all rows of a statement. A SELECT goes past peewee, which takes as long for most as SQLite does.
+
+        One that fails is asked once more peewee's way, which has its errors.
+        """
+        if sql.startswith("SELECT") and not self.is_closed():
+            with suppress(sqlite3.Error):
+                return sqlite3.Cursor(self.connection()).execute(sql, values).fetchall()
+        return list(self.execute_sql(sql, values).fetchall())
+
+    @staticmethod
+    def inserted(cursor: Any) -> int | None:
+        """Returns the id of the row that an INSERT has written; None when it has written none."""
+        return int(cursor.lastrowid) if cursor.rowcount == 1 else None
+
+    @contextmanager
+    def writing(self, *, durable: bool, alone: bool) -> Iterator[None]:
+        """Holds a writing transaction, which always is alone.
+
+        A commit without room could not be tried again, so the reserve of a full disk is freed before it begins.
+        """
+        free_if_full(Path(self.database).parent)
+        if durable:
+            self.execute_sql("PRAGMA synchronous=FULL")
+        try:
+            with self.atomic("IMMEDIATE"):
+                yield
+        finally:
+            if durable and not self.is_closed():
+                self.execute_sql("PRAGMA synchronous=NORMAL")
+
+    @contextmanager
+    def without_waiting(self) -> Iterator[None]:
+        """Has statements fail (OperationalError) that would wait for another process."""
+        self.execute_sql("PRAGMA busy_timeout=0")
+        try:
+            yield
+        finally:
+            self.execute_sql(self.calm)
+
+    def rollback(self) -> None:
+        if self.connection().in_transaction:  # a full disk has ended it
+            super().rollback()
+
+    def lock_row(self, *row: object) -> None:
+        """Does nothing: the transaction has the file's only lock."""
+
+    lock_installation = hold_back_events = lock_row
+
+    def settled_event(self) -> int:
+        """Returns the number of an event up to which no more will come: of any, since they come in their order."""
+        return 2**63 - 1
+
+    def may_tidy(self) -> bool:
+        """Tells whether nobody else tidies up: so it is."""
+        return True
+
+    def mark(self) -> Any:
+        """Returns a value that changes with every commit.
+
+        SQLite counts other connections' commits in `data_version` and our own changes in `total_changes`.
+        """
+        connection = self.connection()
+        return connection, connection.total_changes, connection.execute("PRAGMA data_version").fetchone()
+
+    def mark_of(self, column: str | None) -> Any:
+        """Returns None: no query brings a mark along."""
+        return None
+
+    def damage(self) -> Damage | None:
+        """Returns the damage that is known of the file."""
+        is_noted = self.file in damages.unwritten or os.path.exists(f"{self.file}.damaged")  # noqa: PTH110
+        return damages.known(self.file) if self.file and is_noted else None
+
+    def note(self, error: BaseException) -> bool:
+        """Keeps the damage that an error reports, for all programs; returns whether it reports any."""
+        return damages.note_error(self._noted, error)
+
+    def look_for_lost_files(self) -> Damage | None:
+        """Compares this process's open files with their paths, and keeps what was found; returns what is known."""
+        if self._noted and not self.is_closed():
+            (mode,) = self.execute_sql("PRAGMA journal_mode").fetchone()
+            ends = ("", "-wal", "-shm") if mode == "wal" else ("",)
+            if not _are_at_their_paths(self.connection().opened, os.path.realpath(self.file), ends):
+                self.look_closely(ends)
+        return self.damage()
+
+
+def _are_at_their_paths(opened: damages.Opened, real: str, ends: Sequence[str]) -> bool:
+    """Tells whether these files of a database are still those that were found open before, here and at their paths."""
+    try:
+        return opened.keys() == set(ends) and all(
+            opened[end][1:] == (found.st_dev, found.st_ino)
+            for end in ends
+            for found in (os.fstat(opened[end][0]), os.stat(f"{real}{end}"))  # noqa: PTH116
+        )
+    except OSError:
+        return False
 
 
 def opened(
@@ -46,7 +200,6 @@ def opened(
     """Makes the database at `url`, without a connection; see `Sqlite.read_only` for `alone`.
 
     `within_s` bounds, at a PostgreSQL server, each wait for a lock or an answer, and each silence in a transaction.
-
     Raises ValueError for a kind that we do not know, and DatabaseAway where the way there is missing.
     """
     scheme, _, path = url.partition(":///")
@@ -60,7 +213,6 @@ def opened(
 
 
 def is_postgresql(url: str) -> bool:
-    """Tells whether the database at `url` is PostgreSQL's."""
     return url.startswith("postgresql://")
 
 
@@ -74,8 +226,6 @@ def place(url: str) -> str:
 
 
 database = DatabaseProxy()
-log = logging.getLogger(__name__)
-_AGAIN_S = 2.0
 
 
 def connect(url: str) -> None:
@@ -115,9 +265,8 @@ def connect_in_time(url: str) -> None:
 def reading(url: str, *, alone: bool = False) -> Iterator[None]:
     """Opens a read-only connection to `url` for this block, for a process that may not write there.
 
-    Without another process that has it open, a user who may not write beside an SQLite file cannot read it either.
-    `alone`: no other process has it open, and this one leaves no file beside it. Raises ValueError, DatabaseAway and
-    peewee's OperationalError.
+    Without another process that has it open, a user who may not write beside an SQLite file cannot read it either,
+    unless `alone` as in `opened`. Raises ValueError, DatabaseAway and peewee's OperationalError.
     """
     _use(opened(url, read_only=True, alone=alone))
     with database.connection_context():
@@ -136,7 +285,8 @@ def _use(made: Sqlite | Postgresql) -> None:
 
 def rest() -> None:
     """Gives a server's connection up until the next query, for a process that asks nothing for seconds."""
-    database.obj.rest()
+    if isinstance(database.obj, Postgresql):
+        database.obj.rest()
 
 
 def close() -> None:
@@ -145,25 +295,23 @@ def close() -> None:
         database.close()
 
 
-@contextmanager
-def transaction(*, durable: bool = False, alone: bool = True) -> Iterator[None]:
+def transaction(*, durable: bool = False, alone: bool = True) -> AbstractContextManager[None]:
     """Holds a writing transaction, with the write lock from its first line to its commit.
 
     With `durable` the commit has reached the disk when it returns. It must be the outermost one: nested, the lock would
     silently not be taken (peewee makes it a savepoint), so nesting is an error. One that is not `alone` goes on beside
-    others of its kind where the database lets it: it locks by itself what it relies on, before it reads that, in the
-    order of models/database/base.py.
+    others of its kind where the database lets it: it locks by itself what it relies on, before it reads that.
     """
     if database.in_transaction():
         raise RuntimeError("a writing transaction must be the outermost one")
-    with database.obj.writing(durable=durable, alone=alone):
-        yield
+    held: AbstractContextManager[None] = database.obj.writing(durable=durable, alone=alone)
+    return held
 
 
 def write_if_free(query: Any) -> None:
     """Carries `query` out; leaves it out where another process is writing or the disk is full, and never waits.
 
-    For notes that the next call makes as well, so that no reading waits or fails because of them.
+    For notes that the next call makes as well.
     """
     try:
         with database.obj.without_waiting():
@@ -183,54 +331,13 @@ def hurried() -> Iterator[None]:
 
 
 def write_fault() -> str:
-    """Commits a write that changes nothing; returns why it failed, "" if it did not.
-
-    It never waits: "" as well while another process is writing.
-    """
+    """Commits a write that changes nothing; returns why it failed, "" if it did not, or while another one writes."""
     try:
         with database.obj.without_waiting():
             database.execute_sql(database.obj.same_write)
     except PeeweeException as error:
         return "" if database.obj.busy_words in str(error) else str(error)
     return ""
-
-
-def is_away(error: BaseException | None) -> bool:
-    """Tells whether an error says that the database cannot be asked now, and not that a statement is wrong."""
-    kind = database.obj
-    said = isinstance(error, kind.away_errors) and any(words in str(error) for words in kind.away_words)
-    return said or isinstance(error, DatabaseAway)
-
-
-def damage() -> Damage | None:
-    """Returns the damage that is known of an SQLite database; None for a server's, which looks after its files."""
-    file = _file()
-    return None if file is None else file.damage()
-
-
-def note_damage(error: BaseException) -> bool:
-    """Keeps the damage that an error reports, for all programs; returns whether it reports any."""
-    file = _file()
-    return file is not None and file.note(error)
-
-
-def look_for_damage() -> Damage | None:
-    """Checks that the open database's files are at their paths; returns the damage that is known."""
-    file = _file()
-    return None if file is None else file.look_for_lost_files()
-
-
-def require_sound() -> None:
-    """Raises Damaged if the database is damaged, or one of its files was removed while this process has it open.
-
-    To be called before each reservation, in its transaction: what is reserved must be found again after a crash.
-    """
-    if (found := look_for_damage()) is not None:
-        raise Damaged(f"the database is damaged: {found.text}")
-
-
-def _file() -> Sqlite | None:
-    return database.obj if isinstance(database.obj, Sqlite) else None
 
 
 @contextmanager
@@ -242,6 +349,98 @@ def unless_full(what: str) -> Iterator[None]:
         if not is_full(error):
             raise
         log.warning("%s is not stored: %s", what, error)
+
+
+def is_away(error: BaseException | None) -> bool:
+    """Tells whether an error says that the database cannot be asked now, and not that a statement is wrong."""
+    kind = database.obj
+    said = isinstance(error, kind.away_errors) and any(words in str(error) for words in kind.away_words)
+    return said or isinstance(error, DatabaseAway)
+
+
+def damage() -> Damage | None:
+    """Returns the damage that is known of an SQLite database; None for a server's, which looks after its files."""
+    return database.obj.damage() if isinstance(database.obj, Sqlite) else None
+
+
+def note_damage(error: BaseException) -> bool:
+    """Keeps the damage that an error reports, for all programs; returns whether it reports any."""
+    return isinstance(database.obj, Sqlite) and database.obj.note(error)
+
+
+def look_for_damage() -> Damage | None:
+    """Checks that the open database's files are at their paths; returns the damage that is known."""
+    return database.obj.look_for_lost_files() if isinstance(database.obj, Sqlite) else None
+
+
+def require_sound() -> None:
+    """Raises Damaged if the database is damaged, or one of its files was removed while this process has it open.
+
+    To be called before each reservation, in its transaction: what is reserved must be found again after a crash.
+    """
+    if (found := look_for_damage()) is not None:
+        raise Damaged(f"the database is damaged: {found.text}")
+
+
+def lock_installation() -> None:
+    """Waits for, and keeps out, every other sum over all users."""
+    database.obj.lock_installation()
+
+
+def lock_user(user_id: int) -> None:
+    """Waits for, and keeps out, whatever else adds to this user's sums, or changes the user's row."""
+    database.obj.lock_row("users", user_id, "NO KEY UPDATE")
+
+
+def lock_task(task_id: int, strength: str = "NO KEY UPDATE") -> None:
+    """Keeps every other change of the task's row out; with `SHARE` the row stays as it is for all who ask for that."""
+    database.obj.lock_row("tasks", task_id, strength)
+
+
+def hold_back_events() -> None:
+    """Keeps readers from the events that others write from now on, until this transaction's own are there, too.
+
+    It keeps no writer out: numbers are given in any order of the commits.
+    """
+    database.obj.hold_back_events()
+
+
+def commit_mark() -> Any:
+    """Returns a value that differs from a former one if anything was committed since; it costs no read of a table.
+
+    Take the mark before reading rows: a commit in between makes the next mark differ.
+    """
+    return database.obj.mark()
+
+
+class CommitCache:
+    """A cache of up to `most_bytes` made from rows, until anything is committed."""
+
+    def __init__(self, most_bytes: int) -> None:
+        self._most_bytes = most_bytes
+        self._kept: dict[int, bytes] = {}
+        self._bytes = 0
+        self._version: Any = None
+
+    def get(self, key: int, make: Callable[[], bytes], mark: Any = None) -> bytes:
+        """Returns the result of `make`, called only if it could have changed since the last call for this key.
+
+        `mark` is one that was taken since whatever the result must show was committed; None: it is taken now.
+        """
+        if database.in_transaction():  # its reads may never be committed
+            return make()
+        version = commit_mark() if mark is None else mark
+        if version != self._version:
+            self._kept, self._bytes, self._version = {}, 0, version
+        found = self._kept.get(key)
+        if found is None:
+            found = make()
+            if self._bytes + len(found) > self._most_bytes:
+                self._kept, self._bytes = {}, 0
+            if len(found) <= self._most_bytes:
+                self._kept[key] = found
+                self._bytes += len(found)
+        return found
 
 
 class _Truth(Node):
@@ -274,12 +473,17 @@ def primary_key() -> Any:
     return _Id()
 
 
+def _plural(model: type[Model]) -> str:
+    return make_snake_case(model.__name__).removesuffix("y") + ("ies" if model.__name__.endswith("y") else "s")
+
+
 class Row(Model):
-    """Base of all tables."""
+    """Base of all tables; a table has the plural of its class's name unless it says another."""
 
     class Meta:
         database = database
         legacy_table_names = False
+        table_function = _plural
 
 
 def add_indexes(*indexes: tuple[str, tuple[Any, ...], Any, bool]) -> None:
@@ -289,96 +493,9 @@ def add_indexes(*indexes: tuple[str, tuple[Any, ...], Any, bool]) -> None:
         model.add_index(model.index(*columns, name=name, where=where, unique=is_unique))
 
 
-def lock_installation() -> None:
-    """Waits for, and keeps out, every other sum over all users."""
-    database.obj.lock_installation()
-
-
-def lock_user(user_id: int) -> None:
-    """Waits for, and keeps out, whatever else adds to this user's sums, or changes the user's row."""
-    database.obj.lock_row("users", user_id, "NO KEY UPDATE")
-
-
-def lock_task_as_it_is(task_id: int) -> None:
-    """Keeps the task's row as it is: its wish, its token, its budget."""
-    database.obj.lock_row("tasks", task_id, "SHARE")
-
-
-def lock_task(task_id: int) -> None:
-    """Waits for, and keeps out, every other change of the task's row."""
-    database.obj.lock_row("tasks", task_id, "NO KEY UPDATE")
-
-
-def hold_back_events() -> None:
-    """Keeps readers from the events that others write from now on, until this transaction's own are there, too.
-
-    It keeps no writer out: numbers are given in any order of the commits, and whoever has read an event has still read
-    all before it.
-    """
-    database.obj.hold_back_events()
-
-
-def may_tidy() -> bool:
-    """Tells whether no other transaction lets go of old events now, and keeps them from it; never waits."""
-    return bool(database.obj.may_tidy())
-
-
-def commit_mark() -> Any:
-    """Returns a value that differs from a former one if anything was committed since; it costs no read of a table.
-
-    Take the mark before reading rows: a commit in between makes the next mark differ.
-    """
-    return database.obj.mark()
-
-
-def mark_of(column: str | None) -> Any:
-    """Returns the mark of the moment of a query from its column `$mark`; None where `mark` must be asked for it.
-
-    The column saves a way to the server.
-    """
-    return database.obj.mark_of(column)
-
-
-class CommitCache:
-    """A cache of up to `most_bytes` made from rows, each under its key, until anything is committed."""
-
-    def __init__(self, most_bytes: int) -> None:
-        self._most_bytes = most_bytes
-        self._kept: dict[int, bytes] = {}
-        self._bytes = 0
-        self._version: Any = None
-
-    def get(self, key: int, make: Callable[[], bytes], mark: Any = None) -> bytes:
-        """Returns the result of `make`, called only if it could have changed since the last call for this key.
-
-        `mark` is one that was taken since whatever the result must show was committed; None: it is taken now.
-        """
-        if database.in_transaction():  # its reads may never be committed
-            return make()
-        version = commit_mark() if mark is None else mark
-        if version != self._version:
-            self._forget()
-            self._version = version
-        found = self._kept.get(key)
-        if found is None:
-            found = make()
-            self._keep(key, found)
-        return found
-
-    def _keep(self, key: int, value: bytes) -> None:
-        if self._bytes + len(value) > self._most_bytes:
-            self._forget()
-        if len(value) <= self._most_bytes:
-            self._kept[key] = value
-            self._bytes += len(value)
-
-    def _forget(self) -> None:
-        self._kept.clear()
-        self._bytes = 0
-
-
 Kind = TypeVar("Kind", bound=Row)
 _NAME = re.compile(r"(?<!:):(\w+)|\$(\w+)")
+STATEMENTS: list[Statement] = []
 
 
 class Statement:
@@ -419,6 +536,14 @@ class Statement:
         """Returns the only value of the only row, which is always there."""
         return database.obj.rows(*self._filled(values))[0][0]
 
+    def instances(self, model: type[Kind], **values: Any) -> list[Kind]:
+        """Returns all rows, of this table and with its `columns`."""
+        return [instance(model, found) for found in database.obj.rows(*self._filled(values))]
+
+    def instance(self, model: type[Kind], **values: Any) -> Kind | None:
+        """Returns the only possible row, as `instances`, or None."""
+        return next(iter(self.instances(model, **values)), None)
+
     def _filled(self, values: dict[str, Any]) -> tuple[str, list[Any]]:
         if self._kind != database.obj.name:
             self.prepare()
@@ -440,9 +565,6 @@ class Statement:
         self._places, self._names, self._kind = tuple(places), frozenset(places), kind.name
 
 
-STATEMENTS: list[Statement] = []
-
-
 def prepare_all() -> None:
     """Makes the text of every statement that there is now, for the kind of database in use."""
     for statement in STATEMENTS:
@@ -454,18 +576,14 @@ def columns(model: type[Row], of: str = "") -> str:
 
     A table may have them in another order: later migrations add theirs at its end.
     """
-    return ", ".join(f"{of}.{name}" if of else name for name in _column_names(model))
+    return ", ".join(f"{of}.{field.column_name}" if of else field.column_name for field in model._meta.sorted_fields)
 
 
-def insertion(model: type[Row], *, with_id: bool = False) -> str:
-    """Returns the text that inserts a row with values for all columns, except its id unless `with_id`."""
-    names = [name for name in _column_names(model) if with_id or name != "id"]
+def insertion(model: type[Row]) -> str:
+    """Returns the text that inserts a row with values for all columns, except its id."""
+    names = [field.column_name for field in model._meta.sorted_fields if field.column_name != "id"]
     places = ", ".join(f":{name}" for name in names)
     return f"INSERT INTO {model._meta.table_name} ({', '.join(names)}) VALUES ({places})"
-
-
-def _column_names(model: type[Row]) -> list[str]:
-    return [field.column_name for field in model._meta.sorted_fields]
 
 
 def listed(name: str, count: int) -> str:

@@ -1,4 +1,6 @@
-"""Damage to an SQLite database: a page that cannot be read, or a file that was removed while programs have it open.
+"""An SQLite file: how it is opened, described and copied, and damage to it.
+
+Damage is a page that cannot be read, or a file that was removed while programs have it open.
 
 The first program that finds damage writes a note next to the database. Every program reads it before it reserves a
 bid, a listing or a withdrawal, so that none follows. `bidkeeper up` and `bidkeeper migrate` check the database while
@@ -14,13 +16,14 @@ import shlex
 import sqlite3
 import stat
 import time
-from collections.abc import Sequence
-from contextlib import closing
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing, contextmanager
 from pathlib import Path
+from typing import Any, ClassVar
 from urllib.parse import quote
 
 from msgspec import Struct
-from peewee import DatabaseError, OperationalError
+from peewee import DatabaseError, OperationalError, SqliteDatabase
 
 from core.errors import BidkeeperError
 from core.files import free_reserve, is_short, sync_directory
@@ -51,12 +54,11 @@ log = logging.getLogger(__name__)
 BACKUPS = "backups"  # the directory next to the database in which its backups are looked for
 _WORDS = ("database disk image is malformed", "file is not a database")
 _CODES = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
-_WAITS_S = 15.0
+BUSY_SECONDS = 15  # how long a statement waits for another process
 _MOST_BACKUPS = 5  # of which the newest intact one is looked for
 _MOST_COPIES = 5  # of a database that is written to meanwhile
-_CHUNK_BYTES = 1 << 20
 _WAL_HEAD_BYTES = 32  # they change when SQLite begins to overwrite the file
-_unwritten: dict[str, Damage] = {}  # notes that could not be written, by the path of their database
+unwritten: dict[str, Damage] = {}  # notes that could not be written, by the path of their database
 
 
 # By the end of the file's name ("", "-wal", "-shm"): its descriptor in this process, its device and its inode.
@@ -95,6 +97,14 @@ def words_of(error: BaseException | None) -> str:
     return ""
 
 
+def note_error(file: str, error: BaseException) -> bool:
+    """Notes the damage that an error reports of `file`; of "", which is only read here, nothing."""
+    found = words_of(error)
+    if found and file:
+        write_note(file, Damage(found))
+    return bool(found)
+
+
 def note_of(path: str) -> Path:
     """Returns the place of the note of a database."""
     return Path(f"{path}.damaged")
@@ -102,13 +112,10 @@ def note_of(path: str) -> Path:
 
 def known(path: str) -> Damage | None:
     """Returns the damage that is known of a database."""
-    if path in _unwritten:
-        return _unwritten[path]
-    note = f"{path}.damaged"
-    if not os.path.exists(note):  # noqa: PTH110 - this is read before each reservation
-        return None
+    if path in unwritten:
+        return unwritten[path]
     try:
-        found = json.loads(Path(note).read_bytes())
+        found = json.loads(note_of(path).read_bytes())
         inodes = tuple((str(end), int(inode)) for end, inode in found["inodes"].items())
         return Damage(str(found["text"]), bool(found["is_lost"]), inodes)
     except FileNotFoundError:
@@ -130,13 +137,13 @@ def write_note(path: str, damage: Damage) -> None:
         fresh.replace(note)
     except OSError as error:
         log.error("the note of the damage stays in memory, since it cannot be written: %s", error)
-        _unwritten[path] = damage
+        unwritten[path] = damage
 
 
 def remove_note(path: str) -> None:
     """Removes the note of a database that was checked; a copy that was saved before gets the name of its date."""
     put_away(_saved_of(path))
-    _unwritten.pop(path, None)
+    unwritten.pop(path, None)
     note_of(path).unlink(missing_ok=True)
 
 
@@ -268,7 +275,7 @@ def _copy(source: int, target: Path) -> None:
     copy = os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, mode)
     with open(copy, "wb") as file:  # noqa: PTH123 - it is a descriptor
         at = 0
-        while chunk := os.pread(source, _CHUNK_BYTES, at):
+        while chunk := os.pread(source, 1 << 20, at):
             at += file.write(chunk)
 
 
@@ -297,7 +304,7 @@ def _opened(path: str, *, is_copy: bool) -> sqlite3.Connection:
     options = "mode=ro&immutable=1" if is_copy else "mode=ro"
     if not is_copy and Path(f"{path}-journal").exists():  # SQLite must write to take an unfinished transaction back
         options = "mode=rw"
-    return sqlite3.connect(f"file:{quote(path)}?{options}", uri=True, timeout=_WAITS_S, isolation_level=None)
+    return sqlite3.connect(f"file:{quote(path)}?{options}", uri=True, timeout=BUSY_SECONDS, isolation_level=None)
 
 
 def is_missing(path: str) -> bool:
@@ -420,3 +427,124 @@ def _newest_backup(database: Path) -> Path | None:
     except OSError:
         return None
     return next((path for path in newest if _is_intact(path)), None)
+
+
+# WAL lets readers go on while one writes. NORMAL may lose the newest commits in a power cut (never in a crash of ours):
+# right for cycle rows, not for the ledger, whose transactions are `durable`.
+PRAGMAS = {"journal_mode": "wal", "synchronous": "normal", "foreign_keys": 1, "cache_size": -2000}
+
+
+class SqliteFile(SqliteDatabase):
+    """What is asked of an SQLite file now and then; what every request asks is in models/database/base.py (Sqlite)."""
+
+    name = "SQLite"
+    has_rowid = True
+    words: ClassVar = {  # of statements, where they differ
+        "no": "0",
+        "yes": "1",
+        "mark": "NULL",
+        "larger": "MAX",
+        "joined": "group_concat",
+        "returning_id": "",
+    }
+    same_write = "PRAGMA user_version = 0"  # changes nothing; of a row with the same values nothing is written
+    hurry, calm = "PRAGMA busy_timeout=200", f"PRAGMA busy_timeout={1000 * BUSY_SECONDS}"
+    busy_words = "locked"
+    # Such an error ends by itself or by the operator's hand; with other words it is a wrong statement.
+    away_errors = (OperationalError,)
+    away_words = ("locked", "unable to open database file", "disk I/O error", "readonly database")
+    factory: Any
+    file = ""  # the path of the database; "" in memory
+    _noted = ""  # the same; "" for one that is only read
+
+    @classmethod
+    def at(cls, path: str) -> Any:
+        """Makes the database in the file `path`; its directory is made, too."""
+        Path(path).parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        made = cls(path, pragmas=PRAGMAS, timeout=BUSY_SECONDS, autoconnect=False, factory=cls.factory)
+        made.file = made._noted = "" if path == ":memory:" else path
+        return made
+
+    @classmethod
+    def read_only(cls, path: str, *, alone: bool = False) -> Any:
+        """Makes the database for reading; `alone`: nobody has it open, so no lock is taken and no file left behind."""
+        uri = f"file:{quote(path)}?mode=ro" + ("&immutable=1" if alone else "")
+        made = cls(uri, uri=True, timeout=BUSY_SECONDS, factory=cls.factory)
+        made.file = path
+        return made
+
+    def _connect(self) -> Any:
+        made = super()._connect()  # type: ignore[misc]
+        if isinstance(made, self.factory):
+            made.file = self._noted
+        return made
+
+    def look_closely(self, ends: Sequence[str]) -> None:
+        """Notes which of the files, of these ends of their names, this process has open, and no path leads to."""
+        opened = self.connection().opened
+        if not opened:
+            self.execute_sql("SELECT 1 FROM sqlite_master LIMIT 1").fetchone()  # opens the files of WAL
+        if found := lost_file(self.file, ends, opened):
+            inodes = tuple((end, inode) for end, (_, _, inode) in opened.items())
+            write_note(self.file, Damage(found, is_lost=True, inodes=inodes))
+
+    def save_lost(self) -> Callable[[], str] | None:
+        """Writes commits in a removed WAL into the database. Returns None if it is at its path.
+
+        Otherwise it returns a call for another thread, which saves a copy of what was removed (`save_open`). This
+        process must have looked for lost files before.
+        """
+        self.execute_sql("PRAGMA wal_checkpoint(PASSIVE)")
+        path, opened = self.file, dict(self.connection().opened)
+        return None if is_open(path, opened) else lambda: save_open(path, opened)
+
+    def fault(self) -> str:
+        """Reads every page by a connection of its own, for another thread; see `fault`, above."""
+        return fault(self.file)
+
+    def take_time(self) -> None:
+        """Does nothing: an open transaction may last."""
+
+    @contextmanager
+    def migrating(self) -> Iterator[None]:
+        """Holds one transaction, so that of several programs one migrates, and a failure leaves nothing behind.
+
+        A migration may make a table anew, and its rows' references must not be followed meanwhile.
+        """
+        self.execute_sql("PRAGMA foreign_keys=0")  # which is of no effect within a transaction
+        try:
+            with self.atomic("IMMEDIATE"):
+                yield
+        finally:
+            self.execute_sql("PRAGMA foreign_keys=1")
+
+    def snapshot(self) -> Any:
+        """Shows one state of the database for the block; nobody writes meanwhile."""
+        return self.atomic("IMMEDIATE")
+
+    def columns(self) -> dict[str, list[tuple[str, bool]]]:
+        """Returns the tables' columns in their order, and whether each must have a value."""
+        return {
+            table: [(row[1], bool(row[3])) for row in self.execute_sql(f'PRAGMA table_info("{table}")')]
+            for table in self.get_tables()
+            if not table.startswith("sqlite_")
+        }
+
+    def truth_columns(self, table: str) -> set[str]:
+        """Returns the columns that want true and false: none, they are numbers here."""
+        return set()
+
+    def last_id(self, table: str) -> int | None:
+        """Returns the last id that was given to a row; None where there is none."""
+        row = self.execute_sql("SELECT seq FROM sqlite_sequence WHERE name = ?", [table]).fetchone()
+        return None if row is None else int(row[0])
+
+    def go_on_after(self, table: str, last_id: int) -> None:
+        """Has the next row get an id after this one."""
+        self.execute_sql("DELETE FROM sqlite_sequence WHERE name = ?", [table])
+        self.execute_sql("INSERT INTO sqlite_sequence (name, seq) VALUES (?, ?)", [table, last_id])
+
+    def index_names(self) -> set[str]:
+        """Returns the names of the indexes that were made by name."""
+        rows = self.execute_sql("SELECT name FROM sqlite_master WHERE type = 'index' AND sql != ''")
+        return {name for (name,) in rows}

@@ -65,9 +65,6 @@ class Hook(Row):
     code_ms = BigIntegerField(null=True)
     code_tries = IntegerField(null=True)
 
-    class Meta:
-        table_name = "hooks"
-
 
 class Delivery(Row):
     """One event on its way to one hook, with the body that is sent; `event_id` is null for a test and a code.
@@ -89,9 +86,6 @@ class Delivery(Row):
     done_ms = BigIntegerField(null=True)
     status = IntegerField(null=True)
     error = CharField(max_length=200, null=True)
-
-    class Meta:
-        table_name = "deliveries"
 
 
 class Send(Row):

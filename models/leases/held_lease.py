@@ -165,12 +165,7 @@ class HeldLease:
     """
 
     def __init__(
-        self,
-        url: str = "",
-        name: str = "",
-        seconds: int = 0,
-        taken: Taken | None = None,
-        holder: Holder | None = None,
+        self, url: str = "", name: str = "", seconds: int = 0, taken: Taken | None = None, holder: Holder | None = None
     ) -> None:
         self.taken = taken
         # Of a holder that is not named after its directory, nothing shows whether that was made again.

@@ -18,9 +18,8 @@ from peewee import SQL, BigIntegerField, CharField
 
 from core.errors import BidkeeperError
 from models.database import base
-from models.database.base import Row, database, is_postgresql, transaction
+from models.database.base import Row, Sqlite, database, is_postgresql, transaction
 from models.database.postgresql import Postgresql
-from models.database.sqlite import Sqlite
 
 
 class Slot(Struct, frozen=True):
@@ -75,9 +74,6 @@ class Lease(Row):
     until_ms = BigIntegerField(default=0)
     seconds = BigIntegerField(default=0)
     former_home = CharField(max_length=100, default="")
-
-    class Meta:
-        table_name = "leases"
 
 
 class Holder(Struct, frozen=True):

@@ -109,14 +109,11 @@ def owed(
     is_new_doubt = (Order.state == UNKNOWN) & Order.venue_id.is_null() & (Order.updated_ms > now_ms - DOUBT_MS)
     rows = Order.select().where(Order.task_id.in_(list(tasks)), IS_OPEN, IS_REAL)
     can_go = rows.where(Order.state.in_(CANCELLABLE) | is_new_doubt).order_by(Order.price_sats.desc(), Order.id)
-    over = {task_id for task_id, task in tasks.items() if task_id in unwatched or _is_over(task)}
+    running = {id for id, task in tasks.items() if task.desired == RUNNING and task.deleted_ms is None}
+    over = {id for id, task in tasks.items() if task.is_halted or id not in running or id in unwatched}
     most = {task_id: 0 if task_id in over else _most_sats(task) for task_id, task in tasks.items()}
     going = (order for order in can_go if order.price_sats > most[order.task_id])
     return [Owed(order, tasks[order.task_id].user.address) for order in going]
-
-
-def _is_over(task: Any) -> bool:
-    return bool(task.is_halted or task.desired == STOPPED or task.deleted_ms is not None)
 
 
 def _most_sats(task: Task) -> int:
@@ -144,9 +141,9 @@ def begin_cancels(found: Collection[Order], now_ms: int) -> None:
     if not ids:
         return
     ORDER_LIFE.check(LIVE, CANCELLING)
-    changes: dict[Any, Any] = {Order.state: CANCELLING, Order.misses: 0, Order.updated_ms: now_ms}
     with transaction(durable=True, alone=False):
-        Order.update(changes).where(Order.id.in_(ids), Order.state == LIVE).execute()
+        changes = Order.update(state=CANCELLING, misses=0, updated_ms=now_ms)
+        changes.where(Order.id.in_(ids), Order.state == LIVE).execute()
     for order in found:
         if order.state == LIVE:
             order.state, order.misses, order.updated_ms = CANCELLING, 0, now_ms
@@ -160,10 +157,6 @@ def adopt(found: Order, venue_id: str, now_ms: int) -> None:
         orders.move(found, LIVE, now_ms, venue_id=venue_id)
 
 
-def _as_known(order: Order) -> tuple[Any, ...]:
-    return Order.id == order.id, Order.state == CANCELLING, Order.updated_ms == order.updated_ms
-
-
 def finish_cancels(found: Collection[Order], now_ms: int) -> None:
     """Closes in one commit, as cancelled, those of these orders whose cancels are under way and were not seen since."""
     if not found:
@@ -172,9 +165,9 @@ def finish_cancels(found: Collection[Order], now_ms: int) -> None:
     with transaction(durable=True, alone=False):
         base.hold_back_events()
         for order in found:
-            changes: dict[Any, Any] = {Order.state: CLOSED, Order.close_reason: CANCELLED, Order.misses: 0}
-            changes |= {Order.updated_ms: now_ms, Order.closed_ms: now_ms}
-            if Order.update(changes).where(*_as_known(order)).execute():
+            as_known = Order.id == order.id, Order.state == CANCELLING, Order.updated_ms == order.updated_ms
+            changes = {"state": CLOSED, "close_reason": CANCELLED, "misses": 0}
+            if Order.update(**changes, updated_ms=now_ms, closed_ms=now_ms).where(*as_known).execute():
                 tell_order(order, now_ms, CLOSED, CANCELLED, {})
 
 
@@ -187,7 +180,7 @@ def above_limits(task: Task, now_ms: int) -> Closing | None:
 
 
 def closing_of_all() -> Closing | None:
-    """Counts the bids of all users under a halt of everything; None without any, or without such a halt."""
+    """Counts all users' bids under a halt of everything; None without any, or without such a halt."""
     row = Control.get_or_none(Control.scope == GLOBAL, Control.state == HALT)
     if row is None:
         return None
@@ -245,7 +238,12 @@ def closing(
         found.setdefault(task_id, []).append((state, count, first_ms))
     if not found:
         return {}
-    halted, refused = _halts(user_id), is_refused()
+    refused = is_refused()
+    halted: dict[int | None, int] = {}  # since when: all of the user's tasks (None), and single ones by their ids
+    for row in controls.all_of(user_id):
+        if row.state == HALT:
+            halts = row.subject_id if row.scope == TASK else None
+            halted[halts] = min(row.set_ms, halted.get(halts, row.set_ms))
     for (scope, subject), told_ms in told.items():
         halted.setdefault(subject if scope == TASK else None, told_ms)
     closings = {}
@@ -259,16 +257,6 @@ def closing(
         can_go = sum(count for state, count, _ in counted if state in CANCELLABLE)
         closings[task.id] = Closing(can_go, sum(count for _, count, _ in counted) - can_go, since_ms)
     return closings
-
-
-def _halts(user_id: int) -> dict[int | None, int]:
-    """Returns since when all of the user's tasks are halted (None), and since when single ones are, by their ids."""
-    found: dict[int | None, int] = {}
-    for row in controls.all_of(user_id):
-        if row.state == HALT:
-            subject = row.subject_id if row.scope == TASK else None
-            found[subject] = min(row.set_ms, found.get(subject, row.set_ms))
-    return found
 
 
 def total(found: Collection[Closing]) -> Closing | None:
@@ -296,9 +284,7 @@ def count_open(task_id: int) -> int:
 
 def to_be_ended(task: Task) -> int:
     """Counts the orders to end when the task has no worker of its own. A listing stays until its task is deleted."""
-    if task.kind == LISTING and task.deleted_ms is None:
-        return 0
-    return count_open(task.id)
+    return 0 if task.kind == LISTING and task.deleted_ms is None else count_open(task.id)
 
 
 def tasks_to_end() -> list[int]:

@@ -18,7 +18,7 @@ from peewee import IntegrityError
 
 from models.database import base
 from models.database.base import Statement, transaction
-from models.ledger.orders import NewOrder, SoldInto
+from models.ledger.orders import NewOrder, SoldInto, columns_of
 from models.ledger.states import (
     CLOSED,
     FILLED,
@@ -117,20 +117,19 @@ class _Table(NamedTuple):
     columns: tuple[Any, ...]
 
 
-_COMMON = ("id", "task_id", "venue", "slug", "created_ms", "sale_id", "inscription_id")
-_OF_ORDER = ("trait_type", "trait_value", "price_sats", "quantity", "filled_ms", "floor_at_fill", "network_fee_sats")
-_ITS_LISTING = ("autolist_state", "autolist_reason", "autolist_task")
-_OF_PART = ("sold_sats", "sold_quantity")
-_OF_LISTING = ("proceeds_sats", "listed_ms", "sold_ms", "venue_fee_sats", "txid")
+_COMMON = "id task_id venue slug created_ms sale_id inscription_id"
+_OF_ORDER = "trait_type trait_value price_sats quantity sold_sats sold_quantity filled_ms floor_at_fill dry_run"
 
 
-def _columns(rows: Any, *names: str) -> tuple[Any, ...]:
-    return tuple(getattr(rows, name) for name in (*_COMMON, *names))
+def _columns(rows: Any, names: str) -> tuple[Any, ...]:
+    return tuple(getattr(rows, name) for name in f"{_COMMON} {names}".split())
 
 
+_BOUGHT = _columns(Order, f"{_OF_ORDER} network_fee_sats autolist_state autolist_reason autolist_task")
+_SOLD = _columns(Listing, "proceeds_sats listed_ms sold_ms venue_fee_sats txid")
 _TABLES = {
-    BUY: _Table(Order, Order.filled_ms, IS_FILLED, _columns(Order, *_OF_ORDER, *_OF_PART, *_ITS_LISTING, "dry_run")),
-    SELL: _Table(Listing, Listing.sold_ms, IS_SOLD, _columns(Listing, *_OF_LISTING)),
+    BUY: _Table(Order, Order.filled_ms, IS_FILLED, _BOUGHT),
+    SELL: _Table(Listing, Listing.sold_ms, IS_SOLD, _SOLD),
 }
 
 
@@ -170,15 +169,13 @@ def count_purchase(new: NewOrder, sale: SoldInto, now_ms: int) -> bool:
     task's of now. Returns False, with nothing written, where another order has this sale, or the task was deleted.
     """
     ORDER_LIFE.check(NEW, CLOSED, FILLED)
-    trait_type, trait_value = new.trait or ("", "")
-    values = {name: getattr(new, name) for name in NewOrder.__struct_fields__ if name != "trait"}
-    values |= {"trait_type": trait_type, "trait_value": trait_value, "state": CLOSED, "close_reason": FILLED}
+    values = columns_of(new) | {"state": CLOSED, "close_reason": FILLED}
     bought = {"sale_id": sale.sale_id, "filled_ms": sale.sold_ms, "inscription_id": sale.inscription_id}
     values |= {"created_ms": sale.sold_ms, "updated_ms": now_ms, "closed_ms": now_ms, **bought}
     try:
         with transaction(durable=True, alone=False):
             base.lock_user(new.user_id)
-            base.lock_task_as_it_is(new.task_id)
+            base.lock_task(new.task_id, "SHARE")
             task = Task.get_or_none(Task.id == new.task_id, Task.user == new.user_id)
             if task is None:
                 return False
@@ -201,14 +198,13 @@ def _of_side(user_id: int, side: str, wanted: Wanted, most: int, before: Place |
     table = _TABLES[side]
     rows, filled_ms = table.rows, table.filled_ms
     query = rows.select(*table.columns).where(rows.user_id == user_id, table.is_fill)
-    if wanted.task_id is not None:
-        query = query.where(rows.task_id == wanted.task_id)
-    if wanted.slugs:
-        query = query.where(rows.slug << wanted.slugs)
-    if wanted.from_ms is not None:
-        query = query.where(filled_ms >= wanted.from_ms)
-    if wanted.to_ms is not None:
-        query = query.where(filled_ms < wanted.to_ms)
+    for value, bound in (
+        (wanted.task_id, rows.task_id == wanted.task_id),
+        (wanted.slugs or None, rows.slug << wanted.slugs),
+        (wanted.from_ms, filled_ms >= wanted.from_ms),
+        (wanted.to_ms, filled_ms < wanted.to_ms),
+    ):
+        query = query if value is None else query.where(bound)
     if before is not None:
         # Of the fills of the very same moment those of a lesser side, or of the same side and a lesser row.
         bound = before.row_id if side == before.side else _LAST_ROW if side < before.side else 0

@@ -11,7 +11,7 @@ from __future__ import annotations
 from msgspec import Struct
 from peewee import IntegrityError
 
-from models.database.base import Statement, columns, insertion, instance, require_sound, transaction
+from models.database.base import Statement, columns, insertion, require_sound, transaction
 from models.ledger.states import (
     CLOSED,
     LISTING_LIFE,
@@ -25,6 +25,7 @@ from models.ledger.states import (
     UNKNOWN,
     IllegalMove,
     Listing,
+    sold_at,
     tell_listing,
 )
 from models.tasks import tasks
@@ -74,9 +75,11 @@ MOVE = Statement(
     WHERE id = :id AND state = :former_state
     """
 )
-OLDEST_KEPT = Statement("SELECT id FROM listings WHERE task_id = :task_id ORDER BY id DESC LIMIT 1 OFFSET :newer")
 FORGET = Statement(
-    "DELETE FROM listings WHERE task_id = :task_id AND id < :oldest_kept AND state = 'closed' AND signed_ms IS NULL"
+    """
+    DELETE FROM listings WHERE task_id = :task_id AND state = 'closed' AND signed_ms IS NULL
+    AND id <= (SELECT id FROM listings WHERE task_id = :task_id ORDER BY id DESC LIMIT 1 OFFSET :newer)
+    """
 )
 TO_DELIST = Statement(
     f"""
@@ -149,12 +152,9 @@ def reserve(new: NewListing, replacing: Listing | None, now_ms: int) -> Listing:
             if moved.rowcount != 1:
                 raise IllegalMove(f"listing {replacing.id} is not live any more")
             tell_listing(replacing, now_ms, CLOSED, REPLACED, _UNSOLD)
-        if COUNT_OPEN.value(task_id=new.task_id):
-            raise IllegalMove(f"task {new.task_id} has another open listing")
-        oldest_kept = OLDEST_KEPT.row(task_id=new.task_id, newer=_KEPT - 1)
-        if oldest_kept is not None:
-            FORGET.run(task_id=new.task_id, oldest_kept=oldest_kept[0])
-        return _written(new, {"state": RESERVED}, now_ms)
+        listing = _written(new, {"state": RESERVED}, now_ms)
+        FORGET.run(task_id=new.task_id, newer=_KEPT + 1)
+        return listing
 
 
 def adopt(new: NewListing, now_ms: int) -> Listing:
@@ -172,8 +172,6 @@ def suspect(new: NewListing, now_ms: int) -> Listing:
 
 def _taken_up(new: NewListing, state: dict[str, object], now_ms: int) -> Listing:
     with transaction(durable=True):
-        if COUNT_OPEN.value(task_id=new.task_id):
-            raise IllegalMove(f"task {new.task_id} has another open listing")
         found = _written(new, state, now_ms)
         # It is not news that something was listed: it was there.
         tell_listing(found, now_ms, found.state, None, _UNSOLD)
@@ -181,6 +179,8 @@ def _taken_up(new: NewListing, state: dict[str, object], now_ms: int) -> Listing
 
 
 def _written(new: NewListing, state: dict[str, object], now_ms: int) -> Listing:
+    if count_open(new.task_id):
+        raise IllegalMove(f"task {new.task_id} has another open listing")
     LISTING_LIFE.check(NEW, str(state["state"]))
     values = {name: getattr(new, name) for name in NewListing.__struct_fields__} | state
     values |= {"misses": 0, "created_ms": now_ms, "updated_ms": now_ms}
@@ -277,12 +277,10 @@ def _move(
 
 
 def _sold(listing: Listing, sale: SoldFor, now_ms: int) -> dict[str, object]:
-    """Returns the columns of a sale, whose time is within the listing's own whatever the venue's clock says."""
-    told_ms = now_ms if sale.sold_ms is None else sale.sold_ms
     return {
         "proceeds_sats": sale.price_sats,
         "sale_id": sale.sale_id,
-        "sold_ms": min(max(told_ms, int(listing.created_ms)), now_ms),
+        "sold_ms": sold_at(listing, sale.sold_ms, now_ms),
         "venue_fee_sats": sale.venue_fee_sats,
         "txid": sale.txid,
     }
@@ -290,20 +288,17 @@ def _sold(listing: Listing, sale: SoldFor, now_ms: int) -> dict[str, object]:
 
 def open_listing(task_id: int) -> Listing | None:
     """Returns the task's open listing."""
-    found = OPEN.row(task_id=task_id)
-    return None if found is None else instance(Listing, found)
+    return OPEN.instance(Listing, task_id=task_id)
 
 
 def newest(task_id: int) -> Listing | None:
     """Returns the task's open listing, else the one that ended last: its successor may be newer, but refused."""
-    found = OPEN.row(task_id=task_id) or ENDED_LAST.row(task_id=task_id)
-    return None if found is None else instance(Listing, found)
+    return open_listing(task_id) or ENDED_LAST.instance(Listing, task_id=task_id)
 
 
 def newest_listed(task_id: int) -> Listing | None:
     """Returns the newest listing of the task that the venue had, open or closed."""
-    found = NEWEST_LISTED.row(task_id=task_id)
-    return None if found is None else instance(Listing, found)
+    return NEWEST_LISTED.instance(Listing, task_id=task_id)
 
 
 def first_listed_ms(task_id: int) -> int | None:

@@ -6,6 +6,16 @@ for, and says `submitted` before the venue hears of it: after a crash anywhere, 
 Orders of a dry run are kept beside the real ones and apart from them: the same limits, counted by themselves. They hold
 their millisecond of the wallet like any other, so no bid can ever be mistaken for one, and a search for a bid's order
 (`wallet_orders`, `orders_by_expiry`) never finds one.
+
+An order counts in the budget that its task named when it was reserved. A task that names another one takes its open
+orders along (`change_bidding_task`); its fills stay where they were made, also when it is deleted.
+
+All states but `closed` count as exposure. A row is written, and has reached the disk, before its signature is asked
+for, and says `submitted` before the venue hears of it: after a crash anywhere, no bid is live without a row.
+
+Orders of a dry run are kept beside the real ones and apart from them: the same limits, counted by themselves. They hold
+their millisecond of the wallet like any other, so no bid can ever be mistaken for one, and a search for a bid's order
+(`wallet_orders`, `orders_by_expiry`) never finds one.
 """
 
 from __future__ import annotations
@@ -13,16 +23,18 @@ from __future__ import annotations
 import logging
 from collections.abc import Collection, Iterable
 from decimal import Decimal
-from functools import cache
+from functools import cache, partial
 from typing import Any, NamedTuple
 
 from msgspec import Struct
 from peewee import IntegrityError, fn
 
+from models import budgets
+from models.budgets import Budget
 from models.database import base
-from models.database.base import Statement, columns, each, insertion, instance, listed, require_sound, transaction
+from models.database.base import Statement, columns, each, insertion, listed, require_sound, transaction
 from models.database.damage import CommitUnknown
-from models.ledger import budget_room, purchases
+from models.ledger import purchases
 from models.ledger.states import (
     CANCELLING,
     CLOSED,
@@ -36,11 +48,78 @@ from models.ledger.states import (
     RESERVED,
     IllegalMove,
     Order,
+    sold_at,
     tell_order,
 )
 from models.tasks import tasks
-from models.tasks.tasks import BIDDING
+from models.tasks.tasks import BIDDING, Task
+from strategy.plan import BudgetRoom
 from strategy.reasons import LedgerLimit
+
+DAY_MS = 86_400_000
+
+_SUMS_OF_BUDGET = (
+    "SELECT COALESCE(SUM(price_sats), 0), COUNT(1) FROM orders WHERE budget_id = :budget_id AND dry_run = :dry_run"
+)
+_OPEN_OF_BUDGET = Statement(f"{_SUMS_OF_BUDGET} AND state != 'closed' AND task_id != :but")
+_FILLED_OF_BUDGET = Statement(f"{_SUMS_OF_BUDGET} AND close_reason = 'filled'")
+_FILLED_OF_BUDGET_SINCE = Statement(f"{_SUMS_OF_BUDGET} AND close_reason = 'filled' AND closed_ms > :after_ms")
+_TAKE_ALONG = Statement("UPDATE orders SET budget_id = :budget_id WHERE task_id = :task_id AND state != 'closed'")
+
+
+class BudgetUse(Struct, frozen=True):
+    """The use of a budget: its tasks' open orders, their fills, and the sats of those of the last 24 hours."""
+
+    open_sats: int
+    open_count: int
+    fills: int
+    spent_sats: int
+    spent_today_sats: int
+
+
+def use_of(budget_id: int, now_ms: int, *, dry_run: bool = False, but: int | None = None) -> BudgetUse:
+    """Returns the use by real orders, or by those of dry runs; `but` leaves out this task's open ones."""
+    which: dict[str, Any] = {"budget_id": budget_id, "dry_run": dry_run}
+    [(open_sats, count)] = _OPEN_OF_BUDGET.rows(**which, but=but or 0)
+    [(spent, fills)] = _FILLED_OF_BUDGET.rows(**which)
+    # One in the future, after a clock was set back, is among those of today.
+    [(today, _)] = _FILLED_OF_BUDGET_SINCE.rows(**which, after_ms=now_ms - DAY_MS) if fills else [(0, 0)]
+    return BudgetUse(open_sats, count, fills, spent, today)
+
+
+def left(budget: Budget, use: BudgetUse) -> BudgetRoom:
+    """Returns the room beside these orders and fills: none where a limit was lowered below them."""
+    fills_left = max(0, budget.max_fills - use.fills - use.open_count) if budget.max_fills else None
+    bounds = (
+        (budget.max_open_sats, 0),
+        (budget.spend_cap_sats, use.spent_sats),
+        (budget.spend_cap_per_day_sats, use.spent_today_sats),
+    )
+    sats_left = min((max(0, most - gone - use.open_sats) for most, gone in bounds if most), default=None)
+    return BudgetRoom(budget.id, budget.name, sats_left, fills_left)
+
+
+def room_of(user_id: int, budget_id: int, task_id: int | None, now_ms: int, *, dry_run: bool) -> BudgetRoom:
+    """Returns the room for the task's orders, its own open ones included; none in a budget that is not the user's."""
+    return _room_in(budgets.own(user_id, budget_id), budget_id, now_ms, dry_run, task_id)
+
+
+def room_now(budget_id: int, now_ms: int, *, dry_run: bool) -> BudgetRoom:
+    """Returns the room for one more order, for a reservation that holds the write lock."""
+    return _room_in(budgets.named_by_a_task(budget_id), budget_id, now_ms, dry_run, None)
+
+
+def _room_in(budget: Budget | None, budget_id: int, now_ms: int, dry_run: bool, but: int | None) -> BudgetRoom:
+    if budget is None:
+        return BudgetRoom(budget_id, "", 0, 0)
+    return left(budget, use_of(budget_id, now_ms, dry_run=dry_run, but=but))
+
+
+def change_bidding_task(task: Task, **columns: Any) -> int:
+    """Writes a task's config as `tasks.change_bidding_task`, in one step with the budget of its open orders."""
+    along = partial(_TAKE_ALONG.run, task_id=task.id, budget_id=columns["budget_id"])
+    return tasks.change_bidding_task(task, **columns, beside=along)
+
 
 NEWEST = 10  # fills whose times are returned
 
@@ -120,25 +199,8 @@ def facts(counts_all: bool) -> Statement:
     )
 
 
-@cache
-def _rows_by_expiry(count: int) -> Statement:
-    """Prepares the query of a wallet's real orders with one of `count` expiries."""
-    return Statement(f"{_ROWS} wallet = :wallet AND expires_ms IN ({listed('expires_ms', count)}) AND dry_run = $no")
-
-
-@cache
-def _closed_with_venue_ids(count: int) -> Statement:
-    """Prepares the query of a wallet's real closed orders with one of `count` ids of the venue, oldest first."""
-    its = f"wallet = :wallet AND venue_id IN ({listed('venue_id', count)})"
-    return Statement(f"{_ROWS} {its} AND dry_run = $no AND NOT ({_IS_OPEN}) ORDER BY id")
-
-
 log = logging.getLogger(__name__)
-
-DAY_MS = 86_400_000
 FILL_BURST_MS = 600_000  # the time over which `Fills.recent` counts
-
-
 _UNWRITTEN = dict.fromkeys(name for name in Order._meta.sorted_field_names if name != "id")
 
 
@@ -199,6 +261,13 @@ class NewOrder(Struct, frozen=True):
     receive: str = ""
 
 
+def columns_of(new: NewOrder) -> dict[str, Any]:
+    """Returns the columns of an order's row that are told of it before it is written."""
+    trait_type, trait_value = new.trait or ("", "")
+    told = {name: getattr(new, name) for name in NewOrder.__struct_fields__ if name != "trait"}
+    return told | {"trait_type": trait_type, "trait_value": trait_value}
+
+
 class Part(NamedTuple):
     """The sold part of an order: its sats, and its quantity as text."""
 
@@ -252,25 +321,22 @@ def reserve(new: NewOrder, exposure_limits: ExposureLimits, now_ms: int, replace
     try:
         return _reserve(new, exposure_limits, now_ms, replaced)
     except CommitUnknown:
-        found = BY_INTENT.row(intent=new.intent)
+        found = BY_INTENT.instance(Order, intent=new.intent)
         if found is None:
             raise
-        log.warning("the answer of a reservation's commit was lost, and order %d is there", found[0])
-        return instance(Order, found)
+        log.warning("the answer of a reservation's commit was lost, and order %d is there", found.id)
+        return found
 
 
 def _reserve(new: NewOrder, exposure_limits: ExposureLimits, now_ms: int, replaced: Collection[int]) -> Order:
     ORDER_LIFE.check(NEW, RESERVED)
-    values = {name: getattr(new, name) for name in NewOrder.__struct_fields__ if name != "trait"}
-    trait_type, trait_value = new.trait or ("", "")
-    values |= {"trait_type": trait_type, "trait_value": trait_value, "state": RESERVED, "misses": 0}
-    values |= {"created_ms": now_ms, "updated_ms": now_ms}
+    values = columns_of(new) | {"state": RESERVED, "misses": 0, "created_ms": now_ms, "updated_ms": now_ms}
     with transaction(durable=True, alone=False):
         require_sound()
         if exposure_limits.installation:
             base.lock_installation()
         base.lock_user(new.user_id)
-        base.lock_task_as_it_is(new.task_id)
+        base.lock_task(new.task_id, "SHARE")
         facts = _facts(new, counts_all=bool(exposure_limits.installation))
         if facts is None or not tasks.is_acting(facts[:4], BIDDING, new.token):
             raise NotAllowedToPlace(f"task {new.task_id} is not this worker's to act for")
@@ -286,7 +352,11 @@ def _reserve(new: NewOrder, exposure_limits: ExposureLimits, now_ms: int, replac
         if exposure_limits.fills is not None:
             _check(LedgerLimit.MAX_FILLS, exposure_limits.fills, facts.task_count, 1, unlimited=None)
         if facts.budget_id is not None:
-            _refuse_beyond_budget(facts.budget_id, new, now_ms)
+            room = room_now(facts.budget_id, now_ms, dry_run=new.dry_run)
+            if room.sats is not None:
+                _check(LedgerLimit.BUDGET, room.sats, 0, new.price_sats, unlimited=None)
+            if room.orders is not None:
+                _check(LedgerLimit.BUDGET, room.orders, 0, 1, unlimited=None)
             values["budget_id"] = facts.budget_id
         going = sum(o.id in replaced and o.state == LIVE for o in open_orders(new.task_id)) if replaced else 0
         _check(LedgerLimit.BID_COUNT, exposure_limits.count, facts.task_count - going, 1)
@@ -306,14 +376,6 @@ def _facts(new: NewOrder, *, counts_all: bool) -> Facts | None:
 def _check(limit: LedgerLimit, ceiling: int, used: int, more: int, unlimited: int | None = 0) -> None:
     if ceiling != unlimited and used + more > ceiling:
         raise LimitReached(limit, max(0, ceiling - used))
-
-
-def _refuse_beyond_budget(budget_id: int, new: NewOrder, now_ms: int) -> None:
-    room = budget_room.room_now(budget_id, now_ms, dry_run=new.dry_run)
-    if room.sats is not None:
-        _check(LedgerLimit.BUDGET, room.sats, 0, new.price_sats, unlimited=None)
-    if room.orders is not None:
-        _check(LedgerLimit.BUDGET, room.orders, 0, 1, unlimited=None)
 
 
 def _next_expiry(wallet: str, expires_ms: int) -> int:
@@ -360,8 +422,6 @@ def move(order: Order, state: str, now_ms: int, *, reason: str | None = None, ve
 def fill(order: Order, now_ms: int, sale: SoldInto) -> bool:
     """Closes the order as filled by this sale, on disk when this returns.
 
-    It was filled at the sale's time, though never before it was made nor after now, whatever the venue's clock says.
-
     Returns False, with nothing written, when the sale belongs to another order already. Among orders of dry runs a sale
     is taken once for each task, since they compete with nobody. Raises IllegalMove.
     """
@@ -384,14 +444,10 @@ def _move(
 ) -> None:
     ORDER_LIFE.check(order.state, state, reason, order.id)
     closed_ms = now_ms if state == CLOSED else None
-    filled_ms = None
-    if sale is not None:
-        told_ms = now_ms if sale.sold_ms is None else sale.sold_ms
-        filled_ms = min(max(told_ms, int(order.created_ms)), now_ms)
     part = sale and sale.part
     bought = {
         "sale_id": sale and sale.sale_id,
-        "filled_ms": filled_ms,
+        "filled_ms": sale and sold_at(order, sale.sold_ms, now_ms),
         "inscription_id": sale and sale.inscription_id,
         "sold_sats": part and part.sats,
         "sold_quantity": part and part.quantity,
@@ -425,7 +481,7 @@ def _move(
 
 def open_orders(task_id: int) -> list[Order]:
     """Returns the task's open orders, real and of dry runs (`dry_run` tells), oldest first."""
-    return [instance(Order, found) for found in ROWS_OF_TASK.rows(task_id=task_id)]
+    return ROWS_OF_TASK.instances(Order, task_id=task_id)
 
 
 def count_open(task_id: int) -> int:
@@ -434,13 +490,13 @@ def count_open(task_id: int) -> int:
 
 
 def tasks_with_open_orders() -> list[int]:
-    """Returns the ids of the tasks with open orders."""
+    """Returns their ids."""
     return [task_id for (task_id,) in OWING_TASKS.rows()]
 
 
 def wallet_orders(wallet: str) -> list[Order]:
     """Returns all real open orders signed by `wallet`, of any task."""
-    return [instance(Order, found) for found in ROWS_OF_WALLET.rows(wallet=wallet)]
+    return ROWS_OF_WALLET.instances(Order, wallet=wallet)
 
 
 def has_open_orders(user_id: int) -> bool:
@@ -450,20 +506,26 @@ def has_open_orders(user_id: int) -> bool:
 
 def orders_by_expiry(wallet: str, expiries: Iterable[int]) -> dict[int, Order]:
     """Returns the wallet's real orders (closed ones too) by their signed expiry."""
-    wanted = list(expiries)
-    if not wanted:
-        return {}
-    found = _rows_by_expiry(len(wanted)).rows(wallet=wallet, **each("expires_ms", wanted))
-    return {order.expires_ms: order for order in (instance(Order, values) for values in found)}
+    return {order.expires_ms: order for order in _rows_with(wallet, "expires_ms", expiries)}
 
 
 def closed_by_venue_id(wallet: str, venue_ids: Iterable[str]) -> dict[str, Order]:
     """Returns the wallet's real closed orders by the venue's id, the newest for each id. It scans them all."""
-    wanted = list(venue_ids)
-    if not wanted:
-        return {}
-    found = _closed_with_venue_ids(len(wanted)).rows(wallet=wallet, **each("venue_id", wanted))
-    return {str(order.venue_id): order for order in (instance(Order, values) for values in found)}
+    found = _rows_with(wallet, "venue_id", venue_ids, f"AND NOT ({_IS_OPEN}) ORDER BY id")
+    return {str(order.venue_id): order for order in found}
+
+
+def _rows_with(wallet: str, column: str, wanted: Iterable[object], more: str = "") -> list[Order]:
+    """Returns the wallet's real orders with one of these values in the column."""
+    values = list(wanted)
+    if not values:
+        return []
+    return _with_values(column, len(values), more).instances(Order, wallet=wallet, **each(column, values))
+
+
+@cache
+def _with_values(column: str, count: int, more: str) -> Statement:
+    return Statement(f"{_ROWS} wallet = :wallet AND {column} IN ({listed(column, count)}) AND dry_run = $no {more}")
 
 
 def fills(task_id: int, *, dry_run: bool = False, now_ms: int | None = None) -> Fills:

@@ -50,9 +50,6 @@ class Purchase(Row):
     cost_sats = BigIntegerField(null=True)
     updated_ms = BigIntegerField()
 
-    class Meta:
-        table_name = "purchases"
-
 
 _IS_WAITING = Purchase.state == SQL(f"'{WAITING}'")
 _IS_PROVED = Purchase.state == SQL(f"'{PROVED}'")
@@ -273,7 +270,8 @@ def make_task(
     except _Overtaken:
         return None
     except TaskExists:
-        there = task_of(owner, item)
+        its = Task.user == owner, Task.inscription_id == item, Task.deleted_ms.is_null()
+        there: int | None = Task.select(Task.id).where(Task.kind == LISTING, *its).scalar()
         if there is None:
             raise
         if order.autolist_task == there:
@@ -299,13 +297,6 @@ def _take_up_again(order: Order, proof: ProvenPurchase, task_id: int, *, is_want
 
 class _Overtaken(Exception):
     """Takes back the transaction of a fill that does not wait any more."""
-
-
-def task_of(user_id: int, inscription_id: str) -> int | None:
-    """Returns the user's auto-list task for this inscription."""
-    its = Task.user == user_id, Task.inscription_id == inscription_id, Task.deleted_ms.is_null()
-    found = Task.select(Task.id).where(Task.kind == LISTING, *its).scalar()
-    return None if found is None else int(found)
 
 
 def count_open(task_id: int) -> int:

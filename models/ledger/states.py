@@ -101,7 +101,7 @@ class Order(Row):
     A filled one has its sale's name at the venue (`sale_id`) and time (`filled_ms`). The inscription that was bought,
     the reference price of that moment (`floor_at_fill`, of one item or token, a decimal's text) and the network's fee
     are None where they are not known. `sold_sats` and `sold_quantity` are set if only a part of it was sold; the limits
-    count all of it. `budget_id` is the budget that it counts in (models/ledger/budget_room.py).
+    count all of it. `budget_id` is the budget that it counts in (models/ledger/orders.py).
     When its task wanted it listed, `autolist_state` tells how far that is (`waiting`, `listed`, `dropped`),
     `autolist_reason` why, and `autolist_task` the auto-list task of what was bought.
     """
@@ -142,7 +142,6 @@ class Order(Row):
     budget_id = BigIntegerField(null=True)
 
     class Meta:
-        table_name = "orders"
         indexes = ((("wallet", "expires_ms"), True),)
 
     @property
@@ -163,6 +162,7 @@ IS_REAL = Order.dry_run == NO
 HAS_SALE = Order.sale_id.is_null(False)
 IS_TO_LIST = Order.autolist_state == SQL(f"'{TO_LIST}'")
 HAS_BUDGET = Order.budget_id.is_null(False)
+_HELD, _SPENT = IS_OPEN & HAS_BUDGET, IS_FILLED & HAS_BUDGET
 
 add_indexes(
     ("orders_open_task", (Order.task_id, Order.dry_run, Order.price_sats), IS_OPEN, False),
@@ -174,18 +174,8 @@ add_indexes(
         IS_FILLED,
         False,
     ),
-    (
-        "orders_open_budget",
-        (Order.budget_id, Order.dry_run, Order.task_id, Order.price_sats),
-        IS_OPEN & HAS_BUDGET,
-        False,
-    ),
-    (
-        "orders_filled_budget",
-        (Order.budget_id, Order.dry_run, Order.closed_ms, Order.price_sats),
-        IS_FILLED & HAS_BUDGET,
-        False,
-    ),
+    ("orders_open_budget", (Order.budget_id, Order.dry_run, Order.task_id, Order.price_sats), _HELD, False),
+    ("orders_filled_budget", (Order.budget_id, Order.dry_run, Order.closed_ms, Order.price_sats), _SPENT, False),
     ("orders_fills", (Order.user_id, Order.filled_ms, Order.id), IS_FILLED, False),
     # They begin with the user, so that no question about a task's few open orders ever walks its closed ones.
     ("orders_user", (Order.user_id, Order.id), None, False),
@@ -233,9 +223,6 @@ class Listing(Row):
     sold_ms = BigIntegerField(null=True)
     venue_fee_sats = BigIntegerField(null=True)
     txid = CharField(max_length=64, null=True)
-
-    class Meta:
-        table_name = "listings"
 
     @property
     def is_open(self) -> bool:
@@ -303,6 +290,11 @@ def tell_listing(listing: Listing, now_ms: int, state: str, reason: str | None, 
     elif state in (LIVE, CLOSED):
         fate = {"state": state, "close_reason": reason}
         outbox.tell(outbox.LISTING, listing.user_id, listing.task_id, now_ms, found | fate)
+
+
+def sold_at(row: Order | Listing, told_ms: int | None, now_ms: int) -> int:
+    """Returns the time of a row's sale, never before the row was made nor after now, whatever the venue says."""
+    return min(max(now_ms if told_ms is None else told_ms, int(row.created_ms)), now_ms)
 
 
 LATE_MS = 30_000  # how long after its time (a bid's expiry, a listing's deadline) it is still waited for

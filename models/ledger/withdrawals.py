@@ -8,9 +8,10 @@ the signer gives the same signature, and the same transaction sent twice moves n
 from __future__ import annotations
 
 import json
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from msgspec import Struct
+from msgspec.structs import asdict
 from peewee import SQL, BigIntegerField, CharField, TextField, fn
 
 from models import outbox
@@ -51,9 +52,6 @@ class Withdrawal(Row):
     created_ms = BigIntegerField()
     updated_ms = BigIntegerField()
 
-    class Meta:
-        table_name = "withdrawals"
-
     @property
     def is_open(self) -> bool:
         """Whether it may still change, so that its coins are reserved."""
@@ -83,24 +81,13 @@ class NewWithdrawal(Struct, frozen=True):
 
 def reserve(new: NewWithdrawal, now_ms: int) -> Withdrawal:
     """Writes a withdrawal down and sets its coins aside, on disk when this returns. Raises CoinsTaken."""
+    values = asdict(new) | {"coins": json.dumps(new.coins), "created_ms": now_ms, "updated_ms": now_ms}
     with transaction(durable=True):
         require_sound()
         if taken_coins(new.user_id) & set(new.coins):
             raise CoinsTaken
         WITHDRAWAL_LIFE.check(NEW, RESERVED)
-        row: Withdrawal = Withdrawal.create(
-            intent=new.intent,
-            user_id=new.user_id,
-            source=new.source,
-            venue=new.venue,
-            inscription_id=new.inscription_id,
-            destination=new.destination,
-            request=new.request,
-            coins=json.dumps(new.coins),
-            state=RESERVED,
-            created_ms=now_ms,
-            updated_ms=now_ms,
-        )
+        row: Withdrawal = Withdrawal.create(**values, state=RESERVED)
         _tell(row, now_ms)
     return row
 
@@ -124,10 +111,7 @@ def signed(row: Withdrawal, txid: str, sent_sats: int, fee_sats: int, now_ms: in
 
 
 def move(row: Withdrawal, state: str, now_ms: int, reason: str | None = None) -> bool:
-    """Moves the row from its believed state to `state`; returns False when it has moved meanwhile.
-
-    Raises IllegalMove.
-    """
+    """Moves the row from its believed state; returns False when it has moved meanwhile. Raises IllegalMove."""
     return _move(row, state, now_ms, reason=None if reason is None else reason[:_LONGEST_REASON])
 
 
@@ -184,7 +168,7 @@ def newest(user_id: int, most: int) -> list[Withdrawal]:
 
 def open_of(user_id: int) -> list[Withdrawal]:
     """Returns the user's open withdrawals, oldest first."""
-    return list(_open().where(Withdrawal.user_id == user_id))
+    return list(Withdrawal.select().where(IS_OPEN, Withdrawal.user_id == user_id).order_by(Withdrawal.id))
 
 
 def any_since(user_id: int, since_ms: int) -> bool:
@@ -206,8 +190,4 @@ def all_open(now_ms: int, idle_ms: int) -> list[Withdrawal]:
     One that changed later than now did so before the clock was set back.
     """
     is_idle = (Withdrawal.updated_ms < now_ms - idle_ms) | (Withdrawal.updated_ms > now_ms)
-    return list(_open().where(is_idle))
-
-
-def _open() -> Any:
-    return Withdrawal.select().where(IS_OPEN).order_by(Withdrawal.id)
+    return list(Withdrawal.select().where(IS_OPEN, is_idle).order_by(Withdrawal.id))

@@ -14,10 +14,8 @@ from peewee import BigIntegerField, CompositeKey, ForeignKeyField, IntegerField,
 from models import outbox
 from models.database import base
 from models.database.base import Row, Statement, insertion, primary_key, transaction
-from models.outbox import CYCLE
-from models.tasks import troubles
+from models.outbox import CYCLE, Coded, Conditions, stored_fault
 from models.tasks.tasks import TROUBLES, Task
-from models.tasks.troubles import Coded, Conditions, stored_fault
 
 MINUTE, HOUR = 1, 60
 # How many minutes of each step are kept: a day by minutes, a year by hours.
@@ -63,7 +61,6 @@ class TaskSample(Row):
     exposure_sats = BigIntegerField()
 
     class Meta:
-        table_name = "task_samples"
         primary_key = CompositeKey("task", "step", "minute")
         without_rowid = True
 
@@ -161,9 +158,6 @@ class Cycle(Row):
     error = TextField(null=True)
     detail = TextField()
 
-    class Meta:
-        table_name = "cycles"
-
 
 # Run at every cycle of every task.
 _SHOW_CYCLE = Statement(
@@ -209,8 +203,8 @@ def record_cycle(
             id=task_id,
             token=token,
             memory=memory,
-            error_cycles=troubles.counted(task_id, user_id, error_cycles, error, time_ms),
-            told=troubles.with_conditions(task_id, user_id, told, conditions, time_ms),
+            error_cycles=outbox.counted(task_id, user_id, error_cycles, error, time_ms),
+            told=outbox.with_conditions(task_id, user_id, told, conditions, time_ms),
             last_cycle_ms=time_ms,
             last_cycle_action=action,
             last_error=error,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Collection
-from functools import cache, partial
+from functools import partial
 from typing import Any, NamedTuple
 
 from peewee import BigIntegerField, CharField, Check, ForeignKeyField, IntegerField, IntegrityError, TextField
@@ -15,9 +15,7 @@ from models.budgets import Budget
 from models.database import base
 from models.database.base import Row, Statement, add_indexes, columns, insertion, instance, primary_key, transaction
 from models.leases.leases import Slot, keep_while_acting
-from models.outbox import TASK, WORKER_DEAD
-from models.tasks import troubles
-from models.tasks.troubles import Coded, error_columns
+from models.outbox import TASK, WORKER_DEAD, Coded, error_columns
 from models.users import User
 from strategy.config.bid import BidConfig, Problem
 from strategy.reasons import FaultCode
@@ -28,7 +26,7 @@ LISTING = "listing"
 RUNNING = "running"
 STOPPED = "stopped"
 
-# Every legal move of `observed`; a move that is not here is an error of ours.
+# Every legal move of `observed`.
 MOVES = {
     "stopped": {"starting"},
     "starting": {"running", "stopping", "backoff", "crashed", "stopped"},
@@ -37,11 +35,6 @@ MOVES = {
     "backoff": {"starting", "stopped", "crashed"},
     "crashed": {"starting", "stopped"},
 }
-
-
-def is_running(desired: str, observed: str) -> bool:
-    """Tells whether a task is wanted to run, and not given up on."""
-    return desired == RUNNING and observed != "crashed"
 
 
 class Task(Row):
@@ -65,7 +58,7 @@ class Task(Row):
     restarts = IntegerField(default=0)
     cycles = BigIntegerField(default=0)
     memory = TextField(default="{}")
-    error_cycles = IntegerField(default=0)  # in a row, up to now; see models/tasks/troubles.py
+    error_cycles = IntegerField(default=0)  # in a row, up to now; see models/outbox.py
     told = TextField(default="")
     last_cycle_ms = BigIntegerField(null=True)
     last_cycle_action = TextField(null=True)
@@ -89,7 +82,6 @@ class Task(Row):
     budget_id: int | None
 
     class Meta:
-        table_name = "tasks"
         indexes = ((("user", "kind"), False),)
         constraints = (
             Check("(kind = 'bidding') = (type IS NOT NULL AND slug IS NOT NULL AND slug_key IS NOT NULL)"),
@@ -99,8 +91,8 @@ class Task(Row):
 
     @property
     def is_running(self) -> bool:
-        """Whether the API says that it runs."""
-        return is_running(self.desired, self.observed)
+        """Whether it is wanted to run, and not given up on."""
+        return bool(self.desired == RUNNING and self.observed != "crashed")
 
 
 _IS_THERE = Task.deleted_ms.is_null()
@@ -118,7 +110,6 @@ _WITH_OWNER = (
 
 OWN = Statement(f"SELECT {columns(Task)} FROM tasks WHERE id = :id AND {_OF_USER}")
 COUNT = Statement(f"SELECT COUNT(1) FROM tasks WHERE {_OF_USER}")
-STORED = [field for field in Task._meta.sorted_fields if field is not Task.id]
 INSERT = Statement(f"{insertion(Task)} $returning_id")
 CHANGE_BIDDING = Statement(
     """
@@ -138,13 +129,6 @@ WITH_OWNER = Statement(f"{_WITH_OWNER} WHERE t.id = :id")
 UNDER_TOKEN = Statement(f"{_WITH_OWNER} WHERE t.id = :id AND t.token = :token")
 TROUBLES = Statement("SELECT user_id, error_cycles, told FROM tasks WHERE id = :id AND token = :token")
 FORGET_CYCLES = Statement("DELETE FROM cycles WHERE task_id = :task_id")
-
-
-@cache
-def observing(facts: tuple[str, ...]) -> Statement:
-    """Prepares the update of `observed` and these columns."""
-    changes = ", ".join(f"{name} = :{name}" for name in ("observed", *facts))
-    return Statement(f"UPDATE tasks SET {changes} WHERE id = :id")
 
 
 class ListedTask(NamedTuple):
@@ -168,7 +152,7 @@ class ListedTask(NamedTuple):
     @property
     def is_running(self) -> bool:
         """Whether it runs, as in a task's own row."""
-        return is_running(self.desired, self.observed)
+        return self.desired == RUNNING and self.observed != "crashed"
 
 
 _LIST_OF_USER = Statement(
@@ -215,8 +199,7 @@ def of_user(user_id: int, kind: str) -> list[Task]:
 
 def own(user_id: int, kind: str, task_id: int) -> Task | None:
     """Returns the user's task of this id, unless it is of another kind, deleted or another user's."""
-    found = OWN.row(id=task_id, user=user_id, kind=kind)
-    return None if found is None else instance(Task, found)
+    return OWN.instance(Task, id=task_id, user=user_id, kind=kind)
 
 
 def naming_budgets(user_id: int) -> dict[int, list[int]]:
@@ -277,7 +260,8 @@ def create_autolist_task(
 
 
 def _created(task: Task, max_tasks: int, with_it: Callable[[int], object] = lambda task_id: None) -> Task:
-    values = {field.column_name: task.__data__.get(field.name) for field in STORED}
+    values = {field.column_name: task.__data__.get(field.name) for field in Task._meta.sorted_fields}
+    del values["id"]
     with transaction():
         task.id = _unlike_others(lambda: INSERT.insert(**values))
         if count(task.user_id, task.kind) > max_tasks:
@@ -361,7 +345,7 @@ def note_trouble(task: Task, text: str | None, now_ms: int, fault: Coded | None 
     with transaction():
         found = OBSERVED.row(id=task.id)
         if found is not None:
-            counted = troubles.counted(task.id, task.user_id, found[4], text, now_ms)
+            counted = outbox.counted(task.id, task.user_id, found[4], text, now_ms)
             _update(task.id, error_cycles=counted, **error_columns(text, fault))
 
 
@@ -387,9 +371,7 @@ def remove_tombstone(task_id: int) -> None:
 
 
 def raise_token(task_id: int, above: int = 0) -> int:
-    """Raises the task's token, at least above `above`, and returns it; holders of older ones have lost the right to
-    act.
-    """
+    """Raises the task's token, at least above `above`, and returns it; older ones give no right to act any more."""
     with transaction(durable=True, alone=False):
         token = int(RAISE_TOKEN.value(id=task_id, least=above + 1))
         keep_while_acting()
@@ -491,8 +473,8 @@ def _observe(task_id: int, observed: str, now_ms: int, **facts: Any) -> None:
         raise ValueError(f"task {task_id} cannot go from {former} to {observed}")
     error = facts.get("last_error", former_error)
     if observed == "backoff" and facts.get("last_error") is not None:
-        facts["error_cycles"] = troubles.counted(task_id, user_id, error_cycles, error, now_ms)
-    observing(tuple(facts)).run(id=task_id, observed=observed, **facts)
+        facts["error_cycles"] = outbox.counted(task_id, user_id, error_cycles, error, now_ms)
+    _update(task_id, observed=observed, **facts)
     if observed != former:
         state = {"kind": kind, "desired": desired, "observed": observed}
         outbox.tell(TASK, user_id, task_id, now_ms, state)
@@ -535,7 +517,7 @@ def report_error(
             return
         user_id, error_cycles, _ = found
         if failed_ms is not None:
-            error_cycles = troubles.counted(task_id, user_id, error_cycles, text, failed_ms)
+            error_cycles = outbox.counted(task_id, user_id, error_cycles, text, failed_ms)
         _update(task_id, error_cycles=error_cycles, **error_columns(text, fault))
 
 

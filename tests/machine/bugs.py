@@ -9,7 +9,7 @@ import pytest
 
 from markets.base import OwnBids, VenueError
 from models.database.base import database
-from models.ledger import budget_room, orders
+from models.ledger import orders
 from models.ledger.orders import ExposureLimits, Facts, NewOrder
 from models.ledger.states import CLOSED, RESERVED, SIGNED, SUBMITTED, UNKNOWN, Order
 from models.tasks.tasks import STOPPED, Task
@@ -98,7 +98,7 @@ def exposure_counted_late(patch: pytest.MonkeyPatch) -> None:
 def budget_of_one_task(patch: pytest.MonkeyPatch) -> None:
     """Tasks plan and reserve as if the budget that they share had no open orders."""
     patch.setattr(SatsBudget, "_is_over_budget", lambda budget, used, orders: False)
-    patch.setattr(budget_room, "_OPEN", _NothingOpen())
+    patch.setattr(orders, "_OPEN", _NothingOpen())
 
 
 class _NothingOpen:

@@ -10,8 +10,8 @@ from collections.abc import Callable
 from multiprocessing.synchronize import Barrier
 from typing import Any
 
-from models.database import base, sqlite
-from models.database.sqlite import Sqlite
+from models.database import base, damage
+from models.database.base import Sqlite
 
 START_S, RUN_S = 120, 550
 Worker = Callable[[str, Any, int, int, Barrier, Any], None]
@@ -22,7 +22,7 @@ def connect(url: str) -> None:
 
     SQLite's waiting is not fair: on a busy machine one of many may wait its usual 15 s for nothing.
     """
-    sqlite._BUSY_SECONDS = 300
+    damage.BUSY_SECONDS = 300
     base.connect(url)
 
 

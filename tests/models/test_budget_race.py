@@ -18,8 +18,7 @@ from peewee import OperationalError
 from models import budgets
 from models.database import base
 from models.ledger import orders
-from models.ledger.budget_room import change_bidding_task
-from models.ledger.orders import ExposureLimits, LimitReached, NewOrder, SoldInto
+from models.ledger.orders import ExposureLimits, LimitReached, NewOrder, SoldInto, change_bidding_task
 from models.ledger.states import CLOSED, LIVE, Order
 from models.tasks.tasks import Task, TaskChanged
 from tests.models.racing import START_S, connect, race, watch_inserts

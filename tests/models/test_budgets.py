@@ -9,8 +9,17 @@ import pytest
 from models import budgets
 from models.budgets import Budget, BudgetInUse
 from models.ledger import orders
-from models.ledger.budget_room import DAY_MS, BudgetUse, change_bidding_task, left, room_of, use_of
-from models.ledger.orders import ExposureLimits, LimitReached, SoldInto
+from models.ledger.orders import (
+    DAY_MS,
+    BudgetUse,
+    ExposureLimits,
+    LimitReached,
+    SoldInto,
+    change_bidding_task,
+    left,
+    room_of,
+    use_of,
+)
 from models.ledger.states import LIVE, Order
 from models.tasks import tasks
 from models.tasks.tasks import NoSuchBudget, Task, TaskExists

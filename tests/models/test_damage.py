@@ -21,8 +21,8 @@ from models.database import base, damage
 from models.database.damage import Damage, Damaged, DatabaseAway
 from models.ledger import withdrawals
 from models.ledger.withdrawals import NewWithdrawal
-from models.market_memory import WalletContents
 from models.users import User
+from models.venue_memory import WalletContents
 from tests import postgresql
 from tests.server.api import new_user
 

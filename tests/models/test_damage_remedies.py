@@ -16,7 +16,7 @@ import pytest
 from models import schema
 from models.database import base, damage
 from models.database.damage import Damage, NotRead
-from models.market_memory import WalletContents
+from models.venue_memory import WalletContents
 from tests import postgresql
 from tests.models.test_damage import ROWS, backup, file, fill, fill_more, flip, pages, rows_in, withdraw
 from tests.needs import need_root

@@ -12,7 +12,7 @@ from core import files
 from models import schema
 from models.database import base
 from models.database.base import transaction
-from models.market_memory import WalletContents
+from models.venue_memory import WalletContents
 from tests import postgresql
 from tests.disks import fill, small_disk
 

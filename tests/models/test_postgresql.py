@@ -15,10 +15,9 @@ from core.subscription_plans import DEFAULT_PLANS
 from models import outbox, schema, users
 from models.database import base
 from models.database import postgresql as kinds
-from models.database.base import place
+from models.database.base import Sqlite, place
 from models.database.damage import CommitUnknown, DatabaseAway, Unfit
 from models.database.postgresql import _EVENTS, HOLD_BACK, Postgresql
-from models.database.sqlite import Sqlite
 from models.ledger import orders
 from models.ledger.orders import ExposureLimits
 from models.outbox import FILL

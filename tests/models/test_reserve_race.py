@@ -199,7 +199,7 @@ def test_no_limit_is_passed_at_any_instant(processes: int, tries: int, database:
 
 def reserve_without_locks(url: str, ours: Ours, worker: int, tries: int, started: Barrier, said: Any) -> None:
     """As `reserve_many`, with the fault planted that no row is locked before the sums are read."""
-    for name in ("lock_installation", "lock_user", "lock_task_as_it_is"):
+    for name in ("lock_installation", "lock_user", "lock_task"):
         setattr(base, name, lambda *row: None)
     facts = orders._facts
 

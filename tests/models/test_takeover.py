@@ -19,8 +19,8 @@ import pytest
 
 from models import budgets, controls, outbox, schema
 from models.database import base
-from models.ledger import budget_room, closing, fills, listings, orders, withdrawals
-from models.ledger.shown_bids import match
+from models.ledger import closing, fills, listings, orders, withdrawals
+from models.ledger.limits import match
 from models.ledger.states import Listing, Order
 from models.ledger.withdrawals import Withdrawal
 
@@ -122,9 +122,9 @@ def of_budget() -> Iterator[tuple[Any, ...]]:
     assert budget is not None
     for dry in DRY:
         yield "all", dry, orders.exposure_of_all(dry_run=dry)
-        use = budget_room.use_of(BUDGET, NOW_MS, dry_run=dry)
+        use = orders.use_of(BUDGET, NOW_MS, dry_run=dry)
         yield "budget", dry, use.open_sats, use.open_count, use.fills, use.spent_sats, use.spent_today_sats
-        room = budget_room.left(budget, use)
+        room = orders.left(budget, use)
         yield "room", dry, room.sats, room.orders
 
 

@@ -8,8 +8,8 @@ import pytest
 
 from core.layout import journal_path, log_path, older
 from core.subscription_plans import SubscriptionPlan
+from models.outbox import error_columns
 from models.tasks.tasks import Task
-from models.tasks.troubles import error_columns
 from tests.server.conftest import Service, with_settings
 from tests.server.driver import check
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 import time
 
 from models.accounts import ApiToken
-from models.database.base import database, is_postgresql
-from models.database.sqlite import Sqlite
+from models.database.base import Sqlite, database, is_postgresql
 from models.users import Session
 from tests import postgresql
 from tests.databases import another

@@ -7,7 +7,7 @@ from decimal import Decimal
 import pytest
 
 from markets.base import AskBook, Item, NotFound, RateLimited
-from models.market_memory import Inscription
+from models.venue_memory import Inscription
 from server import app
 from server.inscriptions import KEPT_MS
 from strategy.book import Ask

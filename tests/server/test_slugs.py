@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from models import market_memory
+from models import venue_memory
 from models.database import base
 from models.tasks.cycles import Sample, add_sample
 from server import market
@@ -33,7 +33,7 @@ def names(found: Any) -> list[str]:
 
 def in_wallet(*collections: tuple[str, str]) -> None:
     lines = [json.dumps({"collectionId": slug, "collectionName": name}) for slug, name in collections]
-    market_memory.store_wallet(OWNER, "\n".join(lines), {}, START_MS)
+    venue_memory.store_wallet(OWNER, "\n".join(lines), {}, START_MS)
 
 
 async def test_everything_own_is_found_with_its_sources(service: Service) -> None:

@@ -7,7 +7,7 @@ import json
 import pytest
 
 from markets.base import NotUnderstood, PriceGrid, RateLimited, Refused, Unavailable, Unknown
-from models.tasks.troubles import error_columns
+from models.outbox import error_columns
 from strategy.reasons import FaultCode, Step
 from wallet.signer_client import SignerRefused, SignerUnavailable
 from workers.faults import Faults

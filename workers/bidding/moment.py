@@ -18,9 +18,8 @@ from markets.call_costs import life_s
 from markets.capabilities import Capabilities, ToFund, to_fund
 from markets.look import Looker, MarketLook
 from models.controls import HALT, REDUCE
-from models.ledger.limits import exposure_limits_of
+from models.ledger.limits import Matched, exposure_limits_of
 from models.ledger.orders import ExposureLimits
-from models.ledger.shown_bids import Matched
 from models.ledger.states import CANCELLING, CLOSED, LIVE, Order
 from models.tasks.tasks import unknown_zone
 from models.users import Entitlements, own_ceilings

@@ -18,7 +18,7 @@ from msgspec.structs import fields
 from markets.base import OwnBids, Refused, VenueError, may_be_among
 from models.database.base import unless_full
 from models.ledger import orders
-from models.ledger.shown_bids import Venue, is_over, match
+from models.ledger.limits import Venue, is_over, match
 from models.ledger.states import (
     CANCELLING,
     CLOSED,

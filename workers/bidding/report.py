@@ -20,10 +20,9 @@ from markets.look import fund_of
 from models.ledger import orders
 from models.ledger.limits import own_orders
 from models.ledger.states import LIVE, Order
-from models.outbox import OUTBID_LIMITED, QUOTA
+from models.outbox import OUTBID_LIMITED, QUOTA, Conditions
 from models.summaries import running_tasks
 from models.tasks.cycles import Sample
-from models.tasks.troubles import Conditions
 from strategy.book import Snapshot
 from strategy.monthly import Bidding, KeyQuota, MonthlyQuota, MonthlyVerdict
 from strategy.patience import patience_of, used_percent

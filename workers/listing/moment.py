@@ -11,7 +11,7 @@ from msgspec import Struct, field
 from markets.base import VenueError
 from markets.items import ItemLook, ListingMarket, LocatedInscription
 from markets.orders import OwnListing
-from models import market_memory
+from models import market_memory, venue_memory
 from models.controls import RUN
 from models.ledger import listings
 from models.ledger.listings import SoldFor
@@ -38,7 +38,7 @@ class CollectionFinder:
 
     def slug(self, task: Task, shown: str | None, faults: Faults) -> str | None:
         """Returns the collection's slug; `shown` is the venue's word beside our listing."""
-        known = task.collection_id or shown or self._told or market_memory.collection_of(task.inscription_id)
+        known = task.collection_id or shown or self._told or venue_memory.collection_of(task.inscription_id)
         if known is None:
             known = self._told = self._asked(task.inscription_id, faults)
         return known

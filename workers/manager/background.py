@@ -17,8 +17,8 @@ from contextlib import suppress
 from typing import Any, TypeVar
 
 from models.database import base, damage
+from models.database.base import Sqlite
 from models.database.damage import Damage, NotRead
-from models.database.sqlite import Sqlite
 
 log = logging.getLogger(__name__)
 

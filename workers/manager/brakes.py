@@ -36,7 +36,7 @@ from models.database import base
 from models.leases.leases import Slot
 from models.ledger.closing import Owed, adopt, begin_cancels, concerned, finish_cancels, owed
 from models.ledger.states import IllegalMove
-from models.tasks.troubles import DATABASE_DAMAGED
+from models.outbox import DATABASE_DAMAGED
 from wallet.signer_client import SignerError
 from workers.manager.background import Background, in_thread
 from workers.manager.cancelling import Cancelled, Known, Wallet, take_off

@@ -22,9 +22,9 @@ from models import summaries
 from models.database import base
 from models.ledger import closing
 from models.ledger.closing import stays
+from models.outbox import GIVEN_UP, WORKER_ENDED, error_columns
 from models.tasks import tasks
 from models.tasks.tasks import BIDDING, LISTING, RUNNING, Task
-from models.tasks.troubles import GIVEN_UP, WORKER_ENDED, error_columns
 from strategy.config.bid import load_bid_config
 from strategy.config.listing import load_listing_config
 from workers.context import Kind

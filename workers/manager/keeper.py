@@ -23,9 +23,9 @@ from core.errors import PeerRefused
 from core.program_calls import Settled
 from core.settings import Settings
 from models.ledger import closing
+from models.outbox import CANNOT_CANCEL, DATABASE_DAMAGED, NOT_ENTITLED, START_FAILED, error_columns
 from models.tasks import tasks
 from models.tasks.tasks import LISTING, MOVES, RUNNING, STOPPED, Task
-from models.tasks.troubles import CANNOT_CANCEL, DATABASE_DAMAGED, NOT_ENTITLED, START_FAILED, error_columns
 from workers import kernel
 from workers.context import Kind
 from workers.cycle import until_first_cycle

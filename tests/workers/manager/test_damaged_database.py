@@ -17,7 +17,7 @@ import pytest
 from core.errors import PeerRefused
 from core.program_calls import Ping
 from models.database import damage
-from models.database.sqlite import Sqlite
+from models.database.base import Sqlite
 from models.tasks import tasks
 from strategy.config.bid import BidConfig, dump_bid_config
 from tests import postgresql

@@ -22,7 +22,7 @@ import pytest
 from core.settings import Settings
 from models import users
 from models.database import base
-from models.database.sqlite import Sqlite
+from models.database.base import Sqlite
 from models.leases.leases import EVERYBODY
 from models.ledger import orders, purchases
 from models.ledger.states import LIVE, Order
