@@ -68,7 +68,7 @@ def examine(settings: Settings, own: dict[int, str]) -> Iterator[Check]:
         yield _port(at, variable, own)._replace(name=f"port {at.port}")
     if not _runs(settings, own):
         yield warn("Bidkeeper is not running, so none was checked", "bidkeeper up", "programs")
-        yield from named("quota", lambda: _kept_quota(settings))
+        yield from named("quota", _kept_quota(settings))
         return
     # They may be on another machine: their leases show where.
     may_be_elsewhere = is_postgresql(settings.database_url) or settings.tls_dir is not None
@@ -90,7 +90,7 @@ def examine(settings: Settings, own: dict[int, str]) -> Iterator[Check]:
         if look in (_signer, _gateway, _facts) and path and settings.tls_dir and path.parent != settings.relay_files:
             look = _absent if _is_missing(path) else look
         if is_here:
-            yield from named(name, partial(_asked, name, settings, look, path))
+            yield from named(name, _asked(name, settings, look, path))
 
 
 def _unreachable(settings: Settings) -> Check:
@@ -208,7 +208,7 @@ def _port(at: HostPort, variable: str, own: dict[int, str]) -> Check:
 def _asked(name: str, settings: Settings, look: Callable[[Settings], Found], path: Path | None) -> Iterator[Check]:
     """Yields the checks of `look`, or one that there was no answer. `path` is the program's socket, if it has one."""
     try:
-        yield from named(name, partial(look, settings))
+        yield from named(name, look(settings))
     except (BidkeeperError, OSError, http.client.HTTPException) as error:
         words = error.strerror if isinstance(error, OSError) else None
         reason = (words or str(error)).removeprefix(f"{name}: ") or type(error).__name__
@@ -312,10 +312,8 @@ def _managers(settings: Settings) -> Iterator[Check]:
     of_slots = sorted(settings.run_dir.glob("manager-*.sock"))
     for path in of_slots or [settings.manager_socket]:
         state = call(path, "manager", Ping(), timeout=PATIENCE_S).state
-        yield first(
-            (state == "ready", ok("ready, with its zygote", path.stem)),
-            (True, fail(f"not ready: {state}", "see its log; run the doctor again in a moment", path.stem)),
-        )
+        wrong = fail(f"not ready: {state}", "see its log; run the doctor again in a moment", path.stem)
+        yield ok("ready, with its zygote", path.stem) if state == "ready" else wrong
 
 
 def _simulator(settings: Settings) -> Check:
@@ -351,7 +349,7 @@ def examine_hosts(settings: Settings, clock_ms: Callable[[], int]) -> Iterator[C
         yield fail(str(error), f"create new ones, or correct them ({_PAGE})", "certificates")
         return
     own = tls.client_context(settings.tls_dir)
-    yield from named("certificates", lambda: _certificates(own, server, clock_ms() / 1000))
+    yield from named("certificates", _certificates(own, server, clock_ms() / 1000))
     away = [("gateway", host, tls.TRADER) for host in settings.gateway_hosts]
     away += [("facts", host, tls.TRADER) for host in settings.facts_hosts]
     away += [("signer", host, tls.SIGNER) for host in (settings.signer_host,) if host]

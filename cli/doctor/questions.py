@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any, Literal
 
 from msgspec import Struct
@@ -165,7 +166,29 @@ def https_of(venue: str, adapters: Adapters) -> list[Http]:
 
 def questions(venue: str, adapters: Adapters, about: About) -> list[Question]:
     """Returns the questions to `venue`, in order; the first is one that every key may ask."""
-    return {"satflow": _satflow, "unisat": _unisat, "mempool": _mempool, "ord": _ord}[venue](adapters, about)
+    asked: dict[str, Callable[[], Any]] = {}
+    if venue == "satflow" and isinstance(satflow := adapters.speaking("satflow"), Satflow):
+        asked |= {
+            "floors": lambda: satflow.floors([about.collection], "ordinals"),
+            "listings": lambda: satflow.asks(about.collection, 1),
+            "bids": lambda: satflow.bids(about.collection, "ordinals", 1),
+            "rune floors": lambda: satflow.floors([about.rune], "runes"),
+            "rune bids": lambda: satflow.bids(about.rune, "runes", 1),
+            "own bids": lambda: satflow.own_bids(ADDRESS, None),
+            "sales": lambda: satflow.sales(about.collection, "ordinals", 1),
+            "sales unasked": lambda: satflow.sales_unasked(about.collection, "ordinals"),
+            "challenge": lambda: satflow.challenge(ADDRESS),
+        }
+    if venue == "unisat" and (market := adapters.unisat) is not None:
+        asked |= {"rune": lambda: market.rune(about.rune), "rune listings": lambda: market.rune_book(about.rune, 0)}
+    if venue == "unisat" and (index := adapters.unisat_index) is not None:
+        asked |= {"height": index.chain_height, "runes height": index.runes_height}
+    if venue == "mempool" and (mempool := adapters.mempool) is not None:
+        balance = partial(mempool.balance, ADDRESS)
+        asked |= {"fees": lambda: mempool.fees(0), "height": mempool.tip_height, "balance": balance}
+    if venue == "ord" and adapters.ord is not None:
+        asked["index"] = adapters.ord.status
+    return [Question(name, ask) for name, ask in asked.items()]
 
 
 def put(question: Question, listener: Listener) -> VenueAnswer:
@@ -209,51 +232,3 @@ def _outcome(error: VenueError, heard: list[Exchange]) -> Outcome:
     if not heard or heard[-1].reply is None:
         return "silent"
     return "drifted" if isinstance(error.__cause__, Unreadable) else "refused"
-
-
-def _satflow(adapters: Adapters, about: About) -> list[Question]:
-    venue = adapters.speaking("satflow")
-    assert isinstance(venue, Satflow)
-    return [
-        Question("floors", lambda: venue.floors([about.collection], "ordinals")),
-        Question("listings", lambda: venue.asks(about.collection, 1)),
-        Question("bids", lambda: venue.bids(about.collection, "ordinals", 1)),
-        Question("rune floors", lambda: venue.floors([about.rune], "runes")),
-        Question("rune bids", lambda: venue.bids(about.rune, "runes", 1)),
-        Question("own bids", lambda: venue.own_bids(ADDRESS, None)),
-        Question("sales", lambda: venue.sales(about.collection, "ordinals", 1)),
-        Question("sales unasked", lambda: venue.sales_unasked(about.collection, "ordinals")),
-        Question("challenge", lambda: venue.challenge(ADDRESS)),
-    ]
-
-
-def _unisat(adapters: Adapters, about: About) -> list[Question]:
-    market, index = adapters.unisat, adapters.unisat_index
-    asked = []
-    if market is not None:
-        asked += [
-            Question("rune", lambda: market.rune(about.rune)),
-            Question("rune listings", lambda: market.rune_book(about.rune, 0)),
-        ]
-    if index is not None:
-        asked += [
-            Question("height", index.chain_height),
-            Question("runes height", index.runes_height),
-        ]
-    return asked
-
-
-def _mempool(adapters: Adapters, about: About) -> list[Question]:
-    venue = adapters.mempool
-    assert venue is not None
-    return [
-        Question("fees", lambda: venue.fees(0)),
-        Question("height", venue.tip_height),
-        Question("balance", lambda: venue.balance(ADDRESS)),
-    ]
-
-
-def _ord(adapters: Adapters, about: About) -> list[Question]:
-    venue = adapters.ord
-    assert venue is not None
-    return [Question("index", venue.status)]
