@@ -57,23 +57,30 @@ def ask(
 
     Raises NoAnswer when none comes, Unauthorized for 401, and BidkeeperError with the text of another refusal.
     """
-    sent = None if body is None else json.dumps(body)
-    connection = http.client.HTTPConnection(*at.nearby, timeout=patience_s)
-    headers = {"Authorization": f"Bearer {token}"} if token else {}
     try:
-        connection.request(method, path, sent, headers)
-        answer = connection.getresponse()
-        text = answer.read().decode(errors="replace")
+        status, answer = exchanged(at, method, path, None if body is None else json.dumps(body), token, patience_s)
     except (OSError, http.client.HTTPException) as error:
         why = getattr(error, "strerror", None) or str(error) or type(error).__name__
         raise NoAnswer(f"the {name} at {at.url} does not answer: {why}") from error
+    text = answer.decode(errors="replace")
+    if status == 401:
+        raise Unauthorized(f"{method} {path}: {_words(text) or 'the session is over'}")
+    if status >= 300:
+        raise BidkeeperError(f"{method} {path}: {status} {_words(text)}")
+    return text
+
+
+def exchanged(
+    at: HostPort, method: str, path: str, body: str | None, token: str, patience_s: float
+) -> tuple[int, bytes]:
+    """Returns status and body of an answer, 16 MiB at most. Raises OSError and HTTPException."""
+    connection = http.client.HTTPConnection(*at.nearby, timeout=patience_s)
+    try:
+        connection.request(method, path, body, {"Authorization": f"Bearer {token}"} if token else {})
+        answer = connection.getresponse()
+        return answer.status, answer.read(1 << 24)
     finally:
         connection.close()
-    if answer.status == 401:
-        raise Unauthorized(f"{method} {path}: {_words(text) or 'the session is over'}")
-    if answer.status >= 300:
-        raise BidkeeperError(f"{method} {path}: {answer.status} {_words(text)}")
-    return text
 
 
 def ask_json(name: str, at: HostPort, method: str, path: str, body: Any = None, **rest: Any) -> Any:

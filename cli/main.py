@@ -74,7 +74,8 @@ def main(arguments: list[str] | None = None) -> int:
     try:
         if options.verb == "doctor":  # it explains wrong settings first
             return int(importlib.import_module("cli.doctor.doctor").run_alone(options))
-        settings = with_normal_addresses(load(secrets=SECRETS_READ.get(_words(options), ())))
+        verb = f"venue {options.action}" if options.verb == "venue" else str(options.verb)
+        settings = with_normal_addresses(load(secrets=SECRETS_READ.get(verb, ())))
         logs.set_up(options.verb, settings.log_level, settings.log_format)
         return int(importlib.import_module(VERBS[options.verb][0]).run(settings, options))
     except SettingsError as error:
@@ -129,10 +130,6 @@ def _failed(options: argparse.Namespace, problems: list[str], code: int) -> int:
         else:
             print(f"bidkeeper: {problem}", file=sys.stderr)
     return code
-
-
-def _words(options: argparse.Namespace) -> str:
-    return f"venue {options.action}" if options.verb == "venue" else str(options.verb)
 
 
 if __name__ == "__main__":

@@ -6,6 +6,7 @@ import argparse
 import os
 from pathlib import Path
 
+from cli.arguments import up_to
 from core import version
 from core.errors import BidkeeperError
 from core.process import hold_lock
@@ -19,17 +20,8 @@ from models.leases import leases
 
 def add_arguments(verb: str, parser: argparse.ArgumentParser) -> None:
     """Adds --slots N."""
-    parser.add_argument(
-        "--slots",
-        type=_slots,
-        help="number of slots to divide the users into, each with its own manager; stop all managers first",
-    )
-
-
-def _slots(text: str) -> int:
-    if text.isascii() and text.isdigit() and 1 <= int(text[:9]) <= MOST_SLOTS:
-        return int(text)
-    raise argparse.ArgumentTypeError(f"must be a whole number from 1 to {MOST_SLOTS}")
+    text = "number of slots to divide the users into, each with its own manager; stop all managers first"
+    parser.add_argument("--slots", type=up_to(MOST_SLOTS), help=text)
 
 
 def migrate(settings: Settings, slots: int | None = None) -> list[str]:

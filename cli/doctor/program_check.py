@@ -76,10 +76,9 @@ def examine(settings: Settings, own: dict[int, str]) -> Iterator[Check]:
     is_all_here = not may_be_elsewhere
     has_manager = is_all_here or any(settings.run_dir.glob("manager*.sock")) or set(here) - {leases.HOOKS}
     has_hooks = is_all_here or not _is_missing(settings.hooks_socket) or leases.HOOKS in here
-    gateway = _unreachable if settings.signer_listen and settings.gateway_hosts else _gateway
     rows: list[tuple[str, object, Path | None, Callable[[Settings], Found]]] = [
         ("signer", True, settings.signer_socket, _signer),
-        ("gateway", True, settings.gateway_socket, gateway),
+        ("gateway", True, settings.gateway_socket, _gateway),
         ("facts", True, settings.facts_socket, _facts),
         ("manager", has_manager, settings.manager_socket, _managers),
         ("hooks", has_hooks, settings.hooks_socket, _hooks),
@@ -87,19 +86,14 @@ def examine(settings: Settings, own: dict[int, str]) -> Iterator[Check]:
         *(("server", True, None, partial(_server, at)) for at in servers),
     ]
     for name, is_here, path, look in rows:
-        if look in (_signer, _gateway, _facts) and path and settings.tls_dir and path.parent != settings.relay_files:
-            look = _absent if _is_missing(path) else look
-        if is_here:
+        is_local = path is not None and settings.tls_dir is not None and path.parent != settings.relay_files
+        if look is _gateway and settings.signer_listen and settings.gateway_hosts:
+            text = "BIDKEEPER_GATEWAY_HOSTS is set, but the gateway does not answer the signer's host"
+            yield warn(text, "remove BIDKEEPER_GATEWAY_HOSTS on this host", name)
+        elif path and is_local and look in (_signer, _gateway, _facts) and _is_missing(path):
+            yield warn("does not run on this host", "start it, unless another host runs it", name)
+        elif is_here:
             yield from named(name, _asked(name, settings, look, path))
-
-
-def _unreachable(settings: Settings) -> Check:
-    text = "BIDKEEPER_GATEWAY_HOSTS is set, but the gateway does not answer the signer's host"
-    return warn(text, "remove BIDKEEPER_GATEWAY_HOSTS on this host")
-
-
-def _absent(settings: Settings) -> Check:
-    return warn("does not run on this host", "start it, unless another host runs it")
 
 
 def manager_of(own: dict[int, str]) -> int | None:
@@ -330,13 +324,7 @@ def _server(at: HostPort, settings: Settings) -> Check:
 
 
 def _get(at: HostPort, path: str) -> tuple[int, bytes]:
-    connection = http.client.HTTPConnection(*at.nearby, timeout=PATIENCE_S)
-    try:
-        connection.request("GET", path)
-        answer = connection.getresponse()
-        return answer.status, answer.read(1 << 16)
-    finally:
-        connection.close()
+    return api.exchanged(at, "GET", path, None, "", PATIENCE_S)
 
 
 def examine_hosts(settings: Settings, clock_ms: Callable[[], int]) -> Iterator[Check]:

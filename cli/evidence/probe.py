@@ -7,8 +7,8 @@ import json
 import os
 import secrets
 import time
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from contextlib import closing, suppress
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import closing, contextmanager, suppress
 from decimal import Decimal
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -24,7 +24,6 @@ from cli.doctor.questions import (
     PUBKEY,
     QUOTA_WORDS,
     VAULT,
-    About,
     Exchange,
     Listener,
     VenueAnswer,
@@ -66,22 +65,13 @@ def add_arguments(probe: argparse.ArgumentParser) -> None:
     probe.add_argument("venue", choices=(*VENUES, "mempool", "ord"), metavar="NAME", help=", ".join(VENUES))
     probe.add_argument("--save", type=Path, required=True, metavar="FILE", help="a new file")
     doctor.add_about(probe)
-    probe.add_argument(
-        "--inscription",
-        type=inscription,
-        default=FIRST_INSCRIPTION,
-        metavar="ID",
-        help="ask about this one, and at Satflow for the draft of its listing; nothing is signed",
-    )
+    item = "ask about this one, and at Satflow for the draft of its listing; nothing is signed"
+    probe.add_argument("--inscription", type=inscription, default=FIRST_INSCRIPTION, metavar="ID", help=item)
     probe.add_argument("--bidder", type=address, metavar="ADDRESS", help="instead of the first one in the book of bids")
     probe.add_argument("--seller", type=address, metavar="ADDRESS", help="instead of the first one in the listings")
-    probe.add_argument(
-        "--sign-in",
-        nargs=2,
-        type=address,
-        metavar=("PAYMENT", "ORDINALS"),
-        help="at ord.net: open a session for these two addresses; you sign two texts with their wallet",
-    )
+    pair, session = ("PAYMENT", "ORDINALS"), "at ord.net: open a session for these two addresses"
+    session += "; you sign two texts with their wallet"
+    probe.add_argument("--sign-in", nargs=2, type=address, metavar=pair, help=session)
 
 
 def run(settings: Settings, options: argparse.Namespace) -> int:
@@ -99,7 +89,7 @@ def probe(settings: Settings, options: argparse.Namespace, clock_ms: Callable[[]
         if dialect_of(venue) != "ordnet":
             raise BidkeeperError(f"{venue} needs no session for these questions: leave --sign-in out")
         subjects.pair = Pair(options.sign_in[0], "", options.sign_in[1], "")
-    with _NewFile(options.save) as file:
+    with _new_file(options.save) as keep:
         listener = Listener(clock_ms, pause)
         for http in https_of(venue, adapters):
             listener.listen(http)
@@ -110,11 +100,13 @@ def probe(settings: Settings, options: argparse.Namespace, clock_ms: Callable[[]
                 answers.append(put(question, listener))
         if not listener.heard:
             raise BidkeeperError(f"nothing was sent to {venue}: {answers[0].reason if answers else 'no question'}")
-        masker = _masker(salt, [*_secrets(settings), *listener.credentials()], about)
+        kept = {ADDRESS, PUBKEY, VAULT, FIRST_INSCRIPTION, FIRST_INSCRIPTION[:64], about.collection, about.rune}
+        hidden = [*_secrets(settings), *listener.credentials()]
+        masker = Masker(salt, hidden, kept | {f"rune-{about.rune}"}, {DRAFTED_AT})
         record = masked(venue, asked_ms, subjects, answers, masker)
         if settings.satflow_rune_price:  # the unit by which this installation reads a rune's price
             record = replace(record, about={**record.about, "rune_price": settings.satflow_rune_price})
-        file.keep(written(record))
+        keep(written(record))
     return _report(record, settings, options.save, answers)
 
 
@@ -156,20 +148,6 @@ def _secrets(settings: Settings) -> Iterator[str]:
     for venue in (*DIALECTS, "mempool", "ord"):
         parts = urlsplit(settings.venue_url(venue) or "")
         yield from (each for each in (parts.password, *parts.path.split("/")) if each and len(each) >= _LEAST_KEY)
-
-
-def _masker(salt: bytes, hidden: Collection[str], about: About) -> Masker:
-    kept = {
-        ADDRESS,
-        PUBKEY,
-        VAULT,
-        FIRST_INSCRIPTION,
-        FIRST_INSCRIPTION[:64],
-        about.collection,
-        about.rune,
-        f"rune-{about.rune}",
-    }
-    return Masker(salt, hidden, kept, {DRAFTED_AT})
 
 
 def _recorded(exchange: Exchange, masker: Masker, room: int) -> Recorded:
@@ -235,30 +213,19 @@ def _report(record: Record, settings: Settings, path: Path, answers: list[VenueA
     return code
 
 
-class _NewFile:
-    """A new file that only its owner can read, written at the end. Raises BidkeeperError when the path is taken."""
-
-    def __init__(self, path: Path) -> None:
-        self._path = path
-        try:
-            self._descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-        except FileExistsError:
-            raise BidkeeperError(f"{path} is there already: name a file that is not") from None
-        except OSError as error:
-            raise BidkeeperError(f"{path} cannot be made: {error.strerror}") from error
-        self._is_kept = False
-
-    def __enter__(self) -> _NewFile:
-        return self
-
-    def keep(self, content: bytes) -> None:
-        """Writes the file."""
-        with open(self._descriptor, "wb", closefd=False) as file:
-            file.write(content)
-        self._is_kept = True
-
-    def __exit__(self, *_: object) -> None:
-        os.close(self._descriptor)
-        if not self._is_kept:
-            with suppress(OSError):
-                self._path.unlink()
+@contextmanager
+def _new_file(path: Path) -> Iterator[Callable[[bytes], object]]:
+    """Gives the writer of a new file that only its owner can read. Raises BidkeeperError when the path is taken."""
+    try:
+        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    except FileExistsError:
+        raise BidkeeperError(f"{path} is there already: name a file that is not") from None
+    except OSError as error:
+        raise BidkeeperError(f"{path} cannot be made: {error.strerror}") from error
+    try:
+        with open(descriptor, "wb") as file:  # noqa: PTH123
+            yield file.write
+    except BaseException:
+        with suppress(OSError):
+            path.unlink()
+        raise
