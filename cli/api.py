@@ -10,6 +10,7 @@ from typing import Any
 
 from core.errors import BidkeeperError
 from core.setting_values import HostPort
+from core.settings import PLAY_MARKET, Settings
 
 
 def problem(at: HostPort, variable: str) -> str | None:
@@ -31,6 +32,12 @@ def problem(at: HostPort, variable: str) -> str | None:
                 return f"{variable}: {at} cannot be used: {error.strerror}"
             absent += 1  # such as ::1 of localhost where IPv6 is off: the server listens at the others
     return f"BIDKEEPER_HOST: {at.host} is not an address of this machine" if absent == len(found) else None
+
+
+def ports(settings: Settings) -> dict[HostPort, str]:
+    """Returns the addresses at which this host's server and practice market listen, each with its port's setting."""
+    found = {settings.server_at(index): "BIDKEEPER_PORT" for index in range(settings.server_processes)}
+    return found | ({settings.simulator_at: "BIDKEEPER_SIMULATOR_PORT"} if settings.market == PLAY_MARKET else {})
 
 
 PATIENCE_S = 30.0

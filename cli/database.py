@@ -25,9 +25,8 @@ def add_arguments(verb: str, parser: argparse.ArgumentParser) -> None:
     actions = parser.add_subparsers(dest="action", required=True, metavar="copy")
     copy = actions.add_parser("copy", help="copy everything into an empty database; the service must be stopped")
     target = copy.add_mutually_exclusive_group(required=True)
-    target.add_argument(
-        "--to", type=_address, help="the new address: sqlite:///FILE or postgresql://...", metavar="URL"
-    )
+    text = "the new address: sqlite:///FILE or postgresql://..."
+    target.add_argument("--to", type=_address, help=text, metavar="URL")
     target.add_argument("--to-file", type=_address_in, dest="to", help="a file that holds the address", metavar="FILE")
 
 

@@ -23,9 +23,8 @@ def add_arguments(verb: str, parser: argparse.ArgumentParser) -> None:
     parser.add_argument("inscription", type=arguments.inscription, help="the id of an inscription in that user's vault")
     parser.add_argument("price", type=_price, help="sats")
     parser.add_argument("--venue", choices=VENUES, metavar="NAME", help="where to list it, if not at the default venue")
-    parser.add_argument(
-        "--collection", type=arguments.collection, metavar="SLUG", help="the inscription's collection, for ord.net"
-    )
+    text = "the inscription's collection, for ord.net"
+    parser.add_argument("--collection", type=arguments.collection, metavar="SLUG", help=text)
 
 
 def _price(text: str) -> int:
@@ -60,7 +59,6 @@ def _outpoint(market: MarketClient, inscription: str, keys: UserKeys) -> str:
     """Returns the output that holds it. Raises BidkeeperError unless that is in the vault."""
     found = market.whereabouts(inscription, 0.0)
     if found.outpoint is None or found.address != keys.vault:
-        raise BidkeeperError(
-            f"the inscription is at {found.address or 'no address'}: send it to the vault, {keys.vault}"
-        )
+        where = found.address or "no address"
+        raise BidkeeperError(f"the inscription is at {where}: send it to the vault, {keys.vault}")
     return found.outpoint

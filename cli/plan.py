@@ -22,9 +22,8 @@ def add_arguments(verb: str, parser: argparse.ArgumentParser) -> None:
     change = actions.add_parser("set", help="give a user a plan, from now on")
     change.add_argument("address", type=address, help="the address that user signs in with")
     change.add_argument("plan", help="a plan of the settings")
-    change.add_argument(
-        "--days", type=_days, metavar="N", help="for how long (default: the plan's duration); 0 ends it now"
-    )
+    days = "for how long (default: the plan's duration); 0 ends it now"
+    change.add_argument("--days", type=_days, metavar="N", help=days)
     actions.add_parser("list", help="print the plans and who has them")
 
 

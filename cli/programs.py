@@ -24,13 +24,8 @@ def add_arguments(verb: str, parser: argparse.ArgumentParser) -> None:
     if verb == "server":
         parser.add_argument("--index", type=int, default=0, help="which of the server processes this is, from 0")
     if verb == "manager":
-        parser.add_argument(
-            "--slot",
-            type=int,
-            choices=range(MOST_SLOTS),
-            metavar="N",
-            help="run only the tasks of this slot's users (from 0); on standby while another manager holds it",
-        )
+        text = "run only the tasks of this slot's users (from 0); on standby while another manager holds it"
+        parser.add_argument("--slot", type=int, choices=range(MOST_SLOTS), metavar="N", help=text)
 
 
 def run(settings: Settings, options: argparse.Namespace) -> int:

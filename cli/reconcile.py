@@ -210,9 +210,8 @@ _FOR_EVER_MS = 1 << 53
 def add_arguments(verb: str, parser: argparse.ArgumentParser) -> None:
     """Adds [--user ADDRESS] [--days N] [--cancel] [--count-for TASK [--sale ID ...]] [--yes] [--json]."""
     parser.add_argument("--user", type=address, metavar="ADDRESS", help="only this user; all without it")
-    parser.add_argument(
-        "--days", type=up_to(_MOST_DAYS), default=_DAYS, help="how far back sales are read (default %(default)s)"
-    )
+    days = "how far back sales are read (default %(default)s)"
+    parser.add_argument("--days", type=up_to(_MOST_DAYS), default=_DAYS, help=days)
     parser.add_argument("--cancel", action="store_true", help="cancel the bids that have no open order")
     parser.add_argument("--count-for", type=int, metavar="TASK", help="count purchases in the limits of this task (id)")
     parser.add_argument("--sale", action="append", metavar="ID", help="count only this purchase; can be repeated")

@@ -71,7 +71,10 @@ def receive_of(settings: Settings, address: str) -> str:
 
 
 def _lines(settings: Settings, market: MarketClient, keys: UserKeys, receive: str) -> Iterator[str]:
-    yield f"payment  {keys.payment}  {_sats_at(market, keys.payment)}"
+    try:
+        yield f"payment  {keys.payment}  {confirmed(market, keys.payment):,} sats confirmed"
+    except VenueError as error:
+        yield f"payment  {keys.payment}  (its coins cannot be read: {error.message})"
     yield "         signs bids; what comes out of a bidding wallet, and the price of what is sold, arrives here"
     yield f"vault    {keys.vault}"
     yield "         send inscriptions here that are to be listed; rare sats and runes do not belong here"
@@ -94,10 +97,3 @@ def _place(market: MarketClient, funding: Funding, keys: UserKeys, receive: str)
     except VenueError as error:
         return f"nothing now: {error.message}"
     return f"{address}  {sats:,} sats"
-
-
-def _sats_at(market: MarketClient, address: str) -> str:
-    try:
-        return f"{confirmed(market, address):,} sats confirmed"
-    except VenueError as error:
-        return f"(its coins cannot be read: {error.message})"

@@ -31,15 +31,10 @@ def add_arguments(verb: str, parser: argparse.ArgumentParser) -> None:
 
 def add_about(parser: argparse.ArgumentParser) -> None:
     """Adds [--collection SLUG] [--rune TICKER]."""
-    parser.add_argument(
-        "--collection", type=collection, metavar="SLUG", help="ask the marketplaces about this collection"
-    )
-    parser.add_argument(
-        "--rune",
-        type=ticker,
-        metavar="TICKER",
-        help="ask the marketplaces about this rune, like DOG•GO•TO•THE•MOON",
-    )
+    text = "ask the marketplaces about this {}"
+    parser.add_argument("--collection", type=collection, metavar="SLUG", help=text.format("collection"))
+    rune = text.format("rune, like DOG•GO•TO•THE•MOON")
+    parser.add_argument("--rune", type=ticker, metavar="TICKER", help=rune)
 
 
 def run_alone(options: argparse.Namespace) -> int:

@@ -61,10 +61,7 @@ def examine(settings: Settings, own: dict[int, str]) -> Iterator[Check]:
     """Examines ports and programs; a service that is down is one line. `own` are the installation's processes."""
     servers = [settings.server_at(index) for index in range(settings.server_processes)]
     is_practice = settings.market == PLAY_MARKET
-    ports = dict.fromkeys(servers, "BIDKEEPER_PORT")
-    if is_practice:
-        ports[settings.simulator_at] = "BIDKEEPER_SIMULATOR_PORT"
-    for at, variable in ports.items():
+    for at, variable in api.ports(settings).items():
         yield _port(at, variable, own)._replace(name=f"port {at.port}")
     if not _runs(settings, own):
         yield warn("Bidkeeper is not running, so none was checked", "bidkeeper up", "programs")

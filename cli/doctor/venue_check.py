@@ -48,7 +48,7 @@ Answers = Mapping[tuple[str, str], Any]  # by venue and question
 
 
 class _Examiner(Struct):
-    """What the questions to each venue need; `calls` counts them by venue."""
+    """The questions to venues, with their answers; `calls` counts the requests by venue."""
 
     settings: Settings
     about: About
