@@ -100,7 +100,7 @@ def ask_json(name: str, at: HostPort, method: str, path: str, body: Any = None, 
 
 
 def _words(text: str) -> str:
-    """Returns the words of an error's body, or its beginning when it is not one of ours."""
+    """Returns the words of an error's body, or its beginning when it is another program's."""
     try:
         told = json.loads(text)
         parts = [told["error"], told.get("message"), *told.get("details", [])]

@@ -206,7 +206,7 @@ class Cluster:
             self._ray.kill(actor, no_restart=for_good)
 
     def actor(self, slot: int) -> Any:
-        """Returns the actor that keeps the slot's manager running, None when there is none."""
+        """Returns the actor that keeps the slot's manager running, None before its start."""
         try:
             return self._ray.get_actor(f"slot {slot}")
         except ValueError:

@@ -1,4 +1,4 @@
-"""`bidkeeper wallet ADDRESS`: a user's addresses, each with its purpose, its sats and their way out."""
+"""`bidkeeper wallet ADDRESS`: a user's addresses, each with its purpose, its sats and their withdrawal route."""
 
 from __future__ import annotations
 

@@ -17,7 +17,6 @@ from msgspec import Struct
 from peewee import PeeweeException, fn
 
 from cli.doctor.check import Check, fail, first, named, ok, unreadable, warn
-from cli.doctor.machine_check import CUSTOMARY_TASKS
 from cli.migrate import missing_with_logs
 from core.errors import BidkeeperError
 from core.settings import Settings
@@ -41,6 +40,7 @@ _NETWORK = {"nfs", "nfs4", "cifs", "smb3", "smbfs", "9p", "afs", "ceph", "gluste
 _IN_MEMORY = {"tmpfs", "ramfs"}
 _AUDIT_TAIL = 1 << 20
 _WAL_FORMAT = (2, 2)  # bytes 18 and 19 of a database in WAL mode
+CUSTOMARY_TASKS = 100
 _OTHERS = 20  # connections of all programs except the workers, and of an operator's tools
 _MOST_LAG_S = 10
 _PAGE = "docs/several-machines.md"
@@ -322,21 +322,22 @@ def _newest(kind: str) -> str | None:
 
 def examine_postgresql(tasks: int | None, seen: list[Seen]) -> Iterator[Check]:
     """Examines the server of the open connection, one of those `seen`, for `tasks` wanted tasks (None: not known)."""
-    yield from named("postgresql", _commits())
+    version, name = _setting("server_version").split()[0], "postgresql"
+    if unsafe := ", ".join(each for each in ("fsync", "full_page_writes") if _setting(each) != "on"):
+        yield fail(f"{version}: {unsafe} is off", "turn it on: a power cut would lose recorded bids", name)
+    else:
+        yield ok(f"{version}; commits are written to disk", name)
     yield from named("servers", _servers(seen) if len(seen) > 1 else None)
     yield from named("standby", _standby(len(seen)))
-    yield from named("connections", _connections(CUSTOMARY_TASKS if tasks is None else tasks))
+    reserved, tasks = int(_setting("superuser_reserved_connections")), CUSTOMARY_TASKS if tasks is None else tasks
+    room, needed = int(_setting("max_connections")) - reserved, tasks + _OTHERS
+    text = f"max_connections leaves {room}, {tasks} tasks need {needed} (one each in a cycle, and {_OTHERS})"
+    few = fail(text, f"set max_connections to at least {needed + reserved}", "connections")
+    yield few if room < needed else ok(f"{room} available, {needed} needed", "connections")
 
 
 def _setting(name: str) -> str:
     return str(database.execute_sql(f"SHOW {name}").fetchone()[0])
-
-
-def _commits() -> Check:
-    version = _setting("server_version").split()[0]
-    unsafe = ", ".join(name for name in ("fsync", "full_page_writes") if _setting(name) != "on")
-    lossy = fail(f"{version}: {unsafe} is off", "turn it on: a power cut would lose recorded bids")
-    return lossy if unsafe else ok(f"{version}; commits are written to disk")
 
 
 def _servers(seen: list[Seen]) -> Check:
@@ -377,14 +378,6 @@ def _standby(servers: int) -> Check:
         (slow, warn(f"{slow} is more than {_MOST_LAG_S} s behind in replay", "check its load")),
         (True, ok(well + (f"; never promote {late}" if late else ""))),
     )
-
-
-def _connections(tasks: int) -> Check:
-    reserved = int(_setting("superuser_reserved_connections"))
-    room, needed = int(_setting("max_connections")) - reserved, tasks + _OTHERS
-    text = f"max_connections leaves {room}, {tasks} tasks need {needed} (one each in a cycle, and {_OTHERS})"
-    few = fail(text, f"set max_connections to at least {needed + reserved}")
-    return few if room < needed else ok(f"{room} available, {needed} needed")
 
 
 def _leases(run_dir: Path) -> Iterator[Check]:

@@ -14,6 +14,7 @@ from importlib.metadata import version
 from pathlib import Path
 
 from cli.doctor.check import Check, fail, first, named, ok, warn
+from cli.doctor.data_check import CUSTOMARY_TASKS
 from core.process import PYTHON
 from core.settings import Settings
 from models.database import base
@@ -24,9 +25,7 @@ from wallet.signer.challenges import require_libsecp256k1
 _LEAST_SQLITE = (3, 37, 0)  # STRICT tables
 _NORMAL, _FULL = 1, 2  # answers of PRAGMA synchronous
 _FILES_A_TASK, _OTHER_FILES = 3, 200
-CUSTOMARY_TASKS = 100
 _TRY_S = 60  # for a fresh Python on a busy machine
-_LISTEN = "0A"
 
 
 def examine() -> Iterator[Check]:
@@ -159,24 +158,3 @@ def own_processes(data_dir: Path) -> dict[int, str]:
             continue
     found.pop(os.getpid(), None)
     return found
-
-
-def holds_port(pid: int, port: int) -> bool:
-    """Tells whether this process listens at `port` (TCP)."""
-    inodes = {f"socket:[{inode}]" for inode in _listening(port)}
-    try:
-        return any(str(entry.readlink()) in inodes for entry in Path(f"/proc/{pid}/fd").iterdir())
-    except OSError:
-        return False
-
-
-def _listening(port: int) -> Iterator[str]:
-    """Yields the inodes of the sockets that listen at `port`."""
-    for table in (Path("/proc/net/tcp"), Path("/proc/net/tcp6")):
-        try:
-            lines = table.read_text().splitlines()[1:]
-        except OSError:
-            continue
-        for fields in map(str.split, lines):
-            if fields[3] == _LISTEN and int(fields[1].rsplit(":", 1)[1], 16) == port:
-                yield fields[9]

@@ -17,7 +17,6 @@ from peewee import PeeweeException
 
 from cli import api
 from cli.doctor.check import Check, Found, fail, first, named, ok, warn, way_to_keys
-from cli.doctor.machine_check import holds_port
 from cli.doctor.settings_check import is_held
 from core import tls
 from core.call import call
@@ -184,7 +183,7 @@ def _port(at: HostPort, variable: str, own: dict[int, str]) -> Check:
     why = api.problem(at, variable)
     if why is None:
         return ok("free")
-    if any(holds_port(pid, at.port) for pid in own):
+    if any(_holds_port(pid, at.port) for pid in own):
         return ok("used by this Bidkeeper")
     try:
         status, body = _get(at, "/healthz")
@@ -194,6 +193,20 @@ def _port(at: HostPort, variable: str, own: dict[int, str]) -> Check:
         pass  # it is another user's
     is_host = why.startswith("BIDKEEPER_HOST")
     return fail(why, "set BIDKEEPER_HOST" if is_host else f"stop that program, or set {variable}")
+
+
+def _holds_port(pid: int, port: int) -> bool:
+    """Tells whether this process listens at `port` (TCP)."""
+    inodes = set()
+    for table in (Path("/proc/net/tcp"), Path("/proc/net/tcp6")):
+        with contextlib.suppress(OSError):
+            for fields in map(str.split, table.read_text().splitlines()[1:]):
+                if fields[3] == "0A" and int(fields[1].rsplit(":", 1)[1], 16) == port:  # 0A: it listens
+                    inodes.add(f"socket:[{fields[9]}]")
+    try:
+        return any(str(entry.readlink()) in inodes for entry in Path(f"/proc/{pid}/fd").iterdir())
+    except OSError:
+        return False
 
 
 def _asked(name: str, settings: Settings, look: Callable[[Settings], Found], path: Path | None) -> Iterator[Check]:
