@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import argparse
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from cli.arguments import up_to
@@ -35,6 +37,17 @@ def migrate(settings: Settings, slots: int | None = None) -> list[str]:
         if slots is not None:
             leases.set_slots(slots)
         return applied
+    finally:
+        base.close()
+
+
+@contextmanager
+def migrated(settings: Settings) -> Iterator[None]:
+    """Opens the database for the block, at this version's schema. Raises OtherVersion."""
+    migrate(settings)
+    base.connect(settings.database_url)
+    try:
+        yield
     finally:
         base.close()
 

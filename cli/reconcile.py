@@ -19,7 +19,7 @@ from typing import Any
 from msgspec import Struct, field, to_builtins
 
 from cli.arguments import address, up_to
-from cli.migrate import migrate
+from cli.migrate import migrated
 from core.errors import BidkeeperError
 from core.settings import Settings
 from markets.base import GatewayAway, OwnBid, OwnBids, Sale, VenueError
@@ -28,7 +28,6 @@ from markets.client import MarketClient
 from markets.look import kind_of_slug
 from markets.orders import OwnListing
 from markets.venues import capabilities
-from models.database import base
 from models.ledger import fills, orders
 from models.ledger.closing import Owed
 from models.ledger.orders import NewOrder, SoldInto
@@ -237,16 +236,13 @@ def run(settings: Settings, options: argparse.Namespace) -> int:
         raise BidkeeperError("--sale names a purchase to count: say in which task's limits, by --count-for TASK")
     if changes and not options.yes and (options.json or not sys.stdin.isatty()):
         raise BidkeeperError("without a terminal to ask at, add --yes to change anything")
-    migrate(settings)
-    base.connect(settings.database_url)
     try:
-        return _run(settings, options)
+        with migrated(settings):
+            return _run(settings, options)
     except GatewayAway as error:
         raise BidkeeperError(f"{error}; this asks marketplaces through it: start Bidkeeper first") from error
     except SignerUnavailable as error:
         raise BidkeeperError(f"{error}; this needs the users' addresses: start Bidkeeper first") from error
-    finally:
-        base.close()
 
 
 def _run(settings: Settings, options: argparse.Namespace) -> int:

@@ -6,14 +6,13 @@ import argparse
 from collections.abc import Iterator
 
 from cli.arguments import address
-from cli.migrate import migrate
+from cli.migrate import migrated
 from core.errors import BidkeeperError
 from core.settings import Settings
 from markets.base import NotFound, VenueError
 from markets.capabilities import Funding, funding_of
 from markets.client import MarketClient
 from markets.venues import facts
-from models.database import base
 from models.users import User
 from wallet.protocol import UserKeys
 from wallet.signer_client import SignerClient
@@ -59,15 +58,11 @@ def run(settings: Settings, options: argparse.Namespace) -> int:
 
 def receive_of(settings: Settings, address: str) -> str:
     """Returns where a user's bids deliver to. Raises BidkeeperError for an address that has never signed in."""
-    migrate(settings)
-    base.connect(settings.database_url)
-    try:
+    with migrated(settings):
         user = User.get_or_none(User.address == address)
-        if user is None:
-            raise BidkeeperError(f"{address} has never signed in here: bidkeeper sign-in {address}")
-        return str(user.ordinals_address)
-    finally:
-        base.close()
+    if user is None:
+        raise BidkeeperError(f"{address} has never signed in here: bidkeeper sign-in {address}")
+    return str(user.ordinals_address)
 
 
 def _lines(settings: Settings, market: MarketClient, keys: UserKeys, receive: str) -> Iterator[str]:
