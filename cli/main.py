@@ -34,7 +34,7 @@ VERBS = {
     "plan": ("cli.users", "give a user a plan, or list the plans in use"),
     "sign-in": ("cli.sign_in", "sign in without a browser; prints a token"),
     "wallet": ("cli.wallet", "show a user's addresses, their purposes and balances"),
-    "judge": ("cli.judge", "check a listing that a marketplace drafts by the signer's rules; signs nothing"),
+    "judge": ("cli.wallet", "check a listing that a marketplace drafts by the signer's rules; signs nothing"),
     "replay": ("cli.replay", "try a config on a task's recorded cycles, or on recorded order books"),
     "keys": ("cli.keys", "manage keys for real money: create, import, list, back up, unlock"),
     "audit": ("cli.audit", "verify the signer's audit log"),
