@@ -19,7 +19,7 @@ from typing import Any
 from msgspec import Struct, field, to_builtins
 
 from cli.arguments import address, up_to
-from cli.migrate import migrated
+from cli.database import migrated
 from core.errors import BidkeeperError
 from core.settings import Settings
 from markets.base import GatewayAway, OwnBid, OwnBids, Sale, VenueError

@@ -21,7 +21,7 @@ from types import FrameType
 from typing import IO
 
 from cli import api
-from cli.migrate import check_database, migrate
+from cli.database import check_database, migrate
 from core.errors import BidkeeperError, SettingsError
 from core.layout import supervisor_problems
 from core.process import PYTHON, hold_lock

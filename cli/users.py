@@ -7,7 +7,7 @@ import time
 from datetime import UTC, datetime
 
 from cli.arguments import address
-from cli.migrate import migrated
+from cli.database import migrated
 from core.call import call
 from core.errors import PeerError
 from core.program_calls import Enforce

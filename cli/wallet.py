@@ -6,7 +6,7 @@ import argparse
 from collections.abc import Iterator
 
 from cli.arguments import address, collection, inscription
-from cli.migrate import migrated
+from cli.database import migrated
 from core.errors import BidkeeperError
 from core.fields import MAX_SATS
 from core.settings import VENUES, Settings

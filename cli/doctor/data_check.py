@@ -16,8 +16,8 @@ from typing import Any
 from msgspec import Struct
 from peewee import PeeweeException, fn
 
+from cli.database import missing_with_logs
 from cli.doctor.check import Check, fail, first, named, ok, unreadable, warn
-from cli.migrate import missing_with_logs
 from core.errors import BidkeeperError
 from core.settings import Settings
 from models import schema
