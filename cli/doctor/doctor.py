@@ -8,14 +8,10 @@ import os
 import time
 from collections.abc import Callable, Iterator, Mapping
 
-from msgspec.structs import replace
-
-from cli.arguments import collection, ticker
 from cli.doctor import data_check, machine_check, program_check, settings_check, venue_check
 from cli.doctor.check import Check, ok, safely
-from cli.doctor.questions import About, default_about
+from cli.doctor.questions import about_of, add_about
 from core import logs, version
-from core.settings import Settings
 
 PARTS = ("machine", "settings", "data", "programs", "venues")
 LIVE = "live"  # asked for by --live, or alone by --only live
@@ -27,14 +23,6 @@ def add_arguments(verb: str, parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--only", action="append", choices=(*PARTS, LIVE), help="check only this part; can be repeated")
     parser.add_argument("--live", action="store_true", help="add the checklist for real money (docs/going-live.md)")
     add_about(parser)
-
-
-def add_about(parser: argparse.ArgumentParser) -> None:
-    """Adds [--collection SLUG] [--rune TICKER]."""
-    text = "ask the marketplaces about this {}"
-    parser.add_argument("--collection", type=collection, metavar="SLUG", help=text.format("collection"))
-    rune = text.format("rune, like DOG•GO•TO•THE•MOON")
-    parser.add_argument("--rune", type=ticker, metavar="TICKER", help=rune)
 
 
 def run_alone(options: argparse.Namespace) -> int:
@@ -82,13 +70,7 @@ def examine(
         yield from safely("programs", program_check.examine(settings, own))
         yield from safely("month", program_check.examine_months(settings, seen.running))
     if "venues" in parts:
-        yield from safely("venues", venue_check.examine(settings, about(options, settings, seen), clock_ms))
+        subjects = about_of(options, settings.market, seen.collection, seen.rune)
+        yield from safely("venues", venue_check.examine(settings, subjects, clock_ms))
     if LIVE in parts:
         yield from safely("live", settings_check.examine_live(settings, seen))
-
-
-def about(options: argparse.Namespace, settings: Settings, seen: data_check.DatabaseState) -> About:
-    """Chooses the subjects: the operator's, else the newest tasks', else well-known ones."""
-    usual = default_about(settings.market)
-    collection = options.collection or seen.collection or usual.collection
-    return replace(usual, collection=collection, rune=options.rune or seen.rune or usual.rune)

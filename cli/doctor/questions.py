@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import argparse
+import time
 from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any, Literal
 
 from msgspec import Struct
 
-from core.settings import dialect_of
+from cli.arguments import collection, ticker
+from core.settings import SECRETS, Settings, dialect_of
 from gateway.venue import Adapters
 from markets.answers import Reply, made_s, noting
 from markets.base import (
@@ -25,6 +28,7 @@ from markets.satflow.adapter import Satflow
 from markets.wire import Page, Unread, Unreadable
 
 MASKED = "[masked]"
+PAUSE_S = 0.3  # 3 of a key's 5 requests a second: the gateway uses the same key meanwhile
 _CREDENTIALS = ("Authorization", "x-api-key")
 QUOTA_WORDS = ("ratelimit", "rate-limit", "quota", "credits")
 ASKED = ("satflow", "unisat", "mempool", "ord")
@@ -106,6 +110,16 @@ class Listener:
             http._session.close()
 
 
+def pause() -> None:
+    """Waits before each call."""
+    time.sleep(PAUSE_S)
+
+
+def secrets_of(settings: Settings) -> list[str]:
+    """Returns the keys that must not be shown."""
+    return [key for name in SECRETS if (key := getattr(settings, name))]
+
+
 def masked(text: str, secrets: list[str]) -> str:
     """Returns `text` without our keys, should the venue repeat them."""
     for secret in secrets:
@@ -152,6 +166,20 @@ def default_about(market: str) -> About:
     if market == "simulator":
         return About("nodemonkes-demo", "PRACTICE•RUNE•TOKEN")
     return About("nodemonkes", "DOG•GO•TO•THE•MOON")
+
+
+def add_about(parser: argparse.ArgumentParser) -> None:
+    """Adds [--collection SLUG] [--rune TICKER]."""
+    text = "ask the marketplaces about this {}"
+    parser.add_argument("--collection", type=collection, metavar="SLUG", help=text.format("collection"))
+    rune = text.format("rune, like DOG•GO•TO•THE•MOON")
+    parser.add_argument("--rune", type=ticker, metavar="TICKER", help=rune)
+
+
+def about_of(options: argparse.Namespace, market: str, newest: str | None = None, rune: str | None = None) -> About:
+    """Chooses the subjects: the operator's, else the newest tasks' (collection and rune), else well-known ones."""
+    usual = default_about(market)
+    return About(options.collection or newest or usual.collection, options.rune or rune or usual.rune)
 
 
 def https_of(venue: str, adapters: Adapters) -> list[Http]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing
@@ -16,7 +15,19 @@ from cli import api
 from cli.doctor import settings_check
 from cli.doctor.check import Check, fail, first, named, ok, safely, warn
 from cli.doctor.program_check import CLOCK_REMEDY
-from cli.doctor.questions import ASKED, About, Exchange, Listener, VenueAnswer, https_of, masked, put, questions
+from cli.doctor.questions import (
+    ASKED,
+    About,
+    Exchange,
+    Listener,
+    VenueAnswer,
+    https_of,
+    masked,
+    pause,
+    put,
+    questions,
+    secrets_of,
+)
 from core.settings import PLAY_MARKET, SECRETS, Settings
 from gateway.app import make_adapters
 from gateway.venue import Adapters
@@ -26,8 +37,6 @@ from markets.client import MOST_SKEW_S, MarketClient
 from markets.wire import Unread
 from wallet.messages import MessageError, check_challenge
 
-# 3 of a key's 5 requests a second: the gateway uses the same key meanwhile.
-PAUSE_S = 0.3
 _GATEWAY_S = 15.0
 _INDEX_BEHIND = 3  # blocks
 _WITHOUT = {
@@ -145,16 +154,6 @@ def examine(settings: Settings, about: About, clock_ms: Callable[[], int]) -> It
     yield from _indexes(answers)
     spent = ", ".join(f"{count} to {venue}" for venue, count in examiner.calls.items()) or "none"
     yield ok(f"{spent} made by the doctor; the gateway's monthly count does not include them", "calls")
-
-
-def pause() -> None:
-    """Waits before each call."""
-    time.sleep(PAUSE_S)
-
-
-def secrets_of(settings: Settings) -> list[str]:
-    """Returns the keys that must not be shown."""
-    return [key for name in SECRETS if (key := getattr(settings, name))]
 
 
 def _key_remedy(venue: str) -> str:

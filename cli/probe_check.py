@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import re
 import sys
 from collections import Counter
@@ -17,8 +16,8 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from cli.doctor.questions import About, Exchange, Outcome, Question, VenueAnswer, answer_of, default_about
-from cli.evidence.masking import Sort, sort_of
-from cli.evidence.questions import (
+from cli.probe_masking import Sort, sort_of
+from cli.probe_questions import (
     MAY_BE_REFUSED,
     NOTHING_ASKED,
     NotAProbeFile,
@@ -315,15 +314,10 @@ def _named(question: str, found: Sequence[Odd]) -> Iterator[str]:
         yield f"{question}{where}: {why}"
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Adds FILE."""
-    parser.add_argument("file", type=Path, metavar="FILE", help="a file that venue probe has saved")
-
-
-def run(settings: Settings, options: argparse.Namespace) -> int:
+def run(settings: Settings, file: Path) -> int:
     """Returns 0 when everything is understood, 1 when something is not, 2 when the file is not a probe file."""
     try:
-        record = read(options.file)
+        record = read(file)
         findings = check(record, settings)
     except NotAProbeFile as error:
         print(f"bidkeeper: {error}", file=sys.stderr)
