@@ -10,7 +10,7 @@ import sqlite3
 import subprocess
 import tempfile
 from collections.abc import Iterator
-from importlib.metadata import version
+from importlib import metadata
 from pathlib import Path
 
 from cli.doctor.check import Check, fail, first, named, ok, warn
@@ -32,9 +32,9 @@ def examine() -> Iterator[Check]:
     """Examines everything that needs no settings."""
     yield ok(f"{platform.python_version()} on {platform.system()} {platform.machine()}", "python")
     yield from named("sqlite", _sqlite())
-    signs = f"{version('bip322')} accepts valid signatures and refuses forged ones"
+    signs = f"{metadata.version('bip322')} accepts valid signatures and refuses forged ones"
     for name, test, text in (
-        ("libsecp256k1", require_libsecp256k1, f"loaded by embit {version('embit')}"),
+        ("libsecp256k1", require_libsecp256k1, f"loaded by embit {metadata.version('embit')}"),
         ("bip322", self_test, signs),
     ):
         try:
