@@ -10,6 +10,7 @@ from typing import Any
 
 from core.errors import BidkeeperError
 from core.setting_values import HostPort
+from core.settings import PLAY_MARKET, Settings
 
 
 def problem(at: HostPort, variable: str) -> str | None:
@@ -31,6 +32,12 @@ def problem(at: HostPort, variable: str) -> str | None:
                 return f"{variable}: {at} cannot be used: {error.strerror}"
             absent += 1  # such as ::1 of localhost where IPv6 is off: the server listens at the others
     return f"BIDKEEPER_HOST: {at.host} is not an address of this machine" if absent == len(found) else None
+
+
+def ports(settings: Settings) -> dict[HostPort, str]:
+    """Returns the addresses at which this host's server and practice market listen, each with its port's setting."""
+    found = {settings.server_at(index): "BIDKEEPER_PORT" for index in range(settings.server_processes)}
+    return found | ({settings.simulator_at: "BIDKEEPER_SIMULATOR_PORT"} if settings.market == PLAY_MARKET else {})
 
 
 PATIENCE_S = 30.0
@@ -57,23 +64,30 @@ def ask(
 
     Raises NoAnswer when none comes, Unauthorized for 401, and BidkeeperError with the text of another refusal.
     """
-    sent = None if body is None else json.dumps(body)
-    connection = http.client.HTTPConnection(*at.nearby, timeout=patience_s)
-    headers = {"Authorization": f"Bearer {token}"} if token else {}
     try:
-        connection.request(method, path, sent, headers)
-        answer = connection.getresponse()
-        text = answer.read().decode(errors="replace")
+        status, answer = exchanged(at, method, path, None if body is None else json.dumps(body), token, patience_s)
     except (OSError, http.client.HTTPException) as error:
         why = getattr(error, "strerror", None) or str(error) or type(error).__name__
         raise NoAnswer(f"the {name} at {at.url} does not answer: {why}") from error
+    text = answer.decode(errors="replace")
+    if status == 401:
+        raise Unauthorized(f"{method} {path}: {_words(text) or 'the session is over'}")
+    if status >= 300:
+        raise BidkeeperError(f"{method} {path}: {status} {_words(text)}")
+    return text
+
+
+def exchanged(
+    at: HostPort, method: str, path: str, body: str | None, token: str, patience_s: float
+) -> tuple[int, bytes]:
+    """Returns status and body of an answer, 16 MiB at most. Raises OSError and HTTPException."""
+    connection = http.client.HTTPConnection(*at.nearby, timeout=patience_s)
+    try:
+        connection.request(method, path, body, {"Authorization": f"Bearer {token}"} if token else {})
+        answer = connection.getresponse()
+        return answer.status, answer.read(1 << 24)
     finally:
         connection.close()
-    if answer.status == 401:
-        raise Unauthorized(f"{method} {path}: {_words(text) or 'the session is over'}")
-    if answer.status >= 300:
-        raise BidkeeperError(f"{method} {path}: {answer.status} {_words(text)}")
-    return text
 
 
 def ask_json(name: str, at: HostPort, method: str, path: str, body: Any = None, **rest: Any) -> Any:
@@ -86,7 +100,7 @@ def ask_json(name: str, at: HostPort, method: str, path: str, body: Any = None, 
 
 
 def _words(text: str) -> str:
-    """Returns the words of an error's body, or its beginning when it is not one of ours."""
+    """Returns the words of an error's body, or its beginning when it is another program's."""
     try:
         told = json.loads(text)
         parts = [told["error"], told.get("message"), *told.get("details", [])]

@@ -35,3 +35,14 @@ def _read(read: Callable[[str], str], text: str) -> str:
         return read(text)
     except BidkeeperError as error:
         raise argparse.ArgumentTypeError(str(error)) from None
+
+
+def up_to(most: int) -> Callable[[str], int]:
+    """Returns a reader of whole numbers from 1 to `most`, for argparse."""
+
+    def read(text: str) -> int:
+        if text.isascii() and text.isdigit() and 1 <= int(text[:9]) <= most:
+            return int(text)
+        raise argparse.ArgumentTypeError(f"must be a whole number from 1 to {most}")
+
+    return read

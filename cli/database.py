@@ -1,4 +1,4 @@
-"""`bidkeeper database copy --to URL`: all that the database holds, into an empty one of the same kind or the other."""
+"""`bidkeeper migrate|database`: the upgrade to this version's schema, and a copy of the database into an empty one."""
 
 from __future__ import annotations
 
@@ -9,25 +9,32 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from cli.arguments import up_to
+from core import version
 from core.errors import BidkeeperError
 from core.process import hold_lock
 from core.setting_values import database as read_address
-from core.settings import Settings
+from core.settings import MOST_SLOTS, Settings
 from core.strict_json import NotText, read_text
 from models import schema
-from models.database.base import place
+from models.database import base, damage
+from models.database.base import is_postgresql, place
+from models.database.damage import NotRead
 from models.leases import leases
 from models.leases.held_lease import HeldLease, claim
 
 
 def add_arguments(verb: str, parser: argparse.ArgumentParser) -> None:
-    """Adds copy --to URL | --to-file FILE."""
+    """Adds --slots N, or copy --to URL | --to-file FILE."""
+    if verb == "migrate":
+        text = "number of slots to divide the users into, each with its own manager; stop all managers first"
+        parser.add_argument("--slots", type=up_to(MOST_SLOTS), help=text)
+        return
     actions = parser.add_subparsers(dest="action", required=True, metavar="copy")
     copy = actions.add_parser("copy", help="copy everything into an empty database; the service must be stopped")
     target = copy.add_mutually_exclusive_group(required=True)
-    target.add_argument(
-        "--to", type=_address, help="the new address: sqlite:///FILE or postgresql://...", metavar="URL"
-    )
+    text = "the new address: sqlite:///FILE or postgresql://..."
+    target.add_argument("--to", type=_address, help=text, metavar="URL")
     target.add_argument("--to-file", type=_address_in, dest="to", help="a file that holds the address", metavar="FILE")
 
 
@@ -51,13 +58,93 @@ def _address_in(name: str) -> str:
 
 
 def run(settings: Settings, options: argparse.Namespace) -> int:
-    """Copies, and prints how many rows of each table, and what is to be set then."""
+    """Prints the migrations it applied, or how many rows of each table it copied, and what is to be set then."""
+    if options.verb == "database":
+        return _copy(settings, options.to)
+    settings.data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
+    check_database(settings)
+    applied = migrate(settings, options.slots)
+    print("\n".join(f"applied {name}" for name in applied) or "the database is up to date")
+    if options.slots is not None:
+        print(f"slots: {options.slots}")
+    return 0
+
+
+def migrate(settings: Settings, slots: int | None = None) -> list[str]:
+    """Applies what is missing and returns its names; `slots` sets their number, if given.
+
+    Raises OtherVersion and CannotChangeSlots.
+    """
+    base.connect(settings.database_url)
+    try:
+        applied = schema.migrate(version.running)
+        if slots is not None:
+            leases.set_slots(slots)
+        return applied
+    finally:
+        base.close()
+
+
+@contextmanager
+def migrated(settings: Settings) -> Iterator[None]:
+    """Opens the database for the block, at this version's schema. Raises OtherVersion."""
+    migrate(settings)
+    base.connect(settings.database_url)
+    try:
+        yield
+    finally:
+        base.close()
+
+
+def check_database(settings: Settings, *, of_up: bool = False) -> None:
+    """Reads every page of an SQLite database before anything runs on it. `of_up`: the caller holds the lock of `up`.
+
+    Raises BidkeeperError for a damaged database, and for one that cannot be read: then its note stays.
+    """
+    if is_postgresql(settings.database_url):
+        return
+    path = settings.database_url.removeprefix("sqlite:///")
+    known = damage.known(path)
+    if known is not None and known.is_lost and _is_running(settings, of_up=of_up):
+        raise BidkeeperError(f"{known.text}: stop Bidkeeper first, since its programs still have the former file")
+    try:
+        fault = damage.fault_at_start(path)
+    except NotRead as error:
+        raise BidkeeperError(f"{error}; stop what else uses it, or let this user read it and make room") from None
+    if fault:
+        raise BidkeeperError(f"the database {path} is damaged: {fault}; {damage.remedy(path)}")
+    if missing := missing_with_logs(settings):
+        anew = f"to begin anew with the keys that are here, put {settings.log_dir}/task-*.log and {path}* aside"
+        raise BidkeeperError(f"the database {path} is {missing}; {damage.remedy(path)}; {anew}")
+    damage.remove_note(path)
+
+
+def missing_with_logs(settings: Settings) -> str:
+    """Returns the words for an SQLite database that is missing or empty although tasks have run; "" for any other."""
+    path = Path(settings.database_url.removeprefix("sqlite:///"))
+    if not damage.is_missing(str(path)) or not any(settings.log_dir.glob("task-*.log")):
+        return ""
+    return f"{'empty' if path.exists() else 'missing'}, and tasks have run here"
+
+
+def _is_running(settings: Settings, *, of_up: bool) -> bool:
+    """Tells whether a program holds its lock that may have the database open; `of_up` leaves the lock of `up` out."""
+    patterns = ("manager*.lock", "hooks.lock", "task-*.lock", *(() if of_up else ("up.lock",)))
+    for path in (path for pattern in patterns for path in settings.run_dir.glob(pattern)):
+        lock = hold_lock(path)
+        if lock is None:
+            return True
+        os.close(lock)
+    return False
+
+
+def _copy(settings: Settings, target: str) -> int:
     settings.run_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
-    with _nobody_else(settings, options.to):
-        copied = schema.copy(settings.database_url, options.to)
+    with _nobody_else(settings, target):
+        copied = schema.copy(settings.database_url, target)
     for table, rows in copied:
         print(f"{table}: {rows}")
-    print(f"copied and compared. To use it, set BIDKEEPER_DATABASE_URL to the address of {place(options.to)}")
+    print(f"copied and compared. To use it, set BIDKEEPER_DATABASE_URL to the address of {place(target)}")
     return 0
 
 
@@ -79,10 +166,9 @@ def _nobody_else(settings: Settings, target: str) -> Iterator[None]:
             for name in names[url]:
                 kind = name if name == leases.HOOKS else f"manager of {name}"
                 holder = leases.holder_in(settings.run_dir)
-                taken.append(
-                    # Copying takes as long as it takes, and gives no sign of life.
-                    claim(url, name, holder, settings.lease_seconds, waits=False, kind=kind, silent_s=math.inf)
-                )
+                # Copying takes as long as it takes, and gives no sign of life.
+                lease = claim(url, name, holder, settings.lease_seconds, waits=False, kind=kind, silent_s=math.inf)
+                taken.append(lease)
         yield
     finally:
         for lease in taken:

@@ -13,6 +13,7 @@ import math
 import os
 import re
 import time
+from collections import Counter
 from collections.abc import Iterator
 from decimal import Decimal
 from typing import Any
@@ -50,9 +51,8 @@ class TaskFigures(Struct):
     def count(self, cycle: dict[str, Any]) -> None:
         """Adds a cycle of a bidding task or an auto-list task, as the API shows it."""
         detail = cycle["detail"] or {}
-        places = sum(rung.get("fate") == "placed" for rung in detail.get("rungs", ())) + (
-            detail.get("fate") == "listed"
-        )
+        places = sum(rung.get("fate") == "placed" for rung in detail.get("rungs", ()))
+        places += detail.get("fate") == "listed"
         is_sold = (detail.get("listing") or {}).get("closeReason") == "sold"
         cancels, fills = len(detail.get("cancelled", ())), len(detail.get("filled", ())) + is_sold
         self.cycles += 1
@@ -83,10 +83,7 @@ class Figures:
         self._tasks.setdefault(name, TaskFigures(is_listing=name.startswith("auto"))).count(cycle)
 
     def lines(self, seconds: float, metrics: str | None) -> Iterator[str]:
-        """Yields a headline, one line for each task, and the calls, unless `metrics` (GET /metrics) could not be read.
-
-        Nothing at all before the first cycle.
-        """
+        """Yields a headline, a line for each task and the calls (not without `metrics`); nothing before a cycle."""
         if not self._tasks:
             return
         yield f"results after {in_words(seconds)}:"
@@ -98,14 +95,14 @@ class Figures:
 
 def calls(metrics: str) -> str:
     """Returns the calls since the gateway's start, all and by operation, the most frequent first."""
-    counts: dict[str, int] = {}
+    counts = Counter[str]()
     for _, operation, count in _CALLS.findall(metrics):
-        counts[operation] = counts.get(operation, 0) + int(count)
-    most = sorted(counts.items(), key=lambda item: -item[1])
-    told = [f"{count:,} {operation}" for operation, count in most[:_MOST_OPERATIONS]]
-    if rest := sum(count for _, count in most[_MOST_OPERATIONS:]):
+        counts[operation] += int(count)
+    most = counts.most_common(_MOST_OPERATIONS)
+    told = [f"{count:,} {operation}" for operation, count in most]
+    if rest := counts.total() - sum(count for _, count in most):
         told.append(f"{rest:,} other")
-    return f"{sum(counts.values()):,} ({', '.join(told)})"
+    return f"{counts.total():,} ({', '.join(told)})"
 
 
 def in_words(seconds: float) -> str:
@@ -116,32 +113,19 @@ def in_words(seconds: float) -> str:
     return f"{minutes} min {round(seconds) % 60} s"
 
 
-# Pictures, and one of each other thing that people inscribe.
-_SHELF: tuple[tuple[str, Kind], ...] = (
-    ("quantum-cats-demo", "picture"),
-    ("nodemonkes-demo", "picture"),
-    ("quantum-cats-demo", "picture"),
-    ("nodemonkes-demo", "svg"),
-    ("quantum-cats-demo", "text"),
-    ("nodemonkes-demo", "picture"),
-    ("quantum-cats-demo", "large"),
-    ("nodemonkes-demo", "picture"),
-)
+# Pictures, and one of each other thing that people inscribe; of two collections in turn.
+_SHELF: tuple[Kind, ...] = ("picture", "picture", "picture", "svg", "text", "picture", "large", "picture")
 
 
 def gifts(vault: str, collection: str) -> list[dict[str, str]]:
     """Returns the gifts to a vault, always the same ones; the first is of `collection`, to be sold."""
-    wanted: tuple[tuple[str, Kind], ...] = ((collection, "picture"), *_SHELF)
-    return [{"id": next(_ids(vault, at, kind)), "collection": slug} for at, (slug, kind) in enumerate(wanted)]
-
-
-def _ids(vault: str, at: int, kind: Kind) -> Iterator[str]:
-    """Returns the ids of inscriptions whose content is of this kind."""
-    ids = (f"{hashlib.sha256(f'{vault} {at} {number}'.encode()).hexdigest()}i0" for number in itertools.count())
-    return (found for found in ids if kind_of(found) == kind)
-
-
-_PATIENCE_AT_THE_END_S = 2
+    slugs = itertools.cycle(("quantum-cats-demo", "nodemonkes-demo"))
+    wanted: list[tuple[str, Kind]] = [(collection, "picture"), *zip(slugs, _SHELF, strict=False)]
+    found = []
+    for at, (slug, kind) in enumerate(wanted):
+        ids = (f"{hashlib.sha256(f'{vault} {at} {number}'.encode()).hexdigest()}i0" for number in itertools.count())
+        found.append({"id": next(each for each in ids if kind_of(each) == kind), "collection": slug})
+    return found
 
 
 class Session:
@@ -179,19 +163,19 @@ class Session:
             raise
 
     def metrics(self) -> str:
-        """Returns the installation's metrics as text, with little patience; raises as `call`."""
-        return api.ask("server", self._settings.server_at(), "GET", "/metrics", patience_s=_PATIENCE_AT_THE_END_S)
+        """Returns the installation's metrics as text, with little patience at the end; raises as `call`."""
+        return api.ask("server", self._settings.server_at(), "GET", "/metrics", patience_s=2)
 
     def give(self, vault: str, gifts: list[dict[str, str]]) -> None:
-        """Lets the practice market put inscriptions into a vault, and take out any others; raises as `call`."""
+        """Lets the practice market put inscriptions into a vault, and take out any others."""
         self._market("PUT", f"/sim/wallets/{vault}", {"inscriptions": gifts})
 
     def send(self, inscription: str, address: str) -> None:
-        """Sends an inscription of the demo user's to another address; raises as `call`."""
-        body = {"inscriptionId": inscription, "address": address}
-        self._market("POST", "/sim/move", body)
+        """Sends an inscription of the demo user's to another address."""
+        self._market("POST", "/sim/move", {"inscriptionId": inscription, "address": address})
 
     def _market(self, method: str, path: str, body: Any = None) -> Any:
+        """Returns the practice market's answer; raises as `call`."""
         return api.ask_json("practice market", self._settings.simulator_at, method, path, body)
 
 
@@ -206,37 +190,12 @@ _PUPPETS, _NINJAS = "bitcoin-puppets-demo", "pizza-ninjas-demo"
 # 4 %: at 1 % the top would move every minute or two, and each move signs one more bid for an hour. The pair moves
 # whenever a rival does, some twenty times an hour: it signs for a third of that.
 _TASKS: tuple[dict[str, Any], ...] = (
-    {
-        "slug": _PUPPETS,
-        "bidPercentLow": 0.5,
-        "bidPercentHigh": 0.9,
-        "bidCount": 4,
-        "hardcapSats": 3_500_000,
-        "bidExpiryMinutes": 60,
-        "updateTolerance": 0.04,
-    },
-    {
-        "slug": "PRACTICE•RUNE•TOKEN",
-        "type": "rune",
-        "bidPercentLow": 0.7,
-        "bidPercentHigh": 0.95,
-        "bidCount": 3,
-        "quantity": 100_000,
-        "hardcapSats": 600_000,
-        "bidExpiryMinutes": 60,
-        "updateTolerance": 0.04,
-    },
-    {
-        "slug": _NINJAS,
-        "bidPercentLow": 0.6,
-        "bidPercentHigh": 0.88,
-        "bidCount": 2,
-        "hardcapSats": 1_000_000,
-        "outbidEnabled": True,
-        "outbidAmount": 5_000,
-        "bidExpiryMinutes": 20,
-        "updateTolerance": 0.04,
-    },
+    {"slug": _PUPPETS, "bidCount": 4, "hardcapSats": 3_500_000, "bidExpiryMinutes": 60}
+    | {"bidPercentLow": 0.5, "bidPercentHigh": 0.9},
+    {"slug": "PRACTICE•RUNE•TOKEN", "type": "rune", "bidCount": 3, "hardcapSats": 600_000, "bidExpiryMinutes": 60}
+    | {"bidPercentLow": 0.7, "bidPercentHigh": 0.95, "quantity": 100_000},
+    {"slug": _NINJAS, "bidCount": 2, "hardcapSats": 1_000_000, "bidExpiryMinutes": 20}
+    | {"bidPercentLow": 0.6, "bidPercentHigh": 0.88, "outbidEnabled": True, "outbidAmount": 5_000},
 )
 # Bought inscriptions are put up for sale, one at a time, at this share of the floor and not below that price.
 _PRICE_PERCENT = 1.15
@@ -358,7 +317,9 @@ class Demo:
     def _start_tasks(self) -> None:
         there = {task["slug"]: task for task in self._session.call("GET", "/api/tasks")}
         for config in _TASKS:
-            task = there.get(config["slug"]) or self._session.call("POST", "/api/tasks", config)
+            task = there.get(config["slug"]) or self._session.call(
+                "POST", "/api/tasks", config | {"updateTolerance": 0.04}
+            )
             self._session.call("POST", f"/api/tasks/{task['id']}/start")
             _say(f"task {task['id']} {task['slug']}: started: {_in_words(task['config'])}")
 
@@ -378,12 +339,8 @@ class Demo:
                 return
 
     def _list(self, inscription: str, slug: str, ended: list[dict[str, Any]]) -> None:
-        body = {
-            "inscriptionId": inscription,
-            "collectionId": slug,
-            "pricePercent": _PRICE_PERCENT,
-            "minPriceSats": _LEAST_PRICE[slug],
-        }
+        price = {"pricePercent": _PRICE_PERCENT, "minPriceSats": _LEAST_PRICE[slug]}
+        body = {"inscriptionId": inscription, "collectionId": slug} | price
         task = self._session.call("POST", "/api/autolist", body)
         self._session.call("POST", f"/api/autolist/{task['id']}/start")
         _say(f"{_name(task)}: started: listing at {_PRICE_PERCENT} x floor, minimum {_LEAST_PRICE[slug]:,} sats")

@@ -1,4 +1,4 @@
-"""`bidkeeper keys init|import|list|backup|change-passphrase|unlock`: the keystore of real money, for its operator.
+"""`bidkeeper keys|audit`: the keystore of real money and the signer's audit log, for their operator.
 
 Secrets are asked for at a prompt and never taken from arguments or the environment, which others can see.
 """
@@ -11,16 +11,18 @@ import os
 import sys
 from contextlib import closing
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from cli.arguments import address
 from core.call import call
 from core.errors import BidkeeperError, PeerError, PeerRefused
 from core.settings import Settings
 from core.strict_json import NotText, decoded
-
-if TYPE_CHECKING:
-    from wallet.keystore.keystore_file import Imported
+from wallet.keystore import hardening, keys, keystore
+from wallet.keystore.keys import Keystore
+from wallet.keystore.keystore_file import Contents, Imported, is_play, read
+from wallet.protocol import Unlock
+from wallet.signer.audit import AuditError, AuditLog, line_of, require_numbers, verify_chain
+from wallet.signer.signer_process import AUDIT_LOG, KEYSTORE, now_ms
 
 
 def secret(question: str) -> str:
@@ -57,22 +59,18 @@ and keep the paper as safe as money.
 
 
 def add_arguments(verb: str, parser: argparse.ArgumentParser) -> None:
-    """Adds init [--words] [--user ADDRESS ...] | import --user ADDRESS | list | backup FILE | ..."""
+    """Adds init [--words] [--user ADDRESS ...] | import --user ADDRESS | list | backup FILE | ..., or verify."""
+    if verb == "audit":
+        parser.add_argument("action", choices=["verify"], help="check the hash chain from its first line")
+        return
     actions = parser.add_subparsers(dest="action", required=True, metavar="ACTION")
     init = actions.add_parser("init", help="create a keystore for real money; its 24 words are shown once")
     init.add_argument("--words", action="store_true", help="restore an earlier keystore from its words; asks for them")
-    init.add_argument(
-        "--user",
-        type=address,
-        metavar="ADDRESS",
-        action="append",
-        default=[],
-        help="with --words: a user who had keys there; repeat in the order of `keys list`",
-    )
+    text = "with --words: a user who had keys there; repeat in the order of `keys list`"
+    init.add_argument("--user", type=address, metavar="ADDRESS", action="append", default=[], help=text)
     imported = actions.add_parser("import", help="use a wallet's own keys for a user; asks for them")
-    imported.add_argument(
-        "--user", type=address, metavar="ADDRESS", required=True, help="the address that the user signs in with"
-    )
+    text = "the address that the user signs in with"
+    imported.add_argument("--user", type=address, metavar="ADDRESS", required=True, help=text)
     imported.add_argument("--replace", action="store_true", help="replace keys that were imported before")
     actions.add_parser("list", help="list users with their numbers and addresses")
     backup = actions.add_parser("backup", help="copy the keystore, encrypted as it is")
@@ -83,43 +81,42 @@ def add_arguments(verb: str, parser: argparse.ArgumentParser) -> None:
 
 def run(settings: Settings, options: argparse.Namespace) -> int:
     """Runs one action. Raises BidkeeperError with the reason when it cannot."""
-    # Here and not above: only this verb and the signer load the code that opens keystores.
-    from wallet.keystore import hardening
-    from wallet.signer.signer_process import KEYSTORE
-
+    if options.verb == "audit":
+        return _verify_audit(settings.signer_files / AUDIT_LOG)
     hardening.harden()
     path = settings.signer_files / KEYSTORE
     try:
-        if options.action == "init":
-            _init(path, options)
-        elif options.action == "import":
-            _import(path, options.user, may_replace=options.replace)
-        elif options.action == "list":
-            _list(path)
-        elif options.action == "backup":
-            _backup(path, options.file)
-        elif options.action == "change-passphrase":
-            _change_passphrase(path)
-        else:
-            _unlock(_socket_to_unlock(settings))
+        match options.action:
+            case "init":
+                _init(path, options)
+            case "import":
+                _import(path, options.user, may_replace=options.replace)
+            case "list":
+                _list(path)
+            case "backup":
+                keystore.backup(path, options.file)
+                print(f"{options.file} opens with the current passphrase; to restore it, copy it to {path}")
+            case "change-passphrase":
+                keystore.require_sealed(path)
+                with keystore.locked(path):
+                    keystore.change_passphrase(path, secret("Present passphrase"), twice("New passphrase"))
+                print("changed. Earlier backups still open with the old passphrase: make a new backup and destroy them")
+            case _:
+                # Where we may ask at the operators' socket, wrong passphrases are counted apart there.
+                is_here = settings.signer_host is None and os.access(settings.operators_socket, os.W_OK)
+                _unlock(settings.operators_socket if is_here else settings.signer_socket)
     except OSError as error:
         raise BidkeeperError(f"{error.filename or path}: {error.strerror}") from error
     return 0
 
 
 def _init(path: Path, options: argparse.Namespace) -> None:
-    from wallet.keystore import keys, keystore
-    from wallet.keystore.keystore_file import Contents
-
     keystore.require_absent(path)
     if options.user and not options.words:
         raise BidkeeperError("--user goes with --words: a new keystore has no users yet")
     if len(set(options.user)) != len(options.user):
         raise BidkeeperError("a user is named twice")
-    if options.words:
-        words = secret("Words of the earlier keystore")
-    else:
-        words = keys.words_of(os.urandom(32))
+    words = secret("Words of the earlier keystore") if options.words else keys.words_of(os.urandom(32))
     seed = keys.seed_of(words)
     keystore.create(path, twice("New passphrase"), Contents(seed, tuple(options.user)))
     print(f"made {path}")
@@ -133,10 +130,6 @@ def _init(path: Path, options: argparse.Namespace) -> None:
 
 
 def _import(path: Path, user: str, *, may_replace: bool) -> None:
-    from wallet.keystore import keystore
-    from wallet.signer.audit import AuditLog, line_of, require_numbers, verify_chain
-    from wallet.signer.signer_process import AUDIT_LOG, now_ms
-
     keystore.require_sealed(path)
     log = path.with_name(AUDIT_LOG)
     with keystore.locked(path), closing(AuditLog(log)) as audit:
@@ -152,26 +145,18 @@ def _import(path: Path, user: str, *, may_replace: bool) -> None:
 
 
 def _asked_keys() -> Imported:
-    from wallet.keystore import keys
-    from wallet.keystore.keystore_file import Imported
-
     given = secret("BIP-39 words, or the WIF of the payment address (empty: keep the present one)")
     if len(given.split()) > 1:
         return keys.from_words(given, secret("BIP-39 passphrase (empty: there is none)"))
     vault = secret("WIF of the vault, a taproot address (empty: keep the present one)")
     if not given.strip() and not vault.strip():
         raise BidkeeperError("no key was given")
-    return Imported(
-        keys.from_wif(given) if given.strip() else None,
-        keys.from_wif(vault) if vault.strip() else None,
-    )
+    payment, taproot = (keys.from_wif(wif) if wif.strip() else None for wif in (given, vault))
+    return Imported(payment, taproot)
 
 
 def _list(path: Path) -> None:
-    from wallet.keystore import keystore, keystore_file
-    from wallet.keystore.keys import Keystore
-
-    if keystore_file.is_play(keystore_file.read(path)):
+    if is_play(read(path)):
         print("PLAY MONEY: never send bitcoin to these addresses")
         opened = Keystore.open(path)
     else:
@@ -184,32 +169,7 @@ def _list(path: Path) -> None:
         print("no user has keys yet: they get them when they sign in")
 
 
-def _backup(path: Path, target: Path) -> None:
-    from wallet.keystore import keystore
-
-    keystore.backup(path, target)
-    print(f"{target} opens with the current passphrase; to restore it, copy it to {path}")
-
-
-def _change_passphrase(path: Path) -> None:
-    from wallet.keystore import keystore
-
-    keystore.require_sealed(path)
-    with keystore.locked(path):
-        old = secret("Present passphrase")
-        keystore.change_passphrase(path, old, twice("New passphrase"))
-    print("changed. Earlier backups still open with the old passphrase: make a new backup and destroy them")
-
-
-def _socket_to_unlock(settings: Settings) -> Path:
-    """Returns the operators' socket where we may ask there, which counts wrong passphrases apart, else the clients'."""
-    is_here = settings.signer_host is None and os.access(settings.operators_socket, os.W_OK)
-    return settings.operators_socket if is_here else settings.signer_socket
-
-
 def _unlock(socket: Path) -> None:
-    from wallet.protocol import Unlock
-
     passphrase = secret(PASSPHRASE)
     try:
         call(socket, "signer", Unlock(passphrase), timeout=_UNLOCK_S)
@@ -218,3 +178,15 @@ def _unlock(socket: Path) -> None:
     except PeerError as error:
         raise BidkeeperError(str(error)) from error
     print("the signer is ready")
+
+
+def _verify_audit(path: Path) -> int:
+    """Prints the number of lines, or the first wrong line."""
+    try:
+        print(f"{verify_chain(path)} lines, the hash chain is intact")
+    except FileNotFoundError:
+        print("nothing was signed yet")
+    except AuditError as error:
+        print(f"the hash chain is broken: {error}")
+        return 1
+    return 0

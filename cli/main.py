@@ -28,16 +28,16 @@ VERBS = {
     "hooks": ("cli.programs", "run one program: sends notifications to webhooks, chats and mail"),
     "simulator": ("cli.programs", "run one program: the practice marketplace"),
     "ray": ("cli.on_ray", "keep the managers of several machines running on a Ray cluster"),
-    "migrate": ("cli.migrate", "update the database to this version's schema"),
+    "migrate": ("cli.database", "update the database to this version's schema"),
     "database": ("cli.database", "copy the database into an empty one (SQLite or PostgreSQL)"),
-    "whitelist": ("cli.whitelist", "add, remove or list the addresses that may sign in"),
-    "plan": ("cli.plan", "give a user a plan, or list the plans in use"),
+    "whitelist": ("cli.users", "add, remove or list the addresses that may sign in"),
+    "plan": ("cli.users", "give a user a plan, or list the plans in use"),
     "sign-in": ("cli.sign_in", "sign in without a browser; prints a token"),
     "wallet": ("cli.wallet", "show a user's addresses, their purposes and balances"),
-    "judge": ("cli.judge", "check a listing that a marketplace drafts by the signer's rules; signs nothing"),
+    "judge": ("cli.wallet", "check a listing that a marketplace drafts by the signer's rules; signs nothing"),
     "replay": ("cli.replay", "try a config on a task's recorded cycles, or on recorded order books"),
     "keys": ("cli.keys", "manage keys for real money: create, import, list, back up, unlock"),
-    "audit": ("cli.audit", "verify the signer's audit log"),
+    "audit": ("cli.keys", "verify the signer's audit log"),
     "reconcile": ("cli.reconcile", "show bids and purchases that no order knows, as after a restored backup"),
     "doctor": ("cli.doctor.doctor", "check everything that Bidkeeper needs, and print a remedy for each fault"),
     "venue": ("cli.venue", "save a marketplace's answers, or check such a file"),
@@ -74,7 +74,8 @@ def main(arguments: list[str] | None = None) -> int:
     try:
         if options.verb == "doctor":  # it explains wrong settings first
             return int(importlib.import_module("cli.doctor.doctor").run_alone(options))
-        settings = with_normal_addresses(load(secrets=SECRETS_READ.get(_words(options), ())))
+        verb = f"venue {options.action}" if options.verb == "venue" else str(options.verb)
+        settings = with_normal_addresses(load(secrets=SECRETS_READ.get(verb, ())))
         logs.set_up(options.verb, settings.log_level, settings.log_format)
         return int(importlib.import_module(VERBS[options.verb][0]).run(settings, options))
     except SettingsError as error:
@@ -129,10 +130,6 @@ def _failed(options: argparse.Namespace, problems: list[str], code: int) -> int:
         else:
             print(f"bidkeeper: {problem}", file=sys.stderr)
     return code
-
-
-def _words(options: argparse.Namespace) -> str:
-    return f"venue {options.action}" if options.verb == "venue" else str(options.verb)
 
 
 if __name__ == "__main__":

@@ -164,7 +164,7 @@ class Cluster:
         """
         for slot in range(slots):
             self._ray.remote(SlotActor).options(
-                name=_name(slot),
+                name=f"slot {slot}",
                 lifetime="detached",
                 get_if_exists=True,
                 max_restarts=-1,
@@ -173,13 +173,9 @@ class Cluster:
                 scheduling_strategy="SPREAD",
             ).remote((*MANAGER, str(slot)), partial(manager_acts, slot if slots > 1 else None), lease_s + _TO_ACT_S)
 
-    def is_started(self, slot: int) -> bool:
-        """Tells whether the slot's manager is to be kept running."""
-        return self._actor(slot) is not None
-
     def places(self, slots: Iterable[int], seconds: float = _ANSWER_S) -> dict[int, Place]:
         """Returns where the slots' managers are; those that do not answer in time are left out."""
-        asked = {slot: actor.state.remote() for slot in slots if (actor := self._actor(slot)) is not None}
+        asked = {slot: actor.state.remote() for slot in slots if (actor := self.actor(slot)) is not None}
         if asked:
             self._ray.wait(list(asked.values()), num_returns=len(asked), timeout=seconds)
         found = {}
@@ -197,26 +193,22 @@ class Cluster:
             waited_for -= {slot for slot, place in found.items() if place not in former}
             time.sleep(_LOOK_S)
 
-    def stop(self, slots: Iterable[int]) -> None:
-        """Ends the slots' managers in order, for good."""
-        self._end(slots, for_good=True)
+    def end(self, slots: Iterable[int], *, for_good: bool) -> None:
+        """Ends managers so that they give their leases back; one that cannot be asked ends with its actor.
 
-    def move(self, slot: int) -> None:
-        """Ends the slot's manager in order, and has Ray start it again on the machine that is next."""
-        self._end([slot], for_good=False)
-
-    def _end(self, slots: Iterable[int], *, for_good: bool) -> None:
-        """Ends managers so that they give their leases back; one that cannot be asked ends with its actor."""
-        actors = [actor for slot in slots if (actor := self._actor(slot)) is not None]
+        Ray starts them again, on the machines that are next, unless it is `for_good`.
+        """
+        actors = [actor for slot in slots if (actor := self.actor(slot)) is not None]
         asked = [actor.stop.remote() for actor in actors]
         if asked:
             self._ray.wait(asked, num_returns=len(asked), timeout=_STOP_S)
         for actor in actors:
             self._ray.kill(actor, no_restart=for_good)
 
-    def _actor(self, slot: int) -> Any:
+    def actor(self, slot: int) -> Any:
+        """Returns the actor that keeps the slot's manager running, None before its start."""
         try:
-            return self._ray.get_actor(_name(slot))
+            return self._ray.get_actor(f"slot {slot}")
         except ValueError:
             return None
 
@@ -238,10 +230,6 @@ def joined() -> Iterator[Cluster]:
         ray.shutdown()
 
 
-def _name(slot: int) -> str:
-    return f"slot {slot}"
-
-
 def add_arguments(verb: str, parser: argparse.ArgumentParser) -> None:
     """Adds start | show | rebalance | stop."""
     actions = parser.add_subparsers(dest="action", required=True, metavar="start|show|rebalance|stop")
@@ -256,7 +244,7 @@ def run(settings: Settings, options: argparse.Namespace) -> int:
     slots = leases.slots_at(settings.database_url)
     with joined() as cluster:
         if options.action == "stop":
-            cluster.stop(range(slots))
+            cluster.end(range(slots), for_good=True)
             print(f"the managers of {slots} slots are stopped")
             return 0
         if not cluster.machines():
@@ -291,7 +279,7 @@ def _rebalance(cluster: Cluster, slots: int) -> None:
         slot = slot_to_move(nodes, {slot: place.node for slot, place in places.items()})
         if slot is None:
             return
-        cluster.move(slot)
+        cluster.end([slot], for_good=False)
         cluster.wait_for([slot], [places[slot]])
         print(f"slot {slot} was moved away from {places[slot].machine}", flush=True)
 
@@ -302,7 +290,7 @@ def _show(cluster: Cluster, slots: int) -> int:
         if place := places.get(slot):
             since = datetime.fromtimestamp(place.since, UTC)
             print(f"slot {slot}: {place.machine}, process {place.pid}, since {since:%Y-%m-%dT%H:%M:%SZ}")
-        elif cluster.is_started(slot):
+        elif cluster.actor(slot) is not None:
             print(f"slot {slot}: does not answer: its machine is down, or no machine has room")
         else:
             print(f"slot {slot}: not started; run bidkeeper ray start")

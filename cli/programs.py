@@ -7,6 +7,7 @@ import gc
 import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 
 from msgspec.structs import replace
 
@@ -23,13 +24,8 @@ def add_arguments(verb: str, parser: argparse.ArgumentParser) -> None:
     if verb == "server":
         parser.add_argument("--index", type=int, default=0, help="which of the server processes this is, from 0")
     if verb == "manager":
-        parser.add_argument(
-            "--slot",
-            type=int,
-            choices=range(MOST_SLOTS),
-            metavar="N",
-            help="run only the tasks of this slot's users (from 0); on standby while another manager holds it",
-        )
+        text = "run only the tasks of this slot's users (from 0); on standby while another manager holds it"
+        parser.add_argument("--slot", type=int, choices=range(MOST_SLOTS), metavar="N", help=text)
 
 
 def run(settings: Settings, options: argparse.Namespace) -> int:
@@ -48,45 +44,43 @@ def run(settings: Settings, options: argparse.Namespace) -> int:
         servers.keep_in(settings.data_dir / servers.TIMELINES_FILE)
     elif options.verb == "gateway":  # whose user may be another one
         servers.keep_in(settings.quota_file.with_name(servers.TIMELINES_FILE))
-    _PROGRAMS[options.verb](settings, options)
-    return 0
-
-
-@contextmanager
-def _reading_in() -> Iterator[None]:
-    """Imports a program's modules without garbage collection, a tenth of its start; later ones leave them out."""
-    gc.disable()
+    gc.disable()  # a tenth of a program's start; later collections leave its modules out
     try:
-        yield
+        start = _PROGRAMS[options.verb](settings, options)
     finally:
         gc.freeze()
         gc.enable()
+    start()
+    return 0
 
 
-def _server(settings: Settings, options: argparse.Namespace) -> None:
-    with _reading_in():
-        from server.app import run
-
-    run(settings, options.index)
+# Each function imports its program, and returns what runs it.
 
 
-def _manager(settings: Settings, options: argparse.Namespace) -> None:
-    with _reading_in():
-        from workers.manager.manager import run
+def _server(settings: Settings, options: argparse.Namespace) -> Callable[[], object]:
+    from server.app import run
 
-    with files.kept_reserve(settings.data_dir):
-        run(settings if options.slot is None else replace(settings, slot=options.slot))
+    return partial(run, settings, options.index)
 
 
-def _gateway(settings: Settings, options: argparse.Namespace) -> None:
-    with _reading_in():
-        from core import tls
-        from gateway.app import run
-        from markets.http import AFTERMATH_S
-        from models.database import base
-        from models.leases import leases
-        from models.leases.held_lease import HeldLease, claim, wait_out
-        from models.tasks import tasks
+def _manager(settings: Settings, options: argparse.Namespace) -> Callable[[], object]:
+    from workers.manager.manager import run
+
+    def start() -> None:
+        with files.kept_reserve(settings.data_dir):
+            run(settings if options.slot is None else replace(settings, slot=options.slot))
+
+    return start
+
+
+def _gateway(settings: Settings, options: argparse.Namespace) -> Callable[[], object]:
+    from core import tls
+    from gateway.app import run
+    from markets.http import AFTERMATH_S
+    from models.database import base
+    from models.leases import leases
+    from models.leases.held_lease import HeldLease, claim, wait_out
+    from models.tasks import tasks
 
     def least_token(task_id: int) -> int:
         # It may only read the database, and rarely does: no connection is held open.
@@ -112,29 +106,27 @@ def _gateway(settings: Settings, options: argparse.Namespace) -> None:
         finally:
             lease.release()
 
-    run(settings, least_token, is_the_one=is_the_one, right=right)
+    return partial(run, settings, least_token, is_the_one=is_the_one, right=right)
 
 
-def _facts(settings: Settings, options: argparse.Namespace) -> None:
-    with _reading_in():
-        from gateway.facts_program import run
+def _facts(settings: Settings, options: argparse.Namespace) -> Callable[[], object]:
+    from gateway.facts_program import run
 
-    run(settings)
-
-
-def _hooks(settings: Settings, options: argparse.Namespace) -> None:
-    with _reading_in():
-        from hooks.program import run
-
-    run(settings)
+    return partial(run, settings)
 
 
-def _signer(settings: Settings, options: argparse.Namespace) -> None:
-    with _reading_in():
-        from wallet.signer.signer_process import run
-        from wallet.terms import ceilings_of
+def _hooks(settings: Settings, options: argparse.Namespace) -> Callable[[], object]:
+    from hooks.program import run
 
-    run(
+    return partial(run, settings)
+
+
+def _signer(settings: Settings, options: argparse.Namespace) -> Callable[[], object]:
+    from wallet.signer.signer_process import run
+    from wallet.terms import ceilings_of
+
+    return partial(
+        run,
         settings.signer_files,
         settings.own_signer_socket,
         market=settings.market,
@@ -145,11 +137,11 @@ def _signer(settings: Settings, options: argparse.Namespace) -> None:
     )
 
 
-def _simulator(settings: Settings, options: argparse.Namespace) -> None:
-    with _reading_in():
-        from simulator.app import run
+def _simulator(settings: Settings, options: argparse.Namespace) -> Callable[[], object]:
+    from simulator.app import run
 
-    run(
+    return partial(
+        run,
         port=settings.simulator_port,
         seed=settings.simulator_seed,
         background=settings.simulator_background,

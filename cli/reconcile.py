@@ -16,10 +16,10 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
-from msgspec import Struct, field
+from msgspec import Struct, field, to_builtins
 
-from cli.arguments import address
-from cli.migrate import migrate
+from cli.arguments import address, up_to
+from cli.database import migrated
 from core.errors import BidkeeperError
 from core.settings import Settings
 from markets.base import GatewayAway, OwnBid, OwnBids, Sale, VenueError
@@ -28,7 +28,6 @@ from markets.client import MarketClient
 from markets.look import kind_of_slug
 from markets.orders import OwnListing
 from markets.venues import capabilities
-from models.database import base
 from models.ledger import fills, orders
 from models.ledger.closing import Owed
 from models.ledger.limits import match
@@ -88,7 +87,8 @@ def look(market: MarketClient, user: User, keys: UserKeys, venue: str, since_ms:
         found.needs_session = True
         return found
     if can.kinds:
-        own = _read(found, "its bids", lambda: market.own_bids(keys.payment, 0.0, _named(can, slugs)))
+        named = slugs if can.own_bids_by_collection else []
+        own = _read(found, "its bids", lambda: market.own_bids(keys.payment, 0.0, named))
         if own is not None:
             _match(found, can, own)
             _note_unread(found, len(own.unread), "its bids")
@@ -96,7 +96,8 @@ def look(market: MarketClient, user: User, keys: UserKeys, venue: str, since_ms:
             _read_sales(found, market, slug, since_ms, own)
     if can.listings:
         listed = _read(found, "its listings", lambda: market.own_listings(keys.vault, 0.0))
-        known = {row.inscription_id for row in _open_listings(keys.vault)}
+        rows = Listing.select().where(Listing.wallet == keys.vault, Listing.state != LISTING_CLOSED)
+        known = {row.inscription_id for row in rows}
         if listed is not None:
             mine = (each for each in listed.listings if each.owner == keys.vault)
             found.listings = tuple(each for each in mine if each.inscription_id not in known)
@@ -118,10 +119,6 @@ def _read(found: Findings, what: str, read: Callable[[], Any]) -> Any:
 def _note_unread(found: Findings, many: int, what: str) -> None:
     if many:
         found.unknown.append(f"{many} of {what} could not be understood; look at the marketplace itself")
-
-
-def _named(can: Capabilities, slugs: Collection[str]) -> list[str]:
-    return sorted(slugs) if can.own_bids_by_collection else []
 
 
 def _slugs(user: User, venue: str) -> list[str]:
@@ -170,7 +167,8 @@ def _purchases(found: Findings, sales: Collection[Sale], own: OwnBids | None) ->
         if order is not None and order.close_reason == FILLED:
             continue  # another part of its sale
         if order is not None:
-            yield Purchase(sale, _alive([order.task_id]), is_proven=True)
+            is_alive = Task.select().where(Task.id == order.task_id, Task.deleted_ms.is_null()).exists()
+            yield Purchase(sale, (order.task_id,) if is_alive else (), is_proven=True)
         elif own is None or any(_may_explain(each, sale, shown) for each in open_):
             found.unknown.append(f"purchase {sale.sale_id}: an open order may explain it; its task finds out")
         else:
@@ -192,15 +190,6 @@ def _bidding_on(user: User, venue: str, slug: str) -> tuple[int, ...]:
     return tuple(task_id for task_id, its_slug in found if _key(its_slug) == _key(slug))
 
 
-def _alive(task_ids: Collection[int]) -> tuple[int, ...]:
-    rows: Any = Task.select(Task.id).where(Task.id.in_(list(task_ids)), Task.deleted_ms.is_null()).tuples()
-    return tuple(task_id for (task_id,) in rows)
-
-
-def _open_listings(vault: str) -> list[Listing]:
-    return list(Listing.select().where(Listing.wallet == vault, Listing.state != LISTING_CLOSED))
-
-
 def moment(at_ms: int) -> str:
     """Returns a time in words, such as 2026-11-28 13:57:02 UTC."""
     return datetime.fromtimestamp(at_ms // 1000, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
@@ -211,17 +200,17 @@ def _key(slug: str) -> str:
 
 
 DAY_MS = 86_400_000
-_DAYS, _MOST_DAYS = 8, 90  # the longest life of a bid
+_DAYS, _MOST_DAYS = 8, 90  # the longest lifetime of a bid
 _PATIENCE_S, _GATEWAY_S = 15.0, 60.0
 _ROUNDS, _REST_S = 3, 1.0
 _FOR_EVER_MS = 1 << 53
-_JOURNAL = "reconcile.jsonl"
 
 
 def add_arguments(verb: str, parser: argparse.ArgumentParser) -> None:
     """Adds [--user ADDRESS] [--days N] [--cancel] [--count-for TASK [--sale ID ...]] [--yes] [--json]."""
     parser.add_argument("--user", type=address, metavar="ADDRESS", help="only this user; all without it")
-    parser.add_argument("--days", type=_days, default=_DAYS, help="how far back sales are read (default %(default)s)")
+    days = "how far back sales are read (default %(default)s)"
+    parser.add_argument("--days", type=up_to(_MOST_DAYS), default=_DAYS, help=days)
     parser.add_argument("--cancel", action="store_true", help="cancel the bids that have no open order")
     parser.add_argument("--count-for", type=int, metavar="TASK", help="count purchases in the limits of this task (id)")
     parser.add_argument("--sale", action="append", metavar="ID", help="count only this purchase; can be repeated")
@@ -229,17 +218,11 @@ def add_arguments(verb: str, parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--json", action="store_true", help="print one JSON object")
 
 
-def _days(text: str) -> int:
-    if text.isascii() and text.isdigit() and 1 <= int(text[:9]) <= _MOST_DAYS:
-        return int(text)
-    raise argparse.ArgumentTypeError(f"must be a whole number from 1 to {_MOST_DAYS}")
-
-
 class _Done(Struct):
     """The changes made and those that failed, in words."""
 
-    cancelled: list[str] = field(default_factory=list)
     counted: list[str] = field(default_factory=list)
+    cancelled: list[str] = field(default_factory=list)
     failed: list[str] = field(default_factory=list)
 
 
@@ -253,21 +236,22 @@ def run(settings: Settings, options: argparse.Namespace) -> int:
         raise BidkeeperError("--sale names a purchase to count: say in which task's limits, by --count-for TASK")
     if changes and not options.yes and (options.json or not sys.stdin.isatty()):
         raise BidkeeperError("without a terminal to ask at, add --yes to change anything")
-    migrate(settings)
-    base.connect(settings.database_url)
     try:
-        return _run(settings, options)
+        with migrated(settings):
+            return _run(settings, options)
     except GatewayAway as error:
         raise BidkeeperError(f"{error}; this asks marketplaces through it: start Bidkeeper first") from error
     except SignerUnavailable as error:
         raise BidkeeperError(f"{error}; this needs the users' addresses: start Bidkeeper first") from error
-    finally:
-        base.close()
 
 
 def _run(settings: Settings, options: argparse.Namespace) -> int:
     found = _look(settings, options)
-    task = None if options.count_for is None else _task(options.count_for)
+    task = None
+    if options.count_for is not None:
+        task = Task.get_or_none(Task.id == options.count_for, Task.kind == BIDDING, Task.deleted_ms.is_null())
+        if task is None:
+            raise BidkeeperError(f"task {options.count_for} is not a bidding task here")
     if not options.json:
         for line in _lines(found, options.days):
             print(line)
@@ -277,7 +261,9 @@ def _run(settings: Settings, options: argparse.Namespace) -> int:
     if options.cancel:
         _cancel(settings, found, options, done)
     if options.json:
-        print(json.dumps(_as_json(found, done), indent=1))
+        unread = [{"user": each.user.address, "venue": each.venue} for each in found if each.needs_session]
+        shown = {"found": [_found_json(each) for each in found if not each.is_empty], "notRead": unread}
+        print(json.dumps(shown | to_builtins(done), indent=1))
     else:
         for line in (*done.counted, *done.cancelled, *done.failed, *_hints(found, options)):
             print(line)
@@ -298,20 +284,15 @@ def _look(settings: Settings, options: argparse.Namespace) -> list[Findings]:
         ]
 
 
-def _task(task_id: int) -> Task:
-    task = Task.get_or_none(Task.id == task_id, Task.kind == BIDDING, Task.deleted_ms.is_null())
-    if task is None:
-        raise BidkeeperError(f"task {task_id} is not a bidding task here")
-    return task
-
-
 def _lines(found: Sequence[Findings], days: int) -> Iterator[str]:
     for each in found:
         if each.is_empty:
             continue
         yield f"{each.user.address} at {each.venue}:"
         for bid in each.bids:
-            yield f"  bid {bid.venue_id}: {_of_bid(bid)}{_closed(each, bid)}"
+            order = each.closed.get(bid.venue_id)
+            closed = f"; order {order.id} of task {order.task_id} was closed ({order.close_reason})" if order else ""
+            yield f"  bid {bid.venue_id}: {_of_bid(bid)}{closed}"
         for listing in each.listings:
             yield f"  listing of {listing.inscription_id}: {listing.price:,} sats; an auto-list task for it adopts it"
         for purchase in each.purchases:
@@ -324,7 +305,8 @@ def _lines(found: Sequence[Findings], days: int) -> Iterator[str]:
             f"not read: {venue}, for {unread.count(venue)} users without a task or order there; it needs a session, "
             "which only a running task opens"
         )
-    bids, listings, purchases = (sum(len(getattr(each, name)) for each in found) for name in _KINDS)
+    kinds = ("bids", "listings", "purchases")
+    bids, listings, purchases = (sum(len(getattr(each, kind)) for each in found) for kind in kinds)
     if not found:
         yield "no user has signed in here, so no marketplace was asked"
     elif bids or listings or purchases:
@@ -335,18 +317,10 @@ def _lines(found: Sequence[Findings], days: int) -> Iterator[str]:
         yield f"every bid, every listing and every purchase of the last {days} days has its order"
 
 
-_KINDS = ("bids", "listings", "purchases")
-
-
 def _of_bid(bid: OwnBid) -> str:
     trait = f" ({bid.trait[0]}: {bid.trait[1]})" if bid.trait else ""
     ends = f", until {moment(bid.expires_ms)}" if bid.expires_ms else ""
     return f"{bid.price:,} sats for {bid.slug or 'one inscription'}{trait}{ends}"
-
-
-def _closed(found: Findings, bid: OwnBid) -> str:
-    order = found.closed.get(bid.venue_id)
-    return "" if order is None else f"; order {order.id} of task {order.task_id} was closed ({order.close_reason})"
 
 
 def _of_purchase(purchase: Purchase) -> str:
@@ -366,12 +340,10 @@ def _of_purchase(purchase: Purchase) -> str:
 def _hints(found: Sequence[Findings], options: argparse.Namespace) -> Iterator[str]:
     if any(each.bids for each in found) and not options.cancel:
         yield "nothing was cancelled: --cancel cancels these bids"
-    if options.count_for is None and (tasks := sorted({task for each in _every(found) for task in each.tasks})):
+    if options.count_for is None and (
+        tasks := sorted({task for each in found for purchase in each.purchases for task in purchase.tasks})
+    ):
         yield f"nothing was counted: --count-for {' or '.join(map(str, tasks))} counts a purchase in that task's limits"
-
-
-def _every(found: Sequence[Findings]) -> list[Purchase]:
-    return [purchase for each in found for purchase in each.purchases]
 
 
 def _agreed(options: argparse.Namespace, question: str) -> bool:
@@ -417,12 +389,10 @@ def _cancel(settings: Settings, found: Sequence[Findings], options: argparse.Nam
     every = [bid for each in found for bid in each.bids]
     if not every:
         done.cancelled.append("no bid to cancel")
-        return
-    if not _agreed(options, f"Cancel {len(every)} bids of {sum(bid.price for bid in every):,} sats?"):
-        return
-    for each in found:
-        if each.bids:
-            _cancel_at(settings, each, done)
+    elif _agreed(options, f"Cancel {len(every)} bids of {sum(bid.price for bid in every):,} sats?"):
+        for each in found:
+            if each.bids:
+                _cancel_at(settings, each, done)
 
 
 def _cancel_at(settings: Settings, found: Findings, done: _Done) -> None:
@@ -475,21 +445,11 @@ def _owed(found: Findings, bid: OwnBid, number: int) -> Owed:
 
 def _note(settings: Settings, entry: dict[str, Any]) -> None:
     """Adds a line to the journal of this command, on disk when this returns."""
-    path = settings.data_dir / _JOURNAL
-    with open(os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600), "w", encoding="utf-8") as file:  # noqa: PTH123
+    descriptor = os.open(settings.data_dir / "reconcile.jsonl", os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
+    with open(descriptor, "w", encoding="utf-8") as file:  # noqa: PTH123
         file.write(json.dumps({"at": moment(_now_ms()), **entry}) + "\n")
         file.flush()
         os.fsync(file.fileno())
-
-
-def _as_json(found: Sequence[Findings], done: _Done) -> dict[str, Any]:
-    return {
-        "found": [_found_json(each) for each in found if not each.is_empty],
-        "notRead": [{"user": each.user.address, "venue": each.venue} for each in found if each.needs_session],
-        "counted": done.counted,
-        "cancelled": done.cancelled,
-        "failed": done.failed,
-    }
 
 
 def _found_json(found: Findings) -> dict[str, Any]:
@@ -501,15 +461,8 @@ def _found_json(found: Findings) -> dict[str, Any]:
         ],
         "listings": [{"inscriptionId": each.inscription_id, "sats": each.price} for each in found.listings],
         "purchases": [
-            {
-                "sale": each.sale.sale_id,
-                "slug": each.sale.slug,
-                "sats": each.sale.price,
-                "soldMs": each.sale.sold_ms,
-                "tasks": list(each.tasks),
-                "isProven": each.is_proven,
-                "mayBeByHand": each.may_be_by_hand,
-            }
+            {"sale": each.sale.sale_id, "slug": each.sale.slug, "sats": each.sale.price, "soldMs": each.sale.sold_ms}
+            | {"tasks": list(each.tasks), "isProven": each.is_proven, "mayBeByHand": each.may_be_by_hand}
             for each in found.purchases
         ],
         "unknown": found.unknown,

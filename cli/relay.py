@@ -14,14 +14,12 @@ import signal
 import stat
 import sys
 import time
-from collections.abc import Iterator
 from pathlib import Path
 from typing import NoReturn
 
 from core import tls
 from core.errors import BidkeeperError
 from core.process import end_with_parent, hold_lock
-from core.setting_values import HostPort
 from core.settings import Settings
 
 _CONNECTIONS = 8192  # a question takes two, and each of a thousand workers keeps one to the gateway
@@ -106,21 +104,14 @@ def configuration(settings: Settings) -> str:
         "facts": (settings.facts_hosts, tls.TRADER),
         "signer": (signer_hosts, tls.SIGNER),
     }
-    parts = [
-        _AWAY.format(program=program, hosts="\n".join(_hosts(hosts)), directory=directory, role=role)
-        for program, (hosts, role) in away.items()
-        if hosts
-    ]
+    parts = []
+    for program, (hosts, role) in away.items():
+        servers = [f"        server {host} max_fails={_FAILURES_OF_ONE_AWAY} fail_timeout=1s;" for host in hosts]
+        if servers:
+            parts.append(_AWAY.format(program=program, hosts="\n".join(servers), directory=directory, role=role))
     if settings.signer_listen:
-        parts.append(
-            _SIGNER.format(
-                trader=tls.TRADER,
-                socket=settings.own_signer_socket,
-                at=settings.signer_listen,
-                tls=certificates,
-                handshake_s=tls.HANDSHAKE_S,
-            )
-        )
+        way = {"socket": settings.own_signer_socket, "at": settings.signer_listen, "tls": certificates}
+        parts.append(_SIGNER.format(trader=tls.TRADER, handshake_s=tls.HANDSHAKE_S, **way))
     if not parts:
         raise BidkeeperError("there is nothing to relay: every program is on this host (docs/several-machines.md)")
     for path in (directory, certificates, settings.own_signer_socket):
@@ -131,11 +122,6 @@ def configuration(settings: Settings) -> str:
     user = "user root;\n" if os.getuid() == 0 else ""
     head = _HEAD.format(module=module, user=user, directory=directory, connections=_CONNECTIONS, tls=certificates)
     return head + "".join(parts) + "}\n"
-
-
-def _hosts(hosts: tuple[HostPort, ...]) -> Iterator[str]:
-    for host in hosts:
-        yield f"        server {host} max_fails={_FAILURES_OF_ONE_AWAY} fail_timeout=1s;"
 
 
 def _become_nginx(settings: Settings, text: str) -> NoReturn:

@@ -66,35 +66,17 @@ def run(settings: Settings, options: argparse.Namespace) -> int:
     if options.file is not None and is_book(options.file):
         if options.verify:
             raise ReplayError(f"{options.file.name} holds order books: there are no decisions to verify")
-        return _replay_books(options, given)
+        if options.config is None and "slug" not in given:
+            raise ReplayError("order books have no config: name one with --config FILE or --set slug=... --set ...")
+        config = _merged(_from_file(options.config) | given, None)
+        terms = BookTerms(options.tick, options.min_bid, options.balance, options.fee_reserve)
+        _print(read_books(options.file, config, terms), None, lambda recorded: recorded, options.json)
+        return 0
     recording = read_journal(_journal_files(settings, options))
     verified = verify(recording.entries)
-    if options.verify:
-        _print(values(recording, verified, {}, None), options.json)
-        return 1 if verified.differences else 0
-    outcome = _simulated(recording, _changing(options, given, recording), is_journal=True)
-    changed = changes(recording.entries[-1].config, outcome.config)
-    named = {camel(name): list(pair) for name, pair in changed.items()}
-    _print(values(recording, verified, named, outcome), options.json)
-    return 0
-
-
-def _replay_books(options: argparse.Namespace, given: dict[str, Any]) -> int:
-    if options.config is None and "slug" not in given:
-        raise ReplayError("order books have no config: name one with --config FILE or --set slug=... --set ...")
-    config = _merged(_from_file(options.config) | given, None)
-    terms = BookTerms(options.tick, options.min_bid, options.balance, options.fee_reserve)
-    recording = read_books(options.file, config, terms)
-    outcome = _simulated(recording, lambda recorded: recorded, is_journal=False)
-    _print(values(recording, None, {}, outcome), options.json)
-    return 0
-
-
-def _simulated(recording: Recording, config_of: Callable[[BidConfig], BidConfig], *, is_journal: bool) -> Simulation:
-    try:
-        return simulate(recording.entries, config_of, after_fills, is_journal=is_journal)
-    except UndecidableError as error:
-        raise undecidable(error) from None
+    changing = None if options.verify else _changing(options, given, recording)
+    _print(recording, verified, changing, options.json)
+    return 1 if options.verify and verified.differences else 0
 
 
 def _journal_files(settings: Settings, options: argparse.Namespace) -> list[Path]:
@@ -119,10 +101,8 @@ def _changing(
     def changed(recorded: BidConfig) -> BidConfig:
         config = fixed or recorded
         config = _merged(given, config) if given else config
-        if (config.type, normal_slug(config.type, config.slug)) != (
-            recorded.type,
-            normal_slug(recorded.type, recorded.slug),
-        ):
+        kinds = ((each.type, normal_slug(each.type, each.slug)) for each in (config, recorded))
+        if len(set(kinds)) > 1:
             raise ReplayError(f"{recording.name} is about {recorded.slug}, not {config.slug}")
         return config
 
@@ -177,20 +157,27 @@ def _whole(value: str) -> int:
     return int(value)
 
 
-def _print(found: dict[str, Any], as_json: bool) -> None:
+def _print(
+    recording: Recording, verified: Verified | None, changing: Callable[[BidConfig], BidConfig] | None, as_json: bool
+) -> None:
+    """Prints whether the recording is verified, if it was (a journal), and a simulation with `changing`, if given."""
+    outcome = None
+    if changing is not None:
+        try:
+            outcome = simulate(recording.entries, changing, after_fills, is_journal=verified is not None)
+        except UndecidableError as error:
+            raise undecidable(error) from None
+    found = values(recording, verified, outcome)
     if as_json:
         print(dumps(found))
     else:
-        for line in lines(found):
-            print(line)
+        print("\n".join(lines(found)))
 
 
 # ---- the result as values: the same recording gives the same bytes
 
 
-def values(
-    recording: Recording, verified: Verified | None, changes: dict[str, Any], outcome: Simulation | None
-) -> dict[str, Any]:
+def values(recording: Recording, verified: Verified | None, outcome: Simulation | None) -> dict[str, Any]:
     """Returns everything as JSON values; money in sats, exact numbers as Decimal, times in ISO 8601."""
     first, last = recording.entries[0], recording.entries[-1]
     found: dict[str, Any] = {
@@ -201,17 +188,15 @@ def values(
         "from": iso(first.now_ms),
         "to": iso(last.now_ms),
         "notes": recording.notes + ([] if outcome is None else _notes(recording, outcome)),
-        "verified": None
-        if verified is None
-        else {
-            "decisions": verified.decided,
-            "different": len(verified.differences),
-            "differences": [_difference(each) for each in verified.differences],
-        },
+        "verified": None,
     }
+    if verified is not None:
+        differences = [_difference(each) for each in verified.differences]
+        found["verified"] = {"decisions": verified.decided, "different": len(differences), "differences": differences}
     if outcome is not None:
         found["fillRule"] = FILL_RULE
-        found["changes"] = changes
+        changed = {} if verified is None else changes(last.config, outcome.config)
+        found["changes"] = {camel(name): list(pair) for name, pair in changed.items()}
         found["decisions"] = [_decision(step) for step in _telling(outcome.steps)]
         found["fills"] = to_builtins(
             [fill_shown(fill, outcome) for fill in outcome.fills], builtin_types=(Decimal,), enc_hook=Decimal
@@ -284,7 +269,7 @@ def _summary(outcome: Simulation) -> dict[str, Any]:
 
 
 def lines(found: dict[str, Any]) -> Iterator[str]:
-    """Yields the lines of the values that `report.values` returned."""
+    """Yields the lines of the values that `values` returned."""
     yield f"{found['recording']}: {found['slug']} ({found['type']}), {found['cycles']} cycles"
     yield f"from {found['from']} to {found['to']}"
     yield from (f"note: {note}" for note in found["notes"])
@@ -417,10 +402,19 @@ def _entry(line: bytes, config: BidConfig, terms: BookTerms) -> tuple[str, Entry
         bids=None if row.get("bids") is None else tuple(_bids(row, is_rune)),
         divisibility=None if divisibility is None else wire.whole(divisibility, "divisibility"),
     )
+    tick, least = (1, 1) if is_rune else (1_000, 10_000)
+    profile = VenueProfile(
+        venue="recorded",
+        tick=terms.tick or tick,
+        min_bid=least if terms.min_bid is None else terms.min_bid,
+        min_duration_s=900,
+        equal_bids_allowed=True,
+        balance_model="per_bid",
+    )
     entry = Entry(
         now_ms=now_ms,
         config=config,
-        profile=_profile(config, terms),
+        profile=profile,
         snapshot=snapshot,
         own=(),
         limits=Limits(config.max_bid_total, MAX_SATS, config.bid_count, terms.balance_sats, terms.fee_reserve_sats),
@@ -431,33 +425,26 @@ def _entry(line: bytes, config: BidConfig, terms: BookTerms) -> tuple[str, Entry
     return normal_slug(config.type, wire.text(row.get("slug"), "slug")), entry
 
 
-def _profile(config: BidConfig, terms: BookTerms) -> VenueProfile:
-    tick, least = (1, 1) if config.is_rune else (1_000, 10_000)
-    return VenueProfile(
-        venue="recorded",
-        tick=terms.tick or tick,
-        min_bid=least if terms.min_bid is None else terms.min_bid,
-        min_duration_s=900,
-        equal_bids_allowed=True,
-        balance_model="per_bid",
-    )
+def _asks(row: Mapping[str, Any], is_rune: bool) -> list[Ask]:
+    found = [Ask(*_order(what, rest, is_rune)) for what, rest in _rows(row, "asks", 3)]
+    return sorted(found, key=lambda ask: ask.unit_price)
 
 
-def _asks(row: Mapping[str, Any], is_rune: bool) -> Iterator[Ask]:
+def _bids(row: Mapping[str, Any], is_rune: bool) -> list[Bid]:
     found = []
-    for what, (price, quantity, maker) in _rows(row, "asks", 3):
-        sats, many = wire.sats(price, f"{what} price", least=1), _quantity(quantity, what) or Decimal(1)
-        found.append(Ask(what, sats, many, _unit(sats, many, is_rune), _maker(maker, what)))
-    return iter(sorted(found, key=lambda ask: ask.unit_price))
-
-
-def _bids(row: Mapping[str, Any], is_rune: bool) -> Iterator[Bid]:
-    found = []
-    for what, (price, quantity, maker, placed) in _rows(row, "bids", 4):
-        sats, many = wire.sats(price, f"{what} price", least=1), _quantity(quantity, what) or Decimal(1)
+    for what, (*rest, placed) in _rows(row, "bids", 4):
         placed_ms = None if placed is None else _time(placed, f"{what} time")
-        found.append(Bid(what, sats, many, _unit(sats, many, is_rune), _maker(maker, what), placed_ms))
-    return iter(sorted(found, key=lambda bid: -bid.unit_price))
+        found.append(Bid(*_order(what, rest, is_rune), placed_ms))
+    return sorted(found, key=lambda bid: -bid.unit_price)
+
+
+def _order(what: str, row: list[Any], is_rune: bool) -> tuple[str, int, Decimal, Decimal, str]:
+    """Reads what asks and bids have: a name, the price, the quantity, the price of one, and the maker."""
+    price, quantity, maker = row
+    sats, many = wire.sats(price, f"{what} price", least=1), _quantity(quantity, what) or Decimal(1)
+    with localcontext(prec=50):
+        unit = sats / many if is_rune else Decimal(sats)
+    return what, sats, many, unit, "" if maker is None else wire.text(maker, f"{what} maker")
 
 
 def _sales(row: Mapping[str, Any], now_ms: int) -> Iterator[SaleIntoBid]:
@@ -485,18 +472,6 @@ def _rows(row: Mapping[str, Any], name: str, most: int) -> Iterator[tuple[str, l
 
 def _quantity(value: Any, what: str) -> Decimal | None:
     return None if value is None else wire.amount(value, f"{what} quantity")
-
-
-def _maker(value: Any, what: str) -> str:
-    return "" if value is None else wire.text(value, f"{what} maker")
-
-
-def _unit(price: int, quantity: Decimal, is_rune: bool) -> Decimal:
-    if not is_rune:
-        return Decimal(price)
-    with localcontext() as context:
-        context.prec = 50
-        return price / quantity
 
 
 def _time(value: Any, what: str) -> int:

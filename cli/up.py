@@ -21,11 +21,10 @@ from types import FrameType
 from typing import IO
 
 from cli import api
-from cli.migrate import check_database, migrate
+from cli.database import check_database, migrate
 from core.errors import BidkeeperError, SettingsError
 from core.layout import supervisor_problems
 from core.process import PYTHON, hold_lock
-from core.setting_values import HostPort
 from core.settings import Settings
 from models.leases import leases
 
@@ -80,7 +79,9 @@ class Installation:
             while not self._stop_asked:
                 if supervisord.poll() is not None:
                     if not self._may_start_again():
-                        return self._ended_by_itself(supervisord)
+                        said = f"supervisord exited with status {supervisord.returncode}"
+                        print(f"{said}; logs: {self.settings.log_dir}", file=sys.stderr)
+                        return 1
                     self._end(supervisord)
                     check_database(self.settings, of_up=True)
                     supervisord = self._start()
@@ -112,10 +113,9 @@ class Installation:
         if lock is None:
             raise BidkeeperError(f"{settings.data_dir} is in use by another `bidkeeper up`")
         self._lock = lock
-        for index in range(settings.server_processes):
-            _require_free(settings.server_at(index), "BIDKEEPER_PORT")
-        if settings.market == "simulator":
-            _require_free(settings.simulator_at, "BIDKEEPER_SIMULATOR_PORT")
+        for at, variable in api.ports(settings).items():
+            if why := api.problem(at, variable):
+                raise BidkeeperError(why)
         check_database(settings, of_up=True)
         migrate(settings)
         self._slots = leases.slots_at(settings.database_url)
@@ -178,11 +178,6 @@ class Installation:
                 print(f"not ready after {told - began:.0f} s: {answer}; logs: {self.settings.log_dir}", flush=True)
             time.sleep(0.1)
         return False
-
-    def _ended_by_itself(self, supervisord: subprocess.Popen[bytes]) -> int:
-        text = f"supervisord exited with status {supervisord.returncode}; logs: {self.settings.log_dir}"
-        print(text, file=sys.stderr)
-        return 1
 
     def _end(self, supervisord: subprocess.Popen[bytes]) -> None:
         """Ends everything in order by SIGTERM, and kills the rest after a while."""
@@ -250,11 +245,6 @@ def _raise_limits() -> None:
             text = f"at least {least} {what} are needed, and the limit is {hard}"
             remedy = f"raise it as root: `ulimit -{letter} {least}`, or {setting}={least} in the service's unit"
             raise BidkeeperError(f"{text}: {remedy}") from None
-
-
-def _require_free(at: HostPort, variable: str) -> None:
-    if why := api.problem(at, variable):
-        raise BidkeeperError(why)
 
 
 def _end_with_parent() -> None:

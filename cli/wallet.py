@@ -1,20 +1,22 @@
-"""`bidkeeper wallet ADDRESS`: a user's addresses, each with its purpose, its sats and their way out."""
+"""`bidkeeper wallet|judge`: a user's addresses with their sats, and the signer's judgement of a listing, unsigned."""
 
 from __future__ import annotations
 
 import argparse
 from collections.abc import Iterator
 
-from cli.arguments import address
-from cli.migrate import migrate
+from cli.arguments import address, collection, inscription
+from cli.database import migrated
 from core.errors import BidkeeperError
-from core.settings import Settings
+from core.fields import MAX_SATS
+from core.settings import VENUES, Settings
 from markets.base import NotFound, VenueError
 from markets.capabilities import Funding, funding_of
 from markets.client import MarketClient
+from markets.orders import ListingToDraft
 from markets.venues import facts
-from models.database import base
 from models.users import User
+from wallet.judgement import in_words, to_judge
 from wallet.protocol import UserKeys
 from wallet.signer_client import SignerClient
 
@@ -43,12 +45,27 @@ PATIENCE_S = 15.0
 
 
 def add_arguments(verb: str, parser: argparse.ArgumentParser) -> None:
-    """Adds ADDRESS."""
+    """Adds ADDRESS, and for judge INSCRIPTION PRICE [--venue NAME] [--collection SLUG]."""
     parser.add_argument("address", type=address, help="the address that the user signs in with")
+    if verb == "judge":
+        parser.add_argument("inscription", type=inscription, help="the id of an inscription in that user's vault")
+        parser.add_argument("price", type=_price, help="sats")
+        text = "where to list it, if not at the default venue"
+        parser.add_argument("--venue", choices=VENUES, metavar="NAME", help=text)
+        text = "the inscription's collection, for ord.net"
+        parser.add_argument("--collection", type=collection, metavar="SLUG", help=text)
+
+
+def _price(text: str) -> int:
+    if not text.isascii() or not text.isdecimal() or not 0 < int(text) <= MAX_SATS:
+        raise argparse.ArgumentTypeError("a price is a whole number of sats above 0")
+    return int(text)
 
 
 def run(settings: Settings, options: argparse.Namespace) -> int:
-    """Prints the addresses. Raises BidkeeperError when the user is not known, or the service does not run."""
+    """Prints the addresses, or a judgement. Raises BidkeeperError when the user is not known, or a program is down."""
+    if options.verb == "judge":
+        return _judge(settings, options)
     receive = receive_of(settings, options.address)
     keys = SignerClient(settings.signer_socket, PATIENCE_S).addresses(options.address)
     with MarketClient(settings.gateway_socket, PATIENCE_S) as market:
@@ -59,19 +76,18 @@ def run(settings: Settings, options: argparse.Namespace) -> int:
 
 def receive_of(settings: Settings, address: str) -> str:
     """Returns where a user's bids deliver to. Raises BidkeeperError for an address that has never signed in."""
-    migrate(settings)
-    base.connect(settings.database_url)
-    try:
+    with migrated(settings):
         user = User.get_or_none(User.address == address)
-        if user is None:
-            raise BidkeeperError(f"{address} has never signed in here: bidkeeper sign-in {address}")
-        return str(user.ordinals_address)
-    finally:
-        base.close()
+    if user is None:
+        raise BidkeeperError(f"{address} has never signed in here: bidkeeper sign-in {address}")
+    return str(user.ordinals_address)
 
 
 def _lines(settings: Settings, market: MarketClient, keys: UserKeys, receive: str) -> Iterator[str]:
-    yield f"payment  {keys.payment}  {_sats_at(market, keys.payment)}"
+    try:
+        yield f"payment  {keys.payment}  {confirmed(market, keys.payment):,} sats confirmed"
+    except VenueError as error:
+        yield f"payment  {keys.payment}  (its coins cannot be read: {error.message})"
     yield "         signs bids; what comes out of a bidding wallet, and the price of what is sold, arrives here"
     yield f"vault    {keys.vault}"
     yield "         send inscriptions here that are to be listed; rare sats and runes do not belong here"
@@ -96,8 +112,26 @@ def _place(market: MarketClient, funding: Funding, keys: UserKeys, receive: str)
     return f"{address}  {sats:,} sats"
 
 
-def _sats_at(market: MarketClient, address: str) -> str:
-    try:
-        return f"{confirmed(market, address):,} sats confirmed"
-    except VenueError as error:
-        return f"(its coins cannot be read: {error.message})"
+def _judge(settings: Settings, options: argparse.Namespace) -> int:
+    """Returns 0 when the first form would be signed, else 1; raises BidkeeperError when there is nothing to judge."""
+    venue = options.venue or settings.market
+    if problem := settings.why_no_venue(venue):
+        raise BidkeeperError(problem)
+    receive_of(settings, options.address)
+    signer = SignerClient(settings.signer_socket, PATIENCE_S)
+    keys = signer.addresses(options.address)
+    with MarketClient(settings.gateway_socket, PATIENCE_S) as market:
+        item, slug = options.inscription, options.collection
+        found = market.whereabouts(item, 0.0)
+        if (outpoint := found.outpoint) is None or found.address != keys.vault:
+            where = found.address or "no address"
+            raise BidkeeperError(f"the inscription is at {where}: send it to the vault, {keys.vault}")
+        ask = ListingToDraft(options.price, item, keys.vault, keys.payment, keys.vault_pubkey, slug, outpoint)
+        draft = market.at(venue).draft_listing(ask)
+    secure = (each.psbt for each in draft.secure)
+    listing = to_judge(ask.inscription_id, outpoint, ask.price, draft.psbt, secure, draft.transfer, draft.recovery)
+    judgements = signer.judge(options.address, venue, listing)
+    for judgement in judgements:
+        for line in in_words(judgement):
+            print(line)
+    return 0 if judgements[0].is_signed else 1

@@ -1,8 +1,8 @@
-"""The doctor's rows: a name, a check, and the words and the remedy of each case that the check may find."""
+"""The doctor's findings: a part's name and state, the words, and the remedy."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Literal, NamedTuple
 
@@ -27,7 +27,7 @@ class Check(NamedTuple):
 
 
 def ok(text: str, name: str = "") -> Check:
-    """Makes a finding that needs nothing. Without a name it has that of its row."""
+    """Makes a finding that needs nothing. Without a name it gets one by `named`."""
     return Check("ok", name, text)
 
 
@@ -47,7 +47,6 @@ def first(*cases: tuple[object, Check]) -> Check:
 
 
 Found = Iterable[Check] | Check | None
-Row = tuple[str, Callable[[], Found]]
 
 
 def unreadable(path: Path, error: Exception, remedy: str) -> Check:
@@ -60,17 +59,10 @@ def unreadable(path: Path, error: Exception, remedy: str) -> Check:
     return fail(f"{path} cannot be read: {why or error}", remedy)
 
 
-def named(name: str, look: Callable[[], Found]) -> Iterator[Check]:
-    """Yields the findings of a row, each under its own name or the row's; None is nothing to report."""
-    found = look()
+def named(name: str, found: Found) -> Iterator[Check]:
+    """Yields the findings, each under its own name or this one; None is nothing to report."""
     for check in (found,) if isinstance(found, Check) else found or ():
         yield check if check.name else check._replace(name=name)
-
-
-def judged(rows: Iterable[Row]) -> Iterator[Check]:
-    """Yields the findings of all rows, in their order."""
-    for name, look in rows:
-        yield from named(name, look)
 
 
 def safely(part: str, checks: Iterator[Check]) -> Iterator[Check]:

@@ -16,9 +16,8 @@ from typing import Any
 from msgspec import Struct
 from peewee import PeeweeException, fn
 
-from cli.doctor.check import Check, fail, first, judged, named, ok, unreadable, warn
-from cli.doctor.machine_check import CUSTOMARY_TASKS
-from cli.migrate import missing_with_logs
+from cli.database import missing_with_logs
+from cli.doctor.check import Check, fail, first, named, ok, unreadable, warn
 from core.errors import BidkeeperError
 from core.settings import Settings
 from models import schema
@@ -41,6 +40,7 @@ _NETWORK = {"nfs", "nfs4", "cifs", "smb3", "smbfs", "9p", "afs", "ceph", "gluste
 _IN_MEMORY = {"tmpfs", "ramfs"}
 _AUDIT_TAIL = 1 << 20
 _WAL_FORMAT = (2, 2)  # bytes 18 and 19 of a database in WAL mode
+CUSTOMARY_TASKS = 100
 _OTHERS = 20  # connections of all programs except the workers, and of an operator's tools
 _MOST_LAG_S = 10
 _PAGE = "docs/several-machines.md"
@@ -70,17 +70,13 @@ def examine(settings: Settings, seen: DatabaseState) -> Iterator[Check]:
         if is_postgresql(settings.database_url):
             yield from _database(settings, seen)
         return
-    yield from judged(
-        (
-            ("data directory", lambda: _directory(settings)),
-            ("file system", lambda: _file_system(settings)),
-            ("disk space", lambda: _room(directory)),
-            ("signer's files", lambda: _signer_files(signer)),
-            ("learnt forms", lambda: _former_forms(signer)),
-            ("database", lambda: _database(settings, seen)),
-            ("audit log", lambda: _audit(signer / "audit.jsonl")),
-        )
-    )
+    yield from named("data directory", _directory(settings))
+    yield from named("file system", _file_system(settings))
+    yield from named("disk space", _room(directory))
+    yield from named("signer's files", _signer_files(signer))
+    yield from named("learnt forms", _former_forms(signer))
+    yield from _database(settings, seen)
+    yield from named("audit log", _audit(signer / "audit.jsonl"))
 
 
 def _missing(directory: Path) -> Check | None:
@@ -228,7 +224,7 @@ def verify_tail(path: Path) -> int:
 
 def _database(settings: Settings, seen: DatabaseState) -> Iterator[Check]:
     of_kind = _server if is_postgresql(settings.database_url) else _file
-    for check in named("database", lambda: of_kind(settings, seen)):
+    for check in named("database", of_kind(settings, seen)):
         if seen.users is None:
             seen.fault = check
         yield check
@@ -326,27 +322,22 @@ def _newest(kind: str) -> str | None:
 
 def examine_postgresql(tasks: int | None, seen: list[Seen]) -> Iterator[Check]:
     """Examines the server of the open connection, one of those `seen`, for `tasks` wanted tasks (None: not known)."""
-    yield from judged(
-        (
-            ("postgresql", _commits),
-            ("servers", lambda: _servers(seen) if len(seen) > 1 else None),
-            ("standby", lambda: _standby(len(seen))),
-            ("connections", lambda: _connections(CUSTOMARY_TASKS if tasks is None else tasks)),
-        )
-    )
+    version, name = _setting("server_version").split()[0], "postgresql"
+    if unsafe := ", ".join(each for each in ("fsync", "full_page_writes") if _setting(each) != "on"):
+        yield fail(f"{version}: {unsafe} is off", "turn it on: a power cut would lose recorded bids", name)
+    else:
+        yield ok(f"{version}; commits are written to disk", name)
+    yield from named("servers", _servers(seen) if len(seen) > 1 else None)
+    yield from named("standby", _standby(len(seen)))
+    reserved, tasks = int(_setting("superuser_reserved_connections")), CUSTOMARY_TASKS if tasks is None else tasks
+    room, needed = int(_setting("max_connections")) - reserved, tasks + _OTHERS
+    text = f"max_connections leaves {room}, {tasks} tasks need {needed} (one each in a cycle, and {_OTHERS})"
+    few = fail(text, f"set max_connections to at least {needed + reserved}", "connections")
+    yield few if room < needed else ok(f"{room} available, {needed} needed", "connections")
 
 
 def _setting(name: str) -> str:
     return str(database.execute_sql(f"SHOW {name}").fetchone()[0])
-
-
-def _commits() -> Check:
-    version = _setting("server_version").split()[0]
-    unsafe = ", ".join(name for name in ("fsync", "full_page_writes") if _setting(name) != "on")
-    return first(
-        (unsafe, fail(f"{version}: {unsafe} is off", "turn it on: a power cut would lose recorded bids")),
-        (True, ok(f"{version}; commits are written to disk")),
-    )
 
 
 def _servers(seen: list[Seen]) -> Check:
@@ -389,23 +380,17 @@ def _standby(servers: int) -> Check:
     )
 
 
-def _connections(tasks: int) -> Check:
-    reserved = int(_setting("superuser_reserved_connections"))
-    room, needed = int(_setting("max_connections")) - reserved, tasks + _OTHERS
-    text = f"max_connections leaves {room}, {tasks} tasks need {needed} (one each in a cycle, and {_OTHERS})"
-    return first(
-        (room < needed, fail(text, f"set max_connections to at least {needed + reserved}")),
-        (True, ok(f"{room} available, {needed} needed")),
-    )
-
-
 def _leases(run_dir: Path) -> Iterator[Check]:
     """Examines the leases on the open database; nothing where none was ever taken."""
     slots = leases.slots()
     for number in range(slots):
         held = leases.held(name := leases.slot_name(number))
         if held is not None and held.left_ms >= 0:
-            yield _kept(held, run_dir)._replace(name=name)
+            where = _where(held, run_dir)
+            text = f"held by {where}, which servers on other machines cannot reach"
+            is_hidden = not held.address and where == held.machine
+            hidden = warn(text, f"set BIDKEEPER_MANAGER_LISTEN there ({_PAGE})", name)
+            yield hidden if is_hidden else ok(f"held by {where}", name)
         elif slots > 1:
             yield _unheld(held, f"manager --slot {number}")._replace(name=name)
     for name in (leases.GATEWAY, leases.HOOKS):
@@ -414,15 +399,6 @@ def _leases(run_dir: Path) -> Iterator[Check]:
             continue  # where there is one machine, whether programs run is asked of them
         found = ok(f"held by {_where(held, run_dir)}") if held.left_ms >= 0 else _unheld(held, name)
         yield found._replace(name=name)
-
-
-def _kept(held: Held, run_dir: Path) -> Check:
-    where = _where(held, run_dir)
-    text = f"held by {where}, which servers on other machines cannot reach"
-    return first(
-        (not held.address and where == held.machine, warn(text, f"set BIDKEEPER_MANAGER_LISTEN there ({_PAGE})")),
-        (True, ok(f"held by {where}")),
-    )
 
 
 def _where(held: Held, run_dir: Path) -> str:

@@ -1,6 +1,4 @@
-"""`bidkeeper doctor`: an examination of everything that Bidkeeper needs, with the remedy for each fault. Changes
-nothing.
-"""
+"""`bidkeeper doctor`: examines everything that Bidkeeper needs, with the remedy for each fault. Changes nothing."""
 
 from __future__ import annotations
 
@@ -8,17 +6,12 @@ import argparse
 import json
 import os
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 
-from msgspec.structs import replace
-
-from cli.arguments import collection, ticker
-from cli.doctor import data_check, machine_check, program_check, settings_check
+from cli.doctor import data_check, machine_check, program_check, settings_check, venue_check
 from cli.doctor.check import Check, ok, safely
-from cli.doctor.questions import About, default_about
-from cli.doctor.venue_check import VenueExaminer
+from cli.doctor.questions import about_of, add_about
 from core import logs, version
-from core.settings import Settings
 
 PARTS = ("machine", "settings", "data", "programs", "venues")
 LIVE = "live"  # asked for by --live, or alone by --only live
@@ -32,23 +25,8 @@ def add_arguments(verb: str, parser: argparse.ArgumentParser) -> None:
     add_about(parser)
 
 
-def add_about(parser: argparse.ArgumentParser) -> None:
-    """Adds [--collection SLUG] [--rune TICKER]."""
-    parser.add_argument(
-        "--collection", type=collection, metavar="SLUG", help="ask the marketplaces about this collection"
-    )
-    parser.add_argument(
-        "--rune",
-        type=ticker,
-        metavar="TICKER",
-        help="ask the marketplaces about this rune, like DOG•GO•TO•THE•MOON",
-    )
-
-
 def run_alone(options: argparse.Namespace) -> int:
-    """Runs the doctor. It reads the settings itself, since it explains wrong ones first. Returns 1 when anything
-    fails.
-    """
+    """Runs the doctor, which reads the settings itself to explain wrong ones. Returns 1 when anything fails."""
     logs.set_up("doctor", "ERROR")
     running = version.running()
     if not options.json:
@@ -78,12 +56,6 @@ def examine(
         return
     if "settings" in parts:
         yield from safely("settings", settings_check.examine(settings, environment))
-    yield from _with(settings, options, parts, clock_ms)
-
-
-def _with(
-    settings: Settings, options: argparse.Namespace, parts: Sequence[str], clock_ms: Callable[[], int]
-) -> Iterator[Check]:
     seen = data_check.DatabaseState()
     own = machine_check.own_processes(settings.data_dir)
     # Also when it is not to be printed: later checks need the number of tasks, and their slugs.
@@ -98,17 +70,7 @@ def _with(
         yield from safely("programs", program_check.examine(settings, own))
         yield from safely("month", program_check.examine_months(settings, seen.running))
     if "venues" in parts:
-        yield from safely("venues", _venues(settings, about(options, settings, seen), clock_ms))
+        subjects = about_of(options, settings.market, seen.collection, seen.rune)
+        yield from safely("venues", venue_check.examine(settings, subjects, clock_ms))
     if LIVE in parts:
         yield from safely("live", settings_check.examine_live(settings, seen))
-
-
-def _venues(settings: Settings, subjects: About, clock_ms: Callable[[], int]) -> Iterator[Check]:
-    yield from VenueExaminer(settings, subjects, clock_ms).examine()
-
-
-def about(options: argparse.Namespace, settings: Settings, seen: data_check.DatabaseState) -> About:
-    """Chooses the subjects: the operator's, else the newest tasks', else well-known ones."""
-    usual = default_about(settings.market)
-    collection = options.collection or seen.collection or usual.collection
-    return replace(usual, collection=collection, rune=options.rune or seen.rune or usual.rune)

@@ -10,10 +10,11 @@ import sqlite3
 import subprocess
 import tempfile
 from collections.abc import Iterator
-from importlib.metadata import version
+from importlib import metadata
 from pathlib import Path
 
-from cli.doctor.check import Check, fail, first, judged, ok, warn
+from cli.doctor.check import Check, fail, first, named, ok, warn
+from cli.doctor.data_check import CUSTOMARY_TASKS
 from core.process import PYTHON
 from core.settings import Settings
 from models.database import base
@@ -24,34 +25,32 @@ from wallet.signer.challenges import require_libsecp256k1
 _LEAST_SQLITE = (3, 37, 0)  # STRICT tables
 _NORMAL, _FULL = 1, 2  # answers of PRAGMA synchronous
 _FILES_A_TASK, _OTHER_FILES = 3, 200
-CUSTOMARY_TASKS = 100
 _TRY_S = 60  # for a fresh Python on a busy machine
-_REINSTALL = "rebuild the environment: make clean setup, or deploy/install.sh"
-_LISTEN = "0A"
 
 
 def examine() -> Iterator[Check]:
     """Examines everything that needs no settings."""
-    yield from judged(
-        (
-            ("python", lambda: ok(f"{platform.python_version()} on {platform.system()} {platform.machine()}")),
-            ("sqlite", _sqlite),
-            ("libsecp256k1", _libsecp256k1),
-            ("bip322", _bip322),
-            ("time sync", _clock_sync),
-            ("network", _network),
-        )
-    )
+    yield ok(f"{platform.python_version()} on {platform.system()} {platform.machine()}", "python")
+    yield from named("sqlite", _sqlite())
+    signs = f"{metadata.version('bip322')} accepts valid signatures and refuses forged ones"
+    for name, test, text in (
+        ("libsecp256k1", require_libsecp256k1, f"loaded by embit {metadata.version('embit')}"),
+        ("bip322", self_test, signs),
+    ):
+        try:
+            test()
+        except RuntimeError as error:
+            yield fail(str(error), "rebuild the environment: make clean setup, or deploy/install.sh", name)
+        else:
+            yield ok(text, name)
+    yield from named("time sync", _clock_sync())
+    yield from named("network", _network())
 
 
 def examine_for(settings: Settings, tasks: int | None, manager: int | None) -> Iterator[Check]:
     """Examines room for `tasks` (None = unknown) under the settings and, if it runs, the manager's (a pid) limits."""
-    yield from judged(
-        (
-            ("open files", lambda: _open_files(CUSTOMARY_TASKS if tasks is None else tasks, manager)),
-            ("swap", lambda: _memory(settings)),
-        )
-    )
+    yield from named("open files", _open_files(CUSTOMARY_TASKS if tasks is None else tasks, manager))
+    yield from named("swap", _memory(settings))
 
 
 def _sqlite() -> Check:
@@ -74,22 +73,6 @@ def _sqlite() -> Check:
 
 def _pragma(name: str) -> object:
     return base.database.execute_sql(f"PRAGMA {name}").fetchone()[0]
-
-
-def _libsecp256k1() -> Check:
-    try:
-        require_libsecp256k1()
-    except RuntimeError as error:
-        return fail(str(error), _REINSTALL)
-    return ok(f"loaded by embit {version('embit')}")
-
-
-def _bip322() -> Check:
-    try:
-        self_test()
-    except RuntimeError as error:
-        return fail(str(error), _REINSTALL)
-    return ok(f"{version('bip322')} accepts valid signatures and refuses forged ones")
 
 
 def _clock_sync() -> Check:
@@ -175,24 +158,3 @@ def own_processes(data_dir: Path) -> dict[int, str]:
             continue
     found.pop(os.getpid(), None)
     return found
-
-
-def holds_port(pid: int, port: int) -> bool:
-    """Tells whether this process listens at `port` (TCP)."""
-    inodes = {f"socket:[{inode}]" for inode in _listening(port)}
-    try:
-        return any(str(entry.readlink()) in inodes for entry in Path(f"/proc/{pid}/fd").iterdir())
-    except OSError:
-        return False
-
-
-def _listening(port: int) -> Iterator[str]:
-    """Yields the inodes of the sockets that listen at `port`."""
-    for table in (Path("/proc/net/tcp"), Path("/proc/net/tcp6")):
-        try:
-            lines = table.read_text().splitlines()[1:]
-        except OSError:
-            continue
-        for fields in map(str.split, lines):
-            if fields[3] == _LISTEN and int(fields[1].rsplit(":", 1)[1], 16) == port:
-                yield fields[9]

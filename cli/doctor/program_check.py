@@ -17,7 +17,6 @@ from peewee import PeeweeException
 
 from cli import api
 from cli.doctor.check import Check, Found, fail, first, named, ok, warn, way_to_keys
-from cli.doctor.machine_check import holds_port
 from cli.doctor.settings_check import is_held
 from core import tls
 from core.call import call
@@ -61,14 +60,11 @@ def examine(settings: Settings, own: dict[int, str]) -> Iterator[Check]:
     """Examines ports and programs; a service that is down is one line. `own` are the installation's processes."""
     servers = [settings.server_at(index) for index in range(settings.server_processes)]
     is_practice = settings.market == PLAY_MARKET
-    ports = dict.fromkeys(servers, "BIDKEEPER_PORT")
-    if is_practice:
-        ports[settings.simulator_at] = "BIDKEEPER_SIMULATOR_PORT"
-    for at, variable in ports.items():
+    for at, variable in api.ports(settings).items():
         yield _port(at, variable, own)._replace(name=f"port {at.port}")
     if not _runs(settings, own):
         yield warn("Bidkeeper is not running, so none was checked", "bidkeeper up", "programs")
-        yield from named("quota", lambda: _kept_quota(settings))
+        yield from named("quota", _kept_quota(settings))
         return
     # They may be on another machine: their leases show where.
     may_be_elsewhere = is_postgresql(settings.database_url) or settings.tls_dir is not None
@@ -76,10 +72,9 @@ def examine(settings: Settings, own: dict[int, str]) -> Iterator[Check]:
     is_all_here = not may_be_elsewhere
     has_manager = is_all_here or any(settings.run_dir.glob("manager*.sock")) or set(here) - {leases.HOOKS}
     has_hooks = is_all_here or not _is_missing(settings.hooks_socket) or leases.HOOKS in here
-    gateway = _unreachable if settings.signer_listen and settings.gateway_hosts else _gateway
     rows: list[tuple[str, object, Path | None, Callable[[Settings], Found]]] = [
         ("signer", True, settings.signer_socket, _signer),
-        ("gateway", True, settings.gateway_socket, gateway),
+        ("gateway", True, settings.gateway_socket, _gateway),
         ("facts", True, settings.facts_socket, _facts),
         ("manager", has_manager, settings.manager_socket, _managers),
         ("hooks", has_hooks, settings.hooks_socket, _hooks),
@@ -87,19 +82,14 @@ def examine(settings: Settings, own: dict[int, str]) -> Iterator[Check]:
         *(("server", True, None, partial(_server, at)) for at in servers),
     ]
     for name, is_here, path, look in rows:
-        if look in (_signer, _gateway, _facts) and path and settings.tls_dir and path.parent != settings.relay_files:
-            look = _absent if _is_missing(path) else look
-        if is_here:
-            yield from named(name, partial(_asked, name, settings, look, path))
-
-
-def _unreachable(settings: Settings) -> Check:
-    text = "BIDKEEPER_GATEWAY_HOSTS is set, but the gateway does not answer the signer's host"
-    return warn(text, "remove BIDKEEPER_GATEWAY_HOSTS on this host")
-
-
-def _absent(settings: Settings) -> Check:
-    return warn("does not run on this host", "start it, unless another host runs it")
+        is_local = path is not None and settings.tls_dir is not None and path.parent != settings.relay_files
+        if look is _gateway and settings.signer_listen and settings.gateway_hosts:
+            text = "BIDKEEPER_GATEWAY_HOSTS is set, but the gateway does not answer the signer's host"
+            yield warn(text, "remove BIDKEEPER_GATEWAY_HOSTS on this host", name)
+        elif path and is_local and look in (_signer, _gateway, _facts) and _is_missing(path):
+            yield warn("does not run on this host", "start it, unless another host runs it", name)
+        elif is_here:
+            yield from named(name, _asked(name, settings, look, path))
 
 
 def manager_of(own: dict[int, str]) -> int | None:
@@ -193,7 +183,7 @@ def _port(at: HostPort, variable: str, own: dict[int, str]) -> Check:
     why = api.problem(at, variable)
     if why is None:
         return ok("free")
-    if any(holds_port(pid, at.port) for pid in own):
+    if any(_holds_port(pid, at.port) for pid in own):
         return ok("used by this Bidkeeper")
     try:
         status, body = _get(at, "/healthz")
@@ -205,10 +195,24 @@ def _port(at: HostPort, variable: str, own: dict[int, str]) -> Check:
     return fail(why, "set BIDKEEPER_HOST" if is_host else f"stop that program, or set {variable}")
 
 
+def _holds_port(pid: int, port: int) -> bool:
+    """Tells whether this process listens at `port` (TCP)."""
+    inodes = set()
+    for table in (Path("/proc/net/tcp"), Path("/proc/net/tcp6")):
+        with contextlib.suppress(OSError):
+            for fields in map(str.split, table.read_text().splitlines()[1:]):
+                if fields[3] == "0A" and int(fields[1].rsplit(":", 1)[1], 16) == port:  # 0A: it listens
+                    inodes.add(f"socket:[{fields[9]}]")
+    try:
+        return any(str(entry.readlink()) in inodes for entry in Path(f"/proc/{pid}/fd").iterdir())
+    except OSError:
+        return False
+
+
 def _asked(name: str, settings: Settings, look: Callable[[Settings], Found], path: Path | None) -> Iterator[Check]:
     """Yields the checks of `look`, or one that there was no answer. `path` is the program's socket, if it has one."""
     try:
-        yield from named(name, partial(look, settings))
+        yield from named(name, look(settings))
     except (BidkeeperError, OSError, http.client.HTTPException) as error:
         words = error.strerror if isinstance(error, OSError) else None
         reason = (words or str(error)).removeprefix(f"{name}: ") or type(error).__name__
@@ -312,10 +316,8 @@ def _managers(settings: Settings) -> Iterator[Check]:
     of_slots = sorted(settings.run_dir.glob("manager-*.sock"))
     for path in of_slots or [settings.manager_socket]:
         state = call(path, "manager", Ping(), timeout=PATIENCE_S).state
-        yield first(
-            (state == "ready", ok("ready, with its zygote", path.stem)),
-            (True, fail(f"not ready: {state}", "see its log; run the doctor again in a moment", path.stem)),
-        )
+        wrong = fail(f"not ready: {state}", "see its log; run the doctor again in a moment", path.stem)
+        yield ok("ready, with its zygote", path.stem) if state == "ready" else wrong
 
 
 def _simulator(settings: Settings) -> Check:
@@ -332,13 +334,7 @@ def _server(at: HostPort, settings: Settings) -> Check:
 
 
 def _get(at: HostPort, path: str) -> tuple[int, bytes]:
-    connection = http.client.HTTPConnection(*at.nearby, timeout=PATIENCE_S)
-    try:
-        connection.request("GET", path)
-        answer = connection.getresponse()
-        return answer.status, answer.read(1 << 16)
-    finally:
-        connection.close()
+    return api.exchanged(at, "GET", path, None, "", PATIENCE_S)
 
 
 def examine_hosts(settings: Settings, clock_ms: Callable[[], int]) -> Iterator[Check]:
@@ -351,7 +347,7 @@ def examine_hosts(settings: Settings, clock_ms: Callable[[], int]) -> Iterator[C
         yield fail(str(error), f"create new ones, or correct them ({_PAGE})", "certificates")
         return
     own = tls.client_context(settings.tls_dir)
-    yield from named("certificates", lambda: _certificates(own, server, clock_ms() / 1000))
+    yield from named("certificates", _certificates(own, server, clock_ms() / 1000))
     away = [("gateway", host, tls.TRADER) for host in settings.gateway_hosts]
     away += [("facts", host, tls.TRADER) for host in settings.facts_hosts]
     away += [("signer", host, tls.SIGNER) for host in (settings.signer_host,) if host]

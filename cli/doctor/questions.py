@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import argparse
+import time
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any, Literal
 
 from msgspec import Struct
 
-from core.settings import dialect_of
+from cli.arguments import collection, ticker
+from core.settings import SECRETS, Settings, dialect_of
 from gateway.venue import Adapters
 from markets.answers import Reply, made_s, noting
 from markets.base import (
@@ -24,6 +28,7 @@ from markets.satflow.adapter import Satflow
 from markets.wire import Page, Unread, Unreadable
 
 MASKED = "[masked]"
+PAUSE_S = 0.3  # 3 of a key's 5 requests a second: the gateway uses the same key meanwhile
 _CREDENTIALS = ("Authorization", "x-api-key")
 QUOTA_WORDS = ("ratelimit", "rate-limit", "quota", "credits")
 ASKED = ("satflow", "unisat", "mempool", "ord")
@@ -105,6 +110,16 @@ class Listener:
             http._session.close()
 
 
+def pause() -> None:
+    """Waits before each call."""
+    time.sleep(PAUSE_S)
+
+
+def secrets_of(settings: Settings) -> list[str]:
+    """Returns the keys that must not be shown."""
+    return [key for name in SECRETS if (key := getattr(settings, name))]
+
+
 def masked(text: str, secrets: list[str]) -> str:
     """Returns `text` without our keys, should the venue repeat them."""
     for secret in secrets:
@@ -153,6 +168,20 @@ def default_about(market: str) -> About:
     return About("nodemonkes", "DOG•GO•TO•THE•MOON")
 
 
+def add_about(parser: argparse.ArgumentParser) -> None:
+    """Adds [--collection SLUG] [--rune TICKER]."""
+    text = "ask the marketplaces about this {}"
+    parser.add_argument("--collection", type=collection, metavar="SLUG", help=text.format("collection"))
+    rune = text.format("rune, like DOG•GO•TO•THE•MOON")
+    parser.add_argument("--rune", type=ticker, metavar="TICKER", help=rune)
+
+
+def about_of(options: argparse.Namespace, market: str, newest: str | None = None, rune: str | None = None) -> About:
+    """Chooses the subjects: the operator's, else the newest tasks' (collection and rune), else well-known ones."""
+    usual = default_about(market)
+    return About(options.collection or newest or usual.collection, options.rune or rune or usual.rune)
+
+
 def https_of(venue: str, adapters: Adapters) -> list[Http]:
     """Returns the connections of the adapters that talk to `venue`; none when it is not set up."""
     found: list[Any] = [adapters.speaking(dialect_of(venue) or "")]
@@ -165,7 +194,29 @@ def https_of(venue: str, adapters: Adapters) -> list[Http]:
 
 def questions(venue: str, adapters: Adapters, about: About) -> list[Question]:
     """Returns the questions to `venue`, in order; the first is one that every key may ask."""
-    return {"satflow": _satflow, "unisat": _unisat, "mempool": _mempool, "ord": _ord}[venue](adapters, about)
+    asked: dict[str, Callable[[], Any]] = {}
+    if venue == "satflow" and isinstance(satflow := adapters.speaking("satflow"), Satflow):
+        asked |= {
+            "floors": lambda: satflow.floors([about.collection], "ordinals"),
+            "listings": lambda: satflow.asks(about.collection, 1),
+            "bids": lambda: satflow.bids(about.collection, "ordinals", 1),
+            "rune floors": lambda: satflow.floors([about.rune], "runes"),
+            "rune bids": lambda: satflow.bids(about.rune, "runes", 1),
+            "own bids": lambda: satflow.own_bids(ADDRESS, None),
+            "sales": lambda: satflow.sales(about.collection, "ordinals", 1),
+            "sales unasked": lambda: satflow.sales_unasked(about.collection, "ordinals"),
+            "challenge": lambda: satflow.challenge(ADDRESS),
+        }
+    if venue == "unisat" and (market := adapters.unisat) is not None:
+        asked |= {"rune": lambda: market.rune(about.rune), "rune listings": lambda: market.rune_book(about.rune, 0)}
+    if venue == "unisat" and (index := adapters.unisat_index) is not None:
+        asked |= {"height": index.chain_height, "runes height": index.runes_height}
+    if venue == "mempool" and (mempool := adapters.mempool) is not None:
+        balance = partial(mempool.balance, ADDRESS)
+        asked |= {"fees": lambda: mempool.fees(0), "height": mempool.tip_height, "balance": balance}
+    if venue == "ord" and adapters.ord is not None:
+        asked["index"] = adapters.ord.status
+    return [Question(name, ask) for name, ask in asked.items()]
 
 
 def put(question: Question, listener: Listener) -> VenueAnswer:
@@ -209,51 +260,3 @@ def _outcome(error: VenueError, heard: list[Exchange]) -> Outcome:
     if not heard or heard[-1].reply is None:
         return "silent"
     return "drifted" if isinstance(error.__cause__, Unreadable) else "refused"
-
-
-def _satflow(adapters: Adapters, about: About) -> list[Question]:
-    venue = adapters.speaking("satflow")
-    assert isinstance(venue, Satflow)
-    return [
-        Question("floors", lambda: venue.floors([about.collection], "ordinals")),
-        Question("listings", lambda: venue.asks(about.collection, 1)),
-        Question("bids", lambda: venue.bids(about.collection, "ordinals", 1)),
-        Question("rune floors", lambda: venue.floors([about.rune], "runes")),
-        Question("rune bids", lambda: venue.bids(about.rune, "runes", 1)),
-        Question("own bids", lambda: venue.own_bids(ADDRESS, None)),
-        Question("sales", lambda: venue.sales(about.collection, "ordinals", 1)),
-        Question("sales unasked", lambda: venue.sales_unasked(about.collection, "ordinals")),
-        Question("challenge", lambda: venue.challenge(ADDRESS)),
-    ]
-
-
-def _unisat(adapters: Adapters, about: About) -> list[Question]:
-    market, index = adapters.unisat, adapters.unisat_index
-    asked = []
-    if market is not None:
-        asked += [
-            Question("rune", lambda: market.rune(about.rune)),
-            Question("rune listings", lambda: market.rune_book(about.rune, 0)),
-        ]
-    if index is not None:
-        asked += [
-            Question("height", index.chain_height),
-            Question("runes height", index.runes_height),
-        ]
-    return asked
-
-
-def _mempool(adapters: Adapters, about: About) -> list[Question]:
-    venue = adapters.mempool
-    assert venue is not None
-    return [
-        Question("fees", lambda: venue.fees(0)),
-        Question("height", venue.tip_height),
-        Question("balance", lambda: venue.balance(ADDRESS)),
-    ]
-
-
-def _ord(adapters: Adapters, about: About) -> list[Question]:
-    venue = adapters.ord
-    assert venue is not None
-    return [Question("index", venue.status)]

@@ -8,9 +8,8 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
 
-from cli.doctor.check import Check, fail, first, judged, ok, warn, way_to_keys
+from cli.doctor.check import Check, fail, first, named, ok, warn, way_to_keys
 from cli.doctor.data_check import DatabaseState
 from cli.wallet import fundings, funds
 from core.errors import BidkeeperError, SettingsError
@@ -63,14 +62,13 @@ def is_held(settings: Settings, secret: str) -> bool:
 
 def examine(settings: Settings, environment: Mapping[str, str]) -> Iterator[Check]:
     """Examines settings that can be read."""
-    yield from judged(
-        (
-            ("settings", lambda: _strangers(settings, environment)),
-            ("settings", lambda: _secret_files(settings, environment)),
-            ("sockets", lambda: _sockets(settings)),
-            ("settings", lambda: _seldom_meant(settings, environment)),
-        )
-    )
+    yield from named("settings", _strangers(settings, environment))
+    yield from named("settings", _secret_files(settings, environment))
+    remedy = "use another BIDKEEPER_DATA_DIR: bidkeeper up does not start in this one"
+    # Those of the programs are checked with the settings.
+    problems = [fail(problem, remedy, "sockets") for problem in supervisor_problems(settings)]
+    yield from problems or [ok("the data directory's path is short enough, and supervisord can read it", "sockets")]
+    yield from named("settings", _seldom_meant(settings, environment))
 
 
 def _seldom_meant(settings: Settings, environment: Mapping[str, str]) -> Iterator[Check]:
@@ -86,13 +84,9 @@ def _seldom_meant(settings: Settings, environment: Mapping[str, str]) -> Iterato
         yield warn(text, "set it to an amount you can afford to lose")
 
 
-def _table(environment: Mapping[str, str]) -> dict[str, Any]:
-    return read_table(environment, (), [])
-
-
 def _key_files(environment: Mapping[str, str]) -> dict[str, str]:
     """Returns the files of keys, and of the database's address, by the variable that names them or could."""
-    table = _table(environment)
+    table = read_table(environment, (), [])
     return {f"BIDKEEPER_{name.upper()}_FILE": own_file(name, environment, table) for name in IN_FILES}
 
 
@@ -110,7 +104,7 @@ def _secret_files(settings: Settings, environment: Mapping[str, str]) -> Iterato
     """Yields files with keys that others than their owner may read."""
     files = _key_files(environment)
     files["BIDKEEPER_KEYSTORE_PASSPHRASE_FILE"] = str(settings.keystore_passphrase_file or "")
-    if any(name in _table(environment) for name in SECRETS):
+    if any(name in read_table(environment, (), []) for name in SECRETS):
         files["the settings file, which contains a key,"] = str(table_file(environment) or "")
     for what, name in files.items():
         # The service's group reads the database, and so its address.
@@ -122,90 +116,56 @@ def _secret_files(settings: Settings, environment: Mapping[str, str]) -> Iterato
             continue  # in a directory that only its own user can enter
 
 
-def _sockets(settings: Settings) -> list[Check]:
-    """Checks the paths of supervisord; those of the programs are checked with the settings."""
-    remedy = "use another BIDKEEPER_DATA_DIR: bidkeeper up does not start in this one"
-    problems = [fail(problem, remedy) for problem in supervisor_problems(settings)]
-    return problems or [ok("the data directory's path is short enough, and supervisord can read it")]
-
-
 def examine_live(settings: Settings, seen: DatabaseState) -> Iterator[Check]:
     """Yields a line for each step; a setting that is right for practice only is a fault here."""
     if settings.market == PLAY_MARKET:
         remedy = "set BIDKEEPER_MARKET, and use another data directory"
         yield fail("this is the practice marketplace", remedy, "live market")
         return
-    yield from judged(
-        (
-            ("live market", lambda: ok(f"{settings.market}; tasks can trade at {', '.join(settings.venues)}")),
-            ("live name", lambda: _name(settings)),
-            ("live bids", lambda: _bids(settings)),
-            ("live listings", lambda: _listings(settings)),
-            ("live withdrawals", lambda: _withdrawals(settings)),
-            ("live ord.net", lambda: _co_signers(settings) if settings.ordnet_url else None),
-            ("live sources", lambda: _sources(settings)),
-            ("live keys", lambda: _keys(settings)),
-            ("live", lambda: drafts(settings)),
-            ("live users", lambda: _people(settings, seen)),
-            ("live funds", lambda: _users_funds(settings, seen)),
-        )
-    )
+    yield ok(f"{settings.market}; tasks can trade at {', '.join(settings.venues)}", "live market")
+    yield from _live_settings(settings)
+    yield from named("live keys", _keys(settings))
+    yield from drafts(settings)
+    yield from named("live users", _people(settings, seen))
+    yield from named("live funds", _users_funds(settings, seen))
 
 
-def _name(settings: Settings) -> Check:
+def _live_settings(settings: Settings) -> Iterator[Check]:
     text = "the sign-in text names host and port, so a signature for another service could look the same"
-    return first(
-        (settings.public_name, ok(f"the sign-in text names {settings.public_name}")),
-        (True, fail(text, "set BIDKEEPER_PUBLIC_NAME to your domain")),
-    )
+    wrong = fail(text, "set BIDKEEPER_PUBLIC_NAME to your domain", "live name")
+    yield ok(f"the sign-in text names {settings.public_name}", "live name") if settings.public_name else wrong
 
-
-def _bids(settings: Settings) -> Check:
-    """Reports what bounds the bids of all users; the signer's own ceilings hold in any case."""
-    most = ceilings_of(settings)
+    most = ceilings_of(settings)  # the signer's own, which hold in any case
     text = (
         f"open bids: at most {settings.max_exposure_sats:,} sats; signed bids, which count until they expire: "
         f"at most {most.outstanding_host:,} sats, and {most.sats_hour_host:,} an hour"
     )
-    return first(
-        (settings.max_exposure_sats, ok(text)),
-        (True, fail("the bids of all users together have no limit", "set BIDKEEPER_MAX_EXPOSURE_SATS")),
-    )
+    wrong = fail("the bids of all users together have no limit", "set BIDKEEPER_MAX_EXPOSURE_SATS", "live bids")
+    yield ok(text, "live bids") if settings.max_exposure_sats else wrong
 
-
-def _listings(settings: Settings) -> Check:
     text = "no minimum price: only a task's own minimum limits its listing"
-    return first(
-        (settings.min_listing_sats, ok(f"none is signed below {settings.min_listing_sats:,} sats")),
-        (True, warn(text, "set BIDKEEPER_MIN_LISTING_SATS if you list inscriptions")),
-    )
+    wrong = warn(text, "set BIDKEEPER_MIN_LISTING_SATS if you list inscriptions", "live listings")
+    least = settings.min_listing_sats
+    yield ok(f"none is signed below {least:,} sats", "live listings") if least else wrong
 
-
-def _withdrawals(settings: Settings) -> Check:
-    most = settings.max_withdrawal_sats_per_day
     text = "no daily limit; they go to the sign-in address only"
-    return first(
-        (most, ok(f"at most {most:,} sats per user and day, to the sign-in address only")),
-        (True, warn(text, "set BIDKEEPER_MAX_WITHDRAWAL_SATS_PER_DAY")),
-    )
+    wrong = warn(text, "set BIDKEEPER_MAX_WITHDRAWAL_SATS_PER_DAY", "live withdrawals")
+    text = f"at most {settings.max_withdrawal_sats_per_day:,} sats per user and day, to the sign-in address only"
+    yield ok(text, "live withdrawals") if settings.max_withdrawal_sats_per_day else wrong
 
+    if settings.ordnet_url:
+        text = "no bid there is signed: the keys that can together take a bid's price are not set"
+        wrong = warn(text, f"set {SETTING} (docs/custody.md) to bid there", "live ord.net")
+        text = "bids are signed for the three keys you set; together they can take a bid's price"
+        yield wrong if settings.ordnet_co_signers is None else ok(text, "live ord.net")
 
-def _co_signers(settings: Settings) -> Check:
-    text = "no bid there is signed: the keys that can together take a bid's price are not set"
-    told = "bids are signed for the three keys you set; together they can take a bid's price"
-    return first(
-        (settings.ordnet_co_signers is None, warn(text, f"set {SETTING} (docs/custody.md) to bid there")),
-        (True, ok(told)),
-    )
-
-
-def _sources(settings: Settings) -> Check:
     no_mempool = "no mempool server, so fee rates and balances are unknown: no bid is placed"
     no_index = "no index of inscriptions: no listing and no withdrawal is signed, so no task is started"
-    return first(
-        (not settings.mempool_url, fail(no_mempool, "set BIDKEEPER_MEMPOOL_URL")),
-        (settings.ord_url or settings.unisat_url, ok("set for fee rates, balances, and inscriptions on coins")),
-        (True, fail(no_index, "set BIDKEEPER_ORD_URL or BIDKEEPER_UNISAT_URL")),
+    well, has_index = "set for fee rates, balances, and inscriptions on coins", settings.ord_url or settings.unisat_url
+    yield first(
+        (not settings.mempool_url, fail(no_mempool, "set BIDKEEPER_MEMPOOL_URL", "live sources")),
+        (not has_index, fail(no_index, "set BIDKEEPER_ORD_URL or BIDKEEPER_UNISAT_URL", "live sources")),
+        (True, ok(well, "live sources")),
     )
 
 

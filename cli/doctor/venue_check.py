@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing
@@ -10,11 +9,25 @@ from decimal import Decimal
 from typing import Any
 from urllib.parse import urlsplit
 
+from msgspec import Struct, field
+
 from cli import api
 from cli.doctor import settings_check
-from cli.doctor.check import Check, fail, first, judged, named, ok, safely, warn
+from cli.doctor.check import Check, fail, first, named, ok, safely, warn
 from cli.doctor.program_check import CLOCK_REMEDY
-from cli.doctor.questions import ASKED, About, Exchange, Listener, VenueAnswer, https_of, masked, put, questions
+from cli.doctor.questions import (
+    ASKED,
+    About,
+    Exchange,
+    Listener,
+    VenueAnswer,
+    https_of,
+    masked,
+    pause,
+    put,
+    questions,
+    secrets_of,
+)
 from core.settings import PLAY_MARKET, SECRETS, Settings
 from gateway.app import make_adapters
 from gateway.venue import Adapters
@@ -24,11 +37,8 @@ from markets.client import MOST_SKEW_S, MarketClient
 from markets.wire import Unread
 from wallet.messages import MessageError, check_challenge
 
-# 3 of a key's 5 requests a second: the gateway uses the same key meanwhile.
-PAUSE_S = 0.3
 _GATEWAY_S = 15.0
 _INDEX_BEHIND = 3  # blocks
-_HAS_ROWS = ("satflow", "unisat")  # whose answers are read row by row
 _WITHOUT = {
     "satflow": "no task can bid there",
     "unisat": "no task can bid on runes (asks, names and divisibility come from UniSat)",
@@ -46,90 +56,60 @@ _NAME_ONE = "name one that trades there: --collection, --rune"
 Answers = Mapping[tuple[str, str], Any]  # by venue and question
 
 
-class VenueExaminer:
-    """Asks each venue a few questions; `calls` counts them by venue."""
+class _Examiner(Struct):
+    """The questions to venues, with their answers; `calls` counts the requests by venue."""
 
-    def __init__(self, settings: Settings, about: About, clock_ms: Callable[[], int]) -> None:
-        self.calls: Counter[str] = Counter()
-        self._settings = settings
-        self._about = about
-        self._clock_ms = clock_ms
-        self._adapters: Adapters = make_adapters(settings)
-        self._secrets = secrets_of(settings)
-        self._answers: dict[tuple[str, str], Any] = {}
+    settings: Settings
+    about: About
+    clock_ms: Callable[[], int]
+    adapters: Adapters
+    secrets: list[str]
+    calls: Counter[str] = field(default_factory=Counter)
+    answers: dict[tuple[str, str], Any] = field(default_factory=dict)
 
-    def examine(self) -> Iterator[Check]:
-        """Yields a line for each subject."""
-        if self._is_practice_away():
-            yield warn("the practice marketplace is not running, so none was checked", "bidkeeper up", "venues")
-            return
-        for venue in ASKED:
-            if not https_of(venue, self._adapters):
-                variable = f"BIDKEEPER_{venue.upper()}_URL"
-                yield warn(f"{variable} is not set: {_WITHOUT[venue]}", f"set {variable} if you need it", venue)
-            elif self._is_key_closed(venue):
-                yield self._by_gateway(venue)._replace(name=venue)
-            else:
-                yield from safely(venue, self._venue(venue))
-        answers = self._answers
-        yield from judged(
-            (
-                ("rune unit", lambda: rune_unit(answers)),
-                ("floor", lambda: floors(answers, self._about.collection)),
-                ("satflow fills", lambda: _sales(answers)),
-                ("index", lambda: _indexes(answers)),
-            )
-        )
-        spent = ", ".join(f"{count} to {venue}" for venue, count in self.calls.items()) or "none"
-        yield ok(f"{spent} made by the doctor; the gateway's monthly count does not include them", "calls")
-
-    def _is_practice_away(self) -> bool:
-        settings = self._settings
-        return settings.market == PLAY_MARKET and api.problem(settings.simulator_at, "") is None
-
-    def _is_key_closed(self, venue: str) -> bool:
+    def is_key_closed(self, venue: str) -> bool:
         """Tells whether only the gateway's user may read the key of `venue`; the practice market takes any."""
-        is_real = self._settings.market != PLAY_MARKET
-        return is_real and f"{venue}_api_key" in SECRETS and settings_check.is_held(self._settings, f"{venue}_api_key")
+        is_real = self.settings.market != PLAY_MARKET
+        return is_real and f"{venue}_api_key" in SECRETS and settings_check.is_held(self.settings, f"{venue}_api_key")
 
-    def _by_gateway(self, venue: str) -> Check:
+    def by_gateway(self, venue: str) -> Check:
         """Checks that the gateway's key is accepted, for a user who may not read it."""
         remedy = "for all checks, run bidkeeper doctor --only venues as the gateway's user (docs/operations.md)"
         try:
-            with MarketClient(self._settings.gateway_socket, _GATEWAY_S) as market:
+            with MarketClient(self.settings.gateway_socket, _GATEWAY_S) as market:
                 if venue == "satflow":
-                    market.floors([self._about.collection], "ordinals", 0)
+                    market.floors([self.about.collection], "ordinals", 0)
                 else:
-                    market.rune(self._about.rune, 0)
+                    market.rune(self.about.rune, 0)
         except AuthFailed as error:
             return fail(f"the gateway's key was refused: {error.message}", _key_remedy(venue))
         except VenueError as error:
             return fail(f"the gateway asked, since only its user may read the key: {error.message}", remedy)
         return warn("the gateway asked one question, and its key was accepted", remedy)
 
-    def _venue(self, venue: str) -> Iterator[Check]:
-        listener, unread = Listener(self._clock_ms, pause), list[Unread]()
-        for http in https_of(venue, self._adapters):
+    def venue(self, venue: str) -> Iterator[Check]:
+        listener, unread = Listener(self.clock_ms, pause), list[Unread]()
+        for http in https_of(venue, self.adapters):
             listener.listen(http)
         with closing(listener):
-            for question in questions(venue, self._adapters, self._about):
+            for question in questions(venue, self.adapters, self.about):
                 answer = put(question, listener)
                 unread += answer.unread
-                self._answers[venue, answer.question] = answer.value
-                yield self._check(venue, answer)._replace(name=f"{venue} {answer.question}")
+                self.answers[venue, answer.question] = answer.value
+                yield self.check(venue, answer)._replace(name=f"{venue} {answer.question}")
                 if answer.outcome in ("no access", "pause", "silent"):
                     break  # the others would fail the same way
         heard = listener.heard
         self.calls[venue] += len(heard)
-        if venue in _HAS_ROWS:
-            yield rows_read(venue, unread, self._secrets)._replace(name=f"{venue} rows")
-        yield from named(f"clock against {venue}", lambda: _skew(heard))
+        if venue in ("satflow", "unisat"):  # whose answers are read row by row
+            yield rows_read(venue, unread, self.secrets)._replace(name=f"{venue} rows")
+        yield from named(f"clock against {venue}", _skew(heard))
         if heard and (told := heard[-1].quota_headers()):
             text = ", ".join(f"{name}: {value[:60]}" for name, value in told.items())
-            yield ok(masked(text, self._secrets), f"{venue} limits")
+            yield ok(masked(text, self.secrets), f"{venue} limits")
 
-    def _check(self, venue: str, answer: VenueAnswer) -> Check:
-        reason, variable = masked(answer.reason, self._secrets), f"BIDKEEPER_{venue.upper()}_URL"
+    def check(self, venue: str, answer: VenueAnswer) -> Check:
+        reason, variable = masked(answer.reason, self.secrets), f"BIDKEEPER_{venue.upper()}_URL"
         status = answer.exchange.reply.status if answer.exchange and answer.exchange.reply else None
         match answer.outcome:
             case "understood":
@@ -144,22 +124,36 @@ class VenueExaminer:
             case "pause":
                 return warn(f"too many calls: {reason}", "wait, and stop other programs that use this key")
             case "silent":
-                origin = _origin(self._settings.venue_url(venue) or "")
-                return fail(f"{origin} does not answer: {reason}", f"check the network, and {variable}")
+                url = urlsplit(self.settings.venue_url(venue) or "")  # in its path some providers have a key
+                text = f"{url.scheme}://{url.netloc} does not answer: {reason}"
+                return fail(text, f"check the network, and {variable}")
             case "drifted":
                 return fail(f"its answer is not understood: {reason}", _PROBE.format(venue))
             case _:
                 return fail(f"status {status}: {reason}", f"if this repeats, check {variable}")
 
 
-def pause() -> None:
-    """Waits before each call."""
-    time.sleep(PAUSE_S)
-
-
-def secrets_of(settings: Settings) -> list[str]:
-    """Returns the keys that must not be shown."""
-    return [key for name in SECRETS if (key := getattr(settings, name))]
+def examine(settings: Settings, about: About, clock_ms: Callable[[], int]) -> Iterator[Check]:
+    """Asks each venue a few questions, and yields a line for each subject. `clock_ms` is the epoch."""
+    examiner = _Examiner(settings, about, clock_ms, make_adapters(settings), secrets_of(settings))
+    if settings.market == PLAY_MARKET and api.problem(settings.simulator_at, "") is None:
+        yield warn("the practice marketplace is not running, so none was checked", "bidkeeper up", "venues")
+        return
+    for venue in ASKED:
+        if not https_of(venue, examiner.adapters):
+            variable = f"BIDKEEPER_{venue.upper()}_URL"
+            yield warn(f"{variable} is not set: {_WITHOUT[venue]}", f"set {variable} if you need it", venue)
+        elif examiner.is_key_closed(venue):
+            yield examiner.by_gateway(venue)._replace(name=venue)
+        else:
+            yield from safely(venue, examiner.venue(venue))
+    answers = examiner.answers
+    yield from named("rune unit", rune_unit(answers))
+    yield from floors(answers, about.collection)
+    yield from named("satflow fills", _sales(answers))
+    yield from _indexes(answers)
+    spent = ", ".join(f"{count} to {venue}" for venue, count in examiner.calls.items()) or "none"
+    yield ok(f"{spent} made by the doctor; the gateway's monthly count does not include them", "calls")
 
 
 def _key_remedy(venue: str) -> str:
@@ -167,12 +161,6 @@ def _key_remedy(venue: str) -> str:
         return "it may block this IP address after too many calls; your own server does not"
     key = f"BIDKEEPER_{venue.upper()}_API_KEY"
     return f"put a valid key into {key} (or {key}_FILE), and restart the gateway"
-
-
-def _origin(url: str) -> str:
-    """Returns the URL without its path, in which some providers have a key."""
-    parts = urlsplit(url)
-    return f"{parts.scheme}://{parts.netloc}"
 
 
 def understood(venue: str, answer: VenueAnswer) -> Check:
@@ -185,12 +173,15 @@ def understood(venue: str, answer: VenueAnswer) -> Check:
     if answer.question in ("bids", "rune bids"):
         maker_count = sum(1 for offer in value if offer.bid.maker)
         text = f"{len(value)} understood, none names its bidder: own bids are recognised by id and price only"
-        return first(
-            (not maker_count, warn(text, _PROBE.format("satflow"))),
-            (True, ok(f"{len(value)} understood, {maker_count} name their bidder")),
-        )
-    if answer.question == "challenge":
-        return _challenge(value)
+        told = ok(f"{len(value)} understood, {maker_count} name their bidder")
+        return told if maker_count else warn(text, _PROBE.format("satflow"))
+    if answer.question == "challenge":  # which the signer signs, or nothing can be cancelled there
+        try:
+            check_challenge(value)
+        except MessageError as error:
+            remedy = f"{_REPORT.format('satflow')}; place no bids there until then"
+            return fail(f"the signer refuses it, so no bid can be cancelled there: {error}", remedy)
+        return ok(f"the signer accepts it ({len(value)} characters)")
     if (venue, answer.question) == ("unisat", "rune"):
         return ok(f"understood: {value[0]} has divisibility {value[1]}")
     return ok(f"{len(value)} understood" if isinstance(value, tuple) else "understood")
@@ -204,16 +195,6 @@ def rows_read(venue: str, unread: Sequence[Unread], secrets: list[str]) -> Check
         return ok(f"every row of these answers is understood{others}")
     text = f"{len(odd)} rows of these answers are not understood, and left out; the first is {odd[0].why}"
     return warn(masked(text, secrets), _PROBE.format(venue))
-
-
-def _challenge(text: str) -> Check:
-    """Tells whether the signer would sign it: without that nothing can be cancelled there."""
-    try:
-        check_challenge(text)
-    except MessageError as error:
-        remedy = f"{_REPORT.format('satflow')}; place no bids there until then"
-        return fail(f"the signer refuses it, so no bid can be cancelled there: {error}", remedy)
-    return ok(f"the signer accepts it ({len(text)} characters)")
 
 
 def _skew(heard: list[Exchange]) -> Check | None:
@@ -271,14 +252,13 @@ def floors(answers: Answers, slug: str) -> Iterator[Check]:
         if floor is None or floor.floor is None or not listings:
             continue
         lowest = min(listing.ask.price for listing in listings)
-        text = (
+        differ = (
             f"{slug}: the floor is {floor.floor:,} sats, the cheapest listing {lowest:,}: while they differ, "
             "each cycle reads all asks as well as the floor"
         )
-        found = warn(text, f"run it again in a minute; if this repeats, {_REPORT.format(venue)}")
-        if floor.floor == lowest:
-            found = ok(f"{slug}: the floor and the cheapest listing are both {lowest:,} sats")
-        yield found._replace(name=f"{venue} floor")
+        remedy = f"run it again in a minute; if this repeats, {_REPORT.format(venue)}"
+        same, name = f"{slug}: the floor and the cheapest listing are both {lowest:,} sats", f"{venue} floor"
+        yield ok(same, name) if floor.floor == lowest else warn(differ, remedy, name)
 
 
 def _sales(answers: Answers) -> Check | None:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from cli.doctor import doctor, venue_check
+from cli.doctor import doctor, questions
 from cli.doctor.check import Check
 from models.database import base
 from tests.ports import free_ports
@@ -37,7 +37,7 @@ def environment() -> Iterator[dict[str, str]]:
 @pytest.fixture
 def examine(environment: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> Iterator[Examine]:
     """Examines the given parts and returns what was found by name (the worst, where a name comes more than once)."""
-    monkeypatch.setattr(venue_check, "PAUSE_S", 0)
+    monkeypatch.setattr(questions, "PAUSE_S", 0)
 
     def ask(*parts: str, ahead_s: float = 0, collection: str | None = None) -> dict[str, Check]:
         options = argparse.Namespace(only=list(parts), json=False, live=False, collection=collection, rune=None)

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from cli.doctor.questions import About
-from cli.doctor.venue_check import VenueExaminer
+from cli.doctor.venue_check import examine
 from core.setting_values import HELD
 from core.settings import load
 from tests import postgresql
@@ -223,7 +223,7 @@ def test_a_key_that_only_the_gateway_may_read(tmp_path: Path, is_accepted: bool)
         try:
             until(lambda: "listening at" in (tmp_path / "out").read_text(), "the gateway's socket")
             settings = load({**alone.environment, "BIDKEEPER_SATFLOW_API_KEY": HELD})
-            found = list(VenueExaminer(settings, About(SLUG, RUNE), lambda: 0).examine())
+            found = list(examine(settings, About(SLUG, RUNE), lambda: 0))
         finally:
             gateway.terminate()
             gateway.wait()

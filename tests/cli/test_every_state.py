@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from cli.doctor import doctor, machine_check, venue_check
+from cli.doctor import doctor, machine_check, questions
 from cli.doctor.check import ok
 from cli.main import VERBS
 from tests.cli.commands import in_this_process, without_privileges
@@ -59,7 +59,7 @@ SUCCEED = {
 @pytest.fixture(autouse=True)
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     """Leaves out pauses, the child that tries the network, and what would keep this process from its files."""
-    monkeypatch.setattr(venue_check, "PAUSE_S", 0)
+    monkeypatch.setattr(questions, "PAUSE_S", 0)
     monkeypatch.setattr(machine_check, "_network", lambda: ok("not tried"))
     monkeypatch.setattr(hardening, "harden", lambda: None)
 

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from cli.migrate import check_database
+from cli.database import check_database
 from core.process import hold_lock
 from core.settings import load
 from models import schema

@@ -19,9 +19,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cli.doctor.questions import ADDRESS, FIRST_INSCRIPTION, About, Exchange, VenueAnswer
-from cli.evidence.masking import Masker
-from cli.evidence.probe import masked
-from cli.evidence.questions import DRAFTED_AT, Subjects, written
+from cli.probe_masking import Masker
+from cli.probe_questions import DRAFTED_AT, Subjects, written
+from cli.venue import masked
 from markets.answers import Reply
 from markets.wire import MAX_SATS
 from tests.examples import part_of
@@ -300,7 +300,7 @@ def test_constants_of_the_probe_stay_so_that_the_draft_gives_no_amount_away() ->
 
 
 def test_answer_that_would_make_the_file_too_large_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("cli.evidence.probe.MOST_BYTES", 30_000)
+    monkeypatch.setattr("cli.venue.MOST_BYTES", 30_000)
     saved = json.loads(kept({"data": ["x" * 20_000]}))
     made = saved["questions"][0]["exchanges"][0]
     assert made["status"] == 200 and "answer" not in made and "text" not in made

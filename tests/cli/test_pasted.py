@@ -3,36 +3,36 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable
+import importlib
 
 import pytest
 
-from cli import arguments, judge, keys, plan, wallet, whitelist
+from cli import arguments
+from cli.main import VERBS
 from core.errors import SettingsError
 from core.settings import load
 from wallet.signer.allowed import with_normal_addresses
 
 ADDRESS = "bc1qcr8te4kr609gcawutmrza0j4xv80jy8z306fyu"
 INSCRIPTION = "6fb976ab49dcec017f1e201e84395983204ae1a7c2abf7ced0a85d692e442799i0"
-Adds = Callable[[str, argparse.ArgumentParser], None]
 
 
-def parsed(adds: Adds, *words: str) -> argparse.Namespace:
+def parsed(verb: str, *words: str) -> argparse.Namespace:
     parser = argparse.ArgumentParser()
-    adds("verb", parser)
+    importlib.import_module(VERBS[verb][0]).add_arguments(verb, parser)
     return parser.parse_args(words)
 
 
 @pytest.mark.parametrize("text", [f" {ADDRESS}\n", f"bitcoin:{ADDRESS}?label=x", ADDRESS.upper(), f"\ufeff{ADDRESS}"])
 def test_every_command_reads_every_spelling_of_an_address(text: str) -> None:
-    assert parsed(whitelist.add_arguments, "add", text).address == ADDRESS
-    assert parsed(plan.add_arguments, "set", text, "beta").address == ADDRESS
-    assert parsed(wallet.add_arguments, text).address == ADDRESS
-    assert parsed(keys.add_arguments, "import", "--user", text).user == ADDRESS
+    assert parsed("whitelist", "add", text).address == ADDRESS
+    assert parsed("plan", "set", text, "beta").address == ADDRESS
+    assert parsed("wallet", text).address == ADDRESS
+    assert parsed("keys", "import", "--user", text).user == ADDRESS
 
 
 def test_commands_read_ids_slugs_and_tickers() -> None:
-    given = parsed(judge.add_arguments, ADDRESS, f"https://ordinals.com/inscription/{INSCRIPTION}", "100000")
+    given = parsed("judge", ADDRESS, f"https://ordinals.com/inscription/{INSCRIPTION}", "100000")
     assert given.inscription == INSCRIPTION
     assert arguments.collection("https://x.io/collection/Cats") == "cats"
     assert arguments.ticker("example.rune") == "EXAMPLE\u2022RUNE"
@@ -40,7 +40,7 @@ def test_commands_read_ids_slugs_and_tickers() -> None:
 
 def test_a_refused_argument_says_what_to_paste(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
-        parsed(whitelist.add_arguments, "add", f"bitcoin:{ADDRESS}?req-x=1")
+        parsed("whitelist", "add", f"bitcoin:{ADDRESS}?req-x=1")
     assert "paste the address alone" in capsys.readouterr().err
 
 

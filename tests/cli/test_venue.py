@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
-from cli.doctor import venue_check
+from cli.doctor import questions
 from cli.doctor.questions import ADDRESS, FIRST_INSCRIPTION
-from cli.evidence.questions import DRAFTED_AT
 from cli.main import main
+from cli.probe_questions import DRAFTED_AT
 from tests.cli.test_doctor_venues import KEY, SATFLOW
 from tests.cli.venue import venue
 
@@ -33,7 +33,7 @@ def test_learning_forms_is_no_command_any_more(action: str, capsys: pytest.Captu
 @pytest.fixture
 def probe(environment: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> Probe:
     """Runs the command for a venue, Satflow being at the given URL, and returns its exit code."""
-    monkeypatch.setattr(venue_check, "PAUSE_S", 0)
+    monkeypatch.setattr(questions, "PAUSE_S", 0)
     for name, value in environment.items():
         monkeypatch.setenv(name, value)
     monkeypatch.setenv("BIDKEEPER_MARKET", "satflow")

@@ -13,9 +13,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from cli.evidence.check import Replay
-from cli.evidence.questions import MOST_BYTES
 from cli.main import main
+from cli.probe_check import Replay
+from cli.probe_questions import MOST_BYTES
 from tests.cli.probe_files import GOOD, address, item
 from tests.examples import part_of
 

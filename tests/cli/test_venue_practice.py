@@ -12,9 +12,9 @@ from urllib.parse import quote
 
 import pytest
 
-from cli.evidence import probe
-from cli.evidence.masking import Masker
+from cli import venue
 from cli.main import main
+from cli.probe_masking import Masker
 from markets.orders import SignInTexts
 from tests.markets.contract.practice import Practice
 from tests.simulator.desk import ANN, BOB
@@ -25,7 +25,7 @@ ROOT = Path(__file__).resolve().parents[2]
 SLUG, RUNE = "puppets", "AAA•BBB"
 ITEM = "a" * 64 + "i0"
 PRICES = [712_345 + 7_919 * number for number in range(8)]
-SIGN = probe._sign
+SIGN = venue._sign
 VENUES = ("simulator", "simulator-ordnet", "simulator-unisat", "simulator-ordinalswallet", "mempool", "ord")
 
 
@@ -69,9 +69,9 @@ def ready(
     for name, value in environment.items():
         monkeypatch.setenv(name, value)
     monkeypatch.setenv("BIDKEEPER_SIMULATOR_PORT", str(market.port))
-    monkeypatch.setattr(probe, "pause", pause)
-    monkeypatch.setattr(probe, "_sign", sign)
-    monkeypatch.setattr(probe.time, "time_ns", lambda: market.clock.ms() * 1_000_000)
+    monkeypatch.setattr(venue, "pause", pause)
+    monkeypatch.setattr(venue, "_sign", sign)
+    monkeypatch.setattr(venue.time, "time_ns", lambda: market.clock.ms() * 1_000_000)
     yield tmp_path
 
 
@@ -165,11 +165,11 @@ def test_session_without_signatures_is_not_opened_and_its_token_is_left_out(
     ready: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     hidden: list[str] = []
-    monkeypatch.setattr(probe, "Masker", lambda salt, keys, *more: hidden.extend(keys) or Masker(salt, keys, *more))
+    monkeypatch.setattr(venue, "Masker", lambda salt, keys, *more: hidden.extend(keys) or Masker(salt, keys, *more))
     text = made("simulator-ordnet", ready).read_text()
     (token,) = (each for each in hidden if len(each) > 20)
     assert token not in text and '"sessionToken": "' in text
-    monkeypatch.setattr(probe, "_sign", SIGN)
+    monkeypatch.setattr(venue, "_sign", SIGN)
     monkeypatch.setattr("sys.stdin", io.StringIO(""))
     more = ["--collection", SLUG, "--sign-in", ANN.payment, ANN.ordinals]
     assert main(["venue", "probe", "simulator-ordnet", "--save", str(ready / "x"), *more]) == 0

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from cli import plan, whitelist
+from cli import users as people
 from cli.main import main
 from core.call import Verbs
 from core.local_server import serve
@@ -62,13 +62,13 @@ def asked_of_manager(settings: Settings, command: Callable[[], int]) -> tuple[in
 
 
 def remove(settings: Settings) -> int:
-    return whitelist.run(settings, argparse.Namespace(action="remove", address=OWNER))
+    return people.run(settings, argparse.Namespace(verb="whitelist", action="remove", address=OWNER))
 
 
 def test_who_is_added_again_stays_an_administrator(settings: Settings, capsys: pytest.CaptureFixture[str]) -> None:
     for is_admin in (False, True, False):
-        whitelist.run(settings, argparse.Namespace(action="add", address=OWNER, admin=is_admin))
-    whitelist.run(settings, argparse.Namespace(action="list"))
+        people.run(settings, argparse.Namespace(verb="whitelist", action="add", address=OWNER, admin=is_admin))
+    people.run(settings, argparse.Namespace(verb="whitelist", action="list"))
     assert capsys.readouterr().out.splitlines()[-4:] == [
         f"{OWNER} may sign in",
         f"{OWNER} may sign in as an administrator",
@@ -107,8 +107,8 @@ def test_whom_the_settings_allow_stays(
 
 
 def test_a_plan_that_is_ended_is_enforced_at_once(settings: Settings, owner: users.User) -> None:
-    options = argparse.Namespace(action="set", address=OWNER, plan="beta", days=0)
-    code, asked = asked_of_manager(settings, lambda: plan.run(settings, options))
+    options = argparse.Namespace(verb="plan", action="set", address=OWNER, plan="beta", days=0)
+    code, asked = asked_of_manager(settings, lambda: people.run(settings, options))
     connect(settings.database_url)
     assert (code, asked) == (0, [Enforce()])
     now_ms = time.time_ns() // 1_000_000

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from cli.migrate import migrate
+from cli.database import migrate
 from core.settings import load
 from tests.e2e.hosts import Host
 from tests.e2e.installation import Installation, installation, until

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 import requests
 
-from cli import judge
+from cli import wallet
 from cli.doctor import settings_check
 from core.settings import load
 from simulator.venue_scripts import LOCK_BLOCKS
@@ -121,7 +121,7 @@ def test_the_doctor_and_the_judge_know_the_kind(town: Town, capsys: pytest.Captu
     asked = argparse.Namespace(
         address=seller.trader.address, inscription=seller.inscription, price=123_000, venue=VENUE, collection=None
     )
-    assert judge.run(settings, asked) == 0
+    assert wallet._judge(settings, asked) == 0
     told = capsys.readouterr().out
     assert "sale" in told and "transfer" in told
 

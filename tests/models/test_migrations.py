@@ -15,8 +15,8 @@ from typing import Any
 
 import pytest
 
+from cli.database import migrate
 from cli.main import main
-from cli.migrate import migrate
 from core import version
 from core.settings import load
 from core.version import Version

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import re
 import sys
 from collections import Counter
@@ -11,14 +10,14 @@ from datetime import UTC, datetime
 from decimal import Decimal
 from itertools import islice
 from pathlib import Path
-from typing import Any, NamedTuple, NoReturn
+from typing import Any, NamedTuple
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from cli.doctor.questions import About, Exchange, Outcome, Question, VenueAnswer, answer_of, default_about
-from cli.evidence.masking import Sort, sort_of
-from cli.evidence.questions import (
+from cli.probe_masking import Sort, sort_of
+from cli.probe_questions import (
     MAY_BE_REFUSED,
     NOTHING_ASKED,
     NotAProbeFile,
@@ -68,25 +67,16 @@ class _Place(NamedTuple):
     rows: Sequence[Any]
 
 
-def left_out(answer: VenueAnswer, *, foreign: bool = False) -> Iterator[Odd]:
-    """Yields the rows that the parser has left out of an answer: odd ones, or those about something else."""
-    for each in answer.unread:
-        if each.is_foreign == foreign:
-            yield _odd(each.why)
-
-
 def stumbled(records: Sequence[Recorded], put: Callable[[Sequence[Recorded]], VenueAnswer]) -> tuple[Odd, ...]:
     """Finds the rows for which an answer is refused: the last row of the shortest refused beginning, then the next.
 
     `put` asks the question of other records. Returns () when the fault is not in a row. The search ends at `MOST_NAMED`
     rows, or once it has read `_MOST_READ`.
     """
-    at = next((at for at in reversed(range(len(records))) if _longest(records[at].answer) is not None), None)
-    place = None if at is None else _longest(records[at].answer)
-    if at is None or place is None or len(place.rows) > _MOST_ROWS:
+    places = [(at, place) for at, record in enumerate(records) if (place := _longest(record.answer)) is not None]
+    if not places or len(places[-1][1].rows) > _MOST_ROWS:
         return ()
-
-    read = 0
+    (at, place), read = places[-1], 0
 
     def asked(numbers: Sequence[int]) -> VenueAnswer:
         nonlocal read
@@ -111,8 +101,8 @@ def stumbled(records: Sequence[Recorded], put: Callable[[Sequence[Recorded]], Ve
         found.append(Odd(number + 1, why.why))
     else:
         # Rows that no longer spoil the answer are left out of it.
-        places = [each for each in left_out(answer) if each.row]
-        found += [Odd(left[each.row - 1] + 1, each.why) for each in places if each.row <= len(left)]
+        unread = [_odd(each.why) for each in answer.unread if not each.is_foreign]
+        found += [Odd(left[each.row - 1] + 1, each.why) for each in unread if 0 < each.row <= len(left)]
     return tuple(sorted(found))
 
 
@@ -122,15 +112,23 @@ def strange(records: Sequence[Recorded]) -> Iterator[Odd]:
         place = _longest(record.answer)
         if place is None:
             continue
-        parent = _at(record.answer, place.names[:-1])
+        parent = record.answer
+        for name in place.names[:-1]:
+            parent = parent[name]
         for name in _TOTALS if isinstance(parent, dict) else ():
             total = first(parent, name, f"pagination.{name}")
             if isinstance(total, int) and not isinstance(total, bool) and 0 <= total < len(place.rows):
                 yield Odd(0, f"{name} is {total}, and there are {len(place.rows)} rows")
-        looked_at = place.rows[:_MOST_ROWS]
-        yield from _same_ids(looked_at)
-        yield from _other_types(looked_at)
-        yield from _no_times(looked_at)
+        seen: dict[str, int] = {}
+        for number, row in enumerate(place.rows[:_MOST_ROWS], 1):
+            named = (name for name in _ID_FIELDS if isinstance(row, dict) and isinstance(row.get(name), str))
+            if (field := next(named, None)) and (former := seen.setdefault(row[field], number)) != number:
+                yield Odd(number, f"{field} is the same as in row {former}")
+        yield from _other_types(place.rows[:_MOST_ROWS])
+        for number, row in enumerate(place.rows[:_MOST_ROWS], 1):
+            for name, value in _fields(row):
+                if _is_before_bitcoin(value):
+                    yield Odd(number, f"{name} is a time of 1970: a placeholder")
 
 
 def _odd(why: str) -> Odd:
@@ -139,16 +137,6 @@ def _odd(why: str) -> Odd:
     if found is None:
         return Odd(0, re.sub(r"^failed to understand [^:]{1,40}: ", "", why))
     return Odd(int(found[1]), found[2])
-
-
-def _same_ids(rows: Sequence[Any]) -> Iterator[Odd]:
-    seen: dict[str, int] = {}
-    for number, row in enumerate(rows, 1):
-        for name in _ID_FIELDS if isinstance(row, dict) else ():
-            if isinstance(row.get(name), str):
-                if (former := seen.setdefault(row[name], number)) != number:
-                    yield Odd(number, f"{name} is the same as in row {former}")
-                break
 
 
 def _other_types(rows: Sequence[Any]) -> Iterator[Odd]:
@@ -181,13 +169,6 @@ def _types(row: Any, name: str = "", depth: int = 0) -> Iterator[tuple[str, str]
         yield name, "a list"
 
 
-def _no_times(rows: Sequence[Any]) -> Iterator[Odd]:
-    for number, row in enumerate(rows, 1):
-        for name, value in _fields(row):
-            if _is_before_bitcoin(value):
-                yield Odd(number, f"{name} is a time of 1970: a placeholder")
-
-
 def _fields(row: Any, name: str = "", depth: int = 0) -> Iterator[tuple[str, Any]]:
     for each, part in row.items() if isinstance(row, dict) and depth < 3 else ():
         yield from _fields(part, each, depth + 1)
@@ -206,8 +187,7 @@ def _is_before_bitcoin(value: Any) -> bool:
 
 def _longest(answer: Any) -> _Place | None:
     """Returns the longest list that is not inside another one; None without any."""
-    found = list(_lists(answer, ()))
-    return max(found, key=lambda place: len(place.rows), default=None)
+    return max(_lists(answer, ()), key=lambda place: len(place.rows), default=None)
 
 
 def _lists(value: Any, names: tuple[str, ...]) -> Iterator[_Place]:
@@ -216,12 +196,6 @@ def _lists(value: Any, names: tuple[str, ...]) -> Iterator[_Place]:
     elif isinstance(value, dict):
         for name, part in value.items():
             yield from _lists(part, (*names, name))
-
-
-def _at(value: Any, names: Sequence[str]) -> Any:
-    for name in names:
-        value = value[name]
-    return value
 
 
 def _with(answer: Any, names: Sequence[str], rows: list[Any]) -> Any:
@@ -251,7 +225,7 @@ class Replay:
     def hook(self, http: Http) -> None:
         """Answers all requests of `http` from now on; its connections are closed and it opens none."""
         http._session.close()
-        http._session = _NoSession()  # type: ignore[assignment]
+        http._session = None  # type: ignore[assignment]
         http._exchange = self._exchange  # type: ignore[method-assign, assignment]
 
     def put(self, question: Question, records: Sequence[Recorded]) -> VenueAnswer:
@@ -273,16 +247,6 @@ class Replay:
         if reply is None:
             raise Unavailable("the venue gave no answer" if made.status is None else _LEFT_OUT)
         return reply
-
-
-class _NoSession:
-    """In place of a session that connects: a request that comes here is a fault."""
-
-    def request(self, *_: Any, **__: Any) -> NoReturn:
-        raise AssertionError("a replay must not connect")
-
-    def close(self) -> None:
-        """Has nothing to close."""
 
 
 _EXPECTED: frozenset[Outcome] = frozenset({"understood", "not known", "not supported", "no session"})
@@ -324,18 +288,16 @@ class Finding(Struct, frozen=True):
                 yield f"     {kind}{line}"
 
     def _said(self) -> str:
-        answer = self.answer
+        answer, value, said = self.answer, self.answer.value, "understood"
         if answer.outcome == "not known" and answer.reason.startswith(NOTHING_ASKED):
             return answer.reason
         if answer.outcome != "understood":
             return f"{_MEANING[answer.outcome]}: {answer.reason}"
-        if isinstance(answer.value, Raw):
-            rows = f", {len(answer.value.answer)} rows" if isinstance(answer.value.answer, list) else ""
+        if isinstance(value, Raw):
+            rows = f", {len(value.answer)} rows" if isinstance(value.answer, list) else ""
             return f"kept as evidence{rows}; no parser reads it"
-        value = answer.value
-        is_list = isinstance(value, dict) or (isinstance(value, tuple) and not any(isinstance(x, str) for x in value))
-        many = len(value) if is_list else None
-        said = "understood" if many is None else f"understood, {many} {'row' if many == 1 else 'rows'}"
+        if isinstance(value, dict) or (isinstance(value, tuple) and not any(isinstance(each, str) for each in value)):
+            said += f", {len(value)} {'row' if len(value) == 1 else 'rows'}"
         said += f", {len(self.odd)} left out" if self.odd else ""
         return said + (f", {len(self.foreign)} about something else" if self.foreign else "")
 
@@ -352,15 +314,10 @@ def _named(question: str, found: Sequence[Odd]) -> Iterator[str]:
         yield f"{question}{where}: {why}"
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Adds FILE."""
-    parser.add_argument("file", type=Path, metavar="FILE", help="a file that venue probe has saved")
-
-
-def run(settings: Settings, options: argparse.Namespace) -> int:
+def run(settings: Settings, file: Path) -> int:
     """Returns 0 when everything is understood, 1 when something is not, 2 when the file is not a probe file."""
     try:
-        record = read(options.file)
+        record = read(file)
         findings = check(record, settings)
     except NotAProbeFile as error:
         print(f"bidkeeper: {error}", file=sys.stderr)
@@ -408,7 +365,8 @@ def _finding(question: Question | None, name: str, records: Sequence[Recorded], 
     if question is None:
         return Finding(VenueAnswer(name, "drifted", None, "this version of Bidkeeper has no such question"))
     answer = replay.put(question, records)
-    odd, foreign = tuple(left_out(answer)), tuple(left_out(answer, foreign=True))
+    odd = tuple(_odd(each.why) for each in answer.unread if not each.is_foreign)
+    foreign = tuple(_odd(each.why) for each in answer.unread if each.is_foreign)
     if answer.outcome == "drifted":
         odd = stumbled(records, lambda others: replay.put(question, others))
     named = {each.row for each in (*odd, *foreign)} - {0}

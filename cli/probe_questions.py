@@ -7,13 +7,13 @@ import os
 import re
 import stat
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from decimal import Decimal
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from msgspec import Struct
-from msgspec.structs import replace
+from msgspec.structs import asdict, replace
 
 from cli.doctor import questions as doctor
 from cli.doctor.questions import ADDRESS, PUBKEY, VAULT, About, Question
@@ -156,25 +156,18 @@ def _record(value: Any) -> Record:
     asked_ms = whole(content.get("askedMs"), "askedMs")
     if asked_ms >= _LAST_MS:
         raise Unreadable("askedMs: not a time in milliseconds")
-    return Record(
-        text(content.get("venue"), "venue", longest=40),
-        text(content.get("bidkeeper"), "bidkeeper", longest=100),
-        asked_ms,
-        about,
-        questions,
-    )
+    venue, bidkeeper = text(content.get("venue"), "venue", longest=40), content.get("bidkeeper")
+    return Record(venue, text(bidkeeper, "bidkeeper", longest=100), asked_ms, about, questions)
 
 
 def _recorded(entry: Mapping[str, Any], name: str) -> Recorded:
     if not isinstance(method := entry.get("method"), str) or method not in _METHODS:
         raise Unreadable(f"{name}: the method is not GET or POST")
-    params = table(entry.get("params"), f"{name}: params")
-    headers = table(entry.get("headers"), f"{name}: headers")
+    params, headers = (table(entry.get(what), f"{name}: {what}") for what in ("params", "headers"))
     if len(headers) > _MOST_HEADERS or not all(map(_HEADER.fullmatch, headers)):
         raise Unreadable(f"{name}: the headers are not headers")
-    for each in (*params.values(), *headers.values()):
-        if not isinstance(each, str):
-            raise Unreadable(f"{name}: a parameter or header is not a text")
+    if not all(isinstance(each, str) for each in (*params.values(), *headers.values())):
+        raise Unreadable(f"{name}: a parameter or header is not a text")
     status, told = entry.get("status"), entry.get("text")
     if status is not None and (type(status) is not int or not 100 <= status < 600):
         raise Unreadable(f"{name}: the status is not an HTTP status")
@@ -197,17 +190,8 @@ DRAFT = "listing draft"
 DRAFTED_AT = 123_457_000  # sats; nothing is signed, and at this price nothing would be lost
 NOT_ASKED = {"satflow": "cancel: not asked, because no cancel can be asked for without a bid to cancel"}
 # A refusal of these says something about the venue and nothing about our parsers.
-MAY_BE_REFUSED = frozenset(
-    {
-        DRAFT,
-        "floors with topBid",
-        "listings of 250",
-        "actions of 400",
-        "statistics list",
-        "listings from the 21st",
-        "listings without a session",
-    }
-)
+MAY_BE_REFUSED = {DRAFT, "floors with topBid", "listings of 250", "actions of 400", "statistics list"}
+MAY_BE_REFUSED |= {"listings from the 21st", "listings without a session"}
 NOTHING_ASKED = "nothing was asked"
 _PAIR = Pair(ADDRESS, PUBKEY, VAULT, "")
 
@@ -218,36 +202,37 @@ class Raw(Struct, frozen=True):
     answer: Any
 
 
-@dataclass(slots=True)
-class Subjects:
+class Subjects(Struct):
     """The addresses and slugs that the questions are about; "" is an address that no answer has named yet."""
 
     about: About
     bidder: str = ""
     seller: str = ""
     pair: Pair = _PAIR
-    texts: SignInTexts | None = field(default=None, repr=False)
+    texts: SignInTexts | None = None
 
     def named(self) -> dict[str, str]:
         """Returns them by name, as a probe file keeps them."""
-        about = {"collection": self.about.collection, "rune": self.about.rune, "inscription": self.about.inscription}
         pair = {} if self.pair == _PAIR else {"payment": self.pair.payment, "ordinals": self.pair.ordinals}
-        return about | pair | {name: each for name in ("bidder", "seller") if (each := getattr(self, name))}
+        return (
+            asdict(self.about) | pair | {name: each for name in ("bidder", "seller") if (each := getattr(self, name))}
+        )
 
 
 def subjects_of(named: Mapping[str, str], usual: About) -> Subjects:
     """Returns the subjects that `named` names, as `Subjects.named` does."""
-    about = replace(usual, **{name: named[name] for name in ("collection", "rune", "inscription") if name in named})
+    about = replace(usual, **{name: named[name] for name in About.__struct_fields__ if name in named})
     pair = Pair(named["payment"], "", named["ordinals"], "") if {"payment", "ordinals"} <= named.keys() else _PAIR
     return Subjects(about, named.get("bidder", ""), named.get("seller", ""), pair)
 
 
+Sign = Callable[[SignInTexts], Mapping[str, str]]
+Asks = dict[str, Callable[[], Any]]
+_WITH_MAKERS = {"listings", "bids", "rune bids"}  # pages of orders, whose first makers later questions are about
+
+
 def questions(
-    venue: str,
-    adapters: Adapters,
-    subjects: Subjects,
-    hook: Callable[[Http], None],
-    sign: Callable[[SignInTexts], Mapping[str, str]] | None,
+    venue: str, adapters: Adapters, subjects: Subjects, hook: Callable[[Http], None], sign: Sign | None
 ) -> list[Question]:
     """Returns the questions to `venue` (a marketplace's name, mempool, ord) in their order.
 
@@ -255,40 +240,32 @@ def questions(
     """
     dialect = dialect_of(venue) or venue
     asked = doctor.questions(dialect, adapters, subjects.about) if dialect in doctor.ASKED else []
-    adapter: Any = adapters.markets.get(venue)
-    match dialect:
-        case "satflow":
-            return [*map(_noting(subjects), asked), *_satflow(adapter, subjects)]
-        case "unisat":
-            return [*asked, *_unisat(adapter, subjects)]
-        case "ordnet":
-            return _ordnet(adapter, subjects, hook, sign)
-        case "ordinalswallet":
-            return _ordinalswallet(adapter, subjects)
-        case "ord" if adapters.ord is not None:
-            source = adapters.ord
-            return [*asked, Question("inscription", lambda: source.inscription(subjects.about.inscription, 0))]
-        case "mempool" if adapters.mempool is not None:
-            coins = adapters.mempool.coins
-            return [*asked, Question("coins", lambda: coins(ADDRESS))]
-    return asked
+    found = {each.name: each.ask for each in asked}
+    match adapters.markets.get(venue):
+        case Satflow() as satflow:
+            found |= _satflow(satflow, subjects)
+        case UnisatMarket() as unisat:
+            found |= _unisat(unisat, subjects)
+        case OrdNet() as ordnet:
+            found |= _ordnet(ordnet, subjects, hook, sign)
+        case OrdinalsWallet() as ordinalswallet:
+            found |= _ordinalswallet(ordinalswallet, subjects)
+    if dialect == "ord" and (ord_ := adapters.ord) is not None:
+        found["inscription"] = lambda: ord_.inscription(subjects.about.inscription, 0)
+    if dialect == "mempool" and (mempool := adapters.mempool) is not None:
+        found["coins"] = lambda: mempool.coins(ADDRESS)
+    for name in _WITH_MAKERS & found.keys():
+        found[name] = partial(_noted, found[name], subjects)
+    return [Question(name, ask) for name, ask in found.items()]
 
 
-def _noting(subjects: Subjects) -> Callable[[Question], Question]:
-    """Returns a change of questions: the first bidder and seller that their answers name become subjects."""
-
-    def changed(question: Question) -> Question:
-        def ask() -> Any:
-            found = question.ask()
-            for each in found.entries if isinstance(found, Page) else ():
-                maker = getattr(getattr(each, "bid", None), "maker", "")
-                subjects.bidder = subjects.bidder or maker
-                subjects.seller = subjects.seller or getattr(getattr(each, "ask", None), "maker", "")
-            return found
-
-        return Question(question.name, ask)
-
-    return changed
+def _noted(ask: Callable[[], Any], subjects: Subjects) -> Any:
+    """Asks; the first bidder and seller that a page of orders names become subjects."""
+    found = ask()
+    for each in found.entries if isinstance(found, Page) else ():
+        subjects.bidder = subjects.bidder or getattr(getattr(each, "bid", None), "maker", "")
+        subjects.seller = subjects.seller or getattr(getattr(each, "ask", None), "maker", "")
+    return found
 
 
 def _named(who: str, what: str) -> str:
@@ -298,8 +275,25 @@ def _named(who: str, what: str) -> str:
     return who
 
 
-def _satflow(venue: Satflow, subjects: Subjects) -> list[Question]:
-    about, http = subjects.about, venue._http
+def _usual(venue: Satflow | UnisatMarket | OrdNet | OrdinalsWallet, subjects: Subjects) -> Asks:
+    """Returns the questions that most marketplaces answer; each one's own say which, and in which order."""
+    slug, rune = subjects.about.collection, subjects.about.rune
+    market: Any = venue
+    return {
+        "floors": lambda: market.floors([slug], "ordinals"),
+        "listings": lambda: market.asks(slug, None),
+        "bids": lambda: market.bids(slug, "ordinals", None),
+        "sales": lambda: market.sales(slug, "ordinals", None),
+        "rune floors": lambda: market.floors([rune], "runes"),
+        "traits": lambda: market.traits(slug),
+        "item": lambda: market.item(subjects.about.inscription),
+        "listings of a seller": lambda: market.own_listings(_named(subjects.seller, "a seller"), None),
+        "wallet of a seller": lambda: market.wallet_contents(_named(subjects.seller, "a seller"), None),
+    }
+
+
+def _satflow(venue: Satflow, subjects: Subjects) -> Asks:
+    about, http, usual, owners = subjects.about, venue._http, _usual(venue, subjects), list[str]()
     slug = about.collection
 
     def floors_with_bids() -> Any:
@@ -312,39 +306,31 @@ def _satflow(venue: Satflow, subjects: Subjects) -> list[Question]:
         answer = http.read("/activity/listings", asked | {"page": "1", "pageSize": "250"})
         return of_read(lambda: satflow_books.asks(answer, slug, 1))
 
-    return [
-        Question("floors with topBid", floors_with_bids),
-        Question("listings of 250", long_page),
-        Question("bids of a bidder", lambda: venue.own_bids(_named(subjects.bidder, "a bidder"), None)),
-        Question("listings of a seller", lambda: venue.own_listings(_named(subjects.seller, "a seller"), None)),
-        Question("traits", lambda: venue.traits(slug)),
-        Question("rune sales", lambda: venue.sales(about.rune, "runes", 1)),
-        Question("wallet contents", lambda: venue.wallet_contents(ADDRESS, 0)),
-        Question("bidding wallet", lambda: venue.bidding_wallet(ADDRESS, VAULT, PUBKEY)),
-        *_of_one_inscription(venue, about.inscription),
-    ]
-
-
-def _of_one_inscription(venue: Satflow, inscription_id: str) -> list[Question]:
-    """Returns the questions about one inscription: its details, and the draft of a listing by its holder."""
-    owners: list[str] = []
-
     def item() -> Item:
-        found = venue.item(inscription_id)
+        found = venue.item(about.inscription)
         owners.extend([found.owner] if found.owner else [])
         return found
 
     def draft() -> ListingDraft:
         owner = _named(owners[0] if owners else "", "the holder of the inscription")
-        return venue.draft_listing(ListingToDraft(DRAFTED_AT, inscription_id, owner, ADDRESS, "", None))
+        return venue.draft_listing(ListingToDraft(DRAFTED_AT, about.inscription, owner, ADDRESS, "", None))
 
-    return [Question("item", item), Question(DRAFT, draft)]
+    return {
+        "floors with topBid": floors_with_bids,
+        "listings of 250": long_page,
+        "bids of a bidder": lambda: venue.own_bids(_named(subjects.bidder, "a bidder"), None),
+        "listings of a seller": usual["listings of a seller"],
+        "traits": usual["traits"],
+        "rune sales": lambda: venue.sales(about.rune, "runes", 1),
+        "wallet contents": lambda: venue.wallet_contents(ADDRESS, 0),
+        "bidding wallet": lambda: venue.bidding_wallet(ADDRESS, VAULT, PUBKEY),
+        "item": item,
+        DRAFT: draft,
+    }
 
 
-def _unisat(venue: UnisatMarket, subjects: Subjects) -> list[Question]:
-    if venue is None:
-        return []
-    slug, noting = subjects.about.collection, _noting(subjects)
+def _unisat(venue: UnisatMarket, subjects: Subjects) -> Asks:
+    slug = subjects.about.collection
 
     def many_actions() -> Any:
         wanted = {"nftType": "collection", "collectionId": slug, "event": "Sold"}
@@ -355,24 +341,12 @@ def _unisat(venue: UnisatMarket, subjects: Subjects) -> list[Question]:
         wanted = {"collections": [slug], "timeType": "day1"}
         return Raw(venue._ask("collection_statistic_list", {"filter": wanted, "start": 0, "limit": 20}))
 
-    return [
-        Question("floors", lambda: venue.floors([slug], "ordinals")),
-        Question("statistics list", statistics),
-        noting(Question("listings", lambda: venue.asks(slug, None))),
-        Question("listings of a seller", lambda: venue.own_listings(_named(subjects.seller, "a seller"), None)),
-        Question("sales", lambda: venue.sales(slug, "ordinals", None)),
-        Question("actions of 400", many_actions),
-        Question("item", lambda: venue.item(subjects.about.inscription)),
-    ]
+    every = _usual(venue, subjects) | {"statistics list": statistics, "actions of 400": many_actions}
+    first = ("floors", "statistics list", "listings", "listings of a seller", "sales", "actions of 400", "item")
+    return {name: every[name] for name in first}
 
 
-def _ordnet(
-    venue: OrdNet,
-    subjects: Subjects,
-    hook: Callable[[Http], None],
-    sign: Callable[[SignInTexts], Mapping[str, str]] | None,
-) -> list[Question]:
-    slug, noting = subjects.about.collection, _noting(subjects)
+def _ordnet(venue: OrdNet, subjects: Subjects, hook: Callable[[Http], None], sign: Sign | None) -> Asks:
     pair = subjects.pair
 
     def texts() -> SignInTexts:
@@ -385,39 +359,27 @@ def _ordnet(
         venue.sign_in(SignInAnswer(pair, subjects.texts.reference, sign(subjects.texts)))
         hook(venue._sessions.any().http)
 
-    without = Question("listings without a session", lambda: Raw(venue._http.read("/listings", {"limit": "1"})))
-    return [
-        Question("sign-in texts", texts),
-        without,
-        *([Question("sign-in", sign_in)] if sign is not None else []),
-        Question("floors", lambda: venue.floors([slug], "ordinals")),
-        noting(Question("listings", lambda: venue.asks(slug, None))),
-        noting(Question("bids", lambda: venue.bids(slug, "ordinals", None))),
-        Question("sales", lambda: venue.sales(slug, "ordinals", None)),
-        Question("own bids", lambda: venue.own_bids(pair.payment, None, [slug])),
-        Question("listings of a seller", lambda: venue.own_listings(_named(subjects.seller, "a seller"), None)),
-        Question("traits", lambda: venue.traits(slug)),
-        Question("item", lambda: venue.item(subjects.about.inscription)),
-    ]
+    every = _usual(venue, subjects) | {
+        "sign-in texts": texts,
+        "listings without a session": lambda: Raw(venue._http.read("/listings", {"limit": "1"})),
+        "sign-in": sign_in,
+        "own bids": lambda: venue.own_bids(pair.payment, None, [subjects.about.collection]),
+    }
+    order = ["sign-in texts", "listings without a session", *(["sign-in"] if sign is not None else []), "floors"]
+    order += ["listings", "bids", "sales", "own bids", "listings of a seller", "traits", "item"]
+    return {name: every[name] for name in order}
 
 
-def _ordinalswallet(venue: OrdinalsWallet, subjects: Subjects) -> list[Question]:
-    slug, rune, noting = subjects.about.collection, subjects.about.rune, _noting(subjects)
-
+def _ordinalswallet(venue: OrdinalsWallet, subjects: Subjects) -> Asks:
     def paged(start: int) -> Any:
-        path = f"/collection/{segment(slug)}/escrows"
+        path = f"/collection/{segment(subjects.about.collection)}/escrows"
         return Raw(venue._http.read(path, {"limit": "20", "offset": str(start)}))
 
-    return [
-        Question("floors", lambda: venue.floors([slug], "ordinals")),
-        noting(Question("listings", lambda: venue.asks(slug, None))),
-        Question("listings up to the 20th", lambda: paged(0)),
-        Question("listings from the 21st", lambda: paged(20)),
-        Question("sales", lambda: venue.sales(slug, "ordinals", None)),
-        Question("traits", lambda: venue.traits(slug)),
-        Question("rune floors", lambda: venue.floors([rune], "runes")),
-        Question("rune sales", lambda: venue.sales(rune, "runes", None)),
-        Question("wallet of a seller", lambda: venue.wallet_contents(_named(subjects.seller, "a seller"), None)),
-        Question("listings of a seller", lambda: venue.own_listings(_named(subjects.seller, "a seller"), None)),
-        Question("item", lambda: venue.item(subjects.about.inscription)),
-    ]
+    every = _usual(venue, subjects) | {
+        "listings up to the 20th": lambda: paged(0),
+        "listings from the 21st": lambda: paged(20),
+        "rune sales": lambda: venue.sales(subjects.about.rune, "runes", None),
+    }
+    order = ["floors", "listings", "listings up to the 20th", "listings from the 21st", "sales", "traits"]
+    order += ["rune floors", "rune sales", "wallet of a seller", "listings of a seller", "item"]
+    return {name: every[name] for name in order}
