@@ -13,13 +13,13 @@ from typing import Any
 
 from msgspec import Struct, to_builtins
 
+from core.fields import iso
 from core.layout import journal_path, older
 from core.settings import Settings
 from core.strict_json import BadJson, NotText, read_object, read_text
 from markets import wire
 from markets.wire import Unreadable
-from server.http.answers import dumps, iso
-from server.http.shapes import camel
+from server.http.shapes import camel, dumps
 from server.replay.comparison import after_fills, fill_prices, fill_shown, undecidable
 from server.replay.journal import Recording, ReplayError, lines_of, read_journal
 from strategy.book import Ask, Bid, Snapshot, VenueProfile

@@ -12,7 +12,7 @@ from msgspec import Meta, structs
 
 from core import pasted
 from core.errors import BidkeeperError
-from core.fields import Address, Time, text_of, within, words
+from core.fields import Address, Time, iso, text_of, within, words
 from markets.base import VenueError
 from markets.client import MarketClient
 from models import accounts, users
@@ -110,8 +110,8 @@ class Sessions(SignedIn):
             SessionShown(
                 id=row.id,
                 client=row.client,
-                created_at=answers.iso(row.created_ms),
-                used_at=answers.iso(row.used_ms),
+                created_at=iso(row.created_ms),
+                used_at=iso(row.used_ms),
                 is_current=row.token_hash == self.caller.token_hash,
             )
             for row in users.sessions_of(self.user.id, self.now_ms)
@@ -208,9 +208,9 @@ def _shown(token: ApiToken) -> ApiTokenShown:
         name=token.name,
         scopes=cast(list[Scope], token.scopes.split()),
         task_id=token.task_id,
-        created_at=answers.iso(token.created_ms),
-        used_at=None if token.used_ms is None else answers.iso(token.used_ms),
-        expires_at=answers.iso(token.expires_ms),
+        created_at=iso(token.created_ms),
+        used_at=None if token.used_ms is None else iso(token.used_ms),
+        expires_at=iso(token.expires_ms),
     )
 
 
@@ -327,7 +327,7 @@ class SignInCall(Handler):
         """Returns a new challenge for `address`, whose text names the service by `name`. Raises ApiError (429)."""
         expires_ms = self.now_ms + 1000 * self.services.settings.challenge_seconds
         challenge_id = str(uuid.uuid4())
-        message = compose_sign_in(name, address, answers.iso(expires_ms), secrets.token_hex(16))
+        message = compose_sign_in(name, address, iso(expires_ms), secrets.token_hex(16))
         users.open_challenge(
             challenge_id,
             address,

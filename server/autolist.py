@@ -14,7 +14,7 @@ from typing import Annotated, Literal
 
 from msgspec import UNSET, Raw, UnsetType, structs
 
-from core.fields import Time, words
+from core.fields import Time, iso, words
 from markets.venues import capabilities
 from models.accounts import CONTROL, READ, TRADE
 from models.ledger import listings, states
@@ -409,7 +409,7 @@ class AutolistTasks(TaskHandler):
             last_error=error.text,
             last_error_code=error.code,
             last_error_params=None if error.params is None else Raw(error.params.encode()),
-            created_at=answers.iso(task.created_ms),
+            created_at=iso(task.created_ms),
             venue=task.venue,
             source_fill_id=None if task.source_order is None else f"buy-{task.source_order}",
             cost_source=source,
@@ -428,7 +428,7 @@ def _listing_shown(newest: states.Listing, signed: Lowest | None) -> Listing:
         state=newest.state,
         close_reason=newest.close_reason,
         outpoint=newest.outpoint,
-        listed_at=None if newest.listed_ms is None else answers.iso(newest.listed_ms),
+        listed_at=None if newest.listed_ms is None else iso(newest.listed_ms),
         lowest_outstanding=lowest,
         lowest_note=_NOT_ASKED if signed is None and not is_spent else None,
         proceeds=newest.proceeds_sats,

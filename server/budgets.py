@@ -6,14 +6,13 @@ from typing import Annotated
 
 from msgspec import UNSET, UnsetType
 
-from core.fields import Count, Sats, Time, text_of, within, words
+from core.fields import Count, Sats, Time, iso, text_of, within, words
 from models import budgets
 from models.accounts import READ, TRADE
 from models.budgets import MAX_BUDGETS, BudgetInUse, TooManyBudgets
 from models.ledger.budget_room import left, use_of
 from models.tasks.tasks import naming_budgets
 from server.control import heed_limits
-from server.http import answers
 from server.http.answers import INVALID, ApiError, Success, invalid, not_found
 from server.http.base import SignedIn
 from server.http.route import route
@@ -182,5 +181,5 @@ def _shown(budget: budgets.Budget, task_ids: list[int], now_ms: int) -> SharedBu
         spent_today_sats=use.spent_today_sats,
         free_sats=room.sats,
         free_fills=room.orders,
-        created_at=answers.iso(budget.created_ms),
+        created_at=iso(budget.created_ms),
     )

@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 from msgspec import Meta, Raw, field, structs
 
 from core import pasted
-from core.fields import Count, Id, Price, Quantity, Slug, Time, within, words
+from core.fields import Count, Id, Price, Quantity, Slug, Time, iso, within, words
 from markets.base import AskBook, BidBook
 from markets.look import BidderWallet
 from models.accounts import READ
@@ -20,7 +20,6 @@ from models.ledger.states import Order
 from models.tasks.cycles import HOUR, KEPT_MINUTES, MINUTE, Sample, joined_columns, samples_between
 from models.tasks.tasks import BIDDING, LISTING, Task
 from server.config import bids as task_config
-from server.http import answers
 from server.http.answers import (
     INVALID,
     NOT_YOURS,
@@ -28,7 +27,6 @@ from server.http.answers import (
     Kind,
     OrderEnd,
     OrderState,
-    ReasonCode,
     Trait,
     Venue,
     invalid,
@@ -36,7 +34,18 @@ from server.http.answers import (
 )
 from server.http.base import SignedIn
 from server.http.route import route
-from server.http.shapes import AS_TIME, Answer, Asked, AskedTime, TimeText, described_as, one_of, read_by
+from server.http.shapes import (
+    AS_TIME,
+    Answer,
+    Asked,
+    AskedTime,
+    ReasonCode,
+    TimeText,
+    described_as,
+    exact,
+    one_of,
+    read_by,
+)
 from server.market import PREVIEWED_LEVELS, OrderBook, order_book
 from server.preview import PlannedCancel, PlannedRung, cancels_shown, rungs_shown
 from server.replay.journal import JournalMoment, moment_of
@@ -242,12 +251,12 @@ def order_shown(order: Order) -> PlacedOrder:
         type="rune" if is_ticker(order.slug) else "ordinals",
         trait=trait_shown(order.trait),
         price=order.price_sats,
-        quantity=answers.exact(Decimal(order.quantity)),
+        quantity=exact(Decimal(order.quantity)),
         state=order.state,
         close_reason=order.close_reason,
-        created_at=answers.iso(order.created_ms),
-        closed_at=None if order.closed_ms is None else answers.iso(order.closed_ms),
-        expires_at=answers.iso(order.expires_ms),
+        created_at=iso(order.created_ms),
+        closed_at=None if order.closed_ms is None else iso(order.closed_ms),
+        expires_at=iso(order.expires_ms),
         sale_id=order.sale_id,
         inscription_id=order.inscription_id,
         dry_run=order.dry_run,
@@ -266,16 +275,16 @@ def _fill_shown(fill: fills.Fill) -> Fill:
         type="rune" if fill.is_rune else "ordinals",
         trait=trait_shown(fill.trait),
         price=fill.price_sats,
-        quantity=answers.exact(fill.quantity),
-        unit_price=answers.exact(fill.price_sats / fill.quantity),
+        quantity=exact(fill.quantity),
+        unit_price=exact(fill.price_sats / fill.quantity),
         inscription_id=fill.inscription_id,
         sale_id=fill.sale_id,
         txid=fill.txid,
         network_fee=fill.network_fee_sats,
         venue_fee=fill.venue_fee_sats,
-        floor_at_fill=answers.exact(fill.floor_at_fill),
-        bid_placed_at=answers.iso(fill.placed_ms),
-        filled_at=answers.iso(fill.place.filled_ms),
+        floor_at_fill=exact(fill.floor_at_fill),
+        bid_placed_at=iso(fill.placed_ms),
+        filled_at=iso(fill.place.filled_ms),
         dry_run=fill.dry_run,
         autolist=None if fill.autolist is None else _autolist_shown(fill.autolist),
     )
@@ -507,11 +516,11 @@ class Moments(TaskHandler):
             shown = await self.in_turns(standing, lambda order: _standing(order, reasons, places))
             self.require_signed_in()
             return TaskMoment(
-                time=answers.iso(time_ms),
+                time=iso(time_ms),
                 orders=shown,
                 cycle=None if found.entry is None else _cycle(found.entry),
                 cycle_unknown=found.why or None,
-                journal_from=None if found.from_ms is None else answers.iso(found.from_ms),
+                journal_from=None if found.from_ms is None else iso(found.from_ms),
                 sample=_sample(task.id, time_ms),
             )
 
@@ -549,15 +558,15 @@ def _reasons(entry: Entry) -> dict[int, str]:
 def _cycle(entry: Entry) -> PastCycle:
     plan, limits, snapshot = entry.plan, entry.limits, entry.snapshot
     return PastCycle(
-        time=answers.iso(entry.now_ms),
+        time=iso(entry.now_ms),
         config=task_config.shown(entry.config),
         restraint=entry.restraint,
         hold=limits.hold,
         balance=limits.balance_sats,
         fee_reserve=limits.fee_reserve_sats,
-        median=answers.exact(None if snapshot is None else snapshot.history.median),
-        reference=answers.exact(None if plan is None else plan.reference),
-        raw_reference=answers.exact(None if plan is None else plan.raw_reference),
+        median=exact(None if snapshot is None else snapshot.history.median),
+        reference=exact(None if plan is None else plan.reference),
+        raw_reference=exact(None if plan is None else plan.raw_reference),
         marks=[] if plan is None else [str(mark) for mark in plan.marks],
         rungs=[] if plan is None else rungs_shown(entry, plan, _ranks_of(entry, plan)),
         cancels=[] if plan is None else cancels_shown(plan),
@@ -586,6 +595,6 @@ def _sample(task_id: int, time_ms: int) -> PastSample | None:
         for row in samples_between(task_id, step, begin_ms, begin_ms + _MINUTE_MS):
             values: dict[str, Any] = dict(zip(Sample._fields, row[1:], strict=True))
             numbers = {key: values[each] for key, each in BID_COLUMNS.items()}
-            prices = {key: answers.exact(Decimal(value)) for key, value in numbers.items() if isinstance(value, str)}
-            return PastSample(step=name, time=answers.iso(begin_ms), **numbers | prices)
+            prices = {key: exact(Decimal(value)) for key, value in numbers.items() if isinstance(value, str)}
+            return PastSample(step=name, time=iso(begin_ms), **numbers | prices)
     return None

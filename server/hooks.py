@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 from msgspec import UNSET, UnsetType, structs
 
-from core.fields import Count, Time, within, words
+from core.fields import Count, Time, iso, within, words
 from core.hook_receivers import (
     KINDS,
     MAIL,
@@ -41,7 +41,6 @@ from models.hooks.table import (
     WrongCode,
 )
 from models.outbox import LASTING
-from server.http import answers
 from server.http.answers import INVALID, ApiError, Success, invalid, not_found, too_many, unauthorized
 from server.http.base import MAX_ID, SignedIn
 from server.http.route import route
@@ -405,8 +404,8 @@ def _shown(hook: Hook) -> HookShown:
         events=hook.events.split(),
         has_secret=bool(hook.has_secret),
         min_interval_seconds=hook.min_interval_s,
-        created_at=answers.iso(hook.created_ms),
-        sent_at=None if hook.sent_ms is None else answers.iso(hook.sent_ms),
+        created_at=iso(hook.created_ms),
+        sent_at=None if hook.sent_ms is None else iso(hook.sent_ms),
         is_failing=bool(hook.is_failing),
         waiting=counts[WAITING],
         dead=counts[DEAD],
@@ -423,9 +422,9 @@ def _delivery(row: Delivery) -> DeliveryShown:
         task=row.task_id,
         state=row.state,
         tries=row.tries,
-        created_at=answers.iso(row.created_ms),
-        due_at=answers.iso(row.due_ms) if row.state == WAITING else None,
-        done_at=None if row.done_ms is None else answers.iso(row.done_ms),
+        created_at=iso(row.created_ms),
+        due_at=iso(row.due_ms) if row.state == WAITING else None,
+        done_at=None if row.done_ms is None else iso(row.done_ms),
         status=row.status,
         error=row.error,
     )

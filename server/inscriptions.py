@@ -22,12 +22,12 @@ from markets.wire import link
 from models import market_memory
 from models.accounts import READ
 from models.market_memory import Told
-from server.http import answers, blocking
+from server.http import blocking
 from server.http.answers import INVALID, SIGNER_AWAY, TOO_MANY_LOOKUPS, UNREADABLE, ApiError, Trait
 from server.http.base import SignedIn
 from server.http.blocking import UserMarket
 from server.http.route import route
-from server.http.shapes import Answer, Asked, read_by
+from server.http.shapes import Answer, Asked, dumps, read_by
 from server.task_handler import venue_telling_wallets
 
 KEPT_MS = 300_000
@@ -143,7 +143,7 @@ class Inscriptions(SignedIn):
         if kept is None:
             venue = venue_telling_wallets(self.services.settings)
             items = await self.ask_market(lambda market: market.at(venue).wallet_contents(address, asked.max_age_s))
-            kept = "\n".join(answers.dumps(_item(item, address)) for item in items[:_MOST_ITEMS])
+            kept = "\n".join(dumps(_item(item, address)) for item in items[:_MOST_ITEMS])
             told = {item.id: Told(item.collection_id, link(item.image_url)) for item in items[:_MOST_ITEMS]}
             market_memory.store_wallet(address, kept, told, self.now_ms)
         # One line an item: a JSON text has no line break of its own.
@@ -232,7 +232,7 @@ async def look_up(
     detail = _detail(await ask(lambda market: market.at(asked).item(inscription_id, max_age_s)))
     if asked == usual:
         told = Told(detail.collection_id, detail.image_url)
-        market_memory.store_inscription(inscription_id, answers.dumps(detail), told, handler.now_ms)
+        market_memory.store_inscription(inscription_id, dumps(detail), told, handler.now_ms)
     return detail
 
 

@@ -10,7 +10,7 @@ from typing import Annotated, Any, TypeVar
 from msgspec import Meta, structs
 
 from core import pasted
-from core.fields import Count, Price, Slug, Time, text_of, within, words
+from core.fields import Count, Price, Slug, Time, iso, text_of, within, words
 from core.settings import VENUES
 from markets import base
 from markets.base import AskBook, BidBook, NotFound, VenueError
@@ -34,15 +34,13 @@ from server.http.answers import (
     Kind,
     Trait,
     Venue,
-    exact,
     invalid,
-    iso,
     not_found,
     trait_shown,
 )
 from server.http.base import SignedIn
 from server.http.route import route
-from server.http.shapes import Answer, Asked, Wrong, one_of, own_words, read_by
+from server.http.shapes import Answer, Asked, Wrong, exact, one_of, own_words, read_by
 from strategy.book import Ask, Bid
 from strategy.config.bid import MAX_SATS, TYPES, BidConfig, is_on, load_bid_config, normal_slug, problems
 from strategy.pricing import vwap

@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal
 
 from msgspec import UNSET, Meta, UnsetType
 
-from core.fields import MAX_SATS, Address, Count, Sats, Time, words
+from core.fields import MAX_SATS, Address, Count, Sats, Time, iso, words
 from markets.base import NotFound, VenueError
 from models import accounts, users
 from models.accounts import READ
@@ -19,7 +19,7 @@ from models.tasks.tasks import BIDDING
 from models.users import OwnCeilings, User, own_ceilings
 from server.auth import TOO_OFTEN, Challenge, SignInCall, Unproven, proven
 from server.control import heed_limits
-from server.http import answers, blocking
+from server.http import blocking
 from server.http.answers import INVALID, SIGNER_AWAY, TOO_MANY_LOOKUPS, UNREADABLE, ApiError, invalid
 from server.http.base import SignedIn
 from server.http.route import route
@@ -232,8 +232,7 @@ class Me(SignedIn):
 
     def _shown(self, user: User) -> Profile:
         subscription = users.subscription_of(user.id)
-        key = subscription.plan if subscription else ""
-        plan = self.services.plan(key)
+        key, plan = subscription.plan if subscription else "", self.plan
         expires_ms = subscription.expires_ms if subscription else 0
         return Profile(
             id=user.id,
@@ -251,7 +250,7 @@ class Me(SignedIn):
             is_admin=self.services.entitlements.is_admin(user.address),
             subscription=Subscription(
                 plan=key,
-                expires_at=answers.iso(expires_ms),
+                expires_at=iso(expires_ms),
                 status="active" if expires_ms > self.now_ms else "expired",
             ),
             stats=Stats(
@@ -261,7 +260,7 @@ class Me(SignedIn):
                 open_bids=orders.open_count(user.id),
                 max_exposure=own_ceilings(user).plan(plan).max_exposure,
             ),
-            created_at=answers.iso(user.created_ms),
+            created_at=iso(user.created_ms),
         )
 
 
@@ -328,10 +327,8 @@ class Bounds(SignedIn):
         return self._shown(User.get_by_id(self.user.id))
 
     def _shown(self, user: User) -> Ceilings:
-        subscription = users.subscription_of(user.id)
-        plan = self.services.plan(subscription.plan if subscription else "")
         return Ceilings(
-            max_exposure=user.max_exposure, max_hardcap=user.max_hardcap, plan_max_exposure=plan.max_exposure
+            max_exposure=user.max_exposure, max_hardcap=user.max_hardcap, plan_max_exposure=self.plan.max_exposure
         )
 
 

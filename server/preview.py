@@ -10,7 +10,7 @@ from msgspec import UNSET, Meta, Struct, field
 from msgspec.structs import replace
 
 from core.errors import BidkeeperError
-from core.fields import Count, Price, Sats, Time, words
+from core.fields import Count, Price, Sats, Time, iso, words
 from core.subscription_plans import SubscriptionPlan
 from markets.base import BidBook, OwnBids, VenueError
 from markets.call_costs import call_costs
@@ -42,19 +42,9 @@ from server import task_handler
 from server.config import bids as task_config
 from server.config.listings import shape
 from server.control import EffectiveState
-from server.http.answers import (
-    INVALID,
-    SIGNER_AWAY,
-    TOO_MANY_LOOKUPS,
-    UNREADABLE,
-    ReasonCode,
-    exact,
-    invalid,
-    iso,
-    not_found,
-)
+from server.http.answers import INVALID, SIGNER_AWAY, TOO_MANY_LOOKUPS, UNREADABLE, invalid, not_found
 from server.http.route import route
-from server.http.shapes import Answer
+from server.http.shapes import Answer, ReasonCode, exact
 from server.market import MAX_AGE_S, NO_SESSION, PREVIEWED_LEVELS, UNKNOWN_SLUG, OrderBook, order_book
 from server.tasks import BiddingTaskHandler, refuse_unknown_budget
 from strategy import plan

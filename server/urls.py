@@ -32,6 +32,7 @@ from server import (
 from server.config import forms
 from server.http.base import Handler
 from server.http.route import routes_of
+from server.http.shapes import dumps
 from server.replay import task_replay
 from server.withdrawals import withdraw as withdrawals
 
@@ -86,7 +87,6 @@ ROUTES: list[tuple[str, type[Handler]]] = [
 
 
 if __name__ == "__main__":  # prints the description that the server answers, for other programs to check
-    from server.http import answers
     from server.openapi.document import document
 
-    print(answers.dumps(document(DECLARED)))
+    print(dumps(document(DECLARED)))

@@ -7,15 +7,15 @@ from collections.abc import Mapping
 from decimal import Decimal
 from typing import Annotated, Any, Literal
 
-from core.fields import Count, Sats, Time, words
+from core.fields import Count, Sats, Time, iso, words
 from markets.base import VenueError
 from markets.capabilities import VenueFacts
 from markets.venues import facts
 from models.accounts import READ
-from server.http.answers import Kind, exact, iso
+from server.http.answers import Kind
 from server.http.base import SignedIn
 from server.http.route import route
-from server.http.shapes import Answer
+from server.http.shapes import Answer, exact
 
 _TYPES = {"ordinals": "ordinals", "runes": "rune"}  # the venue's word for goods, and a task's
 

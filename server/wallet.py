@@ -10,7 +10,7 @@ from typing import Annotated, Literal, NamedTuple
 
 from msgspec import UNSET, UnsetType, field
 
-from core.fields import Address, Count, words
+from core.fields import Address, Count, iso, words
 from core.settings import Settings
 from markets.base import NotFound, VenueError
 from markets.capabilities import Funding, Place, funding_of
@@ -19,7 +19,6 @@ from models.accounts import READ
 from models.ledger import orders, withdrawals
 from models.ledger.limits import most_signed_user
 from models.tasks.tasks import bidding_task_list
-from server.http import answers
 from server.http.answers import SIGNER_AWAY
 from server.http.base import SignedIn
 from server.http.blocking import UserMarket
@@ -150,7 +149,7 @@ class Wallets(SignedIn):
             if_all_fill_now=None if stake is None else stake.if_all_fill_now,
             signed_sats=None if room is None else room.signed_sats,
             signed_limit_sats=None if room is None else room.most_sats,
-            signed_free_at=None if room is None or room.frees_ms is None else answers.iso(room.frees_ms),
+            signed_free_at=None if room is None or room.frees_ms is None else iso(room.frees_ms),
             balance_error=trouble or UNSET,
             payment_sats=payment_sats,
             funding=[_funding_row(each) for each in behind],

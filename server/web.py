@@ -15,10 +15,10 @@ from typing import NamedTuple
 
 from msgspec import Raw
 
-from server.http import answers
 from server.http.answers import not_found
 from server.http.base import Handler
 from server.http.route import Route, route
+from server.http.shapes import dumps
 from strategy.reasons import page_module
 from web import FOLDER
 
@@ -186,4 +186,4 @@ def _describe(declared: list[Route]) -> tuple[Raw, bytes, str]:
     from server.openapi.document import document
 
     made = document(declared)
-    return Raw(answers.dumps(made).encode()), page.render(made).encode(), page.POLICY
+    return Raw(dumps(made).encode()), page.render(made).encode(), page.POLICY

@@ -21,8 +21,7 @@ from models.tasks.tasks import unknown_zone
 from server.config.listings import VENUE, FillListing, shape
 from server.config.listings import details_of as details_of_listing
 from server.config.parts import TAGS, described, kind_of, shown_part, types_of
-from server.http.answers import dumps
-from server.http.shapes import Answer, Body, Wrong, any_text, camel, number, read_by, read_fields, then
+from server.http.shapes import Answer, Body, Wrong, any_text, camel, dumps, number, read_by, read_fields, then
 from server.http.shapes import text as plain
 from strategy.config import bid
 from strategy.config.bid import BidConfig, Problem, load_bid_config, problems

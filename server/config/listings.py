@@ -16,8 +16,7 @@ from core import pasted
 from core.fields import words
 from core.settings import VENUES
 from server.config.parts import TAGS, described, shown_part, types_of
-from server.http.answers import dumps
-from server.http.shapes import Answer, Body, Wrong, as_pasted, camel, read_by, read_fields
+from server.http.shapes import Answer, Body, Wrong, as_pasted, camel, dumps, read_by, read_fields
 from strategy.config.bid import Problem
 from strategy.config.listing import (
     ListingConfig,

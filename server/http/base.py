@@ -16,16 +16,18 @@ from tornado.iostream import StreamClosedError
 from tornado.web import Finish, HTTPError, RequestHandler
 
 from core.strict_json import BadJson, read_object, shown
+from core.subscription_plans import SubscriptionPlan
 from markets.base import VenueError
 from markets.client import MarketClient
 from models.controls import HALT
 from models.ledger.closing import Closing, closing
-from models.users import User
-from server.http import answers, blocking, gate, shapes
+from models.users import User, subscription_of
+from server.http import blocking, gate, shapes
 from server.http.answers import ApiError, Error, Tagged, invalid, not_found, tag_of, unauthorized
 from server.http.blocking import UserMarket
 from server.http.gate import Caller, Openings, client_ip
 from server.http.services import Services
+from server.http.shapes import encoded
 from wallet.signer_client import SignerClient, SignerError
 
 log = logging.getLogger("server.access")
@@ -126,7 +128,7 @@ class Handler(RequestHandler):
 
     def answer(self, value: Any, status: int = 200) -> None:
         """Sends `value` as JSON."""
-        self.send(answers.encoded(value), status)
+        self.send(encoded(value), status)
 
     def send(self, body: bytes, status: int = 200) -> None:
         """Sends ready JSON."""
@@ -235,6 +237,13 @@ class SignedIn(Handler):
     def user(self) -> User:
         """The user who calls, or whose program does."""
         return self.caller.user
+
+    @property
+    def plan(self) -> SubscriptionPlan:
+        """The caller's plan; one that is not offered any more allows nothing."""
+        subscription = subscription_of(self.user.id)
+        key = subscription.plan if subscription else ""
+        return self.services.settings.plans.get(key) or SubscriptionPlan(key, 0, 0, 0, 0, 0)
 
     @property
     def look(self) -> UserMarket:

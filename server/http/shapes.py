@@ -1,4 +1,4 @@
-"""The shapes of the interface: bodies and queries, read with all their faults, and answers.
+"""The shapes of the interface: bodies and queries, read with all their faults, and answers, written as JSON.
 
 A shape's fields are types of `core.fields`. From them come the reading here, the description (server/openapi) and the
 JSON. What is read has passed core/strict_json.py: whole numbers are int, all others Decimal, and no key is there twice.
@@ -11,15 +11,17 @@ from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from functools import cache
-from typing import Annotated, Any, NamedTuple
+from json.encoder import encode_basestring
+from typing import Annotated, Any, NamedTuple, overload
 
-from msgspec import UNSET, Meta, Struct, inspect
+from msgspec import UNSET, Meta, Raw, Struct, inspect, json, structs
 
 from core import pasted
 from core.errors import BidkeeperError
 from core.fields import MAX_ID
 from core.strict_json import shown
 from strategy.pricing import plain
+from strategy.reasons import Reason
 
 _MOST_DIGITS = 200
 _LONGEST_QUERY_TEXT = 200
@@ -477,3 +479,84 @@ def _query_text(given: str) -> str:
     if not given.isprintable():
         raise Wrong("must not have control characters")
     return given
+
+
+# ---- answers as JSON
+
+
+class Exact(Decimal):
+    """A number that a Struct writes digit for digit; msgspec writes any other Decimal below a millionth as 1E-7."""
+
+    __slots__ = ()
+
+
+def _all_digits(value: Any) -> Raw:
+    if isinstance(value, Exact):
+        return Raw(plain(value).encode())
+    raise TypeError(f"no JSON for {type(value).__name__}")
+
+
+_ENCODER = json.Encoder(enc_hook=_all_digits, decimal_format="number")
+
+
+def dumps(value: Any) -> str:
+    """Writes `value` (None, bool, int, str, Decimal, Struct, dict, list or tuple of such) as JSON text."""
+    if isinstance(value, str):
+        return encode_basestring(value)
+    if value is None:
+        return "null"
+    if value is True:
+        return "true"
+    if value is False:
+        return "false"
+    if isinstance(value, int):
+        return str(value)
+    if isinstance(value, Decimal):
+        return plain(value)
+    if isinstance(value, dict):
+        return "{" + ", ".join(f"{encode_basestring(key)}: {dumps(item)}" for key, item in value.items()) + "}"
+    if isinstance(value, Struct):
+        return encoded(value).decode()
+    if isinstance(value, list | tuple):
+        return "[" + ", ".join(map(dumps, value)) + "]"
+    raise TypeError(f"no JSON for {type(value).__name__}")
+
+
+def encoded(value: Any) -> bytes:
+    """Encodes a shape, a list of shapes, or JSON that is ready (`Raw`), for the wire."""
+    try:
+        return _ENCODER.encode(value)
+    except UnicodeEncodeError:
+        return _ENCODER.encode(_writable(value))
+
+
+def _writable(value: Any) -> Any:
+    """Replaces lone surrogates, which a marketplace may send and UTF-8 cannot write."""
+    if isinstance(value, str):
+        return value.encode("utf-8", "replace").decode()
+    if isinstance(value, Struct):
+        return structs.replace(value, **{name: _writable(each) for name, each in structs.asdict(value).items()})
+    if isinstance(value, dict):
+        return {_writable(key): _writable(each) for key, each in value.items()}
+    return [_writable(each) for each in value] if isinstance(value, list | tuple) else value
+
+
+@overload
+def exact(value: Decimal) -> Decimal: ...
+
+
+@overload
+def exact(value: None) -> None: ...
+
+
+def exact(value: Decimal | None) -> Decimal | None:
+    """Returns a number as every answer has it: in its only form, digit for digit."""
+    return None if value is None else Exact(value)
+
+
+def code_of(codes: Iterable[str], text: str) -> Meta:
+    """Makes the mark of a text that is one of `codes`."""
+    return Meta(description=text, extra_json_schema={"enum": sorted({str(code) for code in codes})})
+
+
+ReasonCode = Annotated[str, code_of(Reason, "A reason of docs/reasons.md.")]

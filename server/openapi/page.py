@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from html import escape
 from typing import Any
 
-from server.http import answers
+from server.http.shapes import dumps
 
 _STYLE = """
 :root{color-scheme:light dark;--line:color-mix(in srgb,currentColor 18%,transparent)}
@@ -114,7 +114,7 @@ def _type(schema: Mapping[str, Any]) -> str:
         return " or ".join(", ".join([_type(choice), *_limits(choice)]) for choice in schema["anyOf"])
     if "enum" in schema or "const" in schema:
         values = schema.get("enum", [schema.get("const")])
-        return " or ".join(f"<code>{escape(answers.dumps(value))}</code>" for value in values)
+        return " or ".join(f"<code>{escape(dumps(value))}</code>" for value in values)
     if schema.get("type") == "array":
         return f"list of {_type(schema.get('items', {}))}"
     return escape(" ".join(filter(None, (schema.get("type", "anything"), schema.get("format")))))
@@ -125,7 +125,7 @@ def _limits(schema: Mapping[str, Any]) -> list[str]:
     if "pattern" in schema:
         told.append(f"like <code>{escape(schema['pattern'])}</code>")
     if "default" in schema:
-        told.append(f"default <code>{escape(answers.dumps(schema['default']))}</code>")
+        told.append(f"default <code>{escape(dumps(schema['default']))}</code>")
     return told
 
 

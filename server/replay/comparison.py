@@ -11,11 +11,10 @@ from typing import Annotated, NamedTuple
 from msgspec import Meta, Struct, field, structs
 from msgspec.structs import replace
 
-from core.fields import Count, Price, Quantity, Sats, Time, words
+from core.fields import Count, Price, Quantity, Sats, Time, iso, words
 from models.ledger.limits import fill_limits, hold
 from models.ledger.orders import DAY_MS, Fills
-from server.http.answers import ReasonCode, code_of, exact, iso
-from server.http.shapes import Answer, camel
+from server.http.shapes import Answer, ReasonCode, camel, code_of, exact
 from server.replay.journal import MOST_BYTES, MOST_CYCLES, JournalPart, ReplayError
 from strategy.config.bid import BidConfig, is_on
 from strategy.plan import Entry, Limits

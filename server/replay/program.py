@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from core.process import end_with_parent, give_up_network
-from server.http.answers import dumps
+from server.http.shapes import dumps
 from server.replay.comparison import Recorded, compared
 from server.replay.journal import JournalPart, ReplayError
 from strategy.config.bid import load_bid_config

@@ -22,11 +22,10 @@ from server import task_handler
 from server.config import bids as task_config
 from server.config.listings import shape
 from server.config.parts import shown_part
-from server.http import answers
 from server.http.answers import INVALID, NOT_YOURS, ApiError, invalid, too_many
 from server.http.route import route
 from server.http.services import ReplayFailed, TooManyReplays
-from server.http.shapes import NO_TIME, Answer, Body, Wrong, camel, milliseconds
+from server.http.shapes import NO_TIME, Answer, Body, Wrong, camel, dumps, milliseconds
 from server.replay.comparison import Compared, Recorded
 from server.tasks import BiddingTaskHandler, refuse_unknown_budget
 from strategy.config.bid import BidConfig, dump_bid_config, is_on, load_bid_config
@@ -175,7 +174,7 @@ def _changes(own: BidConfig, config: BidConfig) -> list[ConfigChange]:
 
 
 def _shown(value: Any) -> Raw:
-    return Raw(answers.dumps(shown_part(value)).encode())
+    return Raw(dumps(shown_part(value)).encode())
 
 
 def _nothing_recorded(journal_from: str | None, others: int) -> ApiError:

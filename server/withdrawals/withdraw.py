@@ -12,16 +12,16 @@ from typing import Annotated, Any, Literal, cast
 from msgspec import UNSET, UnsetType, field, structs
 
 from core import pasted
-from core.fields import MAX_SATS, Address, Sats, Time, within, words
+from core.fields import MAX_SATS, Address, Sats, Time, iso, within, words
 from markets.base import VenueError
 from models.ledger import withdrawals
 from models.ledger.states import CONFIRMED, REFUSED, SUBMITTED, WITHDRAWAL_LIFE
 from models.ledger.withdrawals import CoinsTaken
-from server.http import answers, blocking, shapes
-from server.http.answers import INVALID, SIGNER_AWAY, TOO_MANY_LOOKUPS, UNREADABLE, ApiError, code_of, invalid
+from server.http import blocking, shapes
+from server.http.answers import INVALID, SIGNER_AWAY, TOO_MANY_LOOKUPS, UNREADABLE, ApiError, invalid
 from server.http.base import SignedIn
 from server.http.route import route
-from server.http.shapes import Answer, Body, Wrong, as_pasted, number, one_of, read_by, text
+from server.http.shapes import Answer, Body, Wrong, as_pasted, code_of, number, one_of, read_by, text
 from server.withdrawals import planner
 from server.withdrawals.planner import CannotWithdraw, InvalidWithdrawal, Wanted, WithdrawalPlan, WithdrawalPlanner
 from server.withdrawals.steps import carry_out, look_after, write_down
@@ -271,8 +271,8 @@ def withdrawal_shown(row: withdrawals.Withdrawal) -> Withdrawal:
         txid=row.txid,
         reason=row.reason,
         coins=json.loads(row.coins),
-        created_at=answers.iso(row.created_ms),
-        updated_at=answers.iso(row.updated_ms),
+        created_at=iso(row.created_ms),
+        updated_at=iso(row.updated_ms),
     )
 
 

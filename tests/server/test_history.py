@@ -9,7 +9,7 @@ from urllib.parse import quote
 
 import pytest
 
-from server.http.answers import iso
+from core.fields import iso
 from tests.server.api import START_MS
 from tests.server.conftest import Service
 from tests.server.running_tasks import open_order
