@@ -37,6 +37,7 @@ from server.http.shapes import (
     exact,
     milliseconds,
     read_by,
+    shown_as,
     text,
 )
 from wallet.address import AddressError, pasted_sign_in_address
@@ -338,16 +339,7 @@ class Administration(SignedIn):
         """
         counts = users_of_plans()
         return [
-            PlanInfo(
-                key=key,
-                name=plan.name,
-                max_tasks=plan.max_tasks,
-                max_bids_per_task=plan.max_bids_per_task,
-                max_exposure=plan.max_exposure,
-                price_sats=plan.price_sats,
-                duration_days=plan.duration_days,
-                users=counts.get(key, 0),
-            )
+            shown_as(PlanInfo, plan, key=key, users=counts.get(key, 0))
             for key, plan in sorted(self.services.settings.plans.items())
         ]
 
@@ -398,21 +390,14 @@ class Administration(SignedIn):
 
     def _shown(self, user: ListedUser) -> UserInfo:
         entitlements = self.services.entitlements
-        return UserInfo(
-            id=user.id,
-            address=user.address,
-            display_name=user.display_name,
+        return shown_as(
+            UserInfo,
+            user,
             is_admin=entitlements.is_admin(user.address),
             may_sign_in=entitlements.may_sign_in(user.address),
-            plan=user.plan,
-            plan_ends_at=None if user.plan_ends_ms is None else iso(user.plan_ends_ms),
             plan_is_over=user.plan_ends_ms is None or user.plan_ends_ms <= self.now_ms,
-            tasks=user.tasks,
-            running=user.running,
             exposure=user.exposure_sats,
-            open_bids=user.open_bids,
             last_seen_at=None if user.seen_ms is None else iso(user.seen_ms),
-            created_at=iso(user.created_ms),
         )
 
     @route("GET /api/admin/readiness", says="What there is to know; what cannot be asked is null.", errors={403: _ONLY})
@@ -460,7 +445,7 @@ class Administration(SignedIn):
 
 
 def _listed(row: Whitelist) -> WhitelistedAddress:
-    return WhitelistedAddress(address=row.address, is_admin=bool(row.is_admin), added_at=iso(row.added_ms))
+    return shown_as(WhitelistedAddress, row, is_admin=bool(row.is_admin))
 
 
 def _running(kind: str) -> dict[str, int]:

@@ -6,7 +6,7 @@ import base64
 import secrets
 import uuid
 from collections.abc import Callable
-from typing import Annotated, Any, Literal, TypeVar, cast
+from typing import Annotated, Any, Literal, TypeVar
 
 from msgspec import Meta, structs
 
@@ -37,7 +37,7 @@ from server.http.base import MAX_ID, Handler, SignedIn
 from server.http.blocking import answer_to, in_time
 from server.http.gate import budget_key, client_of, hash_of
 from server.http.route import route
-from server.http.shapes import Answer, AnyText, Body, Wrong, as_pasted, read_by
+from server.http.shapes import Answer, AnyText, Body, Wrong, as_pasted, read_by, shown_as
 from wallet.address import AddressError, pasted_sign_in_address
 from wallet.bip322 import verify_ownership
 from wallet.messages import compose_sign_in
@@ -107,13 +107,7 @@ class Sessions(SignedIn):
         `client` and `usedAt` tell a session that is not yours; of the token only a hash is stored.
         """
         return [
-            SessionShown(
-                id=row.id,
-                client=row.client,
-                created_at=iso(row.created_ms),
-                used_at=iso(row.used_ms),
-                is_current=row.token_hash == self.caller.token_hash,
-            )
+            shown_as(SessionShown, row, is_current=row.token_hash == self.caller.token_hash)
             for row in users.sessions_of(self.user.id, self.now_ms)
         ]
 
@@ -203,15 +197,7 @@ class Sessions(SignedIn):
 
 
 def _shown(token: ApiToken) -> ApiTokenShown:
-    return ApiTokenShown(
-        id=token.id,
-        name=token.name,
-        scopes=cast(list[Scope], token.scopes.split()),
-        task_id=token.task_id,
-        created_at=iso(token.created_ms),
-        used_at=None if token.used_ms is None else iso(token.used_ms),
-        expires_at=iso(token.expires_ms),
-    )
+    return shown_as(ApiTokenShown, token, scopes=token.scopes.split())
 
 
 TOO_OFTEN = "Too many sign-in calls; `Retry-After` says when to come back."
@@ -409,10 +395,9 @@ class SignIn(SignInCall):
         subscription = users.subscription_of(user.id)
         return Session(
             token=token,
-            user=SessionUser(
-                id=user.id,
-                address=user.address,
-                ordinals_address=user.ordinals_address,
+            user=shown_as(
+                SessionUser,
+                user,
                 plan=subscription.plan if subscription else "",
                 is_admin=self.services.entitlements.is_admin(user.address),
             ),

@@ -14,7 +14,7 @@ from typing import Annotated, Literal
 
 from msgspec import UNSET, Raw, UnsetType, structs
 
-from core.fields import Time, iso, words
+from core.fields import Time, words
 from markets.venues import capabilities
 from models.accounts import CONTROL, READ, TRADE
 from models.ledger import listings, states
@@ -53,7 +53,7 @@ from server.http.answers import (
     invalid,
 )
 from server.http.route import route
-from server.http.shapes import Answer, described_as
+from server.http.shapes import Answer, described_as, shown_as
 from server.task_handler import TaskHandler
 from server.withdrawals.ways_out import refuse_without_sources
 from strategy.config.listing import (
@@ -398,10 +398,9 @@ class AutolistTasks(TaskHandler):
         if task.last_cycle_ms is not None:
             cycle = LastCycle(time=answers.seconds(task.last_cycle_ms), action=task.last_cycle_action or "")
         error = shown_error(task, task.user_id, lambda: load_listing_config(task.config).loop_s, self.now_ms)
-        return AutolistTask(
-            id=task.id,
-            inscription_id=task.inscription_id,
-            collection_id=task.collection_id,
+        return shown_as(
+            AutolistTask,
+            task,
             is_running=shown_running(task),
             config=listing_config.rendered(task.config),
             listing=None if newest is None else _listing_shown(newest, signed),
@@ -409,8 +408,6 @@ class AutolistTasks(TaskHandler):
             last_error=error.text,
             last_error_code=error.code,
             last_error_params=None if error.params is None else Raw(error.params.encode()),
-            created_at=iso(task.created_ms),
-            venue=task.venue,
             source_fill_id=None if task.source_order is None else f"buy-{task.source_order}",
             cost_source=source,
             tags=tuple(json.loads(task.tags)),
@@ -423,12 +420,10 @@ def _listing_shown(newest: states.Listing, signed: Lowest | None) -> Listing:
     if not is_spent:
         told = listings.lowest_outstanding(newest.outpoint), (signed or {}).get(newest.outpoint)
         lowest = min((price for price in told if price is not None), default=None)
-    return Listing(
+    return shown_as(
+        Listing,
+        newest,
         price=newest.price_sats,
-        state=newest.state,
-        close_reason=newest.close_reason,
-        outpoint=newest.outpoint,
-        listed_at=None if newest.listed_ms is None else iso(newest.listed_ms),
         lowest_outstanding=lowest,
         lowest_note=_NOT_ASKED if signed is None and not is_spent else None,
         proceeds=newest.proceeds_sats,

@@ -40,7 +40,7 @@ from server.control import EffectiveState
 from server.http.answers import INVALID, NOT_YOURS, SIGNER_AWAY, TOO_MANY_LOOKUPS, TOO_SLOW, ApiError, invalid
 from server.http.base import SignedIn
 from server.http.route import route
-from server.http.shapes import Answer, ReasonCode, exact, one_of
+from server.http.shapes import Answer, ReasonCode, exact, one_of, shown_as
 from server.inscriptions import look_up
 from server.task_handler import TaskHandler
 from strategy.config.bid import BidConfig
@@ -529,12 +529,12 @@ def _market_shown(market: items.ListingMarket) -> ListingMarket:
 def _draft_shown(judgements: Sequence[Judgement]) -> JudgedDraft:
     """Returns the draft's judgements, the plain form's first."""
     forms = [
-        JudgedForm(
-            form=each.form,
-            is_signed=each.is_signed,
+        shown_as(
+            JudgedForm,
+            each,
             payout=each.payout_sats,
             least_payout=each.least_sats,
-            findings=[Finding(rule=found.rule, holds=found.holds, why=found.why) for found in each.findings],
+            findings=[shown_as(Finding, found) for found in each.findings],
             words=in_words(each),
         )
         for each in judgements

@@ -45,6 +45,7 @@ from server.http.shapes import (
     exact,
     one_of,
     read_by,
+    shown_as,
 )
 from server.market import PREVIEWED_LEVELS, OrderBook, order_book
 from server.preview import PlannedCancel, PlannedRung, cancels_shown, rungs_shown
@@ -243,56 +244,35 @@ async def _orders(handler: SignedIn, asked: AskedOrders, task_id: int | None) ->
 
 def order_shown(order: Order) -> PlacedOrder:
     """Returns the order as callers see it."""
-    return PlacedOrder(
-        id=order.id,
-        task_id=order.task_id,
-        venue=order.venue,
-        slug=order.slug,
+    return shown_as(
+        PlacedOrder,
+        order,
         type="rune" if is_ticker(order.slug) else "ordinals",
         trait=trait_shown(order.trait),
         price=order.price_sats,
         quantity=exact(Decimal(order.quantity)),
-        state=order.state,
-        close_reason=order.close_reason,
-        created_at=iso(order.created_ms),
-        closed_at=None if order.closed_ms is None else iso(order.closed_ms),
-        expires_at=iso(order.expires_ms),
-        sale_id=order.sale_id,
-        inscription_id=order.inscription_id,
-        dry_run=order.dry_run,
     )
 
 
 def _fill_shown(fill: fills.Fill) -> Fill:
     side: Any = fill.place.side
-    return Fill(
-        id=fill.id,
+    return shown_as(
+        Fill,
+        fill,
         side=side,
-        task_id=fill.task_id,
         task_kind="bidding" if side == BUY else "autolist",
-        venue=fill.venue,
-        slug=fill.slug,
         type="rune" if fill.is_rune else "ordinals",
         trait=trait_shown(fill.trait),
         price=fill.price_sats,
         quantity=exact(fill.quantity),
         unit_price=exact(fill.price_sats / fill.quantity),
-        inscription_id=fill.inscription_id,
-        sale_id=fill.sale_id,
-        txid=fill.txid,
         network_fee=fill.network_fee_sats,
         venue_fee=fill.venue_fee_sats,
         floor_at_fill=exact(fill.floor_at_fill),
         bid_placed_at=iso(fill.placed_ms),
         filled_at=iso(fill.place.filled_ms),
-        dry_run=fill.dry_run,
-        autolist=None if fill.autolist is None else _autolist_shown(fill.autolist),
+        autolist=None if fill.autolist is None else shown_as(FillAutolist, fill.autolist),
     )
-
-
-def _autolist_shown(found: fills.Autolist) -> FillAutolist:
-    state: Any = found.state
-    return FillAutolist(state=state, reason=found.reason, task_id=found.task_id)
 
 
 STEPS = {"minute": MINUTE, "hour": HOUR}

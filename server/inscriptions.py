@@ -27,7 +27,7 @@ from server.http.answers import INVALID, SIGNER_AWAY, TOO_MANY_LOOKUPS, UNREADAB
 from server.http.base import SignedIn
 from server.http.blocking import UserMarket
 from server.http.route import route
-from server.http.shapes import Answer, Asked, dumps, read_by
+from server.http.shapes import Answer, Asked, dumps, read_by, shown_as
 from server.task_handler import venue_telling_wallets
 
 KEPT_MS = 300_000
@@ -237,40 +237,26 @@ async def look_up(
 
 
 def _item(item: WalletItem, address: str) -> WalletInscription:
-    return WalletInscription(
-        id=item.id,
-        name=_text(item.name),
-        collection_id=_text(item.collection_id),
-        collection_name=_text(item.collection_name),
-        image_url=link(item.image_url),
-        listed=item.listed,
-        listing_price=item.listing_price,
-        address=address,
-    )
+    return shown_as(WalletInscription, item, **_texts(item, *_NAMES), image_url=link(item.image_url), address=address)
 
 
 def _detail(item: Item) -> Inscription:
     """Returns the venue's record in the words of this API."""
-    return Inscription(
-        id=item.id,
+    return shown_as(
+        Inscription,
+        item,
+        **_texts(item, *_NAMES, "content_type", "owner", "location", "output", "seller"),
         inscription_number=item.number,
-        name=_text(item.name),
-        collection_id=_text(item.collection_id),
-        collection_name=_text(item.collection_name),
-        image_url=item.image_url,
-        content_url=item.content_url,
-        content_type=_text(item.content_type),
-        owner=_text(item.owner),
-        location=_text(item.location),
-        output=_text(item.output),
-        output_value=item.output_value,
         genesis_transaction=_text(item.genesis),
-        listed=item.listed,
-        listing_price=item.listing_price,
-        seller=_text(item.seller),
-        top_bid=item.top_bid,
         traits=None if item.traits is None else _traits(item.traits),
     )
+
+
+_NAMES = ("name", "collection_id", "collection_name")
+
+
+def _texts(item: Item | WalletItem, *names: str) -> dict[str, str | None]:
+    return {name: _text(getattr(item, name)) for name in names}
 
 
 def _traits(told: Sequence[tuple[str, str]]) -> list[Trait]:

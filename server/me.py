@@ -23,7 +23,7 @@ from server.http import blocking
 from server.http.answers import INVALID, SIGNER_AWAY, TOO_MANY_LOOKUPS, UNREADABLE, ApiError, invalid
 from server.http.base import SignedIn
 from server.http.route import route
-from server.http.shapes import Answer, AnyText, Body, Wrong, plain_text, read_by, whole
+from server.http.shapes import Answer, AnyText, Body, Wrong, plain_text, read_by, shown_as, whole
 from server.task_handler import venues_with_bidding_wallets
 from wallet.address import AddressError, pasted_sign_in_address
 from wallet.protocol import UserKeys
@@ -234,19 +234,11 @@ class Me(SignedIn):
         subscription = users.subscription_of(user.id)
         key, plan = subscription.plan if subscription else "", self.plan
         expires_ms = subscription.expires_ms if subscription else 0
-        return Profile(
-            id=user.id,
-            address=user.address,
-            ordinals_address=user.ordinals_address,
-            display_name=user.display_name,
+        return shown_as(
+            Profile,
+            user,
             plan=key,
-            plan_details=PlanDetails(
-                name=plan.name,
-                max_tasks=plan.max_tasks,
-                max_bids_per_task=plan.max_bids_per_task,
-                price_sats=plan.price_sats,
-                duration_days=plan.duration_days,
-            ),
+            plan_details=shown_as(PlanDetails, plan),
             is_admin=self.services.entitlements.is_admin(user.address),
             subscription=Subscription(
                 plan=key,
@@ -260,7 +252,6 @@ class Me(SignedIn):
                 open_bids=orders.open_count(user.id),
                 max_exposure=own_ceilings(user).plan(plan).max_exposure,
             ),
-            created_at=iso(user.created_ms),
         )
 
 

@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 
 from msgspec import UNSET, Meta, Raw, UnsetType
 
-from core.fields import Time, iso, text_of, words
+from core.fields import Time, text_of, words
 from models import presets
 from models.accounts import READ, TRADE
 from models.presets import MOST_PRESETS, PresetExists, TooManyPresets
@@ -16,7 +16,7 @@ from server.config.bids import BiddingTaskChange
 from server.http.answers import INVALID, NOT_YOURS, ApiError, Success, invalid, not_found
 from server.http.base import SignedIn
 from server.http.route import route
-from server.http.shapes import Answer, Body, Wrong, described_as, dumps, read_by
+from server.http.shapes import Answer, Body, Wrong, described_as, dumps, read_by, shown_as
 from server.tasks import refuse_unknown_budget
 
 VERSION = 1
@@ -223,10 +223,4 @@ def _raw(config: str) -> Raw:
 
 
 def _shown(preset: presets.Preset) -> PresetShown:
-    return PresetShown(
-        id=preset.id,
-        name=preset.name,
-        config=_raw(preset.config),
-        created_at=iso(preset.created_ms),
-        updated_at=iso(preset.updated_ms),
-    )
+    return shown_as(PresetShown, preset, config=_raw(preset.config))

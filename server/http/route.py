@@ -69,6 +69,17 @@ class Operation(Struct, frozen=True, kw_only=True):
         return summary, self.text or " ".join(rest.split())
 
     @property
+    def parameters(self) -> tuple[str, ...]:
+        """The names of the method's parameters: hints would have to be evaluated, at each start of a server."""
+        code = self.function.__code__
+        return code.co_varnames[: code.co_argcount]
+
+    @property
+    def takes_body(self) -> bool:
+        """Whether a body is taken."""
+        return self.described_body is not None or "given" in self.parameters
+
+    @property
     def body(self) -> type[Struct] | None:
         """The body's shape, None where no body is taken."""
         return self.described_body or _hints(self.function).get("given")
@@ -199,8 +210,8 @@ def _handler(noun: type[Handler], path: str, operations: dict[str, Operation]) -
     slowest = [each.answers_s for each in operations.values() if each.answers_s is not None]
     members: dict[str, Any] = {
         "__doc__": f"{' and '.join(operations)} {path}",
-        "bodies": frozenset(verb for verb, each in operations.items() if each.body is not None),
-        "takes_query": any(each.query is not None for each in operations.values()),
+        "bodies": frozenset(verb for verb, each in operations.items() if each.takes_body),
+        "takes_query": any("asked" in each.parameters for each in operations.values()),
         "has_etag": any(each.has_etag for each in operations.values()),
         "openings": Openings(
             {verb: each.scopes for verb, each in operations.items() if each.scopes},
@@ -218,8 +229,7 @@ def _method(operation: Operation) -> Callable[..., Awaitable[None] | None]:
     An operation that returns nothing has answered by itself.
     """
     function, of, status = operation.function, operation.of, operation.status
-    wanted = inspect.signature(function).parameters
-    reads_body, reads_query = "given" in wanted, "asked" in wanted
+    reads_body, reads_query = "given" in operation.parameters, "asked" in operation.parameters
 
     def method(self: Any, *parts: str) -> Awaitable[None] | None:
         arguments: list[Any] = list(parts) if of is None else [of(self, parts[0]), *parts[1:]]

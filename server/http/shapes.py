@@ -12,13 +12,13 @@ from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from functools import cache
 from json.encoder import encode_basestring
-from typing import Annotated, Any, NamedTuple, overload
+from typing import Annotated, Any, NamedTuple, TypeVar, overload
 
 from msgspec import UNSET, Meta, Raw, Struct, inspect, json, structs
 
 from core import pasted
 from core.errors import BidkeeperError
-from core.fields import MAX_ID
+from core.fields import MAX_ID, iso
 from core.strict_json import shown
 from strategy.pricing import plain
 from strategy.reasons import Reason
@@ -53,6 +53,9 @@ class Asked(Struct, frozen=True, kw_only=True, rename=camel):
 
 class Answer(Struct, frozen=True, kw_only=True, rename=camel):
     """An answer's object. Callers should ignore fields that they do not know. UNSET is left out."""
+
+
+Shown = TypeVar("Shown", bound=Answer)
 
 
 class OpenAnswer(Answer, frozen=True, kw_only=True):
@@ -481,7 +484,22 @@ def _query_text(given: str) -> str:
     return given
 
 
-# ---- answers as JSON
+# ---- answers
+
+
+def shown_as(shape: type[Shown], row: Any, **others: Any) -> Shown:
+    """Makes an answer of a row: its fields of the same names, times of its `_ms`, and `others`."""
+    for name, source in _sources(shape):
+        if name not in others:
+            value = getattr(row, source)
+            others[name] = value if name == source or value is None else iso(value)
+    return shape(**others)
+
+
+@cache
+def _sources(shape: type[Answer]) -> list[tuple[str, str]]:
+    """Returns each field with the name that it has in a row: `created_at` is `created_ms` there."""
+    return [(name, f"{name[:-2]}ms" if name.endswith("_at") else name) for name in shape.__struct_fields__]
 
 
 class Exact(Decimal):

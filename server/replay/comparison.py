@@ -27,6 +27,7 @@ _OF_FILLS = (
 )
 _OF_BIDS = ("placed", "cancelled", *_OF_FILLS, "first_share")
 
+_CALLS = ("asks", "bids", "own_bids", "place", "cancel")
 Share = Annotated[Decimal, Meta(description="A fraction: 1 is all of it.", extra_json_schema={"minimum": 0})]
 
 
@@ -215,14 +216,7 @@ def _result(outcome: Simulation, recorded: int) -> ReplayedConfig:
         first_seconds=outcome.top_ms // 1000,
         rank_known_seconds=outcome.ranked_ms // 1000,
         skipped=_skipped(outcome.skipped),
-        calls=ReplayedCalls(
-            asks=calls["asks"],
-            bids=calls["bids"],
-            own_bids=calls["own_bids"],
-            place=calls["place"],
-            cancel=calls["cancel"],
-            total=calls.total(),
-        ),
+        calls=ReplayedCalls(total=calls.total(), **{name: calls[name] for name in _CALLS}),
         unknown=[gap for gap, _ in gaps],
     )
     unknown = {name: None for gap, names in gaps if gap.is_whole for name in names}

@@ -12,7 +12,7 @@ from typing import Annotated, Any, Literal, cast
 from msgspec import UNSET, UnsetType, field, structs
 
 from core import pasted
-from core.fields import MAX_SATS, Address, Sats, Time, iso, within, words
+from core.fields import MAX_SATS, Address, Sats, Time, within, words
 from markets.base import VenueError
 from models.ledger import withdrawals
 from models.ledger.states import CONFIRMED, REFUSED, SUBMITTED, WITHDRAWAL_LIFE
@@ -21,7 +21,7 @@ from server.http import blocking, shapes
 from server.http.answers import INVALID, SIGNER_AWAY, TOO_MANY_LOOKUPS, UNREADABLE, ApiError, invalid
 from server.http.base import SignedIn
 from server.http.route import route
-from server.http.shapes import Answer, Body, Wrong, as_pasted, code_of, number, one_of, read_by, text
+from server.http.shapes import Answer, Body, Wrong, as_pasted, code_of, number, one_of, read_by, shown_as, text
 from server.withdrawals import planner
 from server.withdrawals.planner import CannotWithdraw, InvalidWithdrawal, Wanted, WithdrawalPlan, WithdrawalPlanner
 from server.withdrawals.steps import carry_out, look_after, write_down
@@ -259,21 +259,7 @@ def _refused(refused: SignerRefused) -> ApiError:
 
 def withdrawal_shown(row: withdrawals.Withdrawal) -> Withdrawal:
     """Returns the withdrawal as callers see it."""
-    return Withdrawal(
-        id=row.id,
-        from_=cast(Source, row.source),
-        venue=row.venue,
-        inscription_id=row.inscription_id,
-        destination=row.destination,
-        state=row.state,
-        sent_sats=row.sent_sats,
-        fee_sats=row.fee_sats,
-        txid=row.txid,
-        reason=row.reason,
-        coins=json.loads(row.coins),
-        created_at=iso(row.created_ms),
-        updated_at=iso(row.updated_ms),
-    )
+    return shown_as(Withdrawal, row, from_=row.source, coins=json.loads(row.coins))
 
 
 def _quote(plan: WithdrawalPlan) -> Quote:
