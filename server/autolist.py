@@ -20,7 +20,7 @@ from models.accounts import CONTROL, READ, TRADE
 from models.ledger import listings, states
 from models.ledger.states import CANCELLED, GONE, SOLD
 from models.tasks import tasks
-from models.tasks.tasks import LISTING, RUNNING, Task, TaskExists, TaskLimitReached, shown_error, shown_running
+from models.tasks.tasks import LISTING, RUNNING, Task, TaskExists, TaskLimitReached, shown_error
 from models.tasks.troubles import START_REFUSED
 from server import task_handler
 from server.autolist_preview import (
@@ -35,8 +35,7 @@ from server.autolist_preview import (
 )
 from server.config import listings as listing_config
 from server.config.listings import AutolistConfig, AutolistTaskChange, ListingChange, NewAutolistTask
-from server.config.parts import AskedTasks, ErrorParams, LastCycle, has_tag, stored_tags
-from server.http import answers
+from server.config.parts import AskedTasks, ErrorParams, LastCycle, cycle_fields, has_tag, stored_tags
 from server.http.answers import (
     INVALID,
     MANAGER_AWAY,
@@ -394,23 +393,16 @@ class AutolistTasks(TaskHandler):
         signed: Lowest | None,
         source: CostSource | None,
     ) -> AutolistTask:
-        cycle = None
-        if task.last_cycle_ms is not None:
-            cycle = LastCycle(time=answers.seconds(task.last_cycle_ms), action=task.last_cycle_action or "")
         error = shown_error(task, task.user_id, lambda: load_listing_config(task.config).loop_s, self.now_ms)
         return shown_as(
             AutolistTask,
             task,
-            is_running=shown_running(task),
             config=listing_config.rendered(task.config),
             listing=None if newest is None else _listing_shown(newest, signed),
-            last_cycle=cycle,
-            last_error=error.text,
-            last_error_code=error.code,
-            last_error_params=None if error.params is None else Raw(error.params.encode()),
             source_fill_id=None if task.source_order is None else f"buy-{task.source_order}",
             cost_source=source,
             tags=tuple(json.loads(task.tags)),
+            **cycle_fields(task, error),
         )
 
 

@@ -15,7 +15,6 @@ from models.accounts import READ
 from models.leases.manager_places import machine_elsewhere
 from models.ledger import fills, orders
 from models.ledger.fills import BUY, SIDES
-from models.ledger.limits import own_orders
 from models.ledger.states import Order
 from models.tasks.cycles import HOUR, KEPT_MINUTES, MINUTE, Sample, joined_columns, samples_between
 from models.tasks.tasks import BIDDING, LISTING, Task
@@ -47,15 +46,14 @@ from server.http.shapes import (
     read_by,
     shown_as,
 )
-from server.market import PREVIEWED_LEVELS, OrderBook, order_book
+from server.market import PREVIEWED_LEVELS, OrderBook, order_book, ranks_on
 from server.preview import PlannedCancel, PlannedRung, cancels_shown, rungs_shown
 from server.replay.journal import JournalMoment, moment_of
 from server.task_handler import TaskHandler
 from strategy.book import Snapshot
-from strategy.config.bid import is_on, is_ticker
+from strategy.config.bid import is_ticker
 from strategy.config.table import MAX_TEXT
-from strategy.plan import BidPlan, Entry
-from strategy.ranking import ranks, ranks_of_plan
+from strategy.plan import Entry
 
 DEFAULT_PAGE, LONGEST_PAGE = 100, 500
 
@@ -526,8 +524,7 @@ def _ranks(entry: Entry, standing: list[Order]) -> dict[int, int]:
     config, snapshot = entry.config, entry.snapshot
     if snapshot is None or snapshot.bids is None:
         return {}
-    competing = [order for order in standing if is_on(config, order.slug) and order.trait == config.trait]
-    return ranks(own_orders(competing, config), snapshot.bids, is_whole=snapshot.are_bids_whole)
+    return ranks_on(config, standing, config, snapshot.bids, is_whole=snapshot.are_bids_whole)
 
 
 def _reasons(entry: Entry) -> dict[int, str]:
@@ -537,6 +534,7 @@ def _reasons(entry: Entry) -> dict[int, str]:
 
 def _cycle(entry: Entry) -> PastCycle:
     plan, limits, snapshot = entry.plan, entry.limits, entry.snapshot
+    others, is_whole = (None, True) if snapshot is None else (snapshot.bids, snapshot.are_bids_whole)
     return PastCycle(
         time=iso(entry.now_ms),
         config=task_config.shown(entry.config),
@@ -548,17 +546,10 @@ def _cycle(entry: Entry) -> PastCycle:
         reference=exact(None if plan is None else plan.reference),
         raw_reference=exact(None if plan is None else plan.raw_reference),
         marks=[] if plan is None else [str(mark) for mark in plan.marks],
-        rungs=[] if plan is None else rungs_shown(entry, plan, _ranks_of(entry, plan)),
+        rungs=[] if plan is None else rungs_shown(entry, plan, others, is_whole=is_whole),
         cancels=[] if plan is None else cancels_shown(plan),
         book=_book(snapshot),
     )
-
-
-def _ranks_of(entry: Entry, plan: BidPlan) -> dict[int, int]:
-    if entry.snapshot is None or entry.snapshot.bids is None:
-        return {}
-    is_whole = entry.snapshot.are_bids_whole
-    return ranks_of_plan(plan, entry.own, entry.snapshot.bids, entry.now_ms, is_whole=is_whole)
 
 
 def _book(snapshot: Snapshot | None) -> OrderBook:

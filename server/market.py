@@ -20,6 +20,7 @@ from models import presets
 from models.accounts import READ
 from models.ledger import orders
 from models.ledger.limits import own_orders
+from models.ledger.states import Order
 from models.presets import SOURCES
 from models.tasks import tasks
 from models.tasks.tasks import BIDDING
@@ -274,16 +275,10 @@ class Market(SignedIn):
         for task in tasks.of_user(self.user.id, BIDDING):
             if task.venue != venue or task.slug_key != key or not self.may_name(task.id):
                 continue
-            # An order outlives a change of its task's slug or trait.
-            placed = [
-                order
-                for order in orders.open_orders(task.id)
-                if is_on(config, order.slug) and order.trait == config.trait
-            ]
-            own = list(own_orders(placed, load_bid_config(task.config)))
-            if book.hidden:  # a hidden bid is below the best one, which may be the caller's own of another task
-                own = [order for order in own if all(pays_as_much(order, bid) for bid in book.bids)]
-            known = ranks(own, others, is_whole=not book.hidden)
+            placed, of_task = orders.open_orders(task.id), load_bid_config(task.config)
+            # A hidden bid is below the best one, which may be the caller's own of another task.
+            least = book.bids if book.hidden else ()
+            known = ranks_on(config, placed, of_task, others, is_whole=not book.hidden, least=least)
             found += [OwnRank(order=order, rank=rank) for order, rank in known.items()]
         return found
 
@@ -378,6 +373,24 @@ class Market(SignedIn):
         if slug not in floors:
             raise not_found(UNKNOWN_SLUG)
         return floors[slug]
+
+
+def ranks_on(
+    market: BidConfig,
+    placed: Iterable[Order],
+    config: BidConfig,
+    bids: Iterable[Bid],
+    *,
+    is_whole: bool,
+    least: Iterable[Bid] = (),
+) -> dict[int, int]:
+    """Returns the known ranks, by id, of the orders of a task with this config on the slug and trait of `market`.
+
+    An order outlives a change of its task's slug or trait. `least` are bids that an order must pay as much as.
+    """
+    competing = [order for order in placed if is_on(market, order.slug) and order.trait == market.trait]
+    own = [order for order in own_orders(competing, config) if all(pays_as_much(order, bid) for bid in least)]
+    return ranks(own, bids, is_whole=is_whole)
 
 
 def own_marks(user: Any, keys: Any, venue: str) -> BidderWallet:

@@ -25,13 +25,11 @@ from models.tasks.tasks import (
     TaskLimitReached,
     bidding_task_list,
     shown_error,
-    shown_running,
 )
 from server import task_handler
 from server.config import bids as task_config
 from server.config.bids import BiddingConfig, BiddingTaskChange, NewBiddingTask
-from server.config.parts import AskedTasks, ErrorParams, LastCycle, has_tag, stored_tags
-from server.http import answers
+from server.config.parts import AskedTasks, ErrorParams, LastCycle, cycle_fields, has_tag, stored_tags
 from server.http.answers import (
     INVALID,
     MANAGER_AWAY,
@@ -117,20 +115,11 @@ def task_shown(
     """
     total = filled or fills.total_of_task(task.id)
     error = shown_error(task, user_id, lambda: (config or load_bid_config(task.config)).slowest_s, now_ms)
-    cycle = None
-    if task.last_cycle_ms is not None:
-        cycle = LastCycle(time=answers.seconds(task.last_cycle_ms), action=task.last_cycle_action or "")
     return BiddingTask(
         id=task.id,
         slug=task.slug,
         type=task.type,
-        is_running=shown_running(task),
         config=task_config.rendered(task.config) if config is None else task_config.shown(config),
-        last_cycle=cycle,
-        last_error=error.text,
-        last_error_code=error.code,
-        last_error_params=None if error.params is None else Raw(error.params.encode()),
-        created_at=iso(task.created_ms),
         venue=task.venue,
         tags=json.decode(task.tags, type=tuple[str, ...]),
         fills=TaskFills(
@@ -139,6 +128,7 @@ def task_shown(
             last=None if total.last_ms is None else iso(total.last_ms),
         ),
         closing=None if going is None else closing_shown(going),
+        **cycle_fields(task, error),
     )
 
 

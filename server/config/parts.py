@@ -8,11 +8,12 @@ from decimal import Decimal
 from functools import reduce
 from typing import Annotated, Any, get_args
 
-from msgspec import UNSET, Meta, UnsetType
+from msgspec import UNSET, Meta, Raw, UnsetType
 from msgspec.structs import fields
 
 from core import pasted
-from core.fields import Count, Sats, text_of, words
+from core.fields import Count, Sats, iso, text_of, words
+from models.tasks.tasks import ListedTask, ShownError, Task, shown_running
 from server.http.answers import FailedStep, Seconds
 from server.http.shapes import (
     Answer,
@@ -213,6 +214,22 @@ class LastCycle(Answer, frozen=True, kw_only=True):
 
     time: Seconds
     action: str
+
+
+def cycle_fields(task: Task | ListedTask, error: ShownError) -> dict[str, Any]:
+    """Returns the fields of an answer that tell a task's newest cycle, and the error that it shows."""
+    cycle = None
+    if task.last_cycle_ms is not None:
+        cycle = LastCycle(time=task.last_cycle_ms // 1000, action=task.last_cycle_action or "")
+    params = None if error.params is None else Raw(error.params.encode())
+    return {
+        "last_cycle": cycle,
+        "last_error": error.text,
+        "last_error_code": error.code,
+        "last_error_params": params,
+        "is_running": shown_running(task),
+        "created_at": iso(task.created_ms),
+    }
 
 
 class ErrorParams(OpenAnswer, frozen=True, kw_only=True):
