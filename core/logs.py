@@ -64,7 +64,7 @@ class _MaskingFormatter(logging.Formatter):
         return mask(super().format(record))
 
     def formatTime(self, record: logging.LogRecord, datefmt: str | None = None) -> str:
-        # A busy program writes many lines in one second. The pair is replaced at once, since threads share it.
+        # A busy program writes many lines in one second. One assignment replaces the pair, since threads share it.
         if int(record.created) != self._known[0]:
             self._known = int(record.created), super().formatTime(record, datefmt)
         return self._known[1]

@@ -217,7 +217,7 @@ class LastCycle(Answer, frozen=True, kw_only=True):
 
 
 def cycle_fields(task: Task | ListedTask, error: ShownError) -> dict[str, Any]:
-    """Returns the fields of an answer that tell a task's newest cycle, and the error that it shows."""
+    """Returns the fields of an answer that are of the newest cycle, and of the error that the task shows."""
     cycle = None
     if task.last_cycle_ms is not None:
         cycle = LastCycle(time=task.last_cycle_ms // 1000, action=task.last_cycle_action or "")
