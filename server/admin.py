@@ -24,8 +24,7 @@ from models.users import DAY_MS, Whitelist
 from server.control import heed_limits
 from server.health import PATIENCE_S, missing_peers
 from server.http.answers import INVALID, ApiError, invalid, not_found
-from server.http.base import SignedIn
-from server.http.route import route
+from server.http.base import SignedIn, route
 from server.http.shapes import (
     AS_TEXT,
     NO_TIME,

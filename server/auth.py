@@ -33,10 +33,9 @@ from server.http.answers import (
     too_many,
     unauthorized,
 )
-from server.http.base import MAX_ID, Handler, SignedIn
+from server.http.base import MAX_ID, Handler, SignedIn, route
 from server.http.blocking import answer_to, in_time
 from server.http.gate import budget_key, client_of, hash_of
-from server.http.route import route
 from server.http.shapes import Answer, AnyText, Body, Wrong, as_pasted, read_by, shown_as
 from wallet.address import AddressError, pasted_sign_in_address
 from wallet.bip322 import verify_ownership

@@ -51,7 +51,7 @@ from server.http.answers import (
     Venue,
     invalid,
 )
-from server.http.route import route
+from server.http.base import route
 from server.http.shapes import Answer, described_as, shown_as
 from server.task_handler import TaskHandler
 from server.withdrawals.ways_out import refuse_without_sources

@@ -38,8 +38,7 @@ from server import task_handler
 from server.config import listings as listing_config
 from server.control import EffectiveState
 from server.http.answers import INVALID, NOT_YOURS, SIGNER_AWAY, TOO_MANY_LOOKUPS, TOO_SLOW, ApiError, invalid
-from server.http.base import SignedIn
-from server.http.route import route
+from server.http.base import SignedIn, route
 from server.http.shapes import Answer, ReasonCode, exact, one_of, shown_as
 from server.inscriptions import look_up
 from server.task_handler import TaskHandler

@@ -14,8 +14,7 @@ from models.ledger.budget_room import left, use_of
 from models.tasks.tasks import naming_budgets
 from server.control import heed_limits
 from server.http.answers import INVALID, ApiError, Success, invalid, not_found
-from server.http.base import SignedIn
-from server.http.route import route
+from server.http.base import SignedIn, route
 from server.http.shapes import Answer, Body, shown_as
 
 Name = Annotated[str, text_of(1, 100), words("Any words of yours, for the reasons of tasks.")]

@@ -38,8 +38,7 @@ from server.http.answers import (
     not_found,
     too_many,
 )
-from server.http.base import MAX_ID, SignedIn
-from server.http.route import route
+from server.http.base import MAX_ID, SignedIn, route
 from server.http.services import Services
 from server.http.shapes import Answer, Body, beyond_one_task, one_of
 from wallet.protocol import Scope, State

@@ -17,10 +17,9 @@ from models.accounts import READ
 from models.database.damage import DatabaseAway
 from models.outbox import EVENTS, Told
 from server.http.answers import INVALID, too_many
-from server.http.base import MAX_ID, SignedIn
+from server.http.base import MAX_ID, SignedIn, route
 from server.http.feed import EventShown, Feed, TooManyWaiters, Waiter, event_shown, frame
 from server.http.gate import STREAM
-from server.http.route import route
 from server.http.shapes import Answer, Asked, one_of
 
 DEFAULT_EVENTS, MOST_EVENTS = 100, 500

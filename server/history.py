@@ -31,8 +31,7 @@ from server.http.answers import (
     invalid,
     trait_shown,
 )
-from server.http.base import SignedIn
-from server.http.route import route
+from server.http.base import SignedIn, route
 from server.http.shapes import (
     AS_TIME,
     Answer,

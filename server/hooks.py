@@ -42,8 +42,7 @@ from models.hooks.table import (
 )
 from models.outbox import LASTING
 from server.http.answers import INVALID, ApiError, Success, invalid, not_found, too_many, unauthorized
-from server.http.base import MAX_ID, SignedIn
-from server.http.route import route
+from server.http.base import MAX_ID, SignedIn, route
 from server.http.shapes import Answer, Asked, Body, Wrong, one_of, plain_text, read_by, shown_as
 
 DEFAULT_DELIVERIES, MOST_DELIVERIES = 50, 200

@@ -24,9 +24,8 @@ from models.accounts import READ
 from models.market_memory import Told
 from server.http import blocking
 from server.http.answers import INVALID, SIGNER_AWAY, TOO_MANY_LOOKUPS, UNREADABLE, ApiError, Trait
-from server.http.base import SignedIn
+from server.http.base import SignedIn, route
 from server.http.blocking import UserMarket
-from server.http.route import route
 from server.http.shapes import Answer, Asked, dumps, read_by, shown_as
 from server.task_handler import venue_telling_wallets
 

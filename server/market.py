@@ -39,8 +39,7 @@ from server.http.answers import (
     not_found,
     trait_shown,
 )
-from server.http.base import SignedIn
-from server.http.route import route
+from server.http.base import SignedIn, route
 from server.http.shapes import Answer, Asked, Wrong, exact, one_of, own_words, read_by
 from strategy.book import Ask, Bid
 from strategy.config.bid import MAX_SATS, TYPES, BidConfig, is_on, load_bid_config, normal_slug, problems

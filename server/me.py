@@ -21,8 +21,7 @@ from server.auth import TOO_OFTEN, Challenge, SignInCall, Unproven, proven
 from server.control import heed_limits
 from server.http import blocking
 from server.http.answers import INVALID, SIGNER_AWAY, TOO_MANY_LOOKUPS, UNREADABLE, ApiError, invalid
-from server.http.base import SignedIn
-from server.http.route import route
+from server.http.base import SignedIn, route
 from server.http.shapes import Answer, AnyText, Body, Wrong, plain_text, read_by, shown_as, whole
 from server.task_handler import venues_with_bidding_wallets
 from wallet.address import AddressError, pasted_sign_in_address

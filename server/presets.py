@@ -14,8 +14,7 @@ from server import task_handler
 from server.config import bids as task_config
 from server.config.bids import BiddingTaskChange
 from server.http.answers import INVALID, NOT_YOURS, ApiError, Success, invalid, not_found
-from server.http.base import SignedIn
-from server.http.route import route
+from server.http.base import SignedIn, route
 from server.http.shapes import Answer, Body, Wrong, described_as, dumps, read_by, shown_as
 from server.tasks import refuse_unknown_budget
 

@@ -43,7 +43,7 @@ from server.config import bids as task_config
 from server.config.listings import shape
 from server.control import EffectiveState
 from server.http.answers import INVALID, SIGNER_AWAY, TOO_MANY_LOOKUPS, UNREADABLE, invalid, not_found
-from server.http.route import route
+from server.http.base import route
 from server.http.shapes import Answer, ReasonCode, exact
 from server.market import MAX_AGE_S, NO_SESSION, PREVIEWED_LEVELS, UNKNOWN_SLUG, OrderBook, order_book
 from server.tasks import BiddingTaskHandler, refuse_unknown_budget

@@ -26,8 +26,7 @@ from models.ledger import fills
 from models.ledger.fills import BUY, Fill, Wanted
 from server.history import FROM, TO
 from server.http.answers import INVALID, TOO_MANY_LONG_READS
-from server.http.base import PIECE, SignedIn
-from server.http.route import route
+from server.http.base import PIECE, SignedIn, route
 from server.http.shapes import Answer, Asked, exact, one_of
 from strategy import profit
 from strategy.config.bid import BidConfig, normal_slug

@@ -43,7 +43,7 @@ from server.http.answers import (
     Trait,
     trait_shown,
 )
-from server.http.route import route
+from server.http.base import route
 from server.http.shapes import Answer, Asked, OpenAnswer, ReasonCode, camel, described_as, exact
 from server.market import NO_SESSION
 from server.task_handler import TaskHandler

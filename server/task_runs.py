@@ -22,7 +22,7 @@ from server.config.bids import BiddingTaskChange
 from server.config.parts import LONGEST_TAG, has_tag
 from server.control import heed_limits
 from server.http.answers import INVALID, MANAGER_AWAY, NOT_YOURS, TOO_MANY_RUN, ApiError, Error, invalid
-from server.http.route import route
+from server.http.base import route
 from server.http.shapes import Answer, Body, Wrong, described_as, one_of, read_by, read_fields, whole
 from server.task_handler import is_idle
 from server.tasks import (

@@ -46,7 +46,7 @@ from server.http.answers import (
     closing_shown,
     invalid,
 )
-from server.http.route import route
+from server.http.base import route
 from server.http.shapes import Answer, described_as, encoded
 from server.task_handler import TaskHandler
 from server.withdrawals.ways_out import refuse_without_way_out

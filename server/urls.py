@@ -30,8 +30,7 @@ from server import (
     web,
 )
 from server.config import forms
-from server.http.base import Handler
-from server.http.route import routes_of
+from server.http.base import Handler, routes_of
 from server.http.shapes import dumps
 from server.replay import task_replay
 from server.withdrawals import withdraw as withdrawals

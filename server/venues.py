@@ -13,8 +13,7 @@ from markets.capabilities import VenueFacts
 from markets.venues import facts
 from models.accounts import READ
 from server.http.answers import Kind
-from server.http.base import SignedIn
-from server.http.route import route
+from server.http.base import SignedIn, route
 from server.http.shapes import Answer, exact, shown_as
 
 _TYPES = {"ordinals": "ordinals", "runes": "rune"}  # the venue's word for goods, and a task's

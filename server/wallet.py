@@ -20,9 +20,8 @@ from models.ledger import orders, withdrawals
 from models.ledger.limits import most_signed_user
 from models.tasks.tasks import bidding_task_list
 from server.http.answers import SIGNER_AWAY
-from server.http.base import SignedIn
+from server.http.base import SignedIn, route
 from server.http.blocking import UserMarket
-from server.http.route import route
 from server.http.shapes import Answer
 from server.withdrawals.steps import look_after
 from server.withdrawals.withdraw import Withdrawal, withdrawal_shown

@@ -16,8 +16,7 @@ from typing import NamedTuple
 from msgspec import Raw
 
 from server.http.answers import not_found
-from server.http.base import Handler
-from server.http.route import Route, route
+from server.http.base import Handler, Route, route
 from server.http.shapes import dumps
 from strategy.reasons import page_module
 from web import FOLDER

@@ -12,8 +12,7 @@ from msgspec.structs import fields
 from core.fields import words
 from models.accounts import READ
 from server.config.parts import shown_part
-from server.http.base import SignedIn
-from server.http.route import route
+from server.http.base import SignedIn, route
 from server.http.shapes import Answer, camel
 from strategy.config.bid import BidConfig
 from strategy.config.listing import ListingConfig

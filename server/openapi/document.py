@@ -12,8 +12,8 @@ from msgspec import NODEFAULT, Struct, inspect, json
 from core.fields import A_TIME
 from core.version import VERSION
 from server.http.answers import TOO_SLOW, Error
+from server.http.base import JSON, PARTS, Operation, Route
 from server.http.gate import MAX_BODY
-from server.http.route import JSON, PARTS, Operation, Route
 from server.http.shapes import Answer, Asked, Beyond, OpenAnswer
 
 Schema = dict[str, Any]

@@ -23,7 +23,7 @@ from server.config import bids as task_config
 from server.config.listings import shape
 from server.config.parts import shown_part
 from server.http.answers import INVALID, NOT_YOURS, ApiError, invalid, too_many
-from server.http.route import route
+from server.http.base import route
 from server.http.services import ReplayFailed, TooManyReplays
 from server.http.shapes import NO_TIME, Answer, Body, Wrong, camel, dumps, milliseconds
 from server.replay.comparison import Compared, Recorded

@@ -19,8 +19,7 @@ from models.ledger.states import CONFIRMED, REFUSED, SUBMITTED, WITHDRAWAL_LIFE
 from models.ledger.withdrawals import CoinsTaken
 from server.http import blocking, shapes
 from server.http.answers import INVALID, SIGNER_AWAY, TOO_MANY_LOOKUPS, UNREADABLE, ApiError, invalid
-from server.http.base import SignedIn
-from server.http.route import route
+from server.http.base import SignedIn, route
 from server.http.shapes import Answer, Body, Wrong, as_pasted, code_of, number, one_of, read_by, shown_as, text
 from server.withdrawals import planner
 from server.withdrawals.planner import CannotWithdraw, InvalidWithdrawal, Wanted, WithdrawalPlan, WithdrawalPlanner
