@@ -34,15 +34,16 @@ from server.http.blocking import (
     LONG_ANSWERS,
     LONG_ANSWERS_WAITING,
     LOOKS_AT_ONCE,
+    CallLimit,
     LongReads,
     PictureWay,
     Pool,
     Seats,
+    Turns,
 )
 from server.http.feed import Feed
 from server.http.gate import Gate, Gzip, now_ms
 from server.http.services import WAIT_S, ManagerClient, Services, TaskLocks
-from server.http.turns import CallLimit, Turns
 from server.inscriptions import KEPT_MS
 from server.urls import DECLARED, ROUTES
 from server.withdrawals.steps import RESUME_S, look_after_all

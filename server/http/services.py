@@ -30,9 +30,8 @@ from models.database.base import CommitCache
 from models.leases.manager_places import Place, address_at, place_for, places
 from models.users import Entitlements
 from server.http.answers import ApiError, too_many
-from server.http.blocking import LongReads, PictureWay, Pool, Seats, UserMarket
+from server.http.blocking import CallLimit, LongReads, PictureWay, Pool, Seats, TooManyWaiting, Turns, UserMarket
 from server.http.feed import Feed
-from server.http.turns import CallLimit, TooManyWaiting, Turns
 from wallet.signer_client import SignerClient
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"

@@ -20,7 +20,7 @@ from core.fields import iso
 from core.layout import journal_path, older
 from core.process import hold_lock
 from server.http import services as starter
-from server.http.turns import Turns
+from server.http.blocking import Turns
 from server.replay import journal
 from server.replay.comparison import after_fills, compared
 from server.replay.journal import JournalPart

@@ -16,8 +16,7 @@ from models.ledger import fills as ledger_fills
 from models.ledger import orders
 from server import history, profit
 from server.http.base import PIECE
-from server.http.blocking import LONG_ANSWERS
-from server.http.turns import TooManyWaiting, Turns
+from server.http.blocking import LONG_ANSWERS, TooManyWaiting, Turns
 from tests.replay.recorded import entry
 from tests.server.api import START_MS
 from tests.server.conftest import Service
