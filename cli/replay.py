@@ -20,8 +20,8 @@ from core.strict_json import BadJson, NotText, read_object, read_text
 from markets import wire
 from markets.wire import Unreadable
 from server.http.shapes import camel, dumps
-from server.replay.comparison import after_fills, fill_prices, fill_shown, undecidable
 from server.replay.journal import Recording, ReplayError, lines_of, read_journal
+from server.replay.program import after_fills, fill_prices, fill_shown, undecidable
 from strategy.book import Ask, Bid, Snapshot, VenueProfile
 from strategy.config.bid import MAX_SATS, BidConfig, normal_slug
 from strategy.plan import Entry, Limits, Memory, Rules, SaleIntoBid

@@ -26,7 +26,7 @@ from server.http.answers import INVALID, NOT_YOURS, ApiError, invalid, too_many
 from server.http.base import route
 from server.http.services import ReplayFailed, TooManyReplays
 from server.http.shapes import NO_TIME, Answer, Body, Wrong, camel, dumps, milliseconds
-from server.replay.comparison import Compared, Recorded
+from server.replay.program import Compared, Recorded
 from server.tasks import BiddingTaskHandler, refuse_unknown_budget
 from strategy.config.bid import BidConfig, dump_bid_config, is_on, load_bid_config
 from strategy.replay import changes

@@ -22,8 +22,8 @@ from core.process import hold_lock
 from server.http import services as starter
 from server.http.blocking import Turns
 from server.replay import journal
-from server.replay.comparison import after_fills, compared
 from server.replay.journal import JournalPart
+from server.replay.program import after_fills, compared
 from strategy.config.bid import BidConfig
 from strategy.journal import Encoder
 from strategy.plan import Entry
