@@ -54,7 +54,7 @@ from server.http.answers import (
 from server.http.base import route
 from server.http.shapes import Answer, described_as, shown_as
 from server.task_handler import TaskHandler
-from server.withdrawals.ways_out import refuse_without_sources
+from server.withdrawal_plan import refuse_without_sources
 from strategy.config.listing import (
     ListingConfig,
     dump_listing_config,

@@ -34,7 +34,7 @@ from server.tasks import (
     StoppedBiddingTask,
     columns,
 )
-from server.withdrawals.ways_out import refuse_without_way_out
+from server.withdrawal_plan import refuse_without_way_out
 from strategy.config.bid import load_bid_config, problems
 
 log = logging.getLogger(__name__)

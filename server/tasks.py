@@ -49,7 +49,7 @@ from server.http.answers import (
 from server.http.base import route
 from server.http.shapes import Answer, described_as, encoded
 from server.task_handler import TaskHandler
-from server.withdrawals.ways_out import refuse_without_way_out
+from server.withdrawal_plan import refuse_without_way_out
 from strategy.config.bid import BidConfig, dump_bid_config, load_bid_config, normal_slug, unsupported
 
 TAG = "bidding tasks"

@@ -21,7 +21,7 @@ from models.ledger import withdrawals
 from models.ledger.states import CONFIRMED, REFUSED, RESERVED, SUBMITTED, UNKNOWN
 from models.ledger.withdrawals import NewWithdrawal, Withdrawal
 from server.http.services import Services
-from server.withdrawals.planner import WithdrawalPlan
+from server.withdrawal_plan import WithdrawalPlan
 from wallet.protocol import WITHDRAWAL_INTENT_DIGITS, SignedWithdrawal, WithdrawalToSign
 from wallet.signer_client import SignerError, SignerLocked, SignerRefused
 

@@ -17,12 +17,12 @@ from markets.base import VenueError
 from models.ledger import withdrawals
 from models.ledger.states import CONFIRMED, REFUSED, SUBMITTED, WITHDRAWAL_LIFE
 from models.ledger.withdrawals import CoinsTaken
+from server import withdrawal_plan
 from server.http import blocking, shapes
 from server.http.answers import INVALID, SIGNER_AWAY, TOO_MANY_LOOKUPS, UNREADABLE, ApiError, invalid
 from server.http.base import SignedIn, route
 from server.http.shapes import Answer, Body, Wrong, as_pasted, code_of, number, one_of, read_by, shown_as, text
-from server.withdrawals import planner
-from server.withdrawals.planner import CannotWithdraw, InvalidWithdrawal, Wanted, WithdrawalPlan, WithdrawalPlanner
+from server.withdrawal_plan import CannotWithdraw, InvalidWithdrawal, Wanted, WithdrawalPlan, WithdrawalPlanner
 from server.withdrawals.steps import carry_out, look_after, write_down
 from wallet.protocol import LEAST_FEE_PER_KVB, MOST_FEE_PER_KVB, SOURCES, VIRTUAL_KB, Source
 from wallet.signer_client import SignerError, SignerRefused
@@ -272,5 +272,5 @@ def _quote(plan: WithdrawalPlan) -> Quote:
     )
 
 
-def _left_out(found: Sequence[planner.LeftOut]) -> list[LeftOut]:
+def _left_out(found: Sequence[withdrawal_plan.LeftOut]) -> list[LeftOut]:
     return [LeftOut(outpoint=each.coin.outpoint, value_sats=each.coin.value, reason=each.reason) for each in found]
