@@ -46,7 +46,7 @@ from server.http.gate import Gate, Gzip, now_ms
 from server.http.services import WAIT_S, ManagerClient, Services, TaskLocks
 from server.inscriptions import KEPT_MS
 from server.urls import DECLARED, ROUTES
-from server.withdrawals.steps import RESUME_S, look_after_all
+from server.withdraw import RESUME_S, look_after_all
 from wallet import bip322
 from wallet.signer.allowed import with_normal_addresses
 from wallet.signer_client import SignerClient

@@ -29,11 +29,11 @@ from server import (
     wallet,
     web,
 )
+from server import withdraw as withdrawals
 from server.config import forms
 from server.http.base import Handler, routes_of
 from server.http.shapes import dumps
 from server.replay import task_replay
-from server.withdrawals import withdraw as withdrawals
 
 # One class a noun; its methods declare their operations. First those that pages and programs poll: the patterns are
 # tried in turn.

@@ -23,8 +23,7 @@ from server.http.answers import SIGNER_AWAY
 from server.http.base import SignedIn, route
 from server.http.blocking import UserMarket
 from server.http.shapes import Answer
-from server.withdrawals.steps import look_after
-from server.withdrawals.withdraw import Withdrawal, withdrawal_shown
+from server.withdraw import Withdrawal, look_after, withdrawal_shown
 from strategy.config.bid import load_bid_config
 from strategy.plan import SignedRoom
 from wallet.protocol import UserKeys

@@ -18,11 +18,8 @@ from core.settings import VENUES
 from server.config.parts import TAGS, described, shown_part, types_of
 from server.http.shapes import Answer, Body, Wrong, as_pasted, camel, dumps, read_by, read_fields
 from strategy.config.bid import Problem
-from strategy.config.listing import (
-    ListingConfig,
-    load_listing_config,
-    problems,
-)
+from strategy.config.listing import ListingConfig, load_listing_config
+from strategy.config.listing import problems as problems_of_listing
 
 _MAX_COLLECTION = 200
 VENUE = Annotated[
@@ -111,7 +108,7 @@ def merged(given: dict[str, Any], stored: ListingConfig | None, shape: Any = Aut
     changes = {name: value for name, value in values.items() if name in _CAMEL}
     config = replace(stored or ListingConfig(), **changes)
     reported = {name for name, _ in faults}
-    faults += [(_CAMEL[name], text) for name, text in problems(config) if _CAMEL[name] not in reported]
+    faults += [(_CAMEL[name], text) for name, text in problems_of_listing(config) if _CAMEL[name] not in reported]
     return ListingChange(
         values.get("inscription_id") or None,
         "collection_id" in values,

@@ -14,10 +14,10 @@ from tornado.testing import bind_unused_port
 from core.settings import Settings
 from server import admin, autolist, autolist_preview, health, task_handler, wallet, withdrawal_plan
 from server import app as app_module
+from server import withdraw as withdrawals
 from server.app import make_app, make_server
 from server.http import services
 from server.urls import ROUTES
-from server.withdrawals import withdraw as withdrawals
 from tests.clock import Clock
 from tests.server.api import START_MS, Api, new_user, token_of
 from tests.server.peers import FakeGateway, FakeManager, FakeSigner
