@@ -130,7 +130,7 @@ def _changing(
 
 
 def _merged(given: dict[str, Any], stored: BidConfig | None) -> BidConfig:
-    from server.config.bids import merged
+    from server.task_config import merged
 
     config, faults = merged(given, stored)
     if faults:

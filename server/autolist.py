@@ -22,6 +22,7 @@ from models.ledger.states import CANCELLED, GONE, SOLD
 from models.tasks import tasks
 from models.tasks.tasks import LISTING, RUNNING, Task, TaskExists, TaskLimitReached, shown_error
 from models.tasks.troubles import START_REFUSED
+from server import task_config as listing_config
 from server import task_handler
 from server.autolist_preview import (
     UNPROVED,
@@ -33,9 +34,6 @@ from server.autolist_preview import (
     take_up,
     with_known_cost,
 )
-from server.config import listings as listing_config
-from server.config.listings import AutolistConfig, AutolistTaskChange, ListingChange, NewAutolistTask
-from server.config.parts import AskedTasks, ErrorParams, LastCycle, cycle_fields, has_tag, stored_tags
 from server.http.answers import (
     INVALID,
     MANAGER_AWAY,
@@ -53,6 +51,18 @@ from server.http.answers import (
 )
 from server.http.base import route
 from server.http.shapes import Answer, described_as, shown_as
+from server.task_config import (
+    AskedTasks,
+    AutolistConfig,
+    AutolistTaskChange,
+    ErrorParams,
+    LastCycle,
+    ListingChange,
+    NewAutolistTask,
+    cycle_fields,
+    has_tag,
+    stored_tags,
+)
 from server.task_handler import TaskHandler
 from server.withdrawal_plan import refuse_without_sources
 from strategy.config.listing import (
@@ -178,7 +188,7 @@ class AutolistTasks(TaskHandler):
         What is left out of the config is the default. Nothing is listed before a start.
         """
         given = self.json_object()
-        change = listing_config.merged(given, None)
+        change = listing_config.merged_listing(given, None)
         if given.get("inscriptionId") in (None, ""):
             others = [detail for detail in change.details if not detail.startswith("inscriptionId:")]
             raise invalid(["inscriptionId: is required", *others], "inscriptionId is required")
@@ -261,7 +271,7 @@ class AutolistTasks(TaskHandler):
 
     def _change(self, task: Task) -> ListingChange:
         given, venue, stored = self.json_object(), task.venue, load_listing_config(task.config)
-        change = listing_config.merged(given, stored)
+        change = listing_config.merged_listing(given, stored)
         details = [*change.details, *_moved(task, change), *task_handler.moved_venue(given, venue)]
         if details := details or task_handler.unfit_for_listing(venue, change.config):
             raise invalid(details)
@@ -397,7 +407,7 @@ class AutolistTasks(TaskHandler):
         return shown_as(
             AutolistTask,
             task,
-            config=listing_config.rendered(task.config),
+            config=listing_config.rendered_listing(task.config),
             listing=None if newest is None else _listing_shown(newest, signed),
             source_fill_id=None if task.source_order is None else f"buy-{task.source_order}",
             cost_source=source,

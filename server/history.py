@@ -18,7 +18,7 @@ from models.ledger.fills import BUY, SIDES
 from models.ledger.states import Order
 from models.tasks.cycles import HOUR, KEPT_MINUTES, MINUTE, Sample, joined_columns, samples_between
 from models.tasks.tasks import BIDDING, LISTING, Task
-from server.config import bids as task_config
+from server import task_config
 from server.http.answers import (
     INVALID,
     NOT_YOURS,

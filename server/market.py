@@ -24,8 +24,8 @@ from models.ledger.states import Order
 from models.presets import SOURCES
 from models.tasks import tasks
 from models.tasks.tasks import BIDDING
+from server import task_config as bid_config
 from server import task_handler
-from server.config import bids as bid_config
 from server.http import blocking
 from server.http.answers import (
     INVALID,

@@ -10,12 +10,11 @@ from core.fields import Time, text_of, words
 from models import presets
 from models.accounts import READ, TRADE
 from models.presets import MOST_PRESETS, PresetExists, TooManyPresets
-from server import task_handler
-from server.config import bids as task_config
-from server.config.bids import BiddingTaskChange
+from server import task_config, task_handler
 from server.http.answers import INVALID, NOT_YOURS, ApiError, Success, invalid, not_found
 from server.http.base import SignedIn, route
 from server.http.shapes import Answer, Body, Wrong, described_as, dumps, read_by, shown_as
+from server.task_config import BiddingTaskChange
 from server.tasks import refuse_unknown_budget
 
 VERSION = 1

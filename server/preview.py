@@ -38,14 +38,13 @@ from models.summaries import running_tasks
 from models.tasks import tasks
 from models.tasks.tasks import BIDDING, Task
 from models.users import own_ceilings
-from server import task_handler
-from server.config import bids as task_config
-from server.config.listings import shape
+from server import task_config, task_handler
 from server.control import EffectiveState
 from server.http.answers import INVALID, SIGNER_AWAY, TOO_MANY_LOOKUPS, UNREADABLE, invalid, not_found
 from server.http.base import route
 from server.http.shapes import Answer, ReasonCode, exact
 from server.market import MAX_AGE_S, NO_SESSION, PREVIEWED_LEVELS, UNKNOWN_SLUG, OrderBook, order_book
+from server.task_config import shape
 from server.tasks import BiddingTaskHandler, refuse_unknown_budget
 from strategy import plan
 from strategy.book import Bid, History, VenueProfile

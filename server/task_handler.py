@@ -25,13 +25,13 @@ from models.database import base
 from models.ledger import closing
 from models.tasks import tasks
 from models.tasks.tasks import RUNNING, STOPPED, Task
-from server.config.parts import stored_tags
 from server.control import halt_instead
 from server.http import services
 from server.http.answers import ApiError, invalid, not_found
 from server.http.base import SignedIn
 from server.http.blocking import UserMarket
 from server.http.shapes import Body
+from server.task_config import stored_tags
 from strategy.config.bid import BidConfig, canonical_slug, normal_slug
 from strategy.config.listing import ListingConfig, load_listing_config
 from wallet.terms import SETTING, co_signers_of, escrow_terms_of

@@ -26,10 +26,7 @@ from models.tasks.tasks import (
     bidding_task_list,
     shown_error,
 )
-from server import task_handler
-from server.config import bids as task_config
-from server.config.bids import BiddingConfig, BiddingTaskChange, NewBiddingTask
-from server.config.parts import AskedTasks, ErrorParams, LastCycle, cycle_fields, has_tag, stored_tags
+from server import task_config, task_handler
 from server.http.answers import (
     INVALID,
     MANAGER_AWAY,
@@ -48,6 +45,17 @@ from server.http.answers import (
 )
 from server.http.base import route
 from server.http.shapes import Answer, described_as, encoded
+from server.task_config import (
+    AskedTasks,
+    BiddingConfig,
+    BiddingTaskChange,
+    ErrorParams,
+    LastCycle,
+    NewBiddingTask,
+    cycle_fields,
+    has_tag,
+    stored_tags,
+)
 from server.task_handler import TaskHandler
 from server.withdrawal_plan import refuse_without_way_out
 from strategy.config.bid import BidConfig, dump_bid_config, load_bid_config, normal_slug, unsupported

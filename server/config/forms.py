@@ -11,9 +11,9 @@ from msgspec.structs import fields
 
 from core.fields import words
 from models.accounts import READ
-from server.config.parts import shown_part
 from server.http.base import SignedIn, route
 from server.http.shapes import Answer, camel
+from server.task_config import shown_part
 from strategy.config.bid import BidConfig
 from strategy.config.listing import ListingConfig
 from strategy.config.table import table_of

@@ -18,15 +18,13 @@ from models.accounts import READ
 from models.leases.manager_places import machine_elsewhere
 from models.tasks.tasks import Task
 from models.users import own_ceilings
-from server import task_handler
-from server.config import bids as task_config
-from server.config.listings import shape
-from server.config.parts import shown_part
+from server import task_config, task_handler
 from server.http.answers import INVALID, NOT_YOURS, ApiError, invalid, too_many
 from server.http.base import route
 from server.http.services import ReplayFailed, TooManyReplays
 from server.http.shapes import NO_TIME, Answer, Body, Wrong, camel, dumps, milliseconds
 from server.replay.program import Compared, Recorded
+from server.task_config import shape, shown_part
 from server.tasks import BiddingTaskHandler, refuse_unknown_budget
 from strategy.config.bid import BidConfig, dump_bid_config, is_on, load_bid_config
 from strategy.replay import changes
