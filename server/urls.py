@@ -86,6 +86,6 @@ ROUTES: list[tuple[str, type[Handler]]] = [
 
 
 if __name__ == "__main__":  # prints the description that the server answers, for other programs to check
-    from server.openapi.document import document
+    from server.description import document
 
     print(dumps(document(DECLARED)))

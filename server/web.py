@@ -181,8 +181,8 @@ class Description(Handler):
 
 def _describe(declared: list[Route]) -> tuple[Raw, bytes, str]:
     # Not with this module: the schemas of all answers are a fifth of a server's start, and few are ever asked for them.
-    from server.openapi import page
-    from server.openapi.document import document
+    from server import description
+    from server.description import document
 
     made = document(declared)
-    return Raw(dumps(made).encode()), page.render(made).encode(), page.POLICY
+    return Raw(dumps(made).encode()), description.render(made).encode(), description.POLICY
