@@ -30,7 +30,6 @@ from server import (
     web,
 )
 from server import withdraw as withdrawals
-from server.config import forms
 from server.http.base import Handler, routes_of
 from server.http.shapes import dumps
 from server.replay import task_replay
@@ -66,7 +65,7 @@ NOUNS: list[type[Handler]] = [
     health.Metrics,
     web.Description,
     venues.Venues,
-    forms.Shapes,
+    web.Shapes,
     autolist_preview.AutolistPreviews,
     inscriptions.Inscriptions,
     presets.Presets,

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from server.config.forms import shapes
 from server.http.shapes import dumps
+from server.web import shapes
 from tests.web.javascript import WEB, Modules, modules
 
 OF = ("bidding", "autolist")
