@@ -13,7 +13,7 @@ from core.errors import BidkeeperError
 from core.process import hold_lock
 from core.setting_values import database as read_address
 from core.settings import Settings
-from core.strict_json import NotText, read_text
+from core.untrusted import NotText, read_text
 from models import schema
 from models.database.base import place
 from models.leases import leases

@@ -17,7 +17,7 @@ from cli.arguments import address
 from core.call import call
 from core.errors import BidkeeperError, PeerError, PeerRefused
 from core.settings import Settings
-from core.strict_json import NotText, decoded
+from core.untrusted import NotText, decoded
 
 if TYPE_CHECKING:
     from wallet.keystore.keystore_file import Imported

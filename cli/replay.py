@@ -16,7 +16,7 @@ from msgspec import Struct, to_builtins
 from core.fields import iso
 from core.layout import journal_path, older
 from core.settings import Settings
-from core.strict_json import BadJson, NotText, read_object, read_text
+from core.untrusted import BadJson, NotText, read_object, read_text
 from markets import wire
 from markets.wire import Unreadable
 from server.http.shapes import camel, dumps

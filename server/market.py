@@ -9,7 +9,7 @@ from typing import Annotated, Any, TypeVar
 
 from msgspec import Meta, structs
 
-from core import pasted
+from core import untrusted
 from core.fields import Count, Price, Slug, Time, iso, text_of, within, words
 from core.settings import VENUES
 from markets import base
@@ -66,8 +66,8 @@ def _slug(type_: str, text: str) -> tuple[str, list[tuple[str, str]]]:
     if not text:
         return "", [("slug", "is required")]
     try:
-        slug = pasted.slug(type_, text)
-    except pasted.PasteError as error:
+        slug = untrusted.slug(type_, text)
+    except untrusted.PasteError as error:
         return "", [("slug", str(error))]
     found = problems(BidConfig(slug, type_))
     return slug, [(problem.field, problem.text) for problem in found if problem.field in ("slug", "type")]
@@ -337,8 +337,8 @@ class Market(SignedIn):
     def _meant(self, asked: AskedBook) -> tuple[BidConfig, str]:
         """Returns slug and trait as a config, and the venue. Raises ApiError (400)."""
         try:
-            slug = pasted.slug(asked.type, asked.slug)
-        except pasted.PasteError as error:
+            slug = untrusted.slug(asked.type, asked.slug)
+        except untrusted.PasteError as error:
             raise invalid([f"slug: {error}"]) from None
         config = BidConfig(
             slug,
@@ -469,7 +469,7 @@ def _useful(price: Decimal) -> Decimal:
 def _rank(known: presets.KnownSlug, text: str) -> tuple[int, int] | None:
     """Returns the rank of a slug among those found, least first; None when neither it nor its name has the text."""
     texts = [normal_slug(known.type, known.slug).casefold(), (known.name or "").casefold()]
-    name = pasted.without_spacers(text) if known.type == "rune" else text
+    name = untrusted.without_spacers(text) if known.type == "rune" else text
     wanted = [name.casefold(), text.casefold()]
     places = [whole.find(part) for whole, part in zip(texts, wanted, strict=True)]
     if max(places) < 0:

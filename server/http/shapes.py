@@ -1,7 +1,7 @@
 """The shapes of the interface: bodies and queries, read with all their faults, and answers, written as JSON.
 
 A shape's fields are types of `core.fields`. From them come the reading here, the description (server/openapi) and the
-JSON. What is read has passed core/strict_json.py: whole numbers are int, all others Decimal, and no key is there twice.
+JSON. What is read has passed core/untrusted.py: whole numbers are int, all others Decimal, and no key is there twice.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ from typing import Annotated, Any, NamedTuple, TypeVar, overload
 
 from msgspec import UNSET, Meta, Raw, Struct, inspect, json, structs
 
-from core import pasted
+from core import untrusted
 from core.errors import BidkeeperError
 from core.fields import MAX_ID, iso
-from core.strict_json import shown
+from core.untrusted import shown
 from strategy.pricing import plain
 from strategy.reasons import Reason
 
@@ -166,7 +166,7 @@ def text(value: Any) -> str:
 
 def plain_text(value: Any) -> str:
     """Reads text without the blanks around it and without control characters. Raises Wrong."""
-    return text(pasted.trimmed(value) if isinstance(value, str) else value)
+    return text(untrusted.trimmed(value) if isinstance(value, str) else value)
 
 
 def flag(value: Any) -> bool:
@@ -395,7 +395,7 @@ def milliseconds(text: str) -> int:
 
 def own_words(given: str) -> str:
     """Reads a text of the caller's own without the blanks around it. Raises Wrong."""
-    return _query_text(pasted.trimmed(given))
+    return _query_text(untrusted.trimmed(given))
 
 
 TimeText = Annotated[int, read_by(milliseconds), AS_TEXT, Meta(extra_json_schema={"minLength": 1})]
