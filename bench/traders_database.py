@@ -12,8 +12,8 @@ from core.subscription_plans import DEFAULT_PLANS
 from models import schema, users
 from models.database import base
 from models.tasks.tasks import BIDDING, Task
-from server.config.bids import rendered
 from server.http.gate import hash_of
+from server.task_config import rendered
 from strategy.config.bid import BidConfig, dump_bid_config
 
 USERS, TASKS_EACH = 200, 20

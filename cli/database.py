@@ -15,7 +15,7 @@ from core.errors import BidkeeperError
 from core.process import hold_lock
 from core.setting_values import database as read_address
 from core.settings import MOST_SLOTS, Settings
-from core.strict_json import NotText, read_text
+from core.untrusted import NotText, read_text
 from models import schema
 from models.database import base, damage
 from models.database.base import is_postgresql, place

@@ -16,7 +16,7 @@ from cli.arguments import address
 from core.call import call
 from core.errors import BidkeeperError, PeerError, PeerRefused
 from core.settings import Settings
-from core.strict_json import NotText, decoded
+from core.untrusted import NotText, decoded
 from wallet.keystore import hardening, keys, keystore
 from wallet.keystore.keys import Keystore
 from wallet.keystore.keystore_file import Contents, Imported, is_play, read

@@ -13,15 +13,15 @@ from typing import Any
 
 from msgspec import Struct, to_builtins
 
+from core.fields import iso
 from core.layout import journal_path, older
 from core.settings import Settings
-from core.strict_json import BadJson, NotText, read_object, read_text
+from core.untrusted import BadJson, NotText, read_object, read_text
 from markets import wire
 from markets.wire import Unreadable
-from server.http.answers import dumps, iso
-from server.http.shapes import camel
-from server.replay.comparison import after_fills, fill_prices, fill_shown, undecidable
+from server.http.shapes import camel, dumps
 from server.replay.journal import Recording, ReplayError, lines_of, read_journal
+from server.replay.program import after_fills, fill_prices, fill_shown, undecidable
 from strategy.book import Ask, Bid, Snapshot, VenueProfile
 from strategy.config.bid import MAX_SATS, BidConfig, normal_slug
 from strategy.plan import Entry, Limits, Memory, Rules, SaleIntoBid
@@ -110,7 +110,7 @@ def _changing(
 
 
 def _merged(given: dict[str, Any], stored: BidConfig | None) -> BidConfig:
-    from server.config.bids import merged
+    from server.task_config import merged
 
     config, faults = merged(given, stored)
     if faults:

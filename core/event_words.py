@@ -4,24 +4,16 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
-from datetime import UTC, datetime, timedelta
-from functools import lru_cache
 from typing import Any
 
-Data = Mapping[str, Any]
+from core.fields import iso
 
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+Data = Mapping[str, Any]
 
 
 def outward(stored: str) -> dict[str, Any]:
     """Reads an event's stored data: camelCase names, times in ISO 8601 (`sold_ms` becomes `soldAt`)."""
     return {_name(name): _value(name, value) for name, value in json.loads(stored).items()}
-
-
-@lru_cache(maxsize=4096)
-def iso(ms: int) -> str:
-    """Writes milliseconds since 1970 as ISO 8601 in UTC: 2026-11-20T12:00:00.000Z."""
-    return (_EPOCH + timedelta(milliseconds=ms)).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 def _name(name: str) -> str:

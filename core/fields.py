@@ -6,7 +6,9 @@ msgspec has no bounds for Decimal: its description has those of a price or a fra
 
 from __future__ import annotations
 
+from datetime import UTC, datetime, timedelta
 from decimal import Decimal
+from functools import lru_cache
 from typing import Annotated, Any, ClassVar
 
 from msgspec import Meta, Struct
@@ -27,6 +29,15 @@ Price = Annotated[
 Quantity = Annotated[Decimal, Meta(extra_json_schema={"exclusiveMinimum": 0})]  # of items or tokens
 Address = Annotated[str, Meta(examples=["bc1qlzrwcf49yrltr5graye452qeypxcrwk7l0wg75"])]
 Slug = Annotated[str, Meta(examples=["bitcoin-puppets"])]
+
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+@lru_cache(maxsize=4096)
+def iso(ms: int) -> str:
+    """Writes milliseconds since 1970 as ISO 8601 in UTC: 2026-11-20T12:00:00.000Z."""
+    return (_EPOCH + timedelta(milliseconds=ms)).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 def words(text: str, **more: Any) -> Meta:

@@ -12,7 +12,7 @@ from core.fields import WithSecrets
 from core.logs import as_text, mask
 from core.process import PYTHON
 from core.setting_values import HostPort, Option
-from core.strict_json import variable
+from core.untrusted import variable
 
 _LONGEST_PID = 1 << 22  # the kernel's highest
 OPERATORS_SOCKET = "ops.sock"  # in the signer's own directory, which nobody else may enter

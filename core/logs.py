@@ -58,9 +58,16 @@ class _MaskingFormatter(logging.Formatter):
 
     converter = staticmethod(time.gmtime)
     program = ""
+    _known = (-1, "")  # a second, and its text
 
     def format(self, record: logging.LogRecord) -> str:
         return mask(super().format(record))
+
+    def formatTime(self, record: logging.LogRecord, datefmt: str | None = None) -> str:
+        # A busy program writes many lines in one second. One assignment replaces the pair, since threads share it.
+        if int(record.created) != self._known[0]:
+            self._known = int(record.created), super().formatTime(record, datefmt)
+        return self._known[1]
 
     def formatMessage(self, record: logging.LogRecord) -> str:
         record.message = _without_forgery(record)

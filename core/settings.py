@@ -21,8 +21,8 @@ from core.errors import SettingsError
 from core.layout import DIRECTORIES, HOST_OPTIONS, Layout, layout_problems
 from core.logs import FORMATTERS
 from core.setting_values import HELD, Option, add_database, add_secrets, is_loopback, read_table, read_texts
-from core.strict_json import secret
 from core.subscription_plans import DEFAULT_PLANS, SubscriptionPlan, read_plans
+from core.untrusted import secret
 
 PLAY_MARKET = "simulator"
 MARKETS = (PLAY_MARKET, "satflow", "ordnet")

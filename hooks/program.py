@@ -16,7 +16,7 @@ from core.local_server import serve
 from core.process import hold_lock
 from core.program_calls import DeliveryCounts, HooksReadiness, PingHooks
 from core.settings import Settings
-from core.strict_json import NotText, read_text
+from core.untrusted import NotText, read_text
 from hooks.courier import Courier
 from hooks.sender import Mailer, Sender
 from models import schema

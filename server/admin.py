@@ -15,7 +15,7 @@ from typing import Annotated, Any, Literal, cast
 from msgspec import Meta, structs
 
 from core.errors import BidkeeperError, PeerError
-from core.fields import MAX_ID, Address, Count, Sats, Time, text_of, within, words
+from core.fields import MAX_ID, Address, Count, Sats, Time, iso, text_of, within, words
 from models import accounts, summaries
 from models.controls import EVERYBODY, GLOBAL, RUN, Control
 from models.summaries import ListedUser, listed_user, users_after, users_of_plans
@@ -23,11 +23,22 @@ from models.tasks.tasks import BIDDING, LISTING
 from models.users import DAY_MS, Whitelist
 from server.control import heed_limits
 from server.health import PATIENCE_S, missing_peers
-from server.http import answers
 from server.http.answers import INVALID, ApiError, invalid, not_found
-from server.http.base import SignedIn
-from server.http.route import route
-from server.http.shapes import AS_TEXT, NO_TIME, Answer, Asked, Body, Wrong, as_pasted, milliseconds, read_by, text
+from server.http.base import SignedIn, route
+from server.http.shapes import (
+    AS_TEXT,
+    NO_TIME,
+    Answer,
+    Asked,
+    Body,
+    Wrong,
+    as_pasted,
+    exact,
+    milliseconds,
+    read_by,
+    shown_as,
+    text,
+)
 from wallet.address import AddressError, pasted_sign_in_address
 
 log = logging.getLogger(__name__)
@@ -327,16 +338,7 @@ class Administration(SignedIn):
         """
         counts = users_of_plans()
         return [
-            PlanInfo(
-                key=key,
-                name=plan.name,
-                max_tasks=plan.max_tasks,
-                max_bids_per_task=plan.max_bids_per_task,
-                max_exposure=plan.max_exposure,
-                price_sats=plan.price_sats,
-                duration_days=plan.duration_days,
-                users=counts.get(key, 0),
-            )
+            shown_as(PlanInfo, plan, key=key, users=counts.get(key, 0))
             for key, plan in sorted(self.services.settings.plans.items())
         ]
 
@@ -379,7 +381,7 @@ class Administration(SignedIn):
                 raise invalid(["plan: is required without endsAt"])
             ends_ms = self.now_ms + plans[plan].duration_days * DAY_MS
         accounts.set_plan(user.id, plan, ends_ms, self.now_ms)
-        self._record(f"gave user {user.id} ({user.address}) the plan {plan} until {answers.iso(ends_ms)}")
+        self._record(f"gave user {user.id} ({user.address}) the plan {plan} until {iso(ends_ms)}")
         stopped = await self._enforce()
         await heed_limits(self.services, user.id, self.now_ms)
         found = self._shown(self.user_of_path(str(user.id)))
@@ -387,21 +389,14 @@ class Administration(SignedIn):
 
     def _shown(self, user: ListedUser) -> UserInfo:
         entitlements = self.services.entitlements
-        return UserInfo(
-            id=user.id,
-            address=user.address,
-            display_name=user.display_name,
+        return shown_as(
+            UserInfo,
+            user,
             is_admin=entitlements.is_admin(user.address),
             may_sign_in=entitlements.may_sign_in(user.address),
-            plan=user.plan,
-            plan_ends_at=None if user.plan_ends_ms is None else answers.iso(user.plan_ends_ms),
             plan_is_over=user.plan_ends_ms is None or user.plan_ends_ms <= self.now_ms,
-            tasks=user.tasks,
-            running=user.running,
             exposure=user.exposure_sats,
-            open_bids=user.open_bids,
-            last_seen_at=None if user.seen_ms is None else answers.iso(user.seen_ms),
-            created_at=answers.iso(user.created_ms),
+            last_seen_at=None if user.seen_ms is None else iso(user.seen_ms),
         )
 
     @route("GET /api/admin/readiness", says="What there is to know; what cannot be asked is null.", errors={403: _ONLY})
@@ -426,7 +421,7 @@ class Administration(SignedIn):
             venues=None if venues is None else [_venue(name, told) for name, told in sorted(venues.items())],
             control=ControlState(
                 state=cast(State, RUN if row is None else row.state),
-                set_at=None if row is None else answers.iso(row.set_ms),
+                set_at=None if row is None else iso(row.set_ms),
                 set_by=None if row is None else row.by_user,
             ),
         )
@@ -449,7 +444,7 @@ class Administration(SignedIn):
 
 
 def _listed(row: Whitelist) -> WhitelistedAddress:
-    return WhitelistedAddress(address=row.address, is_admin=bool(row.is_admin), added_at=answers.iso(row.added_ms))
+    return shown_as(WhitelistedAddress, row, is_admin=bool(row.is_admin))
 
 
 def _running(kind: str) -> dict[str, int]:
@@ -475,7 +470,7 @@ def _venue(name: str, told: Mapping[str, Any]) -> VenueState:
 
 
 def _exact(number: float | None) -> Decimal | None:
-    return None if number is None else answers.exact(Decimal(str(number)))
+    return None if number is None else exact(Decimal(str(number)))
 
 
 def _quota(quota: Mapping[str, Any], stretch_s: int) -> KeyQuota | None:
@@ -488,6 +483,6 @@ def _quota(quota: Mapping[str, Any], stretch_s: int) -> KeyQuota | None:
         left=quota["left"],
         projected=quota["projected"],
         stretch_seconds=stretch_s,
-        ends_at=answers.iso(quota["ends_ms"]),
+        ends_at=iso(quota["ends_ms"]),
         users=[UserCalls(id=int(user), used=used) for user, used in quota.get("users", {}).items()],
     )

@@ -15,7 +15,7 @@ from collections.abc import Awaitable, Callable
 
 from tornado.httpserver import HTTPServer
 from tornado.netutil import bind_sockets
-from tornado.web import Application, GZipContentEncoding
+from tornado.web import Application
 
 from core import logs, version
 from core.errors import SettingsError
@@ -27,7 +27,6 @@ from models.database import base
 from models.database.base import CommitCache
 from models.users import Entitlements
 from server.control import REMIND_S, STORE_S, remind_signer, store_again
-from server.events import STREAM
 from server.health import start_times
 from server.http.base import UnknownRoute, log_request
 from server.http.blocking import (
@@ -35,18 +34,19 @@ from server.http.blocking import (
     LONG_ANSWERS,
     LONG_ANSWERS_WAITING,
     LOOKS_AT_ONCE,
+    CallLimit,
     LongReads,
     PictureWay,
     Pool,
     Seats,
+    Turns,
 )
 from server.http.feed import Feed
-from server.http.gate import Gate
-from server.http.services import WAIT_S, InFlight, ManagerClient, Services, TaskLocks
-from server.http.turns import CallLimit, Turns
+from server.http.gate import Gate, Gzip, now_ms
+from server.http.services import WAIT_S, ManagerClient, Services, TaskLocks
 from server.inscriptions import KEPT_MS
 from server.urls import DECLARED, ROUTES
-from server.withdrawals.steps import RESUME_S, look_after_all
+from server.withdraw import RESUME_S, look_after_all
 from wallet import bip322
 from wallet.signer.allowed import with_normal_addresses
 from wallet.signer_client import SignerClient
@@ -62,7 +62,7 @@ _SENT_BY_HAND_A_MINUTE = 20  # deliveries that one user tries or repeats
 _SWITCH_S = (
     0.0005  # a thread with long work has the interpreter no longer before the loop gets it: Python's own is 5 ms
 )
-_DRAIN_S = 1.5
+_DRAIN_S, _DRAIN_LOOK_S = 1.5, 0.01
 _IDLE_S = 75
 _BODY_S = 15
 _MAX_HEAD = 256 * 1024  # beyond it Tornado closes without an answer; up to it the gate answers
@@ -70,21 +70,6 @@ _NO_LIMIT = 1 << 60  # the gate has its own, and a better answer
 _PURGE_S = 3600.0
 _CALENDAR_S = 60.0
 _KEPT_BYTES = 16 << 20
-
-
-class Gzip(GZipContentEncoding):
-    """Packs texts of a kilobyte and more for clients that take gzip: quickly, since one thread does it all."""
-
-    GZIP_LEVEL = 1
-
-    def _compressible_type(self, ctype: str) -> bool:
-        # A stream is sent as it comes, and each packed one would keep a quarter of a megabyte.
-        return not ctype.startswith(STREAM) and super()._compressible_type(ctype)
-
-
-def now_ms() -> int:
-    """Returns milliseconds since 1970."""
-    return time.time_ns() // 1_000_000
 
 
 def make_app(
@@ -111,7 +96,6 @@ def make_app(
         budget=CallLimit(settings.sign_in_per_minute, time.monotonic),
         loosened=CallLimit(_LOOSENED_A_MINUTE, time.monotonic),
         locks=TaskLocks(),
-        in_flight=InFlight(),
         task_lists=CommitCache(_KEPT_BYTES),
         starts=start_times(),
         seats=Seats(),
@@ -218,7 +202,9 @@ async def _look_at_the_calendar() -> None:
 async def _drained(server: HTTPServer, services: Services) -> None:
     """Lets requests in progress finish, for a while, then closes all connections."""
     with contextlib.suppress(TimeoutError):
-        await asyncio.wait_for(services.in_flight.none(), _DRAIN_S)
+        async with asyncio.timeout(_DRAIN_S):
+            while services.in_flight:  # noqa: ASYNC110 - an event would be set and cleared for each request
+                await asyncio.sleep(_DRAIN_LOOK_S)
     services.close()
     with contextlib.suppress(TimeoutError):
         await asyncio.wait_for(server.close_all_connections(), 0.5)

@@ -6,13 +6,13 @@ import base64
 import secrets
 import uuid
 from collections.abc import Callable
-from typing import Annotated, Any, Literal, TypeVar, cast
+from typing import Annotated, Any, Literal, TypeVar
 
 from msgspec import Meta, structs
 
-from core import pasted
+from core import untrusted
 from core.errors import BidkeeperError
-from core.fields import Address, Time, text_of, within, words
+from core.fields import Address, Time, iso, text_of, within, words
 from markets.base import VenueError
 from markets.client import MarketClient
 from models import accounts, users
@@ -33,11 +33,10 @@ from server.http.answers import (
     too_many,
     unauthorized,
 )
-from server.http.base import MAX_ID, Handler, SignedIn
+from server.http.base import MAX_ID, Handler, SignedIn, route
 from server.http.blocking import answer_to, in_time
 from server.http.gate import budget_key, client_of, hash_of
-from server.http.route import route
-from server.http.shapes import Answer, AnyText, Body, Wrong, as_pasted, read_by
+from server.http.shapes import Answer, AnyText, Body, Wrong, as_pasted, read_by, shown_as
 from wallet.address import AddressError, pasted_sign_in_address
 from wallet.bip322 import verify_ownership
 from wallet.messages import compose_sign_in
@@ -107,13 +106,7 @@ class Sessions(SignedIn):
         `client` and `usedAt` tell a session that is not yours; of the token only a hash is stored.
         """
         return [
-            SessionShown(
-                id=row.id,
-                client=row.client,
-                created_at=answers.iso(row.created_ms),
-                used_at=answers.iso(row.used_ms),
-                is_current=row.token_hash == self.caller.token_hash,
-            )
+            shown_as(SessionShown, row, is_current=row.token_hash == self.caller.token_hash)
             for row in users.sessions_of(self.user.id, self.now_ms)
         ]
 
@@ -203,15 +196,7 @@ class Sessions(SignedIn):
 
 
 def _shown(token: ApiToken) -> ApiTokenShown:
-    return ApiTokenShown(
-        id=token.id,
-        name=token.name,
-        scopes=cast(list[Scope], token.scopes.split()),
-        task_id=token.task_id,
-        created_at=answers.iso(token.created_ms),
-        used_at=None if token.used_ms is None else answers.iso(token.used_ms),
-        expires_at=answers.iso(token.expires_ms),
-    )
+    return shown_as(ApiTokenShown, token, scopes=token.scopes.split())
 
 
 TOO_OFTEN = "Too many sign-in calls; `Retry-After` says when to come back."
@@ -239,7 +224,7 @@ class VerifyBody(Body, frozen=True, kw_only=True):
     signature: Annotated[AnyText, words("BIP-322 (simple), in base64 or hex.")]
     # Only its shape is checked: a key that the caller names proves nothing about the address.
     public_key: Annotated[
-        Annotated[str, read_by(as_pasted(pasted.public_key))] | None, words("64 or 66 hex digits.")
+        Annotated[str, read_by(as_pasted(untrusted.public_key))] | None, words("64 or 66 hex digits.")
     ] = None
 
 
@@ -327,7 +312,7 @@ class SignInCall(Handler):
         """Returns a new challenge for `address`, whose text names the service by `name`. Raises ApiError (429)."""
         expires_ms = self.now_ms + 1000 * self.services.settings.challenge_seconds
         challenge_id = str(uuid.uuid4())
-        message = compose_sign_in(name, address, answers.iso(expires_ms), secrets.token_hex(16))
+        message = compose_sign_in(name, address, iso(expires_ms), secrets.token_hex(16))
         users.open_challenge(
             challenge_id,
             address,
@@ -409,10 +394,9 @@ class SignIn(SignInCall):
         subscription = users.subscription_of(user.id)
         return Session(
             token=token,
-            user=SessionUser(
-                id=user.id,
-                address=user.address,
-                ordinals_address=user.ordinals_address,
+            user=shown_as(
+                SessionUser,
+                user,
                 plan=subscription.plan if subscription else "",
                 is_admin=self.services.entitlements.is_admin(user.address),
             ),
@@ -503,8 +487,8 @@ def _verify(challenge: users.Challenge, address: str, signature: str) -> None:
     if not _same_address(address, challenge.address):
         raise Unproven("address", "is not the one of the challenge; request a new challenge for this address")
     try:
-        read = pasted.signature(signature)
-    except pasted.PasteError as error:
+        read = untrusted.signature(signature)
+    except untrusted.PasteError as error:
         raise Unproven("signature", str(error)) from None
     if not verify_ownership(challenge.address, challenge.message, read):
         raise Unproven("signature", _fault_of(read))

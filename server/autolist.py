@@ -21,7 +21,8 @@ from models.ledger import listings, states
 from models.ledger.states import CANCELLED, GONE, SOLD
 from models.outbox import START_REFUSED
 from models.tasks import tasks
-from models.tasks.tasks import LISTING, RUNNING, Task, TaskExists, TaskLimitReached, shown_error, shown_running
+from models.tasks.tasks import LISTING, RUNNING, Task, TaskExists, TaskLimitReached, shown_error
+from server import task_config as listing_config
 from server import task_handler
 from server.autolist_preview import (
     UNPROVED,
@@ -33,10 +34,6 @@ from server.autolist_preview import (
     take_up,
     with_known_cost,
 )
-from server.config import listings as listing_config
-from server.config.listings import AutolistConfig, AutolistTaskChange, ListingChange, NewAutolistTask
-from server.config.parts import AskedTasks, ErrorParams, LastCycle, has_tag, stored_tags
-from server.http import answers
 from server.http.answers import (
     INVALID,
     MANAGER_AWAY,
@@ -52,10 +49,22 @@ from server.http.answers import (
     Venue,
     invalid,
 )
-from server.http.route import route
-from server.http.shapes import Answer, described_as
+from server.http.base import route
+from server.http.shapes import Answer, described_as, shown_as
+from server.task_config import (
+    AskedTasks,
+    AutolistConfig,
+    AutolistTaskChange,
+    ErrorParams,
+    LastCycle,
+    ListingChange,
+    NewAutolistTask,
+    cycle_fields,
+    has_tag,
+    stored_tags,
+)
 from server.task_handler import TaskHandler
-from server.withdrawals.ways_out import refuse_without_sources
+from server.withdrawal_plan import refuse_without_sources
 from strategy.config.listing import (
     ListingConfig,
     dump_listing_config,
@@ -179,7 +188,7 @@ class AutolistTasks(TaskHandler):
         What is left out of the config is the default. Nothing is listed before a start.
         """
         given = self.json_object()
-        change = listing_config.merged(given, None)
+        change = listing_config.merged_listing(given, None)
         if given.get("inscriptionId") in (None, ""):
             others = [detail for detail in change.details if not detail.startswith("inscriptionId:")]
             raise invalid(["inscriptionId: is required", *others], "inscriptionId is required")
@@ -262,7 +271,7 @@ class AutolistTasks(TaskHandler):
 
     def _change(self, task: Task) -> ListingChange:
         given, venue, stored = self.json_object(), task.venue, load_listing_config(task.config)
-        change = listing_config.merged(given, stored)
+        change = listing_config.merged_listing(given, stored)
         details = [*change.details, *_moved(task, change), *task_handler.moved_venue(given, venue)]
         if details := details or task_handler.unfit_for_listing(venue, change.config):
             raise invalid(details)
@@ -394,26 +403,16 @@ class AutolistTasks(TaskHandler):
         signed: Lowest | None,
         source: CostSource | None,
     ) -> AutolistTask:
-        cycle = None
-        if task.last_cycle_ms is not None:
-            cycle = LastCycle(time=answers.seconds(task.last_cycle_ms), action=task.last_cycle_action or "")
         error = shown_error(task, task.user_id, lambda: load_listing_config(task.config).loop_s, self.now_ms)
-        return AutolistTask(
-            id=task.id,
-            inscription_id=task.inscription_id,
-            collection_id=task.collection_id,
-            is_running=shown_running(task),
-            config=listing_config.rendered(task.config),
+        return shown_as(
+            AutolistTask,
+            task,
+            config=listing_config.rendered_listing(task.config),
             listing=None if newest is None else _listing_shown(newest, signed),
-            last_cycle=cycle,
-            last_error=error.text,
-            last_error_code=error.code,
-            last_error_params=None if error.params is None else Raw(error.params.encode()),
-            created_at=answers.iso(task.created_ms),
-            venue=task.venue,
             source_fill_id=None if task.source_order is None else f"buy-{task.source_order}",
             cost_source=source,
             tags=tuple(json.loads(task.tags)),
+            **cycle_fields(task, error),
         )
 
 
@@ -423,12 +422,10 @@ def _listing_shown(newest: states.Listing, signed: Lowest | None) -> Listing:
     if not is_spent:
         told = listings.lowest_outstanding(newest.outpoint), (signed or {}).get(newest.outpoint)
         lowest = min((price for price in told if price is not None), default=None)
-    return Listing(
+    return shown_as(
+        Listing,
+        newest,
         price=newest.price_sats,
-        state=newest.state,
-        close_reason=newest.close_reason,
-        outpoint=newest.outpoint,
-        listed_at=None if newest.listed_ms is None else answers.iso(newest.listed_ms),
         lowest_outstanding=lowest,
         lowest_note=_NOT_ASKED if signed is None and not is_spent else None,
         proceeds=newest.proceeds_sats,

@@ -34,23 +34,12 @@ from models.ledger.listings import NewListing, OpenElsewhere
 from models.ledger.states import GONE, LIVE, SOLD, Listing
 from models.tasks import tasks
 from models.tasks.tasks import LISTING, Task
+from server import task_config as listing_config
 from server import task_handler
-from server.config import listings as listing_config
 from server.control import EffectiveState
-from server.http.answers import (
-    INVALID,
-    NOT_YOURS,
-    SIGNER_AWAY,
-    TOO_MANY_LOOKUPS,
-    TOO_SLOW,
-    ApiError,
-    ReasonCode,
-    exact,
-    invalid,
-)
-from server.http.base import SignedIn
-from server.http.route import route
-from server.http.shapes import Answer, one_of
+from server.http.answers import INVALID, NOT_YOURS, SIGNER_AWAY, TOO_MANY_LOOKUPS, TOO_SLOW, ApiError, invalid
+from server.http.base import SignedIn, route
+from server.http.shapes import Answer, ReasonCode, exact, one_of, shown_as
 from server.inscriptions import look_up
 from server.task_handler import TaskHandler
 from strategy.config.bid import BidConfig
@@ -87,7 +76,7 @@ async def startable_collection(handler: SignedIn, task: Task, config: ListingCon
     Raises ApiError (400) for a task that no worker could keep: a config with gaps, a price that depends on a collection
     that the marketplace does not tell, or on a trait that it does not have.
     """
-    if found := listing_config.details_of([*problems(config), *unstartable(config)]):
+    if found := listing_config.listing_details_of([*problems(config), *unstartable(config)]):
         raise invalid(found, _NOT_YET)
     settings, venue = handler.services.settings, task.venue
     found = task_handler.missing_venue(venue, settings) or task_handler.unfit_for_listing(venue, config)
@@ -262,14 +251,14 @@ AutolistPreview = listing_config.shape(
     "AutolistPreview",
     "The config of a new auto-list task; or, with `taskId`, changes to that task's config as PUT takes them.\n\n"
     "Without `taskId` the inscription is required, and a task of the caller's for it is used.",
-    listing_config.FIELDS
+    listing_config.LISTING_FIELDS
     | {
         "task_id": Annotated[
             Annotated[int, Meta(extra_json_schema={"minimum": 1})] | None,
             words("The caller's task that is to be changed."),
         ]
     },
-    listing_config.NEW | {"inscription_id": UNSET, "task_id": UNSET},
+    listing_config.NEW_LISTING | {"inscription_id": UNSET, "task_id": UNSET},
 )
 
 
@@ -417,7 +406,7 @@ class AutolistPreviews(TaskHandler):
             task = self.task(str(task_id))
         elif task_id is not None:
             faults.append("taskId: must be the id of a task")
-        change = listing_config.merged(given, load_listing_config(task.config) if task else None)
+        change = listing_config.merged_listing(given, load_listing_config(task.config) if task else None)
         inscription_id = change.inscription_id or (task.inscription_id if task else None)
         if task is None:
             mine = (each for each in tasks.of_user(self.user.id, LISTING) if each.inscription_id == inscription_id)
@@ -434,7 +423,7 @@ class AutolistPreviews(TaskHandler):
         config = change.config
         if task is None and inscription_id is not None and not change.details:
             config, _ = with_known_cost(self.user.id, given, inscription_id, config)
-        gaps = listing_config.details_of(unstartable(config))
+        gaps = listing_config.listing_details_of(unstartable(config))
         details = [*faults, *change.details, *gaps, *wrong] or task_handler.unfit_for_listing(venue, config)
         if details or inscription_id is None:
             raise invalid(details)
@@ -539,12 +528,12 @@ def _market_shown(market: items.ListingMarket) -> ListingMarket:
 def _draft_shown(judgements: Sequence[Judgement]) -> JudgedDraft:
     """Returns the draft's judgements, the plain form's first."""
     forms = [
-        JudgedForm(
-            form=each.form,
-            is_signed=each.is_signed,
+        shown_as(
+            JudgedForm,
+            each,
             payout=each.payout_sats,
             least_payout=each.least_sats,
-            findings=[Finding(rule=found.rule, holds=found.holds, why=found.why) for found in each.findings],
+            findings=[shown_as(Finding, found) for found in each.findings],
             words=in_words(each),
         )
         for each in judgements

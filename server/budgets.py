@@ -13,11 +13,9 @@ from models.budgets import MAX_BUDGETS, BudgetInUse, TooManyBudgets
 from models.ledger.orders import left, use_of
 from models.tasks.tasks import naming_budgets
 from server.control import heed_limits
-from server.http import answers
 from server.http.answers import INVALID, ApiError, Success, invalid, not_found
-from server.http.base import SignedIn
-from server.http.route import route
-from server.http.shapes import Answer, Body
+from server.http.base import SignedIn, route
+from server.http.shapes import Answer, Body, shown_as
 
 Name = Annotated[str, text_of(1, 100), words("Any words of yours, for the reasons of tasks.")]
 Fills = Annotated[int, within(0, 1_000_000), words("Most fills of all its tasks together; 0 is any number.")]
@@ -167,13 +165,9 @@ class Budgets(SignedIn):
 def _shown(budget: budgets.Budget, task_ids: list[int], now_ms: int) -> SharedBudget:
     use = use_of(budget.id, now_ms)
     room = left(budget, use)
-    return SharedBudget(
-        id=budget.id,
-        name=budget.name,
-        max_open_sats=budget.max_open_sats,
-        max_fills=budget.max_fills,
-        spend_cap_sats=budget.spend_cap_sats,
-        spend_cap_per_day_sats=budget.spend_cap_per_day_sats,
+    return shown_as(
+        SharedBudget,
+        budget,
         task_ids=task_ids,
         open_bids=use.open_count,
         open_sats=use.open_sats,
@@ -182,5 +176,4 @@ def _shown(budget: budgets.Budget, task_ids: list[int], now_ms: int) -> SharedBu
         spent_today_sats=use.spent_today_sats,
         free_sats=room.sats,
         free_fills=room.orders,
-        created_at=answers.iso(budget.created_ms),
     )

@@ -18,7 +18,7 @@ from msgspec import UNSET, UnsetType, field, structs
 from peewee import PeeweeException
 
 from core.errors import PeerError
-from core.fields import Time, words
+from core.fields import Time, iso, words
 from models import controls
 from models.accounts import CONTROL, READ
 from models.controls import EVERYBODY, GLOBAL, RUN, SCOPES, STATES, TASK, USER, Control
@@ -26,7 +26,7 @@ from models.ledger.closing import closing_of_all, total
 from models.tasks import tasks
 from models.tasks.tasks import BIDDING, LISTING, Task
 from models.users import User
-from server.http import answers, shapes
+from server.http import shapes
 from server.http.answers import (
     INVALID,
     NOT_YOURS,
@@ -38,8 +38,7 @@ from server.http.answers import (
     not_found,
     too_many,
 )
-from server.http.base import MAX_ID, SignedIn
-from server.http.route import route
+from server.http.base import MAX_ID, SignedIn, route
 from server.http.services import Services
 from server.http.shapes import Answer, Body, beyond_one_task, one_of
 from wallet.protocol import Scope, State
@@ -433,7 +432,7 @@ def _entry(subject: Subject, rows: Rows, said: Said | None) -> dict[str, Any]:
     """Returns the fields of ScopeState."""
     state, signer = _held(subject, rows, said)
     row = rows.get((subject.scope, subject.row_id))
-    return {"state": state, "signer_state": signer, "set_at": None if row is None else answers.iso(row.set_ms)}
+    return {"state": state, "signer_state": signer, "set_at": None if row is None else iso(row.set_ms)}
 
 
 def _strictest(found: Iterable[tuple[State, Scope]]) -> EffectiveState:

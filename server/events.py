@@ -17,12 +17,11 @@ from models.accounts import READ
 from models.database.damage import DatabaseAway
 from models.outbox import EVENTS, Told
 from server.http.answers import INVALID, too_many
-from server.http.base import MAX_ID, SignedIn
+from server.http.base import MAX_ID, SignedIn, route
 from server.http.feed import EventShown, Feed, TooManyWaiters, Waiter, event_shown, frame
-from server.http.route import route
+from server.http.gate import STREAM
 from server.http.shapes import Answer, Asked, one_of
 
-STREAM = "text/event-stream"
 DEFAULT_EVENTS, MOST_EVENTS = 100, 500
 CAUGHT_UP_AT_ONCE = 100  # events; the loop is others' before the next ones
 MOST_MISSED = 2_000  # events that a stream sends again; reading everything anew costs less than more of them

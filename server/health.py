@@ -29,9 +29,8 @@ from models.leases import leases
 from models.leases.manager_places import Place, address_at, places
 from models.tasks.tasks import BIDDING, LISTING
 from server.http.answers import Error, not_found
-from server.http.base import Handler
+from server.http.base import Handler, route
 from server.http.gate import is_local
-from server.http.route import route
 from server.http.services import CONTENT_TYPE, Histogram, Metric, Services, metric, render
 from server.http.shapes import Answer
 from wallet.signer_client import SignerClient

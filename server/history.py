@@ -7,20 +7,18 @@ from typing import Annotated, Any, Literal
 
 from msgspec import Meta, Raw, field, structs
 
-from core import pasted
-from core.fields import Count, Id, Price, Quantity, Slug, Time, within, words
+from core import untrusted
+from core.fields import Count, Id, Price, Quantity, Slug, Time, iso, within, words
 from markets.base import AskBook, BidBook
 from markets.look import BidderWallet
 from models.accounts import READ
 from models.leases.manager_places import machine_elsewhere
 from models.ledger import fills, orders
 from models.ledger.fills import BUY, SIDES
-from models.ledger.limits import own_orders
 from models.ledger.states import Order
 from models.tasks.cycles import HOUR, KEPT_MINUTES, MINUTE, Sample, joined_columns, samples_between
 from models.tasks.tasks import BIDDING, LISTING, Task
-from server.config import bids as task_config
-from server.http import answers
+from server import task_config
 from server.http.answers import (
     INVALID,
     NOT_YOURS,
@@ -28,24 +26,33 @@ from server.http.answers import (
     Kind,
     OrderEnd,
     OrderState,
-    ReasonCode,
     Trait,
     Venue,
     invalid,
     trait_shown,
 )
-from server.http.base import SignedIn
-from server.http.route import route
-from server.http.shapes import AS_TIME, Answer, Asked, AskedTime, TimeText, described_as, one_of, read_by
-from server.market import PREVIEWED_LEVELS, OrderBook, order_book
+from server.http.base import SignedIn, route
+from server.http.shapes import (
+    AS_TIME,
+    Answer,
+    Asked,
+    AskedTime,
+    ReasonCode,
+    TimeText,
+    described_as,
+    exact,
+    one_of,
+    read_by,
+    shown_as,
+)
+from server.market import PREVIEWED_LEVELS, OrderBook, order_book, ranks_on
 from server.preview import PlannedCancel, PlannedRung, cancels_shown, rungs_shown
 from server.replay.journal import JournalMoment, moment_of
 from server.task_handler import TaskHandler
 from strategy.book import Snapshot
-from strategy.config.bid import is_on, is_ticker
+from strategy.config.bid import is_ticker
 from strategy.config.table import MAX_TEXT
-from strategy.plan import BidPlan, Entry
-from strategy.ranking import ranks, ranks_of_plan
+from strategy.plan import Entry
 
 DEFAULT_PAGE, LONGEST_PAGE = 100, 500
 
@@ -57,10 +64,10 @@ _BEFORE = words("`next` of the page before this one.")
 
 def _slugs(text: str) -> tuple[str, str]:
     """Reads a slug: as it is written, which a listing's may be, and in the plain form of a bid's. Raises PasteError."""
-    found = pasted.bare(text)
+    found = untrusted.bare(text)
     if not 1 <= len(found) <= MAX_TEXT:
-        raise pasted.PasteError(f"must have 1 to {MAX_TEXT} letters")
-    return found, pasted.slug("rune" if is_ticker(found) or not found.isascii() else "ordinals", found)
+        raise untrusted.PasteError(f"must have 1 to {MAX_TEXT} letters")
+    return found, untrusted.slug("rune" if is_ticker(found) or not found.isascii() else "ordinals", found)
 
 
 class AskedFills(Asked, frozen=True, kw_only=True):
@@ -234,56 +241,35 @@ async def _orders(handler: SignedIn, asked: AskedOrders, task_id: int | None) ->
 
 def order_shown(order: Order) -> PlacedOrder:
     """Returns the order as callers see it."""
-    return PlacedOrder(
-        id=order.id,
-        task_id=order.task_id,
-        venue=order.venue,
-        slug=order.slug,
+    return shown_as(
+        PlacedOrder,
+        order,
         type="rune" if is_ticker(order.slug) else "ordinals",
         trait=trait_shown(order.trait),
         price=order.price_sats,
-        quantity=answers.exact(Decimal(order.quantity)),
-        state=order.state,
-        close_reason=order.close_reason,
-        created_at=answers.iso(order.created_ms),
-        closed_at=None if order.closed_ms is None else answers.iso(order.closed_ms),
-        expires_at=answers.iso(order.expires_ms),
-        sale_id=order.sale_id,
-        inscription_id=order.inscription_id,
-        dry_run=order.dry_run,
+        quantity=exact(Decimal(order.quantity)),
     )
 
 
 def _fill_shown(fill: fills.Fill) -> Fill:
     side: Any = fill.place.side
-    return Fill(
-        id=fill.id,
+    return shown_as(
+        Fill,
+        fill,
         side=side,
-        task_id=fill.task_id,
         task_kind="bidding" if side == BUY else "autolist",
-        venue=fill.venue,
-        slug=fill.slug,
         type="rune" if fill.is_rune else "ordinals",
         trait=trait_shown(fill.trait),
         price=fill.price_sats,
-        quantity=answers.exact(fill.quantity),
-        unit_price=answers.exact(fill.price_sats / fill.quantity),
-        inscription_id=fill.inscription_id,
-        sale_id=fill.sale_id,
-        txid=fill.txid,
+        quantity=exact(fill.quantity),
+        unit_price=exact(fill.price_sats / fill.quantity),
         network_fee=fill.network_fee_sats,
         venue_fee=fill.venue_fee_sats,
-        floor_at_fill=answers.exact(fill.floor_at_fill),
-        bid_placed_at=answers.iso(fill.placed_ms),
-        filled_at=answers.iso(fill.place.filled_ms),
-        dry_run=fill.dry_run,
-        autolist=None if fill.autolist is None else _autolist_shown(fill.autolist),
+        floor_at_fill=exact(fill.floor_at_fill),
+        bid_placed_at=iso(fill.placed_ms),
+        filled_at=iso(fill.place.filled_ms),
+        autolist=None if fill.autolist is None else shown_as(FillAutolist, fill.autolist),
     )
-
-
-def _autolist_shown(found: fills.Autolist) -> FillAutolist:
-    state: Any = found.state
-    return FillAutolist(state=state, reason=found.reason, task_id=found.task_id)
 
 
 STEPS = {"minute": MINUTE, "hour": HOUR}
@@ -507,11 +493,11 @@ class Moments(TaskHandler):
             shown = await self.in_turns(standing, lambda order: _standing(order, reasons, places))
             self.require_signed_in()
             return TaskMoment(
-                time=answers.iso(time_ms),
+                time=iso(time_ms),
                 orders=shown,
                 cycle=None if found.entry is None else _cycle(found.entry),
                 cycle_unknown=found.why or None,
-                journal_from=None if found.from_ms is None else answers.iso(found.from_ms),
+                journal_from=None if found.from_ms is None else iso(found.from_ms),
                 sample=_sample(task.id, time_ms),
             )
 
@@ -537,8 +523,7 @@ def _ranks(entry: Entry, standing: list[Order]) -> dict[int, int]:
     config, snapshot = entry.config, entry.snapshot
     if snapshot is None or snapshot.bids is None:
         return {}
-    competing = [order for order in standing if is_on(config, order.slug) and order.trait == config.trait]
-    return ranks(own_orders(competing, config), snapshot.bids, is_whole=snapshot.are_bids_whole)
+    return ranks_on(config, standing, config, snapshot.bids, is_whole=snapshot.are_bids_whole)
 
 
 def _reasons(entry: Entry) -> dict[int, str]:
@@ -548,28 +533,22 @@ def _reasons(entry: Entry) -> dict[int, str]:
 
 def _cycle(entry: Entry) -> PastCycle:
     plan, limits, snapshot = entry.plan, entry.limits, entry.snapshot
+    others, is_whole = (None, True) if snapshot is None else (snapshot.bids, snapshot.are_bids_whole)
     return PastCycle(
-        time=answers.iso(entry.now_ms),
+        time=iso(entry.now_ms),
         config=task_config.shown(entry.config),
         restraint=entry.restraint,
         hold=limits.hold,
         balance=limits.balance_sats,
         fee_reserve=limits.fee_reserve_sats,
-        median=answers.exact(None if snapshot is None else snapshot.history.median),
-        reference=answers.exact(None if plan is None else plan.reference),
-        raw_reference=answers.exact(None if plan is None else plan.raw_reference),
+        median=exact(None if snapshot is None else snapshot.history.median),
+        reference=exact(None if plan is None else plan.reference),
+        raw_reference=exact(None if plan is None else plan.raw_reference),
         marks=[] if plan is None else [str(mark) for mark in plan.marks],
-        rungs=[] if plan is None else rungs_shown(entry, plan, _ranks_of(entry, plan)),
+        rungs=[] if plan is None else rungs_shown(entry, plan, others, is_whole=is_whole),
         cancels=[] if plan is None else cancels_shown(plan),
         book=_book(snapshot),
     )
-
-
-def _ranks_of(entry: Entry, plan: BidPlan) -> dict[int, int]:
-    if entry.snapshot is None or entry.snapshot.bids is None:
-        return {}
-    is_whole = entry.snapshot.are_bids_whole
-    return ranks_of_plan(plan, entry.own, entry.snapshot.bids, entry.now_ms, is_whole=is_whole)
 
 
 def _book(snapshot: Snapshot | None) -> OrderBook:
@@ -586,6 +565,6 @@ def _sample(task_id: int, time_ms: int) -> PastSample | None:
         for row in samples_between(task_id, step, begin_ms, begin_ms + _MINUTE_MS):
             values: dict[str, Any] = dict(zip(Sample._fields, row[1:], strict=True))
             numbers = {key: values[each] for key, each in BID_COLUMNS.items()}
-            prices = {key: answers.exact(Decimal(value)) for key, value in numbers.items() if isinstance(value, str)}
-            return PastSample(step=name, time=answers.iso(begin_ms), **numbers | prices)
+            prices = {key: exact(Decimal(value)) for key, value in numbers.items() if isinstance(value, str)}
+            return PastSample(step=name, time=iso(begin_ms), **numbers | prices)
     return None

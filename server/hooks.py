@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 from msgspec import UNSET, UnsetType, structs
 
-from core.fields import Count, Time, within, words
+from core.fields import Count, Time, iso, within, words
 from core.hook_receivers import (
     KINDS,
     MAIL,
@@ -41,11 +41,9 @@ from models.hooks.table import (
     WrongCode,
 )
 from models.outbox import LASTING
-from server.http import answers
 from server.http.answers import INVALID, ApiError, Success, invalid, not_found, too_many, unauthorized
-from server.http.base import MAX_ID, SignedIn
-from server.http.route import route
-from server.http.shapes import Answer, Asked, Body, Wrong, one_of, plain_text, read_by
+from server.http.base import MAX_ID, SignedIn, route
+from server.http.shapes import Answer, Asked, Body, Wrong, one_of, plain_text, read_by, shown_as
 
 DEFAULT_DELIVERIES, MOST_DELIVERIES = 50, 200
 _SECRET = (
@@ -398,34 +396,20 @@ class Hooks(SignedIn):
 
 def _shown(hook: Hook) -> HookShown:
     counts = queue.counts(hook.id)
-    return HookShown(
-        id=hook.id,
-        kind=hook.kind,
+    return shown_as(
+        HookShown,
+        hook,
         url=hook.shown,
         events=hook.events.split(),
         has_secret=bool(hook.has_secret),
         min_interval_seconds=hook.min_interval_s,
-        created_at=answers.iso(hook.created_ms),
-        sent_at=None if hook.sent_ms is None else answers.iso(hook.sent_ms),
         is_failing=bool(hook.is_failing),
         waiting=counts[WAITING],
         dead=counts[DEAD],
-        lost=hook.lost,
         waits_for_code=table.is_awaited(hook),
     )
 
 
 def _delivery(row: Delivery) -> DeliveryShown:
-    return DeliveryShown(
-        id=row.id,
-        event=row.event,
-        event_id=row.event_id,
-        task=row.task_id,
-        state=row.state,
-        tries=row.tries,
-        created_at=answers.iso(row.created_ms),
-        due_at=answers.iso(row.due_ms) if row.state == WAITING else None,
-        done_at=None if row.done_ms is None else answers.iso(row.done_ms),
-        status=row.status,
-        error=row.error,
-    )
+    due_at = iso(row.due_ms) if row.state == WAITING else None
+    return shown_as(DeliveryShown, row, task=row.task_id, due_at=due_at)

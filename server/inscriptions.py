@@ -15,19 +15,18 @@ from typing import Annotated
 
 from msgspec import Raw
 
-from core import pasted
+from core import untrusted
 from core.fields import Sats, words
 from markets.base import PICTURE_MEDIA, Instead, Item, NoPicture, Picture, TooManyLookups, VenueError, WalletItem
 from markets.wire import link
 from models import venue_memory
 from models.accounts import READ
 from models.venue_memory import Told
-from server.http import answers, blocking
+from server.http import blocking
 from server.http.answers import INVALID, SIGNER_AWAY, TOO_MANY_LOOKUPS, UNREADABLE, ApiError, Trait
-from server.http.base import SignedIn
+from server.http.base import SignedIn, route
 from server.http.blocking import UserMarket
-from server.http.route import route
-from server.http.shapes import Answer, Asked, read_by
+from server.http.shapes import Answer, Asked, dumps, read_by, shown_as
 from server.task_handler import venue_telling_wallets
 
 KEPT_MS = 300_000
@@ -111,8 +110,8 @@ class Inscriptions(SignedIn):
     def named(self, path: str) -> str:
         """Returns the id of the inscription that a path names. Raises ApiError (404), whose message explains ids."""
         try:
-            return pasted.inscription(path)
-        except pasted.PasteError as error:
+            return untrusted.inscription(path)
+        except untrusted.PasteError as error:
             raise ApiError(404, "Not found", message=f"The inscription in the path {error}.") from None
 
     @route(
@@ -143,7 +142,7 @@ class Inscriptions(SignedIn):
         if kept is None:
             venue = venue_telling_wallets(self.services.settings)
             items = await self.ask_market(lambda market: market.at(venue).wallet_contents(address, asked.max_age_s))
-            kept = "\n".join(answers.dumps(_item(item, address)) for item in items[:_MOST_ITEMS])
+            kept = "\n".join(dumps(_item(item, address)) for item in items[:_MOST_ITEMS])
             told = {item.id: Told(item.collection_id, link(item.image_url)) for item in items[:_MOST_ITEMS]}
             venue_memory.store_wallet(address, kept, told, self.now_ms)
         # One line an item: a JSON text has no line break of its own.
@@ -232,45 +231,31 @@ async def look_up(
     detail = _detail(await ask(lambda market: market.at(asked).item(inscription_id, max_age_s)))
     if asked == usual:
         told = Told(detail.collection_id, detail.image_url)
-        venue_memory.store_inscription(inscription_id, answers.dumps(detail), told, handler.now_ms)
+        venue_memory.store_inscription(inscription_id, dumps(detail), told, handler.now_ms)
     return detail
 
 
 def _item(item: WalletItem, address: str) -> WalletInscription:
-    return WalletInscription(
-        id=item.id,
-        name=_text(item.name),
-        collection_id=_text(item.collection_id),
-        collection_name=_text(item.collection_name),
-        image_url=link(item.image_url),
-        listed=item.listed,
-        listing_price=item.listing_price,
-        address=address,
-    )
+    return shown_as(WalletInscription, item, **_texts(item, *_NAMES), image_url=link(item.image_url), address=address)
 
 
 def _detail(item: Item) -> Inscription:
     """Returns the venue's record in the words of this API."""
-    return Inscription(
-        id=item.id,
+    return shown_as(
+        Inscription,
+        item,
+        **_texts(item, *_NAMES, "content_type", "owner", "location", "output", "seller"),
         inscription_number=item.number,
-        name=_text(item.name),
-        collection_id=_text(item.collection_id),
-        collection_name=_text(item.collection_name),
-        image_url=item.image_url,
-        content_url=item.content_url,
-        content_type=_text(item.content_type),
-        owner=_text(item.owner),
-        location=_text(item.location),
-        output=_text(item.output),
-        output_value=item.output_value,
         genesis_transaction=_text(item.genesis),
-        listed=item.listed,
-        listing_price=item.listing_price,
-        seller=_text(item.seller),
-        top_bid=item.top_bid,
         traits=None if item.traits is None else _traits(item.traits),
     )
+
+
+_NAMES = ("name", "collection_id", "collection_name")
+
+
+def _texts(item: Item | WalletItem, *names: str) -> dict[str, str | None]:
+    return {name: _text(getattr(item, name)) for name in names}
 
 
 def _traits(told: Sequence[tuple[str, str]]) -> list[Trait]:

@@ -9,8 +9,8 @@ from typing import Annotated, Any, TypeVar
 
 from msgspec import Meta, structs
 
-from core import pasted
-from core.fields import Count, Price, Slug, Time, text_of, within, words
+from core import untrusted
+from core.fields import Count, Price, Slug, Time, iso, text_of, within, words
 from core.settings import VENUES
 from markets import base
 from markets.base import AskBook, BidBook, NotFound, VenueError
@@ -20,11 +20,12 @@ from models import presets
 from models.accounts import READ
 from models.ledger import orders
 from models.ledger.limits import own_orders
+from models.ledger.states import Order
 from models.presets import SOURCES
 from models.tasks import tasks
 from models.tasks.tasks import BIDDING
+from server import task_config as bid_config
 from server import task_handler
-from server.config import bids as bid_config
 from server.http import blocking
 from server.http.answers import (
     INVALID,
@@ -34,15 +35,12 @@ from server.http.answers import (
     Kind,
     Trait,
     Venue,
-    exact,
     invalid,
-    iso,
     not_found,
     trait_shown,
 )
-from server.http.base import SignedIn
-from server.http.route import route
-from server.http.shapes import Answer, Asked, Wrong, one_of, own_words, read_by
+from server.http.base import SignedIn, route
+from server.http.shapes import Answer, Asked, Wrong, exact, one_of, own_words, read_by
 from strategy.book import Ask, Bid
 from strategy.config.bid import MAX_SATS, TYPES, BidConfig, is_on, load_bid_config, normal_slug, problems
 from strategy.pricing import vwap
@@ -68,8 +66,8 @@ def _slug(type_: str, text: str) -> tuple[str, list[tuple[str, str]]]:
     if not text:
         return "", [("slug", "is required")]
     try:
-        slug = pasted.slug(type_, text)
-    except pasted.PasteError as error:
+        slug = untrusted.slug(type_, text)
+    except untrusted.PasteError as error:
         return "", [("slug", str(error))]
     found = problems(BidConfig(slug, type_))
     return slug, [(problem.field, problem.text) for problem in found if problem.field in ("slug", "type")]
@@ -276,16 +274,10 @@ class Market(SignedIn):
         for task in tasks.of_user(self.user.id, BIDDING):
             if task.venue != venue or task.slug_key != key or not self.may_name(task.id):
                 continue
-            # An order outlives a change of its task's slug or trait.
-            placed = [
-                order
-                for order in orders.open_orders(task.id)
-                if is_on(config, order.slug) and order.trait == config.trait
-            ]
-            own = list(own_orders(placed, load_bid_config(task.config)))
-            if book.hidden:  # a hidden bid is below the best one, which may be the caller's own of another task
-                own = [order for order in own if all(pays_as_much(order, bid) for bid in book.bids)]
-            known = ranks(own, others, is_whole=not book.hidden)
+            placed, of_task = orders.open_orders(task.id), load_bid_config(task.config)
+            # A hidden bid is below the best one, which may be the caller's own of another task.
+            least = book.bids if book.hidden else ()
+            known = ranks_on(config, placed, of_task, others, is_whole=not book.hidden, least=least)
             found += [OwnRank(order=order, rank=rank) for order, rank in known.items()]
         return found
 
@@ -345,8 +337,8 @@ class Market(SignedIn):
     def _meant(self, asked: AskedBook) -> tuple[BidConfig, str]:
         """Returns slug and trait as a config, and the venue. Raises ApiError (400)."""
         try:
-            slug = pasted.slug(asked.type, asked.slug)
-        except pasted.PasteError as error:
+            slug = untrusted.slug(asked.type, asked.slug)
+        except untrusted.PasteError as error:
             raise invalid([f"slug: {error}"]) from None
         config = BidConfig(
             slug,
@@ -380,6 +372,24 @@ class Market(SignedIn):
         if slug not in floors:
             raise not_found(UNKNOWN_SLUG)
         return floors[slug]
+
+
+def ranks_on(
+    market: BidConfig,
+    placed: Iterable[Order],
+    config: BidConfig,
+    bids: Iterable[Bid],
+    *,
+    is_whole: bool,
+    least: Iterable[Bid] = (),
+) -> dict[int, int]:
+    """Returns the known ranks, by id, of the orders of a task with this config on the slug and trait of `market`.
+
+    An order outlives a change of its task's slug or trait. `least` are bids that an order must pay as much as.
+    """
+    competing = [order for order in placed if is_on(market, order.slug) and order.trait == market.trait]
+    own = [order for order in own_orders(competing, config) if all(pays_as_much(order, bid) for bid in least)]
+    return ranks(own, bids, is_whole=is_whole)
 
 
 def own_marks(user: Any, keys: Any, venue: str) -> BidderWallet:
@@ -459,7 +469,7 @@ def _useful(price: Decimal) -> Decimal:
 def _rank(known: presets.KnownSlug, text: str) -> tuple[int, int] | None:
     """Returns the rank of a slug among those found, least first; None when neither it nor its name has the text."""
     texts = [normal_slug(known.type, known.slug).casefold(), (known.name or "").casefold()]
-    name = pasted.without_spacers(text) if known.type == "rune" else text
+    name = untrusted.without_spacers(text) if known.type == "rune" else text
     wanted = [name.casefold(), text.casefold()]
     places = [whole.find(part) for whole, part in zip(texts, wanted, strict=True)]
     if max(places) < 0:

@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal
 
 from msgspec import UNSET, Meta, UnsetType
 
-from core.fields import MAX_SATS, Address, Count, Sats, Time, words
+from core.fields import MAX_SATS, Address, Count, Sats, Time, iso, words
 from markets.base import NotFound, VenueError
 from models import accounts, users
 from models.accounts import READ
@@ -19,11 +19,10 @@ from models.tasks.tasks import BIDDING
 from models.users import OwnCeilings, User, own_ceilings
 from server.auth import TOO_OFTEN, Challenge, SignInCall, Unproven, proven
 from server.control import heed_limits
-from server.http import answers, blocking
+from server.http import blocking
 from server.http.answers import INVALID, SIGNER_AWAY, TOO_MANY_LOOKUPS, UNREADABLE, ApiError, invalid
-from server.http.base import SignedIn
-from server.http.route import route
-from server.http.shapes import Answer, AnyText, Body, Wrong, plain_text, read_by, whole
+from server.http.base import SignedIn, route
+from server.http.shapes import Answer, AnyText, Body, Wrong, plain_text, read_by, shown_as, whole
 from server.task_handler import venues_with_bidding_wallets
 from wallet.address import AddressError, pasted_sign_in_address
 from wallet.protocol import UserKeys
@@ -232,26 +231,17 @@ class Me(SignedIn):
 
     def _shown(self, user: User) -> Profile:
         subscription = users.subscription_of(user.id)
-        key = subscription.plan if subscription else ""
-        plan = self.services.plan(key)
+        key, plan = subscription.plan if subscription else "", self.plan
         expires_ms = subscription.expires_ms if subscription else 0
-        return Profile(
-            id=user.id,
-            address=user.address,
-            ordinals_address=user.ordinals_address,
-            display_name=user.display_name,
+        return shown_as(
+            Profile,
+            user,
             plan=key,
-            plan_details=PlanDetails(
-                name=plan.name,
-                max_tasks=plan.max_tasks,
-                max_bids_per_task=plan.max_bids_per_task,
-                price_sats=plan.price_sats,
-                duration_days=plan.duration_days,
-            ),
+            plan_details=shown_as(PlanDetails, plan),
             is_admin=self.services.entitlements.is_admin(user.address),
             subscription=Subscription(
                 plan=key,
-                expires_at=answers.iso(expires_ms),
+                expires_at=iso(expires_ms),
                 status="active" if expires_ms > self.now_ms else "expired",
             ),
             stats=Stats(
@@ -261,7 +251,6 @@ class Me(SignedIn):
                 open_bids=orders.open_count(user.id),
                 max_exposure=own_ceilings(user).plan(plan).max_exposure,
             ),
-            created_at=answers.iso(user.created_ms),
         )
 
 
@@ -328,10 +317,8 @@ class Bounds(SignedIn):
         return self._shown(User.get_by_id(self.user.id))
 
     def _shown(self, user: User) -> Ceilings:
-        subscription = users.subscription_of(user.id)
-        plan = self.services.plan(subscription.plan if subscription else "")
         return Ceilings(
-            max_exposure=user.max_exposure, max_hardcap=user.max_hardcap, plan_max_exposure=plan.max_exposure
+            max_exposure=user.max_exposure, max_hardcap=user.max_hardcap, plan_max_exposure=self.plan.max_exposure
         )
 
 

@@ -10,14 +10,11 @@ from core.fields import Time, text_of, words
 from models import presets
 from models.accounts import READ, TRADE
 from models.presets import MOST_PRESETS, PresetExists, TooManyPresets
-from server import task_handler
-from server.config import bids as task_config
-from server.config.bids import BiddingTaskChange
-from server.http import answers
+from server import task_config, task_handler
 from server.http.answers import INVALID, NOT_YOURS, ApiError, Success, invalid, not_found
-from server.http.base import SignedIn
-from server.http.route import route
-from server.http.shapes import Answer, Body, Wrong, described_as, read_by
+from server.http.base import SignedIn, route
+from server.http.shapes import Answer, Body, Wrong, described_as, dumps, read_by, shown_as
+from server.task_config import BiddingTaskChange
 from server.tasks import refuse_unknown_budget
 
 VERSION = 1
@@ -202,7 +199,7 @@ class Presets(SignedIn):
         if faults := [*details, *unknown] or task_handler.unfit_for_bids(venue, config):
             raise invalid([f"{where}{fault}" for fault in faults])
         refuse_unknown_budget(self.user.id, config)
-        return answers.dumps(given | {"slug": config.slug} if "slug" in given else given)
+        return dumps(given | {"slug": config.slug} if "slug" in given else given)
 
     def _stored(self, wanted: list[tuple[str, str]], *, replaces: bool = False) -> list[presets.Preset]:
         """Stores presets (name, config), all or none. Raises ApiError: 409, 403."""
@@ -224,10 +221,4 @@ def _raw(config: str) -> Raw:
 
 
 def _shown(preset: presets.Preset) -> PresetShown:
-    return PresetShown(
-        id=preset.id,
-        name=preset.name,
-        config=_raw(preset.config),
-        created_at=answers.iso(preset.created_ms),
-        updated_at=answers.iso(preset.updated_ms),
-    )
+    return shown_as(PresetShown, preset, config=_raw(preset.config))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Sequence
 from decimal import Decimal
 from typing import Annotated, Any
 
@@ -10,7 +10,7 @@ from msgspec import UNSET, Meta, Struct, field
 from msgspec.structs import replace
 
 from core.errors import BidkeeperError
-from core.fields import Count, Price, Sats, Time, words
+from core.fields import Count, Price, Sats, Time, iso, words
 from core.subscription_plans import SubscriptionPlan
 from markets.base import BidBook, OwnBids, VenueError
 from markets.call_costs import call_costs
@@ -38,27 +38,16 @@ from models.summaries import running_tasks
 from models.tasks import tasks
 from models.tasks.tasks import BIDDING, Task
 from models.users import own_ceilings
-from server import task_handler
-from server.config import bids as task_config
-from server.config.listings import shape
+from server import task_config, task_handler
 from server.control import EffectiveState
-from server.http.answers import (
-    INVALID,
-    SIGNER_AWAY,
-    TOO_MANY_LOOKUPS,
-    UNREADABLE,
-    ReasonCode,
-    exact,
-    invalid,
-    iso,
-    not_found,
-)
-from server.http.route import route
-from server.http.shapes import Answer
+from server.http.answers import INVALID, SIGNER_AWAY, TOO_MANY_LOOKUPS, UNREADABLE, invalid, not_found
+from server.http.base import route
+from server.http.shapes import Answer, ReasonCode, exact
 from server.market import MAX_AGE_S, NO_SESSION, PREVIEWED_LEVELS, UNKNOWN_SLUG, OrderBook, order_book
+from server.task_config import shape
 from server.tasks import BiddingTaskHandler, refuse_unknown_budget
 from strategy import plan
-from strategy.book import History, VenueProfile
+from strategy.book import Bid, History, VenueProfile
 from strategy.config.bid import BidConfig, load_bid_config, normal_slug
 from strategy.monthly import Bidding, KeyQuota, MonthlyQuota, MonthlyVerdict, hints
 from strategy.plan import BidPlan, BudgetRoom, Entry, Limits, Memory, Rules, RungNote
@@ -232,6 +221,16 @@ class _PreviewReads(Struct, frozen=True):
     skew_s: float
     rivals: BidBook | None  # the bids that rungs are ranked among, own ones included; None if they could not be read
 
+    @property
+    def others(self) -> list[Bid] | None:
+        """The bids of others among them."""
+        return None if self.rivals is None else [bid for bid in self.rivals.bids if not self.wallet.owns_bid(bid)]
+
+    @property
+    def hidden(self) -> int:
+        """The number of them that could not be read."""
+        return 0 if self.rivals is None else self.rivals.hidden
+
 
 class Previews(BiddingTaskHandler):
     """The operation that previews a config."""
@@ -270,7 +269,7 @@ class Previews(BiddingTaskHandler):
         control: Any = controls.effective(self.user.id, task.id if task else 0)
         return Preview(
             task_id=task.id if task else None,
-            rungs=rungs_shown(entry, plan, _ranks(entry, plan, market), fund_of(entry, plan, seen)),
+            rungs=rungs_shown(entry, plan, market.others, fund_of(entry, plan, seen), is_whole=not market.hidden),
             cancels=cancels_shown(plan),
             total=sum(intent.price_sats for intent in plan.to_place),
             reference=exact(plan.reference),
@@ -449,19 +448,14 @@ def _rivals(market: MarketClient, config: BidConfig) -> BidBook | None:
         return None
 
 
-def _ranks(entry: Entry, plan: BidPlan, market: _PreviewReads) -> dict[int, int]:
-    """Returns the rank of each rung's bid by its rung; none while the bids of others are not known."""
-    if market.rivals is None:
-        return {}
-    bids = [bid for bid in market.rivals.bids if not market.wallet.owns_bid(bid)]
-    return ranks_of_plan(plan, entry.own, bids, entry.now_ms, is_whole=not market.rivals.hidden)
+def rungs_shown(
+    entry: Entry, plan: BidPlan, others: Sequence[Bid] | None, fund: ToFund | None = None, *, is_whole: bool
+) -> list[PlannedRung]:
+    """Returns the fate of each rung, with the bid that holds it or is to come, and its rank among `others`.
 
-
-def rungs_shown(entry: Entry, plan: BidPlan, ranks: Mapping[int, int], fund: ToFund | None = None) -> list[PlannedRung]:
-    """Returns the fate of each rung, with the bid that holds it or is to come, and its rank by the rung.
-
-    `fund` is the way to enough balance.
+    `others` are None while they are not known, `fund` is the way to enough balance.
     """
+    ranks = {} if others is None else ranks_of_plan(plan, entry.own, others, entry.now_ms, is_whole=is_whole)
     own = {order.id: order.quantity for order in entry.own}
 
     def quantity(note: RungNote) -> Decimal | None:

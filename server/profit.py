@@ -19,17 +19,15 @@ from typing import Annotated, Any, Literal, NamedTuple
 from msgspec import Struct, field, structs
 from tornado.iostream import StreamClosedError
 
-from core.fields import Count, words
+from core.fields import Count, iso, words
 from models import market_memory
 from models.accounts import READ
 from models.ledger import fills
 from models.ledger.fills import BUY, Fill, Wanted
 from server.history import FROM, TO
-from server.http import answers
-from server.http.answers import INVALID, TOO_MANY_LONG_READS, iso
-from server.http.base import PIECE, SignedIn
-from server.http.route import route
-from server.http.shapes import Answer, Asked, one_of
+from server.http.answers import INVALID, TOO_MANY_LONG_READS
+from server.http.base import PIECE, SignedIn, route
+from server.http.shapes import Answer, Asked, exact, one_of
 from strategy import profit
 from strategy.config.bid import BidConfig, normal_slug
 from strategy.guards import measure
@@ -340,7 +338,7 @@ class Profits(SignedIn):
 
 
 def _month_of(ms: int) -> str:
-    return answers.iso(ms)[:7]
+    return iso(ms)[:7]
 
 
 class _Kind(NamedTuple):
@@ -373,7 +371,7 @@ class _Summed(NamedTuple):
             matched=row.matched,
             realized_sats=row.realized_sats,
             fees_sats=row.fees_sats,
-            realized_percent=answers.exact(percent),
+            realized_percent=exact(percent),
             held=Holding(count=len(row.held), cost_sats=row.held_sats, mark_sats=None),
             unmatched_sales=row.unmatched_sales,
             unknown_fees=row.unknown_fees,

@@ -9,6 +9,7 @@ import asyncio
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from difflib import get_close_matches
+from functools import cache
 from typing import Any
 
 from msgspec.structs import fields, replace
@@ -20,18 +21,17 @@ from core.settings import Settings
 from markets import venues
 from markets.base import VenueError
 from markets.capabilities import Capabilities
-from markets.look import kind_of
 from models.database import base
 from models.ledger import closing
 from models.tasks import tasks
 from models.tasks.tasks import RUNNING, STOPPED, Task
-from server.config.parts import stored_tags
 from server.control import halt_instead
 from server.http import services
 from server.http.answers import ApiError, invalid, not_found
 from server.http.base import SignedIn
 from server.http.blocking import UserMarket
 from server.http.shapes import Body
+from server.task_config import stored_tags
 from strategy.config.bid import BidConfig, canonical_slug, normal_slug
 from strategy.config.listing import ListingConfig, load_listing_config
 from wallet.terms import SETTING, co_signers_of, escrow_terms_of
@@ -204,7 +204,9 @@ Catalogue = Mapping[str, Mapping[str, int]]
 
 def named_venue(given: Mapping[str, Any], settings: Settings) -> tuple[str, list[str]]:
     """Returns the venue that a body names, else the default, and the faults of the name."""
-    name = given.get("venue", settings.market)
+    if "venue" not in given:
+        return settings.market, []
+    name = given["venue"]
     if not isinstance(name, str):
         return settings.market, []  # its shape is a fault of the body, which is told with the others
     problem = settings.why_no_venue(name)
@@ -232,7 +234,7 @@ def unfit_for_bids(venue: str, config: BidConfig) -> list[str]:
     if not can.kinds:
         return [f"venue: {can.title} takes no bids"]
     details = []
-    if kind_of(config) not in can.kinds:
+    if ("runes" if config.is_rune else "ordinals") not in can.kinds:
         details.append(f"type: {can.title} takes no bids of type {config.type}")
     if config.bid_type not in can.bid_types:
         details.append(f"bidType: {can.title} takes no bids of type {config.bid_type}")
@@ -294,6 +296,7 @@ def venues_with_bidding_wallets(settings: Settings) -> list[str]:
     return [name for name, can in found if can is not None and can.kinds and not can.bids_are_psbt]
 
 
+@cache  # since each creation and change of a task asks several times
 def _capabilities(venue: str) -> Capabilities | None:
     """Returns the venue's capabilities; None for an unknown name, which is a fault of its own."""
     return venues.capabilities(venue) if venues.is_known(venue) else None

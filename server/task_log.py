@@ -12,7 +12,7 @@ from typing import Annotated, Any, NamedTuple
 from msgspec import UNSET, Meta, Raw, UnsetType
 
 from core.errors import PeerError
-from core.fields import Count, Slug, Time, within, words
+from core.fields import Count, Slug, Time, iso, within, words
 from markets import base
 from markets.base import BidBook, OwnBid, OwnBids, VenueError
 from markets.client import MarketClient
@@ -39,13 +39,12 @@ from server.http.answers import (
     ListingFate,
     OrderState,
     PlaceFate,
-    ReasonCode,
     Seconds,
     Trait,
     trait_shown,
 )
-from server.http.route import route
-from server.http.shapes import Answer, Asked, OpenAnswer, camel, described_as
+from server.http.base import route
+from server.http.shapes import Answer, Asked, OpenAnswer, ReasonCode, camel, described_as, exact
 from server.market import NO_SESSION
 from server.task_handler import TaskHandler
 from strategy.plan import OwnOrder
@@ -416,7 +415,7 @@ def _ranks(found: Iterable[tuple[OwnBid, Order]], market: _Competition, book: Bi
 
 
 def _bid_shown(bid: OwnBid, order: Order, rank: int | None, book: BidBook | str) -> Bid:
-    quantity = answers.exact(Decimal(order.quantity))
+    quantity = exact(Decimal(order.quantity))
     why = book if isinstance(book, str) else None
     if rank is None and isinstance(book, BidBook):  # none of them is the best, but they may be ahead of this one
         why = f"{book.hidden} bids of the book cannot be understood, and may be ahead of this one"
@@ -424,12 +423,12 @@ def _bid_shown(bid: OwnBid, order: Order, rank: int | None, book: BidBook | str)
         id=bid.venue_id,
         price=bid.price,
         quantity=quantity,
-        quantity_left=quantity if bid.quantity is None else answers.exact(min(bid.quantity, quantity)),
+        quantity_left=quantity if bid.quantity is None else exact(min(bid.quantity, quantity)),
         slug=order.slug,
         type="rune" if bid.kind == "runes" else "ordinals",
         budget_id=order.budget_id,
         trait=trait_shown(bid.trait or order.trait),
-        expires_at=answers.iso(order.expires_ms if bid.expires_ms is None else bid.expires_ms),
+        expires_at=iso(order.expires_ms if bid.expires_ms is None else bid.expires_ms),
         rank=rank,
         is_highest=None if rank is None else rank == 1,
         rank_unknown=why,

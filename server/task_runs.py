@@ -16,14 +16,12 @@ from models.ledger.orders import change_bidding_task
 from models.outbox import START_REFUSED
 from models.tasks import tasks
 from models.tasks.tasks import BIDDING, RUNNING, Task, bidding_task_list
-from server import task_handler
-from server.config import bids as task_config
-from server.config.bids import BiddingTaskChange
-from server.config.parts import LONGEST_TAG, has_tag
+from server import task_config, task_handler
 from server.control import heed_limits
 from server.http.answers import INVALID, MANAGER_AWAY, NOT_YOURS, TOO_MANY_RUN, ApiError, Error, invalid
-from server.http.route import route
+from server.http.base import route
 from server.http.shapes import Answer, Body, Wrong, described_as, one_of, read_by, read_fields, whole
+from server.task_config import LONGEST_TAG, BiddingTaskChange, has_tag
 from server.task_handler import is_idle
 from server.tasks import (
     NOT_ALLOWED,
@@ -34,7 +32,7 @@ from server.tasks import (
     StoppedBiddingTask,
     columns,
 )
-from server.withdrawals.ways_out import refuse_without_way_out
+from server.withdrawal_plan import refuse_without_way_out
 from strategy.config.bid import load_bid_config, problems
 
 log = logging.getLogger(__name__)

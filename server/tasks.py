@@ -7,8 +7,8 @@ from typing import Annotated, Any
 
 from msgspec import Raw, json
 
-from core.fields import Count, Time, words
-from models import budgets, users
+from core.fields import Count, Time, iso, words
+from models import budgets
 from models.accounts import READ, TRADE
 from models.database import base
 from models.ledger import closing as ledger
@@ -25,13 +25,8 @@ from models.tasks.tasks import (
     TaskLimitReached,
     bidding_task_list,
     shown_error,
-    shown_running,
 )
-from server import task_handler
-from server.config import bids as task_config
-from server.config.bids import BiddingConfig, BiddingTaskChange, NewBiddingTask
-from server.config.parts import AskedTasks, ErrorParams, LastCycle, has_tag, stored_tags
-from server.http import answers
+from server import task_config, task_handler
 from server.http.answers import (
     INVALID,
     MANAGER_AWAY,
@@ -48,10 +43,21 @@ from server.http.answers import (
     closing_shown,
     invalid,
 )
-from server.http.route import route
-from server.http.shapes import Answer, described_as
+from server.http.base import route
+from server.http.shapes import Answer, described_as, encoded
+from server.task_config import (
+    AskedTasks,
+    BiddingConfig,
+    BiddingTaskChange,
+    ErrorParams,
+    LastCycle,
+    NewBiddingTask,
+    cycle_fields,
+    has_tag,
+    stored_tags,
+)
 from server.task_handler import TaskHandler
-from server.withdrawals.ways_out import refuse_without_way_out
+from server.withdrawal_plan import refuse_without_way_out
 from strategy.config.bid import BidConfig, dump_bid_config, load_bid_config, normal_slug, unsupported
 
 TAG = "bidding tasks"
@@ -117,28 +123,20 @@ def task_shown(
     """
     total = filled or fills.total_of_task(task.id)
     error = shown_error(task, user_id, lambda: (config or load_bid_config(task.config)).slowest_s, now_ms)
-    cycle = None
-    if task.last_cycle_ms is not None:
-        cycle = LastCycle(time=answers.seconds(task.last_cycle_ms), action=task.last_cycle_action or "")
     return BiddingTask(
         id=task.id,
         slug=task.slug,
         type=task.type,
-        is_running=shown_running(task),
         config=task_config.rendered(task.config) if config is None else task_config.shown(config),
-        last_cycle=cycle,
-        last_error=error.text,
-        last_error_code=error.code,
-        last_error_params=None if error.params is None else Raw(error.params.encode()),
-        created_at=answers.iso(task.created_ms),
         venue=task.venue,
         tags=json.decode(task.tags, type=tuple[str, ...]),
         fills=TaskFills(
             count=total.count,
             spent_sats=total.sats,
-            last=None if total.last_ms is None else answers.iso(total.last_ms),
+            last=None if total.last_ms is None else iso(total.last_ms),
         ),
-        closing=closing_shown(going),
+        closing=None if going is None else closing_shown(going),
+        **cycle_fields(task, error),
     )
 
 
@@ -299,7 +297,7 @@ class BiddingTasks(BiddingTaskHandler):
             listed = [task for task in listed if has_tag(task.tags, tag)]
         about, going = (self.user.id, self.now_ms, None), self.going()
         shown = [task_shown(task, *about, filled.get(task.id, none), going=going.get(task.id)) for task in listed]
-        return Tagged(answers.encoded(shown))
+        return Tagged(encoded(shown))
 
     @route(
         "POST /api/tasks",
@@ -402,8 +400,7 @@ class BiddingTasks(BiddingTaskHandler):
         return self._made(config, venue, tags)
 
     def _made(self, config: BidConfig, venue: str, tags: str) -> BiddingTask:
-        subscription = users.subscription_of(self.user.id)
-        plan = self.services.plan(subscription.plan if subscription else "")
+        plan = self.plan
         try:
             task = tasks.create_bidding_task(
                 self.user.id, **columns(config), max_tasks=plan.max_tasks, now_ms=self.now_ms, venue=venue, tags=tags

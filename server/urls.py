@@ -29,11 +29,10 @@ from server import (
     wallet,
     web,
 )
-from server.config import forms
-from server.http.base import Handler
-from server.http.route import routes_of
+from server import withdraw as withdrawals
+from server.http.base import Handler, routes_of
+from server.http.shapes import dumps
 from server.replay import task_replay
-from server.withdrawals import withdraw as withdrawals
 
 # One class a noun; its methods declare their operations. First those that pages and programs poll: the patterns are
 # tried in turn.
@@ -66,7 +65,7 @@ NOUNS: list[type[Handler]] = [
     health.Metrics,
     web.Description,
     venues.Venues,
-    forms.Shapes,
+    web.Shapes,
     autolist_preview.AutolistPreviews,
     inscriptions.Inscriptions,
     presets.Presets,
@@ -86,7 +85,6 @@ ROUTES: list[tuple[str, type[Handler]]] = [
 
 
 if __name__ == "__main__":  # prints the description that the server answers, for other programs to check
-    from server.http import answers
-    from server.openapi.document import document
+    from server.description import document
 
-    print(answers.dumps(document(DECLARED)))
+    print(dumps(document(DECLARED)))

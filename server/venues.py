@@ -7,15 +7,14 @@ from collections.abc import Mapping
 from decimal import Decimal
 from typing import Annotated, Any, Literal
 
-from core.fields import Count, Sats, Time, words
+from core.fields import Count, Sats, Time, iso, words
 from markets.base import VenueError
 from markets.capabilities import VenueFacts
 from markets.venues import facts
 from models.accounts import READ
-from server.http.answers import Kind, exact, iso
-from server.http.base import SignedIn
-from server.http.route import route
-from server.http.shapes import Answer
+from server.http.answers import Kind
+from server.http.base import SignedIn, route
+from server.http.shapes import Answer, exact, shown_as
 
 _TYPES = {"ordinals": "ordinals", "runes": "rune"}  # the venue's word for goods, and a task's
 
@@ -104,9 +103,9 @@ def _shown(venue: VenueFacts, told: VenueFacts | None) -> VenueInfo:
     can = venue.capabilities
     quota: Mapping[str, Any] = (None if told is None else told.quota) or {}
     today: Mapping[str, Any] = quota.get("day", {})
-    return VenueInfo(
-        name=can.name,
-        title=can.title,
+    return shown_as(
+        VenueInfo,
+        can,
         is_default=venue.is_default,
         kinds=[_TYPES[kind] for kind in can.kinds],
         bid_types=list(can.bid_types),
@@ -116,16 +115,10 @@ def _shown(venue: VenueFacts, told: VenueFacts | None) -> VenueInfo:
             )
             for kind, profile in venue.profiles.items()
         },
-        listings=can.listings,
-        needs_sign_in=can.needs_sign_in,
-        expiry=can.expiry,
-        limits=VenueLimits(
+        limits=shown_as(
+            VenueLimits,
+            can,
             requests_per_second=can.rate_per_s,
-            burst=can.burst,
-            reads_per_minute=can.reads_per_minute,
-            writes_per_minute=can.writes_per_minute,
-            reads_per_minute_per_wallet=can.reads_per_minute_per_wallet,
-            writes_per_minute_per_wallet=can.writes_per_minute_per_wallet,
             calls_per_month=quota.get("limit"),
             calls_per_day=today.get("limit"),
         ),
@@ -137,7 +130,6 @@ def _shown(venue: VenueFacts, told: VenueFacts | None) -> VenueInfo:
         quota_left_today=today.get("left"),
         quota_yours_today=_part(today),
         connection=None if told is None or told.connection is None else _connection(told.connection),
-        verified=can.verified,
     )
 
 

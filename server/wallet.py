@@ -10,7 +10,7 @@ from typing import Annotated, Literal, NamedTuple
 
 from msgspec import UNSET, UnsetType, field
 
-from core.fields import Address, Count, words
+from core.fields import Address, Count, iso, words
 from core.settings import Settings
 from markets.base import NotFound, VenueError
 from markets.capabilities import Funding, Place, funding_of
@@ -19,14 +19,11 @@ from models.accounts import READ
 from models.ledger import orders, withdrawals
 from models.ledger.limits import most_signed_user
 from models.tasks.tasks import bidding_task_list
-from server.http import answers
 from server.http.answers import SIGNER_AWAY
-from server.http.base import SignedIn
+from server.http.base import SignedIn, route
 from server.http.blocking import UserMarket
-from server.http.route import route
 from server.http.shapes import Answer
-from server.withdrawals.steps import look_after
-from server.withdrawals.withdraw import Withdrawal, withdrawal_shown
+from server.withdraw import Withdrawal, look_after, withdrawal_shown
 from strategy.config.bid import load_bid_config
 from strategy.plan import SignedRoom
 from wallet.protocol import UserKeys
@@ -150,7 +147,7 @@ class Wallets(SignedIn):
             if_all_fill_now=None if stake is None else stake.if_all_fill_now,
             signed_sats=None if room is None else room.signed_sats,
             signed_limit_sats=None if room is None else room.most_sats,
-            signed_free_at=None if room is None or room.frees_ms is None else answers.iso(room.frees_ms),
+            signed_free_at=None if room is None or room.frees_ms is None else iso(room.frees_ms),
             balance_error=trouble or UNSET,
             payment_sats=payment_sats,
             funding=[_funding_row(each) for each in behind],

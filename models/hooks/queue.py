@@ -14,6 +14,7 @@ from typing import Any
 from peewee import SQL, fn
 
 from core import event_words
+from core.fields import iso
 from core.hook_receivers import MAIL
 from models import outbox
 from models.database.base import database, transaction
@@ -94,7 +95,7 @@ def _body(event_id: int | None, event: str, at_ms: int, address: str, task_id: i
         {
             "id": event_id,
             "event": event,
-            "at": event_words.iso(at_ms),
+            "at": iso(at_ms),
             "user": address,
             "task": task_id,
             "text": event_words.words(event, data),

@@ -15,12 +15,11 @@ from typing import Annotated, Any, NamedTuple
 from peewee import PeeweeException
 
 from core import event_words
-from core.fields import Time, words
+from core.fields import Time, iso, words
 from models import outbox
 from models.database import base
 from models.outbox import EVENTS, Told
-from server.http import answers
-from server.http.shapes import Answer, one_of
+from server.http.shapes import Answer, encoded, one_of
 
 LOOK_S = 0.5
 MOST_OF_USER, MOST = 10, 500  # waiters
@@ -52,7 +51,7 @@ def event_shown(told: Told) -> EventShown:
     return EventShown(
         id=told.id,
         event=told.event,
-        at=answers.iso(told.at_ms),
+        at=iso(told.at_ms),
         task=told.task_id,
         text=event_words.words(told.event, told.data),
         data=event_words.outward(told.data),
@@ -61,7 +60,7 @@ def event_shown(told: Told) -> EventShown:
 
 def frame(told: Told) -> bytes:
     """Returns the event as a frame of a stream, whose one line of data is its JSON."""
-    return f"id: {told.id}\nevent: {told.event}\ndata: ".encode() + answers.encoded(event_shown(told)) + b"\n\n"
+    return f"id: {told.id}\nevent: {told.event}\ndata: ".encode() + encoded(event_shown(told)) + b"\n\n"
 
 
 class TooManyWaiters(Exception):

@@ -27,14 +27,14 @@ from tornado.httputil import (
     ResponseStartLine,
 )
 from tornado.iostream import StreamClosedError
-from tornado.web import Application
+from tornado.web import Application, GZipContentEncoding
 
 from core.setting_values import Network, is_loopback
 from models import accounts, users
 from models.accounts import ApiToken
 from models.users import User
-from server.http import answers
 from server.http.answers import Error
+from server.http.shapes import encoded
 
 # A proxy's headers. Behind one on this machine every client's peer address is loopback.
 _PROXY_HEADERS = ("X-Forwarded-For", "X-Real-Ip", "Forwarded", "Via")
@@ -176,6 +176,24 @@ _LENGTH = re.compile(r"[0-9]+(?:, *[0-9]+)*")
 log = logging.getLogger("server.access")
 
 
+def now_ms() -> int:
+    """Returns milliseconds since 1970."""
+    return time.time_ns() // 1_000_000
+
+
+STREAM = "text/event-stream"
+
+
+class Gzip(GZipContentEncoding):
+    """Packs texts of a kilobyte and more for clients that take gzip: quickly, since one thread does it all."""
+
+    GZIP_LEVEL = 1
+
+    def _compressible_type(self, ctype: str) -> bool:
+        # A stream is sent as it comes, and each packed one would keep a quarter of a megabyte.
+        return not ctype.startswith(STREAM) and super()._compressible_type(ctype)
+
+
 class Gate(HTTPServerConnectionDelegate):
     """The gate hands requests on to the application unless their framing or body is refused."""
 
@@ -235,7 +253,7 @@ class _Guard(HTTPMessageDelegate):
         """Answers and ends the connection; with `reads_on` Tornado reads on and the rest comes to us."""
         self._refused = True
         begun = time.monotonic()
-        body = answers.encoded(Error(error=error, message=message))
+        body = encoded(Error(error=error, message=message))
         headers = HTTPHeaders(
             {
                 "Content-Type": "application/json",

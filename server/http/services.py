@@ -23,7 +23,6 @@ from core.layout import end_of_log, log_path
 from core.process import PYTHON
 from core.program_calls import CountTasks, Enforce, Heed, Ping, ReadLog, Scope, Settle, Settled, State, TaskCounts
 from core.settings import Settings
-from core.subscription_plans import SubscriptionPlan
 from markets.client import MarketClient
 from markets.verbs import Purpose
 from models.controls import GLOBAL
@@ -31,9 +30,8 @@ from models.database.base import CommitCache
 from models.leases.manager_places import Place, address_at, place_for, places
 from models.users import Entitlements
 from server.http.answers import ApiError, too_many
-from server.http.blocking import LongReads, PictureWay, Pool, Seats, UserMarket
+from server.http.blocking import CallLimit, LongReads, PictureWay, Pool, Seats, TooManyWaiting, Turns, UserMarket
 from server.http.feed import Feed
-from server.http.turns import CallLimit, TooManyWaiting, Turns
 from wallet.signer_client import SignerClient
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
@@ -338,7 +336,6 @@ class Services(Struct, frozen=True):
     budget: CallLimit
     loosened: CallLimit
     locks: TaskLocks
-    in_flight: InFlight
     task_lists: CommitCache
     starts: Histogram
     seats: Seats
@@ -351,15 +348,12 @@ class Services(Struct, frozen=True):
     sent_by_hand: CallLimit
     replays: Replays = field(default_factory=Replays)
     unstored: dict[object, Any] = field(default_factory=dict)
+    in_flight: set[object] = field(default_factory=set)  # handlers that have not answered yet
     ways_out: set[tuple[int, str, str]] = field(default_factory=set)
 
     def market_for(self, user: int, purpose: Purpose, until: float) -> UserMarket:
         """Returns the way to the marketplaces for what a user does by hand, until the monotonic clock shows `until`."""
         return UserMarket(self.market, self.seats, user, purpose, until)
-
-    def plan(self, key: str) -> SubscriptionPlan:
-        """Returns the plan of this key; one that is not offered any more allows nothing."""
-        return self.settings.plans.get(key) or SubscriptionPlan(key, 0, 0, 0, 0, 0)
 
     def close(self) -> None:
         """Ends the threads that ask peers."""
@@ -370,28 +364,6 @@ class Services(Struct, frozen=True):
         self.signer.close()
         self.brakes.close()
         self.manager.close()
-
-
-class InFlight:
-    """A count of handlers that have not answered yet."""
-
-    def __init__(self) -> None:
-        self._handlers: set[object] = set()
-        self._none = asyncio.Event()
-        self._none.set()
-
-    def add(self, handler: object) -> None:
-        self._handlers.add(handler)
-        self._none.clear()
-
-    def discard(self, handler: object) -> None:
-        self._handlers.discard(handler)
-        if not self._handlers:
-            self._none.set()
-
-    async def none(self) -> None:
-        """Returns once all have answered."""
-        await self._none.wait()
 
 
 class TaskLocks:

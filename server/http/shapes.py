@@ -1,7 +1,7 @@
-"""The shapes of the interface: bodies and queries, read with all their faults, and answers.
+"""The shapes of the interface: bodies and queries, read with all their faults, and answers, written as JSON.
 
 A shape's fields are types of `core.fields`. From them come the reading here, the description (server/openapi) and the
-JSON. What is read has passed core/strict_json.py: whole numbers are int, all others Decimal, and no key is there twice.
+JSON. What is read has passed core/untrusted.py: whole numbers are int, all others Decimal, and no key is there twice.
 """
 
 from __future__ import annotations
@@ -11,15 +11,17 @@ from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from functools import cache
-from typing import Annotated, Any, NamedTuple
+from json.encoder import encode_basestring
+from typing import Annotated, Any, NamedTuple, TypeVar, overload
 
-from msgspec import UNSET, Meta, Struct, inspect
+from msgspec import UNSET, Meta, Raw, Struct, inspect, json, structs
 
-from core import pasted
+from core import untrusted
 from core.errors import BidkeeperError
-from core.fields import MAX_ID
-from core.strict_json import shown
+from core.fields import MAX_ID, iso
+from core.untrusted import shown
 from strategy.pricing import plain
+from strategy.reasons import Reason
 
 _MOST_DIGITS = 200
 _LONGEST_QUERY_TEXT = 200
@@ -51,6 +53,9 @@ class Asked(Struct, frozen=True, kw_only=True, rename=camel):
 
 class Answer(Struct, frozen=True, kw_only=True, rename=camel):
     """An answer's object. Callers should ignore fields that they do not know. UNSET is left out."""
+
+
+Shown = TypeVar("Shown", bound=Answer)
 
 
 class OpenAnswer(Answer, frozen=True, kw_only=True):
@@ -161,7 +166,7 @@ def text(value: Any) -> str:
 
 def plain_text(value: Any) -> str:
     """Reads text without the blanks around it and without control characters. Raises Wrong."""
-    return text(pasted.trimmed(value) if isinstance(value, str) else value)
+    return text(untrusted.trimmed(value) if isinstance(value, str) else value)
 
 
 def flag(value: Any) -> bool:
@@ -390,7 +395,7 @@ def milliseconds(text: str) -> int:
 
 def own_words(given: str) -> str:
     """Reads a text of the caller's own without the blanks around it. Raises Wrong."""
-    return _query_text(pasted.trimmed(given))
+    return _query_text(untrusted.trimmed(given))
 
 
 TimeText = Annotated[int, read_by(milliseconds), AS_TEXT, Meta(extra_json_schema={"minLength": 1})]
@@ -477,3 +482,99 @@ def _query_text(given: str) -> str:
     if not given.isprintable():
         raise Wrong("must not have control characters")
     return given
+
+
+# ---- answers
+
+
+def shown_as(shape: type[Shown], row: Any, **others: Any) -> Shown:
+    """Makes an answer of a row: its fields of the same names, times of its `_ms`, and `others`."""
+    for name, source in _sources(shape):
+        if name not in others:
+            value = getattr(row, source)
+            others[name] = value if name == source or value is None else iso(value)
+    return shape(**others)
+
+
+@cache
+def _sources(shape: type[Answer]) -> list[tuple[str, str]]:
+    """Returns each field with the name that it has in a row: `created_at` is `created_ms` there."""
+    return [(name, f"{name[:-2]}ms" if name.endswith("_at") else name) for name in shape.__struct_fields__]
+
+
+class Exact(Decimal):
+    """A number that a Struct writes digit for digit; msgspec writes any other Decimal below a millionth as 1E-7."""
+
+    __slots__ = ()
+
+
+def _all_digits(value: Any) -> Raw:
+    if isinstance(value, Exact):
+        return Raw(plain(value).encode())
+    raise TypeError(f"no JSON for {type(value).__name__}")
+
+
+_ENCODER = json.Encoder(enc_hook=_all_digits, decimal_format="number")
+
+
+def dumps(value: Any) -> str:
+    """Writes `value` (None, bool, int, str, Decimal, Struct, dict, list or tuple of such) as JSON text."""
+    if isinstance(value, str):
+        return encode_basestring(value)
+    if value is None:
+        return "null"
+    if value is True:
+        return "true"
+    if value is False:
+        return "false"
+    if isinstance(value, int):
+        return str(value)
+    if isinstance(value, Decimal):
+        return plain(value)
+    if isinstance(value, dict):
+        return "{" + ", ".join(f"{encode_basestring(key)}: {dumps(item)}" for key, item in value.items()) + "}"
+    if isinstance(value, Struct):
+        return encoded(value).decode()
+    if isinstance(value, list | tuple):
+        return "[" + ", ".join(map(dumps, value)) + "]"
+    raise TypeError(f"no JSON for {type(value).__name__}")
+
+
+def encoded(value: Any) -> bytes:
+    """Encodes a shape, a list of shapes, or JSON that is ready (`Raw`), for the wire."""
+    try:
+        return _ENCODER.encode(value)
+    except UnicodeEncodeError:
+        return _ENCODER.encode(_writable(value))
+
+
+def _writable(value: Any) -> Any:
+    """Replaces lone surrogates, which a marketplace may send and UTF-8 cannot write."""
+    if isinstance(value, str):
+        return value.encode("utf-8", "replace").decode()
+    if isinstance(value, Struct):
+        return structs.replace(value, **{name: _writable(each) for name, each in structs.asdict(value).items()})
+    if isinstance(value, dict):
+        return {_writable(key): _writable(each) for key, each in value.items()}
+    return [_writable(each) for each in value] if isinstance(value, list | tuple) else value
+
+
+@overload
+def exact(value: Decimal) -> Decimal: ...
+
+
+@overload
+def exact(value: None) -> None: ...
+
+
+def exact(value: Decimal | None) -> Decimal | None:
+    """Returns a number as every answer has it: in its only form, digit for digit."""
+    return None if value is None else Exact(value)
+
+
+def code_of(codes: Iterable[str], text: str) -> Meta:
+    """Makes the mark of a text that is one of `codes`."""
+    return Meta(description=text, extra_json_schema={"enum": sorted({str(code) for code in codes})})
+
+
+ReasonCode = Annotated[str, code_of(Reason, "A reason of docs/reasons.md.")]

@@ -18,16 +18,13 @@ from models.accounts import READ
 from models.leases.manager_places import machine_elsewhere
 from models.tasks.tasks import Task
 from models.users import own_ceilings
-from server import task_handler
-from server.config import bids as task_config
-from server.config.listings import shape
-from server.config.parts import shown_part
-from server.http import answers
+from server import task_config, task_handler
 from server.http.answers import INVALID, NOT_YOURS, ApiError, invalid, too_many
-from server.http.route import route
+from server.http.base import route
 from server.http.services import ReplayFailed, TooManyReplays
-from server.http.shapes import NO_TIME, Answer, Body, Wrong, camel, milliseconds
-from server.replay.comparison import Compared, Recorded
+from server.http.shapes import NO_TIME, Answer, Body, Wrong, camel, dumps, milliseconds
+from server.replay.program import Compared, Recorded
+from server.task_config import shape, shown_part
 from server.tasks import BiddingTaskHandler, refuse_unknown_budget
 from strategy.config.bid import BidConfig, dump_bid_config, is_on, load_bid_config
 from strategy.replay import changes
@@ -175,7 +172,7 @@ def _changes(own: BidConfig, config: BidConfig) -> list[ConfigChange]:
 
 
 def _shown(value: Any) -> Raw:
-    return Raw(answers.dumps(shown_part(value)).encode())
+    return Raw(dumps(shown_part(value)).encode())
 
 
 def _nothing_recorded(journal_from: str | None, others: int) -> ApiError:

@@ -9,7 +9,7 @@ import pytest
 
 from core.errors import SettingsError
 from core.settings import load
-from core.strict_json import NotText, decoded, read_text
+from core.untrusted import NotText, decoded, read_text
 from hooks.program import mailer_of
 from tests.core.test_settings import ROOT, problems
 

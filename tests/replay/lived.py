@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, get_type_hints
 from unittest import mock
 
-from core.event_words import iso
+from core.fields import iso
 from markets.base import Unavailable
 from models import controls, schema
 from models.database import base

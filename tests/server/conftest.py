@@ -12,13 +12,12 @@ from tornado.ioloop import IOLoop
 from tornado.testing import bind_unused_port
 
 from core.settings import Settings
-from server import admin, autolist, autolist_preview, health, task_handler, wallet
+from server import admin, autolist, autolist_preview, health, task_handler, wallet, withdrawal_plan
 from server import app as app_module
+from server import withdraw as withdrawals
 from server.app import make_app, make_server
 from server.http import services
 from server.urls import ROUTES
-from server.withdrawals import ways_out
-from server.withdrawals import withdraw as withdrawals
 from tests.clock import Clock
 from tests.server.api import START_MS, Api, new_user, token_of
 from tests.server.peers import FakeGateway, FakeManager, FakeSigner
@@ -68,7 +67,7 @@ _WAITS = (
     (services, "_PING_S"),
     (health, "PATIENCE_S"),
     (task_handler, "PATIENCE_S"),
-    (ways_out, "PATIENCE_S"),
+    (withdrawal_plan, "PATIENCE_S"),
     (withdrawals, "_LOOKS_S"),
     (withdrawals, "_SENDS_S"),
 )

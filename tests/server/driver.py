@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 from urllib.parse import quote, urlencode
 
-from server.openapi.document import document
+from server.description import document
 from server.urls import DECLARED
 from tests.server.api import Answer
 from tests.server.conftest import Service

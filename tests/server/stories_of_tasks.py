@@ -18,8 +18,7 @@ from models.budgets import MAX_BUDGETS
 from models.tasks import cycles
 from models.tasks.tasks import Task
 from server.http import services as starter
-from server.http.blocking import Seats
-from server.http.turns import Turns
+from server.http.blocking import Seats, Turns
 from strategy.book import Ask
 from strategy.journal import Encoder
 from tests.replay.recorded import carried_out, entry

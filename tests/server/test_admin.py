@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
+from core.fields import iso
 from models import accounts, controls, users
 from models.ledger.states import Order
 from models.tasks import tasks
 from models.tasks.tasks import RUNNING, Task
-from server.http.answers import iso
 from tests.server.api import START_MS, new_user, token_of
 from tests.server.conftest import ADMIN, OTHER, OWNER, Service, with_settings
 from tests.server.driver import check

@@ -7,7 +7,7 @@ from itertools import chain
 from typing import Any
 from urllib.parse import quote
 
-from server.http.answers import iso
+from core.fields import iso
 from tests.server.api import START_MS
 from tests.server.conftest import Service
 from tests.server.running_tasks import open_order

@@ -9,8 +9,8 @@ import pytest
 
 from core.setting_values import networks
 from models.tasks.tasks import Task
+from server.http.blocking import CallLimit
 from server.http.gate import budget_key, client_ip
-from server.http.turns import CallLimit
 from tests.server.conftest import Service
 
 

@@ -8,11 +8,11 @@ from typing import BinaryIO
 
 import pytest
 
+from core.fields import iso
 from core.layout import journal_path, older
 from models.database import base
 from models.ledger.states import Order
 from models.tasks.cycles import Sample, add_sample
-from server.http.answers import iso
 from server.replay import journal
 from server.replay.journal import moment_of
 from strategy.journal import Encoder

@@ -13,9 +13,9 @@ from typing import Annotated, Any
 import pytest
 from msgspec import Meta
 
+from server import description as openapi
+from server.description import render
 from server.http.shapes import Body, read_fields
-from server.openapi import document as openapi
-from server.openapi.page import render
 from server.urls import DECLARED
 from strategy.config.bid import BidConfig, dump_bid_config, load_bid_config, problems
 from tests.server.conftest import Service

@@ -10,8 +10,8 @@ from models.hooks import queue
 from models.hooks.queue import MOST_HOOKS
 from models.hooks.table import Delivery, Hook
 from models.users import Entitlements
+from server.http.blocking import Turns
 from server.http.feed import MOST_OF_USER, Feed
-from server.http.turns import Turns
 from strategy.book import Ask
 from tests.server import stories_of_tasks
 from tests.server.api import START_MS, new_user, token_of

@@ -16,14 +16,14 @@ from typing import Any
 import pytest
 from msgspec import to_builtins
 
+from core.fields import iso
 from core.layout import journal_path, older
 from core.process import hold_lock
 from server.http import services as starter
-from server.http.answers import iso
-from server.http.turns import Turns
+from server.http.blocking import Turns
 from server.replay import journal
-from server.replay.comparison import after_fills, compared
 from server.replay.journal import JournalPart
+from server.replay.program import after_fills, compared
 from strategy.config.bid import BidConfig
 from strategy.journal import Encoder
 from strategy.plan import Entry

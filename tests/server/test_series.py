@@ -6,9 +6,9 @@ from decimal import Decimal
 
 import pytest
 
+from core.fields import iso
 from models.database import base
 from models.tasks.cycles import Sample, add_sample
-from server.http.answers import iso
 from tests.server.api import START_MS
 from tests.server.conftest import Service
 from tests.server.driver import check

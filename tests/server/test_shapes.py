@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from server.config.bids import FIELDS as BID_FIELDS
-from server.config.listings import FIELDS as LISTING_FIELDS
 from server.http.shapes import camel
+from server.task_config import FIELDS as BID_FIELDS
+from server.task_config import LISTING_FIELDS
 from strategy.config.bid import BidConfig
 from strategy.config.bid import problems as problems_of_bids
 from strategy.config.listing import ListingConfig

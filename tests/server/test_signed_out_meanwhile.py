@@ -16,7 +16,7 @@ from models.users import Session
 from server import task_handler
 from server.autolist import AutolistTasks
 from server.http.services import ManagerClient
-from server.withdrawals.planner import WithdrawalPlanner
+from server.withdrawal_plan import WithdrawalPlanner
 from tests.server.conftest import OWNER, Service
 from tests.server.peers import keys_of
 from tests.server.test_sign_in import challenge_for, proof_of

@@ -13,9 +13,9 @@ import pytest
 from core.errors import PeerRefused
 from markets.base import Rune, Unavailable
 from markets.orders import OwnListings
+from server import withdraw as withdrawals
 from server.http.base import SignedIn
 from server.urls import ROUTES
-from server.withdrawals import withdraw as withdrawals
 from tests.server import autolist_tasks
 from tests.server.api import START_MS
 from tests.server.conftest import OWNER, Service, with_settings

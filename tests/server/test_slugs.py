@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
+from core.fields import iso
 from models import venue_memory
 from models.database import base
 from models.tasks.cycles import Sample, add_sample
 from server import market
-from server.http.answers import iso
 from tests.server.api import START_MS, new_user
 from tests.server.conftest import OWNER, Service
 from tests.server.driver import check

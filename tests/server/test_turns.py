@@ -16,8 +16,7 @@ from models.ledger import fills as ledger_fills
 from models.ledger import orders
 from server import history, profit
 from server.http.base import PIECE
-from server.http.blocking import LONG_ANSWERS
-from server.http.turns import TooManyWaiting, Turns
+from server.http.blocking import LONG_ANSWERS, TooManyWaiting, Turns
 from tests.replay.recorded import entry
 from tests.server.api import START_MS
 from tests.server.conftest import Service
@@ -312,7 +311,7 @@ async def test_a_client_that_leaves_frees_its_turn_before_its_rows_are_read(
             await asyncio.sleep(0.05)
             writer.close()
         async with asyncio.timeout(60):
-            while len(services.pieces) > 1 or len(services.long_answers) or services.in_flight._handlers:  # noqa: ASYNC110
+            while len(services.pieces) > 1 or len(services.long_answers) or services.in_flight:  # noqa: ASYNC110
                 await asyncio.sleep(0.01)
     assert reads.begun == pages.begun == 0
 

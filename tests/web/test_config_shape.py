@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from server.config.forms import shapes
-from server.http import answers
+from server.http.shapes import dumps
+from server.web import shapes
 from tests.web.javascript import WEB, Modules, modules
 
 OF = ("bidding", "autolist")
@@ -20,12 +20,12 @@ PLACES = {"bidding": ("OWN_GROUPS", "MAIN_GROUPS", "MORE_GROUPS"), "autolist": (
 def page() -> Iterator[Modules]:
     with modules() as made:
         made.value("texts/edit.js", "")
-        made.call("config_shape.js", "take", json.loads(answers.dumps(shapes())))
+        made.call("config_shape.js", "take", json.loads(dumps(shapes())))
         yield made
 
 
 def declared(of: str) -> list[dict[str, Any]]:
-    return list(json.loads(answers.dumps(getattr(shapes(), of))))
+    return list(json.loads(dumps(getattr(shapes(), of))))
 
 
 @pytest.mark.parametrize("of", OF)

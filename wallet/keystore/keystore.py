@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from core.process import hold_lock
-from core.strict_json import MARK
+from core.untrusted import MARK
 from wallet.keystore import keystore_file
 from wallet.keystore.keys import Keystore
 from wallet.keystore.keystore_file import Contents, KeystoreError

@@ -21,7 +21,7 @@ from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 from msgspec import Struct
 
 from core.fields import WithSecrets
-from core.strict_json import NotText, decoded
+from core.untrusted import NotText, decoded
 from wallet.keystore.keystore_file import KeystoreError
 
 VERSION = 2  # 1 is the play keystore's

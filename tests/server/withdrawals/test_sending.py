@@ -10,7 +10,7 @@ import pytest
 
 from markets.base import AuthFailed, NotSupported, RateLimited, Refused, SignInNeeded, Unavailable, Unknown, VenueError
 from models.ledger import withdrawals
-from server.withdrawals.steps import RESUME_S, look_after_all
+from server.withdraw import RESUME_S, look_after_all
 from tests.server.conftest import Service
 from tests.server.withdrawals.asking import row, withdraw
 from tests.server.withdrawals.chain import KEYS, Chain, coin

@@ -8,7 +8,7 @@ from core.errors import PeerRefused
 from markets.base import Unavailable
 from models.ledger import withdrawals
 from models.ledger.withdrawals import Withdrawal
-from server.withdrawals.steps import ABANDONED_MS, NEVER_SIGNED, look_after_all
+from server.withdraw import ABANDONED_MS, NEVER_SIGNED, look_after_all
 from tests.server.api import START_MS
 from tests.server.conftest import OWNER, Service
 from tests.server.withdrawals.asking import row, withdraw

@@ -13,7 +13,7 @@ from markets.capabilities import funding_of
 from markets.venues import facts
 from models.tasks.tasks import Task
 from server import task_handler
-from server.withdrawals.planner import bidding_venue
+from server.withdrawal_plan import bidding_venue
 from tests.server.api import START_MS
 from tests.server.conftest import Service, with_settings
 from tests.server.test_autolist_running import INSCRIPTION

@@ -1,32 +1,50 @@
-"""Withdrawals of a user's own money and inscriptions: the operation, and withdrawals as callers see them."""
+"""Withdrawals of a user's own money and inscriptions: the operation, and each withdrawal's way to a confirmed block.
+
+reserved → signed → submitted → confirmed, and `unknown` after an answer that never came. A signed one is sent until
+network or venue has it: the transaction is the same each time, so it moves nothing twice. Several server processes may
+look after one row at a time; one that finds it in another state than expected leaves it alone.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
 import json
-from collections.abc import Sequence
+import logging
+import secrets
+import time
+from collections.abc import Iterable, Sequence
 from decimal import Decimal
 from typing import Annotated, Any, Literal, cast
 
 from msgspec import UNSET, UnsetType, field, structs
+from msgspec.json import decode
+from msgspec.structs import asdict, replace
 
-from core import pasted
+from core import untrusted
 from core.fields import MAX_SATS, Address, Sats, Time, within, words
-from markets.base import VenueError
+from markets.base import AuthFailed, NotFound, NotSupported, Refused, SignInNeeded, Unavailable, Unknown, VenueError
 from models.ledger import withdrawals
-from models.ledger.states import CONFIRMED, REFUSED, SUBMITTED, WITHDRAWAL_LIFE
+from models.ledger.states import CONFIRMED, REFUSED, RESERVED, SUBMITTED, UNKNOWN, WITHDRAWAL_LIFE
 from models.ledger.withdrawals import CoinsTaken
-from server.http import answers, blocking, shapes
-from server.http.answers import INVALID, SIGNER_AWAY, TOO_MANY_LOOKUPS, UNREADABLE, ApiError, code_of, invalid
-from server.http.base import SignedIn
-from server.http.route import route
-from server.http.shapes import Answer, Body, Wrong, as_pasted, number, one_of, read_by, text
-from server.withdrawals import planner
-from server.withdrawals.planner import CannotWithdraw, InvalidWithdrawal, Wanted, WithdrawalPlan, WithdrawalPlanner
-from server.withdrawals.steps import carry_out, look_after, write_down
-from wallet.protocol import LEAST_FEE_PER_KVB, MOST_FEE_PER_KVB, SOURCES, VIRTUAL_KB, Source
-from wallet.signer_client import SignerError, SignerRefused
+from server import withdrawal_plan
+from server.http import blocking, shapes
+from server.http.answers import INVALID, SIGNER_AWAY, TOO_MANY_LOOKUPS, UNREADABLE, ApiError, invalid
+from server.http.base import SignedIn, route
+from server.http.services import Services
+from server.http.shapes import Answer, Body, Wrong, as_pasted, code_of, number, one_of, read_by, shown_as, text
+from server.withdrawal_plan import CannotWithdraw, InvalidWithdrawal, Wanted, WithdrawalPlan, WithdrawalPlanner
+from wallet.protocol import (
+    LEAST_FEE_PER_KVB,
+    MOST_FEE_PER_KVB,
+    SOURCES,
+    VIRTUAL_KB,
+    WITHDRAWAL_INTENT_DIGITS,
+    SignedWithdrawal,
+    Source,
+    WithdrawalToSign,
+)
+from wallet.signer_client import SignerError, SignerLocked, SignerRefused
 
 # More than a signature takes, which is waited for: a row is signed or refused before the answer.
 _SENDS_S = 7.0
@@ -74,7 +92,7 @@ class WithdrawalBody(Body, frozen=True, kw_only=True):
     inscription_id: (
         Annotated[
             str,
-            read_by(as_pasted(pasted.inscription)),
+            read_by(as_pasted(untrusted.inscription)),
             words("From the vault, or an escrow: this inscription, its fee paid by the payment address."),
         ]
         | UnsetType
@@ -259,21 +277,7 @@ def _refused(refused: SignerRefused) -> ApiError:
 
 def withdrawal_shown(row: withdrawals.Withdrawal) -> Withdrawal:
     """Returns the withdrawal as callers see it."""
-    return Withdrawal(
-        id=row.id,
-        from_=cast(Source, row.source),
-        venue=row.venue,
-        inscription_id=row.inscription_id,
-        destination=row.destination,
-        state=row.state,
-        sent_sats=row.sent_sats,
-        fee_sats=row.fee_sats,
-        txid=row.txid,
-        reason=row.reason,
-        coins=json.loads(row.coins),
-        created_at=answers.iso(row.created_ms),
-        updated_at=answers.iso(row.updated_ms),
-    )
+    return shown_as(Withdrawal, row, from_=row.source, coins=json.loads(row.coins))
 
 
 def _quote(plan: WithdrawalPlan) -> Quote:
@@ -287,5 +291,142 @@ def _quote(plan: WithdrawalPlan) -> Quote:
     )
 
 
-def _left_out(found: Sequence[planner.LeftOut]) -> list[LeftOut]:
+def _left_out(found: Sequence[withdrawal_plan.LeftOut]) -> list[LeftOut]:
     return [LeftOut(outpoint=each.coin.outpoint, value_sats=each.coin.value, reason=each.reason) for each in found]
+
+
+log = logging.getLogger(__name__)
+
+RESUME_S = 30.0
+# Longer than any request for a signature lives: a row that is still reserved then is abandoned.
+ABANDONED_MS = 180_000
+_SEND_MS = 10_000
+_SEEN_AGE_S = 5.0
+NEVER_SIGNED = "it was never signed"
+
+
+def write_down(user_id: int, plan: WithdrawalPlan, now_ms: int) -> withdrawals.Withdrawal:
+    """Writes the row of a planned withdrawal, under an intent of its own. Raises CoinsTaken."""
+    asked = replace(plan.asked, intent=secrets.token_hex(WITHDRAWAL_INTENT_DIGITS // 2))
+    new = withdrawals.NewWithdrawal(
+        intent=asked.intent,
+        user_id=user_id,
+        source=asked.source,
+        destination=plan.destination,
+        request=json.dumps(asdict(asked)),
+        coins=plan.coins,
+        venue=asked.venue or None,
+        inscription_id=asked.inscription_id or None,
+    )
+    return withdrawals.reserve(new, now_ms)
+
+
+async def carry_out(services: Services, row: withdrawals.Withdrawal) -> None:
+    """Signs and sends a written withdrawal. Raises SignerError when it is not signed, or that is not known."""
+    try:
+        signed = await _signature(services, row)
+    except (SignerRefused, SignerLocked) as error:
+        withdrawals.move(row, REFUSED, services.clock_ms(), str(error))
+        raise
+    await _send_signed(services, row, signed)
+
+
+async def look_after(services: Services, rows: Iterable[withdrawals.Withdrawal]) -> None:
+    """Continues each of these where it was left. A failure is tried again later, and holds up no other."""
+    for row in rows:
+        try:
+            await _take_up(services, row)
+        except (SignerError, VenueError) as error:
+            log.warning("withdrawal %s stays %s: %s", row.id, row.state, error)
+        except Exception:
+            log.exception("failed at withdrawal %s, which stays %s", row.id, row.state)
+
+
+async def look_after_all(services: Services) -> None:
+    """Continues all users' withdrawals that no request is busy with."""
+    await look_after(services, withdrawals.all_open(services.clock_ms(), round(RESUME_S * 1000)))
+
+
+async def _take_up(services: Services, row: withdrawals.Withdrawal) -> None:
+    if row.state == RESERVED:
+        if 0 <= services.clock_ms() - row.updated_ms < ABANDONED_MS:
+            return
+        if not await services.signer(lambda signer: signer.was_signed(row.intent)):
+            withdrawals.move(row, REFUSED, services.clock_ms(), NEVER_SIGNED)
+            return
+        await _send_signed(services, row, await _signature(services, row))
+        return
+    if not await _is_found(services, row):
+        await _send(services, row, await _signature(services, row))
+
+
+async def _send_signed(services: Services, row: withdrawals.Withdrawal, signed: SignedWithdrawal) -> None:
+    """Writes the txid down before anything is sent; leaves a row alone that has moved meanwhile."""
+    if withdrawals.signed(row, signed.txid, signed.sent_sats, signed.fee_sats, services.clock_ms()):
+        log.info("withdrawal %s of user %s from %s is signed: %s", row.id, row.user_id, row.source, signed.txid)
+        await _send(services, row, signed)
+
+
+async def _signature(services: Services, row: withdrawals.Withdrawal) -> SignedWithdrawal:
+    """Asks for the signature, which is the same each time for one row."""
+    asked = decode(row.request, type=WithdrawalToSign)
+    return await services.signer(lambda signer: signer.sign_withdrawal(asked))
+
+
+async def _send(services: Services, row: withdrawals.Withdrawal, signed: SignedWithdrawal) -> None:
+    payment = row.destination
+    try:
+        if signed.psbt:
+            txid = await services.market(
+                lambda market: market.at(row.venue).submit_withdrawal(payment, signed.psbt, deadline_ms=_deadline_ms())
+            )
+        else:
+            txid = await services.market(
+                lambda market: market.broadcast(signed.transaction, deadline_ms=_deadline_ms())
+            )
+    except (Unavailable, AuthFailed, SignInNeeded, NotSupported) as error:
+        # Not sent, this time: the cause is ours, not the transaction's.
+        log.warning("withdrawal %s was not sent: %s", row.id, error)
+    except Refused as refused:
+        await _after_refusal(services, row, refused)
+    except Unknown as error:
+        _note(services, row, UNKNOWN, str(error))
+    else:
+        if txid != row.txid:
+            _note(services, row, UNKNOWN, "the answer named another transaction")
+        else:
+            _note(services, row, SUBMITTED)
+
+
+def _deadline_ms() -> int:
+    """Returns the deadline of a request that is made now: time spent waiting for a thread does not shorten it.
+
+    The gateway compares it with the real time, whatever clock the service is tested with.
+    """
+    return time.time_ns() // 1_000_000 + _SEND_MS
+
+
+async def _after_refusal(services: Services, row: withdrawals.Withdrawal, refused: Refused) -> None:
+    """Looks a refused transaction up: a node also refuses one that is in a block already."""
+    try:
+        if not await _is_found(services, row):
+            _note(services, row, REFUSED, refused.message)
+    except VenueError as error:
+        _note(services, row, UNKNOWN, f"{refused.message}; and it could not be looked up: {error}")
+
+
+async def _is_found(services: Services, row: withdrawals.Withdrawal) -> bool:
+    """Tells whether a block or the mempool has it, and notes that. Raises VenueError when it cannot be found out."""
+    txid = row.txid
+    assert txid is not None
+    try:
+        is_confirmed = await services.market(lambda market: market.is_confirmed(txid, _SEEN_AGE_S))
+    except NotFound:
+        return False
+    _note(services, row, CONFIRMED if is_confirmed else SUBMITTED)
+    return True
+
+
+def _note(services: Services, row: withdrawals.Withdrawal, state: str, reason: str | None = None) -> None:
+    if state != row.state and withdrawals.move(row, state, services.clock_ms(), reason):
+        log.info("withdrawal %s is %s: %s", row.id, state, reason or row.txid)

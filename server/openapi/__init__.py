@@ -1,1 +1,0 @@
-"""The described interface: every operation with its request and its answers."""
