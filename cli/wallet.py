@@ -10,9 +10,8 @@ from cli.migrate import migrate
 from core.errors import BidkeeperError
 from core.settings import Settings
 from markets.base import NotFound, VenueError
-from markets.capabilities import Funding, funding_of
 from markets.client import MarketClient
-from markets.venues import facts
+from markets.venues import Funding, facts, funding_of
 from models.database import base
 from models.users import User
 from wallet.protocol import UserKeys

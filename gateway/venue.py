@@ -43,10 +43,10 @@ from markets.base import (
     Unknown,
     VenueError,
 )
-from markets.capabilities import Capabilities
 from markets.mempool import Mempool
 from markets.ord import Ord
 from markets.unisat.index import Unisat, UnisatIndex
+from markets.venues import Capabilities
 from markets.wire import Unread
 
 log = logging.getLogger(__name__)

@@ -15,7 +15,6 @@ from msgspec import Struct
 
 from markets import venues
 from markets.base import BidOrder, Floor, Item, Kind, NotSupported, OwnBid, Sale, Trait, Unavailable, WalletItem
-from markets.capabilities import Capabilities
 from markets.http import Permit
 from markets.orders import (
     BidDraft,
@@ -28,6 +27,7 @@ from markets.orders import (
     SignInAnswer,
     SignInTexts,
 )
+from markets.venues import Capabilities
 from markets.wire import Page, Unread
 from strategy.book import Ask, Bid, VenueProfile
 

@@ -38,7 +38,6 @@ from markets.base import (
     WalletItem,
     from_wire,
 )
-from markets.capabilities import VenueFacts
 from markets.orders import (
     BidDraft,
     BidToDraft,
@@ -51,6 +50,7 @@ from markets.orders import (
     SignInTexts,
 )
 from markets.outpoint_facts import OutpointFacts, TransactionFacts, Utxo, Whereabouts
+from markets.venues import VenueFacts
 from markets.verbs import AMPLE, Answer, Args, Purpose, Scarcity
 from strategy.book import VenueProfile
 

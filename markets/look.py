@@ -13,8 +13,8 @@ from msgspec import Struct
 
 from core.errors import BidkeeperError
 from markets.base import AskBook, Balance, BidBook, Fees, Kind, NotSupported, VenueError
-from markets.capabilities import ToFund, to_fund
 from markets.client import MarketClient
+from markets.venues import ToFund, to_fund
 from strategy.book import Ask, Bid, History, Snapshot
 from strategy.config.bid import BidConfig, is_ticker, normal_slug
 from strategy.guards import measure

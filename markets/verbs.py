@@ -17,7 +17,7 @@ from msgspec import UNSET, Meta, Raw, Struct, UnsetType
 
 from core import fields
 from core.fields import MAX_ID, MAX_SATS, Txid, matching, text_of, within
-from markets import base, capabilities, orders, outpoint_facts
+from markets import base, orders, outpoint_facts, venues
 from markets.base import Kind, NoPsbt, NoSignature, OrderId, Psbt, Refused, Slug, Trait, Word, check_outputs, printable
 from strategy.book import VenueProfile
 
@@ -222,7 +222,7 @@ class SignIn(Args[None], frozen=True):
     answer: orders.SignInAnswer
 
 
-class Venues(Args[tuple[capabilities.VenueFacts, ...]], frozen=True):
+class Venues(Args[tuple[venues.VenueFacts, ...]], frozen=True):
     pass
 
 

@@ -19,8 +19,8 @@ from core.errors import PeerError
 from core.settings import Settings
 from markets import venues
 from markets.base import VenueError
-from markets.capabilities import Capabilities
 from markets.look import kind_of
+from markets.venues import Capabilities
 from models.database import base
 from models.ledger import closing
 from models.tasks import tasks

@@ -22,7 +22,6 @@ from markets.base import (
     Sale,
     WalletItem,
 )
-from markets.capabilities import Capabilities
 from markets.http import Permit
 from markets.orders import (
     BidDraft,
@@ -36,7 +35,7 @@ from markets.orders import (
     SignInAnswer,
     SignInTexts,
 )
-from markets.venues import capabilities
+from markets.venues import Capabilities, capabilities
 from markets.wire import Page, Unread
 from strategy.book import Ask, Bid
 from tests.gateway.conftest import Bench

@@ -10,7 +10,7 @@ from core.settings import DIALECTS, VENUES, Settings, dialect_of
 from gateway.app import market_adapters
 from markets import venues, verbs
 from markets.base import NotSupported
-from markets.capabilities import Capabilities
+from markets.venues import Capabilities
 from tests.shapes import replace
 
 REAL = Settings(
