@@ -27,15 +27,19 @@ from markets.base import (
     Item,
     Kind,
     NoPicture,
+    OutpointFacts,
     OwnBids,
     Picture,
     Refused,
     Rune,
     Sales,
+    TransactionFacts,
     Unavailable,
     Unknown,
+    Utxo,
     VenueError,
     WalletItem,
+    Whereabouts,
     from_wire,
 )
 from markets.orders import (
@@ -49,7 +53,6 @@ from markets.orders import (
     SignInAnswer,
     SignInTexts,
 )
-from markets.outpoint_facts import OutpointFacts, TransactionFacts, Utxo, Whereabouts
 from markets.venues import VenueFacts
 from markets.verbs import AMPLE, Answer, Args, Purpose, Scarcity
 from strategy.book import VenueProfile

@@ -7,9 +7,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from markets.answers import of_read, of_write
-from markets.base import Fees, NotFound, Refused, Unavailable, Unknown
+from markets.base import Confirmation, Fees, NotFound, Refused, Spending, Unavailable, Unknown, Utxo
 from markets.http import ANY_TEXT, Http, Permit, segment
-from markets.outpoint_facts import Confirmation, Spending, Utxo
 from markets.wire import Unreadable, amount, flag, height, outpoint, rows, sats, table, txid, whole
 
 _NO_TRANSACTION = "Transaction not found"  # esplora's words, in plain text

@@ -12,8 +12,8 @@ from typing import Any
 from msgspec import Struct
 
 from markets.answers import of_read
+from markets.base import Indexed, Whereabouts
 from markets.http import Http, segment
-from markets.outpoint_facts import Indexed, Whereabouts
 from markets.wire import (
     Unreadable,
     address,

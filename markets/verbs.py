@@ -17,7 +17,7 @@ from msgspec import UNSET, Meta, Raw, Struct, UnsetType
 
 from core import fields
 from core.fields import MAX_ID, MAX_SATS, Txid, matching, text_of, within
-from markets import base, orders, outpoint_facts, venues
+from markets import base, orders, venues
 from markets.base import Kind, NoPsbt, NoSignature, OrderId, Psbt, Refused, Slug, Trait, Word, check_outputs, printable
 from strategy.book import VenueProfile
 
@@ -186,7 +186,7 @@ class Fees(Args[base.Fees], frozen=True):
     pass
 
 
-class Coins(Args[tuple[outpoint_facts.Utxo, ...]], frozen=True):
+class Coins(Args[tuple[base.Utxo, ...]], frozen=True):
     address: Word
 
 
@@ -268,11 +268,11 @@ class Delist(Write[bool], frozen=True):
     signature: NoPsbt  # or a signature
 
 
-class Whereabouts(Args[outpoint_facts.Whereabouts], frozen=True):
+class Whereabouts(Args[base.Whereabouts], frozen=True):
     inscription_id: OrderId
 
 
-class Outpoint(Args[outpoint_facts.OutpointFacts], frozen=True):
+class Outpoint(Args[base.OutpointFacts], frozen=True):
     outpoint: fields.Outpoint
     with_transaction: bool = False
 
@@ -280,7 +280,7 @@ class Outpoint(Args[outpoint_facts.OutpointFacts], frozen=True):
         check_outputs(self.outpoint)
 
 
-class Transaction(Args[outpoint_facts.TransactionFacts], frozen=True):
+class Transaction(Args[base.TransactionFacts], frozen=True):
     txid: Txid
 
 

@@ -12,9 +12,8 @@ from decimal import Decimal
 from typing import Any
 
 from markets.answers import Best, Foreign, asked_price, each_row, of_read
-from markets.base import NotFound, Unavailable
+from markets.base import Indexed, NotFound, Unavailable, Whereabouts
 from markets.http import segment
-from markets.outpoint_facts import Indexed, Whereabouts
 from markets.unisat.wire import UnisatHttp, content
 from markets.wire import (
     Page,

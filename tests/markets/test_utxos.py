@@ -7,9 +7,8 @@ from typing import Any
 import pytest
 import responses
 
-from markets.base import NotUnderstood, Refused
+from markets.base import NotUnderstood, Refused, Utxo
 from markets.mempool import Mempool
-from markets.outpoint_facts import Utxo
 
 BASE, ADDRESS = "https://mempool.example", "bc1qpayment"
 PATH = f"{BASE}/api/address/{ADDRESS}/utxo"

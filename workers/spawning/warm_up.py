@@ -21,10 +21,9 @@ from core import logs
 from core.call import Request, read_answer
 from core.settings import Settings, load
 from markets import verbs
-from markets.base import AskBook, Balance, Fees, OwnBid, OwnBids
+from markets.base import AskBook, Balance, Fees, OutpointFacts, OwnBid, OwnBids, Whereabouts
 from markets.client import MarketClient
 from markets.orders import ListingDraft, OwnListing, OwnListings
-from markets.outpoint_facts import OutpointFacts, Whereabouts
 from models import schema, users
 from models.database import base
 from models.database.base import is_postgresql
