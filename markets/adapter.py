@@ -3,18 +3,35 @@
 Each method is exactly one HTTP request at most. An operation that a venue lacks raises NotSupported, the default here.
 Reads raise Unavailable (RateLimited), and Refused leaves; writes Unknown as well. A method that needs a session it does
 not hold raises SignInNeeded and sends nothing. Sats are int, unit prices Decimal, times epoch milliseconds.
+
+Some venues read only final witnesses (BIP-174). A signer leaves a taproot key signature beside its input (BIP-371); the
+witness of a key path is just that signature.
 """
 
 from __future__ import annotations
 
+import base64
+import re
 import threading
-from collections.abc import Collection, Hashable, Mapping, Sequence
-from typing import Generic, NoReturn, TypeVar
+from collections.abc import Collection, Hashable, Iterator, Mapping, Sequence
+from typing import Any, Generic, NoReturn, TypeVar
 
 from msgspec import Struct
 
 from markets import venues
-from markets.base import BidOrder, Floor, Item, Kind, NotSupported, OwnBid, Sale, Trait, Unavailable, WalletItem
+from markets.base import (
+    LONGEST_PSBT,
+    BidOrder,
+    Floor,
+    Item,
+    Kind,
+    NotSupported,
+    OwnBid,
+    Sale,
+    Trait,
+    Unavailable,
+    WalletItem,
+)
 from markets.http import Permit
 from markets.orders import (
     BidDraft,
@@ -28,7 +45,7 @@ from markets.orders import (
     SignInTexts,
 )
 from markets.venues import Capabilities
-from markets.wire import Page, Unread
+from markets.wire import Page, Unread, Unreadable
 from strategy.book import Ask, Bid, VenueProfile
 
 Cursor = int | str | None  # the page of a longer answer: None = the first, then the `following` of the page before
@@ -213,3 +230,96 @@ class Latest(Generic[Value]):
         """Returns the stored value as `of`, and keeps it no longer."""
         with self._lock:
             return self._kept.pop(name, None)
+
+
+_HEX = re.compile(r"70736274ff([0-9a-f]{2})+", re.ASCII)
+_BASE64 = re.compile(r"cHNidP8[A-Za-z0-9+/]+={0,2}", re.ASCII)
+
+
+def in_base64(value: Any) -> str:
+    """Reads a PSBT in hex or base64; returns base64. Raises Unreadable for any other text, or a long one."""
+    if isinstance(value, str) and len(value) <= 2 * LONGEST_PSBT and _HEX.fullmatch(value):
+        value = base64.b64encode(bytes.fromhex(value)).decode()
+    if not is_base64(value):
+        raise Unreadable("a PSBT is neither hex nor base64 of a fair length")
+    assert isinstance(value, str)
+    return value
+
+
+def is_base64(value: Any) -> bool:
+    """Tells whether it is a PSBT in base64."""
+    return isinstance(value, str) and len(value) <= LONGEST_PSBT and _BASE64.fullmatch(value) is not None
+
+
+_MAGIC = b"psbt\xff"
+_UNSIGNED_TX, _FINAL_WITNESS, _KEY_SIGNATURE = b"\x00", b"\x08", b"\x13"
+
+_Map = list[tuple[bytes, bytes]]
+
+
+def with_witnesses(psbt: str) -> str:
+    """Returns `psbt` (version 0, base64) with a final witness in each input that has a key signature and none yet.
+
+    Raises ValueError if it is no PSBT.
+    """
+    raw = base64.b64decode(psbt, validate=True)
+    if not raw.startswith(_MAGIC):
+        raise ValueError("not a PSBT")
+    maps = list(_maps(raw, len(_MAGIC)))
+    inputs = _inputs(dict(maps[0]).get(_UNSIGNED_TX, b"")) if maps else 0
+    if len(maps) <= inputs:
+        raise ValueError("a PSBT without all of its inputs")
+    for each in maps[1 : 1 + inputs]:
+        fields = dict(each)
+        signature = fields.get(_KEY_SIGNATURE)
+        if signature is not None and _FINAL_WITNESS not in fields:
+            each.append((_FINAL_WITNESS, b"\x01" + _with_length(signature)))
+            each.sort(key=lambda pair: pair[0])
+    written = b"".join(
+        b"".join(_with_length(key) + _with_length(value) for key, value in each) + b"\0" for each in maps
+    )
+    return base64.b64encode(_MAGIC + written).decode()
+
+
+def _maps(raw: bytes, at: int) -> Iterator[_Map]:
+    found: _Map = []
+    while at < len(raw):
+        key, at = _taken(raw, at)
+        if not key:
+            yield found
+            found = []
+            continue
+        value, at = _taken(raw, at)
+        found.append((key, value))
+    if found or at != len(raw):
+        raise ValueError("a PSBT that ends too early")
+
+
+def _taken(raw: bytes, at: int) -> tuple[bytes, int]:
+    """Returns the bytes whose length stands at `at`, and their end, which may lie behind the end of all."""
+    length, at = _number(raw, at)
+    return raw[at : at + length], at + length
+
+
+def _number(raw: bytes, at: int) -> tuple[int, int]:
+    """Returns a compact size and where it ends."""
+    if at >= len(raw):
+        raise ValueError("a PSBT that ends too early")
+    width = {0xFD: 2, 0xFE: 4, 0xFF: 8}.get(raw[at], 0)
+    if not width:
+        return raw[at], at + 1
+    return int.from_bytes(raw[at + 1 : at + 1 + width], "little"), at + 1 + width
+
+
+def _with_length(value: bytes) -> bytes:
+    size = len(value)
+    if size < 0xFD:
+        return bytes([size]) + value
+    return (
+        b"\xfd" + size.to_bytes(2, "little") + value if size < 1 << 16 else b"\xfe" + size.to_bytes(4, "little") + value
+    )
+
+
+def _inputs(unsigned_tx: bytes) -> int:
+    """Counts the inputs of a transaction: the number behind its version."""
+    return _number(unsigned_tx, 4)[0]

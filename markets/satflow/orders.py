@@ -14,6 +14,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
+from markets.adapter import in_base64
 from markets.answers import each_row
 from markets.base import LONGEST_PSBT, LONGEST_REFERENCE, BidOrder, Item, Refused
 from markets.orders import (
@@ -27,7 +28,6 @@ from markets.orders import (
     OwnListing,
     SecureDraft,
 )
-from markets.psbt import in_base64
 from markets.satflow.books import listed_traits
 from markets.satflow.wire import contents, item_id, live_listing, payload
 from markets.wire import (

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from hashlib import sha256
 from typing import Any
 
-from markets.adapter import Adapter, AskAgain, Cursor, Latest, TraitedAsk, number_of
+from markets.adapter import Adapter, AskAgain, Cursor, Latest, TraitedAsk, is_base64, number_of
 from markets.answers import of_read, of_write
 from markets.base import (
     AuthFailed,
@@ -27,7 +27,6 @@ from markets.base import (
 )
 from markets.http import Permit
 from markets.orders import BidDraft, BidToDraft, ListingDraft, ListingOrder, ListingToDraft, OwnListing
-from markets.psbt import is_base64
 from markets.unisat import wire
 from markets.unisat.wire import UnisatHttp
 from markets.wire import Page

@@ -18,7 +18,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from markets.adapter import TraitedAsk
+from markets.adapter import TraitedAsk, in_base64
 from markets.answers import Best, Foreign, Reply, asked_price, each_row, error_text, is_too_many, retry_after_s
 from markets.base import (
     AuthFailed,
@@ -34,7 +34,6 @@ from markets.base import (
 )
 from markets.http import Http
 from markets.orders import ListingDraft, ListingToDraft, OwnListing
-from markets.psbt import in_base64
 from markets.wire import (
     Page,
     Unreadable,
