@@ -32,7 +32,6 @@ from gateway.limits import (
 )
 from gateway.quota import Quota
 from markets.adapter import Adapter, AskAgain
-from markets.answers import noting
 from markets.base import (
     NotSupported,
     NotUnderstood,
@@ -47,7 +46,7 @@ from markets.mempool import Mempool
 from markets.ord import Ord
 from markets.unisat.index import Unisat, UnisatIndex
 from markets.venues import Capabilities
-from markets.wire import Unread
+from markets.wire import Unread, noting
 
 log = logging.getLogger(__name__)
 _UNREAD_LOG_S = 600.0

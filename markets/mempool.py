@@ -6,10 +6,9 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from markets.answers import of_read, of_write
 from markets.base import Confirmation, Fees, NotFound, Refused, Spending, Unavailable, Unknown, Utxo
 from markets.http import ANY_TEXT, Http, Permit, segment
-from markets.wire import Unreadable, amount, flag, height, outpoint, rows, sats, table, txid, whole
+from markets.wire import Unreadable, amount, flag, height, of_read, of_write, outpoint, rows, sats, table, txid, whole
 
 _NO_TRANSACTION = "Transaction not found"  # esplora's words, in plain text
 # Bitcoin Core's codes that refuse a transaction. Others, such as those of a transaction already in a block or of a

@@ -11,7 +11,6 @@ from typing import Any
 
 from msgspec import Struct
 
-from markets.answers import of_read
 from markets.base import Indexed, Whereabouts
 from markets.http import Http, segment
 from markets.wire import (
@@ -20,6 +19,7 @@ from markets.wire import (
     flag,
     height,
     identifier,
+    of_read,
     outpoint,
     rows,
     sats,

@@ -9,7 +9,6 @@ from msgspec import Struct
 
 from core.settings import dialect_of
 from gateway.venue import Adapters
-from markets.answers import Reply, made_s, noting
 from markets.base import (
     AuthFailed,
     NotFound,
@@ -19,9 +18,9 @@ from markets.base import (
     SignInNeeded,
     VenueError,
 )
-from markets.http import Http
+from markets.http import Http, Reply, made_s
 from markets.satflow.adapter import Satflow
-from markets.wire import Page, Unread, Unreadable
+from markets.wire import Page, Unread, Unreadable, noting
 
 MASKED = "[masked]"
 _CREDENTIALS = ("Authorization", "x-api-key")

@@ -32,9 +32,8 @@ from cli.evidence.questions import (
 from core.settings import VENUES, Settings, dialect_of
 from gateway.app import adapter_of
 from gateway.venue import Adapters
-from markets.answers import Reply
 from markets.base import NotFound, Unavailable
-from markets.http import Http
+from markets.http import Http, Reply
 from markets.mempool import Mempool
 from markets.ord import Ord
 from markets.orders import SignInTexts

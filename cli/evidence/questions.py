@@ -20,7 +20,6 @@ from cli.doctor.questions import ADDRESS, PUBKEY, VAULT, About, Question
 from core.errors import BidkeeperError
 from core.settings import dialect_of
 from gateway.venue import Adapters
-from markets.answers import of_read
 from markets.base import Item, NotFound
 from markets.http import Http, segment
 from markets.orders import ListingDraft, ListingToDraft, Pair, SignInAnswer, SignInTexts
@@ -31,7 +30,7 @@ from markets.satflow import wire as satflow_wire
 from markets.satflow.adapter import Satflow
 from markets.unisat import wire
 from markets.unisat.adapter import UnisatMarket
-from markets.wire import Page, Unreadable, parse, rows, table, text, whole
+from markets.wire import Page, Unreadable, of_read, parse, rows, table, text, whole
 
 FORMAT, VERSION = "bidkeeper-probe", 1
 MOST_BYTES = 16_000_000

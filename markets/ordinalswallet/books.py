@@ -11,7 +11,6 @@ from typing import Any, NamedTuple
 
 from markets import wire
 from markets.adapter import Cursor, TraitedAsk
-from markets.answers import Best, asked_price, each_row
 from markets.base import Floor, Item, Kind, NotFound, Sale, WalletItem
 from markets.orders import OwnListing
 from markets.ordinalswallet.wire import (
@@ -24,10 +23,13 @@ from markets.ordinalswallet.wire import (
     sellers_price,
 )
 from markets.wire import (
+    Best,
     Page,
     Unreadable,
     address,
     amount,
+    asked_price,
+    each_row,
     first,
     how_many,
     identifier,

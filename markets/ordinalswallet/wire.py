@@ -26,8 +26,8 @@ from msgspec import Struct
 
 from core.fields import WithSecrets
 from markets.adapter import with_witnesses
-from markets.answers import error_text, refusal
 from markets.base import LONGEST_PSBT, AuthFailed, NotFound, Refused, Unavailable
+from markets.http import error_text, refusal
 from markets.orders import ListingDraft, ListingOrder, ListingToDraft
 from markets.wire import Unreadable, first, flag, moment_if_any, rows, sats, table, text, whole
 

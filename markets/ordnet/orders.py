@@ -18,11 +18,27 @@ from typing import Any
 from msgspec import Struct
 
 from markets.adapter import Latest, TraitedBid
-from markets.answers import Best, Rows, asked_price, each_row
 from markets.base import BidOrder, NotSupported, OwnBid, Refused, Trait, Unavailable
 from markets.orders import BidDraft, BidToDraft, Coin, DraftPsbt, ListingDraft, ListingOrder, ListingToDraft, OwnListing
 from markets.ordnet.wire import Binding, SigningStep, needed_slug, step, target, targeted, uuid, venue_id, vout
-from markets.wire import Page, Unreadable, address, flag, moment_if_any, rows, sats, script, table, text, txid, whole
+from markets.wire import (
+    Best,
+    Page,
+    Rows,
+    Unreadable,
+    address,
+    asked_price,
+    each_row,
+    flag,
+    moment_if_any,
+    rows,
+    sats,
+    script,
+    table,
+    text,
+    txid,
+    whole,
+)
 from strategy.book import Bid
 
 FUNDING = "funding"  # the role of the one PSBT of an offer

@@ -20,15 +20,19 @@ from decimal import Decimal
 from typing import Any
 
 from markets.adapter import TraitedAsk
-from markets.answers import Best, Foreign, asked_price, each_row, refused_with_200
 from markets.base import Floor, Item, NotFound, NotSupported, Sale
+from markets.http import refused_with_200
 from markets.orders import OwnListing
 from markets.ordnet.wire import following, known_slug, uuid
 from markets.wire import (
+    Best,
+    Foreign,
     Page,
     Unread,
     Unreadable,
     address,
+    asked_price,
+    each_row,
     flag,
     identifier,
     label,

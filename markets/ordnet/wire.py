@@ -19,9 +19,8 @@ from msgspec import Struct
 
 from core.fields import WithSecrets
 from markets.adapter import Cursor
-from markets.answers import Reply, is_page, retry_after_s, words_of
 from markets.base import LONGEST_PSBT, RateLimited, Refused, SignInNeeded, Trait
-from markets.http import Http
+from markets.http import Http, Reply, is_page, retry_after_s, words_of
 from markets.orders import LONGEST_SIGN_IN_TEXT, Pair, SignInAnswer, SignInText, SignInTexts
 from markets.wire import Unreadable, address, flag, label, moment, rows, table, text, whole
 

@@ -7,13 +7,12 @@ from typing import Any
 
 from core.settings import PLAY_MARKET
 from markets.adapter import Adapter, Cursor, TraitedAsk, TraitedBid, number_of
-from markets.answers import error_text, of_read, of_write, refusal
 from markets.base import BidOrder, Floor, Item, Kind, NotFound, NotSupported, OwnBid, Sale, Unknown, WalletItem
-from markets.http import Http, Permit
+from markets.http import Http, Permit, error_text, refusal
 from markets.orders import BidDraft, BidToDraft, ListingDraft, ListingOrder, ListingToDraft, OwnListing
 from markets.satflow import books, orders, wire
 from markets.satflow.wire import PRACTICE, ReadBack, Units
-from markets.wire import Page, Unread
+from markets.wire import Page, Unread, of_read, of_write
 
 
 class Satflow(Adapter):

@@ -12,7 +12,6 @@ from typing import Any
 
 from markets import wire
 from markets.adapter import TraitedAsk, TraitedBid
-from markets.answers import Best, Foreign, Rows, asked_price, each_row
 from markets.base import Kind, NotFound, NotSupported, Sale, Trait
 from markets.satflow.wire import (
     ASK,
@@ -29,10 +28,15 @@ from markets.satflow.wire import (
     total_of,
 )
 from markets.wire import (
+    Best,
+    Foreign,
     Page,
+    Rows,
     Unreadable,
     address,
     amount,
+    asked_price,
+    each_row,
     first,
     flag,
     how_many,

@@ -15,7 +15,6 @@ from collections.abc import Mapping
 from typing import Any
 
 from markets.adapter import in_base64
-from markets.answers import each_row
 from markets.base import LONGEST_PSBT, LONGEST_REFERENCE, BidOrder, Item, Refused
 from markets.orders import (
     MOST_SECURE,
@@ -33,6 +32,7 @@ from markets.satflow.wire import contents, item_id, live_listing, payload
 from markets.wire import (
     Page,
     Unreadable,
+    each_row,
     first,
     identifier,
     link,

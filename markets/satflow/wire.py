@@ -27,15 +27,17 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from markets.adapter import Latest
-from markets.answers import Foreign, each_row, refused_with_200
 from markets.base import BidOrder, Floor, Kind, OwnBid, WalletItem
+from markets.http import refused_with_200
 from markets.wire import (
     MAX_SATS,
+    Foreign,
     Page,
     Unread,
     Unreadable,
     address,
     amount,
+    each_row,
     first,
     how_many,
     identifier,

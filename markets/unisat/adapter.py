@@ -11,7 +11,6 @@ from hashlib import sha256
 from typing import Any
 
 from markets.adapter import Adapter, AskAgain, Cursor, Latest, TraitedAsk, is_base64, number_of
-from markets.answers import of_read, of_write
 from markets.base import (
     AuthFailed,
     BidOrder,
@@ -29,7 +28,7 @@ from markets.http import Permit
 from markets.orders import BidDraft, BidToDraft, ListingDraft, ListingOrder, ListingToDraft, OwnListing
 from markets.unisat import wire
 from markets.unisat.wire import UnisatHttp
-from markets.wire import Page
+from markets.wire import Page, of_read, of_write
 
 _NO_BIDS = "it has no standing bids: what it calls a bid buys a listing at once"
 _MOST_REMEMBERED = 1000

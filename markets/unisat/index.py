@@ -11,18 +11,22 @@ from collections.abc import Mapping
 from decimal import Decimal
 from typing import Any
 
-from markets.answers import Best, Foreign, asked_price, each_row, of_read
 from markets.base import Indexed, NotFound, Unavailable, Whereabouts
 from markets.http import segment
 from markets.unisat.wire import UnisatHttp, content
 from markets.wire import (
+    Best,
+    Foreign,
     Page,
     Unreadable,
     address,
     amount,
+    asked_price,
+    each_row,
     flag,
     height,
     identifier,
+    of_read,
     rows,
     same,
     sats,

@@ -1,7 +1,7 @@
 """UniSat's collection market to and from our types (open API v3, `unisat-wallet/unisat-dev-docs`).
 
 Every answer is `{"code", "msg", "data"}`, and a code other than 0 says no. Prices are sats: the documentation does not
-say so, but all of its clients read them so. Rows are read one by one, as `markets/answers.py` describes. Every function
+say so, but all of its clients read them so. Rows are read one by one, as `each_row` describes. Every function
 raises Unreadable for an answer that it does not understand, and the leaves of `content`.
 
 A listing takes two steps each: a draft is asked for, and sent back signed. `create_put_on` makes an order and drafts
@@ -19,7 +19,6 @@ from typing import Any
 from msgspec import Struct
 
 from markets.adapter import TraitedAsk, in_base64
-from markets.answers import Best, Foreign, Reply, asked_price, each_row, error_text, is_too_many, retry_after_s
 from markets.base import (
     AuthFailed,
     BelowMinimum,
@@ -32,13 +31,17 @@ from markets.base import (
     Unavailable,
     Unknown,
 )
-from markets.http import Http
+from markets.http import Http, Reply, error_text, is_too_many, retry_after_s
 from markets.orders import ListingDraft, ListingToDraft, OwnListing
 from markets.wire import (
+    Best,
+    Foreign,
     Page,
     Unreadable,
     address,
     amount,
+    asked_price,
+    each_row,
     first,
     how_many,
     identifier,

@@ -22,7 +22,7 @@ from cli.doctor.questions import ADDRESS, FIRST_INSCRIPTION, About, Exchange, Ve
 from cli.evidence.masking import Masker
 from cli.evidence.probe import masked
 from cli.evidence.questions import DRAFTED_AT, Subjects, written
-from markets.answers import Reply
+from markets.http import Reply
 from markets.wire import MAX_SATS
 from tests.examples import part_of
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from markets import wire
-from markets.answers import asked_price
+from markets.wire import asked_price
 
 ENDLESS = ["9" * 60, "-" + "9" * 60, "1e999", "1e-999", "0." + "0" * 90 + "1"]
 
