@@ -44,9 +44,9 @@ from markets.base import (
 )
 from markets.mempool import Mempool
 from markets.ord import Ord
+from markets.parse import Unread, noting
 from markets.unisat.index import Unisat, UnisatIndex
 from markets.venues import Capabilities
-from markets.wire import Unread, noting
 
 log = logging.getLogger(__name__)
 _UNREAD_LOG_S = 600.0

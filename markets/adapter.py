@@ -44,8 +44,8 @@ from markets.orders import (
     SignInAnswer,
     SignInTexts,
 )
+from markets.parse import Page, Unread, Unreadable
 from markets.venues import Capabilities
-from markets.wire import Page, Unread, Unreadable
 from strategy.book import Ask, Bid, VenueProfile
 
 Cursor = int | str | None  # the page of a longer answer: None = the first, then the `following` of the page before

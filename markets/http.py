@@ -51,7 +51,7 @@ from markets.base import (
     Unknown,
     VenueError,
 )
-from markets.wire import Unreadable, parse
+from markets.parse import Unreadable, decoded
 
 MAX_ANSWER = 2_000_000
 ANY_TEXT = "*"  # as the text of a 404
@@ -180,7 +180,7 @@ class Http:
         """
         body = self.body(path, params, post=post, missing=missing)
         try:
-            return parse(body, keeps_endless=True)
+            return decoded(body, keeps_endless=True)
         except Unreadable as error:
             raise Unavailable(f"failed to read {path}: {error}") from error
 
@@ -217,7 +217,7 @@ class Http:
         if answer.status not in (200, 201):
             raise write_fault(answer, path)
         try:
-            return parse(answer.body)
+            return decoded(answer.body)
         except Unreadable as error:
             raise Unknown(f"sent to {path}, but the answer is {error}") from error
 
@@ -485,7 +485,7 @@ def _said(reply: Reply) -> str | None:
 
 def _json(reply: Reply) -> Any:
     try:
-        return parse(reply.body)
+        return decoded(reply.body)
     except Unreadable:
         return None
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from markets.base import Confirmation, Fees, NotFound, Refused, Spending, Unavailable, Unknown, Utxo
 from markets.http import ANY_TEXT, Http, Permit, segment
-from markets.wire import Unreadable, amount, flag, height, of_read, of_write, outpoint, rows, sats, table, txid, whole
+from markets.parse import Unreadable, amount, flag, height, of_read, of_write, outpoint, rows, sats, table, txid, whole
 
 _NO_TRANSACTION = "Transaction not found"  # esplora's words, in plain text
 # Bitcoin Core's codes that refuse a transaction. Others, such as those of a transaction already in a block or of a

@@ -13,7 +13,7 @@ from msgspec import Struct
 
 from markets.base import Indexed, Whereabouts
 from markets.http import Http, segment
-from markets.wire import (
+from markets.parse import (
     Unreadable,
     address,
     flag,

@@ -18,7 +18,7 @@ from msgspec import Raw
 from core import pasted
 from core.fields import Sats, words
 from markets.base import PICTURE_MEDIA, Instead, Item, NoPicture, Picture, TooManyLookups, VenueError, WalletItem
-from markets.wire import link
+from markets.parse import link
 from models import market_memory
 from models.accounts import READ
 from models.market_memory import Told

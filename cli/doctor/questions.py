@@ -19,8 +19,8 @@ from markets.base import (
     VenueError,
 )
 from markets.http import Http, Reply, made_s
+from markets.parse import Page, Unread, Unreadable, noting
 from markets.satflow.adapter import Satflow
-from markets.wire import Page, Unread, Unreadable, noting
 
 MASKED = "[masked]"
 _CREDENTIALS = ("Authorization", "x-api-key")

@@ -38,8 +38,8 @@ from markets.mempool import Mempool
 from markets.ord import Ord
 from markets.orders import SignInTexts
 from markets.ordnet.adapter import OrdNet
+from markets.parse import first
 from markets.unisat.index import Unisat, UnisatIndex
-from markets.wire import first
 
 MOST_NAMED = 20  # oddities of one answer, and rows of one oddity
 _MOST_ROWS = 10_000  # of a list that are looked at one by one; a venue's answer has at most 2 MB

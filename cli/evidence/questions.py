@@ -25,12 +25,12 @@ from markets.http import Http, segment
 from markets.orders import ListingDraft, ListingToDraft, Pair, SignInAnswer, SignInTexts
 from markets.ordinalswallet.adapter import OrdinalsWallet
 from markets.ordnet.adapter import OrdNet
+from markets.parse import Page, Unreadable, decoded, of_read, rows, table, text, whole
 from markets.satflow import books as satflow_books
 from markets.satflow import wire as satflow_wire
 from markets.satflow.adapter import Satflow
 from markets.unisat import wire
 from markets.unisat.adapter import UnisatMarket
-from markets.wire import Page, Unreadable, of_read, parse, rows, table, text, whole
 
 FORMAT, VERSION = "bidkeeper-probe", 1
 MOST_BYTES = 16_000_000
@@ -130,7 +130,7 @@ def read(path: Path) -> Record:
     if len(content) > MOST_BYTES:
         raise NotAProbeFile(f"{path} is too large: a probe file has at most {MOST_BYTES:,} bytes")
     try:
-        return _record(parse(content))
+        return _record(decoded(content))
     except Unreadable as error:
         raise NotAProbeFile(f"{path} is not a probe file: {error}") from error
 

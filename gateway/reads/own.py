@@ -13,8 +13,8 @@ from markets import verbs
 from markets.adapter import Adapter, Cursor
 from markets.base import OwnBid, OwnBids, Unavailable
 from markets.orders import OwnListing, OwnListings
+from markets.parse import Page
 from markets.verbs import text
-from markets.wire import Page
 
 WALLET_PAGES = 5
 WALLET_ITEMS = 500

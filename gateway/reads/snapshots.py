@@ -22,8 +22,8 @@ from gateway.quota import BeyondShare
 from gateway.venue import Venue
 from markets.adapter import Cursor
 from markets.base import NotFound
+from markets.parse import Page, Unread
 from markets.verbs import text
-from markets.wire import Page, Unread
 
 REMEMBERED_S = 300.0
 _MOST_UNKNOWN = 2_000  # some hundred bytes each

@@ -41,7 +41,7 @@ from markets.orders import (
 from markets.ordinalswallet import books, wire
 from markets.ordinalswallet.books import Prices
 from markets.ordinalswallet.wire import ProtectedDraft
-from markets.wire import Page, Unreadable, left_out, of_read, of_write
+from markets.parse import Page, Unreadable, left_out, of_read, of_write
 
 SIGN_IN_ID = "ordinals"
 # Its 404 for a slug or an inscription that it does not know has no body. A wallet's 404 is not read so: without a body

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from decimal import Decimal
 from typing import Any, NamedTuple
 
-from markets import wire
+from markets import parse
 from markets.adapter import Cursor, TraitedAsk
 from markets.base import Floor, Item, Kind, NotFound, Sale, WalletItem
 from markets.orders import OwnListing
@@ -22,7 +22,7 @@ from markets.ordinalswallet.wire import (
     sellers,
     sellers_price,
 )
-from markets.wire import (
+from markets.parse import (
     Best,
     Page,
     Unreadable,
@@ -341,7 +341,7 @@ def item(answer: Any, inscription_id: str, images: str) -> Item:
     if found.get("id") != inscription_id:
         raise Unreadable("the answer is about another inscription")
     listing, satpoint = _listing(found), text_or_none(found.get("satpoint"))
-    held = wire.traits_told(first(found, "meta.attributes"))
+    held = parse.traits_told(first(found, "meta.attributes"))
     return Item(
         id=inscription_id,
         listed=listing is not None,

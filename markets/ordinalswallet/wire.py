@@ -29,7 +29,7 @@ from markets.adapter import with_witnesses
 from markets.base import LONGEST_PSBT, AuthFailed, NotFound, Refused, Unavailable
 from markets.http import error_text, refusal
 from markets.orders import ListingDraft, ListingOrder, ListingToDraft
-from markets.wire import Unreadable, first, flag, moment_if_any, rows, sats, table, text, whole
+from markets.parse import Unreadable, first, flag, moment_if_any, rows, sats, table, text, whole
 
 _LEAST_FEE = 1000
 _ON_OFFER, _SOLD = ("", "listed"), ("broadcast", "settled")  # states of a protected listing; none of a plain one

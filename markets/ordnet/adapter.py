@@ -29,7 +29,7 @@ from markets.orders import (
 from markets.ordnet import orders, reads, wire
 from markets.ordnet.orders import DraftedListing, Drafts, ListingIds
 from markets.ordnet.wire import OrdNetHttp, Session, Sessions, body, known_slug, needed_slug, paging, parts
-from markets.wire import Page, Unread, of_read, of_write
+from markets.parse import Page, Unread, of_read, of_write
 
 Value = TypeVar("Value")
 

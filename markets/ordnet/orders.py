@@ -21,7 +21,7 @@ from markets.adapter import Latest, TraitedBid
 from markets.base import BidOrder, NotSupported, OwnBid, Refused, Trait, Unavailable
 from markets.orders import BidDraft, BidToDraft, Coin, DraftPsbt, ListingDraft, ListingOrder, ListingToDraft, OwnListing
 from markets.ordnet.wire import Binding, SigningStep, needed_slug, step, target, targeted, uuid, venue_id, vout
-from markets.wire import (
+from markets.parse import (
     Best,
     Page,
     Rows,

@@ -24,7 +24,7 @@ from markets.base import Floor, Item, NotFound, NotSupported, Sale
 from markets.http import refused_with_200
 from markets.orders import OwnListing
 from markets.ordnet.wire import following, known_slug, uuid
-from markets.wire import (
+from markets.parse import (
     Best,
     Foreign,
     Page,

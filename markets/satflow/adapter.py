@@ -10,9 +10,9 @@ from markets.adapter import Adapter, Cursor, TraitedAsk, TraitedBid, number_of
 from markets.base import BidOrder, Floor, Item, Kind, NotFound, NotSupported, OwnBid, Sale, Unknown, WalletItem
 from markets.http import Http, Permit, error_text, refusal
 from markets.orders import BidDraft, BidToDraft, ListingDraft, ListingOrder, ListingToDraft, OwnListing
+from markets.parse import Page, Unread, of_read, of_write
 from markets.satflow import books, orders, wire
 from markets.satflow.wire import PRACTICE, ReadBack, Units
-from markets.wire import Page, Unread, of_read, of_write
 
 
 class Satflow(Adapter):

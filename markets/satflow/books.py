@@ -10,24 +10,10 @@ from collections.abc import Callable, Mapping, Sequence
 from decimal import Decimal
 from typing import Any
 
-from markets import wire
+from markets import parse
 from markets.adapter import TraitedAsk, TraitedBid
 from markets.base import Kind, NotFound, NotSupported, Sale, Trait
-from markets.satflow.wire import (
-    ASK,
-    BID,
-    Units,
-    check_slug,
-    has_any,
-    is_of_type,
-    is_open,
-    only_rune,
-    payload,
-    time_of,
-    told,
-    total_of,
-)
-from markets.wire import (
+from markets.parse import (
     Best,
     Foreign,
     Page,
@@ -50,6 +36,20 @@ from markets.wire import (
     tokens,
     txid,
     whole,
+)
+from markets.satflow.wire import (
+    ASK,
+    BID,
+    Units,
+    check_slug,
+    has_any,
+    is_of_type,
+    is_open,
+    only_rune,
+    payload,
+    time_of,
+    told,
+    total_of,
 )
 from strategy.book import Ask, Bid
 
@@ -81,7 +81,7 @@ def listed_traits(entry: Mapping[str, Any]) -> frozenset[Trait] | None:
     """Reads the traits of a listing's item, or None when the listing tells none."""
     for name in TRAIT_FIELDS:
         given = first(entry, name)
-        if (found := wire.traits_told(given)) is not None:
+        if (found := parse.traits_told(given)) is not None:
             return found
     return None
 
@@ -94,7 +94,7 @@ def bid_traits(entry: Mapping[str, Any]) -> frozenset[Trait] | None:
     given = first(entry, *BID_TRAIT_FIELDS)
     if given in (None, "", [], {}):
         return None if entry.get("type") == "trait" else frozenset()
-    return frozenset(wire.trait_pairs(given)) or None
+    return frozenset(parse.trait_pairs(given)) or None
 
 
 def catalogue(answer: Any, slug: str) -> dict[str, dict[str, int]]:
@@ -122,12 +122,12 @@ def catalogue(answer: Any, slug: str) -> dict[str, dict[str, int]]:
 
 def _kind(row: Mapping[str, Any]) -> tuple[str, dict[str, int]] | None:
     values = each_row(rows(row.get("values"), "values of a trait", most=20_000), "value of a trait", _value).entries
-    name = wire.trait_part(first(row, *wire.TRAIT_TYPE_NAMES))
+    name = parse.trait_part(first(row, *parse.TRAIT_TYPE_NAMES))
     return None if name is None else (name, dict(values))
 
 
 def _value(row: Mapping[str, Any]) -> tuple[str, int] | None:
-    count, value = row.get("count"), wire.trait_part(first(row, *wire.TRAIT_VALUE_NAMES))
+    count, value = row.get("count"), parse.trait_part(first(row, *parse.TRAIT_VALUE_NAMES))
     return None if value is None else (value, 0 if count is None else how_many(count, "count of a trait"))
 
 

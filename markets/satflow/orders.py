@@ -27,9 +27,7 @@ from markets.orders import (
     OwnListing,
     SecureDraft,
 )
-from markets.satflow.books import listed_traits
-from markets.satflow.wire import contents, item_id, live_listing, payload
-from markets.wire import (
+from markets.parse import (
     Page,
     Unreadable,
     each_row,
@@ -45,6 +43,8 @@ from markets.wire import (
     whole,
     whole_or_none,
 )
+from markets.satflow.books import listed_traits
+from markets.satflow.wire import contents, item_id, live_listing, payload
 
 _MOST_INPUTS = 1000
 

@@ -29,7 +29,7 @@ from msgspec.structs import replace
 from markets.adapter import Latest
 from markets.base import BidOrder, Floor, Kind, OwnBid, WalletItem
 from markets.http import refused_with_200
-from markets.wire import (
+from markets.parse import (
     MAX_SATS,
     Foreign,
     Page,

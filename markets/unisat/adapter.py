@@ -26,9 +26,9 @@ from markets.base import (
 )
 from markets.http import Permit
 from markets.orders import BidDraft, BidToDraft, ListingDraft, ListingOrder, ListingToDraft, OwnListing
+from markets.parse import Page, of_read, of_write
 from markets.unisat import wire
 from markets.unisat.wire import UnisatHttp
-from markets.wire import Page, of_read, of_write
 
 _NO_BIDS = "it has no standing bids: what it calls a bid buys a listing at once"
 _MOST_REMEMBERED = 1000

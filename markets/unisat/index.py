@@ -13,8 +13,7 @@ from typing import Any
 
 from markets.base import Indexed, NotFound, Unavailable, Whereabouts
 from markets.http import segment
-from markets.unisat.wire import UnisatHttp, content
-from markets.wire import (
+from markets.parse import (
     Best,
     Foreign,
     Page,
@@ -36,6 +35,7 @@ from markets.wire import (
     txid,
     whole,
 )
+from markets.unisat.wire import UnisatHttp, content
 from strategy.book import Ask
 
 _SPENT = Indexed(None, None, None, True, None, None, None)

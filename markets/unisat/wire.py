@@ -33,7 +33,7 @@ from markets.base import (
 )
 from markets.http import Http, Reply, error_text, is_too_many, retry_after_s
 from markets.orders import ListingDraft, ListingToDraft, OwnListing
-from markets.wire import (
+from markets.parse import (
     Best,
     Foreign,
     Page,
@@ -41,13 +41,13 @@ from markets.wire import (
     address,
     amount,
     asked_price,
+    decoded,
     each_row,
     first,
     how_many,
     identifier,
     link,
     moment,
-    parse,
     rows,
     same,
     sats,
@@ -82,7 +82,7 @@ class UnisatHttp(Http):
         if reply.status == 200 or reply.body.lstrip()[:1] != b"{":
             return
         try:
-            answer = table(parse(reply.body), "answer")
+            answer = table(decoded(reply.body), "answer")
         except Unreadable:
             return
         if answer.get("code") == _TOO_MANY:

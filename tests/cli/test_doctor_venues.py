@@ -17,8 +17,8 @@ from markets.adapter import TraitedAsk, TraitedBid
 from markets.base import Floor, RateLimited, Refused, SignInNeeded
 from markets.http import Reply
 from markets.ordnet.wire import OrdNetHttp
+from markets.parse import Page, Unread, each_row, sats
 from markets.satflow.adapter import Satflow
-from markets.wire import Page, Unread, each_row, sats
 from strategy.book import Ask, Bid
 from tests.cli.conftest import Examine
 from tests.cli.venue import Venue, venue

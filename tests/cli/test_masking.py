@@ -23,7 +23,7 @@ from cli.evidence.masking import Masker
 from cli.evidence.probe import masked
 from cli.evidence.questions import DRAFTED_AT, Subjects, written
 from markets.http import Reply
-from markets.wire import MAX_SATS
+from markets.parse import MAX_SATS
 from tests.examples import part_of
 
 KEY = "sk-live/7f3A+9c&QX2-b81d"

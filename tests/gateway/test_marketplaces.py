@@ -28,8 +28,8 @@ from markets.orders import (
     SignInText,
     SignInTexts,
 )
+from markets.parse import Page
 from markets.venues import capabilities
-from markets.wire import Page
 from tests.clock import Monotonic
 from tests.gateway.conftest import ORDER, Bench, soon
 

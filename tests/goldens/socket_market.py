@@ -35,8 +35,8 @@ from markets.orders import (
     SignInAnswer,
     SignInTexts,
 )
+from markets.parse import Page, Unread
 from markets.venues import Capabilities, capabilities
-from markets.wire import Page, Unread
 from strategy.book import Ask, Bid
 from tests.gateway.conftest import Bench
 from tests.gateway.listing_examples import INSCRIPTION, OUTPOINT, PSBT, TXID

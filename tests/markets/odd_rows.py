@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from markets.base import NotUnderstood
-from markets.wire import Unread, noting
+from markets.parse import Unread, noting
 
 GOOD = 3  # rows of each answer in addition to the odd one
 

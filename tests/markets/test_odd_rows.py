@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from markets.base import AskBook, OwnBids, Sales
-from markets.wire import Best, Foreign, Rows, Unread, Unreadable, asked_price, each_row, identifier, noting, sats
+from markets.parse import Best, Foreign, Rows, Unread, Unreadable, asked_price, each_row, identifier, noting, sats
 from strategy.book import Ask
 
 CHEAPEST_FIRST: Best[int] = Best(Decimal, lambda row: asked_price(row.get("price"), "price"), is_lowest=True)

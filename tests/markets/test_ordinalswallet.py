@@ -12,7 +12,7 @@ import responses
 from markets.base import BelowMinimum, NotFound, NotSupported, RateLimited, Refused, Unavailable
 from markets.ordinalswallet.adapter import OrdinalsWallet
 from markets.ordinalswallet.wire import sellers
-from markets.wire import Unreadable
+from markets.parse import Unreadable
 
 BASE = "https://turbo.example"
 TXID = "ab" * 32

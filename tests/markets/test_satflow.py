@@ -10,9 +10,9 @@ import pytest
 import responses
 
 from markets.base import BidOrder, Item, NotFound, NotSupported, NotUnderstood, Unavailable, Unknown
+from markets.parse import Page, Unread
 from markets.satflow import wire
 from markets.satflow.adapter import Satflow
-from markets.wire import Page, Unread
 
 BASE = "https://api.satflow.com/v1"
 ID, OTHER = "65f0c0ffee65f0c0ffee65f0", "65f0c0ffee65f0c0ffee65f1"

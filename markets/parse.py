@@ -84,7 +84,7 @@ class Page(NamedTuple, Generic[Entry]):
     unread: tuple[Unread, ...] = ()
 
 
-def parse(body: bytes, *, keeps_endless: bool = False) -> Any:
+def decoded(body: bytes, *, keeps_endless: bool = False) -> Any:
     """Parses JSON with fractions as Decimal. Raises Unreadable, also for NaN, Infinity and endless numbers.
 
     With `keeps_endless` an endless number becomes one that every reader refuses, so that it spoils its row alone.
