@@ -10,6 +10,7 @@ import secrets
 import time
 from collections.abc import Callable, Mapping, Sequence
 
+from markets import parse
 from markets.adapter import Adapter, Cursor, Latest, TraitedAsk, number_of
 from markets.base import (
     AuthFailed,
@@ -41,7 +42,7 @@ from markets.orders import (
 from markets.ordinalswallet import books, wire
 from markets.ordinalswallet.books import Prices
 from markets.ordinalswallet.wire import ProtectedDraft
-from markets.parse import Page, Unreadable, left_out, of_read, of_write
+from markets.parse import Page, Unreadable
 
 SIGN_IN_ID = "ordinals"
 # Its 404 for a slug or an inscription that it does not know has no body. A wallet's 404 is not read so: without a body
@@ -84,7 +85,7 @@ class OrdinalsWallet(Adapter):
         (slug,) = slugs
         try:
             answer = self._http.read(f"/collection/{segment(books.slug_of(slug, kind))}/stats", missing=NO_BODY)
-            return {slug: of_read(lambda: books.floor(answer, slug, kind), self.name)}
+            return {slug: parse.of_read(lambda: books.floor(answer, slug, kind), self.name)}
         except NotFound:
             return {}
 
@@ -97,11 +98,11 @@ class OrdinalsWallet(Adapter):
             if before is None:
                 raise
             raise NotUnderstood(f"{self.name} has no more listings, and does not know the collection") from error
-        return of_read(lambda: books.asks(answer, slug, before), self.name)
+        return parse.of_read(lambda: books.asks(answer, slug, before), self.name)
 
     def traits(self, slug: str) -> dict[str, dict[str, int]]:
         answer = self._http.read(f"/collection/{segment(slug)}/attributes", missing=NO_BODY)
-        return of_read(lambda: books.trait_counts(answer), self.name)
+        return parse.of_read(lambda: books.trait_counts(answer), self.name)
 
     def sales(self, slug: str, kind: Kind, cursor: Cursor) -> Page[Sale]:
         """Returns one page of the sales through this venue; other venues' sales are not in it."""
@@ -109,17 +110,17 @@ class OrdinalsWallet(Adapter):
         params = {"limit": str(books.SALES_PAGE), "offset": str(start)}
         path = f"/collection/{segment(books.slug_of(slug, kind))}/sold-escrows"
         answer = self._http.read(path, params, missing=NO_BODY)
-        return of_read(lambda: books.sales(answer, slug, kind, start), self.name)
+        return parse.of_read(lambda: books.sales(answer, slug, kind, start), self.name)
 
     def wallet_contents(self, address: str, cursor: Cursor) -> Page[WalletItem]:
         """Returns all inscriptions in one page."""
         answer = self._http.read(f"/wallet/{segment(address)}/inscriptions")
-        return of_read(lambda: books.wallet_items(answer, self._images), self.name)
+        return parse.of_read(lambda: books.wallet_items(answer, self._images), self.name)
 
     def item(self, inscription_id: str) -> Item:
         """Returns details of one inscription, which are up to a day old there."""
         answer = self._http.read(f"/inscription/{segment(inscription_id)}", missing=NO_BODY)
-        return of_read(lambda: books.item(answer, inscription_id, self._images), self.name)
+        return parse.of_read(lambda: books.item(answer, inscription_id, self._images), self.name)
 
     def own_listings(self, owner: str, cursor: Cursor) -> Page[OwnListing]:
         """Returns a wallet's listings: first all with a known price, then the others one by one.
@@ -129,7 +130,7 @@ class OrdinalsWallet(Adapter):
         """
         if cursor is None:
             answer = self._http.read(f"/wallet/{segment(owner)}/inscriptions")
-            page, outpoints = of_read(lambda: books.own_listings(answer, owner, self._prices.of), self.name)
+            page, outpoints = parse.of_read(lambda: books.own_listings(answer, owner, self._prices.of), self.name)
             self._note(outpoints)
             return page
         inscription_id, _, rest = str(cursor).partition(",")
@@ -141,7 +142,7 @@ class OrdinalsWallet(Adapter):
             found = books.own_listing(answer, inscription_id, owner)
             prices = None if found is None else books.prices(answer)
         except Unreadable as error:
-            return Page((), rest or None, (left_out(error, inscription_id),))
+            return Page((), rest or None, (parse.left_out(error, inscription_id),))
         if found is None or prices is None:
             return Page((), rest or None)
         self._note({inscription_id: wire.protected_outpoint(answer)})
@@ -158,22 +159,22 @@ class OrdinalsWallet(Adapter):
         """Returns the PSBT of a plain listing, or the two of a protected one. Changes nothing there."""
         if not self._is_protecting:
             answer = self._http.read("/wallet/escrow-bulk", post=wire.draft_body(ask), missing=NO_BODY)
-            return of_read(lambda: wire.draft(answer), self.name)
+            return parse.of_read(lambda: wire.draft(answer), self.name)
         body = wire.protected_body(ask)
         answer = self._http.read("/market/secure-listing/build-bulk", post=body, missing=NO_BODY)
-        drafted = of_read(lambda: wire.protected_draft(answer, ask), self.name)
+        drafted = parse.of_read(lambda: wire.protected_draft(answer, ask), self.name)
         self._drafts.note(ask.inscription_id, drafted)
         return drafted.draft
 
     def list_item(self, order: ListingOrder, permit: Permit | None = None) -> None:
         if not order.signed_transfer:
             answer = self._http.write("/market/escrow-bulk", wire.list_body(order), permit)
-            of_write(lambda: wire.check_listed(answer))
+            parse.of_write(lambda: wire.check_listed(answer))
             return
         drafted = wire.drafted_for(order, self._drafts.of(order.ask.inscription_id))
         body = wire.authorize_body(order, drafted)
         answer = self._http.write("/market/secure-listing/authorize-bulk", body, permit)
-        of_write(lambda: wire.check_authorized(answer, order.ask.outpoint))
+        parse.of_write(lambda: wire.check_authorized(answer, order.ask.outpoint))
         self._protected.note(order.ask.inscription_id, order.ask.outpoint)
 
     def delist(self, owner: str, inscription_id: str, signature: str, permit: Permit | None = None) -> bool:
@@ -184,7 +185,7 @@ class OrdinalsWallet(Adapter):
         body = wire.delist_body(inscription_id, outpoint, token)
         try:
             answer = self._http.write("/market/cancel-escrow", body, permit)
-            return of_write(lambda: wire.delisted(answer))
+            return parse.of_write(lambda: wire.delisted(answer))
         except AuthFailed:
             self._sessions.drop(owner)
             raise
@@ -207,7 +208,7 @@ class OrdinalsWallet(Adapter):
         if signature is None:
             raise AuthFailed(f"no signature of {SIGN_IN_ID!r}")
         said = self._http.read("/auth/session", post=wire.session_body(owner, answer.reference, signature))
-        opened = of_read(lambda: wire.session(said, owner), self.name)
+        opened = parse.of_read(lambda: wire.session(said, owner), self.name)
         self._sessions.note(owner, opened)
 
     def _token(self, owner: str) -> str:

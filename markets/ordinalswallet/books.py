@@ -22,28 +22,7 @@ from markets.ordinalswallet.wire import (
     sellers,
     sellers_price,
 )
-from markets.parse import (
-    Best,
-    Page,
-    Unreadable,
-    address,
-    amount,
-    asked_price,
-    each_row,
-    first,
-    how_many,
-    identifier,
-    label,
-    link,
-    moment,
-    rows,
-    sats,
-    table,
-    text,
-    text_or_none,
-    txid_or_none,
-    whole_or_none,
-)
+from markets.parse import Best, Page, Unreadable
 from strategy.book import Ask
 
 SALES_PAGE = 100  # the most in one answer
@@ -87,16 +66,16 @@ def slug_of(slug: str, kind: Kind) -> str:
 
 def floor(answer: Any, slug: str, kind: Kind) -> Floor:
     """Reads the floor of one collection (the seller's price) or rune (sats per token, as shown)."""
-    stats = table(content(answer), "stats")
-    listed = first(stats, "listed_count", "listed")
-    count = 0 if listed is None else how_many(integral(listed), "listed")
+    stats = parse.table(content(answer), "stats")
+    listed = parse.first(stats, "listed_count", "listed")
+    count = 0 if listed is None else parse.how_many(integral(listed), "listed")
     name = "floor_price" if kind == "ordinals" else "floor_price_per"
     if name not in stats:
         raise Unreadable(f"the stats have no {name}")
     shown = stats[name]
     if shown is None or (not isinstance(shown, bool) and shown in (0, "0", "")):
         return Floor(slug, None, count)
-    price = Decimal(sellers(integral(shown), name)) if kind == "ordinals" else amount(shown, name)
+    price = Decimal(sellers(integral(shown), name)) if kind == "ordinals" else parse.amount(shown, name)
     return Floor(slug, price, count)
 
 
@@ -106,7 +85,7 @@ def asks(answer: Any, slug: str, before: Before | None = None) -> Page[TraitedAs
     No order and no limit is documented. An answer that may have been cut is followed by another; one that repeats what
     was read before ends them, since the venue then takes no offset.
     """
-    found = rows(content(answer), "listings", most=_MOST_LISTED)
+    found = parse.rows(content(answer), "listings", most=_MOST_LISTED)
     ids = [each for row in found if (each := _id_or_none(row))]
     if before is not None and before.seen in ids:
         return Page((), None)
@@ -114,7 +93,7 @@ def asks(answer: Any, slug: str, before: Before | None = None) -> Page[TraitedAs
     best = Best[TraitedAsk](
         lambda listing: listing.ask.unit_price, lambda row: _shown(row, is_rune), is_lowest=True, is_sorted=False
     )
-    read = each_row(found, "listing", lambda row: _ask(row, is_rune), key=_id, best=best, refuses=before is None)
+    read = parse.each_row(found, "listing", lambda row: _ask(row, is_rune), key=_id, best=best, refuses=before is None)
     entries = tuple(sorted(read.entries, key=lambda listing: listing.ask.unit_price))
     following = _after(found, ids, before)
     return Page(entries, None if following is None else following.cursor(), read.unread)
@@ -133,12 +112,12 @@ def _after(found: Sequence[Any], ids: Sequence[str], before: Before | None) -> B
 
 
 def _id(entry: Mapping[str, Any]) -> str:
-    return identifier(entry.get("id"), "listing id")
+    return parse.identifier(entry.get("id"), "listing id")
 
 
 def _id_or_none(row: Any) -> str | None:
     try:
-        return _id(table(row, "listing"))
+        return _id(parse.table(row, "listing"))
     except Unreadable:
         return None
 
@@ -148,25 +127,25 @@ def _ask(entry: Mapping[str, Any], is_rune: bool) -> TraitedAsk | None:
         return None
     seller = entry.get("seller_address")
     price, quantity = _price(entry, is_rune)
-    order_id, maker = _id(entry), address(seller, "seller") if seller else ""
+    order_id, maker = _id(entry), parse.address(seller, "seller") if seller else ""
     return TraitedAsk(Ask(order_id, price, quantity, price / quantity, maker), None)
 
 
 def _shown(row: Mapping[str, Any], is_rune: bool) -> Decimal | None:
     """Reads the price of a listing that is left out: the seller's of an inscription, per token of a lot."""
-    if (paid := asked_price(row.get("escrow_price"), "seller's price")) is not None:
+    if (paid := parse.asked_price(row.get("escrow_price"), "seller's price")) is not None:
         return paid
-    if (shown := asked_price(row.get("satoshi_price"), "price")) is None:
+    if (shown := parse.asked_price(row.get("satoshi_price"), "price")) is None:
         return None
     if is_rune:
-        return shown / amount(row.get("amount"), "amount of a lot")
+        return shown / parse.amount(row.get("amount"), "amount of a lot")
     return Decimal(sellers(int(shown), "price"))
 
 
 def sales(answer: Any, slug: str, kind: Kind, start: int) -> Page[Sale]:
     """Reads sales through the venue, newest first, from the `start`-th."""
-    entries = rows(content(answer), "sales")
-    read = each_row(
+    entries = parse.rows(content(answer), "sales")
+    read = parse.each_row(
         entries,
         "sale",
         lambda row: _sale(row, slug, kind == "runes"),
@@ -178,11 +157,11 @@ def sales(answer: Any, slug: str, kind: Kind, start: int) -> Page[Sale]:
 
 
 def _id_of_sale(entry: Mapping[str, Any]) -> str:
-    return identifier(entry.get("id"), "sale id")
+    return parse.identifier(entry.get("id"), "sale id")
 
 
 def _sold_ms(entry: Mapping[str, Any]) -> int:
-    return moment(entry.get("bought_at"), "time of a sale")
+    return parse.moment(entry.get("bought_at"), "time of a sale")
 
 
 def _sale(entry: Mapping[str, Any], slug: str, is_rune: bool) -> Sale:
@@ -193,11 +172,11 @@ def _sale(entry: Mapping[str, Any], slug: str, is_rune: bool) -> Sale:
         slug=slug,
         price=price,
         quantity=quantity,
-        buyer=address(buyer, "buyer") if buyer else None,
+        buyer=parse.address(buyer, "buyer") if buyer else None,
         bid_id=None,
-        inscription_id=None if inscription is None else identifier(inscription, "inscription of a sale"),
+        inscription_id=None if inscription is None else parse.identifier(inscription, "inscription of a sale"),
         sold_ms=_sold_ms(entry),
-        txid=txid_or_none(entry.get("purchase_txid")),
+        txid=parse.txid_or_none(entry.get("purchase_txid")),
     )
 
 
@@ -207,13 +186,15 @@ def _price(entry: Mapping[str, Any], is_rune: bool) -> tuple[int, Decimal]:
         raise Unreadable("a lot of tokens among inscriptions, or an inscription among lots")
     if not is_rune:
         return sellers_price(entry), Decimal(1)
-    return sats(entry.get("satoshi_price"), "price of a lot", least=1), amount(entry.get("amount"), "amount of a lot")
+    return parse.sats(entry.get("satoshi_price"), "price of a lot", least=1), parse.amount(
+        entry.get("amount"), "amount of a lot"
+    )
 
 
 def trait_counts(answer: Any) -> dict[str, dict[str, int]]:
     """Reads type to value to the count of items; a strange trait is passed over, because any user can inscribe one."""
     kinds: dict[str, dict[str, int]] = {}
-    for counted in each_row(rows(content(answer), "traits"), "trait", _group).entries:
+    for counted in parse.each_row(parse.rows(content(answer), "traits"), "trait", _group).entries:
         for kind, value, count in counted:
             kinds.setdefault(kind, {})[value] = count
     return kinds
@@ -221,13 +202,15 @@ def trait_counts(answer: Any) -> dict[str, dict[str, int]]:
 
 def _group(group: Mapping[str, Any]) -> tuple[tuple[str, str, int], ...]:
     def counted(entry: Mapping[str, Any]) -> tuple[str, str, int] | None:
-        count = how_many(entry.get("count"), "count of a trait")
+        count = parse.how_many(entry.get("count"), "count of a trait")
         try:
-            return label(group.get("trait_type"), "trait"), label(entry.get("value"), "trait"), count
+            return parse.label(group.get("trait_type"), "trait"), parse.label(entry.get("value"), "trait"), count
         except Unreadable:
             return None
 
-    return each_row(rows(group.get("values"), "values of a trait", most=20_000), "value of a trait", counted).entries
+    return parse.each_row(
+        parse.rows(group.get("values"), "values of a trait", most=20_000), "value of a trait", counted
+    ).entries
 
 
 _MOST_HELD = 5000
@@ -250,16 +233,16 @@ class _Listed(NamedTuple):
 
 def wallet_items(answer: Any, images: str) -> Page[WalletItem]:
     """Reads all inscriptions of a wallet; the picture of each is at `images`/its id."""
-    read = each_row(_held(answer), "inscription", lambda row: _wallet_item(row, images), key=_inscription_id)
+    read = parse.each_row(_held(answer), "inscription", lambda row: _wallet_item(row, images), key=_inscription_id)
     return Page(read.entries, None, read.unread)
 
 
 def _held(answer: Any) -> Sequence[Any]:
-    return rows(content(answer), "inscriptions", most=_MOST_HELD)
+    return parse.rows(content(answer), "inscriptions", most=_MOST_HELD)
 
 
 def _inscription_id(entry: Mapping[str, Any]) -> str:
-    return identifier(entry.get("id"), "inscription id")
+    return parse.identifier(entry.get("id"), "inscription id")
 
 
 def _wallet_item(entry: Mapping[str, Any], images: str) -> WalletItem:
@@ -267,9 +250,9 @@ def _wallet_item(entry: Mapping[str, Any], images: str) -> WalletItem:
     listing = _listing(entry)
     return WalletItem(
         id=inscription_id,
-        name=_to_show(first(entry, "meta.name")),
-        collection_id=_to_show(first(entry, "collection.slug")),
-        collection_name=_to_show(first(entry, "collection.name")),
+        name=_to_show(parse.first(entry, "meta.name")),
+        collection_id=_to_show(parse.first(entry, "collection.slug")),
+        collection_name=_to_show(parse.first(entry, "collection.name")),
         image_url=f"{images}/{inscription_id}",
         listed=listing is not None,
         listing_price=None if listing is None else sellers_price(listing),
@@ -291,12 +274,12 @@ def own_listings(
             return None
         inscription_id = _inscription_id(entry)
         price = _own_price(entry, listing, told(inscription_id))
-        slug = first(entry, "collection.slug")
-        named = None if slug is None else text(slug, "collection")
+        slug = parse.first(entry, "collection.slug")
+        named = None if slug is None else parse.text(slug, "collection")
         known = None if price is None else OwnListing(inscription_id, inscription_id, named, price, owner)
         return _Listed(inscription_id, known, protected_outpoint(entry))
 
-    read = each_row(_held(answer), "inscription", own, key=_inscription_id)
+    read = parse.each_row(_held(answer), "inscription", own, key=_inscription_id)
     known = tuple(each.listing for each in read.entries if each.listing is not None)
     to_ask = ",".join(each.inscription_id for each in read.entries if each.listing is None)
     outpoints = {each.inscription_id: each.outpoint for each in read.entries}
@@ -305,7 +288,7 @@ def own_listings(
 
 def _own_price(entry: Mapping[str, Any], listing: Mapping[str, Any], told: Prices | None) -> int | None:
     """Returns the seller's price of a wallet's entry, None when it must be asked for."""
-    if not first(entry, "collection.creator_address") or listing.get("escrow_price") is not None:
+    if not parse.first(entry, "collection.creator_address") or listing.get("escrow_price") is not None:
         return sellers_price(listing)
     shown = listing.get("satoshi_price")
     if told is None or shown is None or shown != told.shown or protected_outpoint(entry) == "":
@@ -316,7 +299,7 @@ def _own_price(entry: Mapping[str, Any], listing: Mapping[str, Any], told: Price
 def own_listing(answer: Any, inscription_id: str, owner: str) -> OwnListing | None:
     """Reads the listing of one inscription with its seller's price, None when it is gone."""
     try:
-        listing = table(content(answer), "listing")
+        listing = parse.table(content(answer), "listing")
     except NotFound:
         return None
     if listing.get("inscription_id") != inscription_id:
@@ -331,33 +314,33 @@ def own_listing(answer: Any, inscription_id: str, owner: str) -> OwnListing | No
 
 def prices(answer: Any) -> Prices:
     """Reads both prices of one inscription's listing."""
-    listing = table(content(answer), "listing")
-    return Prices(whole_or_none(listing.get("satoshi_price")), sellers_price(listing))
+    listing = parse.table(content(answer), "listing")
+    return Prices(parse.whole_or_none(listing.get("satoshi_price")), sellers_price(listing))
 
 
 def item(answer: Any, inscription_id: str, images: str) -> Item:
     """Reads details of one inscription and checks its id."""
-    found = table(content(answer), "inscription")
+    found = parse.table(content(answer), "inscription")
     if found.get("id") != inscription_id:
         raise Unreadable("the answer is about another inscription")
-    listing, satpoint = _listing(found), text_or_none(found.get("satpoint"))
-    held = parse.traits_told(first(found, "meta.attributes"))
+    listing, satpoint = _listing(found), parse.text_or_none(found.get("satpoint"))
+    held = parse.traits_told(parse.first(found, "meta.attributes"))
     return Item(
         id=inscription_id,
         listed=listing is not None,
-        number=whole_or_none(found.get("num")),
-        name=text_or_none(first(found, "meta.name")),
-        collection_id=text_or_none(first(found, "collection.slug")),
-        collection_name=text_or_none(first(found, "collection.name")),
-        content_url=link(f"{images}/{inscription_id}"),
-        content_type=text_or_none(found.get("content_type")),
-        owner=text_or_none(found.get("address")),
+        number=parse.whole_or_none(found.get("num")),
+        name=parse.text_or_none(parse.first(found, "meta.name")),
+        collection_id=parse.text_or_none(parse.first(found, "collection.slug")),
+        collection_name=parse.text_or_none(parse.first(found, "collection.name")),
+        content_url=parse.link(f"{images}/{inscription_id}"),
+        content_type=parse.text_or_none(found.get("content_type")),
+        owner=parse.text_or_none(found.get("address")),
         location=satpoint,
         output=None if satpoint is None else satpoint.rpartition(":")[0],
-        output_value=whole_or_none(found.get("value")),
+        output_value=parse.whole_or_none(found.get("value")),
         genesis=inscription_id.partition("i")[0],
         listing_price=None if listing is None else sellers_price(listing),
-        seller=None if listing is None else text_or_none(listing.get("seller_address")),
+        seller=None if listing is None else parse.text_or_none(listing.get("seller_address")),
         traits=None if held is None else tuple(sorted(held)),
     )
 
@@ -367,7 +350,7 @@ def _listing(entry: Mapping[str, Any]) -> Mapping[str, Any] | None:
     told = entry.get("escrow")
     if told is None:
         return None
-    listing = table(told, "listing")
+    listing = parse.table(told, "listing")
     return listing if is_for_sale(listing) else None
 
 

@@ -25,11 +25,12 @@ from typing import Any
 from msgspec import Struct
 
 from core.fields import WithSecrets
+from markets import parse
 from markets.adapter import with_witnesses
 from markets.base import LONGEST_PSBT, AuthFailed, NotFound, Refused, Unavailable
 from markets.http import error_text, refusal
 from markets.orders import ListingDraft, ListingOrder, ListingToDraft
-from markets.parse import Unreadable, first, flag, moment_if_any, rows, sats, table, text, whole
+from markets.parse import Unreadable
 
 _LEAST_FEE = 1000
 _ON_OFFER, _SOLD = ("", "listed"), ("broadcast", "settled")  # states of a protected listing; none of a plain one
@@ -52,7 +53,7 @@ def sellers(shown: Any, what: str) -> int:
 
     The shown price is the seller's and 1,000 sats, or the seller's / 0.973 rounded down, whichever is higher.
     """
-    price = sats(shown, what, least=1)
+    price = parse.sats(shown, what, least=1)
     after_rate = ((price + 1) * _KEPT_PER_MILLE - 1) // 1000
     paid = min(price - _LEAST_FEE, after_rate)
     if paid < 1:
@@ -64,7 +65,7 @@ def sellers_price(entry: Mapping[str, Any]) -> int:
     """Returns the seller's price of an inscription's listing or sale, which some answers give beside the buyer's."""
     told = entry.get("escrow_price")
     if told is not None:
-        return sats(told, "seller's price", least=1)
+        return parse.sats(told, "seller's price", least=1)
     return sellers(entry.get("satoshi_price"), "price")
 
 
@@ -80,7 +81,7 @@ def check_state(listing: Mapping[str, Any]) -> None:
 
 
 def _is_bought(listing: Mapping[str, Any]) -> bool:
-    bought_ms = moment_if_any(listing.get("bought_at"), "time of a purchase")
+    bought_ms = parse.moment_if_any(listing.get("bought_at"), "time of a purchase")
     return bought_ms is not None or bool(_words(listing, "purchase_txid"))
 
 
@@ -134,13 +135,13 @@ def session_body(address: str, reference: str, signature: str) -> dict[str, Any]
 
 def session(answer: Any, address: str) -> Session:
     """Reads the session that was opened for `address`."""
-    opened = table(content(answer), "session")
+    opened = parse.table(content(answer), "session")
     if opened.get("address") != address:
         raise Unreadable("the session is another address's")
     token = opened.get("token")
     if not isinstance(token, str) or not _TOKEN.fullmatch(token):
         raise Unreadable("the session has no token")
-    return Session(token, whole(opened.get("expires_at"), "expires_at"))
+    return Session(token, parse.whole(opened.get("expires_at"), "expires_at"))
 
 
 def draft_body(ask: ListingToDraft) -> dict[str, Any]:
@@ -157,7 +158,7 @@ def draft_body(ask: ListingToDraft) -> dict[str, Any]:
 
 def draft(answer: Any) -> ListingDraft:
     """Reads the PSBT to be signed, hex into our base64. The signer checks it."""
-    found = table(content(answer), "draft").get("psbt")
+    found = parse.table(content(answer), "draft").get("psbt")
     if not isinstance(found, str) or len(found) > 2 * LONGEST_PSBT or not _PSBT.fullmatch(found):
         raise Unreadable("the draft is no PSBT in hex")
     encoded = base64.b64encode(bytes.fromhex(found)).decode()
@@ -183,8 +184,8 @@ def delist_body(inscription_id: str, outpoint: str | None, token: str) -> bytes:
 
 def check_listed(answer: Any) -> None:
     """Raises Unreadable when the answer does not say that the listing was taken, a Refused leaf when it says no."""
-    said = table(content(answer), "answer")
-    if flag(said.get("success"), "success"):
+    said = parse.table(content(answer), "answer")
+    if parse.flag(said.get("success"), "success"):
         return
     if (why := error_text(said)) is not None:
         raise refusal(why)
@@ -193,11 +194,11 @@ def check_listed(answer: Any) -> None:
 
 def delisted(answer: Any) -> bool:
     """Tells whether the listing is gone; one that was gone before counts too."""
-    said = table(content(answer), "answer")
+    said = parse.table(content(answer), "answer")
     transition = said.get("transition")
-    if transition is not None and text(transition, "transition") not in _CANCELLED:
+    if transition is not None and parse.text(transition, "transition") not in _CANCELLED:
         return False
-    return flag(said.get("success"), "success")
+    return parse.flag(said.get("success"), "success")
 
 
 POLICY = "passthrough_v4"
@@ -255,10 +256,14 @@ def protected_draft(answer: Any, ask: ListingToDraft) -> ProtectedDraft:
         if code in _PASSING:
             raise Unavailable(f"no draft at the moment: {code}")
         raise Refused("refused", f"no draft of this item: {code}")
-    said = (text(row.get("state"), "state"), text(row.get("policy"), "policy"), row.get("protocol", "ordinal"))
+    said = (
+        parse.text(row.get("state"), "state"),
+        parse.text(row.get("policy"), "policy"),
+        row.get("protocol", "ordinal"),
+    )
     if said != ("authorization_required", POLICY, "ordinal"):
         raise Unreadable("the draft is of another form than is known")
-    if whole(row.get("escrow_price_sats"), "price") != ask.price:
+    if parse.whole(row.get("escrow_price_sats"), "price") != ask.price:
         raise Unreadable("the draft is at another price")
     digest = row.get("template_digest")
     if not isinstance(digest, str) or not _DIGEST.fullmatch(digest):
@@ -294,7 +299,7 @@ def check_authorized(answer: Any, outpoint: str) -> None:
     row = _row(answer, outpoint)
     if (code := _fault(row)) is not None:
         raise Refused("refused", f"not listed: {code}")
-    if text(row.get("state"), "state") != "listed":
+    if parse.text(row.get("state"), "state") != "listed":
         raise Unreadable("neither listed nor refused")
 
 
@@ -309,7 +314,7 @@ def protected_outpoint(entry: Mapping[str, Any]) -> str | None:
     )
     if not is_protected:
         return None
-    told = first(entry, "outpoint.outpoint", "outpoint")
+    told = parse.first(entry, "outpoint.outpoint", "outpoint")
     if isinstance(told, str) and _SERIALIZED.fullmatch(told):
         txid = bytes.fromhex(told[:_CHARACTERS_OF_TXID])[::-1].hex()
         return f"{txid}:{int.from_bytes(bytes.fromhex(told[_CHARACTERS_OF_TXID:]), 'little')}"
@@ -320,10 +325,13 @@ def protected_outpoint(entry: Mapping[str, Any]) -> str | None:
 
 def _row(answer: Any, outpoint: str) -> Mapping[str, Any]:
     """Returns the answer's row of this output; a call for one item may be answered with the row alone."""
-    found = table(answer, "answer")
+    found = parse.table(answer, "answer")
     if "items" not in found and found.get("outpoint") == outpoint:
         return found
-    listed = [table(row, "item") for row in rows(table(content(found), "answer").get("items"), "items", most=1)]
+    listed = [
+        parse.table(row, "item")
+        for row in parse.rows(parse.table(content(found), "answer").get("items"), "items", most=1)
+    ]
     if len(listed) != 1 or listed[0].get("outpoint") != outpoint:
         raise Unreadable("the answer is not about this item")
     return listed[0]

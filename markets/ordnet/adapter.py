@@ -12,6 +12,7 @@ from typing import TypeVar
 
 from msgspec.structs import replace
 
+from markets import parse
 from markets.adapter import Adapter, Cursor, Latest, TraitedAsk, TraitedBid
 from markets.base import BidOrder, Floor, Item, Kind, NotSupported, OwnBid, Refused, Sale, SignInNeeded, Unavailable
 from markets.http import Permit, segment
@@ -29,7 +30,7 @@ from markets.orders import (
 from markets.ordnet import orders, reads, wire
 from markets.ordnet.orders import DraftedListing, Drafts, ListingIds
 from markets.ordnet.wire import OrdNetHttp, Session, Sessions, body, known_slug, needed_slug, paging, parts
-from markets.parse import Page, Unread, of_read, of_write
+from markets.parse import Page, Unread
 
 Value = TypeVar("Value")
 
@@ -143,7 +144,7 @@ class OrdNet(Adapter):
         path = _of(needed_slug(order.slug), "collection-offers/submit")
         said = body(orders.bid_submit(draft, order.signed_psbts[0], session.binding))
         answer = self._ask(session, lambda http: http.write(path, said, permit))
-        return of_write(lambda: orders.bid_submitted(answer, draft))
+        return parse.of_write(lambda: orders.bid_submitted(answer, draft))
 
     def cancel(self, wallet: str, venue_ids: Sequence[str], signature: str, permit: Permit | None = None) -> bool:
         """Cancels one bid: ord.net takes no more at once. Nothing is signed for it."""
@@ -154,7 +155,7 @@ class OrdNet(Adapter):
         path = _of(slug, f"collection-offers/{segment(offer_id)}/cancel")
         said = body({"walletBindingId": session.binding.id})
         answer = self._ask(session, lambda http: http.write(path, said, permit))
-        return of_write(lambda: orders.cancelled(answer, offer_id))
+        return parse.of_write(lambda: orders.cancelled(answer, offer_id))
 
     def list_item(self, order: ListingOrder, permit: Permit | None = None) -> None:
         """Submits the signed form of a draft of `draft_listing`."""
@@ -163,7 +164,7 @@ class OrdNet(Adapter):
         path = _of(needed_slug(order.ask.slug), "listings/submit")
         said = body(orders.listing_submit(order, drafted, session.binding))
         answer = self._ask(session, lambda http: http.write(path, said, permit))
-        self._listed.note([of_write(lambda: orders.listing_submitted(answer, order.ask))])
+        self._listed.note([parse.of_write(lambda: orders.listing_submitted(answer, order.ask))])
 
     def delist(self, owner: str, inscription_id: str, signature: str, permit: Permit | None = None) -> bool:
         """Takes down the inscription's listing that `own_listings` has shown. Nothing is signed for it."""
@@ -172,7 +173,7 @@ class OrdNet(Adapter):
         path = _of(needed_slug(listing.slug), "listings/delist")
         said = body(orders.delist_body(listing, session.binding))
         answer = self._ask(session, lambda http: http.write(path, said, permit))
-        return of_write(lambda: orders.delisted(answer, listing))
+        return parse.of_write(lambda: orders.delisted(answer, listing))
 
     def _hours(self, wanted: int) -> int:
         """Returns the shortest life that ord.net gives an offer and that is long enough."""
@@ -193,7 +194,7 @@ class OrdNet(Adapter):
             raise
 
     def _read(self, understand: Callable[[], Value]) -> Value:
-        return of_read(understand, "ord.net")
+        return parse.of_read(understand, "ord.net")
 
 
 def _of(slug: str, what: str) -> str:

@@ -17,28 +17,12 @@ from typing import Any
 
 from msgspec import Struct
 
+from markets import parse
 from markets.adapter import Latest, TraitedBid
 from markets.base import BidOrder, NotSupported, OwnBid, Refused, Trait, Unavailable
 from markets.orders import BidDraft, BidToDraft, Coin, DraftPsbt, ListingDraft, ListingOrder, ListingToDraft, OwnListing
 from markets.ordnet.wire import Binding, SigningStep, needed_slug, step, target, targeted, uuid, venue_id, vout
-from markets.parse import (
-    Best,
-    Page,
-    Rows,
-    Unreadable,
-    address,
-    asked_price,
-    each_row,
-    flag,
-    moment_if_any,
-    rows,
-    sats,
-    script,
-    table,
-    text,
-    txid,
-    whole,
-)
+from markets.parse import Best, Page, Unreadable
 from strategy.book import Bid
 
 FUNDING = "funding"  # the role of the one PSBT of an offer
@@ -89,7 +73,7 @@ class Drafts:
 
 _HIGHEST: Best[TraitedBid] = Best(
     lambda offer: offer.bid.unit_price,
-    lambda row: asked_price(row.get("priceSats"), "price of an offer"),
+    lambda row: parse.asked_price(row.get("priceSats"), "price of an offer"),
     is_lowest=False,
     is_sorted=False,  # no order is documented
 )
@@ -97,7 +81,7 @@ _HIGHEST: Best[TraitedBid] = Best(
 
 def bids(answer: Any, slug: str) -> Page[TraitedBid]:
     """Reads the offers on a collection and its traits, all in one page; other targets compete for something else."""
-    read = each_row(
+    read = parse.each_row(
         _rows(answer), "offer", lambda row: _bid(row, slug), key=lambda row: _name(row, slug), best=_HIGHEST
     )
     return Page(tuple(sorted(read.entries, key=lambda offer: -offer.bid.price)), None, read.unread)
@@ -109,14 +93,14 @@ def _bid(entry: Mapping[str, Any], slug: str) -> TraitedBid | None:
     groups = targeted(entry.get("target"))
     if groups is None:
         return None
-    price = sats(entry.get("priceSats"), "price of an offer", least=1)
-    maker = address(entry.get("makerAddress"), "maker of an offer")
-    placed_ms = moment_if_any(entry.get("createdAt"), "time of an offer")
+    price = parse.sats(entry.get("priceSats"), "price of an offer", least=1)
+    maker = parse.address(entry.get("makerAddress"), "maker of an offer")
+    placed_ms = parse.moment_if_any(entry.get("createdAt"), "time of an offer")
     bid = Bid(_name(entry, slug), price, Decimal(1), Decimal(price), maker, placed_ms)
     return TraitedBid(bid, frozenset().union(*groups))
 
 
-def own_bids(answer: Any, slug: str, binding: Binding, all_bindings: Collection[Binding]) -> Rows[OwnBid]:
+def own_bids(answer: Any, slug: str, binding: Binding, all_bindings: Collection[Binding]) -> parse.Rows[OwnBid]:
     """Reads our offers on a collection and its traits: those of `binding`, out of all of the profile's wallets.
 
     An offer in a state that is not known, or of a wallet that the session does not have, is left out under its id:
@@ -130,10 +114,10 @@ def own_bids(answer: Any, slug: str, binding: Binding, all_bindings: Collection[
         groups = targeted(entry.get("target"))
         trait = _only(groups)
         is_clear = groups == () or trait is not None
-        price = sats(entry.get("priceSats"), "price of an offer", least=1)
+        price = parse.sats(entry.get("priceSats"), "price of an offer", least=1)
         return OwnBid(_name(entry, slug), slug if is_clear else "", "ordinals", price, Decimal(1), None, trait)
 
-    return each_row(_rows(answer), "offer", own, key=lambda row: _name(row, slug))
+    return parse.each_row(_rows(answer), "offer", own, key=lambda row: _name(row, slug))
 
 
 def _name(entry: Mapping[str, Any], slug: str) -> str:
@@ -150,7 +134,7 @@ def _is_of(entry: Mapping[str, Any], binding: Binding, all_bindings: Collection[
     if acts is not None:
         found = [each for each in all_bindings if each.id == acts]
     else:
-        maker = address(entry.get("makerAddress"), "maker of an offer")
+        maker = parse.address(entry.get("makerAddress"), "maker of an offer")
         found = [each for each in all_bindings if maker in (each.payment, each.ordinals)]
     if not found:
         raise Unreadable("an offer of ours is of no wallet that the session has")
@@ -158,15 +142,15 @@ def _is_of(entry: Mapping[str, Any], binding: Binding, all_bindings: Collection[
 
 
 def _rows(answer: Any) -> Sequence[Any]:
-    book = table(answer, "offers")
-    found = rows(book.get("rows"), "offers", most=_MOST_ROWS)
-    if whole(book.get("totalCount"), "totalCount") > len(found):
+    book = parse.table(answer, "offers")
+    found = parse.rows(book.get("rows"), "offers", most=_MOST_ROWS)
+    if parse.whole(book.get("totalCount"), "totalCount") > len(found):
         raise Unreadable("there are more offers than it shows")
     return found
 
 
 def _is_live(entry: Mapping[str, Any]) -> bool:
-    status = text(entry.get("status"), "state of an offer")
+    status = parse.text(entry.get("status"), "state of an offer")
     if status != "active" and status not in _CLOSED:
         raise Unreadable("an offer is in a state that is not known")
     return status == "active"
@@ -196,28 +180,30 @@ def _body(ask: BidToDraft, binding: Binding) -> dict[str, Any]:
 
 def bid_draft(answer: Any, ask: BidToDraft) -> DraftedBid:
     """Reads the one offer that was drafted for `ask`, paid with coins that were given."""
-    offers = rows(table(answer, "draft").get("offers"), "drafted offers", most=1)
+    offers = parse.rows(parse.table(answer, "draft").get("offers"), "drafted offers", most=1)
     if not offers:
         raise Unreadable("nothing was drafted")
-    entry = table(offers[0], "drafted offer")
-    if sats(entry.get("priceSats"), "price of a draft") != ask.price:
+    entry = parse.table(offers[0], "drafted offer")
+    if parse.sats(entry.get("priceSats"), "price of a draft") != ask.price:
         raise Unreadable("the draft is of another price")
-    if whole(entry.get("fundingParentFeeRateSatVb"), "fee of a draft") or flag(
+    if parse.whole(entry.get("fundingParentFeeRateSatVb"), "fee of a draft") or parse.flag(
         entry.get("fundingBroadcasted"), "draft"
     ):
         raise Unreadable("the draft costs a fee, or is on its way already")
-    chosen = rows(entry.get("selectedPaymentUtxos"), "coins of a draft", most=_MOST_COINS)
-    coins = tuple(_coin(table(row, "coin of a draft")) for row in chosen)
+    chosen = parse.rows(entry.get("selectedPaymentUtxos"), "coins of a draft", most=_MOST_COINS)
+    coins = tuple(_coin(parse.table(row, "coin of a draft")) for row in chosen)
     if not coins or not set(coins) <= set(ask.coins):
         raise Unreadable("the draft spends coins that were not given")
     return DraftedBid(
         ask,
         coins,
-        parent=txid(entry.get("expectedFundingParentTxid"), "funding of a draft"),
+        parent=parse.txid(entry.get("expectedFundingParentTxid"), "funding of a draft"),
         vout=vout(entry.get("fundingParentVout"), "funding of a draft"),
-        token=text(entry.get("preflightToken"), "token of a draft", longest=_LONGEST_TOKEN),
+        token=parse.text(entry.get("preflightToken"), "token of a draft", longest=_LONGEST_TOKEN),
         step=step(entry.get("fundingParentStep"), ask.payment, "funding of a draft"),
-        leaf=script(text(entry.get("offerScriptHex"), "script of a draft", longest=_LONGEST_LEAF), "script of a draft"),
+        leaf=parse.script(
+            parse.text(entry.get("offerScriptHex"), "script of a draft", longest=_LONGEST_LEAF), "script of a draft"
+        ),
     )
 
 
@@ -236,11 +222,11 @@ def bid_submit(kept: DraftedBid, signed: str, binding: Binding) -> dict[str, Any
 
 def bid_submitted(answer: Any, kept: DraftedBid) -> str:
     """Returns our name of the offer that was made. Unreadable unless it is the drafted one, and live."""
-    offers = rows(table(answer, "submit").get("offers"), "offers", most=1)
+    offers = parse.rows(parse.table(answer, "submit").get("offers"), "offers", most=1)
     if not offers:
         raise Unreadable("no offer was made")
-    entry = table(offers[0], "offer")
-    made = (entry.get("status"), sats(entry.get("priceSats"), "price"), entry.get("fundingParentTxid"))
+    entry = parse.table(offers[0], "offer")
+    made = (entry.get("status"), parse.sats(entry.get("priceSats"), "price"), entry.get("fundingParentTxid"))
     if made != ("active", kept.ask.price, kept.parent):
         raise Unreadable("another offer than ours was made")
     return venue_id(needed_slug(kept.ask.slug), uuid(entry.get("offerId"), "id of an offer"))
@@ -248,15 +234,15 @@ def bid_submitted(answer: Any, kept: DraftedBid) -> str:
 
 def cancelled(answer: Any, offer_id: str) -> bool:
     """Tells whether the offer is reported as cancelled."""
-    entry = table(answer, "cancel")
+    entry = parse.table(answer, "cancel")
     if uuid(entry.get("offerId"), "id of an offer") != offer_id:
         raise Unreadable("the answer is about another offer")
-    return text(entry.get("status"), "state of an offer") == "cancelled"
+    return parse.text(entry.get("status"), "state of an offer") == "cancelled"
 
 
 def _coin(entry: Mapping[str, Any]) -> Coin:
-    place = f"{txid(entry.get('txid'), 'coin')}:{vout(entry.get('vout'), 'coin')}"
-    return Coin(place, sats(entry.get("valueSats"), "value of a coin", least=1))
+    place = f"{parse.txid(entry.get('txid'), 'coin')}:{vout(entry.get('vout'), 'coin')}"
+    return Coin(place, parse.sats(entry.get("valueSats"), "value of a coin", least=1))
 
 
 def _utxo(coin: Coin) -> dict[str, Any]:
@@ -315,13 +301,13 @@ def listing_preflight(ask: ListingToDraft, binding: Binding) -> dict[str, Any]:
 
 def listing_draft(answer: Any, ask: ListingToDraft) -> DraftedListing:
     """Reads the drafted steps, which the owner must sign, all of them."""
-    found = table(answer, "draft")
+    found = parse.table(answer, "draft")
     entry = _only_row(found.get("listings"), ask.inscription_id, "drafted listing")
     steps = {}
-    for row in rows(entry.get("psbts"), "steps", most=2):
-        if table(row, "step").get("inscriptionId", ask.inscription_id) != ask.inscription_id:
+    for row in parse.rows(entry.get("psbts"), "steps", most=2):
+        if parse.table(row, "step").get("inscriptionId", ask.inscription_id) != ask.inscription_id:
             raise Unreadable("a step is of another inscription")
-        steps[whole(row.get("stepIndex"), "number of a step")] = step(row, ask.owner, "step of a listing")
+        steps[parse.whole(row.get("stepIndex"), "number of a step")] = step(row, ask.owner, "step of a listing")
     if set(steps) != {0, 1}:
         raise Unreadable("a listing has two steps, numbered 0 and 1")
     drafted = DraftedListing(
@@ -370,7 +356,7 @@ def listing_submit(order: ListingOrder, drafted: DraftedListing, binding: Bindin
 
 def listing_submitted(answer: Any, ask: ListingToDraft) -> OwnListing:
     """Reads the listing that was made. Unreadable unless it is this one."""
-    entry = _only_row(table(answer, "submit").get("listings"), ask.inscription_id, "listing")
+    entry = _only_row(parse.table(answer, "submit").get("listings"), ask.inscription_id, "listing")
     listing_id = uuid(entry.get("listingId"), "id of a listing")
     return OwnListing(listing_id, ask.inscription_id, ask.slug, ask.price, ask.owner)
 
@@ -383,7 +369,10 @@ def delist_body(listing: OwnListing, binding: Binding) -> dict[str, Any]:
 
 def delisted(answer: Any, listing: OwnListing) -> bool:
     """Tells whether the answer reports the listing as taken down."""
-    found = [table(row, "listing") for row in rows(table(answer, "delist").get("listings"), "listings", most=20)]
+    found = [
+        parse.table(row, "listing")
+        for row in parse.rows(parse.table(answer, "delist").get("listings"), "listings", most=20)
+    ]
     return any(
         uuid(entry.get("listingId"), "id of a listing") == listing.listing_id
         and entry.get("inscriptionId") == listing.inscription_id
@@ -392,8 +381,8 @@ def delisted(answer: Any, listing: OwnListing) -> bool:
 
 
 def _only_row(value: Any, inscription_id: str, what: str) -> Mapping[str, Any]:
-    found = rows(value, what, most=1)
-    entry = table(found[0] if found else None, what)
+    found = parse.rows(value, what, most=1)
+    entry = parse.table(found[0] if found else None, what)
     if entry.get("inscriptionId") != inscription_id:
         raise Unreadable(f"{what}: it is of another inscription")
     return entry

@@ -19,37 +19,18 @@ from collections.abc import Callable, Mapping, Sequence
 from decimal import Decimal
 from typing import Any
 
+from markets import parse
 from markets.adapter import TraitedAsk
 from markets.base import Floor, Item, NotFound, NotSupported, Sale
 from markets.http import refused_with_200
 from markets.orders import OwnListing
 from markets.ordnet.wire import following, known_slug, uuid
-from markets.parse import (
-    Best,
-    Foreign,
-    Page,
-    Unread,
-    Unreadable,
-    address,
-    asked_price,
-    each_row,
-    flag,
-    identifier,
-    label,
-    moment,
-    rows,
-    same,
-    sats,
-    table,
-    text,
-    txid_or_none,
-    whole,
-)
+from markets.parse import Best, Foreign, Page, Unread, Unreadable
 from strategy.book import Ask
 
 _CHEAPEST: Best[TraitedAsk] = Best(
     lambda listing: listing.ask.unit_price,
-    lambda row: asked_price(row.get("priceSats"), "price of a listing"),
+    lambda row: parse.asked_price(row.get("priceSats"), "price of a listing"),
     is_lowest=True,
 )
 
@@ -59,12 +40,12 @@ def floors(answer: Any, slugs: Sequence[str]) -> dict[str, Floor | Unread]:
 
     A row without a readable slug may be that of any slug that has no other.
     """
-    stats = table(answer, "floors")
-    if not flag(stats.get("success"), "success"):
+    stats = parse.table(answer, "floors")
+    if not parse.flag(stats.get("success"), "success"):
         raise refused_with_200(stats)
     asked: dict[str, list[str]] = {}
     for slug in slugs:
-        asked.setdefault(same(slug), []).append(slug)
+        asked.setdefault(parse.same(slug), []).append(slug)
 
     def floor(entry: Mapping[str, Any]) -> list[Floor] | None:
         spellings = asked.get(_slug_of_floor(entry))
@@ -73,12 +54,12 @@ def floors(answer: Any, slugs: Sequence[str]) -> dict[str, Floor | Unread]:
         if "floor" not in entry:
             raise Unreadable("it has no floor")
         price = entry["floor"]
-        lowest = None if price is None else sats(price, "floor")
-        count = whole(entry.get("listedCount"), "listedCount")
+        lowest = None if price is None else parse.sats(price, "floor")
+        count = parse.whole(entry.get("listedCount"), "listedCount")
         return [Floor(slug, Decimal(lowest) if lowest else None, count) for slug in spellings]
 
-    told = rows(stats.get("data"), "floors")
-    read = each_row(told, "floor", floor, key=_slug_of_floor, refuses=False)
+    told = parse.rows(stats.get("data"), "floors")
+    read = parse.each_row(told, "floor", floor, key=_slug_of_floor, refuses=False)
     if told and len(read.unread) == len(told):
         raise Unreadable(f"no floor is understood: {read.unread[0].why}")
     found: dict[str, Floor | Unread] = {each.slug: each for spellings in read.entries for each in spellings}
@@ -89,13 +70,15 @@ def floors(answer: Any, slugs: Sequence[str]) -> dict[str, Floor | Unread]:
 
 
 def _slug_of_floor(entry: Mapping[str, Any]) -> str:
-    return same(text(entry.get("slug"), "slug of a floor"))
+    return parse.same(parse.text(entry.get("slug"), "slug of a floor"))
 
 
 def asks(answer: Any, slug: str, *, is_first: bool = True) -> Page[TraitedAsk]:
     """Reads a page of a collection's listings, cheapest first. They do not show their items' traits."""
     best = _CHEAPEST if is_first else None
-    read = each_row(_listings(answer), "listing", lambda row: _ask(row, slug), key=_id, best=best, refuses=is_first)
+    read = parse.each_row(
+        _listings(answer), "listing", lambda row: _ask(row, slug), key=_id, best=best, refuses=is_first
+    )
     return Page(read.entries, following(answer), read.unread)
 
 
@@ -104,8 +87,8 @@ def _ask(entry: Mapping[str, Any], slug: str) -> TraitedAsk:
         raise Foreign("several inscriptions at one price")
     if known_slug(_slug(entry) or "") != known_slug(slug):
         raise Foreign("a listing of another collection, or of none")
-    price = sats(entry.get("priceSats"), "price of a listing", least=1)
-    seller = address(entry.get("sellerAddress"), "seller of a listing")
+    price = parse.sats(entry.get("priceSats"), "price of a listing", least=1)
+    seller = parse.address(entry.get("sellerAddress"), "seller of a listing")
     return TraitedAsk(Ask(_id(entry), price, Decimal(1), Decimal(price), seller), None)
 
 
@@ -123,12 +106,12 @@ def own_listings(
     def own(entry: Mapping[str, Any]) -> OwnListing:
         return _own(entry, owner, about(entry))
 
-    read = each_row(_listings(answer), "listing", own, key=about, refuses=is_first)
+    read = parse.each_row(_listings(answer), "listing", own, key=about, refuses=is_first)
     return Page(read.entries, following(answer), read.unread)
 
 
 def _own(entry: Mapping[str, Any], owner: str, about: str) -> OwnListing:
-    if address(entry.get("sellerAddress"), "seller of a listing") != owner:
+    if parse.address(entry.get("sellerAddress"), "seller of a listing") != owner:
         raise Foreign("a listing of another seller")
     inscription_id = _inscription(entry)
     if _is_bundle(entry) or about != inscription_id:
@@ -137,7 +120,7 @@ def _own(entry: Mapping[str, Any], owner: str, about: str) -> OwnListing:
         listing_id=_id(entry),
         inscription_id=inscription_id,
         slug=_slug(entry),
-        price=sats(entry.get("priceSats"), "price of a listing", least=1),
+        price=parse.sats(entry.get("priceSats"), "price of a listing", least=1),
         owner=owner,
     )
 
@@ -147,7 +130,7 @@ def item(answer: Any, inscription_id: str) -> Item:
 
     A bundle that is shown under another inscription does not count.
     """
-    read = each_row(_listings(answer), "listing", lambda row: _item(row, inscription_id))
+    read = parse.each_row(_listings(answer), "listing", lambda row: _item(row, inscription_id))
     if read.entries:
         return read.entries[0]
     if read.unread:
@@ -158,21 +141,21 @@ def item(answer: Any, inscription_id: str) -> Item:
 def _item(entry: Mapping[str, Any], inscription_id: str) -> Item | None:
     if _inscription(entry) != inscription_id or _is_bundle(entry):
         return None
-    seller = address(entry.get("sellerAddress"), "seller of a listing")
+    seller = parse.address(entry.get("sellerAddress"), "seller of a listing")
     name = entry.get("inscriptionName")
     return Item(
         id=inscription_id,
         listed=True,
-        name=None if name is None else text(name, "name of an inscription"),
+        name=None if name is None else parse.text(name, "name of an inscription"),
         collection_id=_slug(entry),
         owner=seller,
-        listing_price=sats(entry.get("priceSats"), "price of a listing", least=1),
+        listing_price=parse.sats(entry.get("priceSats"), "price of a listing", least=1),
         seller=seller,
     )
 
 
 def _listings(answer: Any) -> Sequence[Any]:
-    return rows(table(answer, "listings").get("listings"), "listings")
+    return parse.rows(parse.table(answer, "listings").get("listings"), "listings")
 
 
 def _id(entry: Mapping[str, Any]) -> str:
@@ -185,7 +168,7 @@ def _id_or_none(entry: Mapping[str, Any]) -> str:
 
 
 def _inscription(entry: Mapping[str, Any]) -> str:
-    return identifier(entry.get("inscriptionId"), "inscription of a listing")
+    return parse.identifier(entry.get("inscriptionId"), "inscription of a listing")
 
 
 def _is_bundle(entry: Mapping[str, Any]) -> bool:
@@ -208,17 +191,19 @@ def sales(answer: Any, slug: str, *, is_first: bool = True) -> Page[Sale]:
     A sale that is shown in another collection, or in none, is left out and not foreign: an inscription may be in two
     collections, so it may be the fill of our bid.
     """
-    entries = rows(table(answer, "sales").get("sales"), "sales")
-    read = each_row(entries, "sale", lambda row: _sale(row, slug), key=_id_of_sale, at_ms=_sold_ms, refuses=is_first)
+    entries = parse.rows(parse.table(answer, "sales").get("sales"), "sales")
+    read = parse.each_row(
+        entries, "sale", lambda row: _sale(row, slug), key=_id_of_sale, at_ms=_sold_ms, refuses=is_first
+    )
     return Page(read.entries, following(answer), read.unread)
 
 
 def _id_of_sale(entry: Mapping[str, Any]) -> str:
-    return identifier(entry.get("saleId"), "id of a sale")
+    return parse.identifier(entry.get("saleId"), "id of a sale")
 
 
 def _sold_ms(entry: Mapping[str, Any]) -> int:
-    return moment(entry.get("soldAt"), "time of a sale")
+    return parse.moment(entry.get("soldAt"), "time of a sale")
 
 
 def _sale(entry: Mapping[str, Any], slug: str) -> Sale | None:
@@ -235,33 +220,33 @@ def _sale(entry: Mapping[str, Any], slug: str) -> Sale | None:
     return Sale(
         sale_id=_id_of_sale(entry),
         slug=slug,
-        price=sats(entry.get("priceSats"), "price of a sale", least=1),
+        price=parse.sats(entry.get("priceSats"), "price of a sale", least=1),
         quantity=Decimal(1),
-        buyer=None if buyer is None else address(buyer, "buyer of a sale"),
+        buyer=None if buyer is None else parse.address(buyer, "buyer of a sale"),
         bid_id=None,
-        inscription_id=identifier(entry.get("inscriptionId"), "inscription of a sale"),
+        inscription_id=parse.identifier(entry.get("inscriptionId"), "inscription of a sale"),
         sold_ms=_sold_ms(entry),
-        txid=txid_or_none(entry.get("txid")),
+        txid=parse.txid_or_none(entry.get("txid")),
     )
 
 
 def traits(answer: Any) -> dict[str, dict[str, int]]:
     """Reads type to value to the count of items. NotSupported when one page does not hold the whole collection."""
-    if following(answer := table(answer, "items")) is not None:
+    if following(answer := parse.table(answer, "items")) is not None:
         raise NotSupported("ord.net tells the traits of a large collection item by item only")
     counts: dict[str, Counter[str]] = {}
-    for held in each_row(rows(answer.get("items"), "items"), "item", _traits_of).entries:
+    for held in parse.each_row(parse.rows(answer.get("items"), "items"), "item", _traits_of).entries:
         for kind, value in held:
             counts.setdefault(kind, Counter())[value] += 1
     return {kind: dict(values) for kind, values in counts.items()}
 
 
 def _traits_of(entry: Mapping[str, Any]) -> set[tuple[str, str]]:
-    held = [table(trait, "trait") for trait in rows(entry.get("traits"), "traits of an item")]
-    return {(label(each.get("type"), "type"), label(each.get("value"), "value")) for each in held}
+    held = [parse.table(trait, "trait") for trait in parse.rows(entry.get("traits"), "traits of an item")]
+    return {(parse.label(each.get("type"), "type"), parse.label(each.get("value"), "value")) for each in held}
 
 
 def _slug(entry: Mapping[str, Any]) -> str | None:
     shown = entry.get("collection", "")
-    named = None if shown is None else table(shown, "collection").get("slug")
-    return None if named is None else text(named, "slug")
+    named = None if shown is None else parse.table(shown, "collection").get("slug")
+    return None if named is None else parse.text(named, "slug")

@@ -18,11 +18,12 @@ from typing import Any
 from msgspec import Struct
 
 from core.fields import WithSecrets
+from markets import parse
 from markets.adapter import Cursor
 from markets.base import LONGEST_PSBT, RateLimited, Refused, SignInNeeded, Trait
 from markets.http import Http, Reply, is_page, retry_after_s, words_of
 from markets.orders import LONGEST_SIGN_IN_TEXT, Pair, SignInAnswer, SignInText, SignInTexts
-from markets.parse import Unreadable, address, flag, label, moment, rows, table, text, whole
+from markets.parse import Unreadable
 
 PAGE_SIZE = 100
 _SLUG = re.compile(r"[a-z0-9_-]{1,80}", re.ASCII)
@@ -97,8 +98,8 @@ def paging(cursor: Cursor) -> dict[str, str]:
 
 def following(answer: Mapping[str, Any]) -> str | None:
     """Reads the next page's cursor, None at the end."""
-    pagination = table(answer.get("pagination"), "pagination")
-    if not flag(pagination.get("hasNext"), "hasNext"):
+    pagination = parse.table(answer.get("pagination"), "pagination")
+    if not parse.flag(pagination.get("hasNext"), "hasNext"):
         return None
     cursor = pagination.get("nextCursor")
     if not isinstance(cursor, str) or not _CURSOR.fullmatch(cursor):
@@ -118,36 +119,38 @@ def targeted(value: Any) -> tuple[frozenset[Trait], ...] | None:
 
     None for a target that is neither the collection nor traits of it.
     """
-    found = table(value, "target")
-    kind = text(found.get("kind"), "kind of a target")
+    found = parse.table(value, "target")
+    kind = parse.text(found.get("kind"), "kind of a target")
     if kind == "all":
         return ()
     if kind != "traits":
         return None
-    groups = tuple(_group(table(row, "trait of a target")) for row in rows(found.get("traits"), "traits", most=100))
+    groups = tuple(
+        _group(parse.table(row, "trait of a target")) for row in parse.rows(found.get("traits"), "traits", most=100)
+    )
     if not groups:
         raise Unreadable("a target on traits without a trait")
     return groups
 
 
 def _group(entry: Mapping[str, Any]) -> frozenset[Trait]:
-    name = label(entry.get("type"), "type of a trait")
-    values = rows(entry.get("values"), "values of a trait", most=100)
+    name = parse.label(entry.get("type"), "type of a trait")
+    values = parse.rows(entry.get("values"), "values of a trait", most=100)
     if not values:
         raise Unreadable("a trait without a value")
-    return frozenset((name, label(value, "value of a trait")) for value in values)
+    return frozenset((name, parse.label(value, "value of a trait")) for value in values)
 
 
 def step(value: Any, signer: str, what: str) -> SigningStep:
     """Reads a step that `signer` alone must sign, all its inputs in one way."""
-    entry = table(value, what)
+    entry = parse.table(value, what)
     psbt = entry.get("psbtBase64")
     if not isinstance(psbt, str) or len(psbt) > LONGEST_PSBT or not _BASE64.fullmatch(psbt):
         raise Unreadable(f"{what}: a PSBT is not base64 of a fair length")
-    if address(entry.get("signerAddress"), f"{what}: signer") != signer:
+    if parse.address(entry.get("signerAddress"), f"{what}: signer") != signer:
         raise Unreadable(f"{what}: somebody else is to sign")
-    inputs = [table(row, f"{what}: input") for row in rows(entry.get("inputsToSign"), f"{what}: inputs")]
-    if any(address(each.get("address"), f"{what}: input") != signer for each in inputs):
+    inputs = [parse.table(row, f"{what}: input") for row in parse.rows(entry.get("inputsToSign"), f"{what}: inputs")]
+    if any(parse.address(each.get("address"), f"{what}: input") != signer for each in inputs):
         raise Unreadable(f"{what}: an input of somebody else is to be signed")
     ways = {_sighash(each.get("sigHash")) for each in inputs}
     indices = [index for each in inputs for index in _indices(each.get("signingIndexes"), what)]
@@ -158,20 +161,20 @@ def step(value: Any, signer: str, what: str) -> SigningStep:
 
 def vout(value: Any, what: str) -> int:
     """Reads the number of an output, or of an input."""
-    number = whole(value, what)
+    number = parse.whole(value, what)
     if number > _LAST_OUTPUT:
         raise Unreadable(f"{what}: {number} is the number of no output")
     return number
 
 
 def _indices(value: Any, what: str) -> Sequence[int]:
-    return [vout(index, f"{what}: index") for index in rows(value, f"{what}: indexes", most=_MOST_INPUTS)]
+    return [vout(index, f"{what}: index") for index in parse.rows(value, f"{what}: indexes", most=_MOST_INPUTS)]
 
 
 def _sighash(value: Any) -> int | None:
     if value is None:
         return None
-    found = whole(value, "sigHash")
+    found = parse.whole(value, "sigHash")
     if found not in _SIGHASHES:
         raise Unreadable(f"sigHash: {found} is none")
     return found
@@ -281,13 +284,13 @@ def texts(answer: Any, pair: Pair) -> SignInTexts:
 
     A text's id ends with its role, by which the signature finds its address again.
     """
-    opened = table(answer, "challenge")
+    opened = parse.table(answer, "challenge")
     found: list[SignInText] = []
-    for row in rows(opened.get("challenges"), "challenges", most=2):
-        entry = table(row, "challenge")
+    for row in parse.rows(opened.get("challenges"), "challenges", most=2):
+        entry = parse.table(row, "challenge")
         role = entry.get("role")
         signer = _of_role(str(role), pair)
-        if signer is None or address(entry.get("address"), "address of a challenge") != signer:
+        if signer is None or parse.address(entry.get("address"), "address of a challenge") != signer:
             raise Unreadable("a challenge is for another address")
         identity = f"{uuid(entry.get('challengeId'), 'id of a challenge')}:{role}"
         found.append(SignInText(identity, _message(entry.get("message")), signer))
@@ -330,15 +333,15 @@ def _verification(text_id: str, signature: str, pair: Pair) -> Mapping[str, str]
 
 def session(answer: Any, pair: Pair, base: str, now_ms: int) -> Session:
     """Reads the session in the answer to POST /auth/verify."""
-    opened = table(answer, "session")
+    opened = parse.table(answer, "session")
     token = opened.get("sessionToken")
     if not isinstance(token, str) or not _TOKEN.fullmatch(token):
         raise Unreadable("the session has no token")
-    expires_ms = moment(opened.get("expiresAt"), "end of the session")
+    expires_ms = parse.moment(opened.get("expiresAt"), "end of the session")
     if expires_ms <= now_ms + MARGIN_MS:
         raise Unreadable("the session is over already: is this machine's clock right?")
-    found = rows(opened.get("walletBindings"), "wallet bindings", most=_MOST_BINDINGS)
-    bindings = tuple(_binding(table(row, "wallet binding")) for row in found)
+    found = parse.rows(opened.get("walletBindings"), "wallet bindings", most=_MOST_BINDINGS)
+    bindings = tuple(_binding(parse.table(row, "wallet binding")) for row in found)
     for binding in bindings:
         if (binding.payment, binding.ordinals) == (pair.payment, pair.ordinals):
             return Session(binding, bindings, expires_ms, token, OrdNetHttp(base, token))
@@ -348,6 +351,6 @@ def session(answer: Any, pair: Pair, base: str, now_ms: int) -> Session:
 def _binding(entry: Mapping[str, Any]) -> Binding:
     return Binding(
         uuid(entry.get("walletBindingId"), "id of a wallet binding"),
-        address(entry.get("paymentAddress"), "payment address"),
-        address(entry.get("ordinalsAddress"), "ordinals address"),
+        parse.address(entry.get("paymentAddress"), "payment address"),
+        parse.address(entry.get("ordinalsAddress"), "ordinals address"),
     )

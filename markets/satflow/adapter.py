@@ -6,11 +6,12 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from core.settings import PLAY_MARKET
+from markets import parse
 from markets.adapter import Adapter, Cursor, TraitedAsk, TraitedBid, number_of
 from markets.base import BidOrder, Floor, Item, Kind, NotFound, NotSupported, OwnBid, Sale, Unknown, WalletItem
 from markets.http import Http, Permit, error_text, refusal
 from markets.orders import BidDraft, BidToDraft, ListingDraft, ListingOrder, ListingToDraft, OwnListing
-from markets.parse import Page, Unread, of_read, of_write
+from markets.parse import Page, Unread
 from markets.satflow import books, orders, wire
 from markets.satflow.wire import PRACTICE, ReadBack, Units
 
@@ -41,24 +42,24 @@ class Satflow(Adapter):
     def floors(self, slugs: Sequence[str], kind: Kind) -> dict[str, Floor | Unread]:
         """Returns floors of many slugs at once; unknown slugs are left out."""
         answer = self._http.read("/collection-stats/floors", {"type": kind, "slugs": ",".join(slugs)})
-        return of_read(lambda: wire.floors(answer, slugs, kind))
+        return parse.of_read(lambda: wire.floors(answer, slugs, kind))
 
     def asks(self, slug: str, cursor: Cursor) -> Page[TraitedAsk]:
         page = number_of(cursor, 1)
         answer = self._http.read("/activity/listings", _book(slug, page, "asc"))
-        return of_read(lambda: books.asks(answer, slug, page))
+        return parse.of_read(lambda: books.asks(answer, slug, page))
 
     def bids(self, slug: str, kind: Kind, cursor: Cursor) -> Page[TraitedBid]:
         page = number_of(cursor, 1)
         # By the whole order's price, the best price of a token might lie behind the last page that is read.
         by = "unitPrice" if kind == "runes" else "price"
         answer = self._http.read("/activity/bids", _book(slug, page, "desc", by))
-        return of_read(lambda: books.bids(answer, slug, kind, page, self._units))
+        return parse.of_read(lambda: books.bids(answer, slug, kind, page, self._units))
 
     def traits(self, slug: str) -> dict[str, dict[str, int]]:
         """Returns a collection's traits: type to value to the count of items. Raises as `catalogue`."""
         answer = self._http.read("/collection", {"collection_id": slug, "categoryAttributes": "true"})
-        return of_read(lambda: books.catalogue(answer, slug))
+        return parse.of_read(lambda: books.catalogue(answer, slug))
 
     def sales(self, slug: str, kind: Kind, cursor: Cursor) -> Page[Sale]:
         """Reads a page of sales, asked for as orders that are not active any more, as a filled one is not."""
@@ -71,7 +72,7 @@ class Satflow(Adapter):
     def _sales(self, slug: str, kind: Kind, page: int, wanted: Mapping[str, str]) -> Page[Sale]:
         params = {"collectionSlug": slug, "sortBy": "fillCompletedAt", "sortDirection": "desc", **wanted}
         answer = self._http.read("/activity/sales", params | _page(page))
-        return of_read(lambda: books.sales(answer, slug, kind, page))
+        return parse.of_read(lambda: books.sales(answer, slug, kind, page))
 
     def own_bids(self, wallet: str, cursor: Cursor = None, slugs: Collection[str] = ()) -> Page[OwnBid]:
         """Returns all live bids in one page. The venue answers 404 for a wallet without bids."""
@@ -79,19 +80,19 @@ class Satflow(Adapter):
             answer = self._http.read("/address/bids", {"address": wallet})
         except NotFound:
             return Page((), None)
-        found = of_read(lambda: wire.own_bids(answer, self._units))
+        found = parse.of_read(lambda: wire.own_bids(answer, self._units))
         return found._replace(entries=self._read_back.checked(wallet, found.entries))
 
     def challenge(self, address: str) -> str:
         """Returns a text that `address` must sign before it may cancel."""
         answer = self._http.read("/challenge", {"address": address})
-        return of_read(lambda: wire.challenge(answer))
+        return parse.of_read(lambda: wire.challenge(answer))
 
     def bidding_wallet(self, payment: str, receive: str, pubkey: str) -> str:
         """Returns the address that funds the bids of this pair of addresses. Raises NotFound when there is none yet."""
         params = {"ordinalsAddress": receive, "paymentAddress": payment, "paymentPubkey": pubkey}
         answer = self._http.read("/address/bidding-wallet", params)
-        found = of_read(lambda: wire.bidding_wallet(answer))
+        found = parse.of_read(lambda: wire.bidding_wallet(answer))
         if found is None:
             raise NotFound("this address has no bidding wallet yet")
         return found
@@ -99,23 +100,23 @@ class Satflow(Adapter):
     def wallet_contents(self, address: str, cursor: Cursor) -> Page[WalletItem]:
         params = {"address": address, "itemType": "inscription", "cursor": str(number_of(cursor, 0)), "limit": "100"}
         answer = self._http.read("/address/wallet-contents", params)
-        return of_read(lambda: wire.wallet_items(answer, is_first=not cursor))
+        return parse.of_read(lambda: wire.wallet_items(answer, is_first=not cursor))
 
     def own_listings(self, owner: str, cursor: Cursor) -> Page[OwnListing]:
         params = {"address": owner, "itemType": "inscription", "listedOnly": "true"}
         params |= {"cursor": str(number_of(cursor, 0)), "limit": "100"}
         answer = self._http.read("/address/wallet-contents", params)
-        return of_read(lambda: orders.own_listings(answer, owner, is_first=not cursor))
+        return parse.of_read(lambda: orders.own_listings(answer, owner, is_first=not cursor))
 
     def draft_listing(self, ask: ListingToDraft) -> ListingDraft:
         """Returns the PSBTs that the venue wants signed for a listing. Changes nothing there."""
         answer = self._http.read("/intent/sell", post=orders.listing_body(ask))
-        return of_read(lambda: orders.listing_draft(answer))
+        return parse.of_read(lambda: orders.listing_draft(answer))
 
     def item(self, inscription_id: str) -> Item:
         params = {"inscriptionId": inscription_id, "metadata": "true", "bid": "true", "listing": "true"}
         answer = self._http.read("/item", params)
-        return of_read(lambda: orders.item(answer, inscription_id))
+        return parse.of_read(lambda: orders.item(answer, inscription_id))
 
     def place(self, order: BidOrder, permit: Permit | None = None) -> None:
         """Submits a signed bid. The venue gives no id: the bid shows among the own bids, known by its expiry.
@@ -137,7 +138,7 @@ class Satflow(Adapter):
         if not orders.is_item(order.slug):
             raise NotSupported(f"{self.name} drafts offers on single inscriptions only: its other bids are messages")
         answer = self._http.read("/intent/bid", post=orders.offer_body(order))
-        return of_read(lambda: orders.offer_draft(answer, order))
+        return parse.of_read(lambda: orders.offer_draft(answer, order))
 
     def _check_runes(self) -> None:
         if self._rune_price is None:
@@ -151,29 +152,29 @@ class Satflow(Adapter):
         """Cancels bids by their ids; False when the venue reports that it failed for any of them."""
         answer = self._http.write("/cancel", wire.cancel_body(wallet, venue_ids, signature), permit)
         _accepted(answer)
-        return of_write(lambda: wire.cancelled(answer, len(venue_ids)))
+        return parse.of_write(lambda: wire.cancelled(answer, len(venue_ids)))
 
     def list_item(self, order: ListingOrder, permit: Permit | None = None) -> None:
         """Submits a signed listing; a former one of the same inscription is replaced."""
         answer = self._http.write("/list", orders.signed_listing_body(order), permit)
         _accepted(answer)
-        of_write(lambda: orders.check_listed(answer, order.ask))
+        parse.of_write(lambda: orders.check_listed(answer, order.ask))
 
     def delist(self, owner: str, inscription_id: str, signature: str, permit: Permit | None = None) -> bool:
         """Cancels the listing of one inscription; False when the venue reports that it failed."""
         answer = self._http.write("/cancel", orders.delist_body(owner, inscription_id, signature), permit)
         _accepted(answer)
-        return of_write(lambda: wire.cancelled(answer, 1))
+        return parse.of_write(lambda: wire.cancelled(answer, 1))
 
     def draft_withdrawal(self, payment: str, amount: int) -> str:
         answer = self._http.read("/intent/withdraw", post={"userAddress": payment, "amount": amount})
-        return of_read(lambda: orders.withdrawal_draft(answer))
+        return parse.of_read(lambda: orders.withdrawal_draft(answer))
 
     def submit_withdrawal(self, payment: str, psbt: str, permit: Permit | None = None) -> str:
         body = orders.signed_withdrawal_body(payment, psbt)
         answer = self._http.write("/withdraw", body, permit)
         _accepted(answer)
-        return of_write(lambda: orders.withdrawal_sent(answer))
+        return parse.of_write(lambda: orders.withdrawal_sent(answer))
 
 
 def _book(slug: str, page: int, direction: str, by: str = "price") -> dict[str, str]:

@@ -13,30 +13,7 @@ from typing import Any
 from markets import parse
 from markets.adapter import TraitedAsk, TraitedBid
 from markets.base import Kind, NotFound, NotSupported, Sale, Trait
-from markets.parse import (
-    Best,
-    Foreign,
-    Page,
-    Rows,
-    Unreadable,
-    address,
-    amount,
-    asked_price,
-    each_row,
-    first,
-    flag,
-    how_many,
-    identifier,
-    moment,
-    rows,
-    same,
-    sats,
-    table,
-    text,
-    tokens,
-    txid,
-    whole,
-)
+from markets.parse import Best, Foreign, Page, Unreadable
 from markets.satflow.wire import (
     ASK,
     BID,
@@ -80,7 +57,7 @@ BID_TRAIT_FIELDS = ("attribute", "bid.attribute", "attributes", "bid.attributes"
 def listed_traits(entry: Mapping[str, Any]) -> frozenset[Trait] | None:
     """Reads the traits of a listing's item, or None when the listing tells none."""
     for name in TRAIT_FIELDS:
-        given = first(entry, name)
+        given = parse.first(entry, name)
         if (found := parse.traits_told(given)) is not None:
             return found
     return None
@@ -91,7 +68,7 @@ def bid_traits(entry: Mapping[str, Any]) -> frozenset[Trait] | None:
 
     `attribute` is the documentation's older form for one trait; of `attributes` the venue makes an order each.
     """
-    given = first(entry, *BID_TRAIT_FIELDS)
+    given = parse.first(entry, *BID_TRAIT_FIELDS)
     if given in (None, "", [], {}):
         return None if entry.get("type") == "trait" else frozenset()
     return frozenset(parse.trait_pairs(given)) or None
@@ -102,33 +79,37 @@ def catalogue(answer: Any, slug: str) -> dict[str, dict[str, int]]:
 
     Raises NotFound for an unknown collection, NotSupported for a known one whose traits are not told.
     """
-    data = table(payload(answer), "collection")
-    found = first(data, "collection", "collections", "results")
+    data = parse.table(payload(answer), "collection")
+    found = parse.first(data, "collection", "collections", "results")
     if isinstance(found, list):
         if not found:
             raise NotFound(f"the market knows no collection {slug}")
         found = found[0]
-    collection = table(found, "collection")
-    named = first(collection, "id", "slug", "collection_id", "collectionSlug")
-    if named is not None and same(text(named, "collection")) != same(slug):
+    collection = parse.table(found, "collection")
+    named = parse.first(collection, "id", "slug", "collection_id", "collectionSlug")
+    if named is not None and parse.same(parse.text(named, "collection")) != parse.same(slug):
         raise Unreadable("the answer is about another collection")
     if "category_attributes" not in collection:
         raise NotSupported("the market does not tell the traits of this collection")
     kinds: dict[str, dict[str, int]] = {}
-    for name, values in each_row(rows(collection["category_attributes"] or [], "traits"), "trait", _kind).entries:
+    for name, values in parse.each_row(
+        parse.rows(collection["category_attributes"] or [], "traits"), "trait", _kind
+    ).entries:
         kinds.setdefault(name, {}).update(values)
     return kinds
 
 
 def _kind(row: Mapping[str, Any]) -> tuple[str, dict[str, int]] | None:
-    values = each_row(rows(row.get("values"), "values of a trait", most=20_000), "value of a trait", _value).entries
-    name = parse.trait_part(first(row, *parse.TRAIT_TYPE_NAMES))
+    values = parse.each_row(
+        parse.rows(row.get("values"), "values of a trait", most=20_000), "value of a trait", _value
+    ).entries
+    name = parse.trait_part(parse.first(row, *parse.TRAIT_TYPE_NAMES))
     return None if name is None else (name, dict(values))
 
 
 def _value(row: Mapping[str, Any]) -> tuple[str, int] | None:
-    count, value = row.get("count"), parse.trait_part(first(row, *parse.TRAIT_VALUE_NAMES))
-    return None if value is None else (value, 0 if count is None else how_many(count, "count of a trait"))
+    count, value = row.get("count"), parse.trait_part(parse.first(row, *parse.TRAIT_VALUE_NAMES))
+    return None if value is None else (value, 0 if count is None else parse.how_many(count, "count of a trait"))
 
 
 PAGE_SIZE = 100
@@ -166,10 +147,10 @@ def asks(answer: Any, slug: str, page: int) -> Page[TraitedAsk]:
     """Reads a collection's listings, without those that are over, are sales that only wait for their block, or are of
     items that are still in no block.
     """
-    data = table(payload(answer), "listings")
-    found = rows(first(data, "items", "listings", "results"), "listings")
+    data = parse.table(payload(answer), "listings")
+    found = parse.rows(parse.first(data, "items", "listings", "results"), "listings")
     best = Best[TraitedAsk](lambda entry: entry.ask.unit_price, _shown_ask, is_lowest=True) if page == 1 else None
-    read = each_row(found, "listing", lambda row: _ask(row, slug), key=_ask_id, best=best, refuses=page == 1)
+    read = parse.each_row(found, "listing", lambda row: _ask(row, slug), key=_ask_id, best=best, refuses=page == 1)
     _check_some(read, 0, page, "listings")
     return Page(read.entries, following(data, page, len(found)), read.unread)
 
@@ -187,12 +168,14 @@ def _ask(entry: Mapping[str, Any], slug: str) -> TraitedAsk | None:
 
 
 def _ask_id(row: Mapping[str, Any]) -> str:
-    return identifier(first(row, "ask._id", "_id", "id", "ask.inscriptionId", "inscriptionId"), "listing id")
+    return parse.identifier(
+        parse.first(row, "ask._id", "_id", "id", "ask.inscriptionId", "inscriptionId"), "listing id"
+    )
 
 
 def _is_unconfirmed(entry: Mapping[str, Any]) -> bool:
     said = told(entry, "unconfirmed", ASK)
-    return said is not None and flag(said, "unconfirmed")
+    return said is not None and parse.flag(said, "unconfirmed")
 
 
 def _shown_ask(row: Mapping[str, Any]) -> Decimal | None:
@@ -200,10 +183,14 @@ def _shown_ask(row: Mapping[str, Any]) -> Decimal | None:
     price, each, count = (told(row, field, ASK) for field in ("price", "unitPrice", "quantity"))
 
     def of_whole() -> Decimal | None:
-        whole = asked_price(price, "listing price")
-        return whole if whole is None or count is None else whole / max(amount(count, "listing quantity"), Decimal(1))
+        whole = parse.asked_price(price, "listing price")
+        return (
+            whole
+            if whole is None or count is None
+            else whole / max(parse.amount(count, "listing quantity"), Decimal(1))
+        )
 
-    return min(_readable(lambda: asked_price(each, "listing unit price"), of_whole), default=None)
+    return min(_readable(lambda: parse.asked_price(each, "listing unit price"), of_whole), default=None)
 
 
 def _readable(*reads: Callable[[], Decimal | None]) -> list[Decimal]:
@@ -224,18 +211,18 @@ def _readable(*reads: Callable[[], Decimal | None]) -> list[Decimal]:
 def _price_of_one(entry: Mapping[str, Any]) -> int:
     price, each, given = (told(entry, field, ASK) for field in ("price", "unitPrice", "quantity"))
     if each is None:
-        return sats(price, "listing price", least=1)
-    unit_price, quantity = amount(each, "listing unit price"), Decimal(1)
+        return parse.sats(price, "listing price", least=1)
+    unit_price, quantity = parse.amount(each, "listing unit price"), Decimal(1)
     if given is not None:
-        quantity = amount(given, "listing quantity")
-    total_of(amount(price, "listing price"), unit_price, quantity)
+        quantity = parse.amount(given, "listing quantity")
+    total_of(parse.amount(price, "listing price"), unit_price, quantity)
     return total_of(unit_price, unit_price, Decimal(1))
 
 
 def bids(answer: Any, slug: str, kind: Kind, page: int, units: Units) -> Page[TraitedBid]:
     """Reads bids on the whole collection or rune and on traits; those on one item compete for something else."""
-    data = table(payload(answer), "bids")
-    found = rows(first(data, "items", "bids", "results"), "bids")
+    data = parse.table(payload(answer), "bids")
+    found = parse.rows(parse.first(data, "items", "bids", "results"), "bids")
     on_items: list[Mapping[str, Any]] = []
 
     def bid(row: Mapping[str, Any]) -> TraitedBid | None:
@@ -253,13 +240,16 @@ def bids(answer: Any, slug: str, kind: Kind, page: int, units: Units) -> Page[Tr
         return None if _is_on_an_item(row) else _shown_bid(row, kind, units)
 
     best = Best[TraitedBid](lambda offer: offer.bid.unit_price, shown, is_lowest=False) if page == 1 else None
-    read = each_row(found, "bid", bid, key=_bid_id, best=best, refuses=page == 1)
+    read = parse.each_row(found, "bid", bid, key=_bid_id, best=best, refuses=page == 1)
     _check_some(read, len(on_items), page, "bids")
     return Page(read.entries, following(data, page, len(found)), read.unread)
 
 
 def _is_on_an_item(row: Mapping[str, Any]) -> bool:
-    return bool(first(row, "inscriptionId", "bid.inscriptionId", "inscription_id")) or row.get("type") == "individual"
+    return (
+        bool(parse.first(row, "inscriptionId", "bid.inscriptionId", "inscription_id"))
+        or row.get("type") == "individual"
+    )
 
 
 def _bid(entry: Mapping[str, Any], kind: Kind, units: Units) -> TraitedBid:
@@ -273,36 +263,37 @@ def _bid(entry: Mapping[str, Any], kind: Kind, units: Units) -> TraitedBid:
 
 
 def _bid_id(row: Mapping[str, Any]) -> str:
-    return identifier(first(row, "_id", "bid_id", "id", "bid._id", "orderId"), "bid id")
+    return parse.identifier(parse.first(row, "_id", "bid_id", "id", "bid._id", "orderId"), "bid id")
 
 
 def _shown_bid(row: Mapping[str, Any], kind: Kind, units: Units) -> Decimal | None:
     """Reads the highest price of one that a bid left out may have: an item's is at most the whole order's."""
-    given, each = first(row, *BID_PRICE_FIELDS), told(row, "unitPrice", BID)
+    given, each = parse.first(row, *BID_PRICE_FIELDS), told(row, "unitPrice", BID)
     try:
         return None if given is None and each is None else _terms(row, kind, units)[2]
     except Unreadable:
-        if kind == "runes" and each is None and asked_price(given, "bid price") is not None:
+        if kind == "runes" and each is None and parse.asked_price(given, "bid price") is not None:
             raise  # for how many tokens is not known
     whole = None if kind == "runes" else given
     return max(
-        _readable(lambda: asked_price(whole, "bid price"), lambda: asked_price(each, "unit price")), default=None
+        _readable(lambda: parse.asked_price(whole, "bid price"), lambda: parse.asked_price(each, "unit price")),
+        default=None,
     )
 
 
 def _terms(entry: Mapping[str, Any], kind: Kind, units: Units) -> tuple[int, Decimal, Decimal]:
     """Reads the whole order's price, its quantity and the price of one: a told unit price leaves no guess."""
-    given, each = first(entry, *BID_PRICE_FIELDS), told(entry, "unitPrice", BID)
+    given, each = parse.first(entry, *BID_PRICE_FIELDS), told(entry, "unitPrice", BID)
     if each is None:
         price = units.price(given, kind, "bid price")
         quantity = _bid_quantity(entry, kind)
         return units.total(price, kind, quantity), quantity, units.each(price, kind, quantity)
-    price, unit_price = amount(given, "bid price"), amount(each, "bid unit price")
+    price, unit_price = parse.amount(given, "bid price"), parse.amount(each, "bid unit price")
     quantity = _bid_quantity(entry, kind, price / unit_price)
     return total_of(price, unit_price, quantity), quantity, unit_price
 
 
-def _check_some(read: Rows[Any], on_items: int, page: int, what: str) -> None:
+def _check_some(read: parse.Rows[Any], on_items: int, page: int, what: str) -> None:
     """Raises Unreadable when no row of a book is of the kind asked for: then their kind is not clear.
 
     `each_row` does not see it next to rows that are over, and bids on items are passed over, not foreign.
@@ -316,11 +307,11 @@ def _bid_quantity(entry: Mapping[str, Any], kind: Kind, of_prices: Decimal | Non
     """Reads the quantity of a bid; `of_prices` is the quotient of its two prices, for a rune's bid without any."""
     given = told(entry, "quantity", BID)
     if given is not None:
-        return amount(given, "bid quantity")
+        return parse.amount(given, "bid quantity")
     if kind == "ordinals":
         return Decimal(1)
     if (rune := only_rune(entry)) is not None:
-        return tokens(rune.get("amount"), rune.get("divisibility"), "bid amount")
+        return parse.tokens(rune.get("amount"), rune.get("divisibility"), "bid amount")
     if of_prices is None:
         raise Unreadable("a rune's bid says neither how much it asks for nor the price of a token")
     return of_prices
@@ -328,30 +319,30 @@ def _bid_quantity(entry: Mapping[str, Any], kind: Kind, of_prices: Decimal | Non
 
 def following(data: Mapping[str, Any], page: int, count: int) -> int | None:
     """Returns the page after `page`, which had `count` entries, or None at the end."""
-    pages = first(data, "pagination.totalPages")
+    pages = parse.first(data, "pagination.totalPages")
     if pages is not None:
-        return page + 1 if page < whole(pages, "totalPages") else None
-    total = first(data, "pagination.total", "total")
+        return page + 1 if page < parse.whole(pages, "totalPages") else None
+    total = parse.first(data, "pagination.total", "total")
     if total is not None:
-        size = first(data, "pagination.pageSize", "pageSize")
-        reached = page * (PAGE_SIZE if size is None else whole(size, "pageSize"))
-        return page + 1 if count and reached < how_many(total, "total") else None
+        size = parse.first(data, "pagination.pageSize", "pageSize")
+        reached = page * (PAGE_SIZE if size is None else parse.whole(size, "pageSize"))
+        return page + 1 if count and reached < parse.how_many(total, "total") else None
     return page + 1 if count >= PAGE_SIZE else None
 
 
 def _address(entry: Mapping[str, Any], names: Sequence[str]) -> str:
     """Reads the maker's address, or "" without one (the documented shapes have none)."""
     for name in names:
-        value = first(entry, name)
+        value = parse.first(entry, name)
         if isinstance(value, str) and value:
-            return address(value, name)
+            return parse.address(value, name)
     return ""
 
 
 def _placed_ms(entry: Mapping[str, Any]) -> int | None:
     """Reads the time of a bid's placing, None without one. It only breaks ties."""
     try:
-        return moment(time_of(entry, "placedAt", "createdAt", "timestamp", "bid.timestamp"), "time")
+        return parse.moment(time_of(entry, "placedAt", "createdAt", "timestamp", "bid.timestamp"), "time")
     except Unreadable:
         return None
 
@@ -396,9 +387,9 @@ _PLACES = ("", "ask.", "bid.")  # where a sale has the fields of the order that 
 
 def sales(answer: Any, slug: str, kind: Kind, page: int) -> Page[Sale]:
     """Reads one page of sales. One that cannot be read is reported by its time: it may be the fill of any order."""
-    data = table(payload(answer), "sales")
-    found = rows(first(data, "items", "sales", "results", "listings"), "sales")
-    read = each_row(
+    data = parse.table(payload(answer), "sales")
+    found = parse.rows(parse.first(data, "items", "sales", "results", "listings"), "sales")
+    read = parse.each_row(
         found, "sale", lambda row: _sale(row, slug, kind), key=_sale_id, at_ms=_unread_ms, refuses=page == 1
     )
     return Page(read.entries, following(data, page, len(found)), read.unread)
@@ -406,38 +397,38 @@ def sales(answer: Any, slug: str, kind: Kind, page: int) -> Page[Sale]:
 
 def _sale(entry: Mapping[str, Any], slug: str, kind: Kind) -> Sale | None:
     check_slug(entry, slug, kind)
-    if str(first(entry, "status") or "").lower() in _NO_SALE or _is_undone(entry):
+    if str(parse.first(entry, "status") or "").lower() in _NO_SALE or _is_undone(entry):
         return None
-    inscription = first(entry, "inscriptionId", "ask.inscriptionId", "bid.inscriptionId", "token.inscription_id")
+    inscription = parse.first(entry, "inscriptionId", "ask.inscriptionId", "bid.inscriptionId", "token.inscription_id")
     price, quantity = _sold_terms(entry, kind, inscription is not None)
-    bid = first(entry, *BID_ID_FIELDS)
+    bid = parse.first(entry, *BID_ID_FIELDS)
     return Sale(
         sale_id=_sale_id(entry),
         slug=slug,
         price=price,
         quantity=quantity,
         buyer=_buyer(entry),
-        bid_id=None if bid is None else identifier(bid, "bid id of a sale"),
-        inscription_id=None if inscription is None else identifier(inscription, "inscription of a sale"),
-        sold_ms=moment(time_of(entry, *SALE_TIME_FIELDS), "time of a sale"),
+        bid_id=None if bid is None else parse.identifier(bid, "bid id of a sale"),
+        inscription_id=None if inscription is None else parse.identifier(inscription, "inscription of a sale"),
+        sold_ms=parse.moment(time_of(entry, *SALE_TIME_FIELDS), "time of a sale"),
         txid=_txid(entry),
         is_of_listing=_is_of_ask(entry),
     )
 
 
 def _sale_id(entry: Mapping[str, Any]) -> str:
-    return identifier(first(entry, "_id", "sale_id", "id", "ask._id", "bid._id", "orderId"), "sale id")
+    return parse.identifier(parse.first(entry, "_id", "sale_id", "id", "ask._id", "bid._id", "orderId"), "sale id")
 
 
 def _unread_ms(entry: Mapping[str, Any]) -> int:
-    return moment(time_of(entry, *FILL_TIME_FIELDS), "time of a sale")
+    return parse.moment(time_of(entry, *FILL_TIME_FIELDS), "time of a sale")
 
 
 def _txid(entry: Mapping[str, Any]) -> str | None:
     """Reads the transaction that paid the seller, None without one. A second one may forward the item to the buyer."""
     given = told(entry, "fillTx", _PLACES)
     try:
-        return txid(given.lower(), "fillTx") if isinstance(given, str) else None
+        return parse.txid(given.lower(), "fillTx") if isinstance(given, str) else None
     except Unreadable:
         return None
 
@@ -455,20 +446,20 @@ def _sold_terms(entry: Mapping[str, Any], kind: Kind, has_item: bool) -> tuple[i
     A row may have those of the whole order. Where it has the price of one as well, the prices show which quantity is
     the order's.
     """
-    given = first(entry, "price", "ask.price", "bid.price", "salePrice", "fillPrice")
+    given = parse.first(entry, "price", "ask.price", "bid.price", "salePrice", "fillPrice")
     each = told(entry, "unitPrice", _PLACES)
-    filled = first(entry, "fillQuantity", "bid.fillQuantity")
-    part = None if filled is None else amount(filled, "filled quantity")
+    filled = parse.first(entry, "fillQuantity", "bid.fillQuantity")
+    part = None if filled is None else parse.amount(filled, "filled quantity")
     if part is None and kind == "ordinals" and has_item:
         part = Decimal(1)  # whatever the quantity of the order it is a part of
     ordered = _quantities(entry, kind)
     if each is None:
-        return sats(given, "sale price", least=1), part or next(iter(ordered), None)
-    price, unit_price = amount(given, "sale price"), amount(each, "unit price of a sale")
+        return parse.sats(given, "sale price", least=1), part or next(iter(ordered), None)
+    price, unit_price = parse.amount(given, "sale price"), parse.amount(each, "unit price of a sale")
     if kind == "runes":
         ordered += [number for number in _numbers(entry) if _fits(price, unit_price, number)]
         if not ordered and part is None:
-            return sats(given, "sale price", least=1), None
+            return parse.sats(given, "sale price", least=1), None
     quantities = ordered or [part or Decimal(1)]
     whole = next((count for count in quantities if _fits(price, unit_price, count)), quantities[-1])
     total = total_of(price, unit_price, whole)
@@ -485,10 +476,10 @@ def _fits(price: Decimal, unit_price: Decimal, quantity: Decimal) -> bool:
 
 
 def _quantities(entry: Mapping[str, Any], kind: Kind) -> list[Decimal]:
-    given = first(entry, "quantity", "bid.quantity")
-    found = [] if given is None else [amount(given, "quantity of a sale")]
+    given = parse.first(entry, "quantity", "bid.quantity")
+    found = [] if given is None else [parse.amount(given, "quantity of a sale")]
     if kind == "runes" and (rune := only_rune(entry)) is not None:
-        found.append(tokens(rune.get("amount"), rune.get("divisibility"), "amount of a sale"))
+        found.append(parse.tokens(rune.get("amount"), rune.get("divisibility"), "amount of a sale"))
     return found
 
 
@@ -496,7 +487,7 @@ def _numbers(entry: Mapping[str, Any]) -> list[Decimal]:
     """Reads `runesAmountAsNumber`. Whether it is in whole tokens is not known, so it counts where the prices agree."""
     given = told(entry, "runesAmountAsNumber", _PLACES)
     try:
-        return [] if given is None else [amount(given, "runesAmountAsNumber")]
+        return [] if given is None else [parse.amount(given, "runesAmountAsNumber")]
     except Unreadable:
         return []
 
@@ -504,13 +495,13 @@ def _numbers(entry: Mapping[str, Any]) -> list[Decimal]:
 def _is_of_ask(entry: Mapping[str, Any]) -> bool:
     """Tells whether an ask was filled. A row that names a bid as well may be the fill of that bid."""
     named = told(entry, "orderType", _PLACES)
-    return isinstance(named, str) and named.lower() == "ask" and first(entry, *BID_ID_FIELDS) is None
+    return isinstance(named, str) and named.lower() == "ask" and parse.first(entry, *BID_ID_FIELDS) is None
 
 
 def _buyer(entry: Mapping[str, Any]) -> str | None:
     """Reads the buyer's address, None without one. The taker is the buyer only of an order known to be an ask."""
     for name in (*BUYER_FIELDS, *(TAKER_FIELDS if _is_of_ask(entry) else ())):
-        value = first(entry, name)
+        value = parse.first(entry, name)
         if isinstance(value, str) and value:
-            return address(value, name)
+            return parse.address(value, name)
     return None

@@ -14,6 +14,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
+from markets import parse
 from markets.adapter import in_base64
 from markets.base import LONGEST_PSBT, LONGEST_REFERENCE, BidOrder, Item, Refused
 from markets.orders import (
@@ -27,22 +28,7 @@ from markets.orders import (
     OwnListing,
     SecureDraft,
 )
-from markets.parse import (
-    Page,
-    Unreadable,
-    each_row,
-    first,
-    identifier,
-    link,
-    rows,
-    sats,
-    table,
-    text,
-    text_or_none,
-    txid,
-    whole,
-    whole_or_none,
-)
+from markets.parse import Page, Unreadable
 from markets.satflow.books import listed_traits
 from markets.satflow.wire import contents, item_id, live_listing, payload
 
@@ -52,7 +38,7 @@ _MOST_INPUTS = 1000
 def own_listings(answer: Any, owner: str, *, is_first: bool = True) -> Page[OwnListing]:
     """Reads the listings of `owner`. One that cannot be read is reported by its inscription: it may be listed."""
     found, following = contents(answer)
-    read = each_row(found, "inscription", lambda row: _own_listing(row, owner), key=item_id, refuses=is_first)
+    read = parse.each_row(found, "inscription", lambda row: _own_listing(row, owner), key=item_id, refuses=is_first)
     return Page(read.entries, following, read.unread)
 
 
@@ -61,16 +47,16 @@ def _own_listing(entry: Mapping[str, Any], owner: str) -> OwnListing | None:
     if listing is None:
         return None
     inscription_id = item_id(entry)
-    seller = first(listing, "sellerOrdAddress", "sellerAddress")
+    seller = parse.first(listing, "sellerOrdAddress", "sellerAddress")
     if seller is not None and seller != owner:
         raise Unreadable("a listing of another seller")
-    listing_id = first(listing, "_id", "id")
-    slug = first(entry, "collection.id", "collection.slug")
+    listing_id = parse.first(listing, "_id", "id")
+    slug = parse.first(entry, "collection.id", "collection.slug")
     return OwnListing(
-        listing_id=inscription_id if listing_id is None else identifier(listing_id, "listing id"),
+        listing_id=inscription_id if listing_id is None else parse.identifier(listing_id, "listing id"),
         inscription_id=inscription_id,
-        slug=None if slug is None else text(slug, "collection"),
-        price=sats(listing.get("price"), "listing price", least=1),
+        slug=None if slug is None else parse.text(slug, "collection"),
+        price=parse.sats(listing.get("price"), "listing price", least=1),
         owner=owner,
     )
 
@@ -83,20 +69,20 @@ def listing_body(ask: ListingToDraft) -> dict[str, Any]:
 
 def listing_draft(answer: Any) -> ListingDraft:
     """Reads the PSBTs to be signed, as texts. The signer checks them."""
-    seller = table(first(table(payload(answer), "draft"), "seller"), "seller")
-    secure = rows(seller.get("secureListingPSBTs") or [], "secure PSBTs", most=MOST_SECURE)
-    plain = first(seller, "unsignedListingPSBTBase64", "unsignedListingPSBTHex")
+    seller = parse.table(parse.first(parse.table(payload(answer), "draft"), "seller"), "seller")
+    secure = parse.rows(seller.get("secureListingPSBTs") or [], "secure PSBTs", most=MOST_SECURE)
+    plain = parse.first(seller, "unsignedListingPSBTBase64", "unsignedListingPSBTHex")
     return ListingDraft(in_base64(plain), tuple(map(_secure, secure)))
 
 
 def _secure(value: Any) -> SecureDraft:
-    entry = table(value, "secure PSBT")
-    indices = rows(entry.get("indicesToSign"), "indicesToSign", most=_MOST_INPUTS)
-    return SecureDraft(in_base64(first(entry, "base64", "hex")), tuple(_index(index) for index in indices))
+    entry = parse.table(value, "secure PSBT")
+    indices = parse.rows(entry.get("indicesToSign"), "indicesToSign", most=_MOST_INPUTS)
+    return SecureDraft(in_base64(parse.first(entry, "base64", "hex")), tuple(_index(index) for index in indices))
 
 
 def _index(value: Any) -> int:
-    found = whole(value, "indicesToSign")
+    found = parse.whole(value, "indicesToSign")
     if found >= _MOST_INPUTS:
         raise Unreadable("indicesToSign names an input that no such PSBT has")
     return found
@@ -128,12 +114,12 @@ def _listing(ask: ListingToDraft) -> dict[str, Any]:
 
 def check_listed(answer: Any, ask: ListingToDraft) -> None:
     """Raises Unreadable when the answer to POST /list names listings, but not this one at this price."""
-    told = first(table(payload(answer), "list"), "listings")
+    told = parse.first(parse.table(payload(answer), "list"), "listings")
     if told is None:
         return
-    for row in rows(told, "listings"):
-        if first({"row": row}, "row.inscriptionId") == ask.inscription_id:
-            if sats(row.get("price"), "price") != ask.price:
+    for row in parse.rows(told, "listings"):
+        if parse.first({"row": row}, "row.inscriptionId") == ask.inscription_id:
+            if parse.sats(row.get("price"), "price") != ask.price:
                 raise Unreadable("it is listed at another price")
             return
     raise Unreadable("it is not among the listings that were made")
@@ -170,8 +156,8 @@ def offer_body(ask: BidToDraft) -> dict[str, Any]:
 
 def offer_draft(answer: Any, ask: BidToDraft) -> BidDraft:
     """Reads the PSBT to be signed at the coins' inputs, which are not told. The coins go back with the signed one."""
-    bidder = table(first(table(payload(answer), "draft"), "bidder"), "bidder")
-    psbt = in_base64(first(bidder, "unsignedBiddingPSBTBase64", "unsignedBiddingPSBTHex"))
+    bidder = parse.table(parse.first(parse.table(payload(answer), "draft"), "bidder"), "bidder")
+    psbt = in_base64(parse.first(bidder, "unsignedBiddingPSBTBase64", "unsignedBiddingPSBTHex"))
     drafted = DraftPsbt("bid", psbt, (), None)
     return BidDraft(",".join(coin.outpoint for coin in ask.coins), (drafted,))
 
@@ -196,7 +182,7 @@ _BASE64 = re.compile(r"[A-Za-z0-9+/]{4,}={0,2}", re.ASCII)
 
 def withdrawal_draft(answer: Any) -> str:
     """Reads the PSBT to be signed, in base64. The signer checks it."""
-    psbt = table(payload(answer), "draft").get("unsignedPSBTBase64")
+    psbt = parse.table(payload(answer), "draft").get("unsignedPSBTBase64")
     if not isinstance(psbt, str) or len(psbt) > LONGEST_PSBT or not _BASE64.fullmatch(psbt):
         raise Unreadable("a PSBT is not base64 of a fair length")
     return psbt
@@ -209,32 +195,35 @@ def signed_withdrawal_body(payment: str, psbt: str) -> bytes:
 
 def withdrawal_sent(answer: Any) -> str:
     """Reads the txid."""
-    return txid(table(payload(answer), "withdrawal").get("txid"), "txid")
+    return parse.txid(parse.table(payload(answer), "withdrawal").get("txid"), "txid")
 
 
 def item(answer: Any, inscription_id: str) -> Item:
     """Reads details of one inscription and checks its id."""
-    found = table(payload(answer), "item")
+    found = parse.table(payload(answer), "item")
     if found.get("id") != inscription_id:
         raise Unreadable("item: the answer is about another inscription")
     listing, traits = found.get("listing"), listed_traits(found)
     return Item(
         id=inscription_id,
         listed=found.get("listed") is True or (isinstance(listing, dict) and bool(listing)),
-        number=whole_or_none(found.get("inscriptionNumber")),
-        name=text_or_none(first(found, "metadata.token.name")),
-        collection_id=text_or_none(first(found, "metadata.collection.id") or first(found, "metadata.collection.slug")),
-        collection_name=text_or_none(first(found, "metadata.collection.name")),
-        image_url=link(found.get("contentPreviewURI")) or link(first(found, "metadata.token.image_url")),
-        content_url=link(found.get("contentURI")),
-        content_type=text_or_none(found.get("contentType")),
-        owner=text_or_none(found.get("owner")),
-        location=text_or_none(found.get("location")),
-        output=text_or_none(found.get("output")),
-        output_value=whole_or_none(found.get("outputValue")),
-        genesis=text_or_none(found.get("genesisTransaction")),
-        listing_price=whole_or_none(first(found, "listing.price")),
-        seller=text_or_none(first(found, "listing.sellerAddress")),
-        top_bid=whole_or_none(first(found, "topBid.price")),
+        number=parse.whole_or_none(found.get("inscriptionNumber")),
+        name=parse.text_or_none(parse.first(found, "metadata.token.name")),
+        collection_id=parse.text_or_none(
+            parse.first(found, "metadata.collection.id") or parse.first(found, "metadata.collection.slug")
+        ),
+        collection_name=parse.text_or_none(parse.first(found, "metadata.collection.name")),
+        image_url=parse.link(found.get("contentPreviewURI"))
+        or parse.link(parse.first(found, "metadata.token.image_url")),
+        content_url=parse.link(found.get("contentURI")),
+        content_type=parse.text_or_none(found.get("contentType")),
+        owner=parse.text_or_none(found.get("owner")),
+        location=parse.text_or_none(found.get("location")),
+        output=parse.text_or_none(found.get("output")),
+        output_value=parse.whole_or_none(found.get("outputValue")),
+        genesis=parse.text_or_none(found.get("genesisTransaction")),
+        listing_price=parse.whole_or_none(parse.first(found, "listing.price")),
+        seller=parse.text_or_none(parse.first(found, "listing.sellerAddress")),
+        top_bid=parse.whole_or_none(parse.first(found, "topBid.price")),
         traits=None if traits is None else tuple(sorted(traits)),
     )

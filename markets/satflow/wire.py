@@ -26,33 +26,11 @@ from typing import Any, NamedTuple
 from msgspec import Struct
 from msgspec.structs import replace
 
+from markets import parse
 from markets.adapter import Latest
 from markets.base import BidOrder, Floor, Kind, OwnBid, WalletItem
 from markets.http import refused_with_200
-from markets.parse import (
-    MAX_SATS,
-    Foreign,
-    Page,
-    Unread,
-    Unreadable,
-    address,
-    amount,
-    each_row,
-    first,
-    how_many,
-    identifier,
-    label,
-    lines,
-    milliseconds,
-    moment,
-    rows,
-    same,
-    sats,
-    table,
-    text,
-    tokens,
-    whole,
-)
+from markets.parse import Foreign, Page, Unread, Unreadable
 from strategy.pricing import plain
 
 # A row is an order, or has it in itself: the holders of its fields, in the order in which they are looked at.
@@ -77,7 +55,7 @@ _EPOCH = datetime.fromtimestamp(0, UTC)
 
 def told(row: Mapping[str, Any], field: str, holders: Sequence[str]) -> Any:
     """Returns the field of the order in a row, None without one."""
-    return first(row, *(holder + field for holder in holders))
+    return parse.first(row, *(holder + field for holder in holders))
 
 
 def is_open(row: Mapping[str, Any], holders: Sequence[str]) -> bool:
@@ -87,7 +65,7 @@ def is_open(row: Mapping[str, Any], holders: Sequence[str]) -> bool:
     status = told(row, "status", holders)
     if status is None:
         return True
-    named = text(status, "status").lower()
+    named = parse.text(status, "status").lower()
     if named not in _OPEN_STATES | _UNOPEN_STATES:
         raise Unreadable(f"status: {named[:40]!r} is not known")
     return named in _OPEN_STATES
@@ -101,12 +79,12 @@ def is_ended(row: Mapping[str, Any], holders: Sequence[str]) -> bool:
 def has_any(row: Mapping[str, Any], holders: Sequence[str], fields: Sequence[str]) -> bool:
     """Tells whether one of these ends has come. Raises Unreadable where none has and one is not understood."""
     fault: Unreadable | None = None
-    for value in (first(row, holder + field) for holder in holders for field in fields):
+    for value in (parse.first(row, holder + field) for holder in holders for field in fields):
         if is_placeholder(value):
             continue
         try:
             if value is not True:
-                moment(value, "end")
+                parse.moment(value, "end")
         except Unreadable as error:
             fault = error
         else:
@@ -118,7 +96,7 @@ def has_any(row: Mapping[str, Any], holders: Sequence[str], fields: Sequence[str
 
 def time_of(row: Mapping[str, Any], *names: str) -> Any:
     """Returns the first of these times that is not a placeholder, else None."""
-    return next((value for name in names if not is_placeholder(value := first(row, name))), None)
+    return next((value for name in names if not is_placeholder(value := parse.first(row, name))), None)
 
 
 def is_placeholder(value: Any) -> bool:
@@ -139,7 +117,7 @@ def is_of_type(row: Mapping[str, Any], wanted: str, holders: Sequence[str]) -> b
     named = told(row, "orderType", holders)
     if named is None:
         return True
-    found = text(named, "orderType").lower()
+    found = parse.text(named, "orderType").lower()
     if found not in _ORDER_TYPES:
         raise Unreadable(f"orderType: {found[:40]!r} is not known")
     return found == wanted
@@ -147,20 +125,20 @@ def is_of_type(row: Mapping[str, Any], wanted: str, holders: Sequence[str]) -> b
 
 def check_slug(row: Mapping[str, Any], slug: str, kind: Kind) -> None:
     """Raises Foreign for a row that names another collection or rune than `slug`."""
-    named = first(row, *_SLUG_FIELDS)
-    names = [] if named is None else [text(named, "collection")]
+    named = parse.first(row, *_SLUG_FIELDS)
+    names = [] if named is None else [parse.text(named, "collection")]
     if kind == "runes" and (rune := only_rune(row)) is not None:
         names += [value for name in _RUNE_NAMES if isinstance(value := rune.get(name), str)]
-    if names and same(slug) not in map(same, names):
+    if names and parse.same(slug) not in map(parse.same, names):
         raise Foreign(f"it is about another {'rune' if kind == 'runes' else 'collection'}: {names[0][:40]!r}")
 
 
 def only_rune(row: Mapping[str, Any]) -> Mapping[str, Any] | None:
     """Returns the rune that an order is for, or None when it names none."""
-    found = rows(first(row, *_RUNE_FIELDS) or [], "runes of an order")
+    found = parse.rows(parse.first(row, *_RUNE_FIELDS) or [], "runes of an order")
     if len(found) > 1:
         raise Unreadable(f"an order names {len(found)} runes")
-    return table(found[0], "rune of an order") if found else None
+    return parse.table(found[0], "rune of an order") if found else None
 
 
 _MOST_REMEMBERED = 10_000
@@ -174,12 +152,12 @@ class Units(Struct, frozen=True):
 
     def price(self, value: Any, kind: Kind, what: str) -> Decimal:
         """Reads a price: whole sats, and for a token perhaps a fraction."""
-        return amount(value, what) if self._of(kind) == "token" else Decimal(sats(value, what, least=1))
+        return parse.amount(value, what) if self._of(kind) == "token" else Decimal(parse.sats(value, what, least=1))
 
     def total(self, told: Decimal, kind: Kind, quantity: Decimal) -> int:
         """Returns the whole order's price in sats; a fraction counts as one."""
         total = told if self._of(kind) == "order" else told * quantity
-        if total > MAX_SATS:
+        if total > parse.MAX_SATS:
             raise Unreadable(f"{told} for each of {quantity} is no amount of sats")
         return int(total.to_integral_value(ROUND_CEILING))
 
@@ -204,7 +182,7 @@ def total_of(price: Decimal, unit_price: Decimal, quantity: Decimal) -> int:
         if abs(price - total) > max(Decimal(1), total / 1000):
             raise Unreadable(f"{quantity} at {unit_price} each cannot cost {price} sats")
         total = price
-    if total > MAX_SATS:
+    if total > parse.MAX_SATS:
         raise Unreadable(f"{unit_price} for each of {quantity} is no amount of sats")
     return int(total.to_integral_value(ROUND_CEILING))
 
@@ -227,7 +205,7 @@ class ReadBack:
 
     def sent(self, order: BidOrder) -> None:
         """Notes a rune bid that is about to be sent; its end, to the millisecond, identifies it."""
-        key = (order.payment, same(order.slug), order.expires_ms)
+        key = (order.payment, parse.same(order.slug), order.expires_ms)
         self._sent.note(key, _Sent(order.price, order.quantity))
 
     def checked(self, wallet: str, bids: Iterable[OwnBid]) -> tuple[OwnBid, ...]:
@@ -237,7 +215,7 @@ class ReadBack:
     def _checked(self, wallet: str, bid: OwnBid) -> OwnBid:
         if bid.kind != "runes" or bid.expires_ms is None or bid.quantity is None:
             return bid
-        sent = self._sent.of((wallet, same(bid.slug), bid.expires_ms))
+        sent = self._sent.of((wallet, parse.same(bid.slug), bid.expires_ms))
         # For a partly filled bid the meaning of the shown price is not known.
         if sent is None or bid.quantity != sent.quantity or bid.price == sent.price:
             return bid
@@ -246,7 +224,7 @@ class ReadBack:
             "BIDKEEPER_SATFLOW_RUNE_PRICE is not the unit of its prices"
         )
         each = int((bid.price * bid.quantity).to_integral_value(ROUND_CEILING))
-        return replace(bid, price=min(max(bid.price, each, sent.price), MAX_SATS))
+        return replace(bid, price=min(max(bid.price, each, sent.price), parse.MAX_SATS))
 
 
 _LONG_MS = 30 * 86_400_000  # how long after a bid's expiry its sale may still be waiting for a block
@@ -254,7 +232,7 @@ _LONG_MS = 30 * 86_400_000  # how long after a bid's expiry its sale may still b
 
 def payload(answer: Any) -> Any:
     """Returns `data` of an answer's envelope. Raises RateLimited and Refused leaves for one that says no."""
-    envelope = table(answer, "answer")
+    envelope = parse.table(answer, "answer")
     if envelope.get("success") is False or ("error" in envelope and "data" not in envelope):
         raise refused_with_200(envelope)
     return envelope.get("data", envelope)
@@ -267,45 +245,45 @@ def floors(answer: Any, slugs: Sequence[str], kind: Kind) -> dict[str, Floor | U
     """
     asked: dict[str, list[str]] = {}
     for slug in slugs:
-        asked.setdefault(same(slug), []).append(slug)
+        asked.setdefault(parse.same(slug), []).append(slug)
 
     def floor(row: Mapping[str, Any]) -> tuple[Floor, ...] | None:
-        if (spellings := asked.get(same(_slug(row)))) is None:
+        if (spellings := asked.get(parse.same(_slug(row)))) is None:
             return None
         listed = row.get("listedCount")
-        count = 0 if listed is None else how_many(listed, "listedCount")
+        count = 0 if listed is None else parse.how_many(listed, "listedCount")
         price = _floor_price(row.get("floor"), kind)
         return tuple(Floor(slug, price, count) for slug in spellings)
 
     data = payload(answer)
-    told = rows(first(data, "results") if isinstance(data, dict) else data, "floors")
-    read = each_row(told, "floor", floor, key=_slug, refuses=False)
+    told = parse.rows(parse.first(data, "results") if isinstance(data, dict) else data, "floors")
+    read = parse.each_row(told, "floor", floor, key=_slug, refuses=False)
     found: dict[str, Floor | Unread] = {floor.slug: floor for floors in read.entries for floor in floors}
     for unread in read.unread:
-        found |= dict.fromkeys(asked.get(same(unread.key), ()), unread)
+        found |= dict.fromkeys(asked.get(parse.same(unread.key), ()), unread)
     for nameless in (unread for unread in read.unread if not unread.key):
         found |= dict.fromkeys((slug for slug in slugs if slug not in found), nameless)
     return found
 
 
 def _slug(row: Mapping[str, Any]) -> str:
-    return text(row.get("slug"), "floor slug")
+    return parse.text(row.get("slug"), "floor slug")
 
 
 def _floor_price(value: Any, kind: Kind) -> Decimal | None:
     if value is None or (not isinstance(value, bool) and value in (0, "0")):
         return None
-    return amount(value, "floor") if kind == "runes" else Decimal(sats(value, "floor", least=1))
+    return parse.amount(value, "floor") if kind == "runes" else Decimal(parse.sats(value, "floor", least=1))
 
 
 def own_bids(answer: Any, units: Units) -> Page[OwnBid]:
     """Reads all bids of a wallet. A bid that cannot be read is reported by its id: it is neither open nor gone."""
     data = payload(answer)
-    told = data if isinstance(data, list) else first(table(data, "own bids"), "results", "bids", "items")
-    found = rows(told, "own bids", most=5000)
+    told = data if isinstance(data, list) else parse.first(parse.table(data, "own bids"), "results", "bids", "items")
+    found = parse.rows(told, "own bids", most=5000)
     if isinstance(data, dict):
         _check_all(data, len(found))
-    read = each_row(found, "own bid", lambda row: _own_bid(row, units), key=_own_id)
+    read = parse.each_row(found, "own bid", lambda row: _own_bid(row, units), key=_own_id)
     if found and not read.unread and not any(is_of_type(row, "bid", BID) for row in found):
         raise Unreadable(f"none of {len(found)} own bids is a bid")
     return Page(read.entries, None, read.unread)
@@ -313,15 +291,15 @@ def own_bids(answer: Any, units: Units) -> Page[OwnBid]:
 
 def _check_all(data: Mapping[str, Any], count: int) -> None:
     """Raises Unreadable when the answer says that there are more: a bid on another page would count as gone."""
-    pages, total = first(data, "pagination.totalPages"), first(data, "pagination.total", "total")
-    if (pages is not None and whole(pages, "totalPages") > 1) or (
-        total is not None and how_many(total, "total") > count
+    pages, total = parse.first(data, "pagination.totalPages"), parse.first(data, "pagination.total", "total")
+    if (pages is not None and parse.whole(pages, "totalPages") > 1) or (
+        total is not None and parse.how_many(total, "total") > count
     ):
         raise Unreadable("there are more own bids than it shows")
 
 
 def _own_id(row: Mapping[str, Any]) -> str:
-    return identifier(first(row, "bid_id", "_id", "id"), "own bid id")
+    return parse.identifier(parse.first(row, "bid_id", "_id", "id"), "own bid id")
 
 
 def _own_bid(entry: Mapping[str, Any], units: Units) -> OwnBid | None:
@@ -334,16 +312,18 @@ def _own_bid(entry: Mapping[str, Any], units: Units) -> OwnBid | None:
         rune = only_rune(entry)
         if rune is None:
             raise Unreadable("own rune bid: which rune?")
-        quantity = tokens(rune.get("amount"), rune.get("divisibility"), "own bid amount")
-        name = text(rune.get("name"), "own bid rune")
+        quantity = parse.tokens(rune.get("amount"), rune.get("divisibility"), "own bid amount")
+        name = parse.text(rune.get("name"), "own bid rune")
         return OwnBid(venue_id, name, "runes", _own_price(entry, "runes", quantity, units), quantity, expires_ms, None)
     if kind not in ("collection", "individual"):
         raise Unreadable(f"own bid: unknown type {str(kind)[:20]!r}")
     slug = ""
     if kind == "collection":
-        slug = text(first(entry, "inscription_metadata.collection.id", "collectionSlug"), "own bid collection")
+        slug = parse.text(
+            parse.first(entry, "inscription_metadata.collection.id", "collectionSlug"), "own bid collection"
+        )
     given = entry.get("quantity")
-    count = None if given is None else amount(given, "own bid quantity")
+    count = None if given is None else parse.amount(given, "own bid quantity")
     price = _own_price(entry, "ordinals", Decimal(1) if count is None else count, units)
     return OwnBid(venue_id, slug, "ordinals", price, count, expires_ms, _trait(entry))
 
@@ -353,71 +333,73 @@ def _is_over(entry: Mapping[str, Any]) -> bool:
     if not is_ended(entry, BID):
         return False
     ended, expires_ms = time_of(entry, *(h + f for h in BID for f in ENDED_FIELDS)), _expires_ms(entry, "expiration")
-    if ended is not True and expires_ms is not None and moment(ended, "end") > expires_ms + _LONG_MS:
+    if ended is not True and expires_ms is not None and parse.moment(ended, "end") > expires_ms + _LONG_MS:
         raise Unreadable("own bid: it ended long after its expiry")
     return True
 
 
 def _expires_ms(entry: Mapping[str, Any], what: str) -> int | None:
     """Reads the expiry, which a bid on a single inscription does not have."""
-    value = first(entry, "expiration", "bidExpiry")
+    value = parse.first(entry, "expiration", "bidExpiry")
     if value is None or (entry.get("type") == "individual" and is_placeholder(value)):
         return None
-    return milliseconds(value, what)
+    return parse.milliseconds(value, what)
 
 
 def _own_price(entry: Mapping[str, Any], kind: Kind, quantity: Decimal, units: Units) -> int:
     """Reads the whole order's price in sats."""
     if (each := entry.get("unitPrice")) is None:
         return units.total(units.price(entry.get("price"), kind, "own bid price"), kind, quantity)
-    return total_of(amount(entry.get("price"), "own bid price"), amount(each, "own bid unit price"), quantity)
+    return total_of(
+        parse.amount(entry.get("price"), "own bid price"), parse.amount(each, "own bid unit price"), quantity
+    )
 
 
 def _trait(entry: Mapping[str, Any]) -> tuple[str, str] | None:
     """Reads the trait of a bid: `attribute`, or the only one of `attributes`: the venue makes an order of each."""
-    value, several = entry.get("attribute"), rows(entry.get("attributes") or [], "attributes")
+    value, several = entry.get("attribute"), parse.rows(entry.get("attributes") or [], "attributes")
     if value is None and several:
         if len(several) > 1:
             raise Unreadable(f"own bid: it asks for {len(several)} traits")
         value = several[0]
     if value is None:
         return None
-    trait = table(value, "trait")
-    return label(trait.get("trait_type"), "trait type"), label(trait.get("value"), "trait value")
+    trait = parse.table(value, "trait")
+    return parse.label(trait.get("trait_type"), "trait type"), parse.label(trait.get("value"), "trait value")
 
 
 def challenge(answer: Any) -> str:
     """Reads the text to sign before a cancel."""
-    return lines(table(payload(answer), "challenge").get("challenge"), "challenge", longest=1000)
+    return parse.lines(parse.table(payload(answer), "challenge").get("challenge"), "challenge", longest=1000)
 
 
 def bidding_wallet(answer: Any) -> str | None:
     """Reads the address that funds the bids of a pair of addresses, or None when there is none yet."""
-    data = table(payload(answer), "bidding wallet")
+    data = parse.table(payload(answer), "bidding wallet")
     if not data.keys() & {"address", "multiSig", "multisig"}:
         raise Unreadable("the answer does not tell the bidding wallet")
-    found = first(data, "address", "multiSig.address", "multisig.address")
-    return None if found is None else address(found, "bidding wallet")
+    found = parse.first(data, "address", "multiSig.address", "multisig.address")
+    return None if found is None else parse.address(found, "bidding wallet")
 
 
 def wallet_items(answer: Any, *, is_first: bool = True) -> Page[WalletItem]:
     """Reads the inscriptions of a wallet. One whose listing cannot be read is there, listed at an unknown price."""
     found, following = contents(answer)
-    read = each_row(found, "inscription", _wallet_item, key=item_id, refuses=is_first)
+    read = parse.each_row(found, "inscription", _wallet_item, key=item_id, refuses=is_first)
     return Page(read.entries, following, read.unread)
 
 
 def contents(answer: Any) -> tuple[Sequence[Any], int | None]:
     """Returns the rows of inscriptions in a page of a wallet's contents, and the cursor of the next page."""
-    data = table(payload(answer), "wallet contents")
+    data = parse.table(payload(answer), "wallet contents")
     cursor = data.get("nextCursor")
-    following = None if cursor is None else how_many(cursor, "nextCursor")
-    return rows(first(data, "results.ordinals", "ordinals"), "inscriptions"), following
+    following = None if cursor is None else parse.how_many(cursor, "nextCursor")
+    return parse.rows(parse.first(data, "results.ordinals", "ordinals"), "inscriptions"), following
 
 
 def item_id(entry: Mapping[str, Any]) -> str:
     """Reads the inscription's id in a row of a wallet's contents."""
-    return identifier(first(entry, "token.inscription_id", "token.id"), "inscription id")
+    return parse.identifier(parse.first(entry, "token.inscription_id", "token.id"), "inscription id")
 
 
 def _wallet_item(entry: Mapping[str, Any]) -> WalletItem:
@@ -425,15 +407,15 @@ def _wallet_item(entry: Mapping[str, Any]) -> WalletItem:
     try:
         listing = live_listing(entry)
         is_listed = listing is not None
-        price = None if listing is None else sats(listing.get("price"), "listing price", least=1)
+        price = None if listing is None else parse.sats(listing.get("price"), "listing price", least=1)
     except Unreadable:
         pass
     return WalletItem(
         id=item_id(entry),
-        name=_label(first(entry, "token.name")),
-        collection_id=_label(first(entry, "collection.id", "collection.slug")),
-        collection_name=_label(first(entry, "collection.name")),
-        image_url=_link(first(entry, "token.image_url", "token.imageUrl")),
+        name=_label(parse.first(entry, "token.name")),
+        collection_id=_label(parse.first(entry, "collection.id", "collection.slug")),
+        collection_name=_label(parse.first(entry, "collection.name")),
+        image_url=_link(parse.first(entry, "token.image_url", "token.imageUrl")),
         listed=is_listed,
         listing_price=price,
     )
@@ -443,18 +425,18 @@ def live_listing(entry: Mapping[str, Any]) -> Mapping[str, Any] | None:
     """Returns the listing of an inscription in a wallet, None when it has none or none any more."""
     if entry.get("listing") is None:
         return None
-    listing = table(entry["listing"], "listing")
+    listing = parse.table(entry["listing"], "listing")
     return None if is_ended(listing, LISTING) else listing
 
 
 def cancelled(answer: Any, asked: int) -> bool:
     """Tells whether all `asked` orders are reported as cancelled."""
-    data = table(payload(answer), "cancel")
+    data = parse.table(payload(answer), "cancel")
     failed, succeeded = data.get("failedCount"), data.get("successCount")
     if failed is None and succeeded is None and not isinstance(data.get("success"), bool):
         raise Unreadable("cancel: the answer does not say what happened")
-    nothing_failed = failed is None or whole(failed, "failedCount") == 0
-    all_succeeded = succeeded is None or whole(succeeded, "successCount") >= asked
+    nothing_failed = failed is None or parse.whole(failed, "failedCount") == 0
+    all_succeeded = succeeded is None or parse.whole(succeeded, "successCount") >= asked
     told = data.get("summary")
     each = told if isinstance(told, list) else [told]
     none_is_false = all(not isinstance(one, dict) or one.get("success") is not False for one in each)

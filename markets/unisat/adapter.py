@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from hashlib import sha256
 from typing import Any
 
+from markets import parse
 from markets.adapter import Adapter, AskAgain, Cursor, Latest, TraitedAsk, is_base64, number_of
 from markets.base import (
     AuthFailed,
@@ -26,7 +27,7 @@ from markets.base import (
 )
 from markets.http import Permit
 from markets.orders import BidDraft, BidToDraft, ListingDraft, ListingOrder, ListingToDraft, OwnListing
-from markets.parse import Page, of_read, of_write
+from markets.parse import Page
 from markets.unisat import wire
 from markets.unisat.wire import UnisatHttp
 
@@ -84,23 +85,23 @@ class UnisatMarket(Adapter):
     def _floor(self, slug: str, source: int) -> dict[str, Floor]:
         if source == _LISTINGS:
             answer = self._ask("list", _asks_of(slug, 0))
-            return {slug: of_read(lambda: wire.floor_of_asks(answer, slug, self._now_ms()), self.name)}
+            return {slug: parse.of_read(lambda: wire.floor_of_asks(answer, slug, self._now_ms()), self.name)}
         if source == _STATISTICS:
             wanted = {"timeType": "7d", "collections": [slug]}
             body = {"filter": wanted, "start": 0, "limit": wire.STATISTICS_PAGE}
             answer = self._ask("collection_statistic_list", body)
-            listed = of_read(lambda: wire.listed_floor(answer, slug), self.name)
+            listed = parse.of_read(lambda: wire.listed_floor(answer, slug), self.name)
             if listed is None:
                 raise AskAgain(f"the list of statistics does not have {slug}")
             return {slug: listed}
         answer = self._ask("collection_statistic", {"collectionId": slug})
-        found = of_read(lambda: wire.floor(answer, slug), self.name)
+        found = parse.of_read(lambda: wire.floor(answer, slug), self.name)
         return {} if found is None else {slug: found}
 
     def asks(self, slug: str, cursor: Cursor) -> Page[TraitedAsk]:
         start = number_of(cursor, 0)
         answer = self._ask("list", _asks_of(slug, start))
-        return of_read(lambda: wire.asks(answer, slug, start, self._now_ms()), self.name)
+        return parse.of_read(lambda: wire.asks(answer, slug, start, self._now_ms()), self.name)
 
     def sales(self, slug: str, kind: Kind, cursor: Cursor) -> Page[Sale]:
         if kind != "ordinals":
@@ -108,16 +109,16 @@ class UnisatMarket(Adapter):
         start = number_of(cursor, 0)
         wanted = {"nftType": "collection", "collectionId": slug, "event": "Sold"}
         answer = self._ask("actions", {"filter": wanted, "start": start, "limit": wire.PAGE_SIZE})
-        return of_read(lambda: wire.sales(answer, slug, start), self.name)
+        return parse.of_read(lambda: wire.sales(answer, slug, start), self.name)
 
     def item(self, inscription_id: str) -> Item:
         answer = self._ask("inscription_info", {"inscriptionId": inscription_id})
-        return of_read(lambda: wire.item(answer, inscription_id), self.name)
+        return parse.of_read(lambda: wire.item(answer, inscription_id), self.name)
 
     def own_listings(self, owner: str, cursor: Cursor) -> Page[OwnListing]:
         start = number_of(cursor, 0)
         answer = self._ask("list", _list({"address": owner}, {"onSaleTime": -1}, start))
-        found = of_read(lambda: wire.own_listings(answer, owner, start), self.name)
+        found = parse.of_read(lambda: wire.own_listings(answer, owner, start), self.name)
         for listing in found.entries:
             self._orders.note(listing.inscription_id, listing.listing_id)
         return found
@@ -140,7 +141,7 @@ class UnisatMarket(Adapter):
         auction_id = self._orders.of(ask.inscription_id)
         if auction_id is None:
             answer = self._ask("create_put_on", wire.put_on_body(ask))
-            draft = of_read(lambda: wire.put_on_draft(answer), self.name)
+            draft = parse.of_read(lambda: wire.put_on_draft(answer), self.name)
         else:
             draft = self._modify(ask, auction_id)
         self._keep(draft)
@@ -152,7 +153,7 @@ class UnisatMarket(Adapter):
     def _modify(self, ask: ListingToDraft, auction_id: str) -> wire.Draft:
         try:
             answer = self._ask("create_modify_price", wire.modify_body(ask, auction_id))
-            return of_read(lambda: wire.modify_draft(answer, auction_id), self.name)
+            return parse.of_read(lambda: wire.modify_draft(answer, auction_id), self.name)
         except AuthFailed:
             raise  # it says nothing about the order
         except Refused:
@@ -175,7 +176,7 @@ class UnisatMarket(Adapter):
     def draft_delist(self, owner: str, inscription_id: str) -> ListingDraft:
         """Drafts the return of a listing without a transaction; signed, it is `delist`'s signature."""
         answer = self._ask("create_put_off", wire.put_off_body(owner, self._known_order(inscription_id)))
-        return of_read(lambda: wire.put_off_draft(answer), self.name)
+        return parse.of_read(lambda: wire.put_off_draft(answer), self.name)
 
     def delist(self, owner: str, inscription_id: str, signature: str, permit: Permit | None = None) -> bool:
         """Takes a listing back; `signature` is the signed PSBT of `draft_delist`. Raises NotSupported for any other."""
@@ -191,7 +192,7 @@ class UnisatMarket(Adapter):
 
     def _confirm(self, step: str, body: bytes, permit: Permit | None) -> None:
         answer = self._http.write(f"/v3/market/collection/auction/{step}", body, permit)
-        of_write(lambda: wire.check_confirmed(answer))
+        parse.of_write(lambda: wire.check_confirmed(answer))
 
     def _known_order(self, inscription_id: str) -> str:
         auction_id = self._orders.of(inscription_id)

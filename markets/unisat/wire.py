@@ -18,6 +18,7 @@ from typing import Any
 
 from msgspec import Struct
 
+from markets import parse
 from markets.adapter import TraitedAsk, in_base64
 from markets.base import (
     AuthFailed,
@@ -33,32 +34,7 @@ from markets.base import (
 )
 from markets.http import Http, Reply, error_text, is_too_many, retry_after_s
 from markets.orders import ListingDraft, ListingToDraft, OwnListing
-from markets.parse import (
-    Best,
-    Foreign,
-    Page,
-    Unreadable,
-    address,
-    amount,
-    asked_price,
-    decoded,
-    each_row,
-    first,
-    how_many,
-    identifier,
-    link,
-    moment,
-    rows,
-    same,
-    sats,
-    table,
-    text,
-    text_or_none,
-    traits_told,
-    txid,
-    whole,
-    whole_or_none,
-)
+from markets.parse import Best, Foreign, Page, Unreadable
 from strategy.book import Ask
 
 # Codes of errors/open-api-errors/marketplace-errors.yaml that the venue must mend: maintenance, read-only, busy,
@@ -82,7 +58,7 @@ class UnisatHttp(Http):
         if reply.status == 200 or reply.body.lstrip()[:1] != b"{":
             return
         try:
-            answer = table(decoded(reply.body), "answer")
+            answer = parse.table(parse.decoded(reply.body), "answer")
         except Unreadable:
             return
         if answer.get("code") == _TOO_MANY:
@@ -91,7 +67,7 @@ class UnisatHttp(Http):
 
 def content(answer: Any) -> Any:
     """Returns `data` of an answer that says yes. Raises Unreadable, Unavailable, RateLimited and Refused leaves."""
-    envelope = table(answer, "answer")
+    envelope = parse.table(answer, "answer")
     code = envelope.get("code")
     if isinstance(code, bool) or not isinstance(code, int):
         raise Unreadable("the answer has no code")
@@ -117,16 +93,16 @@ STATISTICS_PAGE = 20  # the most in the list of statistics
 LAG_MS = 86_400_000
 _OTHER_EVENTS = frozenset({"Listed", "Cancel", "Claim", "Updated"})
 _CHEAPEST_FIRST: Best[TraitedAsk] = Best(
-    lambda listing: Decimal(listing.ask.price), lambda row: asked_price(row.get("price"), "price"), is_lowest=True
+    lambda listing: Decimal(listing.ask.price), lambda row: parse.asked_price(row.get("price"), "price"), is_lowest=True
 )
 
 
 def floor(answer: Any, slug: str) -> Floor | None:
     """Reads the floor of one collection; None when the venue does not know it."""
     stats = content(answer)
-    if not stats or table(stats, "statistic").get("collectionId") in (None, ""):
+    if not stats or parse.table(stats, "statistic").get("collectionId") in (None, ""):
         return None
-    if same(text(stats["collectionId"], "collection")) != same(slug):
+    if parse.same(parse.text(stats["collectionId"], "collection")) != parse.same(slug):
         raise Unreadable("the answer is about another collection")
     return _floor(stats, slug)
 
@@ -135,11 +111,11 @@ def listed_floor(answer: Any, slug: str) -> Floor | None:
     """Reads the floor of one collection from the list of statistics; None when the list does not have it."""
 
     def read(entry: Mapping[str, Any]) -> Floor | None:
-        is_it = same(text(entry.get("collectionId"), "collection")) == same(slug)
+        is_it = parse.same(parse.text(entry.get("collectionId"), "collection")) == parse.same(slug)
         return _floor(entry, slug) if is_it else None
 
-    data = table(content(answer), "statistics")
-    found = each_row(rows(data.get("list") or [], "statistics"), "statistic", read)
+    data = parse.table(content(answer), "statistics")
+    found = parse.each_row(parse.rows(data.get("list") or [], "statistics"), "statistic", read)
     return found.entries[0] if found.entries else None
 
 
@@ -149,18 +125,20 @@ def floor_of_asks(answer: Any, slug: str, now_ms: int) -> Floor:
     if not page.entries and page.following is not None:
         raise Unreadable("none of the first listings is for sale, and there are more")
     prices = [Decimal(listing.ask.price) for listing in page.entries]
-    return Floor(slug, min(prices, default=None), how_many(table(content(answer), "listings").get("total"), "total"))
+    return Floor(
+        slug, min(prices, default=None), parse.how_many(parse.table(content(answer), "listings").get("total"), "total")
+    )
 
 
 def _floor(stats: Mapping[str, Any], slug: str) -> Floor:
     listed = stats.get("listed")
-    count = 0 if listed is None else how_many(listed, "listed")
+    count = 0 if listed is None else parse.how_many(listed, "listed")
     if "floorPrice" not in stats:
         raise Unreadable("the statistic has no floorPrice")
     shown = stats["floorPrice"]
     if shown is None or (not isinstance(shown, bool) and shown in (0, "0")):
         return Floor(slug, None, count)
-    return Floor(slug, Decimal(sats(_integral(shown), "floorPrice", least=1)), count)
+    return Floor(slug, Decimal(parse.sats(_integral(shown), "floorPrice", least=1)), count)
 
 
 def asks(answer: Any, slug: str, start: int, now_ms: int) -> Page[TraitedAsk]:
@@ -175,7 +153,7 @@ def asks(answer: Any, slug: str, start: int, now_ms: int) -> Page[TraitedAsk]:
             return None
         return listing
 
-    found = each_row(
+    found = parse.each_row(
         entries, "listing", read, key=_auction_id, best=None if start else _CHEAPEST_FIRST, refuses=not start
     )
     if ended and not found.entries and (start or following is None):
@@ -190,9 +168,9 @@ def _listing(entry: Mapping[str, Any], slug: str) -> TraitedAsk | None:
     _check_goods(entry, slug)
     if not _is_single(entry):
         raise Foreign("it is several items for one price")
-    price = sats(entry.get("price"), "listing price", least=1)
+    price = parse.sats(entry.get("price"), "listing price", least=1)
     seller = entry.get("address")
-    maker = address(seller, "seller") if seller else ""
+    maker = parse.address(seller, "seller") if seller else ""
     return TraitedAsk(Ask(_auction_id(entry), price, Decimal(1), Decimal(price), maker), _traits(entry))
 
 
@@ -213,37 +191,41 @@ def _is_below_its_traits(entry: Mapping[str, Any], price: int, now_ms: int) -> b
     item has moved. A row younger than LAG_MS, or of unknown age, stays, because the floor may lag behind it.
     """
     try:
-        age_ms = now_ms - moment(entry.get("onSaleTime"), "onSaleTime")
+        age_ms = now_ms - parse.moment(entry.get("onSaleTime"), "onSaleTime")
     except Unreadable:
         return False
     shown = entry.get("attrs")
     attrs = [each for each in shown if isinstance(each, Mapping)] if isinstance(shown, list) else []
-    floors = [whole_or_none(each.get("floorPrice")) or 0 for each in attrs if whole_or_none(each.get("listingCount"))]
+    floors = [
+        parse.whole_or_none(each.get("floorPrice")) or 0
+        for each in attrs
+        if parse.whole_or_none(each.get("listingCount"))
+    ]
     return age_ms > LAG_MS and max(floors, default=0) > price
 
 
 def _traits(entry: Mapping[str, Any]) -> frozenset[tuple[str, str]] | None:
     """Reads the traits of a row; None without any, because an empty list may be of a collection without a catalogue."""
-    return traits_told(entry.get("attrs")) or None
+    return parse.traits_told(entry.get("attrs")) or None
 
 
 def _check_goods(entry: Mapping[str, Any], slug: str) -> None:
     """Raises Foreign for a row that is not about an item of this collection."""
     named = entry.get("collectionId")
-    if named is not None and same(text(named, "collection")) != same(slug):
+    if named is not None and parse.same(parse.text(named, "collection")) != parse.same(slug):
         raise Foreign("it is of another collection")
     if entry.get("nftType") not in (None, "", "collection"):
         raise Foreign("it is not an item of a collection")
 
 
 def _is_single(entry: Mapping[str, Any]) -> bool:
-    return entry.get("amount") is None or amount(entry["amount"], "amount") == 1
+    return entry.get("amount") is None or parse.amount(entry["amount"], "amount") == 1
 
 
 def own_listings(answer: Any, owner: str, start: int) -> Page[OwnListing]:
     """Reads the listings of `owner`; a row left out has its inscription's id as its key."""
     entries, following = _page(answer, "own listings", start)
-    found = each_row(
+    found = parse.each_row(
         entries, "own listing", lambda entry: _own_listing(entry, owner), key=_inscription_id, refuses=not start
     )
     return Page(found.entries, following, found.unread)
@@ -252,14 +234,14 @@ def own_listings(answer: Any, owner: str, start: int) -> Page[OwnListing]:
 def _own_listing(entry: Mapping[str, Any], owner: str) -> OwnListing | None:
     if not _is_offered(entry):
         return None
-    if address(entry.get("address"), "seller") != owner:
+    if parse.address(entry.get("address"), "seller") != owner:
         raise Foreign("it is another seller's")
     slug = entry.get("collectionId")
     return OwnListing(
         listing_id=_auction_id(entry),
         inscription_id=_inscription_id(entry),
-        slug=None if slug is None else text(slug, "collection"),
-        price=sats(entry.get("price"), "listing price", least=1),
+        slug=None if slug is None else parse.text(slug, "collection"),
+        price=parse.sats(entry.get("price"), "listing price", least=1),
         owner=owner,
     )
 
@@ -267,7 +249,7 @@ def _own_listing(entry: Mapping[str, Any], owner: str) -> OwnListing | None:
 def sales(answer: Any, slug: str, start: int) -> Page[Sale]:
     """Reads sales from the `start`-th; a row left out has its time, because a missed sale looks like no sale."""
     entries, following = _page(answer, "sales", start)
-    found = each_row(
+    found = parse.each_row(
         entries, "sale", lambda entry: _sale(entry, slug), key=_auction_id, at_ms=_sold_ms, refuses=not start
     )
     return Page(found.entries, following, found.unread)
@@ -283,9 +265,9 @@ def _sale(entry: Mapping[str, Any], slug: str) -> Sale:
     return Sale(
         sale_id=_auction_id(entry),
         slug=slug,
-        price=sats(entry.get("price"), "sale price", least=1),
+        price=parse.sats(entry.get("price"), "sale price", least=1),
         quantity=Decimal(1),
-        buyer=address(buyer, "buyer") if buyer else None,
+        buyer=parse.address(buyer, "buyer") if buyer else None,
         bid_id=None,
         inscription_id=_inscription_id(entry),
         sold_ms=_sold_ms(entry),
@@ -295,7 +277,7 @@ def _sale(entry: Mapping[str, Any], slug: str) -> Sale:
 
 def _txid(entry: Mapping[str, Any]) -> str | None:
     try:
-        return txid(entry.get("txid"), "transaction of a sale")
+        return parse.txid(entry.get("txid"), "transaction of a sale")
     except Unreadable:
         return None
 
@@ -305,39 +287,39 @@ def item(answer: Any, inscription_id: str) -> Item:
 
     An item that is not for sale has no `address`, and its holder in `utxo.address`.
     """
-    found = table(content(answer), "inscription")
+    found = parse.table(content(answer), "inscription")
     if found.get("inscriptionId") != inscription_id:
         raise Unreadable("the answer is about another inscription")
     try:
         is_listed = bool(found.get("auctionId")) and _is_offered(found)
     except Unreadable:
         is_listed = False
-    output, vout = first(found, "utxo.txid"), first(found, "utxo.vout")
+    output, vout = parse.first(found, "utxo.txid"), parse.first(found, "utxo.vout")
     traits = _traits(found)
     return Item(
         id=inscription_id,
         listed=is_listed,
-        number=whole_or_none(found.get("inscriptionNumber")),
-        name=text_or_none(found.get("collectionItemName")),
-        collection_id=text_or_none(found.get("collectionId")),
-        collection_name=text_or_none(found.get("collectionName")),
-        image_url=link(found.get("collectionHighResImgUrl")),
-        content_type=text_or_none(found.get("contentType")),
-        owner=text_or_none(first(found, "utxo.address", "address")),
-        output=text_or_none(None if output is None or vout is None else f"{output}:{vout}"),
-        output_value=whole_or_none(first(found, "utxo.satoshi", "utxo.value")),
+        number=parse.whole_or_none(found.get("inscriptionNumber")),
+        name=parse.text_or_none(found.get("collectionItemName")),
+        collection_id=parse.text_or_none(found.get("collectionId")),
+        collection_name=parse.text_or_none(found.get("collectionName")),
+        image_url=parse.link(found.get("collectionHighResImgUrl")),
+        content_type=parse.text_or_none(found.get("contentType")),
+        owner=parse.text_or_none(parse.first(found, "utxo.address", "address")),
+        output=parse.text_or_none(None if output is None or vout is None else f"{output}:{vout}"),
+        output_value=parse.whole_or_none(parse.first(found, "utxo.satoshi", "utxo.value")),
         genesis=inscription_id.partition("i")[0],
-        listing_price=whole_or_none(found.get("price")) if is_listed else None,
-        seller=text_or_none(found.get("address")) if is_listed else None,
+        listing_price=parse.whole_or_none(found.get("price")) if is_listed else None,
+        seller=parse.text_or_none(found.get("address")) if is_listed else None,
         traits=None if traits is None else tuple(sorted(traits)),
     )
 
 
 def _page(answer: Any, what: str, start: int) -> tuple[Sequence[Any], int | None]:
     """Reads the rows of one page, and the start of the next."""
-    data = table(content(answer), what)
-    total = how_many(data.get("total"), "total")
-    entries = rows(data.get("list") or [], what)
+    data = parse.table(content(answer), what)
+    total = parse.how_many(data.get("total"), "total")
+    entries = parse.rows(data.get("list") or [], what)
     reached = start + len(entries)
     if not entries and reached < total:
         raise Unreadable(f"{what}: an empty page before the end")
@@ -345,11 +327,11 @@ def _page(answer: Any, what: str, start: int) -> tuple[Sequence[Any], int | None
 
 
 def _auction_id(entry: Mapping[str, Any]) -> str:
-    return identifier(entry.get("auctionId"), "listing id")
+    return parse.identifier(entry.get("auctionId"), "listing id")
 
 
 def _inscription_id(entry: Mapping[str, Any]) -> str:
-    return identifier(entry.get("inscriptionId"), "inscription id")
+    return parse.identifier(entry.get("inscriptionId"), "inscription id")
 
 
 def _sold_ms(entry: Mapping[str, Any]) -> int:
@@ -357,7 +339,7 @@ def _sold_ms(entry: Mapping[str, Any]) -> int:
     value = entry.get("timestamp")
     if isinstance(value, int) and not isinstance(value, bool) and 10**9 <= value < 10**10:
         value *= 1000
-    return moment(value, "time of a sale")
+    return parse.moment(value, "time of a sale")
 
 
 def _integral(value: Any) -> Any:
@@ -403,18 +385,18 @@ def put_off_body(owner: str, auction_id: str) -> dict[str, Any]:
 
 def put_on_draft(answer: Any) -> Draft:
     """Reads the new order and its PSBT."""
-    found = table(content(answer), "draft")
-    return Draft(identifier(found.get("auctionId"), "listing id"), True, _draft(found, "signIndexes"))
+    found = parse.table(content(answer), "draft")
+    return Draft(parse.identifier(found.get("auctionId"), "listing id"), True, _draft(found, "signIndexes"))
 
 
 def modify_draft(answer: Any, auction_id: str) -> Draft:
     """Reads the PSBT of a live order's new price."""
-    return Draft(auction_id, False, _draft(table(content(answer), "draft"), "signIndexes"))
+    return Draft(auction_id, False, _draft(parse.table(content(answer), "draft"), "signIndexes"))
 
 
 def put_off_draft(answer: Any) -> ListingDraft:
     """Reads the PSBT that takes an order back."""
-    found = table(content(answer), "draft")
+    found = parse.table(content(answer), "draft")
     if found.get("btcSignIndexes"):
         raise Unreadable("taking it back wants coins signed: it is a transaction, not a signature")
     if found.get("nftSignIndexes") not in (None, [0]):
@@ -425,7 +407,10 @@ def put_off_draft(answer: Any) -> ListingDraft:
 def _draft(found: Any, indices: str) -> ListingDraft:
     told = found.get(indices)
     # At which place the item stands the signer finds out. Signing more than the item is no listing.
-    if told is not None and len([whole(each, indices) for each in rows(told, indices, most=_MOST_INPUTS)]) != 1:
+    if (
+        told is not None
+        and len([parse.whole(each, indices) for each in parse.rows(told, indices, most=_MOST_INPUTS)]) != 1
+    ):
         raise Unreadable("the draft wants more inputs signed than one, or none")
     return ListingDraft(in_base64(found.get("psbt")), ())
 
@@ -447,6 +432,6 @@ def check_confirmed(answer: Any) -> None:
     except AuthFailed:
         raise
     except Refused as error:
-        if table(answer, "answer").get("code") == _UNKNOWN_ERROR:
+        if parse.table(answer, "answer").get("code") == _UNKNOWN_ERROR:
             raise Unknown(f"sent, but {error.message}") from error
         raise
