@@ -15,44 +15,8 @@ from typing import Any, Protocol, Self
 from msgspec import UnsetType
 
 from core.unix_http import NoAnswer, NotSent, UnixHttp
-from markets import verbs
-from markets.base import (
-    AskBook,
-    Balance,
-    BidBook,
-    BidOrder,
-    Fees,
-    Floor,
-    GatewayAway,
-    Item,
-    Kind,
-    NoPicture,
-    OutpointFacts,
-    OwnBids,
-    Picture,
-    Refused,
-    Rune,
-    Sales,
-    TransactionFacts,
-    Unavailable,
-    Unknown,
-    Utxo,
-    VenueError,
-    WalletItem,
-    Whereabouts,
-    from_wire,
-)
-from markets.orders import (
-    BidDraft,
-    BidToDraft,
-    ListingDraft,
-    ListingOrder,
-    ListingToDraft,
-    OwnListings,
-    Pair,
-    SignInAnswer,
-    SignInTexts,
-)
+from markets import base, orders, verbs
+from markets.base import BidOrder, GatewayAway, Kind, Refused, Unavailable, Unknown, VenueError, from_wire
 from markets.venues import VenueFacts
 from markets.verbs import AMPLE, Answer, Args, Purpose, Scarcity
 from strategy.book import VenueProfile
@@ -153,9 +117,9 @@ class MarketClient(GatewayClient):
     the gateway lacks the wallet's session. When the gateway itself cannot be asked, reads raise Unavailable; place and
     cancel raise Unavailable when their request was not handed over, else Unknown. `max_age_s` is an answer's greatest
     age; 0 asks for one whose reading begins after this call. `timeout_s` bounds one call; a write waits at most 10 s
-    for its turn and then for the venue's answer, so keep it above 25. Reads take tickers without their bullets, too,
-    where a provider that spells them is set up; `place` does not, for the name is part of the signed text (`rune` gives
-    it).
+    for its turn and then for the venue's answer, so keep it above 25. Drafts change nothing at the venue, are never
+    shared, and fail as reads do. Reads take tickers without their bullets, too, where a provider that spells them is
+    set up; `place` does not, for the name is part of the signed text (`rune` gives it).
     """
 
     def at(self, venue: str | None) -> MarketClient:
@@ -177,13 +141,13 @@ class MarketClient(GatewayClient):
         """Returns the market's rules for bids."""
         return self.call(verbs.Profile(kind))
 
-    def floors(self, slugs: Sequence[str], kind: Kind, max_age_s: float) -> dict[str, Floor]:
+    def floors(self, slugs: Sequence[str], kind: Kind, max_age_s: float) -> dict[str, base.Floor]:
         """Returns floors by slug; slugs the venue does not know are left out. One venue call for up to 40 slugs."""
         return self.call(verbs.Floors(tuple(slugs), kind), max_age_s=max_age_s)
 
     def asks(
         self, slug: str, max_age_s: float, trait: tuple[str, str] | None = None, *, by_floor: bool = False
-    ) -> AskBook:
+    ) -> base.AskBook:
         """Returns the cheapest listings of a collection; with `trait` (type, value) those of them known to have it.
 
         Two venue calls at most, none for another trait. NotSupported when the listings tell no traits at all.
@@ -192,7 +156,7 @@ class MarketClient(GatewayClient):
         """
         return self.call(verbs.Asks(slug, trait, by_floor), max_age_s=max_age_s)
 
-    def bids(self, slug: str, kind: Kind, max_age_s: float, trait: tuple[str, str] | None = None) -> BidBook:
+    def bids(self, slug: str, kind: Kind, max_age_s: float, trait: tuple[str, str] | None = None) -> base.BidBook:
         """Returns the best bids on a whole collection or rune; with `trait` (type, value) the bids on it, too.
 
         Two venue calls at most, none for another trait.
@@ -200,55 +164,49 @@ class MarketClient(GatewayClient):
         return self.call(verbs.Bids(slug, kind, trait), max_age_s=max_age_s)
 
     def traits(self, slug: str, max_age_s: float) -> dict[str, dict[str, int]]:
-        """Returns a collection's traits: type to value to the count of items. One venue call.
-
-        NotFound for an unknown collection, NotSupported where the venue tells no traits.
-        """
+        """Returns a collection's traits: type to value to the count of items. NotFound for an unknown collection."""
         return self.call(verbs.Traits(slug), max_age_s=max_age_s)
 
-    def sales(self, slug: str, kind: Kind, since_ms: int, max_age_s: float) -> Sales:
+    def sales(self, slug: str, kind: Kind, since_ms: int, max_age_s: float) -> base.Sales:
         """Returns the sales of a collection or rune since `since_ms` (epoch), as far as the venue's last 500 reach.
 
         One venue call for each hundred; none for a `since_ms` that a fresh enough answer covers.
         """
         return self.call(verbs.Sales(slug, kind, since_ms), max_age_s=max_age_s)
 
-    def rune(self, ticker: str, max_age_s: float) -> Rune:
-        """Returns a rune by its ticker with or without bullets; one venue call. It never changes: ask for a day's age.
-
-        NotFound for an unknown ticker, and for one without bullets that the provider does not find.
-        """
+    def rune(self, ticker: str, max_age_s: float) -> base.Rune:
+        """Returns a rune, which never changes, by its ticker. NotFound where the provider does not find it."""
         return self.call(verbs.Rune(ticker), max_age_s=max_age_s)
 
-    def rune_asks(self, ticker: str, max_age_s: float) -> AskBook:
+    def rune_asks(self, ticker: str, max_age_s: float) -> base.AskBook:
         """Returns the cheapest lots of a rune, from its market data provider. Two venue calls at most."""
         return self.call(verbs.RuneAsks(ticker), max_age_s=max_age_s)
 
-    def own_bids(self, wallet: str, max_age_s: float, slugs: Sequence[str] = ()) -> OwnBids:
+    def own_bids(self, wallet: str, max_age_s: float, slugs: Sequence[str] = ()) -> base.OwnBids:
         """Returns all live bids of a payment address; where a venue tells them by collection only, those on `slugs`."""
         return self.call(verbs.OwnBids(wallet, tuple(slugs)), max_age_s=max_age_s)
 
-    def balance(self, payment: str, receive: str, pubkey: str, max_age_s: float) -> Balance:
+    def balance(self, payment: str, receive: str, pubkey: str, max_age_s: float) -> base.Balance:
         """Returns the bidding wallet of a pair of addresses and its sats; NotFound when there is none yet."""
         return self.call(verbs.Balance(payment, receive, pubkey), max_age_s=max_age_s)
 
-    def fees(self, max_age_s: float) -> Fees:
+    def fees(self, max_age_s: float) -> base.Fees:
         """Returns the recommended fee rates, sat/vB."""
         return self.call(verbs.Fees(), max_age_s=max_age_s)
 
-    def coins(self, address: str, max_age_s: float) -> tuple[Utxo, ...]:
+    def coins(self, address: str, max_age_s: float) -> tuple[base.Utxo, ...]:
         """Returns the unspent outputs of an address, confirmed and waiting; `outpoint` tells which assets they hold."""
         return self.call(verbs.Coins(address), max_age_s=max_age_s)
 
-    def wallet_contents(self, address: str, max_age_s: float) -> tuple[WalletItem, ...]:
+    def wallet_contents(self, address: str, max_age_s: float) -> tuple[base.WalletItem, ...]:
         """Returns the inscriptions at an address, at most 500."""
         return self.call(verbs.WalletContents(address), max_age_s=max_age_s)
 
-    def item(self, inscription_id: str, max_age_s: float) -> Item:
+    def item(self, inscription_id: str, max_age_s: float) -> base.Item:
         """Returns the venue's details of one inscription."""
         return self.call(verbs.Item(inscription_id), max_age_s=max_age_s)
 
-    def picture(self, inscription_id: str, url: str | None) -> Picture | NoPicture:
+    def picture(self, inscription_id: str, url: str | None) -> base.Picture | base.NoPicture:
         """Returns an inscription's picture; `url` is where a venue says it is. No call to a marketplace.
 
         Unavailable when more pictures are asked for than the gateway fetches at a time.
@@ -259,17 +217,15 @@ class MarketClient(GatewayClient):
         """Returns a text that `wallet` must sign before it may cancel."""
         return self.call(verbs.Challenge(wallet))
 
-    def draft_bid(self, ask: BidToDraft) -> BidDraft:
-        """Drafts a bid: returns the PSBTs to be signed. Changes nothing at the venue, is never shared, fails as reads
-        do.
-        """
+    def draft_bid(self, ask: orders.BidToDraft) -> orders.BidDraft:
+        """Drafts a bid: returns the PSBTs to be signed."""
         return self.call(verbs.DraftBid(ask))
 
-    def sign_in_texts(self, pair: Pair) -> SignInTexts:
+    def sign_in_texts(self, pair: orders.Pair) -> orders.SignInTexts:
         """Returns the texts that the two addresses must sign before the venue opens a session for them."""
         return self.call(verbs.SignInTexts(pair))
 
-    def sign_in(self, answer: SignInAnswer) -> None:
+    def sign_in(self, answer: orders.SignInAnswer) -> None:
         """Opens the session, which the gateway holds. AuthFailed when the venue refuses the signatures."""
         self.call(verbs.SignIn(answer))
 
@@ -297,19 +253,19 @@ class MarketClient(GatewayClient):
         args = verbs.Cancel(wallet, tuple(venue_ids), signature)
         return self.call(args, task=task, token=token, deadline_ms=deadline_ms)
 
-    def own_listings(self, wallet: str, max_age_s: float) -> OwnListings:
+    def own_listings(self, wallet: str, max_age_s: float) -> orders.OwnListings:
         """Returns all live listings of a vault address."""
         return self.call(verbs.OwnListings(wallet), max_age_s=max_age_s)
 
-    def draft_listing(self, ask: ListingToDraft) -> ListingDraft:
-        """Drafts a listing: returns the PSBTs to be signed. Changes nothing there; never shared; fails as reads do."""
+    def draft_listing(self, ask: orders.ListingToDraft) -> orders.ListingDraft:
+        """Drafts a listing: returns the PSBTs to be signed."""
         return self.call(verbs.DraftListing(ask))
 
-    def draft_delist(self, wallet: str, inscription_id: str) -> ListingDraft:
-        """Drafts a delisting, as `draft_listing`. NotSupported where no PSBT is needed."""
+    def draft_delist(self, wallet: str, inscription_id: str) -> orders.ListingDraft:
+        """Drafts a delisting. NotSupported where no PSBT is needed."""
         return self.call(verbs.DraftDelist(wallet, inscription_id))
 
-    def list_item(self, order: ListingOrder, *, task: int, token: int, deadline_ms: int) -> None:
+    def list_item(self, order: orders.ListingOrder, *, task: int, token: int, deadline_ms: int) -> None:
         """Submits a signed listing as `place` does a bid; one of the same inscription replaces the former."""
         self.call(verbs.ListItem(order), task=task, token=token, deadline_ms=deadline_ms)
 
@@ -319,29 +275,27 @@ class MarketClient(GatewayClient):
         """Cancels the listings of inscriptions at `wallet` (a vault address), as `cancel` does bids.
 
         One venue call for each. `signature` is of the kind of the venue's `delist_proof`: the vault's under a
-        challenge, the signed PSBT of `draft_delist`, or "" in a session.
+        challenge, the signed PSBT of a drafted delisting, or "" in a session.
         """
         args = verbs.Delist(wallet, tuple(inscription_ids), signature)
         return self.call(args, task=task, token=token, deadline_ms=deadline_ms)
 
-    def whereabouts(self, inscription_id: str, max_age_s: float) -> Whereabouts:
+    def whereabouts(self, inscription_id: str, max_age_s: float) -> base.Whereabouts:
         """Returns the output an inscription is on, by an index of confirmed blocks; NotSupported without an index."""
         return self.call(verbs.Whereabouts(inscription_id), max_age_s=max_age_s)
 
-    def outpoint(self, outpoint: str, max_age_s: float) -> OutpointFacts:
+    def outpoint(self, outpoint: str, max_age_s: float) -> base.OutpointFacts:
         """Returns the facts of an output (txid:vout); None where no source tells one. NotSupported without sources."""
         return self.call(verbs.Outpoint(outpoint), max_age_s=max_age_s)
 
-    def transaction(self, txid: str, max_age_s: float) -> TransactionFacts:
-        """Returns a transaction and its block; NotFound where the network does not know it, NotSupported without a
-        source.
-        """
+    def transaction(self, txid: str, max_age_s: float) -> base.TransactionFacts:
+        """Returns a transaction and its block. NotFound on no network, NotSupported without a source."""
         return self.call(verbs.Transaction(txid), max_age_s=max_age_s)
 
     def draft_withdrawal(self, payment: str, amount: int) -> str:
-        """Returns the PSBT (base64) that the venue wants signed to take sats out of its bidding wallet for `payment`.
+        """Drafts taking sats out of the venue's bidding wallet for `payment`: returns the PSBT (base64) to be signed.
 
-        NotSupported where a signed one could not be handed in. Changes nothing there, fails as reads do.
+        NotSupported where a signed one could not be handed in.
         """
         return self.call(verbs.DraftWithdrawal(payment, amount))
 

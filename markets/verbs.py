@@ -78,31 +78,27 @@ class Answered(Struct, Generic[Answer], frozen=True):
 class Args(Struct, Generic[Answer], frozen=True, forbid_unknown_fields=True, omit_defaults=True):
     """The arguments of a verb, which is the class's name in lower case (`OwnBids` is "own_bids"), and its answer.
 
-    `quota_of`: its answers are shared, and may be older where the quota of that source runs short.
+    `quota_of`: its answers are shared, and may be older where the quota of that source runs short: the marketplace's,
+    or the runes' provider's, whichever marketplace is meant.
     """
 
-    is_write: ClassVar[bool] = False
+    is_write: ClassVar[bool] = False  # it changes something: a lost answer leaves its fate unknown
     quota_of: ClassVar[Source | None] = None
 
     def check(self) -> None:
         """Raises ValueError for what the types of the fields cannot tell."""
+        for name in ("slug", "ticker", "slugs", "trait"):
+            given = getattr(self, name, None) or ()
+            printable(*((given,) if isinstance(given, str) else given))
+        if order := getattr(self, "ask", None) or getattr(self, "order", None):
+            order.check()
 
 
 class MarketRead(Args[Answer], Generic[Answer], frozen=True):
-    """A read of a marketplace whose answer is shared."""
-
     quota_of = "market"
 
 
-class RunesRead(Args[Answer], Generic[Answer], frozen=True):
-    """A read of the runes' provider, whichever marketplace is meant."""
-
-    quota_of = "runes"
-
-
 class Write(Args[Answer], Generic[Answer], frozen=True):
-    """A verb that changes something: a lost answer leaves its fate unknown."""
-
     is_write = True
 
 
@@ -114,17 +110,11 @@ class Floors(MarketRead[dict[str, base.Floor]], frozen=True):
     slugs: Annotated[tuple[Slug, ...], Meta(min_length=1, max_length=100)]
     kind: Kind
 
-    def check(self) -> None:
-        printable(*self.slugs)
-
 
 class Asks(MarketRead[base.AskBook], frozen=True):
     slug: Slug
     trait: Trait | None = None
     by_floor: bool = False
-
-    def check(self) -> None:
-        printable(self.slug, *(self.trait or ()))
 
 
 class Bids(MarketRead[base.BidBook], frozen=True):
@@ -133,7 +123,7 @@ class Bids(MarketRead[base.BidBook], frozen=True):
     trait: Trait | None = None
 
     def check(self) -> None:
-        printable(self.slug, *(self.trait or ()))
+        super().check()
         if self.trait is not None and self.kind != "ordinals":
             raise ValueError("runes have no traits")
 
@@ -141,39 +131,28 @@ class Bids(MarketRead[base.BidBook], frozen=True):
 class Traits(MarketRead[dict[str, dict[str, int]]], frozen=True):
     slug: Slug
 
-    def check(self) -> None:
-        printable(self.slug)
-
 
 class Sales(MarketRead[base.Sales], frozen=True):
     slug: Slug
     kind: Kind
     since_ms: Whole
 
-    def check(self) -> None:
-        printable(self.slug)
 
+class Rune(Args[base.Rune], frozen=True):
+    quota_of = "runes"
 
-class Rune(RunesRead[base.Rune], frozen=True):
     ticker: Slug
 
-    def check(self) -> None:
-        printable(self.ticker)
 
+class RuneAsks(Args[base.AskBook], frozen=True):
+    quota_of = "runes"
 
-class RuneAsks(RunesRead[base.AskBook], frozen=True):
     ticker: Slug
-
-    def check(self) -> None:
-        printable(self.ticker)
 
 
 class OwnBids(MarketRead[base.OwnBids], frozen=True):
     wallet: Word
     slugs: Annotated[tuple[Slug, ...], Meta(max_length=100)] = ()
-
-    def check(self) -> None:
-        printable(*self.slugs)
 
 
 class Balance(Args[base.Balance], frozen=True):
@@ -210,9 +189,6 @@ class Challenge(Args[str], frozen=True):
 class DraftBid(Args[orders.BidDraft], frozen=True):
     ask: orders.BidToDraft
 
-    def check(self) -> None:
-        self.ask.check()
-
 
 class SignInTexts(Args[orders.SignInTexts], frozen=True):
     pair: orders.Pair
@@ -229,9 +205,6 @@ class Venues(Args[tuple[venues.VenueFacts, ...]], frozen=True):
 class Place(Write[str | None], frozen=True):
     order: base.BidOrder
 
-    def check(self) -> None:
-        self.order.check()
-
 
 class Cancel(Write[bool], frozen=True):
     wallet: Word
@@ -246,9 +219,6 @@ class OwnListings(MarketRead[orders.OwnListings], frozen=True):
 class DraftListing(Args[orders.ListingDraft], frozen=True):
     ask: orders.ListingToDraft
 
-    def check(self) -> None:
-        self.ask.check()
-
 
 class DraftDelist(Args[orders.ListingDraft], frozen=True):
     wallet: Word
@@ -257,9 +227,6 @@ class DraftDelist(Args[orders.ListingDraft], frozen=True):
 
 class ListItem(Write[None], frozen=True):
     order: orders.ListingOrder
-
-    def check(self) -> None:
-        self.order.ask.check()
 
 
 class Delist(Write[bool], frozen=True):
