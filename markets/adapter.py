@@ -13,12 +13,13 @@ from __future__ import annotations
 import base64
 import re
 import threading
-from collections.abc import Collection, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterator, Mapping, Sequence
+from decimal import Decimal
 from typing import Any, Generic, NoReturn, TypeVar
 
 from msgspec import Struct
 
-from markets import venues
+from markets import parse, venues
 from markets.base import (
     LONGEST_PSBT,
     BidOrder,
@@ -44,11 +45,9 @@ from markets.orders import (
     SignInAnswer,
     SignInTexts,
 )
-from markets.parse import Page, Unread, Unreadable
+from markets.parse import Cursor, Page, Unread, Unreadable
 from markets.venues import Capabilities
 from strategy.book import Ask, Bid, VenueProfile
-
-Cursor = int | str | None  # the page of a longer answer: None = the first, then the `following` of the page before
 
 
 class AskAgain(Unavailable):
@@ -56,15 +55,6 @@ class AskAgain(Unavailable):
 
     It says nothing about whether the venue answers.
     """
-
-
-def number_of(cursor: Cursor, first: int) -> int:
-    """Returns a page's start at a venue that numbers its pages or entries from `first`."""
-    if cursor is None:
-        return first
-    if not isinstance(cursor, int):
-        raise TypeError("its pages have numbers")
-    return cursor
 
 
 class TraitedAsk(Struct, frozen=True):
@@ -251,6 +241,13 @@ def is_base64(value: Any) -> bool:
     return isinstance(value, str) and len(value) <= LONGEST_PSBT and _BASE64.fullmatch(value) is not None
 
 
+def any_base64(value: Any, what: str) -> str:
+    """Reads base64 that may be a PSBT. The signer checks it."""
+    if not isinstance(value, str) or len(value) > LONGEST_PSBT or not re.fullmatch("[A-Za-z0-9+/]{4,}={0,2}", value):
+        raise Unreadable(f"{what}: a PSBT is not base64 of a fair length")
+    return value
+
+
 _MAGIC = b"psbt\xff"
 _UNSIGNED_TX, _FINAL_WITNESS, _KEY_SIGNATURE = b"\x00", b"\x08", b"\x13"
 
@@ -323,3 +320,32 @@ def _with_length(value: bytes) -> bytes:
 def _inputs(unsigned_tx: bytes) -> int:
     """Counts the inputs of a transaction: the number behind its version."""
     return _number(unsigned_tx, 4)[0]
+
+
+def floors_by_slug(
+    told: Sequence[Any], slugs: Sequence[str], read: Callable[[Mapping[str, Any]], tuple[Decimal | None, int]]
+) -> dict[str, Floor | Unread]:
+    """Reads rows of floors by the slugs asked for, however they spell them; `read` returns a row's floor and count.
+
+    A slug whose row cannot be read has its Unread. So has every missing slug next to a row whose slug is not readable.
+    """
+    asked: dict[str, list[str]] = {}
+    for slug in slugs:
+        asked.setdefault(parse.same(slug), []).append(slug)
+
+    def key(row: Mapping[str, Any]) -> str:
+        return parse.same(parse.text(row.get("slug"), "floor slug"))
+
+    def floors(row: Mapping[str, Any]) -> tuple[Floor, ...] | None:
+        if (spellings := asked.get(key(row))) is None:
+            return None
+        price, count = read(row)
+        return tuple(Floor(slug, price, count) for slug in spellings)
+
+    page = parse.each_row(told, "floor", floors, key=key, refuses=False)
+    found: dict[str, Floor | Unread] = {floor.slug: floor for spellings in page.entries for floor in spellings}
+    for unread in page.unread:
+        found |= dict.fromkeys(asked.get(unread.key, ()), unread)
+    for nameless in (unread for unread in page.unread if not unread.key):
+        found |= dict.fromkeys((slug for slug in slugs if slug not in found), nameless)
+    return found

@@ -48,6 +48,7 @@ _LONGEST_LINK = 500
 _MOST_HEIGHT = 10**8  # indexers write their greatest number for something in no block yet
 
 Entry = TypeVar("Entry")
+Value = TypeVar("Value")
 
 
 class Unreadable(ValueError):
@@ -82,6 +83,18 @@ class Page(NamedTuple, Generic[Entry]):
     entries: tuple[Entry, ...]
     following: int | str | None
     unread: tuple[Unread, ...] = ()
+
+
+Cursor = int | str | None  # the page of a longer answer: None = the first, then the `following` of the page before
+
+
+def number_of(cursor: Cursor, first: int) -> int:
+    """Returns a page's start at a venue that numbers its pages or entries from `first`."""
+    if cursor is None:
+        return first
+    if not isinstance(cursor, int):
+        raise TypeError("its pages have numbers")
+    return cursor
 
 
 def decoded(body: bytes, *, keeps_endless: bool = False) -> Any:
@@ -206,6 +219,21 @@ def _since_1970(value: Any, what: str) -> int:
     return whole(value, what)
 
 
+def is_none_or_zero(value: Any) -> bool:
+    """Tells whether it is null or 0, which venues show for no price."""
+    return value is None or (not isinstance(value, bool) and value in (0, "0"))
+
+
+def integral(value: Any) -> Any:
+    """Returns a whole number that came with decimals (50000.0) without them."""
+    return int(value) if isinstance(value, Decimal) and value == value.to_integral_value() else value
+
+
+def if_told(read: Callable[[Any, str], Value], value: Any, what: str) -> Value | None:
+    """Reads a value that may be null."""
+    return None if value is None else read(value, what)
+
+
 def text(value: Any, what: str, *, longest: int = 200) -> str:
     """Reads text that is not blank and has no control characters."""
     if not isinstance(value, str) or not value.strip() or len(value) > longest:
@@ -299,6 +327,13 @@ def link(value: Any) -> str | None:
     return value if is_link and value.isprintable() and value.isascii() else None
 
 
+def name_to_show(value: Any) -> str | None:
+    """Reads a name to show, or None: anybody can inscribe one, so a strange one must not hide the wallet."""
+    if not isinstance(value, str):
+        return None
+    return "".join(c for c in value[:200] if c.isprintable()) or None
+
+
 def table(value: Any, what: str) -> Mapping[str, Any]:
     """Reads an object."""
     if not isinstance(value, dict):
@@ -315,14 +350,19 @@ def rows(value: Any, what: str, *, most: int = 1000) -> Sequence[Any]:
     return value
 
 
-def first(source: Mapping[str, Any], *names: str) -> Any:
-    """Returns the first of `names` that is not null, else None; a dot goes one object deeper (`ask.price`)."""
+def first(source: Mapping[str, Any], *names: str, holders: Sequence[str] = ("",)) -> Any:
+    """Returns the first of `names` that is not null, else None; a dot goes one object deeper (`ask.price`).
+
+    Each name is looked up behind each of the `holders` ("", "ask.").
+    """
     for name in names:
-        value: Any = source
-        for part in name.split("."):
-            value = value.get(part) if isinstance(value, dict) else None
-        if value is not None:
-            return value
+        for holder in holders:
+            top, *deeper = (holder + name).split(".")
+            value = source.get(top)
+            for part in deeper:
+                value = value.get(part) if isinstance(value, dict) else None
+            if value is not None:
+                return value
     return None
 
 
@@ -383,7 +423,6 @@ def trait_part(value: Any) -> str | None:
         return None
 
 
-Value = TypeVar("Value")
 _thread = threading.local()
 
 
@@ -391,18 +430,10 @@ class Foreign(Unreadable):
     """A row about something else than was asked for."""
 
 
-class Rows(NamedTuple, Generic[Entry]):
-    """The rows that were read, in their order, and those left out."""
-
-    entries: tuple[Entry, ...]
-    unread: tuple[Unread, ...]
-
-
 class Best(NamedTuple, Generic[Entry]):
     """The order of a book: `of` is a kept entry's price, `shown` the price of a raw row as `asked_price` returns it.
 
-    `is_lowest`: the lowest price is the best, as of asks. `is_sorted`: the venue sends the best first. A later
-    page of a sorted book needs no `Best`.
+    `is_lowest`: the lowest price is the best, as of asks. `is_sorted`: the venue sends the best first.
     """
 
     of: Callable[[Entry], Decimal]
@@ -415,28 +446,30 @@ def each_row(
     found: Sequence[Any],
     what: str,
     read: Callable[[Mapping[str, Any]], Entry | None],
+    following: int | str | None = None,
     *,
     key: Callable[[Mapping[str, Any]], str] | None = None,
     at_ms: Callable[[Mapping[str, Any]], int] | None = None,
     best: Best[Entry] | None = None,
     refuses: bool = True,
-) -> Rows[Entry]:
+) -> Page[Entry]:
     """Reads the rows of an answer one by one; None of `read` is a row that is rightly passed over.
 
     `key` and `at_ms` read the id and the time of a row left out; both may raise Unreadable. Raises Unreadable where the
-    module's text says so. Without `refuses` the count of odd rows never matters: a later page may have one row only,
-    and of floors each row is the answer about another collection.
+    module's text says so. Without `refuses` the count of odd rows never matters, nor a sorted book's best price: a
+    later page may have one row only, and of floors each row is the answer about another collection.
     """
+    if best is not None and best.is_sorted and not refuses:
+        best = None
     kept: list[tuple[int, Entry]] = []
     left: list[tuple[int, Any, Unread]] = []
     for place, row in enumerate(found):
         try:
             entry = read(table(row, what))
         except Unreadable as error:
-            about = _told(key, row) or ""
-            why = f"{what} {place + 1}: {error}"
-            is_foreign = isinstance(error, Foreign)
-            left.append((place, row, Unread(why, about, _told(at_ms, row), is_foreign, _is_priced(row, best))))
+            is_priced = best is None or _told(best.shown, row, Decimal(0)) is not None
+            about = (_told(key, row) or "", _told(at_ms, row), isinstance(error, Foreign), is_priced)
+            left.append((place, row, Unread(f"{what} {place + 1}: {error}", *about)))
             continue
         if entry is not None:
             kept.append((place, entry))
@@ -448,12 +481,12 @@ def each_row(
         _check_best(kept, left, best)
     for each in unread:
         _note(each)
-    return Rows(tuple(entry for _, entry in kept), unread)
+    return Page(tuple(entry for _, entry in kept), following, unread)
 
 
 def asked_price(value: Any, what: str) -> Decimal | None:
     """Reads the price of a row left out; None without one, or above all sats there are: no trade is made at it."""
-    if value is None or value == "" or (not isinstance(value, bool) and value in (0, "0")):
+    if value == "" or is_none_or_zero(value):
         return None
     if isinstance(value, int) and not isinstance(value, bool) and value > MAX_SATS:
         return None
@@ -499,7 +532,7 @@ def _check_best(kept: list[tuple[int, Entry]], left: list[tuple[int, Any, Unread
     """Raises Unreadable when a row left out may have a better price than every row that is kept."""
     prices = [best.of(entry) for _, entry in kept]
     limit = None if not prices else min(prices) if best.is_lowest else max(prices)
-    first = min((place for place, _ in kept), default=len(left) + len(kept) + 1)
+    first_kept = min((place for place, _ in kept), default=len(left) + len(kept) + 1)
     is_sorted = best.is_sorted and prices == sorted(prices, reverse=not best.is_lowest)
     for place, row, unread in left:
         if unread.is_foreign or not isinstance(row, Mapping):
@@ -507,30 +540,23 @@ def _check_best(kept: list[tuple[int, Entry]], left: list[tuple[int, Any, Unread
         try:
             price = best.shown(row)
         except Unreadable:
-            may_be = place < first or not is_sorted
+            may_be = place < first_kept or not is_sorted
         else:
             may_be = price is not None and (limit is None or (price < limit if best.is_lowest else price > limit))
         if may_be:
             raise Unreadable(f"the best price may be in a row that is not understood: {unread.why}")
 
 
-def _is_priced(row: Any, best: Best[Entry] | None) -> bool:
-    """Tells whether a row left out may have a price; without a `best` every row may."""
-    if best is None or not isinstance(row, Mapping):
-        return best is None
-    try:
-        return best.shown(row) is not None
-    except Unreadable:
-        return True
-
-
-def _told(ask: Callable[[Mapping[str, Any]], Value] | None, row: Any) -> Value | None:
+def _told(
+    ask: Callable[[Mapping[str, Any]], Value | None] | None, row: Any, unclear: Value | None = None
+) -> Value | None:
+    """Returns what `ask` reads in a row left out, `unclear` where it is there and not readable."""
     if ask is None or not isinstance(row, Mapping):
         return None
     try:
         return ask(row)
     except Unreadable:
-        return None
+        return unclear
 
 
 def _note(unread: Unread) -> None:

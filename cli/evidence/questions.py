@@ -27,7 +27,6 @@ from markets.ordinalswallet.adapter import OrdinalsWallet
 from markets.ordnet.adapter import OrdNet
 from markets.parse import Page, Unreadable, decoded, of_read, rows, table, text, whole
 from markets.satflow import books as satflow_books
-from markets.satflow import wire as satflow_wire
 from markets.satflow.adapter import Satflow
 from markets.unisat import wire
 from markets.unisat.adapter import UnisatMarket
@@ -304,7 +303,7 @@ def _satflow(venue: Satflow, subjects: Subjects) -> list[Question]:
     def floors_with_bids() -> Any:
         asked = {"type": "ordinals", "slugs": slug, "topBid": "true"}
         answer = http.read("/collection-stats/floors", asked)
-        return of_read(lambda: satflow_wire.floors(answer, [slug], "ordinals"))
+        return of_read(lambda: satflow_books.floors(answer, [slug], "ordinals"))
 
     def long_page() -> Any:
         asked = {"collectionSlug": slug, "active": "true", "sortBy": "price", "sortDirection": "asc"}

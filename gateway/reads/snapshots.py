@@ -20,9 +20,8 @@ from msgspec import Struct, field
 from gateway.limits import READ, Priority, Toll, current_origin
 from gateway.quota import BeyondShare
 from gateway.venue import Venue
-from markets.adapter import Cursor
 from markets.base import NotFound
-from markets.parse import Page, Unread
+from markets.parse import Cursor, Page, Unread
 from markets.verbs import text
 
 REMEMBERED_S = 300.0

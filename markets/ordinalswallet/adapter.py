@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 
 from markets import parse
-from markets.adapter import Adapter, Cursor, Latest, TraitedAsk, number_of
+from markets.adapter import Adapter, Latest, TraitedAsk
 from markets.base import (
     AuthFailed,
     BidOrder,
@@ -42,7 +42,7 @@ from markets.orders import (
 from markets.ordinalswallet import books, wire
 from markets.ordinalswallet.books import Prices
 from markets.ordinalswallet.wire import ProtectedDraft
-from markets.parse import Page, Unreadable
+from markets.parse import Cursor, Page, Unreadable, number_of
 
 SIGN_IN_ID = "ordinals"
 # Its 404 for a slug or an inscription that it does not know has no body. A wallet's 404 is not read so: without a body

@@ -10,7 +10,7 @@ from decimal import Decimal
 from typing import Any, NamedTuple
 
 from markets import parse
-from markets.adapter import Cursor, TraitedAsk
+from markets.adapter import TraitedAsk
 from markets.base import Floor, Item, Kind, NotFound, Sale, WalletItem
 from markets.orders import OwnListing
 from markets.ordinalswallet.wire import (
@@ -22,7 +22,7 @@ from markets.ordinalswallet.wire import (
     sellers,
     sellers_price,
 )
-from markets.parse import Best, Page, Unreadable
+from markets.parse import Best, Cursor, Page, Unreadable
 from strategy.book import Ask
 
 SALES_PAGE = 100  # the most in one answer

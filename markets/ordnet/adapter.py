@@ -13,7 +13,7 @@ from typing import TypeVar
 from msgspec.structs import replace
 
 from markets import parse
-from markets.adapter import Adapter, Cursor, Latest, TraitedAsk, TraitedBid
+from markets.adapter import Adapter, Latest, TraitedAsk, TraitedBid
 from markets.base import BidOrder, Floor, Item, Kind, NotSupported, OwnBid, Refused, Sale, SignInNeeded, Unavailable
 from markets.http import Permit, segment
 from markets.orders import (
@@ -30,7 +30,7 @@ from markets.orders import (
 from markets.ordnet import orders, reads, wire
 from markets.ordnet.orders import DraftedListing, Drafts, ListingIds
 from markets.ordnet.wire import OrdNetHttp, Session, Sessions, body, known_slug, needed_slug, paging, parts
-from markets.parse import Page, Unread
+from markets.parse import Cursor, Page, Unread
 
 Value = TypeVar("Value")
 

@@ -100,7 +100,7 @@ def _bid(entry: Mapping[str, Any], slug: str) -> TraitedBid | None:
     return TraitedBid(bid, frozenset().union(*groups))
 
 
-def own_bids(answer: Any, slug: str, binding: Binding, all_bindings: Collection[Binding]) -> parse.Rows[OwnBid]:
+def own_bids(answer: Any, slug: str, binding: Binding, all_bindings: Collection[Binding]) -> Page[OwnBid]:
     """Reads our offers on a collection and its traits: those of `binding`, out of all of the profile's wallets.
 
     An offer in a state that is not known, or of a wallet that the session does not have, is left out under its id:

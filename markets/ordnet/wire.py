@@ -19,11 +19,10 @@ from msgspec import Struct
 
 from core.fields import WithSecrets
 from markets import parse
-from markets.adapter import Cursor
 from markets.base import LONGEST_PSBT, RateLimited, Refused, SignInNeeded, Trait
 from markets.http import Http, Reply, is_page, retry_after_s, words_of
 from markets.orders import LONGEST_SIGN_IN_TEXT, Pair, SignInAnswer, SignInText, SignInTexts
-from markets.parse import Unreadable
+from markets.parse import Cursor, Unreadable
 
 PAGE_SIZE = 100
 _SLUG = re.compile(r"[a-z0-9_-]{1,80}", re.ASCII)

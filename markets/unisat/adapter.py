@@ -11,7 +11,7 @@ from hashlib import sha256
 from typing import Any
 
 from markets import parse
-from markets.adapter import Adapter, AskAgain, Cursor, Latest, TraitedAsk, is_base64, number_of
+from markets.adapter import Adapter, AskAgain, Latest, TraitedAsk, is_base64
 from markets.base import (
     AuthFailed,
     BidOrder,
@@ -27,7 +27,7 @@ from markets.base import (
 )
 from markets.http import Permit
 from markets.orders import BidDraft, BidToDraft, ListingDraft, ListingOrder, ListingToDraft, OwnListing
-from markets.parse import Page
+from markets.parse import Cursor, Page, number_of
 from markets.unisat import wire
 from markets.unisat.wire import UnisatHttp
 

@@ -15,7 +15,7 @@ from msgspec.structs import replace
 
 from gateway import app
 from gateway.limits import Priority, Toll
-from markets.adapter import Adapter, Cursor
+from markets.adapter import Adapter
 from markets.base import BidOrder, NotSupported, OwnBid, RateLimited, Refused, SignInNeeded, Unavailable
 from markets.http import Permit
 from markets.orders import (
@@ -28,7 +28,7 @@ from markets.orders import (
     SignInText,
     SignInTexts,
 )
-from markets.parse import Page
+from markets.parse import Cursor, Page
 from markets.venues import capabilities
 from tests.clock import Monotonic
 from tests.gateway.conftest import ORDER, Bench, soon

@@ -12,7 +12,7 @@ from typing import Any
 from msgspec import structs
 
 from gateway.app import Gateway
-from markets.adapter import Adapter, Cursor, TraitedAsk, TraitedBid
+from markets.adapter import Adapter, TraitedAsk, TraitedBid
 from markets.base import (
     BidOrder,
     Floor,
@@ -35,7 +35,7 @@ from markets.orders import (
     SignInAnswer,
     SignInTexts,
 )
-from markets.parse import Page, Unread
+from markets.parse import Cursor, Page, Unread
 from markets.venues import Capabilities, capabilities
 from strategy.book import Ask, Bid
 from tests.gateway.conftest import Bench
