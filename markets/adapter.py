@@ -323,11 +323,16 @@ def _inputs(unsigned_tx: bytes) -> int:
 
 
 def floors_by_slug(
-    told: Sequence[Any], slugs: Sequence[str], read: Callable[[Mapping[str, Any]], tuple[Decimal | None, int]]
+    told: Sequence[Any],
+    slugs: Sequence[str],
+    read: Callable[[Mapping[str, Any]], tuple[Decimal | None, int]],
+    *,
+    needs_one: bool = False,
 ) -> dict[str, Floor | Unread]:
     """Reads rows of floors by the slugs asked for, however they spell them; `read` returns a row's floor and count.
 
     A slug whose row cannot be read has its Unread. So has every missing slug next to a row whose slug is not readable.
+    With `needs_one` it raises Unreadable where no row is understood.
     """
     asked: dict[str, list[str]] = {}
     for slug in slugs:
@@ -343,6 +348,8 @@ def floors_by_slug(
         return tuple(Floor(slug, price, count) for slug in spellings)
 
     page = parse.each_row(told, "floor", floors, key=key, refuses=False)
+    if needs_one and told and len(page.unread) == len(told):
+        raise Unreadable(f"no floor is understood: {page.unread[0].why}")
     found: dict[str, Floor | Unread] = {floor.slug: floor for spellings in page.entries for floor in spellings}
     for unread in page.unread:
         found |= dict.fromkeys(asked.get(unread.key, ()), unread)

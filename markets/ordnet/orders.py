@@ -18,10 +18,10 @@ from typing import Any
 from msgspec import Struct
 
 from markets import parse
-from markets.adapter import Latest, TraitedBid
+from markets.adapter import Latest, TraitedBid, any_base64
 from markets.base import BidOrder, NotSupported, OwnBid, Refused, Trait, Unavailable
 from markets.orders import BidDraft, BidToDraft, Coin, DraftPsbt, ListingDraft, ListingOrder, ListingToDraft, OwnListing
-from markets.ordnet.wire import Binding, SigningStep, needed_slug, step, target, targeted, uuid, venue_id, vout
+from markets.ordnet.reads import needed_slug, uuid
 from markets.parse import Best, Page, Unreadable
 from strategy.book import Bid
 
@@ -32,6 +32,91 @@ _MOST_COINS = 50  # for one offer
 _LONGEST_TOKEN = 20_000
 _LONGEST_LEAF = 2_000  # hex digits
 _MOST_DRAFTS = 500
+_MOST_INPUTS = 1000
+_LAST_OUTPUT = 100_000  # a block has no room for more
+_SIGHASHES = frozenset({0, 1, 2, 3, 129, 130, 131})
+
+
+class Binding(Struct, frozen=True):
+    """A pair of addresses with the venue's ids of it."""
+
+    id: str
+    payment: str
+    ordinals: str
+
+
+class SigningStep(Struct, frozen=True):
+    """A PSBT to be signed at `indices` with `sighash`; `entry` is the whole step, sent back with the signed PSBT."""
+
+    psbt: str
+    indices: tuple[int, ...]
+    sighash: int | None
+    entry: Mapping[str, Any]
+
+    def signed(self, psbt: str) -> dict[str, Any]:
+        """Returns the step as it is submitted."""
+        return {**self.entry, "psbtBase64": psbt}
+
+
+def targeted(value: Any) -> tuple[frozenset[Trait], ...] | None:
+    """Reads the traits that an offer asks for: groups of alternatives, one of each must be met; none = the collection.
+
+    None for a target that is neither the collection nor traits of it.
+    """
+    found = parse.table(value, "target")
+    kind = parse.text(found.get("kind"), "kind of a target")
+    if kind == "all":
+        return ()
+    if kind != "traits":
+        return None
+    groups = tuple(
+        _group(parse.table(row, "trait of a target")) for row in parse.rows(found.get("traits"), "traits", most=100)
+    )
+    if not groups:
+        raise Unreadable("a target on traits without a trait")
+    return groups
+
+
+def _group(entry: Mapping[str, Any]) -> frozenset[Trait]:
+    name = parse.label(entry.get("type"), "type of a trait")
+    values = parse.rows(entry.get("values"), "values of a trait", most=100)
+    if not values:
+        raise Unreadable("a trait without a value")
+    return frozenset((name, parse.label(value, "value of a trait")) for value in values)
+
+
+def step(value: Any, signer: str, what: str) -> SigningStep:
+    """Reads a step that `signer` alone must sign, all its inputs in one way."""
+    entry = parse.table(value, what)
+    psbt = any_base64(entry.get("psbtBase64"), what)
+    if parse.address(entry.get("signerAddress"), f"{what}: signer") != signer:
+        raise Unreadable(f"{what}: somebody else is to sign")
+    inputs = [parse.table(row, f"{what}: input") for row in parse.rows(entry.get("inputsToSign"), f"{what}: inputs")]
+    if any(parse.address(each.get("address"), f"{what}: input") != signer for each in inputs):
+        raise Unreadable(f"{what}: an input of somebody else is to be signed")
+    ways = {_sighash(each.get("sigHash")) for each in inputs}
+    signed = [parse.rows(each.get("signingIndexes"), f"{what}: indexes", most=_MOST_INPUTS) for each in inputs]
+    indices = [vout(index, f"{what}: index") for each in signed for index in each]
+    if len(ways) != 1 or not indices or len(set(indices)) != len(indices):
+        raise Unreadable(f"{what}: it is not clear which inputs are to be signed, and how")
+    return SigningStep(psbt, tuple(sorted(indices)), ways.pop(), {**entry, "psbtBase64": ""})
+
+
+def vout(value: Any, what: str) -> int:
+    """Reads the number of an output, or of an input."""
+    number = parse.whole(value, what)
+    if number > _LAST_OUTPUT:
+        raise Unreadable(f"{what}: {number} is the number of no output")
+    return number
+
+
+def _sighash(value: Any) -> int | None:
+    if value is None:
+        return None
+    found = parse.whole(value, "sigHash")
+    if found not in _SIGHASHES:
+        raise Unreadable(f"sigHash: {found} is none")
+    return found
 
 
 class DraftedBid(Struct, frozen=True):
@@ -81,23 +166,22 @@ _HIGHEST: Best[TraitedBid] = Best(
 
 def bids(answer: Any, slug: str) -> Page[TraitedBid]:
     """Reads the offers on a collection and its traits, all in one page; other targets compete for something else."""
-    read = parse.each_row(
-        _rows(answer), "offer", lambda row: _bid(row, slug), key=lambda row: _name(row, slug), best=_HIGHEST
-    )
-    return Page(tuple(sorted(read.entries, key=lambda offer: -offer.bid.price)), None, read.unread)
 
+    def name(entry: Mapping[str, Any]) -> str:
+        return _name(entry, slug)
 
-def _bid(entry: Mapping[str, Any], slug: str) -> TraitedBid | None:
-    if not _is_live(entry):
-        return None
-    groups = targeted(entry.get("target"))
-    if groups is None:
-        return None
-    price = parse.sats(entry.get("priceSats"), "price of an offer", least=1)
-    maker = parse.address(entry.get("makerAddress"), "maker of an offer")
-    placed_ms = parse.moment_if_any(entry.get("createdAt"), "time of an offer")
-    bid = Bid(_name(entry, slug), price, Decimal(1), Decimal(price), maker, placed_ms)
-    return TraitedBid(bid, frozenset().union(*groups))
+    def bid(entry: Mapping[str, Any]) -> TraitedBid | None:
+        groups = targeted(entry.get("target")) if _is_live(entry) else None
+        if groups is None:
+            return None
+        price = parse.sats(entry.get("priceSats"), "price of an offer", least=1)
+        maker = parse.address(entry.get("makerAddress"), "maker of an offer")
+        placed_ms = parse.moment_if_any(entry.get("createdAt"), "time of an offer")
+        found = Bid(name(entry), price, Decimal(1), Decimal(price), maker, placed_ms)
+        return TraitedBid(found, frozenset().union(*groups))
+
+    read = parse.each_row(_rows(answer), "offer", bid, key=name, best=_HIGHEST)
+    return read._replace(entries=tuple(sorted(read.entries, key=lambda offer: -offer.bid.price)))
 
 
 def own_bids(answer: Any, slug: str, binding: Binding, all_bindings: Collection[Binding]) -> Page[OwnBid]:
@@ -112,7 +196,8 @@ def own_bids(answer: Any, slug: str, binding: Binding, all_bindings: Collection[
         if not _is_live(entry) or not _is_of(entry, binding, all_bindings):
             return None
         groups = targeted(entry.get("target"))
-        trait = _only(groups)
+        is_one = groups is not None and len(groups) == 1 and len(groups[0]) == 1
+        trait = next(iter(groups[0])) if groups and is_one else None
         is_clear = groups == () or trait is not None
         price = parse.sats(entry.get("priceSats"), "price of an offer", least=1)
         return OwnBid(_name(entry, slug), slug if is_clear else "", "ordinals", price, Decimal(1), None, trait)
@@ -121,11 +206,8 @@ def own_bids(answer: Any, slug: str, binding: Binding, all_bindings: Collection[
 
 
 def _name(entry: Mapping[str, Any], slug: str) -> str:
-    return venue_id(slug, uuid(entry.get("id"), "id of an offer"))
-
-
-def _only(groups: tuple[frozenset[Trait], ...] | None) -> Trait | None:
-    return next(iter(groups[0])) if groups is not None and len(groups) == 1 and len(groups[0]) == 1 else None
+    # Our name of an offer has its collection, too, since a cancel needs both.
+    return f"{slug}:{uuid(entry.get('id'), 'id of an offer')}"
 
 
 def _is_of(entry: Mapping[str, Any], binding: Binding, all_bindings: Collection[Binding]) -> bool:
@@ -170,7 +252,9 @@ def _body(ask: BidToDraft, binding: Binding) -> dict[str, Any]:
         "walletBindingId": binding.id,
         "ordinalsPublicKey": ask.ordinals_pubkey,
         "paymentPublicKey": ask.payment_pubkey,
-        "target": target(ask.trait),
+        "target": {"kind": "all"}
+        if ask.trait is None
+        else {"kind": "traits", "traits": [{"type": ask.trait[0], "values": [ask.trait[1]]}]},
         "priceSats": ask.price,
         "offerCount": 1,
         "ladderStepSats": 0,
@@ -229,7 +313,7 @@ def bid_submitted(answer: Any, kept: DraftedBid) -> str:
     made = (entry.get("status"), parse.sats(entry.get("priceSats"), "price"), entry.get("fundingParentTxid"))
     if made != ("active", kept.ask.price, kept.parent):
         raise Unreadable("another offer than ours was made")
-    return venue_id(needed_slug(kept.ask.slug), uuid(entry.get("offerId"), "id of an offer"))
+    return f"{needed_slug(kept.ask.slug)}:{uuid(entry.get('offerId'), 'id of an offer')}"
 
 
 def cancelled(answer: Any, offer_id: str) -> bool:
@@ -251,8 +335,8 @@ def _utxo(coin: Coin) -> dict[str, Any]:
 
 
 # The life of a listing. The lister renews it when it is gone, so none outlives us by more.
-DURATION_DAYS = 30
-TRANSFER, SETTLEMENT, RECOVERY = 0, 131, 1  # their sighashes, as documented
+_DURATION_DAYS = 30
+_TRANSFER, _SETTLEMENT, _RECOVERY = 0, 131, 1  # their sighashes, as documented
 
 
 class DraftedListing(Struct, frozen=True):
@@ -263,6 +347,10 @@ class DraftedListing(Struct, frozen=True):
     transfer: SigningStep
     settlement: SigningStep
     recovery: SigningStep
+
+    def to_sign(self) -> ListingDraft:
+        """Returns the three PSBTs, each of which is signed at its first input."""
+        return ListingDraft(self.settlement.psbt, (), self.transfer.psbt, self.recovery.psbt)
 
 
 class ListingIds:
@@ -318,16 +406,11 @@ def listing_draft(answer: Any, ask: ListingToDraft) -> DraftedListing:
         step(found.get("recoveryPsbt"), ask.owner, "recovery of a listing"),
     )
     ways = (drafted.transfer.sighash or 0, drafted.settlement.sighash, drafted.recovery.sighash)
-    if ways != (TRANSFER, SETTLEMENT, RECOVERY) or any(
+    if ways != (_TRANSFER, _SETTLEMENT, _RECOVERY) or any(
         each.indices != (0,) for each in (drafted.transfer, drafted.settlement, drafted.recovery)
     ):
         raise Unreadable("a listing is to be signed in another way than is documented")
     return drafted
-
-
-def to_sign(drafted: DraftedListing) -> ListingDraft:
-    """Returns the three PSBTs, each of which is signed at its first input."""
-    return ListingDraft(drafted.settlement.psbt, (), drafted.transfer.psbt, drafted.recovery.psbt)
 
 
 def drafted_for(order: ListingOrder, drafted: DraftedListing | None) -> DraftedListing:
@@ -345,7 +428,7 @@ def listing_submit(order: ListingOrder, drafted: DraftedListing, binding: Bindin
     inscription_id = order.ask.inscription_id
     steps = (drafted.transfer.signed(order.signed_transfer), drafted.settlement.signed(order.signed_psbt))
     return listing_preflight(order.ask, binding) | {
-        "durationDays": DURATION_DAYS,
+        "durationDays": _DURATION_DAYS,
         "anchors": [{"inscriptionId": inscription_id, "anchorUtxoId": drafted.anchor}],
         "signed": [
             {"inscriptionId": inscription_id, "psbts": [{**each, "inscriptionId": inscription_id} for each in steps]}

@@ -16,7 +16,7 @@ from cli.doctor.questions import ADDRESS, Exchange, Listener
 from markets.adapter import TraitedAsk, TraitedBid
 from markets.base import Floor, RateLimited, Refused, SignInNeeded
 from markets.http import Reply
-from markets.ordnet.wire import OrdNetHttp
+from markets.ordnet.adapter import OrdNetHttp
 from markets.parse import Page, Unread, each_row, sats
 from markets.satflow.adapter import Satflow
 from strategy.book import Ask, Bid
