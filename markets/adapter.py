@@ -28,6 +28,7 @@ from markets.base import (
     Kind,
     NotSupported,
     OwnBid,
+    Refused,
     Sale,
     Trait,
     Unavailable,
@@ -220,6 +221,15 @@ class Latest(Generic[Value]):
         """Returns the stored value as `of`, and keeps it no longer."""
         with self._lock:
             return self._kept.pop(name, None)
+
+
+def known_draft(kept: Value | None, is_it: Callable[[Value], bool], what: str) -> Value:
+    """Returns the draft `kept` for a signed order. Raises Refused without one, or for one that is of another order."""
+    if kept is None:
+        raise Refused("changed", "this draft is not known here any more; nothing was sent")
+    if not is_it(kept):
+        raise Refused("bad_request", f"the draft is of another {what}; nothing was sent")
+    return kept
 
 
 _HEX = re.compile(r"70736274ff([0-9a-f]{2})+", re.ASCII)

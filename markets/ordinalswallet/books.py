@@ -1,10 +1,14 @@
 """Ordinals Wallet's floors, listings, sales, traits, wallets and single inscriptions into our types.
 
-Prices as in `wire.py`.
+The venue shows the buyer's price: the seller's and its own fee, which is 2.7 % of the whole and 1,000 sats at least
+(client code; all recorded prices fit). Listings are made, and their PSBTs paid, at the seller's price. Here an
+inscription's price is always the seller's, so that floors, listings of others and our own are in one unit: shown
+308,324 is 300,000. Prices per token of runes are as shown.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from decimal import Decimal
 from typing import Any, NamedTuple
@@ -12,16 +16,8 @@ from typing import Any, NamedTuple
 from markets import parse
 from markets.adapter import TraitedAsk
 from markets.base import Floor, Item, Kind, NotFound, Sale, WalletItem
+from markets.http import error_text, refusal
 from markets.orders import OwnListing
-from markets.ordinalswallet.wire import (
-    check_state,
-    content,
-    integral,
-    is_for_sale,
-    protected_outpoint,
-    sellers,
-    sellers_price,
-)
 from markets.parse import Best, Cursor, Page, Unreadable
 from strategy.book import Ask
 
@@ -29,6 +25,87 @@ SALES_PAGE = 100  # the most in one answer
 _RUNE = "rune-"  # a rune is a collection by this name and its spaced ticker
 _MOST_LISTED = 5000
 _FEWEST_CUT = 20  # no page size of fewer rows is known of a marketplace
+_MOST_HELD = 5000
+_LEAST_FEE = 1000
+_KEPT_PER_MILLE = 973  # of the buyer's price, for the seller
+_ON_OFFER, _SOLD = ("", "listed"), ("broadcast", "settled")  # states of a protected listing; none of a plain one
+_SERIALIZED = re.compile(r"[0-9a-f]{72}", re.ASCII)
+_OUTPOINT = re.compile(r"[0-9a-f]{64}:[0-9]{1,10}", re.ASCII)
+_CHARACTERS_OF_TXID = 64
+
+
+def content(answer: Any) -> Any:
+    """Returns an answer that is no error. Raises NotFound or another Refused leaf for one that is."""
+    if not isinstance(answer, dict) or not answer.get("error"):
+        return answer
+    code = answer.get("code")
+    said = error_text(answer) or (code[:100] if isinstance(code, str) and code.isprintable() else "an error")
+    if "not found" in said.lower() or (isinstance(code, str) and code.endswith("not_found")):
+        raise NotFound(said)
+    raise refusal(said)
+
+
+def sellers(shown: Any, what: str) -> int:
+    """Returns the seller's part of a shown price: the most that is shown as no more than that.
+
+    The shown price is the seller's and 1,000 sats, or the seller's / 0.973 rounded down, whichever is higher.
+    """
+    price = parse.sats(shown, what, least=1)
+    after_rate = ((price + 1) * _KEPT_PER_MILLE - 1) // 1000
+    paid = min(price - _LEAST_FEE, after_rate)
+    if paid < 1:
+        raise Unreadable(f"{what}: {price} sats do not cover the venue's fee")
+    return paid
+
+
+def sellers_price(entry: Mapping[str, Any]) -> int:
+    """Returns the seller's price of an inscription's listing or sale, which some answers give beside the buyer's."""
+    if (told := entry.get("escrow_price")) is not None:
+        return parse.sats(told, "seller's price", least=1)
+    return sellers(entry.get("satoshi_price"), "price")
+
+
+def is_for_sale(listing: Mapping[str, Any]) -> bool:
+    """Tells whether the listing is on offer: not bought, and not being bought."""
+    return not _is_bought(listing) and _words(listing, "secure_purchase_state") in _ON_OFFER
+
+
+def check_state(listing: Mapping[str, Any]) -> None:
+    """Raises Unreadable for a listing that is not bought, in a state that is not known: it may be on offer later."""
+    if not _is_bought(listing) and _words(listing, "secure_purchase_state") not in (*_ON_OFFER, *_SOLD):
+        raise Unreadable("a listing is in a state that is not known")
+
+
+def _is_bought(listing: Mapping[str, Any]) -> bool:
+    bought_ms = parse.moment_if_any(listing.get("bought_at"), "time of a purchase")
+    return bought_ms is not None or bool(_words(listing, "purchase_txid"))
+
+
+def _words(listing: Mapping[str, Any], name: str) -> str:
+    told = listing.get(name) or ""
+    if not isinstance(told, str):
+        raise Unreadable("what became of a listing is not told in words")
+    return told
+
+
+def protected_outpoint(entry: Mapping[str, Any]) -> str | None:
+    """Returns the output that a protected listing goes by, "" when it is not told; None for a plain one.
+
+    `entry` is an inscription of a wallet with its listing, or a listing alone.
+    """
+    listing = entry.get("escrow", entry)
+    is_protected = isinstance(listing, Mapping) and (
+        listing.get("protected") is True or listing.get("secure_purchase_version") == 2
+    )
+    if not is_protected:
+        return None
+    told = parse.first(entry, "outpoint.outpoint", "outpoint")
+    if isinstance(told, str) and _SERIALIZED.fullmatch(told):
+        txid = bytes.fromhex(told[:_CHARACTERS_OF_TXID])[::-1].hex()
+        return f"{txid}:{int.from_bytes(bytes.fromhex(told[_CHARACTERS_OF_TXID:]), 'little')}"
+    if isinstance(told, str) and _OUTPOINT.fullmatch(told):
+        return told
+    return ""
 
 
 class Before(NamedTuple):
@@ -45,9 +122,6 @@ class Before(NamedTuple):
             return None
         read, size, seen = str(cursor).split(",")
         return cls(int(read), int(size), seen)
-
-    def cursor(self) -> str:
-        return f"{self.rows},{self.size},{self.seen}"
 
 
 def paging(before: Before | None) -> dict[str, str] | None:
@@ -68,14 +142,14 @@ def floor(answer: Any, slug: str, kind: Kind) -> Floor:
     """Reads the floor of one collection (the seller's price) or rune (sats per token, as shown)."""
     stats = parse.table(content(answer), "stats")
     listed = parse.first(stats, "listed_count", "listed")
-    count = 0 if listed is None else parse.how_many(integral(listed), "listed")
+    count = 0 if listed is None else parse.how_many(parse.integral(listed), "listed")
     name = "floor_price" if kind == "ordinals" else "floor_price_per"
     if name not in stats:
         raise Unreadable(f"the stats have no {name}")
     shown = stats[name]
-    if shown is None or (not isinstance(shown, bool) and shown in (0, "0", "")):
+    if shown == "" or parse.is_none_or_zero(shown):
         return Floor(slug, None, count)
-    price = Decimal(sellers(integral(shown), name)) if kind == "ordinals" else parse.amount(shown, name)
+    price = Decimal(sellers(parse.integral(shown), name)) if kind == "ordinals" else parse.amount(shown, name)
     return Floor(slug, price, count)
 
 
@@ -93,14 +167,15 @@ def asks(answer: Any, slug: str, before: Before | None = None) -> Page[TraitedAs
     best = Best[TraitedAsk](
         lambda listing: listing.ask.unit_price, lambda row: _shown(row, is_rune), is_lowest=True, is_sorted=False
     )
-    read = parse.each_row(found, "listing", lambda row: _ask(row, is_rune), key=_id, best=best, refuses=before is None)
-    entries = tuple(sorted(read.entries, key=lambda listing: listing.ask.unit_price))
-    following = _after(found, ids, before)
-    return Page(entries, None if following is None else following.cursor(), read.unread)
+    after = _after(found, ids, before)
+    read = parse.each_row(
+        found, "listing", lambda row: _ask(row, is_rune), after, key=_id, best=best, refuses=before is None
+    )
+    return read._replace(entries=tuple(sorted(read.entries, key=lambda listing: listing.ask.unit_price)))
 
 
-def _after(found: Sequence[Any], ids: Sequence[str], before: Before | None) -> Before | None:
-    """Returns the end of an answer that may have been cut: its number of rows is round, as a limit would be.
+def _after(found: Sequence[Any], ids: Sequence[str], before: Before | None) -> str | None:
+    """Returns the cursor behind an answer that may have been cut: its number of rows is round, as a limit would be.
 
     One that has fewer rows than one before it was not cut.
     """
@@ -108,7 +183,7 @@ def _after(found: Sequence[Any], ids: Sequence[str], before: Before | None) -> B
     count = len(found)
     if not ids or count < size or (count % 10 and count % 8):
         return None
-    return Before(read + count, count, ids[0])
+    return f"{read + count},{count},{ids[0]}"
 
 
 def _id(entry: Mapping[str, Any]) -> str:
@@ -145,15 +220,12 @@ def _shown(row: Mapping[str, Any], is_rune: bool) -> Decimal | None:
 def sales(answer: Any, slug: str, kind: Kind, start: int) -> Page[Sale]:
     """Reads sales through the venue, newest first, from the `start`-th."""
     entries = parse.rows(content(answer), "sales")
-    read = parse.each_row(
-        entries,
-        "sale",
-        lambda row: _sale(row, slug, kind == "runes"),
-        key=_id_of_sale,
-        at_ms=_sold_ms,
-        refuses=not start,
-    )
-    return Page(read.entries, start + len(entries) if len(entries) >= SALES_PAGE else None, read.unread)
+    after = start + len(entries) if len(entries) >= SALES_PAGE else None
+
+    def sale(row: Mapping[str, Any]) -> Sale:
+        return _sale(row, slug, kind == "runes")
+
+    return parse.each_row(entries, "sale", sale, after, key=_id_of_sale, at_ms=_sold_ms, refuses=not start)
 
 
 def _id_of_sale(entry: Mapping[str, Any]) -> str:
@@ -165,7 +237,7 @@ def _sold_ms(entry: Mapping[str, Any]) -> int:
 
 
 def _sale(entry: Mapping[str, Any], slug: str, is_rune: bool) -> Sale:
-    buyer, inscription = entry.get("buyer_address"), entry.get("inscription_id")
+    buyer = entry.get("buyer_address")
     price, quantity = _price(entry, is_rune)
     return Sale(
         sale_id=_id_of_sale(entry),
@@ -174,7 +246,7 @@ def _sale(entry: Mapping[str, Any], slug: str, is_rune: bool) -> Sale:
         quantity=quantity,
         buyer=parse.address(buyer, "buyer") if buyer else None,
         bid_id=None,
-        inscription_id=None if inscription is None else parse.identifier(inscription, "inscription of a sale"),
+        inscription_id=parse.if_told(parse.identifier, entry.get("inscription_id"), "inscription of a sale"),
         sold_ms=_sold_ms(entry),
         txid=parse.txid_or_none(entry.get("purchase_txid")),
     )
@@ -213,9 +285,6 @@ def _group(group: Mapping[str, Any]) -> tuple[tuple[str, str, int], ...]:
     ).entries
 
 
-_MOST_HELD = 5000
-
-
 class Prices(NamedTuple):
     """Both prices of a listing: the shown one, if it was told, and the seller's."""
 
@@ -223,18 +292,22 @@ class Prices(NamedTuple):
     sellers: int
 
 
-class _Listed(NamedTuple):
-    """One listed inscription of a wallet; `listing` is None where its price must be asked for."""
-
-    inscription_id: str
-    listing: OwnListing | None
-    outpoint: str | None
-
-
 def wallet_items(answer: Any, images: str) -> Page[WalletItem]:
     """Reads all inscriptions of a wallet; the picture of each is at `images`/its id."""
-    read = parse.each_row(_held(answer), "inscription", lambda row: _wallet_item(row, images), key=_inscription_id)
-    return Page(read.entries, None, read.unread)
+
+    def item(entry: Mapping[str, Any]) -> WalletItem:
+        inscription_id, listing = _inscription_id(entry), _listing(entry)
+        return WalletItem(
+            id=inscription_id,
+            name=parse.name_to_show(parse.first(entry, "meta.name")),
+            collection_id=parse.name_to_show(parse.first(entry, "collection.slug")),
+            collection_name=parse.name_to_show(parse.first(entry, "collection.name")),
+            image_url=f"{images}/{inscription_id}",
+            listed=listing is not None,
+            listing_price=None if listing is None else sellers_price(listing),
+        )
+
+    return parse.each_row(_held(answer), "inscription", item, key=_inscription_id)
 
 
 def _held(answer: Any) -> Sequence[Any]:
@@ -243,20 +316,6 @@ def _held(answer: Any) -> Sequence[Any]:
 
 def _inscription_id(entry: Mapping[str, Any]) -> str:
     return parse.identifier(entry.get("id"), "inscription id")
-
-
-def _wallet_item(entry: Mapping[str, Any], images: str) -> WalletItem:
-    inscription_id = _inscription_id(entry)
-    listing = _listing(entry)
-    return WalletItem(
-        id=inscription_id,
-        name=_to_show(parse.first(entry, "meta.name")),
-        collection_id=_to_show(parse.first(entry, "collection.slug")),
-        collection_name=_to_show(parse.first(entry, "collection.name")),
-        image_url=f"{images}/{inscription_id}",
-        listed=listing is not None,
-        listing_price=None if listing is None else sellers_price(listing),
-    )
 
 
 def own_listings(
@@ -268,21 +327,20 @@ def own_listings(
     answer does not show the seller's. `told` returns the latest prices that were read for an inscription.
     """
 
-    def own(entry: Mapping[str, Any]) -> _Listed | None:
+    def own(entry: Mapping[str, Any]) -> tuple[str, OwnListing | None, str | None] | None:
         if (listing := _listing(entry)) is None:
             check_state(entry.get("escrow") or {})
             return None
         inscription_id = _inscription_id(entry)
         price = _own_price(entry, listing, told(inscription_id))
-        slug = parse.first(entry, "collection.slug")
-        named = None if slug is None else parse.text(slug, "collection")
-        known = None if price is None else OwnListing(inscription_id, inscription_id, named, price, owner)
-        return _Listed(inscription_id, known, protected_outpoint(entry))
+        slug = parse.if_told(parse.text, parse.first(entry, "collection.slug"), "collection")
+        known = None if price is None else OwnListing(inscription_id, inscription_id, slug, price, owner)
+        return inscription_id, known, protected_outpoint(entry)
 
     read = parse.each_row(_held(answer), "inscription", own, key=_inscription_id)
-    known = tuple(each.listing for each in read.entries if each.listing is not None)
-    to_ask = ",".join(each.inscription_id for each in read.entries if each.listing is None)
-    outpoints = {each.inscription_id: each.outpoint for each in read.entries}
+    known = tuple(listing for _, listing, _ in read.entries if listing is not None)
+    to_ask = ",".join(inscription_id for inscription_id, listing, _ in read.entries if listing is None)
+    outpoints = {inscription_id: outpoint for inscription_id, _, outpoint in read.entries}
     return Page(known, to_ask or None, read.unread), outpoints
 
 
@@ -296,8 +354,8 @@ def _own_price(entry: Mapping[str, Any], listing: Mapping[str, Any], told: Price
     return told.sellers
 
 
-def own_listing(answer: Any, inscription_id: str, owner: str) -> OwnListing | None:
-    """Reads the listing of one inscription with its seller's price, None when it is gone."""
+def own_listing(answer: Any, inscription_id: str, owner: str) -> tuple[OwnListing, Prices] | None:
+    """Reads the listing of one inscription with both its prices, None when it is gone."""
     try:
         listing = parse.table(content(answer), "listing")
     except NotFound:
@@ -309,13 +367,8 @@ def own_listing(answer: Any, inscription_id: str, owner: str) -> OwnListing | No
     check_state(listing)
     if not is_for_sale(listing):
         return None
-    return OwnListing(inscription_id, inscription_id, None, sellers_price(listing), owner)
-
-
-def prices(answer: Any) -> Prices:
-    """Reads both prices of one inscription's listing."""
-    listing = parse.table(content(answer), "listing")
-    return Prices(parse.whole_or_none(listing.get("satoshi_price")), sellers_price(listing))
+    paid = Prices(parse.whole_or_none(listing.get("satoshi_price")), sellers_price(listing))
+    return OwnListing(inscription_id, inscription_id, None, paid.sellers, owner), paid
 
 
 def item(answer: Any, inscription_id: str, images: str) -> Item:
@@ -352,10 +405,3 @@ def _listing(entry: Mapping[str, Any]) -> Mapping[str, Any] | None:
         return None
     listing = parse.table(told, "listing")
     return listing if is_for_sale(listing) else None
-
-
-def _to_show(value: Any) -> str | None:
-    """Reads a name to show, or None: anybody can inscribe one, so a strange one must not hide the wallet."""
-    if not isinstance(value, str):
-        return None
-    return "".join(c for c in value[:200] if c.isprintable()) or None

@@ -19,7 +19,7 @@ from msgspec.structs import replace
 
 from core.fields import WithSecrets
 from markets import parse
-from markets.adapter import Adapter, Latest, TraitedAsk, TraitedBid
+from markets.adapter import Adapter, Latest, TraitedAsk, TraitedBid, known_draft
 from markets.base import (
     BidOrder,
     Floor,
@@ -261,7 +261,8 @@ class OrdNet(Adapter):
 
     def list_item(self, order: ListingOrder, permit: Permit | None = None) -> None:
         """Submits the signed form of a draft of `draft_listing`."""
-        drafted = orders.drafted_for(order, self._listing_drafts.of(order.ask.inscription_id))
+        kept = self._listing_drafts.of(order.ask.inscription_id)
+        drafted = known_draft(kept, lambda draft: draft.is_of(order), "listing")
         session = self._sessions.of_ordinals(order.ask.owner)
         said = orders.listing_submit(order, drafted, session.binding)
         answer = self._post(session, _of(needed_slug(order.ask.slug), "listings/submit"), said, permit)

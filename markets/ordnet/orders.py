@@ -18,8 +18,8 @@ from typing import Any
 from msgspec import Struct
 
 from markets import parse
-from markets.adapter import Latest, TraitedBid, any_base64
-from markets.base import BidOrder, NotSupported, OwnBid, Refused, Trait, Unavailable
+from markets.adapter import Latest, TraitedBid, any_base64, known_draft
+from markets.base import BidOrder, NotSupported, OwnBid, Trait, Unavailable
 from markets.orders import BidDraft, BidToDraft, Coin, DraftPsbt, ListingDraft, ListingOrder, ListingToDraft, OwnListing
 from markets.ordnet.reads import needed_slug, uuid
 from markets.parse import Best, Page, Unreadable
@@ -145,15 +145,14 @@ class Drafts:
 
     def of(self, order: BidOrder) -> DraftedBid:
         """Returns the draft that `order` is the signed form of. Raises Refused without one, or for another bid."""
-        draft = self._kept.of(order.reference)
-        if draft is None:
-            raise Refused("changed", "this draft is not known here any more; nothing was sent")
-        ask = draft.ask
-        drafted = (ask.price, ask.slug, ask.trait, ask.payment, ask.payment_pubkey, ask.ordinals, 1)
         receive, psbts = order.receive, len(order.signed_psbts)
-        if drafted != (order.price, order.slug, order.trait, order.payment, order.payment_pubkey, receive, psbts):
-            raise Refused("bad_request", "the draft is of another bid; nothing was sent")
-        return draft
+        signed = (order.price, order.slug, order.trait, order.payment, order.payment_pubkey, receive, psbts)
+
+        def is_it(draft: DraftedBid) -> bool:
+            ask = draft.ask
+            return signed == (ask.price, ask.slug, ask.trait, ask.payment, ask.payment_pubkey, ask.ordinals, 1)
+
+        return known_draft(self._kept.of(order.reference), is_it, "bid")
 
 
 _HIGHEST: Best[TraitedBid] = Best(
@@ -348,6 +347,11 @@ class DraftedListing(Struct, frozen=True):
     settlement: SigningStep
     recovery: SigningStep
 
+    def is_of(self, order: ListingOrder) -> bool:
+        """Tells whether `order` is its signed form."""
+        is_whole = bool(order.signed_transfer and order.signed_recovery)
+        return (order.ask, order.unsigned_psbt, is_whole) == (self.ask, self.settlement.psbt, True)
+
     def to_sign(self) -> ListingDraft:
         """Returns the three PSBTs, each of which is signed at its first input."""
         return ListingDraft(self.settlement.psbt, (), self.transfer.psbt, self.recovery.psbt)
@@ -410,16 +414,6 @@ def listing_draft(answer: Any, ask: ListingToDraft) -> DraftedListing:
         each.indices != (0,) for each in (drafted.transfer, drafted.settlement, drafted.recovery)
     ):
         raise Unreadable("a listing is to be signed in another way than is documented")
-    return drafted
-
-
-def drafted_for(order: ListingOrder, drafted: DraftedListing | None) -> DraftedListing:
-    """Returns `drafted` if `order` is its signed form. Raises Refused when there is none, or of another listing."""
-    if drafted is None:
-        raise Refused("changed", "this draft is not known here any more; nothing was sent")
-    is_whole = bool(order.signed_transfer and order.signed_recovery)
-    if (order.ask, order.unsigned_psbt, is_whole) != (drafted.ask, drafted.settlement.psbt, True):
-        raise Refused("bad_request", "the draft is of another listing; nothing was sent")
     return drafted
 
 

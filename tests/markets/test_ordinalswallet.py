@@ -11,7 +11,7 @@ import responses
 
 from markets.base import BelowMinimum, NotFound, NotSupported, RateLimited, Refused, Unavailable
 from markets.ordinalswallet.adapter import OrdinalsWallet
-from markets.ordinalswallet.wire import sellers
+from markets.ordinalswallet.books import sellers
 from markets.parse import Unreadable
 
 BASE = "https://turbo.example"
