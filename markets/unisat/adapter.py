@@ -141,7 +141,7 @@ class UnisatMarket(Adapter):
         auction_id = self._orders.of(ask.inscription_id)
         if auction_id is None:
             answer = self._ask("create_put_on", wire.put_on_body(ask))
-            draft = parse.of_read(lambda: wire.put_on_draft(answer), self.name)
+            draft = parse.of_read(lambda: wire.draft(answer, None), self.name)
         else:
             draft = self._modify(ask, auction_id)
         self._keep(draft)
@@ -153,12 +153,12 @@ class UnisatMarket(Adapter):
     def _modify(self, ask: ListingToDraft, auction_id: str) -> wire.Draft:
         try:
             answer = self._ask("create_modify_price", wire.modify_body(ask, auction_id))
-            return parse.of_read(lambda: wire.modify_draft(answer, auction_id), self.name)
-        except AuthFailed:
-            raise  # it says nothing about the order
-        except Refused:
+            return parse.of_read(lambda: wire.draft(answer, auction_id), self.name)
+        except Refused as error:
             # It may be gone; the next draft is for a new order, unless a read of own listings shows this one again.
-            self._orders.drop(ask.inscription_id)
+            # A refused key says nothing about the order.
+            if not isinstance(error, AuthFailed):
+                self._orders.drop(ask.inscription_id)
             raise
 
     def list_item(self, order: ListingOrder, permit: Permit | None = None) -> None:

@@ -197,18 +197,17 @@ def _named(entry: Mapping[str, Any], ticker: str) -> tuple[str, int] | None:
 
 def _lots(data: Any, ticker: str, start: int) -> Page[Ask]:
     entries = parse.rows(data.get("list"), "lots")
-    found = parse.each_row(
+    total, reached = data.get("total"), start + len(entries)
+    ended = len(entries) < PAGE_SIZE if total is None else reached >= parse.whole(total, "total")
+    return parse.each_row(
         entries,
         "lot",
         lambda entry: _lot(entry, ticker),
+        None if ended or not entries else reached,
         key=lambda entry: parse.identifier(entry.get("auctionId"), "lot id"),
-        best=None if start else _CHEAPEST_FIRST,
+        best=_CHEAPEST_FIRST,
         refuses=not start,
     )
-    total = data.get("total")
-    reached = start + len(entries)
-    ended = len(entries) < PAGE_SIZE if total is None else reached >= parse.whole(total, "total")
-    return Page(found.entries, None if ended or not entries else reached, found.unread)
 
 
 def _lot(entry: Mapping[str, Any], ticker: str) -> Ask:

@@ -131,14 +131,13 @@ def floor_of_asks(answer: Any, slug: str, now_ms: int) -> Floor:
 
 
 def _floor(stats: Mapping[str, Any], slug: str) -> Floor:
-    listed = stats.get("listed")
-    count = 0 if listed is None else parse.how_many(listed, "listed")
+    count = parse.if_told(parse.how_many, stats.get("listed"), "listed") or 0
     if "floorPrice" not in stats:
         raise Unreadable("the statistic has no floorPrice")
     shown = stats["floorPrice"]
-    if shown is None or (not isinstance(shown, bool) and shown in (0, "0")):
+    if parse.is_none_or_zero(shown):
         return Floor(slug, None, count)
-    return Floor(slug, Decimal(parse.sats(_integral(shown), "floorPrice", least=1)), count)
+    return Floor(slug, Decimal(parse.sats(parse.integral(shown), "floorPrice", least=1)), count)
 
 
 def asks(answer: Any, slug: str, start: int, now_ms: int) -> Page[TraitedAsk]:
@@ -154,12 +153,12 @@ def asks(answer: Any, slug: str, start: int, now_ms: int) -> Page[TraitedAsk]:
         return listing
 
     found = parse.each_row(
-        entries, "listing", read, key=_auction_id, best=None if start else _CHEAPEST_FIRST, refuses=not start
+        entries, "listing", read, following, key=_auction_id, best=_CHEAPEST_FIRST, refuses=not start
     )
     if ended and not found.entries and (start or following is None):
         # Their traits have a floor, so something is for sale. An empty book would say that nothing is.
         raise Unreadable("no listing is for sale, and the floors of their traits say that some are")
-    return Page(found.entries, following, found.unread)
+    return found
 
 
 def _listing(entry: Mapping[str, Any], slug: str) -> TraitedAsk | None:
@@ -224,35 +223,30 @@ def _is_single(entry: Mapping[str, Any]) -> bool:
 
 def own_listings(answer: Any, owner: str, start: int) -> Page[OwnListing]:
     """Reads the listings of `owner`; a row left out has its inscription's id as its key."""
+
+    def own(entry: Mapping[str, Any]) -> OwnListing | None:
+        if not _is_offered(entry):
+            return None
+        if parse.address(entry.get("address"), "seller") != owner:
+            raise Foreign("it is another seller's")
+        return OwnListing(
+            listing_id=_auction_id(entry),
+            inscription_id=_inscription_id(entry),
+            slug=parse.if_told(parse.text, entry.get("collectionId"), "collection"),
+            price=parse.sats(entry.get("price"), "listing price", least=1),
+            owner=owner,
+        )
+
     entries, following = _page(answer, "own listings", start)
-    found = parse.each_row(
-        entries, "own listing", lambda entry: _own_listing(entry, owner), key=_inscription_id, refuses=not start
-    )
-    return Page(found.entries, following, found.unread)
-
-
-def _own_listing(entry: Mapping[str, Any], owner: str) -> OwnListing | None:
-    if not _is_offered(entry):
-        return None
-    if parse.address(entry.get("address"), "seller") != owner:
-        raise Foreign("it is another seller's")
-    slug = entry.get("collectionId")
-    return OwnListing(
-        listing_id=_auction_id(entry),
-        inscription_id=_inscription_id(entry),
-        slug=None if slug is None else parse.text(slug, "collection"),
-        price=parse.sats(entry.get("price"), "listing price", least=1),
-        owner=owner,
-    )
+    return parse.each_row(entries, "own listing", own, following, key=_inscription_id, refuses=not start)
 
 
 def sales(answer: Any, slug: str, start: int) -> Page[Sale]:
     """Reads sales from the `start`-th; a row left out has its time, because a missed sale looks like no sale."""
     entries, following = _page(answer, "sales", start)
-    found = parse.each_row(
-        entries, "sale", lambda entry: _sale(entry, slug), key=_auction_id, at_ms=_sold_ms, refuses=not start
+    return parse.each_row(
+        entries, "sale", lambda row: _sale(row, slug), following, key=_auction_id, at_ms=_sold_ms, refuses=not start
     )
-    return Page(found.entries, following, found.unread)
 
 
 def _sale(entry: Mapping[str, Any], slug: str) -> Sale:
@@ -271,15 +265,8 @@ def _sale(entry: Mapping[str, Any], slug: str) -> Sale:
         bid_id=None,
         inscription_id=_inscription_id(entry),
         sold_ms=_sold_ms(entry),
-        txid=_txid(entry),
+        txid=parse.txid_or_none(entry.get("txid")),
     )
-
-
-def _txid(entry: Mapping[str, Any]) -> str | None:
-    try:
-        return parse.txid(entry.get("txid"), "transaction of a sale")
-    except Unreadable:
-        return None
 
 
 def item(answer: Any, inscription_id: str) -> Item:
@@ -342,11 +329,6 @@ def _sold_ms(entry: Mapping[str, Any]) -> int:
     return parse.moment(value, "time of a sale")
 
 
-def _integral(value: Any) -> Any:
-    """Returns a whole number that came with decimals (50000.0) without them."""
-    return int(value) if isinstance(value, Decimal) and value == value.to_integral_value() else value
-
-
 _MOST_INPUTS = 1000
 _UNKNOWN_ERROR = -1  # the venue's own word for a fault
 
@@ -383,15 +365,11 @@ def put_off_body(owner: str, auction_id: str) -> dict[str, Any]:
     return {"auctionId": auction_id, "nftAddress": owner, "offChain": True}
 
 
-def put_on_draft(answer: Any) -> Draft:
-    """Reads the new order and its PSBT."""
+def draft(answer: Any, auction_id: str | None) -> Draft:
+    """Reads the PSBT of a live order's new price, or, without an `auction_id`, of a new order."""
     found = parse.table(content(answer), "draft")
-    return Draft(parse.identifier(found.get("auctionId"), "listing id"), True, _draft(found, "signIndexes"))
-
-
-def modify_draft(answer: Any, auction_id: str) -> Draft:
-    """Reads the PSBT of a live order's new price."""
-    return Draft(auction_id, False, _draft(parse.table(content(answer), "draft"), "signIndexes"))
+    made = parse.identifier(found.get("auctionId"), "listing id") if auction_id is None else auction_id
+    return Draft(made, auction_id is None, _draft(found, "signIndexes"))
 
 
 def put_off_draft(answer: Any) -> ListingDraft:
