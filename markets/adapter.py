@@ -205,7 +205,6 @@ class Latest(Generic[Value]):
         self._kept: dict[Hashable, Value] = {}
 
     def note(self, name: Hashable, value: Value) -> None:
-        """Keeps `value` instead of the former one."""
         with self._lock:
             self._kept.pop(name, None)
             self._kept[name] = value
@@ -218,7 +217,6 @@ class Latest(Generic[Value]):
             return self._kept.get(name)
 
     def drop(self, name: Hashable) -> Value | None:
-        """Returns the stored value as `of`, and keeps it no longer."""
         with self._lock:
             return self._kept.pop(name, None)
 

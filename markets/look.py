@@ -58,7 +58,6 @@ class BidderWallet(Struct, frozen=True):
     ask_prices: frozenset[int] = frozenset()
 
     def owns_ask(self, ask: Ask) -> bool:
-        """Tells whether the user made this ask."""
         return ask.maker in self.addresses
 
     def owns_bid(self, bid: Bid) -> bool:
@@ -241,7 +240,6 @@ def _foreign(book: AskBook, wallet: BidderWallet) -> tuple[Ask, ...]:
 
 
 def kind_of(config: BidConfig) -> Kind:
-    """Returns the venue's word for the goods."""
     return "runes" if config.is_rune else "ordinals"
 
 

@@ -114,7 +114,6 @@ class Mempool:
         return parse.of_read(lambda: _spending(parse.table(answer, "outspend")), "what spends an output")
 
     def tip_height(self) -> int:
-        """Returns the height of the newest block. Raises as `fees`."""
         answer = self._http.read("/api/blocks/tip/height")
         return parse.of_read(lambda: parse.height(answer, "tip"), "the height of the tip")
 

@@ -119,24 +119,22 @@ def _whole(text: str) -> int:
     return int(text)
 
 
-def _fraction(text: str) -> Decimal:
-    number = Decimal(text) if len(text) <= 2 * _MAX_DIGITS else None
-    if number is None or not number.is_finite() or not -_MAX_DIGITS < number.adjusted() < _MAX_DIGITS:
-        raise ValueError("a number is out of bounds")
-    return number
-
-
 def _whole_or_beyond(text: str) -> int:
     if len(text) > _MAX_DIGITS:
         return -_BEYOND if text.startswith("-") else _BEYOND
     return int(text)
 
 
+def _fraction(text: str) -> Decimal:
+    number = _fraction_or_none(text)
+    if number is _NOT_READ:
+        raise ValueError("a number is out of bounds")
+    return number
+
+
 def _fraction_or_none(text: str) -> Decimal:
-    try:
-        return _fraction(text)
-    except ValueError:
-        return _NOT_READ
+    number = Decimal(text) if len(text) <= 2 * _MAX_DIGITS else _NOT_READ
+    return number if number.is_finite() and -_MAX_DIGITS < number.adjusted() < _MAX_DIGITS else _NOT_READ
 
 
 def sats(value: Any, what: str, *, least: int = 0) -> int:
@@ -364,6 +362,11 @@ def first(source: Mapping[str, Any], *names: str, holders: Sequence[str] = ("",)
             if value is not None:
                 return value
     return None
+
+
+def field(read: Callable[[Any, str], Value], what: str, *names: str) -> Callable[[Mapping[str, Any]], Value]:
+    """Returns the reader of one field of a row, by the `first` of its names."""
+    return lambda row: read(first(row, *names), what)
 
 
 def same(slug: str) -> str:

@@ -296,7 +296,6 @@ def _session_body(address: str, reference: str, signature: str) -> dict[str, Any
 
 
 def _session(answer: Any, address: str) -> Session:
-    """Reads the session that was opened for `address`."""
     opened = parse.table(content(answer), "session")
     if opened.get("address") != address:
         raise Unreadable("the session is another address's")
@@ -307,7 +306,6 @@ def _session(answer: Any, address: str) -> Session:
 
 
 def _draft_body(ask: ListingToDraft) -> dict[str, Any]:
-    """Makes the body of POST /wallet/escrow-bulk for one inscription."""
     return {
         "inscriptions": [ask.inscription_id],
         "from": ask.owner,
@@ -417,7 +415,6 @@ def _row(answer: Any, outpoint: str) -> Mapping[str, Any]:
 
 
 def _fault(row: Mapping[str, Any]) -> str | None:
-    """Returns the code of a refused item."""
     if not row.get("error"):
         return None
     code = row.get("code")

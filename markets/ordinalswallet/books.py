@@ -26,6 +26,10 @@ _RUNE = "rune-"  # a rune is a collection by this name and its spaced ticker
 _MOST_LISTED = 5000
 _FEWEST_CUT = 20  # no page size of fewer rows is known of a marketplace
 _MOST_HELD = 5000
+_ID = parse.field(parse.identifier, "listing id", "id")
+_SALE_ID = parse.field(parse.identifier, "sale id", "id")
+_SOLD_MS = parse.field(parse.moment, "time of a sale", "bought_at")
+_INSCRIPTION_ID = parse.field(parse.identifier, "inscription id", "id")
 _LEAST_FEE = 1000
 _KEPT_PER_MILLE = 973  # of the buyer's price, for the seller
 _ON_OFFER, _SOLD = ("", "listed"), ("broadcast", "settled")  # states of a protected listing; none of a plain one
@@ -134,7 +138,6 @@ def paging(before: Before | None) -> dict[str, str] | None:
 
 
 def slug_of(slug: str, kind: Kind) -> str:
-    """Returns the venue's name of a collection or a rune."""
     return _RUNE + slug if kind == "runes" else slug
 
 
@@ -169,7 +172,7 @@ def asks(answer: Any, slug: str, before: Before | None = None) -> Page[TraitedAs
     )
     after = _after(found, ids, before)
     read = parse.each_row(
-        found, "listing", lambda row: _ask(row, is_rune), after, key=_id, best=best, refuses=before is None
+        found, "listing", lambda row: _ask(row, is_rune), after, key=_ID, best=best, refuses=before is None
     )
     return read._replace(entries=tuple(sorted(read.entries, key=lambda listing: listing.ask.unit_price)))
 
@@ -186,13 +189,9 @@ def _after(found: Sequence[Any], ids: Sequence[str], before: Before | None) -> s
     return f"{read + count},{count},{ids[0]}"
 
 
-def _id(entry: Mapping[str, Any]) -> str:
-    return parse.identifier(entry.get("id"), "listing id")
-
-
 def _id_or_none(row: Any) -> str | None:
     try:
-        return _id(parse.table(row, "listing"))
+        return _ID(parse.table(row, "listing"))
     except Unreadable:
         return None
 
@@ -202,7 +201,7 @@ def _ask(entry: Mapping[str, Any], is_rune: bool) -> TraitedAsk | None:
         return None
     seller = entry.get("seller_address")
     price, quantity = _price(entry, is_rune)
-    order_id, maker = _id(entry), parse.address(seller, "seller") if seller else ""
+    order_id, maker = _ID(entry), parse.address(seller, "seller") if seller else ""
     return TraitedAsk(Ask(order_id, price, quantity, price / quantity, maker), None)
 
 
@@ -218,36 +217,27 @@ def _shown(row: Mapping[str, Any], is_rune: bool) -> Decimal | None:
 
 
 def sales(answer: Any, slug: str, kind: Kind, start: int) -> Page[Sale]:
-    """Reads sales through the venue, newest first, from the `start`-th."""
     entries = parse.rows(content(answer), "sales")
     after = start + len(entries) if len(entries) >= SALES_PAGE else None
 
     def sale(row: Mapping[str, Any]) -> Sale:
         return _sale(row, slug, kind == "runes")
 
-    return parse.each_row(entries, "sale", sale, after, key=_id_of_sale, at_ms=_sold_ms, refuses=not start)
-
-
-def _id_of_sale(entry: Mapping[str, Any]) -> str:
-    return parse.identifier(entry.get("id"), "sale id")
-
-
-def _sold_ms(entry: Mapping[str, Any]) -> int:
-    return parse.moment(entry.get("bought_at"), "time of a sale")
+    return parse.each_row(entries, "sale", sale, after, key=_SALE_ID, at_ms=_SOLD_MS, refuses=not start)
 
 
 def _sale(entry: Mapping[str, Any], slug: str, is_rune: bool) -> Sale:
     buyer = entry.get("buyer_address")
     price, quantity = _price(entry, is_rune)
     return Sale(
-        sale_id=_id_of_sale(entry),
+        sale_id=_SALE_ID(entry),
         slug=slug,
         price=price,
         quantity=quantity,
         buyer=parse.address(buyer, "buyer") if buyer else None,
         bid_id=None,
         inscription_id=parse.if_told(parse.identifier, entry.get("inscription_id"), "inscription of a sale"),
-        sold_ms=_sold_ms(entry),
+        sold_ms=_SOLD_MS(entry),
         txid=parse.txid_or_none(entry.get("purchase_txid")),
     )
 
@@ -296,7 +286,7 @@ def wallet_items(answer: Any, images: str) -> Page[WalletItem]:
     """Reads all inscriptions of a wallet; the picture of each is at `images`/its id."""
 
     def item(entry: Mapping[str, Any]) -> WalletItem:
-        inscription_id, listing = _inscription_id(entry), _listing(entry)
+        inscription_id, listing = _INSCRIPTION_ID(entry), _listing(entry)
         return WalletItem(
             id=inscription_id,
             name=parse.name_to_show(parse.first(entry, "meta.name")),
@@ -307,15 +297,11 @@ def wallet_items(answer: Any, images: str) -> Page[WalletItem]:
             listing_price=None if listing is None else sellers_price(listing),
         )
 
-    return parse.each_row(_held(answer), "inscription", item, key=_inscription_id)
+    return parse.each_row(_held(answer), "inscription", item, key=_INSCRIPTION_ID)
 
 
 def _held(answer: Any) -> Sequence[Any]:
     return parse.rows(content(answer), "inscriptions", most=_MOST_HELD)
-
-
-def _inscription_id(entry: Mapping[str, Any]) -> str:
-    return parse.identifier(entry.get("id"), "inscription id")
 
 
 def own_listings(
@@ -331,13 +317,13 @@ def own_listings(
         if (listing := _listing(entry)) is None:
             check_state(entry.get("escrow") or {})
             return None
-        inscription_id = _inscription_id(entry)
+        inscription_id = _INSCRIPTION_ID(entry)
         price = _own_price(entry, listing, told(inscription_id))
         slug = parse.if_told(parse.text, parse.first(entry, "collection.slug"), "collection")
         known = None if price is None else OwnListing(inscription_id, inscription_id, slug, price, owner)
         return inscription_id, known, protected_outpoint(entry)
 
-    read = parse.each_row(_held(answer), "inscription", own, key=_inscription_id)
+    read = parse.each_row(_held(answer), "inscription", own, key=_INSCRIPTION_ID)
     known = tuple(listing for _, listing, _ in read.entries if listing is not None)
     to_ask = ",".join(inscription_id for inscription_id, listing, _ in read.entries if listing is None)
     outpoints = {inscription_id: outpoint for inscription_id, _, outpoint in read.entries}
@@ -372,7 +358,6 @@ def own_listing(answer: Any, inscription_id: str, owner: str) -> tuple[OwnListin
 
 
 def item(answer: Any, inscription_id: str, images: str) -> Item:
-    """Reads details of one inscription and checks its id."""
     found = parse.table(content(answer), "inscription")
     if found.get("id") != inscription_id:
         raise Unreadable("the answer is about another inscription")
@@ -399,7 +384,6 @@ def item(answer: Any, inscription_id: str, images: str) -> Item:
 
 
 def _listing(entry: Mapping[str, Any]) -> Mapping[str, Any] | None:
-    """Returns the live listing of a wallet's entry, None when it has none."""
     told = entry.get("escrow")
     if told is None:
         return None

@@ -100,7 +100,6 @@ class Sessions:
         self._held: dict[tuple[str, str], Session] = {}
 
     def hold(self, session: Session) -> None:
-        """Stores `session` in place of an older one of its pair."""
         with self._lock:
             self._held[session.binding.payment, session.binding.ordinals] = session
 
@@ -128,7 +127,6 @@ class Sessions:
         return self._find(lambda binding: True)
 
     def now_ms(self) -> int:
-        """Returns the epoch milliseconds of now."""
         return int(self._clock() * 1000)
 
     def _find(self, is_wanted: Callable[[Binding], bool]) -> Session:
@@ -240,7 +238,6 @@ class OrdNet(Adapter):
         self._sessions.hold(_of_read(lambda: _session(opened, answer.pair, self._base, now_ms)))
 
     def place(self, order: BidOrder, permit: Permit | None = None) -> str:
-        """Submits the signed form of a draft of `draft_bid`."""
         draft = self._drafts.of(order)
         session = self._sessions.of_pair(order.payment, order.receive)
         said = orders.bid_submit(draft, order.signed_psbts[0], session.binding)
@@ -260,7 +257,6 @@ class OrdNet(Adapter):
         return of_write(lambda: orders.cancelled(answer, offer_id))
 
     def list_item(self, order: ListingOrder, permit: Permit | None = None) -> None:
-        """Submits the signed form of a draft of `draft_listing`."""
         kept = self._listing_drafts.of(order.ask.inscription_id)
         drafted = known_draft(kept, lambda draft: draft.is_of(order), "listing")
         session = self._sessions.of_ordinals(order.ask.owner)
@@ -272,7 +268,8 @@ class OrdNet(Adapter):
         """Takes down the inscription's listing that `own_listings` has shown. Nothing is signed for it."""
         listing = self._listed.of(inscription_id, owner)
         session = self._sessions.of_ordinals(owner)
-        said = orders.delist_body(listing, session.binding)
+        listed = {"inscriptionId": listing.inscription_id, "listingId": listing.listing_id}
+        said = {"walletBindingId": session.binding.id, "listings": [listed]}
         answer = self._post(session, _of(needed_slug(listing.slug), "listings/delist"), said, permit)
         return of_write(lambda: orders.delisted(answer, listing))
 
@@ -360,7 +357,6 @@ def _verification(text_id: str, signature: str, pair: Pair) -> Mapping[str, str]
 
 
 def _session(answer: Any, pair: Pair, base: str, now_ms: int) -> Session:
-    """Reads the session in the answer to POST /auth/verify."""
     opened = parse.table(answer, "session")
     token = opened.get("sessionToken")
     if not isinstance(token, str) or not _TOKEN.fullmatch(token):

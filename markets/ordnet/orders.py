@@ -54,7 +54,6 @@ class SigningStep(Struct, frozen=True):
     entry: Mapping[str, Any]
 
     def signed(self, psbt: str) -> dict[str, Any]:
-        """Returns the step as it is submitted."""
         return {**self.entry, "psbtBase64": psbt}
 
 
@@ -103,7 +102,6 @@ def step(value: Any, signer: str, what: str) -> SigningStep:
 
 
 def vout(value: Any, what: str) -> int:
-    """Reads the number of an output, or of an input."""
     number = parse.whole(value, what)
     if number > _LAST_OUTPUT:
         raise Unreadable(f"{what}: {number} is the number of no output")
@@ -316,7 +314,6 @@ def bid_submitted(answer: Any, kept: DraftedBid) -> str:
 
 
 def cancelled(answer: Any, offer_id: str) -> bool:
-    """Tells whether the offer is reported as cancelled."""
     entry = parse.table(answer, "cancel")
     if uuid(entry.get("offerId"), "id of an offer") != offer_id:
         raise Unreadable("the answer is about another offer")
@@ -365,7 +362,6 @@ class ListingIds:
         self._made_of: Latest[str] = Latest()
 
     def note(self, listings: Iterable[OwnListing]) -> None:
-        """Stores listings that a read has shown or a submit has made."""
         for listing in listings:
             self._latest.note(listing.inscription_id, listing)
             self._made_of.note(listing.listing_id, listing.inscription_id)
@@ -438,20 +434,11 @@ def listing_submitted(answer: Any, ask: ListingToDraft) -> OwnListing:
     return OwnListing(listing_id, ask.inscription_id, ask.slug, ask.price, ask.owner)
 
 
-def delist_body(listing: OwnListing, binding: Binding) -> dict[str, Any]:
-    """Makes the body of POST /collection/{slug}/listings/delist."""
-    listed = {"inscriptionId": listing.inscription_id, "listingId": listing.listing_id}
-    return {"walletBindingId": binding.id, "listings": [listed]}
-
-
 def delisted(answer: Any, listing: OwnListing) -> bool:
     """Tells whether the answer reports the listing as taken down."""
-    found = [
-        parse.table(row, "listing")
-        for row in parse.rows(parse.table(answer, "delist").get("listings"), "listings", most=20)
-    ]
+    found = parse.rows(parse.table(answer, "delist").get("listings"), "listings", most=20)
     return any(
-        uuid(entry.get("listingId"), "id of a listing") == listing.listing_id
+        uuid(parse.table(entry, "listing").get("listingId"), "id of a listing") == listing.listing_id
         and entry.get("inscriptionId") == listing.inscription_id
         for entry in found
     )

@@ -54,14 +54,18 @@ def needed_slug(slug: str | None) -> str:
 
 
 def uuid(value: Any, what: str) -> str:
-    """Reads an id of an offer, listing, binding or challenge."""
     if not isinstance(value, str) or not UUID.fullmatch(value):
         raise Unreadable(f"{what}: not an id")
     return value
 
 
+_ID = parse.field(uuid, "id of a listing", "listingId")
+_INSCRIPTION = parse.field(parse.identifier, "inscription of a listing", "inscriptionId")
+_SALE_ID = parse.field(parse.identifier, "id of a sale", "saleId")
+_SOLD_MS = parse.field(parse.moment, "time of a sale", "soldAt")
+
+
 def paging(cursor: Cursor) -> dict[str, str]:
-    """Returns the query that asks for the page at `cursor`."""
     if cursor is None:
         return {"limit": str(PAGE_SIZE)}
     if not isinstance(cursor, str):
@@ -99,7 +103,7 @@ def asks(answer: Any, slug: str, *, is_first: bool) -> Page[TraitedAsk]:
     """Reads a page of a collection's listings, cheapest first. They do not show their items' traits."""
     found, after = _listings(answer), following(answer)
     return parse.each_row(
-        found, "listing", lambda row: _ask(row, slug), after, key=_id, best=_CHEAPEST, refuses=is_first
+        found, "listing", lambda row: _ask(row, slug), after, key=_ID, best=_CHEAPEST, refuses=is_first
     )
 
 
@@ -110,7 +114,7 @@ def _ask(entry: Mapping[str, Any], slug: str) -> TraitedAsk:
         raise Foreign("a listing of another collection, or of none")
     price = _price(entry)
     seller = parse.address(entry.get("sellerAddress"), "seller of a listing")
-    return TraitedAsk(Ask(_id(entry), price, Decimal(1), Decimal(price), seller), None)
+    return TraitedAsk(Ask(_ID(entry), price, Decimal(1), Decimal(price), seller), None)
 
 
 def own_listings(
@@ -123,15 +127,15 @@ def own_listings(
 
     def about(entry: Mapping[str, Any]) -> str:
         listing_id = entry.get("listingId")
-        return made_of(listing_id if isinstance(listing_id, str) else "") or _inscription(entry)
+        return made_of(listing_id if isinstance(listing_id, str) else "") or _INSCRIPTION(entry)
 
     def own(entry: Mapping[str, Any]) -> OwnListing:
         if parse.address(entry.get("sellerAddress"), "seller of a listing") != owner:
             raise Foreign("a listing of another seller")
-        inscription_id = _inscription(entry)
+        inscription_id = _INSCRIPTION(entry)
         if _is_bundle(entry) or about(entry) != inscription_id:
             raise Unreadable("several inscriptions at one price")
-        return OwnListing(_id(entry), inscription_id, _slug(entry), _price(entry), owner)
+        return OwnListing(_ID(entry), inscription_id, _slug(entry), _price(entry), owner)
 
     return parse.each_row(_listings(answer), "listing", own, following(answer), key=about, refuses=is_first)
 
@@ -150,7 +154,7 @@ def item(answer: Any, inscription_id: str) -> Item:
 
 
 def _item(entry: Mapping[str, Any], inscription_id: str) -> Item | None:
-    if _inscription(entry) != inscription_id or _is_bundle(entry):
+    if _INSCRIPTION(entry) != inscription_id or _is_bundle(entry):
         return None
     seller = parse.address(entry.get("sellerAddress"), "seller of a listing")
     return Item(
@@ -166,14 +170,6 @@ def _item(entry: Mapping[str, Any], inscription_id: str) -> Item | None:
 
 def _listings(answer: Any) -> Sequence[Any]:
     return parse.rows(parse.table(answer, "listings").get("listings"), "listings")
-
-
-def _id(entry: Mapping[str, Any]) -> str:
-    return uuid(entry.get("listingId"), "id of a listing")
-
-
-def _inscription(entry: Mapping[str, Any]) -> str:
-    return parse.identifier(entry.get("inscriptionId"), "inscription of a listing")
 
 
 def _price(entry: Mapping[str, Any]) -> int:
@@ -202,16 +198,8 @@ def sales(answer: Any, slug: str, *, is_first: bool) -> Page[Sale]:
     """
     found, after = parse.rows(parse.table(answer, "sales").get("sales"), "sales"), following(answer)
     return parse.each_row(
-        found, "sale", lambda row: _sale(row, slug), after, key=_id_of_sale, at_ms=_sold_ms, refuses=is_first
+        found, "sale", lambda row: _sale(row, slug), after, key=_SALE_ID, at_ms=_SOLD_MS, refuses=is_first
     )
-
-
-def _id_of_sale(entry: Mapping[str, Any]) -> str:
-    return parse.identifier(entry.get("saleId"), "id of a sale")
-
-
-def _sold_ms(entry: Mapping[str, Any]) -> int:
-    return parse.moment(entry.get("soldAt"), "time of a sale")
 
 
 def _sale(entry: Mapping[str, Any], slug: str) -> Sale | None:
@@ -225,14 +213,14 @@ def _sale(entry: Mapping[str, Any], slug: str) -> Sale | None:
     if known_slug(_slug(entry) or "") != known_slug(slug):
         raise Unreadable("a sale of another collection, or of none")
     return Sale(
-        sale_id=_id_of_sale(entry),
+        sale_id=_SALE_ID(entry),
         slug=slug,
         price=parse.sats(entry.get("priceSats"), "price of a sale", least=1),
         quantity=Decimal(1),
         buyer=parse.if_told(parse.address, entry.get("buyerAddress"), "buyer of a sale"),
         bid_id=None,
         inscription_id=parse.identifier(entry.get("inscriptionId"), "inscription of a sale"),
-        sold_ms=_sold_ms(entry),
+        sold_ms=_SOLD_MS(entry),
         txid=parse.txid_or_none(entry.get("txid")),
     )
 

@@ -240,7 +240,6 @@ def _bidding_wallet(answer: Any) -> str | None:
 
 
 def _cancelled(answer: Any, asked: int) -> bool:
-    """Tells whether all `asked` orders are reported as cancelled."""
     data = parse.table(payload(answer), "cancel")
     failed, succeeded = data.get("failedCount"), data.get("successCount")
     if failed is None and succeeded is None and not isinstance(data.get("success"), bool):
@@ -279,7 +278,6 @@ def _place_body(order: BidOrder) -> bytes:
 
 
 def _listing_draft(answer: Any) -> ListingDraft:
-    """Reads the PSBTs to be signed, as texts. The signer checks them."""
     seller = parse.table(parse.first(parse.table(payload(answer), "draft"), "seller"), "seller")
     secure = parse.rows(seller.get("secureListingPSBTs") or [], "secure PSBTs", most=MOST_SECURE)
     plain = parse.first(seller, "unsignedListingPSBTBase64", "unsignedListingPSBTHex")
@@ -325,7 +323,6 @@ def _check_listed(answer: Any, ask: ListingToDraft) -> None:
 
 
 def _is_item(slug: str) -> bool:
-    """Tells whether a bid on `slug` is one on a single inscription."""
     return _INSCRIPTION.fullmatch(slug) is not None
 
 

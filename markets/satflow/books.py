@@ -99,6 +99,9 @@ BIDDER_FIELDS = (
 )
 RECEIVER_FIELDS = ("bidderTokenReceiveAddress", "bid.bidderTokenReceiveAddress", "bidder.bidderTokenReceiveAddress")
 BID_PRICE_FIELDS = ("price", "bid.price", "bidPrice", "amount")
+_ASK_ID = parse.field(parse.identifier, "listing id", "ask._id", "_id", "id", "ask.inscriptionId", "inscriptionId")
+_BID_ID = parse.field(parse.identifier, "bid id", "_id", "bid_id", "id", "bid._id", "orderId")
+_OWN_ID = parse.field(parse.identifier, "own bid id", "bid_id", "_id", "id")
 _MOST_REMEMBERED = 10_000
 _LONG_MS = 30 * 86_400_000  # how long after a bid's expiry its sale may still be waiting for a block
 
@@ -189,7 +192,6 @@ def check_slug(row: Mapping[str, Any], slug: str, kind: Kind) -> None:
 
 
 def only_rune(row: Mapping[str, Any]) -> Mapping[str, Any] | None:
-    """Returns the rune that an order is for, or None when it names none."""
     found = parse.rows(parse.first(row, *_RUNE_FIELDS) or [], "runes of an order")
     if len(found) > 1:
         raise Unreadable(f"an order names {len(found)} runes")
@@ -308,7 +310,7 @@ def asks(answer: Any, slug: str, page: int) -> Page[TraitedAsk]:
     best = Best[TraitedAsk](lambda entry: entry.ask.unit_price, _shown_ask, is_lowest=True)
     after = following(data, page, len(found))
     read = parse.each_row(
-        found, "listing", lambda row: _ask(row, slug), after, key=_ask_id, best=best, refuses=page == 1
+        found, "listing", lambda row: _ask(row, slug), after, key=_ASK_ID, best=best, refuses=page == 1
     )
     _check_some(read, 0, page, "listings")
     return read
@@ -323,14 +325,8 @@ def _ask(entry: Mapping[str, Any], slug: str) -> TraitedAsk | None:
     if not is_of_type(entry, "ask", ASK):
         raise Foreign("it is not a listing")
     price = _price_of_one(entry)
-    ask = Ask(_ask_id(entry), price, Decimal(1), Decimal(price), _address(entry, SELLER_FIELDS))
+    ask = Ask(_ASK_ID(entry), price, Decimal(1), Decimal(price), _address(entry, SELLER_FIELDS))
     return TraitedAsk(ask, listed_traits(entry))
-
-
-def _ask_id(row: Mapping[str, Any]) -> str:
-    return parse.identifier(
-        parse.first(row, "ask._id", "_id", "id", "ask.inscriptionId", "inscriptionId"), "listing id"
-    )
 
 
 def _shown_ask(row: Mapping[str, Any]) -> Decimal | None:
@@ -396,7 +392,7 @@ def bids(answer: Any, slug: str, kind: Kind, page: int, units: Units) -> Page[Tr
 
     best = Best[TraitedBid](lambda offer: offer.bid.unit_price, shown, is_lowest=False)
     after = following(data, page, len(found))
-    read = parse.each_row(found, "bid", bid, after, key=_bid_id, best=best, refuses=page == 1)
+    read = parse.each_row(found, "bid", bid, after, key=_BID_ID, best=best, refuses=page == 1)
     _check_some(read, len(on_items), page, "bids")
     return read
 
@@ -422,11 +418,7 @@ def _bid(entry: Mapping[str, Any], kind: Kind, units: Units) -> TraitedBid:
         placed_ms = parse.moment(time_of(entry, "placedAt", "createdAt", "timestamp", "bid.timestamp"), "time")
     except Unreadable:
         placed_ms = None
-    return TraitedBid(Bid(_bid_id(entry), price, quantity, unit_price, maker or receive, placed_ms, receive), traits)
-
-
-def _bid_id(row: Mapping[str, Any]) -> str:
-    return parse.identifier(parse.first(row, "_id", "bid_id", "id", "bid._id", "orderId"), "bid id")
+    return TraitedBid(Bid(_BID_ID(entry), price, quantity, unit_price, maker or receive, placed_ms, receive), traits)
 
 
 def _shown_bid(row: Mapping[str, Any], kind: Kind, units: Units) -> Decimal | None:
@@ -510,7 +502,7 @@ def own_bids(answer: Any, units: Units) -> Page[OwnBid]:
     found = parse.rows(told, "own bids", most=5000)
     if is_table:
         _check_all(data, len(found))
-    read = parse.each_row(found, "own bid", lambda row: _own_bid(row, units), key=_own_id)
+    read = parse.each_row(found, "own bid", lambda row: _own_bid(row, units), key=_OWN_ID)
     if found and not read.unread and not any(is_of_type(row, "bid", BID) for row in found):
         raise Unreadable(f"none of {len(found)} own bids is a bid")
     return read
@@ -525,15 +517,11 @@ def _check_all(data: Mapping[str, Any], count: int) -> None:
         raise Unreadable("there are more own bids than it shows")
 
 
-def _own_id(row: Mapping[str, Any]) -> str:
-    return parse.identifier(parse.first(row, "bid_id", "_id", "id"), "own bid id")
-
-
 def _own_bid(entry: Mapping[str, Any], units: Units) -> OwnBid | None:
     """Reads an own bid; None for one that is over and for an order of another type."""
     if not is_of_type(entry, "bid", BID) or _is_over(entry):
         return None
-    venue_id, kind = _own_id(entry), entry.get("type")
+    venue_id, kind = _OWN_ID(entry), entry.get("type")
     expires_ms = _expires_ms(entry, "own bid expiration")
     if kind == "rune":
         rune = only_rune(entry)

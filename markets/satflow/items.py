@@ -61,6 +61,8 @@ FILL_TIME_FIELDS = (
 # a sale that cannot be read.
 SALE_TIME_FIELDS = (*FILL_TIME_FIELDS, "createdAt")
 _NO_SALE = frozenset({"active", "cancelled", "canceled", "expired", "failed", "invalid"})
+_SALE_ID = parse.field(parse.identifier, "sale id", "_id", "sale_id", "id", "ask._id", "bid._id", "orderId")
+_ITEM_ID = parse.field(parse.identifier, "inscription id", "token.inscription_id", "token.id")
 _PLACES = ("", "ask.", "bid.")  # where a sale has the fields of the order that was filled
 
 
@@ -114,7 +116,7 @@ def sales(answer: Any, slug: str, kind: Kind, page: int) -> Page[Sale]:
     def sale(row: Mapping[str, Any]) -> Sale | None:
         return _sale(row, slug, kind)
 
-    return parse.each_row(found, "sale", sale, after, key=_sale_id, at_ms=at_ms, refuses=page == 1)
+    return parse.each_row(found, "sale", sale, after, key=_SALE_ID, at_ms=at_ms, refuses=page == 1)
 
 
 def _sale(entry: Mapping[str, Any], slug: str, kind: Kind) -> Sale | None:
@@ -125,7 +127,7 @@ def _sale(entry: Mapping[str, Any], slug: str, kind: Kind) -> Sale | None:
     price, quantity = _sold_terms(entry, kind, inscription is not None)
     bid, paid_by = parse.first(entry, *BID_ID_FIELDS), parse.first(entry, "fillTx", holders=_PLACES)
     return Sale(
-        sale_id=_sale_id(entry),
+        sale_id=_SALE_ID(entry),
         slug=slug,
         price=price,
         quantity=quantity,
@@ -137,10 +139,6 @@ def _sale(entry: Mapping[str, Any], slug: str, kind: Kind) -> Sale | None:
         txid=parse.txid_or_none(paid_by.lower() if isinstance(paid_by, str) else None),
         is_of_listing=_is_of_ask(entry),
     )
-
-
-def _sale_id(entry: Mapping[str, Any]) -> str:
-    return parse.identifier(parse.first(entry, "_id", "sale_id", "id", "ask._id", "bid._id", "orderId"), "sale id")
 
 
 def _is_undone(entry: Mapping[str, Any]) -> bool:
@@ -220,14 +218,14 @@ def _buyer(entry: Mapping[str, Any]) -> str | None:
 def wallet_items(answer: Any, *, is_first: bool) -> Page[WalletItem]:
     """Reads the inscriptions of a wallet. One whose listing cannot be read is there, listed at an unknown price."""
     found, after = _contents(answer)
-    return parse.each_row(found, "inscription", _wallet_item, after, key=item_id, refuses=is_first)
+    return parse.each_row(found, "inscription", _wallet_item, after, key=_ITEM_ID, refuses=is_first)
 
 
 def own_listings(answer: Any, owner: str, *, is_first: bool) -> Page[OwnListing]:
     """Reads the listings of `owner`. One that cannot be read is reported by its inscription: it may be listed."""
     found, after = _contents(answer)
     own = partial(_own_listing, owner)
-    return parse.each_row(found, "inscription", own, after, key=item_id, refuses=is_first)
+    return parse.each_row(found, "inscription", own, after, key=_ITEM_ID, refuses=is_first)
 
 
 def _contents(answer: Any) -> tuple[Sequence[Any], int | None]:
@@ -235,11 +233,6 @@ def _contents(answer: Any) -> tuple[Sequence[Any], int | None]:
     data = parse.table(payload(answer), "wallet contents")
     found = parse.rows(parse.first(data, "results.ordinals", "ordinals"), "inscriptions")
     return found, parse.if_told(parse.how_many, data.get("nextCursor"), "nextCursor")
-
-
-def item_id(entry: Mapping[str, Any]) -> str:
-    """Reads the inscription's id in a row of a wallet's contents."""
-    return parse.identifier(parse.first(entry, "token.inscription_id", "token.id"), "inscription id")
 
 
 def _wallet_item(entry: Mapping[str, Any]) -> WalletItem:
@@ -253,7 +246,7 @@ def _wallet_item(entry: Mapping[str, Any]) -> WalletItem:
     image = parse.first(entry, "token.image_url", "token.imageUrl")
     is_link = isinstance(image, str) and len(image) <= 500 and image.startswith(("https://", "http://"))
     return WalletItem(
-        id=item_id(entry),
+        id=_ITEM_ID(entry),
         name=parse.name_to_show(parse.first(entry, "token.name")),
         collection_id=parse.name_to_show(parse.first(entry, "collection.id", "collection.slug")),
         collection_name=parse.name_to_show(parse.first(entry, "collection.name")),
@@ -267,7 +260,7 @@ def _own_listing(owner: str, entry: Mapping[str, Any]) -> OwnListing | None:
     listing = live_listing(entry)
     if listing is None:
         return None
-    inscription_id = item_id(entry)
+    inscription_id = _ITEM_ID(entry)
     seller = parse.first(listing, "sellerOrdAddress", "sellerAddress")
     if seller is not None and seller != owner:
         raise Unreadable("a listing of another seller")

@@ -5,6 +5,7 @@ Its "bids" are purchases of listings at once: there are no standing bids. The ru
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Callable, Mapping, Sequence
 from hashlib import sha256
@@ -140,19 +141,27 @@ class UnisatMarket(Adapter):
         """
         auction_id = self._orders.of(ask.inscription_id)
         if auction_id is None:
-            answer = self._ask("create_put_on", wire.put_on_body(ask))
+            body = {
+                "nftType": "collection",
+                "inscriptionId": ask.inscription_id,
+                "initPrice": str(ask.price),
+                "unitPrice": str(ask.price),
+                # A compressed key; the address of a taproot key follows from its x coordinate alone.
+                "pubkey": "02" + ask.tap_internal_key,
+                "marketType": "fixedPrice",
+                "btcAddress": ask.receive,
+            }
+            answer = self._ask("create_put_on", body)
             draft = parse.of_read(lambda: wire.draft(answer, None), self.name)
         else:
             draft = self._modify(ask, auction_id)
-        self._keep(draft)
-        return draft.listing
-
-    def _keep(self, draft: wire.Draft) -> None:
         self._drafts.note(_key(draft.listing.psbt), draft)
+        return draft.listing
 
     def _modify(self, ask: ListingToDraft, auction_id: str) -> wire.Draft:
         try:
-            answer = self._ask("create_modify_price", wire.modify_body(ask, auction_id))
+            body = {"auctionId": auction_id, "initPrice": str(ask.price), "unitPrice": str(ask.price)}
+            answer = self._ask("create_modify_price", body)
             return parse.of_read(lambda: wire.draft(answer, auction_id), self.name)
         except Refused as error:
             # It may be gone; the next draft is for a new order, unless a read of own listings shows this one again.
@@ -167,22 +176,24 @@ class UnisatMarket(Adapter):
             raise Refused("unknown_draft", "this listing was not drafted here, or too long ago")
         step = "confirm_put_on" if draft.is_new else "confirm_modify_price"
         try:
-            self._confirm(step, wire.confirm_body(draft.auction_id, order.signed_psbt), permit)
+            self._confirm(step, {"auctionId": draft.auction_id, "psbt": order.signed_psbt}, permit)
         except Unavailable:
-            self._keep(draft)  # nothing was sent, so it may still be sent
+            self._drafts.note(_key(draft.listing.psbt), draft)  # nothing was sent
             raise
         self._orders.note(order.ask.inscription_id, draft.auction_id)
 
     def draft_delist(self, owner: str, inscription_id: str) -> ListingDraft:
         """Drafts the return of a listing without a transaction; signed, it is `delist`'s signature."""
-        answer = self._ask("create_put_off", wire.put_off_body(owner, self._known_order(inscription_id)))
+        # By a signature alone: without `offChain` it costs a transaction.
+        body = {"auctionId": self._known_order(inscription_id), "nftAddress": owner, "offChain": True}
+        answer = self._ask("create_put_off", body)
         return parse.of_read(lambda: wire.put_off_draft(answer), self.name)
 
     def delist(self, owner: str, inscription_id: str, signature: str, permit: Permit | None = None) -> bool:
         """Takes a listing back; `signature` is the signed PSBT of `draft_delist`. Raises NotSupported for any other."""
         if not is_base64(signature):
             raise NotSupported(f"{self.name} takes a listing back by a signed PSBT of its own only")
-        body = wire.confirm_body(self._known_order(inscription_id), signature, off_chain=True)
+        body = {"auctionId": self._known_order(inscription_id), "psbt": signature, "offChain": True}
         self._confirm("confirm_put_off", body, permit)
         self._orders.drop(inscription_id)
         return True
@@ -190,8 +201,9 @@ class UnisatMarket(Adapter):
     def _ask(self, step: str, body: Mapping[str, Any]) -> Any:
         return self._http.read(f"/v3/market/collection/auction/{step}", post=body)
 
-    def _confirm(self, step: str, body: bytes, permit: Permit | None) -> None:
-        answer = self._http.write(f"/v3/market/collection/auction/{step}", body, permit)
+    def _confirm(self, step: str, body: dict[str, Any], permit: Permit | None) -> None:
+        sent = json.dumps(body | {"fromBase64": True}).encode()
+        answer = self._http.write(f"/v3/market/collection/auction/{step}", sent, permit)
         parse.of_write(lambda: wire.check_confirmed(answer))
 
     def _known_order(self, inscription_id: str) -> str:

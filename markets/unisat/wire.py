@@ -11,7 +11,6 @@ its PSBT, `create_modify_price` one for another price of a live order, and `crea
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from decimal import Decimal
 from typing import Any
@@ -33,7 +32,7 @@ from markets.base import (
     Unknown,
 )
 from markets.http import Http, Reply, error_text, is_too_many, retry_after_s
-from markets.orders import ListingDraft, ListingToDraft, OwnListing
+from markets.orders import ListingDraft, OwnListing
 from markets.parse import Best, Foreign, Page, Unreadable
 from strategy.book import Ask
 
@@ -91,6 +90,8 @@ PAGE_SIZE = 99  # the API takes less than 100
 STATISTICS_PAGE = 20  # the most in the list of statistics
 # A trait's floor may lag behind a new listing. No lag was ever recorded; a day is generous.
 LAG_MS = 86_400_000
+_AUCTION_ID = parse.field(parse.identifier, "listing id", "auctionId")
+_INSCRIPTION_ID = parse.field(parse.identifier, "inscription id", "inscriptionId")
 _OTHER_EVENTS = frozenset({"Listed", "Cancel", "Claim", "Updated"})
 _CHEAPEST_FIRST: Best[TraitedAsk] = Best(
     lambda listing: Decimal(listing.ask.price), lambda row: parse.asked_price(row.get("price"), "price"), is_lowest=True
@@ -98,7 +99,6 @@ _CHEAPEST_FIRST: Best[TraitedAsk] = Best(
 
 
 def floor(answer: Any, slug: str) -> Floor | None:
-    """Reads the floor of one collection; None when the venue does not know it."""
     stats = content(answer)
     if not stats or parse.table(stats, "statistic").get("collectionId") in (None, ""):
         return None
@@ -153,7 +153,7 @@ def asks(answer: Any, slug: str, start: int, now_ms: int) -> Page[TraitedAsk]:
         return listing
 
     found = parse.each_row(
-        entries, "listing", read, following, key=_auction_id, best=_CHEAPEST_FIRST, refuses=not start
+        entries, "listing", read, following, key=_AUCTION_ID, best=_CHEAPEST_FIRST, refuses=not start
     )
     if ended and not found.entries and (start or following is None):
         # Their traits have a floor, so something is for sale. An empty book would say that nothing is.
@@ -170,7 +170,7 @@ def _listing(entry: Mapping[str, Any], slug: str) -> TraitedAsk | None:
     price = parse.sats(entry.get("price"), "listing price", least=1)
     seller = entry.get("address")
     maker = parse.address(seller, "seller") if seller else ""
-    return TraitedAsk(Ask(_auction_id(entry), price, Decimal(1), Decimal(price), maker), _traits(entry))
+    return TraitedAsk(Ask(_AUCTION_ID(entry), price, Decimal(1), Decimal(price), maker), _traits(entry))
 
 
 def _is_offered(entry: Mapping[str, Any]) -> bool:
@@ -230,22 +230,22 @@ def own_listings(answer: Any, owner: str, start: int) -> Page[OwnListing]:
         if parse.address(entry.get("address"), "seller") != owner:
             raise Foreign("it is another seller's")
         return OwnListing(
-            listing_id=_auction_id(entry),
-            inscription_id=_inscription_id(entry),
+            listing_id=_AUCTION_ID(entry),
+            inscription_id=_INSCRIPTION_ID(entry),
             slug=parse.if_told(parse.text, entry.get("collectionId"), "collection"),
             price=parse.sats(entry.get("price"), "listing price", least=1),
             owner=owner,
         )
 
     entries, following = _page(answer, "own listings", start)
-    return parse.each_row(entries, "own listing", own, following, key=_inscription_id, refuses=not start)
+    return parse.each_row(entries, "own listing", own, following, key=_INSCRIPTION_ID, refuses=not start)
 
 
 def sales(answer: Any, slug: str, start: int) -> Page[Sale]:
     """Reads sales from the `start`-th; a row left out has its time, because a missed sale looks like no sale."""
     entries, following = _page(answer, "sales", start)
     return parse.each_row(
-        entries, "sale", lambda row: _sale(row, slug), following, key=_auction_id, at_ms=_sold_ms, refuses=not start
+        entries, "sale", lambda row: _sale(row, slug), following, key=_AUCTION_ID, at_ms=_sold_ms, refuses=not start
     )
 
 
@@ -257,13 +257,13 @@ def _sale(entry: Mapping[str, Any], slug: str) -> Sale:
         raise Unreadable("whether it is a sale of one item is not clear")
     buyer = entry.get("to")
     return Sale(
-        sale_id=_auction_id(entry),
+        sale_id=_AUCTION_ID(entry),
         slug=slug,
         price=parse.sats(entry.get("price"), "sale price", least=1),
         quantity=Decimal(1),
         buyer=parse.address(buyer, "buyer") if buyer else None,
         bid_id=None,
-        inscription_id=_inscription_id(entry),
+        inscription_id=_INSCRIPTION_ID(entry),
         sold_ms=_sold_ms(entry),
         txid=parse.txid_or_none(entry.get("txid")),
     )
@@ -303,7 +303,6 @@ def item(answer: Any, inscription_id: str) -> Item:
 
 
 def _page(answer: Any, what: str, start: int) -> tuple[Sequence[Any], int | None]:
-    """Reads the rows of one page, and the start of the next."""
     data = parse.table(content(answer), what)
     total = parse.how_many(data.get("total"), "total")
     entries = parse.rows(data.get("list") or [], what)
@@ -311,14 +310,6 @@ def _page(answer: Any, what: str, start: int) -> tuple[Sequence[Any], int | None
     if not entries and reached < total:
         raise Unreadable(f"{what}: an empty page before the end")
     return entries, reached if reached < total else None
-
-
-def _auction_id(entry: Mapping[str, Any]) -> str:
-    return parse.identifier(entry.get("auctionId"), "listing id")
-
-
-def _inscription_id(entry: Mapping[str, Any]) -> str:
-    return parse.identifier(entry.get("inscriptionId"), "inscription id")
 
 
 def _sold_ms(entry: Mapping[str, Any]) -> int:
@@ -341,39 +332,14 @@ class Draft(Struct, frozen=True):
     listing: ListingDraft
 
 
-def put_on_body(ask: ListingToDraft) -> dict[str, Any]:
-    """Makes the body of create_put_on; prices are texts there."""
-    return {
-        "nftType": "collection",
-        "inscriptionId": ask.inscription_id,
-        "initPrice": str(ask.price),
-        "unitPrice": str(ask.price),
-        # A compressed key; the address of a taproot key follows from its x coordinate alone.
-        "pubkey": "02" + ask.tap_internal_key,
-        "marketType": "fixedPrice",
-        "btcAddress": ask.receive,
-    }
-
-
-def modify_body(ask: ListingToDraft, auction_id: str) -> dict[str, Any]:
-    """Makes the body of create_modify_price."""
-    return {"auctionId": auction_id, "initPrice": str(ask.price), "unitPrice": str(ask.price)}
-
-
-def put_off_body(owner: str, auction_id: str) -> dict[str, Any]:
-    """Makes the body of create_put_off, by a signature alone: without `offChain` it costs a transaction."""
-    return {"auctionId": auction_id, "nftAddress": owner, "offChain": True}
-
-
 def draft(answer: Any, auction_id: str | None) -> Draft:
     """Reads the PSBT of a live order's new price, or, without an `auction_id`, of a new order."""
     found = parse.table(content(answer), "draft")
-    made = parse.identifier(found.get("auctionId"), "listing id") if auction_id is None else auction_id
+    made = _AUCTION_ID(found) if auction_id is None else auction_id
     return Draft(made, auction_id is None, _draft(found, "signIndexes"))
 
 
 def put_off_draft(answer: Any) -> ListingDraft:
-    """Reads the PSBT that takes an order back."""
     found = parse.table(content(answer), "draft")
     if found.get("btcSignIndexes"):
         raise Unreadable("taking it back wants coins signed: it is a transaction, not a signature")
@@ -391,12 +357,6 @@ def _draft(found: Any, indices: str) -> ListingDraft:
     ):
         raise Unreadable("the draft wants more inputs signed than one, or none")
     return ListingDraft(in_base64(found.get("psbt")), ())
-
-
-def confirm_body(auction_id: str, signed_psbt: str, *, off_chain: bool = False) -> bytes:
-    """Makes the body of confirm_put_on, confirm_modify_price and confirm_put_off."""
-    body = {"auctionId": auction_id, "psbt": signed_psbt, "fromBase64": True}
-    return json.dumps(body | ({"offChain": True} if off_chain else {})).encode()
 
 
 def check_confirmed(answer: Any) -> None:
