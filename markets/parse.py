@@ -43,6 +43,7 @@ _ID = re.compile(r"[A-Za-z0-9_\-:.]{1,128}", re.ASCII)
 # From 2001 to 2286: a time in seconds is never taken for one in milliseconds.
 _FIRST_MS, _LAST_MS = 10**12, 10**13
 _EPOCH = datetime.fromtimestamp(0, UTC)
+_PATHS: dict[str, list[str]] = {}  # the names of fields, split at their dots
 _MOST_COUNTED = 10**9
 _LONGEST_LINK = 500
 _MOST_HEIGHT = 10**8  # indexers write their greatest number for something in no block yet
@@ -348,20 +349,34 @@ def rows(value: Any, what: str, *, most: int = 1000) -> Sequence[Any]:
     return value
 
 
-def first(source: Mapping[str, Any], *names: str, holders: Sequence[str] = ("",)) -> Any:
+def first(source: Mapping[str, Any], *names: str, holders: Sequence[str] = ()) -> Any:
     """Returns the first of `names` that is not null, else None; a dot goes one object deeper (`ask.price`).
 
-    Each name is looked up behind each of the `holders` ("", "ask.").
+    With `holders` ("", "ask.") each name is looked up behind each of them.
     """
-    for name in names:
-        for holder in holders:
-            top, *deeper = (holder + name).split(".")
-            value = source.get(top)
-            for part in deeper:
-                value = value.get(part) if isinstance(value, dict) else None
-            if value is not None:
-                return value
+    for name in [holder + name for name in names for holder in holders] if holders else names:
+        if (path := _PATHS.get(name)) is None:
+            path = _PATHS[name] = name.split(".")
+        value: Any = source
+        for part in path:
+            value = value.get(part) if isinstance(value, dict) else None
+        if value is not None:
+            return value
     return None
+
+
+def each_told(source: Mapping[str, Any], names: Sequence[str]) -> list[Any]:
+    """Returns the values of all `names` that are not null."""
+    found: list[Any] = []
+    for name in names:
+        if (path := _PATHS.get(name)) is None:
+            path = _PATHS[name] = name.split(".")
+        value: Any = source
+        for part in path:
+            value = value.get(part) if isinstance(value, dict) else None
+        if value is not None:
+            found.append(value)
+    return found
 
 
 def field(read: Callable[[Any, str], Value], what: str, *names: str) -> Callable[[Mapping[str, Any]], Value]:

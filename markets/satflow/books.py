@@ -132,18 +132,16 @@ def has_any(row: Mapping[str, Any], holders: Sequence[str], fields: Sequence[str
     valid again, and a fill may fail. Raises Unreadable where none has and one is not understood.
     """
     fault: Unreadable | None = None
-    for field in fields:
-        for holder in holders:
-            value = parse.first(row, holder + field)
-            if value is None or is_placeholder(value):
-                continue
-            try:
-                if value is not True:
-                    parse.moment(value, "end")
-            except Unreadable as error:
-                fault = error
-            else:
-                return True
+    for value in parse.each_told(row, [holder + field for holder in holders for field in fields]):
+        if is_placeholder(value):
+            continue
+        try:
+            if value is not True:
+                parse.moment(value, "end")
+        except Unreadable as error:
+            fault = error
+        else:
+            return True
     if fault is not None:
         raise fault
     return False
@@ -151,8 +149,8 @@ def has_any(row: Mapping[str, Any], holders: Sequence[str], fields: Sequence[str
 
 def time_of(row: Mapping[str, Any], *names: str) -> Any:
     """Returns the first of these times that is not a placeholder, else None."""
-    for name in names:
-        if (value := parse.first(row, name)) is not None and not is_placeholder(value):
+    for value in parse.each_told(row, names):
+        if not is_placeholder(value):
             return value
     return None
 
@@ -295,8 +293,8 @@ def floors(answer: Any, slugs: Sequence[str], kind: Kind) -> dict[str, Floor | U
 
 def listed_traits(entry: Mapping[str, Any]) -> frozenset[Trait] | None:
     """Reads the traits of a listing's item, or None when the listing tells none."""
-    for name in TRAIT_FIELDS:
-        if (found := parse.traits_told(parse.first(entry, name))) is not None:
+    for given in parse.each_told(entry, TRAIT_FIELDS):
+        if (found := parse.traits_told(given)) is not None:
             return found
     return None
 
