@@ -14,12 +14,11 @@ import base64
 import re
 import threading
 from collections.abc import Callable, Collection, Hashable, Iterator, Mapping, Sequence
-from decimal import Decimal
 from typing import Any, Generic, NoReturn, TypeVar
 
 from msgspec import Struct
 
-from markets import parse, venues
+from markets import venues
 from markets.base import (
     LONGEST_PSBT,
     BidOrder,
@@ -328,39 +327,3 @@ def _with_length(value: bytes) -> bytes:
 def _inputs(unsigned_tx: bytes) -> int:
     """Counts the inputs of a transaction: the number behind its version."""
     return _number(unsigned_tx, 4)[0]
-
-
-def floors_by_slug(
-    told: Sequence[Any],
-    slugs: Sequence[str],
-    read: Callable[[Mapping[str, Any]], tuple[Decimal | None, int]],
-    *,
-    needs_one: bool = False,
-) -> dict[str, Floor | Unread]:
-    """Reads rows of floors by the slugs asked for, however they spell them; `read` returns a row's floor and count.
-
-    A slug whose row cannot be read has its Unread. So has every missing slug next to a row whose slug is not readable.
-    With `needs_one` it raises Unreadable where no row is understood.
-    """
-    asked: dict[str, list[str]] = {}
-    for slug in slugs:
-        asked.setdefault(parse.same(slug), []).append(slug)
-
-    def key(row: Mapping[str, Any]) -> str:
-        return parse.same(parse.text(row.get("slug"), "floor slug"))
-
-    def floors(row: Mapping[str, Any]) -> tuple[Floor, ...] | None:
-        if (spellings := asked.get(key(row))) is None:
-            return None
-        price, count = read(row)
-        return tuple(Floor(slug, price, count) for slug in spellings)
-
-    page = parse.each_row(told, "floor", floors, key=key, refuses=False)
-    if needs_one and told and len(page.unread) == len(told):
-        raise Unreadable(f"no floor is understood: {page.unread[0].why}")
-    found: dict[str, Floor | Unread] = {floor.slug: floor for spellings in page.entries for floor in spellings}
-    for unread in page.unread:
-        found |= dict.fromkeys(asked.get(unread.key, ()), unread)
-    for nameless in (unread for unread in page.unread if not unread.key):
-        found |= dict.fromkeys((slug for slug in slugs if slug not in found), nameless)
-    return found

@@ -20,7 +20,6 @@ None means not known, or doubtful because two sources differ; it never means no.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from decimal import Decimal
 from operator import attrgetter
 from typing import Annotated, Any, ClassVar, Literal, NamedTuple, get_args
@@ -276,12 +275,6 @@ class AskBook(Struct, frozen=True, forbid_unknown_fields=True):
     confirmed_ms: int | None = None
     unread: int = 0
     hidden: int = 0
-
-    def is_sure_of(self, asks: Sequence[Ask]) -> bool:
-        """Tells whether the cheapest of `asks`, a part of the book, has no cheaper one among the hidden rows."""
-        if not self.hidden:
-            return True
-        return bool(asks) and min(map(_unit_price, asks)) == min(map(_unit_price, self.asks))
 
 
 class BidBook(Struct, frozen=True, forbid_unknown_fields=True):

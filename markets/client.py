@@ -9,20 +9,23 @@ import copy
 import math
 import time
 from collections.abc import Collection, Mapping, Sequence
+from functools import cache
 from pathlib import Path
 from typing import Any, Protocol, Self
 
+import msgspec
 from msgspec import UnsetType
 
 from core.unix_http import NoAnswer, NotSent, UnixHttp
 from markets import base, orders, verbs
 from markets.base import BidOrder, GatewayAway, Kind, Refused, Unavailable, Unknown, VenueError, from_wire
 from markets.venues import VenueFacts
-from markets.verbs import AMPLE, Answer, Args, Purpose, Scarcity
+from markets.verbs import AMPLE, Answer, Answered, Args, Purpose, Scarcity
 from strategy.book import VenueProfile
 
 MAX_REQUEST = 256 * 1024  # bytes; the gateway closes the connection on more
 MOST_SKEW_S = 30.0  # how far apart our clock and a marketplace's may be; beyond, no bid is placed there
+_ENCODER = msgspec.json.Encoder()
 _GRACE_S = 0.25  # so that the asker, who knows why it waits, gives up before the gateway does
 
 
@@ -41,6 +44,32 @@ def stretch_s(asker: KnowsScarcity, *, is_rune: bool) -> int:
 def skew_words(off_s: float) -> str:
     """Describes a skew, for example: this machine's clock is 61 s ahead of the marketplace's."""
     return f"this machine's clock is {abs(off_s):.0f} s {'ahead of' if off_s > 0 else 'behind'} the marketplace's"
+
+
+def _request(args: Args[Any], **more: Any) -> bytes:
+    try:
+        return _ENCODER.encode({"verb": verbs.NAMES[type(args)], "args": args, **more})
+    except (TypeError, ValueError, OverflowError) as error:
+        raise Refused("bad_request", f"what is asked cannot be sent: {error}") from error
+
+
+def read_answer(body: bytes, kind: type[Args[Answer]]) -> Answered[Answer]:
+    """Reads the answer to a request of `kind`. Raises ValueError or RecursionError."""
+    found: Answered[Answer] = _reader_of_answers(kind).decode(body)
+    return found
+
+
+def prepare() -> None:
+    """Makes the readers of all answers, for workers to share."""
+    for kind in verbs.NAMES:
+        _reader_of_answers(kind)
+
+
+@cache
+def _reader_of_answers(kind: type[Args[Any]]) -> msgspec.json.Decoder[Any]:
+    of: Any = kind.__orig_bases__[0]  # type: ignore[attr-defined]  # as every generic class has them
+    answered: Any = Answered
+    return msgspec.json.Decoder(answered[of.__args__])
 
 
 class GatewayClient:
@@ -83,7 +112,7 @@ class GatewayClient:
             if left_s <= 0 and not kind.is_write:
                 raise Unavailable("the marketplace has not answered in time; ask again in a moment")
             more["patience_s"] = max(left_s, 0.0) + _GRACE_S
-        asked = verbs.request(args, **more)
+        asked = _request(args, **more)
         if len(asked) > MAX_REQUEST:
             raise Refused("bad_request", "too much is asked at once")
         try:
@@ -93,7 +122,7 @@ class GatewayClient:
         except NoAnswer as error:
             raise lost(f"no answer from the gateway: {error}") from error
         try:
-            answer = verbs.read_answer(body, kind)
+            answer = read_answer(body, kind)
             value = from_wire(answer.error) if isinstance(answer.ok, UnsetType) else answer.ok
         except (ValueError, OverflowError, RecursionError) as error:
             raise lost(f"failed to understand the gateway: {error}; restart it if it is of another version") from error

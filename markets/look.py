@@ -5,14 +5,15 @@ A value that cannot be read is None, never a guess.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from decimal import ROUND_CEILING, Decimal
+from operator import attrgetter
 from typing import Protocol, TypeVar
 
 from msgspec import Struct
 
 from core.errors import BidkeeperError
-from markets.base import AskBook, Balance, BidBook, Fees, Kind, NotSupported, VenueError
+from markets.base import AskBook, BidBook, Fees, Kind, NotSupported, VenueError
 from markets.client import MarketClient
 from markets.venues import ToFund, to_fund
 from strategy.book import Ask, Bid, History, Snapshot
@@ -31,6 +32,7 @@ FEES_USABLE_MS = 30 * 60_000
 DAY_S = 86_400.0  # a rune does not change
 
 Value = TypeVar("Value")
+_UNIT_PRICE = attrgetter("unit_price")
 
 
 class Notes(Protocol):
@@ -131,7 +133,12 @@ class Looker:
         the last ten minutes are enough if the present floor confirms them and the config depends on nothing else.
         """
         books = self._books(config, wallet, max_age_s, notes, by_floor=by_floor)
-        balance = _try(lambda: self._balance(wallet, balance_age_s), Step.READ_BALANCE, "read the balance", notes)
+        balance = _try(
+            lambda: self._market.balance(wallet.payment, wallet.receive, wallet.payment_pubkey, balance_age_s),
+            Step.READ_BALANCE,
+            "read the balance",
+            notes,
+        )
         backing = (balance.sats, balance.address, balance.taken_ms) if balance else (None, None, None)
         balance_sats, funded_at, balance_ms = backing
         fee_reserve_sats = self.fee_reserve(config.fee_rate, notes)
@@ -197,9 +204,6 @@ class Looker:
             what = "rune" if config.is_rune else "collection"
             notes.add(Step.MARKET, "find the market", f"it knows no {what} named {config.slug}", backs_off=False)
 
-    def _balance(self, wallet: BidderWallet, max_age_s: float) -> Balance:
-        return self._market.balance(wallet.payment, wallet.receive, wallet.payment_pubkey, max_age_s)
-
     def fee_reserve(self, fee_rate: str | Decimal, notes: Notes) -> int | None:
         """Returns the sats to keep for the fees of one purchase; None without a rate of the last half hour."""
         if isinstance(fee_rate, Decimal):
@@ -229,10 +233,17 @@ def _snapshot(
         history=history,
         divisibility=divisibility,
         confirmed_ms=books.asks.confirmed_ms,
-        is_floor_sure=books.asks.is_sure_of([ask for ask in asks if ask.maker not in ignored]),
+        is_floor_sure=_is_sure_of(books.asks, [ask for ask in asks if ask.maker not in ignored]),
         is_depth_sure=not books.asks.hidden,
         are_bids_whole=books.bids is None or not books.bids.hidden,
     )
+
+
+def _is_sure_of(book: AskBook, asks: Sequence[Ask]) -> bool:
+    """Tells whether the cheapest of `asks`, a part of the book, has no cheaper one among the hidden rows."""
+    if not book.hidden:
+        return True
+    return bool(asks) and min(map(_UNIT_PRICE, asks)) == min(map(_UNIT_PRICE, book.asks))
 
 
 def _foreign(book: AskBook, wallet: BidderWallet) -> tuple[Ask, ...]:

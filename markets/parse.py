@@ -20,13 +20,13 @@ from __future__ import annotations
 import json
 import re
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from typing import Any, Generic, NamedTuple, NoReturn, TypeVar
 
-from markets.base import NotUnderstood, Trait, Unknown
+from markets.base import Floor, NotUnderstood, Trait, Unknown
 
 MAX_SATS = 21_000_000 * 100_000_000
 _MAX_DIGITS = 40  # a rune amount is a u128: 39 digits
@@ -156,7 +156,6 @@ def whole(value: Any, what: str) -> int:
 
 
 def how_many(value: Any, what: str) -> int:
-    """Reads a count, which is at most a billion."""
     number = whole(value, what)
     if number > _MOST_COUNTED:
         raise Unreadable(f"{what}: {number} is too many")
@@ -242,14 +241,6 @@ def text(value: Any, what: str, *, longest: int = 200) -> str:
     return value
 
 
-def lines(value: Any, what: str, *, longest: int) -> str:
-    """Reads a `text` of one line or several, as it came."""
-    if isinstance(value, str):
-        text(value.replace("\r\n", " ").replace("\n", " "), what, longest=longest)
-        return value
-    return text(value, what, longest=longest)
-
-
 def label(value: Any, what: str) -> str:
     """Reads a trait's type or value: text, or a number, which makers of collections use alike."""
     if isinstance(value, Decimal) and value.is_finite():
@@ -269,17 +260,22 @@ def identifier(value: Any, what: str) -> str:
 
 
 def flag(value: Any, what: str) -> bool:
-    """Reads a yes or no."""
     if not isinstance(value, bool):
         raise _unlike(value, what, "a yes or no")
     return value
 
 
-def txid(value: Any, what: str) -> str:
-    """Reads a transaction's id as explorers show it: 64 lower-case hex digits."""
-    if not isinstance(value, str) or not _TXID.fullmatch(value):
-        raise _unlike(value, what, "a txid")
-    return value
+def _like(pattern: re.Pattern[str], kind: str) -> Callable[[Any, str], str]:
+    def read(value: Any, what: str) -> str:
+        if not isinstance(value, str) or not pattern.fullmatch(value):
+            raise _unlike(value, what, kind)
+        return value
+
+    return read
+
+
+txid = _like(_TXID, "a txid")  # as explorers show it: 64 lower-case hex digits
+script = _like(_SCRIPT, "a script in hex")  # in lower case
 
 
 def outpoint(value: Any, what: str) -> str:
@@ -290,15 +286,7 @@ def outpoint(value: Any, what: str) -> str:
     return f"{txid(found, what)}:{vout}"
 
 
-def script(value: Any, what: str) -> str:
-    """Reads a script in lower-case hex."""
-    if not isinstance(value, str) or not _SCRIPT.fullmatch(value):
-        raise _unlike(value, what, "a script in hex")
-    return value
-
-
 def height(value: Any, what: str) -> int:
-    """Reads a block's height."""
     number = whole(value, what)
     if number >= _MOST_HEIGHT:
         raise Unreadable(f"{what}: {number} is no height")
@@ -334,7 +322,6 @@ def name_to_show(value: Any) -> str | None:
 
 
 def table(value: Any, what: str) -> Mapping[str, Any]:
-    """Reads an object."""
     if not isinstance(value, dict):
         raise _unlike(value, what, "an object")
     return value
@@ -385,8 +372,7 @@ def field(read: Callable[[Any, str], Value], what: str, *names: str) -> Callable
 
 
 def same(slug: str) -> str:
-    """Returns a slug's form in which two spellings of it are equal: no case, no bullets."""
-    return slug.replace("•", "").casefold()
+    return slug.replace("•", "").casefold()  # two spellings of a slug are equal: no case, no bullets
 
 
 def address(value: Any, what: str) -> str:
@@ -414,23 +400,19 @@ TRAIT_VALUE_NAMES = ("value", "trait_value", "traitValue")
 def traits_told(given: Any) -> frozenset[Trait] | None:
     """Reads the traits in a list of them or in `{type: value}`; None for anything else."""
     if isinstance(given, list):
-        return frozenset(trait_pairs(given))
-    if isinstance(given, Mapping):
-        return frozenset(pair for kind, value in given.items() for pair in _trait_pair(kind, value))
-    return None
+        return trait_pairs(given)
+    return _traits(given.items()) if isinstance(given, Mapping) else None
 
 
-def trait_pairs(given: Any) -> Iterator[Trait]:
-    """Yields the traits in `[{trait_type, value}]` or in one of these."""
-    for each in given if isinstance(given, list) else [given]:
-        if isinstance(each, Mapping):
-            yield from _trait_pair(first(each, *TRAIT_TYPE_NAMES), first(each, *TRAIT_VALUE_NAMES))
+def trait_pairs(given: Any) -> frozenset[Trait]:
+    """Reads the traits in `[{trait_type, value}]` or in one of these."""
+    held = [each for each in (given if isinstance(given, list) else [given]) if isinstance(each, Mapping)]
+    return _traits([(first(each, *TRAIT_TYPE_NAMES), first(each, *TRAIT_VALUE_NAMES)) for each in held])
 
 
-def _trait_pair(kind: Any, value: Any) -> Iterator[Trait]:
-    known_kind, known_value = trait_part(kind), trait_part(value)
-    if known_kind is not None and known_value is not None:
-        yield known_kind, known_value
+def _traits(pairs: Iterable[tuple[Any, Any]]) -> frozenset[Trait]:
+    parts = [(trait_part(kind), trait_part(value)) for kind, value in pairs]
+    return frozenset((kind, value) for kind, value in parts if kind is not None and value is not None)
 
 
 def trait_part(value: Any) -> str | None:
@@ -500,6 +482,42 @@ def each_row(
     for each in unread:
         _note(each)
     return Page(tuple(entry for _, entry in kept), following, unread)
+
+
+def floors_by_slug(
+    told: Sequence[Any],
+    slugs: Sequence[str],
+    read: Callable[[Mapping[str, Any]], tuple[Decimal | None, int]],
+    *,
+    needs_one: bool = False,
+) -> dict[str, Floor | Unread]:
+    """Reads rows of floors by the slugs asked for, however they spell them; `read` returns a row's floor and count.
+
+    A slug whose row cannot be read has its Unread. So has every missing slug next to a row whose slug is not readable.
+    With `needs_one` it raises Unreadable where no row is understood.
+    """
+    asked: dict[str, list[str]] = {}
+    for slug in slugs:
+        asked.setdefault(same(slug), []).append(slug)
+
+    def key(row: Mapping[str, Any]) -> str:
+        return same(text(row.get("slug"), "floor slug"))
+
+    def floors(row: Mapping[str, Any]) -> tuple[Floor, ...] | None:
+        if (spellings := asked.get(key(row))) is None:
+            return None
+        price, count = read(row)
+        return tuple(Floor(slug, price, count) for slug in spellings)
+
+    page = each_row(told, "floor", floors, key=key, refuses=False)
+    if needs_one and told and len(page.unread) == len(told):
+        raise Unreadable(f"no floor is understood: {page.unread[0].why}")
+    found: dict[str, Floor | Unread] = {floor.slug: floor for spellings in page.entries for floor in spellings}
+    for unread in page.unread:
+        found |= dict.fromkeys(asked.get(unread.key, ()), unread)
+    for nameless in (unread for unread in page.unread if not unread.key):
+        found |= dict.fromkeys((slug for slug in slugs if slug not in found), nameless)
+    return found
 
 
 def asked_price(value: Any, what: str) -> Decimal | None:

@@ -309,14 +309,6 @@ def text(value: Any) -> str:
     return _ENCODER.encode(value).decode()
 
 
-def request(args: Args[Any], **more: Any) -> bytes:
-    """Returns the request for `args`, with `more` members of `Request`. Raises Refused('bad_request')."""
-    try:
-        return _ENCODER.encode({"verb": NAMES[type(args)], "args": args, **more})
-    except (TypeError, ValueError, OverflowError) as error:
-        raise Refused("bad_request", f"what is asked cannot be sent: {error}") from error
-
-
 def read(body: bytes) -> Request:
     """Reads a request but for its arguments. Raises Refused('bad_request')."""
     return _decoded(_reader(Request), body, "the request")
@@ -332,28 +324,9 @@ def read_args(asked: Request, kind: type[Args[Answer]]) -> Args[Answer]:
     return args
 
 
-def read_answer(body: bytes, kind: type[Args[Answer]]) -> Answered[Answer]:
-    """Reads the answer to a request of `kind`. Raises ValueError or RecursionError."""
-    found: Answered[Answer] = _reader_of_answers(kind).decode(body)
-    return found
-
-
-def prepare() -> None:
-    """Makes the readers of all answers, for workers to share."""
-    for kind in NAMES:
-        _reader_of_answers(kind)
-
-
 @cache
 def _reader(kind: type[Any]) -> msgspec.json.Decoder[Any]:
     return msgspec.json.Decoder(kind)
-
-
-@cache
-def _reader_of_answers(kind: type[Args[Any]]) -> msgspec.json.Decoder[Any]:
-    base: Any = kind.__orig_bases__[0]  # type: ignore[attr-defined]  # as every generic class has them
-    answered: Any = Answered
-    return msgspec.json.Decoder(answered[base.__args__])
 
 
 def _decoded(reader: msgspec.json.Decoder[Any], body: bytes | Raw, whole: str) -> Any:

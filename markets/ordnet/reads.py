@@ -21,7 +21,7 @@ from decimal import Decimal
 from typing import Any
 
 from markets import parse
-from markets.adapter import TraitedAsk, floors_by_slug
+from markets.adapter import TraitedAsk
 from markets.base import Floor, Item, NotFound, NotSupported, Refused, Sale
 from markets.http import refused_with_200
 from markets.orders import OwnListing
@@ -96,7 +96,7 @@ def floors(answer: Any, slugs: Sequence[str]) -> dict[str, Floor | Unread]:
         lowest = parse.if_told(parse.sats, entry["floor"], "floor")
         return Decimal(lowest) if lowest else None, parse.whole(entry.get("listedCount"), "listedCount")
 
-    return floors_by_slug(parse.rows(stats.get("data"), "floors"), slugs, floor, needs_one=True)
+    return parse.floors_by_slug(parse.rows(stats.get("data"), "floors"), slugs, floor, needs_one=True)
 
 
 def asks(answer: Any, slug: str, *, is_first: bool) -> Page[TraitedAsk]:

@@ -110,9 +110,15 @@ class Satflow(Adapter):
 
     def challenge(self, address: str) -> str:
         answer = self._http.read("/challenge", {"address": address})
-        return of_read(
-            lambda: parse.lines(parse.table(payload(answer), "challenge").get("challenge"), "challenge", longest=1000)
-        )
+
+        def read() -> str:
+            told = parse.table(payload(answer), "challenge").get("challenge")
+            # It may have several lines, and goes to the signer as it came.
+            flat = told.replace("\r\n", " ").replace("\n", " ") if isinstance(told, str) else told
+            parse.text(flat, "challenge", longest=1000)
+            return str(told)
+
+        return of_read(read)
 
     def bidding_wallet(self, payment: str, receive: str, pubkey: str) -> str:
         params = {"ordinalsAddress": receive, "paymentAddress": payment, "paymentPubkey": pubkey}

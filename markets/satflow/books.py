@@ -25,7 +25,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from markets import parse
-from markets.adapter import Latest, TraitedAsk, TraitedBid, floors_by_slug
+from markets.adapter import Latest, TraitedAsk, TraitedBid
 from markets.base import BidOrder, Floor, Kind, OwnBid, Trait
 from markets.http import refused_with_200
 from markets.parse import Best, Foreign, Page, Unread, Unreadable
@@ -288,7 +288,7 @@ def floors(answer: Any, slugs: Sequence[str], kind: Kind) -> dict[str, Floor | U
 
     data = payload(answer)
     told = parse.rows(parse.first(data, "results") if isinstance(data, dict) else data, "floors")
-    return floors_by_slug(told, slugs, floor)
+    return parse.floors_by_slug(told, slugs, floor)
 
 
 def listed_traits(entry: Mapping[str, Any]) -> frozenset[Trait] | None:
@@ -406,7 +406,7 @@ def _bid(entry: Mapping[str, Any], kind: Kind, units: Units) -> TraitedBid:
     # `attribute` is the documentation's older form for one trait; of `attributes` the venue makes an order each.
     given = parse.first(entry, *BID_TRAIT_FIELDS)
     is_whole = given in (None, "", [], {}) and entry.get("type") != "trait"
-    traits = frozenset() if is_whole else frozenset(parse.trait_pairs(given))
+    traits = frozenset() if is_whole else parse.trait_pairs(given)
     if not is_whole and not traits:
         raise Foreign("it is on a trait that is not understood")
     price, quantity, unit_price = _terms(entry, kind, units)
