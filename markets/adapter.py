@@ -18,33 +18,9 @@ from typing import Any, Generic, NoReturn, TypeVar
 
 from msgspec import Struct
 
-from markets import venues
-from markets.base import (
-    LONGEST_PSBT,
-    BidOrder,
-    Floor,
-    Item,
-    Kind,
-    NotSupported,
-    OwnBid,
-    Refused,
-    Sale,
-    Trait,
-    Unavailable,
-    WalletItem,
-)
+from markets import base, orders, venues
+from markets.base import LONGEST_PSBT, Kind, NotSupported, Refused, Trait, Unavailable
 from markets.http import Permit
-from markets.orders import (
-    BidDraft,
-    BidToDraft,
-    ListingDraft,
-    ListingOrder,
-    ListingToDraft,
-    OwnListing,
-    Pair,
-    SignInAnswer,
-    SignInTexts,
-)
 from markets.parse import Cursor, Page, Unread, Unreadable
 from markets.venues import Capabilities
 from strategy.book import Ask, Bid, VenueProfile
@@ -86,7 +62,7 @@ class Adapter:
 
     # reads
 
-    def floors(self, slugs: Sequence[str], kind: Kind) -> Mapping[str, Floor | Unread]:
+    def floors(self, slugs: Sequence[str], kind: Kind) -> Mapping[str, base.Floor | Unread]:
         """Returns floors by the slugs given, at most `floors_at_once`; slugs the venue does not know are left out.
 
         A slug whose row could not be read has its Unread instead. Raises AskAgain where the venue has another source.
@@ -105,11 +81,11 @@ class Adapter:
         """Returns a collection's traits: type to value to the count of items. NotFound for an unknown collection."""
         self._no("traits")
 
-    def sales(self, slug: str, kind: Kind, cursor: Cursor) -> Page[Sale]:
+    def sales(self, slug: str, kind: Kind, cursor: Cursor) -> Page[base.Sale]:
         """Returns one page of the sales of a collection or rune, newest first."""
         self._no("sales")
 
-    def own_bids(self, wallet: str, cursor: Cursor, slugs: Collection[str] = ()) -> Page[OwnBid]:
+    def own_bids(self, wallet: str, cursor: Cursor, slugs: Collection[str] = ()) -> Page[base.OwnBid]:
         """Returns one page of the live bids of a payment address. Unknown is not empty: a strange entry is
         Unavailable.
 
@@ -125,29 +101,29 @@ class Adapter:
         """Returns the address that funds the bids of this pair of addresses. Raises NotFound when there is none yet."""
         self._no("bidding wallets")
 
-    def wallet_contents(self, address: str, cursor: Cursor) -> Page[WalletItem]:
+    def wallet_contents(self, address: str, cursor: Cursor) -> Page[base.WalletItem]:
         """Returns one page of the inscriptions at an address."""
         self._no("the contents of wallets")
 
-    def item(self, inscription_id: str) -> Item:
+    def item(self, inscription_id: str) -> base.Item:
         """Returns details of one inscription."""
         self._no("single inscriptions")
 
-    def own_listings(self, owner: str, cursor: Cursor) -> Page[OwnListing]:
+    def own_listings(self, owner: str, cursor: Cursor) -> Page[orders.OwnListing]:
         """Returns one page of an address's listings."""
         self._no("a wallet's listings")
 
     # drafts to be signed; they change nothing at the venue
 
-    def draft_bid(self, order: BidToDraft) -> BidDraft:
+    def draft_bid(self, order: orders.BidToDraft) -> orders.BidDraft:
         """Returns the PSBTs that the venue wants signed for a bid, where its bids are no messages."""
         self._no("drafts of bids: its bids are messages, or it takes none")
 
-    def draft_listing(self, ask: ListingToDraft) -> ListingDraft:
+    def draft_listing(self, ask: orders.ListingToDraft) -> orders.ListingDraft:
         """Returns the PSBTs that the venue wants signed for a listing."""
         self._no("listings of ours")
 
-    def draft_delist(self, owner: str, inscription_id: str) -> ListingDraft:
+    def draft_delist(self, owner: str, inscription_id: str) -> orders.ListingDraft:
         """Returns the PSBT that the venue wants signed to take a listing back; signed, it is `delist`'s signature."""
         self._no("drafts for taking a listing back: it wants none signed")
 
@@ -155,17 +131,17 @@ class Adapter:
         """Returns the PSBT (base64) that the venue wants signed to take `amount` sats out of the bidding wallet."""
         self._no("withdrawals from a bidding wallet")
 
-    def sign_in_texts(self, pair: Pair) -> SignInTexts:
+    def sign_in_texts(self, pair: orders.Pair) -> orders.SignInTexts:
         """Returns the texts that the two addresses must sign before the venue opens a session for them."""
         self._no("sign-in")
 
-    def sign_in(self, answer: SignInAnswer) -> None:
+    def sign_in(self, answer: orders.SignInAnswer) -> None:
         """Opens the session, which the adapter holds in memory. AuthFailed when the venue refuses it."""
         self._no("sign-in")
 
     # writes: `permit` is called right before the first byte goes out; its error is raised
 
-    def place(self, order: BidOrder, permit: Permit | None = None) -> str | None:
+    def place(self, order: base.BidOrder, permit: Permit | None = None) -> str | None:
         """Submits a signed bid; returns its id where the venue gives one."""
         self._no("bids")
 
@@ -176,7 +152,7 @@ class Adapter:
         """
         self._no("bids")
 
-    def list_item(self, order: ListingOrder, permit: Permit | None = None) -> None:
+    def list_item(self, order: orders.ListingOrder, permit: Permit | None = None) -> None:
         """Submits a signed listing; a former one of the same inscription is replaced."""
         self._no("listings of ours")
 

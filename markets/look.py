@@ -13,7 +13,8 @@ from typing import Protocol, TypeVar
 from msgspec import Struct
 
 from core.errors import BidkeeperError
-from markets.base import AskBook, BidBook, Fees, Kind, NotSupported, VenueError
+from markets import base
+from markets.base import Kind, NotSupported, VenueError
 from markets.client import MarketClient
 from markets.venues import ToFund, to_fund
 from strategy.book import Ask, Bid, History, Snapshot
@@ -68,7 +69,7 @@ class BidderWallet(Struct, frozen=True):
             return True
         return not bid.maker and bid.price in self.bid_prices
 
-    def may_be_floor(self, book: AskBook) -> bool:
+    def may_be_floor(self, book: base.AskBook) -> bool:
         """Tells whether the cheapest listing may be the user's: then the floor does not tell the others' prices."""
         lowest = min(ask.price for ask in book.asks)
         return lowest in self.ask_prices or any(ask.price == lowest and self.owns_ask(ask) for ask in book.asks)
@@ -77,9 +78,9 @@ class BidderWallet(Struct, frozen=True):
 class Books(Struct, frozen=True):
     """The books of one look with the user's own orders; None was not, or could not be, read."""
 
-    asks: AskBook
-    trait_asks: AskBook | None
-    bids: BidBook | None
+    asks: base.AskBook
+    trait_asks: base.AskBook | None
+    bids: base.BidBook | None
 
     @property
     def unread(self) -> dict[str, int]:
@@ -114,7 +115,7 @@ class Looker:
     def __init__(self, market: MarketClient, clock_ms: Callable[[], int]) -> None:
         self._market = market
         self._clock_ms = clock_ms
-        self._fees: Fees | None = None
+        self._fees: base.Fees | None = None
 
     def look(
         self,
@@ -155,7 +156,7 @@ class Looker:
         market, trait = self._market, trait_of(config)
         is_floor_enough = by_floor and config.hangs_on_floor
 
-        def read() -> AskBook:
+        def read() -> base.AskBook:
             if config.is_rune:
                 return market.rune_asks(config.slug, max_age_s)
             book = market.asks(config.slug, max_age_s, by_floor=is_floor_enough)
@@ -181,7 +182,7 @@ class Looker:
             )
         return Books(asks, trait_asks, bids)
 
-    def _trait_asks(self, slug: str, max_age_s: float, trait: tuple[str, str]) -> AskBook | None:
+    def _trait_asks(self, slug: str, max_age_s: float, trait: tuple[str, str]) -> base.AskBook | None:
         try:
             return self._market.asks(slug, max_age_s, trait)
         except NotSupported:
@@ -239,14 +240,14 @@ def _snapshot(
     )
 
 
-def _is_sure_of(book: AskBook, asks: Sequence[Ask]) -> bool:
+def _is_sure_of(book: base.AskBook, asks: Sequence[Ask]) -> bool:
     """Tells whether the cheapest of `asks`, a part of the book, has no cheaper one among the hidden rows."""
     if not book.hidden:
         return True
     return bool(asks) and min(map(_UNIT_PRICE, asks)) == min(map(_UNIT_PRICE, book.asks))
 
 
-def _foreign(book: AskBook, wallet: BidderWallet) -> tuple[Ask, ...]:
+def _foreign(book: base.AskBook, wallet: BidderWallet) -> tuple[Ask, ...]:
     return tuple(ask for ask in book.asks if not wallet.owns_ask(ask))
 
 
@@ -274,7 +275,7 @@ def history_key(config: BidConfig, venue: str, default: str) -> tuple[str, str, 
     return kind_of(config), normal_slug(config.type, config.slug), measured
 
 
-def tier_rate(fees: Fees, tier: str) -> Decimal:
+def tier_rate(fees: base.Fees, tier: str) -> Decimal:
     """Returns the rate (sat/vB) of a tier by its name in a config."""
     return {
         "fastestFee": fees.fastest,

@@ -21,37 +21,20 @@ from typing import Any
 from msgspec import Struct
 
 from core.fields import WithSecrets
-from markets import parse
+from markets import base, orders, parse
 from markets.adapter import Adapter, Latest, TraitedAsk, known_draft, with_witnesses
 from markets.base import (
     LONGEST_PSBT,
     AuthFailed,
-    BidOrder,
-    Floor,
-    Item,
     Kind,
     NotFound,
     NotSupported,
     NotUnderstood,
     Refused,
-    Sale,
     SignInNeeded,
     Unavailable,
-    WalletItem,
 )
 from markets.http import Http, Permit, error_text, refusal, segment
-from markets.orders import (
-    BidDraft,
-    BidToDraft,
-    ListingDraft,
-    ListingOrder,
-    ListingToDraft,
-    OwnListing,
-    Pair,
-    SignInAnswer,
-    SignInText,
-    SignInTexts,
-)
 from markets.ordinalswallet import books
 from markets.ordinalswallet.books import Prices, content, protected_outpoint
 from markets.parse import Cursor, Page, Unreadable, number_of
@@ -104,8 +87,8 @@ class Session(WithSecrets, frozen=True):
 class ProtectedDraft(Struct, frozen=True):
     """A draft, kept until it is submitted, which must repeat its digest."""
 
-    ask: ListingToDraft
-    draft: ListingDraft
+    ask: orders.ListingToDraft
+    draft: orders.ListingDraft
     digest: str
 
 
@@ -136,7 +119,7 @@ class OrdinalsWallet(Adapter):
         self._nonce = nonce
         self._sessions: Latest[Session] = Latest(_MOST_SESSIONS)
 
-    def floors(self, slugs: Sequence[str], kind: Kind) -> dict[str, Floor]:
+    def floors(self, slugs: Sequence[str], kind: Kind) -> dict[str, base.Floor]:
         """Returns the floor of the one slug given: the venue has no request for several. Raises ValueError for more."""
         (slug,) = slugs
         try:
@@ -160,7 +143,7 @@ class OrdinalsWallet(Adapter):
         answer = self._http.read(f"/collection/{segment(slug)}/attributes", missing=NO_BODY)
         return parse.of_read(lambda: books.trait_counts(answer), self.name)
 
-    def sales(self, slug: str, kind: Kind, cursor: Cursor) -> Page[Sale]:
+    def sales(self, slug: str, kind: Kind, cursor: Cursor) -> Page[base.Sale]:
         """Returns one page of the sales through this venue; other venues' sales are not in it."""
         start = number_of(cursor, 0)
         params = {"limit": str(books.SALES_PAGE), "offset": str(start)}
@@ -168,17 +151,17 @@ class OrdinalsWallet(Adapter):
         answer = self._http.read(path, params, missing=NO_BODY)
         return parse.of_read(lambda: books.sales(answer, slug, kind, start), self.name)
 
-    def wallet_contents(self, address: str, cursor: Cursor) -> Page[WalletItem]:
+    def wallet_contents(self, address: str, cursor: Cursor) -> Page[base.WalletItem]:
         """Returns all inscriptions in one page."""
         answer = self._http.read(f"/wallet/{segment(address)}/inscriptions")
         return parse.of_read(lambda: books.wallet_items(answer, self._images), self.name)
 
-    def item(self, inscription_id: str) -> Item:
+    def item(self, inscription_id: str) -> base.Item:
         """Returns details of one inscription, which are up to a day old there."""
         answer = self._http.read(f"/inscription/{segment(inscription_id)}", missing=NO_BODY)
         return parse.of_read(lambda: books.item(answer, inscription_id, self._images), self.name)
 
-    def own_listings(self, owner: str, cursor: Cursor) -> Page[OwnListing]:
+    def own_listings(self, owner: str, cursor: Cursor) -> Page[orders.OwnListing]:
         """Returns a wallet's listings: first all with a known price, then the others one by one.
 
         Each of these is asked for once, and again when its shown price is another. One whose answer is not understood
@@ -205,24 +188,26 @@ class OrdinalsWallet(Adapter):
         self._prices.note(inscription_id, prices)
         return Page((listing,), rest or None)
 
-    def draft_bid(self, order: BidToDraft) -> BidDraft:
+    def draft_bid(self, order: orders.BidToDraft) -> orders.BidDraft:
         raise NotSupported(f"{self.name}: {_NO_BIDS}")
 
-    def place(self, order: BidOrder, permit: Permit | None = None) -> str | None:
+    def place(self, order: base.BidOrder, permit: Permit | None = None) -> str | None:
         raise NotSupported(f"{self.name}: {_NO_BIDS}")
 
-    def draft_listing(self, ask: ListingToDraft) -> ListingDraft:
+    def draft_listing(self, ask: orders.ListingToDraft) -> orders.ListingDraft:
         """Returns the PSBT of a plain listing, or the two of a protected one. Changes nothing there."""
         if not self._is_protecting:
             answer = self._http.read("/wallet/escrow-bulk", post=_draft_body(ask), missing=NO_BODY)
-            return parse.of_read(lambda: ListingDraft(_psbt(parse.table(content(answer), "draft"), "psbt")), self.name)
+            return parse.of_read(
+                lambda: orders.ListingDraft(_psbt(parse.table(content(answer), "draft"), "psbt")), self.name
+            )
         body = _protected_body(ask)
         answer = self._http.read("/market/secure-listing/build-bulk", post=body, missing=NO_BODY)
         drafted = parse.of_read(lambda: _protected_draft(answer, ask), self.name)
         self._drafts.note(ask.inscription_id, drafted)
         return drafted.draft
 
-    def list_item(self, order: ListingOrder, permit: Permit | None = None) -> None:
+    def list_item(self, order: orders.ListingOrder, permit: Permit | None = None) -> None:
         if not order.signed_transfer:
             answer = self._http.write("/market/escrow-bulk", _list_body(order), permit)
             parse.of_write(lambda: _check_listed(answer))
@@ -255,13 +240,13 @@ class OrdinalsWallet(Adapter):
             if outpoint != "" or not self._protected.of(inscription_id):
                 self._protected.note(inscription_id, outpoint)
 
-    def sign_in_texts(self, pair: Pair) -> SignInTexts:
+    def sign_in_texts(self, pair: orders.Pair) -> orders.SignInTexts:
         """Makes the text that the inscriptions' address must sign within five minutes. No request: we write it."""
         nonce, issued_ms = self._nonce(), self._now_ms()
         message = _sign_in_message(pair.ordinals, nonce, issued_ms)
-        return SignInTexts(f"{nonce}.{issued_ms}", (SignInText(SIGN_IN_ID, message, pair.ordinals),))
+        return orders.SignInTexts(f"{nonce}.{issued_ms}", (orders.SignInText(SIGN_IN_ID, message, pair.ordinals),))
 
-    def sign_in(self, answer: SignInAnswer) -> None:
+    def sign_in(self, answer: orders.SignInAnswer) -> None:
         """Opens the owner's session, for a day. The venue takes each text once."""
         owner = answer.pair.ordinals
         signature = answer.signatures.get(SIGN_IN_ID)
@@ -305,7 +290,7 @@ def _session(answer: Any, address: str) -> Session:
     return Session(token, parse.whole(opened.get("expires_at"), "expires_at"))
 
 
-def _draft_body(ask: ListingToDraft) -> dict[str, Any]:
+def _draft_body(ask: orders.ListingToDraft) -> dict[str, Any]:
     return {
         "inscriptions": [ask.inscription_id],
         "from": ask.owner,
@@ -315,7 +300,7 @@ def _draft_body(ask: ListingToDraft) -> dict[str, Any]:
     }
 
 
-def _list_body(order: ListingOrder) -> bytes:
+def _list_body(order: orders.ListingOrder) -> bytes:
     """Makes the body of POST /market/escrow-bulk, with witnesses as the official client sends them. Raises Refused."""
     try:
         psbt = base64.b64decode(with_witnesses(order.signed_psbt))
@@ -343,7 +328,7 @@ def _delisted(answer: Any) -> bool:
     return parse.flag(said.get("success"), "success")
 
 
-def _protected_body(ask: ListingToDraft) -> dict[str, Any]:
+def _protected_body(ask: orders.ListingToDraft) -> dict[str, Any]:
     """Makes the body of POST /market/secure-listing/build-bulk for one item. Raises Refused without its output."""
     if not ask.outpoint:
         raise Refused("bad_request", "which output the item is on is needed for a draft there; nothing was sent")
@@ -355,7 +340,7 @@ def _protected_body(ask: ListingToDraft) -> dict[str, Any]:
     }
 
 
-def _protected_draft(answer: Any, ask: ListingToDraft) -> ProtectedDraft:
+def _protected_draft(answer: Any, ask: orders.ListingToDraft) -> ProtectedDraft:
     """Reads the two PSBTs to be signed. Raises a Refused leaf, or Unavailable, for an item that is not drafted."""
     row = _row(answer, ask.outpoint)
     if (code := _fault(row)) is not None:
@@ -374,10 +359,10 @@ def _protected_draft(answer: Any, ask: ListingToDraft) -> ProtectedDraft:
     digest = row.get("template_digest")
     if not isinstance(digest, str) or not _DIGEST.fullmatch(digest):
         raise Unreadable("the draft has no digest")
-    return ProtectedDraft(ask, ListingDraft(_psbt(row, "sale_psbt"), (), _psbt(row, "psbt")), digest)
+    return ProtectedDraft(ask, orders.ListingDraft(_psbt(row, "sale_psbt"), (), _psbt(row, "psbt")), digest)
 
 
-def _authorize_body(order: ListingOrder, kept: ProtectedDraft) -> bytes:
+def _authorize_body(order: orders.ListingOrder, kept: ProtectedDraft) -> bytes:
     """Makes the body of POST /market/secure-listing/authorize-bulk: the PSBTs signed, and not finalized."""
     item = {
         "outpoint": order.ask.outpoint,
@@ -439,6 +424,6 @@ def _hex(psbt: str) -> str:
         raise Refused("not_a_psbt", "a signed PSBT is not base64; nothing was sent") from error
 
 
-def _compressed(ask: ListingToDraft) -> str:
+def _compressed(ask: orders.ListingToDraft) -> str:
     # A taproot key is found by its x coordinate alone.
     return "02" + ask.tap_internal_key

@@ -18,21 +18,9 @@ from typing import Any
 from msgspec.structs import replace
 
 from core.fields import WithSecrets
-from markets import parse
+from markets import base, parse
 from markets.adapter import Adapter, Latest, TraitedAsk, TraitedBid, known_draft
-from markets.base import (
-    BidOrder,
-    Floor,
-    Item,
-    Kind,
-    NotSupported,
-    OwnBid,
-    RateLimited,
-    Refused,
-    Sale,
-    SignInNeeded,
-    Unavailable,
-)
+from markets.base import Kind, NotSupported, RateLimited, Refused, SignInNeeded, Unavailable
 from markets.http import Http, Permit, Reply, is_page, retry_after_s, segment, words_of
 from markets.orders import (
     LONGEST_SIGN_IN_TEXT,
@@ -151,7 +139,7 @@ class OrdNet(Adapter):
         self._listed = ListingIds()
         self._listing_drafts: Latest[DraftedListing] = Latest()
 
-    def floors(self, slugs: Sequence[str], kind: Kind) -> dict[str, Floor | Unread]:
+    def floors(self, slugs: Sequence[str], kind: Kind) -> dict[str, base.Floor | Unread]:
         self._ordinals(kind)
         known = [found for slug in slugs if (found := known_slug(slug)) is not None]
         if not known:
@@ -175,13 +163,13 @@ class OrdNet(Adapter):
         answer = self._get(_of(needed_slug(slug), "inscriptions"), paging(None))
         return _of_read(lambda: reads.traits(answer))
 
-    def sales(self, slug: str, kind: Kind, cursor: Cursor) -> Page[Sale]:
+    def sales(self, slug: str, kind: Kind, cursor: Cursor) -> Page[base.Sale]:
         """Returns the sales made at ord.net. An unknown collection has none."""
         self._ordinals(kind)
         answer = self._get("/sales", {"collectionSlug": needed_slug(slug), **paging(cursor)})
         return _of_read(lambda: reads.sales(answer, slug, is_first=cursor is None))
 
-    def own_bids(self, wallet: str, cursor: Cursor, slugs: Collection[str] = ()) -> Page[OwnBid]:
+    def own_bids(self, wallet: str, cursor: Cursor, slugs: Collection[str] = ()) -> Page[base.OwnBid]:
         """Returns the live offers of a payment address on the collections `slugs`, one page each.
 
         ord.net lists our offers by collection only (its list of all is of those on single items), so without `slugs` it
@@ -197,7 +185,7 @@ class OrdNet(Adapter):
         found = _of_read(lambda: orders.own_bids(answer, slug, session.binding, session.bindings))
         return found._replace(following=following)
 
-    def item(self, inscription_id: str) -> Item:
+    def item(self, inscription_id: str) -> base.Item:
         """Returns details of an inscription from its listing. NotFound when it is not listed."""
         answer = self._get("/listings", {"inscriptionId": inscription_id, **paging(None)})
         return _of_read(lambda: reads.item(answer, inscription_id))
@@ -237,7 +225,7 @@ class OrdNet(Adapter):
         now_ms = self._sessions.now_ms()
         self._sessions.hold(_of_read(lambda: _session(opened, answer.pair, self._base, now_ms)))
 
-    def place(self, order: BidOrder, permit: Permit | None = None) -> str:
+    def place(self, order: base.BidOrder, permit: Permit | None = None) -> str:
         draft = self._drafts.of(order)
         session = self._sessions.of_pair(order.payment, order.receive)
         said = orders.bid_submit(draft, order.signed_psbts[0], session.binding)

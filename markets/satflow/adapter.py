@@ -13,34 +13,10 @@ from decimal import Decimal
 from typing import Any
 
 from core.settings import PLAY_MARKET
-from markets import parse
+from markets import base, orders, parse
 from markets.adapter import Adapter, TraitedAsk, TraitedBid, any_base64, in_base64
-from markets.base import (
-    LONGEST_REFERENCE,
-    BidOrder,
-    Floor,
-    Item,
-    Kind,
-    NotFound,
-    NotSupported,
-    OwnBid,
-    Refused,
-    Sale,
-    Unknown,
-    WalletItem,
-)
+from markets.base import LONGEST_REFERENCE, Kind, NotFound, NotSupported, Refused, Unknown
 from markets.http import Http, Permit, error_text, refusal
-from markets.orders import (
-    MOST_SECURE,
-    BidDraft,
-    BidToDraft,
-    DraftPsbt,
-    ListingDraft,
-    ListingOrder,
-    ListingToDraft,
-    OwnListing,
-    SecureDraft,
-)
 from markets.parse import Cursor, Page, Unread, Unreadable, number_of, of_read, of_write
 from markets.satflow import books, items
 from markets.satflow.books import PRACTICE, ReadBack, Units, payload
@@ -65,7 +41,7 @@ class Satflow(Adapter):
         self._read_back = ReadBack()
         self._http = Http(base, {"x-api-key": api_key})
 
-    def floors(self, slugs: Sequence[str], kind: Kind) -> dict[str, Floor | Unread]:
+    def floors(self, slugs: Sequence[str], kind: Kind) -> dict[str, base.Floor | Unread]:
         answer = self._http.read("/collection-stats/floors", {"type": kind, "slugs": ",".join(slugs)})
         return of_read(lambda: books.floors(answer, slugs, kind))
 
@@ -86,20 +62,20 @@ class Satflow(Adapter):
         answer = self._http.read("/collection", {"collection_id": slug, "categoryAttributes": "true"})
         return of_read(lambda: items.catalogue(answer, slug))
 
-    def sales(self, slug: str, kind: Kind, cursor: Cursor) -> Page[Sale]:
+    def sales(self, slug: str, kind: Kind, cursor: Cursor) -> Page[base.Sale]:
         """Reads a page of sales, asked for as orders that are not active any more, as a filled one is not."""
         return self._sales(slug, kind, number_of(cursor, 1), {"active": "false"})
 
-    def sales_unasked(self, slug: str, kind: Kind) -> Page[Sale]:
+    def sales_unasked(self, slug: str, kind: Kind) -> Page[base.Sale]:
         """Reads the first page of sales without naming which: to see whether `sales` hides any."""
         return self._sales(slug, kind, 1, {})
 
-    def _sales(self, slug: str, kind: Kind, page: int, wanted: Mapping[str, str]) -> Page[Sale]:
+    def _sales(self, slug: str, kind: Kind, page: int, wanted: Mapping[str, str]) -> Page[base.Sale]:
         params = {"collectionSlug": slug, "sortBy": "fillCompletedAt", "sortDirection": "desc", **wanted}
         answer = self._http.read("/activity/sales", params | _page(page))
         return of_read(lambda: items.sales(answer, slug, kind, page))
 
-    def own_bids(self, wallet: str, cursor: Cursor = None, slugs: Collection[str] = ()) -> Page[OwnBid]:
+    def own_bids(self, wallet: str, cursor: Cursor = None, slugs: Collection[str] = ()) -> Page[base.OwnBid]:
         """Returns all live bids in one page. The venue answers 404 for a wallet without bids."""
         try:
             answer = self._http.read("/address/bids", {"address": wallet})
@@ -128,11 +104,11 @@ class Satflow(Adapter):
             raise NotFound("this address has no bidding wallet yet")
         return found
 
-    def wallet_contents(self, address: str, cursor: Cursor) -> Page[WalletItem]:
+    def wallet_contents(self, address: str, cursor: Cursor) -> Page[base.WalletItem]:
         answer = self._contents(address, cursor)
         return of_read(lambda: items.wallet_items(answer, is_first=not cursor))
 
-    def own_listings(self, owner: str, cursor: Cursor) -> Page[OwnListing]:
+    def own_listings(self, owner: str, cursor: Cursor) -> Page[orders.OwnListing]:
         answer = self._contents(owner, cursor, listedOnly="true")
         return of_read(lambda: items.own_listings(answer, owner, is_first=not cursor))
 
@@ -140,17 +116,17 @@ class Satflow(Adapter):
         params = {"address": address, "itemType": "inscription", "cursor": str(number_of(cursor, 0)), "limit": "100"}
         return self._http.read("/address/wallet-contents", params | wanted)
 
-    def draft_listing(self, ask: ListingToDraft) -> ListingDraft:
+    def draft_listing(self, ask: orders.ListingToDraft) -> orders.ListingDraft:
         body = _listing(ask) if ask.slug is None else _listing(ask) | {"collectionSlug": ask.slug}
         answer = self._http.read("/intent/sell", post=body)
         return of_read(lambda: _listing_draft(answer))
 
-    def item(self, inscription_id: str) -> Item:
+    def item(self, inscription_id: str) -> base.Item:
         params = {"inscriptionId": inscription_id, "metadata": "true", "bid": "true", "listing": "true"}
         answer = self._http.read("/item", params)
         return of_read(lambda: items.item(answer, inscription_id))
 
-    def place(self, order: BidOrder, permit: Permit | None = None) -> None:
+    def place(self, order: base.BidOrder, permit: Permit | None = None) -> None:
         """Submits a signed bid. The venue gives no id: the bid shows among the own bids, known by its expiry.
 
         Rune orders are sent only if a setting says that their price is the whole order's: Satflow's docs and its own
@@ -165,7 +141,7 @@ class Satflow(Adapter):
             body = _place_body(order)
         _accepted(self._http.write("/bid/place", body, permit))
 
-    def draft_bid(self, order: BidToDraft) -> BidDraft:
+    def draft_bid(self, order: orders.BidToDraft) -> orders.BidDraft:
         """Drafts an offer on one inscription, whose id is its slug; other bids are messages."""
         if not _is_item(order.slug):
             raise NotSupported(f"{self.name} drafts offers on single inscriptions only: its other bids are messages")
@@ -185,7 +161,7 @@ class Satflow(Adapter):
         answer = self._write("/cancel", body | {"_ids": list(venue_ids), "multiple": True}, permit)
         return of_write(lambda: _cancelled(answer, len(venue_ids)))
 
-    def list_item(self, order: ListingOrder, permit: Permit | None = None) -> None:
+    def list_item(self, order: orders.ListingOrder, permit: Permit | None = None) -> None:
         payer = {"sellerPaymentAddress": order.payment, "sellerPaymentPublicKey": order.payment_pubkey}
         body = {
             "listings": [_listing(order.ask) | payer],
@@ -258,7 +234,7 @@ def _cancelled(answer: Any, asked: int) -> bool:
     return nothing_failed and all_succeeded and none_is_false and data.get("success") is not False
 
 
-def _place_body(order: BidOrder) -> bytes:
+def _place_body(order: base.BidOrder) -> bytes:
     """Makes the body of POST /bid/place; its numbers have the same digits as the signed text."""
     body: dict[str, Any] = {
         "price": order.price,
@@ -283,17 +259,17 @@ def _place_body(order: BidOrder) -> bytes:
     return (json.dumps(body, ensure_ascii=False)[:-1] + tail + "}").encode()
 
 
-def _listing_draft(answer: Any) -> ListingDraft:
+def _listing_draft(answer: Any) -> orders.ListingDraft:
     seller = parse.table(parse.first(parse.table(payload(answer), "draft"), "seller"), "seller")
-    secure = parse.rows(seller.get("secureListingPSBTs") or [], "secure PSBTs", most=MOST_SECURE)
+    secure = parse.rows(seller.get("secureListingPSBTs") or [], "secure PSBTs", most=orders.MOST_SECURE)
     plain = parse.first(seller, "unsignedListingPSBTBase64", "unsignedListingPSBTHex")
-    return ListingDraft(in_base64(plain), tuple(map(_secure, secure)))
+    return orders.ListingDraft(in_base64(plain), tuple(map(_secure, secure)))
 
 
-def _secure(value: Any) -> SecureDraft:
+def _secure(value: Any) -> orders.SecureDraft:
     entry = parse.table(value, "secure PSBT")
     indices = parse.rows(entry.get("indicesToSign"), "indicesToSign", most=_MOST_INPUTS)
-    return SecureDraft(in_base64(parse.first(entry, "base64", "hex")), tuple(map(_index, indices)))
+    return orders.SecureDraft(in_base64(parse.first(entry, "base64", "hex")), tuple(map(_index, indices)))
 
 
 def _index(value: Any) -> int:
@@ -303,7 +279,7 @@ def _index(value: Any) -> int:
     return found
 
 
-def _listing(ask: ListingToDraft) -> dict[str, Any]:
+def _listing(ask: orders.ListingToDraft) -> dict[str, Any]:
     # Documented with 66 digits; its parity is of no account. A draft that nobody is to sign has none.
     key = {"tapInternalKey": "02" + ask.tap_internal_key} if ask.tap_internal_key else {}
     return {
@@ -315,7 +291,7 @@ def _listing(ask: ListingToDraft) -> dict[str, Any]:
     }
 
 
-def _check_listed(answer: Any, ask: ListingToDraft) -> None:
+def _check_listed(answer: Any, ask: orders.ListingToDraft) -> None:
     """Raises Unreadable when the answer to POST /list names listings, but not this one at this price."""
     told = parse.first(parse.table(payload(answer), "list"), "listings")
     if told is None:
@@ -332,7 +308,7 @@ def _is_item(slug: str) -> bool:
     return _INSCRIPTION.fullmatch(slug) is not None
 
 
-def _offer_body(ask: BidToDraft) -> dict[str, Any]:
+def _offer_body(ask: orders.BidToDraft) -> dict[str, Any]:
     """Makes the body of POST /intent/bid. Raises Refused for an offer without named coins."""
     outpoints = [coin.outpoint for coin in ask.coins]
     if not outpoints or len(",".join(outpoints)) > LONGEST_REFERENCE:
@@ -347,15 +323,15 @@ def _offer_body(ask: BidToDraft) -> dict[str, Any]:
     }
 
 
-def _offer_draft(answer: Any, ask: BidToDraft) -> BidDraft:
+def _offer_draft(answer: Any, ask: orders.BidToDraft) -> orders.BidDraft:
     """Reads the PSBT to be signed at the coins' inputs, which are not told. The coins go back with the signed one."""
     bidder = parse.table(parse.first(parse.table(payload(answer), "draft"), "bidder"), "bidder")
     psbt = in_base64(parse.first(bidder, "unsignedBiddingPSBTBase64", "unsignedBiddingPSBTHex"))
-    drafted = DraftPsbt("bid", psbt, (), None)
-    return BidDraft(",".join(coin.outpoint for coin in ask.coins), (drafted,))
+    drafted = orders.DraftPsbt("bid", psbt, (), None)
+    return orders.BidDraft(",".join(coin.outpoint for coin in ask.coins), (drafted,))
 
 
-def _signed_offer_body(order: BidOrder) -> bytes:
+def _signed_offer_body(order: base.BidOrder) -> bytes:
     """Makes the body of POST /bid/place for an offer. Raises Refused for one that is not drafted and signed."""
     if len(order.signed_psbts) != 1 or not order.reference:
         raise Refused("not_drafted", "an offer on an inscription is one signed PSBT with the coins of its draft")

@@ -11,23 +11,10 @@ from collections.abc import Callable, Mapping, Sequence
 from hashlib import sha256
 from typing import Any
 
-from markets import parse
+from markets import base, orders, parse
 from markets.adapter import Adapter, AskAgain, Latest, TraitedAsk, is_base64
-from markets.base import (
-    AuthFailed,
-    BidOrder,
-    Floor,
-    Item,
-    Kind,
-    NotFound,
-    NotSupported,
-    NotUnderstood,
-    Refused,
-    Sale,
-    Unavailable,
-)
+from markets.base import AuthFailed, Kind, NotFound, NotSupported, NotUnderstood, Refused, Unavailable
 from markets.http import Permit
-from markets.orders import BidDraft, BidToDraft, ListingDraft, ListingOrder, ListingToDraft, OwnListing
 from markets.parse import Cursor, Page, number_of
 from markets.unisat import wire
 from markets.unisat.wire import UnisatHttp
@@ -61,7 +48,7 @@ class UnisatMarket(Adapter):
         # By slug: the source of its floor, and until when.
         self._sources: Latest[tuple[int, int]] = Latest(_MOST_REMEMBERED)
 
-    def floors(self, slugs: Sequence[str], kind: Kind) -> dict[str, Floor]:
+    def floors(self, slugs: Sequence[str], kind: Kind) -> dict[str, base.Floor]:
         """Returns the floor of the one slug given. Raises ValueError for more, and AskAgain for the next source.
 
         The statistic of one collection fails for many; the list of statistics covers a span of time, and may leave out
@@ -83,7 +70,7 @@ class UnisatMarket(Adapter):
             self._sources.note(slug, (source + 1, self._now_ms() + _BROKEN_MS))
             raise AskAgain(error.message) from error
 
-    def _floor(self, slug: str, source: int) -> dict[str, Floor]:
+    def _floor(self, slug: str, source: int) -> dict[str, base.Floor]:
         if source == _LISTINGS:
             answer = self._ask("list", _asks_of(slug, 0))
             return {slug: parse.of_read(lambda: wire.floor_of_asks(answer, slug, self._now_ms()), self.name)}
@@ -104,7 +91,7 @@ class UnisatMarket(Adapter):
         answer = self._ask("list", _asks_of(slug, start))
         return parse.of_read(lambda: wire.asks(answer, slug, start, self._now_ms()), self.name)
 
-    def sales(self, slug: str, kind: Kind, cursor: Cursor) -> Page[Sale]:
+    def sales(self, slug: str, kind: Kind, cursor: Cursor) -> Page[base.Sale]:
         if kind != "ordinals":
             self._no("sales of runes")
         start = number_of(cursor, 0)
@@ -112,11 +99,11 @@ class UnisatMarket(Adapter):
         answer = self._ask("actions", {"filter": wanted, "start": start, "limit": wire.PAGE_SIZE})
         return parse.of_read(lambda: wire.sales(answer, slug, start), self.name)
 
-    def item(self, inscription_id: str) -> Item:
+    def item(self, inscription_id: str) -> base.Item:
         answer = self._ask("inscription_info", {"inscriptionId": inscription_id})
         return parse.of_read(lambda: wire.item(answer, inscription_id), self.name)
 
-    def own_listings(self, owner: str, cursor: Cursor) -> Page[OwnListing]:
+    def own_listings(self, owner: str, cursor: Cursor) -> Page[orders.OwnListing]:
         start = number_of(cursor, 0)
         answer = self._ask("list", _list({"address": owner}, {"onSaleTime": -1}, start))
         found = parse.of_read(lambda: wire.own_listings(answer, owner, start), self.name)
@@ -128,13 +115,13 @@ class UnisatMarket(Adapter):
         """Raises NotSupported. A catalogue of what is listed would make any other trait look like one that is not."""
         self._no("a catalogue of traits: its listings show the traits of what is listed, which may not be all")
 
-    def draft_bid(self, order: BidToDraft) -> BidDraft:
+    def draft_bid(self, order: orders.BidToDraft) -> orders.BidDraft:
         raise NotSupported(f"{self.name}: {_NO_BIDS}")
 
-    def place(self, order: BidOrder, permit: Permit | None = None) -> str | None:
+    def place(self, order: base.BidOrder, permit: Permit | None = None) -> str | None:
         raise NotSupported(f"{self.name}: {_NO_BIDS}")
 
-    def draft_listing(self, ask: ListingToDraft) -> ListingDraft:
+    def draft_listing(self, ask: orders.ListingToDraft) -> orders.ListingDraft:
         """Drafts a new order, or the new price of the inscription's known order.
 
         An unconfirmed order is not shown.
@@ -158,7 +145,7 @@ class UnisatMarket(Adapter):
         self._drafts.note(_key(draft.listing.psbt), draft)
         return draft.listing
 
-    def _modify(self, ask: ListingToDraft, auction_id: str) -> wire.Draft:
+    def _modify(self, ask: orders.ListingToDraft, auction_id: str) -> wire.Draft:
         try:
             body = {"auctionId": auction_id, "initPrice": str(ask.price), "unitPrice": str(ask.price)}
             answer = self._ask("create_modify_price", body)
@@ -170,7 +157,7 @@ class UnisatMarket(Adapter):
                 self._orders.drop(ask.inscription_id)
             raise
 
-    def list_item(self, order: ListingOrder, permit: Permit | None = None) -> None:
+    def list_item(self, order: orders.ListingOrder, permit: Permit | None = None) -> None:
         draft = self._drafts.drop(_key(order.unsigned_psbt))
         if draft is None:
             raise Refused("unknown_draft", "this listing was not drafted here, or too long ago")
@@ -182,7 +169,7 @@ class UnisatMarket(Adapter):
             raise
         self._orders.note(order.ask.inscription_id, draft.auction_id)
 
-    def draft_delist(self, owner: str, inscription_id: str) -> ListingDraft:
+    def draft_delist(self, owner: str, inscription_id: str) -> orders.ListingDraft:
         """Drafts the return of a listing without a transaction; signed, it is `delist`'s signature."""
         # By a signature alone: without `offChain` it costs a transaction.
         body = {"auctionId": self._known_order(inscription_id), "nftAddress": owner, "offChain": True}

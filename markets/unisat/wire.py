@@ -17,20 +17,9 @@ from typing import Any
 
 from msgspec import Struct
 
-from markets import parse
+from markets import base, parse
 from markets.adapter import TraitedAsk, in_base64
-from markets.base import (
-    AuthFailed,
-    BelowMinimum,
-    Floor,
-    Item,
-    NotFound,
-    RateLimited,
-    Refused,
-    Sale,
-    Unavailable,
-    Unknown,
-)
+from markets.base import AuthFailed, BelowMinimum, NotFound, RateLimited, Refused, Unavailable, Unknown
 from markets.http import Http, Reply, error_text, is_too_many, retry_after_s
 from markets.orders import ListingDraft, OwnListing
 from markets.parse import Best, Foreign, Page, Unreadable
@@ -98,7 +87,7 @@ _CHEAPEST_FIRST: Best[TraitedAsk] = Best(
 )
 
 
-def floor(answer: Any, slug: str) -> Floor | None:
+def floor(answer: Any, slug: str) -> base.Floor | None:
     stats = content(answer)
     if not stats or parse.table(stats, "statistic").get("collectionId") in (None, ""):
         return None
@@ -107,10 +96,10 @@ def floor(answer: Any, slug: str) -> Floor | None:
     return _floor(stats, slug)
 
 
-def listed_floor(answer: Any, slug: str) -> Floor | None:
+def listed_floor(answer: Any, slug: str) -> base.Floor | None:
     """Reads the floor of one collection from the list of statistics; None when the list does not have it."""
 
-    def read(entry: Mapping[str, Any]) -> Floor | None:
+    def read(entry: Mapping[str, Any]) -> base.Floor | None:
         is_it = parse.same(parse.text(entry.get("collectionId"), "collection")) == parse.same(slug)
         return _floor(entry, slug) if is_it else None
 
@@ -119,25 +108,25 @@ def listed_floor(answer: Any, slug: str) -> Floor | None:
     return found.entries[0] if found.entries else None
 
 
-def floor_of_asks(answer: Any, slug: str, now_ms: int) -> Floor:
+def floor_of_asks(answer: Any, slug: str, now_ms: int) -> base.Floor:
     """Reads the floor of one collection from the first page of its listings."""
     page = asks(answer, slug, 0, now_ms)
     if not page.entries and page.following is not None:
         raise Unreadable("none of the first listings is for sale, and there are more")
     prices = [Decimal(listing.ask.price) for listing in page.entries]
-    return Floor(
+    return base.Floor(
         slug, min(prices, default=None), parse.how_many(parse.table(content(answer), "listings").get("total"), "total")
     )
 
 
-def _floor(stats: Mapping[str, Any], slug: str) -> Floor:
+def _floor(stats: Mapping[str, Any], slug: str) -> base.Floor:
     count = parse.if_told(parse.how_many, stats.get("listed"), "listed") or 0
     if "floorPrice" not in stats:
         raise Unreadable("the statistic has no floorPrice")
     shown = stats["floorPrice"]
     if parse.is_none_or_zero(shown):
-        return Floor(slug, None, count)
-    return Floor(slug, Decimal(parse.sats(parse.integral(shown), "floorPrice", least=1)), count)
+        return base.Floor(slug, None, count)
+    return base.Floor(slug, Decimal(parse.sats(parse.integral(shown), "floorPrice", least=1)), count)
 
 
 def asks(answer: Any, slug: str, start: int, now_ms: int) -> Page[TraitedAsk]:
@@ -241,7 +230,7 @@ def own_listings(answer: Any, owner: str, start: int) -> Page[OwnListing]:
     return parse.each_row(entries, "own listing", own, following, key=_INSCRIPTION_ID, refuses=not start)
 
 
-def sales(answer: Any, slug: str, start: int) -> Page[Sale]:
+def sales(answer: Any, slug: str, start: int) -> Page[base.Sale]:
     """Reads sales from the `start`-th; a row left out has its time, because a missed sale looks like no sale."""
     entries, following = _page(answer, "sales", start)
     return parse.each_row(
@@ -249,14 +238,14 @@ def sales(answer: Any, slug: str, start: int) -> Page[Sale]:
     )
 
 
-def _sale(entry: Mapping[str, Any], slug: str) -> Sale:
+def _sale(entry: Mapping[str, Any], slug: str) -> base.Sale:
     _check_goods(entry, slug)
     if entry.get("event") in _OTHER_EVENTS:
         raise Foreign("it is an action that is no sale")
     if entry.get("event") != "Sold" or not _is_single(entry):
         raise Unreadable("whether it is a sale of one item is not clear")
     buyer = entry.get("to")
-    return Sale(
+    return base.Sale(
         sale_id=_AUCTION_ID(entry),
         slug=slug,
         price=parse.sats(entry.get("price"), "sale price", least=1),
@@ -269,7 +258,7 @@ def _sale(entry: Mapping[str, Any], slug: str) -> Sale:
     )
 
 
-def item(answer: Any, inscription_id: str) -> Item:
+def item(answer: Any, inscription_id: str) -> base.Item:
     """Reads details of one inscription and checks its id.
 
     An item that is not for sale has no `address`, and its holder in `utxo.address`.
@@ -283,7 +272,7 @@ def item(answer: Any, inscription_id: str) -> Item:
         is_listed = False
     output, vout = parse.first(found, "utxo.txid"), parse.first(found, "utxo.vout")
     traits = _traits(found)
-    return Item(
+    return base.Item(
         id=inscription_id,
         listed=is_listed,
         number=parse.whole_or_none(found.get("inscriptionNumber")),
