@@ -31,15 +31,14 @@ from cli.probe_questions import (
 from core.settings import VENUES, Settings, dialect_of
 from gateway.app import adapter_of
 from gateway.venue import Adapters
-from markets.answers import Reply
 from markets.base import NotFound, Unavailable
-from markets.http import Http
+from markets.http import Http, Reply
 from markets.mempool import Mempool
 from markets.ord import Ord
 from markets.orders import SignInTexts
 from markets.ordnet.adapter import OrdNet
+from markets.parse import first
 from markets.unisat.index import Unisat, UnisatIndex
-from markets.wire import first
 
 MOST_NAMED = 20  # oddities of one answer, and rows of one oddity
 _MOST_ROWS = 10_000  # of a list that are looked at one by one; a venue's answer has at most 2 MB

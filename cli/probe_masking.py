@@ -21,7 +21,7 @@ from enum import Enum, auto
 from typing import Any
 from urllib.parse import quote, quote_plus, unquote
 
-from markets.wire import MAX_SATS, same
+from markets.parse import MAX_SATS, same
 
 
 class Sort(Enum):

@@ -20,18 +20,16 @@ from cli.doctor.questions import ADDRESS, PUBKEY, VAULT, About, Question
 from core.errors import BidkeeperError
 from core.settings import dialect_of
 from gateway.venue import Adapters
-from markets.answers import of_read
 from markets.base import Item, NotFound
 from markets.http import Http, segment
 from markets.orders import ListingDraft, ListingToDraft, Pair, SignInAnswer, SignInTexts
 from markets.ordinalswallet.adapter import OrdinalsWallet
 from markets.ordnet.adapter import OrdNet
+from markets.parse import Page, Unreadable, decoded, of_read, rows, table, text, whole
 from markets.satflow import books as satflow_books
-from markets.satflow import wire as satflow_wire
 from markets.satflow.adapter import Satflow
 from markets.unisat import wire
 from markets.unisat.adapter import UnisatMarket
-from markets.wire import Page, Unreadable, parse, rows, table, text, whole
 
 FORMAT, VERSION = "bidkeeper-probe", 1
 MOST_BYTES = 16_000_000
@@ -131,7 +129,7 @@ def read(path: Path) -> Record:
     if len(content) > MOST_BYTES:
         raise NotAProbeFile(f"{path} is too large: a probe file has at most {MOST_BYTES:,} bytes")
     try:
-        return _record(parse(content))
+        return _record(decoded(content))
     except Unreadable as error:
         raise NotAProbeFile(f"{path} is not a probe file: {error}") from error
 
@@ -299,7 +297,7 @@ def _satflow(venue: Satflow, subjects: Subjects) -> Asks:
     def floors_with_bids() -> Any:
         asked = {"type": "ordinals", "slugs": slug, "topBid": "true"}
         answer = http.read("/collection-stats/floors", asked)
-        return of_read(lambda: satflow_wire.floors(answer, [slug], "ordinals"))
+        return of_read(lambda: satflow_books.floors(answer, [slug], "ordinals"))
 
     def long_page() -> Any:
         asked = {"collectionSlug": slug, "active": "true", "sortBy": "price", "sortDirection": "asc"}

@@ -23,11 +23,10 @@ from cli.database import migrated
 from core.errors import BidkeeperError
 from core.settings import Settings
 from markets.base import GatewayAway, OwnBid, OwnBids, Sale, VenueError
-from markets.capabilities import Capabilities
 from markets.client import MarketClient
 from markets.look import kind_of_slug
 from markets.orders import OwnListing
-from markets.venues import capabilities
+from markets.venues import Capabilities, capabilities
 from models.ledger import fills, orders
 from models.ledger.closing import Owed
 from models.ledger.limits import match

@@ -17,8 +17,8 @@ from core.fields import iso
 from core.layout import journal_path, older
 from core.settings import Settings
 from core.untrusted import BadJson, NotText, read_object, read_text
-from markets import wire
-from markets.wire import Unreadable
+from markets import parse
+from markets.parse import Unreadable
 from server.http.shapes import camel, dumps
 from server.replay.journal import Recording, ReplayError, lines_of, read_journal
 from server.replay.program import after_fills, fill_prices, fill_shown, undecidable
@@ -386,7 +386,7 @@ def read_books(path: Path, config: BidConfig, terms: BookTerms) -> Recording:
 
 
 def _entry(line: bytes, config: BidConfig, terms: BookTerms) -> tuple[str, Entry]:
-    row = wire.table(wire.parse(line), "the line")
+    row = parse.table(parse.decoded(line), "the line")
     if unknown := sorted(row.keys() - _FIELDS):
         raise Unreadable(f"unknown field {unknown[0][:60]!r}")
     now_ms = _time(row.get("time"), "time")
@@ -400,7 +400,7 @@ def _entry(line: bytes, config: BidConfig, terms: BookTerms) -> tuple[str, Entry
         asks=tuple(_asks(row, is_rune)),
         complete=is_complete,
         bids=None if row.get("bids") is None else tuple(_bids(row, is_rune)),
-        divisibility=None if divisibility is None else wire.whole(divisibility, "divisibility"),
+        divisibility=None if divisibility is None else parse.whole(divisibility, "divisibility"),
     )
     tick, least = (1, 1) if is_rune else (1_000, 10_000)
     profile = VenueProfile(
@@ -422,7 +422,7 @@ def _entry(line: bytes, config: BidConfig, terms: BookTerms) -> tuple[str, Entry
         memory=Memory(),
         sales=None if row.get("sales") is None else tuple(_sales(row, now_ms)),
     )
-    return normal_slug(config.type, wire.text(row.get("slug"), "slug")), entry
+    return normal_slug(config.type, parse.text(row.get("slug"), "slug")), entry
 
 
 def _asks(row: Mapping[str, Any], is_rune: bool) -> list[Ask]:
@@ -441,10 +441,10 @@ def _bids(row: Mapping[str, Any], is_rune: bool) -> list[Bid]:
 def _order(what: str, row: list[Any], is_rune: bool) -> tuple[str, int, Decimal, Decimal, str]:
     """Reads what asks and bids have: a name, the price, the quantity, the price of one, and the maker."""
     price, quantity, maker = row
-    sats, many = wire.sats(price, f"{what} price", least=1), _quantity(quantity, what) or Decimal(1)
+    sats, many = parse.sats(price, f"{what} price", least=1), _quantity(quantity, what) or Decimal(1)
     with localcontext(prec=50):
         unit = sats / many if is_rune else Decimal(sats)
-    return what, sats, many, unit, "" if maker is None else wire.text(maker, f"{what} maker")
+    return what, sats, many, unit, "" if maker is None else parse.text(maker, f"{what} maker")
 
 
 def _sales(row: Mapping[str, Any], now_ms: int) -> Iterator[SaleIntoBid]:
@@ -454,7 +454,7 @@ def _sales(row: Mapping[str, Any], now_ms: int) -> Iterator[SaleIntoBid]:
             raise Unreadable(f"{what} time: is later than the line's")
         yield SaleIntoBid(
             sale_id=f"{now_ms} {what}",
-            price=wire.sats(price, f"{what} price", least=1),
+            price=parse.sats(price, f"{what} price", least=1),
             quantity=_quantity(quantity, what),
             sold_ms=sold_ms,
             placed_ms=None if placed is None else _time(placed, f"{what} time of the bid"),
@@ -463,7 +463,7 @@ def _sales(row: Mapping[str, Any], now_ms: int) -> Iterator[SaleIntoBid]:
 
 def _rows(row: Mapping[str, Any], name: str, most: int) -> Iterator[tuple[str, list[Any]]]:
     """Yields each row under its name in errors (counted from 0), filled up with None."""
-    for index, values in enumerate(wire.rows(row.get(name), name, most=_MOST_ROWS)):
+    for index, values in enumerate(parse.rows(row.get(name), name, most=_MOST_ROWS)):
         what = f"{name}[{index}]"
         if not isinstance(values, list) or not 1 <= len(values) <= most:
             raise Unreadable(f"{what}: not a list of 1 to {most} values")
@@ -471,17 +471,17 @@ def _rows(row: Mapping[str, Any], name: str, most: int) -> Iterator[tuple[str, l
 
 
 def _quantity(value: Any, what: str) -> Decimal | None:
-    return None if value is None else wire.amount(value, f"{what} quantity")
+    return None if value is None else parse.amount(value, f"{what} quantity")
 
 
 def _time(value: Any, what: str) -> int:
     """Reads milliseconds since 1970, given as such or in ISO 8601."""
     if not isinstance(value, str):
-        return wire.milliseconds(value, what)
+        return parse.milliseconds(value, what)
     try:
         moment = datetime.fromisoformat(value)
         if moment.tzinfo is None:
             raise ValueError
-        return wire.milliseconds((moment - _EPOCH) // timedelta(milliseconds=1), what)
+        return parse.milliseconds((moment - _EPOCH) // timedelta(milliseconds=1), what)
     except (ValueError, OverflowError):
         raise Unreadable(f"{what}: {value[:60]!r} is no ISO 8601 time with its zone (2026-01-31T12:00:00Z)") from None

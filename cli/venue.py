@@ -54,7 +54,7 @@ from gateway.app import make_adapters
 from gateway.venue import Adapters
 from markets.base import NotFound
 from markets.orders import Pair, SignInTexts
-from markets.wire import Unreadable, parse
+from markets.parse import Unreadable, decoded
 
 _KEPT_HEADERS = frozenset({"content-type", "date", "age", "retry-after", "server"})
 _LEAST_KEY = 12  # letters
@@ -173,7 +173,7 @@ def _recorded(exchange: Exchange, masker: Masker, room: int) -> Recorded:
         return made
     name = exchange.path.rpartition("/")[2]
     try:
-        return replace(made, answer=masker.value(parse(reply.body), name), is_json=True)
+        return replace(made, answer=masker.value(decoded(reply.body), name), is_json=True)
     except Unreadable:
         return replace(made, text=_text(reply.body, name, masker))
 

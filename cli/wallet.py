@@ -11,10 +11,9 @@ from core.errors import BidkeeperError
 from core.fields import MAX_SATS
 from core.settings import VENUES, Settings
 from markets.base import NotFound, VenueError
-from markets.capabilities import Funding, funding_of
 from markets.client import MarketClient
 from markets.orders import ListingToDraft
-from markets.venues import facts
+from markets.venues import Funding, facts, funding_of
 from models.users import User
 from wallet.judgement import in_words, to_judge
 from wallet.protocol import UserKeys

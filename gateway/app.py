@@ -33,11 +33,11 @@ from markets.base import Unavailable
 from markets.http import Http
 from markets.ordinalswallet.adapter import OrdinalsWallet
 from markets.ordnet.adapter import OrdNet
+from markets.parse import Unreadable, table
 from markets.satflow.adapter import Satflow
 from markets.unisat.adapter import UnisatMarket
 from markets.unisat.index import Unisat
 from markets.verbs import text
-from markets.wire import Unreadable, table
 from models.database.base import is_postgresql
 
 MOST_ANSWERS = 500  # answers kept of each marketplace

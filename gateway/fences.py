@@ -21,10 +21,9 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from typing import TypeVar
 
-from markets.answers import made_s
 from markets.base import Refused, Unavailable
 from markets.client import MOST_SKEW_S, skew_words
-from markets.http import hearing
+from markets.http import hearing, made_s
 
 log = logging.getLogger(__name__)
 

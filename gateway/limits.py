@@ -22,7 +22,7 @@ from typing import Literal
 from msgspec import Struct, UnsetType
 
 from markets.base import RateLimited, TooManyLookups, Unavailable
-from markets.capabilities import Capabilities
+from markets.venues import Capabilities
 from markets.verbs import Purpose, Request
 
 

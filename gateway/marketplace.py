@@ -25,7 +25,7 @@ from gateway.writes import Writes
 from markets import venues, verbs
 from markets.adapter import Adapter
 from markets.base import NotSupported
-from markets.capabilities import Capabilities, VenueFacts
+from markets.venues import Capabilities, VenueFacts
 from markets.verbs import Args, Request, text
 
 

@@ -32,7 +32,6 @@ from gateway.limits import (
 )
 from gateway.quota import Quota
 from markets.adapter import Adapter, AskAgain
-from markets.answers import noting
 from markets.base import (
     NotSupported,
     NotUnderstood,
@@ -43,11 +42,11 @@ from markets.base import (
     Unknown,
     VenueError,
 )
-from markets.capabilities import Capabilities
 from markets.mempool import Mempool
 from markets.ord import Ord
+from markets.parse import Unread, noting
 from markets.unisat.index import Unisat, UnisatIndex
-from markets.wire import Unread
+from markets.venues import Capabilities
 
 log = logging.getLogger(__name__)
 _UNREAD_LOG_S = 600.0

@@ -3,35 +3,27 @@
 Each method is exactly one HTTP request at most. An operation that a venue lacks raises NotSupported, the default here.
 Reads raise Unavailable (RateLimited), and Refused leaves; writes Unknown as well. A method that needs a session it does
 not hold raises SignInNeeded and sends nothing. Sats are int, unit prices Decimal, times epoch milliseconds.
+
+Some venues read only final witnesses (BIP-174). A signer leaves a taproot key signature beside its input (BIP-371); the
+witness of a key path is just that signature.
 """
 
 from __future__ import annotations
 
+import base64
+import re
 import threading
-from collections.abc import Collection, Hashable, Mapping, Sequence
-from typing import Generic, NoReturn, TypeVar
+from collections.abc import Callable, Collection, Hashable, Iterator, Mapping, Sequence
+from typing import Any, Generic, NoReturn, TypeVar
 
 from msgspec import Struct
 
-from markets import venues
-from markets.base import BidOrder, Floor, Item, Kind, NotSupported, OwnBid, Sale, Trait, Unavailable, WalletItem
-from markets.capabilities import Capabilities
+from markets import base, orders, venues
+from markets.base import LONGEST_PSBT, Kind, NotSupported, Refused, Trait, Unavailable
 from markets.http import Permit
-from markets.orders import (
-    BidDraft,
-    BidToDraft,
-    ListingDraft,
-    ListingOrder,
-    ListingToDraft,
-    OwnListing,
-    Pair,
-    SignInAnswer,
-    SignInTexts,
-)
-from markets.wire import Page, Unread
+from markets.parse import Cursor, Page, Unread, Unreadable
+from markets.venues import Capabilities
 from strategy.book import Ask, Bid, VenueProfile
-
-Cursor = int | str | None  # the page of a longer answer: None = the first, then the `following` of the page before
 
 
 class AskAgain(Unavailable):
@@ -39,15 +31,6 @@ class AskAgain(Unavailable):
 
     It says nothing about whether the venue answers.
     """
-
-
-def number_of(cursor: Cursor, first: int) -> int:
-    """Returns a page's start at a venue that numbers its pages or entries from `first`."""
-    if cursor is None:
-        return first
-    if not isinstance(cursor, int):
-        raise TypeError("its pages have numbers")
-    return cursor
 
 
 class TraitedAsk(Struct, frozen=True):
@@ -79,7 +62,7 @@ class Adapter:
 
     # reads
 
-    def floors(self, slugs: Sequence[str], kind: Kind) -> Mapping[str, Floor | Unread]:
+    def floors(self, slugs: Sequence[str], kind: Kind) -> Mapping[str, base.Floor | Unread]:
         """Returns floors by the slugs given, at most `floors_at_once`; slugs the venue does not know are left out.
 
         A slug whose row could not be read has its Unread instead. Raises AskAgain where the venue has another source.
@@ -98,11 +81,11 @@ class Adapter:
         """Returns a collection's traits: type to value to the count of items. NotFound for an unknown collection."""
         self._no("traits")
 
-    def sales(self, slug: str, kind: Kind, cursor: Cursor) -> Page[Sale]:
+    def sales(self, slug: str, kind: Kind, cursor: Cursor) -> Page[base.Sale]:
         """Returns one page of the sales of a collection or rune, newest first."""
         self._no("sales")
 
-    def own_bids(self, wallet: str, cursor: Cursor, slugs: Collection[str] = ()) -> Page[OwnBid]:
+    def own_bids(self, wallet: str, cursor: Cursor, slugs: Collection[str] = ()) -> Page[base.OwnBid]:
         """Returns one page of the live bids of a payment address. Unknown is not empty: a strange entry is
         Unavailable.
 
@@ -118,29 +101,29 @@ class Adapter:
         """Returns the address that funds the bids of this pair of addresses. Raises NotFound when there is none yet."""
         self._no("bidding wallets")
 
-    def wallet_contents(self, address: str, cursor: Cursor) -> Page[WalletItem]:
+    def wallet_contents(self, address: str, cursor: Cursor) -> Page[base.WalletItem]:
         """Returns one page of the inscriptions at an address."""
         self._no("the contents of wallets")
 
-    def item(self, inscription_id: str) -> Item:
+    def item(self, inscription_id: str) -> base.Item:
         """Returns details of one inscription."""
         self._no("single inscriptions")
 
-    def own_listings(self, owner: str, cursor: Cursor) -> Page[OwnListing]:
+    def own_listings(self, owner: str, cursor: Cursor) -> Page[orders.OwnListing]:
         """Returns one page of an address's listings."""
         self._no("a wallet's listings")
 
     # drafts to be signed; they change nothing at the venue
 
-    def draft_bid(self, order: BidToDraft) -> BidDraft:
+    def draft_bid(self, order: orders.BidToDraft) -> orders.BidDraft:
         """Returns the PSBTs that the venue wants signed for a bid, where its bids are no messages."""
         self._no("drafts of bids: its bids are messages, or it takes none")
 
-    def draft_listing(self, ask: ListingToDraft) -> ListingDraft:
+    def draft_listing(self, ask: orders.ListingToDraft) -> orders.ListingDraft:
         """Returns the PSBTs that the venue wants signed for a listing."""
         self._no("listings of ours")
 
-    def draft_delist(self, owner: str, inscription_id: str) -> ListingDraft:
+    def draft_delist(self, owner: str, inscription_id: str) -> orders.ListingDraft:
         """Returns the PSBT that the venue wants signed to take a listing back; signed, it is `delist`'s signature."""
         self._no("drafts for taking a listing back: it wants none signed")
 
@@ -148,17 +131,17 @@ class Adapter:
         """Returns the PSBT (base64) that the venue wants signed to take `amount` sats out of the bidding wallet."""
         self._no("withdrawals from a bidding wallet")
 
-    def sign_in_texts(self, pair: Pair) -> SignInTexts:
+    def sign_in_texts(self, pair: orders.Pair) -> orders.SignInTexts:
         """Returns the texts that the two addresses must sign before the venue opens a session for them."""
         self._no("sign-in")
 
-    def sign_in(self, answer: SignInAnswer) -> None:
+    def sign_in(self, answer: orders.SignInAnswer) -> None:
         """Opens the session, which the adapter holds in memory. AuthFailed when the venue refuses it."""
         self._no("sign-in")
 
     # writes: `permit` is called right before the first byte goes out; its error is raised
 
-    def place(self, order: BidOrder, permit: Permit | None = None) -> str | None:
+    def place(self, order: base.BidOrder, permit: Permit | None = None) -> str | None:
         """Submits a signed bid; returns its id where the venue gives one."""
         self._no("bids")
 
@@ -169,7 +152,7 @@ class Adapter:
         """
         self._no("bids")
 
-    def list_item(self, order: ListingOrder, permit: Permit | None = None) -> None:
+    def list_item(self, order: orders.ListingOrder, permit: Permit | None = None) -> None:
         """Submits a signed listing; a former one of the same inscription is replaced."""
         self._no("listings of ours")
 
@@ -197,7 +180,6 @@ class Latest(Generic[Value]):
         self._kept: dict[Hashable, Value] = {}
 
     def note(self, name: Hashable, value: Value) -> None:
-        """Keeps `value` instead of the former one."""
         with self._lock:
             self._kept.pop(name, None)
             self._kept[name] = value
@@ -210,6 +192,114 @@ class Latest(Generic[Value]):
             return self._kept.get(name)
 
     def drop(self, name: Hashable) -> Value | None:
-        """Returns the stored value as `of`, and keeps it no longer."""
         with self._lock:
             return self._kept.pop(name, None)
+
+
+def known_draft(kept: Value | None, is_it: Callable[[Value], bool], what: str) -> Value:
+    """Returns the draft `kept` for a signed order. Raises Refused without one, or for one that is of another order."""
+    if kept is None:
+        raise Refused("changed", "this draft is not known here any more; nothing was sent")
+    if not is_it(kept):
+        raise Refused("bad_request", f"the draft is of another {what}; nothing was sent")
+    return kept
+
+
+_HEX = re.compile(r"70736274ff([0-9a-f]{2})+", re.ASCII)
+_BASE64 = re.compile(r"cHNidP8[A-Za-z0-9+/]+={0,2}", re.ASCII)
+
+
+def in_base64(value: Any) -> str:
+    """Reads a PSBT in hex or base64; returns base64. Raises Unreadable for any other text, or a long one."""
+    if isinstance(value, str) and len(value) <= 2 * LONGEST_PSBT and _HEX.fullmatch(value):
+        value = base64.b64encode(bytes.fromhex(value)).decode()
+    if not is_base64(value):
+        raise Unreadable("a PSBT is neither hex nor base64 of a fair length")
+    assert isinstance(value, str)
+    return value
+
+
+def is_base64(value: Any) -> bool:
+    """Tells whether it is a PSBT in base64."""
+    return isinstance(value, str) and len(value) <= LONGEST_PSBT and _BASE64.fullmatch(value) is not None
+
+
+def any_base64(value: Any, what: str) -> str:
+    """Reads base64 that may be a PSBT. The signer checks it."""
+    if not isinstance(value, str) or len(value) > LONGEST_PSBT or not re.fullmatch("[A-Za-z0-9+/]{4,}={0,2}", value):
+        raise Unreadable(f"{what}: a PSBT is not base64 of a fair length")
+    return value
+
+
+_MAGIC = b"psbt\xff"
+_UNSIGNED_TX, _FINAL_WITNESS, _KEY_SIGNATURE = b"\x00", b"\x08", b"\x13"
+
+_Map = list[tuple[bytes, bytes]]
+
+
+def with_witnesses(psbt: str) -> str:
+    """Returns `psbt` (version 0, base64) with a final witness in each input that has a key signature and none yet.
+
+    Raises ValueError if it is no PSBT.
+    """
+    raw = base64.b64decode(psbt, validate=True)
+    if not raw.startswith(_MAGIC):
+        raise ValueError("not a PSBT")
+    maps = list(_maps(raw, len(_MAGIC)))
+    inputs = _inputs(dict(maps[0]).get(_UNSIGNED_TX, b"")) if maps else 0
+    if len(maps) <= inputs:
+        raise ValueError("a PSBT without all of its inputs")
+    for each in maps[1 : 1 + inputs]:
+        fields = dict(each)
+        signature = fields.get(_KEY_SIGNATURE)
+        if signature is not None and _FINAL_WITNESS not in fields:
+            each.append((_FINAL_WITNESS, b"\x01" + _with_length(signature)))
+            each.sort(key=lambda pair: pair[0])
+    written = b"".join(
+        b"".join(_with_length(key) + _with_length(value) for key, value in each) + b"\0" for each in maps
+    )
+    return base64.b64encode(_MAGIC + written).decode()
+
+
+def _maps(raw: bytes, at: int) -> Iterator[_Map]:
+    found: _Map = []
+    while at < len(raw):
+        key, at = _taken(raw, at)
+        if not key:
+            yield found
+            found = []
+            continue
+        value, at = _taken(raw, at)
+        found.append((key, value))
+    if found or at != len(raw):
+        raise ValueError("a PSBT that ends too early")
+
+
+def _taken(raw: bytes, at: int) -> tuple[bytes, int]:
+    """Returns the bytes whose length stands at `at`, and their end, which may lie behind the end of all."""
+    length, at = _number(raw, at)
+    return raw[at : at + length], at + length
+
+
+def _number(raw: bytes, at: int) -> tuple[int, int]:
+    """Returns a compact size and where it ends."""
+    if at >= len(raw):
+        raise ValueError("a PSBT that ends too early")
+    width = {0xFD: 2, 0xFE: 4, 0xFF: 8}.get(raw[at], 0)
+    if not width:
+        return raw[at], at + 1
+    return int.from_bytes(raw[at + 1 : at + 1 + width], "little"), at + 1 + width
+
+
+def _with_length(value: bytes) -> bytes:
+    size = len(value)
+    if size < 0xFD:
+        return bytes([size]) + value
+    return (
+        b"\xfd" + size.to_bytes(2, "little") + value if size < 1 << 16 else b"\xfe" + size.to_bytes(4, "little") + value
+    )
+
+
+def _inputs(unsigned_tx: bytes) -> int:
+    """Counts the inputs of a transaction: the number behind its version."""
+    return _number(unsigned_tx, 4)[0]

@@ -9,53 +9,23 @@ import copy
 import math
 import time
 from collections.abc import Collection, Mapping, Sequence
+from functools import cache
 from pathlib import Path
 from typing import Any, Protocol, Self
 
+import msgspec
 from msgspec import UnsetType
 
 from core.unix_http import NoAnswer, NotSent, UnixHttp
-from markets import verbs
-from markets.base import (
-    AskBook,
-    Balance,
-    BidBook,
-    BidOrder,
-    Fees,
-    Floor,
-    GatewayAway,
-    Item,
-    Kind,
-    NoPicture,
-    OwnBids,
-    Picture,
-    Refused,
-    Rune,
-    Sales,
-    Unavailable,
-    Unknown,
-    VenueError,
-    WalletItem,
-    from_wire,
-)
-from markets.capabilities import VenueFacts
-from markets.orders import (
-    BidDraft,
-    BidToDraft,
-    ListingDraft,
-    ListingOrder,
-    ListingToDraft,
-    OwnListings,
-    Pair,
-    SignInAnswer,
-    SignInTexts,
-)
-from markets.outpoint_facts import OutpointFacts, TransactionFacts, Utxo, Whereabouts
-from markets.verbs import AMPLE, Answer, Args, Purpose, Scarcity
+from markets import base, orders, verbs
+from markets.base import BidOrder, GatewayAway, Kind, Refused, Unavailable, Unknown, VenueError, from_wire
+from markets.venues import VenueFacts
+from markets.verbs import AMPLE, Answer, Answered, Args, Purpose, Scarcity
 from strategy.book import VenueProfile
 
 MAX_REQUEST = 256 * 1024  # bytes; the gateway closes the connection on more
 MOST_SKEW_S = 30.0  # how far apart our clock and a marketplace's may be; beyond, no bid is placed there
+_ENCODER = msgspec.json.Encoder()
 _GRACE_S = 0.25  # so that the asker, who knows why it waits, gives up before the gateway does
 
 
@@ -74,6 +44,32 @@ def stretch_s(asker: KnowsScarcity, *, is_rune: bool) -> int:
 def skew_words(off_s: float) -> str:
     """Describes a skew, for example: this machine's clock is 61 s ahead of the marketplace's."""
     return f"this machine's clock is {abs(off_s):.0f} s {'ahead of' if off_s > 0 else 'behind'} the marketplace's"
+
+
+def _request(args: Args[Any], **more: Any) -> bytes:
+    try:
+        return _ENCODER.encode({"verb": verbs.NAMES[type(args)], "args": args, **more})
+    except (TypeError, ValueError, OverflowError) as error:
+        raise Refused("bad_request", f"what is asked cannot be sent: {error}") from error
+
+
+def read_answer(body: bytes, kind: type[Args[Answer]]) -> Answered[Answer]:
+    """Reads the answer to a request of `kind`. Raises ValueError or RecursionError."""
+    found: Answered[Answer] = _reader_of_answers(kind).decode(body)
+    return found
+
+
+def prepare() -> None:
+    """Makes the readers of all answers, for workers to share."""
+    for kind in verbs.NAMES:
+        _reader_of_answers(kind)
+
+
+@cache
+def _reader_of_answers(kind: type[Args[Any]]) -> msgspec.json.Decoder[Any]:
+    of: Any = kind.__orig_bases__[0]  # type: ignore[attr-defined]  # as every generic class has them
+    answered: Any = Answered
+    return msgspec.json.Decoder(answered[of.__args__])
 
 
 class GatewayClient:
@@ -116,7 +112,7 @@ class GatewayClient:
             if left_s <= 0 and not kind.is_write:
                 raise Unavailable("the marketplace has not answered in time; ask again in a moment")
             more["patience_s"] = max(left_s, 0.0) + _GRACE_S
-        asked = verbs.request(args, **more)
+        asked = _request(args, **more)
         if len(asked) > MAX_REQUEST:
             raise Refused("bad_request", "too much is asked at once")
         try:
@@ -126,7 +122,7 @@ class GatewayClient:
         except NoAnswer as error:
             raise lost(f"no answer from the gateway: {error}") from error
         try:
-            answer = verbs.read_answer(body, kind)
+            answer = read_answer(body, kind)
             value = from_wire(answer.error) if isinstance(answer.ok, UnsetType) else answer.ok
         except (ValueError, OverflowError, RecursionError) as error:
             raise lost(f"failed to understand the gateway: {error}; restart it if it is of another version") from error
@@ -150,9 +146,9 @@ class MarketClient(GatewayClient):
     the gateway lacks the wallet's session. When the gateway itself cannot be asked, reads raise Unavailable; place and
     cancel raise Unavailable when their request was not handed over, else Unknown. `max_age_s` is an answer's greatest
     age; 0 asks for one whose reading begins after this call. `timeout_s` bounds one call; a write waits at most 10 s
-    for its turn and then for the venue's answer, so keep it above 25. Reads take tickers without their bullets, too,
-    where a provider that spells them is set up; `place` does not, for the name is part of the signed text (`rune` gives
-    it).
+    for its turn and then for the venue's answer, so keep it above 25. Drafts change nothing at the venue, are never
+    shared, and fail as reads do. Reads take tickers without their bullets, too, where a provider that spells them is
+    set up; `place` does not, for the name is part of the signed text (`rune` gives it).
     """
 
     def at(self, venue: str | None) -> MarketClient:
@@ -174,13 +170,13 @@ class MarketClient(GatewayClient):
         """Returns the market's rules for bids."""
         return self.call(verbs.Profile(kind))
 
-    def floors(self, slugs: Sequence[str], kind: Kind, max_age_s: float) -> dict[str, Floor]:
+    def floors(self, slugs: Sequence[str], kind: Kind, max_age_s: float) -> dict[str, base.Floor]:
         """Returns floors by slug; slugs the venue does not know are left out. One venue call for up to 40 slugs."""
         return self.call(verbs.Floors(tuple(slugs), kind), max_age_s=max_age_s)
 
     def asks(
         self, slug: str, max_age_s: float, trait: tuple[str, str] | None = None, *, by_floor: bool = False
-    ) -> AskBook:
+    ) -> base.AskBook:
         """Returns the cheapest listings of a collection; with `trait` (type, value) those of them known to have it.
 
         Two venue calls at most, none for another trait. NotSupported when the listings tell no traits at all.
@@ -189,7 +185,7 @@ class MarketClient(GatewayClient):
         """
         return self.call(verbs.Asks(slug, trait, by_floor), max_age_s=max_age_s)
 
-    def bids(self, slug: str, kind: Kind, max_age_s: float, trait: tuple[str, str] | None = None) -> BidBook:
+    def bids(self, slug: str, kind: Kind, max_age_s: float, trait: tuple[str, str] | None = None) -> base.BidBook:
         """Returns the best bids on a whole collection or rune; with `trait` (type, value) the bids on it, too.
 
         Two venue calls at most, none for another trait.
@@ -197,55 +193,49 @@ class MarketClient(GatewayClient):
         return self.call(verbs.Bids(slug, kind, trait), max_age_s=max_age_s)
 
     def traits(self, slug: str, max_age_s: float) -> dict[str, dict[str, int]]:
-        """Returns a collection's traits: type to value to the count of items. One venue call.
-
-        NotFound for an unknown collection, NotSupported where the venue tells no traits.
-        """
+        """Returns a collection's traits: type to value to the count of items. NotFound for an unknown collection."""
         return self.call(verbs.Traits(slug), max_age_s=max_age_s)
 
-    def sales(self, slug: str, kind: Kind, since_ms: int, max_age_s: float) -> Sales:
+    def sales(self, slug: str, kind: Kind, since_ms: int, max_age_s: float) -> base.Sales:
         """Returns the sales of a collection or rune since `since_ms` (epoch), as far as the venue's last 500 reach.
 
         One venue call for each hundred; none for a `since_ms` that a fresh enough answer covers.
         """
         return self.call(verbs.Sales(slug, kind, since_ms), max_age_s=max_age_s)
 
-    def rune(self, ticker: str, max_age_s: float) -> Rune:
-        """Returns a rune by its ticker with or without bullets; one venue call. It never changes: ask for a day's age.
-
-        NotFound for an unknown ticker, and for one without bullets that the provider does not find.
-        """
+    def rune(self, ticker: str, max_age_s: float) -> base.Rune:
+        """Returns a rune, which never changes, by its ticker. NotFound where the provider does not find it."""
         return self.call(verbs.Rune(ticker), max_age_s=max_age_s)
 
-    def rune_asks(self, ticker: str, max_age_s: float) -> AskBook:
+    def rune_asks(self, ticker: str, max_age_s: float) -> base.AskBook:
         """Returns the cheapest lots of a rune, from its market data provider. Two venue calls at most."""
         return self.call(verbs.RuneAsks(ticker), max_age_s=max_age_s)
 
-    def own_bids(self, wallet: str, max_age_s: float, slugs: Sequence[str] = ()) -> OwnBids:
+    def own_bids(self, wallet: str, max_age_s: float, slugs: Sequence[str] = ()) -> base.OwnBids:
         """Returns all live bids of a payment address; where a venue tells them by collection only, those on `slugs`."""
         return self.call(verbs.OwnBids(wallet, tuple(slugs)), max_age_s=max_age_s)
 
-    def balance(self, payment: str, receive: str, pubkey: str, max_age_s: float) -> Balance:
+    def balance(self, payment: str, receive: str, pubkey: str, max_age_s: float) -> base.Balance:
         """Returns the bidding wallet of a pair of addresses and its sats; NotFound when there is none yet."""
         return self.call(verbs.Balance(payment, receive, pubkey), max_age_s=max_age_s)
 
-    def fees(self, max_age_s: float) -> Fees:
+    def fees(self, max_age_s: float) -> base.Fees:
         """Returns the recommended fee rates, sat/vB."""
         return self.call(verbs.Fees(), max_age_s=max_age_s)
 
-    def coins(self, address: str, max_age_s: float) -> tuple[Utxo, ...]:
+    def coins(self, address: str, max_age_s: float) -> tuple[base.Utxo, ...]:
         """Returns the unspent outputs of an address, confirmed and waiting; `outpoint` tells which assets they hold."""
         return self.call(verbs.Coins(address), max_age_s=max_age_s)
 
-    def wallet_contents(self, address: str, max_age_s: float) -> tuple[WalletItem, ...]:
+    def wallet_contents(self, address: str, max_age_s: float) -> tuple[base.WalletItem, ...]:
         """Returns the inscriptions at an address, at most 500."""
         return self.call(verbs.WalletContents(address), max_age_s=max_age_s)
 
-    def item(self, inscription_id: str, max_age_s: float) -> Item:
+    def item(self, inscription_id: str, max_age_s: float) -> base.Item:
         """Returns the venue's details of one inscription."""
         return self.call(verbs.Item(inscription_id), max_age_s=max_age_s)
 
-    def picture(self, inscription_id: str, url: str | None) -> Picture | NoPicture:
+    def picture(self, inscription_id: str, url: str | None) -> base.Picture | base.NoPicture:
         """Returns an inscription's picture; `url` is where a venue says it is. No call to a marketplace.
 
         Unavailable when more pictures are asked for than the gateway fetches at a time.
@@ -256,17 +246,15 @@ class MarketClient(GatewayClient):
         """Returns a text that `wallet` must sign before it may cancel."""
         return self.call(verbs.Challenge(wallet))
 
-    def draft_bid(self, ask: BidToDraft) -> BidDraft:
-        """Drafts a bid: returns the PSBTs to be signed. Changes nothing at the venue, is never shared, fails as reads
-        do.
-        """
+    def draft_bid(self, ask: orders.BidToDraft) -> orders.BidDraft:
+        """Drafts a bid: returns the PSBTs to be signed."""
         return self.call(verbs.DraftBid(ask))
 
-    def sign_in_texts(self, pair: Pair) -> SignInTexts:
+    def sign_in_texts(self, pair: orders.Pair) -> orders.SignInTexts:
         """Returns the texts that the two addresses must sign before the venue opens a session for them."""
         return self.call(verbs.SignInTexts(pair))
 
-    def sign_in(self, answer: SignInAnswer) -> None:
+    def sign_in(self, answer: orders.SignInAnswer) -> None:
         """Opens the session, which the gateway holds. AuthFailed when the venue refuses the signatures."""
         self.call(verbs.SignIn(answer))
 
@@ -294,19 +282,19 @@ class MarketClient(GatewayClient):
         args = verbs.Cancel(wallet, tuple(venue_ids), signature)
         return self.call(args, task=task, token=token, deadline_ms=deadline_ms)
 
-    def own_listings(self, wallet: str, max_age_s: float) -> OwnListings:
+    def own_listings(self, wallet: str, max_age_s: float) -> orders.OwnListings:
         """Returns all live listings of a vault address."""
         return self.call(verbs.OwnListings(wallet), max_age_s=max_age_s)
 
-    def draft_listing(self, ask: ListingToDraft) -> ListingDraft:
-        """Drafts a listing: returns the PSBTs to be signed. Changes nothing there; never shared; fails as reads do."""
+    def draft_listing(self, ask: orders.ListingToDraft) -> orders.ListingDraft:
+        """Drafts a listing: returns the PSBTs to be signed."""
         return self.call(verbs.DraftListing(ask))
 
-    def draft_delist(self, wallet: str, inscription_id: str) -> ListingDraft:
-        """Drafts a delisting, as `draft_listing`. NotSupported where no PSBT is needed."""
+    def draft_delist(self, wallet: str, inscription_id: str) -> orders.ListingDraft:
+        """Drafts a delisting. NotSupported where no PSBT is needed."""
         return self.call(verbs.DraftDelist(wallet, inscription_id))
 
-    def list_item(self, order: ListingOrder, *, task: int, token: int, deadline_ms: int) -> None:
+    def list_item(self, order: orders.ListingOrder, *, task: int, token: int, deadline_ms: int) -> None:
         """Submits a signed listing as `place` does a bid; one of the same inscription replaces the former."""
         self.call(verbs.ListItem(order), task=task, token=token, deadline_ms=deadline_ms)
 
@@ -316,29 +304,27 @@ class MarketClient(GatewayClient):
         """Cancels the listings of inscriptions at `wallet` (a vault address), as `cancel` does bids.
 
         One venue call for each. `signature` is of the kind of the venue's `delist_proof`: the vault's under a
-        challenge, the signed PSBT of `draft_delist`, or "" in a session.
+        challenge, the signed PSBT of a drafted delisting, or "" in a session.
         """
         args = verbs.Delist(wallet, tuple(inscription_ids), signature)
         return self.call(args, task=task, token=token, deadline_ms=deadline_ms)
 
-    def whereabouts(self, inscription_id: str, max_age_s: float) -> Whereabouts:
+    def whereabouts(self, inscription_id: str, max_age_s: float) -> base.Whereabouts:
         """Returns the output an inscription is on, by an index of confirmed blocks; NotSupported without an index."""
         return self.call(verbs.Whereabouts(inscription_id), max_age_s=max_age_s)
 
-    def outpoint(self, outpoint: str, max_age_s: float) -> OutpointFacts:
+    def outpoint(self, outpoint: str, max_age_s: float) -> base.OutpointFacts:
         """Returns the facts of an output (txid:vout); None where no source tells one. NotSupported without sources."""
         return self.call(verbs.Outpoint(outpoint), max_age_s=max_age_s)
 
-    def transaction(self, txid: str, max_age_s: float) -> TransactionFacts:
-        """Returns a transaction and its block; NotFound where the network does not know it, NotSupported without a
-        source.
-        """
+    def transaction(self, txid: str, max_age_s: float) -> base.TransactionFacts:
+        """Returns a transaction and its block. NotFound on no network, NotSupported without a source."""
         return self.call(verbs.Transaction(txid), max_age_s=max_age_s)
 
     def draft_withdrawal(self, payment: str, amount: int) -> str:
-        """Returns the PSBT (base64) that the venue wants signed to take sats out of its bidding wallet for `payment`.
+        """Drafts taking sats out of the venue's bidding wallet for `payment`: returns the PSBT (base64) to be signed.
 
-        NotSupported where a signed one could not be handed in. Changes nothing there, fails as reads do.
+        NotSupported where a signed one could not be handed in.
         """
         return self.call(verbs.DraftWithdrawal(payment, amount))
 

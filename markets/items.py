@@ -10,10 +10,9 @@ from collections.abc import Callable, Collection
 from msgspec import Struct
 from msgspec.structs import replace
 
-from markets.base import AskBook, NotSupported, VenueError
+from markets.base import AskBook, NotSupported, OutpointFacts, VenueError, Whereabouts
 from markets.client import MarketClient
 from markets.look import Notes
-from markets.outpoint_facts import OutpointFacts, Whereabouts
 from strategy.book import NO_HISTORY, Ask, History
 from strategy.config.bid import normal_slug
 from strategy.config.listing import ListingConfig

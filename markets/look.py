@@ -5,16 +5,18 @@ A value that cannot be read is None, never a guess.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from decimal import ROUND_CEILING, Decimal
+from operator import attrgetter
 from typing import Protocol, TypeVar
 
 from msgspec import Struct
 
 from core.errors import BidkeeperError
-from markets.base import AskBook, Balance, BidBook, Fees, Kind, NotSupported, VenueError
-from markets.capabilities import ToFund, to_fund
+from markets import base
+from markets.base import Kind, NotSupported, VenueError
 from markets.client import MarketClient
+from markets.venues import ToFund, to_fund
 from strategy.book import Ask, Bid, History, Snapshot
 from strategy.config.bid import BidConfig, is_ticker, normal_slug
 from strategy.guards import measure
@@ -31,6 +33,7 @@ FEES_USABLE_MS = 30 * 60_000
 DAY_S = 86_400.0  # a rune does not change
 
 Value = TypeVar("Value")
+_UNIT_PRICE = attrgetter("unit_price")
 
 
 class Notes(Protocol):
@@ -58,7 +61,6 @@ class BidderWallet(Struct, frozen=True):
     ask_prices: frozenset[int] = frozenset()
 
     def owns_ask(self, ask: Ask) -> bool:
-        """Tells whether the user made this ask."""
         return ask.maker in self.addresses
 
     def owns_bid(self, bid: Bid) -> bool:
@@ -67,7 +69,7 @@ class BidderWallet(Struct, frozen=True):
             return True
         return not bid.maker and bid.price in self.bid_prices
 
-    def may_be_floor(self, book: AskBook) -> bool:
+    def may_be_floor(self, book: base.AskBook) -> bool:
         """Tells whether the cheapest listing may be the user's: then the floor does not tell the others' prices."""
         lowest = min(ask.price for ask in book.asks)
         return lowest in self.ask_prices or any(ask.price == lowest and self.owns_ask(ask) for ask in book.asks)
@@ -76,9 +78,9 @@ class BidderWallet(Struct, frozen=True):
 class Books(Struct, frozen=True):
     """The books of one look with the user's own orders; None was not, or could not be, read."""
 
-    asks: AskBook
-    trait_asks: AskBook | None
-    bids: BidBook | None
+    asks: base.AskBook
+    trait_asks: base.AskBook | None
+    bids: base.BidBook | None
 
     @property
     def unread(self) -> dict[str, int]:
@@ -113,7 +115,7 @@ class Looker:
     def __init__(self, market: MarketClient, clock_ms: Callable[[], int]) -> None:
         self._market = market
         self._clock_ms = clock_ms
-        self._fees: Fees | None = None
+        self._fees: base.Fees | None = None
 
     def look(
         self,
@@ -132,7 +134,12 @@ class Looker:
         the last ten minutes are enough if the present floor confirms them and the config depends on nothing else.
         """
         books = self._books(config, wallet, max_age_s, notes, by_floor=by_floor)
-        balance = _try(lambda: self._balance(wallet, balance_age_s), Step.READ_BALANCE, "read the balance", notes)
+        balance = _try(
+            lambda: self._market.balance(wallet.payment, wallet.receive, wallet.payment_pubkey, balance_age_s),
+            Step.READ_BALANCE,
+            "read the balance",
+            notes,
+        )
         backing = (balance.sats, balance.address, balance.taken_ms) if balance else (None, None, None)
         balance_sats, funded_at, balance_ms = backing
         fee_reserve_sats = self.fee_reserve(config.fee_rate, notes)
@@ -149,7 +156,7 @@ class Looker:
         market, trait = self._market, trait_of(config)
         is_floor_enough = by_floor and config.hangs_on_floor
 
-        def read() -> AskBook:
+        def read() -> base.AskBook:
             if config.is_rune:
                 return market.rune_asks(config.slug, max_age_s)
             book = market.asks(config.slug, max_age_s, by_floor=is_floor_enough)
@@ -175,7 +182,7 @@ class Looker:
             )
         return Books(asks, trait_asks, bids)
 
-    def _trait_asks(self, slug: str, max_age_s: float, trait: tuple[str, str]) -> AskBook | None:
+    def _trait_asks(self, slug: str, max_age_s: float, trait: tuple[str, str]) -> base.AskBook | None:
         try:
             return self._market.asks(slug, max_age_s, trait)
         except NotSupported:
@@ -197,9 +204,6 @@ class Looker:
         if not known:
             what = "rune" if config.is_rune else "collection"
             notes.add(Step.MARKET, "find the market", f"it knows no {what} named {config.slug}", backs_off=False)
-
-    def _balance(self, wallet: BidderWallet, max_age_s: float) -> Balance:
-        return self._market.balance(wallet.payment, wallet.receive, wallet.payment_pubkey, max_age_s)
 
     def fee_reserve(self, fee_rate: str | Decimal, notes: Notes) -> int | None:
         """Returns the sats to keep for the fees of one purchase; None without a rate of the last half hour."""
@@ -230,18 +234,24 @@ def _snapshot(
         history=history,
         divisibility=divisibility,
         confirmed_ms=books.asks.confirmed_ms,
-        is_floor_sure=books.asks.is_sure_of([ask for ask in asks if ask.maker not in ignored]),
+        is_floor_sure=_is_sure_of(books.asks, [ask for ask in asks if ask.maker not in ignored]),
         is_depth_sure=not books.asks.hidden,
         are_bids_whole=books.bids is None or not books.bids.hidden,
     )
 
 
-def _foreign(book: AskBook, wallet: BidderWallet) -> tuple[Ask, ...]:
+def _is_sure_of(book: base.AskBook, asks: Sequence[Ask]) -> bool:
+    """Tells whether the cheapest of `asks`, a part of the book, has no cheaper one among the hidden rows."""
+    if not book.hidden:
+        return True
+    return bool(asks) and min(map(_UNIT_PRICE, asks)) == min(map(_UNIT_PRICE, book.asks))
+
+
+def _foreign(book: base.AskBook, wallet: BidderWallet) -> tuple[Ask, ...]:
     return tuple(ask for ask in book.asks if not wallet.owns_ask(ask))
 
 
 def kind_of(config: BidConfig) -> Kind:
-    """Returns the venue's word for the goods."""
     return "runes" if config.is_rune else "ordinals"
 
 
@@ -265,7 +275,7 @@ def history_key(config: BidConfig, venue: str, default: str) -> tuple[str, str, 
     return kind_of(config), normal_slug(config.type, config.slug), measured
 
 
-def tier_rate(fees: Fees, tier: str) -> Decimal:
+def tier_rate(fees: base.Fees, tier: str) -> Decimal:
     """Returns the rate (sat/vB) of a tier by its name in a config."""
     return {
         "fastestFee": fees.fastest,

@@ -6,11 +6,10 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from markets.answers import of_read, of_write
-from markets.base import Fees, NotFound, Refused, Unavailable, Unknown
+from markets import parse
+from markets.base import Confirmation, Fees, NotFound, Refused, Spending, Unavailable, Unknown, Utxo
 from markets.http import ANY_TEXT, Http, Permit, segment
-from markets.outpoint_facts import Confirmation, Spending, Utxo
-from markets.wire import Unreadable, amount, flag, height, outpoint, rows, sats, table, txid, whole
+from markets.parse import Unreadable
 
 _NO_TRANSACTION = "Transaction not found"  # esplora's words, in plain text
 # Bitcoin Core's codes that refuse a transaction. Others, such as those of a transaction already in a block or of a
@@ -37,7 +36,7 @@ class Mempool:
         esplora has estimates in their place. To find that out takes a second request, once.
         """
         answer, is_esplora = self._fee_rates()
-        return of_read(lambda: _fees(answer, is_esplora, taken_ms), "the fee rates")
+        return parse.of_read(lambda: _fees(answer, is_esplora, taken_ms), "the fee rates")
 
     def _fee_rates(self) -> tuple[Any, bool]:
         """Returns the answer about fees, and whether it is esplora's; a server that was replaced is found out again."""
@@ -58,7 +57,7 @@ class Mempool:
     def balance(self, address: str) -> int:
         """Returns sats at `address`, confirmed and in the mempool. Raises as `fees`."""
         answer = self._http.read(f"/api/address/{segment(address)}")
-        return of_read(lambda: _balance(table(answer, "address"), address), "the balance")
+        return parse.of_read(lambda: _balance(parse.table(answer, "address"), address), "the balance")
 
     def coins(self, address: str) -> tuple[Utxo, ...]:
         """Returns the unspent outputs of `address`, in blocks and waiting. Raises as `fees`.
@@ -67,7 +66,7 @@ class Mempool:
         the answer NotUnderstood, and over 1000 rows do.
         """
         answer = self._http.read(f"/api/address/{segment(address)}/utxo")
-        return of_read(lambda: _coins(answer), "the coins")
+        return parse.of_read(lambda: _coins(answer), "the coins")
 
     def transaction(self, wanted: str) -> bytes:
         """Returns a transaction's bytes as the server gives them; compare their txid. Raises as `fees`.
@@ -83,7 +82,7 @@ class Mempool:
     def confirmation(self, wanted: str) -> Confirmation:
         """Returns whether a transaction is in a block, and in which; an unknown one is in none. Raises as `fees`."""
         answer = self._http.read(f"/api/tx/{segment(wanted)}/status")
-        return of_read(lambda: _confirmation(table(answer, "status")), "a transaction")
+        return parse.of_read(lambda: _confirmation(parse.table(answer, "status")), "a transaction")
 
     def look_up(self, wanted: str) -> bool:
         """Tells whether a transaction is in a block; NotFound when neither a block nor the mempool has it.
@@ -91,7 +90,7 @@ class Mempool:
         esplora's `/status` does not tell an unknown one from a waiting one. Raises as `fees`.
         """
         answer = self._http.read(f"/api/tx/{segment(wanted)}", missing=_NO_TRANSACTION)
-        return of_read(lambda: _in_block(table(answer, "transaction").get("status")), "a transaction")
+        return parse.of_read(lambda: _in_block(parse.table(answer, "transaction").get("status")), "a transaction")
 
     def broadcast(self, raw: str, permit: Permit | None = None) -> str:
         """Sends a signed transaction in hex to the network; returns the txid that the server answers.
@@ -106,35 +105,34 @@ class Mempool:
             if code is not None and code[1] not in _VERDICTS:
                 raise Unknown(refused.message) from refused
             raise
-        return of_write(lambda: txid(answer, "txid"))
+        return parse.of_write(lambda: parse.txid(answer, "txid"))
 
     def spending(self, outpoint: str) -> Spending:
         """Returns the spending of an output (txid:vout); an unknown one is not spent. Raises as `fees`."""
         made_by, _, vout = outpoint.partition(":")
         answer = self._http.read(f"/api/tx/{segment(made_by)}/outspend/{segment(vout)}")
-        return of_read(lambda: _spending(table(answer, "outspend")), "what spends an output")
+        return parse.of_read(lambda: _spending(parse.table(answer, "outspend")), "what spends an output")
 
     def tip_height(self) -> int:
-        """Returns the height of the newest block. Raises as `fees`."""
         answer = self._http.read("/api/blocks/tip/height")
-        return of_read(lambda: height(answer, "tip"), "the height of the tip")
+        return parse.of_read(lambda: parse.height(answer, "tip"), "the height of the tip")
 
 
 def _spending(found: Mapping[str, Any]) -> Spending:
-    is_spent, spender = flag(found.get("spent"), "spent"), found.get("txid")
+    is_spent, spender = parse.flag(found.get("spent"), "spent"), found.get("txid")
     if not is_spent and spender is not None:
         raise Unreadable("not spent, and a spending transaction is named")
     if not is_spent:
         return Spending(False, None)
     status = found.get("status")
     is_in_block = isinstance(status, dict) and status.get("confirmed") is True
-    return Spending(True, txid(spender, "spending transaction"), is_in_block)
+    return Spending(True, parse.txid(spender, "spending transaction"), is_in_block)
 
 
 def _fees(answer: Any, is_esplora: bool, taken_ms: int) -> Fees:
-    rates = _by_blocks(table(answer, "fee estimates")) if is_esplora else table(answer, "fees")
+    rates = _by_blocks(parse.table(answer, "fee estimates")) if is_esplora else parse.table(answer, "fees")
     names = ("fastestFee", "halfHourFee", "hourFee", "economyFee", "minimumFee")
-    fastest, half_hour, hour, economy, minimum = (amount(rates.get(name), name) for name in names)
+    fastest, half_hour, hour, economy, minimum = (parse.amount(rates.get(name), name) for name in names)
     return Fees(fastest, half_hour, hour, economy, minimum, taken_ms)
 
 
@@ -154,24 +152,24 @@ def _by_blocks(estimates: Mapping[str, Any]) -> dict[str, Any]:
 
 def _is_estimate(blocks: str, rate: Any) -> bool:
     try:
-        return amount(rate, "estimate") > 0 and blocks.isascii() and blocks.isdigit() and len(blocks) < 5
+        return parse.amount(rate, "estimate") > 0 and blocks.isascii() and blocks.isdigit() and len(blocks) < 5
     except Unreadable:
         return False
 
 
 def _coins(answer: Any) -> tuple[Utxo, ...]:
-    found = tuple(_coin(table(row, "coin")) for row in rows(answer, "coins"))
+    found = tuple(_coin(parse.table(row, "coin")) for row in parse.rows(answer, "coins"))
     if len({coin.outpoint for coin in found}) < len(found):
         raise Unreadable("one output is listed twice")
     return found
 
 
 def _coin(found: Mapping[str, Any]) -> Utxo:
-    vout = whole(found.get("vout"), "vout")
+    vout = parse.whole(found.get("vout"), "vout")
     return Utxo(
-        outpoint=outpoint(f"{txid(found.get('txid'), 'txid')}:{vout}", "coin"),
-        value=sats(found.get("value"), "value"),
-        is_confirmed=flag(table(found.get("status"), "status").get("confirmed"), "confirmed"),
+        outpoint=parse.outpoint(f"{parse.txid(found.get('txid'), 'txid')}:{vout}", "coin"),
+        value=parse.sats(found.get("value"), "value"),
+        is_confirmed=parse.flag(parse.table(found.get("status"), "status").get("confirmed"), "confirmed"),
     )
 
 
@@ -181,23 +179,25 @@ def _confirmation(status: Mapping[str, Any]) -> Confirmation:
     at, block, time_s = (status.get(name) for name in ("block_height", "block_hash", "block_time"))
     return Confirmation(
         True,
-        None if at is None else height(at, "block"),
-        None if block is None else txid(block, "hash of a block"),
-        None if time_s is None else whole(time_s, "time of a block"),
+        None if at is None else parse.height(at, "block"),
+        None if block is None else parse.txid(block, "hash of a block"),
+        None if time_s is None else parse.whole(time_s, "time of a block"),
     )
 
 
 def _in_block(status: Any) -> bool:
-    return flag(table(status, "status").get("confirmed"), "confirmed")
+    return parse.flag(parse.table(status, "status").get("confirmed"), "confirmed")
 
 
 def _balance(stats: Mapping[str, Any], address: str) -> int:
     if stats.get("address", address) != address:
         raise Unreadable("the answer is about another address")
-    return sats(_held(stats, "chain_stats") + _held(stats, "mempool_stats"), "balance")
+    return parse.sats(_held(stats, "chain_stats") + _held(stats, "mempool_stats"), "balance")
 
 
 def _held(stats: Mapping[str, Any], name: str) -> int:
-    part = table(stats.get(name), name)
+    part = parse.table(stats.get(name), name)
     # Both sums are over the address's whole life, so either may exceed the number of sats there are.
-    return whole(part.get("funded_txo_sum"), f"{name}.funded") - whole(part.get("spent_txo_sum"), f"{name}.spent")
+    return parse.whole(part.get("funded_txo_sum"), f"{name}.funded") - parse.whole(
+        part.get("spent_txo_sum"), f"{name}.spent"
+    )

@@ -11,23 +11,10 @@ from typing import Any
 
 from msgspec import Struct
 
-from markets.answers import of_read
+from markets import parse
+from markets.base import Indexed, Whereabouts
 from markets.http import Http, segment
-from markets.outpoint_facts import Indexed, Whereabouts
-from markets.wire import (
-    Unreadable,
-    address,
-    flag,
-    height,
-    identifier,
-    outpoint,
-    rows,
-    sats,
-    script,
-    table,
-    text,
-    whole,
-)
+from markets.parse import Unreadable
 
 _NOWHERE = "0" * 64  # the txid that stands for no output
 _LONGEST_OFFSET = 16  # digits of all sats
@@ -53,7 +40,7 @@ class Ord:
     def status(self) -> IndexState:
         """Returns the state of the index."""
         answer = self._http.read("/status")
-        return of_read(lambda: _state(table(answer, "status")), "ord")
+        return parse.of_read(lambda: _state(parse.table(answer, "status")), "ord")
 
     def output(self, wanted: str, state: IndexState) -> Indexed:
         """Returns the assets on an output (txid:vout). Ask for `state` first: the answer includes at least its block.
@@ -62,40 +49,42 @@ class Ord:
         is left out: one that cannot be read makes the answer NotUnderstood, because the output must not be spent.
         """
         answer = self._http.read(f"/output/{wanted}", missing=f"output {wanted} not found")
-        return of_read(lambda: _output(table(answer, "output"), wanted, state), "ord")
+        return parse.of_read(lambda: _output(parse.table(answer, "output"), wanted, state), "ord")
 
     def inscription(self, inscription_id: str, taken_ms: int) -> Whereabouts:
         """Returns the place of an inscription. NotFound for one that the index does not know (yet)."""
         missing = f"inscription {inscription_id} not found"
         answer = self._http.read(f"/inscription/{segment(inscription_id)}", missing=missing)
-        return of_read(lambda: _inscription(table(answer, "inscription"), inscription_id, taken_ms), "ord")
+        return parse.of_read(lambda: _inscription(parse.table(answer, "inscription"), inscription_id, taken_ms), "ord")
 
     def item_offset(self, inscription_id: str, wanted: str) -> int | None:
         """Returns how many sats of the output `wanted` lie before an inscription's; None when it is on another one."""
         answer = self._http.read(f"/inscription/{segment(inscription_id)}")
-        return of_read(lambda: _offset(table(answer, "inscription"), inscription_id, wanted), "ord")
+        return parse.of_read(lambda: _offset(parse.table(answer, "inscription"), inscription_id, wanted), "ord")
 
 
 def _state(status: Mapping[str, Any]) -> IndexState:
     if (chain := status.get("chain", "mainnet")) != "mainnet":
         raise Unreadable(f"the index is of another chain: {str(chain)[:20]!r}")
     known = status.get("height")
-    has_inscriptions = flag(status.get("inscription_index", False), "inscription_index")
-    has_runes = flag(status.get("rune_index", False), "rune_index")
-    is_broken = flag(status.get("unrecoverably_reorged", False), "unrecoverably_reorged")
-    return IndexState(None if known is None or is_broken else height(known, "height"), has_inscriptions, has_runes)
+    has_inscriptions = parse.flag(status.get("inscription_index", False), "inscription_index")
+    has_runes = parse.flag(status.get("rune_index", False), "rune_index")
+    is_broken = parse.flag(status.get("unrecoverably_reorged", False), "unrecoverably_reorged")
+    return IndexState(
+        None if known is None or is_broken else parse.height(known, "height"), has_inscriptions, has_runes
+    )
 
 
 def _output(found: Mapping[str, Any], wanted: str, state: IndexState) -> Indexed:
     if found.get("outpoint") != wanted:
         raise Unreadable("the answer is about another output")
-    is_indexed = flag(found.get("indexed"), "indexed") and state.height is not None
+    is_indexed = parse.flag(found.get("indexed"), "indexed") and state.height is not None
     inscriptions, runes = found.get("inscriptions"), found.get("runes")
     return Indexed(
-        value=sats(found.get("value"), "value"),
+        value=parse.sats(found.get("value"), "value"),
         script=_script(found.get("script_pubkey")),
-        is_confirmed=whole(found.get("confirmations"), "confirmations") > 0,
-        is_spent=flag(found.get("spent"), "spent"),
+        is_confirmed=parse.whole(found.get("confirmations"), "confirmations") > 0,
+        is_spent=parse.flag(found.get("spent"), "spent"),
         inscriptions=_ids(inscriptions) if is_indexed and state.has_inscriptions and inscriptions is not None else None,
         runes=_runes(runes) if is_indexed and state.has_runes and runes is not None else None,
         height=state.height,
@@ -104,25 +93,27 @@ def _output(found: Mapping[str, Any], wanted: str, state: IndexState) -> Indexed
 
 def _script(value: Any) -> str | None:
     # Its docs show opcodes in words, its source writes hex; words are no second source of the bytes.
-    told = text(value, "script_pubkey", longest=20_000)
-    return None if told.startswith("OP_") else script(told, "script_pubkey")
+    told = parse.text(value, "script_pubkey", longest=20_000)
+    return None if told.startswith("OP_") else parse.script(told, "script_pubkey")
 
 
 def _ids(value: Any) -> tuple[str, ...]:
-    return tuple(sorted(identifier(each, "inscription on an output") for each in rows(value, "inscriptions")))
+    return tuple(
+        sorted(parse.identifier(each, "inscription on an output") for each in parse.rows(value, "inscriptions"))
+    )
 
 
 def _runes(value: Any) -> tuple[str, ...]:
-    piles = table(value, "runes")
+    piles = parse.table(value, "runes")
     for pile in piles.values():
-        whole(table(pile, "pile").get("amount"), "amount")
-    return tuple(sorted(text(name, "rune") for name in piles))
+        parse.whole(parse.table(pile, "pile").get("amount"), "amount")
+    return tuple(sorted(parse.text(name, "rune") for name in piles))
 
 
 def _offset(found: Mapping[str, Any], inscription_id: str, wanted: str) -> int | None:
     if found.get("id") != inscription_id:
         raise Unreadable("the answer is about another inscription")
-    output, _, offset = text(found.get("satpoint"), "satpoint").rpartition(":")
+    output, _, offset = parse.text(found.get("satpoint"), "satpoint").rpartition(":")
     if not offset.isascii() or not offset.isdecimal() or len(offset) > _LONGEST_OFFSET:
         raise Unreadable("a satpoint ends in no number")
     return int(offset) if output == wanted else None
@@ -131,16 +122,16 @@ def _offset(found: Mapping[str, Any], inscription_id: str, wanted: str) -> int |
 def _inscription(found: Mapping[str, Any], wanted: str, taken_ms: int) -> Whereabouts:
     if found.get("id") != wanted:
         raise Unreadable("the answer is about another inscription")
-    output, _, offset = text(found.get("satpoint"), "satpoint").rpartition(":")
-    whole(offset, "offset")
-    place = outpoint(output, "satpoint")
+    output, _, offset = parse.text(found.get("satpoint"), "satpoint").rpartition(":")
+    parse.whole(offset, "offset")
+    place = parse.outpoint(output, "satpoint")
     if place.startswith(_NOWHERE):
         return Whereabouts(wanted, None, None, None, taken_ms)
     holder, value = found.get("address"), found.get("value")
     return Whereabouts(
         inscription_id=wanted,
         outpoint=place,
-        address=None if holder is None else address(holder, "address"),
-        value=None if value is None else sats(value, "value"),
+        address=None if holder is None else parse.address(holder, "address"),
+        value=None if value is None else parse.sats(value, "value"),
         taken_ms=taken_ms,
     )

@@ -213,3 +213,7 @@ class ListingOrder(Struct, frozen=True, forbid_unknown_fields=True):
     payment_pubkey: Word
     signed_transfer: NoPsbt = ""
     signed_recovery: NoPsbt = ""
+
+    def check(self) -> None:
+        """Raises ValueError as that of `ListingToDraft`."""
+        self.ask.check()

@@ -17,7 +17,7 @@ from msgspec import UNSET, Meta, Raw, Struct, UnsetType
 
 from core import fields
 from core.fields import MAX_ID, MAX_SATS, Txid, matching, text_of, within
-from markets import base, capabilities, orders, outpoint_facts
+from markets import base, orders, venues
 from markets.base import Kind, NoPsbt, NoSignature, OrderId, Psbt, Refused, Slug, Trait, Word, check_outputs, printable
 from strategy.book import VenueProfile
 
@@ -78,31 +78,27 @@ class Answered(Struct, Generic[Answer], frozen=True):
 class Args(Struct, Generic[Answer], frozen=True, forbid_unknown_fields=True, omit_defaults=True):
     """The arguments of a verb, which is the class's name in lower case (`OwnBids` is "own_bids"), and its answer.
 
-    `quota_of`: its answers are shared, and may be older where the quota of that source runs short.
+    `quota_of`: its answers are shared, and may be older where the quota of that source runs short: the marketplace's,
+    or the runes' provider's, whichever marketplace is meant.
     """
 
-    is_write: ClassVar[bool] = False
+    is_write: ClassVar[bool] = False  # it changes something: a lost answer leaves its fate unknown
     quota_of: ClassVar[Source | None] = None
 
     def check(self) -> None:
         """Raises ValueError for what the types of the fields cannot tell."""
+        for name in ("slug", "ticker", "slugs", "trait"):
+            given = getattr(self, name, None) or ()
+            printable(*((given,) if isinstance(given, str) else given))
+        if order := getattr(self, "ask", None) or getattr(self, "order", None):
+            order.check()
 
 
 class MarketRead(Args[Answer], Generic[Answer], frozen=True):
-    """A read of a marketplace whose answer is shared."""
-
     quota_of = "market"
 
 
-class RunesRead(Args[Answer], Generic[Answer], frozen=True):
-    """A read of the runes' provider, whichever marketplace is meant."""
-
-    quota_of = "runes"
-
-
 class Write(Args[Answer], Generic[Answer], frozen=True):
-    """A verb that changes something: a lost answer leaves its fate unknown."""
-
     is_write = True
 
 
@@ -114,17 +110,11 @@ class Floors(MarketRead[dict[str, base.Floor]], frozen=True):
     slugs: Annotated[tuple[Slug, ...], Meta(min_length=1, max_length=100)]
     kind: Kind
 
-    def check(self) -> None:
-        printable(*self.slugs)
-
 
 class Asks(MarketRead[base.AskBook], frozen=True):
     slug: Slug
     trait: Trait | None = None
     by_floor: bool = False
-
-    def check(self) -> None:
-        printable(self.slug, *(self.trait or ()))
 
 
 class Bids(MarketRead[base.BidBook], frozen=True):
@@ -133,7 +123,7 @@ class Bids(MarketRead[base.BidBook], frozen=True):
     trait: Trait | None = None
 
     def check(self) -> None:
-        printable(self.slug, *(self.trait or ()))
+        super().check()
         if self.trait is not None and self.kind != "ordinals":
             raise ValueError("runes have no traits")
 
@@ -141,39 +131,28 @@ class Bids(MarketRead[base.BidBook], frozen=True):
 class Traits(MarketRead[dict[str, dict[str, int]]], frozen=True):
     slug: Slug
 
-    def check(self) -> None:
-        printable(self.slug)
-
 
 class Sales(MarketRead[base.Sales], frozen=True):
     slug: Slug
     kind: Kind
     since_ms: Whole
 
-    def check(self) -> None:
-        printable(self.slug)
 
+class Rune(Args[base.Rune], frozen=True):
+    quota_of = "runes"
 
-class Rune(RunesRead[base.Rune], frozen=True):
     ticker: Slug
 
-    def check(self) -> None:
-        printable(self.ticker)
 
+class RuneAsks(Args[base.AskBook], frozen=True):
+    quota_of = "runes"
 
-class RuneAsks(RunesRead[base.AskBook], frozen=True):
     ticker: Slug
-
-    def check(self) -> None:
-        printable(self.ticker)
 
 
 class OwnBids(MarketRead[base.OwnBids], frozen=True):
     wallet: Word
     slugs: Annotated[tuple[Slug, ...], Meta(max_length=100)] = ()
-
-    def check(self) -> None:
-        printable(*self.slugs)
 
 
 class Balance(Args[base.Balance], frozen=True):
@@ -186,7 +165,7 @@ class Fees(Args[base.Fees], frozen=True):
     pass
 
 
-class Coins(Args[tuple[outpoint_facts.Utxo, ...]], frozen=True):
+class Coins(Args[tuple[base.Utxo, ...]], frozen=True):
     address: Word
 
 
@@ -210,9 +189,6 @@ class Challenge(Args[str], frozen=True):
 class DraftBid(Args[orders.BidDraft], frozen=True):
     ask: orders.BidToDraft
 
-    def check(self) -> None:
-        self.ask.check()
-
 
 class SignInTexts(Args[orders.SignInTexts], frozen=True):
     pair: orders.Pair
@@ -222,15 +198,12 @@ class SignIn(Args[None], frozen=True):
     answer: orders.SignInAnswer
 
 
-class Venues(Args[tuple[capabilities.VenueFacts, ...]], frozen=True):
+class Venues(Args[tuple[venues.VenueFacts, ...]], frozen=True):
     pass
 
 
 class Place(Write[str | None], frozen=True):
     order: base.BidOrder
-
-    def check(self) -> None:
-        self.order.check()
 
 
 class Cancel(Write[bool], frozen=True):
@@ -246,9 +219,6 @@ class OwnListings(MarketRead[orders.OwnListings], frozen=True):
 class DraftListing(Args[orders.ListingDraft], frozen=True):
     ask: orders.ListingToDraft
 
-    def check(self) -> None:
-        self.ask.check()
-
 
 class DraftDelist(Args[orders.ListingDraft], frozen=True):
     wallet: Word
@@ -258,9 +228,6 @@ class DraftDelist(Args[orders.ListingDraft], frozen=True):
 class ListItem(Write[None], frozen=True):
     order: orders.ListingOrder
 
-    def check(self) -> None:
-        self.order.ask.check()
-
 
 class Delist(Write[bool], frozen=True):
     wallet: Word
@@ -268,11 +235,11 @@ class Delist(Write[bool], frozen=True):
     signature: NoPsbt  # or a signature
 
 
-class Whereabouts(Args[outpoint_facts.Whereabouts], frozen=True):
+class Whereabouts(Args[base.Whereabouts], frozen=True):
     inscription_id: OrderId
 
 
-class Outpoint(Args[outpoint_facts.OutpointFacts], frozen=True):
+class Outpoint(Args[base.OutpointFacts], frozen=True):
     outpoint: fields.Outpoint
     with_transaction: bool = False
 
@@ -280,7 +247,7 @@ class Outpoint(Args[outpoint_facts.OutpointFacts], frozen=True):
         check_outputs(self.outpoint)
 
 
-class Transaction(Args[outpoint_facts.TransactionFacts], frozen=True):
+class Transaction(Args[base.TransactionFacts], frozen=True):
     txid: Txid
 
 
@@ -342,14 +309,6 @@ def text(value: Any) -> str:
     return _ENCODER.encode(value).decode()
 
 
-def request(args: Args[Any], **more: Any) -> bytes:
-    """Returns the request for `args`, with `more` members of `Request`. Raises Refused('bad_request')."""
-    try:
-        return _ENCODER.encode({"verb": NAMES[type(args)], "args": args, **more})
-    except (TypeError, ValueError, OverflowError) as error:
-        raise Refused("bad_request", f"what is asked cannot be sent: {error}") from error
-
-
 def read(body: bytes) -> Request:
     """Reads a request but for its arguments. Raises Refused('bad_request')."""
     return _decoded(_reader(Request), body, "the request")
@@ -365,28 +324,9 @@ def read_args(asked: Request, kind: type[Args[Answer]]) -> Args[Answer]:
     return args
 
 
-def read_answer(body: bytes, kind: type[Args[Answer]]) -> Answered[Answer]:
-    """Reads the answer to a request of `kind`. Raises ValueError or RecursionError."""
-    found: Answered[Answer] = _reader_of_answers(kind).decode(body)
-    return found
-
-
-def prepare() -> None:
-    """Makes the readers of all answers, for workers to share."""
-    for kind in NAMES:
-        _reader_of_answers(kind)
-
-
 @cache
 def _reader(kind: type[Any]) -> msgspec.json.Decoder[Any]:
     return msgspec.json.Decoder(kind)
-
-
-@cache
-def _reader_of_answers(kind: type[Args[Any]]) -> msgspec.json.Decoder[Any]:
-    base: Any = kind.__orig_bases__[0]  # type: ignore[attr-defined]  # as every generic class has them
-    answered: Any = Answered
-    return msgspec.json.Decoder(answered[base.__args__])
 
 
 def _decoded(reader: msgspec.json.Decoder[Any], body: bytes | Raw, whole: str) -> Any:

@@ -18,7 +18,7 @@ from msgspec import Raw
 from core import untrusted
 from core.fields import Sats, words
 from markets.base import PICTURE_MEDIA, Instead, Item, NoPicture, Picture, TooManyLookups, VenueError, WalletItem
-from markets.wire import link
+from markets.parse import link
 from models import venue_memory
 from models.accounts import READ
 from models.venue_memory import Told

@@ -13,11 +13,9 @@ from core.errors import BidkeeperError
 from core.fields import Count, Price, Sats, Time, iso, words
 from core.subscription_plans import SubscriptionPlan
 from markets.base import BidBook, OwnBids, VenueError
-from markets.call_costs import call_costs
-from markets.capabilities import ToFund
 from markets.client import MarketClient, stretch_s
 from markets.look import KNOWN_SLUG_S, BidderWallet, Looker, MarketLook, fund_of, history_key, kind_of, trait_of
-from markets.venues import capabilities
+from markets.venues import ToFund, call_costs, capabilities
 from models import controls, market_memory
 from models.accounts import READ
 from models.ledger import orders

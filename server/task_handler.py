@@ -20,7 +20,7 @@ from core.errors import PeerError
 from core.settings import Settings
 from markets import venues
 from markets.base import VenueError
-from markets.capabilities import Capabilities
+from markets.venues import Capabilities
 from models.database import base
 from models.ledger import closing
 from models.tasks import tasks

@@ -9,8 +9,7 @@ from typing import Annotated, Any, Literal
 
 from core.fields import Count, Sats, Time, iso, words
 from markets.base import VenueError
-from markets.capabilities import VenueFacts
-from markets.venues import facts
+from markets.venues import VenueFacts, facts
 from models.accounts import READ
 from server.http.answers import Kind
 from server.http.base import SignedIn, route

@@ -13,8 +13,7 @@ from msgspec import UNSET, UnsetType, field
 from core.fields import Address, Count, iso, words
 from core.settings import Settings
 from markets.base import NotFound, VenueError
-from markets.capabilities import Funding, Place, funding_of
-from markets.venues import facts
+from markets.venues import Funding, Place, facts, funding_of
 from models.accounts import READ
 from models.ledger import orders, withdrawals
 from models.ledger.limits import most_signed_user

@@ -25,8 +25,7 @@ from msgspec.structs import replace
 
 from core.errors import BidkeeperError
 from core.settings import Settings, dialect_of
-from markets.base import AuthFailed, NotFound, NotSupported, Refused, TooManyLookups, Unavailable, VenueError
-from markets.outpoint_facts import Utxo
+from markets.base import AuthFailed, NotFound, NotSupported, Refused, TooManyLookups, Unavailable, Utxo, VenueError
 from models.ledger import withdrawals
 from models.users import User
 from server import task_handler

@@ -9,9 +9,8 @@ from core import files
 from core.errors import BidkeeperError
 from core.fields import WithSecrets
 from core.settings import Settings
-from markets.capabilities import Capabilities
 from markets.client import MarketClient
-from markets.venues import capabilities
+from markets.venues import Capabilities, capabilities
 from models.database import base
 from wallet.signer_client import SignerClient
 from workers.crashpoints import crashpoint

@@ -9,7 +9,7 @@ from msgspec import Struct, field
 from core.errors import BidkeeperError
 from core.logs import mask
 from markets.base import AuthFailed, NotUnderstood, RateLimited, Refused, Unavailable, Unknown, VenueError
-from markets.capabilities import ToFund
+from markets.venues import ToFund
 from strategy.reasons import FaultCode, Step
 from wallet.protocol import DISK_FULL
 from wallet.signer_client import SignerError, SignerLocked, SignerRefused

@@ -27,9 +27,8 @@ from core.setting_values import HostPort
 from core.settings import PLAY_MARKET, SECRETS, Settings, dialect_of
 from gateway.app import quotas
 from markets.base import Unavailable
-from markets.call_costs import call_costs
 from markets.client import MOST_SKEW_S, MarketClient, skew_words
-from markets.venues import capabilities
+from markets.venues import call_costs, capabilities
 from models.database import base
 from models.database.base import is_postgresql
 from models.database.damage import DatabaseAway

@@ -13,7 +13,6 @@ from msgspec import Struct
 from cli.arguments import collection, ticker
 from core.settings import SECRETS, Settings, dialect_of
 from gateway.venue import Adapters
-from markets.answers import Reply, made_s, noting
 from markets.base import (
     AuthFailed,
     NotFound,
@@ -23,9 +22,9 @@ from markets.base import (
     SignInNeeded,
     VenueError,
 )
-from markets.http import Http
+from markets.http import Http, Reply, made_s
+from markets.parse import Page, Unread, Unreadable, noting
 from markets.satflow.adapter import Satflow
-from markets.wire import Page, Unread, Unreadable
 
 MASKED = "[masked]"
 PAUSE_S = 0.3  # 3 of a key's 5 requests a second: the gateway uses the same key meanwhile

@@ -17,9 +17,8 @@ from core.layout import supervisor_problems
 from core.setting_values import HELD, own_file, read_table, table_file
 from core.settings import IN_FILES, OPTIONS, PLAY_MARKET, SECRETS, Settings, load
 from markets.base import NotFound, VenueError
-from markets.capabilities import Capabilities, Funding, funding_of
 from markets.client import MarketClient
-from markets.venues import capabilities
+from markets.venues import Capabilities, Funding, capabilities, funding_of
 from server.task_handler import not_signed_bids, not_signed_listings
 from wallet.protocol import UserKeys
 from wallet.signer.allowed import with_normal_addresses

@@ -34,7 +34,7 @@ from gateway.venue import Adapters
 from markets import venues
 from markets.base import AuthFailed, VenueError
 from markets.client import MOST_SKEW_S, MarketClient
-from markets.wire import Unread
+from markets.parse import Unread
 from wallet.messages import MessageError, check_challenge
 
 _GATEWAY_S = 15.0

@@ -18,10 +18,21 @@ from gateway.reads.snapshots import Flight, Snapshots, Source
 from gateway.venue import Adapters, Venues, needed
 from gateway.verbs import Call, answers
 from markets import verbs
-from markets.base import Balance, NotSupported, TooManyLookups, Unavailable, VenueError
+from markets.base import (
+    Balance,
+    Confirmation,
+    Indexed,
+    NotSupported,
+    OutpointFacts,
+    Spending,
+    TooManyLookups,
+    TransactionFacts,
+    Unavailable,
+    VenueError,
+    Whereabouts,
+)
 from markets.mempool import Mempool
 from markets.ord import Ord
-from markets.outpoint_facts import Confirmation, Indexed, OutpointFacts, Spending, TransactionFacts, Whereabouts
 from markets.unisat.index import UnisatIndex
 from markets.verbs import text
 from wallet.psbt.transaction import Outpoint, Transaction, TxOutput, WireError, decode_witnessed

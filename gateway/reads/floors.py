@@ -21,8 +21,8 @@ from gateway.verbs import Call, answers
 from markets import verbs
 from markets.adapter import Adapter, AskAgain
 from markets.base import AuthFailed, Floor, Kind, NotFound, NotUnderstood, Refused
+from markets.parse import Unread
 from markets.verbs import text
-from markets.wire import Unread
 
 MOST_SLUGS = 40
 MOST_SOURCES = 3  # of floors at one venue

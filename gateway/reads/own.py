@@ -10,11 +10,11 @@ from gateway.reads.chain import Network
 from gateway.reads.snapshots import Flight, Source
 from gateway.verbs import Call, answers
 from markets import verbs
-from markets.adapter import Adapter, Cursor
+from markets.adapter import Adapter
 from markets.base import OwnBid, OwnBids, Unavailable
 from markets.orders import OwnListing, OwnListings
+from markets.parse import Cursor, Page
 from markets.verbs import text
-from markets.wire import Page
 
 WALLET_PAGES = 5
 WALLET_ITEMS = 500

@@ -10,9 +10,9 @@ from gateway.venue import needed
 from gateway.verbs import Call, answers
 from markets import verbs
 from markets.base import AskBook, Kind, Rune
+from markets.parse import Unread, same
 from markets.unisat.index import Unisat
 from markets.verbs import text
-from markets.wire import Unread, same
 
 RUNE_PAGES = 2
 RUNE_LOTS = 200

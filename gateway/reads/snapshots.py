@@ -20,10 +20,9 @@ from msgspec import Struct, field
 from gateway.limits import READ, Priority, Toll, current_origin
 from gateway.quota import BeyondShare
 from gateway.venue import Venue
-from markets.adapter import Cursor
 from markets.base import NotFound
+from markets.parse import Cursor, Page, Unread
 from markets.verbs import text
-from markets.wire import Page, Unread
 
 REMEMBERED_S = 300.0
 _MOST_UNKNOWN = 2_000  # some hundred bytes each

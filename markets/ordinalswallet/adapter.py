@@ -2,47 +2,42 @@
 
 It takes no bids of ours: its offers are paid into an escrow by a transaction that is broadcast, and taken back by
 another, so that each bid and each cancel costs a network fee. Listings are off-chain and free.
+
+A protected listing ("passthrough v4") is two PSBTs, of which none is broadcast before the sale. The transfer moves the
+item into an escrow, the sale pays us out of it; our own key brings the item back, so the venue drafts nothing for that.
+Rows are told by the output that the item was listed from. From its client's code.
 """
 
 from __future__ import annotations
 
+import base64
+import json
+import re
 import secrets
 import time
 from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
-from markets.adapter import Adapter, Cursor, Latest, TraitedAsk, number_of
-from markets.answers import left_out, of_read, of_write
+from msgspec import Struct
+
+from core.fields import WithSecrets
+from markets import base, orders, parse
+from markets.adapter import Adapter, Latest, TraitedAsk, known_draft, with_witnesses
 from markets.base import (
+    LONGEST_PSBT,
     AuthFailed,
-    BidOrder,
-    Floor,
-    Item,
     Kind,
     NotFound,
     NotSupported,
     NotUnderstood,
-    Sale,
+    Refused,
     SignInNeeded,
     Unavailable,
-    WalletItem,
 )
-from markets.http import Http, Permit, segment
-from markets.orders import (
-    BidDraft,
-    BidToDraft,
-    ListingDraft,
-    ListingOrder,
-    ListingToDraft,
-    OwnListing,
-    Pair,
-    SignInAnswer,
-    SignInText,
-    SignInTexts,
-)
-from markets.ordinalswallet import books, wire
-from markets.ordinalswallet.books import Prices
-from markets.ordinalswallet.wire import ProtectedDraft
-from markets.wire import Page, Unreadable
+from markets.http import Http, Permit, error_text, refusal, segment
+from markets.ordinalswallet import books
+from markets.ordinalswallet.books import Prices, content, protected_outpoint
+from markets.parse import Cursor, Page, Unreadable, number_of
 
 SIGN_IN_ID = "ordinals"
 # Its 404 for a slug or an inscription that it does not know has no body. A wallet's 404 is not read so: without a body
@@ -51,6 +46,50 @@ NO_BODY = ""
 _MOST_SESSIONS = 100_000
 _RENEW_S = 300  # a token this close to its end is not used any more
 _NO_BIDS = "no bids from here: an offer there, and its cancel, is a transaction that costs a network fee"
+_PSBT = re.compile(r"70736274ff([0-9a-f]{2})+", re.ASCII)
+_REFERENCE = re.compile(r"([0-9a-f]{32})\.([0-9]{13})", re.ASCII)
+_TOKEN = re.compile(r"[\x21-\x7e]{8,2000}", re.ASCII)
+_CANCELLED = ("cancelled", "already_cancelled")
+POLICY = "passthrough_v4"
+_DIGEST = re.compile(r"[\x21-\x7e]{1,200}", re.ASCII)
+_CODE = re.compile(r"[a-z][a-z0-9_]{1,80}", re.ASCII)
+# Of its client's codes those that clear by themselves: another block, an index that catches up.
+_PASSING = frozenset(
+    {
+        "build_tip_changed",
+        "build_tip",
+        "authorize_tip",
+        "authorize_tip_changed",
+        "asset_index_tip_changed",
+        "asset_index_tip_mismatch",
+        "asset_index_fork_mismatch",
+        "asset_index_incomplete",
+        "asset_index_unavailable",
+        "asset_index_stale",
+        "ord_index_stale",
+        "chain_tip_unavailable",
+        "cosigner_unavailable",
+        "secure_listing_unavailable",
+        "outpoint_not_fully_indexed",
+    }
+)
+
+
+class Session(WithSecrets, frozen=True):
+    """A session of one address until `expires_s` (epoch seconds). `token` is never shown."""
+
+    hidden = frozenset({"token"})
+
+    token: str
+    expires_s: int
+
+
+class ProtectedDraft(Struct, frozen=True):
+    """A draft, kept until it is submitted, which must repeat its digest."""
+
+    ask: orders.ListingToDraft
+    draft: orders.ListingDraft
+    digest: str
 
 
 class OrdinalsWallet(Adapter):
@@ -78,14 +117,14 @@ class OrdinalsWallet(Adapter):
         self._prices: Latest[Prices] = Latest()
         self._now_ms = now_ms
         self._nonce = nonce
-        self._sessions: Latest[wire.Session] = Latest(_MOST_SESSIONS)
+        self._sessions: Latest[Session] = Latest(_MOST_SESSIONS)
 
-    def floors(self, slugs: Sequence[str], kind: Kind) -> dict[str, Floor]:
+    def floors(self, slugs: Sequence[str], kind: Kind) -> dict[str, base.Floor]:
         """Returns the floor of the one slug given: the venue has no request for several. Raises ValueError for more."""
         (slug,) = slugs
         try:
             answer = self._http.read(f"/collection/{segment(books.slug_of(slug, kind))}/stats", missing=NO_BODY)
-            return {slug: of_read(lambda: books.floor(answer, slug, kind), self.name)}
+            return {slug: parse.of_read(lambda: books.floor(answer, slug, kind), self.name)}
         except NotFound:
             return {}
 
@@ -98,31 +137,31 @@ class OrdinalsWallet(Adapter):
             if before is None:
                 raise
             raise NotUnderstood(f"{self.name} has no more listings, and does not know the collection") from error
-        return of_read(lambda: books.asks(answer, slug, before), self.name)
+        return parse.of_read(lambda: books.asks(answer, slug, before), self.name)
 
     def traits(self, slug: str) -> dict[str, dict[str, int]]:
         answer = self._http.read(f"/collection/{segment(slug)}/attributes", missing=NO_BODY)
-        return of_read(lambda: books.trait_counts(answer), self.name)
+        return parse.of_read(lambda: books.trait_counts(answer), self.name)
 
-    def sales(self, slug: str, kind: Kind, cursor: Cursor) -> Page[Sale]:
+    def sales(self, slug: str, kind: Kind, cursor: Cursor) -> Page[base.Sale]:
         """Returns one page of the sales through this venue; other venues' sales are not in it."""
         start = number_of(cursor, 0)
         params = {"limit": str(books.SALES_PAGE), "offset": str(start)}
         path = f"/collection/{segment(books.slug_of(slug, kind))}/sold-escrows"
         answer = self._http.read(path, params, missing=NO_BODY)
-        return of_read(lambda: books.sales(answer, slug, kind, start), self.name)
+        return parse.of_read(lambda: books.sales(answer, slug, kind, start), self.name)
 
-    def wallet_contents(self, address: str, cursor: Cursor) -> Page[WalletItem]:
+    def wallet_contents(self, address: str, cursor: Cursor) -> Page[base.WalletItem]:
         """Returns all inscriptions in one page."""
         answer = self._http.read(f"/wallet/{segment(address)}/inscriptions")
-        return of_read(lambda: books.wallet_items(answer, self._images), self.name)
+        return parse.of_read(lambda: books.wallet_items(answer, self._images), self.name)
 
-    def item(self, inscription_id: str) -> Item:
+    def item(self, inscription_id: str) -> base.Item:
         """Returns details of one inscription, which are up to a day old there."""
         answer = self._http.read(f"/inscription/{segment(inscription_id)}", missing=NO_BODY)
-        return of_read(lambda: books.item(answer, inscription_id, self._images), self.name)
+        return parse.of_read(lambda: books.item(answer, inscription_id, self._images), self.name)
 
-    def own_listings(self, owner: str, cursor: Cursor) -> Page[OwnListing]:
+    def own_listings(self, owner: str, cursor: Cursor) -> Page[orders.OwnListing]:
         """Returns a wallet's listings: first all with a known price, then the others one by one.
 
         Each of these is asked for once, and again when its shown price is another. One whose answer is not understood
@@ -130,7 +169,7 @@ class OrdinalsWallet(Adapter):
         """
         if cursor is None:
             answer = self._http.read(f"/wallet/{segment(owner)}/inscriptions")
-            page, outpoints = of_read(lambda: books.own_listings(answer, owner, self._prices.of), self.name)
+            page, outpoints = parse.of_read(lambda: books.own_listings(answer, owner, self._prices.of), self.name)
             self._note(outpoints)
             return page
         inscription_id, _, rest = str(cursor).partition(",")
@@ -140,41 +179,45 @@ class OrdinalsWallet(Adapter):
             return Page((), rest or None)
         try:
             found = books.own_listing(answer, inscription_id, owner)
-            prices = None if found is None else books.prices(answer)
         except Unreadable as error:
-            return Page((), rest or None, (left_out(error, inscription_id),))
-        if found is None or prices is None:
+            return Page((), rest or None, (parse.left_out(error, inscription_id),))
+        if found is None:
             return Page((), rest or None)
-        self._note({inscription_id: wire.protected_outpoint(answer)})
+        listing, prices = found
+        self._note({inscription_id: protected_outpoint(answer)})
         self._prices.note(inscription_id, prices)
-        return Page((found,), rest or None)
+        return Page((listing,), rest or None)
 
-    def draft_bid(self, order: BidToDraft) -> BidDraft:
+    def draft_bid(self, order: orders.BidToDraft) -> orders.BidDraft:
         raise NotSupported(f"{self.name}: {_NO_BIDS}")
 
-    def place(self, order: BidOrder, permit: Permit | None = None) -> str | None:
+    def place(self, order: base.BidOrder, permit: Permit | None = None) -> str | None:
         raise NotSupported(f"{self.name}: {_NO_BIDS}")
 
-    def draft_listing(self, ask: ListingToDraft) -> ListingDraft:
+    def draft_listing(self, ask: orders.ListingToDraft) -> orders.ListingDraft:
         """Returns the PSBT of a plain listing, or the two of a protected one. Changes nothing there."""
         if not self._is_protecting:
-            answer = self._http.read("/wallet/escrow-bulk", post=wire.draft_body(ask), missing=NO_BODY)
-            return of_read(lambda: wire.draft(answer), self.name)
-        body = wire.protected_body(ask)
+            answer = self._http.read("/wallet/escrow-bulk", post=_draft_body(ask), missing=NO_BODY)
+            return parse.of_read(
+                lambda: orders.ListingDraft(_psbt(parse.table(content(answer), "draft"), "psbt")), self.name
+            )
+        body = _protected_body(ask)
         answer = self._http.read("/market/secure-listing/build-bulk", post=body, missing=NO_BODY)
-        drafted = of_read(lambda: wire.protected_draft(answer, ask), self.name)
+        drafted = parse.of_read(lambda: _protected_draft(answer, ask), self.name)
         self._drafts.note(ask.inscription_id, drafted)
         return drafted.draft
 
-    def list_item(self, order: ListingOrder, permit: Permit | None = None) -> None:
+    def list_item(self, order: orders.ListingOrder, permit: Permit | None = None) -> None:
         if not order.signed_transfer:
-            answer = self._http.write("/market/escrow-bulk", wire.list_body(order), permit)
-            of_write(lambda: wire.check_listed(answer))
+            answer = self._http.write("/market/escrow-bulk", _list_body(order), permit)
+            parse.of_write(lambda: _check_listed(answer))
             return
-        drafted = wire.drafted_for(order, self._drafts.of(order.ask.inscription_id))
-        body = wire.authorize_body(order, drafted)
+        signed = (order.ask, order.unsigned_psbt, order.signed_recovery)
+        kept = self._drafts.of(order.ask.inscription_id)
+        drafted = known_draft(kept, lambda draft: signed == (draft.ask, draft.draft.psbt, ""), "listing")
+        body = _authorize_body(order, drafted)
         answer = self._http.write("/market/secure-listing/authorize-bulk", body, permit)
-        of_write(lambda: wire.check_authorized(answer, order.ask.outpoint))
+        parse.of_write(lambda: _check_authorized(answer, order.ask.outpoint))
         self._protected.note(order.ask.inscription_id, order.ask.outpoint)
 
     def delist(self, owner: str, inscription_id: str, signature: str, permit: Permit | None = None) -> bool:
@@ -182,10 +225,12 @@ class OrdinalsWallet(Adapter):
         token, outpoint = self._token(owner), self._protected.of(inscription_id)
         if outpoint == "":
             raise Unavailable("which output the listing goes by is not told at the moment; nothing was sent")
-        body = wire.delist_body(inscription_id, outpoint, token)
+        # A protected listing goes by its output, a plain one has none.
+        named = {"inscription_id": inscription_id} if outpoint is None else {"outpoint": outpoint}
+        body = json.dumps({**named, "signature": token}).encode()
         try:
             answer = self._http.write("/market/cancel-escrow", body, permit)
-            return of_write(lambda: wire.delisted(answer))
+            return parse.of_write(lambda: _delisted(answer))
         except AuthFailed:
             self._sessions.drop(owner)
             raise
@@ -195,20 +240,20 @@ class OrdinalsWallet(Adapter):
             if outpoint != "" or not self._protected.of(inscription_id):
                 self._protected.note(inscription_id, outpoint)
 
-    def sign_in_texts(self, pair: Pair) -> SignInTexts:
+    def sign_in_texts(self, pair: orders.Pair) -> orders.SignInTexts:
         """Makes the text that the inscriptions' address must sign within five minutes. No request: we write it."""
         nonce, issued_ms = self._nonce(), self._now_ms()
-        message = wire.sign_in_message(pair.ordinals, nonce, issued_ms)
-        return SignInTexts(f"{nonce}.{issued_ms}", (SignInText(SIGN_IN_ID, message, pair.ordinals),))
+        message = _sign_in_message(pair.ordinals, nonce, issued_ms)
+        return orders.SignInTexts(f"{nonce}.{issued_ms}", (orders.SignInText(SIGN_IN_ID, message, pair.ordinals),))
 
-    def sign_in(self, answer: SignInAnswer) -> None:
+    def sign_in(self, answer: orders.SignInAnswer) -> None:
         """Opens the owner's session, for a day. The venue takes each text once."""
         owner = answer.pair.ordinals
         signature = answer.signatures.get(SIGN_IN_ID)
         if signature is None:
             raise AuthFailed(f"no signature of {SIGN_IN_ID!r}")
-        said = self._http.read("/auth/session", post=wire.session_body(owner, answer.reference, signature))
-        opened = of_read(lambda: wire.session(said, owner), self.name)
+        said = self._http.read("/auth/session", post=_session_body(owner, answer.reference, signature))
+        opened = parse.of_read(lambda: _session(said, owner), self.name)
         self._sessions.note(owner, opened)
 
     def _token(self, owner: str) -> str:
@@ -216,3 +261,169 @@ class OrdinalsWallet(Adapter):
         if held is not None and held.expires_s - _RENEW_S > self._now_ms() // 1000:
             return held.token
         raise SignInNeeded(f"{self.name} wants the owner to sign in")
+
+
+def _sign_in_message(address: str, nonce: str, issued_ms: int) -> str:
+    """Writes the text that the venue rebuilds and checks, byte for byte."""
+    return (
+        "Sign in to Ordinals Wallet\n\n"
+        "This proves you own this address. It does not move funds or cost a fee.\n\n"
+        f"Address: {address}\nNonce: {nonce}\nIssued At: {issued_ms}"
+    )
+
+
+def _session_body(address: str, reference: str, signature: str) -> dict[str, Any]:
+    """Makes the body of POST /auth/session for a text that we made. Raises AuthFailed for a foreign reference."""
+    found = _REFERENCE.fullmatch(reference)
+    if found is None:
+        raise AuthFailed("this sign-in was not begun here")
+    return {"address": address, "nonce": found[1], "issued_at": int(found[2]), "signature": signature}
+
+
+def _session(answer: Any, address: str) -> Session:
+    opened = parse.table(content(answer), "session")
+    if opened.get("address") != address:
+        raise Unreadable("the session is another address's")
+    token = opened.get("token")
+    if not isinstance(token, str) or not _TOKEN.fullmatch(token):
+        raise Unreadable("the session has no token")
+    return Session(token, parse.whole(opened.get("expires_at"), "expires_at"))
+
+
+def _draft_body(ask: orders.ListingToDraft) -> dict[str, Any]:
+    return {
+        "inscriptions": [ask.inscription_id],
+        "from": ask.owner,
+        "prices": [ask.price],
+        "public_key": _compressed(ask),
+        "receive_address": ask.receive,
+    }
+
+
+def _list_body(order: orders.ListingOrder) -> bytes:
+    """Makes the body of POST /market/escrow-bulk, with witnesses as the official client sends them. Raises Refused."""
+    try:
+        psbt = base64.b64decode(with_witnesses(order.signed_psbt))
+    except ValueError as error:
+        raise Refused("not_a_psbt", f"the signed listing is {error}") from error
+    return json.dumps({"psbt": psbt.hex()}).encode()
+
+
+def _check_listed(answer: Any) -> None:
+    """Raises Unreadable when the answer does not say that the listing was taken, a Refused leaf when it says no."""
+    said = parse.table(content(answer), "answer")
+    if parse.flag(said.get("success"), "success"):
+        return
+    if (why := error_text(said)) is not None:
+        raise refusal(why)
+    raise Unreadable("neither taken nor refused")
+
+
+def _delisted(answer: Any) -> bool:
+    """Tells whether the listing is gone; one that was gone before counts too."""
+    said = parse.table(content(answer), "answer")
+    transition = said.get("transition")
+    if transition is not None and parse.text(transition, "transition") not in _CANCELLED:
+        return False
+    return parse.flag(said.get("success"), "success")
+
+
+def _protected_body(ask: orders.ListingToDraft) -> dict[str, Any]:
+    """Makes the body of POST /market/secure-listing/build-bulk for one item. Raises Refused without its output."""
+    if not ask.outpoint:
+        raise Refused("bad_request", "which output the item is on is needed for a draft there; nothing was sent")
+    return {
+        "protocol": "ordinal",
+        "seller_address": ask.receive,
+        "seller_public_key": _compressed(ask),
+        "items": [{"outpoint": ask.outpoint, "escrow_price_sats": ask.price}],
+    }
+
+
+def _protected_draft(answer: Any, ask: orders.ListingToDraft) -> ProtectedDraft:
+    """Reads the two PSBTs to be signed. Raises a Refused leaf, or Unavailable, for an item that is not drafted."""
+    row = _row(answer, ask.outpoint)
+    if (code := _fault(row)) is not None:
+        if code in _PASSING:
+            raise Unavailable(f"no draft at the moment: {code}")
+        raise Refused("refused", f"no draft of this item: {code}")
+    said = (
+        parse.text(row.get("state"), "state"),
+        parse.text(row.get("policy"), "policy"),
+        row.get("protocol", "ordinal"),
+    )
+    if said != ("authorization_required", POLICY, "ordinal"):
+        raise Unreadable("the draft is of another form than is known")
+    if parse.whole(row.get("escrow_price_sats"), "price") != ask.price:
+        raise Unreadable("the draft is at another price")
+    digest = row.get("template_digest")
+    if not isinstance(digest, str) or not _DIGEST.fullmatch(digest):
+        raise Unreadable("the draft has no digest")
+    return ProtectedDraft(ask, orders.ListingDraft(_psbt(row, "sale_psbt"), (), _psbt(row, "psbt")), digest)
+
+
+def _authorize_body(order: orders.ListingOrder, kept: ProtectedDraft) -> bytes:
+    """Makes the body of POST /market/secure-listing/authorize-bulk: the PSBTs signed, and not finalized."""
+    item = {
+        "outpoint": order.ask.outpoint,
+        "protocol": "ordinal",
+        "seller_public_key": _compressed(order.ask),
+        "template_digest": kept.digest,
+        "psbt": _hex(order.signed_transfer),
+        "sale_psbt": _hex(order.signed_psbt),
+        "escrow_price_sats": order.ask.price,
+    }
+    return json.dumps({"items": [item]}).encode()
+
+
+def _check_authorized(answer: Any, outpoint: str) -> None:
+    """Raises Unreadable when the answer does not say that the listing is there, a Refused leaf when it says no."""
+    row = _row(answer, outpoint)
+    if (code := _fault(row)) is not None:
+        raise Refused("refused", f"not listed: {code}")
+    if parse.text(row.get("state"), "state") != "listed":
+        raise Unreadable("neither listed nor refused")
+
+
+def _row(answer: Any, outpoint: str) -> Mapping[str, Any]:
+    """Returns the answer's row of this output; a call for one item may be answered with the row alone."""
+    found = parse.table(answer, "answer")
+    if "items" not in found and found.get("outpoint") == outpoint:
+        return found
+    listed = [
+        parse.table(row, "item")
+        for row in parse.rows(parse.table(content(found), "answer").get("items"), "items", most=1)
+    ]
+    if len(listed) != 1 or listed[0].get("outpoint") != outpoint:
+        raise Unreadable("the answer is not about this item")
+    return listed[0]
+
+
+def _fault(row: Mapping[str, Any]) -> str | None:
+    if not row.get("error"):
+        return None
+    code = row.get("code")
+    return code if isinstance(code, str) and _CODE.fullmatch(code) else "no reason is told"
+
+
+def _psbt(row: Mapping[str, Any], name: str) -> str:
+    """Reads a PSBT, hex into our base64. The signer checks it."""
+    found = row.get(name)
+    if not isinstance(found, str) or len(found) > 2 * LONGEST_PSBT or not _PSBT.fullmatch(found):
+        raise Unreadable(f"{name} is no PSBT in hex")
+    encoded = base64.b64encode(bytes.fromhex(found)).decode()
+    if len(encoded) > LONGEST_PSBT:
+        raise Unreadable(f"{name} is too long")
+    return encoded
+
+
+def _hex(psbt: str) -> str:
+    try:
+        return base64.b64decode(psbt, validate=True).hex()
+    except ValueError as error:
+        raise Refused("not_a_psbt", "a signed PSBT is not base64; nothing was sent") from error
+
+
+def _compressed(ask: orders.ListingToDraft) -> str:
+    # A taproot key is found by its x coordinate alone.
+    return "02" + ask.tap_internal_key

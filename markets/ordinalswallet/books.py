@@ -1,53 +1,115 @@
 """Ordinals Wallet's floors, listings, sales, traits, wallets and single inscriptions into our types.
 
-Prices as in `wire.py`.
+The venue shows the buyer's price: the seller's and its own fee, which is 2.7 % of the whole and 1,000 sats at least
+(client code; all recorded prices fit). Listings are made, and their PSBTs paid, at the seller's price. Here an
+inscription's price is always the seller's, so that floors, listings of others and our own are in one unit: shown
+308,324 is 300,000. Prices per token of runes are as shown.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from decimal import Decimal
 from typing import Any, NamedTuple
 
-from markets import wire
-from markets.adapter import Cursor, TraitedAsk
-from markets.answers import Best, asked_price, each_row
+from markets import parse
+from markets.adapter import TraitedAsk
 from markets.base import Floor, Item, Kind, NotFound, Sale, WalletItem
+from markets.http import error_text, refusal
 from markets.orders import OwnListing
-from markets.ordinalswallet.wire import (
-    check_state,
-    content,
-    integral,
-    is_for_sale,
-    protected_outpoint,
-    sellers,
-    sellers_price,
-)
-from markets.wire import (
-    Page,
-    Unreadable,
-    address,
-    amount,
-    first,
-    how_many,
-    identifier,
-    label,
-    link,
-    moment,
-    rows,
-    sats,
-    table,
-    text,
-    text_or_none,
-    txid_or_none,
-    whole_or_none,
-)
+from markets.parse import Best, Cursor, Page, Unreadable
 from strategy.book import Ask
 
 SALES_PAGE = 100  # the most in one answer
 _RUNE = "rune-"  # a rune is a collection by this name and its spaced ticker
 _MOST_LISTED = 5000
 _FEWEST_CUT = 20  # no page size of fewer rows is known of a marketplace
+_MOST_HELD = 5000
+_ID = parse.field(parse.identifier, "listing id", "id")
+_SALE_ID = parse.field(parse.identifier, "sale id", "id")
+_SOLD_MS = parse.field(parse.moment, "time of a sale", "bought_at")
+_INSCRIPTION_ID = parse.field(parse.identifier, "inscription id", "id")
+_LEAST_FEE = 1000
+_KEPT_PER_MILLE = 973  # of the buyer's price, for the seller
+_ON_OFFER, _SOLD = ("", "listed"), ("broadcast", "settled")  # states of a protected listing; none of a plain one
+_SERIALIZED = re.compile(r"[0-9a-f]{72}", re.ASCII)
+_OUTPOINT = re.compile(r"[0-9a-f]{64}:[0-9]{1,10}", re.ASCII)
+_CHARACTERS_OF_TXID = 64
+
+
+def content(answer: Any) -> Any:
+    """Returns an answer that is no error. Raises NotFound or another Refused leaf for one that is."""
+    if not isinstance(answer, dict) or not answer.get("error"):
+        return answer
+    code = answer.get("code")
+    said = error_text(answer) or (code[:100] if isinstance(code, str) and code.isprintable() else "an error")
+    if "not found" in said.lower() or (isinstance(code, str) and code.endswith("not_found")):
+        raise NotFound(said)
+    raise refusal(said)
+
+
+def sellers(shown: Any, what: str) -> int:
+    """Returns the seller's part of a shown price: the most that is shown as no more than that.
+
+    The shown price is the seller's and 1,000 sats, or the seller's / 0.973 rounded down, whichever is higher.
+    """
+    price = parse.sats(shown, what, least=1)
+    after_rate = ((price + 1) * _KEPT_PER_MILLE - 1) // 1000
+    paid = min(price - _LEAST_FEE, after_rate)
+    if paid < 1:
+        raise Unreadable(f"{what}: {price} sats do not cover the venue's fee")
+    return paid
+
+
+def sellers_price(entry: Mapping[str, Any]) -> int:
+    """Returns the seller's price of an inscription's listing or sale, which some answers give beside the buyer's."""
+    if (told := entry.get("escrow_price")) is not None:
+        return parse.sats(told, "seller's price", least=1)
+    return sellers(entry.get("satoshi_price"), "price")
+
+
+def is_for_sale(listing: Mapping[str, Any]) -> bool:
+    """Tells whether the listing is on offer: not bought, and not being bought."""
+    return not _is_bought(listing) and _words(listing, "secure_purchase_state") in _ON_OFFER
+
+
+def check_state(listing: Mapping[str, Any]) -> None:
+    """Raises Unreadable for a listing that is not bought, in a state that is not known: it may be on offer later."""
+    if not _is_bought(listing) and _words(listing, "secure_purchase_state") not in (*_ON_OFFER, *_SOLD):
+        raise Unreadable("a listing is in a state that is not known")
+
+
+def _is_bought(listing: Mapping[str, Any]) -> bool:
+    bought_ms = parse.moment_if_any(listing.get("bought_at"), "time of a purchase")
+    return bought_ms is not None or bool(_words(listing, "purchase_txid"))
+
+
+def _words(listing: Mapping[str, Any], name: str) -> str:
+    told = listing.get(name) or ""
+    if not isinstance(told, str):
+        raise Unreadable("what became of a listing is not told in words")
+    return told
+
+
+def protected_outpoint(entry: Mapping[str, Any]) -> str | None:
+    """Returns the output that a protected listing goes by, "" when it is not told; None for a plain one.
+
+    `entry` is an inscription of a wallet with its listing, or a listing alone.
+    """
+    listing = entry.get("escrow", entry)
+    is_protected = isinstance(listing, Mapping) and (
+        listing.get("protected") is True or listing.get("secure_purchase_version") == 2
+    )
+    if not is_protected:
+        return None
+    told = parse.first(entry, "outpoint.outpoint", "outpoint")
+    if isinstance(told, str) and _SERIALIZED.fullmatch(told):
+        txid = bytes.fromhex(told[:_CHARACTERS_OF_TXID])[::-1].hex()
+        return f"{txid}:{int.from_bytes(bytes.fromhex(told[_CHARACTERS_OF_TXID:]), 'little')}"
+    if isinstance(told, str) and _OUTPOINT.fullmatch(told):
+        return told
+    return ""
 
 
 class Before(NamedTuple):
@@ -65,9 +127,6 @@ class Before(NamedTuple):
         read, size, seen = str(cursor).split(",")
         return cls(int(read), int(size), seen)
 
-    def cursor(self) -> str:
-        return f"{self.rows},{self.size},{self.seen}"
-
 
 def paging(before: Before | None) -> dict[str, str] | None:
     """Returns the query for listings.
@@ -79,22 +138,21 @@ def paging(before: Before | None) -> dict[str, str] | None:
 
 
 def slug_of(slug: str, kind: Kind) -> str:
-    """Returns the venue's name of a collection or a rune."""
     return _RUNE + slug if kind == "runes" else slug
 
 
 def floor(answer: Any, slug: str, kind: Kind) -> Floor:
     """Reads the floor of one collection (the seller's price) or rune (sats per token, as shown)."""
-    stats = table(content(answer), "stats")
-    listed = first(stats, "listed_count", "listed")
-    count = 0 if listed is None else how_many(integral(listed), "listed")
+    stats = parse.table(content(answer), "stats")
+    listed = parse.first(stats, "listed_count", "listed")
+    count = 0 if listed is None else parse.how_many(parse.integral(listed), "listed")
     name = "floor_price" if kind == "ordinals" else "floor_price_per"
     if name not in stats:
         raise Unreadable(f"the stats have no {name}")
     shown = stats[name]
-    if shown is None or (not isinstance(shown, bool) and shown in (0, "0", "")):
+    if shown == "" or parse.is_none_or_zero(shown):
         return Floor(slug, None, count)
-    price = Decimal(sellers(integral(shown), name)) if kind == "ordinals" else amount(shown, name)
+    price = Decimal(sellers(parse.integral(shown), name)) if kind == "ordinals" else parse.amount(shown, name)
     return Floor(slug, price, count)
 
 
@@ -104,7 +162,7 @@ def asks(answer: Any, slug: str, before: Before | None = None) -> Page[TraitedAs
     No order and no limit is documented. An answer that may have been cut is followed by another; one that repeats what
     was read before ends them, since the venue then takes no offset.
     """
-    found = rows(content(answer), "listings", most=_MOST_LISTED)
+    found = parse.rows(content(answer), "listings", most=_MOST_LISTED)
     ids = [each for row in found if (each := _id_or_none(row))]
     if before is not None and before.seen in ids:
         return Page((), None)
@@ -112,14 +170,15 @@ def asks(answer: Any, slug: str, before: Before | None = None) -> Page[TraitedAs
     best = Best[TraitedAsk](
         lambda listing: listing.ask.unit_price, lambda row: _shown(row, is_rune), is_lowest=True, is_sorted=False
     )
-    read = each_row(found, "listing", lambda row: _ask(row, is_rune), key=_id, best=best, refuses=before is None)
-    entries = tuple(sorted(read.entries, key=lambda listing: listing.ask.unit_price))
-    following = _after(found, ids, before)
-    return Page(entries, None if following is None else following.cursor(), read.unread)
+    after = _after(found, ids, before)
+    read = parse.each_row(
+        found, "listing", lambda row: _ask(row, is_rune), after, key=_ID, best=best, refuses=before is None
+    )
+    return read._replace(entries=tuple(sorted(read.entries, key=lambda listing: listing.ask.unit_price)))
 
 
-def _after(found: Sequence[Any], ids: Sequence[str], before: Before | None) -> Before | None:
-    """Returns the end of an answer that may have been cut: its number of rows is round, as a limit would be.
+def _after(found: Sequence[Any], ids: Sequence[str], before: Before | None) -> str | None:
+    """Returns the cursor behind an answer that may have been cut: its number of rows is round, as a limit would be.
 
     One that has fewer rows than one before it was not cut.
     """
@@ -127,16 +186,12 @@ def _after(found: Sequence[Any], ids: Sequence[str], before: Before | None) -> B
     count = len(found)
     if not ids or count < size or (count % 10 and count % 8):
         return None
-    return Before(read + count, count, ids[0])
-
-
-def _id(entry: Mapping[str, Any]) -> str:
-    return identifier(entry.get("id"), "listing id")
+    return f"{read + count},{count},{ids[0]}"
 
 
 def _id_or_none(row: Any) -> str | None:
     try:
-        return _id(table(row, "listing"))
+        return _ID(parse.table(row, "listing"))
     except Unreadable:
         return None
 
@@ -146,56 +201,44 @@ def _ask(entry: Mapping[str, Any], is_rune: bool) -> TraitedAsk | None:
         return None
     seller = entry.get("seller_address")
     price, quantity = _price(entry, is_rune)
-    order_id, maker = _id(entry), address(seller, "seller") if seller else ""
+    order_id, maker = _ID(entry), parse.address(seller, "seller") if seller else ""
     return TraitedAsk(Ask(order_id, price, quantity, price / quantity, maker), None)
 
 
 def _shown(row: Mapping[str, Any], is_rune: bool) -> Decimal | None:
     """Reads the price of a listing that is left out: the seller's of an inscription, per token of a lot."""
-    if (paid := asked_price(row.get("escrow_price"), "seller's price")) is not None:
+    if (paid := parse.asked_price(row.get("escrow_price"), "seller's price")) is not None:
         return paid
-    if (shown := asked_price(row.get("satoshi_price"), "price")) is None:
+    if (shown := parse.asked_price(row.get("satoshi_price"), "price")) is None:
         return None
     if is_rune:
-        return shown / amount(row.get("amount"), "amount of a lot")
+        return shown / parse.amount(row.get("amount"), "amount of a lot")
     return Decimal(sellers(int(shown), "price"))
 
 
 def sales(answer: Any, slug: str, kind: Kind, start: int) -> Page[Sale]:
-    """Reads sales through the venue, newest first, from the `start`-th."""
-    entries = rows(content(answer), "sales")
-    read = each_row(
-        entries,
-        "sale",
-        lambda row: _sale(row, slug, kind == "runes"),
-        key=_id_of_sale,
-        at_ms=_sold_ms,
-        refuses=not start,
-    )
-    return Page(read.entries, start + len(entries) if len(entries) >= SALES_PAGE else None, read.unread)
+    entries = parse.rows(content(answer), "sales")
+    after = start + len(entries) if len(entries) >= SALES_PAGE else None
 
+    def sale(row: Mapping[str, Any]) -> Sale:
+        return _sale(row, slug, kind == "runes")
 
-def _id_of_sale(entry: Mapping[str, Any]) -> str:
-    return identifier(entry.get("id"), "sale id")
-
-
-def _sold_ms(entry: Mapping[str, Any]) -> int:
-    return moment(entry.get("bought_at"), "time of a sale")
+    return parse.each_row(entries, "sale", sale, after, key=_SALE_ID, at_ms=_SOLD_MS, refuses=not start)
 
 
 def _sale(entry: Mapping[str, Any], slug: str, is_rune: bool) -> Sale:
-    buyer, inscription = entry.get("buyer_address"), entry.get("inscription_id")
+    buyer = entry.get("buyer_address")
     price, quantity = _price(entry, is_rune)
     return Sale(
-        sale_id=_id_of_sale(entry),
+        sale_id=_SALE_ID(entry),
         slug=slug,
         price=price,
         quantity=quantity,
-        buyer=address(buyer, "buyer") if buyer else None,
+        buyer=parse.address(buyer, "buyer") if buyer else None,
         bid_id=None,
-        inscription_id=None if inscription is None else identifier(inscription, "inscription of a sale"),
-        sold_ms=_sold_ms(entry),
-        txid=txid_or_none(entry.get("purchase_txid")),
+        inscription_id=parse.if_told(parse.identifier, entry.get("inscription_id"), "inscription of a sale"),
+        sold_ms=_SOLD_MS(entry),
+        txid=parse.txid_or_none(entry.get("purchase_txid")),
     )
 
 
@@ -205,13 +248,15 @@ def _price(entry: Mapping[str, Any], is_rune: bool) -> tuple[int, Decimal]:
         raise Unreadable("a lot of tokens among inscriptions, or an inscription among lots")
     if not is_rune:
         return sellers_price(entry), Decimal(1)
-    return sats(entry.get("satoshi_price"), "price of a lot", least=1), amount(entry.get("amount"), "amount of a lot")
+    return parse.sats(entry.get("satoshi_price"), "price of a lot", least=1), parse.amount(
+        entry.get("amount"), "amount of a lot"
+    )
 
 
 def trait_counts(answer: Any) -> dict[str, dict[str, int]]:
     """Reads type to value to the count of items; a strange trait is passed over, because any user can inscribe one."""
     kinds: dict[str, dict[str, int]] = {}
-    for counted in each_row(rows(content(answer), "traits"), "trait", _group).entries:
+    for counted in parse.each_row(parse.rows(content(answer), "traits"), "trait", _group).entries:
         for kind, value, count in counted:
             kinds.setdefault(kind, {})[value] = count
     return kinds
@@ -219,16 +264,15 @@ def trait_counts(answer: Any) -> dict[str, dict[str, int]]:
 
 def _group(group: Mapping[str, Any]) -> tuple[tuple[str, str, int], ...]:
     def counted(entry: Mapping[str, Any]) -> tuple[str, str, int] | None:
-        count = how_many(entry.get("count"), "count of a trait")
+        count = parse.how_many(entry.get("count"), "count of a trait")
         try:
-            return label(group.get("trait_type"), "trait"), label(entry.get("value"), "trait"), count
+            return parse.label(group.get("trait_type"), "trait"), parse.label(entry.get("value"), "trait"), count
         except Unreadable:
             return None
 
-    return each_row(rows(group.get("values"), "values of a trait", most=20_000), "value of a trait", counted).entries
-
-
-_MOST_HELD = 5000
+    return parse.each_row(
+        parse.rows(group.get("values"), "values of a trait", most=20_000), "value of a trait", counted
+    ).entries
 
 
 class Prices(NamedTuple):
@@ -238,40 +282,26 @@ class Prices(NamedTuple):
     sellers: int
 
 
-class _Listed(NamedTuple):
-    """One listed inscription of a wallet; `listing` is None where its price must be asked for."""
-
-    inscription_id: str
-    listing: OwnListing | None
-    outpoint: str | None
-
-
 def wallet_items(answer: Any, images: str) -> Page[WalletItem]:
     """Reads all inscriptions of a wallet; the picture of each is at `images`/its id."""
-    read = each_row(_held(answer), "inscription", lambda row: _wallet_item(row, images), key=_inscription_id)
-    return Page(read.entries, None, read.unread)
+
+    def item(entry: Mapping[str, Any]) -> WalletItem:
+        inscription_id, listing = _INSCRIPTION_ID(entry), _listing(entry)
+        return WalletItem(
+            id=inscription_id,
+            name=parse.name_to_show(parse.first(entry, "meta.name")),
+            collection_id=parse.name_to_show(parse.first(entry, "collection.slug")),
+            collection_name=parse.name_to_show(parse.first(entry, "collection.name")),
+            image_url=f"{images}/{inscription_id}",
+            listed=listing is not None,
+            listing_price=None if listing is None else sellers_price(listing),
+        )
+
+    return parse.each_row(_held(answer), "inscription", item, key=_INSCRIPTION_ID)
 
 
 def _held(answer: Any) -> Sequence[Any]:
-    return rows(content(answer), "inscriptions", most=_MOST_HELD)
-
-
-def _inscription_id(entry: Mapping[str, Any]) -> str:
-    return identifier(entry.get("id"), "inscription id")
-
-
-def _wallet_item(entry: Mapping[str, Any], images: str) -> WalletItem:
-    inscription_id = _inscription_id(entry)
-    listing = _listing(entry)
-    return WalletItem(
-        id=inscription_id,
-        name=_to_show(first(entry, "meta.name")),
-        collection_id=_to_show(first(entry, "collection.slug")),
-        collection_name=_to_show(first(entry, "collection.name")),
-        image_url=f"{images}/{inscription_id}",
-        listed=listing is not None,
-        listing_price=None if listing is None else sellers_price(listing),
-    )
+    return parse.rows(content(answer), "inscriptions", most=_MOST_HELD)
 
 
 def own_listings(
@@ -283,27 +313,26 @@ def own_listings(
     answer does not show the seller's. `told` returns the latest prices that were read for an inscription.
     """
 
-    def own(entry: Mapping[str, Any]) -> _Listed | None:
+    def own(entry: Mapping[str, Any]) -> tuple[str, OwnListing | None, str | None] | None:
         if (listing := _listing(entry)) is None:
             check_state(entry.get("escrow") or {})
             return None
-        inscription_id = _inscription_id(entry)
+        inscription_id = _INSCRIPTION_ID(entry)
         price = _own_price(entry, listing, told(inscription_id))
-        slug = first(entry, "collection.slug")
-        named = None if slug is None else text(slug, "collection")
-        known = None if price is None else OwnListing(inscription_id, inscription_id, named, price, owner)
-        return _Listed(inscription_id, known, protected_outpoint(entry))
+        slug = parse.if_told(parse.text, parse.first(entry, "collection.slug"), "collection")
+        known = None if price is None else OwnListing(inscription_id, inscription_id, slug, price, owner)
+        return inscription_id, known, protected_outpoint(entry)
 
-    read = each_row(_held(answer), "inscription", own, key=_inscription_id)
-    known = tuple(each.listing for each in read.entries if each.listing is not None)
-    to_ask = ",".join(each.inscription_id for each in read.entries if each.listing is None)
-    outpoints = {each.inscription_id: each.outpoint for each in read.entries}
+    read = parse.each_row(_held(answer), "inscription", own, key=_INSCRIPTION_ID)
+    known = tuple(listing for _, listing, _ in read.entries if listing is not None)
+    to_ask = ",".join(inscription_id for inscription_id, listing, _ in read.entries if listing is None)
+    outpoints = {inscription_id: outpoint for inscription_id, _, outpoint in read.entries}
     return Page(known, to_ask or None, read.unread), outpoints
 
 
 def _own_price(entry: Mapping[str, Any], listing: Mapping[str, Any], told: Prices | None) -> int | None:
     """Returns the seller's price of a wallet's entry, None when it must be asked for."""
-    if not first(entry, "collection.creator_address") or listing.get("escrow_price") is not None:
+    if not parse.first(entry, "collection.creator_address") or listing.get("escrow_price") is not None:
         return sellers_price(listing)
     shown = listing.get("satoshi_price")
     if told is None or shown is None or shown != told.shown or protected_outpoint(entry) == "":
@@ -311,10 +340,10 @@ def _own_price(entry: Mapping[str, Any], listing: Mapping[str, Any], told: Price
     return told.sellers
 
 
-def own_listing(answer: Any, inscription_id: str, owner: str) -> OwnListing | None:
-    """Reads the listing of one inscription with its seller's price, None when it is gone."""
+def own_listing(answer: Any, inscription_id: str, owner: str) -> tuple[OwnListing, Prices] | None:
+    """Reads the listing of one inscription with both its prices, None when it is gone."""
     try:
-        listing = table(content(answer), "listing")
+        listing = parse.table(content(answer), "listing")
     except NotFound:
         return None
     if listing.get("inscription_id") != inscription_id:
@@ -324,53 +353,39 @@ def own_listing(answer: Any, inscription_id: str, owner: str) -> OwnListing | No
     check_state(listing)
     if not is_for_sale(listing):
         return None
-    return OwnListing(inscription_id, inscription_id, None, sellers_price(listing), owner)
-
-
-def prices(answer: Any) -> Prices:
-    """Reads both prices of one inscription's listing."""
-    listing = table(content(answer), "listing")
-    return Prices(whole_or_none(listing.get("satoshi_price")), sellers_price(listing))
+    paid = Prices(parse.whole_or_none(listing.get("satoshi_price")), sellers_price(listing))
+    return OwnListing(inscription_id, inscription_id, None, paid.sellers, owner), paid
 
 
 def item(answer: Any, inscription_id: str, images: str) -> Item:
-    """Reads details of one inscription and checks its id."""
-    found = table(content(answer), "inscription")
+    found = parse.table(content(answer), "inscription")
     if found.get("id") != inscription_id:
         raise Unreadable("the answer is about another inscription")
-    listing, satpoint = _listing(found), text_or_none(found.get("satpoint"))
-    held = wire.traits_told(first(found, "meta.attributes"))
+    listing, satpoint = _listing(found), parse.text_or_none(found.get("satpoint"))
+    held = parse.traits_told(parse.first(found, "meta.attributes"))
     return Item(
         id=inscription_id,
         listed=listing is not None,
-        number=whole_or_none(found.get("num")),
-        name=text_or_none(first(found, "meta.name")),
-        collection_id=text_or_none(first(found, "collection.slug")),
-        collection_name=text_or_none(first(found, "collection.name")),
-        content_url=link(f"{images}/{inscription_id}"),
-        content_type=text_or_none(found.get("content_type")),
-        owner=text_or_none(found.get("address")),
+        number=parse.whole_or_none(found.get("num")),
+        name=parse.text_or_none(parse.first(found, "meta.name")),
+        collection_id=parse.text_or_none(parse.first(found, "collection.slug")),
+        collection_name=parse.text_or_none(parse.first(found, "collection.name")),
+        content_url=parse.link(f"{images}/{inscription_id}"),
+        content_type=parse.text_or_none(found.get("content_type")),
+        owner=parse.text_or_none(found.get("address")),
         location=satpoint,
         output=None if satpoint is None else satpoint.rpartition(":")[0],
-        output_value=whole_or_none(found.get("value")),
+        output_value=parse.whole_or_none(found.get("value")),
         genesis=inscription_id.partition("i")[0],
         listing_price=None if listing is None else sellers_price(listing),
-        seller=None if listing is None else text_or_none(listing.get("seller_address")),
+        seller=None if listing is None else parse.text_or_none(listing.get("seller_address")),
         traits=None if held is None else tuple(sorted(held)),
     )
 
 
 def _listing(entry: Mapping[str, Any]) -> Mapping[str, Any] | None:
-    """Returns the live listing of a wallet's entry, None when it has none."""
     told = entry.get("escrow")
     if told is None:
         return None
-    listing = table(told, "listing")
+    listing = parse.table(told, "listing")
     return listing if is_for_sale(listing) else None
-
-
-def _to_show(value: Any) -> str | None:
-    """Reads a name to show, or None: anybody can inscribe one, so a strange one must not hide the wallet."""
-    if not isinstance(value, str):
-        return None
-    return "".join(c for c in value[:200] if c.isprintable()) or None

@@ -6,17 +6,24 @@ use any open session.
 
 from __future__ import annotations
 
+import binascii
+import json
+import re
+import threading
 import time
-from collections.abc import Callable, Collection, Sequence
-from typing import TypeVar
+from base64 import b64decode
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import Any
 
 from msgspec.structs import replace
 
-from markets.adapter import Adapter, Cursor, Latest, TraitedAsk, TraitedBid
-from markets.answers import of_read, of_write
-from markets.base import BidOrder, Floor, Item, Kind, NotSupported, OwnBid, Refused, Sale, SignInNeeded, Unavailable
-from markets.http import Permit, segment
+from core.fields import WithSecrets
+from markets import base, parse
+from markets.adapter import Adapter, Latest, TraitedAsk, TraitedBid, known_draft
+from markets.base import Kind, NotSupported, RateLimited, Refused, SignInNeeded, Unavailable
+from markets.http import Http, Permit, Reply, is_page, retry_after_s, segment, words_of
 from markets.orders import (
+    LONGEST_SIGN_IN_TEXT,
     BidDraft,
     BidToDraft,
     ListingDraft,
@@ -25,14 +32,99 @@ from markets.orders import (
     OwnListing,
     Pair,
     SignInAnswer,
+    SignInText,
     SignInTexts,
 )
-from markets.ordnet import orders, reads, wire
-from markets.ordnet.orders import DraftedListing, Drafts, ListingIds
-from markets.ordnet.wire import OrdNetHttp, Session, Sessions, body, known_slug, needed_slug, paging, parts
-from markets.wire import Page, Unread
+from markets.ordnet import orders, reads
+from markets.ordnet.orders import Binding, DraftedListing, Drafts, ListingIds
+from markets.ordnet.reads import known_slug, needed_slug, paging, uuid
+from markets.parse import Cursor, Page, Unread, Unreadable, of_write
 
-Value = TypeVar("Value")
+WINDOW_S = 60.0  # limits count in fixed windows of a minute, and a 429 does not say how much of it is left
+MARGIN_MS = 30_000  # a token that ends while a request is under way would be refused
+_TOKEN = re.compile(r"[\x21-\x7e]{1,4096}", re.ASCII)
+_MOST_BINDINGS = 100
+
+
+class OrdNetHttp(Http):
+    """A client with `token`, None for the requests that open a session. The token is in no error and no log."""
+
+    def __init__(self, base: str, token: str | None = None) -> None:
+        super().__init__(base, {} if token is None else {"Authorization": f"Bearer {token}"})
+        self._has_session = token is not None
+
+    def _raise_own(self, reply: Reply) -> None:
+        if reply.status == 429:
+            said = retry_after_s(reply)
+            raise RateLimited(WINDOW_S if said is None else said)
+        if is_page(reply):
+            return
+        if reply.status == 409:
+            # The state has changed before anything was done; a stale PSBT must not be sent again.
+            raise Refused("changed", words_of(reply) or "the venue says that things have changed")
+        if reply.status == 401 and self._has_session:
+            # With or without words: a session ends by itself, and another sign-in tells whether that is all.
+            raise SignInNeeded("the venue has ended this session")
+
+
+class Session(WithSecrets, frozen=True):
+    """An open session of `binding`; `bindings` are all of its profile. `token` is never shown."""
+
+    hidden = frozenset({"token", "http"})
+
+    binding: Binding
+    bindings: tuple[Binding, ...]
+    expires_ms: int
+    token: str
+    http: OrdNetHttp
+
+
+class Sessions:
+    """The open sessions, one for each pair. Safe in several threads."""
+
+    def __init__(self, clock: Callable[[], float] = time.time) -> None:
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._held: dict[tuple[str, str], Session] = {}
+
+    def hold(self, session: Session) -> None:
+        with self._lock:
+            self._held[session.binding.payment, session.binding.ordinals] = session
+
+    def forget(self, session: Session) -> None:
+        """Drops `session`, unless another has taken its place."""
+        key = (session.binding.payment, session.binding.ordinals)
+        with self._lock:
+            if self._held.get(key) is session:
+                del self._held[key]
+
+    def of_pair(self, payment: str, ordinals: str) -> Session:
+        """Returns the session of these two addresses. Raises SignInNeeded."""
+        return self._find(lambda binding: (binding.payment, binding.ordinals) == (payment, ordinals))
+
+    def of_payment(self, payment: str) -> Session:
+        """Returns a session that `payment` pays in. Raises SignInNeeded."""
+        return self._find(lambda binding: binding.payment == payment)
+
+    def of_ordinals(self, ordinals: str) -> Session:
+        """Returns a session that `ordinals` receives in. Raises SignInNeeded."""
+        return self._find(lambda binding: binding.ordinals == ordinals)
+
+    def any(self) -> Session:
+        """Returns the session that lasts longest, for requests that any session may make. Raises SignInNeeded."""
+        return self._find(lambda binding: True)
+
+    def now_ms(self) -> int:
+        return int(self._clock() * 1000)
+
+    def _find(self, is_wanted: Callable[[Binding], bool]) -> Session:
+        now_ms = self.now_ms() + MARGIN_MS
+        with self._lock:
+            self._held = {pair: each for pair, each in self._held.items() if each.expires_ms > now_ms}
+            found = [session for session in self._held.values() if is_wanted(session.binding)]
+        if not found:
+            raise SignInNeeded("no session at ord.net is open; nothing was sent")
+        return max(found, key=lambda session: session.expires_ms)
 
 
 class OrdNet(Adapter):
@@ -47,41 +139,37 @@ class OrdNet(Adapter):
         self._listed = ListingIds()
         self._listing_drafts: Latest[DraftedListing] = Latest()
 
-    def floors(self, slugs: Sequence[str], kind: Kind) -> dict[str, Floor | Unread]:
+    def floors(self, slugs: Sequence[str], kind: Kind) -> dict[str, base.Floor | Unread]:
         self._ordinals(kind)
         known = [found for slug in slugs if (found := known_slug(slug)) is not None]
         if not known:
             return {}
-        params = {"slugs": ",".join(dict.fromkeys(known))}
-        answer = self._ask(self._sessions.any(), lambda http: http.read("/collection-stats/floors", params))
-        return self._read(lambda: reads.floors(answer, slugs))
+        answer = self._get("/collection-stats/floors", {"slugs": ",".join(dict.fromkeys(known))})
+        return _of_read(lambda: reads.floors(answer, slugs))
 
     def asks(self, slug: str, cursor: Cursor) -> Page[TraitedAsk]:
-        params = {"collectionSlug": needed_slug(slug), "sort": "price", **paging(cursor)}
-        answer = self._ask(self._sessions.any(), lambda http: http.read("/listings", params))
-        return self._read(lambda: reads.asks(answer, slug, is_first=cursor is None))
+        answer = self._get("/listings", {"collectionSlug": needed_slug(slug), "sort": "price", **paging(cursor)})
+        return _of_read(lambda: reads.asks(answer, slug, is_first=cursor is None))
 
     def bids(self, slug: str, kind: Kind, cursor: Cursor) -> Page[TraitedBid]:
         """Returns all bids in one page: no paging is documented."""
         self._ordinals(kind)
         known = needed_slug(slug)
-        answer = self._ask(self._sessions.any(), lambda http: http.read(_of(known, "collection-offers")))
-        return self._read(lambda: orders.bids(answer, known))
+        answer = self._get(_of(known, "collection-offers"))
+        return _of_read(lambda: orders.bids(answer, known))
 
     def traits(self, slug: str) -> dict[str, dict[str, int]]:
         """Returns a collection's traits. NotSupported for more than a hundred items, told one by one."""
-        path, params = _of(needed_slug(slug), "inscriptions"), paging(None)
-        answer = self._ask(self._sessions.any(), lambda http: http.read(path, params))
-        return self._read(lambda: reads.traits(answer))
+        answer = self._get(_of(needed_slug(slug), "inscriptions"), paging(None))
+        return _of_read(lambda: reads.traits(answer))
 
-    def sales(self, slug: str, kind: Kind, cursor: Cursor) -> Page[Sale]:
+    def sales(self, slug: str, kind: Kind, cursor: Cursor) -> Page[base.Sale]:
         """Returns the sales made at ord.net. An unknown collection has none."""
         self._ordinals(kind)
-        params = {"collectionSlug": needed_slug(slug), **paging(cursor)}
-        answer = self._ask(self._sessions.any(), lambda http: http.read("/sales", params))
-        return self._read(lambda: reads.sales(answer, slug, is_first=cursor is None))
+        answer = self._get("/sales", {"collectionSlug": needed_slug(slug), **paging(cursor)})
+        return _of_read(lambda: reads.sales(answer, slug, is_first=cursor is None))
 
-    def own_bids(self, wallet: str, cursor: Cursor, slugs: Collection[str] = ()) -> Page[OwnBid]:
+    def own_bids(self, wallet: str, cursor: Cursor, slugs: Collection[str] = ()) -> Page[base.OwnBid]:
         """Returns the live offers of a payment address on the collections `slugs`, one page each.
 
         ord.net lists our offers by collection only (its list of all is of those on single items), so without `slugs` it
@@ -92,110 +180,189 @@ class OrdNet(Adapter):
         if not asked:
             raise Unavailable("ord.net tells our bids by collection only, and none was named")
         slug = asked[0] if cursor is None else str(cursor)
-        answer = self._ask(session, lambda http: http.read(_of(slug, "my/sent-collection-offers")))
-        found = self._read(lambda: orders.own_bids(answer, slug, session.binding, session.bindings))
-        return Page(found.entries, next((each for each in asked if each > slug), None), found.unread)
+        following = next((each for each in asked if each > slug), None)
+        answer = self._get(_of(slug, "my/sent-collection-offers"), session=session)
+        found = _of_read(lambda: orders.own_bids(answer, slug, session.binding, session.bindings))
+        return found._replace(following=following)
 
-    def item(self, inscription_id: str) -> Item:
+    def item(self, inscription_id: str) -> base.Item:
         """Returns details of an inscription from its listing. NotFound when it is not listed."""
-        params = {"inscriptionId": inscription_id, **paging(None)}
-        answer = self._ask(self._sessions.any(), lambda http: http.read("/listings", params))
-        return self._read(lambda: reads.item(answer, inscription_id))
+        answer = self._get("/listings", {"inscriptionId": inscription_id, **paging(None)})
+        return _of_read(lambda: reads.item(answer, inscription_id))
 
     def own_listings(self, owner: str, cursor: Cursor) -> Page[OwnListing]:
-        params = {"sellerAddress": owner, **paging(cursor)}
-        answer = self._ask(self._sessions.any(), lambda http: http.read("/listings", params))
-        page = self._read(lambda: reads.own_listings(answer, owner, self._listed.made_of, is_first=cursor is None))
+        answer = self._get("/listings", {"sellerAddress": owner, **paging(cursor)})
+        page = _of_read(lambda: reads.own_listings(answer, owner, self._listed.made_of, is_first=cursor is None))
         self._listed.note(page.entries)
         return page
 
     def draft_bid(self, order: BidToDraft) -> BidDraft:
         session = self._sessions.of_pair(order.payment, order.ordinals)
         path = _of(needed_slug(order.slug), "collection-offers/preflight")
-        ask = replace(order, valid_hours=self._hours(order.valid_hours))
-        asked = orders.bid_preflight(ask, session.binding)
-        answer = self._ask(session, lambda http: http.read(path, post=asked))
-        return self._drafts.keep(self._read(lambda: orders.bid_draft(answer, ask)))
+        hours = self.capabilities().life_hours(order.valid_hours)
+        if hours is None:
+            raise NotSupported(f"no bid at ord.net lives {order.valid_hours} hours")
+        ask = replace(order, valid_hours=hours)
+        answer = self._get(path, post=orders.bid_preflight(ask, session.binding), session=session)
+        return self._drafts.keep(_of_read(lambda: orders.bid_draft(answer, ask)))
 
     def draft_listing(self, ask: ListingToDraft) -> ListingDraft:
         """Drafts the transfer into the escrow, the settlement out of it, and the recovery."""
         session = self._sessions.of_ordinals(ask.owner)
         path = _of(needed_slug(ask.slug), "listings/preflight")
-        asked = orders.listing_preflight(ask, session.binding)
-        answer = self._ask(session, lambda http: http.read(path, post=asked))
-        drafted = self._read(lambda: orders.listing_draft(answer, ask))
+        answer = self._get(path, post=orders.listing_preflight(ask, session.binding), session=session)
+        drafted = _of_read(lambda: orders.listing_draft(answer, ask))
         self._listing_drafts.note(ask.inscription_id, drafted)
-        return orders.to_sign(drafted)
+        return drafted.to_sign()
 
     def sign_in_texts(self, pair: Pair) -> SignInTexts:
         asked = {"ordinalsAddress": pair.ordinals, "paymentAddress": pair.payment}
         answer = self._http.read("/auth/challenge", post=asked)
-        return self._read(lambda: wire.texts(answer, pair))
+        return _of_read(lambda: _texts(answer, pair))
 
     def sign_in(self, answer: SignInAnswer) -> None:
-        opened = self._http.read("/auth/verify", post=wire.verify_body(answer))
+        opened = self._http.read("/auth/verify", post=_verify_body(answer))
         now_ms = self._sessions.now_ms()
-        self._sessions.hold(self._read(lambda: wire.session(opened, answer.pair, self._base, now_ms)))
+        self._sessions.hold(_of_read(lambda: _session(opened, answer.pair, self._base, now_ms)))
 
-    def place(self, order: BidOrder, permit: Permit | None = None) -> str:
-        """Submits the signed form of a draft of `draft_bid`."""
+    def place(self, order: base.BidOrder, permit: Permit | None = None) -> str:
         draft = self._drafts.of(order)
         session = self._sessions.of_pair(order.payment, order.receive)
-        path = _of(needed_slug(order.slug), "collection-offers/submit")
-        said = body(orders.bid_submit(draft, order.signed_psbts[0], session.binding))
-        answer = self._ask(session, lambda http: http.write(path, said, permit))
+        said = orders.bid_submit(draft, order.signed_psbts[0], session.binding)
+        answer = self._post(session, _of(needed_slug(order.slug), "collection-offers/submit"), said, permit)
         return of_write(lambda: orders.bid_submitted(answer, draft))
 
     def cancel(self, wallet: str, venue_ids: Sequence[str], signature: str, permit: Permit | None = None) -> bool:
         """Cancels one bid: ord.net takes no more at once. Nothing is signed for it."""
         if len(venue_ids) != 1:
             raise Refused("bad_request", "ord.net cancels one bid at a time; nothing was sent")
-        slug, offer_id = parts(venue_ids[0])
+        slug, _, offer_id = venue_ids[0].partition(":")
+        if known_slug(slug) != slug or not reads.UUID.fullmatch(offer_id):
+            raise Refused("bad_request", "that is no offer of ord.net")
         session = self._sessions.of_payment(wallet)
         path = _of(slug, f"collection-offers/{segment(offer_id)}/cancel")
-        said = body({"walletBindingId": session.binding.id})
-        answer = self._ask(session, lambda http: http.write(path, said, permit))
+        answer = self._post(session, path, {"walletBindingId": session.binding.id}, permit)
         return of_write(lambda: orders.cancelled(answer, offer_id))
 
     def list_item(self, order: ListingOrder, permit: Permit | None = None) -> None:
-        """Submits the signed form of a draft of `draft_listing`."""
-        drafted = orders.drafted_for(order, self._listing_drafts.of(order.ask.inscription_id))
+        kept = self._listing_drafts.of(order.ask.inscription_id)
+        drafted = known_draft(kept, lambda draft: draft.is_of(order), "listing")
         session = self._sessions.of_ordinals(order.ask.owner)
-        path = _of(needed_slug(order.ask.slug), "listings/submit")
-        said = body(orders.listing_submit(order, drafted, session.binding))
-        answer = self._ask(session, lambda http: http.write(path, said, permit))
+        said = orders.listing_submit(order, drafted, session.binding)
+        answer = self._post(session, _of(needed_slug(order.ask.slug), "listings/submit"), said, permit)
         self._listed.note([of_write(lambda: orders.listing_submitted(answer, order.ask))])
 
     def delist(self, owner: str, inscription_id: str, signature: str, permit: Permit | None = None) -> bool:
         """Takes down the inscription's listing that `own_listings` has shown. Nothing is signed for it."""
         listing = self._listed.of(inscription_id, owner)
         session = self._sessions.of_ordinals(owner)
-        path = _of(needed_slug(listing.slug), "listings/delist")
-        said = body(orders.delist_body(listing, session.binding))
-        answer = self._ask(session, lambda http: http.write(path, said, permit))
+        listed = {"inscriptionId": listing.inscription_id, "listingId": listing.listing_id}
+        said = {"walletBindingId": session.binding.id, "listings": [listed]}
+        answer = self._post(session, _of(needed_slug(listing.slug), "listings/delist"), said, permit)
         return of_write(lambda: orders.delisted(answer, listing))
-
-    def _hours(self, wanted: int) -> int:
-        """Returns the shortest life that ord.net gives an offer and that is long enough."""
-        if (found := self.capabilities().life_hours(wanted)) is None:
-            raise NotSupported(f"no bid at ord.net lives {wanted} hours")
-        return found
 
     def _ordinals(self, kind: Kind) -> None:
         if kind != "ordinals":
             raise NotSupported("ord.net trades no runes")
 
-    def _ask(self, session: Session, ask: Callable[[OrdNetHttp], Value]) -> Value:
-        """Makes one request in `session`; a token that the venue refuses is forgotten."""
+    def _get(
+        self, path: str, params: Mapping[str, str] | None = None, *, post: Any = None, session: Session | None = None
+    ) -> Any:
+        """Reads in `session`, None = any open one; a token that the venue refuses is forgotten."""
+        used = self._sessions.any() if session is None else session
         try:
-            return ask(session.http)
+            return used.http.read(path, params, post=post)
+        except SignInNeeded:
+            self._sessions.forget(used)
+            raise
+
+    def _post(self, session: Session, path: str, content: Mapping[str, Any], permit: Permit | None) -> Any:
+        try:
+            return session.http.write(path, json.dumps(content, ensure_ascii=False).encode(), permit)
         except SignInNeeded:
             self._sessions.forget(session)
             raise
 
-    def _read(self, understand: Callable[[], Value]) -> Value:
-        return of_read(understand, "ord.net")
+
+def _of_read(understand: Callable[[], parse.Value]) -> parse.Value:
+    return parse.of_read(understand, "ord.net")
 
 
 def _of(slug: str, what: str) -> str:
     return f"/collection/{segment(slug)}/{what}"
+
+
+def _texts(answer: Any, pair: Pair) -> SignInTexts:
+    """Reads the texts to be signed from the answer to POST /auth/challenge: one for each of the pair's addresses.
+
+    A text's id ends with its role, by which the signature finds its address again.
+    """
+    opened = parse.table(answer, "challenge")
+    found: list[SignInText] = []
+    for row in parse.rows(opened.get("challenges"), "challenges", most=2):
+        entry = parse.table(row, "challenge")
+        role = entry.get("role")
+        signer = _of_role(str(role), pair)
+        if signer is None or parse.address(entry.get("address"), "address of a challenge") != signer:
+            raise Unreadable("a challenge is for another address")
+        identity = f"{uuid(entry.get('challengeId'), 'id of a challenge')}:{role}"
+        found.append(SignInText(identity, _message(entry.get("message")), signer))
+    if not found:
+        raise Unreadable("nothing is to be signed")
+    return SignInTexts(uuid(opened.get("authRequestId"), "id of a sign-in"), tuple(found))
+
+
+def _of_role(role: str, pair: Pair) -> str | None:
+    return {"payment": pair.payment, "ordinals": pair.ordinals}.get(role)
+
+
+def _message(value: Any) -> str:
+    if not isinstance(value, str) or not 0 < len(value) <= LONGEST_SIGN_IN_TEXT:
+        raise Unreadable("a challenge is not a text of a fair length")
+    if any(not c.isprintable() and c != "\n" for c in value):
+        raise Unreadable("a challenge has control characters")
+    return value
+
+
+def _verify_body(answer: SignInAnswer) -> dict[str, Any]:
+    """Makes the body of POST /auth/verify. Raises Refused for invalid signatures."""
+    return {
+        "authRequestId": answer.reference,
+        "verifications": [_verification(*each, answer.pair) for each in answer.signatures.items()],
+    }
+
+
+def _verification(text_id: str, signature: str, pair: Pair) -> Mapping[str, str]:
+    challenge_id, _, role = text_id.partition(":")
+    signer = _of_role(role, pair)
+    try:
+        raw = b64decode(signature, validate=True)
+    except (binascii.Error, ValueError):
+        raw = b""
+    if signer is None or not raw:
+        raise Refused("bad_request", "that signature is none, or of no text of ord.net")
+    return {"challengeId": challenge_id, "signature": raw.hex(), "address": signer}
+
+
+def _session(answer: Any, pair: Pair, base: str, now_ms: int) -> Session:
+    opened = parse.table(answer, "session")
+    token = opened.get("sessionToken")
+    if not isinstance(token, str) or not _TOKEN.fullmatch(token):
+        raise Unreadable("the session has no token")
+    expires_ms = parse.moment(opened.get("expiresAt"), "end of the session")
+    if expires_ms <= now_ms + MARGIN_MS:
+        raise Unreadable("the session is over already: is this machine's clock right?")
+    found = parse.rows(opened.get("walletBindings"), "wallet bindings", most=_MOST_BINDINGS)
+    bindings = tuple(_binding(parse.table(row, "wallet binding")) for row in found)
+    for binding in bindings:
+        if (binding.payment, binding.ordinals) == (pair.payment, pair.ordinals):
+            return Session(binding, bindings, expires_ms, token, OrdNetHttp(base, token))
+    raise Unreadable("the session is of other addresses")
+
+
+def _binding(entry: Mapping[str, Any]) -> Binding:
+    return Binding(
+        uuid(entry.get("walletBindingId"), "id of a wallet binding"),
+        parse.address(entry.get("paymentAddress"), "payment address"),
+        parse.address(entry.get("ordinalsAddress"), "ordinals address"),
+    )

@@ -17,12 +17,12 @@ from typing import Any
 
 from msgspec import Struct
 
-from markets.adapter import Latest, TraitedBid
-from markets.answers import Best, Rows, asked_price, each_row
-from markets.base import BidOrder, NotSupported, OwnBid, Refused, Trait, Unavailable
+from markets import parse
+from markets.adapter import Latest, TraitedBid, any_base64, known_draft
+from markets.base import BidOrder, NotSupported, OwnBid, Trait, Unavailable
 from markets.orders import BidDraft, BidToDraft, Coin, DraftPsbt, ListingDraft, ListingOrder, ListingToDraft, OwnListing
-from markets.ordnet.wire import Binding, SigningStep, needed_slug, step, target, targeted, uuid, venue_id, vout
-from markets.wire import Page, Unreadable, address, flag, moment_if_any, rows, sats, script, table, text, txid, whole
+from markets.ordnet.reads import needed_slug, uuid
+from markets.parse import Best, Page, Unreadable
 from strategy.book import Bid
 
 FUNDING = "funding"  # the role of the one PSBT of an offer
@@ -32,6 +32,89 @@ _MOST_COINS = 50  # for one offer
 _LONGEST_TOKEN = 20_000
 _LONGEST_LEAF = 2_000  # hex digits
 _MOST_DRAFTS = 500
+_MOST_INPUTS = 1000
+_LAST_OUTPUT = 100_000  # a block has no room for more
+_SIGHASHES = frozenset({0, 1, 2, 3, 129, 130, 131})
+
+
+class Binding(Struct, frozen=True):
+    """A pair of addresses with the venue's ids of it."""
+
+    id: str
+    payment: str
+    ordinals: str
+
+
+class SigningStep(Struct, frozen=True):
+    """A PSBT to be signed at `indices` with `sighash`; `entry` is the whole step, sent back with the signed PSBT."""
+
+    psbt: str
+    indices: tuple[int, ...]
+    sighash: int | None
+    entry: Mapping[str, Any]
+
+    def signed(self, psbt: str) -> dict[str, Any]:
+        return {**self.entry, "psbtBase64": psbt}
+
+
+def targeted(value: Any) -> tuple[frozenset[Trait], ...] | None:
+    """Reads the traits that an offer asks for: groups of alternatives, one of each must be met; none = the collection.
+
+    None for a target that is neither the collection nor traits of it.
+    """
+    found = parse.table(value, "target")
+    kind = parse.text(found.get("kind"), "kind of a target")
+    if kind == "all":
+        return ()
+    if kind != "traits":
+        return None
+    groups = tuple(
+        _group(parse.table(row, "trait of a target")) for row in parse.rows(found.get("traits"), "traits", most=100)
+    )
+    if not groups:
+        raise Unreadable("a target on traits without a trait")
+    return groups
+
+
+def _group(entry: Mapping[str, Any]) -> frozenset[Trait]:
+    name = parse.label(entry.get("type"), "type of a trait")
+    values = parse.rows(entry.get("values"), "values of a trait", most=100)
+    if not values:
+        raise Unreadable("a trait without a value")
+    return frozenset((name, parse.label(value, "value of a trait")) for value in values)
+
+
+def step(value: Any, signer: str, what: str) -> SigningStep:
+    """Reads a step that `signer` alone must sign, all its inputs in one way."""
+    entry = parse.table(value, what)
+    psbt = any_base64(entry.get("psbtBase64"), what)
+    if parse.address(entry.get("signerAddress"), f"{what}: signer") != signer:
+        raise Unreadable(f"{what}: somebody else is to sign")
+    inputs = [parse.table(row, f"{what}: input") for row in parse.rows(entry.get("inputsToSign"), f"{what}: inputs")]
+    if any(parse.address(each.get("address"), f"{what}: input") != signer for each in inputs):
+        raise Unreadable(f"{what}: an input of somebody else is to be signed")
+    ways = {_sighash(each.get("sigHash")) for each in inputs}
+    signed = [parse.rows(each.get("signingIndexes"), f"{what}: indexes", most=_MOST_INPUTS) for each in inputs]
+    indices = [vout(index, f"{what}: index") for each in signed for index in each]
+    if len(ways) != 1 or not indices or len(set(indices)) != len(indices):
+        raise Unreadable(f"{what}: it is not clear which inputs are to be signed, and how")
+    return SigningStep(psbt, tuple(sorted(indices)), ways.pop(), {**entry, "psbtBase64": ""})
+
+
+def vout(value: Any, what: str) -> int:
+    number = parse.whole(value, what)
+    if number > _LAST_OUTPUT:
+        raise Unreadable(f"{what}: {number} is the number of no output")
+    return number
+
+
+def _sighash(value: Any) -> int | None:
+    if value is None:
+        return None
+    found = parse.whole(value, "sigHash")
+    if found not in _SIGHASHES:
+        raise Unreadable(f"sigHash: {found} is none")
+    return found
 
 
 class DraftedBid(Struct, frozen=True):
@@ -60,20 +143,19 @@ class Drafts:
 
     def of(self, order: BidOrder) -> DraftedBid:
         """Returns the draft that `order` is the signed form of. Raises Refused without one, or for another bid."""
-        draft = self._kept.of(order.reference)
-        if draft is None:
-            raise Refused("changed", "this draft is not known here any more; nothing was sent")
-        ask = draft.ask
-        drafted = (ask.price, ask.slug, ask.trait, ask.payment, ask.payment_pubkey, ask.ordinals, 1)
         receive, psbts = order.receive, len(order.signed_psbts)
-        if drafted != (order.price, order.slug, order.trait, order.payment, order.payment_pubkey, receive, psbts):
-            raise Refused("bad_request", "the draft is of another bid; nothing was sent")
-        return draft
+        signed = (order.price, order.slug, order.trait, order.payment, order.payment_pubkey, receive, psbts)
+
+        def is_it(draft: DraftedBid) -> bool:
+            ask = draft.ask
+            return signed == (ask.price, ask.slug, ask.trait, ask.payment, ask.payment_pubkey, ask.ordinals, 1)
+
+        return known_draft(self._kept.of(order.reference), is_it, "bid")
 
 
 _HIGHEST: Best[TraitedBid] = Best(
     lambda offer: offer.bid.unit_price,
-    lambda row: asked_price(row.get("priceSats"), "price of an offer"),
+    lambda row: parse.asked_price(row.get("priceSats"), "price of an offer"),
     is_lowest=False,
     is_sorted=False,  # no order is documented
 )
@@ -81,26 +163,25 @@ _HIGHEST: Best[TraitedBid] = Best(
 
 def bids(answer: Any, slug: str) -> Page[TraitedBid]:
     """Reads the offers on a collection and its traits, all in one page; other targets compete for something else."""
-    read = each_row(
-        _rows(answer), "offer", lambda row: _bid(row, slug), key=lambda row: _name(row, slug), best=_HIGHEST
-    )
-    return Page(tuple(sorted(read.entries, key=lambda offer: -offer.bid.price)), None, read.unread)
+
+    def name(entry: Mapping[str, Any]) -> str:
+        return _name(entry, slug)
+
+    def bid(entry: Mapping[str, Any]) -> TraitedBid | None:
+        groups = targeted(entry.get("target")) if _is_live(entry) else None
+        if groups is None:
+            return None
+        price = parse.sats(entry.get("priceSats"), "price of an offer", least=1)
+        maker = parse.address(entry.get("makerAddress"), "maker of an offer")
+        placed_ms = parse.moment_if_any(entry.get("createdAt"), "time of an offer")
+        found = Bid(name(entry), price, Decimal(1), Decimal(price), maker, placed_ms)
+        return TraitedBid(found, frozenset().union(*groups))
+
+    read = parse.each_row(_rows(answer), "offer", bid, key=name, best=_HIGHEST)
+    return read._replace(entries=tuple(sorted(read.entries, key=lambda offer: -offer.bid.price)))
 
 
-def _bid(entry: Mapping[str, Any], slug: str) -> TraitedBid | None:
-    if not _is_live(entry):
-        return None
-    groups = targeted(entry.get("target"))
-    if groups is None:
-        return None
-    price = sats(entry.get("priceSats"), "price of an offer", least=1)
-    maker = address(entry.get("makerAddress"), "maker of an offer")
-    placed_ms = moment_if_any(entry.get("createdAt"), "time of an offer")
-    bid = Bid(_name(entry, slug), price, Decimal(1), Decimal(price), maker, placed_ms)
-    return TraitedBid(bid, frozenset().union(*groups))
-
-
-def own_bids(answer: Any, slug: str, binding: Binding, all_bindings: Collection[Binding]) -> Rows[OwnBid]:
+def own_bids(answer: Any, slug: str, binding: Binding, all_bindings: Collection[Binding]) -> Page[OwnBid]:
     """Reads our offers on a collection and its traits: those of `binding`, out of all of the profile's wallets.
 
     An offer in a state that is not known, or of a wallet that the session does not have, is left out under its id:
@@ -112,20 +193,18 @@ def own_bids(answer: Any, slug: str, binding: Binding, all_bindings: Collection[
         if not _is_live(entry) or not _is_of(entry, binding, all_bindings):
             return None
         groups = targeted(entry.get("target"))
-        trait = _only(groups)
+        is_one = groups is not None and len(groups) == 1 and len(groups[0]) == 1
+        trait = next(iter(groups[0])) if groups and is_one else None
         is_clear = groups == () or trait is not None
-        price = sats(entry.get("priceSats"), "price of an offer", least=1)
+        price = parse.sats(entry.get("priceSats"), "price of an offer", least=1)
         return OwnBid(_name(entry, slug), slug if is_clear else "", "ordinals", price, Decimal(1), None, trait)
 
-    return each_row(_rows(answer), "offer", own, key=lambda row: _name(row, slug))
+    return parse.each_row(_rows(answer), "offer", own, key=lambda row: _name(row, slug))
 
 
 def _name(entry: Mapping[str, Any], slug: str) -> str:
-    return venue_id(slug, uuid(entry.get("id"), "id of an offer"))
-
-
-def _only(groups: tuple[frozenset[Trait], ...] | None) -> Trait | None:
-    return next(iter(groups[0])) if groups is not None and len(groups) == 1 and len(groups[0]) == 1 else None
+    # Our name of an offer has its collection, too, since a cancel needs both.
+    return f"{slug}:{uuid(entry.get('id'), 'id of an offer')}"
 
 
 def _is_of(entry: Mapping[str, Any], binding: Binding, all_bindings: Collection[Binding]) -> bool:
@@ -134,7 +213,7 @@ def _is_of(entry: Mapping[str, Any], binding: Binding, all_bindings: Collection[
     if acts is not None:
         found = [each for each in all_bindings if each.id == acts]
     else:
-        maker = address(entry.get("makerAddress"), "maker of an offer")
+        maker = parse.address(entry.get("makerAddress"), "maker of an offer")
         found = [each for each in all_bindings if maker in (each.payment, each.ordinals)]
     if not found:
         raise Unreadable("an offer of ours is of no wallet that the session has")
@@ -142,15 +221,15 @@ def _is_of(entry: Mapping[str, Any], binding: Binding, all_bindings: Collection[
 
 
 def _rows(answer: Any) -> Sequence[Any]:
-    book = table(answer, "offers")
-    found = rows(book.get("rows"), "offers", most=_MOST_ROWS)
-    if whole(book.get("totalCount"), "totalCount") > len(found):
+    book = parse.table(answer, "offers")
+    found = parse.rows(book.get("rows"), "offers", most=_MOST_ROWS)
+    if parse.whole(book.get("totalCount"), "totalCount") > len(found):
         raise Unreadable("there are more offers than it shows")
     return found
 
 
 def _is_live(entry: Mapping[str, Any]) -> bool:
-    status = text(entry.get("status"), "state of an offer")
+    status = parse.text(entry.get("status"), "state of an offer")
     if status != "active" and status not in _CLOSED:
         raise Unreadable("an offer is in a state that is not known")
     return status == "active"
@@ -170,7 +249,9 @@ def _body(ask: BidToDraft, binding: Binding) -> dict[str, Any]:
         "walletBindingId": binding.id,
         "ordinalsPublicKey": ask.ordinals_pubkey,
         "paymentPublicKey": ask.payment_pubkey,
-        "target": target(ask.trait),
+        "target": {"kind": "all"}
+        if ask.trait is None
+        else {"kind": "traits", "traits": [{"type": ask.trait[0], "values": [ask.trait[1]]}]},
         "priceSats": ask.price,
         "offerCount": 1,
         "ladderStepSats": 0,
@@ -180,28 +261,30 @@ def _body(ask: BidToDraft, binding: Binding) -> dict[str, Any]:
 
 def bid_draft(answer: Any, ask: BidToDraft) -> DraftedBid:
     """Reads the one offer that was drafted for `ask`, paid with coins that were given."""
-    offers = rows(table(answer, "draft").get("offers"), "drafted offers", most=1)
+    offers = parse.rows(parse.table(answer, "draft").get("offers"), "drafted offers", most=1)
     if not offers:
         raise Unreadable("nothing was drafted")
-    entry = table(offers[0], "drafted offer")
-    if sats(entry.get("priceSats"), "price of a draft") != ask.price:
+    entry = parse.table(offers[0], "drafted offer")
+    if parse.sats(entry.get("priceSats"), "price of a draft") != ask.price:
         raise Unreadable("the draft is of another price")
-    if whole(entry.get("fundingParentFeeRateSatVb"), "fee of a draft") or flag(
+    if parse.whole(entry.get("fundingParentFeeRateSatVb"), "fee of a draft") or parse.flag(
         entry.get("fundingBroadcasted"), "draft"
     ):
         raise Unreadable("the draft costs a fee, or is on its way already")
-    chosen = rows(entry.get("selectedPaymentUtxos"), "coins of a draft", most=_MOST_COINS)
-    coins = tuple(_coin(table(row, "coin of a draft")) for row in chosen)
+    chosen = parse.rows(entry.get("selectedPaymentUtxos"), "coins of a draft", most=_MOST_COINS)
+    coins = tuple(_coin(parse.table(row, "coin of a draft")) for row in chosen)
     if not coins or not set(coins) <= set(ask.coins):
         raise Unreadable("the draft spends coins that were not given")
     return DraftedBid(
         ask,
         coins,
-        parent=txid(entry.get("expectedFundingParentTxid"), "funding of a draft"),
+        parent=parse.txid(entry.get("expectedFundingParentTxid"), "funding of a draft"),
         vout=vout(entry.get("fundingParentVout"), "funding of a draft"),
-        token=text(entry.get("preflightToken"), "token of a draft", longest=_LONGEST_TOKEN),
+        token=parse.text(entry.get("preflightToken"), "token of a draft", longest=_LONGEST_TOKEN),
         step=step(entry.get("fundingParentStep"), ask.payment, "funding of a draft"),
-        leaf=script(text(entry.get("offerScriptHex"), "script of a draft", longest=_LONGEST_LEAF), "script of a draft"),
+        leaf=parse.script(
+            parse.text(entry.get("offerScriptHex"), "script of a draft", longest=_LONGEST_LEAF), "script of a draft"
+        ),
     )
 
 
@@ -220,27 +303,26 @@ def bid_submit(kept: DraftedBid, signed: str, binding: Binding) -> dict[str, Any
 
 def bid_submitted(answer: Any, kept: DraftedBid) -> str:
     """Returns our name of the offer that was made. Unreadable unless it is the drafted one, and live."""
-    offers = rows(table(answer, "submit").get("offers"), "offers", most=1)
+    offers = parse.rows(parse.table(answer, "submit").get("offers"), "offers", most=1)
     if not offers:
         raise Unreadable("no offer was made")
-    entry = table(offers[0], "offer")
-    made = (entry.get("status"), sats(entry.get("priceSats"), "price"), entry.get("fundingParentTxid"))
+    entry = parse.table(offers[0], "offer")
+    made = (entry.get("status"), parse.sats(entry.get("priceSats"), "price"), entry.get("fundingParentTxid"))
     if made != ("active", kept.ask.price, kept.parent):
         raise Unreadable("another offer than ours was made")
-    return venue_id(needed_slug(kept.ask.slug), uuid(entry.get("offerId"), "id of an offer"))
+    return f"{needed_slug(kept.ask.slug)}:{uuid(entry.get('offerId'), 'id of an offer')}"
 
 
 def cancelled(answer: Any, offer_id: str) -> bool:
-    """Tells whether the offer is reported as cancelled."""
-    entry = table(answer, "cancel")
+    entry = parse.table(answer, "cancel")
     if uuid(entry.get("offerId"), "id of an offer") != offer_id:
         raise Unreadable("the answer is about another offer")
-    return text(entry.get("status"), "state of an offer") == "cancelled"
+    return parse.text(entry.get("status"), "state of an offer") == "cancelled"
 
 
 def _coin(entry: Mapping[str, Any]) -> Coin:
-    place = f"{txid(entry.get('txid'), 'coin')}:{vout(entry.get('vout'), 'coin')}"
-    return Coin(place, sats(entry.get("valueSats"), "value of a coin", least=1))
+    place = f"{parse.txid(entry.get('txid'), 'coin')}:{vout(entry.get('vout'), 'coin')}"
+    return Coin(place, parse.sats(entry.get("valueSats"), "value of a coin", least=1))
 
 
 def _utxo(coin: Coin) -> dict[str, Any]:
@@ -249,8 +331,8 @@ def _utxo(coin: Coin) -> dict[str, Any]:
 
 
 # The life of a listing. The lister renews it when it is gone, so none outlives us by more.
-DURATION_DAYS = 30
-TRANSFER, SETTLEMENT, RECOVERY = 0, 131, 1  # their sighashes, as documented
+_DURATION_DAYS = 30
+_TRANSFER, _SETTLEMENT, _RECOVERY = 0, 131, 1  # their sighashes, as documented
 
 
 class DraftedListing(Struct, frozen=True):
@@ -262,6 +344,15 @@ class DraftedListing(Struct, frozen=True):
     settlement: SigningStep
     recovery: SigningStep
 
+    def is_of(self, order: ListingOrder) -> bool:
+        """Tells whether `order` is its signed form."""
+        is_whole = bool(order.signed_transfer and order.signed_recovery)
+        return (order.ask, order.unsigned_psbt, is_whole) == (self.ask, self.settlement.psbt, True)
+
+    def to_sign(self) -> ListingDraft:
+        """Returns the three PSBTs, each of which is signed at its first input."""
+        return ListingDraft(self.settlement.psbt, (), self.transfer.psbt, self.recovery.psbt)
+
 
 class ListingIds:
     """The listing of each inscription: a listing is taken down by its own id and its collection's name."""
@@ -271,7 +362,6 @@ class ListingIds:
         self._made_of: Latest[str] = Latest()
 
     def note(self, listings: Iterable[OwnListing]) -> None:
-        """Stores listings that a read has shown or a submit has made."""
         for listing in listings:
             self._latest.note(listing.inscription_id, listing)
             self._made_of.note(listing.listing_id, listing.inscription_id)
@@ -299,13 +389,13 @@ def listing_preflight(ask: ListingToDraft, binding: Binding) -> dict[str, Any]:
 
 def listing_draft(answer: Any, ask: ListingToDraft) -> DraftedListing:
     """Reads the drafted steps, which the owner must sign, all of them."""
-    found = table(answer, "draft")
+    found = parse.table(answer, "draft")
     entry = _only_row(found.get("listings"), ask.inscription_id, "drafted listing")
     steps = {}
-    for row in rows(entry.get("psbts"), "steps", most=2):
-        if table(row, "step").get("inscriptionId", ask.inscription_id) != ask.inscription_id:
+    for row in parse.rows(entry.get("psbts"), "steps", most=2):
+        if parse.table(row, "step").get("inscriptionId", ask.inscription_id) != ask.inscription_id:
             raise Unreadable("a step is of another inscription")
-        steps[whole(row.get("stepIndex"), "number of a step")] = step(row, ask.owner, "step of a listing")
+        steps[parse.whole(row.get("stepIndex"), "number of a step")] = step(row, ask.owner, "step of a listing")
     if set(steps) != {0, 1}:
         raise Unreadable("a listing has two steps, numbered 0 and 1")
     drafted = DraftedListing(
@@ -316,25 +406,10 @@ def listing_draft(answer: Any, ask: ListingToDraft) -> DraftedListing:
         step(found.get("recoveryPsbt"), ask.owner, "recovery of a listing"),
     )
     ways = (drafted.transfer.sighash or 0, drafted.settlement.sighash, drafted.recovery.sighash)
-    if ways != (TRANSFER, SETTLEMENT, RECOVERY) or any(
+    if ways != (_TRANSFER, _SETTLEMENT, _RECOVERY) or any(
         each.indices != (0,) for each in (drafted.transfer, drafted.settlement, drafted.recovery)
     ):
         raise Unreadable("a listing is to be signed in another way than is documented")
-    return drafted
-
-
-def to_sign(drafted: DraftedListing) -> ListingDraft:
-    """Returns the three PSBTs, each of which is signed at its first input."""
-    return ListingDraft(drafted.settlement.psbt, (), drafted.transfer.psbt, drafted.recovery.psbt)
-
-
-def drafted_for(order: ListingOrder, drafted: DraftedListing | None) -> DraftedListing:
-    """Returns `drafted` if `order` is its signed form. Raises Refused when there is none, or of another listing."""
-    if drafted is None:
-        raise Refused("changed", "this draft is not known here any more; nothing was sent")
-    is_whole = bool(order.signed_transfer and order.signed_recovery)
-    if (order.ask, order.unsigned_psbt, is_whole) != (drafted.ask, drafted.settlement.psbt, True):
-        raise Refused("bad_request", "the draft is of another listing; nothing was sent")
     return drafted
 
 
@@ -343,7 +418,7 @@ def listing_submit(order: ListingOrder, drafted: DraftedListing, binding: Bindin
     inscription_id = order.ask.inscription_id
     steps = (drafted.transfer.signed(order.signed_transfer), drafted.settlement.signed(order.signed_psbt))
     return listing_preflight(order.ask, binding) | {
-        "durationDays": DURATION_DAYS,
+        "durationDays": _DURATION_DAYS,
         "anchors": [{"inscriptionId": inscription_id, "anchorUtxoId": drafted.anchor}],
         "signed": [
             {"inscriptionId": inscription_id, "psbts": [{**each, "inscriptionId": inscription_id} for each in steps]}
@@ -354,30 +429,24 @@ def listing_submit(order: ListingOrder, drafted: DraftedListing, binding: Bindin
 
 def listing_submitted(answer: Any, ask: ListingToDraft) -> OwnListing:
     """Reads the listing that was made. Unreadable unless it is this one."""
-    entry = _only_row(table(answer, "submit").get("listings"), ask.inscription_id, "listing")
+    entry = _only_row(parse.table(answer, "submit").get("listings"), ask.inscription_id, "listing")
     listing_id = uuid(entry.get("listingId"), "id of a listing")
     return OwnListing(listing_id, ask.inscription_id, ask.slug, ask.price, ask.owner)
 
 
-def delist_body(listing: OwnListing, binding: Binding) -> dict[str, Any]:
-    """Makes the body of POST /collection/{slug}/listings/delist."""
-    listed = {"inscriptionId": listing.inscription_id, "listingId": listing.listing_id}
-    return {"walletBindingId": binding.id, "listings": [listed]}
-
-
 def delisted(answer: Any, listing: OwnListing) -> bool:
     """Tells whether the answer reports the listing as taken down."""
-    found = [table(row, "listing") for row in rows(table(answer, "delist").get("listings"), "listings", most=20)]
+    found = parse.rows(parse.table(answer, "delist").get("listings"), "listings", most=20)
     return any(
-        uuid(entry.get("listingId"), "id of a listing") == listing.listing_id
+        uuid(parse.table(entry, "listing").get("listingId"), "id of a listing") == listing.listing_id
         and entry.get("inscriptionId") == listing.inscription_id
         for entry in found
     )
 
 
 def _only_row(value: Any, inscription_id: str, what: str) -> Mapping[str, Any]:
-    found = rows(value, what, most=1)
-    entry = table(found[0] if found else None, what)
+    found = parse.rows(value, what, most=1)
+    entry = parse.table(found[0] if found else None, what)
     if entry.get("inscriptionId") != inscription_id:
         raise Unreadable(f"{what}: it is of another inscription")
     return entry

@@ -14,85 +14,97 @@ and more, so the floor is never too high because of it.
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from decimal import Decimal
 from typing import Any
 
+from markets import parse
 from markets.adapter import TraitedAsk
-from markets.answers import Best, Foreign, asked_price, each_row, refused_with_200
-from markets.base import Floor, Item, NotFound, NotSupported, Sale
+from markets.base import Floor, Item, NotFound, NotSupported, Refused, Sale
+from markets.http import refused_with_200
 from markets.orders import OwnListing
-from markets.ordnet.wire import following, known_slug, uuid
-from markets.wire import (
-    Page,
-    Unread,
-    Unreadable,
-    address,
-    flag,
-    identifier,
-    label,
-    moment,
-    rows,
-    same,
-    sats,
-    table,
-    text,
-    txid_or_none,
-    whole,
-)
+from markets.parse import Best, Cursor, Foreign, Page, Unread, Unreadable
 from strategy.book import Ask
 
+PAGE_SIZE = 100
+_SLUG = re.compile(r"[a-z0-9_-]{1,80}", re.ASCII)
+UUID = re.compile(r"[0-9A-Za-z-]{8,40}", re.ASCII)
+_CURSOR = re.compile(r"[\x21-\x7e]{1,2000}", re.ASCII)
 _CHEAPEST: Best[TraitedAsk] = Best(
     lambda listing: listing.ask.unit_price,
-    lambda row: asked_price(row.get("priceSats"), "price of a listing"),
+    lambda row: parse.asked_price(row.get("priceSats"), "price of a listing"),
     is_lowest=True,
 )
 
 
-def floors(answer: Any, slugs: Sequence[str]) -> dict[str, Floor | Unread]:
-    """Reads floors by the slug that was asked for; a slug that ord.net does not know is left out.
+def known_slug(slug: str) -> str | None:
+    """Returns `slug` as ord.net writes it, or None for an impossible one, which would spoil the whole request."""
+    lower = slug.lower()
+    return lower if _SLUG.fullmatch(lower) else None
 
-    A row without a readable slug may be that of any slug that has no other.
-    """
-    stats = table(answer, "floors")
-    if not flag(stats.get("success"), "success"):
-        raise refused_with_200(stats)
-    asked: dict[str, list[str]] = {}
-    for slug in slugs:
-        asked.setdefault(same(slug), []).append(slug)
 
-    def floor(entry: Mapping[str, Any]) -> list[Floor] | None:
-        spellings = asked.get(_slug_of_floor(entry))
-        if spellings is None:
-            return None
-        if "floor" not in entry:
-            raise Unreadable("it has no floor")
-        price = entry["floor"]
-        lowest = None if price is None else sats(price, "floor")
-        count = whole(entry.get("listedCount"), "listedCount")
-        return [Floor(slug, Decimal(lowest) if lowest else None, count) for slug in spellings]
-
-    told = rows(stats.get("data"), "floors")
-    read = each_row(told, "floor", floor, key=_slug_of_floor, refuses=False)
-    if told and len(read.unread) == len(told):
-        raise Unreadable(f"no floor is understood: {read.unread[0].why}")
-    found: dict[str, Floor | Unread] = {each.slug: each for spellings in read.entries for each in spellings}
-    for unread in read.unread:
-        for key, spellings in asked.items():
-            found |= {slug: unread for slug in spellings if slug not in found and unread.key in (key, "")}
+def needed_slug(slug: str | None) -> str:
+    """Returns `slug` as ord.net writes it. Raises Refused if it can be none there."""
+    found = None if slug is None else known_slug(slug)
+    if found is None:
+        raise Refused("bad_request", "which collection? ord.net's slugs have letters, digits, - and _ only")
     return found
 
 
-def _slug_of_floor(entry: Mapping[str, Any]) -> str:
-    return same(text(entry.get("slug"), "slug of a floor"))
+def uuid(value: Any, what: str) -> str:
+    if not isinstance(value, str) or not UUID.fullmatch(value):
+        raise Unreadable(f"{what}: not an id")
+    return value
 
 
-def asks(answer: Any, slug: str, *, is_first: bool = True) -> Page[TraitedAsk]:
+_ID = parse.field(uuid, "id of a listing", "listingId")
+_INSCRIPTION = parse.field(parse.identifier, "inscription of a listing", "inscriptionId")
+_SALE_ID = parse.field(parse.identifier, "id of a sale", "saleId")
+_SOLD_MS = parse.field(parse.moment, "time of a sale", "soldAt")
+
+
+def paging(cursor: Cursor) -> dict[str, str]:
+    if cursor is None:
+        return {"limit": str(PAGE_SIZE)}
+    if not isinstance(cursor, str):
+        raise TypeError("ord.net's pages have cursors")
+    return {"limit": str(PAGE_SIZE), "cursor": cursor}
+
+
+def following(answer: Mapping[str, Any]) -> str | None:
+    """Reads the next page's cursor, None at the end."""
+    pagination = parse.table(answer.get("pagination"), "pagination")
+    if not parse.flag(pagination.get("hasNext"), "hasNext"):
+        return None
+    cursor = pagination.get("nextCursor")
+    if not isinstance(cursor, str) or not _CURSOR.fullmatch(cursor):
+        raise Unreadable("there is another page, and its cursor is none")
+    return cursor
+
+
+def floors(answer: Any, slugs: Sequence[str]) -> dict[str, Floor | Unread]:
+    """Reads floors by the slug that was asked for; a slug that ord.net does not know is left out."""
+    stats = parse.table(answer, "floors")
+    if not parse.flag(stats.get("success"), "success"):
+        raise refused_with_200(stats)
+
+    def floor(entry: Mapping[str, Any]) -> tuple[Decimal | None, int]:
+        if "floor" not in entry:
+            raise Unreadable("it has no floor")
+        lowest = parse.if_told(parse.sats, entry["floor"], "floor")
+        return Decimal(lowest) if lowest else None, parse.whole(entry.get("listedCount"), "listedCount")
+
+    return parse.floors_by_slug(parse.rows(stats.get("data"), "floors"), slugs, floor, needs_one=True)
+
+
+def asks(answer: Any, slug: str, *, is_first: bool) -> Page[TraitedAsk]:
     """Reads a page of a collection's listings, cheapest first. They do not show their items' traits."""
-    best = _CHEAPEST if is_first else None
-    read = each_row(_listings(answer), "listing", lambda row: _ask(row, slug), key=_id, best=best, refuses=is_first)
-    return Page(read.entries, following(answer), read.unread)
+    found, after = _listings(answer), following(answer)
+    return parse.each_row(
+        found, "listing", lambda row: _ask(row, slug), after, key=_ID, best=_CHEAPEST, refuses=is_first
+    )
 
 
 def _ask(entry: Mapping[str, Any], slug: str) -> TraitedAsk:
@@ -100,9 +112,9 @@ def _ask(entry: Mapping[str, Any], slug: str) -> TraitedAsk:
         raise Foreign("several inscriptions at one price")
     if known_slug(_slug(entry) or "") != known_slug(slug):
         raise Foreign("a listing of another collection, or of none")
-    price = sats(entry.get("priceSats"), "price of a listing", least=1)
-    seller = address(entry.get("sellerAddress"), "seller of a listing")
-    return TraitedAsk(Ask(_id(entry), price, Decimal(1), Decimal(price), seller), None)
+    price = _price(entry)
+    seller = parse.address(entry.get("sellerAddress"), "seller of a listing")
+    return TraitedAsk(Ask(_ID(entry), price, Decimal(1), Decimal(price), seller), None)
 
 
 def own_listings(
@@ -114,28 +126,18 @@ def own_listings(
     """
 
     def about(entry: Mapping[str, Any]) -> str:
-        return made_of(_id_or_none(entry)) or _inscription(entry)
+        listing_id = entry.get("listingId")
+        return made_of(listing_id if isinstance(listing_id, str) else "") or _INSCRIPTION(entry)
 
     def own(entry: Mapping[str, Any]) -> OwnListing:
-        return _own(entry, owner, about(entry))
+        if parse.address(entry.get("sellerAddress"), "seller of a listing") != owner:
+            raise Foreign("a listing of another seller")
+        inscription_id = _INSCRIPTION(entry)
+        if _is_bundle(entry) or about(entry) != inscription_id:
+            raise Unreadable("several inscriptions at one price")
+        return OwnListing(_ID(entry), inscription_id, _slug(entry), _price(entry), owner)
 
-    read = each_row(_listings(answer), "listing", own, key=about, refuses=is_first)
-    return Page(read.entries, following(answer), read.unread)
-
-
-def _own(entry: Mapping[str, Any], owner: str, about: str) -> OwnListing:
-    if address(entry.get("sellerAddress"), "seller of a listing") != owner:
-        raise Foreign("a listing of another seller")
-    inscription_id = _inscription(entry)
-    if _is_bundle(entry) or about != inscription_id:
-        raise Unreadable("several inscriptions at one price")
-    return OwnListing(
-        listing_id=_id(entry),
-        inscription_id=inscription_id,
-        slug=_slug(entry),
-        price=sats(entry.get("priceSats"), "price of a listing", least=1),
-        owner=owner,
-    )
+    return parse.each_row(_listings(answer), "listing", own, following(answer), key=about, refuses=is_first)
 
 
 def item(answer: Any, inscription_id: str) -> Item:
@@ -143,7 +145,7 @@ def item(answer: Any, inscription_id: str) -> Item:
 
     A bundle that is shown under another inscription does not count.
     """
-    read = each_row(_listings(answer), "listing", lambda row: _item(row, inscription_id))
+    read = parse.each_row(_listings(answer), "listing", lambda row: _item(row, inscription_id))
     if read.entries:
         return read.entries[0]
     if read.unread:
@@ -152,36 +154,26 @@ def item(answer: Any, inscription_id: str) -> Item:
 
 
 def _item(entry: Mapping[str, Any], inscription_id: str) -> Item | None:
-    if _inscription(entry) != inscription_id or _is_bundle(entry):
+    if _INSCRIPTION(entry) != inscription_id or _is_bundle(entry):
         return None
-    seller = address(entry.get("sellerAddress"), "seller of a listing")
-    name = entry.get("inscriptionName")
+    seller = parse.address(entry.get("sellerAddress"), "seller of a listing")
     return Item(
         id=inscription_id,
         listed=True,
-        name=None if name is None else text(name, "name of an inscription"),
+        name=parse.if_told(parse.text, entry.get("inscriptionName"), "name of an inscription"),
         collection_id=_slug(entry),
         owner=seller,
-        listing_price=sats(entry.get("priceSats"), "price of a listing", least=1),
+        listing_price=_price(entry),
         seller=seller,
     )
 
 
 def _listings(answer: Any) -> Sequence[Any]:
-    return rows(table(answer, "listings").get("listings"), "listings")
+    return parse.rows(parse.table(answer, "listings").get("listings"), "listings")
 
 
-def _id(entry: Mapping[str, Any]) -> str:
-    return uuid(entry.get("listingId"), "id of a listing")
-
-
-def _id_or_none(entry: Mapping[str, Any]) -> str:
-    found = entry.get("listingId")
-    return found if isinstance(found, str) else ""
-
-
-def _inscription(entry: Mapping[str, Any]) -> str:
-    return identifier(entry.get("inscriptionId"), "inscription of a listing")
+def _price(entry: Mapping[str, Any]) -> int:
+    return parse.sats(entry.get("priceSats"), "price of a listing", least=1)
 
 
 def _is_bundle(entry: Mapping[str, Any]) -> bool:
@@ -198,23 +190,16 @@ def _is_several(value: Any) -> bool:
     return value is True or (bool(value) and value != 1)
 
 
-def sales(answer: Any, slug: str, *, is_first: bool = True) -> Page[Sale]:
+def sales(answer: Any, slug: str, *, is_first: bool) -> Page[Sale]:
     """Reads a page of the sales made at ord.net; sales elsewhere, which it lists as well, are passed over.
 
     A sale that is shown in another collection, or in none, is left out and not foreign: an inscription may be in two
     collections, so it may be the fill of our bid.
     """
-    entries = rows(table(answer, "sales").get("sales"), "sales")
-    read = each_row(entries, "sale", lambda row: _sale(row, slug), key=_id_of_sale, at_ms=_sold_ms, refuses=is_first)
-    return Page(read.entries, following(answer), read.unread)
-
-
-def _id_of_sale(entry: Mapping[str, Any]) -> str:
-    return identifier(entry.get("saleId"), "id of a sale")
-
-
-def _sold_ms(entry: Mapping[str, Any]) -> int:
-    return moment(entry.get("soldAt"), "time of a sale")
+    found, after = parse.rows(parse.table(answer, "sales").get("sales"), "sales"), following(answer)
+    return parse.each_row(
+        found, "sale", lambda row: _sale(row, slug), after, key=_SALE_ID, at_ms=_SOLD_MS, refuses=is_first
+    )
 
 
 def _sale(entry: Mapping[str, Any], slug: str) -> Sale | None:
@@ -227,37 +212,36 @@ def _sale(entry: Mapping[str, Any], slug: str) -> Sale | None:
         raise Unreadable("several inscriptions at one price")
     if known_slug(_slug(entry) or "") != known_slug(slug):
         raise Unreadable("a sale of another collection, or of none")
-    buyer = entry.get("buyerAddress")
     return Sale(
-        sale_id=_id_of_sale(entry),
+        sale_id=_SALE_ID(entry),
         slug=slug,
-        price=sats(entry.get("priceSats"), "price of a sale", least=1),
+        price=parse.sats(entry.get("priceSats"), "price of a sale", least=1),
         quantity=Decimal(1),
-        buyer=None if buyer is None else address(buyer, "buyer of a sale"),
+        buyer=parse.if_told(parse.address, entry.get("buyerAddress"), "buyer of a sale"),
         bid_id=None,
-        inscription_id=identifier(entry.get("inscriptionId"), "inscription of a sale"),
-        sold_ms=_sold_ms(entry),
-        txid=txid_or_none(entry.get("txid")),
+        inscription_id=parse.identifier(entry.get("inscriptionId"), "inscription of a sale"),
+        sold_ms=_SOLD_MS(entry),
+        txid=parse.txid_or_none(entry.get("txid")),
     )
 
 
 def traits(answer: Any) -> dict[str, dict[str, int]]:
     """Reads type to value to the count of items. NotSupported when one page does not hold the whole collection."""
-    if following(answer := table(answer, "items")) is not None:
+    if following(answer := parse.table(answer, "items")) is not None:
         raise NotSupported("ord.net tells the traits of a large collection item by item only")
     counts: dict[str, Counter[str]] = {}
-    for held in each_row(rows(answer.get("items"), "items"), "item", _traits_of).entries:
+    for held in parse.each_row(parse.rows(answer.get("items"), "items"), "item", _traits_of).entries:
         for kind, value in held:
             counts.setdefault(kind, Counter())[value] += 1
     return {kind: dict(values) for kind, values in counts.items()}
 
 
 def _traits_of(entry: Mapping[str, Any]) -> set[tuple[str, str]]:
-    held = [table(trait, "trait") for trait in rows(entry.get("traits"), "traits of an item")]
-    return {(label(each.get("type"), "type"), label(each.get("value"), "value")) for each in held}
+    held = [parse.table(trait, "trait") for trait in parse.rows(entry.get("traits"), "traits of an item")]
+    return {(parse.label(each.get("type"), "type"), parse.label(each.get("value"), "value")) for each in held}
 
 
 def _slug(entry: Mapping[str, Any]) -> str | None:
     shown = entry.get("collection", "")
-    named = None if shown is None else table(shown, "collection").get("slug")
-    return None if named is None else text(named, "slug")
+    named = None if shown is None else parse.table(shown, "collection").get("slug")
+    return parse.if_told(parse.text, named, "slug")

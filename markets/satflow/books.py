@@ -1,54 +1,54 @@
-"""Satflow's listings, market bids, sales and traits into our types: the documented items and shapes seen elsewhere.
+"""Satflow's floors, books and own bids into our types (API 1.1.4, docs.satflow.com/reference).
 
-The field names of sellers and bidders are not documented, nor those of sales but id, price and time; the lists below
-hold every name seen.
+Every function raises Unreadable for an answer it does not understand. The rows of a list are read one by one: one that
+is not understood is left out and reported, one that is over or something else is passed over.
+
+The documentation names none of the fields that end an order; its own pages and other people's clients go by them, as
+they do by those of sellers and bidders; the lists below hold every name seen. The venue fills time fields that have no
+value yet with 1970-01-01T00:00:00.000Z, so a time of 0 or before does not count. An end that is neither a time nor yes
+or no makes its row unreadable: in a book either guess would move the best price, and an order of our own is then
+neither open nor closed. A time in the future is an end: the venue's clock counts, and adapters compare no clocks.
+
+The unit of a price: the documentation of bid/place says "unit bid price" of items, so a bid for five at 100,000 costs
+500,000. Of runes it says the same, but Satflow's own sample bot sends the whole order's price. The practice market's
+prices are the whole order's.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from decimal import Decimal
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from datetime import UTC, datetime
+from decimal import ROUND_CEILING, Decimal
 from typing import Any
 
-from markets import wire
-from markets.adapter import TraitedAsk, TraitedBid
-from markets.answers import Best, Foreign, Rows, asked_price, each_row
-from markets.base import Kind, NotFound, NotSupported, Sale, Trait
-from markets.satflow.wire import (
-    ASK,
-    BID,
-    Units,
-    check_slug,
-    has_any,
-    is_of_type,
-    is_open,
-    only_rune,
-    payload,
-    time_of,
-    told,
-    total_of,
-)
-from markets.wire import (
-    Page,
-    Unreadable,
-    address,
-    amount,
-    first,
-    flag,
-    how_many,
-    identifier,
-    moment,
-    rows,
-    same,
-    sats,
-    table,
-    text,
-    tokens,
-    txid,
-    whole,
-)
+from msgspec import Struct
+from msgspec.structs import replace
+
+from markets import parse
+from markets.adapter import Latest, TraitedAsk, TraitedBid
+from markets.base import BidOrder, Floor, Kind, OwnBid, Trait
+from markets.http import refused_with_200
+from markets.parse import Best, Foreign, Page, Unread, Unreadable
 from strategy.book import Ask, Bid
 
+# A row is an order, or has it in itself: the holders of its fields, in the order in which they are looked at.
+ASK, BID, LISTING = ("ask.", "", "listing."), ("", "bid."), ("",)
+
+ENDED_FIELDS = ("cancelledAt", "canceledAt", "fillCompletedAt")
+_UNOPEN_FIELDS = (*ENDED_FIELDS, "invalidAt", "fillPendingAt", "isPending", "pending")
+_UNOPEN_STATES = frozenset(
+    {"pending", "fill_pending", "filled", "sold", "cancelled", "canceled", "expired", "inactive", "invalid"}
+)
+_OPEN_STATES = frozenset({"active", "open", "live", "listed", "valid"})
+_ORDER_TYPES = frozenset({"ask", "bid"})
+_SLUG_FIELDS = ("collectionSlug", "ask.collectionSlug", "bid.collectionSlug")
+_RUNE_FIELDS = tuple(
+    holder + field
+    for holder in ("", "ask.", "bid.", "sale.")
+    for field in ("runes_metadata.runes", "runes", "runesData.runes")
+)
+_RUNE_NAMES = ("name", "spacedName", "spaced_name", "spaced_rune", "ticker")
+_EPOCH = datetime.fromtimestamp(0, UTC)
 # Fields with the traits of a listing's item. The documented items have none; Satflow's other answers and other markets
 # use these names.
 TRAIT_FIELDS = tuple(
@@ -71,64 +71,7 @@ TRAIT_FIELDS = tuple(
     for name in ("attributes", "traits")
 )
 BID_TRAIT_FIELDS = ("attribute", "bid.attribute", "attributes", "bid.attributes", "trait", "bid.trait")
-
-
-def listed_traits(entry: Mapping[str, Any]) -> frozenset[Trait] | None:
-    """Reads the traits of a listing's item, or None when the listing tells none."""
-    for name in TRAIT_FIELDS:
-        given = first(entry, name)
-        if (found := wire.traits_told(given)) is not None:
-            return found
-    return None
-
-
-def bid_traits(entry: Mapping[str, Any]) -> frozenset[Trait] | None:
-    """Reads the traits a bid asks for; none = the whole collection, None = an unclear target.
-
-    `attribute` is the documentation's older form for one trait; of `attributes` the venue makes an order each.
-    """
-    given = first(entry, *BID_TRAIT_FIELDS)
-    if given in (None, "", [], {}):
-        return None if entry.get("type") == "trait" else frozenset()
-    return frozenset(wire.trait_pairs(given)) or None
-
-
-def catalogue(answer: Any, slug: str) -> dict[str, dict[str, int]]:
-    """Reads type to value to the count of items from GET /collection with `categoryAttributes`.
-
-    Raises NotFound for an unknown collection, NotSupported for a known one whose traits are not told.
-    """
-    data = table(payload(answer), "collection")
-    found = first(data, "collection", "collections", "results")
-    if isinstance(found, list):
-        if not found:
-            raise NotFound(f"the market knows no collection {slug}")
-        found = found[0]
-    collection = table(found, "collection")
-    named = first(collection, "id", "slug", "collection_id", "collectionSlug")
-    if named is not None and same(text(named, "collection")) != same(slug):
-        raise Unreadable("the answer is about another collection")
-    if "category_attributes" not in collection:
-        raise NotSupported("the market does not tell the traits of this collection")
-    kinds: dict[str, dict[str, int]] = {}
-    for name, values in each_row(rows(collection["category_attributes"] or [], "traits"), "trait", _kind).entries:
-        kinds.setdefault(name, {}).update(values)
-    return kinds
-
-
-def _kind(row: Mapping[str, Any]) -> tuple[str, dict[str, int]] | None:
-    values = each_row(rows(row.get("values"), "values of a trait", most=20_000), "value of a trait", _value).entries
-    name = wire.trait_part(first(row, *wire.TRAIT_TYPE_NAMES))
-    return None if name is None else (name, dict(values))
-
-
-def _value(row: Mapping[str, Any]) -> tuple[str, int] | None:
-    count, value = row.get("count"), wire.trait_part(first(row, *wire.TRAIT_VALUE_NAMES))
-    return None if value is None else (value, 0 if count is None else how_many(count, "count of a trait"))
-
-
 PAGE_SIZE = 100
-
 # A listing's seller: the ordinals address first, since it signs listings.
 SELLER_FIELDS = (
     "ask.sellerOrdAddress",
@@ -156,50 +99,247 @@ BIDDER_FIELDS = (
 )
 RECEIVER_FIELDS = ("bidderTokenReceiveAddress", "bid.bidderTokenReceiveAddress", "bidder.bidderTokenReceiveAddress")
 BID_PRICE_FIELDS = ("price", "bid.price", "bidPrice", "amount")
+_ASK_ID = parse.field(parse.identifier, "listing id", "ask._id", "_id", "id", "ask.inscriptionId", "inscriptionId")
+_BID_ID = parse.field(parse.identifier, "bid id", "_id", "bid_id", "id", "bid._id", "orderId")
+_OWN_ID = parse.field(parse.identifier, "own bid id", "bid_id", "_id", "id")
+_MOST_REMEMBERED = 10_000
+_LONG_MS = 30 * 86_400_000  # how long after a bid's expiry its sale may still be waiting for a block
+
+
+def payload(answer: Any) -> Any:
+    """Returns `data` of an answer's envelope. Raises RateLimited and Refused leaves for one that says no."""
+    envelope = parse.table(answer, "answer")
+    if envelope.get("success") is False or ("error" in envelope and "data" not in envelope):
+        raise refused_with_200(envelope)
+    return envelope.get("data", envelope)
+
+
+def is_open(row: Mapping[str, Any], holders: Sequence[str]) -> bool:
+    """Tells whether the order can still be dealt with, as far as the row says: not while a fill waits for its block."""
+    if has_any(row, holders, _UNOPEN_FIELDS):
+        return False
+    status = parse.first(row, "status", holders=holders)
+    if status is None:
+        return True
+    named = parse.text(status, "status").lower()
+    if named not in _OPEN_STATES | _UNOPEN_STATES:
+        raise Unreadable(f"status: {named[:40]!r} is not known")
+    return named in _OPEN_STATES
+
+
+def has_any(row: Mapping[str, Any], holders: Sequence[str], fields: Sequence[str] = ENDED_FIELDS) -> bool:
+    """Tells whether one of these ends has come, by default cancelled or filled for good: an invalid order may become
+    valid again, and a fill may fail. Raises Unreadable where none has and one is not understood.
+    """
+    fault: Unreadable | None = None
+    for value in parse.each_told(row, [holder + field for holder in holders for field in fields]):
+        if is_placeholder(value):
+            continue
+        try:
+            if value is not True:
+                parse.moment(value, "end")
+        except Unreadable as error:
+            fault = error
+        else:
+            return True
+    if fault is not None:
+        raise fault
+    return False
+
+
+def time_of(row: Mapping[str, Any], *names: str) -> Any:
+    """Returns the first of these times that is not a placeholder, else None."""
+    for value in parse.each_told(row, names):
+        if not is_placeholder(value):
+            return value
+    return None
+
+
+def is_placeholder(value: Any) -> bool:
+    """Tells whether a field for a time or a yes has no value: null, "", 0, false or a time of 1970 or before."""
+    if not value or value == "0" or (isinstance(value, int) and value < 0):
+        return True
+    if not isinstance(value, str):
+        return False
+    try:
+        found = datetime.fromisoformat(value)
+    except ValueError:
+        return False
+    return (found if found.tzinfo else found.replace(tzinfo=UTC)) <= _EPOCH
+
+
+def is_of_type(row: Mapping[str, Any], wanted: str, holders: Sequence[str]) -> bool:
+    """Tells whether it is `wanted` ("ask" or "bid"), or does not say. Raises Unreadable for one of no known type."""
+    named = parse.first(row, "orderType", holders=holders)
+    if named is None:
+        return True
+    found = parse.text(named, "orderType").lower()
+    if found not in _ORDER_TYPES:
+        raise Unreadable(f"orderType: {found[:40]!r} is not known")
+    return found == wanted
+
+
+def check_slug(row: Mapping[str, Any], slug: str, kind: Kind) -> None:
+    """Raises Foreign for a row that names another collection or rune than `slug`."""
+    named = parse.first(row, *_SLUG_FIELDS)
+    names = [] if named is None else [parse.text(named, "collection")]
+    if kind == "runes" and (rune := only_rune(row)) is not None:
+        names += [value for name in _RUNE_NAMES if isinstance(value := rune.get(name), str)]
+    if names and parse.same(slug) not in map(parse.same, names):
+        raise Foreign(f"it is about another {'rune' if kind == 'runes' else 'collection'}: {names[0][:40]!r}")
+
+
+def only_rune(row: Mapping[str, Any]) -> Mapping[str, Any] | None:
+    found = parse.rows(parse.first(row, *_RUNE_FIELDS) or [], "runes of an order")
+    if len(found) > 1:
+        raise Unreadable(f"an order names {len(found)} runes")
+    return parse.table(found[0], "rune of an order") if found else None
+
+
+class Units(Struct, frozen=True):
+    """The unit of prices, by kind of goods: the whole "order", or one "item" or "token" of it."""
+
+    ordinals: str
+    runes: str
+
+    def price(self, value: Any, kind: Kind, what: str) -> Decimal:
+        """Reads a price: whole sats, and for a token perhaps a fraction."""
+        return parse.amount(value, what) if self._of(kind) == "token" else Decimal(parse.sats(value, what, least=1))
+
+    def total(self, told: Decimal, kind: Kind, quantity: Decimal) -> int:
+        """Returns the whole order's price in sats; a fraction counts as one."""
+        total = told if self._of(kind) == "order" else told * quantity
+        if total > parse.MAX_SATS:
+            raise Unreadable(f"{told} for each of {quantity} is no amount of sats")
+        return int(total.to_integral_value(ROUND_CEILING))
+
+    def each(self, told: Decimal, kind: Kind, quantity: Decimal) -> Decimal:
+        """Returns the price of one item or token."""
+        return told / quantity if self._of(kind) == "order" else told
+
+    def _of(self, kind: Kind) -> str:
+        return self.ordinals if kind == "ordinals" else self.runes
+
+
+PRACTICE = Units("order", "order")
+
+
+def total_of(price: Decimal, unit_price: Decimal, quantity: Decimal) -> int:
+    """Returns the whole order's price in sats, where the price of one is told as well: `price` is one of the two.
+
+    Raises Unreadable when it is neither, to a sat or a thousandth: a unit price is printed rounded.
+    """
+    total = unit_price * quantity
+    if price != unit_price:
+        if abs(price - total) > max(Decimal(1), total / 1000):
+            raise Unreadable(f"{quantity} at {unit_price} each cannot cost {price} sats")
+        total = price
+    if total > parse.MAX_SATS:
+        raise Unreadable(f"{unit_price} for each of {quantity} is no amount of sats")
+    return int(total.to_integral_value(ROUND_CEILING))
+
+
+class ReadBack:
+    """The rune bids that we sent, compared with those that are read. Safe in several threads.
+
+    A bid that reads back at another price than was sent shows that the unit is not the configured one, and each further
+    bid may cost a thousand times too much. `fault` says so from then on, for the life of the process.
+    """
+
+    def __init__(self) -> None:
+        self.fault: str | None = None
+        self._sent: Latest[tuple[int, Decimal]] = Latest(_MOST_REMEMBERED)
+
+    def sent(self, order: BidOrder) -> None:
+        """Notes a rune bid that is about to be sent; its end, to the millisecond, identifies it."""
+        key = (order.payment, parse.same(order.slug), order.expires_ms)
+        self._sent.note(key, (order.price, order.quantity))
+
+    def checked(self, wallet: str, bids: Iterable[OwnBid]) -> tuple[OwnBid, ...]:
+        """Returns the bids; one that differs from the sent one gets the larger of the two readings of its price."""
+        return tuple(self._checked(wallet, bid) for bid in bids)
+
+    def _checked(self, wallet: str, bid: OwnBid) -> OwnBid:
+        if bid.kind != "runes" or bid.expires_ms is None or bid.quantity is None:
+            return bid
+        sent = self._sent.of((wallet, parse.same(bid.slug), bid.expires_ms))
+        # For a partly filled bid the meaning of the shown price is not known.
+        if sent is None or bid.quantity != sent[1] or bid.price == sent[0]:
+            return bid
+        self.fault = (
+            f"a bid of {sent[0]} sats for {sent[1]} tokens reads back as one of {bid.price}: "
+            "BIDKEEPER_SATFLOW_RUNE_PRICE is not the unit of its prices"
+        )
+        each = int((bid.price * bid.quantity).to_integral_value(ROUND_CEILING))
+        return replace(bid, price=min(max(bid.price, each, sent[0]), parse.MAX_SATS))
+
+
+def floors(answer: Any, slugs: Sequence[str], kind: Kind) -> dict[str, Floor | Unread]:
+    """Reads floors by the slug that was asked for; a slug the venue does not know is left out."""
+
+    def floor(row: Mapping[str, Any]) -> tuple[Decimal | None, int]:
+        price, listed = row.get("floor"), row.get("listedCount")
+        count = 0 if listed is None else parse.how_many(listed, "listedCount")
+        if parse.is_none_or_zero(price):
+            return None, count
+        if kind == "runes":
+            return parse.amount(price, "floor"), count
+        return Decimal(parse.sats(price, "floor", least=1)), count
+
+    data = payload(answer)
+    told = parse.rows(parse.first(data, "results") if isinstance(data, dict) else data, "floors")
+    return parse.floors_by_slug(told, slugs, floor)
+
+
+def listed_traits(entry: Mapping[str, Any]) -> frozenset[Trait] | None:
+    """Reads the traits of a listing's item, or None when the listing tells none."""
+    for given in parse.each_told(entry, TRAIT_FIELDS):
+        if (found := parse.traits_told(given)) is not None:
+            return found
+    return None
 
 
 def asks(answer: Any, slug: str, page: int) -> Page[TraitedAsk]:
     """Reads a collection's listings, without those that are over, are sales that only wait for their block, or are of
     items that are still in no block.
     """
-    data = table(payload(answer), "listings")
-    found = rows(first(data, "items", "listings", "results"), "listings")
-    best = Best[TraitedAsk](lambda entry: entry.ask.unit_price, _shown_ask, is_lowest=True) if page == 1 else None
-    read = each_row(found, "listing", lambda row: _ask(row, slug), key=_ask_id, best=best, refuses=page == 1)
+    data = parse.table(payload(answer), "listings")
+    found = parse.rows(parse.first(data, "items", "listings", "results"), "listings")
+    best = Best[TraitedAsk](lambda entry: entry.ask.unit_price, _shown_ask, is_lowest=True)
+    after = following(data, page, len(found))
+    read = parse.each_row(
+        found, "listing", lambda row: _ask(row, slug), after, key=_ASK_ID, best=best, refuses=page == 1
+    )
     _check_some(read, 0, page, "listings")
-    return Page(read.entries, following(data, page, len(found)), read.unread)
+    return read
 
 
 def _ask(entry: Mapping[str, Any], slug: str) -> TraitedAsk | None:
     """Reads a listing; one of several items counts as one item at the price of each."""
     check_slug(entry, slug, "ordinals")
-    if not is_open(entry, ASK) or _is_unconfirmed(entry):
+    unconfirmed = parse.first(entry, "unconfirmed", holders=ASK)
+    if not is_open(entry, ASK) or (unconfirmed is not None and parse.flag(unconfirmed, "unconfirmed")):
         return None
     if not is_of_type(entry, "ask", ASK):
         raise Foreign("it is not a listing")
     price = _price_of_one(entry)
-    ask = Ask(_ask_id(entry), price, Decimal(1), Decimal(price), _address(entry, SELLER_FIELDS))
+    ask = Ask(_ASK_ID(entry), price, Decimal(1), Decimal(price), _address(entry, SELLER_FIELDS))
     return TraitedAsk(ask, listed_traits(entry))
-
-
-def _ask_id(row: Mapping[str, Any]) -> str:
-    return identifier(first(row, "ask._id", "_id", "id", "ask.inscriptionId", "inscriptionId"), "listing id")
-
-
-def _is_unconfirmed(entry: Mapping[str, Any]) -> bool:
-    said = told(entry, "unconfirmed", ASK)
-    return said is not None and flag(said, "unconfirmed")
 
 
 def _shown_ask(row: Mapping[str, Any]) -> Decimal | None:
     """Reads the lowest price of one that a listing left out may have."""
-    price, each, count = (told(row, field, ASK) for field in ("price", "unitPrice", "quantity"))
+    price, each, count = (parse.first(row, field, holders=ASK) for field in ("price", "unitPrice", "quantity"))
 
     def of_whole() -> Decimal | None:
-        whole = asked_price(price, "listing price")
-        return whole if whole is None or count is None else whole / max(amount(count, "listing quantity"), Decimal(1))
+        whole = parse.asked_price(price, "listing price")
+        return (
+            whole
+            if whole is None or count is None
+            else whole / max(parse.amount(count, "listing quantity"), Decimal(1))
+        )
 
-    return min(_readable(lambda: asked_price(each, "listing unit price"), of_whole), default=None)
+    return min(_readable(lambda: parse.asked_price(each, "listing unit price"), of_whole), default=None)
 
 
 def _readable(*reads: Callable[[], Decimal | None]) -> list[Decimal]:
@@ -218,20 +358,20 @@ def _readable(*reads: Callable[[], Decimal | None]) -> list[Decimal]:
 
 
 def _price_of_one(entry: Mapping[str, Any]) -> int:
-    price, each, given = (told(entry, field, ASK) for field in ("price", "unitPrice", "quantity"))
+    price, each, given = (parse.first(entry, field, holders=ASK) for field in ("price", "unitPrice", "quantity"))
     if each is None:
-        return sats(price, "listing price", least=1)
-    unit_price, quantity = amount(each, "listing unit price"), Decimal(1)
+        return parse.sats(price, "listing price", least=1)
+    unit_price, quantity = parse.amount(each, "listing unit price"), Decimal(1)
     if given is not None:
-        quantity = amount(given, "listing quantity")
-    total_of(amount(price, "listing price"), unit_price, quantity)
+        quantity = parse.amount(given, "listing quantity")
+    total_of(parse.amount(price, "listing price"), unit_price, quantity)
     return total_of(unit_price, unit_price, Decimal(1))
 
 
 def bids(answer: Any, slug: str, kind: Kind, page: int, units: Units) -> Page[TraitedBid]:
     """Reads bids on the whole collection or rune and on traits; those on one item compete for something else."""
-    data = table(payload(answer), "bids")
-    found = rows(first(data, "items", "bids", "results"), "bids")
+    data = parse.table(payload(answer), "bids")
+    found = parse.rows(parse.first(data, "items", "bids", "results"), "bids")
     on_items: list[Mapping[str, Any]] = []
 
     def bid(row: Mapping[str, Any]) -> TraitedBid | None:
@@ -248,57 +388,65 @@ def bids(answer: Any, slug: str, kind: Kind, page: int, units: Units) -> Page[Tr
     def shown(row: Mapping[str, Any]) -> Decimal | None:
         return None if _is_on_an_item(row) else _shown_bid(row, kind, units)
 
-    best = Best[TraitedBid](lambda offer: offer.bid.unit_price, shown, is_lowest=False) if page == 1 else None
-    read = each_row(found, "bid", bid, key=_bid_id, best=best, refuses=page == 1)
+    best = Best[TraitedBid](lambda offer: offer.bid.unit_price, shown, is_lowest=False)
+    after = following(data, page, len(found))
+    read = parse.each_row(found, "bid", bid, after, key=_BID_ID, best=best, refuses=page == 1)
     _check_some(read, len(on_items), page, "bids")
-    return Page(read.entries, following(data, page, len(found)), read.unread)
+    return read
 
 
 def _is_on_an_item(row: Mapping[str, Any]) -> bool:
-    return bool(first(row, "inscriptionId", "bid.inscriptionId", "inscription_id")) or row.get("type") == "individual"
+    return (
+        bool(parse.first(row, "inscriptionId", "bid.inscriptionId", "inscription_id"))
+        or row.get("type") == "individual"
+    )
 
 
 def _bid(entry: Mapping[str, Any], kind: Kind, units: Units) -> TraitedBid:
-    traits = bid_traits(entry)
-    if traits is None:
+    # `attribute` is the documentation's older form for one trait; of `attributes` the venue makes an order each.
+    given = parse.first(entry, *BID_TRAIT_FIELDS)
+    is_whole = given in (None, "", [], {}) and entry.get("type") != "trait"
+    traits = frozenset() if is_whole else parse.trait_pairs(given)
+    if not is_whole and not traits:
         raise Foreign("it is on a trait that is not understood")
     price, quantity, unit_price = _terms(entry, kind, units)
     maker, receive = _address(entry, BIDDER_FIELDS), _address(entry, RECEIVER_FIELDS)
-    bid = Bid(_bid_id(entry), price, quantity, unit_price, maker or receive, _placed_ms(entry), receive)
-    return TraitedBid(bid, traits)
-
-
-def _bid_id(row: Mapping[str, Any]) -> str:
-    return identifier(first(row, "_id", "bid_id", "id", "bid._id", "orderId"), "bid id")
+    try:
+        # It only breaks ties.
+        placed_ms = parse.moment(time_of(entry, "placedAt", "createdAt", "timestamp", "bid.timestamp"), "time")
+    except Unreadable:
+        placed_ms = None
+    return TraitedBid(Bid(_BID_ID(entry), price, quantity, unit_price, maker or receive, placed_ms, receive), traits)
 
 
 def _shown_bid(row: Mapping[str, Any], kind: Kind, units: Units) -> Decimal | None:
     """Reads the highest price of one that a bid left out may have: an item's is at most the whole order's."""
-    given, each = first(row, *BID_PRICE_FIELDS), told(row, "unitPrice", BID)
+    given, each = parse.first(row, *BID_PRICE_FIELDS), parse.first(row, "unitPrice", holders=BID)
     try:
         return None if given is None and each is None else _terms(row, kind, units)[2]
     except Unreadable:
-        if kind == "runes" and each is None and asked_price(given, "bid price") is not None:
+        if kind == "runes" and each is None and parse.asked_price(given, "bid price") is not None:
             raise  # for how many tokens is not known
     whole = None if kind == "runes" else given
     return max(
-        _readable(lambda: asked_price(whole, "bid price"), lambda: asked_price(each, "unit price")), default=None
+        _readable(lambda: parse.asked_price(whole, "bid price"), lambda: parse.asked_price(each, "unit price")),
+        default=None,
     )
 
 
 def _terms(entry: Mapping[str, Any], kind: Kind, units: Units) -> tuple[int, Decimal, Decimal]:
     """Reads the whole order's price, its quantity and the price of one: a told unit price leaves no guess."""
-    given, each = first(entry, *BID_PRICE_FIELDS), told(entry, "unitPrice", BID)
+    given, each = parse.first(entry, *BID_PRICE_FIELDS), parse.first(entry, "unitPrice", holders=BID)
     if each is None:
         price = units.price(given, kind, "bid price")
         quantity = _bid_quantity(entry, kind)
         return units.total(price, kind, quantity), quantity, units.each(price, kind, quantity)
-    price, unit_price = amount(given, "bid price"), amount(each, "bid unit price")
+    price, unit_price = parse.amount(given, "bid price"), parse.amount(each, "bid unit price")
     quantity = _bid_quantity(entry, kind, price / unit_price)
     return total_of(price, unit_price, quantity), quantity, unit_price
 
 
-def _check_some(read: Rows[Any], on_items: int, page: int, what: str) -> None:
+def _check_some(read: Page[Any], on_items: int, page: int, what: str) -> None:
     """Raises Unreadable when no row of a book is of the kind asked for: then their kind is not clear.
 
     `each_row` does not see it next to rows that are over, and bids on items are passed over, not foreign.
@@ -310,13 +458,13 @@ def _check_some(read: Rows[Any], on_items: int, page: int, what: str) -> None:
 
 def _bid_quantity(entry: Mapping[str, Any], kind: Kind, of_prices: Decimal | None = None) -> Decimal:
     """Reads the quantity of a bid; `of_prices` is the quotient of its two prices, for a rune's bid without any."""
-    given = told(entry, "quantity", BID)
+    given = parse.first(entry, "quantity", holders=BID)
     if given is not None:
-        return amount(given, "bid quantity")
+        return parse.amount(given, "bid quantity")
     if kind == "ordinals":
         return Decimal(1)
     if (rune := only_rune(entry)) is not None:
-        return tokens(rune.get("amount"), rune.get("divisibility"), "bid amount")
+        return parse.tokens(rune.get("amount"), rune.get("divisibility"), "bid amount")
     if of_prices is None:
         raise Unreadable("a rune's bid says neither how much it asks for nor the price of a token")
     return of_prices
@@ -324,189 +472,110 @@ def _bid_quantity(entry: Mapping[str, Any], kind: Kind, of_prices: Decimal | Non
 
 def following(data: Mapping[str, Any], page: int, count: int) -> int | None:
     """Returns the page after `page`, which had `count` entries, or None at the end."""
-    pages = first(data, "pagination.totalPages")
+    pages = parse.first(data, "pagination.totalPages")
     if pages is not None:
-        return page + 1 if page < whole(pages, "totalPages") else None
-    total = first(data, "pagination.total", "total")
+        return page + 1 if page < parse.whole(pages, "totalPages") else None
+    total = parse.first(data, "pagination.total", "total")
     if total is not None:
-        size = first(data, "pagination.pageSize", "pageSize")
-        reached = page * (PAGE_SIZE if size is None else whole(size, "pageSize"))
-        return page + 1 if count and reached < how_many(total, "total") else None
+        size = parse.first(data, "pagination.pageSize", "pageSize")
+        reached = page * (PAGE_SIZE if size is None else parse.whole(size, "pageSize"))
+        return page + 1 if count and reached < parse.how_many(total, "total") else None
     return page + 1 if count >= PAGE_SIZE else None
 
 
 def _address(entry: Mapping[str, Any], names: Sequence[str]) -> str:
     """Reads the maker's address, or "" without one (the documented shapes have none)."""
     for name in names:
-        value = first(entry, name)
+        value = parse.first(entry, name)
         if isinstance(value, str) and value:
-            return address(value, name)
+            return parse.address(value, name)
     return ""
 
 
-def _placed_ms(entry: Mapping[str, Any]) -> int | None:
-    """Reads the time of a bid's placing, None without one. It only breaks ties."""
-    try:
-        return moment(time_of(entry, "placedAt", "createdAt", "timestamp", "bid.timestamp"), "time")
-    except Unreadable:
+def own_bids(answer: Any, units: Units) -> Page[OwnBid]:
+    """Reads all bids of a wallet. A bid that cannot be read is reported by its id: it is neither open nor gone."""
+    data = payload(answer)
+    is_table = isinstance(data, dict)
+    told = parse.first(data, "results", "bids", "items") if is_table else data
+    found = parse.rows(told, "own bids", most=5000)
+    if is_table:
+        _check_all(data, len(found))
+    read = parse.each_row(found, "own bid", lambda row: _own_bid(row, units), key=_OWN_ID)
+    if found and not read.unread and not any(is_of_type(row, "bid", BID) for row in found):
+        raise Unreadable(f"none of {len(found)} own bids is a bid")
+    return read
+
+
+def _check_all(data: Mapping[str, Any], count: int) -> None:
+    """Raises Unreadable when the answer says that there are more: a bid on another page would count as gone."""
+    pages, total = parse.first(data, "pagination.totalPages"), parse.first(data, "pagination.total", "total")
+    if (pages is not None and parse.whole(pages, "totalPages") > 1) or (
+        total is not None and parse.how_many(total, "total") > count
+    ):
+        raise Unreadable("there are more own bids than it shows")
+
+
+def _own_bid(entry: Mapping[str, Any], units: Units) -> OwnBid | None:
+    """Reads an own bid; None for one that is over and for an order of another type."""
+    if not is_of_type(entry, "bid", BID) or _is_over(entry):
         return None
+    venue_id, kind = _OWN_ID(entry), entry.get("type")
+    expires_ms = _expires_ms(entry, "own bid expiration")
+    if kind == "rune":
+        rune = only_rune(entry)
+        if rune is None:
+            raise Unreadable("own rune bid: which rune?")
+        quantity = parse.tokens(rune.get("amount"), rune.get("divisibility"), "own bid amount")
+        name = parse.text(rune.get("name"), "own bid rune")
+        return OwnBid(venue_id, name, "runes", _own_price(entry, "runes", quantity, units), quantity, expires_ms, None)
+    if kind not in ("collection", "individual"):
+        raise Unreadable(f"own bid: unknown type {str(kind)[:20]!r}")
+    slug = ""
+    if kind == "collection":
+        slug = parse.text(
+            parse.first(entry, "inscription_metadata.collection.id", "collectionSlug"), "own bid collection"
+        )
+    given = entry.get("quantity")
+    count = parse.if_told(parse.amount, given, "own bid quantity")
+    price = _own_price(entry, "ordinals", Decimal(1) if count is None else count, units)
+    return OwnBid(venue_id, slug, "ordinals", price, count, expires_ms, _trait(entry))
 
 
-# In a sale of a bid the bidder is the buyer: the paying address first, since bids are known by it.
-BUYER_FIELDS = (
-    "buyerAddress",
-    "buyer.address",
-    "buyer",
-    "buyerPaymentAddress",
-    "bidderAddress",
-    "bid.bidderAddress",
-    "bidder.bidderAddress",
-    "bidder.address",
-    "bidder",
-    "fill.buyerAddress",
-    "to",
-    "toAddress",
-    "buyerTokenReceiveAddress",
-    "buyerReceiveAddress",
-    "buyerOrdAddress",
-    "bidderTokenReceiveAddress",
-    "bid.bidderTokenReceiveAddress",
-)
-# The taker of the order: the buyer in a sale of an ask, the seller in a sale of a bid.
-TAKER_FIELDS = ("fillOrdAddress", "fillAddress")
-BID_ID_FIELDS = ("bid_id", "bidId", "bid._id", "bid.bid_id", "bid.id", "bidOrderId")
-FILL_TIME_FIELDS = (
-    "fillCompletedAt",
-    "fillPendingAt",
-    "soldAt",
-    "timestamp",
-    "bid.fillCompletedAt",
-    "ask.fillCompletedAt",
-)
-# An order's own `createdAt` is its making, not its fill: used only if nothing better is there, and never as the time of
-# a sale that cannot be read.
-SALE_TIME_FIELDS = (*FILL_TIME_FIELDS, "createdAt")
-_NO_SALE = frozenset({"active", "cancelled", "canceled", "expired", "failed", "invalid"})
-_PLACES = ("", "ask.", "bid.")  # where a sale has the fields of the order that was filled
-
-
-def sales(answer: Any, slug: str, kind: Kind, page: int) -> Page[Sale]:
-    """Reads one page of sales. One that cannot be read is reported by its time: it may be the fill of any order."""
-    data = table(payload(answer), "sales")
-    found = rows(first(data, "items", "sales", "results", "listings"), "sales")
-    read = each_row(
-        found, "sale", lambda row: _sale(row, slug, kind), key=_sale_id, at_ms=_unread_ms, refuses=page == 1
-    )
-    return Page(read.entries, following(data, page, len(found)), read.unread)
-
-
-def _sale(entry: Mapping[str, Any], slug: str, kind: Kind) -> Sale | None:
-    check_slug(entry, slug, kind)
-    if str(first(entry, "status") or "").lower() in _NO_SALE or _is_undone(entry):
-        return None
-    inscription = first(entry, "inscriptionId", "ask.inscriptionId", "bid.inscriptionId", "token.inscription_id")
-    price, quantity = _sold_terms(entry, kind, inscription is not None)
-    bid = first(entry, *BID_ID_FIELDS)
-    return Sale(
-        sale_id=_sale_id(entry),
-        slug=slug,
-        price=price,
-        quantity=quantity,
-        buyer=_buyer(entry),
-        bid_id=None if bid is None else identifier(bid, "bid id of a sale"),
-        inscription_id=None if inscription is None else identifier(inscription, "inscription of a sale"),
-        sold_ms=moment(time_of(entry, *SALE_TIME_FIELDS), "time of a sale"),
-        txid=_txid(entry),
-        is_of_listing=_is_of_ask(entry),
-    )
-
-
-def _sale_id(entry: Mapping[str, Any]) -> str:
-    return identifier(first(entry, "_id", "sale_id", "id", "ask._id", "bid._id", "orderId"), "sale id")
-
-
-def _unread_ms(entry: Mapping[str, Any]) -> int:
-    return moment(time_of(entry, *FILL_TIME_FIELDS), "time of a sale")
-
-
-def _txid(entry: Mapping[str, Any]) -> str | None:
-    """Reads the transaction that paid the seller, None without one. A second one may forward the item to the buyer."""
-    given = told(entry, "fillTx", _PLACES)
-    try:
-        return txid(given.lower(), "fillTx") if isinstance(given, str) else None
-    except Unreadable:
-        return None
-
-
-def _is_undone(entry: Mapping[str, Any]) -> bool:
-    """Tells whether an order ended unfilled: such orders come along where those that are over are asked for."""
-    if has_any(entry, _PLACES, ("fillCompletedAt",)):
+def _is_over(entry: Mapping[str, Any]) -> bool:
+    """Tells whether it is cancelled or filled. Raises Unreadable for an end long after its expiry: it may be live."""
+    if not has_any(entry, BID):
         return False
-    return has_any(entry, _PLACES, ("cancelledAt", "canceledAt", "invalidAt"))
+    ended, expires_ms = time_of(entry, *(h + f for h in BID for f in ENDED_FIELDS)), _expires_ms(entry, "expiration")
+    if ended is not True and expires_ms is not None and parse.moment(ended, "end") > expires_ms + _LONG_MS:
+        raise Unreadable("own bid: it ended long after its expiry")
+    return True
 
 
-def _sold_terms(entry: Mapping[str, Any], kind: Kind, has_item: bool) -> tuple[int, Decimal | None]:
-    """Reads the price of what was sold, in sats, and its quantity, None if unknown.
-
-    A row may have those of the whole order. Where it has the price of one as well, the prices show which quantity is
-    the order's.
-    """
-    given = first(entry, "price", "ask.price", "bid.price", "salePrice", "fillPrice")
-    each = told(entry, "unitPrice", _PLACES)
-    filled = first(entry, "fillQuantity", "bid.fillQuantity")
-    part = None if filled is None else amount(filled, "filled quantity")
-    if part is None and kind == "ordinals" and has_item:
-        part = Decimal(1)  # whatever the quantity of the order it is a part of
-    ordered = _quantities(entry, kind)
-    if each is None:
-        return sats(given, "sale price", least=1), part or next(iter(ordered), None)
-    price, unit_price = amount(given, "sale price"), amount(each, "unit price of a sale")
-    if kind == "runes":
-        ordered += [number for number in _numbers(entry) if _fits(price, unit_price, number)]
-        if not ordered and part is None:
-            return sats(given, "sale price", least=1), None
-    quantities = ordered or [part or Decimal(1)]
-    whole = next((count for count in quantities if _fits(price, unit_price, count)), quantities[-1])
-    total = total_of(price, unit_price, whole)
-    if part is None:
-        return total, whole if ordered else None
-    return (total if part == whole else total_of(unit_price, unit_price, part)), part
+def _expires_ms(entry: Mapping[str, Any], what: str) -> int | None:
+    """Reads the expiry, which a bid on a single inscription does not have."""
+    value = parse.first(entry, "expiration", "bidExpiry")
+    if value is None or (entry.get("type") == "individual" and is_placeholder(value)):
+        return None
+    return parse.milliseconds(value, what)
 
 
-def _fits(price: Decimal, unit_price: Decimal, quantity: Decimal) -> bool:
-    try:
-        return total_of(price, unit_price, quantity) > 0
-    except Unreadable:
-        return False
+def _own_price(entry: Mapping[str, Any], kind: Kind, quantity: Decimal, units: Units) -> int:
+    """Reads the whole order's price in sats."""
+    if (each := entry.get("unitPrice")) is None:
+        return units.total(units.price(entry.get("price"), kind, "own bid price"), kind, quantity)
+    return total_of(
+        parse.amount(entry.get("price"), "own bid price"), parse.amount(each, "own bid unit price"), quantity
+    )
 
 
-def _quantities(entry: Mapping[str, Any], kind: Kind) -> list[Decimal]:
-    given = first(entry, "quantity", "bid.quantity")
-    found = [] if given is None else [amount(given, "quantity of a sale")]
-    if kind == "runes" and (rune := only_rune(entry)) is not None:
-        found.append(tokens(rune.get("amount"), rune.get("divisibility"), "amount of a sale"))
-    return found
-
-
-def _numbers(entry: Mapping[str, Any]) -> list[Decimal]:
-    """Reads `runesAmountAsNumber`. Whether it is in whole tokens is not known, so it counts where the prices agree."""
-    given = told(entry, "runesAmountAsNumber", _PLACES)
-    try:
-        return [] if given is None else [amount(given, "runesAmountAsNumber")]
-    except Unreadable:
-        return []
-
-
-def _is_of_ask(entry: Mapping[str, Any]) -> bool:
-    """Tells whether an ask was filled. A row that names a bid as well may be the fill of that bid."""
-    named = told(entry, "orderType", _PLACES)
-    return isinstance(named, str) and named.lower() == "ask" and first(entry, *BID_ID_FIELDS) is None
-
-
-def _buyer(entry: Mapping[str, Any]) -> str | None:
-    """Reads the buyer's address, None without one. The taker is the buyer only of an order known to be an ask."""
-    for name in (*BUYER_FIELDS, *(TAKER_FIELDS if _is_of_ask(entry) else ())):
-        value = first(entry, name)
-        if isinstance(value, str) and value:
-            return address(value, name)
-    return None
+def _trait(entry: Mapping[str, Any]) -> tuple[str, str] | None:
+    """Reads the trait of a bid: `attribute`, or the only one of `attributes`: the venue makes an order of each."""
+    value, several = entry.get("attribute"), parse.rows(entry.get("attributes") or [], "attributes")
+    if value is None and several:
+        if len(several) > 1:
+            raise Unreadable(f"own bid: it asks for {len(several)} traits")
+        value = several[0]
+    if value is None:
+        return None
+    trait = parse.table(value, "trait")
+    return parse.label(trait.get("trait_type"), "trait type"), parse.label(trait.get("value"), "trait value")

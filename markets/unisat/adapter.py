@@ -5,32 +5,19 @@ Its "bids" are purchases of listings at once: there are no standing bids. The ru
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Callable, Mapping, Sequence
 from hashlib import sha256
 from typing import Any
 
-from markets.adapter import Adapter, AskAgain, Cursor, Latest, TraitedAsk, number_of
-from markets.answers import of_read, of_write
-from markets.base import (
-    AuthFailed,
-    BidOrder,
-    Floor,
-    Item,
-    Kind,
-    NotFound,
-    NotSupported,
-    NotUnderstood,
-    Refused,
-    Sale,
-    Unavailable,
-)
+from markets import base, orders, parse
+from markets.adapter import Adapter, AskAgain, Latest, TraitedAsk, is_base64
+from markets.base import AuthFailed, Kind, NotFound, NotSupported, NotUnderstood, Refused, Unavailable
 from markets.http import Permit
-from markets.orders import BidDraft, BidToDraft, ListingDraft, ListingOrder, ListingToDraft, OwnListing
-from markets.psbt import is_base64
+from markets.parse import Cursor, Page, number_of
 from markets.unisat import wire
 from markets.unisat.wire import UnisatHttp
-from markets.wire import Page
 
 _NO_BIDS = "it has no standing bids: what it calls a bid buys a listing at once"
 _MOST_REMEMBERED = 1000
@@ -61,7 +48,7 @@ class UnisatMarket(Adapter):
         # By slug: the source of its floor, and until when.
         self._sources: Latest[tuple[int, int]] = Latest(_MOST_REMEMBERED)
 
-    def floors(self, slugs: Sequence[str], kind: Kind) -> dict[str, Floor]:
+    def floors(self, slugs: Sequence[str], kind: Kind) -> dict[str, base.Floor]:
         """Returns the floor of the one slug given. Raises ValueError for more, and AskAgain for the next source.
 
         The statistic of one collection fails for many; the list of statistics covers a span of time, and may leave out
@@ -83,43 +70,43 @@ class UnisatMarket(Adapter):
             self._sources.note(slug, (source + 1, self._now_ms() + _BROKEN_MS))
             raise AskAgain(error.message) from error
 
-    def _floor(self, slug: str, source: int) -> dict[str, Floor]:
+    def _floor(self, slug: str, source: int) -> dict[str, base.Floor]:
         if source == _LISTINGS:
             answer = self._ask("list", _asks_of(slug, 0))
-            return {slug: of_read(lambda: wire.floor_of_asks(answer, slug, self._now_ms()), self.name)}
+            return {slug: parse.of_read(lambda: wire.floor_of_asks(answer, slug, self._now_ms()), self.name)}
         if source == _STATISTICS:
             wanted = {"timeType": "7d", "collections": [slug]}
             body = {"filter": wanted, "start": 0, "limit": wire.STATISTICS_PAGE}
             answer = self._ask("collection_statistic_list", body)
-            listed = of_read(lambda: wire.listed_floor(answer, slug), self.name)
+            listed = parse.of_read(lambda: wire.listed_floor(answer, slug), self.name)
             if listed is None:
                 raise AskAgain(f"the list of statistics does not have {slug}")
             return {slug: listed}
         answer = self._ask("collection_statistic", {"collectionId": slug})
-        found = of_read(lambda: wire.floor(answer, slug), self.name)
+        found = parse.of_read(lambda: wire.floor(answer, slug), self.name)
         return {} if found is None else {slug: found}
 
     def asks(self, slug: str, cursor: Cursor) -> Page[TraitedAsk]:
         start = number_of(cursor, 0)
         answer = self._ask("list", _asks_of(slug, start))
-        return of_read(lambda: wire.asks(answer, slug, start, self._now_ms()), self.name)
+        return parse.of_read(lambda: wire.asks(answer, slug, start, self._now_ms()), self.name)
 
-    def sales(self, slug: str, kind: Kind, cursor: Cursor) -> Page[Sale]:
+    def sales(self, slug: str, kind: Kind, cursor: Cursor) -> Page[base.Sale]:
         if kind != "ordinals":
             self._no("sales of runes")
         start = number_of(cursor, 0)
         wanted = {"nftType": "collection", "collectionId": slug, "event": "Sold"}
         answer = self._ask("actions", {"filter": wanted, "start": start, "limit": wire.PAGE_SIZE})
-        return of_read(lambda: wire.sales(answer, slug, start), self.name)
+        return parse.of_read(lambda: wire.sales(answer, slug, start), self.name)
 
-    def item(self, inscription_id: str) -> Item:
+    def item(self, inscription_id: str) -> base.Item:
         answer = self._ask("inscription_info", {"inscriptionId": inscription_id})
-        return of_read(lambda: wire.item(answer, inscription_id), self.name)
+        return parse.of_read(lambda: wire.item(answer, inscription_id), self.name)
 
-    def own_listings(self, owner: str, cursor: Cursor) -> Page[OwnListing]:
+    def own_listings(self, owner: str, cursor: Cursor) -> Page[orders.OwnListing]:
         start = number_of(cursor, 0)
         answer = self._ask("list", _list({"address": owner}, {"onSaleTime": -1}, start))
-        found = of_read(lambda: wire.own_listings(answer, owner, start), self.name)
+        found = parse.of_read(lambda: wire.own_listings(answer, owner, start), self.name)
         for listing in found.entries:
             self._orders.note(listing.inscription_id, listing.listing_id)
         return found
@@ -128,62 +115,72 @@ class UnisatMarket(Adapter):
         """Raises NotSupported. A catalogue of what is listed would make any other trait look like one that is not."""
         self._no("a catalogue of traits: its listings show the traits of what is listed, which may not be all")
 
-    def draft_bid(self, order: BidToDraft) -> BidDraft:
+    def draft_bid(self, order: orders.BidToDraft) -> orders.BidDraft:
         raise NotSupported(f"{self.name}: {_NO_BIDS}")
 
-    def place(self, order: BidOrder, permit: Permit | None = None) -> str | None:
+    def place(self, order: base.BidOrder, permit: Permit | None = None) -> str | None:
         raise NotSupported(f"{self.name}: {_NO_BIDS}")
 
-    def draft_listing(self, ask: ListingToDraft) -> ListingDraft:
+    def draft_listing(self, ask: orders.ListingToDraft) -> orders.ListingDraft:
         """Drafts a new order, or the new price of the inscription's known order.
 
         An unconfirmed order is not shown.
         """
         auction_id = self._orders.of(ask.inscription_id)
         if auction_id is None:
-            answer = self._ask("create_put_on", wire.put_on_body(ask))
-            draft = of_read(lambda: wire.put_on_draft(answer), self.name)
+            body = {
+                "nftType": "collection",
+                "inscriptionId": ask.inscription_id,
+                "initPrice": str(ask.price),
+                "unitPrice": str(ask.price),
+                # A compressed key; the address of a taproot key follows from its x coordinate alone.
+                "pubkey": "02" + ask.tap_internal_key,
+                "marketType": "fixedPrice",
+                "btcAddress": ask.receive,
+            }
+            answer = self._ask("create_put_on", body)
+            draft = parse.of_read(lambda: wire.draft(answer, None), self.name)
         else:
             draft = self._modify(ask, auction_id)
-        self._keep(draft)
+        self._drafts.note(_key(draft.listing.psbt), draft)
         return draft.listing
 
-    def _keep(self, draft: wire.Draft) -> None:
-        self._drafts.note(_key(draft.listing.psbt), draft)
-
-    def _modify(self, ask: ListingToDraft, auction_id: str) -> wire.Draft:
+    def _modify(self, ask: orders.ListingToDraft, auction_id: str) -> wire.Draft:
         try:
-            answer = self._ask("create_modify_price", wire.modify_body(ask, auction_id))
-            return of_read(lambda: wire.modify_draft(answer, auction_id), self.name)
-        except AuthFailed:
-            raise  # it says nothing about the order
-        except Refused:
+            body = {"auctionId": auction_id, "initPrice": str(ask.price), "unitPrice": str(ask.price)}
+            answer = self._ask("create_modify_price", body)
+            return parse.of_read(lambda: wire.draft(answer, auction_id), self.name)
+        except Refused as error:
             # It may be gone; the next draft is for a new order, unless a read of own listings shows this one again.
-            self._orders.drop(ask.inscription_id)
+            # A refused key says nothing about the order.
+            if not isinstance(error, AuthFailed):
+                self._orders.drop(ask.inscription_id)
             raise
 
-    def list_item(self, order: ListingOrder, permit: Permit | None = None) -> None:
+    def list_item(self, order: orders.ListingOrder, permit: Permit | None = None) -> None:
         draft = self._drafts.drop(_key(order.unsigned_psbt))
         if draft is None:
             raise Refused("unknown_draft", "this listing was not drafted here, or too long ago")
         step = "confirm_put_on" if draft.is_new else "confirm_modify_price"
         try:
-            self._confirm(step, wire.confirm_body(draft.auction_id, order.signed_psbt), permit)
+            self._confirm(step, {"auctionId": draft.auction_id, "psbt": order.signed_psbt}, permit)
         except Unavailable:
-            self._keep(draft)  # nothing was sent, so it may still be sent
+            self._drafts.note(_key(draft.listing.psbt), draft)  # nothing was sent
             raise
         self._orders.note(order.ask.inscription_id, draft.auction_id)
 
-    def draft_delist(self, owner: str, inscription_id: str) -> ListingDraft:
+    def draft_delist(self, owner: str, inscription_id: str) -> orders.ListingDraft:
         """Drafts the return of a listing without a transaction; signed, it is `delist`'s signature."""
-        answer = self._ask("create_put_off", wire.put_off_body(owner, self._known_order(inscription_id)))
-        return of_read(lambda: wire.put_off_draft(answer), self.name)
+        # By a signature alone: without `offChain` it costs a transaction.
+        body = {"auctionId": self._known_order(inscription_id), "nftAddress": owner, "offChain": True}
+        answer = self._ask("create_put_off", body)
+        return parse.of_read(lambda: wire.put_off_draft(answer), self.name)
 
     def delist(self, owner: str, inscription_id: str, signature: str, permit: Permit | None = None) -> bool:
         """Takes a listing back; `signature` is the signed PSBT of `draft_delist`. Raises NotSupported for any other."""
         if not is_base64(signature):
             raise NotSupported(f"{self.name} takes a listing back by a signed PSBT of its own only")
-        body = wire.confirm_body(self._known_order(inscription_id), signature, off_chain=True)
+        body = {"auctionId": self._known_order(inscription_id), "psbt": signature, "offChain": True}
         self._confirm("confirm_put_off", body, permit)
         self._orders.drop(inscription_id)
         return True
@@ -191,9 +188,10 @@ class UnisatMarket(Adapter):
     def _ask(self, step: str, body: Mapping[str, Any]) -> Any:
         return self._http.read(f"/v3/market/collection/auction/{step}", post=body)
 
-    def _confirm(self, step: str, body: bytes, permit: Permit | None) -> None:
-        answer = self._http.write(f"/v3/market/collection/auction/{step}", body, permit)
-        of_write(lambda: wire.check_confirmed(answer))
+    def _confirm(self, step: str, body: dict[str, Any], permit: Permit | None) -> None:
+        sent = json.dumps(body | {"fromBase64": True}).encode()
+        answer = self._http.write(f"/v3/market/collection/auction/{step}", sent, permit)
+        parse.of_write(lambda: wire.check_confirmed(answer))
 
     def _known_order(self, inscription_id: str) -> str:
         auction_id = self._orders.of(inscription_id)

@@ -11,28 +11,11 @@ from collections.abc import Mapping
 from decimal import Decimal
 from typing import Any
 
-from markets.answers import Best, Foreign, asked_price, each_row, of_read
-from markets.base import NotFound, Unavailable
+from markets import parse
+from markets.base import Indexed, NotFound, Unavailable, Whereabouts
 from markets.http import segment
-from markets.outpoint_facts import Indexed, Whereabouts
+from markets.parse import Best, Foreign, Page, Unreadable
 from markets.unisat.wire import UnisatHttp, content
-from markets.wire import (
-    Page,
-    Unreadable,
-    address,
-    amount,
-    flag,
-    height,
-    identifier,
-    rows,
-    same,
-    sats,
-    script,
-    table,
-    text,
-    txid,
-    whole,
-)
 from strategy.book import Ask
 
 _SPENT = Indexed(None, None, None, True, None, None, None)
@@ -50,12 +33,16 @@ class UnisatIndex:
     def chain_height(self) -> int:
         """Returns the last block in the index of inscriptions."""
         answer = self._http.read("/v1/indexer/blockchain/info")
-        return of_read(lambda: height(table(content(answer), "blockchain").get("blocks"), "blocks"), "UniSat")
+        return parse.of_read(
+            lambda: parse.height(parse.table(content(answer), "blockchain").get("blocks"), "blocks"), "UniSat"
+        )
 
     def runes_height(self) -> int:
         """Returns the last block in the index of runes."""
         answer = self._http.read("/v1/indexer/runes/status")
-        return of_read(lambda: height(table(content(answer), "status").get("bestHeight"), "bestHeight"), "UniSat")
+        return parse.of_read(
+            lambda: parse.height(parse.table(content(answer), "status").get("bestHeight"), "bestHeight"), "UniSat"
+        )
 
     def output(self, wanted: str) -> Indexed:
         """Returns an output (txid:vout) and the inscriptions on it. Without their whole list they are unknown.
@@ -63,17 +50,19 @@ class UnisatIndex:
         UniSat may tell nothing at all of an output that is spent.
         """
         answer = self._http.read(f"/v1/indexer/utxo/{_path(wanted)}")
-        return of_read(lambda: _output(content(answer), wanted), "UniSat")
+        return parse.of_read(lambda: _output(content(answer), wanted), "UniSat")
 
     def runes(self, wanted: str) -> tuple[str, ...] | None:
         """Returns the runes on an output (txid:vout), by their spaced names; None where one cannot be read."""
         answer = self._http.read(f"/v1/indexer/runes/utxo/{_path(wanted)}/balance")
-        return of_read(lambda: _runes(content(answer)), "UniSat")
+        return parse.of_read(lambda: _runes(content(answer)), "UniSat")
 
     def inscription(self, inscription_id: str, taken_ms: int) -> Whereabouts:
         """Returns the place of an inscription; one on its way in the mempool may be at its new place."""
         answer = self._http.read(f"/v1/indexer/inscription/info/{segment(inscription_id)}")
-        return of_read(lambda: _inscription(table(content(answer), "inscription"), inscription_id, taken_ms), "UniSat")
+        return parse.of_read(
+            lambda: _inscription(parse.table(content(answer), "inscription"), inscription_id, taken_ms), "UniSat"
+        )
 
 
 def _path(wanted: str) -> str:
@@ -82,20 +71,20 @@ def _path(wanted: str) -> str:
 
 
 def _place(output: Mapping[str, Any]) -> str:
-    return f"{txid(output.get('txid'), 'txid')}:{whole(output.get('vout'), 'vout')}"
+    return f"{parse.txid(output.get('txid'), 'txid')}:{parse.whole(output.get('vout'), 'vout')}"
 
 
 def _output(told: Any, wanted: str) -> Indexed:
     if told is None:
         return _SPENT
-    found = table(told, "output")
+    found = parse.table(told, "output")
     if _place(found) != wanted:
         raise Unreadable("the answer is about another output")
     return Indexed(
-        value=sats(found.get("satoshi"), "satoshi"),
-        script=script(found.get("scriptPk"), "scriptPk"),
+        value=parse.sats(found.get("satoshi"), "satoshi"),
+        script=parse.script(found.get("scriptPk"), "scriptPk"),
         is_confirmed=None,
-        is_spent=flag(found.get("isSpent"), "isSpent"),
+        is_spent=parse.flag(found.get("isSpent"), "isSpent"),
         inscriptions=_inscriptions(found),
         runes=None,
         height=None,
@@ -105,13 +94,14 @@ def _output(told: Any, wanted: str) -> Indexed:
 def _inscriptions(found: Mapping[str, Any]) -> tuple[str, ...] | None:
     """Reads the ids; None when they are not told, or not all: since May 2025 spent BRC-20 ones are left out."""
     listed, counted = found.get("inscriptions"), found.get("inscriptionsCount")
-    count = None if counted is None else whole(counted, "inscriptionsCount")
+    count = None if counted is None else parse.whole(counted, "inscriptionsCount")
     if listed is None:
         return None
-    entries = rows(listed, "inscriptions")
+    entries = parse.rows(listed, "inscriptions")
     try:
         ids = sorted(
-            identifier(table(row, "inscription").get("inscriptionId"), "inscription on an output") for row in entries
+            parse.identifier(parse.table(row, "inscription").get("inscriptionId"), "inscription on an output")
+            for row in entries
         )
     except Unreadable:
         return None  # without one of them the list would say that it is not there
@@ -120,28 +110,28 @@ def _inscriptions(found: Mapping[str, Any]) -> tuple[str, ...] | None:
 
 def _runes(value: Any) -> tuple[str, ...] | None:
     """Reads the names; None when a row cannot be read, because without it the list would say that it is not there."""
-    entries = rows(value, "runes")
+    entries = parse.rows(value, "runes")
     try:
-        return tuple(sorted(_rune_name(table(row, "rune")) for row in entries))
+        return tuple(sorted(_rune_name(parse.table(row, "rune")) for row in entries))
     except Unreadable:
         return None
 
 
 def _rune_name(entry: Mapping[str, Any]) -> str:
-    whole(entry.get("amount"), "amount")
-    return text(entry.get("spacedRune"), "rune")
+    parse.whole(entry.get("amount"), "amount")
+    return parse.text(entry.get("spacedRune"), "rune")
 
 
 def _inscription(found: Mapping[str, Any], wanted: str, taken_ms: int) -> Whereabouts:
     if found.get("inscriptionId") != wanted:
         raise Unreadable("the answer is about another inscription")
-    output = table(found.get("utxo"), "utxo")
+    output = parse.table(found.get("utxo"), "utxo")
     holder = found.get("address")
     return Whereabouts(
         inscription_id=wanted,
         outpoint=_place(output),
-        address=None if not holder else address(holder, "address"),
-        value=sats(output.get("satoshi"), "satoshi"),
+        address=None if not holder else parse.address(holder, "address"),
+        value=parse.sats(output.get("satoshi"), "satoshi"),
         taken_ms=taken_ms,
     )
 
@@ -165,7 +155,7 @@ class Unisat:
         """
         params = {"rune": ticker, "start": "0", "limit": str(MOST_RUNES)}
         answer = self._http.read("/v1/indexer/runes/info-list", params)
-        return of_read(lambda: _rune(table(content(answer), "data"), ticker), "UniSat")
+        return parse.of_read(lambda: _rune(parse.table(content(answer), "data"), ticker), "UniSat")
 
     def rune_book(self, ticker: str, start: int) -> Page[Ask]:
         """Returns one page of a rune's lots on sale (spaced name), cheapest per token first, from the `start`-th.
@@ -179,13 +169,13 @@ class Unisat:
             "limit": PAGE_SIZE,
         }
         answer = self._http.read("/v3/market/runes/auction/list", post=body)
-        return of_read(lambda: _lots(table(content(answer), "data"), ticker, start), "UniSat")
+        return parse.of_read(lambda: _lots(parse.table(content(answer), "data"), ticker, start), "UniSat")
 
 
 def _rune(data: Any, ticker: str) -> tuple[str, int]:
-    total = whole(data.get("total", 0), "total")
-    entries = rows(data.get("detail") if total else data.get("detail") or [], "runes")
-    found = each_row(entries, "rune", lambda entry: _named(entry, ticker))
+    total = parse.whole(data.get("total", 0), "total")
+    entries = parse.rows(data.get("detail") if total else data.get("detail") or [], "runes")
+    found = parse.each_row(entries, "rune", lambda entry: _named(entry, ticker))
     if found.entries:
         return found.entries[0]
     if found.unread:
@@ -197,47 +187,46 @@ def _rune(data: Any, ticker: str) -> tuple[str, int]:
 
 def _named(entry: Mapping[str, Any], ticker: str) -> tuple[str, int] | None:
     # Bullets are no part of a rune's identity: one name has one spelling.
-    if same(text(entry.get("spacedRune"), "rune")) != same(ticker):
+    if parse.same(parse.text(entry.get("spacedRune"), "rune")) != parse.same(ticker):
         return None
-    divisibility = whole(entry.get("divisibility"), "divisibility")
+    divisibility = parse.whole(entry.get("divisibility"), "divisibility")
     if not _TICKER.fullmatch(entry["spacedRune"]) or divisibility > MOST_DIVISIBILITY:
         raise Unreadable("a rune's name or divisibility is none")
     return entry["spacedRune"], divisibility
 
 
 def _lots(data: Any, ticker: str, start: int) -> Page[Ask]:
-    entries = rows(data.get("list"), "lots")
-    found = each_row(
+    entries = parse.rows(data.get("list"), "lots")
+    total, reached = data.get("total"), start + len(entries)
+    ended = len(entries) < PAGE_SIZE if total is None else reached >= parse.whole(total, "total")
+    return parse.each_row(
         entries,
         "lot",
         lambda entry: _lot(entry, ticker),
-        key=lambda entry: identifier(entry.get("auctionId"), "lot id"),
-        best=None if start else _CHEAPEST_FIRST,
+        None if ended or not entries else reached,
+        key=lambda entry: parse.identifier(entry.get("auctionId"), "lot id"),
+        best=_CHEAPEST_FIRST,
         refuses=not start,
     )
-    total = data.get("total")
-    reached = start + len(entries)
-    ended = len(entries) < PAGE_SIZE if total is None else reached >= whole(total, "total")
-    return Page(found.entries, None if ended or not entries else reached, found.unread)
 
 
 def _lot(entry: Mapping[str, Any], ticker: str) -> Ask:
-    if "tick" in entry and same(text(entry["tick"], "tick")) != same(ticker):
+    if "tick" in entry and parse.same(parse.text(entry["tick"], "tick")) != parse.same(ticker):
         raise Foreign("it is of another rune")
-    price = sats(entry.get("price"), "lot price", least=1)
-    quantity = amount(entry.get("amount"), "lot amount")
-    unit_price = amount(entry.get("unitPrice"), "lot unit price")
+    price = parse.sats(entry.get("price"), "lot price", least=1)
+    quantity = parse.amount(entry.get("amount"), "lot amount")
+    unit_price = parse.amount(entry.get("unitPrice"), "lot unit price")
     _check(price, quantity, unit_price)
-    order = identifier(entry.get("auctionId"), "lot id")
+    order = parse.identifier(entry.get("auctionId"), "lot id")
     maker = entry.get("address")
-    return Ask(order, price, quantity, unit_price, address(maker, "seller") if maker else "")
+    return Ask(order, price, quantity, unit_price, parse.address(maker, "seller") if maker else "")
 
 
 def _shown(entry: Mapping[str, Any]) -> Decimal | None:
     """Reads the unit price of a lot left out; None for a lot without a price."""
-    if asked_price(entry.get("price"), "lot price") is None:
+    if parse.asked_price(entry.get("price"), "lot price") is None:
         return None
-    return amount(entry.get("unitPrice"), "lot unit price")
+    return parse.amount(entry.get("unitPrice"), "lot unit price")
 
 
 _CHEAPEST_FIRST: Best[Ask] = Best(lambda lot: lot.unit_price, _shown, is_lowest=True)

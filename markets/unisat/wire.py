@@ -1,7 +1,7 @@
 """UniSat's collection market to and from our types (open API v3, `unisat-wallet/unisat-dev-docs`).
 
 Every answer is `{"code", "msg", "data"}`, and a code other than 0 says no. Prices are sats: the documentation does not
-say so, but all of its clients read them so. Rows are read one by one, as `markets/answers.py` describes. Every function
+say so, but all of its clients read them so. Rows are read one by one, as `each_row` describes. Every function
 raises Unreadable for an answer that it does not understand, and the leaves of `content`.
 
 A listing takes two steps each: a draft is asked for, and sent back signed. `create_put_on` makes an order and drafts
@@ -11,52 +11,18 @@ its PSBT, `create_modify_price` one for another price of a live order, and `crea
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from decimal import Decimal
 from typing import Any
 
 from msgspec import Struct
 
-from markets.adapter import TraitedAsk
-from markets.answers import Best, Foreign, Reply, asked_price, each_row, error_text, is_too_many, retry_after_s
-from markets.base import (
-    AuthFailed,
-    BelowMinimum,
-    Floor,
-    Item,
-    NotFound,
-    RateLimited,
-    Refused,
-    Sale,
-    Unavailable,
-    Unknown,
-)
-from markets.http import Http
-from markets.orders import ListingDraft, ListingToDraft, OwnListing
-from markets.psbt import in_base64
-from markets.wire import (
-    Page,
-    Unreadable,
-    address,
-    amount,
-    first,
-    how_many,
-    identifier,
-    link,
-    moment,
-    parse,
-    rows,
-    same,
-    sats,
-    table,
-    text,
-    text_or_none,
-    traits_told,
-    txid,
-    whole,
-    whole_or_none,
-)
+from markets import base, parse
+from markets.adapter import TraitedAsk, in_base64
+from markets.base import AuthFailed, BelowMinimum, NotFound, RateLimited, Refused, Unavailable, Unknown
+from markets.http import Http, Reply, error_text, is_too_many, retry_after_s
+from markets.orders import ListingDraft, OwnListing
+from markets.parse import Best, Foreign, Page, Unreadable
 from strategy.book import Ask
 
 # Codes of errors/open-api-errors/marketplace-errors.yaml that the venue must mend: maintenance, read-only, busy,
@@ -80,7 +46,7 @@ class UnisatHttp(Http):
         if reply.status == 200 or reply.body.lstrip()[:1] != b"{":
             return
         try:
-            answer = table(parse(reply.body), "answer")
+            answer = parse.table(parse.decoded(reply.body), "answer")
         except Unreadable:
             return
         if answer.get("code") == _TOO_MANY:
@@ -89,7 +55,7 @@ class UnisatHttp(Http):
 
 def content(answer: Any) -> Any:
     """Returns `data` of an answer that says yes. Raises Unreadable, Unavailable, RateLimited and Refused leaves."""
-    envelope = table(answer, "answer")
+    envelope = parse.table(answer, "answer")
     code = envelope.get("code")
     if isinstance(code, bool) or not isinstance(code, int):
         raise Unreadable("the answer has no code")
@@ -113,52 +79,54 @@ PAGE_SIZE = 99  # the API takes less than 100
 STATISTICS_PAGE = 20  # the most in the list of statistics
 # A trait's floor may lag behind a new listing. No lag was ever recorded; a day is generous.
 LAG_MS = 86_400_000
+_AUCTION_ID = parse.field(parse.identifier, "listing id", "auctionId")
+_INSCRIPTION_ID = parse.field(parse.identifier, "inscription id", "inscriptionId")
 _OTHER_EVENTS = frozenset({"Listed", "Cancel", "Claim", "Updated"})
 _CHEAPEST_FIRST: Best[TraitedAsk] = Best(
-    lambda listing: Decimal(listing.ask.price), lambda row: asked_price(row.get("price"), "price"), is_lowest=True
+    lambda listing: Decimal(listing.ask.price), lambda row: parse.asked_price(row.get("price"), "price"), is_lowest=True
 )
 
 
-def floor(answer: Any, slug: str) -> Floor | None:
-    """Reads the floor of one collection; None when the venue does not know it."""
+def floor(answer: Any, slug: str) -> base.Floor | None:
     stats = content(answer)
-    if not stats or table(stats, "statistic").get("collectionId") in (None, ""):
+    if not stats or parse.table(stats, "statistic").get("collectionId") in (None, ""):
         return None
-    if same(text(stats["collectionId"], "collection")) != same(slug):
+    if parse.same(parse.text(stats["collectionId"], "collection")) != parse.same(slug):
         raise Unreadable("the answer is about another collection")
     return _floor(stats, slug)
 
 
-def listed_floor(answer: Any, slug: str) -> Floor | None:
+def listed_floor(answer: Any, slug: str) -> base.Floor | None:
     """Reads the floor of one collection from the list of statistics; None when the list does not have it."""
 
-    def read(entry: Mapping[str, Any]) -> Floor | None:
-        is_it = same(text(entry.get("collectionId"), "collection")) == same(slug)
+    def read(entry: Mapping[str, Any]) -> base.Floor | None:
+        is_it = parse.same(parse.text(entry.get("collectionId"), "collection")) == parse.same(slug)
         return _floor(entry, slug) if is_it else None
 
-    data = table(content(answer), "statistics")
-    found = each_row(rows(data.get("list") or [], "statistics"), "statistic", read)
+    data = parse.table(content(answer), "statistics")
+    found = parse.each_row(parse.rows(data.get("list") or [], "statistics"), "statistic", read)
     return found.entries[0] if found.entries else None
 
 
-def floor_of_asks(answer: Any, slug: str, now_ms: int) -> Floor:
+def floor_of_asks(answer: Any, slug: str, now_ms: int) -> base.Floor:
     """Reads the floor of one collection from the first page of its listings."""
     page = asks(answer, slug, 0, now_ms)
     if not page.entries and page.following is not None:
         raise Unreadable("none of the first listings is for sale, and there are more")
     prices = [Decimal(listing.ask.price) for listing in page.entries]
-    return Floor(slug, min(prices, default=None), how_many(table(content(answer), "listings").get("total"), "total"))
+    return base.Floor(
+        slug, min(prices, default=None), parse.how_many(parse.table(content(answer), "listings").get("total"), "total")
+    )
 
 
-def _floor(stats: Mapping[str, Any], slug: str) -> Floor:
-    listed = stats.get("listed")
-    count = 0 if listed is None else how_many(listed, "listed")
+def _floor(stats: Mapping[str, Any], slug: str) -> base.Floor:
+    count = parse.if_told(parse.how_many, stats.get("listed"), "listed") or 0
     if "floorPrice" not in stats:
         raise Unreadable("the statistic has no floorPrice")
     shown = stats["floorPrice"]
-    if shown is None or (not isinstance(shown, bool) and shown in (0, "0")):
-        return Floor(slug, None, count)
-    return Floor(slug, Decimal(sats(_integral(shown), "floorPrice", least=1)), count)
+    if parse.is_none_or_zero(shown):
+        return base.Floor(slug, None, count)
+    return base.Floor(slug, Decimal(parse.sats(parse.integral(shown), "floorPrice", least=1)), count)
 
 
 def asks(answer: Any, slug: str, start: int, now_ms: int) -> Page[TraitedAsk]:
@@ -173,13 +141,13 @@ def asks(answer: Any, slug: str, start: int, now_ms: int) -> Page[TraitedAsk]:
             return None
         return listing
 
-    found = each_row(
-        entries, "listing", read, key=_auction_id, best=None if start else _CHEAPEST_FIRST, refuses=not start
+    found = parse.each_row(
+        entries, "listing", read, following, key=_AUCTION_ID, best=_CHEAPEST_FIRST, refuses=not start
     )
     if ended and not found.entries and (start or following is None):
         # Their traits have a floor, so something is for sale. An empty book would say that nothing is.
         raise Unreadable("no listing is for sale, and the floors of their traits say that some are")
-    return Page(found.entries, following, found.unread)
+    return found
 
 
 def _listing(entry: Mapping[str, Any], slug: str) -> TraitedAsk | None:
@@ -188,10 +156,10 @@ def _listing(entry: Mapping[str, Any], slug: str) -> TraitedAsk | None:
     _check_goods(entry, slug)
     if not _is_single(entry):
         raise Foreign("it is several items for one price")
-    price = sats(entry.get("price"), "listing price", least=1)
+    price = parse.sats(entry.get("price"), "listing price", least=1)
     seller = entry.get("address")
-    maker = address(seller, "seller") if seller else ""
-    return TraitedAsk(Ask(_auction_id(entry), price, Decimal(1), Decimal(price), maker), _traits(entry))
+    maker = parse.address(seller, "seller") if seller else ""
+    return TraitedAsk(Ask(_AUCTION_ID(entry), price, Decimal(1), Decimal(price), maker), _traits(entry))
 
 
 def _is_offered(entry: Mapping[str, Any]) -> bool:
@@ -211,143 +179,126 @@ def _is_below_its_traits(entry: Mapping[str, Any], price: int, now_ms: int) -> b
     item has moved. A row younger than LAG_MS, or of unknown age, stays, because the floor may lag behind it.
     """
     try:
-        age_ms = now_ms - moment(entry.get("onSaleTime"), "onSaleTime")
+        age_ms = now_ms - parse.moment(entry.get("onSaleTime"), "onSaleTime")
     except Unreadable:
         return False
     shown = entry.get("attrs")
     attrs = [each for each in shown if isinstance(each, Mapping)] if isinstance(shown, list) else []
-    floors = [whole_or_none(each.get("floorPrice")) or 0 for each in attrs if whole_or_none(each.get("listingCount"))]
+    floors = [
+        parse.whole_or_none(each.get("floorPrice")) or 0
+        for each in attrs
+        if parse.whole_or_none(each.get("listingCount"))
+    ]
     return age_ms > LAG_MS and max(floors, default=0) > price
 
 
 def _traits(entry: Mapping[str, Any]) -> frozenset[tuple[str, str]] | None:
     """Reads the traits of a row; None without any, because an empty list may be of a collection without a catalogue."""
-    return traits_told(entry.get("attrs")) or None
+    return parse.traits_told(entry.get("attrs")) or None
 
 
 def _check_goods(entry: Mapping[str, Any], slug: str) -> None:
     """Raises Foreign for a row that is not about an item of this collection."""
     named = entry.get("collectionId")
-    if named is not None and same(text(named, "collection")) != same(slug):
+    if named is not None and parse.same(parse.text(named, "collection")) != parse.same(slug):
         raise Foreign("it is of another collection")
     if entry.get("nftType") not in (None, "", "collection"):
         raise Foreign("it is not an item of a collection")
 
 
 def _is_single(entry: Mapping[str, Any]) -> bool:
-    return entry.get("amount") is None or amount(entry["amount"], "amount") == 1
+    return entry.get("amount") is None or parse.amount(entry["amount"], "amount") == 1
 
 
 def own_listings(answer: Any, owner: str, start: int) -> Page[OwnListing]:
     """Reads the listings of `owner`; a row left out has its inscription's id as its key."""
+
+    def own(entry: Mapping[str, Any]) -> OwnListing | None:
+        if not _is_offered(entry):
+            return None
+        if parse.address(entry.get("address"), "seller") != owner:
+            raise Foreign("it is another seller's")
+        return OwnListing(
+            listing_id=_AUCTION_ID(entry),
+            inscription_id=_INSCRIPTION_ID(entry),
+            slug=parse.if_told(parse.text, entry.get("collectionId"), "collection"),
+            price=parse.sats(entry.get("price"), "listing price", least=1),
+            owner=owner,
+        )
+
     entries, following = _page(answer, "own listings", start)
-    found = each_row(
-        entries, "own listing", lambda entry: _own_listing(entry, owner), key=_inscription_id, refuses=not start
-    )
-    return Page(found.entries, following, found.unread)
+    return parse.each_row(entries, "own listing", own, following, key=_INSCRIPTION_ID, refuses=not start)
 
 
-def _own_listing(entry: Mapping[str, Any], owner: str) -> OwnListing | None:
-    if not _is_offered(entry):
-        return None
-    if address(entry.get("address"), "seller") != owner:
-        raise Foreign("it is another seller's")
-    slug = entry.get("collectionId")
-    return OwnListing(
-        listing_id=_auction_id(entry),
-        inscription_id=_inscription_id(entry),
-        slug=None if slug is None else text(slug, "collection"),
-        price=sats(entry.get("price"), "listing price", least=1),
-        owner=owner,
-    )
-
-
-def sales(answer: Any, slug: str, start: int) -> Page[Sale]:
+def sales(answer: Any, slug: str, start: int) -> Page[base.Sale]:
     """Reads sales from the `start`-th; a row left out has its time, because a missed sale looks like no sale."""
     entries, following = _page(answer, "sales", start)
-    found = each_row(
-        entries, "sale", lambda entry: _sale(entry, slug), key=_auction_id, at_ms=_sold_ms, refuses=not start
+    return parse.each_row(
+        entries, "sale", lambda row: _sale(row, slug), following, key=_AUCTION_ID, at_ms=_sold_ms, refuses=not start
     )
-    return Page(found.entries, following, found.unread)
 
 
-def _sale(entry: Mapping[str, Any], slug: str) -> Sale:
+def _sale(entry: Mapping[str, Any], slug: str) -> base.Sale:
     _check_goods(entry, slug)
     if entry.get("event") in _OTHER_EVENTS:
         raise Foreign("it is an action that is no sale")
     if entry.get("event") != "Sold" or not _is_single(entry):
         raise Unreadable("whether it is a sale of one item is not clear")
     buyer = entry.get("to")
-    return Sale(
-        sale_id=_auction_id(entry),
+    return base.Sale(
+        sale_id=_AUCTION_ID(entry),
         slug=slug,
-        price=sats(entry.get("price"), "sale price", least=1),
+        price=parse.sats(entry.get("price"), "sale price", least=1),
         quantity=Decimal(1),
-        buyer=address(buyer, "buyer") if buyer else None,
+        buyer=parse.address(buyer, "buyer") if buyer else None,
         bid_id=None,
-        inscription_id=_inscription_id(entry),
+        inscription_id=_INSCRIPTION_ID(entry),
         sold_ms=_sold_ms(entry),
-        txid=_txid(entry),
+        txid=parse.txid_or_none(entry.get("txid")),
     )
 
 
-def _txid(entry: Mapping[str, Any]) -> str | None:
-    try:
-        return txid(entry.get("txid"), "transaction of a sale")
-    except Unreadable:
-        return None
-
-
-def item(answer: Any, inscription_id: str) -> Item:
+def item(answer: Any, inscription_id: str) -> base.Item:
     """Reads details of one inscription and checks its id.
 
     An item that is not for sale has no `address`, and its holder in `utxo.address`.
     """
-    found = table(content(answer), "inscription")
+    found = parse.table(content(answer), "inscription")
     if found.get("inscriptionId") != inscription_id:
         raise Unreadable("the answer is about another inscription")
     try:
         is_listed = bool(found.get("auctionId")) and _is_offered(found)
     except Unreadable:
         is_listed = False
-    output, vout = first(found, "utxo.txid"), first(found, "utxo.vout")
+    output, vout = parse.first(found, "utxo.txid"), parse.first(found, "utxo.vout")
     traits = _traits(found)
-    return Item(
+    return base.Item(
         id=inscription_id,
         listed=is_listed,
-        number=whole_or_none(found.get("inscriptionNumber")),
-        name=text_or_none(found.get("collectionItemName")),
-        collection_id=text_or_none(found.get("collectionId")),
-        collection_name=text_or_none(found.get("collectionName")),
-        image_url=link(found.get("collectionHighResImgUrl")),
-        content_type=text_or_none(found.get("contentType")),
-        owner=text_or_none(first(found, "utxo.address", "address")),
-        output=text_or_none(None if output is None or vout is None else f"{output}:{vout}"),
-        output_value=whole_or_none(first(found, "utxo.satoshi", "utxo.value")),
+        number=parse.whole_or_none(found.get("inscriptionNumber")),
+        name=parse.text_or_none(found.get("collectionItemName")),
+        collection_id=parse.text_or_none(found.get("collectionId")),
+        collection_name=parse.text_or_none(found.get("collectionName")),
+        image_url=parse.link(found.get("collectionHighResImgUrl")),
+        content_type=parse.text_or_none(found.get("contentType")),
+        owner=parse.text_or_none(parse.first(found, "utxo.address", "address")),
+        output=parse.text_or_none(None if output is None or vout is None else f"{output}:{vout}"),
+        output_value=parse.whole_or_none(parse.first(found, "utxo.satoshi", "utxo.value")),
         genesis=inscription_id.partition("i")[0],
-        listing_price=whole_or_none(found.get("price")) if is_listed else None,
-        seller=text_or_none(found.get("address")) if is_listed else None,
+        listing_price=parse.whole_or_none(found.get("price")) if is_listed else None,
+        seller=parse.text_or_none(found.get("address")) if is_listed else None,
         traits=None if traits is None else tuple(sorted(traits)),
     )
 
 
 def _page(answer: Any, what: str, start: int) -> tuple[Sequence[Any], int | None]:
-    """Reads the rows of one page, and the start of the next."""
-    data = table(content(answer), what)
-    total = how_many(data.get("total"), "total")
-    entries = rows(data.get("list") or [], what)
+    data = parse.table(content(answer), what)
+    total = parse.how_many(data.get("total"), "total")
+    entries = parse.rows(data.get("list") or [], what)
     reached = start + len(entries)
     if not entries and reached < total:
         raise Unreadable(f"{what}: an empty page before the end")
     return entries, reached if reached < total else None
-
-
-def _auction_id(entry: Mapping[str, Any]) -> str:
-    return identifier(entry.get("auctionId"), "listing id")
-
-
-def _inscription_id(entry: Mapping[str, Any]) -> str:
-    return identifier(entry.get("inscriptionId"), "inscription id")
 
 
 def _sold_ms(entry: Mapping[str, Any]) -> int:
@@ -355,12 +306,7 @@ def _sold_ms(entry: Mapping[str, Any]) -> int:
     value = entry.get("timestamp")
     if isinstance(value, int) and not isinstance(value, bool) and 10**9 <= value < 10**10:
         value *= 1000
-    return moment(value, "time of a sale")
-
-
-def _integral(value: Any) -> Any:
-    """Returns a whole number that came with decimals (50000.0) without them."""
-    return int(value) if isinstance(value, Decimal) and value == value.to_integral_value() else value
+    return parse.moment(value, "time of a sale")
 
 
 _MOST_INPUTS = 1000
@@ -375,44 +321,15 @@ class Draft(Struct, frozen=True):
     listing: ListingDraft
 
 
-def put_on_body(ask: ListingToDraft) -> dict[str, Any]:
-    """Makes the body of create_put_on; prices are texts there."""
-    return {
-        "nftType": "collection",
-        "inscriptionId": ask.inscription_id,
-        "initPrice": str(ask.price),
-        "unitPrice": str(ask.price),
-        # A compressed key; the address of a taproot key follows from its x coordinate alone.
-        "pubkey": "02" + ask.tap_internal_key,
-        "marketType": "fixedPrice",
-        "btcAddress": ask.receive,
-    }
-
-
-def modify_body(ask: ListingToDraft, auction_id: str) -> dict[str, Any]:
-    """Makes the body of create_modify_price."""
-    return {"auctionId": auction_id, "initPrice": str(ask.price), "unitPrice": str(ask.price)}
-
-
-def put_off_body(owner: str, auction_id: str) -> dict[str, Any]:
-    """Makes the body of create_put_off, by a signature alone: without `offChain` it costs a transaction."""
-    return {"auctionId": auction_id, "nftAddress": owner, "offChain": True}
-
-
-def put_on_draft(answer: Any) -> Draft:
-    """Reads the new order and its PSBT."""
-    found = table(content(answer), "draft")
-    return Draft(identifier(found.get("auctionId"), "listing id"), True, _draft(found, "signIndexes"))
-
-
-def modify_draft(answer: Any, auction_id: str) -> Draft:
-    """Reads the PSBT of a live order's new price."""
-    return Draft(auction_id, False, _draft(table(content(answer), "draft"), "signIndexes"))
+def draft(answer: Any, auction_id: str | None) -> Draft:
+    """Reads the PSBT of a live order's new price, or, without an `auction_id`, of a new order."""
+    found = parse.table(content(answer), "draft")
+    made = _AUCTION_ID(found) if auction_id is None else auction_id
+    return Draft(made, auction_id is None, _draft(found, "signIndexes"))
 
 
 def put_off_draft(answer: Any) -> ListingDraft:
-    """Reads the PSBT that takes an order back."""
-    found = table(content(answer), "draft")
+    found = parse.table(content(answer), "draft")
     if found.get("btcSignIndexes"):
         raise Unreadable("taking it back wants coins signed: it is a transaction, not a signature")
     if found.get("nftSignIndexes") not in (None, [0]):
@@ -423,15 +340,12 @@ def put_off_draft(answer: Any) -> ListingDraft:
 def _draft(found: Any, indices: str) -> ListingDraft:
     told = found.get(indices)
     # At which place the item stands the signer finds out. Signing more than the item is no listing.
-    if told is not None and len([whole(each, indices) for each in rows(told, indices, most=_MOST_INPUTS)]) != 1:
+    if (
+        told is not None
+        and len([parse.whole(each, indices) for each in parse.rows(told, indices, most=_MOST_INPUTS)]) != 1
+    ):
         raise Unreadable("the draft wants more inputs signed than one, or none")
     return ListingDraft(in_base64(found.get("psbt")), ())
-
-
-def confirm_body(auction_id: str, signed_psbt: str, *, off_chain: bool = False) -> bytes:
-    """Makes the body of confirm_put_on, confirm_modify_price and confirm_put_off."""
-    body = {"auctionId": auction_id, "psbt": signed_psbt, "fromBase64": True}
-    return json.dumps(body | ({"offChain": True} if off_chain else {})).encode()
 
 
 def check_confirmed(answer: Any) -> None:
@@ -445,6 +359,6 @@ def check_confirmed(answer: Any) -> None:
     except AuthFailed:
         raise
     except Refused as error:
-        if table(answer, "answer").get("code") == _UNKNOWN_ERROR:
+        if parse.table(answer, "answer").get("code") == _UNKNOWN_ERROR:
             raise Unknown(f"sent, but {error.message}") from error
         raise

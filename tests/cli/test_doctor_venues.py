@@ -14,11 +14,11 @@ import pytest
 from cli.doctor import program_check, venue_check
 from cli.doctor.questions import ADDRESS, Exchange, Listener
 from markets.adapter import TraitedAsk, TraitedBid
-from markets.answers import Reply, each_row
 from markets.base import Floor, RateLimited, Refused, SignInNeeded
-from markets.ordnet.wire import OrdNetHttp
+from markets.http import Reply
+from markets.ordnet.adapter import OrdNetHttp
+from markets.parse import Page, Unread, each_row, sats
 from markets.satflow.adapter import Satflow
-from markets.wire import Page, Unread, sats
 from strategy.book import Ask, Bid
 from tests.cli.conftest import Examine
 from tests.cli.venue import Venue, venue

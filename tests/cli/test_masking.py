@@ -22,8 +22,8 @@ from cli.doctor.questions import ADDRESS, FIRST_INSCRIPTION, About, Exchange, Ve
 from cli.probe_masking import Masker
 from cli.probe_questions import DRAFTED_AT, Subjects, written
 from cli.venue import masked
-from markets.answers import Reply
-from markets.wire import MAX_SATS
+from markets.http import Reply
+from markets.parse import MAX_SATS
 from tests.examples import part_of
 
 KEY = "sk-live/7f3A+9c&QX2-b81d"

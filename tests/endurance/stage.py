@@ -14,7 +14,7 @@ from unittest.mock import patch
 
 import tests.machine.wire
 from core.subscription_plans import SubscriptionPlan
-from markets.call_costs import call_costs
+from markets.venues import call_costs
 from models import accounts, users
 from models.database import base
 from models.tasks import tasks

@@ -14,9 +14,9 @@ from gateway.reads import books
 from markets.adapter import TraitedAsk
 from markets.base import NotFound, NotSupported, Refused, Unavailable
 from markets.client import MarketClient
+from markets.parse import Page, Unread
 from markets.satflow.adapter import Satflow
 from markets.unisat.index import Unisat
-from markets.wire import Page, Unread
 from strategy.book import Ask
 from tests.gateway.conftest import ORDER, Bench, eventually, soon
 from tests.gateway.fake_venue import CUT, Call

@@ -6,8 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from markets.base import NotSupported, Refused, Unavailable
-from markets.outpoint_facts import Utxo
+from markets.base import NotSupported, Refused, Unavailable, Utxo
 from tests.gateway.conftest import Bench
 
 ADDRESS = "bc1qpayment"

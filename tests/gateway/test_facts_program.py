@@ -13,8 +13,7 @@ from msgspec import structs
 from core.unix_http import UnixHttp
 from gateway.facts_program import FactsProgram
 from gateway.reads import chain
-from markets.base import NotFound, NotSupported, Refused, Unavailable, VenueError
-from markets.outpoint_facts import OutpointFacts
+from markets.base import NotFound, NotSupported, OutpointFacts, Refused, Unavailable, VenueError
 from tests.gateway.conftest import ORDER as BID
 from tests.gateway.conftest import Bench, soon
 from tests.gateway.fake_venue import CUT

@@ -8,7 +8,7 @@ import pytest
 from msgspec.structs import replace
 
 from gateway.reads.chain import OnChain, joined
-from markets.outpoint_facts import Confirmation, Indexed, OutpointFacts, Spending
+from markets.base import Confirmation, Indexed, OutpointFacts, Spending
 from tests.gateway.listing_examples import INSCRIPTION, MADE, OUTPOINT, SCRIPT
 
 CHAIN = OnChain(MADE.outputs[1], Confirmation(True, 864_000), Spending(False, None), 864_351)

@@ -16,8 +16,8 @@ from gateway.quota import BeyondShare, Quota, level
 from gateway.quota_count import MONTH, MOST_USERS, QuotaCount, QuotaFile
 from gateway.reads.snapshots import REMEMBERED_S, Flight, Snapshots
 from markets.base import NotFound, RateLimited, TooManyLookups, Unavailable
-from markets.capabilities import Capabilities
 from markets.client import MarketClient
+from markets.venues import Capabilities
 from tests.clock import Clock
 from tests.gateway.conftest import Bench, eventually
 from tests.gateway.test_market_reads import _floors

@@ -16,11 +16,11 @@ from msgspec.structs import replace
 from gateway import app
 from gateway.limits import Priority, Toll
 from markets import orders
-from markets.adapter import Adapter, Cursor
+from markets.adapter import Adapter
 from markets.base import BidOrder, NotSupported, OwnBid, RateLimited, Refused, SignInNeeded, Unavailable
 from markets.http import Permit
+from markets.parse import Cursor, Page
 from markets.venues import capabilities
-from markets.wire import Page
 from tests.clock import Monotonic
 from tests.gateway.conftest import ORDER, Bench, soon
 

@@ -17,7 +17,7 @@ import pytest
 from core import files
 from gateway import pictures
 from gateway.pictures import KEPT_S, KeptPictures
-from markets import verbs
+from markets import client, verbs
 from markets.base import NoPicture, Picture, Refused
 from tests.clock import Clock
 from tests.gateway.conftest import Bench
@@ -235,7 +235,7 @@ class TestKept:
 @pytest.mark.parametrize("found", [Picture("image/webp", b"\x00\xff"), NoPicture("too_large")])
 def test_an_answer_crosses_the_socket_unchanged(found: Picture | NoPicture) -> None:
     answer = verbs.text({"ok": found}).encode()
-    assert verbs.read_answer(answer, verbs.Picture).ok == found
+    assert client.read_answer(answer, verbs.Picture).ok == found
 
 
 @pytest.mark.parametrize(
@@ -253,4 +253,4 @@ def test_an_answer_crosses_the_socket_unchanged(found: Picture | NoPicture) -> N
 )
 def test_another_type_is_none_that_the_server_takes_from_the_socket(told: object) -> None:
     with pytest.raises(ValueError, match=r"\$.ok"):
-        verbs.read_answer(verbs.text({"ok": told}).encode(), verbs.Picture)
+        client.read_answer(verbs.text({"ok": told}).encode(), verbs.Picture)

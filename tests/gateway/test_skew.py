@@ -10,8 +10,8 @@ from email.utils import formatdate
 import pytest
 
 from gateway.fences import Skew
-from markets.answers import made_s
 from markets.base import RateLimited, Refused, Unavailable
+from markets.http import made_s
 from markets.orders import BidToDraft, Coin
 from tests.gateway.conftest import ORDER, Bench, soon
 

@@ -8,8 +8,7 @@ from collections import Counter
 import pytest
 
 from gateway.limits import READ, WINDOW_S, Priority, Toll, Windows
-from markets.capabilities import Capabilities
-from markets.venues import capabilities
+from markets.venues import Capabilities, capabilities
 from tests.clock import Monotonic
 
 ORDNET = capabilities("ordnet")

@@ -14,9 +14,8 @@ from pathlib import Path
 from typing import Any
 
 from core.layout import journal_path
-from markets.base import AskBook, Balance, BidBook, Item, OwnBid, OwnBids
+from markets.base import AskBook, Balance, BidBook, Item, OutpointFacts, OwnBid, OwnBids, Whereabouts
 from markets.orders import ListingDraft
-from markets.outpoint_facts import OutpointFacts, Whereabouts
 from models import market_memory
 from models.database import base
 from models.hooks import queue

@@ -12,7 +12,7 @@ from typing import Any
 from msgspec import structs
 
 from gateway.app import Gateway
-from markets.adapter import Adapter, Cursor, TraitedAsk, TraitedBid
+from markets.adapter import Adapter, TraitedAsk, TraitedBid
 from markets.base import (
     BidOrder,
     Floor,
@@ -22,7 +22,6 @@ from markets.base import (
     Sale,
     WalletItem,
 )
-from markets.capabilities import Capabilities
 from markets.http import Permit
 from markets.orders import (
     BidDraft,
@@ -36,8 +35,8 @@ from markets.orders import (
     SignInAnswer,
     SignInTexts,
 )
-from markets.venues import capabilities
-from markets.wire import Page, Unread
+from markets.parse import Cursor, Page, Unread
+from markets.venues import Capabilities, capabilities
 from strategy.book import Ask, Bid
 from tests.gateway.conftest import Bench
 from tests.gateway.listing_examples import INSCRIPTION, OUTPOINT, PSBT, TXID

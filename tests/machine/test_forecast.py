@@ -11,7 +11,7 @@ from typing import NamedTuple
 import pytest
 
 from core.subscription_plans import SubscriptionPlan
-from markets.call_costs import call_costs
+from markets.venues import call_costs
 from strategy import calm
 from strategy.config.bid import DEFAULT_LOOP_SECONDS, BidConfig
 from strategy.monthly import MONTH_S, Bidding, monthly_calls, rune_calls

@@ -16,8 +16,7 @@ import requests
 from tornado.httputil import HTTPHeaders, HTTPServerRequest, RequestStartLine
 from tornado.web import Application, RequestHandler
 
-from markets.answers import Reply
-from markets.http import READ_S
+from markets.http import READ_S, Reply
 from simulator.app import make_app
 from simulator.world import World
 from tests.machine.clockwork import Clock

@@ -16,9 +16,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from markets.answers import noting
 from markets.base import NotUnderstood
-from markets.wire import Unread
+from markets.parse import Unread, noting
 
 GOOD = 3  # rows of each answer in addition to the odd one
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from markets.base import NotSupported
-from markets.call_costs import call_costs
+from markets.venues import call_costs
 
 MINUTE, HOUR = 60, 3600
 

@@ -8,10 +8,9 @@ from typing import Any
 import pytest
 import responses
 
-from markets.base import AuthFailed, NotFound, NotUnderstood, RateLimited, Refused, Unavailable, VenueError
+from markets.base import AuthFailed, NotFound, NotUnderstood, RateLimited, Refused, Spending, Unavailable, VenueError
 from markets.mempool import Mempool
 from markets.ord import Ord
-from markets.outpoint_facts import Spending
 from markets.unisat.index import Unisat, UnisatIndex
 
 pytestmark = pytest.mark.usefixtures("no_network")

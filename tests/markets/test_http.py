@@ -15,9 +15,8 @@ import pytest
 import requests
 import responses
 
-from markets.answers import Reply, retry_after_s
 from markets.base import RateLimited, Refused, Unavailable, Unknown, VenueError
-from markets.http import MAX_ANSWER, Http
+from markets.http import MAX_ANSWER, Http, Reply, retry_after_s
 
 OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}"
 Serve = Callable[[bytes | None], Http]

@@ -17,7 +17,7 @@ import responses
 
 from markets.base import NotFound, NotUnderstood
 from markets.ordinalswallet.adapter import OrdinalsWallet
-from markets.wire import Page
+from markets.parse import Page
 from tests.markets.odd_rows import Cell, Verb, cells, left_of, named
 from tests.markets.test_ordinalswallet import BASE, ESCROW, HELD, LISTED, LOT, SOLD
 

@@ -19,7 +19,7 @@ from markets.base import NotFound, NotUnderstood, Unavailable
 from markets.ordnet import reads
 from markets.ordnet.adapter import OrdNet
 from markets.ordnet.orders import ListingIds
-from markets.wire import Page, Unread
+from markets.parse import Page, Unread
 from tests.markets import ordnet_examples as ex
 from tests.markets.odd_rows import Cell, Verb, cells, left_of, named
 

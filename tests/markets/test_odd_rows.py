@@ -8,9 +8,8 @@ from typing import Any
 
 import pytest
 
-from markets.answers import Best, Foreign, Rows, asked_price, each_row, noting
 from markets.base import AskBook, OwnBids, Sales
-from markets.wire import Unread, Unreadable, identifier, sats
+from markets.parse import Best, Foreign, Page, Unread, Unreadable, asked_price, each_row, identifier, noting, sats
 from strategy.book import Ask
 
 CHEAPEST_FIRST: Best[int] = Best(Decimal, lambda row: asked_price(row.get("price"), "price"), is_lowest=True)
@@ -27,7 +26,7 @@ def price_of(row: Mapping[str, Any]) -> int | None:
     return sats(row.get("price"), "price", least=1)
 
 
-def read(*rows: Any, best: Best[int] | None = None) -> Rows[int]:
+def read(*rows: Any, best: Best[int] | None = None) -> Page[int]:
     return each_row(rows, "listing", price_of, key=lambda row: identifier(row.get("id"), "id"), best=best)
 
 
@@ -52,14 +51,14 @@ def test_row_left_out_has_its_id_where_that_can_be_read() -> None:
 
 
 def test_row_that_is_over_is_passed_over_and_not_counted() -> None:
-    assert read(row(1), row("x", over=True)) == Rows((1,), ())
+    assert read(row(1), row("x", over=True)) == Page((1,), None)
 
 
 def test_answer_without_an_understood_row_is_refused() -> None:
     for rows in ([None], [row("x"), None], [row(1, slug="theirs"), row(2, slug="theirs")]):
         with pytest.raises(Unreadable, match="not understood"):
             read(*rows)
-    assert read() == Rows((), ())
+    assert read() == Page((), None)
 
 
 def test_answer_with_more_odd_rows_than_understood_ones_is_refused() -> None:
@@ -161,6 +160,6 @@ def test_cheapest_of_a_part_of_a_book_is_sure_only_without_hidden_asks_or_as_che
 
 
 def test_later_page_with_one_odd_row_does_not_refuse_the_pages_before_it() -> None:
-    assert each_row([None], "listing", price_of, refuses=False) == Rows(
-        (), (Unread("listing 1: listing is missing or null"),)
+    assert each_row([None], "listing", price_of, refuses=False) == Page(
+        (), None, (Unread("listing 1: listing is missing or null"),)
     )

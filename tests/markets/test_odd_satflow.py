@@ -21,8 +21,8 @@ import pytest
 import responses
 
 from markets.base import Floor, NotUnderstood
+from markets.parse import Page, Unread
 from markets.satflow.adapter import Satflow
-from markets.wire import Page, Unread
 
 BASE = "https://api.satflow.com/v1"
 VAULT, PAYER, RIVAL = "bc1pvault", "bc1qpayer", "bc1prival"

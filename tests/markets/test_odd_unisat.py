@@ -11,8 +11,8 @@ import responses
 
 from markets.adapter import AskAgain
 from markets.base import NotUnderstood
+from markets.parse import Page
 from markets.unisat.index import Unisat
-from markets.wire import Page
 from tests.markets import unisat_examples as ex
 
 pytestmark = pytest.mark.usefixtures("no_network")

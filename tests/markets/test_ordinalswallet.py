@@ -11,8 +11,8 @@ import responses
 
 from markets.base import BelowMinimum, NotFound, NotSupported, RateLimited, Refused, Unavailable
 from markets.ordinalswallet.adapter import OrdinalsWallet
-from markets.ordinalswallet.wire import sellers
-from markets.wire import Unreadable
+from markets.ordinalswallet.books import sellers
+from markets.parse import Unreadable
 
 pytestmark = pytest.mark.usefixtures("no_network")
 

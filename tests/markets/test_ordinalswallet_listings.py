@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from markets.base import AuthFailed, NotFound, RateLimited, Refused, SignInNeeded, Unavailable, Unknown, VenueError
 from markets.orders import ListingOrder, ListingToDraft, OwnListing, Pair, SignInAnswer
 from markets.ordinalswallet.adapter import SIGN_IN_ID, OrdinalsWallet
-from markets.wire import Page
+from markets.parse import Page
 from tests.clock import Clock
 
 pytestmark = pytest.mark.usefixtures("no_network")

@@ -8,7 +8,7 @@ import pytest
 import responses
 
 from markets.base import NotFound, Unavailable
-from markets.wire import Page
+from markets.parse import Page
 from tests.markets import ordnet_examples as ex
 
 pytestmark = pytest.mark.usefixtures("no_network")

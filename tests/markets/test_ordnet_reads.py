@@ -11,7 +11,7 @@ import responses
 
 from markets.base import Floor, NotFound, NotSupported, Refused, Unavailable
 from markets.ordnet.adapter import OrdNet
-from markets.wire import Page
+from markets.parse import Page
 from tests.markets.ordnet_examples import BASE, INSCRIPTION, LAST_PAGE, LISTING, LISTING_ID, answers, signed_in, without
 
 FLOOR: dict[str, Any] = {

@@ -11,7 +11,7 @@ import responses
 from markets.base import AuthFailed, RateLimited, Refused, SignInNeeded, Unavailable, Unknown, VenueError
 from markets.orders import Pair, SignInAnswer
 from markets.ordnet.adapter import OrdNet
-from markets.wire import Page
+from markets.parse import Page
 from tests.markets import ordnet_examples as ex
 
 pytestmark = pytest.mark.usefixtures("no_network")

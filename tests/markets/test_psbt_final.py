@@ -9,7 +9,7 @@ from embit.psbt import PSBT
 from embit.script import Script, Witness
 from embit.transaction import Transaction, TransactionInput, TransactionOutput
 
-from markets.psbt import with_witnesses
+from markets.adapter import with_witnesses
 
 SIGNATURE = bytes(range(64)) + b"\x83"
 

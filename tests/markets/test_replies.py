@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from markets.answers import LONGEST_WORDS, Reply, refusal, write_fault
 from markets.base import BelowMinimum, InsufficientFunds, PriceGrid, RateLimited, Refused, VenueError
+from markets.http import LONGEST_WORDS, Reply, refusal, write_fault
 
 
 @pytest.mark.parametrize(

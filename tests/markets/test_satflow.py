@@ -10,9 +10,9 @@ import pytest
 import responses
 
 from markets.base import BidOrder, Item, NotFound, NotSupported, NotUnderstood, Unavailable, Unknown
-from markets.satflow import wire
+from markets.parse import Page, Unread
+from markets.satflow import books
 from markets.satflow.adapter import Satflow
-from markets.wire import Page, Unread
 
 pytestmark = pytest.mark.usefixtures("no_network")
 
@@ -303,5 +303,5 @@ def test_only_https_or_this_machine(base: str) -> None:
 
 def test_floors_answer_every_spelling_that_was_asked_for() -> None:
     answer = {"success": True, "data": [{"slug": "cats", "floor": 5000, "listedCount": 2}]}
-    found = wire.floors(answer, ["cats", "Cats", "dogs"], "ordinals")
+    found = books.floors(answer, ["cats", "Cats", "dogs"], "ordinals")
     assert {slug: floor.listed_count for slug, floor in found.items()} == {"cats": 2, "Cats": 2}

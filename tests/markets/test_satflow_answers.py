@@ -14,8 +14,8 @@ import responses
 from markets.adapter import TraitedAsk, TraitedBid
 from markets.base import Floor, OwnBid, Sale
 from markets.orders import ListingDraft, ListingToDraft, OwnListing, SecureDraft
+from markets.parse import Page
 from markets.satflow.adapter import Satflow
-from markets.wire import Page
 from strategy.book import Ask, Bid
 
 pytestmark = pytest.mark.usefixtures("no_network")

@@ -7,9 +7,8 @@ from typing import Any
 import pytest
 import responses
 
-from markets.base import NotUnderstood, Refused
+from markets.base import NotUnderstood, Refused, Utxo
 from markets.mempool import Mempool
-from markets.outpoint_facts import Utxo
 
 pytestmark = pytest.mark.usefixtures("no_network")
 

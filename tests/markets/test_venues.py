@@ -8,9 +8,9 @@ import pytest
 
 from core.settings import DIALECTS, VENUES, Settings, dialect_of
 from gateway.app import market_adapters
-from markets import venues, verbs
+from markets import client, venues, verbs
 from markets.base import NotSupported
-from markets.capabilities import Capabilities
+from markets.venues import Capabilities
 from tests.shapes import replace
 
 REAL = Settings(
@@ -95,6 +95,6 @@ def test_no_venue_of_this_name() -> None:
 @pytest.mark.parametrize("name", VENUES)
 def test_what_is_known_crosses_the_socket(name: str) -> None:
     known = venues.facts(name, is_default=True)
-    assert verbs.read_answer(verbs.text({"ok": [known]}).encode(), verbs.Venues).ok == (known,)
+    assert client.read_answer(verbs.text({"ok": [known]}).encode(), verbs.Venues).ok == (known,)
     assert all(isinstance(getattr(known.capabilities, each), tuple) for each in ("kinds", "bid_types", "lives_hours"))
     assert isinstance(known.capabilities, Capabilities)

@@ -16,7 +16,7 @@ from markets import client, verbs
 from markets.base import BidOrder, Refused, Unavailable, Unknown
 from markets.client import MarketClient
 from markets.orders import BidToDraft, Coin, ListingToDraft
-from markets.wire import text_or_none
+from markets.parse import text_or_none
 
 TXID, KEY = "ab" * 32, "02" + "cd" * 32
 ORDER = BidOrder(500_000, Decimal(1), "cats", "ordinals", "bc1qa", KEY, "bc1pb", 2, 1, "AkcwRA==", "2.5")

@@ -10,9 +10,9 @@ from msgspec.structs import replace
 
 from markets.base import AuthFailed, Unavailable
 from markets.ordinalswallet.adapter import OrdinalsWallet
+from markets.parse import Page
 from markets.satflow.adapter import Satflow
 from markets.unisat.adapter import UnisatMarket
-from markets.wire import Page
 from simulator.scenes import SCENES
 from tests.scenes.run import faults
 from workers.context import BadCredentials

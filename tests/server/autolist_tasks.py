@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from markets.outpoint_facts import Whereabouts
+from markets.base import Whereabouts
 from models.ledger.states import CANCELLED, CLOSED, LIVE, Listing
 from models.tasks.tasks import Task
 from tests.server.api import START_MS, Answer

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
+from markets.base import OutpointFacts, Whereabouts
 from markets.orders import ListingDraft
-from markets.outpoint_facts import OutpointFacts, Whereabouts
 from models import accounts
 from models.tasks import tasks
 from tests.server.api import START_MS

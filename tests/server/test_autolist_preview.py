@@ -7,9 +7,8 @@ from typing import Any
 
 import pytest
 
-from markets.base import AskBook, Item, Sale, Sales, Unavailable
+from markets.base import AskBook, Item, OutpointFacts, Sale, Sales, Unavailable, Whereabouts
 from markets.orders import ListingDraft, OwnListing, OwnListings
-from markets.outpoint_facts import OutpointFacts, Whereabouts
 from models.ledger.states import Listing
 from models.tasks.tasks import Task
 from strategy.book import Ask

@@ -7,8 +7,7 @@ from typing import Any
 
 import pytest
 
-from markets.base import Item, NotFound, Unavailable
-from markets.outpoint_facts import Whereabouts
+from markets.base import Item, NotFound, Unavailable, Whereabouts
 from models import accounts
 from models.tasks import tasks
 from tests.server.api import START_MS

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from markets.base import Balance
-from markets.capabilities import Funding, Place
+from markets.venues import Funding, Place
 from server.wallet import Backing, at_stake
 from tests.server.api import START_MS
 from tests.server.conftest import Service

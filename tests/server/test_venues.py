@@ -8,8 +8,7 @@ from typing import Any
 import pytest
 
 from markets.base import Item
-from markets.capabilities import VenueFacts
-from markets.venues import capabilities, facts
+from markets.venues import VenueFacts, capabilities, facts
 from models.tasks.tasks import Task
 from strategy.book import VenueProfile
 from tests.server.conftest import Service, with_settings

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from markets.base import Balance, NotFound, Unavailable
-from markets.outpoint_facts import Utxo
+from markets.base import Balance, NotFound, Unavailable, Utxo
 from models.ledger.states import Order
 from models.tasks.tasks import Task
 from tests.server.api import START_MS, Answer

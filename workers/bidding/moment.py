@@ -14,9 +14,8 @@ from msgspec.structs import force_setattr
 
 from core.subscription_plans import SubscriptionPlan
 from markets.base import OwnBid
-from markets.call_costs import life_s
-from markets.capabilities import Capabilities, ToFund, to_fund
 from markets.look import Looker, MarketLook
+from markets.venues import Capabilities, ToFund, life_s, to_fund
 from models.controls import HALT, REDUCE
 from models.ledger.limits import Matched, exposure_limits_of
 from models.ledger.orders import ExposureLimits

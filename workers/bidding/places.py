@@ -15,11 +15,10 @@ from typing import NamedTuple, Protocol, TypeVar
 
 from msgspec.structs import replace
 
-from markets.base import BidOrder, NotSupported, Refused, Unavailable, VenueError
-from markets.capabilities import ToFund
+from markets.base import BidOrder, NotSupported, Refused, Unavailable, Utxo, VenueError
 from markets.look import kind_of
 from markets.orders import BidDraft, BidToDraft, Coin
-from markets.outpoint_facts import Utxo
+from markets.venues import ToFund
 from models.ledger import orders
 from models.ledger.orders import LimitReached, NewOrder, NotAllowedToPlace
 from models.ledger.states import CLOSED, LIVE, SIGNED, SUBMITTED, UNKNOWN, Order

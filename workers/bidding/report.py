@@ -13,10 +13,9 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from markets.call_costs import call_costs
-from markets.capabilities import ToFund
 from markets.client import skew_words, stretch_s
 from markets.look import fund_of
+from markets.venues import ToFund, call_costs
 from models.ledger import orders
 from models.ledger.limits import own_orders
 from models.ledger.states import LIVE, Order

@@ -21,8 +21,8 @@ from msgspec import Struct
 from msgspec.structs import asdict
 
 from markets.base import Refused, Unavailable, VenueError
-from markets.capabilities import to_fund
 from markets.orders import ListingDraft, ListingOrder, ListingToDraft
+from markets.venues import to_fund
 from models.ledger import listings, withdrawals
 from models.ledger.listings import NewListing, NotAllowedToList, OpenElsewhere
 from models.ledger.states import LIVE, REFUSED, RESERVED, SIGNED, SUBMITTED, UNKNOWN, Listing

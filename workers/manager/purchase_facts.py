@@ -15,12 +15,10 @@ from msgspec import Struct
 
 from core.settings import Settings
 from markets import items
-from markets.base import NotFound, NotSupported, Unavailable, VenueError
-from markets.capabilities import Backing
+from markets.base import NotFound, NotSupported, TransactionFacts, Unavailable, VenueError
 from markets.client import MarketClient
 from markets.items import LocatedInscription
-from markets.outpoint_facts import TransactionFacts
-from markets.venues import capabilities
+from markets.venues import Backing, capabilities
 from models.ledger.states import Order
 from models.users import User
 from strategy.purchases import MOST_MOVES, Holder, MadeOutput, Move, NotShown, NotYetShown, ProvenPurchase, SpentCoin

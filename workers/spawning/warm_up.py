@@ -20,11 +20,10 @@ from msgspec.json import encode
 from core import logs
 from core.call import Request, read_answer
 from core.settings import Settings, load
-from markets import verbs
-from markets.base import AskBook, Balance, Fees, OwnBid, OwnBids
+from markets import client, verbs
+from markets.base import AskBook, Balance, Fees, OutpointFacts, OwnBid, OwnBids, Whereabouts
 from markets.client import MarketClient
 from markets.orders import ListingDraft, OwnListing, OwnListings
-from markets.outpoint_facts import OutpointFacts, Whereabouts
 from models import schema, users
 from models.database import base
 from models.database.base import is_postgresql
@@ -142,7 +141,7 @@ def warm_up() -> Settings | None:
             logs.set_up("zygote")
             set_title("bidkeeper: zygote warms up")
             settings = worker.without_secrets(load())
-            verbs.prepare()
+            client.prepare()
             dry_run()
             if is_postgresql(settings.database_url):
                 # What the dry run has asked, in the words of the workers' database, which nobody asks yet.

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from markets.adapter import Adapter
 from markets.base import BidOrder
 from markets.orders import BidToDraft, Coin, ListingOrder, ListingToDraft, Pair, SignInAnswer
-from markets.wire import Page
+from markets.parse import Page
 from tests.markets.contract import signing
 from tests.markets.contract.gate import Gate
 from tests.markets.contract.parties import HELD, LISTED, Party

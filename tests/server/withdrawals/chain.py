@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from markets.base import NotFound, Unavailable
-from markets.outpoint_facts import OutpointFacts, Utxo, Whereabouts
+from markets.base import NotFound, OutpointFacts, Unavailable, Utxo, Whereabouts
 from models.ledger import withdrawals
 from tests.server.api import START_MS
 from tests.server.conftest import OWNER, Service

@@ -7,8 +7,7 @@ from typing import Any
 
 import pytest
 
-from markets.base import Balance, NotFound, NotSupported, Refused, Unavailable, Unknown
-from markets.outpoint_facts import Utxo
+from markets.base import Balance, NotFound, NotSupported, Refused, Unavailable, Unknown, Utxo
 from models.ledger.states import Order
 from models.ledger.withdrawals import Withdrawal
 from tests.server.api import START_MS

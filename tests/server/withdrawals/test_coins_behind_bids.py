@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from markets.outpoint_facts import Utxo
+from markets.base import Utxo
 from models.ledger.states import Order
 from tests.server.conftest import Service
 from tests.server.withdrawals.asking import withdraw

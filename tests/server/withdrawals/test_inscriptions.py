@@ -7,8 +7,7 @@ from typing import Any
 
 import pytest
 
-from markets.base import NotFound, Unavailable
-from markets.outpoint_facts import Utxo, Whereabouts
+from markets.base import NotFound, Unavailable, Utxo, Whereabouts
 from models.ledger.states import Listing
 from models.tasks.tasks import LISTING, Task
 from strategy.config.listing import ListingConfig, dump_listing_config

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from markets.outpoint_facts import Utxo, Whereabouts
+from markets.base import Utxo, Whereabouts
 from tests.server.api import START_MS
 from tests.server.conftest import OWNER, Service
 from tests.server.withdrawals.asking import withdraw

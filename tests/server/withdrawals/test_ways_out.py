@@ -9,8 +9,7 @@ import pytest
 from core.errors import PeerRefused
 from core.settings import DIALECTS, Settings
 from markets.base import Balance, NotSupported, Unavailable
-from markets.capabilities import funding_of
-from markets.venues import facts
+from markets.venues import facts, funding_of
 from models.tasks.tasks import Task
 from server import task_handler
 from server.withdrawal_plan import bidding_venue

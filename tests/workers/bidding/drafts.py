@@ -8,9 +8,8 @@ from typing import Any
 
 from msgspec import structs
 
-from markets.base import BidOrder, OwnBid, OwnBids, Refused, Unknown
+from markets.base import BidOrder, OutpointFacts, OwnBid, OwnBids, Refused, Unknown, Utxo
 from markets.orders import BidDraft, BidToDraft, DraftPsbt
-from markets.outpoint_facts import OutpointFacts, Utxo
 from models.ledger.states import Order
 from strategy.book import VenueProfile
 from tests.workers.bidding.fakes import FakeMarket, FakeSigner

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from markets.base import NotSupported
-from markets.outpoint_facts import Utxo
+from markets.base import NotSupported, Utxo
 from models.ledger import orders
 from models.ledger.states import Order
 from tests.shapes import replace

@@ -6,8 +6,7 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Any
 
-from markets.base import Fees
-from markets.outpoint_facts import OutpointFacts, Utxo
+from markets.base import Fees, OutpointFacts, Utxo
 from tests.shapes import replace
 from tests.workers.bidding.fakes import KEYS
 from tests.workers.listing.listing_world import SECOND, ListingMarket, ListingSigner

@@ -11,9 +11,8 @@ from typing import Any
 
 from msgspec import structs
 
-from markets.base import Item, Sale, Sales, Unknown
+from markets.base import Item, OutpointFacts, Sale, Sales, Unknown, Whereabouts
 from markets.orders import ListingDraft, ListingOrder, ListingToDraft, OwnListing, OwnListings, SecureDraft
-from markets.outpoint_facts import OutpointFacts, Whereabouts
 from models.ledger import listings
 from models.ledger.states import Listing
 from models.tasks import tasks

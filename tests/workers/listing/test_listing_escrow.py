@@ -9,10 +9,9 @@ from typing import Any
 import pytest
 from msgspec import structs
 
-from markets.base import NotSupported, Unavailable
+from markets.base import NotSupported, OutpointFacts, Unavailable, Utxo, Whereabouts
 from markets.client import Scarcity
 from markets.items import judged
-from markets.outpoint_facts import OutpointFacts, Utxo, Whereabouts
 from markets.venues import capabilities
 from models.ledger import states, withdrawals
 from models.ledger.withdrawals import Withdrawal

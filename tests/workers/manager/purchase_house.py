@@ -18,8 +18,7 @@ from embit.hashes import tagged_hash
 from msgspec import structs
 
 from core.settings import Settings
-from markets.base import Item, NotFound, Unavailable
-from markets.outpoint_facts import OutpointFacts, TransactionFacts, Whereabouts
+from markets.base import Item, NotFound, OutpointFacts, TransactionFacts, Unavailable, Whereabouts
 from tests.wallet.listings import ORDINALS, PAYMENT, STRANGER, VAULT, VENUE, output, script_by, with_size
 from tests.wallet.offers import Leaf
 from wallet.protocol import UserKeys
