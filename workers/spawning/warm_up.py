@@ -131,10 +131,11 @@ class MadeUpSigner(SignerClient):
         return read_answer(request, "signer", encode({"ok": answers[type(request)]}))
 
 
-def warm_up() -> Settings | None:
+def warm_up(gather: Callable[[Callable[[], object]], None]) -> Settings | None:
     """Makes a dry run, whose failure costs speed and memory only; returns the settings for all workers.
 
-    None when these cannot be read: each worker will find out and log it.
+    `gather` makes another one and moves its code together. None when the settings cannot be read: each worker will find
+    out and log it.
     """
     settings = None
     try:
@@ -144,6 +145,8 @@ def warm_up() -> Settings | None:
             settings = worker.without_secrets(load())
             verbs.prepare()
             dry_run()
+            gather(dry_run)
+            dry_run()  # by the code's copies, so that their caches are filled
             if is_postgresql(settings.database_url):
                 # What the dry run has asked, in the words of the workers' database, which nobody asks yet.
                 base.prepare_for(settings.database_url)

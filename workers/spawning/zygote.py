@@ -7,6 +7,8 @@ forks, reaps and reports. It ends with the manager (PDEATHSIG, and the end of it
 A fork shares every page until one side writes to it. A worker's allocations would go into the gaps that imports and
 warm-up have left all over the heap, and each touched page is copied. So the gaps are filled before the fork, and a
 worker's allocations lie side by side in pages of their own: nearly two MiB less for each worker, of ten.
+A function that runs writes to its code, too: it counts references and fills caches. So the code that workers run is
+copied into pages of its own: half a MiB less.
 """
 
 from __future__ import annotations
@@ -21,6 +23,7 @@ import signal
 import socket
 import sys
 from collections.abc import Callable, Sequence
+from types import CodeType, FrameType, FunctionType
 from typing import Any
 
 from core import logs
@@ -43,8 +46,35 @@ _MOST_CHUNKS = 100_000
 _fillers: list[object] = []  # for ever
 
 
-def settle() -> None:
-    """Fills the gaps, and keeps the garbage collector from ever writing to present objects."""
+def gather(run: Callable[[], object]) -> None:
+    """Calls `run`, and gives the functions that it enters copies of their code, which lie side by side."""
+    entered: set[CodeType] = set()
+    copies: dict[CodeType, CodeType] = {}
+
+    def note(frame: FrameType, event: str, _: object) -> None:
+        if event == "call":
+            entered.add(frame.f_code)
+
+    def copied(code: CodeType) -> CodeType:
+        if code not in copies:
+            constants = (copied(each) if isinstance(each, CodeType) else each for each in code.co_consts)
+            copies[code] = code.replace(co_consts=tuple(constants))
+        return copies[code]
+
+    profiler = sys.getprofile()
+    sys.setprofile(note)
+    try:
+        run()
+    finally:
+        sys.setprofile(profiler)
+    fill_gaps()  # otherwise the copies would go into these
+    for each in gc.get_objects():
+        if isinstance(each, FunctionType) and each.__code__ in entered:
+            each.__code__ = copied(each.__code__)
+
+
+def fill_gaps() -> None:
+    """Fills the gaps between present objects, so that new ones lie side by side."""
     gc.collect()
     try:
         _fill_pools()
@@ -52,7 +82,6 @@ def settle() -> None:
     except (OSError, AttributeError, ValueError) as error:
         # Another interpreter or C library: workers are just larger.
         log.info("gaps in memory are left as they are: %s", error)
-    gc.freeze()
 
 
 def _fill_pools() -> None:
@@ -254,13 +283,14 @@ def main(argv: Sequence[str], run: Run = worker_main.run_forked) -> None:
     gc.disable()
     link = socket.socket(fileno=link_fd)
     link.set_inheritable(False)
-    settings = warm_up()
+    settings = warm_up(gather)
     if settings:
         logs.set_up("zygote", settings.log_level, settings.log_format)
     life_line.set_title("bidkeeper: zygote")
     # Once for all of its workers, which inherit it.
     give_up_network(settings.database_url if settings else "")
-    settle()
+    fill_gaps()
+    gc.freeze()  # so that the garbage collector never writes to present objects
     with contextlib.suppress(BrokenPipeError, ConnectionResetError):  # the manager is gone
         Zygote(link, run, settings).serve()
 
