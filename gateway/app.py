@@ -15,13 +15,15 @@ from core.settings import PLAY_MARKET, Settings, dialect_of
 from core.tls import TRADER
 from gateway.facts_program import sources
 from gateway.fences import Fences
-from gateway.limits import READ, CallBudget, LookupBudget, Priority
+from gateway.limits import READ, CallBudget
+from gateway.lookups import LookupBudget, Priority
 from gateway.marketplace import GatewayVerbs, Marketplace, Marketplaces, market_venue
 from gateway.pictures import KeptPictures, Pictures, PictureSource
 from gateway.program import OWN_USER, Admission, Program, Right, Status, needs_none, now_ms, serve
 from gateway.quota import Quota, QuotaRestraint
 from gateway.quota_count import DAY, MONTH, Counts, QuotaCount, QuotaFile
-from gateway.reads.chain import ChainFacts, Network
+from gateway.reads.chain import ChainFacts
+from gateway.reads.network import Network
 from gateway.reads.runes import Runes
 from gateway.reads.snapshots import Snapshots, Source
 from gateway.venue import Adapters, Venue

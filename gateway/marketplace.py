@@ -11,11 +11,12 @@ from typing import Any
 from msgspec.structs import replace
 
 from gateway.fences import Fences
-from gateway.limits import CallBudget, LookupBudget, Windows, current_origin
+from gateway.limits import CallBudget, Windows
+from gateway.lookups import LookupBudget, current_origin
 from gateway.quota import Quota, QuotaRestraint
 from gateway.reads.books import Books
-from gateway.reads.chain import Network
 from gateway.reads.floors import Floors
+from gateway.reads.network import Network
 from gateway.reads.own import Own
 from gateway.reads.runes import Runes
 from gateway.reads.snapshots import Snapshots, Source

@@ -29,7 +29,8 @@ from urllib.parse import quote, urlsplit
 from core.files import require_room
 from core.public_connection import Connection, public_url_problem
 from core.setting_values import Network
-from gateway.limits import CallBudget, Priority
+from gateway.limits import CallBudget
+from gateway.lookups import Priority
 from gateway.picture_sizes import judged, media_of
 from gateway.verbs import Call, answers
 from markets import verbs

@@ -33,8 +33,8 @@ from core.errors import BidkeeperError
 from core.local_server import Door, peer_uid
 from core.setting_values import HostPort, is_loopback
 from core.settings import Settings
-from gateway import limits
-from gateway.limits import CallBudget, LookupBudget
+from gateway.limits import CallBudget
+from gateway.lookups import LookupBudget, begin_for, origin_of
 from gateway.quota import Quota
 from gateway.venue import Venue, Venues
 from gateway.verbs import Asker, Call, VerbTable, answers
@@ -220,7 +220,7 @@ class AskHandler(RequestHandler):
             request = verbs.read(self.request.body)
             if self._connection is None:
                 raise Refused("not_allowed", "the client has closed its connection")
-            limits.begin_for(limits.origin_of(request))  # here, so that the remark is the user's, too
+            begin_for(origin_of(request))  # here, so that the remark is the user's, too
             self._asker.work = asyncio.ensure_future(self._answer(request))
             self.finish('{"ok":' + await self._asker.work + self._verbs.remark(request) + "}")
         except VenueError as error:

@@ -11,7 +11,7 @@ from collections import deque
 from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
-from gateway.limits import LookupBudget, Origin, Priority, current_origin
+from gateway.lookups import LookupBudget, Origin, Priority, current_origin
 from gateway.quota_count import (
     DAY,
     LONGEST_STRETCH_S,

@@ -17,20 +17,10 @@ from typing import Any, TypeVar
 from msgspec import Struct
 
 from core.settings import dialect_of
-from gateway.fences import Skew
-from gateway.limits import (
-    PROBE_S,
-    READ,
-    Breaker,
-    CallBudget,
-    CountedCall,
-    LookupBudget,
-    Priority,
-    Toll,
-    Windows,
-    current_origin,
-)
+from gateway.limits import PROBE_S, READ, Breaker, CallBudget, CountedCall, Toll, Windows
+from gateway.lookups import LookupBudget, Priority, current_origin
 from gateway.quota import Quota
+from gateway.skew import Skew
 from markets.adapter import Adapter, AskAgain
 from markets.answers import noting
 from markets.base import (

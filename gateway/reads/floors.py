@@ -13,7 +13,7 @@ from urllib.parse import quote
 
 from msgspec.structs import replace
 
-from gateway.limits import Origin, Priority, current_origin
+from gateway.lookups import Origin, Priority, current_origin
 from gateway.quota import BeyondShare
 from gateway.reads.runes import Runes
 from gateway.reads.snapshots import Flight, Source

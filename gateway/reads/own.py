@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-from gateway.limits import Priority, Toll
-from gateway.reads.chain import Network
+from gateway.limits import Toll
+from gateway.lookups import Priority
+from gateway.reads.network import Network
 from gateway.reads.snapshots import Flight, Source
 from gateway.verbs import Call, answers
 from markets import verbs

@@ -17,7 +17,8 @@ from typing import Any, Generic, NamedTuple, TypeVar
 
 from msgspec import Struct, field
 
-from gateway.limits import READ, Priority, Toll, current_origin
+from gateway.limits import READ, Toll
+from gateway.lookups import Priority, current_origin
 from gateway.quota import BeyondShare
 from gateway.venue import Venue
 from markets.adapter import Cursor

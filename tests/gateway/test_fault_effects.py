@@ -8,7 +8,8 @@ from collections.abc import Callable
 import pytest
 
 from gateway import limits as module
-from gateway.limits import FAILURES, Priority
+from gateway.limits import FAILURES
+from gateway.lookups import Priority
 from markets.base import RateLimited, Unavailable, VenueError
 from tests.fault_classes import EFFECTS, Effect
 from tests.gateway.conftest import Bench

@@ -16,8 +16,7 @@ from typing import Any
 import pytest
 
 from core.settings import Settings
-from gateway import limits
-from gateway.limits import LookupBudget, Origin, Priority
+from gateway.lookups import LookupBudget, Origin, Priority, begin_for
 from gateway.quota import Quota, QuotaRestraint
 from gateway.quota_count import LONGEST_STRETCH_S, MONTH, QuotaCount, QuotaFile
 from markets.base import Refused, VenueError
@@ -79,7 +78,7 @@ class Month:
         return int(self.quota.status()["limit"])
 
     def cycle(self) -> None:
-        limits.begin_for(Origin(self.user))
+        begin_for(Origin(self.user))
         if (self.now_ms - self.begin_ms) // 60_000 % self.every:
             return
         for slug in range(self.slugs):

@@ -9,7 +9,7 @@ from email.utils import formatdate
 
 import pytest
 
-from gateway.fences import Skew
+from gateway.skew import Skew
 from markets.answers import made_s
 from markets.base import RateLimited, Refused, Unavailable
 from markets.orders import BidToDraft, Coin

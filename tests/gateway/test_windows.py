@@ -7,7 +7,8 @@ from collections import Counter
 
 import pytest
 
-from gateway.limits import READ, WINDOW_S, Priority, Toll, Windows
+from gateway.limits import READ, WINDOW_S, Toll, Windows
+from gateway.lookups import Priority
 from markets.capabilities import Capabilities
 from markets.venues import capabilities
 from tests.clock import Monotonic

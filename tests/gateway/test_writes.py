@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from gateway import writes
-from gateway.limits import Priority, Toll
+from gateway.limits import Toll
+from gateway.lookups import Priority
 from gateway.writes import LONGEST_WAIT_MS
 from markets.base import (
     AuthFailed,

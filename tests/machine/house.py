@@ -31,8 +31,8 @@ from core.layout import journal_path
 from core.settings import Settings
 from core.subscription_plans import SubscriptionPlan
 from core.unix_http import NoAnswer, NotSent
-from gateway import limits
 from gateway.app import Gateway
+from gateway.lookups import begin_for, origin_of
 from gateway.verbs import Asker
 from markets import verbs
 from markets.base import Unavailable, Unknown, VenueError, to_wire
@@ -234,7 +234,7 @@ class House:
     async def _answered(self, request: verbs.Request) -> bytes:
         """As the gateway's handler does it."""
         try:
-            limits.begin_for(limits.origin_of(request))
+            begin_for(origin_of(request))
             answer = await self._verbs.answer(request, Asker(None))
             return f'{{"ok":{answer}{self._verbs.remark(request)}}}'.encode()
         except VenueError as error:
