@@ -16,11 +16,10 @@ from core.tls import TRADER
 from gateway.facts_program import sources
 from gateway.fences import Fences
 from gateway.limits import READ, CallBudget
-from gateway.lookups import LookupBudget, Priority
 from gateway.marketplace import GatewayVerbs, Marketplace, Marketplaces, market_venue
 from gateway.pictures import KeptPictures, Pictures, PictureSource
 from gateway.program import OWN_USER, Admission, Program, Right, Status, needs_none, now_ms, serve
-from gateway.quota import Quota, QuotaRestraint
+from gateway.quota import LookupBudget, Priority, Quota, QuotaRestraint
 from gateway.quota_count import DAY, MONTH, Counts, QuotaCount, QuotaFile
 from gateway.reads.chain import ChainFacts
 from gateway.reads.network import Network

@@ -18,7 +18,7 @@ from typing import Literal
 
 from msgspec import Struct
 
-from gateway.lookups import Priority
+from gateway.quota import Priority
 from markets.base import RateLimited, Unavailable
 from markets.capabilities import Capabilities
 

@@ -12,8 +12,7 @@ from msgspec.structs import replace
 
 from gateway.fences import Fences
 from gateway.limits import CallBudget, Windows
-from gateway.lookups import LookupBudget, current_origin
-from gateway.quota import Quota, QuotaRestraint
+from gateway.quota import LookupBudget, Quota, QuotaRestraint, current_origin
 from gateway.reads.books import Books
 from gateway.reads.floors import Floors
 from gateway.reads.network import Network

@@ -34,8 +34,7 @@ from core.local_server import Door, peer_uid
 from core.setting_values import HostPort, is_loopback
 from core.settings import Settings
 from gateway.limits import CallBudget
-from gateway.lookups import LookupBudget, begin_for, origin_of
-from gateway.quota import Quota
+from gateway.quota import LookupBudget, Quota, begin_for, origin_of
 from gateway.venue import Venue, Venues
 from gateway.verbs import Asker, Call, VerbTable, answers
 from markets import verbs

@@ -18,8 +18,7 @@ from msgspec import Struct
 
 from core.settings import dialect_of
 from gateway.limits import PROBE_S, READ, Breaker, CallBudget, CountedCall, Toll, Windows
-from gateway.lookups import LookupBudget, Priority, current_origin
-from gateway.quota import Quota
+from gateway.quota import LookupBudget, Priority, Quota, current_origin
 from gateway.skew import Skew
 from markets.adapter import Adapter, AskAgain
 from markets.answers import noting

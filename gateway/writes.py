@@ -14,7 +14,7 @@ from msgspec import Struct
 
 from gateway.fences import Fences, Ticket
 from gateway.limits import Toll
-from gateway.lookups import Priority
+from gateway.quota import Priority
 from gateway.reads.own import Own
 from gateway.venue import Abandoned, Venue, needed
 from gateway.verbs import Call, answers

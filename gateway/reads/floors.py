@@ -13,8 +13,7 @@ from urllib.parse import quote
 
 from msgspec.structs import replace
 
-from gateway.lookups import Origin, Priority, current_origin
-from gateway.quota import BeyondShare
+from gateway.quota import BeyondShare, Origin, Priority, current_origin
 from gateway.reads.runes import Runes
 from gateway.reads.snapshots import Flight, Source
 from gateway.verbs import Call, answers

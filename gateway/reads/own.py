@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 from gateway.limits import Toll
-from gateway.lookups import Priority
+from gateway.quota import Priority
 from gateway.reads.network import Network
 from gateway.reads.snapshots import Flight, Source
 from gateway.verbs import Call, answers

@@ -18,8 +18,7 @@ from typing import Any, Generic, NamedTuple, TypeVar
 from msgspec import Struct, field
 
 from gateway.limits import READ, Toll
-from gateway.lookups import Priority, current_origin
-from gateway.quota import BeyondShare
+from gateway.quota import BeyondShare, Priority, current_origin
 from gateway.venue import Venue
 from markets.adapter import Cursor
 from markets.base import NotFound

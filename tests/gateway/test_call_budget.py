@@ -8,7 +8,7 @@ import contextlib
 import pytest
 
 from gateway.limits import BRAKE_SLOTS, CallBudget
-from gateway.lookups import Priority
+from gateway.quota import Priority
 from markets.base import RateLimited, Unavailable
 from tests.clock import Monotonic
 

@@ -9,7 +9,7 @@ import pytest
 
 from gateway import limits as module
 from gateway.limits import FAILURES
-from gateway.lookups import Priority
+from gateway.quota import Priority
 from markets.base import RateLimited, Unavailable, VenueError
 from tests.fault_classes import EFFECTS, Effect
 from tests.gateway.conftest import Bench

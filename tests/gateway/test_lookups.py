@@ -11,8 +11,7 @@ from pathlib import Path
 import pytest
 
 from gateway.limits import READ, CallBudget, Windows
-from gateway.lookups import LookupBudget, Origin, Priority, begin_for
-from gateway.quota import BeyondShare, Quota, level
+from gateway.quota import BeyondShare, LookupBudget, Origin, Priority, Quota, begin_for, level
 from gateway.quota_count import MONTH, MOST_USERS, QuotaCount, QuotaFile
 from gateway.reads.snapshots import REMEMBERED_S, Flight, Snapshots
 from markets.base import NotFound, RateLimited, TooManyLookups, Unavailable

@@ -15,7 +15,7 @@ from msgspec.structs import replace
 
 from gateway import app
 from gateway.limits import Toll
-from gateway.lookups import Priority
+from gateway.quota import Priority
 from markets.adapter import Adapter, Cursor
 from markets.base import BidOrder, NotSupported, OwnBid, RateLimited, Refused, SignInNeeded, Unavailable
 from markets.http import Permit

@@ -16,8 +16,7 @@ from typing import Any
 import pytest
 
 from core.settings import Settings
-from gateway.lookups import LookupBudget, Origin, Priority, begin_for
-from gateway.quota import Quota, QuotaRestraint
+from gateway.quota import LookupBudget, Origin, Priority, Quota, QuotaRestraint, begin_for
 from gateway.quota_count import LONGEST_STRETCH_S, MONTH, QuotaCount, QuotaFile
 from markets.base import Refused, VenueError
 from markets.verbs import BY_NAME

@@ -8,7 +8,7 @@ from collections import Counter
 import pytest
 
 from gateway.limits import READ, WINDOW_S, Toll, Windows
-from gateway.lookups import Priority
+from gateway.quota import Priority
 from markets.capabilities import Capabilities
 from markets.venues import capabilities
 from tests.clock import Monotonic

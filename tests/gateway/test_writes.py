@@ -10,7 +10,7 @@ import pytest
 
 from gateway import writes
 from gateway.limits import Toll
-from gateway.lookups import Priority
+from gateway.quota import Priority
 from gateway.writes import LONGEST_WAIT_MS
 from markets.base import (
     AuthFailed,
