@@ -15,7 +15,6 @@ from core.settings import PLAY_MARKET, Settings, dialect_of
 from core.tls import TRADER
 from gateway.facts_program import sources
 from gateway.fences import Fences
-from gateway.limits import READ, CallBudget
 from gateway.marketplace import GatewayVerbs, Marketplace, Marketplaces, market_venue
 from gateway.pictures import KeptPictures, Pictures, PictureSource
 from gateway.program import OWN_USER, Admission, Program, Right, Status, needs_none, now_ms, serve
@@ -25,7 +24,7 @@ from gateway.reads.chain import ChainFacts
 from gateway.reads.network import Network
 from gateway.reads.runes import Runes
 from gateway.reads.snapshots import Snapshots, Source
-from gateway.venue import Adapters, Venue
+from gateway.venue import READ, Adapters, CallBudget, Venue
 from gateway.verbs import Call, answers
 from gateway.writes import Broadcasts
 from markets import verbs

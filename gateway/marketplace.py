@@ -11,7 +11,6 @@ from typing import Any
 from msgspec.structs import replace
 
 from gateway.fences import Fences
-from gateway.limits import CallBudget, Windows
 from gateway.quota import LookupBudget, Quota, QuotaRestraint, current_origin
 from gateway.reads.books import Books
 from gateway.reads.floors import Floors
@@ -19,7 +18,7 @@ from gateway.reads.network import Network
 from gateway.reads.own import Own
 from gateway.reads.runes import Runes
 from gateway.reads.snapshots import Snapshots, Source
-from gateway.venue import Venue
+from gateway.venue import CallBudget, Venue, Windows
 from gateway.verbs import Answer, Call, VerbTable, answers, marked, table
 from gateway.writes import Writes
 from markets import venues, verbs

@@ -33,9 +33,8 @@ from core.errors import BidkeeperError
 from core.local_server import Door, peer_uid
 from core.setting_values import HostPort, is_loopback
 from core.settings import Settings
-from gateway.limits import CallBudget
 from gateway.quota import LookupBudget, Quota, begin_for, origin_of
-from gateway.venue import Venue, Venues
+from gateway.venue import CallBudget, Venue, Venues
 from gateway.verbs import Asker, Call, VerbTable, answers
 from markets import verbs
 from markets.base import Refused, Unavailable, Unknown, VenueError, to_wire

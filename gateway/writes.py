@@ -13,10 +13,9 @@ from typing import Any, TypeVar
 from msgspec import Struct
 
 from gateway.fences import Fences, Ticket
-from gateway.limits import Toll
 from gateway.quota import Priority
 from gateway.reads.own import Own
-from gateway.venue import Abandoned, Venue, needed
+from gateway.venue import Abandoned, Toll, Venue, needed
 from gateway.verbs import Call, answers
 from markets import verbs
 from markets.adapter import Adapter

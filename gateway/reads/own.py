@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-from gateway.limits import Toll
 from gateway.quota import Priority
 from gateway.reads.network import Network
 from gateway.reads.snapshots import Flight, Source
+from gateway.venue import Toll
 from gateway.verbs import Call, answers
 from markets import verbs
 from markets.adapter import Adapter, Cursor

@@ -17,9 +17,8 @@ from typing import Any, Generic, NamedTuple, TypeVar
 
 from msgspec import Struct, field
 
-from gateway.limits import READ, Toll
 from gateway.quota import BeyondShare, Priority, current_origin
-from gateway.venue import Venue
+from gateway.venue import READ, Toll, Venue
 from markets.adapter import Cursor
 from markets.base import NotFound
 from markets.verbs import text

@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from gateway.limits import READ, CallBudget, Windows
 from gateway.quota import BeyondShare, LookupBudget, Origin, Priority, Quota, begin_for, level
 from gateway.quota_count import MONTH, MOST_USERS, QuotaCount, QuotaFile
 from gateway.reads.snapshots import REMEMBERED_S, Flight, Snapshots
+from gateway.venue import READ, CallBudget, Windows
 from markets.base import NotFound, RateLimited, TooManyLookups, Unavailable
 from markets.capabilities import Capabilities
 from markets.client import MarketClient

@@ -14,8 +14,8 @@ import pytest
 from msgspec.structs import replace
 
 from gateway import app
-from gateway.limits import Toll
 from gateway.quota import Priority
+from gateway.venue import Toll
 from markets.adapter import Adapter, Cursor
 from markets.base import BidOrder, NotSupported, OwnBid, RateLimited, Refused, SignInNeeded, Unavailable
 from markets.http import Permit

@@ -9,7 +9,7 @@ from email.utils import formatdate
 
 import pytest
 
-from gateway.skew import Skew
+from gateway.venue import Skew
 from markets.answers import made_s
 from markets.base import RateLimited, Refused, Unavailable
 from markets.orders import BidToDraft, Coin

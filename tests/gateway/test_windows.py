@@ -7,8 +7,8 @@ from collections import Counter
 
 import pytest
 
-from gateway.limits import READ, WINDOW_S, Toll, Windows
 from gateway.quota import Priority
+from gateway.venue import READ, WINDOW_S, Toll, Windows
 from markets.capabilities import Capabilities
 from markets.venues import capabilities
 from tests.clock import Monotonic
