@@ -14,7 +14,6 @@ from msgspec.structs import replace
 from core.settings import PLAY_MARKET, Settings, dialect_of
 from core.tls import TRADER
 from gateway.facts_program import sources
-from gateway.fences import Fences
 from gateway.marketplace import GatewayVerbs, Marketplace, Marketplaces, market_venue
 from gateway.pictures import KeptPictures, Pictures, PictureSource
 from gateway.program import OWN_USER, Admission, Program, Right, Status, needs_none, now_ms, serve
@@ -26,7 +25,7 @@ from gateway.reads.runes import Runes
 from gateway.reads.snapshots import Snapshots, Source
 from gateway.venue import READ, Adapters, CallBudget, Venue
 from gateway.verbs import Call, answers
-from gateway.writes import Broadcasts
+from gateway.writes import Broadcasts, Fences
 from markets import verbs
 from markets.adapter import Adapter
 from markets.base import Unavailable

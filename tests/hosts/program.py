@@ -45,7 +45,7 @@ def note(name: str, text: str) -> None:
 
 def _plant(verb: str) -> None:
     if verb == "gateway":
-        from gateway.fences import Fences
+        from gateway.writes import Fences
         from markets import venues
         from markets.base import Refused
 
