@@ -16,7 +16,7 @@ from core.tls import TRADER
 from gateway.facts_program import sources
 from gateway.marketplace import GatewayVerbs, Marketplace, Marketplaces, market_venue
 from gateway.pictures import KeptPictures, Pictures, PictureSource
-from gateway.program import OWN_USER, Admission, Program, Right, Status, needs_none, now_ms, serve
+from gateway.program import OWN_USER, Admission, Call, Program, Right, Status, answers, needs_none, now_ms, serve
 from gateway.quota import LookupBudget, Priority, Quota, QuotaRestraint
 from gateway.quota_count import DAY, MONTH, Counts, QuotaCount, QuotaFile
 from gateway.reads.chain import ChainFacts
@@ -24,7 +24,6 @@ from gateway.reads.network import Network
 from gateway.reads.runes import Runes
 from gateway.reads.snapshots import Snapshots, Source
 from gateway.venue import READ, Adapters, CallBudget, Venue
-from gateway.verbs import Call, answers
 from gateway.writes import Broadcasts, Fences
 from markets import verbs
 from markets.adapter import Adapter

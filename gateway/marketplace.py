@@ -10,6 +10,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
+from gateway.program import Answer, Call, VerbTable, answers, marked, table
 from gateway.quota import LookupBudget, Quota, QuotaRestraint, current_origin
 from gateway.reads.books import Books
 from gateway.reads.floors import Floors
@@ -18,7 +19,6 @@ from gateway.reads.own import Own
 from gateway.reads.runes import Runes
 from gateway.reads.snapshots import Snapshots, Source
 from gateway.venue import CallBudget, Venue, Windows
-from gateway.verbs import Answer, Call, VerbTable, answers, marked, table
 from gateway.writes import Fences, Writes
 from markets import venues, verbs
 from markets.adapter import Adapter

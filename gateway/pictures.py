@@ -30,9 +30,9 @@ from core.files import require_room
 from core.public_connection import Connection, public_url_problem
 from core.setting_values import Network
 from gateway.picture_sizes import judged, media_of
+from gateway.program import Call, answers
 from gateway.quota import Priority
 from gateway.venue import CallBudget
-from gateway.verbs import Call, answers
 from markets import verbs
 from markets.base import MOST_PICTURE_BYTES, PICTURE_MEDIA, Media, NoPicture, Picture
 from markets.verbs import text

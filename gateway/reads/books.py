@@ -10,10 +10,10 @@ from itertools import pairwise
 
 from msgspec import Struct
 
+from gateway.program import Call, answers
 from gateway.reads.floors import Floors
 from gateway.reads.runes import Left, Runes, left_out
 from gateway.reads.snapshots import Flight, Source
-from gateway.verbs import Call, answers
 from markets import verbs
 from markets.adapter import Adapter, TraitedAsk, TraitedBid
 from markets.base import AskBook, BidBook, Kind, NotSupported, NotUnderstood, Sale, Sales, Trait, VenueError

@@ -13,10 +13,10 @@ from urllib.parse import quote
 
 from msgspec.structs import replace
 
+from gateway.program import Call, answers
 from gateway.quota import BeyondShare, Origin, Priority, current_origin
 from gateway.reads.runes import Runes
 from gateway.reads.snapshots import Flight, Source
-from gateway.verbs import Call, answers
 from markets import verbs
 from markets.adapter import Adapter, AskAgain
 from markets.base import AuthFailed, Floor, Kind, NotFound, NotUnderstood, Refused

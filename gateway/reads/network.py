@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from gateway.program import Call, answers
 from gateway.reads.snapshots import Source
 from gateway.venue import needed
-from gateway.verbs import Call, answers
 from markets import verbs
 from markets.base import Balance
 from markets.mempool import Mempool

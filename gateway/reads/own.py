@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, TypeVar
 
+from gateway.program import Call, answers
 from gateway.quota import Priority
 from gateway.reads.network import Network
 from gateway.reads.snapshots import Flight, Source
 from gateway.venue import Toll
-from gateway.verbs import Call, answers
 from markets import verbs
 from markets.adapter import Adapter, Cursor
 from markets.base import OwnBid, OwnBids, Unavailable

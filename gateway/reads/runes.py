@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import NamedTuple
 
+from gateway.program import Call, answers
 from gateway.reads.snapshots import Flight, Source
 from gateway.venue import needed
-from gateway.verbs import Call, answers
 from markets import verbs
 from markets.base import AskBook, Kind, Rune
 from markets.unisat.index import Unisat

@@ -32,8 +32,8 @@ from core.settings import Settings
 from core.subscription_plans import SubscriptionPlan
 from core.unix_http import NoAnswer, NotSent
 from gateway.app import Gateway
+from gateway.program import Asker
 from gateway.quota import begin_for, origin_of
-from gateway.verbs import Asker
 from markets import verbs
 from markets.base import Unavailable, Unknown, VenueError, to_wire
 from markets.client import MarketClient
