@@ -19,9 +19,9 @@ from gateway.pictures import KeptPictures, Pictures, PictureSource
 from gateway.program import OWN_USER, Admission, Call, Program, Right, Status, answers, needs_none, now_ms, serve
 from gateway.quota import LookupBudget, Priority, Quota, QuotaRestraint
 from gateway.quota_count import DAY, MONTH, Counts, QuotaCount, QuotaFile
+from gateway.reads.books import Runes
 from gateway.reads.chain import ChainFacts
 from gateway.reads.network import Network
-from gateway.reads.runes import Runes
 from gateway.reads.snapshots import Snapshots, Source
 from gateway.venue import READ, Adapters, CallBudget, Venue
 from gateway.writes import Broadcasts, Fences

@@ -12,11 +12,9 @@ from msgspec.structs import replace
 
 from gateway.program import Answer, Call, VerbTable, answers, marked, table
 from gateway.quota import LookupBudget, Quota, QuotaRestraint, current_origin
-from gateway.reads.books import Books
-from gateway.reads.floors import Floors
+from gateway.reads.books import Books, Floors, Runes
 from gateway.reads.network import Network
 from gateway.reads.own import Own
-from gateway.reads.runes import Runes
 from gateway.reads.snapshots import Snapshots, Source
 from gateway.venue import CallBudget, Venue, Windows
 from gateway.writes import Fences, Writes
