@@ -21,7 +21,7 @@ from gateway.quota import LookupBudget, Priority, Quota, QuotaRestraint
 from gateway.quota_count import DAY, MONTH, Counts, QuotaCount, QuotaFile
 from gateway.reads.books import Runes
 from gateway.reads.chain import ChainFacts
-from gateway.reads.network import Network
+from gateway.reads.own import Network
 from gateway.reads.snapshots import Snapshots, Source
 from gateway.venue import READ, Adapters, CallBudget, Venue
 from gateway.writes import Broadcasts, Fences

@@ -13,8 +13,7 @@ from msgspec.structs import replace
 from gateway.program import Answer, Call, VerbTable, answers, marked, table
 from gateway.quota import LookupBudget, Quota, QuotaRestraint, current_origin
 from gateway.reads.books import Books, Floors, Runes
-from gateway.reads.network import Network
-from gateway.reads.own import Own
+from gateway.reads.own import Network, Own
 from gateway.reads.snapshots import Snapshots, Source
 from gateway.venue import CallBudget, Venue, Windows
 from gateway.writes import Fences, Writes
