@@ -13,6 +13,7 @@ from msgspec.structs import replace
 
 from core.settings import PLAY_MARKET, Settings, dialect_of
 from core.tls import TRADER
+from gateway.adapters import Adapters
 from gateway.facts_program import sources
 from gateway.marketplace import GatewayVerbs, Marketplace, Marketplaces, market_venue
 from gateway.pictures import KeptPictures, Pictures, PictureSource
@@ -23,7 +24,7 @@ from gateway.reads.books import Runes
 from gateway.reads.chain import ChainFacts
 from gateway.reads.own import Network
 from gateway.reads.snapshots import Snapshots, Source
-from gateway.venue import READ, Adapters, CallBudget, Venue
+from gateway.venue import READ, CallBudget, Venue
 from gateway.writes import Broadcasts, Fences
 from markets import verbs
 from markets.adapter import Adapter

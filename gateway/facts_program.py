@@ -12,10 +12,10 @@ from functools import partial
 
 from core.settings import Settings
 from core.tls import SIGNER, TRADER
+from gateway.adapters import Adapters
 from gateway.program import OWN_USER, Admission, Program, Status, VerbTable, now_ms, serve
 from gateway.reads.chain import ChainFacts
 from gateway.reads.snapshots import Snapshots
-from gateway.venue import Adapters
 from markets.mempool import Mempool
 from markets.ord import Ord
 from markets.unisat.index import UnisatIndex

@@ -39,8 +39,9 @@ from core.errors import BidkeeperError
 from core.local_server import Door, peer_uid
 from core.setting_values import HostPort, is_loopback
 from core.settings import Settings
+from gateway.adapters import Venues
 from gateway.quota import LookupBudget, Quota, begin_for, origin_of
-from gateway.venue import CallBudget, Venue, Venues
+from gateway.venue import CallBudget, Venue
 from markets import verbs
 from markets.base import Refused, Unavailable, Unknown, VenueError, to_wire
 from markets.client import MAX_REQUEST

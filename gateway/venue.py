@@ -2,18 +2,7 @@
 
 Time is an argument of the limits: the monotonic clock, in seconds. A venue counts in windows of 60 s that begin at
 unknown times. A limit that holds in any 60 s holds in each of them, so it is kept so here, for a second more, since
-requests take different times to arrive. The log line of a call has names and numbers of ours only: no address, query,
-body or key.
-
-Time is an argument: the monotonic clock, in seconds.
-
-A venue counts in windows of 60 s that begin at unknown times. A limit that holds in any 60 s holds in each of them, so
-it is kept so here, for a second more, since requests take different times to arrive.
-
-What one user causes by hand is counted here and not in the server, since only the gateway knows how many calls an
-answer took (none, when it was known), and since several server processes have one gateway.
-
-The log line of a call has names and numbers of ours only: no address, query, body or key.
+requests take different times to arrive.
 """
 
 from __future__ import annotations
@@ -23,15 +12,15 @@ import json
 import logging
 import time
 from collections import Counter, OrderedDict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Executor
+from contextlib import contextmanager
 from typing import Any, Literal, TypeVar
 
 from msgspec import Struct
 
-from core.settings import dialect_of
 from gateway.quota import LookupBudget, Priority, Quota, current_origin
-from markets.adapter import Adapter, AskAgain
+from markets.adapter import AskAgain
 from markets.answers import made_s, noting
 from markets.base import (
     NotSupported,
@@ -46,9 +35,6 @@ from markets.base import (
 from markets.capabilities import Capabilities
 from markets.client import MOST_SKEW_S, skew_words
 from markets.http import hearing
-from markets.mempool import Mempool
-from markets.ord import Ord
-from markets.unisat.index import Unisat, UnisatIndex
 from markets.wire import Unread
 
 Clock = Callable[[], float]
@@ -83,8 +69,7 @@ class _Waiter(Struct, eq=False):
 class CallBudget:
     """The budget of one key: `rate` requests a second, bursts of `burst`, at most `slots` at once.
 
-    At most `spare` slots are kept for more urgent calls. Each `take` that returns must be followed by one `done`. A
-    waiter that is cancelled costs nothing.
+    At most `spare` slots are kept for more urgent calls. Each `take` that returns must be followed by one `done`.
     """
 
     def __init__(self, rate: float, burst: int, slots: int, clock: Clock, *, spare: int = 0) -> None:
@@ -225,7 +210,7 @@ class CallBudget:
         # Decided by the tokens, not by the time: the last fraction of a token is due too soon for any clock to tell.
         if self._tokens >= 1 and self._paused_until <= now:
             turn_at = float("inf")  # it waits for a slot, which `done` frees
-        wake_at = min(turn_at, *(waiter.until for waiter in self._waiters))
+        wake_at = min(turn_at, *(each.until for each in self._waiters))
         self._timer = asyncio.get_running_loop().call_later(max(wake_at - now, 0.001), self.pump)
 
 
@@ -306,7 +291,7 @@ class CountedCall(Struct, eq=False):
 
 
 class Windows:
-    """Counts calls against the limits of one venue; without limits it lets everything pass."""
+    """The calls of the last minute, against the limits of one venue; without limits everything passes."""
 
     def __init__(self, can: Capabilities, clock: Callable[[], float]) -> None:
         self._all = {"read": can.reads_per_minute, "write": can.writes_per_minute}
@@ -359,10 +344,8 @@ def _full_until(calls: list[CountedCall], limit: int | None, toll: Toll, priorit
     """Returns when enough of `calls` are older than a minute for the call to fit under `limit`."""
     if limit is None:
         return 0.0
-    kept = (
-        0 if priority in _URGENT else limit // (_SPARE_OF_LOOKS if priority is Priority.LOOKUP else _SPARE_OF_MINUTES)
-    )
-    room = limit - toll.more - kept
+    spare = _SPARE_OF_LOOKS if priority is Priority.LOOKUP else _SPARE_OF_MINUTES
+    room = limit - toll.more - (0 if priority in _URGENT else limit // spare)
     too_many = len(calls) - max(room, 1) + 1
     if too_many <= 0:
         return 0.0
@@ -373,6 +356,7 @@ Value = TypeVar("Value")
 
 
 log = logging.getLogger(__name__)
+_calls = logging.getLogger("gateway.calls")  # names and numbers of ours only: no address, query, body or key
 _LAST = 5  # answers
 
 
@@ -390,20 +374,17 @@ class Skew:
         self._told: tuple[tuple[float, float], ...] = ()  # for each of the last answers: at least, at most
         self._is_logged = False
 
-    def watching(self, call: Callable[[], Value]) -> Callable[[], Value]:
-        """Wraps `call` so that the dates of its answers are measured."""
+    @contextmanager
+    def watching(self) -> Iterator[None]:
+        """Measures by the dates of the answers that this thread gets in the block."""
+        sent = self._monotonic()
 
-        def watched() -> Value:
-            sent = self._monotonic()
+        def heard(headers: Mapping[str, str]) -> None:
+            if (made := made_s(headers)) is not None:
+                self.note(made, sent, self._monotonic())
 
-            def heard(headers: Mapping[str, str]) -> None:
-                if (made := made_s(headers)) is not None:
-                    self.note(made, sent, self._monotonic())
-
-            with hearing(heard):
-                return call()
-
-        return watched
+        with hearing(heard):
+            yield
 
     def note(self, made: int, sent: float, received: float) -> None:
         """Notes one answer, made within the second from `made` (epoch, by the venue); the other times are monotonic."""
@@ -482,7 +463,7 @@ class Venue:
         operation: str,
         priority: Priority,
         call: Callable[[], Value],
-        begin: Callable[[], None],
+        begin: Callable[[], None] = lambda: None,
         toll: Toll = READ,
     ) -> Value:
         """Waits for its turn, calls `begin`, and runs one reading `call`. Raises VenueError leaves."""
@@ -490,12 +471,8 @@ class Venue:
         begin()
         return await self.run(verb, operation, call, Unavailable)
 
-    async def ask(self, verb: str, priority: Priority, call: Callable[[], Value], toll: Toll) -> Value:
-        """Reads as `read`, for an answer that only this client can use and that is never shared."""
-        return await self.read(verb, verb, priority, call, lambda: None, toll)
-
-    async def turn(self, priority: Priority, wait_s: float, toll: Toll) -> None:
-        """Waits up to `wait_s` for the turn of one call; follow it by `run`.
+    async def turn(self, priority: Priority, patience_s: float, toll: Toll) -> None:
+        """Waits up to `patience_s` for the turn of one call; follow it by `run`.
 
         Raises RateLimited when the quota, the minute or the key has no call for it now (TooManyLookups when the user
         has none), Unavailable when the breaker is open or the turn did not come.
@@ -516,10 +493,16 @@ class Venue:
         if not is_brake and (wait := self.breaker.wait_s(may_probe=priority is not Priority.PLACE)) is not None:
             text = f"{self.name} has given no usable answer several times in a row"
             raise Unavailable(f"{text}; it is asked again in {wait:.0f} s; nothing was sent")
-        until = time.monotonic() + wait_s
-        self._charge(1)  # before it waits, so that those who wait are counted, too
+        until = time.monotonic() + patience_s
+        if self.lookups is not None:
+            self.lookups.take(origin)  # before it waits, so that those who wait are counted, too
         try:
-            counted = await self._enter(priority, until, toll)
+            while wait_s := self.windows.wait_s(toll, priority):
+                if time.monotonic() + wait_s > until:
+                    text = f"{self.name} takes so many calls a minute, and this one's turn is in {wait_s:.0f} s"
+                    raise RateLimited(wait_s, f"{text}; nothing was sent")
+                await asyncio.sleep(wait_s)
+            counted = self.windows.enter(toll)
             try:
                 is_person = priority is Priority.LOOKUP or (origin.purpose == "act" and priority >= Priority.REST)
                 await self.budget.take(priority, until, (origin.user or 0) if is_person else None)
@@ -527,7 +510,8 @@ class Venue:
                 self.windows.give_back(counted)
                 raise
         except BaseException:
-            self._charge(-1)
+            if self.lookups is not None:
+                self.lookups.take(origin, -1)
             raise
         self.windows.sent(counted)
 
@@ -580,30 +564,23 @@ class Venue:
         if self.quota is not None:
             self.quota.close()
 
-    def _charge(self, calls: int) -> None:
-        if self.lookups is not None:
-            self.lookups.take(current_origin(), calls)
-
-    async def _enter(self, priority: Priority, until: float, toll: Toll) -> CountedCall:
-        while wait := self.windows.wait_s(toll, priority):
-            if time.monotonic() + wait > until:
-                text = f"{self.name} takes so many calls a minute, and this one's turn is in {wait:.0f} s"
-                raise RateLimited(wait, f"{text}; nothing was sent")
-            await asyncio.sleep(wait)
-        return self.windows.enter(toll)
-
     async def _run(self, verb: str, operation: str, call: Callable[[], Value], lost: type[VenueError]) -> Value:
         started = time.monotonic()
         outcome = "failed"
         unread: list[Unread] = []
 
-        def noted() -> Value:
-            with noting(unread.append):
+        user = current_origin().user
+        if self.quota is not None:
+            self.quota.note()
+
+        def made() -> Value:
+            if self.quota is not None:
+                self.quota.count(user)  # first: a call sent but not counted would be missing after a crash
+            with noting(unread.append), self.skew.watching():
                 return call()
 
         try:
-            watched = self.skew.watching(self._counted(noted))
-            value = await asyncio.get_running_loop().run_in_executor(self._threads, watched)
+            value = await asyncio.get_running_loop().run_in_executor(self._threads, made)
             outcome = "ok"
             return value
         except VenueError as error:
@@ -621,20 +598,9 @@ class Venue:
             self._calls.setdefault(operation, Counter())[outcome] += 1
             if unread:
                 self._note_unread(operation, unread)
-            _log_call(self.name, verb, operation, time.monotonic() - started, outcome)
-
-    def _counted(self, call: Callable[[], Value]) -> Callable[[], Value]:
-        """Wraps `call` so that it is counted first: a call sent but not counted would be missing after a crash."""
-        quota, user = self.quota, current_origin().user
-        if quota is None:
-            return call
-        quota.note()
-
-        def counted() -> Value:
-            quota.count(user)
-            return call()
-
-        return counted
+            line = {"venue": self.name, "verb": verb, "operation": operation}
+            line |= {"ms": round((time.monotonic() - started) * 1000), "outcome": outcome, "cost": 1}
+            _calls.info("%s", json.dumps(line))
 
     def _note_unread(self, operation: str, unread: list[Unread]) -> None:
         """Counts the rows left out of an answer; logs the first one, of each operation every ten minutes at most."""
@@ -661,46 +627,9 @@ class Venue:
                 log.warning("%s is now asked once in %g s only; the last fault: %s", self.name, PROBE_S, error.message)
 
 
-_calls = logging.getLogger("gateway.calls")
 
 
-def _log_call(venue: str, verb: str, operation: str, seconds: float, outcome: str, cost: int = 1) -> None:
-    """Logs a call. `verb` is the request to the gateway, `operation` the venue's call, `cost` its share of a quota."""
-    line = {"venue": venue, "verb": verb, "operation": operation, "ms": round(seconds * 1000)}
-    _calls.info("%s", json.dumps(line | {"outcome": outcome, "cost": cost}))
 
 
-Needed = TypeVar("Needed")
 
 
-class Adapters(Struct, frozen=True):
-    """Marketplaces by name, the default one first, and sources of data; None is a source that is not set."""
-
-    markets: Mapping[str, Adapter] = {}
-    unisat: Unisat | None = None
-    unisat_index: UnisatIndex | None = None
-    mempool: Mempool | None = None
-    ord: Ord | None = None
-
-    def speaking(self, dialect: str) -> Adapter | None:
-        """Returns the marketplace that speaks `dialect`, or None."""
-        return next((each for name, each in self.markets.items() if dialect_of(name) == dialect), None)
-
-
-class Venues(Struct, frozen=True):
-    """The adapters' budgets and counts: one for each key, so UniSat's market and data share one."""
-
-    markets: Mapping[str, Venue]
-    unisat: Venue
-    mempool: Venue
-    ord: Venue
-
-    def all(self) -> tuple[Venue, ...]:
-        return tuple(dict.fromkeys((*self.markets.values(), self.unisat, self.mempool, self.ord)))
-
-
-def needed(adapter: Needed | None, setting: str) -> Needed:
-    """Returns `adapter`. Raises NotSupported, naming the missing setting, when it is None."""
-    if adapter is None:
-        raise NotSupported(f"not set up here: BIDKEEPER_{setting} is not set")
-    return adapter

@@ -35,10 +35,11 @@ from typing import Any, TypeVar
 
 from msgspec import Struct
 
+from gateway.adapters import needed
 from gateway.program import Call, answers
 from gateway.quota import Priority
 from gateway.reads.own import Own
-from gateway.venue import Abandoned, Toll, Venue, needed
+from gateway.venue import Abandoned, Toll, Venue
 from markets import verbs
 from markets.adapter import Adapter
 from markets.base import Refused, Unavailable, Unknown

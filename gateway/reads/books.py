@@ -1,12 +1,7 @@
 """A market's floors, books, traits, sales, items and runes, each read once for all who ask.
 
-Slugs whose floors are asked for while a request waits for its turn join it; free places go to slugs asked for lately, so
-that tasks on different slugs and clocks still share requests. A trait's book is picked from the whole one. Sales are
-read as far back as any client asks.
-
-Free places go to slugs asked for lately, so that tasks on different slugs and clocks still share requests.
-
-A trait's book is picked from the whole one. Sales are read as far back as any client asks.
+Slugs whose floors are asked for while a request waits for its turn join it; free places go to slugs asked for lately,
+so that tasks on different slugs and clocks still share requests. A trait's book is picked from the whole one.
 """
 
 from __future__ import annotations
@@ -22,10 +17,10 @@ from urllib.parse import quote
 from msgspec import Struct
 from msgspec.structs import replace
 
+from gateway.adapters import needed
 from gateway.program import Call, answers
 from gateway.quota import BeyondShare, Origin, Priority, current_origin
 from gateway.reads.snapshots import Flight, Source
-from gateway.venue import needed
 from markets import verbs
 from markets.adapter import Adapter, AskAgain, TraitedAsk, TraitedBid
 from markets.base import (

@@ -14,9 +14,9 @@ from typing import TypeVar
 from msgspec import Struct
 from msgspec.structs import asdict, replace
 
+from gateway.adapters import Adapters, Venues, needed
 from gateway.program import Call, answers
 from gateway.reads.snapshots import Flight, Snapshots, Source
-from gateway.venue import Adapters, Venues, needed
 from markets import verbs
 from markets.base import NotSupported, TooManyLookups, Unavailable, VenueError
 from markets.mempool import Mempool

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, TypeVar
 
+from gateway.adapters import needed
 from gateway.program import Call, answers
 from gateway.quota import Priority
 from gateway.reads.snapshots import Flight, Source
-from gateway.venue import Toll, needed
+from gateway.venue import Toll
 from markets import verbs
 from markets.adapter import Adapter, Cursor
 from markets.base import Balance, OwnBid, OwnBids, Unavailable
