@@ -13,11 +13,22 @@ from msgspec.structs import replace
 
 from core.settings import PLAY_MARKET, Settings, dialect_of
 from core.tls import TRADER
-from gateway.adapters import Adapters
 from gateway.facts_program import sources
 from gateway.marketplace import GatewayVerbs, Marketplace, Marketplaces, market_venue
 from gateway.pictures import KeptPictures, Pictures, PictureSource
-from gateway.program import OWN_USER, Admission, Call, Program, Right, Status, answers, needs_none, now_ms, serve
+from gateway.program import (
+    OWN_USER,
+    Adapters,
+    Admission,
+    Call,
+    Program,
+    Right,
+    Status,
+    answers,
+    needs_none,
+    now_ms,
+    serve,
+)
 from gateway.quota import LookupBudget, Priority, Quota, QuotaRestraint
 from gateway.quota_count import DAY, MONTH, Counts, QuotaCount, QuotaFile
 from gateway.reads.books import Runes

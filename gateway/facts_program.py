@@ -12,8 +12,7 @@ from functools import partial
 
 from core.settings import Settings
 from core.tls import SIGNER, TRADER
-from gateway.adapters import Adapters
-from gateway.program import OWN_USER, Admission, Program, Status, VerbTable, now_ms, serve
+from gateway.program import OWN_USER, Adapters, Admission, Program, Status, VerbTable, now_ms, serve
 from gateway.reads.chain import ChainFacts
 from gateway.reads.snapshots import Snapshots
 from markets.mempool import Mempool

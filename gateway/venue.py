@@ -625,11 +625,3 @@ class Venue:
             if self.breaker.is_open and not was_open:
                 # For the operator alone: the failed call may have been about another user's address.
                 log.warning("%s is now asked once in %g s only; the last fault: %s", self.name, PROBE_S, error.message)
-
-
-
-
-
-
-
-

@@ -35,8 +35,7 @@ from typing import Any, TypeVar
 
 from msgspec import Struct
 
-from gateway.adapters import needed
-from gateway.program import Call, answers
+from gateway.program import Call, answers, needed
 from gateway.quota import Priority
 from gateway.reads.own import Own
 from gateway.venue import Abandoned, Toll, Venue

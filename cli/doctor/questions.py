@@ -8,7 +8,7 @@ from typing import Any, Literal
 from msgspec import Struct
 
 from core.settings import dialect_of
-from gateway.adapters import Adapters
+from gateway.program import Adapters
 from markets.answers import Reply, made_s, noting
 from markets.base import (
     AuthFailed,

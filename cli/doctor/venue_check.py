@@ -16,8 +16,8 @@ from cli.doctor.check import Check, fail, first, judged, named, ok, safely, warn
 from cli.doctor.program_check import CLOCK_REMEDY
 from cli.doctor.questions import ASKED, About, Exchange, Listener, VenueAnswer, https_of, masked, put, questions
 from core.settings import PLAY_MARKET, SECRETS, Settings
-from gateway.adapters import Adapters
 from gateway.app import make_adapters
+from gateway.program import Adapters
 from markets import venues
 from markets.base import AuthFailed, VenueError
 from markets.client import MOST_SKEW_S, MarketClient

@@ -30,8 +30,8 @@ from cli.evidence.questions import (
     subjects_of,
 )
 from core.settings import VENUES, Settings, dialect_of
-from gateway.adapters import Adapters
 from gateway.app import adapter_of
+from gateway.program import Adapters
 from markets.answers import Reply
 from markets.base import NotFound, Unavailable
 from markets.http import Http

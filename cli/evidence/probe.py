@@ -50,8 +50,8 @@ from cli.evidence.questions import (
 from core import version
 from core.errors import BidkeeperError
 from core.settings import DIALECTS, VENUES, Settings, dialect_of
-from gateway.adapters import Adapters
 from gateway.app import make_adapters
+from gateway.program import Adapters
 from markets.base import NotFound
 from markets.orders import Pair, SignInTexts
 from markets.wire import Unreadable, parse

@@ -17,8 +17,7 @@ from urllib.parse import quote
 from msgspec import Struct
 from msgspec.structs import replace
 
-from gateway.adapters import needed
-from gateway.program import Call, answers
+from gateway.program import Call, answers, needed
 from gateway.quota import BeyondShare, Origin, Priority, current_origin
 from gateway.reads.snapshots import Flight, Source
 from markets import verbs

@@ -14,8 +14,7 @@ from typing import TypeVar
 from msgspec import Struct
 from msgspec.structs import asdict, replace
 
-from gateway.adapters import Adapters, Venues, needed
-from gateway.program import Call, answers
+from gateway.program import Adapters, Call, Venues, answers, needed
 from gateway.reads.snapshots import Flight, Snapshots, Source
 from markets import verbs
 from markets.base import NotSupported, TooManyLookups, Unavailable, VenueError

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-from gateway.adapters import needed
-from gateway.program import Call, answers
+from gateway.program import Call, answers, needed
 from gateway.quota import Priority
 from gateway.reads.snapshots import Flight, Source
 from gateway.venue import Toll
