@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from core.settings import PLAY_MARKET, Settings, dialect_of
 from core.tls import TRADER
 from gateway.facts_program import sources
-from gateway.marketplace import GatewayVerbs, Marketplace, Marketplaces, market_venue
+from gateway.marketplace import GatewayVerbs, Marketplace
 from gateway.pictures import KeptPictures, Pictures, PictureSource
 from gateway.program import (
     OWN_USER,
@@ -35,7 +35,7 @@ from gateway.reads.books import Runes
 from gateway.reads.chain import ChainFacts
 from gateway.reads.own import Network
 from gateway.reads.snapshots import Snapshots, Source
-from gateway.venue import READ, CallBudget, Venue
+from gateway.venue import CallBudget, Venue, Windows
 from gateway.writes import Broadcasts, Fences
 from markets import verbs
 from markets.adapter import Adapter
@@ -77,11 +77,7 @@ class Gateway(Program):
             kept = snapshots.beside(MOST_ANSWERS)
             return Marketplace(adapter, venues[name], runes, network, kept, self.fences, now_ms)
 
-        self.markets = Marketplaces(
-            settings.market,
-            {name: market(name, adapter) for name, adapter in found.markets.items()},
-            settings.why_no_venue,
-        )
+        self.markets = {name: market(name, adapter) for name, adapter in found.markets.items()}
         practice = settings.simulator_url if settings.market == PLAY_MARKET else None
         source = PictureSource(practice, public_name=settings.public_name)
         self.pictures = Pictures(source, KeptPictures(settings.pictures_dir))
@@ -94,9 +90,9 @@ class Gateway(Program):
             self.pictures,
         ]
         if settings.has_play_wallet:  # for everybody, at the practice market
-            holders.append(PlayWalletVerbs(settings.simulator_url, self.threads))
+            holders.append(PlayWallet(settings.simulator_url, self.threads))
         scarcity = QuotaRestraint(self.venues.unisat.quota, "runes", self._lookups)
-        self.verbs = GatewayVerbs(self.markets, self.fences, scarcity, *holders)
+        self.verbs = GatewayVerbs(self.markets, settings.market, settings.why_no_venue, self.fences, scarcity, *holders)
 
     async def stop(self) -> None:
         await super().stop()
@@ -106,7 +102,11 @@ class Gateway(Program):
         dialect = dialect_of(adapter.name) or ""
         if dialect == "unisat":
             return self.venues.unisat  # one key for both its market and its data
-        return market_venue(adapter.capabilities(), self.threads, self._quotas.get(dialect), self._lookups)
+        can = adapter.capabilities()
+        # Some of several slots stay free for cancels and reads of own bids.
+        budget = CallBudget(can.rate_per_s, can.burst, can.slots, time.monotonic, spare=min(2, can.slots - 1))
+        windows = Windows(can, time.monotonic)
+        return Venue(can.name, budget, self.threads, self._quotas.get(dialect), windows, self._lookups)
 
 
 def make_adapters(settings: Settings) -> Adapters:
@@ -194,49 +194,38 @@ _MAKERS: Mapping[str, Callable[[str, str, str, Settings], Adapter]] = {
 }
 
 
-class PlayWalletVerbs:
-    """Answers the verbs of the play wallet at `url`.
+_PLAY_ROUTE = "/sim/play-wallet"
 
-    They have a budget of their own: whoever signs in a hundred times costs the tasks no call.
+
+class PlayWallet:
+    """The play wallet of the practice market at `url`.
+
+    It has a budget of its own: a user who signs in a hundred times costs the tasks no call.
     """
 
     def __init__(self, url: str, threads: Executor) -> None:
-        self._wallet = PlayWallet(url)
+        self._http = Http(url, {})
         self._venue = Venue("play wallet", CallBudget(rate=50, burst=50, slots=2, clock=time.monotonic), threads)
 
     @answers(verbs.PlayAddress)
     async def _address(self, call: Call[verbs.PlayAddress]) -> str:
-        return text(await self._venue.ask("play_address", Priority.LOOKUP, self._wallet.address, READ))
+        return await self._ask(call, "address", lambda: self._http.read(_PLAY_ROUTE))
 
     @answers(verbs.PlaySignature)
     async def _sign(self, call: Call[verbs.PlaySignature]) -> str:
-        message = call.args.message
-        return text(await self._venue.ask("play_signature", Priority.LOOKUP, lambda: self._wallet.sign(message), READ))
+        """Returns a BIP-322 signature (base64)."""
+        message = {"message": call.args.message}
+        return await self._ask(call, "signature", lambda: self._http.read(f"{_PLAY_ROUTE}/sign", post=message))
 
+    async def _ask(self, call: Call[Any], name: str, ask: Callable[[], Any]) -> str:
+        def found() -> str:
+            try:
+                value = table(ask(), "play wallet").get(name)
+            except Unreadable as error:
+                raise Unavailable(f"failed to understand the play wallet: {error}") from error
+            if not isinstance(value, str) or not value:
+                raise Unavailable(f"failed to understand the play wallet: no {name}")
+            return value
 
-_ROUTE = "/sim/play-wallet"
-
-
-class PlayWallet:
-    """A client of the practice market at `base`, its origin. Raises Unavailable and Refused leaves."""
-
-    def __init__(self, base: str) -> None:
-        self._http = Http(base, {})
-
-    def address(self) -> str:
-        """Returns the play wallet's address."""
-        return _text(self._http.read(_ROUTE), "address")
-
-    def sign(self, message: str) -> str:
-        """Returns the play wallet's BIP-322 signature (base64) of `message`."""
-        return _text(self._http.read(f"{_ROUTE}/sign", post={"message": message}), "signature")
-
-
-def _text(answer: Any, name: str) -> str:
-    try:
-        found = table(answer, "play wallet").get(name)
-    except Unreadable as error:
-        raise Unavailable(f"failed to understand the play wallet: {error}") from error
-    if not isinstance(found, str) or not found:
-        raise Unavailable(f"failed to understand the play wallet: no {name}")
-    return found
+        verb = call.request.verb
+        return text(await self._venue.read(verb, verb, Priority.LOOKUP, found))

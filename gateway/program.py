@@ -1,11 +1,7 @@
 """A process that answers verbs: HTTP on a Unix socket, and over TLS to other hosts, one route, `POST /`.
 
 Processes of this host are admitted by their user, other hosts by the role in their certificate. A verb is answered by a
-method marked `@answers`, which returns the answer as JSON text and raises VenueError leaves.
-
-Such a method returns the answer as JSON text and raises VenueError leaves. It stands where the verb's work is done.
-
-Processes of this host are admitted by their user, other hosts by the role in their certificate.
+method marked `@answers` where its work is done; it returns the answer as JSON text and raises VenueError leaves.
 """
 
 from __future__ import annotations
@@ -143,11 +139,11 @@ Answer = Callable[[Call[Any]], Awaitable[str]]
 Method = TypeVar("Method", bound=Callable[..., Awaitable[str]])
 
 
-def answers(kind: type[Args[Any]]) -> Callable[[Method], Method]:
-    """Marks the method that answers the verb `kind`."""
+def answers(*kinds: type[Args[Any]]) -> Callable[[Method], Method]:
+    """Marks the method that answers these verbs."""
 
     def mark(method: Method) -> Method:
-        method.answers = kind  # type: ignore[attr-defined]
+        method.answers = kinds  # type: ignore[attr-defined]
         return method
 
     return mark
@@ -155,11 +151,10 @@ def answers(kind: type[Args[Any]]) -> Callable[[Method], Method]:
 
 def marked(holder: type) -> dict[type[Args[Any]], str]:
     """Returns the names of a class's marked methods by the verbs that they answer."""
-    methods = ((name, getattr(holder, name)) for name in dir(holder))
-    return {kind: name for name, method in methods if (kind := getattr(method, "answers", None))}
+    return {kind: name for name in dir(holder) for kind in getattr(getattr(holder, name), "answers", ())}
 
 
-def table(*holders: object) -> dict[type[Args[Any]], Answer]:
+def methods(*holders: object) -> dict[type[Args[Any]], Answer]:
     """Returns the holders' marked methods by the verbs that they answer."""
     return {kind: getattr(holder, name) for holder in holders for kind, name in marked(type(holder)).items()}
 
@@ -169,7 +164,7 @@ class VerbTable:
 
     def __init__(self, *holders: object) -> None:
         self.stopping = False
-        self._table = table(self, *holders)
+        self._table = methods(self, *holders)
 
     async def answer(self, request: Request, asker: Asker) -> str:
         """Returns the answer as JSON text. Raises VenueError leaves; Refused('bad_request') for a bad request."""
@@ -182,15 +177,12 @@ class VerbTable:
         return await self.method(request, kind)(call)
 
     def has(self, kind: type[Args[Any]]) -> bool:
-        """Tells whether requests for this verb are answered here."""
         return kind in self._table
 
     def method(self, request: Request, kind: type[Args[Any]]) -> Answer:
-        """Returns the method that answers a request for `kind`."""
         return self._table[kind]
 
     def max_age_s(self, request: Request, kind: type[Args[Any]]) -> float:
-        """Returns the age that an answer may have."""
         return request.max_age_s
 
     def remark(self, request: Request) -> str:

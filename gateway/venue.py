@@ -598,8 +598,8 @@ class Venue:
             self._calls.setdefault(operation, Counter())[outcome] += 1
             if unread:
                 self._note_unread(operation, unread)
-            line = {"venue": self.name, "verb": verb, "operation": operation}
-            line |= {"ms": round((time.monotonic() - started) * 1000), "outcome": outcome, "cost": 1}
+            ms = round((time.monotonic() - started) * 1000)
+            line = {"venue": self.name, "verb": verb, "operation": operation, "ms": ms, "outcome": outcome, "cost": 1}
             _calls.info("%s", json.dumps(line))
 
     def _note_unread(self, operation: str, unread: list[Unread]) -> None:

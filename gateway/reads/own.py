@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, TypeVar
 
+from msgspec.structs import astuple
+
 from gateway.program import Call, answers, needed
 from gateway.quota import Priority
 from gateway.reads.snapshots import Flight, Source
@@ -166,61 +168,43 @@ class Own:
     @answers(verbs.Challenge)
     async def _challenge(self, call: Call[verbs.Challenge]) -> str:
         """Returns a challenge to sign. Never shared: it goes with a cancel, and a venue may take each only once."""
-        wallet = call.args.wallet
-        return await self._ask(call, Priority.CANCEL, lambda: self._adapter.challenge(wallet), Toll(wallet=wallet))
+        return await self._ask(call, Priority.CANCEL, Toll(wallet=call.args.wallet))
 
     @answers(verbs.DraftBid)
     async def _draft_bid(self, call: Call[verbs.DraftBid]) -> str:
-        """Drafts a bid: returns the PSBTs to be signed. The venue counts it as a write; it is of use for its placing
-        only.
+        """Returns the PSBTs of a bid, which the venue counts as a write.
 
         Raises Refused('clock_skew') while our clock is too far off for a bid.
         """
         self._venue.skew.permit_place()
-        ask = call.args.ask
-        toll = Toll("write", ask.payment, more=1)
-        return await self._ask(call, Priority.PLACE, lambda: self._adapter.draft_bid(ask), toll)
+        return await self._ask(call, Priority.PLACE, Toll("write", call.args.ask.payment, more=1))
 
     @answers(verbs.DraftListing)
     async def _draft_listing(self, call: Call[verbs.DraftListing]) -> str:
-        """Drafts one listing, with a write's priority, since a write follows.
-
-        Raises Refused('quota') where the key's quota is too short for a listing.
-        """
+        """Drafts a listing, with a write's priority. Raises Refused('quota') where the quota is too short for one."""
         self._venue.permit_listing()
-        ask = call.args.ask
-        toll = Toll("write", ask.owner, more=1)
-        return await self._ask(call, Priority.PLACE, lambda: self._adapter.draft_listing(ask), toll)
+        return await self._ask(call, Priority.PLACE, Toll("write", call.args.ask.owner, more=1))
 
-    @answers(verbs.DraftDelist)
-    async def _draft_delist(self, call: Call[verbs.DraftDelist]) -> str:
-        """Drafts a delisting, with a cancel's priority."""
-        wallet, inscription_id = call.args.wallet, call.args.inscription_id
-        toll = Toll("write", wallet, more=1)
-        return await self._ask(call, Priority.CANCEL, lambda: self._adapter.draft_delist(wallet, inscription_id), toll)
-
-    @answers(verbs.DraftWithdrawal)
-    async def _draft_withdrawal(self, call: Call[verbs.DraftWithdrawal]) -> str:
-        """Drafts a PSBT that takes sats out of a bidding wallet. Changes nothing at the venue."""
-        payment, amount = call.args.payment, call.args.amount
-        toll = Toll("write", payment, more=1)
-        return await self._ask(call, Priority.CANCEL, lambda: self._adapter.draft_withdrawal(payment, amount), toll)
+    @answers(verbs.DraftDelist, verbs.DraftWithdrawal)
+    async def _draft(self, call: Call[verbs.DraftDelist] | Call[verbs.DraftWithdrawal]) -> str:
+        """Drafts what takes a listing back, or sats out of a bidding wallet; the first argument is the address."""
+        return await self._ask(call, Priority.CANCEL, Toll("write", astuple(call.args)[0], more=1))
 
     @answers(verbs.SignInTexts)
-    async def _sign_in_texts(self, call: Call[verbs.SignInTexts]) -> str:
+    async def _texts(self, call: Call[verbs.SignInTexts]) -> str:
         """Returns the sign-in texts; as urgent as a cancel, which may wait for the session."""
-        pair = call.args.pair
-        toll = Toll(wallet=pair.payment)
-        return await self._ask(call, Priority.CANCEL, lambda: self._adapter.sign_in_texts(pair), toll)
+        return await self._ask(call, Priority.CANCEL, Toll(wallet=call.args.pair.payment))
 
     @answers(verbs.SignIn)
     async def _sign_in(self, call: Call[verbs.SignIn]) -> str:
-        answer, pair = call.args.answer, call.args.answer.pair
-        toll = Toll(wallet=pair.payment)
-        said = await self._ask(call, Priority.CANCEL, lambda: self._adapter.sign_in(answer), toll)
+        pair = call.args.answer.pair
+        said = await self._ask(call, Priority.CANCEL, Toll(wallet=pair.payment))
         # One profile, whichever of its addresses a call names.
         self._venue.windows.bind(pair.ordinals, pair.payment)
         return said
 
-    async def _ask(self, call: Call[Any], priority: Priority, ask: Callable[[], Any], toll: Toll) -> str:
-        return text(await self._venue.ask(call.request.verb, priority, ask, toll))
+    async def _ask(self, call: Call[Any], priority: Priority, toll: Toll) -> str:
+        """Asks the adapter's method of the verb's name, for an answer that is never shared."""
+        verb = call.request.verb
+        ask = getattr(self._adapter, verb)
+        return text(await self._venue.read(verb, verb, priority, lambda: ask(*astuple(call.args)), toll=toll))

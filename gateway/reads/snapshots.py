@@ -273,10 +273,7 @@ class Source:
     ) -> str:
         """Reads as `value`; returns JSON text, written once for all who ask."""
 
-        async def fetch(flight: Flight) -> str:
-            return text(await self.read(flight, operation, lambda: call(flight.taken_ms), verb=verb))
-
-        return await self.snapshots.get(key, max_age_s, fetch)
+        return await self.value(key, max_age_s, operation, lambda taken_ms: text(call(taken_ms)), verb=verb)
 
     async def read(self, flight: Flight, operation: str, call: Callable[[], Value], *, verb: str = "") -> Value:
         """Makes one `call` of a reading, in its turn."""

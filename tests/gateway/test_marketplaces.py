@@ -415,5 +415,5 @@ def test_the_venues_that_are_there(bench: Bench) -> None:
 
 
 async def _begin_asking(bench: Bench) -> Any:
-    floors = bench.gateway.markets.of(WALLET).floors
+    floors = bench.gateway.markets[WALLET].floors
     return asyncio.ensure_future(floors.read(["cats"], "ordinals", 0))
