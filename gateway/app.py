@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import sys
 import time
 from collections.abc import Callable, Mapping
@@ -14,41 +15,161 @@ from msgspec.structs import replace
 from core.settings import PLAY_MARKET, Settings, dialect_of
 from core.tls import TRADER
 from gateway.facts_program import sources
-from gateway.marketplace import GatewayVerbs, Marketplace
 from gateway.pictures import KeptPictures, Pictures, PictureSource
 from gateway.program import (
     OWN_USER,
     Adapters,
     Admission,
+    Answer,
     Call,
     Program,
     Right,
     Status,
+    VerbTable,
     answers,
+    marked,
+    methods,
     needs_none,
     now_ms,
     serve,
 )
-from gateway.quota import LookupBudget, Priority, Quota, QuotaRestraint
+from gateway.quota import LookupBudget, Priority, Quota, QuotaRestraint, current_origin
 from gateway.quota_count import DAY, MONTH, Counts, QuotaCount, QuotaFile
-from gateway.reads.books import Runes
+from gateway.reads.books import Books, Floors, Runes
 from gateway.reads.chain import ChainFacts
-from gateway.reads.own import Network
+from gateway.reads.own import Network, Own
 from gateway.reads.snapshots import Snapshots, Source
 from gateway.venue import CallBudget, Venue, Windows
-from gateway.writes import Broadcasts, Fences
-from markets import verbs
+from gateway.writes import Broadcasts, Fences, Writes
+from markets import venues, verbs
 from markets.adapter import Adapter
-from markets.base import Unavailable
+from markets.base import NotSupported, Unavailable
+from markets.capabilities import VenueFacts
 from markets.http import Http
 from markets.ordinalswallet.adapter import OrdinalsWallet
 from markets.ordnet.adapter import OrdNet
 from markets.satflow.adapter import Satflow
 from markets.unisat.adapter import UnisatMarket
 from markets.unisat.index import Unisat
-from markets.verbs import text
+from markets.verbs import Args, Request, text
 from markets.wire import Unreadable, table
 from models.database.base import is_postgresql
+
+
+class Marketplace:
+    """One marketplace: its reads, its writes, and their limits.
+
+    Its answers are kept apart from other venues', in `snapshots` of its own.
+    """
+
+    def __init__(
+        self,
+        adapter: Adapter,
+        venue: Venue,
+        runes: Runes,
+        network: Network,
+        snapshots: Snapshots,
+        fences: Fences,
+        now_ms: Callable[[], int],
+    ) -> None:
+        self.adapter = adapter
+        self.venue = venue
+        self.scarcity = QuotaRestraint(venue.quota, lookups=venue.lookups)
+        source = Source(venue, snapshots)
+        self.floors = Floors(adapter, source, runes)
+        own = Own(adapter, source, network)
+        writes = Writes(adapter, own, venue, fences, now_ms)
+        self.table = methods(self, self.floors, Books(adapter, source, runes, self.floors), own, writes)
+
+    @answers(verbs.Profile)
+    async def _profile(self, call: Call[verbs.Profile]) -> str:
+        return text(self.adapter.profile(call.args.kind))
+
+    def facts(self, *, is_default: bool, user: int | None = None) -> VenueFacts:
+        """Returns the venue's facts, with what is left of its quotas, and the user's part of them."""
+        known, quota = venues.facts(self.adapter.name, is_default=is_default), self.venue.quota
+        known = replace(known, connection=self.venue.connection())
+        return known if quota is None else replace(known, quota=quota.facts(user))
+
+
+# The verbs that a marketplace answers, whether one is set up or not.
+_OF_MARKETS = frozenset(kind for part in (Marketplace, Floors, Books, Own, Writes) for kind in marked(part))
+
+
+class GatewayVerbs(VerbTable):
+    """The gateway's verbs: those of `markets` by name, of `holders`, and about itself.
+
+    Requests that name no marketplace mean `default`; `why_not` says why one is not set up. `runes` is the scarcity of
+    their provider's quota.
+    """
+
+    def __init__(
+        self,
+        markets: Mapping[str, Marketplace],
+        default: str,
+        why_not: Callable[[str], str | None],
+        fences: Fences,
+        runes: QuotaRestraint,
+        *holders: object,
+    ) -> None:
+        super().__init__(*holders)
+        self._markets = markets
+        self._default = default
+        self._why_not = why_not
+        self._fences = fences
+        self._runes = runes
+
+    def has(self, kind: type[Args[Any]]) -> bool:
+        return super().has(kind) or kind in _OF_MARKETS
+
+    def method(self, request: Request, kind: type[Args[Any]]) -> Answer:
+        """Returns the method for a request. Raises NotSupported when the marketplace that it means is not set up."""
+        if super().has(kind):
+            return super().method(request, kind)
+        market = self._market(request)
+        if market is None:
+            raise NotSupported(self._why_not(self._name(request)) or "not set up here")
+        return market.table[kind]
+
+    def max_age_s(self, request: Request, kind: type[Args[Any]]) -> float:
+        market = self._market(request)
+        if kind.quota_of == "runes":
+            return self._runes.stretched_s(kind, request.max_age_s)
+        return request.max_age_s if market is None else market.scarcity.stretched_s(kind, request.max_age_s)
+
+    def remark(self, request: Request) -> str:
+        market = self._market(request)
+        if market is None:
+            return ""
+        scarcity = self._runes if verbs.BY_NAME[request.verb].quota_of == "runes" else market.scarcity
+        return scarcity.remark() + market.venue.skew.remark()
+
+    def _market(self, request: Request) -> Marketplace | None:
+        return self._markets.get(self._name(request))
+
+    def _name(self, request: Request) -> str:
+        return self._default if request.venue is None else request.venue
+
+    @answers(verbs.Venues)
+    async def _venues(self, call: Call[verbs.Venues]) -> str:
+        user = current_origin().user
+        return text([each.facts(is_default=name == self._default, user=user) for name, each in self._markets.items()])
+
+    @answers(verbs.Fence)
+    async def _fence(self, call: Call[verbs.Fence]) -> str:
+        return text(await self._fences.raise_to(call.given("task"), call.given("token")))
+
+    @answers(verbs.FenceAll)
+    async def _fence_all(self, call: Call[verbs.FenceAll]) -> str:
+        tokens = call.args.tokens
+        least = await asyncio.gather(*(self._fences.raise_to(task, token) for task, token in tokens))
+        return text([(task, seen) for (task, token), seen in zip(tokens, least, strict=True) if seen > token])
+
+    @answers(verbs.Hold)
+    async def _hold(self, call: Call[verbs.Hold]) -> str:
+        await self._fences.hold(frozenset(call.args.tasks), call.args.hold_s)
+        return "null"
+
 
 MOST_ANSWERS = 500  # answers kept of each marketplace
 _SWITCH_S = 0.0005  # a thread that judges a picture has the interpreter no longer before the loop gets it

@@ -1,12 +1,9 @@
 """The origin of a request, its urgency, and the calls that people and their tasks may cause.
 
 What one user causes by hand is counted here and not in the server, since only the gateway knows how many calls an
-answer took. The quota of a key is the tightest of its month's and its day's, and is divided between users: what one
-does not use, others may. A user is within their share as long as they have used no more than the rest could, were each
-to have as much: the level.
-
-It is divided between users: what one does not use, others may. A user is within their share as long as they have used
-no more than the rest could, were each to have as much: the level.
+answer took. The quota of a key is the tightest of its month's and its day's. It is divided between users: what one does
+not use, others may. A user is within their share as long as they have used no more than the rest could, were each to
+have as much: the level.
 """
 
 from __future__ import annotations
@@ -72,7 +69,7 @@ def current_origin() -> Origin:
 
 
 def origin_of(request: Request) -> Origin:
-    """Returns whose request it is, and what for."""
+    """Returns the user and the purpose of a request."""
     return Origin(None if isinstance(request.user, UnsetType) else request.user, request.purpose)
 
 
@@ -178,9 +175,7 @@ class BeyondShare(RateLimited):
 
 
 def level(used: Collection[int], room: float) -> float:
-    """Returns the most that each user may have used so that all, cut at it, come to `room`; infinite when they do so
-    uncut.
-    """
+    """Returns the cap of each user at which all use comes to `room`; infinite where it does so uncut."""
     left = room
     for position, each in enumerate(sorted(used)):
         share = left / (len(used) - position)
@@ -252,7 +247,7 @@ class PeriodQuota:
 
     def share_of(self, user: int) -> dict[str, int]:
         """Returns the user's calls of this period, and their part of all of it were it divided evenly now."""
-        by_user = {user: 0} | self._by_user()
+        by_user = {user: 0} | self._count.by_user(self.period)
         nobodys = self._use().used - sum(by_user.values())
         whole = (self.period.paced + self.period.head_start) * self.limit - nobodys
         return {"used": by_user[user], "share": max(int(whole / len(by_user)), 0)}
@@ -270,24 +265,21 @@ class PeriodQuota:
 
     def busiest(self) -> dict[int, int]:
         """Returns the calls of the users with the most, the busiest first."""
-        return dict(sorted(self._by_user().items(), key=lambda each: -each[1])[:_MOST_SHOWN])
+        return dict(sorted(self._count.by_user(self.period).items(), key=lambda each: -each[1])[:_MOST_SHOWN])
 
     def _use(self) -> Use:
         return self._count.use(self.period, self.limit)
 
-    def _by_user(self) -> dict[int, int]:
-        return self._count.by_user(self.period)
-
     def _is_beyond(self, use: Use, user: int | None, allowed: float) -> bool:
         """Tells whether there are others, and the user is beyond their share of what may be used by now."""
-        others = self._by_user().keys() - {user}
+        others = self._count.by_user(self.period).keys() - {user}
         return bool(others) and not self._is_within(use, user, room(use, self._now_ms(), allowed))
 
     def _is_within(self, use: Use, user: int | None, allowed: float) -> bool:
         """Tells whether the user is within their share of the calls `allowed` by now; nobody never is."""
         if user is None:
             return False
-        by_user = {user: 0} | self._by_user()
+        by_user = {user: 0} | self._count.by_user(self.period)
         # What is nobody's cannot be divided: it is taken off first.
         nobodys = use.used - sum(by_user.values())
         return by_user[user] < level(by_user.values(), allowed - nobodys)
@@ -325,12 +317,11 @@ class Quota:
         self._recent[-1][1] += 1
 
     def permit(self, priority: Priority, user: int | None = None) -> None:
-        """Raises RateLimited when a period has no call left at this priority. Cancels always have one."""
+        """Raises RateLimited when a period has no call left at this priority."""
         for each in self._parts:
             each.permit(priority, user)
 
     def look_wait_s(self, user: int | None = None) -> float | None:
-        """Returns the seconds that people's looks have to wait, for the sake of the tasks; None = they need not."""
         return max((wait_s for each in self._parts if (wait_s := each.look_wait_s(user)) is not None), default=None)
 
     def permit_place(self, rung: int, user: int | None = None) -> None:
@@ -350,7 +341,6 @@ class Quota:
         return rungs(self._pressure(user))
 
     def is_beyond_share(self, user: int | None) -> bool:
-        """Tells whether this user, one of several, has used more than their share of a period's calls due by now."""
         return any(each.is_beyond_share(user) for each in self._parts)
 
     def status(self) -> dict[str, Any]:
@@ -427,15 +417,10 @@ class QuotaRestraint:
         return ',"quota":' + json.dumps({"stretch_s": round(stretch_s), "rungs": self._quota.rungs(user)})
 
     def _is_begun_too_often(self, kind: Kind, origin: Origin) -> bool:
-        """Tells whether this is a read of a worker's beginning that the user's share does not pay for.
-
-        Restarts cost such a read each, so without end they would use it up. After a write it is read anew anyway.
-        """
-        is_one = kind in _OF_A_BEGINNING
-        return is_one and self._quota is not None and self._quota.is_beyond_share(origin.user)
+        """Tells whether a worker's first read is one restart too many for the user's share; each costs such a read."""
+        return kind in _OF_A_BEGINNING and self._quota is not None and self._quota.is_beyond_share(origin.user)
 
     def _stretch_of_looks_s(self, origin: Origin) -> float:
-        """Returns the age that is old enough for a look which would otherwise be refused."""
         if self._quota is not None and self._quota.look_wait_s(origin.user) is not None:
             return LONGEST_STRETCH_S
         return _SPENT_LOOK_S if self._lookups is not None and self._lookups.is_short(origin) else 0.0

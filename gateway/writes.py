@@ -4,24 +4,9 @@ Only writes under a task's newest token may go out. A write is `queued` until it
 until its answer is there or lost. Raising a fence drops the writes queued under lower tokens and waits for those being
 sent: a write that has its turn asks `permit` in the instant before its first byte, so after `raise_to` has returned, no
 write under a lower token is or will be on the wire. A brake holds a task: its bids and listings are refused for a time,
-whatever their token, while its cancels go out. That holds for one gateway. Whether it is still the one, where there are
-several, is what `confirm` asks.
+whatever their token, while its cancels go out. That holds for one gateway; `confirm` asks whether it is still the one.
 
 Sending the same withdrawal twice changes nothing, and its txid tells its fate, so Unknown is no dead end there.
-
-Only writes under a task's newest token may go out. A write is `queued` until it has its turn and `sending` from then
-until its answer is there or lost. Raising a fence drops the writes queued under lower tokens and waits for those being
-sent: a write that has its turn asks `permit` in the instant before its first byte, so after `raise_to` has returned, no
-write under a lower token is or will be on the wire.
-
-A brake holds a task: its bids and listings are refused for a time, whatever their token, while its cancels go out.
-
-That holds for one gateway. Whether it is still the one, where there are several, is what `confirm` asks.
-
-A bid signed by a wrong clock ends at the wrong time, so none is placed while our clock is too far off.
-
-Right, deadline and client are checked again right before the first byte. Sending the same withdrawal twice changes
-nothing, and its txid tells its fate, so Unknown is no dead end there.
 """
 
 from __future__ import annotations
@@ -130,9 +115,13 @@ class Fences:
         Returns the least token that is not refused: a higher one than `token` where that was seen before.
         """
         self._least[task] = max(self._least.get(task, 0), token)
-        for ticket in self._lower(task, token):
+
+        def lower() -> list[Ticket]:
+            return [each for each in self._tickets.get(task, ()) if each.token < token]
+
+        for ticket in lower():
             ticket.refuse(Refused("stale_token", "a newer worker has taken over; nothing was sent"))
-        while self._lower(task, token):
+        while lower():
             self._left.clear()
             await self._left.wait()
         return self._least[task]
@@ -144,21 +133,18 @@ class Fences:
         if not seconds:
             return
         self._held |= dict.fromkeys(tasks, now + seconds)
-        for task in tasks:
-            for ticket in self._places(task):
-                ticket.refuse(_held(task))
-        while any(self._places(task) for task in tasks):
+
+        def places() -> list[tuple[int, Ticket]]:
+            return [(task, each) for task in tasks for each in self._tickets.get(task, ()) if each.is_place]
+
+        for task, ticket in places():
+            ticket.refuse(_held(task))
+        while places():
             self._left.clear()
             await self._left.wait()
 
     def __len__(self) -> int:
         return sum(map(len, self._tickets.values()))
-
-    def _lower(self, task: int, token: int) -> list[Ticket]:
-        return [ticket for ticket in self._tickets.get(task, ()) if ticket.token < token]
-
-    def _places(self, task: int) -> list[Ticket]:
-        return [ticket for ticket in self._tickets.get(task, ()) if ticket.is_place]
 
     def _look_up(self, task: int) -> int:
         try:

@@ -8,7 +8,7 @@ another; then, and without any source, it is None. A source that does not answer
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from typing import TypeVar
 
 from msgspec import Struct
@@ -20,7 +20,7 @@ from markets import verbs
 from markets.base import NotSupported, TooManyLookups, Unavailable, VenueError
 from markets.mempool import Mempool
 from markets.ord import Ord
-from markets.outpoint_facts import Confirmation, Indexed, OutpointFacts, Spending, TransactionFacts, Whereabouts
+from markets.outpoint_facts import Confirmation, Indexed, OutpointFacts, Spending, TransactionFacts
 from markets.unisat.index import UnisatIndex
 from markets.verbs import text
 from wallet.psbt.transaction import Outpoint, Transaction, TxOutput, WireError, decode_witnessed
@@ -99,10 +99,9 @@ class ChainFacts:
     async def _where(self, by: Source, name: str, index: Ord | UnisatIndex, call: Call[verbs.Whereabouts]) -> str:
         wanted = call.args.inscription_id
 
-        def ask(taken_ms: int) -> Whereabouts:
-            return index.inscription(wanted, taken_ms)
-
-        return await by.text((name, wanted), call.max_age_s, "inscription", ask, verb="whereabouts")
+        return await by.text(
+            (name, wanted), call.max_age_s, "inscription", lambda at: index.inscription(wanted, at), verb="whereabouts"
+        )
 
     async def _on_chain(self, outpoint: str, max_age_s: float) -> tuple[OnChain, Transaction | None]:
         """Returns the server's facts, and the transaction that made the output."""
@@ -110,31 +109,27 @@ class ChainFacts:
         if mempool is None:
             return OnChain(None, None, None, None), None
 
-        def spending(_: int) -> Spending:
-            return mempool.spending(outpoint)
-
         found, confirmation, spent, tip_height = await asyncio.gather(
             _known(self._made(mempool, txid)),
             self._confirmation(mempool, txid, max_age_s),
-            _known(self._by_mempool.value(("spending", outpoint), max_age_s, "spending", spending, verb="outpoint")),
+            _known(self._read("spending", outpoint, max_age_s, lambda: mempool.spending(outpoint))),
             self._tip_height(mempool, max_age_s),
         )
         transaction = found and found[0]
         return OnChain(_made(transaction, outpoint), confirmation, spent, tip_height), transaction
 
+    async def _read(self, name: str, of: str, max_age_s: float, read: Callable[[], Value]) -> Value:
+        """Reads one of the mempool server's facts of an output or a transaction."""
+        return await self._by_mempool.value((name, of), max_age_s, name, lambda _: read(), verb="outpoint")
+
     async def _made(self, mempool: Mempool, txid: str) -> Witnessed:
-        read, key = self._by_mempool.value, ("made", txid)
-        return await read(key, MADE_AGE_S, "made", lambda _: _transaction(mempool, txid), verb="outpoint")
+        return await self._read("made", txid, MADE_AGE_S, lambda: _transaction(mempool, txid))
 
     async def _confirmation(self, mempool: Mempool, txid: str, max_age_s: float) -> Confirmation | None:
-        read, key = self._by_mempool.value, ("is_confirmed", txid)
-        return await _known(read(key, max_age_s, "is_confirmed", lambda _: mempool.confirmation(txid), verb="outpoint"))
+        return await _known(self._read("is_confirmed", txid, max_age_s, lambda: mempool.confirmation(txid)))
 
     async def _tip_height(self, mempool: Mempool, max_age_s: float) -> int | None:
-        read = self._by_mempool.value
-        return await _known(
-            read("tip_height", max_age_s, "tip_height", lambda _: mempool.tip_height(), verb="outpoint")
-        )
+        return await _known(self._read("tip_height", "", max_age_s, mempool.tip_height))
 
     async def _told_by_ord(self, outpoint: str, max_age_s: float) -> Indexed | None:
         ord_, by = self._ord, self._by_ord

@@ -29,36 +29,31 @@ class Network:
 
     @answers(verbs.Fees)
     async def _fees(self, call: Call[verbs.Fees]) -> str:
-        return await self._source.text("fees", call.max_age_s, "fees", self._server().fees)
+        return await self._source.text("fees", call.max_age_s, "fees", self.server().fees)
 
     @answers(verbs.Coins)
     async def _coins(self, call: Call[verbs.Coins]) -> str:
         """Returns the unspent outputs of an address, confirmed or not; `outpoint` tells which assets they hold."""
-        mempool, address = self._server(), call.args.address
+        mempool, address = self.server(), call.args.address
         read, key = self._source.text, ("coins", address)
         return await read(key, call.max_age_s, "utxo", lambda _: mempool.coins(address), verb="coins")
 
     @answers(verbs.IsConfirmed)
     async def _is_confirmed(self, call: Call[verbs.IsConfirmed]) -> str:
         """Tells whether a transaction is in a block. NotFound when neither a block nor the mempool has it."""
-        mempool, txid = self._server(), call.args.txid
+        mempool, txid = self.server(), call.args.txid
         read, key = self._source.text, ("transaction", txid)
         return await read(key, call.max_age_s, "is_confirmed", lambda _: mempool.look_up(txid))
 
-    def check_balances(self) -> None:
-        """Raises NotSupported when no source for balances is set."""
-        self._server()
-
     async def balance(self, address: str, max_age_s: float) -> str:
         """Returns the sats of an address, confirmed and unconfirmed, as JSON text."""
-        mempool = self._server()
+        read = self.server().balance
+        return await self._source.text(
+            ("balance", address), max_age_s, "balance", lambda taken_ms: Balance(address, read(address), taken_ms)
+        )
 
-        def call(taken_ms: int) -> Balance:
-            return Balance(address, mempool.balance(address), taken_ms)
-
-        return await self._source.text(("balance", address), max_age_s, "balance", call)
-
-    def _server(self) -> Mempool:
+    def server(self) -> Mempool:
+        """Returns the source of balances. Raises NotSupported where none is set."""
         return needed(self._mempool, "MEMPOOL_URL")
 
 
@@ -135,7 +130,7 @@ class Own:
     @answers(verbs.Balance)
     async def _balance(self, call: Call[verbs.Balance]) -> str:
         """Returns the funds of bids: the bidding wallet's, or the payment address's where bids spend its coins."""
-        self._network.check_balances()
+        self._network.server()
         args = call.args
         if self._adapter.capabilities().bids_are_psbt:
             return await self._network.balance(args.payment, call.max_age_s)
