@@ -15,7 +15,6 @@ import select
 import signal
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
 from enum import Enum
 from pathlib import Path
 from signal import SIGKILL
@@ -68,24 +67,6 @@ def wait_for_end(pidfd: int, timeout_s: float) -> bool:
     poll = select.poll()
     poll.register(pidfd, select.POLLIN)
     return bool(poll.poll(max(0.0, timeout_s) * 1000))
-
-
-_ENDS = {signal.SIGTERM, signal.SIGINT, signal.SIGIO}
-
-
-@contextmanager
-def signals_held() -> Iterator[None]:
-    """Puts off the signals that end a worker until the block is left.
-
-    For one write to a venue, from its reservation to its recorded answer: cut off in between, an order would have to
-    count as unknown until its expiry although the venue's answer was on its way. It is short, since a stop makes signer
-    and gateway refuse the worker's writes first, and SIGKILL waits for nothing.
-    """
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, _ENDS)
-    try:
-        yield
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 EXIT_STOPPED = 0  # it was asked to stop, or had nothing left to do

@@ -27,7 +27,7 @@ from strategy.reasons import PlaceResult, Step
 from workers.bidding import cancels, report
 from workers.bidding.cancels import Canceller
 from workers.bidding.decider import decide
-from workers.bidding.fills import note_fills
+from workers.bidding.fill_notes import note_fills
 from workers.bidding.journal import Journal
 from workers.bidding.moment import BidderState, BiddingMoment, Decision, Found, read_bidding_moment
 from workers.bidding.own_bids import needs_fresh_read, read_own_bids, settle_again, settle_at_first

@@ -19,9 +19,8 @@ from strategy.reasons import FaultCode, Step
 from wallet.signer_client import SignerError
 from workers.context import Context
 from workers.faults import Faults
-from workers.kernel import signals_held
-
-WRITE_MS = 10_000  # a write that has not reached the venue after this long is given up
+from workers.holding import signals_held
+from workers.write_time import WRITE_MS
 
 
 class CancelAnswer(Enum):

@@ -30,11 +30,11 @@ from strategy.reasons import FaultCode, PlaceResult, Step
 from wallet.protocol import BidMessage, OfferToSign
 from wallet.signer_client import SignerError, SignerLocked, SignerRefused
 from workers.bidding import cancels
-from workers.bidding.cancels import WRITE_MS
 from workers.bidding.moment import HOUR_MS, BiddingMoment, Try
 from workers.context import Context
 from workers.faults import Faults
-from workers.kernel import signals_held
+from workers.holding import signals_held
+from workers.write_time import WRITE_MS
 
 # By the code of its refusal.
 GATEWAY_REFUSALS = {

@@ -18,10 +18,9 @@ from models.tasks import tasks
 from strategy.listing_price import InscriptionState
 from strategy.reasons import FaultCode, Step
 from wallet.signer_client import SignerError
-from workers.bidding.cancels import WRITE_MS
 from workers.context import Context
 from workers.cycle import Drain, Moment
-from workers.kernel import signals_held
+from workers.holding import signals_held
 from workers.listing import own_listings
 from workers.listing.own_listings import (
     EndFinder,
@@ -34,6 +33,7 @@ from workers.listing.own_listings import (
     shown_of,
 )
 from workers.listing.places import Homecoming, bring_home
+from workers.write_time import WRITE_MS
 
 log = logging.getLogger(__name__)
 

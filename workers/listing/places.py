@@ -44,11 +44,11 @@ from wallet.protocol import (
     per_kvb,
 )
 from wallet.signer_client import SignerError, SignerLocked, SignerRefused
-from workers.bidding.cancels import WRITE_MS
 from workers.bidding.places import PaymentCoins
 from workers.context import Context
 from workers.faults import Faults
-from workers.kernel import signals_held
+from workers.holding import signals_held
+from workers.write_time import WRITE_MS
 
 
 class ItemToList(Struct, frozen=True):

@@ -17,24 +17,24 @@ import socket
 from collections.abc import Sequence
 from typing import Any
 
-_LONGEST = 4096
+_LONGEST_PACKET = 4096
 _MOST_DESCRIPTORS = 2
 
 
-def pair() -> tuple[socket.socket, socket.socket]:
+def link_pair() -> tuple[socket.socket, socket.socket]:
     """Makes the two ends: the manager's, and the zygote's."""
     return socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
 
 
-def send(link: socket.socket, message: dict[str, Any], descriptors: Sequence[int] = ()) -> None:
+def send_packet(link: socket.socket, message: dict[str, Any], descriptors: Sequence[int] = ()) -> None:
     """Raises OSError when the other end is gone, or does not read and the link does not block."""
     socket.send_fds(link, [json.dumps(message).encode()], descriptors)
 
 
-def receive(link: socket.socket) -> tuple[dict[str, Any], list[int]] | None:
+def receive_packet(link: socket.socket) -> tuple[dict[str, Any], list[int]] | None:
     """Receives one message with its descriptors, which the caller closes; None when the other end is gone."""
     try:
-        packet, descriptors, _, _ = socket.recv_fds(link, _LONGEST, _MOST_DESCRIPTORS, socket.MSG_CMSG_CLOEXEC)
+        packet, descriptors, _, _ = socket.recv_fds(link, _LONGEST_PACKET, _MOST_DESCRIPTORS, socket.MSG_CMSG_CLOEXEC)
     except ConnectionResetError:
         return None
     if not packet:

@@ -110,7 +110,7 @@ class ZygoteProcess:
         self.is_retired = False
         self.is_unfit = False
         self.exit_status: int | None = None
-        self._link, its_end = zygote_link.pair()
+        self._link, its_end = zygote_link.link_pair()
         with its_end:
             self._process = subprocess.Popen(
                 [*command, str(its_end.fileno()), str(os.getpid()), _ROOM_FOR_TITLES],
@@ -176,7 +176,7 @@ class ZygoteProcess:
         """Reads its messages."""
         while self._link.fileno() >= 0:
             try:
-                received = zygote_link.receive(self._link)
+                received = zygote_link.receive_packet(self._link)
             except BlockingIOError:
                 return
             if received is None:
@@ -190,7 +190,7 @@ class ZygoteProcess:
         start = _Start(self._loop.create_future(), status_fd, life_line)
         try:
             os.write(life_line, line)
-            zygote_link.send(self._link, {"start": number} | facts, [worker_status, worker_line])
+            zygote_link.send_packet(self._link, {"start": number} | facts, [worker_status, worker_line])
         except BaseException:
             start.close()
             raise

@@ -7,7 +7,7 @@ from types import FrameType
 
 import pytest
 
-from workers.kernel import signals_held
+from workers.holding import signals_held
 
 
 @pytest.fixture
