@@ -33,9 +33,8 @@ from workers.bidding.moment import BidderState, BiddingMoment, Decision, Found, 
 from workers.bidding.own_bids import needs_fresh_read, read_own_bids, settle_again, settle_at_first
 from workers.bidding.places import ENDS_PLACING, BidPlacer
 from workers.bidding.report import QuotaWords, note_restraints
-from workers.context import Context
+from workers.context import Context, Faults
 from workers.cycle import APART_MS, Keeping, until_rare_cycle
-from workers.faults import Faults
 
 # A book for placing may be this old when it comes, so that tasks on one slug that place at the same time share it.
 FRESH_BOOK_S = 3.0

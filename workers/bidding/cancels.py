@@ -17,10 +17,7 @@ from models.ledger import orders
 from models.ledger.states import CANCELLING, CLOSED, LIVE, SIGNED, SUBMITTED, UNKNOWN, Order
 from strategy.reasons import FaultCode, Step
 from wallet.signer_client import SignerError
-from workers.context import Context
-from workers.faults import Faults
-from workers.holding import signals_held
-from workers.write_time import WRITE_MS
+from workers.context import WRITE_MS, Context, Faults, signals_held
 
 
 class CancelAnswer(Enum):

@@ -25,8 +25,8 @@ from strategy import plan
 from strategy.config.bid import is_ticker
 from strategy.pricing import plus, times
 from strategy.reasons import Step
+from workers.context import Faults
 from workers.cycle import CLOCKS_MS
-from workers.faults import Faults
 
 LONG_AGO_MS = 600_000  # a bid that was at the venue at our last look was not sold longer ago than this
 

@@ -33,9 +33,8 @@ from strategy.plan_bids import memory_without_raise, raise_rung
 from strategy.ranking import highest_first
 from strategy.reasons import PlaceResult, Reason
 from workers.bidding.journal import Journal
-from workers.context import Context
+from workers.context import WRITE_MS, Context
 from workers.cycle import WantedMoment, config_of, wanted_task
-from workers.write_time import WRITE_MS
 
 FRESH_S = 0.0  # by reads that begin after the brake; tasks on one market share those
 HOUR_MS = 3_600_000

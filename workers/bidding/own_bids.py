@@ -39,9 +39,8 @@ from workers.bidding import cancels
 from workers.bidding.cancels import CancelAnswer, store_cancels
 from workers.bidding.fills import Explainer
 from workers.bidding.moment import BiddingMoment, Found
-from workers.context import Context
+from workers.context import Context, Faults
 from workers.cycle import APART_MS, LOST_READS, VANISHED_READS, count_miss
-from workers.faults import Faults
 
 # How long after its expiry, and how many good reads, a bid is waited for while the sales that may explain it cannot be
 # read: after an outage its expiry may be long ago at the first look.

@@ -31,10 +31,7 @@ from wallet.protocol import BidMessage, OfferToSign
 from wallet.signer_client import SignerError, SignerLocked, SignerRefused
 from workers.bidding import cancels
 from workers.bidding.moment import HOUR_MS, BiddingMoment, Try
-from workers.context import Context
-from workers.faults import Faults
-from workers.holding import signals_held
-from workers.write_time import WRITE_MS
+from workers.context import WRITE_MS, Context, Faults, signals_held
 
 # By the code of its refusal.
 GATEWAY_REFUSALS = {

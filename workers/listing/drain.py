@@ -18,9 +18,8 @@ from models.tasks import tasks
 from strategy.listing_price import InscriptionState
 from strategy.reasons import FaultCode, Step
 from wallet.signer_client import SignerError
-from workers.context import Context
+from workers.context import WRITE_MS, Context, signals_held
 from workers.cycle import Drain, Moment
-from workers.holding import signals_held
 from workers.listing import own_listings
 from workers.listing.own_listings import (
     EndFinder,
@@ -33,7 +32,6 @@ from workers.listing.own_listings import (
     shown_of,
 )
 from workers.listing.places import Homecoming, bring_home
-from workers.write_time import WRITE_MS
 
 log = logging.getLogger(__name__)
 

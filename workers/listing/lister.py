@@ -17,9 +17,8 @@ from strategy.listing_price import Listed, ListingInputs
 from strategy.plan_listing import CONFIRMING_READS, plan_listing
 from strategy.reasons import FaultCode, ListingResult, Step
 from wallet.terms import escrow_terms_of
-from workers.context import Context
+from workers.context import Context, Faults
 from workers.cycle import Keeping, record_nothing_done
-from workers.faults import Faults
 from workers.listing import own_listings
 from workers.listing.moment import (
     CollectionFinder,

@@ -20,9 +20,8 @@ from models.tasks.tasks import Task
 from strategy.config.listing import ListingConfig, load_listing_config, problems, unstartable
 from strategy.listing_price import ListingPlan, foreign_prices, least_believed, scheduled
 from strategy.reasons import ListingResult, Step
-from workers.context import Context
+from workers.context import Context, Faults
 from workers.cycle import WantedMoment, config_of, wanted_task
-from workers.faults import Faults
 from workers.listing.own_listings import EndFinder
 from workers.listing.places import ItemToList, JudgedDrafts
 

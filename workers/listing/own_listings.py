@@ -38,10 +38,8 @@ from models.users import User
 from strategy.reasons import FaultCode, Step
 from wallet.signer_client import SignerError
 from wallet.terms import escrow_terms_of
-from workers.context import Context
+from workers.context import WRITE_MS, Context, Faults
 from workers.cycle import CLOCKS_MS, LOST_READS, VANISHED_READS, count_miss, read_user_keys
-from workers.faults import Faults
-from workers.write_time import WRITE_MS
 
 
 def read_own_listings(context: Context, wallet: str, max_age_s: float, faults: Faults) -> OwnListings | None:

@@ -45,10 +45,7 @@ from wallet.protocol import (
 )
 from wallet.signer_client import SignerError, SignerLocked, SignerRefused
 from workers.bidding.places import PaymentCoins
-from workers.context import Context
-from workers.faults import Faults
-from workers.holding import signals_held
-from workers.write_time import WRITE_MS
+from workers.context import WRITE_MS, Context, Faults, signals_held
 
 
 class ItemToList(Struct, frozen=True):

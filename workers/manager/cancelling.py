@@ -16,7 +16,7 @@ from markets.venues import capabilities
 from models.ledger.closing import Owed
 from strategy.config.bid import is_ticker
 from wallet.signer_client import SignerClient
-from workers.write_time import WRITE_MS
+from workers.context import WRITE_MS
 
 log = logging.getLogger(__name__)
 

@@ -14,7 +14,7 @@ from tests.shapes import replace
 from tests.workers.bidding.fakes import KEYS, START_MS
 from tests.workers.bidding.world import CATS, World
 from workers.bidding.fills import Explainer
-from workers.faults import Faults
+from workers.context import Faults
 
 MINUTE_MS = 60_000
 

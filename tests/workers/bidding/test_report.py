@@ -25,7 +25,7 @@ from tests.workers.bidding.world import CATS, World
 from workers.bidding.bidder import Bidder
 from workers.bidding.drain import BiddingDrain
 from workers.bidding.journal import Journal
-from workers.faults import Faults
+from workers.context import Faults
 from workers.listing.drain import ListingDrain
 from workers.listing.lister import Lister
 from workers.process.jobs import make_job

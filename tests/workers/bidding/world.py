@@ -24,8 +24,7 @@ from tests.workers.bidding.fakes import Clock, FakeMarket, FakeSigner
 from wallet.signer_client import SignerClient
 from workers.bidding.bidder import Bidder
 from workers.bidding.drain import BiddingDrain
-from workers.context import Context, Job
-from workers.crashpoints import crashpoint
+from workers.context import Context, Job, crashpoint
 
 CATS = BidConfig(slug="cats", hardcap_sats=100_000)
 
