@@ -55,7 +55,7 @@ from wallet.signer_client import SignerClient
 from wallet.terms import ceilings_of
 from workers.bidding.bidder import Bidder
 from workers.bidding.drain import BiddingDrain
-from workers.bidding.journal import Journal
+from workers.bidding.moment import Journal
 from workers.context import Context, Job, Kind
 from workers.cycle import until_cycle
 

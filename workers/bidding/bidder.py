@@ -32,8 +32,7 @@ from wallet.signer_client import SignerError
 from workers.bidding import cancels, report
 from workers.bidding.cancels import Canceller
 from workers.bidding.fill_notes import note_fills
-from workers.bidding.journal import Journal
-from workers.bidding.moment import BidderState, BiddingMoment, Decision, Found, read_bidding_moment
+from workers.bidding.moment import BidderState, BiddingMoment, Decision, Found, Journal, read_bidding_moment
 from workers.bidding.own_bids import as_shown, needs_fresh_read, read_own_bids, settle_again, settle_at_first
 from workers.bidding.places import ENDS_PLACING, BidPlacer
 from workers.bidding.report import QuotaWords, note_restraints

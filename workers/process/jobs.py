@@ -9,7 +9,7 @@ from models.tasks import tasks
 from models.tasks.tasks import LISTING
 from workers.bidding.bidder import Bidder
 from workers.bidding.drain import BiddingDrain
-from workers.bidding.journal import Journal
+from workers.bidding.moment import Journal
 from workers.context import Context, Job
 from workers.cycle import until_cycle
 from workers.listing.drain import ListingDrain

@@ -24,7 +24,7 @@ from tests.workers.bidding.fakes import KEYS, ask, bid
 from tests.workers.bidding.world import CATS, World
 from workers.bidding.bidder import Bidder
 from workers.bidding.drain import BiddingDrain
-from workers.bidding.journal import Journal
+from workers.bidding.moment import Journal
 from workers.context import Faults
 from workers.listing.drain import ListingDrain
 from workers.listing.lister import Lister
