@@ -22,7 +22,7 @@ from tests.machine.owner import Owners
 from tests.shapes import replace
 from workers.bidding import drain, own_bids
 from workers.bidding.cancels import CancelAnswer, Canceller
-from workers.bidding.fills import Explainer
+from workers.bidding.own_bids import Explainer
 from workers.bidding.places import BidPlacer, Sent
 from workers.context import Context
 

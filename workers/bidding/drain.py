@@ -17,9 +17,8 @@ from strategy.ranking import highest_first
 from strategy.reasons import FaultCode
 from workers.bidding import cancels
 from workers.bidding.cancels import CancelAnswer, Canceller, store_cancels
-from workers.bidding.fills import Explainer
 from workers.bidding.moment import Found
-from workers.bidding.own_bids import as_shown, read_own_bids, settle, settle_reserved
+from workers.bidding.own_bids import Explainer, as_shown, read_own_bids, settle, settle_reserved
 from workers.context import Context
 from workers.cycle import Drain, Moment
 
