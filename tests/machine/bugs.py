@@ -21,9 +21,8 @@ from strategy.rungs import SatsBudget
 from tests.machine.owner import Owners
 from tests.shapes import replace
 from workers.bidding import drain, own_bids
-from workers.bidding.cancels import CancelAnswer, Canceller
 from workers.bidding.own_bids import Explainer
-from workers.bidding.places import BidPlacer, Sent
+from workers.bidding.writes import BidPlacer, CancelAnswer, Canceller, Sent
 from workers.context import Context
 
 Plant = Callable[[pytest.MonkeyPatch], None]

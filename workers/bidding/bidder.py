@@ -29,13 +29,12 @@ from strategy.plan import BidPlan, Entry, Limits, Memory, Rules
 from strategy.plan_bids import memory_without_raise, plan_bids, raise_rung
 from strategy.reasons import PlaceResult, Reason, Step, WorkerReason
 from wallet.signer_client import SignerError
-from workers.bidding import cancels, report
-from workers.bidding.cancels import Canceller
+from workers.bidding import report, writes
 from workers.bidding.fill_notes import note_fills
 from workers.bidding.moment import BidderState, BiddingMoment, Decision, Found, Journal, read_bidding_moment
 from workers.bidding.own_bids import as_shown, needs_fresh_read, read_own_bids, settle_again, settle_at_first
-from workers.bidding.places import ENDS_PLACING, BidPlacer
 from workers.bidding.report import QuotaWords, note_restraints
+from workers.bidding.writes import ENDS_PLACING, BidPlacer, Canceller
 from workers.context import Context, Faults
 from workers.cycle import APART_MS, Keeping, until_rare_cycle
 
@@ -378,7 +377,7 @@ class Bidder(Keeping[BiddingMoment]):
         moment.cancelled = (*moment.cancelled, *_closed(doomed))
 
     def _cancel(self, canceller: Canceller, doomed: Sequence[Order], strays: Sequence[str] = ()) -> None:
-        cancels.cancel_on_paper((order for order in doomed if order.dry_run), self._context.clock_ms)
+        writes.cancel_on_paper((order for order in doomed if order.dry_run), self._context.clock_ms)
         canceller.cancel(_real(doomed), strays)
 
     def _report(self, moment: BiddingMoment) -> None:

@@ -15,10 +15,10 @@ from models.tasks import tasks
 from models.users import Entitlements
 from strategy.ranking import highest_first
 from strategy.reasons import FaultCode
-from workers.bidding import cancels
-from workers.bidding.cancels import CancelAnswer, Canceller, store_cancels
+from workers.bidding import writes
 from workers.bidding.moment import Found
 from workers.bidding.own_bids import Explainer, as_shown, read_own_bids, settle, settle_reserved
+from workers.bidding.writes import CancelAnswer, Canceller, store_cancels
 from workers.context import Context
 from workers.cycle import Drain, Moment
 
@@ -52,7 +52,7 @@ class BiddingDrain(Drain[DrainMoment]):
     def _settle(self, moment: DrainMoment) -> None:
         context = self._context
         with unless_full("an order of a dry run"):
-            cancels.settle_on_paper(context.task_id, context.clock_ms, is_dry=not self._must_cancel(moment))
+            writes.settle_on_paper(context.task_id, context.clock_ms, is_dry=not self._must_cancel(moment))
         settle_reserved(context, moment.faults)
         store_cancels(orders.open_orders(context.task_id), self._unstored, context.clock_ms())
 

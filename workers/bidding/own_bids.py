@@ -48,9 +48,9 @@ from strategy.config.bid import canonical_slug, is_ticker
 from strategy.pricing import plus, times
 from strategy.reasons import FaultCode, Step
 from wallet.signer_client import SignerError
-from workers.bidding import cancels
-from workers.bidding.cancels import CancelAnswer, store_cancels
+from workers.bidding import writes
 from workers.bidding.moment import BiddingMoment, Found
+from workers.bidding.writes import CancelAnswer, store_cancels
 from workers.context import Context, Faults
 from workers.cycle import APART_MS, CLOCKS_MS, LOST_READS, VANISHED_READS, count_miss
 
@@ -450,7 +450,7 @@ def settle_at_first(moment: BiddingMoment) -> None:
     own = orders.open_orders(task_id)
     if any(order.dry_run for order in own):
         with unless_full("an order of a dry run"):
-            cancels.settle_on_paper(task_id, context.clock_ms, is_dry=config.dry_run)
+            writes.settle_on_paper(task_id, context.clock_ms, is_dry=config.dry_run)
     store_cancels(own, state.unstored, context.clock_ms())
     if any(order.state == RESERVED for order in own):
         settle_reserved(context, moment.faults)

@@ -44,7 +44,7 @@ from wallet.protocol import (
     per_kvb,
 )
 from wallet.signer_client import SignerError, SignerLocked, SignerRefused
-from workers.bidding.places import PaymentCoins
+from workers.bidding.writes import PaymentCoins
 from workers.context import WRITE_MS, Context, Faults, signals_held
 
 
