@@ -30,10 +30,9 @@ from strategy.plan_bids import memory_without_raise, plan_bids, raise_rung
 from strategy.reasons import PlaceResult, Reason, Step, WorkerReason
 from wallet.signer_client import SignerError
 from workers.bidding import report, writes
-from workers.bidding.fill_notes import note_fills
 from workers.bidding.moment import BidderState, BiddingMoment, Decision, Found, Journal, read_bidding_moment
 from workers.bidding.own_bids import as_shown, needs_fresh_read, read_own_bids, settle_again, settle_at_first
-from workers.bidding.report import QuotaWords, note_restraints
+from workers.bidding.report import QuotaWords, note_fills, note_restraints
 from workers.bidding.writes import ENDS_PLACING, BidPlacer, Canceller
 from workers.context import Context, Faults
 from workers.cycle import APART_MS, Keeping, until_rare_cycle
