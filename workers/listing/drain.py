@@ -20,8 +20,8 @@ from strategy.reasons import FaultCode, Step
 from wallet.signer_client import SignerError
 from workers.context import WRITE_MS, Context, signals_held
 from workers.cycle import Drain, Moment
-from workers.listing import own_listings
-from workers.listing.own_listings import (
+from workers.listing import moment as own_listings
+from workers.listing.moment import (
     EndFinder,
     is_dropped,
     is_hidden,

@@ -22,17 +22,22 @@ from strategy.reasons import FaultCode, ListingResult, Reason, Step
 from wallet.terms import escrow_terms_of
 from workers.context import Context, Faults
 from workers.cycle import Keeping, note_machine_and_rights, record, record_nothing_done
-from workers.listing import own_listings
+from workers.listing import moment as own_listings
 from workers.listing.moment import (
     CollectionFinder,
+    EndFinder,
     ListerState,
     ListingMoment,
     floor_of,
+    is_dropped,
+    is_hidden,
+    needs_fresh_read,
     read_listing_moment,
     read_market,
+    read_own_listings,
     record_floor,
+    shown_of,
 )
-from workers.listing.own_listings import EndFinder, is_dropped, is_hidden, needs_fresh_read, read_own_listings, shown_of
 from workers.listing.places import ListingPlacer, bring_home
 
 # Reasons that keep a task from listing though nothing has failed.
