@@ -75,8 +75,7 @@ def run(argv: Sequence[str], make_job: MakeJob | None = None, settings: Settings
     own_log = OwnLog(log_path(Path(os.environ["BIDKEEPER_DATA_DIR"]), task_id))
 
     # Only now: a failed import then appears in the task's log. A signal before this ends the process by itself.
-    from workers.process.life_line import LifeLine, StopAsked
-    from workers.process.worker import Worker
+    from workers.process.worker import LifeLine, StopAsked, Worker
 
     try:
         life_line = LifeLine(parent)

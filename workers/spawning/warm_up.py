@@ -40,7 +40,7 @@ from wallet.signer_client import SignerClient
 from workers.context import Context
 from workers.process import worker
 from workers.process.jobs import make_job
-from workers.process.life_line import set_title
+from workers.process.worker import set_title
 
 log = logging.getLogger(__name__)
 

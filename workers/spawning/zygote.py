@@ -29,9 +29,9 @@ from typing import Any
 from core import logs
 from core.process import end_with_parent
 from core.settings import Settings
-from workers.process import life_line
 from workers.process import main as worker_main
-from workers.process.life_line import give_up_network
+from workers.process import worker
+from workers.process.worker import give_up_network
 from workers.spawning import zygote_link
 from workers.spawning.warm_up import warm_up
 
@@ -286,7 +286,7 @@ def main(argv: Sequence[str], run: Run = worker_main.run_forked) -> None:
     settings = warm_up(gather)
     if settings:
         logs.set_up("zygote", settings.log_level, settings.log_format)
-    life_line.set_title("bidkeeper: zygote")
+    worker.set_title("bidkeeper: zygote")
     # Once for all of its workers, which inherit it.
     give_up_network(settings.database_url if settings else "")
     fill_gaps()

@@ -17,7 +17,7 @@ pytestmark = pytest.mark.slow
 
 LINE = """
 import sys, time
-from workers.process.life_line import LifeLine, StopAsked
+from workers.process.worker import LifeLine, StopAsked
 try:
     life_line = LifeLine(int(sys.argv[1]))
     print(life_line.read_line(60).decode().strip(), flush=True)
