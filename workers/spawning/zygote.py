@@ -29,10 +29,10 @@ from typing import Any
 from core import logs
 from core.process import end_with_parent
 from core.settings import Settings
+from workers import kernel
 from workers.process import main as worker_main
 from workers.process import worker
 from workers.process.worker import give_up_network
-from workers.spawning import zygote_link
 from workers.spawning.warm_up import warm_up
 
 log = logging.getLogger(__name__)
@@ -158,7 +158,7 @@ class Zygote:
 
     def serve(self) -> None:
         """Serves until the manager is gone or lets go of its end."""
-        zygote_link.send_packet(self._link, {"ready": True})
+        kernel.send_packet(self._link, {"ready": True})
         poll = select.poll()
         poll.register(self._link, select.POLLIN)
         poll.register(self._woken, select.POLLIN)
@@ -168,7 +168,7 @@ class Zygote:
                 os.read(self._woken, 4096)
                 self._reap()
             if self._link.fileno() in ready:
-                received = zygote_link.receive_packet(self._link)
+                received = kernel.receive_packet(self._link)
                 if received is None:
                     return
                 self._answer(*received)
@@ -179,7 +179,7 @@ class Zygote:
             if pid == 0:
                 return
             number = self._workers.pop(pid)
-            zygote_link.send_packet(self._link, {"ended": number, "status": os.waitstatus_to_exitcode(status)})
+            kernel.send_packet(self._link, {"ended": number, "status": os.waitstatus_to_exitcode(status)})
 
     def _answer(self, request: dict[str, Any], descriptors: list[int]) -> None:
         number = request["start"]
@@ -191,7 +191,7 @@ class Zygote:
             pid = self._fork(request, status_fd, life_line)
         except (OSError, Unfit) as error:
             answer = {"failed": number, "text": str(error), "unfit": isinstance(error, Unfit)}
-            zygote_link.send_packet(self._link, answer)
+            kernel.send_packet(self._link, answer)
             return
         finally:
             for descriptor in descriptors:
@@ -199,7 +199,7 @@ class Zygote:
         self._workers[pid] = number
         # It is not reaped before this is sent: until then its pid is its own.
         pidfd = os.pidfd_open(pid)
-        zygote_link.send_packet(self._link, {"started": number, "pid": pid}, [pidfd])
+        kernel.send_packet(self._link, {"started": number, "pid": pid}, [pidfd])
         os.close(pidfd)
 
     def _fork(self, request: dict[str, Any], status_fd: int, life_line: int) -> int:

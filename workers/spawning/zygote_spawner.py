@@ -19,9 +19,9 @@ from typing import Any, NamedTuple
 
 from core.process import PYTHON
 from core.settings import Settings
+from workers import kernel
 from workers.context import Kind
 from workers.kernel import EXIT_UNKNOWN, send, start_time, wait_for_end
-from workers.spawning import zygote_link
 from workers.spawning.spawner import first_line, worker_environment
 
 _ANSWER_S = 10.0  # a start waits this long for a zygote's answer
@@ -110,7 +110,7 @@ class ZygoteProcess:
         self.is_retired = False
         self.is_unfit = False
         self.exit_status: int | None = None
-        self._link, its_end = zygote_link.link_pair()
+        self._link, its_end = kernel.link_pair()
         with its_end:
             self._process = subprocess.Popen(
                 [*command, str(its_end.fileno()), str(os.getpid()), _ROOM_FOR_TITLES],
@@ -176,7 +176,7 @@ class ZygoteProcess:
         """Reads its messages."""
         while self._link.fileno() >= 0:
             try:
-                received = zygote_link.receive_packet(self._link)
+                received = kernel.receive_packet(self._link)
             except BlockingIOError:
                 return
             if received is None:
@@ -190,7 +190,7 @@ class ZygoteProcess:
         start = _Start(self._loop.create_future(), status_fd, life_line)
         try:
             os.write(life_line, line)
-            zygote_link.send_packet(self._link, {"start": number} | facts, [worker_status, worker_line])
+            kernel.send_packet(self._link, {"start": number} | facts, [worker_status, worker_line])
         except BaseException:
             start.close()
             raise
