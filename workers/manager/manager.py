@@ -61,8 +61,7 @@ from workers.manager.keeper import Keeper, Surroundings, Timing
 from workers.manager.rights import ME, Rights
 from workers.manager.starts import Absences, StartQueue, WorkerPlaces
 from workers.manager.take_over import end_former_rights, hold, slot_wanted
-from workers.spawning.spawner import PopenSpawner, Spawner
-from workers.spawning.zygote_spawner import ZygoteSpawner
+from workers.spawning.spawner import PopenSpawner, Spawner, ZygoteSpawner
 
 log = logging.getLogger(__name__)
 

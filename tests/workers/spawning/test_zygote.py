@@ -17,7 +17,7 @@ from models.database import base
 from tests import postgresql
 from tests.workers.installation import ROOT, Installation, descriptors, eventually, lives
 from tests.workers.spawning.test_spawners import children
-from workers.spawning.zygote_spawner import ZygoteSpawner
+from workers.spawning.spawner import ZygoteSpawner
 
 pytestmark = pytest.mark.slow
 
