@@ -31,8 +31,8 @@ from tests.machine.owner import STRICTNESS, Owners
 from wallet.protocol import Scope, State
 from wallet.signer_client import SignerError
 from workers.manager import brakes, cancelling
-from workers.manager.background import Background
 from workers.manager.brakes import Brakes
+from workers.manager.loop import Background
 
 Value = TypeVar("Value")
 LOOK_S = 5.0

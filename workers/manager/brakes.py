@@ -38,8 +38,8 @@ from models.ledger.closing import Owed, adopt, begin_cancels, concerned, finish_
 from models.ledger.states import IllegalMove
 from models.tasks.troubles import DATABASE_DAMAGED
 from wallet.signer_client import SignerError
-from workers.manager.background import Background, in_thread
 from workers.manager.cancelling import Cancelled, Known, Wallet, take_off
+from workers.manager.loop import Background, in_thread
 
 log = logging.getLogger(__name__)
 

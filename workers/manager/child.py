@@ -29,7 +29,7 @@ from strategy.config.bid import load_bid_config
 from strategy.config.listing import load_listing_config
 from workers.context import Kind
 from workers.kernel import EXIT_STOPPED, WAKE, Sequel, judge_end
-from workers.manager.starts import Absences
+from workers.manager.loop import Absences
 from workers.spawning.spawner import Handle
 
 

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from models.database import base, damage
 from models.database.damage import Damage, NotRead
 from models.database.sqlite import Sqlite
-from workers.manager.background import in_thread
+from workers.manager.loop import in_thread
 
 log = logging.getLogger(__name__)
 

@@ -52,14 +52,13 @@ from models.ledger.closing import concerned
 from models.tasks import tasks
 from models.tasks.tasks import RUNNING
 from workers import kernel
-from workers.manager.background import Background
 from workers.manager.brakes import Brakes
 from workers.manager.child import NextStep, facts_of, is_lost, next_step
 from workers.manager.database_watch import DatabaseWatch
 from workers.manager.fill_lister import FillLister
 from workers.manager.keeper import Keeper, Surroundings, Timing
+from workers.manager.loop import Absences, Background, StartQueue, WorkerPlaces
 from workers.manager.rights import ME, Rights
-from workers.manager.starts import Absences, StartQueue, WorkerPlaces
 from workers.manager.take_over import end_former_rights, hold, slot_wanted
 from workers.spawning.spawner import PopenSpawner, Spawner, ZygoteSpawner
 

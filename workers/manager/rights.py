@@ -33,7 +33,7 @@ from wallet.protocol import TOKEN_JUMP, Grant
 from wallet.signer_client import SignerClient, SignerError, SignerLocked, SignerRefused, SignerUnavailable
 from workers.bidding.moment import goes_to_vault, life_ms
 from workers.context import Kind
-from workers.manager.background import in_thread
+from workers.manager.loop import in_thread
 from workers.process.worker import TaskSignIn
 
 log = logging.getLogger(__name__)
