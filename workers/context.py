@@ -1,8 +1,4 @@
-"""What every job has around it: its task, its right to act, its peers, its faults, and points where it can be made to die.
-
-NAMES are those of bids, in the order of one cycle. `after_settle` to `after_fill` are passed whenever ledger and venue
-are reconciled, so a crash in the recovery from a crash hits them. LISTING_NAMES are those of listings.
-"""
+"""The surroundings of a job: its task, right to act, peers and faults, and points where it can be made to die."""
 
 from __future__ import annotations
 

@@ -26,8 +26,8 @@ from workers.listing.moment import (
     is_dropped,
     is_hidden,
     read_own_listings,
-    settle,
     settle_hidden,
+    settle_listing,
     settle_unsent,
     shown_of,
 )
@@ -112,7 +112,7 @@ class ListingDrain(Drain[ListingDrainMoment]):
             return
         settle_unsent(context, listing, moment.faults)
         if listing.state != CLOSED:
-            settle(context, listing, None, read.taken_ms)
+            settle_listing(context, listing, None, read.taken_ms)
         if is_dropped(listing):
             self._close_dropped(moment)
 
@@ -169,7 +169,7 @@ class ListingDrain(Drain[ListingDrainMoment]):
             settle_hidden(listing, read, context.clock_ms(), is_acknowledged=is_acknowledged)
         else:
             shown = shown_of(read, listing.inscription_id, listing.wallet)
-            settle(context, listing, shown, read.taken_ms, is_acknowledged=is_acknowledged)
+            settle_listing(context, listing, shown, read.taken_ms, is_acknowledged=is_acknowledged)
 
     def _proof(self, moment: ListingDrainMoment) -> str | None:
         """Returns the signed proof that the venue wants before it cancels the listing; "" where it is a session."""

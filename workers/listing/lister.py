@@ -225,7 +225,7 @@ class Lister(Keeping[ListingMoment]):
             return
         listing = listings.open_listing(context.task_id)
         if listing is not None:
-            own_listings.settle(context, listing, moment.shown, read.taken_ms)
+            own_listings.settle_listing(context, listing, moment.shown, read.taken_ms)
 
     def _locate(self, moment: ListingMoment, max_age_s: float) -> LocatedInscription:
         outpoint = None if moment.open is None else moment.open.outpoint

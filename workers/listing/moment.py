@@ -110,7 +110,7 @@ def settle_unsent(context: Context, listing: Listing, faults: Faults) -> None:
         context.crash("listing-freed")
 
 
-def settle(
+def settle_listing(
     context: Context, listing: Listing, shown: OwnListing | None, read_ms: int, *, is_acknowledged: bool = False
 ) -> None:
     """Moves the open listing to the state that a read begun at `read_ms` shows.

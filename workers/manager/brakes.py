@@ -38,14 +38,13 @@ from models.ledger.closing import Owed, adopt, begin_cancels, concerned, finish_
 from models.ledger.states import IllegalMove
 from models.tasks.troubles import DATABASE_DAMAGED
 from wallet.signer_client import SignerError
-from workers.manager.cancelling import Cancelled, Known, Wallet, take_off
+from workers.manager.cancelling import _GATEWAY_S, Cancelled, Known, Wallet, take_off
 from workers.manager.loop import Background, in_thread
 
 log = logging.getLogger(__name__)
 
 HOLD_S = 15  # longer than a bid that was signed before may still be sent
 _HELD_S = 1.0  # the longest wait for bids on the wire before the cancels go out
-_GATEWAY_S = 30.0
 _FIRST_REST_S, _LONGEST_REST_S = 0.5, 10.0
 _LONGEST_LOOK_S = 3.0
 _OWING_S = 0.5  # between two looks while bids must go

@@ -27,10 +27,10 @@ from models import summaries
 from models.leases import leases
 from models.leases.held_lease import HeldLease, Seen, claim
 from models.leases.leases import Slot
-from models.leases.manager_places import ME, address_at
+from models.leases.manager_places import address_at
 from models.ledger import closing
 from models.tasks import tasks
-from workers.manager.rights import Rights
+from workers.manager.rights import ME, Rights
 
 log = logging.getLogger(__name__)
 

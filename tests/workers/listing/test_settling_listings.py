@@ -41,7 +41,7 @@ def settle(
     made: Listing, found: OwnListing | None, read_ms: int, now_ms: int, *, is_acknowledged: bool = False
 ) -> None:
     context = context_at(now_ms, made.task_id)
-    moment.settle(context, made, found, read_ms, is_acknowledged=is_acknowledged)
+    moment.settle_listing(context, made, found, read_ms, is_acknowledged=is_acknowledged)
 
 
 def shown(price: int = 105_000) -> OwnListing:
