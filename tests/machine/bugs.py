@@ -20,7 +20,8 @@ from strategy.reasons import PlaceResult
 from strategy.rungs import SatsBudget
 from tests.machine.owner import Owners
 from tests.shapes import replace
-from workers.bidding import drain, own_bids
+from workers import drains
+from workers.bidding import own_bids
 from workers.bidding.own_bids import Explainer
 from workers.bidding.writes import BidPlacer, CancelAnswer, Canceller, Sent
 from workers.context import Context
@@ -146,7 +147,7 @@ def forgotten_at_restart(patch: pytest.MonkeyPatch) -> None:
             if order.state in (RESERVED, SIGNED):
                 orders.move(order, CLOSED, context.clock_ms(), reason="refused")
 
-    patch.setattr(drain, "settle_reserved", free)
+    patch.setattr(drains, "settle_reserved", free)
     patch.setattr(own_bids, "settle_reserved", free)
     patch.setattr(BidPlacer, "_submit", _submitted_unsaid)
 
@@ -192,7 +193,7 @@ def batch_is_one(patch: pytest.MonkeyPatch) -> None:
         return found
 
     patch.setattr(own_bids, "settle", settled)
-    patch.setattr(drain, "settle", settled)
+    patch.setattr(drains, "settle", settled)
 
 
 def _reserve_with(patch: pytest.MonkeyPatch, loosened: Callable[[ExposureLimits, int], ExposureLimits]) -> None:

@@ -54,10 +54,10 @@ from wallet.signer.signer import Signer
 from wallet.signer_client import SignerClient
 from wallet.terms import ceilings_of
 from workers.bidding.bidder import Bidder
-from workers.bidding.drain import BiddingDrain
 from workers.bidding.moment import Journal
 from workers.context import Context, Job, Kind
 from workers.cycle import until_cycle
+from workers.drains import BiddingDrain
 
 EXPOSURE, INSTALLATION = 250_000, 400_000
 PLAN = SubscriptionPlan("Beta", 20, 20, EXPOSURE, 0, 365)

@@ -8,11 +8,10 @@ from core.layout import journal_path
 from models.tasks import tasks
 from models.tasks.tasks import LISTING
 from workers.bidding.bidder import Bidder
-from workers.bidding.drain import BiddingDrain
 from workers.bidding.moment import Journal
 from workers.context import Context, Job
 from workers.cycle import until_cycle
-from workers.listing.drain import ListingDrain
+from workers.drains import BiddingDrain, ListingDrain
 from workers.listing.lister import Lister
 
 

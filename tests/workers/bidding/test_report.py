@@ -23,10 +23,9 @@ from tests.shapes import replace
 from tests.workers.bidding.fakes import KEYS, ask, bid
 from tests.workers.bidding.world import CATS, World
 from workers.bidding.bidder import Bidder
-from workers.bidding.drain import BiddingDrain
 from workers.bidding.moment import Journal
 from workers.context import Faults
-from workers.listing.drain import ListingDrain
+from workers.drains import BiddingDrain, ListingDrain
 from workers.listing.lister import Lister
 from workers.process.jobs import make_job
 

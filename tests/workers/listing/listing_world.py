@@ -25,7 +25,7 @@ from tests.workers.bidding.fakes import KEYS, FakeMarket, FakeSigner, ask
 from tests.workers.bidding.world import World
 from wallet.protocol import ListingToSign, SignedListing
 from workers.context import crashpoint
-from workers.listing.drain import ListingDrain
+from workers.drains import ListingDrain
 from workers.listing.lister import Lister
 
 ITEM = "ab" * 32 + "i0"

@@ -25,7 +25,7 @@ from tests.workers.listing.listing_world import BUYER, FIRST, ITEM, SECOND, List
 from wallet.signer_client import SignerError, SignerLocked, SignerRefused, SignerUnavailable
 from workers import context
 from workers.context import HOMECOMING_NAMES
-from workers.listing.drain import ListingDrain
+from workers.drains import ListingDrain
 from workers.listing.places import MOST_A_DAY, MOST_A_DAY_FOR_A_PRICE
 
 
