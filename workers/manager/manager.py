@@ -61,8 +61,7 @@ from workers.manager.child import NextStep, facts_of, is_lost, next_step
 from workers.manager.fill_lister import FillLister
 from workers.manager.keeper import Keeper, Surroundings, Timing
 from workers.manager.loop import Absences, Background, StartQueue, WorkerPlaces, in_thread
-from workers.manager.rights import ME, Rights
-from workers.manager.take_over import end_former_rights, hold, slot_wanted
+from workers.manager.rights import ME, Rights, end_former_rights, hold, slot_wanted
 from workers.spawning.spawner import PopenSpawner, Spawner, ZygoteSpawner
 
 log = logging.getLogger(__name__)
