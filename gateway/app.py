@@ -33,7 +33,7 @@ from gateway.program import (
     now_ms,
     serve,
 )
-from gateway.quota import LookupBudget, Priority, Quota, QuotaRestraint, current_origin
+from gateway.quota import ORIGIN, LookupBudget, Priority, Quota, QuotaRestraint
 from gateway.quota_count import DAY, MONTH, Counts, QuotaCount, QuotaFile
 from gateway.reads.books import Books, Floors, Runes
 from gateway.reads.chain import ChainFacts
@@ -119,30 +119,28 @@ class GatewayVerbs(VerbTable):
         self._fences = fences
         self._runes = runes
 
-    def has(self, kind: type[Args[Any]]) -> bool:
-        return super().has(kind) or kind in _OF_MARKETS
-
-    def method(self, request: Request, kind: type[Args[Any]]) -> Answer:
-        """Returns the method for a request. Raises NotSupported when the marketplace that it means is not set up."""
-        if super().has(kind):
-            return super().method(request, kind)
+    def found(self, request: Request, kind: type[Args[Any]]) -> tuple[Answer, float]:
+        """Raises NotSupported when the marketplace that the request means is not set up."""
         market = self._market(request)
-        if market is None:
+        if kind not in _OF_MARKETS:
+            method, max_age_s = super().found(request, kind)
+        elif market is None:
             raise NotSupported(self._why_not(self._name(request)) or "not set up here")
-        return market.table[kind]
-
-    def max_age_s(self, request: Request, kind: type[Args[Any]]) -> float:
-        market = self._market(request)
-        if kind.quota_of == "runes":
-            return self._runes.stretched_s(kind, request.max_age_s)
-        return request.max_age_s if market is None else market.scarcity.stretched_s(kind, request.max_age_s)
+        else:
+            method, max_age_s = market.table[kind], request.max_age_s
+        scarcity = self._scarcity(market, kind)
+        return method, max_age_s if scarcity is None else scarcity.stretched_s(kind, max_age_s)
 
     def remark(self, request: Request) -> str:
-        market = self._market(request)
-        if market is None:
+        market, kind = self._market(request), verbs.BY_NAME[request.verb]
+        if market is None or (scarcity := self._scarcity(market, kind)) is None:
             return ""
-        scarcity = self._runes if verbs.BY_NAME[request.verb].quota_of == "runes" else market.scarcity
         return scarcity.remark() + market.venue.skew.remark()
+
+    def _scarcity(self, market: Marketplace | None, kind: type[Args[Any]]) -> QuotaRestraint | None:
+        if kind.quota_of == "runes":
+            return self._runes
+        return None if market is None else market.scarcity
 
     def _market(self, request: Request) -> Marketplace | None:
         return self._markets.get(self._name(request))
@@ -152,7 +150,7 @@ class GatewayVerbs(VerbTable):
 
     @answers(verbs.Venues)
     async def _venues(self, call: Call[verbs.Venues]) -> str:
-        user = current_origin().user
+        user = ORIGIN.get().user
         return text([each.facts(is_default=name == self._default, user=user) for name, each in self._markets.items()])
 
     @answers(verbs.Fence)

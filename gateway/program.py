@@ -35,7 +35,7 @@ from core.errors import BidkeeperError
 from core.local_server import Door, peer_uid
 from core.setting_values import HostPort, is_loopback
 from core.settings import Settings, dialect_of
-from gateway.quota import LookupBudget, Quota, begin_for, origin_of
+from gateway.quota import ORIGIN, LookupBudget, Quota, origin_of
 from gateway.venue import CallBudget, Venue
 from markets import verbs
 from markets.adapter import Adapter
@@ -171,19 +171,21 @@ class VerbTable:
         if self.stopping:
             raise Unavailable("the gateway is stopping; nothing was sent")
         kind = verbs.BY_NAME.get(request.verb)
-        if kind is None or not self.has(kind):
+        if kind is None:
             raise verbs.no_such_verb(request.verb)
-        call = Call(verbs.read_args(request, kind), request, asker, self.max_age_s(request, kind))
-        return await self.method(request, kind)(call)
+        args = verbs.read_args(request, kind)
+        method, max_age_s = self.found(request, kind)
+        return await method(Call(args, request, asker, max_age_s))
 
-    def has(self, kind: type[Args[Any]]) -> bool:
-        return kind in self._table
+    def found(self, request: Request, kind: type[Args[Any]]) -> tuple[Answer, float]:
+        """Returns the method that answers a request, and the age that its answer may have.
 
-    def method(self, request: Request, kind: type[Args[Any]]) -> Answer:
-        return self._table[kind]
-
-    def max_age_s(self, request: Request, kind: type[Args[Any]]) -> float:
-        return request.max_age_s
+        Raises Refused('bad_request') for a verb that is not answered here.
+        """
+        method = self._table.get(kind)
+        if method is None:
+            raise verbs.no_such_verb(request.verb)
+        return method, request.max_age_s
 
     def remark(self, request: Request) -> str:
         """Returns further members of the answer's JSON object: ',"quota":{...}' or nothing."""
@@ -367,7 +369,7 @@ class AskHandler(RequestHandler):
             request = verbs.read(self.request.body)
             if self._connection is None:
                 raise Refused("not_allowed", "the client has closed its connection")
-            begin_for(origin_of(request))  # here, so that the remark is the user's, too
+            ORIGIN.set(origin_of(request))  # here, so that the remark is the user's, too
             self._asker.work = asyncio.ensure_future(self._answer(request))
             self.finish('{"ok":' + await self._asker.work + self._verbs.remark(request) + "}")
         except VenueError as error:

@@ -59,23 +59,13 @@ class Origin(Struct, frozen=True):
         return other == self or (other.purpose == "task" and self.purpose != "brake")
 
 
-# A context variable, since a reading is begun many calls deep: whatever is begun for a request inherits its origin.
-_current: ContextVar[Origin] = ContextVar("origin", default=Origin())  # noqa: B039 (frozen)
-
-
-def current_origin() -> Origin:
-    """Returns the origin of the work that calls this."""
-    return _current.get()
+# The origin of the work under way, which whatever is begun for a request inherits: a reading is begun many calls deep.
+ORIGIN: ContextVar[Origin] = ContextVar("origin", default=Origin())  # noqa: B039 (frozen)
 
 
 def origin_of(request: Request) -> Origin:
     """Returns the user and the purpose of a request."""
     return Origin(None if isinstance(request.user, UnsetType) else request.user, request.purpose)
-
-
-def begin_for(origin: Origin) -> None:
-    """Makes all further work of this asyncio task, and what it begins, be on `origin`."""
-    _current.set(origin)
 
 
 class Priority(IntEnum):
@@ -399,7 +389,7 @@ class QuotaRestraint:
         """Returns the age that the quota allows an answer of a verb, for one who asks for `max_age_s`."""
         if kind.quota_of != self._source:
             return max_age_s
-        origin = current_origin()
+        origin = ORIGIN.get()
         stretch_s = 0.0 if self._quota is None else self._quota.stretch_s(origin.user)
         if origin.purpose == "look":
             return max(max_age_s, stretch_s, self._stretch_of_looks_s(origin))
@@ -411,7 +401,7 @@ class QuotaRestraint:
 
     def remark(self) -> str:
         """Returns further members of an answer's JSON object that tell of the savings; empty without a shortage."""
-        user = current_origin().user
+        user = ORIGIN.get().user
         if self._quota is None or not (stretch_s := self._quota.stretch_s(user)):
             return ""
         return ',"quota":' + json.dumps({"stretch_s": round(stretch_s), "rungs": self._quota.rungs(user)})

@@ -19,7 +19,7 @@ from typing import Any, Literal, TypeVar
 
 from msgspec import Struct
 
-from gateway.quota import LookupBudget, Priority, Quota, current_origin
+from gateway.quota import ORIGIN, LookupBudget, Priority, Quota
 from markets.adapter import AskAgain
 from markets.answers import made_s, noting
 from markets.base import (
@@ -477,7 +477,7 @@ class Venue:
         Raises RateLimited when the quota, the minute or the key has no call for it now (TooManyLookups when the user
         has none), Unavailable when the breaker is open or the turn did not come.
         """
-        origin = current_origin()
+        origin = ORIGIN.get()
         if origin.purpose == "brake" and priority <= Priority.OWN_BIDS:  # nothing is placed for a brake
             priority = Priority.BRAKE
         elif origin.purpose == "look":
@@ -522,12 +522,12 @@ class Venue:
         """
         self.skew.permit_place()
         if self.quota is not None:
-            self.quota.permit_place(rung, current_origin().user)
+            self.quota.permit_place(rung, ORIGIN.get().user)
 
     def permit_listing(self) -> None:
         """Raises Refused('quota') when the quota is too short for a bid at a ladder's top: then nothing is listed."""
         if self.quota is not None:
-            self.quota.permit_place(0, current_origin().user)
+            self.quota.permit_place(0, ORIGIN.get().user)
 
     async def run(self, verb: str, operation: str, call: Callable[[], Value], lost: type[VenueError]) -> Value:
         """Runs `call`, whose turn it is; a fault of ours becomes `lost`.
@@ -569,7 +569,7 @@ class Venue:
         outcome = "failed"
         unread: list[Unread] = []
 
-        user = current_origin().user
+        user = ORIGIN.get().user
         if self.quota is not None:
             self.quota.note()
 

@@ -18,7 +18,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from gateway.program import Call, answers, needed
-from gateway.quota import BeyondShare, Origin, Priority, current_origin
+from gateway.quota import ORIGIN, BeyondShare, Origin, Priority
 from gateway.reads.snapshots import Flight, Source
 from markets import verbs
 from markets.adapter import Adapter, AskAgain, TraitedAsk, TraitedBid
@@ -115,7 +115,7 @@ class _Batch:
     def __init__(self) -> None:
         self.flights: dict[str, list[Flight]] = {}
         self.answer: asyncio.Future[Mapping[str, Floor | Unread]] | None = None
-        self.origin = current_origin()
+        self.origin = ORIGIN.get()
         self.size = 0  # slugs in the request once it is sent
 
 
@@ -146,7 +146,7 @@ class Floors:
 
         Only then does one call for floors serve several; for one collection its listings cost the same.
         """
-        if current_origin().purpose == "task":
+        if ORIGIN.get().purpose == "task":
             _remember(self._enough_for, ("ordinals", slug))
         return self._most > 1 and any(key[1] != slug and _recent(self._enough_for, key) for key in self._enough_for)
 
@@ -164,7 +164,7 @@ class Floors:
             return asyncio.ensure_future(self._seat(slug, kind, flight))
 
         key, unknown = ("floors", kind, slug), self._snapshots.unknown
-        if current_origin().purpose == "look" and unknown.has(key):
+        if ORIGIN.get().purpose == "look" and unknown.has(key):
             return None
         found: Floor | None = await self._snapshots.get(key, max_age_s, fetch)
         if found is None:
@@ -189,7 +189,7 @@ class Floors:
         except AuthFailed:
             raise
         except BeyondShare:
-            if batch.origin == current_origin():
+            if batch.origin == ORIGIN.get():
                 raise
         except Refused:
             if batch.size <= 1:
@@ -265,7 +265,7 @@ def _begun() -> None:
 
 def _origin() -> Origin:
     """Returns the origin of a batch: tasks of all users share one, of people each has their own."""
-    origin = current_origin()
+    origin = ORIGIN.get()
     return Origin() if origin.purpose == "task" else origin
 
 

@@ -17,7 +17,7 @@ from typing import Any, Generic, NamedTuple, TypeVar
 
 from msgspec import Struct, field
 
-from gateway.quota import BeyondShare, Priority, current_origin
+from gateway.quota import ORIGIN, BeyondShare, Priority
 from gateway.venue import READ, Toll, Venue
 from markets.adapter import Cursor
 from markets.base import NotFound
@@ -41,7 +41,7 @@ class Flight:
         self._clock = clock
         self._now_ms = now_ms
         self.began_at: float | None = None
-        self.origin = current_origin()
+        self.origin = ORIGIN.get()
         self.taken_ms = 0
         self.askers = 0
         self.task: asyncio.Future[Any] | None = None
@@ -81,7 +81,7 @@ class Snapshots:
 
         A look at a name that the venue lately did not know raises NotFound without being read again.
         """
-        if current_origin().purpose == "look":
+        if ORIGIN.get().purpose == "look":
             self.unknown.refuse(key)
         entry = self._entry(key)
         if entry.began_at is not None and self._fresh(entry, entry.began_at, max_age_s):
@@ -94,7 +94,7 @@ class Snapshots:
         try:
             return await self._join(entry, flight)
         except BeyondShare:
-            if flight.origin == current_origin():
+            if flight.origin == ORIGIN.get():
                 raise
         return await self.get(key, max_age_s, fetch)
 
@@ -148,7 +148,7 @@ class Snapshots:
         return began_at > entry.not_before and self._clock() - began_at < max_age_s
 
     def _may_join(self, entry: _Entry, flight: Flight, max_age_s: float) -> bool:
-        asker = current_origin()
+        asker = ORIGIN.get()
         if not asker.may_share(flight.origin):
             return False
         if flight.began_at is None:  # it still waits, and a person's call has its turn sooner than a task's

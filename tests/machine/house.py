@@ -33,7 +33,7 @@ from core.subscription_plans import SubscriptionPlan
 from core.unix_http import NoAnswer, NotSent
 from gateway.app import Gateway
 from gateway.program import Asker
-from gateway.quota import begin_for, origin_of
+from gateway.quota import ORIGIN, origin_of
 from markets import verbs
 from markets.base import Unavailable, Unknown, VenueError, to_wire
 from markets.client import MarketClient
@@ -234,7 +234,7 @@ class House:
     async def _answered(self, request: verbs.Request) -> bytes:
         """As the gateway's handler does it."""
         try:
-            begin_for(origin_of(request))
+            ORIGIN.set(origin_of(request))
             answer = await self._verbs.answer(request, Asker(None))
             return f'{{"ok":{answer}{self._verbs.remark(request)}}}'.encode()
         except VenueError as error:
