@@ -1,17 +1,19 @@
 """Worker processes as the kernel identifies them, holds their lock, and reports their ends; and the zygote's link.
 
-manager  {"start": 7, "kind": "bidder", "task": 17, "token": 3}   [status pipe's write end, life line's read end]
+A process is known by pid and start time, since a pid alone may be another process's by now. A flock on
+`run/task-17.lock`, held until death, is the proof that at most one worker acts for a task. The file holds the holder's
+pid and start time, so that a successor which finds it locked can end the holder; its mtime is the holder's sign of
+life. It is never unlinked while its task may have a worker: two workers could then hold locks on two files of one name.
+
+Manager and zygote send each other one JSON object a packet, with descriptors where needed:
+
+    manager  {"start": 7, "kind": "bidder", "task": 17, "token": 3}   [status pipe's write end, life line's read end]
     zygote   {"ready": true}                                          once, when it is warmed up
              {"started": 7, "pid": 4711}                              [the worker's pidfd]
              {"failed": 7, "text": "why", "unfit": false}             unfit: it will never fork again
              {"ended": 7, "status": -9}                               as in `Handle.poll`
 
 The number of a start names its worker for ever, unlike a pid. Secrets go down the life line, past the zygote.
-
-A process is known by pid and start time, since a pid alone may be another process's by now. A flock on
-`run/task-17.lock`, held until death, is the proof that at most one worker acts for a task. The file holds the holder's
-pid and start time, so that a successor which finds it locked can end the holder; its mtime is the holder's sign of
-life. It is never unlinked while its task may have a worker: two workers could then hold locks on two files of one name.
 """
 
 from __future__ import annotations
@@ -187,6 +189,11 @@ class TaskLock:
             log.warning("%s was removed: locks a new one", self._path)
             former, self._fd = self._fd, _named(_locked(self._path, 0.0))
             os.close(former)
+
+    def now_ms(self) -> int:
+        """Returns the time (epoch). Every step of a job asks for it, so it is a sign of life, too."""
+        self.touch()
+        return time.time_ns() // 1_000_000
 
 
 def lock_path(run_dir: Path, task_id: int) -> Path:

@@ -1,21 +1,21 @@
-"""Places and cancels of bids.
-
-Orders of dry runs are in the ledger like real ones, and unknown to any venue. They expire by the clock, and their
-cancels cannot fail.
+"""Places and cancels of bids, in steps, so that a crash anywhere leaves no bid that the ledger does not know.
 
 Reserve, sign, store, submit, record: each step's fact is on disk before the next one begins, nothing is sent twice, and
-an answer that is not clear leaves the order `unknown`, counted.
+an answer that is not clear leaves the order `unknown`, counted. A cancel is written down and sent, and believed only by
+a later read.
 
 A signature is on a text that the signer composes, or on PSBTs that the venue drafts. There bids are transactions, and
-plain coins of the payment address pay for them.
+plain coins of the payment address pay for them. Orders of dry runs are in the ledger like real ones, and unknown to any
+venue: they expire by the clock, and their cancels cannot fail.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Sequence
+from contextlib import suppress
 from decimal import Decimal
 from enum import Enum
-from typing import NamedTuple, Protocol, TypeVar
+from typing import TypeVar
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -29,7 +29,7 @@ from models.database.base import unless_full
 from models.ledger import orders
 from models.ledger.orders import LimitReached, NewOrder, NotAllowedToPlace
 from models.ledger.states import CANCELLING, CLOSED, LIVE, SIGNED, SUBMITTED, UNKNOWN, Order
-from strategy.config.bid import BidConfig, normal_slug
+from strategy.config.bid import normal_slug
 from strategy.plan import PlannedBid
 from strategy.pricing import plain
 from strategy.reasons import FaultCode, PlaceResult, Step
@@ -94,13 +94,13 @@ class Canceller:
         self._denied: list[_Doomed] = []
 
     def cancel(self, doomed: Sequence[Order], strays: Sequence[str] = ()) -> None:
-        """Sends cancels for these orders and for the bids of `strays` (venue ids), in this order, but those last that
-        may expire before they are cancelled: in a call with others they would have the venue report a failure of all.
+        """Sends cancels for these orders and for the bids of `strays` (venue ids), many in one call.
 
-        As many go in one call as the venue takes. If it refuses several, or reports a failure for some without naming
-        them, each is cancelled by itself. An order that is `cancelling` already is sent again: a bid that is gone
-        cannot be cancelled twice. A cancel that fails or whose answer is lost leaves its order `cancelling`; the others
-        go on. When the venue asks for a pause or gives no challenge, the rest is left alone: `is_stuck`.
+        Those that may expire meanwhile are last and together: they would have the venue report a failure of all. If the
+        venue refuses several, or reports a failure for some without naming them, each is cancelled by itself. An order
+        that is `cancelling` already is sent again: a bid that is gone cannot be cancelled twice. A cancel that fails or
+        whose answer is lost leaves its order `cancelling`; the others go on. When the venue asks for a pause or gives
+        no challenge, the rest is left alone: `is_stuck`.
         """
         for together in self._calls(doomed, strays):
             if not self._is_ready():
@@ -113,7 +113,6 @@ class Canceller:
                 self._ask([ask])
 
     def _calls(self, doomed: Sequence[Order], strays: Sequence[str]) -> list[list[_Doomed]]:
-        """Returns the bids of each call."""
         soon_ms, most = self._context.clock_ms() + WRITE_MS, self._context.venue.cancels_at_once
         lasting = [_Doomed(str(order.venue_id), order) for order in doomed if order.expires_ms > soon_ms]
         lasting += [_Doomed(venue_id) for venue_id in strays]
@@ -312,14 +311,15 @@ CEILINGS = frozenset({"outstanding-task", "outstanding-user", "outstanding-host"
 T = TypeVar("T")
 
 
-class BidSigning(Protocol):
-    """The signing of one cycle's bids."""
+class TextSigning:
+    """The signing of one cycle's bids, where the signer composes the venue's text from our numbers."""
+
+    def __init__(self, moment: BiddingMoment) -> None:
+        self._moment = moment
 
     def coins(self, planned: PlannedBid) -> tuple[Coin, ...] | PlaceResult:
-        """Chooses the coins for a bid that is still to be reserved, none where texts are signed.
-
-        Else returns its fate, with the fault noted.
-        """
+        """Chooses the coins for a bid that is still to be reserved; else returns its fate, with the fault noted."""
+        return ()
 
     def signed(self, order: Order, coins: tuple[Coin, ...]) -> BidOrder | PlaceResult:
         """Returns the signed form of a reserved order, ready to be submitted.
@@ -327,18 +327,6 @@ class BidSigning(Protocol):
         Else its fate, and the order is closed (nothing was signed), unknown (signed, but out of our hands) or still
         reserved: the signer could not even be asked, and the next cycle asks it.
         """
-
-
-class TextSigning:
-    """Signing where the signer composes the venue's text from our numbers."""
-
-    def __init__(self, moment: BiddingMoment) -> None:
-        self._moment = moment
-
-    def coins(self, planned: PlannedBid) -> tuple[Coin, ...] | PlaceResult:
-        return ()
-
-    def signed(self, order: Order, coins: tuple[Coin, ...]) -> BidOrder | PlaceResult:
         context = self._moment.context
         message = BidMessage(
             intent=order.intent,
@@ -350,21 +338,18 @@ class TextSigning:
             receive=order.receive,
         )
         context.crash("after_build")
-        found = _asked(
-            self._moment,
-            order,
-            lambda: context.signer.sign_bid(context.task_id, context.token, context.secret, message),
-        )
+        right = context.task_id, context.token, context.secret
+        found = _asked(self._moment, order, lambda: context.signer.sign_bid(*right, message))
         if isinstance(found, PlaceResult):
             return found
         return replace(_bid(self._moment, order, message.timestamp_ms), signature=found.signature)
 
 
-class DraftSigning:
+class DraftSigning(TextSigning):
     """Signing where the venue drafts PSBTs on coins that we choose, and the signer signs them if they are right."""
 
     def __init__(self, moment: BiddingMoment) -> None:
-        self._moment = moment
+        super().__init__(moment)
         self._payment_coins = PaymentCoins(moment.context, moment.keys.payment, moment.faults)
 
     def coins(self, planned: PlannedBid) -> tuple[Coin, ...] | PlaceResult:
@@ -373,18 +358,16 @@ class DraftSigning:
         A venue takes a bid on the same coin as a replacement of the other. Bids on other collections and traits may
         share coins: one of them can be filled.
         """
-        return self._payment_coins.pay(planned.price_sats, self._in_use(planned))
-
-    def _in_use(self, planned: PlannedBid) -> set[str]:
         config, venue = self._moment.config, self._moment.context.venue.name
         slug = normal_slug(config.type, config.slug)
-        return {
+        in_use = {
             coin
             for order in orders.wallet_orders(self._moment.keys.payment)
             if order.venue == venue and order.trait == planned.trait
             if normal_slug(config.type, order.slug) == slug
             for coin in order.coins.split()
         }
+        return self._payment_coins.pay(planned.price_sats, in_use)
 
     def signed(self, order: Order, coins: tuple[Coin, ...]) -> BidOrder | PlaceResult:
         context = self._moment.context
@@ -404,11 +387,8 @@ class DraftSigning:
             coins=tuple(coin.outpoint for coin in coins),
             trait=order.trait,
         )
-        found = _asked(
-            self._moment,
-            order,
-            lambda: context.signer.sign_offer(context.task_id, context.token, context.secret, offer),
-        )
+        right = context.task_id, context.token, context.secret
+        found = _asked(self._moment, order, lambda: context.signer.sign_offer(*right, offer))
         if isinstance(found, PlaceResult):
             return found
         bid = _bid(self._moment, order, context.clock_ms())
@@ -455,23 +435,17 @@ def _asked(moment: BiddingMoment, order: Order, ask: Callable[[], T]) -> T | Pla
         orders.move(order, CLOSED, context.clock_ms(), reason="refused")
     except SignerError as error:
         faults.add(Step.SIGN, failed_to, error, price_sats=order.price_sats)
-        _settle_unsigned(context, order)
+        with suppress(SignerError):
+            if context.signer.was_signed(order.intent):
+                orders.move(order, UNKNOWN, context.clock_ms())
+            else:
+                orders.move(order, CLOSED, context.clock_ms(), reason="refused")
     return PlaceResult.UNKNOWN if order.state == UNKNOWN else PlaceResult.NOT_SIGNED
-
-
-def _settle_unsigned(context: Context, order: Order) -> None:
-    try:
-        was_signed = context.signer.was_signed(order.intent)
-    except SignerError:
-        return
-    if was_signed:
-        orders.move(order, UNKNOWN, context.clock_ms())
-    else:
-        orders.move(order, CLOSED, context.clock_ms(), reason="refused")
 
 
 def _bid(moment: BiddingMoment, order: Order, timestamp_ms: int) -> BidOrder:
     """Makes the bid to submit, still without its signature."""
+    fee_rate = moment.config.fee_rate
     return BidOrder(
         price=order.price_sats,
         quantity=Decimal(order.quantity),
@@ -483,13 +457,9 @@ def _bid(moment: BiddingMoment, order: Order, timestamp_ms: int) -> BidOrder:
         expires_ms=order.expires_ms,
         timestamp_ms=timestamp_ms,
         signature="",
-        fee_rate=_fee_rate(moment.config),
+        fee_rate=fee_rate if isinstance(fee_rate, str) else plain(fee_rate),
         trait=order.trait,
     )
-
-
-def _fee_rate(config: BidConfig) -> str:
-    return config.fee_rate if isinstance(config.fee_rate, str) else plain(config.fee_rate)
 
 
 ENDS_PLACING = {
@@ -502,13 +472,6 @@ ENDS_PLACING = {
 }
 
 
-class Sent(NamedTuple):
-    """The result of sending a bid; `venue_id` is the venue's id, if it gave one."""
-
-    result: PlaceResult
-    venue_id: str | None = None
-
-
 class BidPlacer:
     """The placer of one cycle's bids."""
 
@@ -516,9 +479,7 @@ class BidPlacer:
         self._moment = moment
         self._context = moment.context
         self._faults = moment.faults
-        self._signing: BidSigning = TextSigning(moment)
-        if moment.context.venue.bids_are_psbt:
-            self._signing = DraftSigning(moment)
+        self._signing = DraftSigning(moment) if moment.context.venue.bids_are_psbt else TextSigning(moment)
 
     def place_one(self, planned: PlannedBid) -> Try:
         """Tries one bid of the last decision. What it replaces goes once it is accepted: see `orders.reserve`."""
@@ -587,9 +548,10 @@ class BidPlacer:
         self._context.crash("after_record")
         return result
 
-    def _sent(self, bid: BidOrder, rung: int, deadline_ms: int, fund: ToFund | None) -> Sent:
-        """Sends a bid once; `fund` goes into the fault if the venue says that the balance does not cover it.
+    def _sent(self, bid: BidOrder, rung: int, deadline_ms: int, fund: ToFund | None) -> tuple[PlaceResult, str | None]:
+        """Sends a bid once; returns the venue's id as well, if it gave one.
 
+        `fund` goes into the fault if the venue says that the balance does not cover it.
         An Unavailable closes the order like a refusal: it is the gateway's word that nothing was written to the venue,
         and the signature was in no other hands. Were that ever wrong, the bid would be found by its expiry as a stray
         and cancelled.
@@ -601,13 +563,13 @@ class BidPlacer:
             )
         except Refused as error:
             self._faults.add_write(Step.PLACE, failed_to, error, backs_off=False, price_sats=bid.price, fund=fund)
-            return Sent(GATEWAY_REFUSALS.get(error.code, PlaceResult.REFUSED))
+            return GATEWAY_REFUSALS.get(error.code, PlaceResult.REFUSED), None
         except Unavailable as error:
             self._faults.add(Step.PLACE, failed_to, error, price_sats=bid.price)
-            return Sent(PlaceResult.NOT_SENT)
+            return PlaceResult.NOT_SENT, None
         except VenueError as error:
             # Unknown, and any other error that is not clearly one of the above.
             self._faults.add(Step.PLACE, failed_to, error, price_sats=bid.price)
-            return Sent(PlaceResult.UNKNOWN)
+            return PlaceResult.UNKNOWN, None
         self._faults.has_accepted_write = True
-        return Sent(PlaceResult.PLACED, venue_id)
+        return PlaceResult.PLACED, venue_id

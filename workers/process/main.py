@@ -16,7 +16,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from core.layout import LOG_FILES, log_path, older
+from core.layout import LOG_FILES, journal_path, log_path, older
 from workers import kernel
 
 if TYPE_CHECKING:
@@ -66,8 +66,28 @@ class OwnLog:
 MakeJob = Callable[[str, "Context"], "Job"]
 
 
-def run(argv: Sequence[str], make_job: MakeJob | None = None, settings: Settings | None = None) -> int:
-    """Works until asked to stop, and returns the exit code. `make_job` replaces that of `workers/process/jobs.py`.
+def make_job(kind: str, context: Context, until_cycle: Callable[[str, float, float], float] | None = None) -> Job:
+    """Makes the job of this kind: bidder, lister or drain. Raises ValueError for another."""
+    from models.tasks import tasks
+    from workers import cycle, drains
+    from workers.bidding.bidder import Bidder
+    from workers.bidding.moment import Journal
+    from workers.listing.lister import Lister
+
+    if kind == "bidder":
+        journal = Journal(journal_path(context.settings.data_dir, context.task_id))
+        return Bidder(context, journal=journal, until_cycle=until_cycle or cycle.until_cycle)
+    if kind == "lister":
+        return Lister(context, until_cycle=until_cycle or cycle.until_cycle)
+    if kind == "drain":
+        outline = tasks.outline(context.task_id)
+        is_listing = outline is not None and outline.kind == tasks.LISTING
+        return drains.ListingDrain(context) if is_listing else drains.BiddingDrain(context)
+    raise ValueError(f"no such kind of worker: {kind}")
+
+
+def run(argv: Sequence[str], make_job: MakeJob = make_job, settings: Settings | None = None) -> int:
+    """Works until asked to stop, and returns the exit code.
 
     `settings` are those of the process that it was forked from; without them it reads its own.
     """
@@ -78,22 +98,9 @@ def run(argv: Sequence[str], make_job: MakeJob | None = None, settings: Settings
     from workers.process.worker import LifeLine, StopAsked, Worker
 
     try:
-        life_line = LifeLine(parent)
-        worker = Worker(kind, task_id, token, life_line, own_log.rotate, settings)
-        return worker.run(make_job or _make_job, status_fd)
+        return Worker(kind, task_id, token, LifeLine(parent), own_log.rotate, settings).run(make_job, status_fd)
     except StopAsked:
         return kernel.EXIT_STOPPED
-
-
-def run_forked(argv: Sequence[str], settings: Settings | None) -> int:
-    """Runs the job of `workers/process/jobs.py`, for a zygote."""
-    return run(argv, settings=settings)
-
-
-def _make_job(kind: str, context: Context) -> Job:
-    from workers.process.jobs import make_job
-
-    return make_job(kind, context)
 
 
 if __name__ == "__main__":

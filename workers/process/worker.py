@@ -62,7 +62,7 @@ class LifeLine:
     """Signals and stdin of this process. Make one, in the main thread, and only one."""
 
     def __init__(self, parent: int) -> None:
-        """Connects signals and stdin. Ends the process (SystemExit) when `parent`, a pid, is no longer our parent."""
+        """Connects signals and stdin. Ends the process (SystemExit) when `parent` (a pid) is no longer our parent."""
         self._stop_asked = False
         self._wake_asked = False
         self._woken, wake = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
@@ -159,11 +159,9 @@ def give_up_network(database_url: str) -> None:
 
     The log says so when the network stays.
     """
-    host = database_host(database_url)
-    if host:
+    if host := database_host(database_url):
         log.warning("workers keep the network: their database is at %s", host)
-        return
-    if problem := process.give_up_network():
+    elif problem := process.give_up_network():
         log.warning("the network cannot be taken from workers: %s", problem)
 
 
@@ -210,7 +208,7 @@ class SigningInClient(MarketClient):
 class TaskSignIn:
     """Signs a task's user in, with the payment address and the vault, under the grant of `token`.
 
-    `owner` is the user's sign-in address; without it the task's row has it, where a newer token's holder ends this one.
+    `owner` is the user's sign-in address; without it the task's row has it.
     """
 
     def __init__(self, signer: SignerClient, task_id: int, token: int, secret: str, owner: str | None = None) -> None:
@@ -239,14 +237,14 @@ class TaskSignIn:
 
     def _known_keys(self) -> UserKeys:
         if self._keys is None:
-            self._keys = self._signer.addresses(self._owner or self._owner_in_row())
+            owner = self._owner
+            if owner is None:
+                row = tasks.under_token(self._task_id, self._token)
+                if row is None:
+                    raise Unavailable("the task is no longer this worker's")
+                owner = str(row.user.address)
+            self._keys = self._signer.addresses(owner)
         return self._keys
-
-    def _owner_in_row(self) -> str:
-        row = tasks.under_token(self._task_id, self._token)
-        if row is None:
-            raise Unavailable("the task is no longer this worker's")
-        return str(row.user.address)
 
     def _signed(self, message: str, address: str, keys: UserKeys) -> str:
         if address not in (keys.payment, keys.vault):
@@ -321,6 +319,7 @@ class Worker:
             base.close()
 
     def _work(self, make_job: Callable[[str, Context], Job], context: Context, lock: TaskLock) -> int:
+        """Runs the cycles and returns the exit code."""
         try:
             return self._cycles(make_job(self._kind, context), context, lock)
         except BadConfig as error:
@@ -332,7 +331,6 @@ class Worker:
             return kernel.EXIT_SUPERSEDED
 
     def _cycles(self, job: Job, context: Context, lock: TaskLock) -> int:
-        """Runs the cycles and returns the exit code."""
         began, failures = time.monotonic(), 0
         while True:
             lock.touch()
@@ -366,11 +364,6 @@ class Worker:
         self._life_line.pause(seconds)
 
     def _context(self, settings: Settings, outline: Outline, secret: str, lock: TaskLock) -> Context:
-        def clock_ms() -> int:
-            # Every step of a job asks for the time, so that is its sign of life, also in a cycle of many steps.
-            lock.touch()
-            return time.time_ns() // 1_000_000
-
         signer = SignerClient(settings.signer_socket)
         sign_in = TaskSignIn(signer, self._task_id, self._token, secret)
         market = SigningInClient(settings.gateway_socket, sign_in, venue=outline.venue)
@@ -382,7 +375,7 @@ class Worker:
             secret=secret,
             market=market,
             signer=signer,
-            clock_ms=clock_ms,
+            clock_ms=lock.now_ms,
         )
 
     def _give_up(self, code: int, error: Exception) -> int:

@@ -1,17 +1,17 @@
 """The process that workers are forked from: `python -m workers.spawning.zygote LINK_FD MANAGER_PID`.
 
-Then every module is imported, every query compiled, every piece of code has run once; workers share that memory, and
-none of them must do it again. Nothing is open afterwards.
+It runs one thread, and only forks, reaps and reports. It holds nothing open that a worker must not have. It ends with
+the manager (PDEATHSIG, and the end of its link) and its workers end with it (PDEATHSIG), so it needs no handler of its
+own for SIGTERM.
 
-It has everything loaded that a worker needs, holds nothing open that a worker must not have, runs one thread, and only
-forks, reaps and reports. It ends with the manager (PDEATHSIG, and the end of its link) and its workers end with it
-(PDEATHSIG), so it needs no handler of its own for SIGTERM.
+Its warm-up is a worker's day on a made-up market, in memory. Then every module is imported, every query compiled, every
+piece of code has run once; workers share that memory. Nothing is open afterwards.
 
 A fork shares every page until one side writes to it. A worker's allocations would go into the gaps that imports and
 warm-up have left all over the heap, and each touched page is copied. So the gaps are filled before the fork, and a
-worker's allocations lie side by side in pages of their own: nearly two MiB less for each worker, of ten.
-A function that runs writes to its code, too: it counts references and fills caches. So the code that workers run is
-copied into pages of its own: half a MiB less.
+worker's allocations lie side by side in pages of their own: nearly two MiB less for each worker, of ten. A function
+that runs writes to its code, too: it counts references and fills caches. So the code that workers run is copied into
+pages of its own: half a MiB less.
 """
 
 from __future__ import annotations
@@ -60,7 +60,6 @@ from workers import kernel
 from workers.context import Context
 from workers.process import main as worker_main
 from workers.process import worker
-from workers.process.jobs import make_job
 from workers.process.worker import give_up_network, set_title
 
 log = logging.getLogger(__name__)
@@ -224,7 +223,7 @@ def _work(settings: Settings, task: Task, kind: str, market: MadeUpMarket) -> li
     tasks.outline(task.id)
     # A zygote has no crash points, and every cycle is due at once.
     context = Context(settings, task.id, token, "", market, MadeUpSigner(), _clock_ms, crash=lambda point: None)
-    job = make_job(kind, context, until_cycle=lambda slug, loop_s, now_s: 0.0)
+    job = worker_main.make_job(kind, context, until_cycle=lambda slug, loop_s, now_s: 0.0)
     reports = []
     for _ in range(_CYCLES):
         job.cycle()
@@ -339,7 +338,7 @@ def _fill_heap() -> None:
                 break
 
 
-Run = Callable[[Sequence[str], Settings | None], int]
+Run = Callable[..., int]  # as `workers.process.main.run`
 _STDIN = 0
 _KEPT = (0, 1, 2)
 
@@ -349,7 +348,7 @@ class Unfit(Exception):
 
 
 class Zygote:
-    """A zygote that serves one manager over `link`; `run` is each worker's program, like `process.main.run`."""
+    """A zygote that serves one manager over `link`; `run` is each worker's program."""
 
     def __init__(self, link: socket.socket, run: Run, settings: Settings | None) -> None:
         self._link = link
@@ -418,7 +417,7 @@ class Zygote:
             try:
                 _become_worker(status_fd, life_line)
                 arguments = [request["kind"], *map(str, (request["task"], request["token"], parent, status_fd))]
-                code = _exit_code(lambda: self._run(arguments, self._settings))
+                code = _exit_code(lambda: self._run(arguments, settings=self._settings))
             finally:
                 # Nothing of the zygote's may be unwound or flushed in a worker.
                 os._exit(code)
@@ -479,7 +478,7 @@ def _exit_code(run: Callable[[], int]) -> int:
     return 1
 
 
-def main(argv: Sequence[str], run: Run = worker_main.run_forked) -> None:
+def main(argv: Sequence[str], run: Run = worker_main.run) -> None:
     """Lives a whole zygote's life; `run` replaces that of `workers/process/main.py`."""
     link_fd, manager = map(int, argv[:2])
     end_with_parent(manager, signal.SIGKILL)  # which ends it even while it is stopped

@@ -27,7 +27,7 @@ from workers.bidding.moment import Journal
 from workers.context import Faults
 from workers.drains import BiddingDrain, ListingDrain
 from workers.listing.lister import Lister
-from workers.process.jobs import make_job
+from workers.process.main import make_job
 
 ONE = replace(CATS, bid_mode="fixed", bid_count=1, bid_fixed_high=52_000)
 
