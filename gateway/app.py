@@ -122,7 +122,7 @@ class GatewayVerbs(VerbTable):
     def found(self, request: Request, kind: type[Args[Any]]) -> tuple[Answer, float]:
         """Raises NotSupported when the marketplace that the request means is not set up."""
         market = self._market(request)
-        if kind not in _OF_MARKETS:
+        if kind in self._table or kind not in _OF_MARKETS:
             method, max_age_s = super().found(request, kind)
         elif market is None:
             raise NotSupported(self._why_not(self._name(request)) or "not set up here")

@@ -37,9 +37,6 @@ from markets.client import MOST_SKEW_S, skew_words
 from markets.http import hearing
 from markets.wire import Unread
 
-Clock = Callable[[], float]
-
-
 # Slots kept free for more urgent calls, so that a venue that hangs on reads still gets a cancel. A brake has two
 # more slots of its own, because calls that hang may occupy all others.
 BRAKE_SLOTS = 2
@@ -72,7 +69,7 @@ class CallBudget:
     At most `spare` slots are kept for more urgent calls. Each `take` that returns must be followed by one `done`.
     """
 
-    def __init__(self, rate: float, burst: int, slots: int, clock: Clock, *, spare: int = 0) -> None:
+    def __init__(self, rate: float, burst: int, slots: int, clock: Callable[[], float], *, spare: int = 0) -> None:
         self._rate = rate
         self._burst = burst
         self._slots = slots
@@ -108,12 +105,10 @@ class CallBudget:
             raise
 
     def done(self) -> None:
-        """Frees the slot of a request that was answered or failed."""
         self._slots += 1
         self.pump()
 
     def give_back(self) -> None:
-        """Gives back the turn of a request that was never sent."""
         self._tokens = min(self._tokens + 1, float(self._burst))
         self.done()
 
@@ -134,7 +129,6 @@ class CallBudget:
         self._refusals = 0
 
     def left(self) -> float:
-        """Returns how many requests could be sent at once."""
         self._refill()
         return self._tokens
 
@@ -143,7 +137,6 @@ class CallBudget:
         return max(self._paused_until - self._clock(), 0.0)
 
     def waiting(self) -> int:
-        """Counts the requests that wait for their turn."""
         return len(self._waiters)
 
     def pump(self) -> None:
@@ -152,7 +145,12 @@ class CallBudget:
         now = self._clock()
         for waiter in [each for each in self._waiters if max(now, self._paused_until) >= each.until]:
             self._waiters.remove(waiter)
-            self._fail(waiter, now)
+            if waiter.granted.done():
+                continue
+            if self._paused_until > now:
+                waiter.granted.set_exception(RateLimited(self._paused_until - now, "paused as the venue asked"))
+            else:
+                waiter.granted.set_exception(Unavailable("its turn did not come in time; nothing was sent"))
         while (due := self._next(now)) is not None:
             self._waiters.remove(due)
             if not due.granted.done():
@@ -164,12 +162,14 @@ class CallBudget:
 
     def _next(self, now: float) -> _Waiter | None:
         """Returns the waiter whose turn it is, if its request can be sent now."""
+        if now < self._paused_until or self._tokens < _ONE:
+            return None
         task = next((each for each in self._waiters if each.person is None), None)
         people = (each for each in self._waiters if each.person is not None)
         person = min(people, key=lambda each: self._last_turns.get(each.person or 0, 0), default=None)
         is_task_first = task is not None and (task.priority <= Priority.CANCEL or self._owed > 0)
         both = (task, person) if is_task_first else (person, task)
-        return next((each for each in both if each is not None and self._may_send(each, now)), None)
+        return next((each for each in both if each and self._slots > min(_SPARE[each.priority], self._spare)), None)
 
     def _note_turn(self, waiter: _Waiter) -> None:
         if waiter.person is None:
@@ -182,18 +182,6 @@ class CallBudget:
         if len(self._last_turns) > _MOST_PEOPLE:
             self._last_turns.popitem(last=False)
 
-    def _may_send(self, waiter: _Waiter, now: float) -> bool:
-        spare = min(_SPARE[waiter.priority], self._spare)
-        return now >= self._paused_until and self._tokens >= _ONE and self._slots > spare
-
-    def _fail(self, waiter: _Waiter, now: float) -> None:
-        if waiter.granted.done():
-            return
-        if self._paused_until > now:
-            waiter.granted.set_exception(RateLimited(self._paused_until - now, "paused as the venue asked"))
-        else:
-            waiter.granted.set_exception(Unavailable("its turn did not come in time; nothing was sent"))
-
     def _refill(self) -> None:
         now = self._clock()
         self._tokens = min(self._tokens + max(now - self._counted_at, 0.0) * self._rate, float(self._burst))
@@ -202,7 +190,7 @@ class CallBudget:
     def _set_timer(self, now: float) -> None:
         if self._timer is not None:
             self._timer.cancel()
-            self._timer = None
+        self._timer = None
         if not self._waiters:
             return
         token_at = now + max(1 - self._tokens, 0.0) / self._rate
@@ -220,7 +208,7 @@ PROBE_S = 10.0
 
 
 class Breaker:
-    """One venue's breaker: open after FAILURES; then one probe every PROBE_S may go out, and an answer closes it."""
+    """A venue's breaker: open after FAILURES; then one probe every PROBE_S may go out, and an answer closes it."""
 
     def __init__(self, clock: Callable[[], float]) -> None:
         self._clock = clock
@@ -233,10 +221,7 @@ class Breaker:
         return self._probe_at is not None
 
     def wait_s(self, *, may_probe: bool = True) -> float | None:
-        """Returns None when a call may go out now, perhaps as the probe, else the seconds until the next probe.
-
-        Asks for one call only. A write whose fate would be unknown is no probe (`may_probe` False).
-        """
+        """Returns None when one call may go out now, perhaps as the probe, else the seconds until the next probe."""
         if self._probe_at is None:
             return None
         now = self._clock()
@@ -246,24 +231,24 @@ class Breaker:
         return max(self._probe_at - now, 0.0)
 
     def answered(self) -> None:
-        """Notes an answer of the venue, whatever it said."""
         self._failures = 0
         self._probe_at = None
 
-    def failed(self) -> None:
-        """Notes a call without an answer, or with one that could not be used."""
+    def failed(self) -> bool:
+        """Notes a call without an answer, or with one that could not be used; tells whether that opens it."""
         now = self._clock()
         if not self._failures:
             self._first_at = now
         self._failures += 1
-        if self._probe_at is None and self._failures >= FAILURES and now - self._first_at >= SPAN_S:
-            self._probe_at = now + PROBE_S
+        if self.is_open or self._failures < FAILURES or now - self._first_at < SPAN_S:
+            return False
+        self._probe_at = now + PROBE_S
+        return True
 
 
 WINDOW_S = 61.0
 Use = Literal["read", "write"]
-# A part of each limit is kept for urgent calls: a quarter for cancels and for reads of own bids. Looks leave half of it
-# to the tasks.
+# A quarter of each limit is kept for cancels and reads of own bids. Looks leave half of it to the tasks.
 _URGENT = frozenset({Priority.BRAKE, Priority.CANCEL, Priority.OWN_BIDS})
 _SPARE_OF_MINUTES, _SPARE_OF_LOOKS = 4, 2
 
@@ -283,8 +268,6 @@ READ = Toll()
 
 
 class CountedCall(Struct, eq=False):
-    """One counted call, from its turn on."""
-
     use: Use
     wallet: str | None
     at: float
@@ -328,11 +311,10 @@ class Windows:
         return call
 
     def sent(self, call: CountedCall) -> None:
-        """Notes that the call goes out now: from here on it counts for a minute."""
+        """Notes that the call goes out now, and counts for a minute."""
         call.at = self._clock()
 
     def give_back(self, call: CountedCall) -> None:
-        """Takes a call back that was not made."""
         if call in self._calls:
             self._calls.remove(call)
 
@@ -399,15 +381,13 @@ class Skew:
 
         The median of the last answers. A difference within one second and the time of the exchange proves nothing.
         """
-        told = self._told
-        if not told:
+        if not (told := self._told):
             return None
         ours = self._now_ms() / 1000 - self._monotonic()
         proven = sorted(max(ours - most, 0.0) + min(ours - least, 0.0) for least, most in told)
         return proven[len(proven) // 2]
 
     def excess_s(self) -> float:
-        """Returns `seconds`, if they are too many to bid by; else 0."""
         found = self.seconds() or 0.0
         return found if abs(found) > MOST_SKEW_S else 0.0
 
@@ -432,7 +412,10 @@ class Abandoned(Unavailable):
 
 
 class Venue:
-    """One venue's budget, quota and counts. `threads` run the adapter's calls, each one HTTP request."""
+    """One venue's budget, quota and counts. `threads` run the adapter's calls, each one HTTP request.
+
+    `lookups` is the budget of people's looks; None = looks here count against nothing.
+    """
 
     def __init__(
         self,
@@ -443,7 +426,6 @@ class Venue:
         windows: Windows | None = None,
         lookups: LookupBudget | None = None,
     ) -> None:
-        """Makes a venue. `lookups` is the budget of people's looks; None = looks here count against nothing."""
         self.name = name
         self.budget = budget
         self.quota = quota
@@ -521,13 +503,12 @@ class Venue:
         `rung` is the bid's place in its ladder, 0 the top.
         """
         self.skew.permit_place()
+        self.permit_listing(rung)
+
+    def permit_listing(self, rung: int = 0) -> None:
+        """Raises Refused('quota') when the quota is too short for a bid at this rung: at the top nothing is listed."""
         if self.quota is not None:
             self.quota.permit_place(rung, ORIGIN.get().user)
-
-    def permit_listing(self) -> None:
-        """Raises Refused('quota') when the quota is too short for a bid at a ladder's top: then nothing is listed."""
-        if self.quota is not None:
-            self.quota.permit_place(0, ORIGIN.get().user)
 
     async def run(self, verb: str, operation: str, call: Callable[[], Value], lost: type[VenueError]) -> Value:
         """Runs `call`, whose turn it is; a fault of ours becomes `lost`.
@@ -540,16 +521,16 @@ class Venue:
         return await asyncio.shield(task)
 
     def status(self) -> dict[str, Any]:
-        """Returns calls by operation and outcome, the budget, and the key's quota if it has one."""
-        status = {
+        quota = {} if self.quota is None else {"quota": self.quota.status()}
+        return {
             "calls": {operation: dict(counts) for operation, counts in self._calls.items()},
             "unread_rows": dict(self._unread),
             "budget_left": round(self.budget.left(), 2),
             "waiting": self.budget.waiting(),
             "running": len(self.running),
             **self.connection(),
+            **quota,
         }
-        return status if self.quota is None else status | {"quota": self.quota.status()}
 
     def connection(self) -> dict[str, Any]:
         """Returns how the venue answers now: a pause that it asked for, silence, its clock less ours."""
@@ -560,16 +541,12 @@ class Venue:
         }
 
     def close(self) -> None:
-        """Writes to disk all that must outlive the process."""
         if self.quota is not None:
             self.quota.close()
 
     async def _run(self, verb: str, operation: str, call: Callable[[], Value], lost: type[VenueError]) -> Value:
-        started = time.monotonic()
-        outcome = "failed"
+        started, outcome, user = time.monotonic(), "failed", ORIGIN.get().user
         unread: list[Unread] = []
-
-        user = ORIGIN.get().user
         if self.quota is not None:
             self.quota.note()
 
@@ -608,9 +585,8 @@ class Venue:
         now = time.monotonic()
         if now - self._logged_at.get(operation, -_UNREAD_LOG_S) >= _UNREAD_LOG_S:
             self._logged_at[operation] = now
-            log.warning(
-                "%s: %d rows of %s are left out; the first is %s", self.name, len(unread), operation, unread[0].why
-            )
+            first = f"the first is {unread[0].why}"
+            log.warning("%s: %d rows of %s are left out; %s", self.name, len(unread), operation, first)
 
     def _learn(self, error: VenueError) -> None:
         if isinstance(error, RateLimited):
@@ -619,9 +595,6 @@ class Venue:
             return  # mostly nothing was sent; or the next source tells whether the venue answers
         if isinstance(error, RateLimited | NotUnderstood | Refused):
             self.breaker.answered()
-        elif isinstance(error, Unavailable | Unknown) and not isinstance(error, Abandoned):
-            was_open = self.breaker.is_open
-            self.breaker.failed()
-            if self.breaker.is_open and not was_open:
-                # For the operator alone: the failed call may have been about another user's address.
-                log.warning("%s is now asked once in %g s only; the last fault: %s", self.name, PROBE_S, error.message)
+        elif isinstance(error, Unavailable | Unknown) and not isinstance(error, Abandoned) and self.breaker.failed():
+            # For the operator alone: the failed call may have been about another user's address.
+            log.warning("%s is now asked once in %g s only; the last fault: %s", self.name, PROBE_S, error.message)
