@@ -244,7 +244,6 @@ class Writes:
 
     @answers(verbs.Cancel)
     async def _cancel(self, call: Call[verbs.Cancel]) -> str:
-        """Cancels bids, as many at once as the venue takes."""
         args, most = call.args, self._adapter.capabilities().cancels_at_once
         parts = [args.venue_ids[start : start + most] for start in range(0, len(args.venue_ids), most)]
 
@@ -271,7 +270,6 @@ class Writes:
 
     @answers(verbs.Delist)
     async def _delist(self, call: Call[verbs.Delist]) -> str:
-        """Cancels listings one by one."""
         args = call.args
 
         def delist(inscription: str, permit: Permit) -> bool:
@@ -340,7 +338,6 @@ class Broadcasts:
 
     @answers(verbs.Broadcast)
     async def _broadcast(self, call: Call[verbs.Broadcast]) -> str:
-        """Sends a signed transaction to the network; returns its txid."""
         mempool = needed(self._mempool, "MEMPOOL_URL")
 
         def broadcast(permit: Permit) -> str:

@@ -222,24 +222,24 @@ def _coded(
     return CodedFault(code or _code_of(error), params | given)
 
 
+# The first class that an error is of gives its code.
+_CODES: tuple[tuple[type[BidkeeperError], FaultCode], ...] = (
+    (RateLimited, FaultCode.VENUE_RATE_LIMITED),
+    (NotUnderstood, FaultCode.VENUE_NOT_UNDERSTOOD),
+    (Unavailable, FaultCode.VENUE_UNAVAILABLE),
+    (Unknown, FaultCode.VENUE_UNKNOWN),
+    (SignerRefused, FaultCode.SIGNER_REFUSED),
+    (SignerLocked, FaultCode.SIGNER_LOCKED),
+    (SignerError, FaultCode.SIGNER_AWAY),
+)
+
+
 def _code_of(error: BidkeeperError | str) -> FaultCode:
-    if isinstance(error, RateLimited):
-        return FaultCode.VENUE_RATE_LIMITED
-    if isinstance(error, NotUnderstood):
-        return FaultCode.VENUE_NOT_UNDERSTOOD
-    if isinstance(error, Unavailable):
-        return FaultCode.VENUE_UNAVAILABLE
-    if isinstance(error, Unknown):
-        return FaultCode.VENUE_UNKNOWN
     if isinstance(error, Refused):
         # A venue's own codes are not ours to promise; a leaf's kind is, and so are the gateway's.
         known = {code.value: code for code in FaultCode}
         return known.get(error.kind) or known.get(error.code) or FaultCode.VENUE_REFUSED
-    if isinstance(error, SignerRefused):
-        return FaultCode.SIGNER_REFUSED
-    if isinstance(error, SignerLocked):
-        return FaultCode.SIGNER_LOCKED
-    return FaultCode.SIGNER_AWAY if isinstance(error, SignerError) else FaultCode.OTHER
+    return next((code for kind, code in _CODES if isinstance(error, kind)), FaultCode.OTHER)
 
 
 Kind = Literal["bidder", "lister", "drain"]  # of worker

@@ -345,14 +345,12 @@ class ListingDrain(Drain[ListingDrainMoment]):
         return is_done
 
     def _close_dropped(self, moment: ListingDrainMoment) -> None:
-        """Closes a listing that no read shows any more, though we did not cancel it."""
         if self._has_left(moment):
             self._close_left(moment)
         else:
             listings.move(moment.listing, CLOSED, self._context.clock_ms(), reason=LOST)
 
     def _close_left(self, moment: ListingDrainMoment) -> None:
-        """Closes a listing once it is known whether it was sold."""
         if self._locate(moment) != "spent":
             return
         listing = moment.listing

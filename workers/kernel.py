@@ -135,23 +135,22 @@ class End(NamedTuple):
     sequel: Sequel
 
 
+_ENDED = {
+    EXIT_UNKNOWN: End("ended when the zygote did", Sequel.RESTART_SOON),
+    EXIT_BAD_CONFIG: End("ended: its config cannot be carried out", Sequel.GIVE_UP),
+    EXIT_BAD_CREDENTIALS: End("ended: its credentials are not accepted", Sequel.GIVE_UP),
+    EXIT_SUPERSEDED: End("ended: another worker held its lock or token", Sequel.RESTART_SOON),
+    EXIT_WITHOUT_GRANT: End("ended: the signer does not know its grant any more", Sequel.RESTART_SOON),
+}
+
+
 def judge_end(status: int) -> End:
     """Judges `status` as subprocess gives it: an exit code, or a signal's number below 0."""
     if status == -signal.SIGKILL:
         return End("was killed by SIGKILL (perhaps out of memory)", Sequel.RESTART)
     if status < 0:
         return End(f"was killed by {_signal_name(-status)}", Sequel.RESTART)
-    if status == EXIT_UNKNOWN:
-        return End("ended when the zygote did", Sequel.RESTART_SOON)
-    if status == EXIT_BAD_CONFIG:
-        return End("ended: its config cannot be carried out", Sequel.GIVE_UP)
-    if status == EXIT_BAD_CREDENTIALS:
-        return End("ended: its credentials are not accepted", Sequel.GIVE_UP)
-    if status == EXIT_SUPERSEDED:
-        return End("ended: another worker held its lock or token", Sequel.RESTART_SOON)
-    if status == EXIT_WITHOUT_GRANT:
-        return End("ended: the signer does not know its grant any more", Sequel.RESTART_SOON)
-    return End(f"ended by itself with code {status}", Sequel.RESTART)
+    return _ENDED.get(status) or End(f"ended by itself with code {status}", Sequel.RESTART)
 
 
 def _signal_name(number: int) -> str:

@@ -104,7 +104,6 @@ class ChainFacts:
         )
 
     async def _on_chain(self, outpoint: str, max_age_s: float) -> tuple[OnChain, Transaction | None]:
-        """Returns the server's facts, and the transaction that made the output."""
         mempool, txid = self._mempool, outpoint.partition(":")[0]
         if mempool is None:
             return OnChain(None, None, None, None), None
@@ -119,7 +118,6 @@ class ChainFacts:
         return OnChain(_made(transaction, outpoint), confirmation, spent, tip_height), transaction
 
     async def _read(self, name: str, of: str, max_age_s: float, read: Callable[[], Value]) -> Value:
-        """Reads one of the mempool server's facts of an output or a transaction."""
         return await self._by_mempool.value((name, of), max_age_s, name, lambda _: read(), verb="outpoint")
 
     async def _made(self, mempool: Mempool, txid: str) -> Witnessed:
@@ -204,7 +202,6 @@ def _transaction(mempool: Mempool, txid: str) -> Witnessed:
 
 
 def _made(transaction: Transaction | None, outpoint: str) -> TxOutput | None:
-    """Returns the output that the transaction made at that place, None if there is none."""
     vout = Outpoint.parse(outpoint).vout
     return transaction.outputs[vout] if transaction is not None and vout < len(transaction.outputs) else None
 

@@ -187,7 +187,6 @@ class Own:
 
     @answers(verbs.SignInTexts)
     async def _texts(self, call: Call[verbs.SignInTexts]) -> str:
-        """Returns the sign-in texts; as urgent as a cancel, which may wait for the session."""
         return await self._ask(call, Priority.CANCEL, Toll(wallet=call.args.pair.payment))
 
     @answers(verbs.SignIn)

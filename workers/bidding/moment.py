@@ -1,7 +1,4 @@
-"""All that one cycle of a bidding task knows, the state that a worker keeps from cycle to cycle, and the journal.
-
-And the state that a worker keeps from cycle to cycle.
-"""
+"""All that one cycle of a bidding task knows, the state that a worker keeps from cycle to cycle, and its journal."""
 
 from __future__ import annotations
 
@@ -110,7 +107,6 @@ def _opened(path: Path) -> int:
 
 
 def _write_whole(fd: int, line: bytes, size: int) -> None:
-    """Writes the whole line or, when the disk is full, nothing of it."""
     try:
         if os.write(fd, line) != len(line):
             raise OSError("no space left for the whole line")

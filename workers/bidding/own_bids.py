@@ -1,18 +1,11 @@
-"""Reconciliation of the ledger with the venue's bids.
-
-A sale explains one order only, and an explanation that could not be looked up is not a missing one.
-
-The cycle that learns of a fill notes the reference price of the moment, and the network's fee: the fall of the balance
-beyond the price. The fee is noted only if nothing else can have moved the balance between two readings as far as
-Bidkeeper knows: one bid was filled, no coins were withdrawn, and the rest of the fall has a fee's size. Otherwise it
-stays unknown.
+"""Reconciliation of the ledger with the venue's bids: a shown bid counts at once, a missing one closes slowly.
 
 A read is evidence of absence only for an order that had reached its present state before the read began, and that
 cannot be in a row that could not be read; a failed read is none at all. A second pass over the same answer changes
 nothing. A missing bid is first looked for among the sales: only if none explains it may it have been cancelled, have
-expired or be lost.
+expired or be lost. A sale explains one order only, and an explanation that could not be looked up is not a missing one.
 
-Orders of dry runs are left out: no venue knows them (`cancels.settle_on_paper`).
+Orders of dry runs are left out: no venue knows them (`writes.settle_on_paper`).
 """
 
 from __future__ import annotations
@@ -215,7 +208,6 @@ class Explainer:
         return SoldInto(sale.sale_id, sale.inscription_id, sale.sold_ms, self._part(sale, order))
 
     def _part(self, sale: Sale, order: Order) -> Part | None:
-        """Returns the part of the order that was sold, as far as the sales tell now; None if that is all of it."""
         if not is_ticker(order.slug) or sale.price >= order.price_sats:
             return None
         found = self._sales_of(order.slug)
@@ -502,7 +494,6 @@ def _note_seen(moment: BiddingMoment, venue_ids: Iterable[str]) -> None:
 
 
 def _cover(moment: BiddingMoment) -> int | None:
-    """Returns the dearest bid (sats) that the bidding wallet covers at this moment."""
     keys, faults = moment.keys, moment.faults
     try:
         balance = moment.context.market.balance(keys.payment, moment.user.ordinals_address, keys.payment_pubkey, 0)

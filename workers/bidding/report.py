@@ -1,7 +1,9 @@
-"""A cycle's report.
+"""A cycle's report: one line for its owner, the details, one log line for each bid, and notes on fills.
 
-In it are the ranks of the bids as they stand afterwards, the words on why nothing is placed though nothing has failed,
-and those on the calls that the task makes in a month or a day, while the quota is short or too small for it.
+The cycle that learns of a fill notes the reference price of the moment, and the network's fee: the fall of the balance
+beyond the price. The fee is noted only if nothing else can have moved the balance between two readings as far as
+Bidkeeper knows: one bid was filled, no coins were withdrawn, and the rest of the fall has a fee's size. Otherwise it
+stays unknown.
 """
 
 from __future__ import annotations
@@ -373,7 +375,6 @@ def _detail(moment: BiddingMoment) -> dict[str, Any]:
 
 
 def _unread_rows(moment: BiddingMoment) -> dict[str, int]:
-    """Returns the numbers of rows that were left out of the cycle's answers, by what was read."""
     books, found = moment.last.seen.books, moment.shown
     own = len(found.unread) + len(found.unread_own)
     many = (books.unread if books else {}) | {"own_bids": own, "sales": moment.unread_sales}

@@ -444,7 +444,6 @@ def _asked(moment: BiddingMoment, order: Order, ask: Callable[[], T]) -> T | Pla
 
 
 def _bid(moment: BiddingMoment, order: Order, timestamp_ms: int) -> BidOrder:
-    """Makes the bid to submit, still without its signature."""
     fee_rate = moment.config.fee_rate
     return BidOrder(
         price=order.price_sats,

@@ -111,7 +111,6 @@ def _written(plan: ListingPlan, moment: ListingMoment) -> str:
 
 
 def _detail(moment: ListingMoment) -> dict[str, Any]:
-    """Returns the cycle as JSON values; money in sats, exact numbers as text."""
     plan, market, control = moment.plan, moment.market, moment.control
     median = market.history.median
     return {
@@ -139,7 +138,6 @@ def _detail(moment: ListingMoment) -> dict[str, Any]:
 
 
 def _unread_rows(moment: ListingMoment) -> dict[str, int]:
-    """Returns the numbers of rows that were left out of the cycle's answers, by what was read."""
     market = moment.market
     many = {
         "asks": market.unread_asks,
@@ -188,7 +186,6 @@ class Lister(Keeping[ListingMoment]):
         return read_listing_moment(self._context, self._state)
 
     def _settle(self, moment: ListingMoment) -> None:
-        """Reconciles ledger and venue, and then the ledger with the inscription's place."""
         context = self._context
         open_ = listings.open_listing(context.task_id)
         if open_ is not None:
@@ -294,7 +291,6 @@ class Lister(Keeping[ListingMoment]):
                 moment.error += f"; sales of that time that could not be read: {ending.unread_sales}"
 
     def _newest_signed(self, moment: ListingMoment) -> Listing | None:
-        """Returns the newest listing that may have been bought."""
         if moment.open is not None and moment.open.signed_ms is not None:
             return moment.open
         return listings.newest_listed(self._context.task_id)

@@ -219,7 +219,6 @@ class EndFinder:
         return ListingEnd(is_dark=now_ms - self._since_ms < late_ms, unread_sales=unread)
 
     def _sale(self, newest: Listing, slug: str, faults: Faults) -> tuple[Sale | None, int]:
-        """Returns the sale, None without one, and the number of sales that could not be read."""
         # Not further back: we may have bought it ourselves, perhaps by a bid a moment before.
         since_ms = listings.first_ms(newest.outpoint) - CLOCKS_MS
         try:

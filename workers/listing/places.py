@@ -310,7 +310,6 @@ def _why_not_now(
 def _reserved_and_signed(
     context: Context, user_id: int, vault: str, asked: WithdrawalToSign, faults: Faults
 ) -> Homecoming:
-    """Writes the row of the way home down, and has it signed then."""
     new = NewWithdrawal(
         intent=asked.intent,
         user_id=user_id,

@@ -523,16 +523,17 @@ class Brakes:
         rest_s, is_done = self._next_rest_s(wallet), False
         try:
             _written(
-                "note cancels", partial(begin_cancels, [bid.order for bid in bids if bid.order.venue_id], self._now)
+                "note cancels",
+                partial(begin_cancels, [bid.order for bid in bids if bid.order.venue_id], self._clock_ms()),
             )
             known = self._known
             found = await in_thread(lambda: take_off(self._settings, wallet, bids, known, self._clock_ms))
             named = [bid.order for bid in bids if bid.order.id in found.named]
             for order in named:
-                _written("note a bid's id", partial(adopt, order, found.named[order.id], self._now))
-            _written("note cancels", partial(begin_cancels, named, self._now))
+                _written("note a bid's id", partial(adopt, order, found.named[order.id], self._clock_ms()))
+            _written("note cancels", partial(begin_cancels, named, self._clock_ms()))
             closed = [bid.order for bid in bids if bid.order.id in found.closed]
-            is_done = _written("close cancelled bids", partial(finish_cancels, closed, self._now))
+            is_done = _written("close cancelled bids", partial(finish_cancels, closed, self._clock_ms()))
             is_done = is_done and len(closed) == len(bids)
             log.info("%s: cancelled %d of %d bids of %s", wallet.venue, len(closed), len(bids), wallet.address)
         except SignInNeeded:
@@ -564,10 +565,6 @@ class Brakes:
 
     def _next_rest_s(self, wallet: Wallet) -> float:
         return min(2 * self._rests.get(wallet, (_FIRST_REST_S / 2, 0.0))[0], _LONGEST_REST_S)
-
-    @property
-    def _now(self) -> int:
-        return self._clock_ms()
 
 
 def _row(scope: str, subject: int) -> str | None:

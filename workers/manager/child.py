@@ -282,10 +282,6 @@ LONGEST_REST_S = 60.0
 _JITTER = 0.2
 
 
-def _nothing() -> None:
-    pass
-
-
 class Restarts:
     """One task's record of deaths and failed starts. A finished cycle, or its user, wipes it out (`forgive`).
 
@@ -297,7 +293,7 @@ class Restarts:
         rng: random.Random,
         first_rest_s: float = 1.0,
         absences: Absences | None = None,
-        look: Callable[[], None] = _nothing,
+        look: Callable[[], None] = lambda: None,
     ) -> None:
         self._rng = rng
         self._first_rest_s = first_rest_s

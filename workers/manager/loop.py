@@ -1,8 +1,4 @@
-"""Work next to the manager's loop, and the waits of all tasks' starts and operations.
-
-A database's file that was removed while programs have it open is found within seconds. All pages are read, also those
-that no program reads: every ten minutes, or less often if that takes long. A note of the damage reaches all programs
-(models/database/damage.py).
+"""Work next to the manager's loop, and the waits of all tasks: for a turn, for a place, in the queue, for absent peers.
 
 A task has one operation at a time. The numbers of workers that run, and that start, have an upper bound; of those that
 wait to start, a worker that a user waits for comes first, then the order of requests counts. While signer or gateway is

@@ -1,11 +1,13 @@
-"""The manager: parent of all workers. It makes the kernel agree with the database.
-
+"""The manager: parent of all workers. It makes the kernel agree with the database, and answers the requests of
 core/program_calls.py.
 
 One thread runs a loop: the database is asked in it, signer and gateway in threads of their own. It must be the main
-thread, since workers, or the zygote that forks them, die with the thread that started them.
+thread, since workers, or the zygote that forks them, die with the thread that started them. SIGTERM and SIGINT end it.
+SIGHUP has new workers started by a new zygote, with the code as it is then.
 
-SIGTERM and SIGINT end it. SIGHUP has new workers started by a new zygote, with the code as it is then.
+It watches an SQLite database. A file that was removed while programs have it open is found within seconds. All pages
+are read, also those that no program reads: every ten minutes, or less often if that takes long. A note of the damage
+reaches all programs (models/database/damage.py).
 """
 
 from __future__ import annotations
@@ -321,7 +323,6 @@ class Manager:
             raise PeerRefused(ME, "unknown_task", f"task {task_id} is not of {self._slot}")
 
     def _wake(self, task_ids: Collection[int]) -> None:
-        """Has the workers of these tasks begin their next cycle now."""
         for task_id in task_ids:
             keeper = self._keepers.get(task_id)
             if keeper is not None and keeper.child is not None:
@@ -424,7 +425,6 @@ class Manager:
         return stopped
 
     def _end_sessions(self) -> None:
-        """Ends the sessions of users who may not sign in any more."""
         for user in accounts.users_with_sessions(self._slot):
             if not self._surroundings.rights.entitlements.may_sign_in(user.address):
                 accounts.end_sessions(user.id)

@@ -3,13 +3,12 @@
 Both are asked in threads, since they may be slow. Their failures become a start's refusals: PeerRefused with the code
 signer_unavailable, signer_locked, gateway_unavailable or start_failed.
 
-That manager is gone by its lease, but a worker of its may stand still somewhere, with a bid in its hand. Ledger, signer
-and gateway refuse it once they know of a higher token, and not before that anything is started here.
+A manager that takes a slot over waits for the lease, then ends the rights of the former manager's workers. One of them
+may stand still somewhere, with a bid in its hand: ledger, signer and gateway refuse it once they know of a higher
+token, and nothing is started before that.
 
-Other machines' managers tell their sightings of the lease, so that a manager that has just been started need not watch
-all of its time. An answer says for how long a version has stood as far as its giver knows. Whoever reads that very
-version afterwards knows that it has stood at least since then, whatever the two clocks say: a version never comes back,
-unless the database goes back, and of that the same is true as of what programs of one machine tell each other
+Other machines' managers report how long a version of the lease has stood, so that a new manager need not watch all of
+its time. That holds whatever the two clocks say, since a version never comes back, unless the database goes back
 (models/leases/held_lease.py).
 """
 
@@ -163,11 +162,8 @@ class Rights:
 
     async def _fence(self, fence: Callable[[MarketClient], T]) -> T:
         def ask() -> T:
-            client = MarketClient(self._settings.gateway_socket, self._fence_s)
-            try:
+            with MarketClient(self._settings.gateway_socket, self._fence_s) as client:
                 return fence(client)
-            finally:
-                client.close()
 
         try:
             return await in_thread(ask)

@@ -319,7 +319,6 @@ class Worker:
             base.close()
 
     def _work(self, make_job: Callable[[str, Context], Job], context: Context, lock: TaskLock) -> int:
-        """Runs the cycles and returns the exit code."""
         try:
             return self._cycles(make_job(self._kind, context), context, lock)
         except BadConfig as error:

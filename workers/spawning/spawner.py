@@ -1,8 +1,8 @@
 """The manager's way to start and hold workers; the back-ends are interchangeable.
 
-`zygote_spawner.py` forks them from a process that has everything loaded, `PopenSpawner` starts a Python for each. A
-worker is given a kind, a task's id, a token and the secret of its grant; all else it reads from the database. No
-back-end adopts workers it did not start: they die with the manager that started them.
+`ZygoteSpawner` forks them from a process that has everything loaded, `PopenSpawner` starts a Python for each. A worker
+is given a kind, a task's id, a token and the secret of its grant; all else it reads from the database. No back-end
+adopts workers it did not start: they die with the manager that started them.
 
 A zygote that dies takes its workers with it, and another follows it: at once, then after 1, 2, 4 ... 60 s if they die
 young. `renew` replaces a living one, which then ends with its last worker.
@@ -45,7 +45,7 @@ class Handle(Protocol):
         """Returns the end of the process: its exit code, or the number of the signal that killed it, below 0.
 
         None means that it runs (stopped by SIGSTOP counts as running), or, for moments only, that it has ended in a way
-        not known yet; ask again then. `exits.EXIT_UNKNOWN` means that it has ended in an unknown way. An answer that
+        not known yet; ask again then. `EXIT_UNKNOWN` means that it has ended in an unknown way. An answer that
         cannot be found out is an error, never "not running". The first status stays the answer for ever.
         """
 

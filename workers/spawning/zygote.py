@@ -446,17 +446,11 @@ def _become_worker(status_fd: int, life_line: int) -> None:
     os.dup2(life_line, _STDIN)
     for fd in map(int, os.listdir("/proc/self/fd")):  # noqa: PTH208 - what runs here is paid for by every worker
         if fd not in _KEPT and fd != status_fd:
-            _close(fd)
+            with contextlib.suppress(OSError):  # it was the listing's own
+                os.close(fd)
     os.setsid()
     gc.enable()
     signal.pthread_sigmask(signal.SIG_SETMASK, ())
-
-
-def _close(fd: int) -> None:
-    try:
-        os.close(fd)
-    except OSError:
-        return  # it was the listing's own
 
 
 def _exit_code(run: Callable[[], int]) -> int:
