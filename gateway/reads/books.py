@@ -82,18 +82,18 @@ class Runes:
         return text(await self._read(call.args.ticker, call.max_age_s))
 
     @answers(verbs.RuneAsks)
-    async def _rune_asks(self, call: Call[verbs.RuneAsks]) -> str:
+    async def _lots(self, call: Call[verbs.RuneAsks]) -> str:
         unisat = needed(self._unisat, "UNISAT_URL")
         spelt = await self.spelt(call.args.ticker, "runes")
 
         async def fetch(flight: Flight) -> str:
             found = await self._source.pages(
-                flight, "rune_asks", "book", lambda cursor: unisat.rune_book(spelt, int(cursor or 0)), RUNE_PAGES
+                flight, call.request.verb, "book", lambda cursor: unisat.rune_book(spelt, int(cursor or 0)), RUNE_PAGES
             )
             asks = sorted({ask.order_id: ask for ask in found.entries}.values(), key=lambda ask: ask.unit_price)
             return text(AskBook(tuple(asks[:RUNE_LOTS]), flight.taken_ms, None, *left_out(found.unread)))
 
-        return await self._source.snapshots.get(("rune_asks", spelt), call.max_age_s, fetch)
+        return await self._source.snapshots.get(("lots", spelt), call.max_age_s, fetch)
 
     async def _read(self, ticker: str, max_age_s: float) -> Rune:
         unisat = needed(self._unisat, "UNISAT_URL")

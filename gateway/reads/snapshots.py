@@ -27,7 +27,7 @@ from markets.wire import Page, Unread
 REMEMBERED_S = 300.0
 _MOST_UNKNOWN = 2_000  # some hundred bytes each
 # Answers about a slug, a ticker or an inscription; a wallet that is not there now may be there soon.
-_NAMED = frozenset({"floors", "asks", "bids", "traits", "sales", "item", "rune", "rune_asks", "where_by_ord"})
+_NAMED = frozenset({"floors", "asks", "bids", "traits", "sales", "item", "rune", "lots", "where_by_ord"})
 
 Entry = TypeVar("Entry")
 Value = TypeVar("Value")

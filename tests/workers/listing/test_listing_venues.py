@@ -7,6 +7,7 @@ from decimal import Decimal
 
 import pytest
 
+from markets import verbs
 from markets.base import NotSupported, Unavailable
 from markets.orders import ListingDraft
 from models import market_memory
@@ -30,9 +31,9 @@ class OtherMarket(ListingMarket):
     def challenge(self, wallet: str) -> str:
         raise NotSupported("it has no challenges")
 
-    def draft_delist(self, wallet: str, inscription_id: str) -> ListingDraft:
+    def call(self, args: verbs.DraftDelist) -> ListingDraft:
         self._turn("draft_delist")
-        assert (wallet, inscription_id) == (KEYS.vault, ITEM)
+        assert args == verbs.DraftDelist(KEYS.vault, ITEM)
         return ListingDraft("end of the order", ())
 
     def delist(
