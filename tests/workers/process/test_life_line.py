@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 
 from workers.kernel import WAKE
-from workers.process.main import LOG_FILES, MAX_BYTES
+from workers.process.main import LOG_FILES
+from workers.process.own_log import MAX_BYTES
 
 pytestmark = pytest.mark.slow
 
@@ -44,7 +45,7 @@ LOG = """
 import os, sys
 from pathlib import Path
 from workers.kernel import WAKE
-from workers.process.main import OwnLog
+from workers.process.own_log import OwnLog
 log = OwnLog(Path(sys.argv[1]))
 for number in range(5):
     os.write(2, bytes([65 + number]) * (1 << 20))
