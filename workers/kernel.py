@@ -1,4 +1,4 @@
-"""Worker processes as the kernel identifies them, holds their lock, and reports their ends; and the zygote's link.
+"""Worker processes as the kernel identifies them, holds their lock, and reports their ends; log, and the zygote's link.
 
 A process is known by pid and start time, since a pid alone may be another process's by now. A flock on
 `run/task-17.lock`, held until death, is the proof that at most one worker acts for a task. The file holds the holder's
@@ -33,6 +33,7 @@ from signal import SIGKILL
 from typing import Any, NamedTuple
 
 from core.errors import BidkeeperError
+from core.layout import LOG_FILES, older
 
 _LONGEST_PACKET = 4096
 _MOST_DESCRIPTORS = 2
@@ -279,3 +280,43 @@ def _holder(fd: int) -> tuple[int, int] | None:
     except ValueError:
         return None
     return (pid, started) if pid > 1 else None
+
+
+MAX_BYTES = 1 << 20
+
+
+_STDERR = 2
+
+
+class OwnLog:
+    """The log file `path`, and its older ones `path`.1, `path`.2."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        try:
+            self._redirect()
+        except FileNotFoundError:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            self._redirect()
+
+    def rotate(self) -> None:
+        """Begins a new file when this one is full. Between cycles, so that no traceback is torn apart.
+
+        On a full disk it cannot: then the next call tries again.
+        """
+        if os.fstat(_STDERR).st_size < MAX_BYTES:
+            return
+        try:
+            for number in range(LOG_FILES - 1, 0, -1):
+                newer = older(self._path, number - 1)
+                if newer.exists():
+                    newer.replace(older(self._path, number))
+            self._redirect()
+        except OSError as error:
+            log.warning("failed to begin a new log file: %s", error.strerror)
+
+    def _redirect(self) -> None:
+        fd = os.open(self._path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        for standard in (1, _STDERR):
+            os.dup2(fd, standard)
+        os.close(fd)

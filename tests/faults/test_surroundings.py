@@ -14,8 +14,8 @@ from tests.databases import kept_from_writing
 from tests.e2e.installation import Installation, until
 from tests.faults.fleet import Fleet
 from tests.needs import need_root, require
+from workers.kernel import MAX_BYTES
 from workers.process.main import LOG_FILES
-from workers.process.own_log import MAX_BYTES
 
 pytestmark = [pytest.mark.slow, pytest.mark.faults]
 

@@ -9,7 +9,6 @@ Exit codes are in `workers/kernel.py`.
 
 from __future__ import annotations
 
-import logging
 import os
 import sys
 from collections.abc import Callable, Sequence
@@ -18,14 +17,11 @@ from typing import TYPE_CHECKING
 
 from core.layout import journal_path, log_path
 from workers import kernel
-from workers.process.own_log import OwnLog
+from workers.kernel import OwnLog
 
 if TYPE_CHECKING:
     from core.settings import Settings
     from workers.context import Context, Job
-
-log = logging.getLogger(__name__)
-
 
 MakeJob = Callable[[str, "Context"], "Job"]
 

@@ -10,9 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from workers.kernel import WAKE
+from workers.kernel import MAX_BYTES, WAKE
 from workers.process.main import LOG_FILES
-from workers.process.own_log import MAX_BYTES
 
 pytestmark = pytest.mark.slow
 
@@ -45,7 +44,7 @@ LOG = """
 import os, sys
 from pathlib import Path
 from workers.kernel import WAKE
-from workers.process.own_log import OwnLog
+from workers.kernel import OwnLog
 log = OwnLog(Path(sys.argv[1]))
 for number in range(5):
     os.write(2, bytes([65 + number]) * (1 << 20))
