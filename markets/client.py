@@ -302,6 +302,10 @@ class MarketClient(GatewayClient):
         """Drafts a listing: returns the PSBTs to be signed. Changes nothing there; never shared; fails as reads do."""
         return self.call(verbs.DraftListing(ask))
 
+    def draft_delist(self, wallet: str, inscription_id: str) -> ListingDraft:
+        """Drafts a delisting, as `draft_listing`. NotSupported where no PSBT is needed."""
+        return self.call(verbs.DraftDelist(wallet, inscription_id))
+
     def list_item(self, order: ListingOrder, *, task: int, token: int, deadline_ms: int) -> None:
         """Submits a signed listing as `place` does a bid; one of the same inscription replaces the former."""
         self.call(verbs.ListItem(order), task=task, token=token, deadline_ms=deadline_ms)
@@ -312,7 +316,7 @@ class MarketClient(GatewayClient):
         """Cancels the listings of inscriptions at `wallet` (a vault address), as `cancel` does bids.
 
         One venue call for each. `signature` is of the kind of the venue's `delist_proof`: the vault's under a
-        challenge, the signed PSBT of the verb `DraftDelist`, or "" in a session.
+        challenge, the signed PSBT of `draft_delist`, or "" in a session.
         """
         args = verbs.Delist(wallet, tuple(inscription_ids), signature)
         return self.call(args, task=task, token=token, deadline_ms=deadline_ms)

@@ -7,7 +7,7 @@ import random
 from dataclasses import dataclass
 from typing import Literal
 
-from markets import items, verbs
+from markets import items
 from markets.base import NotFound, Refused, VenueError
 from markets.items import LocatedInscription
 from markets.orders import OwnListings
@@ -311,7 +311,7 @@ class ListingDrain(Drain[ListingDrainMoment]):
         right = context.task_id, context.token, context.secret
         try:
             if wanted == "psbt":
-                draft = context.market.call(verbs.DraftDelist(listing.wallet, listing.inscription_id))
+                draft = context.market.draft_delist(listing.wallet, listing.inscription_id)
                 return context.signer.sign_delist(*right, listing.outpoint, draft.psbt)
             if wanted == "challenge":
                 return context.signer.sign_challenge(*right, context.market.challenge(listing.wallet), "vault")

@@ -329,7 +329,7 @@ def test_where_a_listing_is_taken_back_by_a_psbt_its_draft_goes_first_and_it_may
     }
     market = bench.client("simulator-unisat")
     assert market.own_listings(VAULT, 0).listings[0].listing_id == "live1"
-    assert market.call(verbs.DraftDelist(VAULT, INSCRIPTION)) == ListingDraft(PSBT, ())
+    assert market.draft_delist(VAULT, INSCRIPTION) == ListingDraft(PSBT, ())
     signed = "cHNidP8B" * 1000
     assert market.delist(VAULT, [INSCRIPTION], signed, task=1, token=1, deadline_ms=soon()) is True
     assert bench.venue.of(actions + "confirm_put_off")[0].body["psbt"] == signed
@@ -337,6 +337,6 @@ def test_where_a_listing_is_taken_back_by_a_psbt_its_draft_goes_first_and_it_may
         with pytest.raises(Refused, match=r"not as agreed|length"):
             market.delist(VAULT, [INSCRIPTION], wrong, task=1, token=1, deadline_ms=soon())
     with pytest.raises(NotSupported):
-        bench.client().call(verbs.DraftDelist(VAULT, INSCRIPTION))
+        bench.client().draft_delist(VAULT, INSCRIPTION)
     with pytest.raises(Refused, match="not as agreed"):
-        market.call(verbs.DraftDelist("bc1p vault", INSCRIPTION))
+        market.draft_delist("bc1p vault", INSCRIPTION)

@@ -122,7 +122,7 @@ def reads(client: MarketClient, call: Callable[[str, Callable[[], Any]], Any]) -
     call("sign_in", lambda: client.sign_in(SignInAnswer(PAIR, "auth-1", {"1": "AkcwRA==", "2": "AUCd"})))
     call("own_listings", lambda: client.own_listings(VAULT, 0))
     call("draft_listing", lambda: client.draft_listing(replace(LISTING, outpoint=OUTPOINT)))
-    call("draft_delist", lambda: client.call(verbs.DraftDelist(VAULT, INSCRIPTION)))
+    call("draft_delist", lambda: client.draft_delist(VAULT, INSCRIPTION))
     call("draft_withdrawal", lambda: client.draft_withdrawal("bc1qpayment", 100_000))
     call("whereabouts", lambda: client.whereabouts(INSCRIPTION, 60))
     call("outpoint", lambda: client.outpoint(OUTPOINT, 60))

@@ -23,7 +23,7 @@ from tests.shapes import replace
 from workers import drains
 from workers.bidding import own_bids
 from workers.bidding.own_bids import Explainer
-from workers.bidding.writes import BidPlacer, CancelAnswer, Canceller, Sent
+from workers.bidding.writes import BidPlacer, CancelAnswer, Canceller
 from workers.context import Context
 
 Plant = Callable[[pytest.MonkeyPatch], None]
@@ -110,9 +110,9 @@ def retry_after_timeout(patch: pytest.MonkeyPatch) -> None:
     """No answer is taken for no bid: it is sent once more."""
     sent = BidPlacer._sent
 
-    def twice(*how: Any) -> Sent:
+    def twice(*how: Any) -> tuple[PlaceResult, str | None]:
         first = sent(*how)
-        return sent(*how) if first.result is PlaceResult.UNKNOWN else first
+        return sent(*how) if first[0] is PlaceResult.UNKNOWN else first
 
     patch.setattr(BidPlacer, "_sent", twice)
 
@@ -121,9 +121,9 @@ def timeout_is_a_refusal(patch: pytest.MonkeyPatch) -> None:
     """No answer is taken for no."""
     sent = BidPlacer._sent
 
-    def refused(*how: Any) -> Sent:
+    def refused(*how: Any) -> tuple[PlaceResult, str | None]:
         first = sent(*how)
-        return Sent(PlaceResult.REFUSED) if first.result is PlaceResult.UNKNOWN else first
+        return (PlaceResult.REFUSED, None) if first[0] is PlaceResult.UNKNOWN else first
 
     patch.setattr(BidPlacer, "_sent", refused)
 

@@ -7,7 +7,6 @@ from decimal import Decimal
 
 import pytest
 
-from markets import verbs
 from markets.base import NotSupported, Unavailable
 from markets.orders import ListingDraft
 from models import market_memory
@@ -31,9 +30,9 @@ class OtherMarket(ListingMarket):
     def challenge(self, wallet: str) -> str:
         raise NotSupported("it has no challenges")
 
-    def call(self, args: verbs.DraftDelist) -> ListingDraft:
+    def draft_delist(self, wallet: str, inscription_id: str) -> ListingDraft:
         self._turn("draft_delist")
-        assert args == verbs.DraftDelist(KEYS.vault, ITEM)
+        assert (wallet, inscription_id) == (KEYS.vault, ITEM)
         return ListingDraft("end of the order", ())
 
     def delist(

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from core.layout import LOG_FILES
 from workers.kernel import MAX_BYTES, WAKE
-from workers.process.main import LOG_FILES
 
 pytestmark = pytest.mark.slow
 
