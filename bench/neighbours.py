@@ -35,7 +35,7 @@ from strategy.book import Ask, Bid, Snapshot
 from strategy.plan import Entry
 from tests.ports import free_ports
 from tests.replay.recorded import LOOP, entry
-from workers.bidding.journal import Journal
+from workers.bidding.moment import Journal
 
 CONNECTIONS, PRESSING_USERS, SECONDS = 10, 4, 6.0
 LASTING, PASSING, ORDERS, CYCLES = 10_000, 1_000, 20_000, 4_000

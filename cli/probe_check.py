@@ -30,7 +30,7 @@ from cli.probe_questions import (
 )
 from core.settings import VENUES, Settings, dialect_of
 from gateway.app import adapter_of
-from gateway.venue import Adapters
+from gateway.program import Adapters
 from markets.base import NotFound, Unavailable
 from markets.http import Http, Reply
 from markets.mempool import Mempool

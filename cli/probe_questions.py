@@ -19,7 +19,7 @@ from cli.doctor import questions as doctor
 from cli.doctor.questions import ADDRESS, PUBKEY, VAULT, About, Question
 from core.errors import BidkeeperError
 from core.settings import dialect_of
-from gateway.venue import Adapters
+from gateway.program import Adapters
 from markets.base import Item, NotFound
 from markets.http import Http, segment
 from markets.orders import ListingDraft, ListingToDraft, Pair, SignInAnswer, SignInTexts

@@ -39,7 +39,7 @@ from strategy.config.bid import is_ticker, normal_slug
 from wallet.protocol import UserKeys
 from wallet.signer_client import SignerClient, SignerError, SignerUnavailable
 from workers.cycle import CLOCKS_MS
-from workers.manager.cancelling import Known, Wallet, take_off
+from workers.manager.brakes import Known, Wallet, take_off
 
 
 class Purchase(Struct, frozen=True):

@@ -51,7 +51,7 @@ from core import version
 from core.errors import BidkeeperError
 from core.settings import DIALECTS, VENUES, Settings, dialect_of
 from gateway.app import make_adapters
-from gateway.venue import Adapters
+from gateway.program import Adapters
 from markets.base import NotFound
 from markets.orders import Pair, SignInTexts
 from markets.parse import Unreadable, decoded

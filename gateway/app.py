@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import sys
 import time
 from collections.abc import Callable, Mapping
@@ -14,22 +15,35 @@ from msgspec.structs import replace
 from core.settings import PLAY_MARKET, Settings, dialect_of
 from core.tls import TRADER
 from gateway.facts_program import sources
-from gateway.fences import Fences
-from gateway.limits import READ, CallBudget, LookupBudget, Priority
-from gateway.marketplace import GatewayVerbs, Marketplace, Marketplaces, market_venue
 from gateway.pictures import KeptPictures, Pictures, PictureSource
-from gateway.program import OWN_USER, Admission, Program, Right, Status, needs_none, now_ms, serve
-from gateway.quota import Quota, QuotaRestraint
+from gateway.program import (
+    OWN_USER,
+    Adapters,
+    Admission,
+    Answer,
+    Call,
+    Program,
+    Right,
+    Status,
+    VerbTable,
+    answers,
+    marked,
+    methods,
+    needs_none,
+    now_ms,
+    serve,
+)
+from gateway.quota import ORIGIN, LookupBudget, Priority, Quota, QuotaRestraint
 from gateway.quota_count import DAY, MONTH, Counts, QuotaCount, QuotaFile
-from gateway.reads.chain import ChainFacts, Network
-from gateway.reads.runes import Runes
+from gateway.reads.books import Books, Floors, Runes
+from gateway.reads.chain import ChainFacts
+from gateway.reads.own import Network, Own
 from gateway.reads.snapshots import Snapshots, Source
-from gateway.venue import Adapters, Venue
-from gateway.verbs import Call, answers
-from gateway.writes import Broadcasts
-from markets import verbs
+from gateway.venue import CallBudget, Venue, Windows
+from gateway.writes import Broadcasts, Fences, Writes
+from markets import venues, verbs
 from markets.adapter import Adapter
-from markets.base import Unavailable
+from markets.base import NotSupported, Unavailable
 from markets.http import Http
 from markets.ordinalswallet.adapter import OrdinalsWallet
 from markets.ordnet.adapter import OrdNet
@@ -37,8 +51,123 @@ from markets.parse import Unreadable, table
 from markets.satflow.adapter import Satflow
 from markets.unisat.adapter import UnisatMarket
 from markets.unisat.index import Unisat
-from markets.verbs import text
+from markets.venues import VenueFacts
+from markets.verbs import Args, Request, text
 from models.database.base import is_postgresql
+
+
+class Marketplace:
+    """One marketplace: its reads, its writes, and their limits.
+
+    Its answers are kept apart from other venues', in `snapshots` of its own.
+    """
+
+    def __init__(
+        self,
+        adapter: Adapter,
+        venue: Venue,
+        runes: Runes,
+        network: Network,
+        snapshots: Snapshots,
+        fences: Fences,
+        now_ms: Callable[[], int],
+    ) -> None:
+        self.adapter = adapter
+        self.venue = venue
+        self.scarcity = QuotaRestraint(venue.quota, lookups=venue.lookups)
+        source = Source(venue, snapshots)
+        self.floors = Floors(adapter, source, runes)
+        own = Own(adapter, source, network)
+        writes = Writes(adapter, own, venue, fences, now_ms)
+        self.table = methods(self, self.floors, Books(adapter, source, runes, self.floors), own, writes)
+
+    @answers(verbs.Profile)
+    async def _profile(self, call: Call[verbs.Profile]) -> str:
+        return text(self.adapter.profile(call.args.kind))
+
+    def facts(self, *, is_default: bool, user: int | None = None) -> VenueFacts:
+        """Returns the venue's facts, with what is left of its quotas, and the user's part of them."""
+        known, quota = venues.facts(self.adapter.name, is_default=is_default), self.venue.quota
+        known = replace(known, connection=self.venue.connection())
+        return known if quota is None else replace(known, quota=quota.facts(user))
+
+
+# The verbs that a marketplace answers, whether one is set up or not.
+_OF_MARKETS = frozenset(kind for part in (Marketplace, Floors, Books, Own, Writes) for kind in marked(part))
+
+
+class GatewayVerbs(VerbTable):
+    """The gateway's verbs: those of `markets` by name, of `holders`, and about itself.
+
+    Requests that name no marketplace mean `default`; `why_not` says why one is not set up. `runes` is the scarcity of
+    their provider's quota.
+    """
+
+    def __init__(
+        self,
+        markets: Mapping[str, Marketplace],
+        default: str,
+        why_not: Callable[[str], str | None],
+        fences: Fences,
+        runes: QuotaRestraint,
+        *holders: object,
+    ) -> None:
+        super().__init__(*holders)
+        self._markets = markets
+        self._default = default
+        self._why_not = why_not
+        self._fences = fences
+        self._runes = runes
+
+    def found(self, request: Request, kind: type[Args[Any]]) -> tuple[Answer, float]:
+        """Raises NotSupported when the marketplace that the request means is not set up."""
+        market = self._market(request)
+        if kind in self._table or kind not in _OF_MARKETS:
+            method, max_age_s = super().found(request, kind)
+        elif market is None:
+            raise NotSupported(self._why_not(self._name(request)) or "not set up here")
+        else:
+            method, max_age_s = market.table[kind], request.max_age_s
+        scarcity = self._scarcity(market, kind)
+        return method, max_age_s if scarcity is None else scarcity.stretched_s(kind, max_age_s)
+
+    def remark(self, request: Request) -> str:
+        market, kind = self._market(request), verbs.BY_NAME[request.verb]
+        if market is None or (scarcity := self._scarcity(market, kind)) is None:
+            return ""
+        return scarcity.remark() + market.venue.skew.remark()
+
+    def _scarcity(self, market: Marketplace | None, kind: type[Args[Any]]) -> QuotaRestraint | None:
+        if kind.quota_of == "runes":
+            return self._runes
+        return None if market is None else market.scarcity
+
+    def _market(self, request: Request) -> Marketplace | None:
+        return self._markets.get(self._name(request))
+
+    def _name(self, request: Request) -> str:
+        return self._default if request.venue is None else request.venue
+
+    @answers(verbs.Venues)
+    async def _venues(self, call: Call[verbs.Venues]) -> str:
+        user = ORIGIN.get().user
+        return text([each.facts(is_default=name == self._default, user=user) for name, each in self._markets.items()])
+
+    @answers(verbs.Fence)
+    async def _fence(self, call: Call[verbs.Fence]) -> str:
+        return text(await self._fences.raise_to(call.given("task"), call.given("token")))
+
+    @answers(verbs.FenceAll)
+    async def _fence_all(self, call: Call[verbs.FenceAll]) -> str:
+        tokens = call.args.tokens
+        least = await asyncio.gather(*(self._fences.raise_to(task, token) for task, token in tokens))
+        return text([(task, seen) for (task, token), seen in zip(tokens, least, strict=True) if seen > token])
+
+    @answers(verbs.Hold)
+    async def _hold(self, call: Call[verbs.Hold]) -> str:
+        await self._fences.hold(frozenset(call.args.tasks), call.args.hold_s)
+        return "null"
+
 
 MOST_ANSWERS = 500  # answers kept of each marketplace
 _SWITCH_S = 0.0005  # a thread that judges a picture has the interpreter no longer before the loop gets it
@@ -67,11 +196,7 @@ class Gateway(Program):
             kept = snapshots.beside(MOST_ANSWERS)
             return Marketplace(adapter, venues[name], runes, network, kept, self.fences, now_ms)
 
-        self.markets = Marketplaces(
-            settings.market,
-            {name: market(name, adapter) for name, adapter in found.markets.items()},
-            settings.why_no_venue,
-        )
+        self.markets = {name: market(name, adapter) for name, adapter in found.markets.items()}
         practice = settings.simulator_url if settings.market == PLAY_MARKET else None
         source = PictureSource(practice, public_name=settings.public_name)
         self.pictures = Pictures(source, KeptPictures(settings.pictures_dir))
@@ -84,9 +209,9 @@ class Gateway(Program):
             self.pictures,
         ]
         if settings.has_play_wallet:  # for everybody, at the practice market
-            holders.append(PlayWalletVerbs(settings.simulator_url, self.threads))
+            holders.append(PlayWallet(settings.simulator_url, self.threads))
         scarcity = QuotaRestraint(self.venues.unisat.quota, "runes", self._lookups)
-        self.verbs = GatewayVerbs(self.markets, self.fences, scarcity, *holders)
+        self.verbs = GatewayVerbs(self.markets, settings.market, settings.why_no_venue, self.fences, scarcity, *holders)
 
     async def stop(self) -> None:
         await super().stop()
@@ -96,7 +221,11 @@ class Gateway(Program):
         dialect = dialect_of(adapter.name) or ""
         if dialect == "unisat":
             return self.venues.unisat  # one key for both its market and its data
-        return market_venue(adapter.capabilities(), self.threads, self._quotas.get(dialect), self._lookups)
+        can = adapter.capabilities()
+        # Some of several slots stay free for cancels and reads of own bids.
+        budget = CallBudget(can.rate_per_s, can.burst, can.slots, time.monotonic, spare=min(2, can.slots - 1))
+        windows = Windows(can, time.monotonic)
+        return Venue(can.name, budget, self.threads, self._quotas.get(dialect), windows, self._lookups)
 
 
 def make_adapters(settings: Settings) -> Adapters:
@@ -184,49 +313,38 @@ _MAKERS: Mapping[str, Callable[[str, str, str, Settings], Adapter]] = {
 }
 
 
-class PlayWalletVerbs:
-    """Answers the verbs of the play wallet at `url`.
+_PLAY_ROUTE = "/sim/play-wallet"
 
-    They have a budget of their own: whoever signs in a hundred times costs the tasks no call.
+
+class PlayWallet:
+    """The play wallet of the practice market at `url`.
+
+    It has a budget of its own: a user who signs in a hundred times costs the tasks no call.
     """
 
     def __init__(self, url: str, threads: Executor) -> None:
-        self._wallet = PlayWallet(url)
+        self._http = Http(url, {})
         self._venue = Venue("play wallet", CallBudget(rate=50, burst=50, slots=2, clock=time.monotonic), threads)
 
     @answers(verbs.PlayAddress)
     async def _address(self, call: Call[verbs.PlayAddress]) -> str:
-        return text(await self._venue.ask("play_address", Priority.LOOKUP, self._wallet.address, READ))
+        return await self._ask(call, "address", lambda: self._http.read(_PLAY_ROUTE))
 
     @answers(verbs.PlaySignature)
     async def _sign(self, call: Call[verbs.PlaySignature]) -> str:
-        message = call.args.message
-        return text(await self._venue.ask("play_signature", Priority.LOOKUP, lambda: self._wallet.sign(message), READ))
+        """Returns a BIP-322 signature (base64)."""
+        message = {"message": call.args.message}
+        return await self._ask(call, "signature", lambda: self._http.read(f"{_PLAY_ROUTE}/sign", post=message))
 
+    async def _ask(self, call: Call[Any], name: str, ask: Callable[[], Any]) -> str:
+        def found() -> str:
+            try:
+                value = table(ask(), "play wallet").get(name)
+            except Unreadable as error:
+                raise Unavailable(f"failed to understand the play wallet: {error}") from error
+            if not isinstance(value, str) or not value:
+                raise Unavailable(f"failed to understand the play wallet: no {name}")
+            return value
 
-_ROUTE = "/sim/play-wallet"
-
-
-class PlayWallet:
-    """A client of the practice market at `base`, its origin. Raises Unavailable and Refused leaves."""
-
-    def __init__(self, base: str) -> None:
-        self._http = Http(base, {})
-
-    def address(self) -> str:
-        """Returns the play wallet's address."""
-        return _text(self._http.read(_ROUTE), "address")
-
-    def sign(self, message: str) -> str:
-        """Returns the play wallet's BIP-322 signature (base64) of `message`."""
-        return _text(self._http.read(f"{_ROUTE}/sign", post={"message": message}), "signature")
-
-
-def _text(answer: Any, name: str) -> str:
-    try:
-        found = table(answer, "play wallet").get(name)
-    except Unreadable as error:
-        raise Unavailable(f"failed to understand the play wallet: {error}") from error
-    if not isinstance(found, str) or not found:
-        raise Unavailable(f"failed to understand the play wallet: no {name}")
-    return found
+        verb = call.request.verb
+        return text(await self._venue.read(verb, verb, Priority.LOOKUP, found))

@@ -12,11 +12,9 @@ from functools import partial
 
 from core.settings import Settings
 from core.tls import SIGNER, TRADER
-from gateway.program import OWN_USER, Admission, Program, Status, now_ms, serve
+from gateway.program import OWN_USER, Adapters, Admission, Program, Status, VerbTable, now_ms, serve
 from gateway.reads.chain import ChainFacts
 from gateway.reads.snapshots import Snapshots
-from gateway.venue import Adapters
-from gateway.verbs import VerbTable
 from markets.mempool import Mempool
 from markets.ord import Ord
 from markets.unisat.index import UnisatIndex

@@ -105,7 +105,6 @@ def _gif(data: bytes) -> Size:
 
 
 def _table(flags: int) -> int:
-    """Returns the bytes of a GIF's table of colours."""
     return 3 << ((flags & 7) + 1) if flags & 0x80 else 0
 
 
@@ -222,7 +221,6 @@ def _boxes(data: bytes, at: int, end: int, left: list[int], depth: int = 1) -> I
 
 
 def _items(data: bytes, found: dict[bytes, list[tuple[int, int]]]) -> Iterator[tuple[int, int, int]]:
-    """Yields the id, start and end of each part of each item."""
     left = _MOST_PLACES
     for at, _ in found.get(b"iloc", ()):
         version = number(data, at, 1)
@@ -256,7 +254,6 @@ def _items(data: bytes, found: dict[bytes, list[tuple[int, int]]]) -> Iterator[t
 
 
 def _tracks(data: bytes, found: dict[bytes, list[tuple[int, int]]]) -> Iterator[int]:
-    """Yields the start of each track's frames."""
     for name, length in ((b"stco", 4), (b"co64", 8)):
         for at, _ in found.get(name, ()):
             yield number(data, at + 8, length)

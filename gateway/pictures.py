@@ -29,9 +29,10 @@ from urllib.parse import quote, urlsplit
 from core.files import require_room
 from core.public_connection import Connection, public_url_problem
 from core.setting_values import Network
-from gateway.limits import CallBudget, Priority
 from gateway.picture_sizes import judged, media_of
-from gateway.verbs import Call, answers
+from gateway.program import Call, answers
+from gateway.quota import Priority
+from gateway.venue import CallBudget
 from markets import verbs
 from markets.base import MOST_PICTURE_BYTES, PICTURE_MEDIA, Media, NoPicture, Picture
 from markets.verbs import text

@@ -1,6 +1,7 @@
 """A process that answers verbs: HTTP on a Unix socket, and over TLS to other hosts, one route, `POST /`.
 
-Processes of this host are admitted by their user, other hosts by the role in their certificate.
+Processes of this host are admitted by their user, other hosts by the role in their certificate. A verb is answered by a
+method marked `@answers` where its work is done; it returns the answer as JSON text and raises VenueError leaves.
 """
 
 from __future__ import annotations
@@ -10,18 +11,19 @@ import contextlib
 import fcntl
 import logging
 import os
+import select
 import signal
 import socket
 import ssl
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from ssl import SSLContext
-from typing import Any
+from typing import Any, Generic, TypeVar
 from urllib.parse import urlsplit
 
-from msgspec import Struct
+from msgspec import Struct, UnsetType
 from tornado.httpserver import HTTPServer
 from tornado.ioloop import IOLoop
 from tornado.iostream import IOStream, SSLIOStream
@@ -32,16 +34,163 @@ from core import tls
 from core.errors import BidkeeperError
 from core.local_server import Door, peer_uid
 from core.setting_values import HostPort, is_loopback
-from core.settings import Settings
-from gateway import limits
-from gateway.limits import CallBudget, LookupBudget
-from gateway.quota import Quota
-from gateway.venue import Venue, Venues
-from gateway.verbs import Asker, Call, VerbTable, answers
+from core.settings import Settings, dialect_of
+from gateway.quota import ORIGIN, LookupBudget, Quota, origin_of
+from gateway.venue import CallBudget, Venue
 from markets import verbs
-from markets.base import Refused, Unavailable, Unknown, VenueError, to_wire
+from markets.adapter import Adapter
+from markets.base import (
+    NotSupported,
+    Refused,
+    Unavailable,
+    Unknown,
+    VenueError,
+    to_wire,
+)
 from markets.client import MAX_REQUEST
-from markets.verbs import Request, text
+from markets.mempool import Mempool
+from markets.ord import Ord
+from markets.unisat.index import Unisat, UnisatIndex
+from markets.verbs import Args, Request, text
+
+Needed = TypeVar("Needed")
+
+
+class Adapters(Struct, frozen=True):
+    """Marketplaces by name, the default one first, and sources of data; None is a source that is not set."""
+
+    markets: Mapping[str, Adapter] = {}
+    unisat: Unisat | None = None
+    unisat_index: UnisatIndex | None = None
+    mempool: Mempool | None = None
+    ord: Ord | None = None
+
+    def speaking(self, dialect: str) -> Adapter | None:
+        """Returns the marketplace that speaks `dialect`, or None."""
+        return next((each for name, each in self.markets.items() if dialect_of(name) == dialect), None)
+
+
+class Venues(Struct, frozen=True):
+    """The adapters' budgets and counts: one for each key, so UniSat's market and data share one."""
+
+    markets: Mapping[str, Venue]
+    unisat: Venue
+    mempool: Venue
+    ord: Venue
+
+    def all(self) -> tuple[Venue, ...]:
+        return tuple(dict.fromkeys((*self.markets.values(), self.unisat, self.mempool, self.ord)))
+
+
+def needed(adapter: Needed | None, setting: str) -> Needed:
+    """Returns `adapter`. Raises NotSupported, naming the missing setting, when it is None."""
+    if adapter is None:
+        raise NotSupported(f"not set up here: BIDKEEPER_{setting} is not set")
+    return adapter
+
+
+Given = TypeVar("Given", bound=Args[Any])
+
+
+class Asker:
+    """The client of a request: is it still there, and the work done for it."""
+
+    def __init__(self, connection: socket.socket | None) -> None:
+        self._connection = connection
+        self._left = False
+        self.work: asyncio.Future[str] | None = None
+        self.droppable = True
+
+    def leave(self) -> None:
+        """Ends work that has not reached the wire, since the client has closed its connection."""
+        self._left = True
+        if self.droppable and self.work is not None:
+            self.work.cancel()
+
+    def is_gone(self) -> bool:
+        """Tells whether the client has left. Safe in any thread; looks at the socket itself."""
+        if self._left or self._connection is None:
+            return self._left
+        seen = select.poll()
+        try:
+            seen.register(self._connection, select.POLLRDHUP)
+            return bool(seen.poll(0))
+        except (OSError, ValueError):  # it is closed
+            return True
+
+
+class Call(Struct, Generic[Given], frozen=True):
+    """One request: its arguments, the rest of it, its client, and the age that the quota lets its answer have."""
+
+    args: Given
+    request: Request
+    asker: Asker
+    max_age_s: float
+
+    def given(self, name: str) -> int:
+        """Returns a number that this request must have, such as its task. Raises Refused('bad_request')."""
+        value = getattr(self.request, name)
+        if isinstance(value, UnsetType):
+            raise Refused("bad_request", f"{name} is missing")
+        return int(value)
+
+
+Answer = Callable[[Call[Any]], Awaitable[str]]
+Method = TypeVar("Method", bound=Callable[..., Awaitable[str]])
+
+
+def answers(*kinds: type[Args[Any]]) -> Callable[[Method], Method]:
+    """Marks the method that answers these verbs."""
+
+    def mark(method: Method) -> Method:
+        method.answers = kinds  # type: ignore[attr-defined]
+        return method
+
+    return mark
+
+
+def marked(holder: type) -> dict[type[Args[Any]], str]:
+    """Returns the names of a class's marked methods by the verbs that they answer."""
+    return {kind: name for name in dir(holder) for kind in getattr(getattr(holder, name), "answers", ())}
+
+
+def methods(*holders: object) -> dict[type[Args[Any]], Answer]:
+    """Returns the holders' marked methods by the verbs that they answer."""
+    return {kind: getattr(holder, name) for holder in holders for kind, name in marked(type(holder)).items()}
+
+
+class VerbTable:
+    """Answers requests by the marked methods of `holders` and of a subclass."""
+
+    def __init__(self, *holders: object) -> None:
+        self.stopping = False
+        self._table = methods(self, *holders)
+
+    async def answer(self, request: Request, asker: Asker) -> str:
+        """Returns the answer as JSON text. Raises VenueError leaves; Refused('bad_request') for a bad request."""
+        if self.stopping:
+            raise Unavailable("the gateway is stopping; nothing was sent")
+        kind = verbs.BY_NAME.get(request.verb)
+        if kind is None:
+            raise verbs.no_such_verb(request.verb)
+        args = verbs.read_args(request, kind)
+        method, max_age_s = self.found(request, kind)
+        return await method(Call(args, request, asker, max_age_s))
+
+    def found(self, request: Request, kind: type[Args[Any]]) -> tuple[Answer, float]:
+        """Returns the method that answers a request, and the age that its answer may have.
+
+        Raises Refused('bad_request') for a verb that is not answered here.
+        """
+        method = self._table.get(kind)
+        if method is None:
+            raise verbs.no_such_verb(request.verb)
+        return method, request.max_age_s
+
+    def remark(self, request: Request) -> str:
+        """Returns further members of the answer's JSON object: ',"quota":{...}' or nothing."""
+        return ""
+
 
 log = logging.getLogger(__name__)
 # At least as many as all venues have slots, so that a call with a turn never waits for another venue's. Started as
@@ -220,7 +369,7 @@ class AskHandler(RequestHandler):
             request = verbs.read(self.request.body)
             if self._connection is None:
                 raise Refused("not_allowed", "the client has closed its connection")
-            limits.begin_for(limits.origin_of(request))  # here, so that the remark is the user's, too
+            ORIGIN.set(origin_of(request))  # here, so that the remark is the user's, too
             self._asker.work = asyncio.ensure_future(self._answer(request))
             self.finish('{"ok":' + await self._asker.work + self._verbs.remark(request) + "}")
         except VenueError as error:

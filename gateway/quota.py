@@ -1,17 +1,23 @@
-"""The quota of one key, the tightest of its month's and its day's: may a call be made, how old may reads be.
+"""The origin of a request, its urgency, and the calls that people and their tasks may cause.
 
-It is divided between users: what one does not use, others may. A user is within their share as long as they have used
-no more than the rest could, were each to have as much: the level.
+What one user causes by hand is counted here and not in the server, since only the gateway knows how many calls an
+answer took. The quota of a key is the tightest of its month's and its day's. It is divided between users: what one does
+not use, others may. A user is within their share as long as they have used no more than the rest could, were each to
+have as much: the level.
 """
 
 from __future__ import annotations
 
 import json
+import math
 from collections import deque
 from collections.abc import Callable, Collection, Mapping
-from typing import Any
+from contextvars import ContextVar
+from enum import IntEnum
+from typing import Any, Literal
 
-from gateway.limits import LookupBudget, Origin, Priority, current_origin
+from msgspec import Struct, UnsetType
+
 from gateway.quota_count import (
     DAY,
     LONGEST_STRETCH_S,
@@ -28,7 +34,130 @@ from gateway.quota_count import (
     stretch_s,
 )
 from markets import verbs
-from markets.base import RateLimited, Refused
+from markets.base import RateLimited, Refused, TooManyLookups
+from markets.verbs import Purpose, Request
+
+
+class Origin(Struct, frozen=True):
+    """The user (a number; None = nobody's) and the purpose of a request.
+
+    `task`: a task's work. `look`: a person wants to see something, which can always wait. `act`: a person starts or
+    deletes something; it is counted like a look, and refused only long after looks are. `withdraw`: a person takes
+    their own out, which is counted by itself, and which a quota refuses as late as it can. `brake`: bids are taken
+    off the market, which goes before everything else.
+    """
+
+    user: int | None = None
+    purpose: Literal["task"] | Purpose = "task"
+
+    def may_share(self, other: Origin) -> bool:
+        """Tells whether a request of this origin may wait for a reading that `other` began.
+
+        A look's reading may be refused where a task's is not, so a task never depends on one, and no user on another's.
+        A brake's reading goes first, so it waits for no task's.
+        """
+        return other == self or (other.purpose == "task" and self.purpose != "brake")
+
+
+# The origin of the work under way, which whatever is begun for a request inherits: a reading is begun many calls deep.
+ORIGIN: ContextVar[Origin] = ContextVar("origin", default=Origin())  # noqa: B039 (frozen)
+
+
+def origin_of(request: Request) -> Origin:
+    """Returns the user and the purpose of a request."""
+    return Origin(None if isinstance(request.user, UnsetType) else request.user, request.purpose)
+
+
+class Priority(IntEnum):
+    """The order in which waiting requests are sent; equal ones in the order they came."""
+
+    BRAKE = -1  # takes bids off the market
+    CANCEL = 0
+    OWN_BIDS = 1
+    PLACE = 2
+    REST = 3
+    LOOKUP = 4  # what a person wants to see; see TASK_TURNS
+
+
+# Cleaning up must go through at once (at 15 a minute, 90 calls: 90 starts or deletions, or two withdrawals of 20 coins
+# by an index that counts), but nobody does it for ever: 90 more acts take a day, 90 more calls to withdraw six hours.
+_AT_ONCE = 6
+
+
+_ACTS_S, _WITHDRAWALS_S = 4 * 3600, 3600
+
+
+_MOST_USERS = 10_000
+
+
+class LookupBudget:
+    """Buckets for each user: one of `per_minute` calls by looking, and larger ones that fill slowly for the rest.
+
+    An answer's true cost is taken, so a bucket may go below empty. The quota refuses looks before it slows any task
+    down; acts and withdrawals it refuses as late as tasks or later, hence so few in the long run.
+    """
+
+    def __init__(self, per_minute: int, clock: Callable[[], float]) -> None:
+        self._per_minute = per_minute
+        self._looks = _Buckets(per_minute, per_minute / 60, clock)
+        self._acts = _Buckets(_AT_ONCE * per_minute, per_minute / _ACTS_S, clock)
+        self._withdrawals = _Buckets(_AT_ONCE * per_minute, per_minute / _WITHDRAWALS_S, clock)
+
+    def permit(self, origin: Origin) -> None:
+        """Raises TooManyLookups when the user has caused too many calls; a task's are never too many."""
+        buckets = self._of(origin)
+        if buckets is None or origin.user is None or (wait_s := buckets.wait_s(origin.user)) <= 0:
+            return
+        most = f"{self._per_minute} calls to marketplaces a minute by looking"
+        if origin.purpose == "act":
+            most = f"{self._per_minute} calls to marketplaces in four hours by starting and deleting"
+        elif origin.purpose == "withdraw":
+            most = f"{self._per_minute} calls to marketplaces in an hour by withdrawing"
+        wait_s = math.ceil(wait_s)
+        raise TooManyLookups(wait_s, f"a user may cause {most}; ask again in {wait_s} s")
+
+    def is_short(self, origin: Origin) -> bool:
+        """Tells whether a look of the user would be refused now, were it to cause a call."""
+        return origin.purpose == "look" and origin.user is not None and self._looks.wait_s(origin.user) > 0
+
+    def take(self, origin: Origin, calls: int = 1) -> None:
+        """Counts calls that the origin causes; negative ones were not made after all."""
+        buckets = self._of(origin)
+        if buckets is not None and origin.user is not None:
+            buckets.take(origin.user, calls)
+
+    def __len__(self) -> int:
+        return len(self._looks) + len(self._acts) + len(self._withdrawals)
+
+    def _of(self, origin: Origin) -> _Buckets | None:
+        return {"look": self._looks, "act": self._acts, "withdraw": self._withdrawals}.get(origin.purpose)
+
+
+class _Buckets:
+    """A bucket for each user that holds `most` calls and fills by `per_s`."""
+
+    def __init__(self, most: int, per_s: float, clock: Callable[[], float]) -> None:
+        self._most = most
+        self._per_s = per_s
+        self._clock = clock
+        self._left: dict[int, tuple[float, float]] = {}  # calls left, and when that was
+
+    def wait_s(self, user: int) -> float:
+        """Returns the seconds until there is a call left."""
+        return max(1 - self._now_left(user), 0.0) / self._per_s
+
+    def take(self, user: int, calls: int) -> None:
+        if user not in self._left and len(self._left) >= _MOST_USERS:
+            # An unknown user's bucket is full, too.
+            self._left = {each: kept for each, kept in self._left.items() if self._now_left(each) < self._most}
+        self._left[user] = (self._now_left(user) - calls, self._clock())
+
+    def __len__(self) -> int:
+        return len(self._left)
+
+    def _now_left(self, user: int) -> float:
+        left, at = self._left.get(user, (float(self._most), self._clock()))
+        return min(left + (self._clock() - at) * self._per_s, float(self._most))
 
 
 class BeyondShare(RateLimited):
@@ -36,9 +165,7 @@ class BeyondShare(RateLimited):
 
 
 def level(used: Collection[int], room: float) -> float:
-    """Returns the most that each user may have used so that all, cut at it, come to `room`; infinite when they do so
-    uncut.
-    """
+    """Returns the cap of each user at which all use comes to `room`; infinite where it does so uncut."""
     left = room
     for position, each in enumerate(sorted(used)):
         share = left / (len(used) - position)
@@ -110,7 +237,7 @@ class PeriodQuota:
 
     def share_of(self, user: int) -> dict[str, int]:
         """Returns the user's calls of this period, and their part of all of it were it divided evenly now."""
-        by_user = {user: 0} | self._by_user()
+        by_user = {user: 0} | self._count.by_user(self.period)
         nobodys = self._use().used - sum(by_user.values())
         whole = (self.period.paced + self.period.head_start) * self.limit - nobodys
         return {"used": by_user[user], "share": max(int(whole / len(by_user)), 0)}
@@ -128,24 +255,21 @@ class PeriodQuota:
 
     def busiest(self) -> dict[int, int]:
         """Returns the calls of the users with the most, the busiest first."""
-        return dict(sorted(self._by_user().items(), key=lambda each: -each[1])[:_MOST_SHOWN])
+        return dict(sorted(self._count.by_user(self.period).items(), key=lambda each: -each[1])[:_MOST_SHOWN])
 
     def _use(self) -> Use:
         return self._count.use(self.period, self.limit)
 
-    def _by_user(self) -> dict[int, int]:
-        return self._count.by_user(self.period)
-
     def _is_beyond(self, use: Use, user: int | None, allowed: float) -> bool:
         """Tells whether there are others, and the user is beyond their share of what may be used by now."""
-        others = self._by_user().keys() - {user}
+        others = self._count.by_user(self.period).keys() - {user}
         return bool(others) and not self._is_within(use, user, room(use, self._now_ms(), allowed))
 
     def _is_within(self, use: Use, user: int | None, allowed: float) -> bool:
         """Tells whether the user is within their share of the calls `allowed` by now; nobody never is."""
         if user is None:
             return False
-        by_user = {user: 0} | self._by_user()
+        by_user = {user: 0} | self._count.by_user(self.period)
         # What is nobody's cannot be divided: it is taken off first.
         nobodys = use.used - sum(by_user.values())
         return by_user[user] < level(by_user.values(), allowed - nobodys)
@@ -183,12 +307,11 @@ class Quota:
         self._recent[-1][1] += 1
 
     def permit(self, priority: Priority, user: int | None = None) -> None:
-        """Raises RateLimited when a period has no call left at this priority. Cancels always have one."""
+        """Raises RateLimited when a period has no call left at this priority."""
         for each in self._parts:
             each.permit(priority, user)
 
     def look_wait_s(self, user: int | None = None) -> float | None:
-        """Returns the seconds that people's looks have to wait, for the sake of the tasks; None = they need not."""
         return max((wait_s for each in self._parts if (wait_s := each.look_wait_s(user)) is not None), default=None)
 
     def permit_place(self, rung: int, user: int | None = None) -> None:
@@ -208,7 +331,6 @@ class Quota:
         return rungs(self._pressure(user))
 
     def is_beyond_share(self, user: int | None) -> bool:
-        """Tells whether this user, one of several, has used more than their share of a period's calls due by now."""
         return any(each.is_beyond_share(user) for each in self._parts)
 
     def status(self) -> dict[str, Any]:
@@ -267,7 +389,7 @@ class QuotaRestraint:
         """Returns the age that the quota allows an answer of a verb, for one who asks for `max_age_s`."""
         if kind.quota_of != self._source:
             return max_age_s
-        origin = current_origin()
+        origin = ORIGIN.get()
         stretch_s = 0.0 if self._quota is None else self._quota.stretch_s(origin.user)
         if origin.purpose == "look":
             return max(max_age_s, stretch_s, self._stretch_of_looks_s(origin))
@@ -279,21 +401,16 @@ class QuotaRestraint:
 
     def remark(self) -> str:
         """Returns further members of an answer's JSON object that tell of the savings; empty without a shortage."""
-        user = current_origin().user
+        user = ORIGIN.get().user
         if self._quota is None or not (stretch_s := self._quota.stretch_s(user)):
             return ""
         return ',"quota":' + json.dumps({"stretch_s": round(stretch_s), "rungs": self._quota.rungs(user)})
 
     def _is_begun_too_often(self, kind: Kind, origin: Origin) -> bool:
-        """Tells whether this is a read of a worker's beginning that the user's share does not pay for.
-
-        Restarts cost such a read each, so without end they would use it up. After a write it is read anew anyway.
-        """
-        is_one = kind in _OF_A_BEGINNING
-        return is_one and self._quota is not None and self._quota.is_beyond_share(origin.user)
+        """Tells whether a worker's first read is one restart too many for the user's share; each costs such a read."""
+        return kind in _OF_A_BEGINNING and self._quota is not None and self._quota.is_beyond_share(origin.user)
 
     def _stretch_of_looks_s(self, origin: Origin) -> float:
-        """Returns the age that is old enough for a look which would otherwise be refused."""
         if self._quota is not None and self._quota.look_wait_s(origin.user) is not None:
             return LONGEST_STRETCH_S
         return _SPENT_LOOK_S if self._lookups is not None and self._lookups.is_short(origin) else 0.0

@@ -308,7 +308,6 @@ class QuotaCount:
             self._periods[DAY].load(kept.get("day") or {**kept, "day": DAY.of(kept["since_ms"])})
 
     def _kept(self, more: int) -> dict[str, Any]:
-        """Returns the stored form: the month's count, and the day's in it."""
         of_month, of_day = (self._periods[period].kept(more) for period in (MONTH, DAY))
         return {"of": self._of, **of_month, "day": of_day}
 

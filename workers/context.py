@@ -1,19 +1,245 @@
-"""A worker's surroundings: its task, its right to act, and its peers."""
+"""The surroundings of a job: its task, right to act, peers and faults, and points where it can be made to die."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Literal, Protocol
+import os
+import signal
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any, Literal, NamedTuple, Protocol
+
+from msgspec import Struct, field
 
 from core import files
 from core.errors import BidkeeperError
 from core.fields import WithSecrets
+from core.logs import mask
 from core.settings import Settings
+from markets.base import AuthFailed, NotUnderstood, RateLimited, Refused, Unavailable, Unknown, VenueError
 from markets.client import MarketClient
-from markets.venues import Capabilities, capabilities
+from markets.venues import Capabilities, ToFund, capabilities
 from models.database import base
-from wallet.signer_client import SignerClient
-from workers.crashpoints import crashpoint
+from strategy.reasons import FaultCode, Step
+from wallet.protocol import DISK_FULL
+from wallet.signer_client import SignerClient, SignerError, SignerLocked, SignerRefused
+
+WRITE_MS = 10_000  # a write that has not reached the venue after this long is given up
+
+_ENDS = {signal.SIGTERM, signal.SIGINT, signal.SIGIO}
+
+
+@contextmanager
+def signals_held() -> Iterator[None]:
+    """Puts off the signals that end a worker until the block is left.
+
+    For one write to a venue, from its reservation to its recorded answer: cut off in between, an order would have to
+    count as unknown until its expiry although the venue's answer was on its way. It is short, since a stop makes signer
+    and gateway refuse the worker's writes first, and SIGKILL waits for nothing.
+    """
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, _ENDS)
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+VARIABLE = "BIDKEEPER_CRASHPOINT"  # NAME, NAME:N (the N-th time the process passes it), random:N (any of its first N)
+NAMES = (
+    "after_free",  # a reserved order that was never signed has been freed
+    "after_adopt",  # a bid that the venue shows has been found to be an order's
+    "after_fill",  # an order has been found to be sold
+    "after_settle",  # ledger and venue are reconciled
+    "after_plan",
+    "after_cancelling",
+    "after_cancel",
+    "before_replace",  # cancels are confirmed, their successors are not reserved
+    "after_reserve",
+    "after_build",
+    "after_sign",
+    "after_store",
+    "before_submit",
+    "after_submit",
+    "after_record",
+    "before_break",  # bids are accepted, the replaced ones stand beside them
+    "after_replace",  # cancels are confirmed and their successors are recorded
+)
+# Points of a listing's cycle and of its cancelling.
+LISTING_NAMES = (
+    "listing-freed",  # a reserved listing that was never signed has been freed
+    "listing-settled",  # ledger and venue are reconciled
+    "listing-adopted",  # a listing that the venue shows is the ledger's now
+    "listing-ended",  # its inscription has been found to be gone
+    "listing-planned",
+    "listing-reserved",
+    "listing-drafted",
+    "listing-signed",
+    "listing-stored",
+    "listing-submitting",
+    "listing-submitted",
+    "listing-recorded",
+    "listing-cancelling",
+    "listing-cancelled",
+)
+# Points of an item's way home from the escrow that it was listed in.
+HOMECOMING_NAMES = ("homecoming-reserved", "homecoming-signed", "homecoming-stored")
+# Points of the manager, on a fill's way to its auto-list task.
+FILL_NAMES = ("fill-seen", "fill-listed")
+
+_hits: Counter[str] = Counter()
+
+
+def crashpoint(name: str) -> None:
+    """Kills this process as `kill -9` would, if BIDKEEPER_CRASHPOINT names this point and its turn has come."""
+    wanted, _, turn = os.environ.get(VARIABLE, "").partition(":")
+    if wanted not in (name, "random"):
+        return
+    _hits[wanted] += 1
+    if _hits[wanted] == (_one_of(int(turn)) if wanted == "random" else int(turn or 1)):
+        os.write(2, f"pid {os.getpid()} dies at crash point {name}\n".encode())
+        os.kill(os.getpid(), signal.SIGKILL)
+
+
+def _one_of(most: int) -> int:
+    """Returns a number from 1 to `most`: another one for each process but always the same within it."""
+    return os.getpid() * 2_654_435_761 % 2**32 * most // 2**32 + 1
+
+
+_CANCELS_ONLY = ("control-state", DISK_FULL)  # tags of the signer's refusals
+_OF_MONEY = (FaultCode.INSUFFICIENT_FUNDS, FaultCode.NO_COINS)
+_LONGEST = 200  # of one text: it may quote a venue
+_MOST = 5
+
+
+class CodedFault(NamedTuple):
+    """One fault for programs: its code, and the values in its words."""
+
+    code: FaultCode
+    params: dict[str, Any]
+
+
+class Faults(Struct):
+    """The faults of one cycle, as they come, in words (`texts`) and as codes (`coded`), in the same order.
+
+    `backs_off`: something is down, so tries go further apart. `retry_after_s`: the venue's own wish for the next try.
+    `rejected`: the venue refused our credentials for a write, in these words. `has_accepted_write`: it took a write.
+    """
+
+    texts: list[str] = field(default_factory=list)
+    coded: list[CodedFault] = field(default_factory=list)
+    backs_off: bool = False
+    is_rate_limited: bool = False
+    retry_after_s: float = 0.0
+    rejected: str | None = None
+    has_accepted_write: bool = False
+
+    def add(
+        self,
+        step: Step,
+        failed_to: str,
+        error: BidkeeperError | str,
+        *,
+        backs_off: bool = True,
+        code: FaultCode | None = None,
+        price_sats: int | None = None,
+        fund: ToFund | None = None,
+        **params: int | str,
+    ) -> None:
+        """Notes a step that failed; `failed_to` completes "failed to ...". An error has its own code.
+
+        `price_sats` is that of the one bid or listing which it is about, `params` are other values in the words.
+        `fund` is the way to enough money, added to a fault of money only.
+        """
+        text = mask(f"failed to {failed_to}: {error}".replace("\n", " "))[:_LONGEST]
+        if fund is not None and (code or _code_of(error)) in _OF_MONEY:
+            text = f"{text}; {fund.words}"
+            params |= {"address": fund.address} | ({} if fund.sats is None else {"sendSats": fund.sats})
+        if text not in self.texts:
+            self.texts.append(text)
+            self.coded.append(_coded(step, error, code, price_sats, params))
+        self.backs_off = self.backs_off or backs_off
+        if isinstance(error, RateLimited):
+            self.is_rate_limited = True
+            self.retry_after_s = max(self.retry_after_s, error.retry_after_s or 0.0)
+
+    def add_write(
+        self,
+        step: Step,
+        failed_to: str,
+        error: VenueError,
+        *,
+        backs_off: bool = True,
+        price_sats: int | None = None,
+        fund: ToFund | None = None,
+    ) -> None:
+        """Notes a fault of a write. A refusal of our credentials comes first and backs off: it may end the task."""
+        is_rejected, known = isinstance(error, AuthFailed), len(self.texts)
+        self.add(step, failed_to, error, backs_off=backs_off or is_rejected, price_sats=price_sats, fund=fund)
+        if is_rejected:
+            self.rejected = str(error)
+            if len(self.texts) > known:
+                self.texts.insert(0, self.texts.pop())
+                self.coded.insert(0, self.coded.pop())
+
+    def add_unsigned(self, step: Step, failed_to: str, error: SignerError, *, price_sats: int | None = None) -> None:
+        """Notes that the signer did not sign. Control (reduce, halt) and a full disk let cancels through: no outage."""
+        is_forbidden = isinstance(error, SignerRefused) and error.tag in _CANCELS_ONLY
+        self.add(step, failed_to, error, backs_off=not is_forbidden, price_sats=price_sats)
+
+    @property
+    def text(self) -> str | None:
+        """All faults in one line, None when there were none."""
+        if not self.texts:
+            return None
+        more = len(self.texts) - _MOST
+        return "; ".join(self.texts[:_MOST] + ([f"and {more} more"] if more > 0 else []))
+
+    @property
+    def first(self) -> CodedFault | None:
+        """The fault that a task shows as its own: the first one, with the number of the others as `more`."""
+        if not self.coded:
+            return None
+        fault, more = self.coded[0], len(self.coded) - 1
+        return CodedFault(fault.code, fault.params | {"more": more}) if more else fault
+
+    @property
+    def as_values(self) -> list[dict[str, Any]]:
+        """All faults as JSON values, for a cycle's details."""
+        return [{"code": str(fault.code), **fault.params} for fault in self.coded]
+
+
+def _coded(
+    step: Step, error: BidkeeperError | str, code: FaultCode | None, price_sats: int | None, given: dict[str, int | str]
+) -> CodedFault:
+    params: dict[str, Any] = {"step": str(step)}
+    if price_sats is not None:
+        params["priceSats"] = price_sats
+    if isinstance(error, RateLimited) and error.retry_after_s is not None:
+        params["retryAfterSeconds"] = round(error.retry_after_s)
+    if isinstance(error, SignerRefused):
+        params["rule"] = error.tag
+    return CodedFault(code or _code_of(error), params | given)
+
+
+# The first class that an error is of gives its code.
+_CODES: tuple[tuple[type[BidkeeperError], FaultCode], ...] = (
+    (RateLimited, FaultCode.VENUE_RATE_LIMITED),
+    (NotUnderstood, FaultCode.VENUE_NOT_UNDERSTOOD),
+    (Unavailable, FaultCode.VENUE_UNAVAILABLE),
+    (Unknown, FaultCode.VENUE_UNKNOWN),
+    (SignerRefused, FaultCode.SIGNER_REFUSED),
+    (SignerLocked, FaultCode.SIGNER_LOCKED),
+    (SignerError, FaultCode.SIGNER_AWAY),
+)
+
+
+def _code_of(error: BidkeeperError | str) -> FaultCode:
+    if isinstance(error, Refused):
+        # A venue's own codes are not ours to promise; a leaf's kind is, and so are the gateway's.
+        known = {code.value: code for code in FaultCode}
+        return known.get(error.kind) or known.get(error.code) or FaultCode.VENUE_REFUSED
+    return next((code for kind, code in _CODES if isinstance(error, kind)), FaultCode.OTHER)
+
 
 Kind = Literal["bidder", "lister", "drain"]  # of worker
 
@@ -29,7 +255,7 @@ class BadCredentials(BidkeeperError):
 class Context(WithSecrets, frozen=True):
     """One worker's surroundings. `token` and `secret` are its right to act: at signer, gateway and ledger.
 
-    `crash` is called with the name of each crash point that the worker comes by (workers/crashpoints.py).
+    `crash` is called with the name of each crash point that the worker comes by (workers/context.py).
     """
 
     hidden = frozenset({"secret"})

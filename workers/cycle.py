@@ -32,8 +32,7 @@ from strategy.config.bid import Problem
 from strategy.reasons import FaultCode, Step
 from wallet.protocol import UserKeys
 from wallet.signer_client import SignerError
-from workers.context import BadConfig, BadCredentials, Context
-from workers.faults import Faults
+from workers.context import BadConfig, BadCredentials, Context, Faults
 
 log = logging.getLogger(__name__)
 

@@ -1,27 +1,70 @@
-"""Worker processes as the kernel identifies them, holds their lock, puts off their signals, and reports their ends.
+"""Worker processes as the kernel identifies them, holds their lock, and reports their ends; log, and the zygote's link.
 
 A process is known by pid and start time, since a pid alone may be another process's by now. A flock on
 `run/task-17.lock`, held until death, is the proof that at most one worker acts for a task. The file holds the holder's
 pid and start time, so that a successor which finds it locked can end the holder; its mtime is the holder's sign of
 life. It is never unlinked while its task may have a worker: two workers could then hold locks on two files of one name.
+
+Manager and zygote send each other one JSON object a packet, with descriptors where needed:
+
+    manager  {"start": 7, "kind": "bidder", "task": 17, "token": 3}   [status pipe's write end, life line's read end]
+    zygote   {"ready": true}                                          once, when it is warmed up
+             {"started": 7, "pid": 4711}                              [the worker's pidfd]
+             {"failed": 7, "text": "why", "unfit": false}             unfit: it will never fork again
+             {"ended": 7, "status": -9}                               as in `Handle.poll`
+
+The number of a start names its worker for ever, unlike a pid. Secrets go down the life line, past the zygote.
 """
 
 from __future__ import annotations
 
 import fcntl
+import json
 import logging
 import os
 import select
 import signal
+import socket
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator, Sequence
 from enum import Enum
 from pathlib import Path
 from signal import SIGKILL
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from core.errors import BidkeeperError
+from core.layout import LOG_FILES, older
+
+_LONGEST_PACKET = 4096
+_MOST_DESCRIPTORS = 2
+
+
+def link_pair() -> tuple[socket.socket, socket.socket]:
+    """Makes the two ends: the manager's, and the zygote's."""
+    return socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+
+
+def send_packet(link: socket.socket, message: dict[str, Any], descriptors: Sequence[int] = ()) -> None:
+    """Raises OSError when the other end is gone, or does not read and the link does not block."""
+    socket.send_fds(link, [json.dumps(message).encode()], descriptors)
+
+
+def receive_packet(link: socket.socket) -> tuple[dict[str, Any], list[int]] | None:
+    """Receives one message with its descriptors, which the caller closes; None when the other end is gone."""
+    try:
+        packet, descriptors, _, _ = socket.recv_fds(link, _LONGEST_PACKET, _MOST_DESCRIPTORS, socket.MSG_CMSG_CLOEXEC)
+    except ConnectionResetError:
+        return None
+    if not packet:
+        return None
+    try:
+        message = json.loads(packet)
+    except ValueError:
+        for descriptor in descriptors:
+            os.close(descriptor)
+        raise
+    return message, descriptors
+
 
 WAKE = signal.SIGUSR1  # asks a worker to begin its next cycle now
 
@@ -70,24 +113,6 @@ def wait_for_end(pidfd: int, timeout_s: float) -> bool:
     return bool(poll.poll(max(0.0, timeout_s) * 1000))
 
 
-_ENDS = {signal.SIGTERM, signal.SIGINT, signal.SIGIO}
-
-
-@contextmanager
-def signals_held() -> Iterator[None]:
-    """Puts off the signals that end a worker until the block is left.
-
-    For one write to a venue, from its reservation to its recorded answer: cut off in between, an order would have to
-    count as unknown until its expiry although the venue's answer was on its way. It is short, since a stop makes signer
-    and gateway refuse the worker's writes first, and SIGKILL waits for nothing.
-    """
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, _ENDS)
-    try:
-        yield
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
-
-
 EXIT_STOPPED = 0  # it was asked to stop, or had nothing left to do
 EXIT_BAD_CONFIG = 3
 EXIT_SUPERSEDED = 4  # the task's lock or token is another worker's
@@ -111,23 +136,22 @@ class End(NamedTuple):
     sequel: Sequel
 
 
+_ENDED = {
+    EXIT_UNKNOWN: End("ended when the zygote did", Sequel.RESTART_SOON),
+    EXIT_BAD_CONFIG: End("ended: its config cannot be carried out", Sequel.GIVE_UP),
+    EXIT_BAD_CREDENTIALS: End("ended: its credentials are not accepted", Sequel.GIVE_UP),
+    EXIT_SUPERSEDED: End("ended: another worker held its lock or token", Sequel.RESTART_SOON),
+    EXIT_WITHOUT_GRANT: End("ended: the signer does not know its grant any more", Sequel.RESTART_SOON),
+}
+
+
 def judge_end(status: int) -> End:
     """Judges `status` as subprocess gives it: an exit code, or a signal's number below 0."""
     if status == -signal.SIGKILL:
         return End("was killed by SIGKILL (perhaps out of memory)", Sequel.RESTART)
     if status < 0:
         return End(f"was killed by {_signal_name(-status)}", Sequel.RESTART)
-    if status == EXIT_UNKNOWN:
-        return End("ended when the zygote did", Sequel.RESTART_SOON)
-    if status == EXIT_BAD_CONFIG:
-        return End("ended: its config cannot be carried out", Sequel.GIVE_UP)
-    if status == EXIT_BAD_CREDENTIALS:
-        return End("ended: its credentials are not accepted", Sequel.GIVE_UP)
-    if status == EXIT_SUPERSEDED:
-        return End("ended: another worker held its lock or token", Sequel.RESTART_SOON)
-    if status == EXIT_WITHOUT_GRANT:
-        return End("ended: the signer does not know its grant any more", Sequel.RESTART_SOON)
-    return End(f"ended by itself with code {status}", Sequel.RESTART)
+    return _ENDED.get(status) or End(f"ended by itself with code {status}", Sequel.RESTART)
 
 
 def _signal_name(number: int) -> str:
@@ -165,6 +189,11 @@ class TaskLock:
             log.warning("%s was removed: locks a new one", self._path)
             former, self._fd = self._fd, _named(_locked(self._path, 0.0))
             os.close(former)
+
+    def now_ms(self) -> int:
+        """Returns the time (epoch). Every step of a job asks for it, so it is a sign of life, too."""
+        self.touch()
+        return time.time_ns() // 1_000_000
 
 
 def lock_path(run_dir: Path, task_id: int) -> Path:
@@ -251,3 +280,43 @@ def _holder(fd: int) -> tuple[int, int] | None:
     except ValueError:
         return None
     return (pid, started) if pid > 1 else None
+
+
+MAX_BYTES = 1 << 20
+
+
+_STDERR = 2
+
+
+class OwnLog:
+    """The log file `path`, and its older ones `path`.1, `path`.2."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        try:
+            self._redirect()
+        except FileNotFoundError:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            self._redirect()
+
+    def rotate(self) -> None:
+        """Begins a new file when this one is full. Between cycles, so that no traceback is torn apart.
+
+        On a full disk it cannot: then the next call tries again.
+        """
+        if os.fstat(_STDERR).st_size < MAX_BYTES:
+            return
+        try:
+            for number in range(LOG_FILES - 1, 0, -1):
+                newer = older(self._path, number - 1)
+                if newer.exists():
+                    newer.replace(older(self._path, number))
+            self._redirect()
+        except OSError as error:
+            log.warning("failed to begin a new log file: %s", error.strerror)
+
+    def _redirect(self) -> None:
+        fd = os.open(self._path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        for standard in (1, _STDERR):
+            os.dup2(fd, standard)
+        os.close(fd)

@@ -12,7 +12,7 @@ from msgspec import Struct
 
 from cli.arguments import collection, ticker
 from core.settings import SECRETS, Settings, dialect_of
-from gateway.venue import Adapters
+from gateway.program import Adapters
 from markets.base import (
     AuthFailed,
     NotFound,

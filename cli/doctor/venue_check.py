@@ -30,7 +30,7 @@ from cli.doctor.questions import (
 )
 from core.settings import PLAY_MARKET, SECRETS, Settings
 from gateway.app import make_adapters
-from gateway.venue import Adapters
+from gateway.program import Adapters
 from markets import venues
 from markets.base import AuthFailed, VenueError
 from markets.client import MOST_SKEW_S, MarketClient

@@ -8,18 +8,16 @@ another; then, and without any source, it is None. A source that does not answer
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from typing import TypeVar
 
 from msgspec import Struct
 from msgspec.structs import asdict, replace
 
+from gateway.program import Adapters, Call, Venues, answers, needed
 from gateway.reads.snapshots import Flight, Snapshots, Source
-from gateway.venue import Adapters, Venues, needed
-from gateway.verbs import Call, answers
 from markets import verbs
 from markets.base import (
-    Balance,
     Confirmation,
     Indexed,
     NotSupported,
@@ -29,7 +27,6 @@ from markets.base import (
     TransactionFacts,
     Unavailable,
     VenueError,
-    Whereabouts,
 )
 from markets.mempool import Mempool
 from markets.ord import Ord
@@ -43,48 +40,6 @@ MOST_WITNESS_BYTES = 2_000  # of one input: an inscription's reveal has more, ou
 PATIENCE_S = 4.0  # the signer waits 5 s: a source that hangs must not hide the others' answers
 Value = TypeVar("Value")
 Witnessed = tuple[Transaction, tuple[tuple[bytes, ...], ...]]
-
-
-class Network:
-    """The reads of a mempool server alone: fee rates, addresses, and whether a transaction is confirmed."""
-
-    def __init__(self, mempool: Mempool | None, source: Source) -> None:
-        self._mempool = mempool
-        self._source = source
-
-    @answers(verbs.Fees)
-    async def _fees(self, call: Call[verbs.Fees]) -> str:
-        return await self._source.text("fees", call.max_age_s, "fees", self._server().fees)
-
-    @answers(verbs.Coins)
-    async def _coins(self, call: Call[verbs.Coins]) -> str:
-        """Returns the unspent outputs of an address, confirmed or not; `outpoint` tells which assets they hold."""
-        mempool, address = self._server(), call.args.address
-        read, key = self._source.text, ("coins", address)
-        return await read(key, call.max_age_s, "utxo", lambda _: mempool.coins(address), verb="coins")
-
-    @answers(verbs.IsConfirmed)
-    async def _is_confirmed(self, call: Call[verbs.IsConfirmed]) -> str:
-        """Tells whether a transaction is in a block. NotFound when neither a block nor the mempool has it."""
-        mempool, txid = self._server(), call.args.txid
-        read, key = self._source.text, ("transaction", txid)
-        return await read(key, call.max_age_s, "is_confirmed", lambda _: mempool.look_up(txid))
-
-    def check_balances(self) -> None:
-        """Raises NotSupported when no source for balances is set."""
-        self._server()
-
-    async def balance(self, address: str, max_age_s: float) -> str:
-        """Returns the sats of an address, confirmed and unconfirmed, as JSON text."""
-        mempool = self._server()
-
-        def call(taken_ms: int) -> Balance:
-            return Balance(address, mempool.balance(address), taken_ms)
-
-        return await self._source.text(("balance", address), max_age_s, "balance", call)
-
-    def _server(self) -> Mempool:
-        return needed(self._mempool, "MEMPOOL_URL")
 
 
 class ChainFacts:
@@ -153,42 +108,35 @@ class ChainFacts:
     async def _where(self, by: Source, name: str, index: Ord | UnisatIndex, call: Call[verbs.Whereabouts]) -> str:
         wanted = call.args.inscription_id
 
-        def ask(taken_ms: int) -> Whereabouts:
-            return index.inscription(wanted, taken_ms)
-
-        return await by.text((name, wanted), call.max_age_s, "inscription", ask, verb="whereabouts")
+        return await by.text(
+            (name, wanted), call.max_age_s, "inscription", lambda at: index.inscription(wanted, at), verb="whereabouts"
+        )
 
     async def _on_chain(self, outpoint: str, max_age_s: float) -> tuple[OnChain, Transaction | None]:
-        """Returns the server's facts, and the transaction that made the output."""
         mempool, txid = self._mempool, outpoint.partition(":")[0]
         if mempool is None:
             return OnChain(None, None, None, None), None
 
-        def spending(_: int) -> Spending:
-            return mempool.spending(outpoint)
-
         found, confirmation, spent, tip_height = await asyncio.gather(
             _known(self._made(mempool, txid)),
             self._confirmation(mempool, txid, max_age_s),
-            _known(self._by_mempool.value(("spending", outpoint), max_age_s, "spending", spending, verb="outpoint")),
+            _known(self._read("spending", outpoint, max_age_s, lambda: mempool.spending(outpoint))),
             self._tip_height(mempool, max_age_s),
         )
         transaction = found and found[0]
         return OnChain(_made(transaction, outpoint), confirmation, spent, tip_height), transaction
 
+    async def _read(self, name: str, of: str, max_age_s: float, read: Callable[[], Value]) -> Value:
+        return await self._by_mempool.value((name, of), max_age_s, name, lambda _: read(), verb="outpoint")
+
     async def _made(self, mempool: Mempool, txid: str) -> Witnessed:
-        read, key = self._by_mempool.value, ("made", txid)
-        return await read(key, MADE_AGE_S, "made", lambda _: _transaction(mempool, txid), verb="outpoint")
+        return await self._read("made", txid, MADE_AGE_S, lambda: _transaction(mempool, txid))
 
     async def _confirmation(self, mempool: Mempool, txid: str, max_age_s: float) -> Confirmation | None:
-        read, key = self._by_mempool.value, ("is_confirmed", txid)
-        return await _known(read(key, max_age_s, "is_confirmed", lambda _: mempool.confirmation(txid), verb="outpoint"))
+        return await _known(self._read("is_confirmed", txid, max_age_s, lambda: mempool.confirmation(txid)))
 
     async def _tip_height(self, mempool: Mempool, max_age_s: float) -> int | None:
-        read = self._by_mempool.value
-        return await _known(
-            read("tip_height", max_age_s, "tip_height", lambda _: mempool.tip_height(), verb="outpoint")
-        )
+        return await _known(self._read("tip_height", "", max_age_s, mempool.tip_height))
 
     async def _told_by_ord(self, outpoint: str, max_age_s: float) -> Indexed | None:
         ord_, by = self._ord, self._by_ord
@@ -263,7 +211,6 @@ def _transaction(mempool: Mempool, txid: str) -> Witnessed:
 
 
 def _made(transaction: Transaction | None, outpoint: str) -> TxOutput | None:
-    """Returns the output that the transaction made at that place, None if there is none."""
     vout = Outpoint.parse(outpoint).vout
     return transaction.outputs[vout] if transaction is not None and vout < len(transaction.outputs) else None
 

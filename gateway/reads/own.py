@@ -1,20 +1,61 @@
-"""Reads of one wallet at a marketplace: its bids, listings, funds and inscriptions, and drafts to be signed."""
+"""Reads of one wallet at a marketplace and on the network, and drafts to be signed."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-from gateway.limits import Priority, Toll
-from gateway.reads.chain import Network
+from msgspec.structs import astuple
+
+from gateway.program import Call, answers, needed
+from gateway.quota import Priority
 from gateway.reads.snapshots import Flight, Source
-from gateway.verbs import Call, answers
+from gateway.venue import Toll
 from markets import verbs
 from markets.adapter import Adapter
-from markets.base import OwnBid, OwnBids, Unavailable
+from markets.base import Balance, OwnBid, OwnBids, Unavailable
+from markets.mempool import Mempool
 from markets.orders import OwnListing, OwnListings
 from markets.parse import Cursor, Page
 from markets.verbs import text
+
+
+class Network:
+    """The reads of a mempool server alone: fee rates, addresses, and whether a transaction is confirmed."""
+
+    def __init__(self, mempool: Mempool | None, source: Source) -> None:
+        self._mempool = mempool
+        self._source = source
+
+    @answers(verbs.Fees)
+    async def _fees(self, call: Call[verbs.Fees]) -> str:
+        return await self._source.text("fees", call.max_age_s, "fees", self.server().fees)
+
+    @answers(verbs.Coins)
+    async def _coins(self, call: Call[verbs.Coins]) -> str:
+        """Returns the unspent outputs of an address, confirmed or not; `outpoint` tells which assets they hold."""
+        mempool, address = self.server(), call.args.address
+        read, key = self._source.text, ("coins", address)
+        return await read(key, call.max_age_s, "utxo", lambda _: mempool.coins(address), verb="coins")
+
+    @answers(verbs.IsConfirmed)
+    async def _is_confirmed(self, call: Call[verbs.IsConfirmed]) -> str:
+        """Tells whether a transaction is in a block. NotFound when neither a block nor the mempool has it."""
+        mempool, txid = self.server(), call.args.txid
+        read, key = self._source.text, ("transaction", txid)
+        return await read(key, call.max_age_s, "is_confirmed", lambda _: mempool.look_up(txid))
+
+    async def balance(self, address: str, max_age_s: float) -> str:
+        """Returns the sats of an address, confirmed and unconfirmed, as JSON text."""
+        read = self.server().balance
+        return await self._source.text(
+            ("balance", address), max_age_s, "balance", lambda taken_ms: Balance(address, read(address), taken_ms)
+        )
+
+    def server(self) -> Mempool:
+        """Returns the source of balances. Raises NotSupported where none is set."""
+        return needed(self._mempool, "MEMPOOL_URL")
+
 
 WALLET_PAGES = 5
 WALLET_ITEMS = 500
@@ -89,7 +130,7 @@ class Own:
     @answers(verbs.Balance)
     async def _balance(self, call: Call[verbs.Balance]) -> str:
         """Returns the funds of bids: the bidding wallet's, or the payment address's where bids spend its coins."""
-        self._network.check_balances()
+        self._network.server()
         args = call.args
         if self._adapter.capabilities().bids_are_psbt:
             return await self._network.balance(args.payment, call.max_age_s)
@@ -122,61 +163,42 @@ class Own:
     @answers(verbs.Challenge)
     async def _challenge(self, call: Call[verbs.Challenge]) -> str:
         """Returns a challenge to sign. Never shared: it goes with a cancel, and a venue may take each only once."""
-        wallet = call.args.wallet
-        return await self._ask(call, Priority.CANCEL, lambda: self._adapter.challenge(wallet), Toll(wallet=wallet))
+        return await self._ask(call, Priority.CANCEL, Toll(wallet=call.args.wallet))
 
     @answers(verbs.DraftBid)
     async def _draft_bid(self, call: Call[verbs.DraftBid]) -> str:
-        """Drafts a bid: returns the PSBTs to be signed. The venue counts it as a write; it is of use for its placing
-        only.
+        """Returns the PSBTs of a bid, which the venue counts as a write.
 
         Raises Refused('clock_skew') while our clock is too far off for a bid.
         """
         self._venue.skew.permit_place()
-        ask = call.args.ask
-        toll = Toll("write", ask.payment, more=1)
-        return await self._ask(call, Priority.PLACE, lambda: self._adapter.draft_bid(ask), toll)
+        return await self._ask(call, Priority.PLACE, Toll("write", call.args.ask.payment, more=1))
 
     @answers(verbs.DraftListing)
     async def _draft_listing(self, call: Call[verbs.DraftListing]) -> str:
-        """Drafts one listing, with a write's priority, since a write follows.
-
-        Raises Refused('quota') where the key's quota is too short for a listing.
-        """
+        """Drafts a listing, with a write's priority. Raises Refused('quota') where the quota is too short for one."""
         self._venue.permit_listing()
-        ask = call.args.ask
-        toll = Toll("write", ask.owner, more=1)
-        return await self._ask(call, Priority.PLACE, lambda: self._adapter.draft_listing(ask), toll)
+        return await self._ask(call, Priority.PLACE, Toll("write", call.args.ask.owner, more=1))
 
-    @answers(verbs.DraftDelist)
-    async def _draft_delist(self, call: Call[verbs.DraftDelist]) -> str:
-        """Drafts a delisting, with a cancel's priority."""
-        wallet, inscription_id = call.args.wallet, call.args.inscription_id
-        toll = Toll("write", wallet, more=1)
-        return await self._ask(call, Priority.CANCEL, lambda: self._adapter.draft_delist(wallet, inscription_id), toll)
-
-    @answers(verbs.DraftWithdrawal)
-    async def _draft_withdrawal(self, call: Call[verbs.DraftWithdrawal]) -> str:
-        """Drafts a PSBT that takes sats out of a bidding wallet. Changes nothing at the venue."""
-        payment, amount = call.args.payment, call.args.amount
-        toll = Toll("write", payment, more=1)
-        return await self._ask(call, Priority.CANCEL, lambda: self._adapter.draft_withdrawal(payment, amount), toll)
+    @answers(verbs.DraftDelist, verbs.DraftWithdrawal)
+    async def _draft(self, call: Call[verbs.DraftDelist] | Call[verbs.DraftWithdrawal]) -> str:
+        """Drafts what takes a listing back, or sats out of a bidding wallet; the first argument is the address."""
+        return await self._ask(call, Priority.CANCEL, Toll("write", astuple(call.args)[0], more=1))
 
     @answers(verbs.SignInTexts)
-    async def _sign_in_texts(self, call: Call[verbs.SignInTexts]) -> str:
-        """Returns the sign-in texts; as urgent as a cancel, which may wait for the session."""
-        pair = call.args.pair
-        toll = Toll(wallet=pair.payment)
-        return await self._ask(call, Priority.CANCEL, lambda: self._adapter.sign_in_texts(pair), toll)
+    async def _texts(self, call: Call[verbs.SignInTexts]) -> str:
+        return await self._ask(call, Priority.CANCEL, Toll(wallet=call.args.pair.payment))
 
     @answers(verbs.SignIn)
     async def _sign_in(self, call: Call[verbs.SignIn]) -> str:
-        answer, pair = call.args.answer, call.args.answer.pair
-        toll = Toll(wallet=pair.payment)
-        said = await self._ask(call, Priority.CANCEL, lambda: self._adapter.sign_in(answer), toll)
+        pair = call.args.answer.pair
+        said = await self._ask(call, Priority.CANCEL, Toll(wallet=pair.payment))
         # One profile, whichever of its addresses a call names.
         self._venue.windows.bind(pair.ordinals, pair.payment)
         return said
 
-    async def _ask(self, call: Call[Any], priority: Priority, ask: Callable[[], Any], toll: Toll) -> str:
-        return text(await self._venue.ask(call.request.verb, priority, ask, toll))
+    async def _ask(self, call: Call[Any], priority: Priority, toll: Toll) -> str:
+        """Asks the adapter's method of the verb's name, for an answer that is never shared."""
+        verb = call.request.verb
+        ask = getattr(self._adapter, verb)
+        return text(await self._venue.read(verb, verb, priority, lambda: ask(*astuple(call.args)), toll=toll))

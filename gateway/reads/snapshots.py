@@ -17,9 +17,8 @@ from typing import Any, Generic, NamedTuple, TypeVar
 
 from msgspec import Struct, field
 
-from gateway.limits import READ, Priority, Toll, current_origin
-from gateway.quota import BeyondShare
-from gateway.venue import Venue
+from gateway.quota import ORIGIN, BeyondShare, Priority
+from gateway.venue import READ, Toll, Venue
 from markets.base import NotFound
 from markets.parse import Cursor, Page, Unread
 from markets.verbs import text
@@ -27,7 +26,7 @@ from markets.verbs import text
 REMEMBERED_S = 300.0
 _MOST_UNKNOWN = 2_000  # some hundred bytes each
 # Answers about a slug, a ticker or an inscription; a wallet that is not there now may be there soon.
-_NAMED = frozenset({"floors", "asks", "bids", "traits", "sales", "item", "rune", "rune_asks", "where_by_ord"})
+_NAMED = frozenset({"floors", "asks", "bids", "traits", "sales", "item", "rune", "lots", "where_by_ord"})
 
 Entry = TypeVar("Entry")
 Value = TypeVar("Value")
@@ -41,7 +40,7 @@ class Flight:
         self._clock = clock
         self._now_ms = now_ms
         self.began_at: float | None = None
-        self.origin = current_origin()
+        self.origin = ORIGIN.get()
         self.taken_ms = 0
         self.askers = 0
         self.task: asyncio.Future[Any] | None = None
@@ -81,7 +80,7 @@ class Snapshots:
 
         A look at a name that the venue lately did not know raises NotFound without being read again.
         """
-        if current_origin().purpose == "look":
+        if ORIGIN.get().purpose == "look":
             self.unknown.refuse(key)
         entry = self._entry(key)
         if entry.began_at is not None and self._fresh(entry, entry.began_at, max_age_s):
@@ -94,7 +93,7 @@ class Snapshots:
         try:
             return await self._join(entry, flight)
         except BeyondShare:
-            if flight.origin == current_origin():
+            if flight.origin == ORIGIN.get():
                 raise
         return await self.get(key, max_age_s, fetch)
 
@@ -148,7 +147,7 @@ class Snapshots:
         return began_at > entry.not_before and self._clock() - began_at < max_age_s
 
     def _may_join(self, entry: _Entry, flight: Flight, max_age_s: float) -> bool:
-        asker = current_origin()
+        asker = ORIGIN.get()
         if not asker.may_share(flight.origin):
             return False
         if flight.began_at is None:  # it still waits, and a person's call has its turn sooner than a task's
@@ -273,10 +272,7 @@ class Source:
     ) -> str:
         """Reads as `value`; returns JSON text, written once for all who ask."""
 
-        async def fetch(flight: Flight) -> str:
-            return text(await self.read(flight, operation, lambda: call(flight.taken_ms), verb=verb))
-
-        return await self.snapshots.get(key, max_age_s, fetch)
+        return await self.value(key, max_age_s, operation, lambda taken_ms: text(call(taken_ms)), verb=verb)
 
     async def read(self, flight: Flight, operation: str, call: Callable[[], Value], *, verb: str = "") -> Value:
         """Makes one `call` of a reading, in its turn."""

@@ -131,7 +131,7 @@ def test_no_other_word_asks_git(monkeypatch: pytest.MonkeyPatch, capsys: pytest.
 @pytest.mark.slow
 def test_a_warmed_up_zygote_has_not_imported_the_version() -> None:
     """Its workers are forked from it, so none of them has."""
-    program = "import sys; from workers.spawning import warm_up; assert warm_up.dry_run(); print(*sys.modules)"
+    program = "import sys; from workers.spawning import zygote; assert zygote.dry_run(); print(*sys.modules)"
     assert "core.version" not in run(ROOT, sys.executable, "-c", program).split()
 
 

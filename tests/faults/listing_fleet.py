@@ -16,7 +16,7 @@ from tests.faults import listing_checker, listing_evidence
 from tests.faults.evidence import Quiet
 from tests.faults.fleet import now_ms
 from tests.faults.listing_evidence import ListingEvidence, Taken, taken
-from workers.crashpoints import VARIABLE
+from workers.context import VARIABLE
 
 FLOOR, GUARD = 100_000, 80_000
 LOOP = {"loopSeconds": 5}
@@ -176,7 +176,7 @@ class Shop:
 
 
 def restart(service: Installation, crash: str | None = None) -> None:
-    """Starts it, after ending it well; `crash` (see workers/crashpoints.py) is what its workers die of from now on."""
+    """Starts it, after ending it well; `crash` (see workers/context.py) is what its workers die of from now on."""
     if service.process is not None:
         service.down()
     service.environment.pop(VARIABLE, None)

@@ -16,7 +16,7 @@ from tests.faults.evidence import Row
 from tests.faults.fleet import Fleet
 from tests.faults.listing_fleet import Item, Shop, restart
 from tests.faults.storm import Blows, Deed, Storm
-from workers.crashpoints import LISTING_NAMES
+from workers.context import LISTING_NAMES
 
 PROGRAMS = ("manager", "zygote", "gateway", "facts", "signer", "server")
 # What the venue may do to writes and reads without making a listing that is not ours.

@@ -10,7 +10,7 @@ import pytest
 from tests.e2e.installation import Installation, Trader, until
 from tests.faults.listing_fleet import Shop, restart
 from tests.faults.listing_lives import DELETION, LEFT_BEHIND_AT, SALE, WRITES, Life
-from workers.crashpoints import LISTING_NAMES
+from workers.context import LISTING_NAMES
 
 pytestmark = pytest.mark.slow
 

@@ -10,11 +10,12 @@ from pathlib import Path
 import pytest
 import requests
 
+from core.layout import LOG_FILES
 from tests.databases import kept_from_writing
 from tests.e2e.installation import Installation, until
 from tests.faults.fleet import Fleet
 from tests.needs import need_root, require
-from workers.process.main import LOG_FILES, MAX_BYTES
+from workers.kernel import MAX_BYTES
 
 pytestmark = [pytest.mark.slow, pytest.mark.faults]
 

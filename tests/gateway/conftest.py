@@ -18,9 +18,9 @@ from core.local_server import bind
 from core.settings import Settings
 from gateway import venue, writes
 from gateway.app import Gateway
-from gateway.limits import CallBudget
 from gateway.program import Program
 from gateway.reads import chain
+from gateway.venue import CallBudget
 from markets.base import BidOrder, VenueError, from_wire
 from markets.client import MarketClient
 from markets.http import Http

@@ -7,10 +7,11 @@ from itertools import pairwise
 
 import pytest
 
-from gateway import limits as module
 from gateway import program
+from gateway import venue as module
 from gateway import venue as module_of_venue
-from gateway.limits import BRAKE_SLOTS, FAILURES, PROBE_S, READ, SPAN_S, Breaker, Priority
+from gateway.quota import Priority
+from gateway.venue import BRAKE_SLOTS, FAILURES, PROBE_S, READ, SPAN_S, Breaker
 from markets import venues
 from markets.base import NotFound, RateLimited, Unavailable, Unknown
 from tests.clock import Monotonic

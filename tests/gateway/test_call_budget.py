@@ -7,7 +7,8 @@ import contextlib
 
 import pytest
 
-from gateway.limits import BRAKE_SLOTS, CallBudget, Priority
+from gateway.quota import Priority
+from gateway.venue import BRAKE_SLOTS, CallBudget
 from markets.base import RateLimited, Unavailable
 from tests.clock import Monotonic
 

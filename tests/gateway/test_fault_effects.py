@@ -7,8 +7,9 @@ from collections.abc import Callable
 
 import pytest
 
-from gateway import limits as module
-from gateway.limits import FAILURES, Priority
+from gateway import venue as module
+from gateway.quota import Priority
+from gateway.venue import FAILURES
 from markets.base import RateLimited, Unavailable, VenueError
 from tests.fault_classes import EFFECTS, Effect
 from tests.gateway.conftest import Bench

@@ -10,11 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from gateway import limits
-from gateway.limits import READ, CallBudget, LookupBudget, Origin, Priority, Windows
-from gateway.quota import BeyondShare, Quota, level
+from gateway.quota import ORIGIN, BeyondShare, LookupBudget, Origin, Priority, Quota, level
 from gateway.quota_count import MONTH, MOST_USERS, QuotaCount, QuotaFile
 from gateway.reads.snapshots import REMEMBERED_S, Flight, Snapshots
+from gateway.venue import READ, CallBudget, Windows
 from markets.base import NotFound, RateLimited, TooManyLookups, Unavailable
 from markets.client import MarketClient
 from markets.venues import Capabilities
@@ -158,7 +157,7 @@ class TestATask:
                     flight.begin()
                 return await asyncio.get_running_loop().create_future()
 
-            limits.begin_for(of)
+            ORIGIN.set(of)
             await snapshots.get("key", 30, fetch)
 
         looks, others, task, looks_again = LOOK, Origin(2, "look"), Origin(3), Origin(4, "look")
@@ -180,7 +179,7 @@ class TestATask:
                 begun.append(flight.origin)
                 return await asyncio.get_running_loop().create_future()
 
-            limits.begin_for(of)
+            ORIGIN.set(of)
             await snapshots.get("key", 30, fetch)
 
         waiting = []
@@ -205,7 +204,7 @@ class TestATask:
                 flight.begin()
                 return "read"
 
-            limits.begin_for(of)
+            ORIGIN.set(of)
             return await snapshots.get("key", 30, fetch)
 
         answers = await asyncio.gather(ask(greedy), ask(modest), ask(greedy), return_exceptions=True)
@@ -257,7 +256,7 @@ class TestWhatIsNotThere:
             with contextlib.suppress(NotFound):
                 await snapshots.get(("item", name), 0, fetch)
 
-        limits.begin_for(LOOK)
+        ORIGIN.set(LOOK)
         await look("a")
         await look("a")
         assert asked == ["a"]

@@ -170,7 +170,7 @@ def test_no_bidding_wallet_yet_is_asked_again(bench: Bench) -> None:
 def test_floors_asked_while_others_wait_share_a_request(bench: Bench) -> None:
     bench.venue.answers[FLOORS] = _floors
     bench.pause()
-    floors_of_all = bench.gateway.markets.of(None).floors
+    floors_of_all = bench.gateway.markets["simulator"].floors
     with ThreadPoolExecutor(4) as askers:
         asked = [askers.submit(bench.client().floors, [f"slug-{n}"], "ordinals", 0) for n in range(4)]
         eventually(lambda: sum(len(each.flights) for each in list(floors_of_all._open.values())) == 4)

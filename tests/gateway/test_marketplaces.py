@@ -14,7 +14,8 @@ import pytest
 from msgspec.structs import replace
 
 from gateway import app
-from gateway.limits import Priority, Toll
+from gateway.quota import Priority
+from gateway.venue import Toll
 from markets import orders
 from markets.adapter import Adapter
 from markets.base import BidOrder, NotSupported, OwnBid, RateLimited, Refused, SignInNeeded, Unavailable
@@ -409,5 +410,5 @@ def test_the_venues_that_are_there(bench: Bench) -> None:
 
 
 async def _begin_asking(bench: Bench) -> Any:
-    floors = bench.gateway.markets.of(WALLET).floors
+    floors = bench.gateway.markets[WALLET].floors
     return asyncio.ensure_future(floors.read(["cats"], "ordinals", 0))

@@ -17,7 +17,7 @@ import pytest
 from core import tls
 from core.errors import BidkeeperError
 from core.setting_values import HostPort
-from gateway.verbs import Asker
+from gateway.program import Asker
 from tests.authority import Authority
 from tests.e2e.installation import until
 from tests.gateway.conftest import Bench

@@ -10,8 +10,7 @@ from pathlib import Path
 import pytest
 
 from core.errors import BidkeeperError
-from gateway.limits import Priority
-from gateway.quota import Quota, QuotaRestraint
+from gateway.quota import Priority, Quota, QuotaRestraint
 from gateway.quota_count import (
     BLOCK,
     DAY,

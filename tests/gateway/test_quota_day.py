@@ -14,8 +14,7 @@ import pytest
 
 from core.settings import Settings
 from gateway import app
-from gateway.limits import Priority
-from gateway.quota import Quota, QuotaRestraint
+from gateway.quota import Priority, Quota, QuotaRestraint
 from gateway.quota_count import DAY, MONTH, Period, Use, pressure
 from markets.base import RateLimited, Refused
 from tests.clock import Clock

@@ -16,9 +16,7 @@ from typing import Any
 import pytest
 
 from core.settings import Settings
-from gateway import limits
-from gateway.limits import LookupBudget, Origin, Priority
-from gateway.quota import Quota, QuotaRestraint
+from gateway.quota import ORIGIN, LookupBudget, Origin, Priority, Quota, QuotaRestraint
 from gateway.quota_count import LONGEST_STRETCH_S, MONTH, QuotaCount, QuotaFile
 from markets.base import Refused, VenueError
 from markets.verbs import BY_NAME
@@ -79,7 +77,7 @@ class Month:
         return int(self.quota.status()["limit"])
 
     def cycle(self) -> None:
-        limits.begin_for(Origin(self.user))
+        ORIGIN.set(Origin(self.user))
         if (self.now_ms - self.begin_ms) // 60_000 % self.every:
             return
         for slug in range(self.slugs):

@@ -9,7 +9,7 @@ from email.utils import formatdate
 
 import pytest
 
-from gateway.fences import Skew
+from gateway.venue import Skew
 from markets.base import RateLimited, Refused, Unavailable
 from markets.http import made_s
 from markets.orders import BidToDraft, Coin

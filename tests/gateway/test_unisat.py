@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from gateway import limits
+from gateway import venue
 from markets.base import Unavailable
 from tests.gateway.conftest import Bench
 from tests.gateway.fake_venue import Call
@@ -18,7 +18,7 @@ AUCTION = "/v3/market/collection/auction"
 
 @pytest.fixture(autouse=True)
 def _no_span(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(limits, "SPAN_S", 0.0)
+    monkeypatch.setattr(venue, "SPAN_S", 0.0)
 
 
 def _failing(bench: Bench, *steps: str) -> None:
@@ -51,14 +51,14 @@ def test_each_source_is_a_call_that_counts_and_the_one_that_fails_is_remembered(
 
 def test_source_that_fails_for_many_collections_does_not_cut_the_venue_off(bench: Bench) -> None:
     _failing(bench, "collection_statistic")
-    for number in range(2 * limits.FAILURES):
+    for number in range(2 * venue.FAILURES):
         assert bench.client(UNISAT).floors([f"cats-{number}"], "ordinals", 0)
     assert not _is_cut_off(bench)
 
 
 def test_venue_whose_every_source_fails_is_cut_off(bench: Bench) -> None:
     _failing(bench, "collection_statistic", "collection_statistic_list", "list")
-    for number in range(limits.FAILURES):
+    for number in range(venue.FAILURES):
         assert not _is_cut_off(bench)
         with pytest.raises(Unavailable, match="status 500"):
             bench.client(UNISAT).floors([f"cats-{number}"], "ordinals", 0)

@@ -7,7 +7,8 @@ from collections import Counter
 
 import pytest
 
-from gateway.limits import READ, WINDOW_S, Priority, Toll, Windows
+from gateway.quota import Priority
+from gateway.venue import READ, WINDOW_S, Toll, Windows
 from markets.venues import Capabilities, capabilities
 from tests.clock import Monotonic
 

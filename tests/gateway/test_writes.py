@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from gateway import writes
-from gateway.limits import Priority, Toll
+from gateway.quota import Priority
+from gateway.venue import Toll
 from gateway.writes import LONGEST_WAIT_MS
 from markets import base
 from markets.verbs import FenceAll

@@ -19,7 +19,7 @@ from tests.goldens.socket_tap import Session, Tap
 from tests.shapes import replace
 from tests.workers.conftest import installation, patient_with_zygotes
 from tests.workers.installation import DRAIN_S, PATIENCE_S, Installation, eventually
-from workers.manager import take_over
+from workers.manager import rights
 
 __all__ = ["installation", "patient_with_zygotes"]  # fixtures, for this module's own use
 pytestmark = pytest.mark.slow
@@ -93,10 +93,10 @@ async def test_each_operation_and_each_refusal_at_the_managers_socket_are_as_bef
     # As if the manager were on another host: then its log is asked for, too.
     monkeypatch.setattr(services, "place_for", lambda settings, user_id: "far")
     monkeypatch.setattr(services, "places", lambda settings: ["far"])
-    for module in (services, take_over):
+    for module in (services, rights):
         monkeypatch.setattr(module, "address_at", lambda settings, place: path)
     monkeypatch.setattr(services, "_PING_S", PATIENCE_S)
-    monkeypatch.setattr(take_over, "_PATIENCE_S", PATIENCE_S)
+    monkeypatch.setattr(rights, "_PATIENCE_S", PATIENCE_S)
     client = ManagerClient(installation.settings, wait_s=0.3, drain_s=DRAIN_S)
     async with installation.running():
         manager = installation.manager
@@ -125,7 +125,7 @@ async def test_each_operation_and_each_refusal_at_the_managers_socket_are_as_bef
 
 
 async def ask_what_stood(opened: Installation) -> list[Seen]:
-    return await asyncio.to_thread(take_over.heard, opened.settings, "slot 1", ["far"])
+    return await asyncio.to_thread(rights.heard, opened.settings, "slot 1", ["far"])
 
 
 async def test_a_task_whose_owner_has_no_plan_is_refused_as_before(

@@ -45,7 +45,7 @@ def note(name: str, text: str) -> None:
 
 def _plant(verb: str) -> None:
     if verb == "gateway":
-        from gateway.fences import Fences
+        from gateway.writes import Fences
         from markets import venues
         from markets.base import Refused
 
@@ -68,9 +68,9 @@ def _plant(verb: str) -> None:
 
         on_ray.MANAGER = ("tests.hosts.program", *on_ray.MANAGER[1:])
     elif verb == "manager":
-        from workers.spawning import zygote_spawner
+        from workers.spawning import spawner
 
-        zygote_spawner.ZygoteSpawner.__init__.__defaults__ = ((sys.executable, "-m", "tests.hosts.zygote"),)
+        spawner.ZygoteSpawner.__init__.__defaults__ = ((sys.executable, "-m", "tests.hosts.zygote"),)
     if (Path(os.environ["BIDKEEPER_DATA_DIR"]) / WITHOUT_TIMER).exists():
         from core.process import DeathTimer
 

@@ -8,13 +8,13 @@ import sys
 from pathlib import Path
 
 from tests.hosts.program import REFUSED, note
-from workers import crashpoints
+from workers import context
 
 HOLD = "hold"  # while this file is in the data directory, workers stop themselves at their next point
 HELD, RESUMED = "held", "resumed"  # the files with a line for each of these
 # Before the ledger, the signer, the ledger again and the gateway are asked.
 POINTS = ("after_plan", "after_reserve", "after_sign", "before_submit")
-_crashpoint = crashpoints.crashpoint
+_crashpoint = context.crashpoint
 
 
 def stop_at(name: str) -> None:
@@ -28,7 +28,7 @@ def stop_at(name: str) -> None:
 
 
 def _plant() -> None:
-    crashpoints.crashpoint = stop_at  # before the others import it
+    context.crashpoint = stop_at  # before the others import it
     from models.ledger import orders, states
 
     for name in ("reserve", "move"):

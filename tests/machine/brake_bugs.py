@@ -11,8 +11,7 @@ from core.files import BrakeFile
 from models.ledger.closing import Owed
 from tests.machine.braked import Braked
 from workers.manager import brakes
-from workers.manager.brakes import Brakes
-from workers.manager.cancelling import Cancelled
+from workers.manager.brakes import Brakes, Cancelled
 
 FLOOR = 100_000
 Walk = Callable[[Braked], None]

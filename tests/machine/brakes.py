@@ -30,9 +30,9 @@ from tests.machine.manager import Crash, Manager, Worker
 from tests.machine.owner import STRICTNESS, Owners
 from wallet.protocol import Scope, State
 from wallet.signer_client import SignerError
-from workers.manager import brakes, cancelling
-from workers.manager.background import Background
+from workers.manager import brakes
 from workers.manager.brakes import Brakes
+from workers.manager.loop import Background
 
 Value = TypeVar("Value")
 LOOK_S = 5.0
@@ -122,7 +122,7 @@ class BrakedHouse(House):
         super()._open()
         for module, name, value in (
             (brakes, "MarketClient", lambda *_: _Market(self)),
-            (cancelling, "MarketClient", lambda *_: _Market(self)),
+            (brakes, "MarketClient", lambda *_: _Market(self)),
             (brakes, "in_thread", self._in_thread),
             (brakes, "time", SimpleNamespace(monotonic=self.clock.monotonic)),
         ):

@@ -20,10 +20,10 @@ from strategy.reasons import PlaceResult
 from strategy.rungs import SatsBudget
 from tests.machine.owner import Owners
 from tests.shapes import replace
-from workers.bidding import drain, own_bids
-from workers.bidding.cancels import CancelAnswer, Canceller
-from workers.bidding.fills import Explainer
-from workers.bidding.places import BidPlacer, Sent
+from workers import drains
+from workers.bidding import own_bids
+from workers.bidding.own_bids import Explainer
+from workers.bidding.writes import BidPlacer, CancelAnswer, Canceller
 from workers.context import Context
 
 Plant = Callable[[pytest.MonkeyPatch], None]
@@ -110,9 +110,9 @@ def retry_after_timeout(patch: pytest.MonkeyPatch) -> None:
     """No answer is taken for no bid: it is sent once more."""
     sent = BidPlacer._sent
 
-    def twice(*how: Any) -> Sent:
+    def twice(*how: Any) -> tuple[PlaceResult, str | None]:
         first = sent(*how)
-        return sent(*how) if first.result is PlaceResult.UNKNOWN else first
+        return sent(*how) if first[0] is PlaceResult.UNKNOWN else first
 
     patch.setattr(BidPlacer, "_sent", twice)
 
@@ -121,9 +121,9 @@ def timeout_is_a_refusal(patch: pytest.MonkeyPatch) -> None:
     """No answer is taken for no."""
     sent = BidPlacer._sent
 
-    def refused(*how: Any) -> Sent:
+    def refused(*how: Any) -> tuple[PlaceResult, str | None]:
         first = sent(*how)
-        return Sent(PlaceResult.REFUSED) if first.result is PlaceResult.UNKNOWN else first
+        return (PlaceResult.REFUSED, None) if first[0] is PlaceResult.UNKNOWN else first
 
     patch.setattr(BidPlacer, "_sent", refused)
 
@@ -147,7 +147,7 @@ def forgotten_at_restart(patch: pytest.MonkeyPatch) -> None:
             if order.state in (RESERVED, SIGNED):
                 orders.move(order, CLOSED, context.clock_ms(), reason="refused")
 
-    patch.setattr(drain, "settle_reserved", free)
+    patch.setattr(drains, "settle_reserved", free)
     patch.setattr(own_bids, "settle_reserved", free)
     patch.setattr(BidPlacer, "_submit", _submitted_unsaid)
 
@@ -193,7 +193,7 @@ def batch_is_one(patch: pytest.MonkeyPatch) -> None:
         return found
 
     patch.setattr(own_bids, "settle", settled)
-    patch.setattr(drain, "settle", settled)
+    patch.setattr(drains, "settle", settled)
 
 
 def _reserve_with(patch: pytest.MonkeyPatch, loosened: Callable[[ExposureLimits, int], ExposureLimits]) -> None:

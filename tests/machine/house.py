@@ -31,9 +31,9 @@ from core.layout import journal_path
 from core.settings import Settings
 from core.subscription_plans import SubscriptionPlan
 from core.unix_http import NoAnswer, NotSent
-from gateway import limits
 from gateway.app import Gateway
-from gateway.verbs import Asker
+from gateway.program import Asker
+from gateway.quota import ORIGIN, origin_of
 from markets import verbs
 from markets.base import Unavailable, Unknown, VenueError, to_wire
 from markets.client import MarketClient
@@ -54,10 +54,10 @@ from wallet.signer.signer import Signer
 from wallet.signer_client import SignerClient
 from wallet.terms import ceilings_of
 from workers.bidding.bidder import Bidder
-from workers.bidding.drain import BiddingDrain
-from workers.bidding.journal import Journal
+from workers.bidding.moment import Journal
 from workers.context import Context, Job, Kind
 from workers.cycle import until_cycle
+from workers.drains import BiddingDrain
 
 EXPOSURE, INSTALLATION = 250_000, 400_000
 PLAN = SubscriptionPlan("Beta", 20, 20, EXPOSURE, 0, 365)
@@ -234,7 +234,7 @@ class House:
     async def _answered(self, request: verbs.Request) -> bytes:
         """As the gateway's handler does it."""
         try:
-            limits.begin_for(limits.origin_of(request))
+            ORIGIN.set(origin_of(request))
             answer = await self._verbs.answer(request, Asker(None))
             return f'{{"ok":{answer}{self._verbs.remark(request)}}}'.encode()
         except VenueError as error:

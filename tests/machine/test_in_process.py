@@ -10,7 +10,7 @@ from tests.machine.choices import WRITES_FAIL, floors, rivals
 from tests.machine.house import die
 from tests.machine.machine import Machine
 from tests.machine.running import SEED, run
-from workers.crashpoints import NAMES
+from workers.context import NAMES
 
 pytestmark = pytest.mark.slow
 

@@ -36,7 +36,7 @@ from tests.workers.bidding.fakes import KEYS, ask, bid
 from tests.workers.bidding.world import CATS, World
 from tests.workers.listing.listing_world import ListingWorld
 from workers.bidding.bidder import Bidder
-from workers.bidding.journal import Journal
+from workers.bidding.moment import Journal
 from workers.listing import lister as lister_module
 
 GOLDENS = Path(__file__).resolve().parents[1] / "goldens"

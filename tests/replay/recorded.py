@@ -13,7 +13,7 @@ from strategy.config.bid import BidConfig
 from strategy.plan import BidPlan, Entry, Limits, Memory, OwnOrder, Rules, SaleIntoBid
 from strategy.plan_bids import plan_bids
 from tests.shapes import replace
-from workers.bidding.journal import Journal
+from workers.bidding.moment import Journal
 
 START = 1_800_000_000_000  # 2027-01-15T08:00:00Z
 LOOP = 30_000

@@ -15,8 +15,8 @@ from server.replay.journal import read_journal
 from strategy.plan import Entry
 from tests.replay.recorded import entry
 from tests.shapes import replace
-from workers.bidding import journal
-from workers.bidding.journal import RUN, Journal
+from workers.bidding import moment
+from workers.bidding.moment import RUN, Journal
 
 
 def wandering(cycles: int, first: int = 0) -> list[Entry]:
@@ -102,7 +102,7 @@ def test_full_disk_drops_lines_with_one_log_line_and_leaves_none_torn(
         return real(fd, line[:taken])
 
     with monkeypatch.context() as patch, caplog.at_level(logging.INFO):
-        patch.setattr(journal.os, "write", full)
+        patch.setattr(moment.os, "write", full)
         for each in wandering(3, first=1):
             writer.write(each)
     for each in wandering(2, first=4):

@@ -15,7 +15,7 @@ from tests.shapes import replace
 from tests.workers.bidding.fakes import ask
 from tests.workers.bidding.world import CATS, World
 from workers.bidding.bidder import Bidder
-from workers.bidding.journal import Journal
+from workers.bidding.moment import Journal
 
 
 @pytest.fixture

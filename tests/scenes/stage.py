@@ -22,7 +22,7 @@ import wallet.facts_client
 from core.call import Request
 from core.subscription_plans import SubscriptionPlan
 from gateway.app import Gateway
-from gateway.limits import Breaker
+from gateway.venue import Breaker
 from models import accounts, users
 from models.tasks import tasks
 from models.tasks.tasks import RUNNING, Task

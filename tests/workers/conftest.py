@@ -11,7 +11,7 @@ from tests.workers.bidding.drafts import DraftWorld
 from tests.workers.bidding.world import World
 from tests.workers.installation import ZYGOTE_S, Installation
 from tests.workers.listing.listing_world import ListingWorld
-from workers.spawning import zygote_spawner
+from workers.spawning import spawner
 
 
 # The manager's tests are all tried with the zygote, and in `make test` a twelfth of them again with the other back-end,
@@ -37,10 +37,10 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 @pytest.fixture(autouse=True)
 def patient_with_zygotes(monkeypatch: pytest.MonkeyPatch) -> None:
     """Waits longer for zygotes than the product does; a test about a zygote that is away sets times of its own."""
-    monkeypatch.setattr(zygote_spawner, "_READY_S", ZYGOTE_S)
-    monkeypatch.setattr(zygote_spawner, "_ANSWER_S", ZYGOTE_S)
-    monkeypatch.setattr(zygote_spawner, "_STATUS_S", ZYGOTE_S)
-    monkeypatch.setattr(zygote_spawner, "_WARM_UP_S", 2 * ZYGOTE_S)
+    monkeypatch.setattr(spawner, "_READY_S", ZYGOTE_S)
+    monkeypatch.setattr(spawner, "_ANSWER_S", ZYGOTE_S)
+    monkeypatch.setattr(spawner, "_STATUS_S", ZYGOTE_S)
+    monkeypatch.setattr(spawner, "_WARM_UP_S", 2 * ZYGOTE_S)
 
 
 @pytest.fixture(params=["zygote", "popen"])

@@ -35,8 +35,7 @@ from tests.json_lines import Answers
 from tests.shapes import replace
 from workers.manager.keeper import Timing
 from workers.manager.manager import Manager
-from workers.spawning.spawner import PopenSpawner, Spawner
-from workers.spawning.zygote_spawner import ZygoteSpawner
+from workers.spawning.spawner import PopenSpawner, Spawner, ZygoteSpawner
 
 ROOT = Path(__file__).resolve().parents[2]
 STUB = (sys.executable, str(Path(__file__).with_name("stub_worker.py")))

@@ -7,17 +7,17 @@ import sys
 from core import logs
 from core.settings import load
 from tests.workers.installation import QUICK, ZYGOTE_S, stub_spawner
-from workers.manager import take_over
+from workers.manager import rights
 from workers.manager.manager import run
-from workers.spawning import zygote_spawner
+from workers.spawning import spawner
 
 if __name__ == "__main__":
     logs.set_up("manager")
     settings = load()
     # As conftest.py does for a manager in the tests' own process; and another machine's answer takes its time, too.
-    zygote_spawner._READY_S = zygote_spawner._ANSWER_S = zygote_spawner._STATUS_S = ZYGOTE_S
-    zygote_spawner._WARM_UP_S = 2 * ZYGOTE_S
-    take_over._PATIENCE_S = 10.0
+    spawner._READY_S = spawner._ANSWER_S = spawner._STATUS_S = ZYGOTE_S
+    spawner._WARM_UP_S = 2 * ZYGOTE_S
+    rights._PATIENCE_S = 10.0
     try:
         run(settings, spawner=stub_spawner(settings), timing=QUICK)
     except Exception as error:

@@ -6,8 +6,8 @@ import sys
 
 import stub_worker  # beside this script, whose folder is where Python looks first
 
-from workers.spawning import warm_up, zygote
+from workers.spawning import zygote
 
 if __name__ == "__main__":
-    warm_up.dry_run = list  # the day of a real worker, which takes longer than a stub's whole life
+    zygote.dry_run = list  # the day of a real worker, which takes longer than a stub's whole life
     zygote.main(sys.argv[1:], stub_worker.run)

@@ -10,7 +10,7 @@ from markets.base import NotUnderstood, PriceGrid, RateLimited, Refused, Unavail
 from models.outbox import error_columns
 from strategy.reasons import FaultCode, Step
 from wallet.signer_client import SignerRefused, SignerUnavailable
-from workers.faults import Faults
+from workers.context import Faults
 
 
 @pytest.mark.parametrize(

@@ -1,17 +1,19 @@
-"""All that one cycle of a bidding task knows: assignment, our bids, the decisions, their terms, what is done.
-
-And the state that a worker keeps from cycle to cycle.
-"""
+"""All that one cycle of a bidding task knows, the state that a worker keeps from cycle to cycle, and its journal."""
 
 from __future__ import annotations
 
 import dataclasses
+import logging
+import os
 from collections.abc import Callable, Collection, Mapping
 from decimal import Decimal
+from pathlib import Path
 
 from msgspec import Struct, field
 from msgspec.structs import force_setattr
 
+from core.files import require_room
+from core.layout import older
 from core.subscription_plans import SubscriptionPlan
 from markets.base import OwnBid
 from markets.look import Looker, MarketLook
@@ -25,15 +27,91 @@ from models.users import Entitlements, own_ceilings
 from strategy.book import VenueProfile
 from strategy.calm import Calm
 from strategy.config.bid import BidConfig, load_bid_config, problems, unsupported
+from strategy.journal import Encoder
 from strategy.patience import patience_of, shortened_ms
 from strategy.plan import BidPlan, Entry, Memory, PlannedBid, SaleIntoBid, SignedRoom
 from strategy.plan_bids import memory_without_raise, raise_rung
 from strategy.ranking import highest_first
 from strategy.reasons import PlaceResult, Reason
-from workers.bidding.cancels import WRITE_MS
-from workers.bidding.journal import Journal
-from workers.context import Context
+from workers.context import WRITE_MS, Context
 from workers.cycle import WantedMoment, config_of, wanted_task
+
+log = logging.getLogger(__name__)
+
+MAX_BYTES = 5_000_000  # for each of two files: the newer one and the older one
+# A run of lines that need each other ends when they take so many times the room of the one they begin with: to read a
+# line takes those of its run, and to begin anew costs a ninth of the file at most.
+RUN = 8
+
+
+class Journal:
+    """Appends entries to `path`, in a directory whose parent is there. One process writes to it at a time.
+
+    Without an absolute path it writes nothing: made-up settings, as in a zygote's warm-up, name no directory.
+    """
+
+    def __init__(self, path: Path | None, max_bytes: int = MAX_BYTES) -> None:
+        self._path = path if path is not None and path.is_absolute() else None
+        self._max_bytes = max_bytes
+        self._encoder = Encoder()
+        self._is_failing = False
+        self._first_bytes = self._later_bytes = 0  # of the run that is being written
+
+    def write(self, entry: Entry) -> None:
+        """Appends one entry. One that cannot be written is left out, with one log line until it can be again."""
+        if self._path is None:
+            return
+        try:
+            require_room(self._path.parent)
+            self._append(self._path, entry)
+        except Exception as error:
+            # A journal is worth less than any cycle, so no fault of it may end one.
+            self._encoder.forget()
+            if not self._is_failing:
+                log.warning("failed to write the journal %s: %s: %s", self._path, type(error).__name__, error)
+            self._is_failing = True
+        else:
+            self._is_failing = False
+
+    def _append(self, path: Path, entry: Entry) -> None:
+        size = path.stat().st_size if path.exists() else 0
+        if size == 0 or self._later_bytes >= RUN * self._first_bytes:
+            self._encoder.forget()  # another file, an emptied one, or the next run
+        begins = self._encoder.is_at_beginning
+        line = f"{self._encoder.line(entry)}\n".encode()
+        if size and size + len(line) >= self._max_bytes:
+            path.replace(older(path))
+            self._encoder.forget()
+            begins, size, line = True, 0, f"{self._encoder.line(entry)}\n".encode()
+        fd = _opened(path)
+        try:
+            # The last writer may have been killed within a line.
+            is_torn = begins and size and os.pread(fd, 1, size - 1) != b"\n"
+            _write_whole(fd, b"\n" + line if is_torn else line, size)
+        finally:
+            os.close(fd)
+        self._first_bytes, self._later_bytes = (
+            (len(line), 0) if begins else (self._first_bytes, self._later_bytes + len(line))
+        )
+
+
+def _opened(path: Path) -> int:
+    flags = os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC
+    try:
+        return os.open(path, flags, 0o600)
+    except FileNotFoundError:
+        path.parent.mkdir(mode=0o700, exist_ok=True)
+        return os.open(path, flags, 0o600)
+
+
+def _write_whole(fd: int, line: bytes, size: int) -> None:
+    try:
+        if os.write(fd, line) != len(line):
+            raise OSError("no space left for the whole line")
+    except OSError:
+        os.ftruncate(fd, size)
+        raise
+
 
 FRESH_S = 0.0  # by reads that begin after the brake; tasks on one market share those
 HOUR_MS = 3_600_000

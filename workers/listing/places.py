@@ -44,11 +44,8 @@ from wallet.protocol import (
     per_kvb,
 )
 from wallet.signer_client import SignerError, SignerLocked, SignerRefused
-from workers.bidding.cancels import WRITE_MS
-from workers.bidding.places import PaymentCoins
-from workers.context import Context
-from workers.faults import Faults
-from workers.kernel import signals_held
+from workers.bidding.writes import PaymentCoins
+from workers.context import WRITE_MS, Context, Faults, signals_held
 
 
 class ItemToList(Struct, frozen=True):
@@ -313,7 +310,6 @@ def _why_not_now(
 def _reserved_and_signed(
     context: Context, user_id: int, vault: str, asked: WithdrawalToSign, faults: Faults
 ) -> Homecoming:
-    """Writes the row of the way home down, and has it signed then."""
     new = NewWithdrawal(
         intent=asked.intent,
         user_id=user_id,

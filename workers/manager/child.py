@@ -29,7 +29,7 @@ from strategy.config.bid import load_bid_config
 from strategy.config.listing import load_listing_config
 from workers.context import Kind
 from workers.kernel import EXIT_STOPPED, WAKE, Sequel, judge_end
-from workers.manager.starts import Absences
+from workers.manager.loop import Absences
 from workers.spawning.spawner import Handle
 
 
@@ -282,10 +282,6 @@ LONGEST_REST_S = 60.0
 _JITTER = 0.2
 
 
-def _nothing() -> None:
-    pass
-
-
 class Restarts:
     """One task's record of deaths and failed starts. A finished cycle, or its user, wipes it out (`forgive`).
 
@@ -297,7 +293,7 @@ class Restarts:
         rng: random.Random,
         first_rest_s: float = 1.0,
         absences: Absences | None = None,
-        look: Callable[[], None] = _nothing,
+        look: Callable[[], None] = lambda: None,
     ) -> None:
         self._rng = rng
         self._first_rest_s = first_rest_s

@@ -31,8 +31,8 @@ from strategy.config.listing import load_listing_config, problems
 from strategy.config.parts import OnFill
 from strategy.purchases import SETTLED_BLOCKS, Claim, NotShown, NotYetShown, ProvenPurchase, prove
 from wallet.signer_client import SignerError
-from workers.crashpoints import crashpoint
-from workers.manager.background import in_thread
+from workers.context import crashpoint
+from workers.manager.loop import in_thread
 from workers.manager.purchase_facts import Evidence, Found, PurchaseFacts, Standing, note_of
 
 log = logging.getLogger(__name__)

@@ -30,7 +30,6 @@ from workers import kernel
 from workers.context import Kind
 from workers.cycle import until_first_cycle
 from workers.kernel import EXIT_STOPPED, judge_end
-from workers.manager.background import Background
 from workers.manager.brakes import Brakes
 from workers.manager.child import (
     Child,
@@ -44,8 +43,8 @@ from workers.manager.child import (
     place_key,
     record_death,
 )
+from workers.manager.loop import Absences, Background, OperationTurns, StartQueue, WorkerPlaces
 from workers.manager.rights import DAMAGED, ME, PEERS_AWAY, Rights, require_files
-from workers.manager.starts import Absences, OperationTurns, StartQueue, WorkerPlaces
 from workers.spawning.spawner import Spawner
 
 

@@ -2,9 +2,12 @@
 core/program_calls.py.
 
 One thread runs a loop: the database is asked in it, signer and gateway in threads of their own. It must be the main
-thread, since workers, or the zygote that forks them, die with the thread that started them.
+thread, since workers, or the zygote that forks them, die with the thread that started them. SIGTERM and SIGINT end it.
+SIGHUP has new workers started by a new zygote, with the code as it is then.
 
-SIGTERM and SIGINT end it. SIGHUP has new workers started by a new zygote, with the code as it is then.
+It watches an SQLite database. A file that was removed while programs have it open is found within seconds. All pages
+are read, also those that no program reads: every ten minutes, or less often if that takes long. A note of the damage
+reaches all programs (models/database/damage.py).
 """
 
 from __future__ import annotations
@@ -16,6 +19,7 @@ import os
 import random
 import resource
 import signal
+import threading
 import time
 from collections.abc import Awaitable, Callable, Collection
 
@@ -44,7 +48,9 @@ from core.program_calls import (
 )
 from core.settings import Settings
 from models import accounts, controls, schema, summaries
-from models.database import base
+from models.database import base, damage
+from models.database.base import Sqlite
+from models.database.damage import Damage, NotRead
 from models.leases.held_lease import HeldLease
 from models.leases.leases import EVERYBODY, LeaseLost, Slot, slot_of
 from models.ledger import closing
@@ -52,18 +58,83 @@ from models.ledger.closing import concerned
 from models.tasks import tasks
 from models.tasks.tasks import RUNNING
 from workers import kernel
-from workers.manager.background import Background, DatabaseWatch
 from workers.manager.brakes import Brakes
 from workers.manager.child import NextStep, facts_of, is_lost, next_step
 from workers.manager.fill_lister import FillLister
 from workers.manager.keeper import Keeper, Surroundings, Timing
-from workers.manager.rights import ME, Rights
-from workers.manager.starts import Absences, StartQueue, WorkerPlaces
-from workers.manager.take_over import end_former_rights, hold, slot_wanted
-from workers.spawning.spawner import PopenSpawner, Spawner
-from workers.spawning.zygote_spawner import ZygoteSpawner
+from workers.manager.loop import Absences, Background, StartQueue, WorkerPlaces, in_thread
+from workers.manager.rights import ME, Rights, end_former_rights, hold, slot_wanted
+from workers.spawning.spawner import PopenSpawner, Spawner, ZygoteSpawner
 
 log = logging.getLogger(__name__)
+
+_PAGES_EVERY_S = 600.0
+
+
+_MOST_SHARE = 0.01  # of the time in which pages are read
+
+
+_NICENESS = 10
+
+
+class DatabaseWatch:
+    """Use it in the manager's loop, with its connection open. The first reading of all pages is due immediately."""
+
+    def __init__(self) -> None:
+        self._pages_due = time.monotonic()
+        self._is_copied = False
+        self._was_saved = False
+        self._told: Damage | None = None
+
+    async def look_for_files(self) -> None:
+        """Looks for removed files and saves what they hold."""
+        found = base.look_for_damage()
+        if found is not None and found != self._told:
+            log.critical("the database is damaged: %s; nothing new is placed", found.text)
+            self._told = found
+        if found is not None and found.is_lost:
+            await self._save()
+
+    async def read_pages(self) -> None:
+        """Reads every page in a thread, if that is due, unless a file is lost."""
+        database = base.database.obj
+        if not isinstance(database, Sqlite) or time.monotonic() < self._pages_due:
+            return
+        if (found := database.damage()) is not None and found.is_lost:
+            return
+        began = time.monotonic()
+        try:
+            fault = await in_thread(lambda: _unhurried(database.fault))
+        except NotRead as error:
+            log.warning("%s", error)
+            fault = ""
+        took_s = time.monotonic() - began
+        self._pages_due = time.monotonic() + max(_PAGES_EVERY_S, took_s / _MOST_SHARE)
+        if fault:
+            damage.write_note(database.file, Damage(fault))
+
+    async def _save(self) -> None:
+        """Saves what a removed file holds, for as long as this process has it open: a removed database once."""
+        copy = base.database.obj.save_lost()
+        if copy is None:
+            self._is_copied = False  # the database is at its path, and may be removed again
+            if not self._was_saved:
+                log.critical("what was committed to the removed file is saved in the database; restart Bidkeeper soon")
+            self._was_saved = True
+        elif not self._is_copied:
+            fault = await in_thread(copy)
+            self._is_copied = True
+            log.critical(
+                "the database was removed: this program still had it, and has copied it to %s.saved%s",
+                base.database.obj.file,
+                f", which is damaged: {fault}" if fault else "",
+            )
+
+
+def _unhurried(call: Callable[[], str]) -> str:
+    os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), _NICENESS)
+    return call()
+
 
 _PREDECESSOR_S = 3.0
 _END_TERM_S = 5.0
@@ -252,7 +323,6 @@ class Manager:
             raise PeerRefused(ME, "unknown_task", f"task {task_id} is not of {self._slot}")
 
     def _wake(self, task_ids: Collection[int]) -> None:
-        """Has the workers of these tasks begin their next cycle now."""
         for task_id in task_ids:
             keeper = self._keepers.get(task_id)
             if keeper is not None and keeper.child is not None:
@@ -355,7 +425,6 @@ class Manager:
         return stopped
 
     def _end_sessions(self) -> None:
-        """Ends the sessions of users who may not sign in any more."""
         for user in accounts.users_with_sessions(self._slot):
             if not self._surroundings.rights.entitlements.may_sign_in(user.address):
                 accounts.end_sessions(user.id)

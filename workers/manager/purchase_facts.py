@@ -29,7 +29,7 @@ from wallet.psbt.script import TAPSCRIPT, OfferLeaf, leaf_hash, output_script, r
 from wallet.psbt.transaction import Outpoint, Transaction, TxOutput, WireError, decode_unsigned
 from wallet.signer_client import SignerClient, SignerError
 from wallet.withdrawal.rules import WalletScript, has_key, p2wsh
-from workers.faults import Faults
+from workers.context import Faults
 
 MOST_READS = 40  # transactions for one item; a purchase takes a handful
 _NO_TXID = bytes(32)  # of a block's reward

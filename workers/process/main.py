@@ -9,65 +9,45 @@ Exit codes are in `workers/kernel.py`.
 
 from __future__ import annotations
 
-import logging
 import os
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from core.layout import LOG_FILES, log_path, older
+from core.layout import journal_path, log_path
 from workers import kernel
+from workers.kernel import OwnLog
 
 if TYPE_CHECKING:
     from core.settings import Settings
     from workers.context import Context, Job
 
-log = logging.getLogger(__name__)
-
-MAX_BYTES = 1 << 20
-_STDERR = 2
-
-
-class OwnLog:
-    """The log file `path`, and its older ones `path`.1, `path`.2."""
-
-    def __init__(self, path: Path) -> None:
-        self._path = path
-        try:
-            self._redirect()
-        except FileNotFoundError:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            self._redirect()
-
-    def rotate(self) -> None:
-        """Begins a new file when this one is full. Between cycles, so that no traceback is torn apart.
-
-        On a full disk it cannot: then the next call tries again.
-        """
-        if os.fstat(_STDERR).st_size < MAX_BYTES:
-            return
-        try:
-            for number in range(LOG_FILES - 1, 0, -1):
-                newer = older(self._path, number - 1)
-                if newer.exists():
-                    newer.replace(older(self._path, number))
-            self._redirect()
-        except OSError as error:
-            log.warning("failed to begin a new log file: %s", error.strerror)
-
-    def _redirect(self) -> None:
-        fd = os.open(self._path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
-        for standard in (1, _STDERR):
-            os.dup2(fd, standard)
-        os.close(fd)
-
-
 MakeJob = Callable[[str, "Context"], "Job"]
 
 
-def run(argv: Sequence[str], make_job: MakeJob | None = None, settings: Settings | None = None) -> int:
-    """Works until asked to stop, and returns the exit code. `make_job` replaces that of `workers/process/jobs.py`.
+def make_job(kind: str, context: Context, until_cycle: Callable[[str, float, float], float] | None = None) -> Job:
+    """Makes the job of this kind: bidder, lister or drain. Raises ValueError for another."""
+    from models.tasks import tasks
+    from workers import cycle, drains
+    from workers.bidding.bidder import Bidder
+    from workers.bidding.moment import Journal
+    from workers.listing.lister import Lister
+
+    if kind == "bidder":
+        journal = Journal(journal_path(context.settings.data_dir, context.task_id))
+        return Bidder(context, journal=journal, until_cycle=until_cycle or cycle.until_cycle)
+    if kind == "lister":
+        return Lister(context, until_cycle=until_cycle or cycle.until_cycle)
+    if kind == "drain":
+        outline = tasks.outline(context.task_id)
+        is_listing = outline is not None and outline.kind == tasks.LISTING
+        return drains.ListingDrain(context) if is_listing else drains.BiddingDrain(context)
+    raise ValueError(f"no such kind of worker: {kind}")
+
+
+def run(argv: Sequence[str], make_job: MakeJob = make_job, settings: Settings | None = None) -> int:
+    """Works until asked to stop, and returns the exit code.
 
     `settings` are those of the process that it was forked from; without them it reads its own.
     """
@@ -75,26 +55,12 @@ def run(argv: Sequence[str], make_job: MakeJob | None = None, settings: Settings
     own_log = OwnLog(log_path(Path(os.environ["BIDKEEPER_DATA_DIR"]), task_id))
 
     # Only now: a failed import then appears in the task's log. A signal before this ends the process by itself.
-    from workers.process.life_line import LifeLine, StopAsked
-    from workers.process.worker import Worker
+    from workers.process.worker import LifeLine, StopAsked, Worker
 
     try:
-        life_line = LifeLine(parent)
-        worker = Worker(kind, task_id, token, life_line, own_log.rotate, settings)
-        return worker.run(make_job or _make_job, status_fd)
+        return Worker(kind, task_id, token, LifeLine(parent), own_log.rotate, settings).run(make_job, status_fd)
     except StopAsked:
         return kernel.EXIT_STOPPED
-
-
-def run_forked(argv: Sequence[str], settings: Settings | None) -> int:
-    """Runs the job of `workers/process/jobs.py`, for a zygote."""
-    return run(argv, settings=settings)
-
-
-def _make_job(kind: str, context: Context) -> Job:
-    from workers.process.jobs import make_job
-
-    return make_job(kind, context)
 
 
 if __name__ == "__main__":

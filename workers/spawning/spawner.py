@@ -1,25 +1,33 @@
 """The manager's way to start and hold workers; the back-ends are interchangeable.
 
-`zygote_spawner.py` forks them from a process that has everything loaded, `PopenSpawner` starts a Python for each. A
-worker is given a kind, a task's id, a token and the secret of its grant; all else it reads from the database. No
-back-end adopts workers it did not start: they die with the manager that started them.
+`ZygoteSpawner` forks them from a process that has everything loaded, `PopenSpawner` starts a Python for each. A worker
+is given a kind, a task's id, a token and the secret of its grant; all else it reads from the database. No back-end
+adopts workers it did not start: they die with the manager that started them.
+
+A zygote that dies takes its workers with it, and another follows it: at once, then after 1, 2, 4 ... 60 s if they die
+young. `renew` replaces a living one, which then ends with its last worker.
 """
 
 from __future__ import annotations
 
+import asyncio
+import itertools
 import json
+import logging
 import os
 import signal
 import subprocess
 import threading
-from collections.abc import Sequence
-from typing import Protocol
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple, Protocol
 
 from core.process import PYTHON
 from core.setting_values import HELD
 from core.settings import SECRETS, Settings
+from workers import kernel
 from workers.context import Kind
-from workers.kernel import send, start_time
+from workers.kernel import EXIT_UNKNOWN, send, start_time, wait_for_end
 
 
 class Handle(Protocol):
@@ -37,7 +45,7 @@ class Handle(Protocol):
         """Returns the end of the process: its exit code, or the number of the signal that killed it, below 0.
 
         None means that it runs (stopped by SIGSTOP counts as running), or, for moments only, that it has ended in a way
-        not known yet; ask again then. `exits.EXIT_UNKNOWN` means that it has ended in an unknown way. An answer that
+        not known yet; ask again then. `EXIT_UNKNOWN` means that it has ended in an unknown way. An answer that
         cannot be found out is an error, never "not running". The first status stays the answer for ever.
         """
 
@@ -167,3 +175,377 @@ def _write(process: subprocess.Popen[bytes], line: bytes) -> None:
     except BrokenPipeError:
         # It has died already, as its handle will show.
         return
+
+
+_ANSWER_S = 10.0  # a start waits this long for a zygote's answer
+_STATUS_S = 5.0  # a living zygote reports a worker's end within this time
+_ORPHAN_S = 5.0  # a dead zygote's worker that does not end by itself is killed after this
+# Its workers write their titles over its arguments, so these must be long enough.
+_ROOM_FOR_TITLES = "-" * 120
+
+
+class ForkedHandle:
+    """A worker forked by a zygote; see `Handle`."""
+
+    def __init__(self, zygote: ZygoteProcess, number: int, pid: int, pidfd: int, start: _Start) -> None:
+        self._zygote = zygote
+        self._number = number
+        self._life_line = start.life_line
+        self._seen_ended: float | None = None
+        self._is_cut = False
+        self._is_closed = False
+        self.pid = pid
+        self.pidfd = pidfd
+        self.start_time = start_time(pid) or 0
+        self.status_fd = start.status_fd
+        self.status: int | None = None
+        self.is_unwanted = False
+
+    def poll(self) -> int | None:
+        if self.status is None and wait_for_end(self.pidfd, 0):
+            self._zygote.read()
+            now = time.monotonic()
+            self._seen_ended = self._seen_ended or now
+            if self.status is None and (self._zygote.has_ended or now - self._seen_ended > _STATUS_S):
+                self.status = EXIT_UNKNOWN
+        return self.status
+
+    def signal(self, number: signal.Signals) -> None:
+        if not self._is_closed:
+            send(self.pidfd, number)
+
+    def cut(self) -> None:
+        """Closes its life line, which ends a worker that listens."""
+        if not self._is_cut:
+            self._is_cut = True
+            os.close(self._life_line)
+
+    def close(self) -> None:
+        self._is_closed = True
+        self.cut()
+        os.close(self.pidfd)
+        os.close(self.status_fd)
+        self._zygote.forget(self._number)
+
+
+class _Start(NamedTuple):
+    """A start that the zygote has not answered yet, and our ends of the pipes."""
+
+    answer: asyncio.Future[ForkedHandle]
+    status_fd: int
+    life_line: int
+
+    def fail(self, error: OSError) -> None:
+        self.close()
+        if not self.answer.done():
+            self.answer.set_exception(error)
+
+    def close(self) -> None:
+        os.close(self.status_fd)
+        os.close(self.life_line)
+
+
+class ZygoteProcess:
+    """A zygote, started when made. `on_ready` is called when it can fork, `on_end` when it has ended and was reaped."""
+
+    def __init__(
+        self,
+        command: Sequence[str],
+        environment: Mapping[str, str],
+        on_ready: Callable[[ZygoteProcess], None],
+        on_end: Callable[[ZygoteProcess], None],
+    ) -> None:
+        self._on_ready = on_ready
+        self._on_end = on_end
+        self._starts: dict[int, _Start] = {}
+        self._workers: dict[int, ForkedHandle] = {}
+        self._began = time.monotonic()
+        self.is_retired = False
+        self.is_unfit = False
+        self.exit_status: int | None = None
+        self._link, its_end = kernel.link_pair()
+        with its_end:
+            self._process = subprocess.Popen(
+                [*command, str(its_end.fileno()), str(os.getpid()), _ROOM_FOR_TITLES],
+                stdin=subprocess.DEVNULL,
+                pass_fds=(its_end.fileno(),),
+                env=environment,
+                # Ctrl-C in a terminal is for the manager, which ends the workers in order.
+                start_new_session=True,
+            )
+        self.pid = self._process.pid
+        self._pidfd = os.pidfd_open(self.pid)
+        self._link.setblocking(False)
+        self._loop = asyncio.get_running_loop()
+        self._loop.add_reader(self._link, self.read)
+        self._loop.add_reader(self._pidfd, self._ended)
+
+    @property
+    def has_ended(self) -> bool:
+        return self.exit_status is not None
+
+    @property
+    def age_s(self) -> float:
+        return time.monotonic() - self._began
+
+    async def start(self, number: int, kind: Kind, task_id: int, token: int, line: bytes) -> ForkedHandle:
+        """Makes it fork a worker whose stdin begins with `line`; `number` is never used again.
+
+        Raises OSError; `is_unfit` may be set then.
+        """
+        start = self._ask(number, {"kind": kind, "task": task_id, "token": token}, line)
+        try:
+            async with asyncio.timeout(_ANSWER_S):
+                return await start.answer
+        except TimeoutError as error:
+            self._abandon(number, start)
+            self.is_unfit = True
+            raise OSError(f"the zygote did not answer within {_ANSWER_S:.0f} s") from error
+        except BaseException:
+            self._abandon(number, start)
+            raise
+
+    def retire(self) -> None:
+        """Asks it for no more starts; it ends with its last worker."""
+        self.is_retired = True
+        self._let_go_if_done()
+
+    def let_go(self) -> None:
+        """Lets it end, and with it its workers."""
+        if self._link.fileno() >= 0:
+            self._loop.remove_reader(self._link)
+            self._link.close()
+
+    def kill(self) -> None:
+        if not self.has_ended:
+            send(self._pidfd, signal.SIGKILL)
+
+    def forget(self, number: int) -> None:
+        """Forgets a start whose worker has ended and whose handle is closed."""
+        self._workers.pop(number, None)
+        self._let_go_if_done()
+
+    def read(self) -> None:
+        """Reads its messages."""
+        while self._link.fileno() >= 0:
+            try:
+                received = kernel.receive_packet(self._link)
+            except BlockingIOError:
+                return
+            if received is None:
+                self.let_go()
+            else:
+                self._hear(*received)
+
+    def _ask(self, number: int, facts: dict[str, Any], line: bytes) -> _Start:
+        status_fd, worker_status = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
+        worker_line, life_line = os.pipe2(os.O_CLOEXEC)
+        start = _Start(self._loop.create_future(), status_fd, life_line)
+        try:
+            os.write(life_line, line)
+            kernel.send_packet(self._link, {"start": number} | facts, [worker_status, worker_line])
+        except BaseException:
+            start.close()
+            raise
+        finally:
+            os.close(worker_status)
+            os.close(worker_line)
+        self._starts[number] = start
+        return start
+
+    def _abandon(self, number: int, start: _Start) -> None:
+        """Gives up on a start that nothing waits for; a worker that came of it, perhaps only just now, is killed."""
+        if self._starts.pop(number, None) is not None:
+            start.close()
+        elif not start.answer.cancelled() and start.answer.exception() is None:
+            handle = start.answer.result()
+            handle.signal(signal.SIGKILL)
+            handle.is_unwanted = True
+            if handle.status is not None:
+                handle.close()
+
+    def _hear(self, told: dict[str, Any], descriptors: list[int]) -> None:
+        if "ready" in told:
+            self._on_ready(self)
+        elif "started" in told:
+            self._started(told["started"], told["pid"], descriptors[0])
+        elif "failed" in told:
+            self.is_unfit = self.is_unfit or told["unfit"]
+            if start := self._starts.pop(told["failed"], None):
+                start.fail(OSError(told["text"]))
+        elif handle := self._workers.get(told["ended"]):
+            handle.status = told["status"]
+            if handle.is_unwanted:
+                handle.close()
+        self._let_go_if_done()
+
+    def _started(self, number: int, pid: int, pidfd: int) -> None:
+        start = self._starts.pop(number, None)
+        if start is not None and not start.answer.done():
+            handle = self._workers[number] = ForkedHandle(self, number, pid, pidfd, start)
+            start.answer.set_result(handle)
+            return
+        send(pidfd, signal.SIGKILL)
+        os.close(pidfd)
+        if start is not None:
+            start.close()
+
+    def _ended(self) -> None:
+        self.read()
+        self._loop.remove_reader(self._pidfd)
+        os.close(self._pidfd)
+        self.let_go()
+        self.exit_status = self._process.wait()
+        for start in self._starts.values():
+            start.fail(OSError("the zygote has ended"))
+        self._starts.clear()
+        for handle in list(self._workers.values()):
+            # The kernel has sent it SIGTERM already. One that is stopped hears it only when it goes on, and may hold
+            # the database's lock, for which this loop would wait, too, and with it the SIGKILL below.
+            handle.cut()
+            handle.signal(signal.SIGCONT)
+            if handle.is_unwanted:
+                handle.close()
+            else:
+                self._loop.call_later(_ORPHAN_S, handle.signal, signal.SIGKILL)
+        self._on_end(self)
+
+    def _let_go_if_done(self) -> None:
+        if self.is_retired and not self._workers and not self._starts:
+            self.let_go()
+
+
+log = logging.getLogger(__name__)
+
+ZYGOTE = (*PYTHON, "-m", "workers.spawning.zygote")
+_READY_S = 10.0  # a start waits this long for a zygote
+_WARM_UP_S = 60.0
+_END_S = 2.0
+_LONGEST_REST_S = 60.0
+_OLD_AGE_S = 60.0
+
+
+class ZygoteSpawner:
+    """Starts workers through `command`, which gets the number of a socket and our pid."""
+
+    def __init__(self, settings: Settings, command: Sequence[str] = ZYGOTE) -> None:
+        self._command = tuple(command)
+        self._environment = worker_environment(settings)
+        self._current: ZygoteProcess | None = None
+        self._coming: ZygoteProcess | None = None
+        self._all: set[ZygoteProcess] = set()
+        self._numbers = itertools.count(1)
+        self._has_current = asyncio.Event()
+        self._has_ended = asyncio.Event()
+        self._early_deaths = 0
+        self._closed = False
+
+    @property
+    def is_ready(self) -> bool:
+        return self._current is not None
+
+    @property
+    def pid(self) -> int | None:
+        """The zygote that new workers are forked from."""
+        return self._current.pid if self._current else None
+
+    def open(self) -> None:
+        if threading.current_thread() is not threading.main_thread():
+            raise RuntimeError("a zygote is started in the main thread: it dies with the thread that started it")
+        self._launch()
+
+    def renew(self) -> None:
+        if self._coming is None and not self._closed:
+            log.info("a new zygote takes over")
+            self._launch()
+
+    async def start(self, kind: Kind, task_id: int, token: int, secret: str, *, wait_s: float = 0.0) -> ForkedHandle:
+        zygote = await self._zygote()
+        try:
+            return await zygote.start(next(self._numbers), kind, task_id, token, first_line(secret, wait_s))
+        finally:
+            if zygote.is_unfit and zygote is self._current:
+                self._dismiss(zygote)
+
+    async def close(self) -> None:
+        self._closed = True
+        for zygote in self._all:
+            zygote.let_go()
+        try:
+            async with asyncio.timeout(_END_S):
+                await self._all_ended()
+        except TimeoutError:
+            for zygote in self._all:
+                log.error("zygote %d does not end by itself", zygote.pid)
+                zygote.kill()
+            await self._all_ended()
+
+    async def _all_ended(self) -> None:
+        while self._all:
+            self._has_ended.clear()
+            await self._has_ended.wait()
+
+    async def _zygote(self) -> ZygoteProcess:
+        if self._current is None:
+            try:
+                async with asyncio.timeout(_READY_S):
+                    await self._has_current.wait()
+            except TimeoutError:
+                raise OSError("there is no zygote to start workers from") from None
+        assert self._current is not None
+        return self._current
+
+    def _dismiss(self, zygote: ZygoteProcess) -> None:
+        log.error("zygote %d cannot fork any more", zygote.pid)
+        self._current = None
+        self._has_current.clear()
+        zygote.retire()
+        self._launch()
+
+    def _launch(self) -> None:
+        if self._closed or self._coming is not None:
+            return
+        try:
+            self._coming = ZygoteProcess(self._command, self._environment, self._on_ready, self._on_end)
+        except OSError as error:
+            log.error("failed to start a zygote: %s", error)
+            self._launch_later()
+            return
+        self._all.add(self._coming)
+        asyncio.get_running_loop().call_later(_WARM_UP_S, self._end_if_cold, self._coming)
+
+    def _launch_later(self) -> None:
+        rest = min(_LONGEST_REST_S, 2.0 ** min(self._early_deaths - 1, 10)) if self._early_deaths else 0.0
+        self._early_deaths += 1
+        asyncio.get_running_loop().call_later(rest, self._launch)
+
+    def _end_if_cold(self, zygote: ZygoteProcess) -> None:
+        if zygote is self._coming:
+            log.error("zygote %d does not get ready", zygote.pid)
+            zygote.kill()
+
+    def _on_ready(self, zygote: ZygoteProcess) -> None:
+        log.info("zygote %d is ready", zygote.pid)
+        former, self._current, self._coming = self._current, zygote, None
+        self._has_current.set()
+        if former is not None:
+            former.retire()
+
+    def _on_end(self, zygote: ZygoteProcess) -> None:
+        self._all.discard(zygote)
+        self._has_ended.set()
+        if self._closed:
+            return
+        if zygote is self._current:
+            self._current = None
+            self._has_current.clear()
+            if zygote.age_s > _OLD_AGE_S:
+                self._early_deaths = 0
+        elif zygote is self._coming:
+            self._coming = None
+        elif zygote.is_retired:
+            log.info("zygote %d has ended after its last worker", zygote.pid)
+            return
+        log.error("zygote %d ended unasked (%s)", zygote.pid, zygote.exit_status)
+        if self._current is None and self._coming is None:
+            self._launch_later()

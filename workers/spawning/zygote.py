@@ -1,12 +1,17 @@
 """The process that workers are forked from: `python -m workers.spawning.zygote LINK_FD MANAGER_PID`.
 
-It has everything loaded that a worker needs, holds nothing open that a worker must not have, runs one thread, and only
-forks, reaps and reports. It ends with the manager (PDEATHSIG, and the end of its link) and its workers end with it
-(PDEATHSIG), so it needs no handler of its own for SIGTERM.
+It runs one thread, and only forks, reaps and reports. It holds nothing open that a worker must not have. It ends with
+the manager (PDEATHSIG, and the end of its link) and its workers end with it (PDEATHSIG), so it needs no handler of its
+own for SIGTERM.
+
+Its warm-up is a worker's day on a made-up market, in memory. Then every module is imported, every query compiled, every
+piece of code has run once; workers share that memory. Nothing is open afterwards.
 
 A fork shares every page until one side writes to it. A worker's allocations would go into the gaps that imports and
 warm-up have left all over the heap, and each touched page is copied. So the gaps are filled before the fork, and a
-worker's allocations lie side by side in pages of their own: nearly two MiB less for each worker, of ten.
+worker's allocations lie side by side in pages of their own: nearly two MiB less for each worker, of ten. A function
+that runs writes to its code, too: it counts references and fills caches. So the code that workers run is copied into
+pages of its own: half a MiB less.
 """
 
 from __future__ import annotations
@@ -14,25 +19,226 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import gc
+import io
 import logging
 import os
 import select
 import signal
 import socket
 import sys
+import time
 from collections.abc import Callable, Sequence
-from typing import Any
+from decimal import Decimal
+from pathlib import Path
+from types import CodeType, FrameType, FunctionType
+from typing import Any, TypeVar
+
+from msgspec.json import encode
 
 from core import logs
+from core.call import Request, read_answer
 from core.process import end_with_parent
-from core.settings import Settings
-from workers.process import life_line
+from core.settings import Settings, load
+from markets import client
+from markets.base import AskBook, Balance, Fees, OutpointFacts, OwnBid, OwnBids, Whereabouts
+from markets.client import MarketClient
+from markets.orders import ListingDraft, OwnListing, OwnListings
+from models import schema, users
+from models.database import base
+from models.database.base import is_postgresql
+from models.ledger import closing
+from models.tasks import tasks
+from models.tasks.tasks import RUNNING, STOPPED, Task
+from strategy.book import Ask, VenueProfile
+from strategy.config.bid import BidConfig, dump_bid_config
+from strategy.config.listing import ListingConfig, dump_listing_config
+from strategy.plan import SignedRoom
+from wallet import protocol
+from wallet.signer_client import SignerClient
+from workers import kernel
+from workers.context import Context
 from workers.process import main as worker_main
-from workers.process.life_line import give_up_network
-from workers.spawning import zygote_link
-from workers.spawning.warm_up import warm_up
+from workers.process import worker
+from workers.process.worker import give_up_network, set_title
 
 log = logging.getLogger(__name__)
+
+A = TypeVar("A")
+
+_NOBODY = "bc1qnobody"
+_VAULT = "bc1pnobody"
+_INSCRIPTION = "0" * 64 + "i0"
+_OUTPOINT = "0" * 64 + ":0"
+_NOWHERE = Path("/nonexistent")
+_SIGNED = "c2lnbmVk"  # or to be signed
+_CYCLES = 3
+
+
+class MadeUpMarket(MarketClient):
+    """A made-up gateway: a book of two hundred asks, and the bids and listings placed."""
+
+    def __init__(self, clock_ms: Callable[[], int]) -> None:
+        super().__init__(_NOWHERE)
+        self._clock_ms = clock_ms
+        self._bids: list[OwnBid] = []
+        self._listings: list[OwnListing] = []
+
+    def _exchange(self, asked: bytes, *, repeatable: bool) -> bytes:
+        request = verbs.read(asked)
+        args = verbs.read_args(request, verbs.BY_NAME[request.verb])
+        return verbs.text({"ok": self.answer(args)}).encode()
+
+    def answer(self, args: Any) -> Any:
+        """Answers one question of the gateway's socket."""
+        rate = Decimal("2.5")
+        match args:
+            case verbs.Profile():
+                return VenueProfile("simulator", 1000, 10_000, 900, equal_bids_allowed=True, balance_model="per_bid")
+            case verbs.Asks():
+                prices = range(1_000_000, 3_000_000, 10_000)
+                asks = (Ask(f"{price:064x}", price, Decimal(1), Decimal(price), "bc1qsomebody") for price in prices)
+                return AskBook(tuple(asks), self._clock_ms())
+            case verbs.OwnBids():  # a moment later: a read in the millisecond of a cancel would prove nothing about it
+                return OwnBids(tuple(self._bids), self._clock_ms() + 1)
+            case verbs.Balance():
+                return Balance(_NOBODY, 100_000_000, self._clock_ms())
+            case verbs.Fees():
+                return Fees(rate, rate, rate, rate, rate, self._clock_ms())
+            case verbs.Challenge():
+                return "a text to sign"
+            case verbs.Place(order):
+                end_ms, number = order.expires_ms, f"bid-{len(self._bids)}"
+                self._bids.append(OwnBid(number, order.slug, order.kind, order.price, order.quantity, end_ms, None))
+                return None
+            case verbs.Cancel():
+                self._bids = [bid for bid in self._bids if bid.venue_id not in args.venue_ids]
+                return True
+            case verbs.OwnListings():
+                return OwnListings(tuple(self._listings), self._clock_ms() + 1)
+            case verbs.Whereabouts():
+                return Whereabouts(_INSCRIPTION, _OUTPOINT, _VAULT, 546, self._clock_ms())
+            case verbs.Outpoint():
+                return OutpointFacts(_OUTPOINT, 546, "", True, True, (_INSCRIPTION,), (), 1, 1, None)
+            case verbs.DraftListing():
+                return ListingDraft(_SIGNED, ())
+            case verbs.ListItem(order):
+                ask = order.ask
+                self._listings = [OwnListing(ask.inscription_id, ask.inscription_id, ask.slug, ask.price, ask.owner)]
+                return None
+            case verbs.Delist():
+                self._listings = []
+                return True
+        raise LookupError(f"a made-up market has no answer to {args}")
+
+
+class MadeUpSigner(SignerClient):
+    """A made-up signer, without keys."""
+
+    def __init__(self) -> None:
+        super().__init__(_NOWHERE)
+
+    def _ask(self, request: Request[A], looked_up: int = 0) -> A:
+        answers: dict[type[Request[Any]], object] = {
+            protocol.AskAddresses: protocol.UserKeys(_NOBODY, "02" + "11" * 32, _VAULT, "22" * 32),
+            protocol.AskRooms: protocol.Rooms((SignedRoom("task", 1 << 40, 0),)),
+            protocol.SignBid: protocol.SignedBid("what was signed", _SIGNED),
+            protocol.SignChallenge: protocol.Signature(_SIGNED),
+            protocol.SignListing: protocol.SignedListing(_SIGNED, ()),
+            protocol.AskWasSigned: protocol.WasSigned(signed=False),
+        }
+        encode(request)
+        return read_answer(request, "signer", encode({"ok": answers[type(request)]}))
+
+
+def warm_up(gather: Callable[[Callable[[], object]], None]) -> Settings | None:
+    """Makes a dry run, whose failure costs speed and memory only; returns the settings for all workers.
+
+    `gather` makes another one and moves its code together. None when the settings cannot be read: each worker will find
+    out and log it.
+    """
+    settings = None
+    try:
+        with contextlib.redirect_stderr(io.StringIO()):
+            logs.set_up("zygote")
+            set_title("bidkeeper: zygote warms up")
+            settings = worker.without_secrets(load())
+            client.prepare()
+            dry_run()
+            gather(dry_run)
+            dry_run()  # by the code's copies, so that their caches are filled
+            if is_postgresql(settings.database_url):
+                # What the dry run has asked, in the words of the workers' database, which nobody asks yet.
+                base.prepare_for(settings.database_url)
+                base.prepare_all()
+    except Exception:
+        logs.set_up("zygote", form=settings.log_format if settings else "text")
+        log.exception("failed to warm up")
+    return settings
+
+
+def dry_run() -> list[str]:
+    """Runs cycles of every kind of worker, on a database in memory; returns their records, oldest first."""
+    base.connect("sqlite:///:memory:")
+    try:
+        schema.migrate()
+        return _days_work()
+    finally:
+        base.close()
+
+
+def _days_work() -> list[str]:
+    settings = Settings(whitelist=frozenset({_NOBODY}))
+    user = users.find_or_create(_NOBODY, dict(settings.plans), _clock_ms())
+    bids = tasks.create_bidding_task(
+        user.id,
+        type="ordinals",
+        slug="cats",
+        slug_key="cats",
+        config=dump_bid_config(BidConfig(slug="cats", hardcap_sats=900_000)),
+        venue=settings.market,
+        max_tasks=1,
+        now_ms=_clock_ms(),
+    )
+    listing = tasks.create_autolist_task(
+        user.id,
+        inscription_id=_INSCRIPTION,
+        collection_id="cats",
+        config=dump_listing_config(ListingConfig()),
+        venue=settings.market,
+        now_ms=_clock_ms(),
+    )
+    market = MadeUpMarket(_clock_ms)
+    reports = []
+    for task, kind in ((bids, "bidder"), (bids, "drain"), (listing, "lister"), (listing, "drain")):
+        tasks.set_desired(task, STOPPED if kind == "drain" else RUNNING)
+        if kind == "drain" and task is listing:
+            tasks.mark_deleted(listing, _clock_ms())
+        reports += _work(settings, task, kind, market)
+    return reports
+
+
+def _work(settings: Settings, task: Task, kind: str, market: MadeUpMarket) -> list[str]:
+    token = tasks.raise_token(task.id)
+    tasks.outline(task.id)
+    # A zygote has no crash points, and every cycle is due at once.
+    context = Context(settings, task.id, token, "", market, MadeUpSigner(), _clock_ms, crash=lambda point: None)
+    job = worker_main.make_job(kind, context, until_cycle=lambda slug, loop_s, now_s: 0.0)
+    reports = []
+    for _ in range(_CYCLES):
+        job.cycle()
+        reports.append(_report(task.id))
+    return reports
+
+
+def _report(task_id: int) -> str:
+    row = tasks.with_owner(task_id)
+    assert row is not None
+    return f"{row.last_error or row.last_cycle_action}; {closing.count_open(task_id)} open"
+
+
+def _clock_ms() -> int:
+    return time.time_ns() // 1_000_000
+
 
 _BYTES_HEAD = sys.getsizeof(b"")
 _SMALLEST_BYTES = 48  # the smallest size class of Python's allocator that an object of `bytes` goes into
@@ -43,8 +249,35 @@ _MOST_CHUNKS = 100_000
 _fillers: list[object] = []  # for ever
 
 
-def settle() -> None:
-    """Fills the gaps, and keeps the garbage collector from ever writing to present objects."""
+def gather(run: Callable[[], object]) -> None:
+    """Calls `run`, and gives the functions that it enters copies of their code, which lie side by side."""
+    entered: set[CodeType] = set()
+    copies: dict[CodeType, CodeType] = {}
+
+    def note(frame: FrameType, event: str, _: object) -> None:
+        if event == "call":
+            entered.add(frame.f_code)
+
+    def copied(code: CodeType) -> CodeType:
+        if code not in copies:
+            constants = (copied(each) if isinstance(each, CodeType) else each for each in code.co_consts)
+            copies[code] = code.replace(co_consts=tuple(constants))
+        return copies[code]
+
+    profiler = sys.getprofile()
+    sys.setprofile(note)
+    try:
+        run()
+    finally:
+        sys.setprofile(profiler)
+    fill_gaps()  # otherwise the copies would go into these
+    for each in gc.get_objects():
+        if isinstance(each, FunctionType) and each.__code__ in entered:
+            each.__code__ = copied(each.__code__)
+
+
+def fill_gaps() -> None:
+    """Fills the gaps between present objects, so that new ones lie side by side."""
     gc.collect()
     try:
         _fill_pools()
@@ -52,7 +285,6 @@ def settle() -> None:
     except (OSError, AttributeError, ValueError) as error:
         # Another interpreter or C library: workers are just larger.
         log.info("gaps in memory are left as they are: %s", error)
-    gc.freeze()
 
 
 def _fill_pools() -> None:
@@ -105,7 +337,7 @@ def _fill_heap() -> None:
                 break
 
 
-Run = Callable[[Sequence[str], Settings | None], int]
+Run = Callable[..., int]  # as `workers.process.main.run`
 _STDIN = 0
 _KEPT = (0, 1, 2)
 
@@ -115,7 +347,7 @@ class Unfit(Exception):
 
 
 class Zygote:
-    """A zygote that serves one manager over `link`; `run` is each worker's program, like `process.main.run`."""
+    """A zygote that serves one manager over `link`; `run` is each worker's program."""
 
     def __init__(self, link: socket.socket, run: Run, settings: Settings | None) -> None:
         self._link = link
@@ -129,7 +361,7 @@ class Zygote:
 
     def serve(self) -> None:
         """Serves until the manager is gone or lets go of its end."""
-        zygote_link.send(self._link, {"ready": True})
+        kernel.send_packet(self._link, {"ready": True})
         poll = select.poll()
         poll.register(self._link, select.POLLIN)
         poll.register(self._woken, select.POLLIN)
@@ -139,7 +371,7 @@ class Zygote:
                 os.read(self._woken, 4096)
                 self._reap()
             if self._link.fileno() in ready:
-                received = zygote_link.receive(self._link)
+                received = kernel.receive_packet(self._link)
                 if received is None:
                     return
                 self._answer(*received)
@@ -150,7 +382,7 @@ class Zygote:
             if pid == 0:
                 return
             number = self._workers.pop(pid)
-            zygote_link.send(self._link, {"ended": number, "status": os.waitstatus_to_exitcode(status)})
+            kernel.send_packet(self._link, {"ended": number, "status": os.waitstatus_to_exitcode(status)})
 
     def _answer(self, request: dict[str, Any], descriptors: list[int]) -> None:
         number = request["start"]
@@ -162,7 +394,7 @@ class Zygote:
             pid = self._fork(request, status_fd, life_line)
         except (OSError, Unfit) as error:
             answer = {"failed": number, "text": str(error), "unfit": isinstance(error, Unfit)}
-            zygote_link.send(self._link, answer)
+            kernel.send_packet(self._link, answer)
             return
         finally:
             for descriptor in descriptors:
@@ -170,7 +402,7 @@ class Zygote:
         self._workers[pid] = number
         # It is not reaped before this is sent: until then its pid is its own.
         pidfd = os.pidfd_open(pid)
-        zygote_link.send(self._link, {"started": number, "pid": pid}, [pidfd])
+        kernel.send_packet(self._link, {"started": number, "pid": pid}, [pidfd])
         os.close(pidfd)
 
     def _fork(self, request: dict[str, Any], status_fd: int, life_line: int) -> int:
@@ -184,7 +416,7 @@ class Zygote:
             try:
                 _become_worker(status_fd, life_line)
                 arguments = [request["kind"], *map(str, (request["task"], request["token"], parent, status_fd))]
-                code = _exit_code(lambda: self._run(arguments, self._settings))
+                code = _exit_code(lambda: self._run(arguments, settings=self._settings))
             finally:
                 # Nothing of the zygote's may be unwound or flushed in a worker.
                 os._exit(code)
@@ -213,17 +445,11 @@ def _become_worker(status_fd: int, life_line: int) -> None:
     os.dup2(life_line, _STDIN)
     for fd in map(int, os.listdir("/proc/self/fd")):  # noqa: PTH208 - what runs here is paid for by every worker
         if fd not in _KEPT and fd != status_fd:
-            _close(fd)
+            with contextlib.suppress(OSError):  # it was the listing's own
+                os.close(fd)
     os.setsid()
     gc.enable()
     signal.pthread_sigmask(signal.SIG_SETMASK, ())
-
-
-def _close(fd: int) -> None:
-    try:
-        os.close(fd)
-    except OSError:
-        return  # it was the listing's own
 
 
 def _exit_code(run: Callable[[], int]) -> int:
@@ -245,7 +471,7 @@ def _exit_code(run: Callable[[], int]) -> int:
     return 1
 
 
-def main(argv: Sequence[str], run: Run = worker_main.run_forked) -> None:
+def main(argv: Sequence[str], run: Run = worker_main.run) -> None:
     """Lives a whole zygote's life; `run` replaces that of `workers/process/main.py`."""
     link_fd, manager = map(int, argv[:2])
     end_with_parent(manager, signal.SIGKILL)  # which ends it even while it is stopped
@@ -254,13 +480,14 @@ def main(argv: Sequence[str], run: Run = worker_main.run_forked) -> None:
     gc.disable()
     link = socket.socket(fileno=link_fd)
     link.set_inheritable(False)
-    settings = warm_up()
+    settings = warm_up(gather)
     if settings:
         logs.set_up("zygote", settings.log_level, settings.log_format)
-    life_line.set_title("bidkeeper: zygote")
+    worker.set_title("bidkeeper: zygote")
     # Once for all of its workers, which inherit it.
     give_up_network(settings.database_url if settings else "")
-    settle()
+    fill_gaps()
+    gc.freeze()  # so that the garbage collector never writes to present objects
     with contextlib.suppress(BrokenPipeError, ConnectionResetError):  # the manager is gone
         Zygote(link, run, settings).serve()
 

@@ -8,7 +8,7 @@ import pytest
 
 from tests.workers.bidding.fakes import ask
 from tests.workers.bidding.world import Crash, CrashAt, World
-from workers.crashpoints import NAMES
+from workers.context import NAMES
 
 LADDER = [75_000, 60_000, 45_000, 30_000, 15_000]
 LOWER = [52_000, 41_000, 30_000, 21_000, 11_000]

@@ -15,7 +15,7 @@ from models.ledger.states import Order
 from tests.examples import some_of
 from tests.workers.bidding import crash_scenes
 from tests.workers.bidding.world import Crash, CrashAt, World
-from workers.crashpoints import NAMES, VARIABLE
+from workers.context import NAMES, VARIABLE
 
 
 def assert_sound(world: World, task: int) -> None:
@@ -107,7 +107,7 @@ def test_a_crash_after_a_bid_left_and_before_it_shows(world: World) -> None:
 @pytest.mark.parametrize(("wanted", "hits"), [("after_sign", 1), ("after_sign:3", 3)])
 def test_a_named_point_kills_the_process_as_kill_9_would(wanted: str, hits: int) -> None:
     program = (
-        "from workers.crashpoints import crashpoint\n"
+        "from workers.context import crashpoint\n"
         "for turn in range(5):\n"
         "    crashpoint('after_store')\n"
         "    print(turn, flush=True)\n"

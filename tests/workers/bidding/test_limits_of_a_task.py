@@ -13,8 +13,8 @@ from strategy.reasons import Reason
 from tests.shapes import replace
 from tests.workers.bidding.fakes import KEYS, START_MS
 from tests.workers.bidding.world import CATS, World
-from workers.bidding.fills import Explainer
-from workers.faults import Faults
+from workers.bidding.own_bids import Explainer
+from workers.context import Faults
 
 MINUTE_MS = 60_000
 

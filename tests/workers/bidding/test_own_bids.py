@@ -17,9 +17,9 @@ from models.ledger.states import Order
 from tests.shapes import replace
 from tests.workers.bidding.fakes import KEYS, START_MS
 from tests.workers.bidding.world import CATS, World, context_at
-from workers.bidding.cancels import CancelAnswer
 from workers.bidding.moment import Found
 from workers.bidding.own_bids import settle
+from workers.bidding.writes import CancelAnswer
 
 EXPIRES_MS = START_MS + 960_000
 LATE_MS = EXPIRES_MS + 30_000

@@ -23,12 +23,11 @@ from tests.shapes import replace
 from tests.workers.bidding.fakes import KEYS, ask, bid
 from tests.workers.bidding.world import CATS, World
 from workers.bidding.bidder import Bidder
-from workers.bidding.drain import BiddingDrain
-from workers.bidding.journal import Journal
-from workers.faults import Faults
-from workers.listing.drain import ListingDrain
+from workers.bidding.moment import Journal
+from workers.context import Faults
+from workers.drains import BiddingDrain, ListingDrain
 from workers.listing.lister import Lister
-from workers.process.jobs import make_job
+from workers.process.main import make_job
 
 ONE = replace(CATS, bid_mode="fixed", bid_count=1, bid_fixed_high=52_000)
 

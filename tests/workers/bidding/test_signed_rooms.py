@@ -12,7 +12,7 @@ from tests.shapes import replace
 from tests.workers.bidding.fakes import ask
 from tests.workers.bidding.world import CATS, World
 from wallet.signer_client import SignerRefused
-from workers.bidding.places import CEILINGS
+from workers.bidding.writes import CEILINGS
 
 MOST = 1_000_000
 

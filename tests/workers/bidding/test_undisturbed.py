@@ -7,7 +7,7 @@ from types import FrameType
 
 import pytest
 
-from workers.kernel import signals_held
+from workers.context import signals_held
 
 
 @pytest.fixture

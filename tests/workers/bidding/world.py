@@ -23,9 +23,8 @@ from strategy.config.bid import BidConfig, dump_bid_config, normal_slug
 from tests.workers.bidding.fakes import Clock, FakeMarket, FakeSigner
 from wallet.signer_client import SignerClient
 from workers.bidding.bidder import Bidder
-from workers.bidding.drain import BiddingDrain
-from workers.context import Context, Job
-from workers.crashpoints import crashpoint
+from workers.context import Context, Job, crashpoint
+from workers.drains import BiddingDrain
 
 CATS = BidConfig(slug="cats", hardcap_sats=100_000)
 

@@ -23,8 +23,8 @@ from strategy.config.listing import ListingConfig, dump_listing_config
 from tests.workers.bidding.fakes import KEYS, FakeMarket, FakeSigner, ask
 from tests.workers.bidding.world import World
 from wallet.protocol import ListingToSign, SignedListing
-from workers.crashpoints import crashpoint
-from workers.listing.drain import ListingDrain
+from workers.context import crashpoint
+from workers.drains import ListingDrain
 from workers.listing.lister import Lister
 
 ITEM = "ab" * 32 + "i0"

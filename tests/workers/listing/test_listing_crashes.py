@@ -11,7 +11,7 @@ from models.tasks import tasks
 from tests.examples import some_of
 from tests.workers.bidding.world import Crash, CrashAt
 from tests.workers.listing.listing_world import ListingWorld
-from workers.crashpoints import LISTING_NAMES, NAMES
+from workers.context import LISTING_NAMES, NAMES
 
 # After these the signature may be out for all the ledger knows, though it never left: it is looked for first.
 IN_DOUBT = ("listing-signed", "listing-stored", "listing-submitting")

@@ -12,7 +12,7 @@ from models.tasks.tasks import STOPPED
 from tests.workers.bidding.world import Crash, CrashAt
 from tests.workers.listing.listing_world import ListingWorld
 from wallet.signer_client import SignerUnavailable
-from workers.listing.drain import ListingDrain
+from workers.drains import ListingDrain
 
 
 def deleted(shop: ListingWorld, *list_turns: object) -> tuple[int, ListingDrain]:

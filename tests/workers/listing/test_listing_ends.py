@@ -17,7 +17,7 @@ from tests.workers.bidding.world import Crash, CrashAt
 from tests.workers.listing.listing_world import FIRST, ITEM, SECOND, ListingWorld
 from wallet.signer_client import SignerUnavailable
 from wallet.terms import ESCROW_TERMS
-from workers.listing import own_listings
+from workers.listing import moment
 
 
 def test_a_sale_ends_the_task_with_its_proceeds(shop: ListingWorld) -> None:
@@ -54,7 +54,7 @@ def test_the_spend_of_the_listed_output_is_no_sale_where_items_pass_through_an_e
     shop: ListingWorld, monkeypatch: pytest.MonkeyPatch, txid: str | None
 ) -> None:
     """There the transaction is the one that the marketplace names."""
-    monkeypatch.setattr(own_listings, "escrow_terms_of", lambda settings: {"simulator": ESCROW_TERMS["ordnet"]})
+    monkeypatch.setattr(moment, "escrow_terms_of", lambda settings: {"simulator": ESCROW_TERMS["ordnet"]})
     _, lister = shop.begun()
     shop.market.buy(105_000)
     shop.market.sales_[0] = structs.replace(shop.market.sales_[0], txid=txid)

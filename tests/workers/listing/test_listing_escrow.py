@@ -23,8 +23,8 @@ from tests.workers.listing.escrow_world import COIN, ESCROW, HOME, EscrowMarket,
 from tests.workers.listing.listing_world import BUYER, FIRST, ITEM, SECOND, ListingWorld
 from wallet.signer_client import SignerError, SignerLocked, SignerRefused, SignerUnavailable
 from workers import context
-from workers.crashpoints import HOMECOMING_NAMES
-from workers.listing.drain import ListingDrain
+from workers.context import HOMECOMING_NAMES
+from workers.drains import ListingDrain
 from workers.listing.places import MOST_A_DAY, MOST_A_DAY_FOR_A_PRICE
 
 

@@ -15,8 +15,8 @@ from tests.workers.listing.listing_world import ListingWorld
 from tests.workers.listing.test_listing_escrow import shop, stranded, ways_home
 from wallet.signer_client import SignerRefused
 from wallet.terms import ESCROW_TERMS
+from workers.drains import BLOCK_S
 from workers.listing import lister as lister_of
-from workers.listing.drain import BLOCK_S
 
 LOCKED = SignerRefused("timelock", "its escrow keeps it until block 900144, about 22 hours")
 __all__ = ["shop"]

@@ -13,7 +13,7 @@ from models.ledger.states import CANCELLING, LIVE, SIGNED, SUBMITTED, UNKNOWN, L
 from tests.workers.bidding.world import context_at
 from tests.workers.listing.listing_world import FIRST, ITEM, ListingWorld
 from workers.cycle import APART_MS
-from workers.listing import own_listings
+from workers.listing import moment
 
 VAULT = "bc1pvault"
 WAYS = {
@@ -41,7 +41,7 @@ def settle(
     made: Listing, found: OwnListing | None, read_ms: int, now_ms: int, *, is_acknowledged: bool = False
 ) -> None:
     context = context_at(now_ms, made.task_id)
-    own_listings.settle(context, made, found, read_ms, is_acknowledged=is_acknowledged)
+    moment.settle_listing(context, made, found, read_ms, is_acknowledged=is_acknowledged)
 
 
 def shown(price: int = 105_000) -> OwnListing:

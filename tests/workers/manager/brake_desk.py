@@ -14,8 +14,8 @@ from models.ledger import closing
 from models.ledger.closing import Owed, owed
 from strategy.config.bid import BidConfig
 from tests.workers.bidding.world import World
-from workers.manager import brakes, cancelling
-from workers.manager.cancelling import Cancelled, Known, Wallet, take_off
+from workers.manager import brakes
+from workers.manager.brakes import Cancelled, Known, Wallet, take_off
 
 FOUR = BidConfig(slug="cats", bid_count=4, hardcap_sats=100_000)
 
@@ -31,9 +31,9 @@ def at_brakes(world: World, monkeypatch: pytest.MonkeyPatch) -> World:
         world.signer._here()
         return "YnJha2U="
 
-    for module in (brakes, cancelling):
+    for module in (brakes, brakes):
         monkeypatch.setattr(module, "MarketClient", market)
-    monkeypatch.setattr(cancelling, "SignerClient", lambda *_: world.signer)
+    monkeypatch.setattr(brakes, "SignerClient", lambda *_: world.signer)
     monkeypatch.setattr(world.signer, "sign_brake", sign_brake, raising=False)
     monkeypatch.setattr(world.market, "hold", lambda tasks, seconds: None, raising=False)
     return world

@@ -24,8 +24,8 @@ from tests.workers.bidding.world import World
 from tests.workers.manager.brake_desk import FOUR, at_brakes, bids, due, halt, round_of
 from wallet.signer_client import SignerUnavailable
 from workers.manager import brakes
-from workers.manager.background import Background
 from workers.manager.brakes import Brakes
+from workers.manager.loop import Background
 
 
 @pytest.fixture

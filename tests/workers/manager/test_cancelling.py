@@ -14,8 +14,8 @@ from models.ledger.states import CANCELLING, Order
 from strategy.config.bid import BidConfig
 from tests.workers.bidding.world import World
 from tests.workers.manager.brake_desk import at_brakes, bids, cancels, closed, due, halt, round_of
-from workers.manager import cancelling
-from workers.manager.cancelling import Known
+from workers.manager import brakes
+from workers.manager.brakes import Known
 
 
 @pytest.fixture
@@ -60,7 +60,7 @@ def test_cancel_that_the_venue_did_not_look_at_was_not_tried(here: World, error:
     here.market.fail("cancel", None, error)
     one_by_one = structs.replace(capabilities("simulator"), cancels_at_once=1)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(cancelling, "capabilities", lambda name: one_by_one)
+        patch.setattr(brakes, "capabilities", lambda name: one_by_one)
         done = round_of(here, due(here), Known())
     assert (len(done.known.confirmed), done.known.tried) == (1, frozenset())
 
@@ -78,7 +78,7 @@ def test_cancels_go_on_behind_a_venue_that_wants_a_pause(here: World) -> None:
     here.market.fail("cancel", None, RateLimited(1.0, "a pause"), None)
     one_by_one = structs.replace(capabilities("simulator"), cancels_at_once=1)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(cancelling, "capabilities", lambda name: one_by_one)
+        patch.setattr(brakes, "capabilities", lambda name: one_by_one)
         assert closed(here, rounds=2) == [1, 3]
     assert (here.market.own_, cancels(here)) == ([], [1, 1, 1, 1, 1])
 

@@ -24,7 +24,7 @@ from tests.workers.bidding.fakes import KEYS
 from tests.workers.bidding.world import Crash, CrashAt, World
 from tests.workers.manager.fill_desk import HELD, ITEM, MARGIN, OTHER, RULE, TO_VAULT, Desk, autolists, buys
 from wallet.signer_client import SignerUnavailable
-from workers.crashpoints import FILL_NAMES
+from workers.context import FILL_NAMES
 from workers.manager.purchase_facts import Evidence, Found
 
 DAY_S = 86_400

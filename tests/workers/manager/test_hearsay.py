@@ -10,21 +10,21 @@ from core import call
 from core.settings import Settings
 from models.leases.held_lease import Seen
 from tests.ports import free_ports
-from workers.manager import take_over
+from workers.manager import rights
 
 
 def test_nobody_who_cannot_be_asked_stops_a_managers_start(tmp_path: Path) -> None:
     settings = Settings(data_dir=tmp_path, tls_dir=tmp_path)
     there = [f"127.0.0.1:{free_ports(1)[0]}", "a..b:70", "127.0.0.1:65536", "nonsense", *["127.0.0.1:1"] * 20]
-    assert take_over.heard(settings, "slot 0", there) == []
-    assert take_over.heard(settings, "slot 0", []) == []
+    assert rights.heard(settings, "slot 0", there) == []
+    assert rights.heard(settings, "slot 0", []) == []
 
 
 def heard(answer: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[Seen]:
     monkeypatch.setattr(call, "exchange", lambda *asked, timeout: b'{"ok": %s}\n' % answer.encode())
-    monkeypatch.setattr(take_over, "address_at", lambda settings, address: tmp_path)
-    monkeypatch.setattr(take_over, "now_s", lambda: 100.0)
-    return take_over.heard(Settings(data_dir=tmp_path), "slot 0", ["far"])
+    monkeypatch.setattr(rights, "address_at", lambda settings, address: tmp_path)
+    monkeypatch.setattr(rights, "now_s", lambda: 100.0)
+    return rights.heard(Settings(data_dir=tmp_path), "slot 0", ["far"])
 
 
 @pytest.mark.parametrize(

@@ -19,7 +19,7 @@ from models.tasks import tasks
 from models.tasks.tasks import STOPPED
 from tests.shapes import replace
 from tests.workers.installation import PATIENCE_S, QUICK, Installation, eventually, lives, now_ms, with_timing
-from workers.manager import starts
+from workers.manager import loop
 
 pytestmark = pytest.mark.slow
 
@@ -89,7 +89,7 @@ async def test_whoever_finds_an_absent_peer_back_wakes_all_that_wait_for_it(data
         return {installation.row(task).observed for task in waiting}
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(starts, "SELDOM_S", 10 * PATIENCE_S)
+        patch.setattr(loop, "SELDOM_S", 10 * PATIENCE_S)
         async with installation.running():
             installation.signer.refusal = "locked"
             for task in waiting:

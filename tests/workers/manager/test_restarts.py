@@ -10,7 +10,7 @@ import pytest
 
 from workers.kernel import EXIT_UNKNOWN, Sequel, judge_end
 from workers.manager.child import MAX_DEATHS, WINDOW_S, Restarts
-from workers.manager.starts import OFTEN_S, OFTEN_TRIES, SELDOM_S, Absences, StartQueue
+from workers.manager.loop import OFTEN_S, OFTEN_TRIES, SELDOM_S, Absences, StartQueue
 
 
 def test_delays_double_up_to_a_minute_with_some_jitter() -> None:

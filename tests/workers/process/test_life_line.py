@@ -10,14 +10,14 @@ from pathlib import Path
 
 import pytest
 
-from workers.kernel import WAKE
-from workers.process.main import LOG_FILES, MAX_BYTES
+from core.layout import LOG_FILES
+from workers.kernel import MAX_BYTES, WAKE
 
 pytestmark = pytest.mark.slow
 
 LINE = """
 import sys, time
-from workers.process.life_line import LifeLine, StopAsked
+from workers.process.worker import LifeLine, StopAsked
 try:
     life_line = LifeLine(int(sys.argv[1]))
     print(life_line.read_line(60).decode().strip(), flush=True)
@@ -44,7 +44,7 @@ LOG = """
 import os, sys
 from pathlib import Path
 from workers.kernel import WAKE
-from workers.process.main import OwnLog
+from workers.kernel import OwnLog
 log = OwnLog(Path(sys.argv[1]))
 for number in range(5):
     os.write(2, bytes([65 + number]) * (1 << 20))

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.workers.installation import Installation, eventually
-from workers.process import life_line
+from workers.process import worker
 
 
 @pytest.mark.slow
@@ -39,14 +39,14 @@ async def test_a_running_worker_opens_no_socket_but_a_unix_one(installation: Ins
     ],
 )
 def test_a_database_elsewhere_needs_the_network(url: str, host: str) -> None:
-    assert life_line.database_host(url) == host
+    assert worker.database_host(url) == host
 
 
 @pytest.fixture
 def asked(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The kernel's refusal, if it is asked; ours must not be lost."""
     asked = []
-    monkeypatch.setattr(life_line.process, "give_up_network", lambda: asked.append("x") or "no filters here")
+    monkeypatch.setattr(worker.process, "give_up_network", lambda: asked.append("x") or "no filters here")
     return asked
 
 
@@ -54,7 +54,7 @@ def test_the_log_says_that_workers_keep_it_and_for_which_host(
     asked: list[str], caplog: pytest.LogCaptureFixture
 ) -> None:
     with caplog.at_level(logging.WARNING):
-        life_line.give_up_network("postgresql://bidkeeper:hush@db.example:5432/bidkeeper")
+        worker.give_up_network("postgresql://bidkeeper:hush@db.example:5432/bidkeeper")
     assert [record.getMessage() for record in caplog.records] == [
         "workers keep the network: their database is at db.example"
     ]
@@ -63,7 +63,7 @@ def test_the_log_says_that_workers_keep_it_and_for_which_host(
 
 def test_the_log_says_that_it_could_not_be_taken(asked: list[str], caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.WARNING):
-        life_line.give_up_network("sqlite:////x.db")
+        worker.give_up_network("sqlite:////x.db")
     assert [record.getMessage() for record in caplog.records] == [
         "the network cannot be taken from workers: no filters here"
     ]

@@ -10,7 +10,7 @@ import pytest
 
 SAYS_ITS_TITLE = """
 from pathlib import Path
-from workers.process.life_line import set_title
+from workers.process.worker import set_title
 set_title("bidkeeper: a title")
 print(Path("/proc/self/cmdline").read_text().rstrip(chr(0)), "PATH=" in Path("/proc/self/environ").read_text())
 """

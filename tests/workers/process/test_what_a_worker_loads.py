@@ -26,8 +26,8 @@ HEAVY = {
 @pytest.mark.slow
 def test_no_module_of_a_running_worker_is_heavy() -> None:
     program = (
-        "import sys, workers.process.main, workers.process.worker, workers.process.jobs, workers.spawning.zygote\n"
-        "from workers.spawning.warm_up import dry_run; dry_run()\n"
+        "import sys, workers.process.main, workers.process.worker, workers.spawning.zygote\n"
+        "from workers.spawning.zygote import dry_run; dry_run()\n"
         "print(*{name.split('.')[0] for name in sys.modules})"
     )
     loaded = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)

@@ -16,9 +16,8 @@ from core.settings import Settings, load
 from tests.workers.installation import descriptors, eventually, lives
 from tests.workers.spawning.exiting import ABORTED, EXITS_WITH_TEXT, KILLED, LIVES, RAISES
 from workers.kernel import EXIT_UNKNOWN
-from workers.spawning import zygote_spawner
-from workers.spawning.spawner import Handle, PopenSpawner, Spawner
-from workers.spawning.zygote_spawner import ZygoteSpawner
+from workers.spawning import spawner as zygote_spawner
+from workers.spawning.spawner import Handle, PopenSpawner, Spawner, ZygoteSpawner
 
 pytestmark = pytest.mark.slow
 

@@ -17,7 +17,7 @@ from models.database import base
 from tests import postgresql
 from tests.workers.installation import ROOT, Installation, descriptors, eventually, lives
 from tests.workers.spawning.test_spawners import children
-from workers.spawning.zygote_spawner import ZygoteSpawner
+from workers.spawning.spawner import ZygoteSpawner
 
 pytestmark = pytest.mark.slow
 
@@ -143,7 +143,7 @@ def test_a_process_with_two_threads_is_not_forked() -> None:
 def test_the_warm_up_places_keeps_and_cancels_and_leaves_nothing_open() -> None:
     program = (
         "import json, os\n"
-        "from workers.spawning.warm_up import dry_run\n"
+        "from workers.spawning.zygote import dry_run\n"
         "before = os.listdir('/proc/self/fd')\n"
         "print(json.dumps([dry_run(), os.listdir('/proc/self/fd') == before]))\n"
     )

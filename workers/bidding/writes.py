@@ -1,39 +1,228 @@
-"""Places of bids in steps, so that a crash anywhere leaves no bid that the ledger does not know.
+"""Places and cancels of bids, in steps, so that a crash anywhere leaves no bid that the ledger does not know.
 
 Reserve, sign, store, submit, record: each step's fact is on disk before the next one begins, nothing is sent twice, and
-an answer that is not clear leaves the order `unknown`, counted.
+an answer that is not clear leaves the order `unknown`, counted. A cancel is written down and sent, and believed only by
+a later read.
 
 A signature is on a text that the signer composes, or on PSBTs that the venue drafts. There bids are transactions, and
-plain coins of the payment address pay for them.
+plain coins of the payment address pay for them. Orders of dry runs are in the ledger like real ones, and unknown to any
+venue: they expire by the clock, and their cancels cannot fail.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Sequence
+from contextlib import suppress
 from decimal import Decimal
-from typing import NamedTuple, Protocol, TypeVar
+from enum import Enum
+from typing import TypeVar
 
+from msgspec import Struct
 from msgspec.structs import replace
 
-from markets.base import BidOrder, NotSupported, Refused, Unavailable, Utxo, VenueError
+from markets.base import AuthFailed, BidOrder, NotFound, NotSupported, Refused, Unavailable, Utxo, VenueError
 from markets.look import kind_of
 from markets.orders import BidDraft, BidToDraft, Coin
 from markets.venues import ToFund
+from models.database.base import unless_full
 from models.ledger import orders
 from models.ledger.orders import LimitReached, NewOrder, NotAllowedToPlace
-from models.ledger.states import CLOSED, LIVE, SIGNED, SUBMITTED, UNKNOWN, Order
-from strategy.config.bid import BidConfig, normal_slug
+from models.ledger.states import CANCELLING, CLOSED, LIVE, SIGNED, SUBMITTED, UNKNOWN, Order
+from strategy.config.bid import normal_slug
 from strategy.plan import PlannedBid
 from strategy.pricing import plain
 from strategy.reasons import FaultCode, PlaceResult, Step
 from wallet.protocol import BidMessage, OfferToSign
 from wallet.signer_client import SignerError, SignerLocked, SignerRefused
-from workers.bidding import cancels
-from workers.bidding.cancels import WRITE_MS
 from workers.bidding.moment import HOUR_MS, BiddingMoment, Try
-from workers.context import Context
-from workers.faults import Faults
-from workers.kernel import signals_held
+from workers.context import WRITE_MS, Context, Faults, signals_held
+
+
+class CancelAnswer(Enum):
+    """The venue's answer to a cancel."""
+
+    DONE = "done"
+    NOT_FOUND = "not_found"  # it knows no such bid: cancelled before, expired, or sold
+    FAILED = "failed"  # it refused, or its answer was lost
+
+
+class _Doomed(Struct, frozen=True):
+    """One bid to cancel, with its order unless it is a stray."""
+
+    venue_id: str
+    order: Order | None = None
+
+    def __str__(self) -> str:
+        if self.order is None:
+            return f"a stray bid ({self.venue_id})"
+        return f"{self.order.price_sats} (order {self.order.id})"
+
+    @property
+    def price_sats(self) -> int | None:
+        return None if self.order is None else self.order.price_sats
+
+
+def store_cancels(own: Iterable[Order], unstored: set[int], now_ms: int) -> None:
+    """Moves the orders of `unstored`, whose cancel was sent, to `cancelling`, if the disk has room by now.
+
+    Then reads and sales show how they ended, as for any other.
+    """
+    for order in own:
+        if order.id in unstored:
+            with unless_full(f"the cancel of order {order.id}"):
+                if order.state in (LIVE, UNKNOWN):
+                    orders.move(order, CANCELLING, now_ms)
+                unstored.discard(order.id)
+
+
+class Canceller:
+    """Cancels bids of one wallet during one cycle; a challenge is signed once, when needed.
+
+    `asked` are the orders (by id) whose cancel was sent, with the venue's answer. `unstored` gets those whose row has
+    no room for it: see `store_cancels`.
+    """
+
+    def __init__(self, context: Context, wallet: str, faults: Faults, unstored: set[int]) -> None:
+        self._context = context
+        self._wallet = wallet
+        self._faults = faults
+        self._unstored = unstored
+        self._signature = None if context.venue.cancel_needs_signature else ""
+        self.asked: dict[int, CancelAnswer] = {}
+        self.is_stuck = False
+        self._denied: list[_Doomed] = []
+
+    def cancel(self, doomed: Sequence[Order], strays: Sequence[str] = ()) -> None:
+        """Sends cancels for these orders and for the bids of `strays` (venue ids), many in one call.
+
+        Those that may expire meanwhile are last and together: they would have the venue report a failure of all. If the
+        venue refuses several, or reports a failure for some without naming them, each is cancelled by itself. An order
+        that is `cancelling` already is sent again: a bid that is gone cannot be cancelled twice. A cancel that fails or
+        whose answer is lost leaves its order `cancelling`; the others go on. When the venue asks for a pause or gives
+        no challenge, the rest is left alone: `is_stuck`.
+        """
+        for together in self._calls(doomed, strays):
+            if not self._is_ready():
+                return
+            if self._ask(together) is not None:
+                continue
+            for ask in together:
+                if not self._is_ready():
+                    return
+                self._ask([ask])
+
+    def _calls(self, doomed: Sequence[Order], strays: Sequence[str]) -> list[list[_Doomed]]:
+        soon_ms, most = self._context.clock_ms() + WRITE_MS, self._context.venue.cancels_at_once
+        lasting = [_Doomed(str(order.venue_id), order) for order in doomed if order.expires_ms > soon_ms]
+        lasting += [_Doomed(venue_id) for venue_id in strays]
+        ending = [_Doomed(str(order.venue_id), order) for order in doomed if order.expires_ms <= soon_ms]
+        return [asks[start : start + most] for asks in (lasting, ending) for start in range(0, len(asks), most)]
+
+    def note_denied(self) -> None:
+        """Notes the cancels that the venue reported as failed, after a read: bids gone by then needed none."""
+        now_ms = self._context.clock_ms()
+        for ask in self._denied:
+            order = ask.order and Order.get_by_id(ask.order.id)
+            if order is None or (order.state != CLOSED and order.expires_ms > now_ms):
+                text, code = "the venue reports a failure", FaultCode.VENUE_REFUSED
+                self._faults.add(
+                    Step.CANCEL, f"cancel {ask}", text, backs_off=False, code=code, price_sats=ask.price_sats
+                )
+        self._denied.clear()
+
+    def _is_ready(self) -> bool:
+        if not self.is_stuck and self._signature is None:
+            self._signature = self._signed_challenge()
+        self.is_stuck = self._signature is None or self._faults.is_rate_limited
+        return not self.is_stuck
+
+    def _signed_challenge(self) -> str | None:
+        context = self._context
+        try:
+            challenge = context.market.challenge(self._wallet)
+            return context.signer.sign_challenge(context.task_id, context.token, context.secret, challenge)
+        except VenueError as error:
+            self._faults.add(Step.CANCEL, "get the challenge that a cancel needs", error)
+        except SignerError as error:
+            self._faults.add(Step.CANCEL, "sign the challenge that a cancel needs", error)
+        return None
+
+    def _ask(self, asks: list[_Doomed]) -> CancelAnswer | None:
+        """Sends one call, with its orders `cancelling` before it; returns the answer of `_sent`."""
+        doomed = [ask.order for ask in asks if ask.order is not None]
+        with signals_held():
+            for order in doomed:
+                if order.state != CANCELLING:
+                    # A full disk keeps no cancel from being sent.
+                    self._unstored.add(order.id)
+                    store_cancels([order], self._unstored, self._context.clock_ms())
+                self._context.crash("after_cancelling")
+            answer = self._sent(asks)
+            self.asked.update((order.id, answer or CancelAnswer.FAILED) for order in doomed)
+        self._context.crash("after_cancel")
+        return answer
+
+    def _sent(self, asks: list[_Doomed]) -> CancelAnswer | None:
+        """Sends one cancel; returns the venue's answer, None when it refused several without naming one."""
+        context, failed_to = self._context, f"cancel {', '.join(map(str, asks))}"
+        try:
+            is_done = context.market.cancel(
+                self._wallet,
+                [ask.venue_id for ask in asks],
+                self._signature or "",
+                task=context.task_id,
+                token=context.token,
+                deadline_ms=context.clock_ms() + WRITE_MS,
+            )
+        except VenueError as error:
+            is_refused = isinstance(error, Refused)
+            if is_refused and len(asks) > 1 and not isinstance(error, AuthFailed):
+                return None
+            if isinstance(error, NotFound):
+                return CancelAnswer.NOT_FOUND
+            price = asks[0].price_sats if len(asks) == 1 else None
+            self._faults.add_write(Step.CANCEL, failed_to, error, backs_off=not is_refused, price_sats=price)
+            return CancelAnswer.FAILED
+        if is_done:
+            self._faults.has_accepted_write = True
+            return CancelAnswer.DONE
+        if len(asks) > 1:
+            return None
+        self._denied += asks
+        return CancelAnswer.FAILED
+
+
+def place_on_paper(order: Order, clock_ms: Callable[[], int]) -> None:
+    """Takes a reserved order to `live`, as a venue that accepts it would."""
+    orders.move(order, SIGNED, clock_ms())
+    orders.move(order, SUBMITTED, clock_ms())
+    orders.move(order, LIVE, clock_ms(), venue_id=f"dry-{order.id}")
+
+
+def cancel_on_paper(doomed: Iterable[Order], clock_ms: Callable[[], int]) -> None:
+    """Cancels live orders, which cannot fail."""
+    for order in doomed:
+        orders.move(order, CANCELLING, clock_ms())
+        orders.move(order, CLOSED, clock_ms(), reason="cancelled")
+
+
+def settle_on_paper(task_id: int, clock_ms: Callable[[], int], *, is_dry: bool) -> None:
+    """Ends orders that expired by the clock, or that a dead worker left half-way.
+
+    With `is_dry` False the task has become a real one: all of them end.
+    """
+    for order in orders.open_orders(task_id):
+        if not order.dry_run:
+            continue
+        if order.state == CANCELLING:
+            orders.move(order, CLOSED, clock_ms(), reason="cancelled")
+        elif order.state != LIVE:
+            orders.move(order, CLOSED, clock_ms(), reason="refused")
+        elif order.expires_ms <= clock_ms():
+            orders.move(order, CLOSED, clock_ms(), reason="expired")
+        elif not is_dry:
+            cancel_on_paper([order], clock_ms)
+
 
 # By the code of its refusal.
 GATEWAY_REFUSALS = {
@@ -121,14 +310,15 @@ CEILINGS = frozenset({"outstanding-task", "outstanding-user", "outstanding-host"
 T = TypeVar("T")
 
 
-class BidSigning(Protocol):
-    """The signing of one cycle's bids."""
+class TextSigning:
+    """The signing of one cycle's bids, where the signer composes the venue's text from our numbers."""
+
+    def __init__(self, moment: BiddingMoment) -> None:
+        self._moment = moment
 
     def coins(self, planned: PlannedBid) -> tuple[Coin, ...] | PlaceResult:
-        """Chooses the coins for a bid that is still to be reserved, none where texts are signed.
-
-        Else returns its fate, with the fault noted.
-        """
+        """Chooses the coins for a bid that is still to be reserved; else returns its fate, with the fault noted."""
+        return ()
 
     def signed(self, order: Order, coins: tuple[Coin, ...]) -> BidOrder | PlaceResult:
         """Returns the signed form of a reserved order, ready to be submitted.
@@ -136,18 +326,6 @@ class BidSigning(Protocol):
         Else its fate, and the order is closed (nothing was signed), unknown (signed, but out of our hands) or still
         reserved: the signer could not even be asked, and the next cycle asks it.
         """
-
-
-class TextSigning:
-    """Signing where the signer composes the venue's text from our numbers."""
-
-    def __init__(self, moment: BiddingMoment) -> None:
-        self._moment = moment
-
-    def coins(self, planned: PlannedBid) -> tuple[Coin, ...] | PlaceResult:
-        return ()
-
-    def signed(self, order: Order, coins: tuple[Coin, ...]) -> BidOrder | PlaceResult:
         context = self._moment.context
         message = BidMessage(
             intent=order.intent,
@@ -159,21 +337,18 @@ class TextSigning:
             receive=order.receive,
         )
         context.crash("after_build")
-        found = _asked(
-            self._moment,
-            order,
-            lambda: context.signer.sign_bid(context.task_id, context.token, context.secret, message),
-        )
+        right = context.task_id, context.token, context.secret
+        found = _asked(self._moment, order, lambda: context.signer.sign_bid(*right, message))
         if isinstance(found, PlaceResult):
             return found
         return replace(_bid(self._moment, order, message.timestamp_ms), signature=found.signature)
 
 
-class DraftSigning:
+class DraftSigning(TextSigning):
     """Signing where the venue drafts PSBTs on coins that we choose, and the signer signs them if they are right."""
 
     def __init__(self, moment: BiddingMoment) -> None:
-        self._moment = moment
+        super().__init__(moment)
         self._payment_coins = PaymentCoins(moment.context, moment.keys.payment, moment.faults)
 
     def coins(self, planned: PlannedBid) -> tuple[Coin, ...] | PlaceResult:
@@ -182,18 +357,16 @@ class DraftSigning:
         A venue takes a bid on the same coin as a replacement of the other. Bids on other collections and traits may
         share coins: one of them can be filled.
         """
-        return self._payment_coins.pay(planned.price_sats, self._in_use(planned))
-
-    def _in_use(self, planned: PlannedBid) -> set[str]:
         config, venue = self._moment.config, self._moment.context.venue.name
         slug = normal_slug(config.type, config.slug)
-        return {
+        in_use = {
             coin
             for order in orders.wallet_orders(self._moment.keys.payment)
             if order.venue == venue and order.trait == planned.trait
             if normal_slug(config.type, order.slug) == slug
             for coin in order.coins.split()
         }
+        return self._payment_coins.pay(planned.price_sats, in_use)
 
     def signed(self, order: Order, coins: tuple[Coin, ...]) -> BidOrder | PlaceResult:
         context = self._moment.context
@@ -213,11 +386,8 @@ class DraftSigning:
             coins=tuple(coin.outpoint for coin in coins),
             trait=order.trait,
         )
-        found = _asked(
-            self._moment,
-            order,
-            lambda: context.signer.sign_offer(context.task_id, context.token, context.secret, offer),
-        )
+        right = context.task_id, context.token, context.secret
+        found = _asked(self._moment, order, lambda: context.signer.sign_offer(*right, offer))
         if isinstance(found, PlaceResult):
             return found
         bid = _bid(self._moment, order, context.clock_ms())
@@ -264,23 +434,16 @@ def _asked(moment: BiddingMoment, order: Order, ask: Callable[[], T]) -> T | Pla
         orders.move(order, CLOSED, context.clock_ms(), reason="refused")
     except SignerError as error:
         faults.add(Step.SIGN, failed_to, error, price_sats=order.price_sats)
-        _settle_unsigned(context, order)
+        with suppress(SignerError):
+            if context.signer.was_signed(order.intent):
+                orders.move(order, UNKNOWN, context.clock_ms())
+            else:
+                orders.move(order, CLOSED, context.clock_ms(), reason="refused")
     return PlaceResult.UNKNOWN if order.state == UNKNOWN else PlaceResult.NOT_SIGNED
 
 
-def _settle_unsigned(context: Context, order: Order) -> None:
-    try:
-        was_signed = context.signer.was_signed(order.intent)
-    except SignerError:
-        return
-    if was_signed:
-        orders.move(order, UNKNOWN, context.clock_ms())
-    else:
-        orders.move(order, CLOSED, context.clock_ms(), reason="refused")
-
-
 def _bid(moment: BiddingMoment, order: Order, timestamp_ms: int) -> BidOrder:
-    """Makes the bid to submit, still without its signature."""
+    fee_rate = moment.config.fee_rate
     return BidOrder(
         price=order.price_sats,
         quantity=Decimal(order.quantity),
@@ -292,13 +455,9 @@ def _bid(moment: BiddingMoment, order: Order, timestamp_ms: int) -> BidOrder:
         expires_ms=order.expires_ms,
         timestamp_ms=timestamp_ms,
         signature="",
-        fee_rate=_fee_rate(moment.config),
+        fee_rate=fee_rate if isinstance(fee_rate, str) else plain(fee_rate),
         trait=order.trait,
     )
-
-
-def _fee_rate(config: BidConfig) -> str:
-    return config.fee_rate if isinstance(config.fee_rate, str) else plain(config.fee_rate)
 
 
 ENDS_PLACING = {
@@ -311,13 +470,6 @@ ENDS_PLACING = {
 }
 
 
-class Sent(NamedTuple):
-    """The result of sending a bid; `venue_id` is the venue's id, if it gave one."""
-
-    result: PlaceResult
-    venue_id: str | None = None
-
-
 class BidPlacer:
     """The placer of one cycle's bids."""
 
@@ -325,9 +477,7 @@ class BidPlacer:
         self._moment = moment
         self._context = moment.context
         self._faults = moment.faults
-        self._signing: BidSigning = TextSigning(moment)
-        if moment.context.venue.bids_are_psbt:
-            self._signing = DraftSigning(moment)
+        self._signing = DraftSigning(moment) if moment.context.venue.bids_are_psbt else TextSigning(moment)
 
     def place_one(self, planned: PlannedBid) -> Try:
         """Tries one bid of the last decision. What it replaces goes once it is accepted: see `orders.reserve`."""
@@ -347,7 +497,7 @@ class BidPlacer:
             return Try(planned, PlaceResult.NOT_ALLOWED)
         self._context.crash("after_reserve")
         if order.dry_run:
-            cancels.place_on_paper(order, self._context.clock_ms)
+            place_on_paper(order, self._context.clock_ms)
             self._context.crash("after_record")
             return Try(planned, PlaceResult.PLACED, order)
         signed = self._signing.signed(order, coins)
@@ -396,9 +546,10 @@ class BidPlacer:
         self._context.crash("after_record")
         return result
 
-    def _sent(self, bid: BidOrder, rung: int, deadline_ms: int, fund: ToFund | None) -> Sent:
-        """Sends a bid once; `fund` goes into the fault if the venue says that the balance does not cover it.
+    def _sent(self, bid: BidOrder, rung: int, deadline_ms: int, fund: ToFund | None) -> tuple[PlaceResult, str | None]:
+        """Sends a bid once; returns the venue's id as well, if it gave one.
 
+        `fund` goes into the fault if the venue says that the balance does not cover it.
         An Unavailable closes the order like a refusal: it is the gateway's word that nothing was written to the venue,
         and the signature was in no other hands. Were that ever wrong, the bid would be found by its expiry as a stray
         and cancelled.
@@ -410,13 +561,13 @@ class BidPlacer:
             )
         except Refused as error:
             self._faults.add_write(Step.PLACE, failed_to, error, backs_off=False, price_sats=bid.price, fund=fund)
-            return Sent(GATEWAY_REFUSALS.get(error.code, PlaceResult.REFUSED))
+            return GATEWAY_REFUSALS.get(error.code, PlaceResult.REFUSED), None
         except Unavailable as error:
             self._faults.add(Step.PLACE, failed_to, error, price_sats=bid.price)
-            return Sent(PlaceResult.NOT_SENT)
+            return PlaceResult.NOT_SENT, None
         except VenueError as error:
             # Unknown, and any other error that is not clearly one of the above.
             self._faults.add(Step.PLACE, failed_to, error, price_sats=bid.price)
-            return Sent(PlaceResult.UNKNOWN)
+            return PlaceResult.UNKNOWN, None
         self._faults.has_accepted_write = True
-        return Sent(PlaceResult.PLACED, venue_id)
+        return PlaceResult.PLACED, venue_id

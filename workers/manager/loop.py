@@ -1,4 +1,4 @@
-"""The waits of all tasks' starts and operations: for a turn, for a place, in the queue, and for peers that are away.
+"""Work next to the manager's loop, and the waits of all tasks: for a turn, for a place, in the queue, for absent peers.
 
 A task has one operation at a time. The numbers of workers that run, and that start, have an upper bound; of those that
 wait to start, a worker that a user waits for comes first, then the order of requests counts. While signer or gateway is
@@ -10,11 +10,67 @@ from __future__ import annotations
 import asyncio
 import heapq
 import itertools
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+import logging
+import threading
+from collections.abc import AsyncIterator, Callable, Coroutine
+from contextlib import asynccontextmanager, suppress
 from types import TracebackType
+from typing import Any, TypeVar
 
 from core.errors import PeerRefused
+
+log = logging.getLogger(__name__)
+
+T = TypeVar("T")
+
+
+class Background:
+    """Background tasks, which nothing awaits. They are held here, since the loop itself would forget them."""
+
+    def __init__(self) -> None:
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    def run(self, work: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.get_running_loop().create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._done)
+
+    def _done(self, task: asyncio.Task[None]) -> None:
+        self._tasks.discard(task)
+        if not task.cancelled() and (error := task.exception()):
+            log.error("failed in the background", exc_info=error)
+
+    async def cancel(self) -> None:
+        """Cancels all of them and waits until they have ended."""
+        tasks = list(self._tasks)
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+
+async def in_thread(call: Callable[[], T]) -> T:
+    """Makes the call in a thread of its own, which the end of the process does not wait for; returns its result."""
+    loop = asyncio.get_running_loop()
+    future: asyncio.Future[T] = loop.create_future()
+
+    def settle(result: T | None, error: BaseException | None) -> None:
+        if future.done():
+            return
+        if error is not None:
+            future.set_exception(error)
+        else:
+            future.set_result(result)  # type: ignore[arg-type]
+
+    def work() -> None:
+        try:
+            outcome: tuple[T | None, BaseException | None] = (call(), None)
+        except Exception as error:
+            outcome = (None, error)
+        with suppress(RuntimeError):  # the loop was closed meanwhile: nothing waits any more
+            loop.call_soon_threadsafe(settle, *outcome)
+
+    threading.Thread(target=work, daemon=True).start()
+    return await future
 
 
 class OperationTurns:
