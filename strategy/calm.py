@@ -1,4 +1,4 @@
-"""Calm: how long a task had nothing to move, and how often it then looks at the market."""
+"""The last move of a task, and how often a task without one reads the market."""
 
 from __future__ import annotations
 
@@ -31,15 +31,19 @@ _SETTLED = frozenset(
 )
 
 
-class Calm(Struct, frozen=True):
-    """The last time a bid was placed, moved or taken away, None before the first look. A renewal moves nothing."""
+class LastMove(Struct, frozen=True):
+    """The last time a bid was placed, moved or cancelled, None before the first cycle. A renewal moves nothing."""
 
     moved_ms: int | None = None
 
-    def after(self, entry: Entry, plan: BidPlan) -> Calm:
+    def after(self, entry: Entry, plan: BidPlan) -> LastMove:
         """Returns the state after one more decision."""
-        is_still = self.moved_ms is not None and _is_known(entry) and _is_settled(plan)
-        return self if is_still else Calm(entry.now_ms)
+        has_rivals = entry.config.wants_bids and (entry.snapshot is None or entry.snapshot.bids != ())
+        is_known = entry.snapshot is not None and not has_rivals and plan.raw_reference is not None
+        is_kept = all(cancel.reason is Reason.RENEW for cancel in plan.to_cancel)
+        is_settled = is_kept and all(note.reason in _SETTLED for note in plan.rungs)
+        is_still = self.moved_ms is not None and is_known and is_settled
+        return self if is_still else LastMove(entry.now_ms)
 
     def loops(self, config: BidConfig, now_ms: int) -> int:
         """Returns in every how many loops a cycle is due: more than one only for a task without its own loopSeconds."""
@@ -47,14 +51,3 @@ class Calm(Struct, frozen=True):
             return 1
         still_ms = now_ms - self.moved_ms
         return next((loops for least_ms, loops in _STEPS if still_ms >= least_ms), 1)
-
-
-def _is_known(entry: Entry) -> bool:
-    """Tells whether the market could be read, and has no rivals where they matter."""
-    return entry.snapshot is not None and (not entry.config.wants_bids or entry.snapshot.bids == ())
-
-
-def _is_settled(plan: BidPlan) -> bool:
-    """Tells whether the plan moves nothing, and no rung waits for anything."""
-    is_kept = all(cancel.reason is Reason.RENEW for cancel in plan.to_cancel)
-    return plan.raw_reference is not None and is_kept and all(note.reason in _SETTLED for note in plan.rungs)

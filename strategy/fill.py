@@ -1,8 +1,4 @@
-"""The end of a walk: renewals, the raise that outbids, and missing bids, as slots and budget allow.
-
-From the top: the filling of rungs, the order in which bids give way to their successors, and the shares of the
-room under the signer's ceilings.
-"""
+"""The end of a walk: renewals, the raise that outbids, and missing bids, as slots and budget allow."""
 
 from __future__ import annotations
 
@@ -38,7 +34,6 @@ class Filling:
         self.has_raised = False
 
     def fill(self) -> None:
-        """Renews due bids and places missing ones."""
         builder, rungs = self._builder, self._rungs
         paired = [rung.order for rung in rungs if rung.order]
         kept = [order for order in paired if order.state == "live" and order.id not in builder.bids]
@@ -49,7 +44,7 @@ class Filling:
         # Renewals first: the room they free or take is known before the missing rungs.
         for rung in rungs:
             if rung.order:
-                self._hold(rung, rung.order, budget)
+                self._keep_or_renew(rung, rung.order, budget)
         if rungs and (self._raising or self.beaten or self.steps_down):
             self._make_way(rungs[0], self._free, budget)
         free = self._free
@@ -76,7 +71,7 @@ class Filling:
         held.update(order.id for order in (*self._builder.fixed, *self.staying))
         return self._builder.count - len(held)
 
-    def _hold(self, rung: Rung, order: OwnOrder, budget: SatsBudget) -> None:
+    def _keep_or_renew(self, rung: Rung, order: OwnOrder, budget: SatsBudget) -> None:
         builder = self._builder
         reason = builder.bids.get(order.id, Reason.KEPT)  # in flight and expired have theirs
         if reason is Reason.KEPT and rung.barred is Reason.SIGNED_LIMIT:
@@ -148,7 +143,6 @@ class Handover:
         self._swaps = _swaps(builder)
 
     def settle(self) -> None:
-        """Carries out the config's `replace_mode`."""
         mode = self._builder.config.replace_mode
         if mode == "makeFirst":
             self._make_first()
@@ -169,7 +163,7 @@ class Handover:
         for new in sorted(builder.places, key=lambda bid: bid.rung):
             swap = by_rung.get(new.rung)
             reason = budget.refusal(new.price_sats)
-            if reason is None and self._is_twin(new.price_sats, [order.price_sats for order in old]):
+            if reason is None and self._is_refused_as_equal(new.price_sats, old):
                 reason = Reason.NO_OVERLAP
             if reason is None:
                 budget.take(new.price_sats)
@@ -197,7 +191,7 @@ class Handover:
         budget = self._budget()
         for swap in late:
             more = swap.order.price_sats - swap.new.price_sats
-            if budget.has_room(more, 0) and not self._is_twin_of_new(swap.order):
+            if budget.has_room(more, 0) and not self._is_refused_as_equal(swap.order.price_sats, builder.places):
                 budget.used += more
                 self._swaps.remove(swap)
                 self._holding.append(swap.order)
@@ -214,20 +208,18 @@ class Handover:
 
     def _beside(self) -> dict[int, int]:
         """Returns the old bids (by id) that may stand until all new ones do, with the rungs of the new ones."""
-        budget = self._budget()
+        builder, budget = self._builder, self._budget()
         found = {}
         for swap in self._swaps:
-            if budget.has_room(swap.order.price_sats, 1) and not self._is_twin_of_new(swap.order):
+            if budget.has_room(swap.order.price_sats, 1) and not self._is_refused_as_equal(
+                swap.order.price_sats, builder.places
+            ):
                 budget.take(swap.order.price_sats)
                 found[swap.order.id] = swap.new.rung
         return found
 
-    def _is_twin_of_new(self, order: OwnOrder) -> bool:
-        return self._is_twin(order.price_sats, [new.price_sats for new in self._builder.places])
-
-    def _is_twin(self, price: int, others: Iterable[int]) -> bool:
-        """Tells whether the venue would refuse a new bid because another of ours has the same price."""
-        return not self._builder.profile.equal_bids_allowed and price in others
+    def _is_refused_as_equal(self, price: int, others: Iterable[OwnOrder | PlannedBid]) -> bool:
+        return not self._builder.profile.equal_bids_allowed and any(other.price_sats == price for other in others)
 
 
 def _swaps(builder: PlanBuilder) -> list[Swap]:
@@ -250,7 +242,7 @@ def _swaps(builder: PlanBuilder) -> list[Swap]:
     return sorted(swaps, key=lambda swap: swap.new.rung)
 
 
-_NOTHING, _EIGHTH, _QUARTER = 0, 8, 4  # parts of a ceiling, for the bids of others that share it
+_NOTHING, _EIGHTH, _QUARTER = 0, 8, 4  # parts of a ceiling that are left to the bids of others
 
 
 class Ration:
@@ -332,14 +324,11 @@ class Ration:
             signed = room.signed_sats + self._taken + rung.price_sats
             if (more := signed + self._ahead + max(left, others) - room.most_sats) > 0:
                 free_at_ms = room.free_at_ms(more)
-                said = self._words(room.whose, free_at_ms, is_kept=signed <= room.most_sats)
-                waits.append((free_at_ms is None, free_at_ms or 0, said))
+                # For example `task, kept for renewals, frees in 42 s`; without a time where none is known.
+                kept = ", kept for renewals" if signed <= room.most_sats else ""
+                left_s = None if free_at_ms is None else max(0, -(-(free_at_ms - self._now_ms) // 1000))
+                frees = "" if left_s is None else f", frees in {left_s} s"
+                waits.append((free_at_ms is None, free_at_ms or 0, f"{room.whose}{kept}{frees}"))
         if not waits and not self._ahead:
             self._taken += rung.price_sats
         return max(waits)[2] if waits else ""
-
-    def _words(self, whose: str, free_at_ms: int | None, *, is_kept: bool) -> str:
-        """Writes, for example, `task, kept for renewals, frees in 42 s`; without a time where none is known."""
-        kept = ", kept for renewals" if is_kept else ""
-        left = "" if free_at_ms is None else f", frees in {max(0, -(-(free_at_ms - self._now_ms) // 1000))} s"
-        return f"{whose}{kept}{left}"

@@ -15,7 +15,7 @@ from strategy.ladders import Ladder
 from strategy.patience import margin_ms
 from strategy.plan import BidNote, BidPlan, Limits, Memory, OwnOrder, PlannedBid, PlannedCancel, Rules, RungNote
 from strategy.reasons import Reason
-from strategy.rungs import Rung, SatsBudget, held
+from strategy.rungs import Rung, SatsBudget
 
 # Reasons of a bid that goes because another takes its place. Any other goes for its own sake, and waits for nothing.
 MAKES_WAY = frozenset({Reason.RENEW, Reason.OUTBID, Reason.SURPLUS, Reason.STEP_DOWN, Reason.BELOW_RANGE})
@@ -44,10 +44,10 @@ class PlanBuilder(Struct):
     places: list[PlannedBid] = field(default_factory=list)
     rungs: dict[int, RungNote] = field(default_factory=dict)
     bids: dict[int, Reason] = field(default_factory=dict)
-    _due_by_ms: int = 0  # what ends by then is to be placed anew
+    due_by_ms: int = 0  # what ends by then is to be placed anew
 
     def __post_init__(self) -> None:
-        self._due_by_ms = self.now_ms + margin_ms(self.config)
+        self.due_by_ms = self.now_ms + margin_ms(self.config)
 
     @property
     def count(self) -> int:
@@ -64,17 +64,12 @@ class PlanBuilder(Struct):
         hold = self.limits.hold
         return None if hold is None or hold in WITHOUT_ANY_PLACE else hold
 
-    def is_due(self, order: OwnOrder) -> bool:
-        """Tells whether an order is close enough to its expiry to be placed anew."""
-        return order.expires_ms <= self._due_by_ms
-
     def is_renewable(self, order: OwnOrder) -> bool:
         """Tells whether an order must be renewed if it holds a rung."""
-        is_due = order.state == "live" and self.now_ms < order.expires_ms <= self._due_by_ms
+        is_due = order.state == "live" and self.now_ms < order.expires_ms <= self.due_by_ms
         return is_due and self.blocked is None
 
     def cancel(self, order: OwnOrder, reason: Reason, *, hard: bool) -> None:
-        """Cancels one live order."""
         self.cancels.append(PlannedCancel(order.id, order.price_sats, hard, reason))
         self.bids[order.id] = reason
         if reason in MAKES_WAY and not hard:
@@ -87,30 +82,25 @@ class PlanBuilder(Struct):
         ]
 
     def keep(self, order: OwnOrder, reason: Reason) -> None:
-        """Leaves an order alone that was to be cancelled."""
         self.cancels = [each for each in self.cancels if each.order_id != order.id]
         self.leave(order, reason)
 
     def leave(self, order: OwnOrder, reason: Reason) -> None:
-        """Leaves one live order alone."""
         self.bids[order.id] = reason
 
     def place(self, rung: Rung) -> None:
-        """Places a new order at this rung."""
         self.places.append(PlannedBid(rung.index, rung.price_sats, rung.quantity, self.config.trait))
 
     def unplace(self, bid: PlannedBid, reason: Reason, holder: OwnOrder | None = None) -> None:
         """Withdraws a placement for now; `holder` keeps the rung meanwhile."""
         self.places.remove(bid)
-        if holder is None:
-            self.rungs[bid.rung] = RungNote(bid.rung, bid.price_sats, reason, quantity=bid.quantity)
-        else:
-            detail = "" if reason is Reason.RENEW_WAITS else reason.value
-            held = Reason.RENEW_WAITS if reason is Reason.RENEW_WAITS else Reason.NO_OVERLAP
-            self.rungs[bid.rung] = RungNote(bid.rung, bid.price_sats, held, holder.id, detail, bid.quantity)
+        detail = ""
+        if holder is not None and reason is not Reason.RENEW_WAITS:
+            reason, detail = Reason.NO_OVERLAP, reason.value
+        order_id = None if holder is None else holder.id
+        self.rungs[bid.rung] = RungNote(bid.rung, bid.price_sats, reason, order_id, detail, bid.quantity)
 
     def note(self, rung: Rung, reason: Reason, order_id: int | None = None, detail: str = "") -> None:
-        """Notes the result for a rung."""
         quantity = rung.quantity if rung.price_sats else None
         self.rungs[rung.index] = RungNote(rung.index, rung.price_sats or None, reason, order_id, detail, quantity)
 
@@ -148,7 +138,7 @@ class SurplusVerdict(Struct, frozen=True):
 def over_limits(orders: list[OwnOrder], holding: list[OwnOrder], budget: SatsBudget) -> list[SurplusVerdict]:
     """Returns hard cancels from the front of `orders` until the rest (`holding`, `orders` included) fits the limits."""
     verdicts: list[SurplusVerdict] = []
-    held_sats, count = held(holding), len(holding)
+    held_sats, count = sum(order.price_sats for order in holding), len(holding)
     for order in orders:
         reason = budget.over_limit(held_sats, count)
         if reason is None:
@@ -188,7 +178,7 @@ def judge_surplus(
     is_low = builder.ladder.is_low(order)
     if not builder.config.update_bid_enabled and not is_low:
         return SurplusVerdict(order, False, False, Reason.UPDATE_OFF)
-    if builder.is_due(order):
+    if order.expires_ms <= builder.due_by_ms:
         if not slot_is_wanted:
             return SurplusVerdict(order, False, False, Reason.EXPIRING)
     elif builder.now_ms - order.created_ms < builder.rules.min_age_ms:

@@ -17,13 +17,12 @@ from strategy.rungs import Level, Rung
 HOUR_MS = 3_600_000
 
 
-class Contest:
+class Rivals:
     """The foreign bids as one config sees them: `bids` None when it ignores them.
 
     `top` is the ladder's upper end. With outbidding that is the price that outbids `leader`, the highest foreign bid
-    that can be outbid within the range: the least that wins, and the best attainable place when the first bid cannot be
-    beaten. Without such a bid it is the low end. A bid above the lowest ask is none that its maker means, who could buy
-    that listing for less: it is left out, and `has_implausible` tells of it.
+    that can be outbid within the range, or the low end without one. A bid above the lowest ask is left out, since
+    its maker could buy that listing for less; `has_implausible` says so.
     """
 
     def __init__(
@@ -41,20 +40,14 @@ class Contest:
         self.top: Level = ladder.high
         if config.outbid_enabled:
             self.top = ladder.low
-            self._find_leader(ranked)
-
-    def _find_leader(self, ranked: list[Bid]) -> None:
-        ceiling = self._ladder.unit_ceiling
-        start = bisect_left(ranked, True, key=lambda bid: bid.unit_price <= ceiling)
-        for at in range(start, len(ranked)):
-            price = self._ladder.outbidding(ranked[at])
-            if price is not None:
-                self.leader = first_of_equals(ranked, at)
-                self.top = max(self._ladder.low, price)
-                return
+            ceiling = ladder.unit_ceiling
+            for at in range(bisect_left(ranked, True, key=lambda bid: bid.unit_price <= ceiling), len(ranked)):
+                if (price := ladder.outbidding(ranked[at])) is not None:
+                    self.leader = first_of_equals(ranked, at)
+                    self.top = max(ladder.low, price)
+                    break
 
     def is_outranked(self, order: OwnOrder) -> bool:
-        """Tells whether an order must go because another bid ranks ahead of it."""
         return self.first is not None and not ranks_ahead(order, self.first)
 
     def beaten(self, own: Sequence[OwnOrder]) -> OwnOrder | None:

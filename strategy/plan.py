@@ -6,8 +6,8 @@ import json
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from decimal import Decimal
-from typing import TypeGuard
 
+import msgspec
 from msgspec import Struct
 
 from strategy.book import Snapshot, VenueProfile
@@ -150,7 +150,7 @@ class Memory(Struct, frozen=True):
 
     def dumps(self) -> str:
         """Writes the memory as JSON for storage."""
-        return json.dumps({"no_reference_since_ms": self.no_reference_since_ms, "raises_ms": list(self.raises_ms)})
+        return json.dumps(msgspec.to_builtins(self))
 
     @classmethod
     def loads(cls, text: str) -> Memory:
@@ -159,15 +159,10 @@ class Memory(Struct, frozen=True):
             values = json.loads(text)
         except ValueError:
             return cls()
-        if not isinstance(values, dict):
-            return cls()
+        values = values if isinstance(values, dict) else {}
         since, raises = values.get("no_reference_since_ms"), values.get("raises_ms")
-        times = raises if isinstance(raises, list | tuple) else ()
-        return cls(since if _is_whole(since) else None, tuple(each for each in times if _is_whole(each)))
-
-
-def _is_whole(value: object) -> TypeGuard[int]:
-    return isinstance(value, int) and not isinstance(value, bool)
+        raises = tuple(each for each in raises if type(each) is int) if isinstance(raises, list) else ()
+        return cls(since if type(since) is int else None, raises)
 
 
 class PlannedCancel(Struct, frozen=True):
@@ -294,8 +289,9 @@ def summary(placed: int, kept: int, cancelled: Sequence[str], skipped: Iterable[
     if left:
         text += f", left {left}"
     text += f", cancelled {len(cancelled)}"
-    if cancelled:
-        text += f" ({', '.join(_counted(cancelled))})"
+    if counts := Counter(map(str, cancelled)):
+        counted = [reason if len(counts) == 1 else f"{count} {reason}" for reason, count in counts.items()]
+        text += f" ({', '.join(counted)})"
     reasons = ", ".join(f"{count} {reason}" for reason, count in Counter(map(str, skipped)).items())
     return f"{text}; skipped {reasons}" if reasons else text
 
@@ -304,8 +300,3 @@ def left_alone(plan: BidPlan) -> int:
     """Counts the live bids that stay without a rung, or past their renewal: too young, limited or irreplaceable."""
     gone = {cancel.order_id for cancel in plan.to_cancel}
     return sum(note.order_id not in gone and note.reason not in _NOT_LEFT for note in plan.bids)
-
-
-def _counted(reasons: Sequence[str]) -> list[str]:
-    counts = Counter(map(str, reasons))
-    return [reason if len(counts) == 1 else f"{count} {reason}" for reason, count in counts.items()]

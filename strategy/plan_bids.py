@@ -1,10 +1,7 @@
 """The decision of one cycle: an entry (config, market, own orders, limits) in, a plan out.
 
-The steps, in order: reference price, range, rungs, the bids that the range forbids, the walk of the rungs through the
-budget with the own orders that hold them, the fate of the other live bids, renewals and new bids. The plan assumes that
-its cancels succeed; the worker reserves each new bid on its own, which guards the limits when a cancel fails.
-
-Read this file first, then what each step imports: guards (prices), ladders and rungs, outbid, keep, fill.
+The plan assumes that its cancels succeed; the worker reserves each new bid on its own, which guards the limits when a
+cancel fails. Read this file first, then what each step imports: guards (prices), ladders and rungs, fill.
 """
 
 from __future__ import annotations
@@ -13,13 +10,13 @@ from collections.abc import Collection, Mapping, Sequence
 
 from msgspec.structs import replace
 
-from strategy.book import NO_HISTORY, Snapshot, VenueProfile
+from strategy.book import NO_HISTORY, Snapshot
 from strategy.config.bid import BidConfig, unsupported
 from strategy.fill import RAISE, Filling, Ration
 from strategy.guards import MarketPrices, guard_reason, read_prices
 from strategy.keep import PlanBuilder, SurplusVerdict, judge_surplus, over_count, over_limits
 from strategy.ladders import ladder_for
-from strategy.outbid import Contest, recent_raises
+from strategy.outbid import Rivals, recent_raises
 from strategy.patience import paced, rules_of
 from strategy.plan import IN_FLIGHT, BidNote, BidPlan, Entry, Memory, OwnOrder, PlannedCancel, RungNote
 from strategy.ranking import highest_first
@@ -47,12 +44,15 @@ def _unrestrained(entry: Entry) -> BidPlan:
     config, snapshot, now_ms = entry.config, entry.snapshot, entry.now_ms
     if asked := unsupported(config):
         raise ValueError("; ".join(f"{problem.field}: {problem.text}" for problem in asked))
-    rules = paced(rules_of(config, entry.rules), entry.limits.signed, nominal_life_ms(config, entry.profile))
+    life_ms = max(config.expiry_ms, entry.profile.min_duration_s * 1000)  # about: a venue may round it up
+    rules = paced(rules_of(config, entry.rules), entry.limits.signed, life_ms)
     if snapshot is not None and config.ignore_addresses:
         snapshot = without_makers(snapshot, frozenset(config.ignore_addresses))
     market = read_prices(config, snapshot, rules, now_ms)
     is_blind = market.reference is None and config.bid_mode == "percent"
-    memory = _noted(entry.memory, is_blind=is_blind, now_ms=now_ms)
+    memory = entry.memory
+    if is_blind != (memory.no_reference_since_ms is not None):
+        memory = replace(memory, no_reference_since_ms=now_ms if is_blind else None)
     ladder = ladder_for(config, entry.profile, rules, market, snapshot.divisibility if snapshot else None)
     planner = BidPlanner(config, entry.profile, entry.limits, rules, memory, now_ms, market, ladder)
     planner.sort(entry.own)
@@ -67,9 +67,9 @@ def _unrestrained(entry: Entry) -> BidPlan:
             planner.skip_all(Reason.RANGE_EMPTY, ladder.cause)
         # A trait may be worth more than the collection's floor: then no ask tells which bid is implausible.
         dearest_meant = None if Reason.TRAIT_FLOOR_MISSING in market.marks else market.lowest_ask
-        contest = Contest(config, ladder, market.bids, dearest_meant)
-        planner.walk(contest)
-        if contest.has_implausible:
+        rivals = Rivals(config, ladder, market.bids, dearest_meant)
+        planner.walk(rivals)
+        if rivals.has_implausible:
             planner.marks = (Reason.RIVAL_ABOVE_ASK,)
     return _held_back(planner.plan(), entry, market, snapshot)
 
@@ -93,26 +93,13 @@ def _held_back(plan: BidPlan, entry: Entry, market: MarketPrices, snapshot: Snap
 
 def without_makers(snapshot: Snapshot, makers: Collection[str]) -> Snapshot:
     """Returns the snapshot without the orders of these addresses."""
+    asks, bids, trait_asks = snapshot.asks, snapshot.bids, snapshot.trait_asks
     return replace(
         snapshot,
-        asks=tuple(ask for ask in snapshot.asks if ask.maker not in makers),
-        bids=None if snapshot.bids is None else tuple(bid for bid in snapshot.bids if not bid.is_by(makers)),
-        trait_asks=None
-        if snapshot.trait_asks is None
-        else tuple(ask for ask in snapshot.trait_asks if ask.maker not in makers),
+        asks=tuple(ask for ask in asks if ask.maker not in makers),
+        bids=None if bids is None else tuple(bid for bid in bids if not bid.is_by(makers)),
+        trait_asks=None if trait_asks is None else tuple(ask for ask in trait_asks if ask.maker not in makers),
     )
-
-
-def _noted(memory: Memory, *, is_blind: bool, now_ms: int) -> Memory:
-    """Returns the memory with the time since which there is no reference, if so."""
-    if is_blind == (memory.no_reference_since_ms is not None):
-        return memory
-    return replace(memory, no_reference_since_ms=now_ms if is_blind else None)
-
-
-def nominal_life_ms(config: BidConfig, profile: VenueProfile) -> int:
-    """Returns about how long a bid is signed for: a venue that counts in hours rounds it up."""
-    return max(config.expiry_ms, profile.min_duration_s * 1000)
 
 
 # ---- the steps
@@ -135,13 +122,12 @@ class BidPlanner(PlanBuilder):
             elif order.expires_ms <= self.now_ms:
                 self.fixed.append(order)
                 self.bids[order.id] = Reason.EXPIRED
-            elif forbidden := self._forbidden(order):
+            elif order.trait != self.config.trait:
+                self.cancel(order, Reason.WRONG_TRAIT, hard=True)
+            elif forbidden := self.ladder.forbidden(order):
                 self.cancel(order, forbidden, hard=True)
             else:
                 self.live.append(order)
-
-    def _forbidden(self, order: OwnOrder) -> Reason | None:
-        return Reason.WRONG_TRAIT if order.trait != self.config.trait else self.ladder.forbidden(order)
 
     def rest(self, reason: Reason, detail: str = "") -> None:
         """Places nothing, since something is unknown; cancels only orders that break the hard rules."""
@@ -158,59 +144,53 @@ class BidPlanner(PlanBuilder):
                 if self.bids[order.id] is Reason.NO_REFERENCE:
                     self.cancel(order, Reason.NO_REFERENCE, hard=True)
 
-    def walk(self, contest: Contest) -> None:
+    def walk(self, rivals: Rivals) -> None:
         """Pairs orders with rungs, settles those that hold none, then renews and places missing bids."""
-        self._yield_to_others(contest)
+        for order in [order for order in self.live if rivals.is_outranked(order)]:  # at any age
+            self.cancel(order, Reason.NOT_HIGHEST, hard=False)
+            self.live.remove(order)
         raises = recent_raises(self.memory, self.now_ms)
         may_raise = len(raises) < self.rules.max_raises
-        rungs = self._rungs(contest, may_raise=may_raise)
-        pairing = self._paired(rungs)
+        rungs = self._rungs(rivals, may_raise=may_raise)
+        due = frozenset(order.id for order in self.live if self.is_renewable(order))
+        budget = SatsBudget(self.limits, self.profile.balance_model, self.fixed)
+        fixed = frozenset(order.id for order in self.fixed)
+        pairing = Pairing([*self.live, *self.fixed], fixed, due, budget, self.ladder.level)
+        pairing.walk(rungs)
         surplus = self._within_hard_rules(rungs, pairing.surplus)
         left = [*(order for order in self.live if order.id not in self.bids), *self.fixed]
-        raising = list(filter(contest.outbids, rungs)) if contest.is_raise(left) else []
+        raising = list(filter(rivals.outbids, rungs)) if rivals.is_raise(left) else []
         if not may_raise:
             for rung in raising:
                 rung.refused = Reason.RAISE_LIMITED if rung.is_missing else rung.refused
         ration = Ration(() if self.blocked else self.limits.signed, self.now_ms)
-        self.may_make_way = ration.share_out(rungs, self._due, raising, self.count - len(left))
+        self.may_make_way = ration.share_out(rungs, due, raising, self.count - len(left))
 
         filling = Filling(self, rungs, raising)
-        beaten = contest.beaten(left)
+        beaten = rivals.beaten(left)
         if beaten in surplus and self._waits_for_raise(beaten, rungs):
             filling.beaten = beaten
             surplus.remove(beaten)
-        self._settle_all(surplus, contest, rungs, pairing.refused, filling)
+        self._settle_all(surplus, rivals, rungs, pairing.refused, filling)
         filling.fill()
         if filling.has_raised:
             raises = (*raises, self.now_ms)
         self.memory = replace(self.memory, raises_ms=raises)
 
-    @property
-    def _due(self) -> frozenset[int]:
-        """The ids of the orders that may be renewed now."""
-        return frozenset(order.id for order in self.live if self.is_renewable(order))
-
-    def _rungs(self, contest: Contest, *, may_raise: bool) -> list[Rung]:
+    def _rungs(self, rivals: Rivals, *, may_raise: bool) -> list[Rung]:
         own = [*self.live, *self.fixed]
-        rungs = [] if self.ladder.cause else contest.rungs(self.count, own, self.is_renewable)
+        rungs = [] if self.ladder.cause else rivals.rungs(self.count, own, self.is_renewable)
         if not self.profile.equal_bids_allowed:
             merge_equals(rungs)
-        if not may_raise and contest.is_raise(own):
-            for rung in filter(contest.outbids, rungs):
+        if not may_raise and rivals.is_raise(own):
+            for rung in filter(rivals.outbids, rungs):
                 rung.barred = rung.barred or Reason.RAISE_LIMITED
         return rungs
-
-    def _paired(self, rungs: list[Rung]) -> Pairing:
-        fixed = frozenset(order.id for order in self.fixed)
-        budget = SatsBudget(self.limits, self.profile.balance_model, self.fixed)
-        pairing = Pairing([*self.live, *self.fixed], fixed, self._due, budget, self.ladder.level)
-        pairing.walk(rungs)
-        return pairing
 
     def _settle_all(
         self,
         surplus: Sequence[OwnOrder],
-        contest: Contest,
+        rivals: Rivals,
         rungs: Sequence[Rung],
         refused: Mapping[int, Reason],
         filling: Filling,
@@ -220,7 +200,7 @@ class BidPlanner(PlanBuilder):
         doubts = sum(order.state == "unknown" for order in self.fixed)
         short = 0 if is_wanted else sum(rung.refused is Reason.BUDGET for rung in rungs)
         for order in surplus:
-            verdict = self._settle(order, contest, is_wanted, refused.get(order.id))
+            verdict = self._settle(order, rivals, is_wanted, refused.get(order.id))
             if doubts and verdict.is_cancelled and not verdict.hard and not is_wanted:
                 # Its successor may not exist: an order of unknown fate replaces nothing yet.
                 verdict, doubts = SurplusVerdict(order, False, False, Reason.IN_FLIGHT), doubts - 1
@@ -234,27 +214,21 @@ class BidPlanner(PlanBuilder):
                 filling.steps_down = True
 
     def _waits_for_raise(self, beaten: OwnOrder, rungs: list[Rung]) -> bool:
-        """Tells whether our outbid best bid goes only when the bid that outbids in turn is placed.
+        """Tells whether our outbid best bid is cancelled only once the bid that outbids in turn is placed.
 
-        If that cannot be placed it is still our best, unless another rung above it gets a bid.
+        Without that bid it is still our best, unless another rung above it gets a bid.
         """
         if not rungs or rungs[0].is_missing:
             return bool(rungs)
         level = self.ladder.level(beaten)
         return not any(rung.is_missing and rung.level > level for rung in rungs)
 
-    def _yield_to_others(self, contest: Contest) -> None:
-        """Cancels, at any age, bids that must be the highest and are not."""
-        for order in [order for order in self.live if contest.is_outranked(order)]:
-            self.cancel(order, Reason.NOT_HIGHEST, hard=False)
-            self.live.remove(order)
-
-    def _settle(self, order: OwnOrder, contest: Contest, is_wanted: bool, refused: Reason | None) -> SurplusVerdict:
+    def _settle(self, order: OwnOrder, rivals: Rivals, is_wanted: bool, refused: Reason | None) -> SurplusVerdict:
         if self.blocked and is_wanted:
             # A bid that cannot be replaced is not given up: an unreadable balance is not an empty one.
             return SurplusVerdict(order, False, False, self.blocked)
         verdict = judge_surplus(self, order, slot_is_wanted=is_wanted, refused=refused)
-        is_above = self.config.outbid_enabled and self.ladder.level(order) > contest.top
+        is_above = self.config.outbid_enabled and self.ladder.level(order) > rivals.top
         if verdict.reason is Reason.SURPLUS and is_above:
             verdict = SurplusVerdict(order, True, False, Reason.STEP_DOWN)
         if verdict.is_cancelled and self.may_make_way is not None:

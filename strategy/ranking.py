@@ -16,10 +16,9 @@ from strategy.plan import BidPlan, OwnOrder
 from strategy.pricing import quotient_up, times
 
 ONE = Decimal(1)
-_unit_price = attrgetter("unit_price")
 
 
-class Priced(Protocol):
+class OwnPrice(Protocol):
     """An order of ours, as a plan or as the ledger has it."""
 
     @property
@@ -30,7 +29,7 @@ class Priced(Protocol):
     def created_ms(self) -> int: ...
 
 
-Own = TypeVar("Own", bound=Priced)
+Own = TypeVar("Own", bound=OwnPrice)
 
 
 def ratio(bid: Bid) -> tuple[Decimal | int, Decimal]:
@@ -73,7 +72,7 @@ def highest_first(orders: Iterable[Own]) -> list[Own]:
 
 def by_price(bids: Iterable[Bid]) -> list[Bid]:
     """Sorts the bids, highest unit price first."""
-    return sorted(bids, key=_unit_price, reverse=True)
+    return sorted(bids, key=attrgetter("unit_price"), reverse=True)
 
 
 def first_of_equals(ranked: Sequence[Bid], at: int) -> Bid:

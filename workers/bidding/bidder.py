@@ -18,7 +18,7 @@ from models.database.base import unless_full
 from models.ledger import orders
 from models.ledger.states import CANCELLING, LIVE, Order
 from strategy.book import VenueProfile
-from strategy.calm import Calm
+from strategy.calm import LastMove
 from strategy.config.bid import BidConfig
 from strategy.patience import margin_ms
 from strategy.plan import Memory
@@ -246,17 +246,17 @@ class Bidder(Keeping[BiddingMoment]):
         note_restraints(moment)
         with unless_full("a note on a fill"):
             note_fills(moment)
-        self._note_calm(moment)
+        self._note_last_move(moment)
         report.record_bidding(moment, self._month.words(moment))
 
     def _report_nothing_done(self, moment: BiddingMoment) -> None:
         report.record_no_bidding(moment)
 
-    def _note_calm(self, moment: BiddingMoment) -> None:
+    def _note_last_move(self, moment: BiddingMoment) -> None:
         first, state, is_known = moment.first, self._state, moment.found is not None
         state.is_quiet = is_known and not (first.wants_anything or moment.shown.stray_ids or moment.filled)
         is_done = all(tried.result == PlaceResult.PLACED for tried in moment.tries) and not moment.filled
-        state.calm = state.calm.after(first.entry, first.plan) if is_done else Calm()
+        state.last_move = state.last_move.after(first.entry, first.plan) if is_done else LastMove()
 
     def _look(self, moment: BiddingMoment, looked: Faults) -> None:
         read_own_bids(self._context, moment.keys.payment, moment.config.slug, 0.0, looked)
@@ -286,7 +286,7 @@ class Bidder(Keeping[BiddingMoment]):
             first_s = config.loop_s - (self._monotonic() - moment.began)
         else:
             first_s = self._until_cycle(moment.task.slug_key, config.loop_s, now_ms / 1000)
-        every = self._state.calm.loops(config, now_ms)
+        every = self._state.last_move.loops(config, now_ms)
         if every > 1:
             due_s = self._next_due_ms(config, now_ms) / 1000
             first_s = until_rare_cycle(first_s, config.loop_s, now_ms / 1000, every=every, due_s=due_s)

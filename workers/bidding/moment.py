@@ -25,7 +25,7 @@ from models.ledger.states import CANCELLING, CLOSED, LIVE, Order
 from models.tasks.tasks import unknown_zone
 from models.users import Entitlements, own_ceilings
 from strategy.book import VenueProfile
-from strategy.calm import Calm
+from strategy.calm import LastMove
 from strategy.config.bid import BidConfig, load_bid_config, problems, unsupported
 from strategy.patience import patience_of, shortened_ms
 from strategy.plan import BidPlan, Entry, Memory, PlannedBid, SaleIntoBid, SignedRoom
@@ -59,7 +59,7 @@ class BidderState(Struct):
     bids_seen: dict[str, int] = field(default_factory=dict)
     read_ms: int = 0  # when our own bids were read, as far as the last cycle knew
     is_quiet: bool = False  # the last cycle changed nothing, and nothing had changed
-    calm: Calm = field(default_factory=Calm)
+    last_move: LastMove = field(default_factory=LastMove)
     # Until a bid is placed: whether the market had bids go, and the shortest time for which one stood that had itself
     # come after such a one, as `followers` (orders) did.
     is_forced: bool = False
