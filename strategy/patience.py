@@ -33,20 +33,21 @@ def margin_ms(config: BidConfig) -> int:
 # Patience: a task moves its bids less as its signatures near the signer's ceilings.
 #
 # A signature counts until its signed expiry, whether its bid was cancelled or not. So room comes back at the rate
-# (signed sats) / (a bid's life), and a ladder whose every rung moves once in a time A signs (the ladder) / A. A ceiling
-# is four times the most that may be live at once, so no ladder is above a quarter of it: at nine tenths of use, moves
-# once in A = (a quarter of the ceiling) x life / (nine tenths of the ceiling) = life x 5 / 18 refill by themselves.
-# From half use on, the least age of a bid that may move, and the distance that it may have from its rung, grow in a
-# straight line up to there and beyond. A smaller ladder comes to rest at less than nine tenths.
+# (signed sats) / (a bid's life), and a ladder whose every rung moves once in a time A signs (the ladder) / A. A
+# ceiling is four times the most that may be live at once, so no ladder is above a quarter of it: at nine tenths of
+# use, moves once in A = (a quarter of the ceiling) x life / (nine tenths of the ceiling) = life x 5 / 18 refill by
+# themselves. From half use on, the least age of a bid that may move, and the distance that it may have from its rung,
+# grow in a straight line up to there and beyond. A smaller ladder comes to rest at less than nine tenths.
 #
 # A signature of a short life gives its room back sooner. So a new bid's life is divided by the patience's square,
 # though not below 16 minutes if it was that long. In a fall that would be late, as what was signed for long before it
-# counts for long. So when the market cancels bids that had replaced others, the next live for 18 / 5 of the time for which the
-# youngest of those stood at most: with that life, moves at that pace refill by themselves.
+# counts for long. So when the market cancels bids that had replaced others, the next live for 18 / 5 of the time for
+# which the youngest of those stood at most: with that life, moves at that pace refill by themselves.
 #
 # Example: bids of 16 minutes, a least age of 60 seconds, a tolerance of 1 %. Up to half use: just that. At 64 %:
-# patience 2.05, at an age of 132 seconds, within 2.05 %. At 90 %: patience 4, 266 seconds, 4 %. Bids of 120 minutes live for 120
-# up to half use, for 28 at 64 %, and for 16 from 72 % on; where a second one had to go after ten minutes, for 36.
+# patience 2.05, at an age of 132 seconds, within 2.05 %. At 90 %: patience 4, 266 seconds, 4 %. Bids of 120 minutes
+# live for 120 up to half use, for 28 at 64 %, and for 16 from 72 % on; where a second one had to go after ten minutes,
+# for 36.
 _AT_HALF, _AT_NINE_TENTHS = 100, 400  # hundredths
 _LEAST_LIFE_MS = 16 * 60_000  # shorter ones cost more calls for renewals than the signatures are worth
 
