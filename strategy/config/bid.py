@@ -210,12 +210,10 @@ class BidConfig(Struct, frozen=True):
 
     @property
     def expiry_ms(self) -> int:
-        """Life of a new bid in milliseconds."""
         return (DEFAULT_EXPIRY_MINUTES if self.bid_expiry_minutes is None else self.bid_expiry_minutes) * 60_000
 
     @property
     def loop_s(self) -> int:
-        """Cycle interval in seconds."""
         return DEFAULT_LOOP_SECONDS if self.loop_seconds is None else self.loop_seconds
 
     @property
@@ -230,7 +228,6 @@ class BidConfig(Struct, frozen=True):
 
     @property
     def is_rune(self) -> bool:
-        """Whether the slug is a rune ticker."""
         return self.type == "rune"
 
     @property
@@ -240,12 +237,10 @@ class BidConfig(Struct, frozen=True):
 
     @property
     def to_vault(self) -> bool:
-        """Whether the vault gets what is bought."""
         return self.deliver_to == "vault"
 
     @property
     def wants_bids(self) -> bool:
-        """Whether the bids of others matter."""
         return self.outbid_enabled or self.only_bid_if_highest
 
     @property
