@@ -137,27 +137,28 @@ def wanted(inputs: ListingInputs) -> Wanted:
     elif config.price_mode == "undercut":
         found = _undercut(inputs, least)
     else:
-        found = _percent(inputs, least)
+        reference, basis = _reference(inputs)
+        if reference is None:
+            return Wanted(None, least, basis)
+        price = ceil_to_tick(times(config.price_percent, reference), tick)
+        found = Wanted(price, least, f"{config.price_percent:f} x {basis}")
     if found.price is None or found.price >= least:
         return found
     return replace(found, price=least, is_at_min=True)
-
-
-def _percent(inputs: ListingInputs, least: int) -> Wanted:
-    reference, basis = _reference(inputs)
-    if reference is None:
-        return Wanted(None, least, basis)
-    percent = inputs.config.price_percent
-    return Wanted(ceil_to_tick(times(percent, reference), inputs.tick), least, f"{percent:f} x {basis}")
 
 
 def _reference(inputs: ListingInputs) -> tuple[Decimal | None, str]:
     """Returns the price that `price_percent` multiplies, and its name; or None and the name of the missing value."""
     config = inputs.config
     if config.reference == "purchase":
-        return _known(config.cost_sats, "cost")
+        cost = config.cost_sats or 0
+        return (Decimal(cost), f"cost {cost:,}") if cost > 0 else (None, "the cost is not known")
     if config.reference == "lastSale":
-        return _sales(inputs.last_sales)
+        if inputs.last_sales is None:
+            return None, "the last sales are not known"
+        if (found := median_of_sales(inputs.last_sales)) is None:
+            return None, f"the last sales are not known: fewer than {LEAST_SALES}"
+        return found[0], f"{found[0].normalize():,f} (the median of the last {found[1]} sales)"
     is_trait = config.reference == "traitFloor"
     asks, name = (inputs.trait_asks, "trait floor") if is_trait else (inputs.asks, "floor")
     if asks is None:
@@ -171,22 +172,6 @@ def _reference(inputs: ListingInputs) -> tuple[Decimal | None, str]:
     return Decimal(prices[0]), f"{name} {prices[0]:,}"
 
 
-def _known(price: int | None, name: str) -> tuple[Decimal | None, str]:
-    if price is None or price <= 0:
-        return None, f"the {name} is not known"
-    return Decimal(price), f"{name} {price:,}"
-
-
-def _sales(newest_first: tuple[int, ...] | None) -> tuple[Decimal | None, str]:
-    if newest_first is None:
-        return None, "the last sales are not known"
-    found = median_of_sales(newest_first)
-    if found is None:
-        return None, f"the last sales are not known: fewer than {LEAST_SALES}"
-    price, count = found
-    return price, f"{price.normalize():,f} (the median of the last {count} sales)"
-
-
 def _undercut(inputs: ListingInputs, least: int) -> Wanted:
     """Returns the price just under the cheapest ask that can be undercut above guard and believable market."""
     tick, step = inputs.tick, inputs.config.undercut_sats
@@ -198,7 +183,8 @@ def _undercut(inputs: ListingInputs, least: int) -> Wanted:
     believed = least_believed(inputs.median_60m)
     brake = 0 if believed is None else ceil_to_tick(believed, tick)
     for ask in asks:
-        price = _under(ask, step, tick)
+        # Rounded up, but always below the ask (with step 0: not above it).
+        price = min(ceil_to_tick(ask - step, tick), floor_to_tick(ask - (1 if step else 0), tick))
         if price >= max(least, brake, tick):
             return Wanted(price, least, f"{step:,} below the ask at {ask:,}")
     if least >= brake and least > 0:
@@ -206,11 +192,6 @@ def _undercut(inputs: ListingInputs, least: int) -> Wanted:
     if brake > 0:
         return Wanted(brake, least, "three quarters of the median, as all asks are lower")
     return Wanted(None, least, "no ask can be undercut")
-
-
-def _under(ask: int, step: int, tick: int) -> int:
-    """Returns `step` sats below the ask, rounded up, but always below it (with step 0: not above it)."""
-    return min(ceil_to_tick(ask - step, tick), floor_to_tick(ask - (1 if step else 0), tick))
 
 
 MOST_OUTLIERS = 2
