@@ -22,10 +22,9 @@ from server.http.answers import dumps, iso
 from server.http.shapes import camel
 from server.replay.comparison import after_fills, fill_prices, fill_shown, undecidable
 from server.replay.journal import Recording, ReplayError, lines_of, read_journal
-from strategy.book import Ask, Bid, Snapshot, VenueProfile
+from strategy.book import Ask, Bid, Snapshot, VenueProfile, plain
 from strategy.config.bid import MAX_SATS, BidConfig, normal_slug
 from strategy.plan import Entry, Limits, Memory, Rules, SaleIntoBid
-from strategy.pricing import plain
 from strategy.replay import (
     FILL_RULE,
     Difference,

@@ -11,11 +11,10 @@ from operator import attrgetter
 from msgspec import Struct
 from msgspec.structs import replace
 
-from strategy.book import Ask, Bid, History, Snapshot
+from strategy.book import Ask, Bid, Exact, History, Snapshot, average_cost, plus, rounded, times
 from strategy.config.bid import BidConfig
 from strategy.config.parts import FloorDrop
 from strategy.plan import Rules
-from strategy.pricing import Exact, average_cost, plus, rounded, times
 from strategy.reasons import Reason
 
 WINDOW_MINUTES = 60  # of the history that a reference is held against

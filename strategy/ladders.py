@@ -10,11 +10,21 @@ from typing import TypeAlias
 
 from msgspec import Struct
 
-from strategy.book import Bid, VenueProfile
+from strategy.book import (
+    Bid,
+    Exact,
+    VenueProfile,
+    ceil_quotient,
+    ceil_to_tick,
+    floor_to_tick,
+    plus,
+    quotient_up,
+    ratio_of,
+    times,
+)
 from strategy.config.bid import MAX_SATS, BidConfig
 from strategy.guards import MarketPrices
 from strategy.plan import OwnOrder, Rules
-from strategy.pricing import Exact, ceil_quotient, ceil_to_tick, floor_to_tick, plus, quotient_up, ratio_of, times
 from strategy.ranking import is_above, ratio
 from strategy.reasons import Reason
 from strategy.rungs import Level, Rung

@@ -12,10 +12,9 @@ from typing import Literal
 from msgspec import Struct
 from msgspec.structs import replace
 
-from strategy.book import Ask
+from strategy.book import Ask, ceil_quotient, ceil_to_tick, floor_to_tick, plus, times
 from strategy.config.bid import MAX_SATS
 from strategy.config.listing import ListingConfig
-from strategy.pricing import ceil_quotient, ceil_to_tick, floor_to_tick, plus, times
 from strategy.reasons import Reason
 
 InscriptionState = Literal["held", "moved", "spent", "pending", "unknown"]

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from decimal import Decimal
 
+from strategy.book import ceil_to_tick, times
 from strategy.config.bid import MAX_SATS
 from strategy.listing_price import Action, Listed, ListingInputs, ListingPlan, Wanted, wanted
-from strategy.pricing import ceil_to_tick, times
 from strategy.reasons import Reason
 
 CONFIRMING_READS = 2

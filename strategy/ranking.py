@@ -11,9 +11,8 @@ from typing import Protocol, TypeVar
 
 from msgspec.structs import replace
 
-from strategy.book import Bid
+from strategy.book import Bid, quotient_up, times
 from strategy.plan import BidPlan, OwnOrder
-from strategy.pricing import quotient_up, times
 
 ONE = Decimal(1)
 

@@ -51,7 +51,7 @@ from markets.wire import (
     tokens,
     whole,
 )
-from strategy.pricing import plain
+from strategy.book import plain
 
 # A row is an order, or has it in itself: the holders of its fields, in the order in which they are looked at.
 ASK, BID, LISTING = ("ask.", "", "listing."), ("", "bid."), ("",)

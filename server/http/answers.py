@@ -17,8 +17,8 @@ from core.fields import Count, Time, words
 from models.ledger import closing as ledger
 from models.ledger import states
 from server.http.shapes import Answer
+from strategy.book import plain
 from strategy.config.bid import TYPES
-from strategy.pricing import plain
 from strategy.reasons import FaultCode, LedgerLimit, ListingResult, PlaceResult, Reason, Step, WorkerReason
 
 

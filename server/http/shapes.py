@@ -19,7 +19,7 @@ from core import pasted
 from core.errors import BidkeeperError
 from core.fields import MAX_ID
 from core.strict_json import shown
-from strategy.pricing import plain
+from strategy.book import plain
 
 _MOST_DIGITS = 200
 _LONGEST_QUERY_TEXT = 200

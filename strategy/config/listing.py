@@ -12,6 +12,7 @@ from typing import Annotated
 from msgspec import Struct
 
 from core.fields import MAX_SATS
+from strategy.book import plus, times
 from strategy.config.bid import Problem
 from strategy.config.parts import wrong_addresses
 from strategy.config.table import (
@@ -28,7 +29,6 @@ from strategy.config.table import (
     text,
     whole,
 )
-from strategy.pricing import plus, times
 
 MAX_PERCENT = 1000
 MAX_MARGIN = 100

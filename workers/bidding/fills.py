@@ -22,8 +22,8 @@ from models.ledger import fills, orders, withdrawals
 from models.ledger.orders import Part, SoldInto
 from models.ledger.states import UNKNOWN, Order
 from strategy import plan
+from strategy.book import plus, times
 from strategy.config.bid import is_on, is_ticker
-from strategy.pricing import plus, times
 from strategy.reasons import Step
 from workers.bidding.moment import BiddingMoment
 from workers.cycle import CLOCKS_MS

@@ -23,9 +23,9 @@ from markets.outpoint_facts import Utxo
 from models.ledger import orders
 from models.ledger.orders import LimitReached, NewOrder, NotAllowedToPlace
 from models.ledger.states import CLOSED, LIVE, SIGNED, SUBMITTED, UNKNOWN, Order
+from strategy.book import plain
 from strategy.config.bid import BidConfig, normal_slug
 from strategy.plan import PlannedBid
-from strategy.pricing import plain
 from strategy.reasons import FaultCode, PlaceResult, Step
 from wallet.protocol import BidMessage, OfferToSign
 from wallet.signer_client import SignerError, SignerLocked, SignerRefused
