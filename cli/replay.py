@@ -24,7 +24,7 @@ from server.replay.comparison import after_fills, fill_prices, fill_shown, undec
 from server.replay.journal import Recording, ReplayError, lines_of, read_journal
 from strategy.book import Ask, Bid, Snapshot, VenueProfile, plain
 from strategy.config.bid import MAX_SATS, BidConfig, normal_slug
-from strategy.plan import Entry, Limits, Memory, Rules, SaleIntoBid
+from strategy.decision import Entry, Limits, Memory, Rules, SaleIntoBid
 from strategy.replay import (
     FILL_RULE,
     Difference,

@@ -44,8 +44,7 @@ from server.task_handler import TaskHandler
 from strategy.book import Snapshot
 from strategy.config.bid import is_on, is_ticker
 from strategy.config.table import MAX_TEXT
-from strategy.plan import BidPlan, Entry
-from strategy.ranking import ranks, ranks_of_plan
+from strategy.decision import BidPlan, Entry, ranks, ranks_of_plan
 
 DEFAULT_PAGE, LONGEST_PAGE = 100, 500
 

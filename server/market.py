@@ -45,7 +45,7 @@ from server.http.route import route
 from server.http.shapes import Answer, Asked, Wrong, one_of, own_words, read_by
 from strategy.book import Ask, Bid, vwap
 from strategy.config.bid import MAX_SATS, TYPES, BidConfig, is_on, load_bid_config, normal_slug, problems
-from strategy.ranking import pays_as_much, ranks
+from strategy.decision import pays_as_much, ranks
 
 MAX_AGE_S = 10.0
 UNKNOWN_SLUG = "The marketplace does not know this slug"

@@ -28,7 +28,7 @@ from server.http.shapes import Answer
 from server.withdrawals.steps import look_after
 from server.withdrawals.withdraw import Withdrawal, withdrawal_shown
 from strategy.config.bid import load_bid_config
-from strategy.plan import SignedRoom
+from strategy.decision import SignedRoom
 from wallet.protocol import UserKeys
 from wallet.signer_client import SignerError
 

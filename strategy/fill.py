@@ -6,9 +6,8 @@ from collections.abc import Collection, Iterable, Mapping
 
 from msgspec import Struct
 
+from strategy.decision import OwnOrder, PlannedBid, SignedRoom, highest_first
 from strategy.keep import PlanBuilder
-from strategy.plan import OwnOrder, PlannedBid, SignedRoom
-from strategy.ranking import highest_first
 from strategy.reasons import Reason
 from strategy.rungs import Rung, SatsBudget
 

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from strategy.book import Ask, Bid, Exact, History, Snapshot, average_cost, plus, rounded, times
 from strategy.config.bid import BidConfig
 from strategy.config.parts import FloorDrop
-from strategy.plan import Rules
+from strategy.decision import Rules
 from strategy.reasons import Reason
 
 WINDOW_MINUTES = 60  # of the history that a reference is held against

@@ -19,7 +19,7 @@ from msgspec.structs import fields
 
 from strategy.book import Ask, Bid, Snapshot
 from strategy.config.bid import BidConfig, load_bid_config
-from strategy.plan import Entry
+from strategy.decision import Entry
 
 BOOKS: dict[str, type[Ask] | type[Bid]] = {"asks": Ask, "bids": Bid, "trait_asks": Ask}
 _COLUMNS = {name: kind.__struct_fields__ for name, kind in BOOKS.items()}

@@ -10,10 +10,20 @@ from msgspec.structs import replace
 
 from strategy.book import VenueProfile
 from strategy.config.bid import BidConfig
+from strategy.decision import (
+    BidNote,
+    BidPlan,
+    Limits,
+    Memory,
+    OwnOrder,
+    PlannedBid,
+    PlannedCancel,
+    Rules,
+    RungNote,
+    margin_ms,
+)
 from strategy.guards import MarketPrices
 from strategy.ladders import Ladder
-from strategy.patience import margin_ms
-from strategy.plan import BidNote, BidPlan, Limits, Memory, OwnOrder, PlannedBid, PlannedCancel, Rules, RungNote
 from strategy.reasons import Reason
 from strategy.rungs import Rung, SatsBudget
 

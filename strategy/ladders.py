@@ -23,9 +23,8 @@ from strategy.book import (
     times,
 )
 from strategy.config.bid import MAX_SATS, BidConfig
+from strategy.decision import OwnOrder, Rules, is_above, ratio
 from strategy.guards import MarketPrices
-from strategy.plan import OwnOrder, Rules
-from strategy.ranking import is_above, ratio
 from strategy.reasons import Reason
 from strategy.rungs import Level, Rung
 

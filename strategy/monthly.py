@@ -13,8 +13,7 @@ from msgspec.structs import replace
 from strategy.book import rounded
 from strategy.config.bid import DEFAULT_EXPIRY_MINUTES, EXPIRY_MINUTES, BidConfig, normal_slug
 from strategy.config.listing import ListingConfig
-from strategy.patience import margin_ms
-from strategy.plan import Limits
+from strategy.decision import Limits, margin_ms
 
 _DAYS = 30
 MONTH_S = _DAYS * 86_400

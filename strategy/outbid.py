@@ -8,9 +8,8 @@ from decimal import Decimal
 
 from strategy.book import Bid
 from strategy.config.bid import BidConfig
+from strategy.decision import Memory, OwnOrder, by_price, first_of_equals, is_above, ranks_ahead
 from strategy.ladders import Ladder
-from strategy.plan import Memory, OwnOrder
-from strategy.ranking import by_price, first_of_equals, is_above, ranks_ahead
 from strategy.reasons import Reason
 from strategy.rungs import Level, Rung
 

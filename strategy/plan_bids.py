@@ -12,14 +12,24 @@ from msgspec.structs import replace
 
 from strategy.book import NO_HISTORY, Snapshot
 from strategy.config.bid import BidConfig, unsupported
+from strategy.decision import (
+    IN_FLIGHT,
+    BidNote,
+    BidPlan,
+    Entry,
+    Memory,
+    OwnOrder,
+    PlannedCancel,
+    RungNote,
+    highest_first,
+    paced,
+    rules_of,
+)
 from strategy.fill import RAISE, Filling, Ration
 from strategy.guards import MarketPrices, guard_reason, read_prices
 from strategy.keep import PlanBuilder, SurplusVerdict, judge_surplus, over_count, over_limits
 from strategy.ladders import ladder_for
 from strategy.outbid import Rivals, recent_raises
-from strategy.patience import paced, rules_of
-from strategy.plan import IN_FLIGHT, BidNote, BidPlan, Entry, Memory, OwnOrder, PlannedCancel, RungNote
-from strategy.ranking import highest_first
 from strategy.reasons import Reason
 from strategy.rungs import Pairing, Rung, SatsBudget, merge_equals
 

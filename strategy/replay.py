@@ -13,10 +13,22 @@ from msgspec.structs import fields, replace
 
 from strategy.book import NO_HISTORY, Bid, History, Snapshot, VenueProfile, median, times
 from strategy.config.bid import BidConfig
+from strategy.decision import (
+    BidPlan,
+    Entry,
+    Limits,
+    Memory,
+    OwnOrder,
+    Rules,
+    SaleIntoBid,
+    best_first,
+    is_ahead,
+    left_alone,
+    ranks_ahead,
+    summary,
+)
 from strategy.guards import KEPT_MINUTES, WINDOW_MINUTES, MinuteSample, guarded, measure, minutes_wanted
-from strategy.plan import BidPlan, Entry, Limits, Memory, OwnOrder, Rules, SaleIntoBid, left_alone, summary
 from strategy.plan_bids import plan_bids, without_makers
-from strategy.ranking import best_first, is_ahead, ranks_ahead
 from strategy.reasons import Reason
 
 MINUTE_MS = 60_000

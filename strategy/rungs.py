@@ -10,7 +10,7 @@ from typing import TypeAlias
 
 from msgspec import Struct
 
-from strategy.plan import BidPlan, Entry, Limits, OwnOrder
+from strategy.decision import BidPlan, Entry, Limits, OwnOrder
 from strategy.reasons import Reason
 
 _RENEWED = (Reason.RENEW, Reason.RENEW_WAITS, Reason.NO_OVERLAP)

@@ -16,7 +16,7 @@ from models.budgets import Budget
 from models.database.base import Statement
 from models.tasks import tasks
 from models.tasks.tasks import Task
-from strategy.plan import BudgetRoom
+from strategy.decision import BudgetRoom
 
 DAY_MS = 86_400_000
 

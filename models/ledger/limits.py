@@ -20,7 +20,7 @@ from models.ledger.orders import ExposureLimits, Fills
 from models.ledger.shown_bids import Matched
 from models.ledger.states import Order
 from strategy.config.bid import MAX_SATS, BidConfig, is_on
-from strategy.plan import BudgetRoom, Limits, OwnOrder, SignedRoom
+from strategy.decision import BudgetRoom, Limits, OwnOrder, SignedRoom
 from strategy.reasons import Reason
 
 # Replaced or cancelled bids stay signed until they expire: see docs/decisions/0007-ceilings.md.

@@ -18,7 +18,7 @@ from server.http.answers import ReasonCode, code_of, exact, iso
 from server.http.shapes import Answer, camel
 from server.replay.journal import MOST_BYTES, MOST_CYCLES, JournalPart, ReplayError
 from strategy.config.bid import BidConfig, is_on
-from strategy.plan import Entry, Limits
+from strategy.decision import Entry, Limits
 from strategy.replay import FILL_RULE, Fill, Run, Simulation, UndecidableError
 
 MOST_FILLS = 100

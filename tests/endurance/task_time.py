@@ -13,7 +13,7 @@ from models.tasks.cycles import cycles_of
 from simulator.history import Event
 from simulator.orders import Order
 from strategy.config.bid import BidConfig
-from strategy.patience import margin_ms
+from strategy.decision import margin_ms
 from strategy.reasons import Reason
 from wallet.terms import OUTSTANDING_FACTOR
 

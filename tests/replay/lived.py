@@ -28,9 +28,9 @@ from server.replay.journal import read_journal
 from strategy.config.bid import dump_bid_config, normal_slug
 from strategy.config.listing import ListingConfig, PriceStep
 from strategy.config.parts import BidLevel
+from strategy.decision import BidPlan
 from strategy.journal import unpack
 from strategy.listing_price import ListingInputs, ListingPlan
-from strategy.plan import BidPlan
 from strategy.plan_bids import plan_bids
 from strategy.plan_listing import plan_listing
 from tests.shapes import replace

@@ -12,7 +12,7 @@ import pytest
 from core import files
 from core.layout import journal_path, older
 from server.replay.journal import read_journal
-from strategy.plan import Entry
+from strategy.decision import Entry
 from tests.replay.recorded import entry
 from tests.shapes import replace
 from workers.bidding import journal

@@ -10,7 +10,7 @@ from typing import Any
 from strategy.book import Ask, Bid, History, Snapshot, VenueProfile
 from strategy.config.bid import BidConfig, problems
 from strategy.config.parts import BidLevel, FloorDrop
-from strategy.plan import BidPlan, BudgetRoom, Entry, Limits, Memory, OwnOrder, Rules
+from strategy.decision import BidPlan, BudgetRoom, Entry, Limits, Memory, OwnOrder, Rules
 from strategy.plan_bids import plan_bids
 from strategy.reasons import Reason
 from tests.shapes import replace

@@ -15,8 +15,7 @@ from msgspec.structs import fields
 
 from strategy.book import NO_HISTORY, Ask, Bid, History, Snapshot, VenueProfile
 from strategy.config.bid import BidConfig
-from strategy.journal import Decoder, Encoder, unpack
-from strategy.plan import (
+from strategy.decision import (
     BidNote,
     BidPlan,
     BudgetRoom,
@@ -31,6 +30,7 @@ from strategy.plan import (
     SaleIntoBid,
     SignedRoom,
 )
+from strategy.journal import Decoder, Encoder, unpack
 from strategy.plan_bids import plan_bids
 from strategy.reasons import Reason
 from tests.examples import part_of

@@ -18,10 +18,8 @@ from models.database.base import unless_full
 from models.ledger import orders
 from models.ledger.states import CANCELLING, LIVE, Order
 from strategy.book import VenueProfile
-from strategy.calm import LastMove
 from strategy.config.bid import BidConfig
-from strategy.patience import margin_ms
-from strategy.plan import Memory
+from strategy.decision import LastMove, Memory, margin_ms
 from strategy.plan_bids import memory_without_raise, raise_rung
 from strategy.reasons import PlaceResult, Step
 from workers.bidding import cancels, report

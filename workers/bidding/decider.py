@@ -15,8 +15,7 @@ from models.ledger import listings, orders
 from models.ledger.limits import Holder, Readings, limits_of, may_be_full, own_orders, with_others
 from models.ledger.states import LATE_MS, LIVE, Order
 from strategy.config.bid import BidConfig, is_on
-from strategy.patience import patience_of
-from strategy.plan import BidPlan, Entry, Limits, Memory, Rules
+from strategy.decision import BidPlan, Entry, Limits, Memory, Rules, patience_of
 from strategy.plan_bids import plan_bids
 from strategy.reasons import Reason, WorkerReason
 from wallet.signer_client import SignerError

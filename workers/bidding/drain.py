@@ -13,7 +13,7 @@ from models.ledger.closing import stays
 from models.ledger.states import CANCELLING, LIVE, Order
 from models.tasks import tasks
 from models.users import Entitlements
-from strategy.ranking import highest_first
+from strategy.decision import highest_first
 from strategy.reasons import FaultCode
 from workers.bidding import cancels
 from workers.bidding.cancels import CancelAnswer, Canceller, store_cancels

@@ -8,8 +8,8 @@ from pathlib import Path
 
 from core.files import require_room
 from core.layout import older
+from strategy.decision import Entry
 from strategy.journal import Encoder
-from strategy.plan import Entry
 
 log = logging.getLogger(__name__)
 

@@ -25,12 +25,20 @@ from models.ledger.states import CANCELLING, CLOSED, LIVE, Order
 from models.tasks.tasks import unknown_zone
 from models.users import Entitlements, own_ceilings
 from strategy.book import VenueProfile
-from strategy.calm import LastMove
 from strategy.config.bid import BidConfig, load_bid_config, problems, unsupported
-from strategy.patience import patience_of, shortened_ms
-from strategy.plan import BidPlan, Entry, Memory, PlannedBid, SaleIntoBid, SignedRoom
+from strategy.decision import (
+    BidPlan,
+    Entry,
+    LastMove,
+    Memory,
+    PlannedBid,
+    SaleIntoBid,
+    SignedRoom,
+    highest_first,
+    patience_of,
+    shortened_ms,
+)
 from strategy.plan_bids import memory_without_raise, raise_rung
-from strategy.ranking import highest_first
 from strategy.reasons import PlaceResult, Reason
 from workers.bidding.cancels import WRITE_MS
 from workers.bidding.journal import Journal
@@ -330,7 +338,7 @@ def life_ms(
 ) -> int:
     """Returns a bid's life: as configured, but no shorter than the venue takes, and in whole hours where it counts so.
 
-    With `patience`, or where the market soon had a bid go, it is shorter (strategy/patience.py). 16 minutes are
+    With `patience`, or where the market soon had a bid go, it is shorter (strategy/decision.py). 16 minutes are
     6 hours where the shortest life is that, and 7 hours are 12 where there is none between.
     """
     wanted_ms = shortened_ms(config.expiry_ms, config.loop_s, patience, stood_ms)

@@ -25,7 +25,7 @@ from models.ledger.orders import LimitReached, NewOrder, NotAllowedToPlace
 from models.ledger.states import CLOSED, LIVE, SIGNED, SUBMITTED, UNKNOWN, Order
 from strategy.book import plain
 from strategy.config.bid import BidConfig, normal_slug
-from strategy.plan import PlannedBid
+from strategy.decision import PlannedBid
 from strategy.reasons import FaultCode, PlaceResult, Step
 from wallet.protocol import BidMessage, OfferToSign
 from wallet.signer_client import SignerError, SignerLocked, SignerRefused

@@ -34,7 +34,7 @@ from models.tasks.tasks import RUNNING, STOPPED, Task
 from strategy.book import Ask, VenueProfile
 from strategy.config.bid import BidConfig, dump_bid_config
 from strategy.config.listing import ListingConfig, dump_listing_config
-from strategy.plan import SignedRoom
+from strategy.decision import SignedRoom
 from wallet import protocol
 from wallet.signer_client import SignerClient
 from workers.context import Context

@@ -8,7 +8,7 @@ from models.ledger.orders import ExposureLimits, NewOrder, SoldInto
 from models.ledger.states import CLOSED, LIVE, Order
 from strategy.config.bid import BidConfig
 from strategy.config.parts import ActiveHours
-from strategy.plan import Limits
+from strategy.decision import Limits
 from strategy.reasons import Reason
 from tests.shapes import replace
 from tests.workers.bidding.fakes import KEYS, START_MS
