@@ -25,9 +25,8 @@ from strategy.decision import (
     paced,
     rules_of,
 )
-from strategy.fill import RAISE, Filling, Ration
+from strategy.fill import RAISE, Filling, PlanBuilder, Ration, SurplusVerdict, judge_surplus, over_count, over_limits
 from strategy.guards import MarketPrices, guard_reason, read_prices
-from strategy.keep import PlanBuilder, SurplusVerdict, judge_surplus, over_count, over_limits
 from strategy.ladders import ladder_for
 from strategy.outbid import Rivals, recent_raises
 from strategy.reasons import Reason
