@@ -52,7 +52,7 @@ class PriceStep(Struct, frozen=True):
 class ListingConfig(Struct, frozen=True):
     """The pricing of a listing. Sats are the item's, `price_percent` and `min_margin` are fractions (1.05 is 105 %).
 
-    `price_schedule` changes the price as time goes by (strategy/listing_price.py). Asks of `ignore_addresses` are no
+    `price_schedule` changes the price as time goes by (strategy/plan_listing.py). Asks of `ignore_addresses` are no
     part of the market.
     """
 

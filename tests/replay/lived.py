@@ -30,9 +30,8 @@ from strategy.config.listing import ListingConfig, PriceStep
 from strategy.config.parts import BidLevel
 from strategy.decision import BidPlan
 from strategy.journal import unpack
-from strategy.listing_price import ListingInputs, ListingPlan
 from strategy.plan_bids import plan_bids
-from strategy.plan_listing import plan_listing
+from strategy.plan_listing import ListingInputs, ListingPlan, plan_listing
 from tests.shapes import replace
 from tests.workers.bidding.fakes import KEYS, ask, bid
 from tests.workers.bidding.world import CATS, World

@@ -17,8 +17,7 @@ from strategy.config.listing import (
     unstartable,
     warnings,
 )
-from strategy.listing_price import ListingInputs
-from strategy.plan_listing import plan_listing
+from strategy.plan_listing import ListingInputs, plan_listing
 from tests.shapes import replace
 from tests.strategy.listings import asks, found
 

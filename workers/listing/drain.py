@@ -15,7 +15,7 @@ from models.database.base import unless_full
 from models.ledger import listings
 from models.ledger.states import CANCELLING, CLOSED, LIVE, LOST, RESERVED, SIGNED, SUBMITTED, UNKNOWN, Listing
 from models.tasks import tasks
-from strategy.listing_price import InscriptionState
+from strategy.plan_listing import InscriptionState
 from strategy.reasons import FaultCode, Step
 from wallet.signer_client import SignerError
 from workers.bidding.cancels import WRITE_MS

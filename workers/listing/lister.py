@@ -13,8 +13,7 @@ from models.ledger.listings import OpenElsewhere
 from models.ledger.states import CLOSED, GONE, LIVE, LOST, Listing
 from models.tasks import tasks
 from strategy.config.listing import ListingConfig
-from strategy.listing_price import Listed, ListingInputs
-from strategy.plan_listing import CONFIRMING_READS, plan_listing
+from strategy.plan_listing import CONFIRMING_READS, Listed, ListingInputs, plan_listing
 from strategy.reasons import FaultCode, ListingResult, Step
 from wallet.terms import escrow_terms_of
 from workers.context import Context

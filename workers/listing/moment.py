@@ -18,7 +18,7 @@ from models.ledger.listings import SoldFor
 from models.ledger.states import LIVE, Listing
 from models.tasks.tasks import Task
 from strategy.config.listing import ListingConfig, load_listing_config, problems, unstartable
-from strategy.listing_price import ListingPlan, foreign_prices, least_believed, scheduled
+from strategy.plan_listing import ListingPlan, foreign_prices, least_believed, scheduled
 from strategy.reasons import ListingResult, Step
 from workers.context import Context
 from workers.cycle import WantedMoment, config_of, wanted_task

@@ -7,7 +7,7 @@ from typing import Any
 
 from models.ledger.states import CANCELLING, LIVE, Listing
 from models.tasks.cycles import Sample
-from strategy.listing_price import SALES, ListingPlan, guard
+from strategy.plan_listing import SALES, ListingPlan, guard
 from strategy.reasons import FaultCode, ListingResult, Reason, Step
 from workers.cycle import note_machine_and_rights, record
 from workers.listing.moment import ListingMoment
