@@ -12,8 +12,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from strategy.book import Ask, Bid, Exact, History, Snapshot, average_cost, plus, rounded, times
-from strategy.config.bid import BidConfig
-from strategy.config.parts import FloorDrop
+from strategy.config.bid import BidConfig, FloorDrop
 from strategy.decision import Rules
 from strategy.reasons import Reason
 

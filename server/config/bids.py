@@ -25,10 +25,20 @@ from server.http.answers import dumps
 from server.http.shapes import Answer, Body, Wrong, any_text, camel, number, read_by, read_fields, then
 from server.http.shapes import text as plain
 from strategy.config import bid
-from strategy.config.bid import BidConfig, Problem, load_bid_config, problems
+from strategy.config.bid import (
+    DEFAULT_OPEN,
+    MOST_OPEN,
+    ActiveHours,
+    BidConfig,
+    BidLevel,
+    FloorDrop,
+    OnFill,
+    Problem,
+    load_bid_config,
+    problems,
+)
 from strategy.config.listing import ListingConfig, dump_listing_config, unstartable
 from strategy.config.listing import problems as problems_of_listing
-from strategy.config.parts import DEFAULT_OPEN, MOST_OPEN, ActiveHours, BidLevel, FloorDrop, OnFill
 
 
 class FillRule(Body, frozen=True, kw_only=True):

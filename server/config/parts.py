@@ -29,8 +29,7 @@ from server.http.shapes import (
     read_by,
     then,
 )
-from strategy.config.listing import MOST_HOURS, MOST_STEPS, ListingConfig, PriceStep, load_listing_config
-from strategy.config.parts import (
+from strategy.config.bid import (
     CLOCK,
     MOST_AT_A_LEVEL,
     MOST_DROP_MINUTES,
@@ -41,6 +40,7 @@ from strategy.config.parts import (
     FloorDrop,
     OnFill,
 )
+from strategy.config.listing import MOST_HOURS, MOST_STEPS, ListingConfig, PriceStep, load_listing_config
 from strategy.config.table import Field, table_of
 
 MOST_TAGS, LONGEST_TAG = 20, 40

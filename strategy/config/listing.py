@@ -13,8 +13,7 @@ from msgspec import Struct
 
 from core.fields import MAX_SATS
 from strategy.book import plus, times
-from strategy.config.bid import Problem
-from strategy.config.parts import wrong_addresses
+from strategy.config.bid import Problem, wrong_addresses
 from strategy.config.table import (
     decimals,
     dump,

@@ -25,9 +25,8 @@ from models import controls, schema
 from models.database import base
 from models.tasks import tasks
 from server.replay.journal import read_journal
-from strategy.config.bid import dump_bid_config, normal_slug
+from strategy.config.bid import BidLevel, dump_bid_config, normal_slug
 from strategy.config.listing import ListingConfig, PriceStep
-from strategy.config.parts import BidLevel
 from strategy.decision import BidPlan
 from strategy.journal import unpack
 from strategy.plan_bids import plan_bids

@@ -12,6 +12,7 @@ from msgspec.structs import fields
 from strategy.config.bid import (
     MAX_SATS,
     BidConfig,
+    FloorDrop,
     Problem,
     dump_bid_config,
     load_bid_config,
@@ -19,7 +20,6 @@ from strategy.config.bid import (
     problems,
     unsupported,
 )
-from strategy.config.parts import FloorDrop
 from tests.shapes import replace
 from tests.strategy.market import ladder_config, rune_config
 

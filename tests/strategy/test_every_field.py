@@ -10,8 +10,7 @@ from msgspec import structs
 from msgspec.structs import fields
 
 from strategy.book import History, Snapshot
-from strategy.config.bid import BidConfig, problems, unsupported
-from strategy.config.parts import ActiveHours, BidLevel, FloorDrop, OnFill
+from strategy.config.bid import ActiveHours, BidConfig, BidLevel, FloorDrop, OnFill, problems, unsupported
 from strategy.config.table import table_of
 from strategy.decision import BidPlan
 from strategy.guards import measure
