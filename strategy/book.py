@@ -212,7 +212,7 @@ def average_cost(asks: Iterable[Ask], depth_sats: int) -> tuple[Fraction | None,
 
 
 def _quotient(value: Decimal, divisor: Decimal) -> Fraction:
-    return Fraction(value) / Fraction(divisor)
+    return Fraction(Fraction(value), Fraction(divisor))
 
 
 def plain(number: Decimal) -> str:
