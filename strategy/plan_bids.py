@@ -31,7 +31,7 @@ from strategy.decision import (
     ranks_ahead,
     rules_of,
 )
-from strategy.fill import RAISE, Filling, PlanBuilder, Ration, SurplusVerdict, judge_surplus, over_count, over_limits
+from strategy.fill import RAISE, Filling, PlanBuilder, Ration, judge_surplus, over_count, over_limits
 from strategy.guards import MarketPrices, guard_reason, read_prices
 from strategy.ladders import Ladder, ladder_for
 from strategy.reasons import Reason
@@ -312,18 +312,19 @@ class BidPlanner(PlanBuilder):
         doubts = sum(order.state == "unknown" for order in self.fixed)
         short = 0 if is_wanted else sum(rung.refused is Reason.BUDGET for rung in rungs)
         for order in surplus:
-            verdict = self._settle(order, rivals, is_wanted, refused.get(order.id))
-            if doubts and verdict.is_cancelled and not verdict.hard and not is_wanted:
+            is_cancelled, reason = self._settle(order, rivals, is_wanted, refused.get(order.id))
+            if doubts and is_cancelled and not is_wanted:
                 # Its successor may not exist: an order of unknown fate replaces nothing yet.
-                verdict, doubts = SurplusVerdict(order, False, False, Reason.IN_FLIGHT), doubts - 1
-            elif short and verdict.is_cancelled and verdict.reason is Reason.SURPLUS:
+                is_cancelled, reason, doubts = False, Reason.IN_FLIGHT, doubts - 1
+            elif short and is_cancelled and reason is Reason.SURPLUS:
                 # Its rung has moved to where other tasks' bids leave no room: what it holds, they would take.
-                verdict, short = SurplusVerdict(order, False, False, Reason.BUDGET), short - 1
-            self._carry_out(verdict)
-            if not verdict.is_cancelled:
+                is_cancelled, reason, short = False, Reason.BUDGET, short - 1
+            if is_cancelled:
+                self.cancel(order, reason, hard=False)
+                filling.steps_down = filling.steps_down or reason is Reason.STEP_DOWN
+            else:
+                self.leave(order, reason)
                 filling.staying.append(order)
-            elif verdict.reason is Reason.STEP_DOWN:
-                filling.steps_down = True
 
     def _waits_for_raise(self, beaten: OwnOrder, rungs: list[Rung]) -> bool:
         """Tells whether our outbid best bid is cancelled only once the bid that outbids in turn is placed.
@@ -335,41 +336,33 @@ class BidPlanner(PlanBuilder):
         level = self.ladder.level(beaten)
         return not any(rung.is_missing and rung.level > level for rung in rungs)
 
-    def _settle(self, order: OwnOrder, rivals: Rivals, is_wanted: bool, refused: Reason | None) -> SurplusVerdict:
+    def _settle(self, order: OwnOrder, rivals: Rivals, is_wanted: bool, refused: Reason | None) -> tuple[bool, Reason]:
         if self.blocked and is_wanted:
             # A bid that cannot be replaced is not given up: an unreadable balance is not an empty one.
-            return SurplusVerdict(order, False, False, self.blocked)
-        verdict = judge_surplus(self, order, slot_is_wanted=is_wanted, refused=refused)
-        is_above = self.config.outbid_enabled and self.ladder.level(order) > rivals.top
-        if verdict.reason is Reason.SURPLUS and is_above:
-            verdict = SurplusVerdict(order, True, False, Reason.STEP_DOWN)
-        if verdict.is_cancelled and self.may_make_way is not None:
+            return False, self.blocked
+        is_cancelled, reason = judge_surplus(self, order, slot_is_wanted=is_wanted, refused=refused)
+        if reason is Reason.SURPLUS and self.config.outbid_enabled and self.ladder.level(order) > rivals.top:
+            reason = Reason.STEP_DOWN
+        if is_cancelled and self.may_make_way is not None:
             if self.may_make_way == 0:
-                return SurplusVerdict(order, False, False, Reason.SIGNED_LIMIT)
+                return False, Reason.SIGNED_LIMIT
             self.may_make_way -= 1
-        return verdict
+        return is_cancelled, reason
 
     def _within_hard_rules(self, rungs: list[Rung], surplus: list[OwnOrder]) -> list[OwnOrder]:
         """Returns the surplus that remains within limits and count. Bids that hold no rung go first."""
         by_order = {rung.order.id: rung for rung in rungs if rung.order}
         paired = [order for order in self.live if order.id in by_order]
         budget = SatsBudget(self.limits, self.profile.balance_model)
-        gone = over_limits([*surplus, *paired], [*self.live, *self.fixed], budget)
-        for verdict in gone:
-            self._carry_out(verdict)
-            if rung := by_order.get(verdict.order.id):
+        for order, reason in over_limits([*surplus, *paired], [*self.live, *self.fixed], budget):
+            self.cancel(order, reason, hard=True)
+            if rung := by_order.get(order.id):
                 rung.order = None
         surplus = [order for order in surplus if order.id not in self.bids]
         paired = [order for order in paired if order.id not in self.bids]
-        for verdict in over_count(surplus, [*paired, *self.fixed], len(paired) + len(surplus) - self.count):
-            self._carry_out(verdict)
+        for order, reason in over_count(surplus, [*paired, *self.fixed], len(paired) + len(surplus) - self.count):
+            self.cancel(order, reason, hard=True)
         return [order for order in surplus if order.id not in self.bids]
-
-    def _carry_out(self, verdict: SurplusVerdict) -> None:
-        if verdict.is_cancelled:
-            self.cancel(verdict.order, verdict.reason, hard=verdict.hard)
-        else:
-            self.leave(verdict.order, verdict.reason)
 
 
 # ---- plans that do less than the market would allow
