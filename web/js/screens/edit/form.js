@@ -6,20 +6,11 @@ import { get, withQuery } from "../../api.js";
 import { MAIN_GROUPS, MORE_GROUPS, choicesOf, fieldOf, groupOf, labelOf } from "../../config_shape.js";
 import { amount, count, perToken, percent } from "../../format.js";
 import { venues } from "../../store.js";
+import { Range } from "../../parts/range.js";
 import { Choice, PercentField, SatsField, Segments, TextField } from "../../parts/field.js";
 import { Input, isShown } from "./inputs.js";
 import { Presets } from "./draft.js";
 import { valueWords } from "./words.js";
-
-/** `low` and `high` between `min` and `max`; `onChange` gets both. `names`: what the handles are called; `say` puts a value into words. */
-function Range({ low, high, min, max, step, names, say, onChange }) {
-  const at = (value) => Math.min(max, Math.max(min, value ?? min));
-  const share = (value) => `${(100 * (at(value) - min)) / (max - min)}%`;
-  const handle = (value, name, take) => html`<input type="range" min=${min} max=${max} step=${step} value=${at(value)} aria-label=${name}
-    aria-valuetext=${say(value)} onInput=${(event) => take(Number(event.target.value))} />`;
-  return html`<div class="range"><span class="range-track" aria-hidden="true"><i style=${{ left: share(low), right: `calc(100% - ${share(high)})` }} /></span>
-    ${handle(low, names[0], (value) => onChange(value, Math.max(value, high)))}${handle(high, names[1], (value) => onChange(Math.min(value, low), value))}</div>`;
-}
 
 const ENDS = { percent: ["bidPercentLow", "bidPercentHigh"], fixed: ["bidFixedLow", "bidFixedHigh"] };
 
