@@ -8,7 +8,7 @@ from decimal import Decimal
 from bench.measuring import Row, median_seconds
 from strategy.book import Ask, Bid, History, Snapshot, VenueProfile
 from strategy.config.bid import BidConfig
-from strategy.plan import Entry, Limits, Memory, OwnOrder, Rules
+from strategy.decision import Entry, Limits, Memory, OwnOrder, Rules
 from strategy.plan_bids import plan_bids
 
 ORDERS = 100  # on each side

@@ -32,7 +32,7 @@ from models.ledger.states import Order
 from models.outbox import Event
 from models.tasks.cycles import HOUR, KEPT_MINUTES, Cycle, Sample, add_sample
 from strategy.book import Ask, Bid, Snapshot
-from strategy.plan import Entry
+from strategy.decision import Entry
 from tests.ports import free_ports
 from tests.replay.recorded import LOOP, entry
 from workers.bidding.moment import Journal

@@ -22,10 +22,9 @@ from markets.parse import Unreadable
 from server.http.shapes import camel, dumps
 from server.replay.journal import Recording, ReplayError, lines_of, read_journal
 from server.replay.program import after_fills, fill_prices, fill_shown, undecidable
-from strategy.book import Ask, Bid, Snapshot, VenueProfile
+from strategy.book import Ask, Bid, Snapshot, VenueProfile, plain
 from strategy.config.bid import MAX_SATS, BidConfig, normal_slug
-from strategy.plan import Entry, Limits, Memory, Rules, SaleIntoBid
-from strategy.pricing import plain
+from strategy.decision import Entry, Limits, Memory, Rules, SaleIntoBid
 from strategy.replay import (
     FILL_RULE,
     Difference,

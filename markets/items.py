@@ -17,7 +17,7 @@ from strategy.book import NO_HISTORY, Ask, History
 from strategy.config.bid import normal_slug
 from strategy.config.listing import ListingConfig
 from strategy.guards import without_addresses
-from strategy.listing_price import MOST_OUTLIERS, SALES, InscriptionState
+from strategy.plan_listing import MOST_OUTLIERS, SALES, InscriptionState
 from strategy.reasons import Step
 
 # A book for pricing may be this old, so that tasks on one collection share it.

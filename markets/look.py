@@ -19,8 +19,8 @@ from markets.client import MarketClient
 from markets.venues import ToFund, to_fund
 from strategy.book import Ask, Bid, History, Snapshot
 from strategy.config.bid import BidConfig, is_ticker, normal_slug
+from strategy.decision import BidPlan, Entry
 from strategy.guards import measure
-from strategy.plan import BidPlan, Entry
 from strategy.reasons import Step
 from strategy.rungs import missing_sats
 

@@ -44,8 +44,7 @@ from server.inscriptions import look_up
 from server.task_handler import TaskHandler
 from strategy.config.bid import BidConfig
 from strategy.config.listing import ListingConfig, load_listing_config, problems, unstartable
-from strategy.listing_price import SALES, Listed, ListingInputs, ListingPlan, guard, scheduled
-from strategy.plan_listing import plan_listing
+from strategy.plan_listing import SALES, Listed, ListingInputs, ListingPlan, guard, plan_listing, scheduled
 from strategy.purchases import ProvenPurchase
 from strategy.reasons import Step
 from wallet.judgement import in_words, to_judge, verdict

@@ -52,7 +52,7 @@ from server.task_handler import TaskHandler
 from strategy.book import Snapshot
 from strategy.config.bid import is_ticker
 from strategy.config.table import MAX_TEXT
-from strategy.plan import Entry
+from strategy.decision import Entry
 
 DEFAULT_PAGE, LONGEST_PAGE = 100, 500
 

@@ -41,10 +41,9 @@ from server.http.answers import (
 )
 from server.http.base import SignedIn, route
 from server.http.shapes import Answer, Asked, Wrong, exact, one_of, own_words, read_by
-from strategy.book import Ask, Bid
+from strategy.book import Ask, Bid, vwap
 from strategy.config.bid import MAX_SATS, TYPES, BidConfig, is_on, load_bid_config, normal_slug, problems
-from strategy.pricing import vwap
-from strategy.ranking import pays_as_much, ranks
+from strategy.decision import pays_as_much, ranks
 
 MAX_AGE_S = 10.0
 UNKNOWN_SLUG = "The marketplace does not know this slug"

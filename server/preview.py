@@ -44,13 +44,12 @@ from server.http.shapes import Answer, ReasonCode, exact
 from server.market import MAX_AGE_S, NO_SESSION, PREVIEWED_LEVELS, UNKNOWN_SLUG, OrderBook, order_book
 from server.task_config import shape
 from server.tasks import BiddingTaskHandler, refuse_unknown_budget
-from strategy import plan
+from strategy import decision
 from strategy.book import Bid, History, VenueProfile
 from strategy.config.bid import BidConfig, load_bid_config, normal_slug
+from strategy.decision import BidPlan, BudgetRoom, Entry, Limits, Memory, Rules, RungNote, ranks_of_plan
 from strategy.monthly import Bidding, KeyQuota, MonthlyQuota, MonthlyVerdict, hints
-from strategy.plan import BidPlan, BudgetRoom, Entry, Limits, Memory, Rules, RungNote
 from strategy.plan_bids import plan_bids
-from strategy.ranking import ranks_of_plan
 from strategy.reasons import Reason, Step
 from strategy.rungs import missing_sats
 from wallet.signer_client import SignerError
@@ -300,7 +299,7 @@ class Previews(BiddingTaskHandler):
 
     async def _task_rooms(
         self, task_id: int | None, config: BidConfig, plan: SubscriptionPlan | None
-    ) -> tuple[plan.SignedRoom, ...]:
+    ) -> tuple[decision.SignedRoom, ...]:
         """Returns the use that the task's worker would see with this config; a dry run signs nothing.
 
         Raises SignerError.

@@ -29,9 +29,9 @@ from server.http.answers import INVALID, TOO_MANY_LONG_READS
 from server.http.base import PIECE, SignedIn, route
 from server.http.shapes import Answer, Asked, exact, one_of
 from strategy import profit
+from strategy.book import plain
 from strategy.config.bid import BidConfig, normal_slug
 from strategy.guards import measure
-from strategy.pricing import plain
 from strategy.profit import FIFO, GROUPS, METHODS, MatchedSale, Trade, cost_and_profit, match, rows_of
 
 CSV = "text/csv; charset=utf-8"

@@ -44,7 +44,23 @@ from server.http.shapes import (
 )
 from server.http.shapes import text as plain
 from strategy.config import bid
-from strategy.config.bid import BidConfig, Problem, load_bid_config, problems
+from strategy.config.bid import (
+    CLOCK,
+    DEFAULT_OPEN,
+    MOST_AT_A_LEVEL,
+    MOST_DROP_MINUTES,
+    MOST_IGNORED,
+    MOST_LEVELS,
+    MOST_OPEN,
+    ActiveHours,
+    BidConfig,
+    BidLevel,
+    FloorDrop,
+    OnFill,
+    Problem,
+    load_bid_config,
+    problems,
+)
 from strategy.config.listing import (
     MOST_HOURS,
     MOST_STEPS,
@@ -55,19 +71,6 @@ from strategy.config.listing import (
     unstartable,
 )
 from strategy.config.listing import problems as problems_of_listing
-from strategy.config.parts import (
-    CLOCK,
-    DEFAULT_OPEN,
-    MOST_AT_A_LEVEL,
-    MOST_DROP_MINUTES,
-    MOST_IGNORED,
-    MOST_LEVELS,
-    MOST_OPEN,
-    ActiveHours,
-    BidLevel,
-    FloorDrop,
-    OnFill,
-)
 from strategy.config.table import Field, table_of
 
 MOST_TAGS, LONGEST_TAG = 20, 40

@@ -47,8 +47,7 @@ from server.http.base import route
 from server.http.shapes import Answer, Asked, OpenAnswer, ReasonCode, camel, described_as, exact
 from server.market import NO_SESSION
 from server.task_handler import TaskHandler
-from strategy.plan import OwnOrder
-from strategy.ranking import ranks
+from strategy.decision import OwnOrder, ranks
 
 MAX_AGE_S = 2.0
 MOST_LINES = 1000

@@ -24,7 +24,7 @@ from server.http.blocking import UserMarket
 from server.http.shapes import Answer
 from server.withdraw import Withdrawal, look_after, withdrawal_shown
 from strategy.config.bid import load_bid_config
-from strategy.plan import SignedRoom
+from strategy.decision import SignedRoom
 from wallet.protocol import UserKeys
 from wallet.signer_client import SignerError
 

@@ -1,20 +1,187 @@
-"""The end of a walk: renewals, the raise that outbids, and missing bids, as slots and budget allow.
-
-From the top: the filling of rungs, the order in which bids give way to their successors, and the shares of the
-room under the signer's ceilings.
-"""
+"""The plan in the making, the fate of bids without a rung, and the filling of rungs as slots and budget allow."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping
 
-from msgspec import Struct
+from msgspec import Struct, field
+from msgspec.structs import replace
 
-from strategy.keep import PlanBuilder
-from strategy.plan import OwnOrder, PlannedBid, SignedRoom
-from strategy.ranking import highest_first
+from strategy.book import VenueProfile
+from strategy.config.bid import BidConfig
+from strategy.decision import (
+    BidNote,
+    BidPlan,
+    Limits,
+    Memory,
+    OwnOrder,
+    PlannedBid,
+    PlannedCancel,
+    Rules,
+    RungNote,
+    SignedRoom,
+    highest_first,
+    margin_ms,
+)
+from strategy.guards import MarketPrices
+from strategy.ladders import Ladder
 from strategy.reasons import Reason
 from strategy.rungs import Rung, SatsBudget
+
+# Reasons of a bid that goes because another takes its place. Any other goes for its own sake, and waits for nothing.
+MAKES_WAY = frozenset({Reason.RENEW, Reason.OUTBID, Reason.SURPLUS, Reason.STEP_DOWN, Reason.BELOW_RANGE})
+# Holds that take all places out of the finished plan. Under any other, a bid that cannot be replaced is not given up.
+WITHOUT_ANY_PLACE = frozenset({Reason.FILL_BURST, Reason.ACTIVE_HOURS})
+
+
+class PlanBuilder(Struct):
+    """The arguments of one decision, the own orders by their possible treatment, and the plan's parts."""
+
+    config: BidConfig
+    profile: VenueProfile
+    limits: Limits
+    rules: Rules
+    memory: Memory
+    now_ms: int
+    market: MarketPrices
+    ladder: Ladder
+    marks: tuple[Reason, ...] = ()  # beside those of the market's prices
+    may_make_way: int | None = None  # how many live bids may make way for others; None: any number
+    live: list[OwnOrder] = field(default_factory=list)
+    fixed: list[OwnOrder] = field(default_factory=list)  # block a slot and cannot be cancelled
+    cancelling: list[OwnOrder] = field(default_factory=list)
+    going: list[OwnOrder] = field(default_factory=list)  # the cancelled ones that only make way
+    cancels: list[PlannedCancel] = field(default_factory=list)
+    places: list[PlannedBid] = field(default_factory=list)
+    rungs: dict[int, RungNote] = field(default_factory=dict)
+    bids: dict[int, Reason] = field(default_factory=dict)
+    due_by_ms: int = 0  # what ends by then is to be placed anew
+
+    def __post_init__(self) -> None:
+        self.due_by_ms = self.now_ms + margin_ms(self.config)
+
+    @property
+    def count(self) -> int:
+        """The rungs that config and plan allow together."""
+        return min(self.config.bid_count, max(self.limits.plan_bids, 0))
+
+    @property
+    def blocked(self) -> Reason | None:
+        """The reason why nothing at all may be placed, if any."""
+        if self.limits.fee_reserve_sats is None:
+            return Reason.FEE_UNKNOWN
+        if self.limits.balance_sats is None:
+            return Reason.BALANCE_UNKNOWN
+        hold = self.limits.hold
+        return None if hold is None or hold in WITHOUT_ANY_PLACE else hold
+
+    def is_renewable(self, order: OwnOrder) -> bool:
+        """Tells whether an order must be renewed if it holds a rung."""
+        is_due = order.state == "live" and self.now_ms < order.expires_ms <= self.due_by_ms
+        return is_due and self.blocked is None
+
+    def cancel(self, order: OwnOrder, reason: Reason, *, hard: bool) -> None:
+        self.cancels.append(PlannedCancel(order.id, order.price_sats, hard, reason))
+        self.bids[order.id] = reason
+        if reason in MAKES_WAY and not hard:
+            self.going.append(order)
+
+    def wait(self, rungs: Mapping[int, int]) -> None:
+        """Delays the cancels of these orders (by id) until the bids at their rungs were accepted."""
+        self.cancels = [
+            replace(each, after_rung=rungs[each.order_id]) if each.order_id in rungs else each for each in self.cancels
+        ]
+
+    def keep(self, order: OwnOrder, reason: Reason) -> None:
+        self.cancels = [each for each in self.cancels if each.order_id != order.id]
+        self.leave(order, reason)
+
+    def leave(self, order: OwnOrder, reason: Reason) -> None:
+        self.bids[order.id] = reason
+
+    def place(self, rung: Rung) -> None:
+        self.places.append(PlannedBid(rung.index, rung.price_sats, rung.quantity, self.config.trait))
+
+    def unplace(self, bid: PlannedBid, reason: Reason, holder: OwnOrder | None = None) -> None:
+        """Withdraws a placement for now; `holder` keeps the rung meanwhile."""
+        self.places.remove(bid)
+        detail = ""
+        if holder is not None and reason is not Reason.RENEW_WAITS:
+            reason, detail = Reason.NO_OVERLAP, reason.value
+        order_id = None if holder is None else holder.id
+        self.rungs[bid.rung] = RungNote(bid.rung, bid.price_sats, reason, order_id, detail, bid.quantity)
+
+    def note(self, rung: Rung, reason: Reason, order_id: int | None = None, detail: str = "") -> None:
+        quantity = rung.quantity if rung.price_sats else None
+        self.rungs[rung.index] = RungNote(rung.index, rung.price_sats or None, reason, order_id, detail, quantity)
+
+    def skip_all(self, reason: Reason, detail: str = "") -> None:
+        """Gives every rung the same reason."""
+        for index in range(self.count):
+            self.rungs[index] = RungNote(index, None, reason, detail=detail)
+
+    def plan(self) -> BidPlan:
+        """Returns the finished plan: hard cancels before soft ones, each from the top."""
+        for index in range(self.count, self.config.bid_count):
+            self.rungs[index] = RungNote(index, None, Reason.PLAN_BIDS)
+        is_uncapped = self.market.lowest_ask is None and self.config.bid_mode == "fixed"
+        return BidPlan(
+            reference=self.market.reference,
+            to_cancel=tuple(sorted(self.cancels, key=lambda c: (not c.hard, -c.price_sats, c.order_id))),
+            to_place=tuple(sorted(self.places, key=lambda bid: bid.rung)),
+            rungs=tuple(self.rungs[index] for index in sorted(self.rungs)),
+            bids=tuple(BidNote(order_id, self.bids[order_id]) for order_id in sorted(self.bids)),
+            memory=self.memory,
+            marks=(*self.market.marks, *self.marks, *((Reason.NO_REFERENCE_FIXED,) if is_uncapped else ())),
+            raw_reference=self.market.raw,
+        )
+
+
+def over_limits(
+    orders: list[OwnOrder], counted: list[OwnOrder], budget: SatsBudget
+) -> Iterator[tuple[OwnOrder, Reason]]:
+    """Yields orders to cancel, from the front, until the rest of `counted` (`orders` included) fits the limits."""
+    sats, count = sum(order.price_sats for order in counted), len(counted)
+    for order in orders:
+        if (reason := budget.over_limit(sats, count)) is None:
+            break
+        yield order, reason
+        sats, count = sats - order.price_sats, count - 1
+
+
+def over_count(orders: list[OwnOrder], others: list[OwnOrder], excess: int) -> Iterator[tuple[OwnOrder, Reason]]:
+    """Yields `excess` of these orders to cancel: duplicates of another own bid first, then the highest.
+
+    `orders` come highest and oldest first; of equal ones the youngest goes.
+    """
+    left = list(orders)
+    twins = Counter((order.price_sats, order.quantity) for order in (*orders, *others))
+    for _ in range(min(excess, len(left))):
+        twin = next((order for order in reversed(left) if twins[order.price_sats, order.quantity] > 1), None)
+        order = twin or left[0]
+        left.remove(order)
+        twins[order.price_sats, order.quantity] -= 1
+        yield order, Reason.DUPLICATE if twin else Reason.OVER_COUNT
+
+
+def judge_surplus(
+    builder: PlanBuilder, order: OwnOrder, *, slot_is_wanted: bool, refused: Reason | None
+) -> tuple[bool, Reason]:
+    """Decides whether to cancel one surplus bid that breaks no hard rule; returns the reason, too.
+
+    `slot_is_wanted`: a missing rung waits for its slot. `refused`: why the rung it stood for no longer gets a bid.
+    """
+    is_low = builder.ladder.is_low(order)
+    if not builder.config.update_bid_enabled and not is_low:
+        return False, Reason.UPDATE_OFF
+    if order.expires_ms <= builder.due_by_ms:
+        if not slot_is_wanted:
+            return False, Reason.EXPIRING
+    elif builder.now_ms - order.created_ms < builder.rules.min_age_ms:
+        return False, Reason.MIN_AGE
+    return True, refused or (Reason.BELOW_RANGE if is_low else Reason.SURPLUS)
+
 
 RAISE = "raise"  # detail of the note of a rung that is placed to outbid
 
@@ -38,7 +205,6 @@ class Filling:
         self.has_raised = False
 
     def fill(self) -> None:
-        """Renews due bids and places missing ones."""
         builder, rungs = self._builder, self._rungs
         paired = [rung.order for rung in rungs if rung.order]
         kept = [order for order in paired if order.state == "live" and order.id not in builder.bids]
@@ -49,7 +215,7 @@ class Filling:
         # Renewals first: the room they free or take is known before the missing rungs.
         for rung in rungs:
             if rung.order:
-                self._hold(rung, rung.order, budget)
+                self._keep_or_renew(rung, rung.order, budget)
         if rungs and (self._raising or self.beaten or self.steps_down):
             self._make_way(rungs[0], self._free, budget)
         free = self._free
@@ -76,7 +242,7 @@ class Filling:
         held.update(order.id for order in (*self._builder.fixed, *self.staying))
         return self._builder.count - len(held)
 
-    def _hold(self, rung: Rung, order: OwnOrder, budget: SatsBudget) -> None:
+    def _keep_or_renew(self, rung: Rung, order: OwnOrder, budget: SatsBudget) -> None:
         builder = self._builder
         reason = builder.bids.get(order.id, Reason.KEPT)  # in flight and expired have theirs
         if reason is Reason.KEPT and rung.barred is Reason.SIGNED_LIMIT:
@@ -148,7 +314,6 @@ class Handover:
         self._swaps = _swaps(builder)
 
     def settle(self) -> None:
-        """Carries out the config's `replace_mode`."""
         mode = self._builder.config.replace_mode
         if mode == "makeFirst":
             self._make_first()
@@ -169,7 +334,7 @@ class Handover:
         for new in sorted(builder.places, key=lambda bid: bid.rung):
             swap = by_rung.get(new.rung)
             reason = budget.refusal(new.price_sats)
-            if reason is None and self._is_twin(new.price_sats, [order.price_sats for order in old]):
+            if reason is None and self._is_refused_as_equal(new.price_sats, old):
                 reason = Reason.NO_OVERLAP
             if reason is None:
                 budget.take(new.price_sats)
@@ -197,7 +362,7 @@ class Handover:
         budget = self._budget()
         for swap in late:
             more = swap.order.price_sats - swap.new.price_sats
-            if budget.has_room(more, 0) and not self._is_twin_of_new(swap.order):
+            if budget.has_room(more, 0) and not self._is_refused_as_equal(swap.order.price_sats, builder.places):
                 budget.used += more
                 self._swaps.remove(swap)
                 self._holding.append(swap.order)
@@ -214,20 +379,18 @@ class Handover:
 
     def _beside(self) -> dict[int, int]:
         """Returns the old bids (by id) that may stand until all new ones do, with the rungs of the new ones."""
-        budget = self._budget()
+        builder, budget = self._builder, self._budget()
         found = {}
         for swap in self._swaps:
-            if budget.has_room(swap.order.price_sats, 1) and not self._is_twin_of_new(swap.order):
+            if budget.has_room(swap.order.price_sats, 1) and not self._is_refused_as_equal(
+                swap.order.price_sats, builder.places
+            ):
                 budget.take(swap.order.price_sats)
                 found[swap.order.id] = swap.new.rung
         return found
 
-    def _is_twin_of_new(self, order: OwnOrder) -> bool:
-        return self._is_twin(order.price_sats, [new.price_sats for new in self._builder.places])
-
-    def _is_twin(self, price: int, others: Iterable[int]) -> bool:
-        """Tells whether the venue would refuse a new bid because another of ours has the same price."""
-        return not self._builder.profile.equal_bids_allowed and price in others
+    def _is_refused_as_equal(self, price: int, others: Iterable[OwnOrder | PlannedBid]) -> bool:
+        return not self._builder.profile.equal_bids_allowed and any(other.price_sats == price for other in others)
 
 
 def _swaps(builder: PlanBuilder) -> list[Swap]:
@@ -250,7 +413,7 @@ def _swaps(builder: PlanBuilder) -> list[Swap]:
     return sorted(swaps, key=lambda swap: swap.new.rung)
 
 
-_NOTHING, _EIGHTH, _QUARTER = 0, 8, 4  # parts of a ceiling, for the bids of others that share it
+_NOTHING, _EIGHTH, _QUARTER = 0, 8, 4  # parts of a ceiling that are left to the bids of others
 
 
 class Ration:
@@ -332,14 +495,11 @@ class Ration:
             signed = room.signed_sats + self._taken + rung.price_sats
             if (more := signed + self._ahead + max(left, others) - room.most_sats) > 0:
                 free_at_ms = room.free_at_ms(more)
-                said = self._words(room.whose, free_at_ms, is_kept=signed <= room.most_sats)
-                waits.append((free_at_ms is None, free_at_ms or 0, said))
+                # For example `task, kept for renewals, frees in 42 s`; without a time where none is known.
+                kept = ", kept for renewals" if signed <= room.most_sats else ""
+                left_s = None if free_at_ms is None else max(0, -(-(free_at_ms - self._now_ms) // 1000))
+                frees = "" if left_s is None else f", frees in {left_s} s"
+                waits.append((free_at_ms is None, free_at_ms or 0, f"{room.whose}{kept}{frees}"))
         if not waits and not self._ahead:
             self._taken += rung.price_sats
         return max(waits)[2] if waits else ""
-
-    def _words(self, whose: str, free_at_ms: int | None, *, is_kept: bool) -> str:
-        """Writes, for example, `task, kept for renewals, frees in 42 s`; without a time where none is known."""
-        kept = ", kept for renewals" if is_kept else ""
-        left = "" if free_at_ms is None else f", frees in {max(0, -(-(free_at_ms - self._now_ms) // 1000))} s"
-        return f"{whose}{kept}{left}"

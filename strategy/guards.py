@@ -11,11 +11,9 @@ from operator import attrgetter
 from msgspec import Struct
 from msgspec.structs import replace
 
-from strategy.book import Ask, Bid, History, Snapshot
-from strategy.config.bid import BidConfig
-from strategy.config.parts import FloorDrop
-from strategy.plan import Rules
-from strategy.pricing import Exact, average_cost, plus, rounded, times
+from strategy.book import Ask, Bid, Exact, History, Snapshot, average_cost, plus, rounded, times
+from strategy.config.bid import BidConfig, FloorDrop
+from strategy.decision import Rules
 from strategy.reasons import Reason
 
 WINDOW_MINUTES = 60  # of the history that a reference is held against
@@ -24,22 +22,18 @@ KEPT_MINUTES = 1_440  # for tasks that are guarded against a fall
 
 def measure(config: BidConfig) -> str:
     """Returns the measure of this config's reference: tasks of one slug with the same measure share its history."""
-    return _measured(config) + without_addresses(config.ignore_addresses)
+    found = "floor"
+    if config.bid_type == "trait":
+        kind = config.trait_type.replace("\\", "\\\\").replace("=", "\\=")  # "A=B" of "c" is not "A" of "B=c"
+        found = f"trait:{kind}={config.trait_value}"
+    elif config.is_rune and config.use_vwap:
+        found = f"vwap:{config.depth_sats}"
+    return found + without_addresses(config.ignore_addresses)
 
 
 def without_addresses(ignored: Collection[str]) -> str:
     """Returns the end of a measure for which the orders of these addresses do not count."""
     return f" without {' '.join(sorted(ignored))}" if ignored else ""
-
-
-def _measured(config: BidConfig) -> str:
-    if config.bid_type == "trait":
-        kind = config.trait_type.replace("\\", "\\\\").replace("=", "\\=")  # "A=B" of "c" is not "A" of "B=c"
-        return f"trait:{kind}={config.trait_value}"
-    return f"vwap:{config.depth_sats}" if config.is_rune and config.use_vwap else "floor"
-
-
-_unit_price = attrgetter("unit_price")
 
 
 class MarketPrices(Struct, frozen=True):
@@ -89,7 +83,9 @@ def read_prices(config: BidConfig, snapshot: Snapshot | None, rules: Rules, now_
     cause = ""
     average: Fraction | None = None
     if config.is_rune and config.use_vwap and lowest is not None:
-        average = _vwap(snapshot.asks, config.depth_sats) if snapshot.is_depth_sure else None
+        if snapshot.is_depth_sure:
+            average, spent = average_cost(snapshot.asks, config.depth_sats)
+            average = average if plus(spent, spent) >= config.depth_sats else None
         raw = None if average is None else rounded(average)
         if average is None:
             cause = Reason.THIN_BOOK.value
@@ -119,13 +115,8 @@ def clamp(raw: Decimal | None, history: History, rules: Rules) -> tuple[Decimal 
 
 
 def _lowest(asks: Iterable[Ask]) -> Decimal | None:
-    lowest: Decimal | None = min(map(_unit_price, asks), default=None)
+    lowest: Decimal | None = min(map(attrgetter("unit_price"), asks), default=None)
     return lowest if lowest is not None and lowest.is_finite() and lowest > 0 else None
-
-
-def _vwap(asks: Iterable[Ask], depth_sats: int) -> Fraction | None:
-    average, spent = average_cost(asks, depth_sats)
-    return average if plus(spent, spent) >= depth_sats else None
 
 
 MINUTE_MS = 60_000

@@ -8,18 +8,21 @@ from the third on (counted from 0). Money is whole sats, other numbers are text:
 from __future__ import annotations
 
 import json
-from typing import Any, get_type_hints
+from decimal import Decimal, InvalidOperation
+from enum import Enum
+from functools import cache
+from typing import Any, get_args, get_origin, get_type_hints
 
+import msgspec
+from msgspec import Struct
 from msgspec.structs import fields
 
 from strategy.book import Ask, Bid, Snapshot
-from strategy.config import bid
-from strategy.config.bid import BidConfig
-from strategy.packing import pack, unpack, unpack_record
-from strategy.plan import Entry
+from strategy.config.bid import BidConfig, load_bid_config
+from strategy.decision import Entry
 
 BOOKS: dict[str, type[Ask] | type[Bid]] = {"asks": Ask, "bids": Bid, "trait_asks": Ask}
-_COLUMNS = {name: [*kind.__struct_fields__] for name, kind in BOOKS.items()}
+_COLUMNS = {name: kind.__struct_fields__ for name, kind in BOOKS.items()}
 _REST = [field.name for field in fields(Snapshot) if field.name not in BOOKS]
 # Left out where they have their default: they seldom differ, and every line has a snapshot of its own time.
 _SELDOM = {
@@ -27,8 +30,9 @@ _SELDOM = {
     for field in fields(Snapshot)
     if field.name in ("is_floor_sure", "is_depth_sure", "are_bids_whole")
 }
-_CONFIG_FIELDS = {field.name for field in fields(BidConfig)}
-_PARTS = [field.name for field in fields(Entry) if field.name not in ("now_ms", "snapshot", "sales")]
+_CONFIG_FIELDS = set(BidConfig.__struct_fields__)
+_PARTS = [name for name in Entry.__struct_fields__ if name not in ("now_ms", "snapshot", "sales")]
+_WRITER = msgspec.json.Encoder()
 
 
 class Encoder:
@@ -57,25 +61,28 @@ class Encoder:
             line["columns"] = _COLUMNS
         for name in _PARTS:
             value = getattr(entry, name)
-            if self._is_news(name, value):
-                line[name] = json.loads(bid.dump_bid_config(value)) if name == "config" else pack(value)
+            if self._is_changed(name, value):
+                line[name] = msgspec.Raw(msgspec.json.encode(value, order="sorted")) if name == "config" else value
         self._write_snapshot(line, entry.snapshot)
         if entry.sales is not None:
             # Each reading of a venue's sales repeats those of the one before it.
-            line["sales"] = [pack(sale) for sale in entry.sales if hash(sale) not in self._sales]
+            line["sales"] = [sale for sale in entry.sales if hash(sale) not in self._sales]
             self._sales = {hash(sale) for sale in entry.sales}
         self._number += 1
-        return json.dumps(line, ensure_ascii=False, separators=(",", ":"))
+        return _WRITER.encode(line).decode()
 
-    def _is_news(self, name: str, value: Any) -> bool:
+    def _is_changed(self, name: str, value: Any) -> bool:
         if self._number and self._former[name] == value:
             return False
         self._former[name] = value
         return True
 
     def _write_snapshot(self, line: dict[str, Any], snapshot: Snapshot | None) -> None:
-        rest = None if snapshot is None else _rest_of(snapshot)
-        if self._is_news("snapshot", rest):
+        rest = None
+        if snapshot is not None:
+            rest = {name: getattr(snapshot, name) for name in _REST}
+            rest = {name: value for name, value in rest.items() if name not in _SELDOM or value != _SELDOM[name]}
+        if self._is_changed("snapshot", rest):
             line["snapshot"] = rest
         if snapshot is None:
             return
@@ -87,11 +94,6 @@ class Encoder:
                 self._books[name] = hashes
 
 
-def _rest_of(snapshot: Snapshot) -> dict[str, Any]:
-    found = {name: getattr(snapshot, name) for name in _REST}
-    return {name: pack(value) for name, value in found.items() if name not in _SELDOM or value != _SELDOM[name]}
-
-
 def _delta(former: list[int] | None, book: tuple[Ask | Bid, ...], hashes: list[int]) -> list[Any]:
     """Returns the rows of a book, those of the former one as references to it."""
     places = {each: place for place, each in enumerate(former or ())}
@@ -100,7 +102,7 @@ def _delta(former: list[int] | None, book: tuple[Ask | Bid, ...], hashes: list[i
     for order, each in zip(book, hashes, strict=True):
         place = places.get(each)
         if place is None:
-            delta.append(tuple(pack(order).values()))
+            delta.append(order)
         elif place == following:
             delta[-1]["n"] += 1
         else:
@@ -144,8 +146,11 @@ class Decoder:
             raise ValueError("the line before it is missing")
         self._number = line["n"]
         for name in _PARTS:
-            if name in line:
-                self._values[name] = self._unpacked(name, line[name])
+            if name == "config" and name in line:
+                known = {key: value for key, value in line[name].items() if key in _CONFIG_FIELDS}
+                self._values[name] = load_bid_config(json.dumps(known))
+            elif name in line:
+                self._values[name] = unpack(self._hints[name], line[name], name)
         if "snapshot" in line:
             self._rest = line["snapshot"]
         for name in BOOKS:
@@ -154,11 +159,6 @@ class Decoder:
         now_ms = unpack(int, line["now_ms"], "now_ms")
         sales = unpack(self._hints["sales"], line.get("sales"), "sales")
         return Entry(now_ms=now_ms, snapshot=self._snapshot(), sales=sales, **self._values)
-
-    def _unpacked(self, name: str, packed: Any) -> Any:
-        if name == "config":
-            return bid.load_bid_config(json.dumps({key: packed[key] for key in packed if key in _CONFIG_FIELDS}))
-        return unpack(self._hints[name], packed, name)
 
     def _snapshot(self) -> Snapshot | None:
         if self._rest is None:
@@ -179,7 +179,7 @@ class Decoder:
                 book += former[start:end]
             else:
                 row = dict(zip(self._columns[name], each, strict=True))
-                book.append(unpack_record(BOOKS[name], row, name))
+                book.append(unpack(BOOKS[name], row, name))
         return book
 
 
@@ -195,3 +195,60 @@ def _parse(text: str) -> dict[str, Any]:
 
 def _refuse(number: str) -> Any:
     raise ValueError(f"{number} is no number of a journal")
+
+
+def unpack(kind: Any, packed: Any, what: str) -> Any:
+    """Returns the value of type `kind` from its JSON value; `what` names it in errors.
+
+    Nothing here names a field: an unknown key is ignored, a missing one has its default, and a member of an enumeration
+    that this version does not know stays text. Raises ValueError for anything that no Encoder would write.
+    """
+    arguments = get_args(kind)
+    if get_origin(kind) is tuple:
+        if not isinstance(packed, list):
+            raise ValueError(f"{what} is no list")
+        kinds = arguments[:1] * len(packed) if arguments[-1] is Ellipsis else arguments
+        if len(kinds) != len(packed):
+            raise ValueError(f"{what} has not {len(kinds)} entries")
+        return tuple([unpack(each, value, what) for each, value in zip(kinds, packed, strict=True)])
+    if arguments:  # a type or None
+        inner = next(each for each in arguments if each is not type(None))
+        return None if packed is None else unpack(inner, packed, what)
+    if issubclass(kind, Struct):
+        return _unpack_struct(kind, packed, what)
+    if kind is Decimal and isinstance(packed, str):
+        return _decimal(packed, what)
+    if issubclass(kind, Enum) and isinstance(packed, str):
+        return next((member for member in kind if member.value == packed), packed)
+    if type(packed) is kind:
+        return packed
+    raise ValueError(f"{what} cannot be {repr(packed)[:60]}")
+
+
+def _unpack_struct(kind: type[Struct], packed: Any, what: str) -> Struct:
+    if not isinstance(packed, dict):
+        raise ValueError(f"{what} is no object")
+    values = {}
+    for name, (hint, is_required) in _fields_of(kind).items():
+        if name in packed:
+            values[name] = unpack(hint, packed[name], f"{what}.{name}")
+        elif is_required:
+            raise ValueError(f"{what} has no {name}")
+    return kind(**values)
+
+
+@cache
+def _fields_of(kind: type[Struct]) -> dict[str, tuple[Any, bool]]:
+    """Returns the type of each field, and whether it must be given."""
+    hints = get_type_hints(kind)
+    return {each.name: (hints[each.name], each.required) for each in fields(kind)}
+
+
+def _decimal(text: str, what: str) -> Decimal:
+    try:
+        number = Decimal(text)
+    except InvalidOperation:
+        number = Decimal("NaN")
+    if not number.is_finite():
+        raise ValueError(f"{what} is no number: {text[:60]!r}")
+    return number

@@ -6,16 +6,25 @@ import math
 from collections.abc import Sequence
 from decimal import Decimal
 from fractions import Fraction
-from typing import Protocol
+from typing import TypeAlias
 
 from msgspec import Struct
 
-from strategy.book import Bid, VenueProfile
+from strategy.book import (
+    Bid,
+    Exact,
+    VenueProfile,
+    ceil_quotient,
+    ceil_to_tick,
+    floor_to_tick,
+    plus,
+    quotient_up,
+    ratio_of,
+    times,
+)
 from strategy.config.bid import MAX_SATS, BidConfig
+from strategy.decision import OwnOrder, Rules, is_above, ratio
 from strategy.guards import MarketPrices
-from strategy.plan import OwnOrder, Rules
-from strategy.pricing import Exact, ceil_quotient, ceil_to_tick, floor_to_tick, plus, quotient_up, ratio_of, times
-from strategy.ranking import is_above, ratio
 from strategy.reasons import Reason
 from strategy.rungs import Level, Rung
 
@@ -32,6 +41,17 @@ def level_ratios(config: BidConfig, reference: Exact | None, *factors: Exact) ->
     times: tuple[Exact, ...] = () if config.bid_mode == "fixed" or reference is None else (reference, *factors)
     falling = sorted(config.bid_levels, key=lambda level: -level.at)
     return [ratio for level in falling for ratio in [ratio_of(level.at, *times)] * level.count]
+
+
+def targets(low: int, high: int, count: int, tick: int) -> list[int]:
+    """Spreads `count` prices evenly from `high` down to `low`, each floored to the grid; a single one is at `high`.
+
+    Example: 70,000 down to 53,000 in 4, tick 1,000: 70,000 / 64,000 / 58,000 / 53,000.
+    """
+    if count < 2:
+        return [high] * count
+    gaps = count - 1
+    return [(high * gaps - i * (high - low)) // (gaps * tick) * tick for i in range(count)]
 
 
 def crowded(low: int, high: int, count: int, tick: int) -> list[int]:
@@ -53,10 +73,7 @@ def geometric(low: int, high: int, count: int, tick: int) -> list[int]:
 
 
 def geometric_units(low: Fraction, high: Fraction, count: int) -> list[Fraction]:
-    """Spreads unit prices from `high` down to `low` (above zero), each the same part of the one above it.
-
-    Between the ends they are rounded down to a millionth of a millionth of the lowest.
-    """
+    """Spreads unit prices as `geometric`; those between the ends are rounded down to 1 / _FINE of the lowest."""
     gaps = max(count - 1, 1)
     grain = low * Fraction(1, _FINE)
     parts = high * Fraction(grain.denominator, grain.numerator)
@@ -68,7 +85,7 @@ def geometric_units(low: Fraction, high: Fraction, count: int) -> list[Fraction]
 
 
 def crowded_units(low: Fraction, high: Fraction, count: int) -> list[Fraction]:
-    """Spreads unit prices from `high` down to `low`, most of them near the top, as `crowded`."""
+    """Spreads unit prices as `crowded`."""
     squares = max(count - 1, 1) ** 2
     return [high - Fraction(i * i, squares) * (high - low) for i in range(count)]
 
@@ -97,9 +114,6 @@ def nearest_gaps(levels: Sequence[int | Fraction]) -> list[int | Fraction]:
     return [gaps.get(level, 0) for level in levels]
 
 
-ONE = Decimal(1)
-
-
 class Range(Struct, frozen=True):
     """Lowest and highest price of new bids, both on the grid; `high` is every bitcoin there is if nothing caps it.
 
@@ -116,16 +130,6 @@ class Range(Struct, frozen=True):
     top: str = "high"
 
 
-def order_quantity(config: BidConfig) -> Decimal:
-    """Returns the items or tokens of one order."""
-    return config.quantity if config.is_rune else ONE
-
-
-def order_tick(config: BidConfig, profile: VenueProfile) -> int:
-    """Returns the grid of order prices; rune orders are planned to the sat, as unit price x quantity."""
-    return 1 if config.is_rune else profile.tick
-
-
 def price_range(
     config: BidConfig, profile: VenueProfile, tolerance: Decimal, reference: Exact | None, lowest_ask: Decimal | None
 ) -> Range:
@@ -138,7 +142,7 @@ def price_range(
     below the ask and within the hard cap. One set by the owner, or by the ask, has none. Example: floor 99,500, 0.75,
     tick 1,000, 1 %: new bids up to 74,000, and one at 75,000 may stay.
     """
-    tick, quantity = order_tick(config, profile), order_quantity(config)
+    tick, quantity = _grid(config, profile)
     caps: list[tuple[int, str, Reason]] = []
     ask = None if lowest_ask is None else times(lowest_ask, quantity)
     if ask is not None:
@@ -172,15 +176,20 @@ def price_range(
     return Range(low, high, most, above, cause if low > high else "", top)
 
 
-def targets(low: int, high: int, count: int, tick: int) -> list[int]:
-    """Spreads `count` prices evenly from `high` down to `low`, each floored to the grid; a single one is at `high`.
+def _grid(config: BidConfig, profile: VenueProfile) -> tuple[int, Decimal]:
+    """Returns the step of prices and the quantity of one order; rune orders are planned to the sat."""
+    return (1, config.quantity) if config.is_rune else (profile.tick, Decimal(1))
 
-    Example: 70,000 down to 53,000 in 4, tick 1,000: 70,000 / 64,000 / 58,000 / 53,000.
-    """
-    if count < 2:
-        return [high] * count
-    gaps = count - 1
-    return [(high * gaps - i * (high - low)) // (gaps * tick) * tick for i in range(count)]
+
+def _note_bounds(
+    rungs: list[Rung], at: Sequence[Level], levels: Sequence[Level], low: Level, high: Level, top: str
+) -> None:
+    """Notes which levels the range lowers, and refuses those below it: a bid is never above its owner's level."""
+    for rung, bounded, level in zip(rungs, at, levels, strict=False):
+        if bounded < low:
+            rung.refused, rung.detail = Reason.RANGE_EMPTY, "low"
+        elif level > high:
+            rung.lowered = top
 
 
 _SHAPES = {"even": targets, "geometric": geometric, "top": crowded}
@@ -188,6 +197,8 @@ _SHAPES = {"even": targets, "geometric": geometric, "top": crowded}
 
 class QuantityLadder:
     """The ladder of orders of one quantity: levels are order totals."""
+
+    is_known = True
 
     def __init__(
         self,
@@ -199,12 +210,11 @@ class QuantityLadder:
     ) -> None:
         self._config = config
         self._reach = rules.reach.as_integer_ratio()
-        self._tick = order_tick(config, profile)
-        self._quantity = order_quantity(config)
+        self._tick, self._quantity = _grid(config, profile)
         self._range = price_range(config, profile, rules.tolerance, reference, lowest_ask)
         self.low: Level = self._range.low
         self.high: Level = self._range.high
-        self.cause = self._range.cause
+        self.cause = self._range.cause  # why the range is empty, "" when it is not
         self._highest = self._range.high  # of a bid that outbids
         self._levels: list[int] | None = None
         if config.bid_levels is not None and (ratios := level_ratios(config, reference, self._quantity)) is not None:
@@ -212,27 +222,20 @@ class QuantityLadder:
             self._highest = min(self._highest, self._levels[0])
 
     @property
-    def is_known(self) -> bool:
-        """Whether orders can be computed at all."""
-        return True
-
-    @property
     def unit_ceiling(self) -> Decimal:
         """The unit price above which no bid can be outbid."""
         return quotient_up(max(self._highest, 1), self._quantity)
 
     def level(self, order: OwnOrder) -> Level:
-        """Returns the level of an order of ours."""
         return order.price_sats
 
     def forbidden(self, order: OwnOrder) -> Reason | None:
-        """Says why an order may not be there at all, None when it may."""
+        """Returns why a live order must go, None when it may stay."""
         if order.quantity != self._quantity:
             return Reason.WRONG_QUANTITY
         return self._range.above if order.price_sats > self._range.most else None
 
     def is_low(self, order: OwnOrder) -> bool:
-        """Tells whether an order is below the range."""
         return order.price_sats < self._range.low
 
     def rungs(self, top: Level, count: int, ceiling: Level | None = None) -> list[Rung]:
@@ -245,12 +248,9 @@ class QuantityLadder:
             most = max(floor_to_tick(int(ceiling), self._tick), self._range.low)
             prices = [*prices[:1], *(min(price, most) for price in prices[1:])]
         gap_parts = self._parts_of_gaps(prices, int(top))
-        rungs = [
-            self._rung(index, price, gap_part)
-            for index, (price, gap_part) in enumerate(zip(prices, gap_parts, strict=True))
-        ]
+        rungs = [self._rung(index, price, gap_parts[index]) for index, price in enumerate(prices)]
         if self._levels is not None:
-            self._bound(rungs)
+            _note_bounds(rungs, prices, self._levels, self.low, self.high, self._range.top)
         if rungs and self._config.outbid_enabled:
             rungs[0].above = max(self._tick, self._two_steps(rungs[0].price_sats))
         return rungs
@@ -260,15 +260,6 @@ class QuantityLadder:
         parts, of = self._reach
         reach = max(self._tick, price * parts // of, gap_part)
         return Rung(index, price, self._quantity, price, reach, reach)
-
-    def _bound(self, rungs: list[Rung]) -> None:
-        """Notes which levels the range lowers, and refuses those below it: a bid is never above its owner's level."""
-        assert self._levels is not None
-        for rung, level in zip(rungs, self._levels, strict=False):
-            if rung.price_sats < self._range.low:
-                rung.refused, rung.detail = Reason.RANGE_EMPTY, "low"
-            elif level > self._range.high:
-                rung.lowered = self._range.top
 
     def _parts_of_gaps(self, prices: list[int], top: int) -> list[int]:
         """Returns for each rung the part of the gap to the next one that a bid may be away from it; 0 at the top.
@@ -359,20 +350,19 @@ class SatsLadder:
         return quotient_up(self._highest.numerator, self._highest.denominator)
 
     def level(self, order: OwnOrder) -> Level:
-        """Returns the level of an order of ours."""
         return Fraction(order.price_sats) * _inverse(order.quantity)
 
     def forbidden(self, order: OwnOrder) -> Reason | None:
-        """Says why an order may not be there at all, None when it may."""
+        """Returns why a live order must go, None when it may stay."""
         price, quantity = order.price_sats, Fraction(order.quantity)
         if price > self._config.sats_per_order or self._is_too_small(price, quantity):
             return Reason.WRONG_QUANTITY
         if 0 < self._config.hardcap_sats < price:
             return Reason.HARDCAP
-        if self._ask is not None:
-            reaches = price > self._below_ask(quantity) if self._is_asked else price >= Fraction(self._ask) * quantity
-            if reaches:
-                return Reason.AT_ASK
+        if self._is_asked and price > self._below_ask(quantity):
+            return Reason.AT_ASK
+        if self._ask is not None and price >= Fraction(self._ask) * quantity:
+            return Reason.AT_ASK
         most = Fraction(self.high * quantity)
         spare = NOTHING if self._is_asked else max(Fraction(1), self._tolerance * most)
         return Reason.ABOVE_RANGE if price > most + spare else None
@@ -407,7 +397,7 @@ class SatsLadder:
             units[1:] = [min(unit, most) for unit in units[1:]]
         rungs = [self._rung(index, unit, gap_parts[index]) for index, unit in enumerate(units)]
         if self._levels is not None:
-            self._bound(rungs, units)
+            _note_bounds(rungs, units, self._levels, self.low, self.high, "ask" if self._is_asked else "high")
         if rungs and self._config.outbid_enabled and rungs[0].quantity:
             sat = _inverse(rungs[0].quantity)
             rungs[0].above = max(sat, self._two_steps(rungs[0]))
@@ -429,15 +419,6 @@ class SatsLadder:
             gap_part = self._share * Fraction(1, max(len(units) - 1, 1)) * (top - self.low)
             return [NOTHING, *[gap_part] * (len(units) - 1)]
         return [self._share * gap for gap in nearest_gaps(units)]
-
-    def _bound(self, rungs: list[Rung], units: list[Level]) -> None:
-        """Notes which levels the range lowers, and refuses those below it: a bid is never above its owner's level."""
-        assert self._levels is not None
-        for rung, unit, level in zip(rungs, units, self._levels, strict=False):
-            if unit < self.low:
-                rung.refused, rung.detail = Reason.RANGE_EMPTY, "low"
-            elif level > self.high:
-                rung.lowered = "ask" if self._is_asked else "high"
 
     def _two_steps(self, top: Rung) -> Fraction:
         """Returns twice the step of outbidding in the price of a token: the top bid does not step down for less."""
@@ -506,22 +487,7 @@ def _inverse(quantity: Decimal) -> Fraction:
     return Fraction(exact.denominator, exact.numerator)
 
 
-class Ladder(Protocol):
-    """The allowed range and its rungs: by totals of one quantity, or by unit prices of orders of fixed sats."""
-
-    low: Level
-    high: Level
-    cause: str  # why the range is empty, "" when it is not
-
-    @property
-    def is_known(self) -> bool: ...
-    @property
-    def unit_ceiling(self) -> Decimal: ...
-    def level(self, order: OwnOrder) -> Level: ...
-    def forbidden(self, order: OwnOrder) -> Reason | None: ...
-    def is_low(self, order: OwnOrder) -> bool: ...
-    def rungs(self, top: Level, count: int, ceiling: Level | None = None) -> list[Rung]: ...
-    def outbidding(self, bid: Bid) -> Level | None: ...
+Ladder: TypeAlias = QuantityLadder | SatsLadder
 
 
 def ladder_for(

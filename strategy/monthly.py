@@ -10,11 +10,10 @@ from typing import TypeAlias
 from msgspec import Struct
 from msgspec.structs import replace
 
+from strategy.book import rounded
 from strategy.config.bid import DEFAULT_EXPIRY_MINUTES, EXPIRY_MINUTES, BidConfig, normal_slug
 from strategy.config.listing import ListingConfig
-from strategy.patience import margin_ms
-from strategy.plan import Limits
-from strategy.pricing import rounded
+from strategy.decision import Limits, margin_ms
 
 _DAYS = 30
 MONTH_S = _DAYS * 86_400
@@ -30,9 +29,8 @@ class CallCosts(Struct, frozen=True):
     """The cost of a marketplace's verbs in calls.
 
     `place` and `cancel` include their preparation (a draft, a challenge); one cancel ends up to `cancels_at_once` bids.
-    `own_bids_by_slug`: a wallet's bids are read slug by slug. One call tells `floors_at_once` floors, which make reads
-    of listings needless (0 = they do not; 1 saves nothing). `life_s` returns the real life of a bid for a wanted one in
-    seconds.
+    `own_bids_by_slug`: a wallet's bids are read slug by slug. One call reads `floors_at_once` floors, which make reads
+    of listings needless (0 = they do not; 1 saves nothing). `life_s` turns a wanted life of a bid into the real one.
     """
 
     place: int = 1
@@ -93,14 +91,6 @@ class Bidding(Struct, frozen=True):
         if not self.rounds(costs):
             return MONTH_S // step_s
         return self.rounds(costs) * (-(-self.round_s(costs) // step_s) - 1)
-
-    def more_reads(self, costs: CallCosts) -> int:
-        """Counts the reads of a round besides those of its cycle.
-
-        Own bids once after its cancels, and once before them if it reused those of the cycle before; the asks that a
-        bid is placed on, if only the floor was known.
-        """
-        return 1 + (self.cycle_s < OFTEN_S) + self.hangs_on_floor(costs)
 
     def round_s(self, costs: CallCosts) -> int:
         """Returns the seconds from one renewal to the next in a still market: the first loop that finds it due."""
@@ -163,25 +153,22 @@ def monthly_calls(tasks: Iterable[Task], costs: CallCosts) -> MonthlyCalls:
     tasks = list(tasks)
     if len({task.slug for task in tasks if isinstance(task, Bidding) and task.hangs_on_floor(costs)}) == 1:
         costs = replace(costs, floors_at_once=0)  # one floor costs a call as its listings do, and tells less
-    looks = _looks(tasks, costs)
+    looks: dict[Read, int] = {}
+    for task in tasks:
+        for read, times in task.looks(costs):
+            looks[read] = max(times, looks.get(read, 0))
+    # No floor where the asks are read.
+    looks = {read: times for read, times in looks.items() if read[0] != "floor" or ("asks", *read[1:]) not in looks}
     reads = sum(times for read, times in looks.items() if read[0] != "floor") + _by_floor(tasks, costs, looks)
     writes = fresh = 0
     for task in tasks:
         if isinstance(task, Bidding):
             rounds = task.rounds(costs)
             writes += rounds * costs.round(task.bids)
-            reads += rounds * task.more_reads(costs)
+            # Own bids after the cancels, and before them if the last read was reused; asks, if only floors were read.
+            reads += rounds * (1 + (task.cycle_s < OFTEN_S) + task.hangs_on_floor(costs))
             fresh += rounds * (sum(read[0] in ("asks", "floor", "bids") for read, _ in task.looks(costs)) + 2)
     return MonthlyCalls(reads, writes, writes + fresh + _stretched(looks.values()))
-
-
-def _looks(tasks: Iterable[Task], costs: CallCosts) -> dict[Read, int]:
-    """Counts each subject's reads in a month; no floor where the asks are read."""
-    looks: dict[Read, int] = {}
-    for task in tasks:
-        for read, times in task.looks(costs):
-            looks[read] = max(times, looks.get(read, 0))
-    return {read: times for read, times in looks.items() if read[0] != "floor" or ("asks", *read[1:]) not in looks}
 
 
 def _by_floor(tasks: Iterable[Task], costs: CallCosts, looks: Mapping[Read, int]) -> int:
@@ -255,17 +242,15 @@ def bids_carried(quota: int, costs: CallCosts) -> int:
 
 
 def fits_from_minutes(mine: Bidding, others: Sequence[Task], quota: int, costs: CallCosts) -> int | None:
-    """Returns the least bidExpiryMinutes of `mine` with which all fit into the quota; None when there is none."""
+    """Returns the least bidExpiryMinutes of `mine` with which all fit into the quota; None when there is none.
+
+    Without a quota (0) that is the shortest: a bid lives for two cycles and a minute at least.
+    """
 
     def fits(minutes: int) -> bool:
-        return monthly_calls([mine.living(minutes), *others], costs).least <= usable(quota)
+        return not quota or monthly_calls([mine.living(minutes), *others], costs).least <= usable(quota)
 
-    return _least_minutes(fits, _shortest(mine))
-
-
-def _shortest(task: Bidding) -> int:
-    """Returns the shortest life in minutes: a bid lives for two cycles and a minute at least."""
-    return -(-(2 * task.config.loop_s + 60) // 60)
+    return _least_minutes(fits, -(-(2 * mine.config.loop_s + 60) // 60))
 
 
 def all_fit_from_minutes(tasks: Sequence[Task], quota: int, costs: CallCosts, taken: int = 0) -> int | None:
@@ -329,13 +314,11 @@ class MonthlyQuota(Struct, frozen=True):
         alone = monthly_calls([mine], self.costs)
         together = monthly_calls([mine, *self.others], self.costs).least
         quota = self.quota.monthly
-        if not quota:
-            return MonthlyVerdict(alone, together, None, _least_minutes(lambda minutes: True, _shortest(mine)))
         from_minutes = fits_from_minutes(mine, self.others, quota, self.costs)
         of_all = None
         if from_minutes is None:
             of_all = all_fit_from_minutes([mine, *self.others], quota, self.costs)
-        return MonthlyVerdict(alone, together, usable(quota), from_minutes, of_all)
+        return MonthlyVerdict(alone, together, usable(quota) if quota else None, from_minutes, of_all)
 
 
 LONGER_MINUTES = 120  # the life that shorter ones are compared with
@@ -391,9 +374,9 @@ def _room(task: Bidding, costs: CallCosts, total_sats: int, limits: Limits) -> I
     moves = _moves(task, costs, total_sats, limits)
     if moves is not None and moves < _FEW_MOVES:
         yield (
-            f"with {total_sats:,} sats in bids that live {_life_s(task.config, costs) // 60} minutes, each may be "
-            f"moved {_shown(moves)} times an hour before it has to wait (signed_limit): shorter lives or a smaller "
-            "ladder move more often"
+            f"with {total_sats:,} sats in bids that live {costs.life_s(task.config.expiry_ms // 1000) // 60} minutes, "
+            f"each may be moved {_shown(moves)} times an hour before it has to wait (signed_limit): shorter lives or "
+            "a smaller ladder move more often"
         )
 
 
@@ -417,12 +400,8 @@ def _moves(task: Bidding, costs: CallCosts, total_sats: int, limits: Limits) -> 
     ceiling_sats = min((room.most_sats for room in limits.signed), default=CEILING * limits.user_headroom)
     if total_sats <= 0 or ceiling_sats <= 0:
         return None
-    moves = moves_an_hour(total_sats, ceiling_sats, _life_s(task.config, costs))
+    moves = moves_an_hour(total_sats, ceiling_sats, costs.life_s(task.config.expiry_ms // 1000))
     return None if moves >= 60 else max(moves, Decimal(0))
-
-
-def _life_s(config: BidConfig, costs: CallCosts) -> int:
-    return costs.life_s(config.expiry_ms // 1000)
 
 
 def _shown(number: Decimal) -> str:

@@ -1,30 +1,139 @@
 """The decision of one cycle: an entry (config, market, own orders, limits) in, a plan out.
 
-The steps, in order: reference price, range, rungs, the bids that the range forbids, the walk of the rungs through the
-budget with the own orders that hold them, the fate of the other live bids, renewals and new bids. The plan assumes that
-its cancels succeed; the worker reserves each new bid on its own, which guards the limits when a cancel fails.
-
-Read this file first, then what each step imports: guards (prices), ladders and rungs, outbid, keep, fill.
+The plan assumes that its cancels succeed; the worker reserves each new bid on its own, which guards the limits when a
+cancel fails. Read this file first, then what each step imports: guards (prices), ladders and rungs, fill.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from bisect import bisect_left
+from collections.abc import Callable, Collection, Mapping, Sequence
+from decimal import Decimal
 
 from msgspec.structs import replace
 
-from strategy.book import NO_HISTORY, Snapshot, VenueProfile
+from strategy.book import NO_HISTORY, Bid, Snapshot
 from strategy.config.bid import BidConfig, unsupported
-from strategy.fill import RAISE, Filling, Ration
+from strategy.decision import (
+    IN_FLIGHT,
+    BidNote,
+    BidPlan,
+    Entry,
+    Memory,
+    OwnOrder,
+    PlannedCancel,
+    RungNote,
+    by_price,
+    first_of_equals,
+    highest_first,
+    is_above,
+    paced,
+    ranks_ahead,
+    rules_of,
+)
+from strategy.fill import RAISE, Filling, PlanBuilder, Ration, judge_surplus, over_count, over_limits
 from strategy.guards import MarketPrices, guard_reason, read_prices
-from strategy.keep import PlanBuilder, SurplusVerdict, judge_surplus, over_count, over_limits
-from strategy.ladders import ladder_for
-from strategy.outbid import Contest, recent_raises
-from strategy.patience import paced, rules_of
-from strategy.plan import IN_FLIGHT, BidNote, BidPlan, Entry, Memory, OwnOrder, PlannedCancel, RungNote
-from strategy.ranking import highest_first
+from strategy.ladders import Ladder, ladder_for
 from strategy.reasons import Reason
-from strategy.rungs import Pairing, Rung, SatsBudget, merge_equals
+from strategy.rungs import Level, Pairing, Rung, SatsBudget, merge_equals
+
+HOUR_MS = 3_600_000
+
+
+class Rivals:
+    """The foreign bids as one config sees them: `bids` None when it ignores them.
+
+    `top` is the ladder's upper end. With outbidding that is the price that outbids `leader`, the highest foreign bid
+    that can be outbid within the range, or the low end without one. A bid above the lowest ask is left out, since
+    its maker could buy that listing for less; `has_implausible` says so.
+    """
+
+    def __init__(
+        self, config: BidConfig, ladder: Ladder, bids: Sequence[Bid] | None, lowest_ask: Decimal | None = None
+    ) -> None:
+        self._config = config
+        self._ladder = ladder
+        ranked = by_price(bids or ())
+        self.has_implausible = False
+        if lowest_ask is not None and ranked and ranked[0].unit_price > lowest_ask:
+            self.has_implausible = config.wants_bids
+            ranked = [bid for bid in ranked if bid.unit_price <= lowest_ask]
+        self.first: Bid | None = first_of_equals(ranked, 0) if ranked and config.only_bid_if_highest else None
+        self.leader: Bid | None = None
+        self.top: Level = ladder.high
+        if config.outbid_enabled:
+            self.top = ladder.low
+            ceiling = ladder.unit_ceiling
+            for at in range(bisect_left(ranked, True, key=lambda bid: bid.unit_price <= ceiling), len(ranked)):
+                if (price := ladder.outbidding(ranked[at])) is not None:
+                    self.leader = first_of_equals(ranked, at)
+                    self.top = max(ladder.low, price)
+                    break
+
+    def is_outranked(self, order: OwnOrder) -> bool:
+        return self.first is not None and not ranks_ahead(order, self.first)
+
+    def beaten(self, own: Sequence[OwnOrder]) -> OwnOrder | None:
+        """Returns the best of these orders if the bid to outbid ranks ahead of it, else None."""
+        if self.leader is None or not own:
+            return None
+        best = max(own, key=lambda order: (self._ladder.level(order), -order.created_ms, -order.id))
+        return None if ranks_ahead(best, self.leader) else best
+
+    def outbids(self, rung: Rung) -> bool:
+        """Tells whether a new bid at this rung ranks ahead of the bid to outbid."""
+        return self.leader is not None and is_above(rung.price_sats, rung.quantity, self.leader)
+
+    def is_raise(self, own: Sequence[OwnOrder]) -> bool:
+        """Tells whether a new bid that outbids is a raise: our best bid is behind the one to outbid.
+
+        Where a bid that is not the highest is cancelled at once, its successor is a raise all the same.
+        """
+        return self.beaten(own) is not None or (self.leader is not None and self.first is not None and not own)
+
+    def rungs(self, count: int, own: Sequence[OwnOrder], is_renewable: Callable[[OwnOrder], bool]) -> list[Rung]:
+        """Returns the rungs, barred where a new bid would not be first.
+
+        A bid of ours that ranks ahead of the leader for less than the top rung's price keeps that rung until it is
+        renewed; the other rungs are then not above that bid, or they would pay too much.
+        """
+        rungs = self._barred(self._ladder.rungs(self.top, count))
+        if self.leader is None or not rungs:
+            return rungs
+        accepts = self._holder_of(rungs[0], self.leader)
+        holders = list(filter(accepts, own))
+        level = max(map(self._ladder.level, holders), default=self.top)
+        if level < self.top and len(rungs) > 1 and rungs[1].level > level:
+            equals = (order for order in holders if self._ladder.level(order) == level)
+            if rungs[0].barred or not all(map(is_renewable, equals)):
+                rungs = self._barred(self._ladder.rungs(self.top, count, level))
+        rungs[0].accepts = accepts
+        return rungs
+
+    def _barred(self, rungs: list[Rung]) -> list[Rung]:
+        for rung in rungs:
+            if self.first is not None and not is_above(rung.price_sats, rung.quantity, self.first):
+                rung.barred = Reason.NOT_HIGHEST
+        return rungs
+
+    def _holder_of(self, top: Rung, leader: Bid) -> Callable[[OwnOrder], bool]:
+        """Makes the test for the top rung's holder: any bid ahead of the leader, unless it pays too much for that."""
+        least, most = top.level - top.below, top.level + top.above
+
+        def accepts(order: OwnOrder) -> bool:
+            level = self._ladder.level(order)
+            if level > most and self._config.update_bid_enabled:
+                return False
+            if self._ladder.is_low(order) and level < least:
+                return False
+            return ranks_ahead(order, leader)
+
+        return accepts
+
+
+def recent_raises(memory: Memory, now_ms: int) -> tuple[int, ...]:
+    """Returns the raises of the last hour; one in the future, after a clock was set back, counts too."""
+    return tuple(raised_ms for raised_ms in memory.raises_ms if now_ms - raised_ms < HOUR_MS)
 
 
 def plan_bids(entry: Entry) -> BidPlan:
@@ -47,12 +156,15 @@ def _unrestrained(entry: Entry) -> BidPlan:
     config, snapshot, now_ms = entry.config, entry.snapshot, entry.now_ms
     if asked := unsupported(config):
         raise ValueError("; ".join(f"{problem.field}: {problem.text}" for problem in asked))
-    rules = paced(rules_of(config, entry.rules), entry.limits.signed, nominal_life_ms(config, entry.profile))
+    life_ms = max(config.expiry_ms, entry.profile.min_duration_s * 1000)  # about: a venue may round it up
+    rules = paced(rules_of(config, entry.rules), entry.limits.signed, life_ms)
     if snapshot is not None and config.ignore_addresses:
         snapshot = without_makers(snapshot, frozenset(config.ignore_addresses))
     market = read_prices(config, snapshot, rules, now_ms)
     is_blind = market.reference is None and config.bid_mode == "percent"
-    memory = _noted(entry.memory, is_blind=is_blind, now_ms=now_ms)
+    memory = entry.memory
+    if is_blind != (memory.no_reference_since_ms is not None):
+        memory = replace(memory, no_reference_since_ms=now_ms if is_blind else None)
     ladder = ladder_for(config, entry.profile, rules, market, snapshot.divisibility if snapshot else None)
     planner = BidPlanner(config, entry.profile, entry.limits, rules, memory, now_ms, market, ladder)
     planner.sort(entry.own)
@@ -67,9 +179,9 @@ def _unrestrained(entry: Entry) -> BidPlan:
             planner.skip_all(Reason.RANGE_EMPTY, ladder.cause)
         # A trait may be worth more than the collection's floor: then no ask tells which bid is implausible.
         dearest_meant = None if Reason.TRAIT_FLOOR_MISSING in market.marks else market.lowest_ask
-        contest = Contest(config, ladder, market.bids, dearest_meant)
-        planner.walk(contest)
-        if contest.has_implausible:
+        rivals = Rivals(config, ladder, market.bids, dearest_meant)
+        planner.walk(rivals)
+        if rivals.has_implausible:
             planner.marks = (Reason.RIVAL_ABOVE_ASK,)
     return _held_back(planner.plan(), entry, market, snapshot)
 
@@ -93,26 +205,13 @@ def _held_back(plan: BidPlan, entry: Entry, market: MarketPrices, snapshot: Snap
 
 def without_makers(snapshot: Snapshot, makers: Collection[str]) -> Snapshot:
     """Returns the snapshot without the orders of these addresses."""
+    asks, bids, trait_asks = snapshot.asks, snapshot.bids, snapshot.trait_asks
     return replace(
         snapshot,
-        asks=tuple(ask for ask in snapshot.asks if ask.maker not in makers),
-        bids=None if snapshot.bids is None else tuple(bid for bid in snapshot.bids if not bid.is_by(makers)),
-        trait_asks=None
-        if snapshot.trait_asks is None
-        else tuple(ask for ask in snapshot.trait_asks if ask.maker not in makers),
+        asks=tuple(ask for ask in asks if ask.maker not in makers),
+        bids=None if bids is None else tuple(bid for bid in bids if not bid.is_by(makers)),
+        trait_asks=None if trait_asks is None else tuple(ask for ask in trait_asks if ask.maker not in makers),
     )
-
-
-def _noted(memory: Memory, *, is_blind: bool, now_ms: int) -> Memory:
-    """Returns the memory with the time since which there is no reference, if so."""
-    if is_blind == (memory.no_reference_since_ms is not None):
-        return memory
-    return replace(memory, no_reference_since_ms=now_ms if is_blind else None)
-
-
-def nominal_life_ms(config: BidConfig, profile: VenueProfile) -> int:
-    """Returns about how long a bid is signed for: a venue that counts in hours rounds it up."""
-    return max(config.expiry_ms, profile.min_duration_s * 1000)
 
 
 # ---- the steps
@@ -135,13 +234,12 @@ class BidPlanner(PlanBuilder):
             elif order.expires_ms <= self.now_ms:
                 self.fixed.append(order)
                 self.bids[order.id] = Reason.EXPIRED
-            elif forbidden := self._forbidden(order):
+            elif order.trait != self.config.trait:
+                self.cancel(order, Reason.WRONG_TRAIT, hard=True)
+            elif forbidden := self.ladder.forbidden(order):
                 self.cancel(order, forbidden, hard=True)
             else:
                 self.live.append(order)
-
-    def _forbidden(self, order: OwnOrder) -> Reason | None:
-        return Reason.WRONG_TRAIT if order.trait != self.config.trait else self.ladder.forbidden(order)
 
     def rest(self, reason: Reason, detail: str = "") -> None:
         """Places nothing, since something is unknown; cancels only orders that break the hard rules."""
@@ -158,59 +256,53 @@ class BidPlanner(PlanBuilder):
                 if self.bids[order.id] is Reason.NO_REFERENCE:
                     self.cancel(order, Reason.NO_REFERENCE, hard=True)
 
-    def walk(self, contest: Contest) -> None:
+    def walk(self, rivals: Rivals) -> None:
         """Pairs orders with rungs, settles those that hold none, then renews and places missing bids."""
-        self._yield_to_others(contest)
+        for order in [order for order in self.live if rivals.is_outranked(order)]:  # at any age
+            self.cancel(order, Reason.NOT_HIGHEST, hard=False)
+            self.live.remove(order)
         raises = recent_raises(self.memory, self.now_ms)
         may_raise = len(raises) < self.rules.max_raises
-        rungs = self._rungs(contest, may_raise=may_raise)
-        pairing = self._paired(rungs)
+        rungs = self._rungs(rivals, may_raise=may_raise)
+        due = frozenset(order.id for order in self.live if self.is_renewable(order))
+        budget = SatsBudget(self.limits, self.profile.balance_model, self.fixed)
+        fixed = frozenset(order.id for order in self.fixed)
+        pairing = Pairing([*self.live, *self.fixed], fixed, due, budget, self.ladder.level)
+        pairing.walk(rungs)
         surplus = self._within_hard_rules(rungs, pairing.surplus)
         left = [*(order for order in self.live if order.id not in self.bids), *self.fixed]
-        raising = list(filter(contest.outbids, rungs)) if contest.is_raise(left) else []
+        raising = list(filter(rivals.outbids, rungs)) if rivals.is_raise(left) else []
         if not may_raise:
             for rung in raising:
                 rung.refused = Reason.RAISE_LIMITED if rung.is_missing else rung.refused
         ration = Ration(() if self.blocked else self.limits.signed, self.now_ms)
-        self.may_make_way = ration.share_out(rungs, self._due, raising, self.count - len(left))
+        self.may_make_way = ration.share_out(rungs, due, raising, self.count - len(left))
 
         filling = Filling(self, rungs, raising)
-        beaten = contest.beaten(left)
+        beaten = rivals.beaten(left)
         if beaten in surplus and self._waits_for_raise(beaten, rungs):
             filling.beaten = beaten
             surplus.remove(beaten)
-        self._settle_all(surplus, contest, rungs, pairing.refused, filling)
+        self._settle_all(surplus, rivals, rungs, pairing.refused, filling)
         filling.fill()
         if filling.has_raised:
             raises = (*raises, self.now_ms)
         self.memory = replace(self.memory, raises_ms=raises)
 
-    @property
-    def _due(self) -> frozenset[int]:
-        """The ids of the orders that may be renewed now."""
-        return frozenset(order.id for order in self.live if self.is_renewable(order))
-
-    def _rungs(self, contest: Contest, *, may_raise: bool) -> list[Rung]:
+    def _rungs(self, rivals: Rivals, *, may_raise: bool) -> list[Rung]:
         own = [*self.live, *self.fixed]
-        rungs = [] if self.ladder.cause else contest.rungs(self.count, own, self.is_renewable)
+        rungs = [] if self.ladder.cause else rivals.rungs(self.count, own, self.is_renewable)
         if not self.profile.equal_bids_allowed:
             merge_equals(rungs)
-        if not may_raise and contest.is_raise(own):
-            for rung in filter(contest.outbids, rungs):
+        if not may_raise and rivals.is_raise(own):
+            for rung in filter(rivals.outbids, rungs):
                 rung.barred = rung.barred or Reason.RAISE_LIMITED
         return rungs
-
-    def _paired(self, rungs: list[Rung]) -> Pairing:
-        fixed = frozenset(order.id for order in self.fixed)
-        budget = SatsBudget(self.limits, self.profile.balance_model, self.fixed)
-        pairing = Pairing([*self.live, *self.fixed], fixed, self._due, budget, self.ladder.level)
-        pairing.walk(rungs)
-        return pairing
 
     def _settle_all(
         self,
         surplus: Sequence[OwnOrder],
-        contest: Contest,
+        rivals: Rivals,
         rungs: Sequence[Rung],
         refused: Mapping[int, Reason],
         filling: Filling,
@@ -220,70 +312,57 @@ class BidPlanner(PlanBuilder):
         doubts = sum(order.state == "unknown" for order in self.fixed)
         short = 0 if is_wanted else sum(rung.refused is Reason.BUDGET for rung in rungs)
         for order in surplus:
-            verdict = self._settle(order, contest, is_wanted, refused.get(order.id))
-            if doubts and verdict.is_cancelled and not verdict.hard and not is_wanted:
+            is_cancelled, reason = self._settle(order, rivals, is_wanted, refused.get(order.id))
+            if doubts and is_cancelled and not is_wanted:
                 # Its successor may not exist: an order of unknown fate replaces nothing yet.
-                verdict, doubts = SurplusVerdict(order, False, False, Reason.IN_FLIGHT), doubts - 1
-            elif short and verdict.is_cancelled and verdict.reason is Reason.SURPLUS:
+                is_cancelled, reason, doubts = False, Reason.IN_FLIGHT, doubts - 1
+            elif short and is_cancelled and reason is Reason.SURPLUS:
                 # Its rung has moved to where other tasks' bids leave no room: what it holds, they would take.
-                verdict, short = SurplusVerdict(order, False, False, Reason.BUDGET), short - 1
-            self._carry_out(verdict)
-            if not verdict.is_cancelled:
+                is_cancelled, reason, short = False, Reason.BUDGET, short - 1
+            if is_cancelled:
+                self.cancel(order, reason, hard=False)
+                filling.steps_down = filling.steps_down or reason is Reason.STEP_DOWN
+            else:
+                self.leave(order, reason)
                 filling.staying.append(order)
-            elif verdict.reason is Reason.STEP_DOWN:
-                filling.steps_down = True
 
     def _waits_for_raise(self, beaten: OwnOrder, rungs: list[Rung]) -> bool:
-        """Tells whether our outbid best bid goes only when the bid that outbids in turn is placed.
+        """Tells whether our outbid best bid is cancelled only once the bid that outbids in turn is placed.
 
-        If that cannot be placed it is still our best, unless another rung above it gets a bid.
+        Without that bid it is still our best, unless another rung above it gets a bid.
         """
         if not rungs or rungs[0].is_missing:
             return bool(rungs)
         level = self.ladder.level(beaten)
         return not any(rung.is_missing and rung.level > level for rung in rungs)
 
-    def _yield_to_others(self, contest: Contest) -> None:
-        """Cancels, at any age, bids that must be the highest and are not."""
-        for order in [order for order in self.live if contest.is_outranked(order)]:
-            self.cancel(order, Reason.NOT_HIGHEST, hard=False)
-            self.live.remove(order)
-
-    def _settle(self, order: OwnOrder, contest: Contest, is_wanted: bool, refused: Reason | None) -> SurplusVerdict:
+    def _settle(self, order: OwnOrder, rivals: Rivals, is_wanted: bool, refused: Reason | None) -> tuple[bool, Reason]:
         if self.blocked and is_wanted:
             # A bid that cannot be replaced is not given up: an unreadable balance is not an empty one.
-            return SurplusVerdict(order, False, False, self.blocked)
-        verdict = judge_surplus(self, order, slot_is_wanted=is_wanted, refused=refused)
-        is_above = self.config.outbid_enabled and self.ladder.level(order) > contest.top
-        if verdict.reason is Reason.SURPLUS and is_above:
-            verdict = SurplusVerdict(order, True, False, Reason.STEP_DOWN)
-        if verdict.is_cancelled and self.may_make_way is not None:
+            return False, self.blocked
+        is_cancelled, reason = judge_surplus(self, order, slot_is_wanted=is_wanted, refused=refused)
+        if reason is Reason.SURPLUS and self.config.outbid_enabled and self.ladder.level(order) > rivals.top:
+            reason = Reason.STEP_DOWN
+        if is_cancelled and self.may_make_way is not None:
             if self.may_make_way == 0:
-                return SurplusVerdict(order, False, False, Reason.SIGNED_LIMIT)
+                return False, Reason.SIGNED_LIMIT
             self.may_make_way -= 1
-        return verdict
+        return is_cancelled, reason
 
     def _within_hard_rules(self, rungs: list[Rung], surplus: list[OwnOrder]) -> list[OwnOrder]:
         """Returns the surplus that remains within limits and count. Bids that hold no rung go first."""
         by_order = {rung.order.id: rung for rung in rungs if rung.order}
         paired = [order for order in self.live if order.id in by_order]
         budget = SatsBudget(self.limits, self.profile.balance_model)
-        gone = over_limits([*surplus, *paired], [*self.live, *self.fixed], budget)
-        for verdict in gone:
-            self._carry_out(verdict)
-            if rung := by_order.get(verdict.order.id):
+        for order, reason in over_limits([*surplus, *paired], [*self.live, *self.fixed], budget):
+            self.cancel(order, reason, hard=True)
+            if rung := by_order.get(order.id):
                 rung.order = None
         surplus = [order for order in surplus if order.id not in self.bids]
         paired = [order for order in paired if order.id not in self.bids]
-        for verdict in over_count(surplus, [*paired, *self.fixed], len(paired) + len(surplus) - self.count):
-            self._carry_out(verdict)
+        for order, reason in over_count(surplus, [*paired, *self.fixed], len(paired) + len(surplus) - self.count):
+            self.cancel(order, reason, hard=True)
         return [order for order in surplus if order.id not in self.bids]
-
-    def _carry_out(self, verdict: SurplusVerdict) -> None:
-        if verdict.is_cancelled:
-            self.cancel(verdict.order, verdict.reason, hard=verdict.hard)
-        else:
-            self.leave(verdict.order, verdict.reason)
 
 
 # ---- plans that do less than the market would allow

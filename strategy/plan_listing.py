@@ -1,22 +1,250 @@
 """The decision of one cycle of an auto-list task: its inputs in, one action with price and reason out.
 
+A fall is the danger for a seller, so low asks and sales are doubted.
+
 A signed listing can be filled at its price until the inscription moves, whatever the marketplace shows. So nothing is
 signed in doubt, prices fall slowly, small raises are left alone, and the guard comes last.
 """
 
 from __future__ import annotations
 
+from collections.abc import Collection, Iterable, Sequence
 from decimal import Decimal
+from typing import Literal
 
+from msgspec import Struct
+from msgspec.structs import replace
+
+from strategy.book import Ask, ceil_quotient, ceil_to_tick, floor_to_tick, plus, times
 from strategy.config.bid import MAX_SATS
-from strategy.listing_price import Action, Listed, ListingInputs, ListingPlan, Wanted, wanted
-from strategy.pricing import ceil_to_tick, times
+from strategy.config.listing import ListingConfig
 from strategy.reasons import Reason
+
+InscriptionState = Literal["held", "moved", "spent", "pending", "unknown"]
+Action = Literal["list", "reprice", "keep", "wait", "pause", "ended"]
+
+
+class Listed(Struct, frozen=True):
+    """Our listing: its price in sats, and the time since which it has had that price."""
+
+    price: int
+    since_ms: int
+
+
+class ListingInputs(Struct, frozen=True):
+    """The inputs of one cycle of an auto-list task. Prices in sats; None is unknown.
+
+    `asks` is the whole book with our own listings, () when nothing is listed; `trait_asks` are those known to have
+    `config.trait`. `own_wallets` are the addresses whose asks are ours, or to be ignored. `fee_ppm` is the venue's fee
+    of a sale, in millionths of the price. `median_60m` is of the asks that the price depends on. `last_sales` are the
+    prices of the collection's recent sales, newest first.
+
+    `listed` is our listing, with `missing_reads` as it was when last seen; `own_read` False says that our listings
+    could not be read. `highest_last_hour` is the highest price at which the inscription was listed at any time within
+    the last hour, `delistings_last_hour` the number of times that the venue dropped the listing by itself.
+    `missing_reads` counts the good reads in a row that do not show our listing.
+
+    `inscription_state`: the inscription is on the output that the listing was (or would be) signed for `held`, on
+    another output of ours `moved`, is gone `spent`, about to be moved by an unconfirmed transaction `pending`, or
+    `unknown`.
+    """
+
+    now_ms: int
+    config: ListingConfig
+    tick: int
+    fee_ppm: int
+    asks: tuple[Ask, ...] | None
+    trait_asks: tuple[Ask, ...] | None
+    own_wallets: frozenset[str]
+    median_60m: Decimal | None
+    last_sales: tuple[int, ...] | None
+    listed: Listed | None
+    own_read: bool
+    highest_last_hour: int | None
+    delistings_last_hour: int
+    missing_reads: int
+    inscription_state: InscriptionState
+
+
+class ListingPlan(Struct, frozen=True):
+    """The action, the resulting price, one reason, and `note` with the same in words.
+
+    `list` signs a listing at `price` if there is none, or none that can be filled; `reprice` replaces the live one.
+    `keep` leaves the listing at `price` (None if unknown) as it is. `wait`, `pause` and `ended` sign nothing: for now,
+    until the venue stops dropping the listing, and for good.
+    """
+
+    action: Action
+    price: int | None
+    reason: Reason
+    note: str
+
+
+HOUR_MS = 3_600_000
+
+
+def scheduled(config: ListingConfig, first_listed_ms: int | None, now_ms: int) -> ListingConfig:
+    """Returns the config with the price of this hour's step in place of its own, and no schedule.
+
+    Before the first step it is the config's own price. `first_listed_ms` is None while nothing was listed yet: the
+    schedule is at its beginning then. Guard and pace are the config's, whatever the step.
+    """
+    if not config.price_schedule:
+        return config
+    listed_ms = 0 if first_listed_ms is None else max(0, now_ms - first_listed_ms)
+    begun = [step for step in config.price_schedule if step.after_hours * HOUR_MS <= listed_ms]
+    config = replace(config, price_schedule=())
+    if not begun:
+        return config
+    step = begun[-1]
+    if step.price_sats is not None:
+        return replace(config, price_mode="fixed", price_sats=step.price_sats)
+    assert step.price_percent is not None
+    return replace(config, price_mode="percent", price_percent=step.price_percent)
+
+
+_MILLION = 1_000_000
+
+
+class Wanted(Struct, frozen=True):
+    """The wanted price and the least one (0 without), both on the grid; `basis` gives its source in words.
+
+    Without anything to start from `price` is None; `basis` then names the missing value.
+    """
+
+    price: int | None
+    guard: int
+    basis: str
+    is_at_min: bool = False
+
+
+def guard(config: ListingConfig, fee_ppm: int, tick: int) -> int:
+    """Returns the least price on the grid, 0 for none: no less than `min_price_sats`, nor than cost, margin and fee.
+
+    Example: cost 80,000, margin 0.10, fee 2 %, tick 1,000: 88,000 / 0.98 is 89,796 rounded up, 90,000 on the grid.
+    """
+    least = config.min_price_sats
+    if config.cost_sats is not None:
+        takings = times(config.cost_sats, plus(1, config.min_margin))
+        least = max(least, ceil_quotient(times(takings, _MILLION), _MILLION - fee_ppm))
+    return ceil_to_tick(least, tick)
+
+
+def wanted(inputs: ListingInputs) -> Wanted:
+    """Computes the price regardless of the present listing. The guard comes last."""
+    config, tick = inputs.config, inputs.tick
+    least = guard(config, inputs.fee_ppm, tick)
+    if config.price_mode == "fixed":
+        found = Wanted(ceil_to_tick(config.price_sats, tick), least, "fixed price")
+    elif config.price_mode == "undercut":
+        found = _undercut(inputs, least)
+    else:
+        reference, basis = _reference(inputs)
+        if reference is None:
+            return Wanted(None, least, basis)
+        price = ceil_to_tick(times(config.price_percent, reference), tick)
+        found = Wanted(price, least, f"{config.price_percent:f} x {basis}")
+    if found.price is None or found.price >= least:
+        return found
+    return replace(found, price=least, is_at_min=True)
+
+
+def _reference(inputs: ListingInputs) -> tuple[Decimal | None, str]:
+    """Returns the price that `price_percent` multiplies, and its name; or None and the name of the missing value."""
+    config = inputs.config
+    if config.reference == "purchase":
+        cost = config.cost_sats or 0
+        return (Decimal(cost), f"cost {cost:,}") if cost > 0 else (None, "the cost is not known")
+    if config.reference == "lastSale":
+        if inputs.last_sales is None:
+            return None, "the last sales are not known"
+        if (found := median_of_sales(inputs.last_sales)) is None:
+            return None, f"the last sales are not known: fewer than {LEAST_SALES}"
+        return found[0], f"{found[0].normalize():,f} (the median of the last {found[1]} sales)"
+    is_trait = config.reference == "traitFloor"
+    asks, name = (inputs.trait_asks, "trait floor") if is_trait else (inputs.asks, "floor")
+    if asks is None:
+        return None, f"the {name} is not known"
+    prices = foreign_prices(asks, inputs.own_wallets)
+    if not prices:
+        return None, f"the {name} is not known: nobody else lists one"
+    believed = least_believed(inputs.median_60m)
+    if believed is not None and believed > prices[0]:
+        return believed, f"{believed.normalize():,f} (the {name} {prices[0]:,} is below three quarters of its median)"
+    return Decimal(prices[0]), f"{name} {prices[0]:,}"
+
+
+def _undercut(inputs: ListingInputs, least: int) -> Wanted:
+    """Returns the price just under the cheapest ask that can be undercut above guard and believable market."""
+    tick, step = inputs.tick, inputs.config.undercut_sats
+    if inputs.asks is None:
+        return Wanted(None, least, "the listings of others are not known")
+    asks = foreign_prices(inputs.asks, inputs.own_wallets)
+    if not asks:
+        return Wanted(None, least, "nobody else lists one")
+    believed = least_believed(inputs.median_60m)
+    brake = 0 if believed is None else ceil_to_tick(believed, tick)
+    for ask in asks:
+        # Rounded up, but always below the ask (with step 0: not above it).
+        price = min(ceil_to_tick(ask - step, tick), floor_to_tick(ask - (1 if step else 0), tick))
+        if price >= max(least, brake, tick):
+            return Wanted(price, least, f"{step:,} below the ask at {ask:,}")
+    if least >= brake and least > 0:
+        return Wanted(least, least, "no ask can be undercut", is_at_min=True)
+    if brake > 0:
+        return Wanted(brake, least, "three quarters of the median, as all asks are lower")
+    return Wanted(None, least, "no ask can be undercut")
+
+
+MOST_OUTLIERS = 2
+SALES = 5
+LEAST_SALES = 3
+_OUTLIER = Decimal("0.7")
+_FALL = Decimal("0.75")
+_HALF = Decimal("0.5")
+
+
+def foreign_prices(asks: Iterable[Ask], own_wallets: Collection[str]) -> list[int]:
+    """Returns the prices that others ask, lowest first, without impossible ones and outliers."""
+    prices = [ask.price for ask in asks if ask.maker not in own_wallets and 0 < ask.price <= MAX_SATS]
+    return without_outliers(sorted(prices))
+
+
+def without_outliers(ascending: list[int]) -> list[int]:
+    """Drops up to two lowest prices, each of which is under 70 % of the next: bait, or a slip.
+
+    Example: of 20,000, 98,000 and 99,000 the first is dropped.
+    """
+    dropped = 0
+    while dropped < min(MOST_OUTLIERS, len(ascending) - 1):
+        if ascending[dropped] >= times(_OUTLIER, ascending[dropped + 1]):
+            break
+        dropped += 1
+    return ascending[dropped:]
+
+
+def least_believed(median_60m: Decimal | None) -> Decimal | None:
+    """Returns three quarters of the last hour's median: the market is not followed further down than that at once."""
+    if median_60m is None or not median_60m.is_finite() or median_60m <= 0:
+        return None
+    return times(_FALL, median_60m)
+
+
+def median_of_sales(newest_first: Sequence[int]) -> tuple[Decimal, int] | None:
+    """Returns the median of the newest five sales, and their number; None for fewer than three.
+
+    So two odd sales (bait, a gift, a slip) cannot set the price. Example: of 20,000, 98,000 and 99,000 it is 98,000.
+    """
+    prices = sorted([price for price in newest_first if 0 < price <= MAX_SATS][:SALES])
+    count = len(prices)
+    if count < LEAST_SALES:
+        return None
+    return times(_HALF, prices[(count - 1) // 2] + prices[count // 2]), count
+
 
 CONFIRMING_READS = 2
 MOST_DELISTINGS = 3  # within an hour
 LOWER_AGE_MS = 300_000
-_MILLION = 1_000_000
 _KEPT_AN_HOUR = Decimal("0.9")
 _RAISE = Decimal("1.05")
 _CLOSE = Decimal("0.01")

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator
 from decimal import Decimal
 from fractions import Fraction
 from math import floor
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 from msgspec import Struct, field
 
@@ -44,7 +44,6 @@ class Trade(Struct, frozen=True):
 
     @property
     def known_fee_sats(self) -> int:
-        """The fee as far as it is known."""
         return self.fee_sats or 0
 
 
@@ -55,11 +54,9 @@ class Cost(NamedTuple):
     fees: Fraction = _NOTHING
 
     def plus(self, other: Cost) -> Cost:
-        """Returns the sum."""
         return Cost(self.sats + other.sats, self.fees + other.fees)
 
     def times(self, share: Fraction) -> Cost:
-        """Returns this share of it."""
         return Cost(self.sats * share, self.fees * share)
 
 
@@ -106,14 +103,6 @@ class _Taken(NamedTuple):
     quantity: Fraction
     cost: Cost
     origin: Trade | None
-
-
-class _Holding(Protocol):
-    """The purchases of one rune or item that are held."""
-
-    def add(self, purchase: Trade) -> None: ...
-    def take(self, quantity: Fraction) -> _Taken: ...
-    def held(self) -> Iterator[HeldLot]: ...
 
 
 class _InOrder(Struct):
@@ -186,9 +175,8 @@ def match(trades: Iterable[Trade], method: str = FIFO) -> Matching:
     """
     if method not in METHODS:
         raise ValueError(f"no method {method!r}")
-    make_runes: Callable[[], _Holding] = _Pool if method == AVERAGE else lambda: _InOrder(is_newest_first=False)
-    runes: defaultdict[str, _Holding] = defaultdict(make_runes)
-    items: defaultdict[str | None, _Holding] = defaultdict(lambda: _InOrder(is_newest_first=True))
+    runes = defaultdict[str, _Pool | _InOrder](_Pool if method == AVERAGE else lambda: _InOrder(is_newest_first=False))
+    items = defaultdict[str | None, _InOrder](lambda: _InOrder(is_newest_first=True))
     sales = []
     for trade in trades:
         holding = runes[normal_slug("rune", trade.slug or "")] if trade.is_rune else items[trade.inscription_id]
@@ -200,7 +188,7 @@ def match(trades: Iterable[Trade], method: str = FIFO) -> Matching:
     return Matching(tuple(sales), tuple(held))
 
 
-def _sold(sale: Trade, holding: _Holding) -> MatchedSale:
+def _sold(sale: Trade, holding: _Pool | _InOrder) -> MatchedSale:
     if not sale.is_rune and sale.inscription_id is None:
         return MatchedSale(sale, _NOTHING, Cost(), None)
     quantity = Fraction(sale.quantity)
@@ -290,7 +278,8 @@ def rows_of(
     rows: dict[Key, ProfitRow] = {None: ProfitRow(None)} if group_by == "none" else {}
 
     def row(trade: Trade, origin: Trade | None = None) -> ProfitRow:
-        key = month_of(trade.at_ms) if group_by == "month" else _key(group_by, origin or trade)
+        of = origin or trade
+        key = month_of(trade.at_ms) if group_by == "month" else {"slug": of.slug, "task": of.task_id}.get(group_by)
         return rows.setdefault(key, ProfitRow(key))
 
     def counts(trade: Trade) -> bool:
@@ -305,11 +294,8 @@ def rows_of(
     for lot in matching.held:
         if counts(lot.purchase):
             row(lot.purchase).held.append(lot)
-    return sorted(rows.values(), key=lambda each: _rank(each.key))
-
-
-def _rank(key: Key) -> tuple[bool, int, str]:
-    return key is None, key if isinstance(key, int) else 0, str(key)
+    # Numbers by their size, texts by the alphabet, and those without a key last.
+    return sorted(rows.values(), key=lambda r: (r.key is None, r.key if isinstance(r.key, int) else 0, str(r.key)))
 
 
 def cost_and_profit(sale: MatchedSale) -> tuple[int, int] | None:
@@ -318,7 +304,3 @@ def cost_and_profit(sale: MatchedSale) -> tuple[int, int] | None:
         return None
     profit = floor(sale.realized_sats)
     return sale.sale.price_sats - sale.sale.known_fee_sats - profit, profit
-
-
-def _key(group_by: str, trade: Trade) -> Key:
-    return {"slug": trade.slug, "task": trade.task_id}.get(group_by)

@@ -94,7 +94,6 @@ class Move(Struct, frozen=True):
 
     @property
     def is_paid_by_backing(self) -> bool:
-        """Whether it spends what backs the bid."""
         return any(coin.holder == "backing" for coin in self.spent)
 
     @property
@@ -142,16 +141,8 @@ def prove(claim: Claim, moves: Sequence[Move]) -> ProvenPurchase:
     if bought.time_s < claim.placed_ms // 1000 - (BLOCK_CLOCK_S if is_newer else 0):
         raise NotShown("it was bought before this bid was placed")
     outpoint = f"{arrival.txid}:{arrival.item_to}"
-    return ProvenPurchase(
-        claim.order_id,
-        claim.inscription_id,
-        outpoint,
-        bought.txid,
-        bought.block,
-        bought.height,
-        arrival.block,
-        cost_sats,
-    )
+    found = (bought.txid, bought.block, bought.height, arrival.block)
+    return ProvenPurchase(claim.order_id, claim.inscription_id, outpoint, *found, cost_sats)
 
 
 def _brings_more(move: Move) -> bool:

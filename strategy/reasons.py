@@ -1,14 +1,16 @@
 """The codes of reasons, fates and faults, with their words: docs/reasons.md and the page are made from these.
 
 Codes are stored and shown, so they do not change. A member has its code; for the page its kind (which chooses colour
-and shape), a title of three words at most and one short sentence; and last its meaning as docs/reasons.md has it. Where
-several kinds have a code, the first of them has the page's words for it, and the others their meaning only.
+and shape), a title of three words at most and one short sentence; and last its meaning for docs/reasons.md, unless that
+is the page's sentence. Where several kinds have a code, the first of them has the page's words for it.
 """
 
 from __future__ import annotations
 
 import json
 from enum import StrEnum
+
+_KINDS = ("do", "keep", "wait", "limit", "fault", "stop", "mark")
 
 
 class Code(StrEnum):
@@ -21,11 +23,11 @@ class Code(StrEnum):
     meaning: str
 
     def __new__(cls, code: str, *words: str) -> Code:
-        """Makes a member of its code, of the words for the page, if any, and of its meaning."""
         member = str.__new__(cls, code)
         member._value_ = code
-        *page, member.meaning = words
-        member.kind, member.heading, member.why = ["", "", "", *page][-3:]
+        member.kind, *texts = words if words[0] in _KINDS else ("", *words)
+        member.heading, member.why = texts[:2] if len(texts) > 1 else ("", "")
+        member.meaning = member.why[:1].lower() + member.why[1:].removesuffix(".") if len(texts) == 2 else texts[-1]
         return member
 
 
@@ -34,32 +36,24 @@ class Reason(Code):
     """The treatment of a rung, a bid or a listing in a plan, summary or cycle record."""
 
     # Actions.
-    PLACE = ("place", "do", "New bid", "A bid is wanted at this price.",
-        "a new bid is wanted at this rung")
-    KEPT = ("kept", "keep", "Kept", "Close enough to where it should be.",
-        "a live bid is close enough to this rung")
-    RENEW = ("renew", "do", "Renewed", "Near its end: cancelled, and placed again at the price of now.",
-        "close to its expiry: cancelled, and placed again at the rung's price of now")
+    PLACE = ("place", "do", "New bid", "A bid is wanted at this price.")
+    KEPT = ("kept", "keep", "Kept", "Close enough to where it should be.")
+    RENEW = ("renew", "do", "Renewed", "Near its end: cancelled, and placed again at the price of now.")
     RENEW_WAITS = ("renew_waits", "wait", "Renewed next",
         "Near its end; others are renewed first, this one in the next cycle.",
         "close to its expiry, and renewed first thing in the next cycle: others come first")
     IN_FLIGHT = ("in_flight", "wait", "In flight",
-        "Being placed, or its fate is not known yet. Its slot stays taken until it is.",
-        "being placed, or its fate is unknown: the slot is blocked until that is settled")
-    CANCELLING = ("cancelling", "wait", "Cancelling", "The cancel is sent and not confirmed yet.",
-        "a cancel was sent and is not confirmed")
+        "Being placed, or its fate is not known yet. Its slot stays taken until it is.")
+    CANCELLING = ("cancelling", "wait", "Cancelling", "The cancel is sent and not confirmed yet.")
     EXPIRED = ("expired", "wait", "Expired", "Past its end and not closed yet. Its slot stays taken until it is.",
         "past its expiry, not closed in the ledger yet: the slot is blocked until then")
     # Why a rung gets no bid.
-    PLAN_BIDS = ("plan_bids", "limit", "Plan limit", "Your plan allows fewer bids for a task.",
-        "the user's plan allows fewer bids per task")
+    PLAN_BIDS = ("plan_bids", "limit", "Plan limit", "Your plan allows fewer bids for a task.")
     RANGE_EMPTY = ("range_empty", "limit", "Empty range", "The low end lies above the high end.",
         "low end above high end; the note's detail names the binding cause")
     RUNGS_MERGED = ("rungs_merged", "keep", "Same price",
-        "The rung above has this price, and the marketplace takes no equal bids.",
-        "same price as the rung above, and the venue takes no equal bids")
-    TASK_TOTAL = ("task_total", "limit", "Task total", "It would pass this task's total.",
-        "would pass maxBidTotal")
+        "The rung above has this price, and the marketplace takes no equal bids.")
+    TASK_TOTAL = ("task_total", "limit", "Task total", "It would pass this task's total.", "would pass maxBidTotal")
     EXPOSURE_LIMIT = ("exposure_limit", "limit", "Exposure limit",
         "It would pass your exposure limit. Room comes as other bids end.",
         "would pass the user's exposure limit: the plan's, or the user's own where that is lower (`maxExposure`, "
@@ -70,63 +64,49 @@ class Reason(Code):
         "The balance does not cover price and fee. Add funds on the Wallet page.",
         "the balance does not cover price and fee reserve; `detail` and the line of the cycle name the address to "
         "fund, and the sats that all such bids lack")
-    FEE_UNKNOWN = ("fee_unknown", "fault", "Fee unknown", "No fee rate could be read. Nothing is placed until one is.",
-        "no usable fee rate: nothing is placed")
+    FEE_UNKNOWN = ("fee_unknown", "fault", "Fee unknown", "No fee rate could be read. Nothing is placed until one is.")
     BALANCE_UNKNOWN = ("balance_unknown", "fault", "Balance unknown",
-        "The balance could not be read. Nothing is placed until it is.",
-        "the balance could not be read: nothing is placed")
-    NO_REFERENCE = ("no_reference", "fault", "No floor",
-        "No floor can be trusted. Nothing is placed until one can.",
+        "The balance could not be read. Nothing is placed until it is.")
+    NO_REFERENCE = ("no_reference", "fault", "No floor", "No floor can be trusted. Nothing is placed until one can.",
         "no usable price to start from: nothing is placed, no listing is made or changed")
     MIN_AGE = ("min_age", "wait", "Too young", "The bid here was placed moments ago. It moves once it is old enough.",
         "a bid too young to be replaced holds the slot")
-    SLOT_TAKEN = ("slot_taken", "keep", "Slot taken", "A bid that is left alone holds this slot.",
-        "a bid that is left alone holds the slot")
+    SLOT_TAKEN = ("slot_taken", "keep", "Slot taken", "A bid that is left alone holds this slot.")
     OWN_BIDS_UNKNOWN = ("own_bids_unknown", "fault", "Own bids unknown",
         "Your live bids could not be read. Nothing is placed until they are.",
         "our own bids, or a row that may be any of them, could not be read: nothing is placed")
     BIDS_UNKNOWN = ("bids_unknown", "fault", "Rivals unknown",
-        "The bids of others could not be read. Nothing is placed or raised until they are.",
-        "competing bids are wanted and could not be read: nothing is placed or raised")
+        "The bids of others could not be read. Nothing is placed or raised until they are.")
     UNIT_UNKNOWN = ("unit_unknown", "fault", "Rune unknown",
-        "The rune's smallest unit is not known, so no quantity can be computed.",
-        "the rune's smallest unit is not known: no quantity can be computed")
+        "The rune's smallest unit is not known, so no quantity can be computed.")
     BELOW_LOT = ("below_lot", "limit", "Too few sats",
         "The sats for each order do not buy the smallest unit at this price.",
         "satsPerOrder does not buy the smallest unit of the rune at this price")
     RAISE_LIMITED = ("raise_limited", "limit", "Raised enough",
-        "Raised as often as is allowed in an hour. It may rise again after that.",
-        "raised to outbid as often as allowed")
+        "Raised as often as is allowed in an hour. It may rise again after that.")
     MAX_FILLS = ("max_fills", "limit", "Fills used up", "The open bids could already fill as often as you allow.",
         "open bids could already fill as often as maxFills allows")
-    SPEND_CAP = ("spend_cap", "limit", "Spend cap", "It would pass the task's spend cap.",
-        "would pass spendCapSats")
+    SPEND_CAP = ("spend_cap", "limit", "Spend cap", "It would pass the task's spend cap.", "would pass spendCapSats")
     MAX_FILLS_PER_DAY = ("max_fills_per_day", "limit", "Day's fills",
-        "The open bids could fill as often as 24 hours allow.",
-        "open bids could already fill as often as 24 hours allow")
+        "The open bids could fill as often as 24 hours allow.")
     SPEND_CAP_PER_DAY = ("spend_cap_per_day", "limit", "Day's spend cap",
-        "It would pass what may be spent in 24 hours.",
-        "would pass spendCapPerDaySats")
+        "It would pass what may be spent in 24 hours.", "would pass spendCapPerDaySats")
     BUDGET = ("budget", "limit", "Shared budget", "It would pass the budget that this task shares with others.",
-        "would pass a limit of the budget (`budgetId`) that the task shares with others, by their open bids and "
-        "fills ([bidding.md](bidding.md#one-budget-for-several-tasks))")
-    FILL_PAUSE = ("fill_pause", "wait", "Pause after fill", "A bid was just filled. The next ones wait a moment.",
-        "a bid was just filled: the next ones wait a moment")
+        "would pass a limit of the budget (`budgetId`) that the task shares with others, by their open bids and fills "
+        "([bidding.md](bidding.md#one-budget-for-several-tasks))")
+    FILL_PAUSE = ("fill_pause", "wait", "Pause after fill", "A bid was just filled. The next ones wait a moment.")
     FILL_BURST = ("fill_burst", "stop", "Fill burst",
-        "Several bids were filled within minutes. Nothing more is placed for now.",
-        "several bids were filled in a short time: nothing more is placed for now")
+        "Several bids were filled within minutes. Nothing more is placed for now.")
     QUOTA = ("quota", "limit", "Calls run short", "The calls to the marketplace run short. Lower rungs wait.",
         "the key's quota of calls at the marketplace runs short: a ladder's lowest rungs wait first "
         "([venues.md](venues.md#quota))")
     CLOCK_SKEW = ("clock_skew", "fault", "Clocks differ",
-        "Our clock and the marketplace's are too far apart. Nothing is placed.",
-        "our clock and the marketplace's are too far apart: nothing is placed")
+        "Our clock and the marketplace's are too far apart. Nothing is placed.")
     SIGNED_LIMIT = ("signed_limit", "limit", "Signing limit",
         "A signed bid counts until it expires, cancelled or not. Not enough has expired yet.",
         "would pass a ceiling of signatures ([custody.md](custody.md)), or take the part of it that renewals need: "
         "waits until earlier ones expire ([when](bidding.md))")
-    REDUCE = ("reduce", "stop", "Reduce only", "The brake lets bids go, and none come.",
-        "control allows cancels only")
+    REDUCE = ("reduce", "stop", "Reduce only", "The brake lets bids go, and none come.", "control allows cancels only")
     FLOOR_GUARD = ("floor_guard", "stop", "Floor outside",
         "The floor is not where the task wants it. Bids return once it is.",
         "the floor is not where onlyWhileFloorBetween wants it, or not known while pauseOnFloorDrop watches it: "
@@ -141,28 +121,18 @@ class Reason(Code):
         "above hardcapSats, or above the user's own `maxHardcap` where that is lower")
     AT_ASK = ("at_ask", "stop", "At the ask", "A listing could be bought for this price instead.",
         "at or above the lowest foreign ask: that listing could be bought instead")
-    ABOVE_RANGE = ("above_range", "do", "Above range", "The market fell: the bid is above the high end.",
-        "above the high end")
-    BELOW_RANGE = ("below_range", "do", "Below range", "The market rose: the bid is below the low end.",
-        "below the low end")
-    HALT = ("halt", "stop", "Halted", "The brake lets no bid stand.",
-        "control allows nothing to be live")
+    ABOVE_RANGE = ("above_range", "do", "Above range", "The market fell: the bid is above the high end.")
+    BELOW_RANGE = ("below_range", "do", "Below range", "The market rose: the bid is below the low end.")
+    HALT = ("halt", "stop", "Halted", "The brake lets no bid stand.", "control allows nothing to be live")
     NOT_HIGHEST = ("not_highest", "do", "Not highest", "Another bid is higher, and this task bids only as the highest.",
         "another bid is higher, and onlyBidIfHighest is set")
-    OUTBID = ("outbid", "do", "Outbid", "Another bid is higher: replaced by a bid that ranks ahead.",
-        "another bid is higher: replaced by a bid that ranks ahead")
-    STEP_DOWN = ("step_down", "do", "Stepped down", "It was more than it takes to rank ahead.",
-        "more than it takes to rank ahead")
-    WRONG_TRAIT = ("wrong_trait", "do", "Other trait", "On another trait than the task asks for.",
-        "on another trait than the config asks for")
-    WRONG_QUANTITY = ("wrong_quantity", "do", "Other quantity", "For another quantity than the task asks for.",
-        "for another quantity than the config asks for")
-    DUPLICATE = ("duplicate", "do", "Duplicate", "Same price as another of your bids, with more bids than rungs.",
-        "same price as another own bid, and more bids than rungs")
-    OVER_COUNT = ("over_count", "do", "One too many", "There are more bids than rungs.",
-        "more bids than rungs")
-    SURPLUS = ("surplus", "do", "Market moved", "No rung is close to this bid any more.",
-        "the market moved: no rung is close to it")
+    OUTBID = ("outbid", "do", "Outbid", "Another bid is higher: replaced by a bid that ranks ahead.")
+    STEP_DOWN = ("step_down", "do", "Stepped down", "It was more than it takes to rank ahead.")
+    WRONG_TRAIT = ("wrong_trait", "do", "Other trait", "On another trait than the task asks for.")
+    WRONG_QUANTITY = ("wrong_quantity", "do", "Other quantity", "For another quantity than the task asks for.")
+    DUPLICATE = ("duplicate", "do", "Duplicate", "Same price as another of your bids, with more bids than rungs.")
+    OVER_COUNT = ("over_count", "do", "One too many", "There are more bids than rungs.")
+    SURPLUS = ("surplus", "do", "Market moved", "No rung is close to this bid any more.")
     UPDATE_OFF = ("update_off", "keep", "Left alone", "No rung is close to it, but replacing is switched off.",
         "no rung is close to it, but updateBidEnabled is false")
     NO_OVERLAP = ("no_overlap", "limit", "No room yet",
@@ -178,90 +148,64 @@ class Reason(Code):
         "The floor jumped: bids follow a multiple of its median over the last hour.",
         "the reference is clamped to a multiple of its median over the last hour")
     FLOOR_ALARM = ("floor_alarm", "mark", "Floor alarm",
-        "The lowest ask is far above its median. It may be manipulated.",
-        "the lowest ask is far above its median: it may be manipulated")
+        "The lowest ask is far above its median. It may be manipulated.")
     TRAIT_FLOOR_MISSING = ("trait_floor_missing", "mark", "No trait floor",
         "No ask is known to have the trait: the collection's floor is used.",
         "no ask is known to have the trait, or one that may have it is not understood: the collection's floor is used")
     THIN_BOOK = ("thin_book", "mark", "Thin book", "The asks hold less than half of the depth: the VWAP is unknown.",
         "the asks hold less than half of depthSats, or one is not understood: no VWAP")
     RIVAL_ABOVE_ASK = ("rival_above_ask", "mark", "Odd rival",
-        "A rival bids more than the lowest ask, which it could buy. It is not followed.",
-        "a bid of others is above the lowest ask, which it could buy: not followed")
+        "A rival bids more than the lowest ask, which it could buy. It is not followed.")
     NO_REFERENCE_FIXED = ("no_reference_fixed", "mark", "No floor",
-        "The fixed range continues without the ask as its cap.",
-        "fixed mode continues without the ask cap")
+        "The fixed range continues without the ask as its cap.")
     # Listings: actions.
-    LIST = ("list", "do", "Listed", "Nothing was listed yet.",
-        "nothing is listed yet")
+    LIST = ("list", "do", "Listed", "Nothing was listed yet.")
     RELIST = ("relist", "do", "Listed again",
-        "The marketplace dropped the listing while the inscription is still here.",
-        "the marketplace dropped the listing while the inscription is still here")
-    MOVED = ("moved", "do", "Moved", "The inscription lies on another output: the old signature is worth nothing.",
-        "the inscription lies on another output: the old signature is worth nothing")
-    LOWERED = ("lowered", "do", "Lowered", "The wanted price fell.",
-        "the wanted price fell")
-    RAISED = ("raised", "do", "Raised", "The wanted price rose, or the listing was below its least price.",
-        "the wanted price rose, or the listing is below its least price")
+        "The marketplace dropped the listing while the inscription is still here.")
+    MOVED = ("moved", "do", "Moved", "The inscription lies on another output: the old signature is worth nothing.")
+    LOWERED = ("lowered", "do", "Lowered", "The wanted price fell.")
+    RAISED = ("raised", "do", "Raised", "The wanted price rose, or the listing was below its least price.")
     AT_MIN = ("at_min", "limit", "At least price", "The minimum price holds.",
         "the minimum price holds: minPriceSats, or cost and margin")
-    UNCHANGED = ("unchanged", "keep", "Unchanged", "Close enough to the wanted price.",
-        "the listing is close enough to the wanted price")
+    UNCHANGED = ("unchanged", "keep", "Unchanged", "Close enough to the wanted price.")
     # Listings: why nothing is signed.
     LISTING_YOUNG = ("listing_young", "wait", "Too young",
-        "Listed moments ago. It may be lowered once it is old enough.",
-        "too young to be lowered")
-    LOWER_LIMITED = ("lower_limited", "limit", "Lowered enough", "Lowered as far as is allowed within an hour.",
-        "lowered as far as is allowed within an hour")
+        "Listed moments ago. It may be lowered once it is old enough.")
+    LOWER_LIMITED = ("lower_limited", "limit", "Lowered enough", "Lowered as far as is allowed within an hour.")
     SMALL_RAISE = ("small_raise", "keep", "Raise too small",
         "The cheaper signature would stay good, so a small raise gains nothing.",
         "too little to raise: the cheaper signature would stay spendable")
     OWN_LISTINGS_UNKNOWN = ("own_listings_unknown", "fault", "Listings unknown",
-        "Your listings could not be read. Nothing is signed until they are.",
-        "our own listings could not be read")
+        "Your listings could not be read. Nothing is signed until they are.", "our own listings could not be read")
     HOLDING_UNKNOWN = ("holding_unknown", "fault", "Place unknown",
         "It could not be read where the inscription lies. Nothing is signed until it is.",
         "the place of the inscription could not be read")
-    SPEND_PENDING = ("spend_pending", "wait", "Being moved", "An unconfirmed transaction moves the inscription.",
-        "an unconfirmed transaction moves the inscription")
-    SPENT = ("spent", "stop", "Gone", "The inscription is not here any more: sold, or sent away.",
-        "the inscription is not here any more: sold, or sent away")
+    SPEND_PENDING = ("spend_pending", "wait", "Being moved", "An unconfirmed transaction moves the inscription.")
+    SPENT = ("spent", "stop", "Gone", "The inscription is not here any more: sold, or sent away.")
     RELIST_CONFIRMING = ("relist_confirming", "wait", "Looks twice",
-        "One look does not show the listing. A second one must confirm that.",
-        "one read does not show the listing: a second one must confirm it")
+        "One look does not show the listing. A second one must confirm that.")
     DELISTED_OFTEN = ("delisted_often", "stop", "Dropped often",
-        "The marketplace dropped the listing again and again. It is not listed for now.",
-        "the marketplace dropped the listing again and again: it is not listed for now")
-    IMPOSSIBLE_PRICE = ("impossible_price", "fault", "Impossible price", "More than every bitcoin there can be.",
-        "more than every bitcoin there can be")
+        "The marketplace dropped the listing again and again. It is not listed for now.")
+    IMPOSSIBLE_PRICE = ("impossible_price", "fault", "Impossible price", "More than every bitcoin there can be.")
 
 
 class PlaceResult(Code):
     """The fate of a bid to be placed; the name of a limit (`LedgerLimit`) may stand in its place."""
 
-    PLACED = ("placed", "do", "Placed", "The marketplace took it.",
-        "the venue accepted it")
+    PLACED = ("placed", "do", "Placed", "The marketplace took it.")
     UNKNOWN = ("unknown", "wait", "Fate unknown",
-        "No answer came. It counts, nothing is sent twice, and it is looked for.",
-        "its signature or the venue's answer was lost: it counts, and nothing is sent again")
-    REFUSED = ("refused", "fault", "Refused", "The marketplace said no.",
-        "the venue refused")
+        "No answer came. It counts, nothing is sent twice, and it is looked for.")
+    REFUSED = ("refused", "fault", "Refused", "The marketplace said no.")
     QUOTA = ("quota", "the gateway refused: the key's quota of calls runs short")
     CLOCK_SKEW = ("clock_skew", "the gateway refused: our clock and the venue's are too far apart")
     NO_COINS = ("no_coins", "limit", "No coins left",
-        "No coins are left to pay with, where each bid needs one of its own.",
-        "no coins are left to pay for it, where bids are transactions")
-    NOT_SENT = ("not_sent", "fault", "Not sent", "Nothing reached the marketplace. It is tried again.",
-        "nothing reached the venue")
+        "No coins are left to pay with, where each bid needs one of its own.")
+    NOT_SENT = ("not_sent", "fault", "Not sent", "Nothing reached the marketplace. It is tried again.")
     SIGNED_LIMIT = ("signed_limit", "other tasks have just used the room under the signer's ceilings")
     NOT_SIGNED = ("not_signed", "fault", "Not signed",
-        "The signer refused or did not answer. The task's line says which rule.",
-        "the signer refused or did not answer")
-    NOT_ALLOWED = ("not_allowed", "stop", "Not allowed",
-        "The task is stopped, or another worker has taken over.",
-        "the task is stopped, or another worker has taken over")
-    PUT_OFF = ("put_off", "wait", "Put off", "It waits for what became of the one before.",
-        "not tried, because of the fate of the one before, or since the market wants cancels first")
+        "The signer refused or did not answer. The task's line says which rule.")
+    NOT_ALLOWED = ("not_allowed", "stop", "Not allowed", "The task is stopped, or another worker has taken over.")
+    PUT_OFF = ("put_off", "wait", "Put off", "It waits for what became of the one before.")
 
 
 class LedgerLimit(Code):
@@ -270,8 +214,7 @@ class LedgerLimit(Code):
     TASK_TOTAL = ("task_total", "would pass maxBidTotal")
     EXPOSURE_LIMIT = ("exposure_limit", "would pass the user's exposure limit")
     INSTALLATION_LIMIT = ("installation_limit", "limit", "Limit of all",
-        "It would pass the exposure limit of all users together.",
-        "would pass the exposure limit of all users together")
+        "It would pass the exposure limit of all users together.")
     HARDCAP = ("hardcap", "above the user's own maxHardcap")
     BID_COUNT = ("bid_count", "as many orders as wanted are open")
     MAX_FILLS = ("max_fills", "open bids could already fill as often as allowed")
@@ -281,29 +224,23 @@ class LedgerLimit(Code):
 class WorkerReason(Code):
     """The worker's own reason to cancel a bid that no plan judges."""
 
-    DRY_RUN = ("dry_run", "do", "On paper", "The task was turned into a dry run, or out of one.",
-        "the task was turned into a dry run, or out of one")
-    WRONG_SLUG = ("wrong_slug", "do", "Other collection", "The task was changed to another collection or rune.",
-        "the task was changed to another slug")
-    OVERDUE = ("overdue", "do", "Overdue", "Still shown well after its end.",
-        "still shown well after its expiry")
-    NO_RUNG = ("no_rung", "do", "No rung", "The plan has no word for it.",
-        "the plan has no word for it")
+    DRY_RUN = ("dry_run", "do", "On paper", "The task was turned into a dry run, or out of one.")
+    WRONG_SLUG = ("wrong_slug", "do", "Other collection", "The task was changed to another collection or rune.")
+    OVERDUE = ("overdue", "do", "Overdue", "Still shown well after its end.")
+    NO_RUNG = ("no_rung", "do", "No rung", "The plan has no word for it.")
 
 
 class ListingResult(Code):
     """The fate of a listing that was to be put up."""
 
-    LISTED = ("listed", "do", "Listed", "The marketplace took it.",
-        "the venue accepted it")
+    LISTED = ("listed", "do", "Listed", "The marketplace took it.")
     UNKNOWN = ("unknown", "the venue's answer was lost: it is looked for")
     REFUSED = ("refused", "the venue refused")
     NOT_SENT = ("not_sent", "there was nothing to sign, or nothing reached the venue")
     NOT_SIGNED = ("not_signed", "the signer refused or did not answer")
     NOT_ALLOWED = ("not_allowed", "the task is stopped, or another worker has taken over")
     OPEN_ELSEWHERE = ("open_elsewhere", "wait", "Open elsewhere",
-        "A deleted task's listing of this item is not ended yet.",
-        "a deleted task's listing of the same item is not ended yet")
+        "A deleted task's listing of this item is not ended yet.")
 
 
 class FaultCode(Code):
@@ -314,11 +251,9 @@ class FaultCode(Code):
         "it did not answer a read, or nothing was sent")
     VENUE_NOT_UNDERSTOOD = ("venue_not_understood", "An answer is not understood",
         "The marketplace answered in a form that is not known. Nothing is concluded from it, and it is asked again. "
-        "Ask the operator if it lasts.",
-        "it answered a read, and the answer is not understood")
+        "Ask the operator if it lasts.", "it answered a read, and the answer is not understood")
     VENUE_RATE_LIMITED = ("venue_rate_limited", "The marketplace asks for a pause",
-        "The task continues by itself when the pause is over.",
-        "it took too many requests and asks for a pause")
+        "The task continues by itself when the pause is over.", "it took too many requests and asks for a pause")
     VENUE_UNKNOWN = ("venue_unknown", "An answer was lost",
         "Something was sent and its answer did not come. It is looked for, and nothing is sent twice.",
         "something was sent and its answer was lost: it is looked for")
@@ -340,16 +275,14 @@ class FaultCode(Code):
         "it does not accept the installation's key or the user's right; [when that ends a "
         "task](venues.md#what-an-answer-other-than-success-does)")
     SIGN_IN_NEEDED = ("sign_in_needed", "Session missing",
-        "The wallet's session at the marketplace is over. It is made anew.",
-        "the wallet's session there is missing")
+        "The wallet's session at the marketplace is over. It is made anew.", "the wallet's session there is missing")
     NOT_SUPPORTED = ("not_supported", "Not possible there", "This marketplace, or this installation, cannot do it.",
         "it, or the installation as configured, cannot do it")
     SIGNER_AWAY = ("signer_away", "The signer is away",
         "Nothing is signed until it is back, and cancels may have to wait. Open bids can still be filled.",
         "it did not answer")
     SIGNER_LOCKED = ("signer_locked", "The signer is locked",
-        "The operator must unlock it. Nothing is signed until then.",
-        "it has no keys at hand")
+        "The operator must unlock it. Nothing is signed until then.", "it has no keys at hand")
     SIGNER_REFUSED = ("signer_refused", "The signer refused", "One of its rules does not allow this. Nothing was sent.",
         "one of its rules refuses; `rule` names it")
     MAX_FILLS = ("max_fills", "Fills used up", "Filled as often as you allow. Raise the limit to continue.",
@@ -366,8 +299,7 @@ class FaultCode(Code):
         "Several bids were filled within minutes. Look at the market, then start it again.",
         "several bids were filled in a short time")
     CLOCK_SKEW = ("clock_skew", "Clocks differ",
-        "Our clock and the marketplace's are too far apart. The operator must look.",
-        "our clock and the marketplace's are too far apart")
+        "Our clock and the marketplace's are too far apart. The operator must look.")
     HARDCAP = ("hardcap", "Hard cap too low", "The hard cap leaves no price to bid.",
         "the hard cap leaves no price to bid")
     QUOTA = ("quota", "Calls run short",
@@ -386,18 +318,15 @@ class FaultCode(Code):
     NOT_ENTITLED = ("not_entitled", "Plan over",
         "The plan is over, or this address may not trade any more. An admin can change it.",
         "the plan is over, or the address may not trade any more")
-    NO_REFERENCE = ("no_reference", "No floor",
-        "No floor can be trusted. Nothing is placed until one can.",
+    NO_REFERENCE = ("no_reference", "No floor", "No floor can be trusted. Nothing is placed until one can.",
         "no usable price to start from")
     IMPOSSIBLE_PRICE = ("impossible_price", "Impossible price",
-        "More than every bitcoin there can be. Check the price.",
-        "more than every bitcoin there can be")
+        "More than every bitcoin there can be. Check the price.", "more than every bitcoin there can be")
     HOLDING_UNKNOWN = ("holding_unknown", "Place unknown",
         "It could not be read where the inscription lies. It is asked again.",
         "the place of the inscription could not be read")
     DELISTED_OFTEN = ("delisted_often", "Dropped often",
-        "The marketplace dropped the listing again and again. Ask the marketplace why.",
-        "the marketplace dropped the listing again and again")
+        "The marketplace dropped the listing again and again. Ask the marketplace why.")
     NOT_IN_VAULT = ("not_in_vault", "Not in the vault",
         "The inscription is not in the vault, or left it without a known sale.",
         "the inscription is not in the vault, or has left it without a known sale")
@@ -416,8 +345,7 @@ class FaultCode(Code):
         "it runs, and no cycle was recorded for three loops")
     CANNOT_CANCEL = ("cannot_cancel", "Cannot cancel now", "Open bids cannot be taken off for now. It is tried again.",
         "its open orders cannot be cancelled for now")
-    OTHER = ("other", "Something else", "The words say what.",
-        "anything else: only the words say what")
+    OTHER = ("other", "Something else", "The words say what.", "anything else: only the words say what")
 
 
 class Step(Code):

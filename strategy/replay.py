@@ -11,13 +11,24 @@ from typing import Any, NamedTuple, TypeAlias
 from msgspec import Struct, field
 from msgspec.structs import fields, replace
 
-from strategy.book import NO_HISTORY, Bid, History, Snapshot, VenueProfile
+from strategy.book import NO_HISTORY, Bid, History, Snapshot, VenueProfile, median, times
 from strategy.config.bid import BidConfig
+from strategy.decision import (
+    BidPlan,
+    Entry,
+    Limits,
+    Memory,
+    OwnOrder,
+    Rules,
+    SaleIntoBid,
+    best_first,
+    is_ahead,
+    left_alone,
+    ranks_ahead,
+    summary,
+)
 from strategy.guards import KEPT_MINUTES, WINDOW_MINUTES, MinuteSample, guarded, measure, minutes_wanted
-from strategy.plan import BidPlan, BudgetRoom, Entry, Limits, Memory, OwnOrder, Rules, SaleIntoBid, left_alone, summary
 from strategy.plan_bids import plan_bids, without_makers
-from strategy.pricing import median, times
-from strategy.ranking import best_first, is_ahead, ranks_ahead
 from strategy.reasons import Reason
 
 MINUTE_MS = 60_000
@@ -64,14 +75,12 @@ class PaperMarket:
         return fills, expired
 
     def carry_out(self, plan: BidPlan, config: BidConfig, profile: VenueProfile, now_ms: int) -> None:
-        """Cancels and places as planned."""
         gone = {cancel.order_id for cancel in plan.to_cancel}
         self.own = [order for order in self.own if order.id not in gone]
         expires_ms = now_ms + max(config.expiry_ms, profile.min_duration_s * 1000)
         for place in plan.to_place:
-            self.own.append(
-                OwnOrder(self._next_id, "live", place.price_sats, place.quantity, now_ms, expires_ms, place.trait)
-            )
+            bid = (place.price_sats, place.quantity, now_ms, expires_ms, place.trait)
+            self.own.append(OwnOrder(self._next_id, "live", *bid))
             self._next_id += 1
 
     def is_top(self, bids: Iterable[Bid]) -> bool:
@@ -243,14 +252,16 @@ class Run:
         return entry.now_ms - self._last_ms >= config.loop_s * 900
 
     def _cycle(self, entry: Entry, config: BidConfig, outcome: Simulation) -> None:
-        snapshot = self._snapshot(entry, config)
+        snapshot, rules = self._snapshot(entry, config), entry.rules
+        if config.loop_s != entry.config.loop_s:
+            rules = replace(rules, stale_after_ms=Rules.of(config.loop_s).stale_after_ms)
         asked = replace(
             entry,
             config=config,
             snapshot=snapshot,
             own=tuple(self._market.own),
             limits=self._limits(entry.limits, config, entry.now_ms),
-            rules=_rules(entry, config),
+            rules=rules,
             memory=self._memory,
         )
         try:
@@ -269,20 +280,20 @@ class Run:
         outcome.placed += len(plan.to_place)
         outcome.cancelled += len(plan.to_cancel)
         outcome.skipped.update(note.label for note in plan.rungs if note.is_skipped)
-        wants_bids = config.outbid_enabled or config.only_bid_if_highest
-        outcome.without_bids += wants_bids and (snapshot is None or snapshot.bids is None)
-        outcome.without_trait += _trait(config) != _trait(entry.config)
+        outcome.without_bids += config.wants_bids and (snapshot is None or snapshot.bids is None)
+        outcome.without_trait += config.trait != entry.config.trait
         outcome.without_budget += config.budget_id not in (None, entry.config.budget_id)
         outcome.without_ignored += not set(entry.config.ignore_addresses) <= set(config.ignore_addresses)
-        outcome.without_pace += _looks_more_often(config, entry.config)
-        outcome.calls.update(asks=1, bids=int(wants_bids), own_bids=1)
+        paces = [(each.loop_s, each.slowest_s) for each in (config, entry.config)]
+        outcome.without_pace += paces[0] < paces[1]
+        outcome.calls.update(asks=1, bids=int(config.wants_bids), own_bids=1)
         # One call for the hard cancels, one for those before a new bid, one for those after it.
         cancels = {(cancel.hard, cancel.after_rung is None) for cancel in plan.to_cancel}
         outcome.calls.update(place=len(plan.to_place), cancel=len(cancels))
 
     def _place_now(self, entry: Entry, config: BidConfig) -> _Place | None:
         """Returns our place among the bids of others; None where those that compete were not recorded."""
-        if entry.snapshot is None or entry.snapshot.bids is None or _trait(config) != _trait(entry.config):
+        if entry.snapshot is None or entry.snapshot.bids is None or config.trait != entry.config.trait:
             return None
         return _Place(entry.now_ms, entry.rules.stale_after_ms, self._market.is_top(entry.snapshot.bids))
 
@@ -300,13 +311,13 @@ class Run:
         snapshot = entry.snapshot
         if snapshot is None:
             return None
-        if _trait(config) != _trait(entry.config):
+        if config.trait != entry.config.trait:
             snapshot = replace(snapshot, bids=None, trait_asks=None)
         if more := frozenset(config.ignore_addresses) - frozenset(entry.config.ignore_addresses):
             snapshot = without_makers(snapshot, more)
         is_percent = (config.bid_mode, entry.config.bid_mode) == ("percent", "percent")
-        has_same_guards = _guards(config) == _guards(entry.config)
-        if self._is_journal and is_percent and has_same_guards and measure(config) == measure(entry.config):
+        guards = [(each.pause_on_floor_drop, each.only_while_floor_between) for each in (config, entry.config)]
+        if self._is_journal and is_percent and guards[0] == guards[1] and measure(config) == measure(entry.config):
             return snapshot
         return replace(snapshot, history=self._history(config, entry.now_ms))
 
@@ -342,33 +353,9 @@ class Run:
             limits,
             task_total=config.max_bid_total,
             balance_sats=None if limits.balance_sats is None else max(0, limits.balance_sats - spent),
-            budget=_shared(limits.budget, config),
+            budget=limits.budget if limits.budget and limits.budget.budget_id == config.budget_id else None,
         )
         return self._after_fills(limits, config, self._market.fills, now_ms)
-
-
-def _shared(recorded: BudgetRoom | None, config: BidConfig) -> BudgetRoom | None:
-    """Returns the recorded room of a budget if the config still names it; that of another one is not known."""
-    return recorded if recorded is not None and recorded.budget_id == config.budget_id else None
-
-
-def _looks_more_often(config: BidConfig, recorded: BidConfig) -> bool:
-    """Tells whether a worker with this config would have looked when the recorded one did not."""
-    return (config.loop_s, config.slowest_s) < (recorded.loop_s, recorded.slowest_s)
-
-
-def _guards(config: BidConfig) -> tuple[object, object]:
-    return config.pause_on_floor_drop, config.only_while_floor_between
-
-
-def _trait(config: BidConfig) -> tuple[str, str, str]:
-    return (config.bid_type, config.trait_type, config.trait_value) if config.bid_type == "trait" else ("", "", "")
-
-
-def _rules(entry: Entry, config: BidConfig) -> Rules:
-    if config.loop_s == entry.config.loop_s:
-        return entry.rules
-    return replace(entry.rules, stale_after_ms=Rules.of(config.loop_s).stale_after_ms)
 
 
 def changes(old: BidConfig, new: BidConfig) -> dict[str, tuple[Any, Any]]:
@@ -411,17 +398,12 @@ def verify(entries: list[Entry]) -> Verified:
         except ValueError as error:
             differences.append(Difference(entry.now_ms, [], error=str(error)))
             continue
-        wrong = [name for name in COMPARED if _compared(plan, name) != _compared(entry.plan, name)]
+        # Without quantities, which journals of earlier versions do not have.
+        both = [replace(p, rungs=tuple(replace(note, quantity=None) for note in p.rungs)) for p in (plan, entry.plan)]
+        wrong = [name for name in COMPARED if getattr(both[0], name) != getattr(both[1], name)]
         if wrong:
             differences.append(Difference(entry.now_ms, wrong, action(entry.plan), action(plan)))
     return Verified(decided, differences)
-
-
-def _compared(plan: BidPlan, name: str) -> Any:
-    """Returns a part of the plan; notes without their quantities, which journals of earlier versions do not have."""
-    if name == "rungs":
-        return [replace(note, quantity=None) for note in plan.rungs]
-    return getattr(plan, name)
 
 
 def action(plan: BidPlan) -> str:

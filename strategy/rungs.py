@@ -10,7 +10,7 @@ from typing import TypeAlias
 
 from msgspec import Struct
 
-from strategy.plan import BidPlan, Entry, Limits, OwnOrder
+from strategy.decision import BidPlan, Entry, Limits, OwnOrder
 from strategy.reasons import Reason
 
 _RENEWED = (Reason.RENEW, Reason.RENEW_WAITS, Reason.NO_OVERLAP)
@@ -31,18 +31,11 @@ def missing_sats(entry: Entry, plan: BidPlan) -> int:
     return max(0, needed + fee - limits.balance_sats)
 
 
-def held(orders: Iterable[OwnOrder]) -> int:
-    """Returns the sats that these orders hold."""
-    return sum(order.price_sats for order in orders)
-
-
 class SatsBudget:
     """A count of orders against the limits, which are inclusive. An unknown balance or fee limits nothing here.
 
     Fees are no part of exposure: the fee reserve counts against the balance only.
     """
-
-    __slots__ = ("_balance", "_cumulative", "_fee", "_limits", "orders", "used")
 
     def __init__(self, limits: Limits, balance_model: str, holding: Iterable[OwnOrder] = ()) -> None:
         self._limits = limits
@@ -55,12 +48,10 @@ class SatsBudget:
             self.take(order.price_sats)
 
     def take(self, price_sats: int) -> None:
-        """Counts one more order."""
         self.used += price_sats
         self.orders += 1
 
     def give_back(self, price_sats: int) -> None:
-        """Counts one order less."""
         self.used -= price_sats
         self.orders -= 1
 
@@ -74,13 +65,8 @@ class SatsBudget:
             return over
         if not is_there and self._is_over_budget(used, self.orders + 1):
             return Reason.BUDGET
-        if self._balance is None:
-            return None
-        if self._cumulative:
-            needed = used + (self.orders + 1) * self._fee
-        else:
-            needed = price_sats + self._fee
-        return Reason.INSUFFICIENT_BALANCE if needed > self._balance else None
+        needed = used + (self.orders + 1) * self._fee if self._cumulative else price_sats + self._fee
+        return Reason.INSUFFICIENT_BALANCE if self._balance is not None and needed > self._balance else None
 
     def has_room(self, sats: int, orders: int) -> bool:
         """Tells whether these sats in these orders, which are there already, fit as well."""
@@ -91,9 +77,7 @@ class SatsBudget:
 
     def _is_over_budget(self, used: int, orders: int) -> bool:
         room = self._limits.budget
-        if room is None:
-            return False
-        return (room.sats is not None and used > room.sats) or (room.orders is not None and orders > room.orders)
+        return room is not None and (_is_over(used, room.sats) or _is_over(orders, room.orders))
 
     def over_limit(self, used: int, orders: int) -> Reason | None:
         """Returns the limit that these sats in these orders would pass, or None."""
@@ -111,6 +95,10 @@ class SatsBudget:
         if limits.fills_left_today is not None and orders > max(limits.fills_left_today, 0):
             return Reason.MAX_FILLS_PER_DAY
         return None
+
+
+def _is_over(number: int, most: int | None) -> bool:
+    return most is not None and number > most
 
 
 # The scale of rungs: sats of the whole order if all orders have one quantity, else the price of a token.
@@ -185,7 +173,11 @@ class Pairing:
             lower = next((r for r in rungs if r.level < rung.level), None) if reason else None
             order = self._highest_within(rung, lower)
             if order is not None:
-                self._take(rung, order)
+                rung.order = order
+                self._pool.remove(order)
+                self.refused.pop(order.id, None)
+                if order.id not in self._fixed:
+                    self._budget.take(self._cost(rung, order))
             elif reason:
                 rung.refused = reason
             else:
@@ -194,13 +186,6 @@ class Pairing:
     @property
     def surplus(self) -> list[OwnOrder]:
         return [order for order in self._pool if order.id not in self._fixed]
-
-    def _take(self, rung: Rung, order: OwnOrder) -> None:
-        rung.order = order
-        self._pool.remove(order)
-        self.refused.pop(order.id, None)
-        if order.id not in self._fixed:
-            self._budget.take(self._cost(rung, order))
 
     def _cost(self, rung: Rung, order: OwnOrder) -> int:
         return rung.price_sats if order.id in self._due and rung.barred is None else order.price_sats
@@ -222,7 +207,7 @@ class Pairing:
                     continue
             elif level > most:
                 continue
-            elif level < least or (lower and _is_closer(level, lower.level, rung.level)):
+            elif level < least or (lower and _distance(level, lower.level) < _distance(level, rung.level)):
                 break
             if order.id not in self._fixed and (reason := self._budget.refusal(self._cost(rung, order), is_there=True)):
                 self.refused[order.id] = reason
@@ -231,10 +216,6 @@ class Pairing:
                 return order
             highest = highest or order
         return highest
-
-
-def _is_closer(level: Level, one: Level, other: Level) -> bool:
-    return _distance(level, one) < _distance(level, other)
 
 
 def _distance(one: Level, other: Level) -> Level:

@@ -14,7 +14,7 @@ from msgspec import Meta, field
 from core.call import Request, Shape
 from core.errors import BidkeeperError
 from core.fields import MAX_ID, MAX_SATS, Id, Sats, text_of, within, words
-from strategy.plan import SignedRoom
+from strategy.decision import SignedRoom
 
 A = TypeVar("A")
 

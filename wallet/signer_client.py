@@ -16,7 +16,7 @@ from msgspec.structs import replace
 
 from core.call import Request, call
 from core.errors import BidkeeperError, PeerRefused, PeerUnavailable
-from strategy.plan import SignedRoom
+from strategy.decision import SignedRoom
 from wallet import protocol
 from wallet.protocol import (
     WITHDRAWAL_INTENT_DIGITS,

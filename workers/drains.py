@@ -18,8 +18,8 @@ from models.ledger.closing import stays
 from models.ledger.states import CANCELLING, CLOSED, LIVE, LOST, RESERVED, SIGNED, SUBMITTED, UNKNOWN, Listing, Order
 from models.tasks import tasks
 from models.users import Entitlements
-from strategy.listing_price import InscriptionState
-from strategy.ranking import highest_first
+from strategy.decision import highest_first
+from strategy.plan_listing import InscriptionState
 from strategy.reasons import FaultCode, Step
 from wallet.signer_client import SignerError
 from workers.bidding import writes

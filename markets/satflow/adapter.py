@@ -20,7 +20,7 @@ from markets.http import Http, Permit, error_text, refusal
 from markets.parse import Cursor, Page, Unread, Unreadable, number_of, of_read, of_write
 from markets.satflow import books, items
 from markets.satflow.books import PRACTICE, ReadBack, Units, payload
-from strategy.pricing import plain
+from strategy.book import plain
 
 _MOST_INPUTS = 1000
 _INSCRIPTION = re.compile(r"[0-9a-f]{64}i(0|[1-9][0-9]{0,9})", re.ASCII)

@@ -18,7 +18,7 @@ from models.ledger import orders
 from models.ledger.orders import ExposureLimits, Fills, room_of
 from models.ledger.states import CLOSED, LATE_MS, RESERVED, Order
 from strategy.config.bid import MAX_SATS, BidConfig, is_on, normal_slug
-from strategy.plan import BudgetRoom, Limits, OwnOrder, SignedRoom
+from strategy.decision import BudgetRoom, Limits, OwnOrder, SignedRoom
 from strategy.reasons import Reason
 
 _ROUNDED_MS = 3_600_000  # how much later than asked for a bid may end where ends are whole hours

@@ -53,7 +53,7 @@ from models.ledger.states import (
 )
 from models.tasks import tasks
 from models.tasks.tasks import BIDDING, Task
-from strategy.plan import BudgetRoom
+from strategy.decision import BudgetRoom
 from strategy.reasons import LedgerLimit
 
 DAY_MS = 86_400_000

@@ -20,7 +20,7 @@ from core import untrusted
 from core.errors import BidkeeperError
 from core.fields import MAX_ID, iso
 from core.untrusted import shown
-from strategy.pricing import plain
+from strategy.book import plain
 from strategy.reasons import Reason
 
 _MOST_DIGITS = 200

@@ -17,8 +17,8 @@ from msgspec import Struct
 
 from core.errors import BidkeeperError
 from core.layout import journal_path, older
+from strategy.decision import Entry
 from strategy.journal import Decoder
-from strategy.plan import Entry
 
 READ_BYTES = 6_000_000  # of each of the two files; their writer keeps them at five
 BLOCK_BYTES = 128_000  # read at first, from the end: most who ask want what was decided last

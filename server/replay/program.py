@@ -27,7 +27,7 @@ from models.ledger.orders import DAY_MS, Fills
 from server.http.shapes import Answer, ReasonCode, camel, code_of, dumps, exact
 from server.replay.journal import MOST_BYTES, MOST_CYCLES, JournalPart, ReplayError
 from strategy.config.bid import BidConfig, is_on, load_bid_config
-from strategy.plan import Entry, Limits
+from strategy.decision import Entry, Limits
 from strategy.replay import FILL_RULE, Fill, Run, Simulation, UndecidableError
 
 MOST_FILLS = 100

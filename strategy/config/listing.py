@@ -12,8 +12,8 @@ from typing import Annotated
 from msgspec import Struct
 
 from core.fields import MAX_SATS
-from strategy.config.bid import Problem
-from strategy.config.parts import wrong_addresses
+from strategy.book import plus, times
+from strategy.config.bid import Problem, wrong_addresses
 from strategy.config.table import (
     decimals,
     dump,
@@ -28,7 +28,6 @@ from strategy.config.table import (
     text,
     whole,
 )
-from strategy.pricing import plus, times
 
 MAX_PERCENT = 1000
 MAX_MARGIN = 100
@@ -52,7 +51,7 @@ class PriceStep(Struct, frozen=True):
 class ListingConfig(Struct, frozen=True):
     """The pricing of a listing. Sats are the item's, `price_percent` and `min_margin` are fractions (1.05 is 105 %).
 
-    `price_schedule` changes the price as time goes by (strategy/listing_price.py). Asks of `ignore_addresses` are no
+    `price_schedule` changes the price as time goes by (strategy/plan_listing.py). Asks of `ignore_addresses` are no
     part of the market.
     """
 

@@ -1,7 +1,7 @@
 """The marks of a config's fields: bounds, words, unit, and the modes in which a field matters.
 
-A config is a dataclass; each field's type is marked with a `Field`, which a function below makes. The rules of single
-fields, the bodies and answers of the interface with their description, and the page's forms derive from these marks.
+Each field's type is marked with a `Field`. The rules of single fields, the bodies and answers of the interface with
+their description, and the page's forms derive from these marks.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator, Mapping
 from decimal import Decimal, InvalidOperation
-from functools import cache
+from functools import cache, partial
 from typing import TYPE_CHECKING, Any, TypeVar, cast, get_args
 
 import msgspec
@@ -82,23 +82,13 @@ def decimals(value: Decimal) -> int:
 @cache
 def table_of(config: Any) -> dict[str, Field]:
     """Returns the declarations of a config's fields by name, in their order."""
-    return {each.name: _mark_of(each.type) for each in fields(config)}
-
-
-def _mark_of(annotated: Any) -> Field:
-    (mark,) = (each for each in get_args(annotated) if isinstance(each, Field))
-    return mark
-
-
-@cache
-def _bounded(config: Any) -> tuple[tuple[str, Field], ...]:
-    return tuple((name, field) for name, field in table_of(config).items() if field.fault)
+    return {each.name: mark for each in fields(config) for mark in get_args(each.type) if isinstance(mark, Field)}
 
 
 def faults(config: Any) -> Iterator[tuple[str, str]]:
     """Yields each field whose value is out of its bounds, and the fault, in words that follow the field's name."""
-    for name, field in _bounded(cast(Any, type(config))):
-        if not field.takes(getattr(config, name)):
+    for name, field in table_of(cast(Any, type(config))).items():
+        if field.fault and not field.takes(getattr(config, name)):
             yield name, field.fault
 
 
@@ -113,33 +103,22 @@ def sats(group: str, label: str, words: str, hint: str, least: int = 0, **more: 
     return whole(least, MAX_SATS, group, label, words, hint, kind="sats", **more)
 
 
-def fraction(group: str, label: str, words: str, hint: str, **more: Any) -> Field:
-    """Makes the mark of a fraction, which forms show in percent (0.01 is 1 %)."""
-    return Field(kind="fraction", group=group, label=label, words=words, hint=hint, **more)
-
-
 def one_of(
     choices: Mapping[str, str], group: str, label: str, words: str, hint: str, says: str = "", **more: Any
 ) -> Field:
     """Makes the mark of a text that is one of `choices`, of which each has its words in forms."""
     fault = f"must be {says or ' or '.join(choices)}"
-    return Field(kind="choice", group=group, label=label, words=words, hint=hint, choices=choices, fault=fault, **more)
-
-
-def flag(group: str, label: str, words: str, hint: str, **more: Any) -> Field:
-    """Makes the mark of a switch."""
-    return Field(kind="check", group=group, label=label, words=words, hint=hint, **more)
-
-
-def text(group: str, label: str, words: str, hint: str, **more: Any) -> Field:
-    """Makes the mark of a text."""
-    fault = f"must not be longer than {MAX_TEXT} characters"
-    return Field(kind="text", group=group, label=label, words=words, hint=hint, longest=MAX_TEXT, fault=fault, **more)
+    return part("choice", group, label, words, hint, choices=choices, fault=fault, **more)
 
 
 def part(kind: str, group: str, label: str, words: str, hint: str, **more: Any) -> Field:
     """Makes the mark of a field with a reader, a form and rules of its own."""
     return Field(kind=kind, group=group, label=label, words=words, hint=hint, **more)
+
+
+fraction = partial(part, "fraction")  # which forms show in percent (0.01 is 1 %)
+flag = partial(part, "check")
+text = partial(part, "text", longest=MAX_TEXT, fault=f"must not be longer than {MAX_TEXT} characters")
 
 
 # ---- stored configs: JSON with every field by its name, Decimals as text, parts as objects

@@ -12,7 +12,7 @@ from typing import Any
 from models.tasks.cycles import cycles_of
 from simulator.engine import Event, Order
 from strategy.config.bid import BidConfig
-from strategy.patience import margin_ms
+from strategy.decision import margin_ms
 from strategy.reasons import Reason
 from wallet.terms import OUTSTANDING_FACTOR
 

@@ -25,8 +25,8 @@ from models.tasks import cycles
 from models.tasks.cycles import Sample, add_sample
 from models.tasks.tasks import Task
 from strategy.book import Ask, Bid
+from strategy.decision import Entry
 from strategy.journal import Encoder
-from strategy.plan import Entry
 from tests.replay.recorded import carried_out, entry
 from tests.server.api import START_MS, Answer, new_user, token_of
 from tests.server.conftest import ADMIN, OTHER, OWNER, Service

@@ -13,9 +13,9 @@ from models.ledger import orders
 from models.ledger.orders import ExposureLimits, Facts, NewOrder
 from models.ledger.states import CLOSED, RESERVED, SIGNED, SUBMITTED, UNKNOWN, Order
 from models.tasks.tasks import STOPPED, Task
+from strategy.book import ceil_quotient, plus, times
+from strategy.decision import ratio
 from strategy.ladders import QuantityLadder
-from strategy.pricing import ceil_quotient, plus, times
-from strategy.ranking import ratio
 from strategy.reasons import PlaceResult
 from strategy.rungs import SatsBudget
 from tests.machine.owner import Owners

@@ -7,9 +7,8 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from strategy.config.bid import BidConfig, problems
+from strategy.config.bid import ActiveHours, BidConfig, BidLevel, FloorDrop, OnFill, problems
 from strategy.config.listing import ListingConfig, dump_listing_config
-from strategy.config.parts import ActiveHours, BidLevel, FloorDrop, OnFill
 from tests.shapes import replace
 
 SLUGS, TICKER = ("cats", "dogs"), "MODELRUNE"

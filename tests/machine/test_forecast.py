@@ -12,7 +12,7 @@ import pytest
 
 from core.subscription_plans import SubscriptionPlan
 from markets.venues import call_costs
-from strategy import calm
+from strategy import decision
 from strategy.config.bid import DEFAULT_LOOP_SECONDS, BidConfig
 from strategy.monthly import MONTH_S, Bidding, monthly_calls, rune_calls
 from tests.machine.house import House
@@ -56,7 +56,7 @@ def quiet_log() -> Iterator[None]:
 @pytest.fixture
 def soon_calm(monkeypatch: pytest.MonkeyPatch) -> None:
     """An hour and a half without a move are over with the second cycle."""
-    monkeypatch.setattr(calm, "_STEPS", ((20_000, calm.MOST_LOOPS),))
+    monkeypatch.setattr(decision, "_STEPS", ((20_000, decision.MOST_LOOPS),))
 
 
 def sent(configs: list[BidConfig], seconds: int, *, before_s: int, late_s: int = 0) -> Sent:

@@ -12,7 +12,7 @@ from core.subscription_plans import SubscriptionPlan
 from models.controls import HALT
 from models.ledger import orders
 from models.tasks import tasks
-from strategy import calm
+from strategy import decision
 from strategy.config.bid import BidConfig
 from tests.machine.house import House
 from tests.machine.market import Market
@@ -124,7 +124,7 @@ def test_before_anything_is_done_own_bids_are_read(home: Home, cycles: int) -> N
 
 @pytest.mark.parametrize("home", [[CATS]], indirect=True)
 def test_cycles_come_less_often_until_something_moves(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(calm, "_STEPS", ((300_000, 4), (150_000, 2)))
+    monkeypatch.setattr(decision, "_STEPS", ((300_000, 4), (150_000, 2)))
     home.house.run(600)
     assert home.reads(HALF_HOUR_S)["own_bids"] == 15
 
@@ -140,7 +140,7 @@ def test_cycles_come_less_often_until_something_moves(home: Home, monkeypatch: p
 def test_control_is_heard_within_half_a_minute_however_seldom_cycles_are(
     home: Home, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(calm, "_STEPS", ((60_000, 4),))
+    monkeypatch.setattr(decision, "_STEPS", ((60_000, 4),))
     home.house.run(600)
     assert len(home.prices()) == 2
     for after_s in (5, 35, 65):

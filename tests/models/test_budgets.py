@@ -24,7 +24,7 @@ from models.ledger.states import LIVE, Order
 from models.tasks import tasks
 from models.tasks.tasks import NoSuchBudget, Task, TaskExists
 from models.users import User
-from strategy.plan import BudgetRoom
+from strategy.decision import BudgetRoom
 from tests import postgresql
 from tests.models.test_orders import new, running_task
 

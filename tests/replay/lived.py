@@ -17,20 +17,20 @@ from pathlib import Path
 from typing import Any, NamedTuple, get_type_hints
 from unittest import mock
 
+from msgspec import Struct
+
 from core.fields import iso
 from markets.base import Unavailable
 from models import controls, schema
 from models.database import base
 from models.tasks import tasks
 from server.replay.journal import read_journal
-from strategy.config.bid import dump_bid_config, normal_slug
+from strategy.config.bid import BidLevel, dump_bid_config, normal_slug
 from strategy.config.listing import ListingConfig, PriceStep
-from strategy.config.parts import BidLevel
-from strategy.listing_price import ListingInputs, ListingPlan
-from strategy.packing import pack, unpack
-from strategy.plan import BidPlan
+from strategy.decision import BidPlan
+from strategy.journal import unpack
 from strategy.plan_bids import plan_bids
-from strategy.plan_listing import plan_listing
+from strategy.plan_listing import ListingInputs, ListingPlan, plan_listing
 from tests.shapes import replace
 from tests.workers.bidding.fakes import KEYS, ask, bid
 from tests.workers.bidding.world import CATS, World
@@ -284,8 +284,13 @@ class ListingDay:
             return Lived(path.read_text(), listing_plans(path), "".join(words))
 
 
-def _packed(inputs: ListingInputs) -> dict[str, Any]:
-    return pack(inputs) | {"own_wallets": sorted(inputs.own_wallets)}  # type: ignore[no-any-return]
+def _packed(value: Any) -> Any:
+    """Returns a JSON value: a Struct is an object of its fields, a Decimal its text, a set a sorted list."""
+    if isinstance(value, Struct):
+        return {name: _packed(getattr(value, name)) for name in value.__struct_fields__}
+    if isinstance(value, tuple | frozenset):
+        return [_packed(each) for each in (sorted(value) if isinstance(value, frozenset) else value)]
+    return str(value) if isinstance(value, Decimal) else value
 
 
 class Item(ListingDay):

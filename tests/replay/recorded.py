@@ -10,7 +10,7 @@ from typing import Any
 from cli.main import main
 from strategy.book import Ask, Bid, Snapshot, VenueProfile
 from strategy.config.bid import BidConfig
-from strategy.plan import BidPlan, Entry, Limits, Memory, OwnOrder, Rules, SaleIntoBid
+from strategy.decision import BidPlan, Entry, Limits, Memory, OwnOrder, Rules, SaleIntoBid
 from strategy.plan_bids import plan_bids
 from tests.shapes import replace
 from workers.bidding.moment import Journal

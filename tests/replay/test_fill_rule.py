@@ -8,7 +8,7 @@ import pytest
 
 from strategy.book import Bid
 from strategy.config.bid import BidConfig
-from strategy.plan import OwnOrder, SaleIntoBid
+from strategy.decision import OwnOrder, SaleIntoBid
 from strategy.replay import PaperMarket, taken_by
 from tests.replay.recorded import CONFIG, LOOP, START, bid, entry, sale
 from tests.shapes import replace

@@ -12,7 +12,7 @@ import pytest
 from core import files
 from core.layout import journal_path, older
 from server.replay.journal import read_journal
-from strategy.plan import Entry
+from strategy.decision import Entry
 from tests.replay.recorded import entry
 from tests.shapes import replace
 from workers.bidding import moment
@@ -132,7 +132,7 @@ def test_directory_that_cannot_be_made_and_values_that_cannot_be_written_end_no_
     (tmp_path / "journal").write_text("a file where the directory should be")
     blocked = Journal(journal_path(tmp_path, 1))
     blocked.write(entry(0, 100_000))
-    odd: Any = {1, 2}
+    odd: Any = object()
     writer = Journal(tmp_path / "j.jsonl")
     writer.write(entry(0, 100_000))
     writer.write(replace(entry(1, 100_000), memory=odd))

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from strategy.plan import BudgetRoom, PlannedBid
+from strategy.decision import BudgetRoom, PlannedBid
 from strategy.reasons import Reason
 from tests.replay.recorded import (
     CONFIG,

@@ -15,8 +15,8 @@ from models.ledger.states import Order
 from models.tasks.cycles import Sample, add_sample
 from server.replay import journal
 from server.replay.journal import moment_of
+from strategy.decision import Entry
 from strategy.journal import Encoder
-from strategy.plan import Entry
 from tests.replay.recorded import LOOP, START, carried_out, entry
 from tests.server.api import START_MS
 from tests.server.conftest import Service

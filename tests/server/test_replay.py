@@ -25,8 +25,8 @@ from server.replay import journal
 from server.replay.journal import JournalPart
 from server.replay.program import after_fills, compared
 from strategy.config.bid import BidConfig
+from strategy.decision import Entry
 from strategy.journal import Encoder
-from strategy.plan import Entry
 from strategy.replay import simulate
 from tests.replay.recorded import LOOP, START, a_day, carried_out, entry, sale
 from tests.server.conftest import Service

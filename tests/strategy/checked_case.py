@@ -10,7 +10,7 @@ from fractions import Fraction
 
 from strategy.book import Ask, Bid, Snapshot, VenueProfile
 from strategy.config.bid import BidConfig
-from strategy.plan import BidPlan, Limits, OwnOrder, Rules
+from strategy.decision import BidPlan, Limits, OwnOrder, Rules
 from tests.shapes import replace
 
 

@@ -7,8 +7,7 @@ from typing import Any
 
 from strategy.book import Ask
 from strategy.config.listing import ListingConfig
-from strategy.listing_price import Listed, ListingInputs, ListingPlan
-from strategy.plan_listing import plan_listing
+from strategy.plan_listing import Listed, ListingInputs, ListingPlan, plan_listing
 from strategy.reasons import Reason
 from tests.shapes import replace
 

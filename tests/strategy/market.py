@@ -8,7 +8,7 @@ from typing import Any
 
 from strategy.book import Ask, Bid, History, Snapshot, VenueProfile
 from strategy.config.bid import BidConfig
-from strategy.plan import BidPlan, Entry, Limits, Memory, OwnOrder, Rules
+from strategy.decision import BidPlan, Entry, Limits, Memory, OwnOrder, Rules
 from strategy.plan_bids import plan_bids
 from tests.shapes import replace
 

@@ -8,9 +8,8 @@ from random import Random
 from typing import Any
 
 from strategy.book import Ask, Bid, History, Snapshot, VenueProfile
-from strategy.config.bid import BidConfig, problems
-from strategy.config.parts import BidLevel, FloorDrop
-from strategy.plan import BidPlan, BudgetRoom, Entry, Limits, Memory, OwnOrder, Rules
+from strategy.config.bid import BidConfig, BidLevel, FloorDrop, problems
+from strategy.decision import BidPlan, BudgetRoom, Entry, Limits, Memory, OwnOrder, Rules
 from strategy.plan_bids import plan_bids
 from strategy.reasons import Reason
 from tests.shapes import replace

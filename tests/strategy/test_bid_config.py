@@ -10,7 +10,9 @@ import pytest
 from msgspec.structs import fields
 
 from strategy.config import bid
-from strategy.config.parts import FloorDrop
+from strategy.config.bid import (
+    FloorDrop,
+)
 from tests.shapes import replace
 from tests.strategy.market import ladder_config, rune_config
 

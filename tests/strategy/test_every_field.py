@@ -10,11 +10,10 @@ from msgspec import structs
 from msgspec.structs import fields
 
 from strategy.book import History, Snapshot
-from strategy.config.bid import BidConfig, problems, unsupported
-from strategy.config.parts import ActiveHours, BidLevel, FloorDrop, OnFill
+from strategy.config.bid import ActiveHours, BidConfig, BidLevel, FloorDrop, OnFill, problems, unsupported
 from strategy.config.table import table_of
+from strategy.decision import BidPlan
 from strategy.guards import measure
-from strategy.plan import BidPlan
 from tests.shapes import replace
 from tests.strategy.market import NOW, ask, bid, book, ladder_config, orders, plan, rivals, rune_ask, rune_config
 

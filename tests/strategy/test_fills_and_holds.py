@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from strategy.plan import Memory
+from strategy.decision import Memory
 from strategy.plan_bids import halted
 from strategy.reasons import Reason
 from tests.shapes import replace

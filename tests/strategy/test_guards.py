@@ -9,10 +9,9 @@ import pytest
 from msgspec import structs
 
 from strategy.book import NO_HISTORY, Snapshot
-from strategy.config.bid import BidConfig, dump_bid_config, load_bid_config, problems
-from strategy.config.parts import ActiveHours, FloorDrop
+from strategy.config.bid import ActiveHours, BidConfig, FloorDrop, dump_bid_config, load_bid_config, problems
+from strategy.decision import BidPlan, Entry, Memory
 from strategy.guards import MinuteSample, guarded, minutes_wanted
-from strategy.plan import BidPlan, Entry, Memory
 from strategy.plan_bids import plan_bids
 from strategy.reasons import Reason
 from tests.shapes import replace

@@ -9,7 +9,7 @@ import pytest
 from msgspec import structs
 
 from strategy.config.bid import BidConfig
-from strategy.plan import BidPlan, Limits, OwnOrder
+from strategy.decision import BidPlan, Limits, OwnOrder
 from strategy.plan_bids import without_places
 from strategy.reasons import Reason
 from tests.shapes import replace

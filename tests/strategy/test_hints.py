@@ -5,8 +5,8 @@ from __future__ import annotations
 from decimal import Decimal
 
 from strategy.config.bid import BidConfig
+from strategy.decision import Limits, SignedRoom
 from strategy.monthly import Bidding, CallCosts, hints, moves_an_hour
-from strategy.plan import Limits, SignedRoom
 from tests.shapes import replace
 
 TEXTS = CallCosts()

@@ -8,15 +8,14 @@ from collections.abc import Sequence
 from decimal import Decimal
 from typing import Any
 
+import msgspec
 import pytest
 from msgspec import Struct
 from msgspec.structs import fields
 
 from strategy.book import NO_HISTORY, Ask, Bid, History, Snapshot, VenueProfile
 from strategy.config.bid import BidConfig
-from strategy.journal import Decoder, Encoder
-from strategy.packing import names_of, pack, unpack
-from strategy.plan import (
+from strategy.decision import (
     BidNote,
     BidPlan,
     BudgetRoom,
@@ -31,6 +30,7 @@ from strategy.plan import (
     SaleIntoBid,
     SignedRoom,
 )
+from strategy.journal import Decoder, Encoder, unpack
 from strategy.plan_bids import plan_bids
 from strategy.reasons import Reason
 from tests.examples import part_of
@@ -102,7 +102,7 @@ def random_value(rng: random.Random, kind: str) -> Any:
 
 
 def random_record(rng: random.Random, kind: Any) -> Any:
-    return kind(**{name: random_value(rng, str(kind.__annotations__[name])) for name in names_of(kind)})
+    return kind(**{name: random_value(rng, str(kind.__annotations__[name])) for name in kind.__struct_fields__})
 
 
 def random_entry(rng: random.Random, former: Entry | None) -> Entry:
@@ -172,8 +172,8 @@ def test_unchanged_parts_are_not_written_again() -> None:
 def test_book_refers_to_the_former_one_for_rows_that_stayed() -> None:
     lines = encoded([with_asks(0, 1, 2, 3, 4), with_asks(0, 2, 3, 9, 4), with_asks()])
 
-    row = list(pack(ask(9)).values())
-    assert json.loads(lines[1])["asks"] == [{"at": 0, "n": 1}, {"at": 2, "n": 2}, row, {"at": 4, "n": 1}]
+    row = msgspec.to_builtins(ask(9))
+    assert json.loads(lines[1])["asks"] == [{"at": 0, "n": 1}, {"at": 2, "n": 2}, [*row], {"at": 4, "n": 1}]
     assert json.loads(lines[2])["asks"] == []
 
 
@@ -288,7 +288,7 @@ class Later(Struct, frozen=True):
 def test_fields_need_no_naming() -> None:
     value = Later("a", Decimal("1.50"), (("b", 1), ("c", 2)), History(Decimal(3), 4))
 
-    assert unpack(Later, json.loads(json.dumps(pack(value))), "later") == value
+    assert unpack(Later, json.loads(msgspec.json.encode(value)), "later") == value
     assert unpack(Later, {"name": "a", "price": None, "unheard": 1}, "later") == Later("a", None)
 
 

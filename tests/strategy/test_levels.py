@@ -7,8 +7,7 @@ from fractions import Fraction
 
 import pytest
 
-from strategy.config.bid import BidConfig, dump_bid_config, load_bid_config, problems
-from strategy.config.parts import BidLevel
+from strategy.config.bid import BidConfig, BidLevel, dump_bid_config, load_bid_config, problems
 from strategy.ladders import crowded, geometric, geometric_units, nearest_gaps, whole_root
 from tests.strategy import market as m
 from tests.strategy.test_sats_mode import market as tokens

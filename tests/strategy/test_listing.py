@@ -6,8 +6,7 @@ from typing import Any
 
 import pytest
 
-from strategy.listing_price import Listed
-from strategy.plan_listing import plan_listing
+from strategy.plan_listing import Listed, plan_listing
 from strategy.reasons import Reason
 from tests.shapes import replace
 from tests.strategy.listings import MINUTE, NOW, found, listed

@@ -10,8 +10,7 @@ import pytest
 from msgspec.structs import fields
 
 from strategy.config import listing
-from strategy.listing_price import ListingInputs
-from strategy.plan_listing import plan_listing
+from strategy.plan_listing import ListingInputs, plan_listing
 from tests.shapes import replace
 from tests.strategy.listings import asks, found
 

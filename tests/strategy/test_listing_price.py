@@ -8,8 +8,7 @@ from typing import Any
 import pytest
 
 from strategy.config.listing import ListingConfig
-from strategy.listing_price import ListingInputs, foreign_prices, guard, without_outliers
-from strategy.plan_listing import plan_listing
+from strategy.plan_listing import ListingInputs, foreign_prices, guard, plan_listing, without_outliers
 from strategy.reasons import Reason
 from tests.shapes import replace
 from tests.strategy.listings import BARE, VAULT, asks, found, listed, price_of

@@ -12,8 +12,7 @@ from typing import Any
 import pytest
 
 from strategy.config.listing import ListingConfig, problems
-from strategy.listing_price import Listed, ListingInputs
-from strategy.plan_listing import plan_listing
+from strategy.plan_listing import Listed, ListingInputs, plan_listing
 from strategy.reasons import Reason
 from tests.examples import part_of
 from tests.shapes import replace

@@ -9,7 +9,7 @@ import pytest
 
 from strategy.book import Bid, Snapshot
 from strategy.config.bid import BidConfig
-from strategy.plan import Memory, Rules
+from strategy.decision import Memory, Rules
 from strategy.plan_bids import without_places
 from strategy.reasons import Reason
 from tests.shapes import replace

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from decimal import Decimal
 
-from strategy.plan import OwnOrder
+from strategy.decision import OwnOrder
 from strategy.rungs import Pairing, Rung, SatsBudget
 from tests.strategy.market import NOW, order, with_limits
 

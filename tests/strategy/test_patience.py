@@ -6,8 +6,7 @@ from decimal import Decimal
 
 import pytest
 
-from strategy.patience import paced, patience_of, shortened_ms, used_percent
-from strategy.plan import Rules, SignedRoom
+from strategy.decision import Rules, SignedRoom, paced, patience_of, shortened_ms, used_percent
 
 MINUTE_MS = 60_000
 LIFE_MS = 16 * MINUTE_MS

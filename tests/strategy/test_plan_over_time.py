@@ -7,7 +7,7 @@ from decimal import Decimal
 import pytest
 from msgspec import structs
 
-from strategy.plan import Rules
+from strategy.decision import Rules
 from strategy.reasons import Reason
 from tests.shapes import replace
 from tests.strategy import market as m

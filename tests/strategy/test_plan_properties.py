@@ -9,7 +9,7 @@ from random import Random
 
 import pytest
 
-from strategy.plan import BidPlan, PlannedBid
+from strategy.decision import BidPlan, PlannedBid
 from strategy.reasons import Reason
 from strategy.rungs import missing_sats
 from tests.examples import part_of

@@ -8,7 +8,7 @@ import pytest
 from msgspec import structs
 
 from strategy.book import Snapshot
-from strategy.plan import Limits, OwnOrder
+from strategy.decision import Limits, OwnOrder
 from strategy.plan_bids import without_places
 from strategy.reasons import Reason
 from tests.shapes import replace

@@ -7,8 +7,8 @@ from fractions import Fraction
 
 import pytest
 
+from strategy.book import ceil_to_tick, floor_to_tick, times, vwap
 from strategy.ladders import targets
-from strategy.pricing import ceil_to_tick, floor_to_tick, times, vwap
 from tests.strategy.market import book, ladder_config, placed, plan, rune_ask, with_limits
 
 ENOUGH = with_limits(user_headroom=10**18, balance_sats=10**18)

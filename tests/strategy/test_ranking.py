@@ -6,8 +6,7 @@ import random
 from decimal import Decimal
 
 from strategy.book import Bid
-from strategy.plan import BidPlan, Memory, PlannedBid, PlannedCancel, RungNote
-from strategy.ranking import ranks, ranks_ahead, ranks_of_plan
+from strategy.decision import BidPlan, Memory, PlannedBid, PlannedCancel, RungNote, ranks, ranks_ahead, ranks_of_plan
 from strategy.reasons import Reason
 from tests.shapes import replace
 from tests.strategy.market import NOW, bid, order

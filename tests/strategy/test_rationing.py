@@ -6,8 +6,8 @@ from decimal import Decimal
 
 import pytest
 
+from strategy.decision import SignedRoom
 from strategy.fill import Ration
-from strategy.plan import SignedRoom
 from strategy.reasons import Reason
 from strategy.rungs import Rung
 

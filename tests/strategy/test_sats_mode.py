@@ -11,7 +11,7 @@ from msgspec import structs
 
 from strategy.book import Snapshot
 from strategy.config.bid import BidConfig
-from strategy.plan import BidPlan
+from strategy.decision import BidPlan
 from tests.shapes import replace
 from tests.strategy import market as m
 

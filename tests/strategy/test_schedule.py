@@ -15,8 +15,7 @@ from strategy.config.listing import (
     problems,
     unstartable,
 )  # fmt: skip
-from strategy.listing_price import HOUR_MS, scheduled, wanted
-from strategy.plan_listing import plan_listing
+from strategy.plan_listing import HOUR_MS, plan_listing, scheduled, wanted
 from tests.shapes import replace
 from tests.strategy.listings import NOW, found, listed
 

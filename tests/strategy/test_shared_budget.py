@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from strategy.plan import BidPlan, BudgetRoom, OwnOrder
+from strategy.decision import BidPlan, BudgetRoom, OwnOrder
 from tests.strategy.market import NOW, book, cancelled, ladder_config, orders, placed, plan, rung_reasons, with_limits
 
 

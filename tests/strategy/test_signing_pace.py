@@ -11,9 +11,19 @@ import pytest
 
 from strategy.book import Ask, Snapshot, VenueProfile
 from strategy.config.bid import BidConfig
+from strategy.decision import (
+    BidPlan,
+    Entry,
+    Limits,
+    Memory,
+    OwnOrder,
+    Rules,
+    SignedRoom,
+    margin_ms,
+    patience_of,
+    shortened_ms,
+)
 from strategy.fill import Ration
-from strategy.patience import margin_ms, patience_of, shortened_ms
-from strategy.plan import BidPlan, Entry, Limits, Memory, OwnOrder, Rules, SignedRoom
 from strategy.plan_bids import plan_bids
 from strategy.reasons import Reason
 from tests.examples import part_of

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from strategy.config.bid import BidConfig
-from strategy.plan import OwnOrder, left_alone, summary
+from strategy.decision import OwnOrder, left_alone, summary
 from tests.shapes import replace
 from tests.strategy.market import NOW, RULES, book, ladder_config, orders, plan, rivals, rung_reasons
 

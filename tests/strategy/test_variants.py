@@ -6,8 +6,8 @@ from decimal import Decimal
 
 import pytest
 
+from strategy.decision import Memory
 from strategy.guards import measure
-from strategy.plan import Memory
 from tests.shapes import replace
 from tests.strategy import market as m
 from tests.strategy import variants

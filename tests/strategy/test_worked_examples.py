@@ -5,9 +5,8 @@ from __future__ import annotations
 from decimal import Decimal
 from typing import Any
 
-from strategy.book import Snapshot
+from strategy.book import Snapshot, vwap
 from strategy.config.bid import BidConfig
-from strategy.pricing import vwap
 from strategy.reasons import Reason
 from tests.shapes import replace
 from tests.strategy import market as m

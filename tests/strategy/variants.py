@@ -15,7 +15,7 @@ from msgspec import structs
 
 from strategy.book import Snapshot, VenueProfile
 from strategy.config.bid import BidConfig, problems
-from strategy.plan import Limits, Memory, OwnOrder
+from strategy.decision import Limits, Memory, OwnOrder
 from tests.strategy import market as m
 
 YOUNG = {"created_ms": m.NOW - 59_999}

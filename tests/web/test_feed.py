@@ -37,7 +37,7 @@ def test_bids_that_went_live_together_are_one_line_with_the_range_of_their_price
 
     assert (line["name"], line["count"], line["prices"]) == ("placed", 2, [50_000, 80_000])
     told = line | {"low": "50,000 sats", "high": "80,000 sats"}
-    words = javascript.call("texts.js", "t", "feed.placed", told)
+    words = javascript.call("page.js", "t", "feed.placed", told)
     assert words == "2 bids went live, between 50,000 sats and 80,000 sats"
 
 
@@ -63,7 +63,7 @@ def test_a_bid_that_took_the_place_of_another_is_one_line(javascript: Modules, i
 
     assert (line["name"], line["was"], line["prices"]) == ("moved", 60_000, [61_500, 61_500])
     told = line | {"was": "60,000 sats", "high": "61,500 sats"}
-    assert javascript.call("texts.js", "t", "feed.moved", told) == "A bid moved from 60,000 sats to 61,500 sats"
+    assert javascript.call("page.js", "t", "feed.moved", told) == "A bid moved from 60,000 sats to 61,500 sats"
 
 
 def test_a_bid_that_ended_long_before_another_came_did_not_move(javascript: Modules) -> None:

@@ -37,7 +37,7 @@ def javascript() -> Iterator[Modules]:
     ],
 )
 def test_a_wait_names_its_reason_and_counts_down(javascript: Modules, detail: str, since: int, words: str) -> None:
-    assert javascript.call("texts/rung_details.js", "detailWords", detail, since) == words
+    assert javascript.call("texts/reasons.js", "detailWords", detail, since) == words
 
 
 def test_the_use_of_the_limit_is_that_of_the_ceiling_that_binds(javascript: Modules) -> None:
@@ -54,7 +54,7 @@ def test_the_use_of_the_limit_is_that_of_the_ceiling_that_binds(javascript: Modu
     decision: dict[str, Any] = {"rungs": [rung], "unpriced": [], "signed": rooms}
 
     javascript.value("texts/task.js", "")  # the screen's words
-    (words,) = javascript.call("screens/task/wants.js", "wantsOf", decision, {"me": None})
+    (words,) = javascript.call("screens/task.js", "wantsOf", decision, {"me": None})
 
     assert "46,400,000 sats of 56,000,000 sats is signed and not expired" in words
     assert "the rest is kept for renewals" in words

@@ -54,7 +54,7 @@ def test_a_fault_of_money_names_the_address_to_fund(
 
 
 def test_a_rung_without_balance_names_the_address_to_fund(javascript: Modules) -> None:
-    words = javascript.call("texts/rung_details.js", "detailWords", "send at least 26,000 sats to bc1qone")
+    words = javascript.call("texts/reasons.js", "detailWords", "send at least 26,000 sats to bc1qone")
     assert words == "Send at least 26,000 sats to bc1qone."
 
 
@@ -63,7 +63,7 @@ def test_a_task_without_balance_wants_sats_at_the_address_to_fund(javascript: Mo
     fund = {"address": "bc1qone", "missing": 26_000}
     decision = {"rungs": [rung], "unpriced": [], "balance": 50_000, "feeReserve": 1_000, "fund": fund}
     javascript.value("texts/task.js", "")  # the screen's words
-    (words,) = javascript.call("screens/task/wants.js", "wantsOf", decision, {"me": None})
+    (words,) = javascript.call("screens/task.js", "wantsOf", decision, {"me": None})
     assert words == "26,000 sats more at bc1qone, which has 50,000 sats."
 
 
@@ -142,4 +142,4 @@ def test_no_name_is_defined_twice() -> None:
 
 def test_a_name_that_nobody_defined_is_refused(javascript: Modules) -> None:
     with pytest.raises(RuntimeError, match=r"no text nowhere\.at\.all"):
-        javascript.call("texts.js", "t", "nowhere.at.all")
+        javascript.call("page.js", "t", "nowhere.at.all")

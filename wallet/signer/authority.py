@@ -11,7 +11,7 @@ from itertools import takewhile
 from typing import Any, Literal
 
 from core.errors import PeerRefused
-from strategy.plan import SignedRoom
+from strategy.decision import SignedRoom
 from wallet import policy
 from wallet.keystore.keys import Keystore, UserSecrets
 from wallet.policy import HeldGrant, RecentSignatures

@@ -2,15 +2,12 @@
 import { render } from "preact";
 import { signal } from "@preact/signals";
 import { useEffect, useErrorBoundary, useState } from "preact/hooks";
-import { html } from "./html.js";
+import { html, t } from "./page.js";
 import { token } from "./api.js";
 import { place } from "./router.js";
 import { forgetAll, link } from "./store.js";
-import { t } from "./texts.js";
 import "./texts/shell.js";
-import { Confirmations } from "./parts/dialog.js";
-import { Skeleton } from "./parts/states.js";
-import { Toast } from "./parts/toast.js";
+import { Confirmations, Skeleton, Toast } from "./parts/states.js";
 
 /** Places, and the files of screens/ and css/ that draw them. The first that fits counts. */
 export const ROUTES = [

@@ -1,7 +1,7 @@
 // The fields of a task's config as the server declares them: type, bounds, default, words, and when they matter.
 import { signal } from "@preact/signals";
 import { get } from "./api.js";
-import { t } from "./texts.js";
+import { t } from "./page.js";
 import "./texts/edit_fields.js";
 
 /** Fields by name, of both kinds of configs: {bidding, autolist}; null until they are known. */

@@ -1,7 +1,21 @@
 // What a task decided at one moment, joined from what the server tells of it: the bids that stood by the ledger, the
 // cycle by the journal, and the cycle's record, which knows what became of each rung. Nothing in it needs a browser.
-import { othersOf } from "./book.js";
 import { secondsOf } from "./format.js";
+
+/**
+ * One side without the user's own: [{price, quantity, orders}], the best first; null where it is unknown. `own` is a
+ * quantity, which says nothing of how many orders it is.
+ */
+export function othersOf(side) {
+  if (!side) return null;
+  return side.levels
+    .map((level) => ({
+      price: Number(level.unitPrice),
+      quantity: Number(level.quantity) - Number(level.own),
+      orders: level.orders - level.ownOrders,
+    }))
+    .filter((level) => level.orders > 0);
+}
 
 const CYCLE_S = 180; // a cycle's record is written at its end: at most so long after the decision
 
@@ -25,7 +39,7 @@ export const bookOf = (book) => ({
 });
 
 /** {low, high, cap} of one item or token, null where they are not known. */
-export function rangeOf(config, reference) {
+function rangeOf(config, reference) {
   const each = quantityOf(config);
   const cap = each && config.hardcapSats ? config.hardcapSats / each : null;
   const levels = config.bidLevels?.map((level) => level.at);
@@ -38,7 +52,7 @@ export function rangeOf(config, reference) {
 }
 
 /** The record of the cycle that began at `time`: the first that was written from then on. */
-export const recordOf = (records, time) =>
+const recordOf = (records, time) =>
   (time && records?.find((each) => each.time >= Math.floor(time) && each.time - time < CYCLE_S)) || null;
 
 /** Bids by their order, as the cycles up to a record knew them: a filled one stands in those before it. */

@@ -1,10 +1,40 @@
 // What a row needs beyond its task is read while the row is on the screen, and not before.
-import { useEffect } from "preact/hooks";
+import { useEffect, useRef, useState } from "preact/hooks";
 import { get, withQuery } from "./api.js";
 import { watch } from "./events.js";
 import { monthOf } from "./format.js";
-import { useSeen } from "./parts/seen.js";
 import { bookOf, leaving, momentOf, now, quietly, readSeries, readVenues, seriesOf, taskOf, venues } from "./store.js";
+
+const STAYS_MS = 200;
+const told = new WeakMap();
+const observer = new IntersectionObserver(
+  (entries) => {
+    for (const entry of entries) told.get(entry.target)?.(entry.isIntersecting);
+  },
+  { rootMargin: "120px" },
+);
+
+/** Returns [ref, isSeen]; with `once` it stays seen. */
+export function useSeen({ once = false } = {}) {
+  const box = useRef(null);
+  const [isSeen, setSeen] = useState(false);
+  useEffect(() => {
+    const element = box.current;
+    let timer = 0;
+    const see = () => {
+      setSeen(true);
+      if (once) observer.unobserve(element);
+    };
+    told.set(element, (isIn) => {
+      clearTimeout(timer);
+      if (isIn) timer = setTimeout(see, STAYS_MS);
+      else setSeen(false);
+    });
+    observer.observe(element);
+    return () => (clearTimeout(timer), observer.unobserve(element));
+  }, []);
+  return [box, isSeen];
+}
 
 const SERIES_S = 120; // how old the past may be that a row shows
 const BOOK_S = 60;

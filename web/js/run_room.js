@@ -3,8 +3,8 @@
 import { call } from "./api.js";
 import { clock, span } from "./format.js";
 import { now } from "./store.js";
-import { t } from "./texts.js";
-import { signingRoom } from "./texts/rung_details.js";
+import { t } from "./page.js";
+import { signingRoom } from "./texts/reasons.js";
 
 const MOST_TASKS = 10;
 const LONGEST_MS = 3000;

@@ -1,6 +1,6 @@
 // How a task stands in its market, from its newest decision: bids, rungs without one, the bids and asks of others. Prices
 // are of an item or a token, as books have them; `sats` are whole orders'.
-import { othersOf } from "./book.js";
+import { othersOf } from "./decision.js";
 
 /** Reasons of rungs whose slot a bid has, or has until it is gone: they are not drawn as empty. */
 const TAKEN = new Set(["kept", "place", "renew", "renew_waits", "min_age", "slot_taken", "in_flight", "cancelling", "expired", "rungs_merged"]);

@@ -22,10 +22,8 @@ from models.ledger import listings, orders
 from models.ledger.limits import Holder, Readings, limits_of, may_be_full, own_orders, with_others
 from models.ledger.states import CANCELLING, LATE_MS, LIVE, Order
 from strategy.book import VenueProfile
-from strategy.calm import Calm
 from strategy.config.bid import BidConfig, is_on
-from strategy.patience import margin_ms, patience_of
-from strategy.plan import BidPlan, Entry, Limits, Memory, Rules
+from strategy.decision import BidPlan, Entry, LastMove, Limits, Memory, Rules, margin_ms, patience_of
 from strategy.plan_bids import memory_without_raise, plan_bids, raise_rung
 from strategy.reasons import PlaceResult, Reason, Step, WorkerReason
 from wallet.signer_client import SignerError
@@ -383,17 +381,17 @@ class Bidder(Keeping[BiddingMoment]):
         note_restraints(moment)
         with unless_full("a note on a fill"):
             note_fills(moment)
-        self._note_calm(moment)
+        self._note_last_move(moment)
         report.record_bidding(moment, self._month.words(moment))
 
     def _report_nothing_done(self, moment: BiddingMoment) -> None:
         report.record_no_bidding(moment)
 
-    def _note_calm(self, moment: BiddingMoment) -> None:
+    def _note_last_move(self, moment: BiddingMoment) -> None:
         first, state, is_known = moment.first, self._state, moment.found is not None
         state.is_quiet = is_known and not (first.wants_anything or moment.shown.stray_ids or moment.filled)
         is_done = all(tried.result == PlaceResult.PLACED for tried in moment.tries) and not moment.filled
-        state.calm = state.calm.after(first.entry, first.plan) if is_done else Calm()
+        state.last_move = state.last_move.after(first.entry, first.plan) if is_done else LastMove()
 
     def _look(self, moment: BiddingMoment, looked: Faults) -> None:
         read_own_bids(self._context, moment.keys.payment, moment.config.slug, 0.0, looked)
@@ -423,7 +421,7 @@ class Bidder(Keeping[BiddingMoment]):
             first_s = config.loop_s - (self._monotonic() - moment.began)
         else:
             first_s = self._until_cycle(moment.task.slug_key, config.loop_s, now_ms / 1000)
-        every = self._state.calm.loops(config, now_ms)
+        every = self._state.last_move.loops(config, now_ms)
         if every > 1:
             due_s = self._next_due_ms(config, now_ms) / 1000
             first_s = until_rare_cycle(first_s, config.loop_s, now_ms / 1000, every=every, due_s=due_s)

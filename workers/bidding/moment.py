@@ -25,13 +25,21 @@ from models.ledger.states import CANCELLING, CLOSED, LIVE, Order
 from models.tasks.tasks import unknown_zone
 from models.users import Entitlements, own_ceilings
 from strategy.book import VenueProfile
-from strategy.calm import Calm
 from strategy.config.bid import BidConfig, load_bid_config, problems, unsupported
+from strategy.decision import (
+    BidPlan,
+    Entry,
+    LastMove,
+    Memory,
+    PlannedBid,
+    SaleIntoBid,
+    SignedRoom,
+    highest_first,
+    patience_of,
+    shortened_ms,
+)
 from strategy.journal import Encoder
-from strategy.patience import patience_of, shortened_ms
-from strategy.plan import BidPlan, Entry, Memory, PlannedBid, SaleIntoBid, SignedRoom
 from strategy.plan_bids import memory_without_raise, raise_rung
-from strategy.ranking import highest_first
 from strategy.reasons import PlaceResult, Reason
 from workers.context import WRITE_MS, Context
 from workers.cycle import WantedMoment, config_of, wanted_task
@@ -135,7 +143,7 @@ class BidderState(Struct):
     bids_seen: dict[str, int] = field(default_factory=dict)
     read_ms: int = 0  # when our own bids were read, as far as the last cycle knew
     is_quiet: bool = False  # the last cycle changed nothing, and nothing had changed
-    calm: Calm = field(default_factory=Calm)
+    last_move: LastMove = field(default_factory=LastMove)
     # Until a bid is placed: whether the market had bids go, and the shortest time for which one stood that had itself
     # come after such a one, as `followers` (orders) did.
     is_forced: bool = False
@@ -406,7 +414,7 @@ def life_ms(
 ) -> int:
     """Returns a bid's life: as configured, but no shorter than the venue takes, and in whole hours where it counts so.
 
-    With `patience`, or where the market soon had a bid go, it is shorter (strategy/patience.py). 16 minutes are
+    With `patience`, or where the market soon had a bid go, it is shorter (strategy/decision.py). 16 minutes are
     6 hours where the shortest life is that, and 7 hours are 12 where there is none between.
     """
     wanted_ms = shortened_ms(config.expiry_ms, config.loop_s, patience, stood_ms)

@@ -36,9 +36,9 @@ from models.ledger.states import (
     date_back,
     saw,
 )
-from strategy import plan
+from strategy import decision
+from strategy.book import plus, times
 from strategy.config.bid import canonical_slug, is_ticker
-from strategy.pricing import plus, times
 from strategy.reasons import FaultCode, Step
 from wallet.signer_client import SignerError
 from workers.bidding import writes
@@ -121,13 +121,13 @@ class Explainer:
         unspent = self._coins.get(order.wallet)
         return unspent is not None and not wanted <= unspent
 
-    def told(self, slug: str) -> tuple[plan.SaleIntoBid, ...] | None:
+    def told(self, slug: str) -> tuple[decision.SaleIntoBid, ...] | None:
         """Returns the sales into bids on `slug` that were read, for the journal; None when none were asked for."""
         found = self._sales.get(slug)
         if found is None:
             return None
         return tuple(
-            plan.SaleIntoBid(s.sale_id, s.price, s.quantity, s.sold_ms, s.bid_id, None, s.buyer in self._buyers)
+            decision.SaleIntoBid(s.sale_id, s.price, s.quantity, s.sold_ms, s.bid_id, None, s.buyer in self._buyers)
             for s in found.sales
             if s.bid_id  # others were purchases of listings, as far as one can tell
         )

@@ -27,10 +27,8 @@ from models.summaries import running_tasks
 from models.tasks.cycles import Sample
 from strategy.book import Snapshot
 from strategy.config.bid import is_on
+from strategy.decision import BudgetRoom, Memory, RungNote, left_alone, patience_of, ranks, summary, used_percent
 from strategy.monthly import Bidding, KeyQuota, MonthlyQuota, MonthlyVerdict
-from strategy.patience import patience_of, used_percent
-from strategy.plan import BudgetRoom, Memory, RungNote, left_alone, summary
-from strategy.ranking import ranks
 from strategy.reasons import FaultCode, PlaceResult, Reason, Step, WorkerReason
 from strategy.rungs import missing_sats
 from workers.bidding.moment import BiddingMoment, Decision, Try

@@ -28,9 +28,9 @@ from models.database.base import unless_full
 from models.ledger import orders
 from models.ledger.orders import LimitReached, NewOrder, NotAllowedToPlace
 from models.ledger.states import CANCELLING, CLOSED, LIVE, SIGNED, SUBMITTED, UNKNOWN, Order
+from strategy.book import plain
 from strategy.config.bid import normal_slug
-from strategy.plan import PlannedBid
-from strategy.pricing import plain
+from strategy.decision import PlannedBid
 from strategy.reasons import FaultCode, PlaceResult, Step
 from wallet.protocol import BidMessage, OfferToSign
 from wallet.signer_client import SignerError, SignerLocked, SignerRefused

@@ -16,8 +16,7 @@ from models.ledger.states import CANCELLING, CLOSED, GONE, LIVE, LOST, Listing
 from models.tasks import tasks
 from models.tasks.cycles import Sample
 from strategy.config.listing import ListingConfig
-from strategy.listing_price import SALES, Listed, ListingInputs, ListingPlan, guard
-from strategy.plan_listing import CONFIRMING_READS, plan_listing
+from strategy.plan_listing import CONFIRMING_READS, SALES, Listed, ListingInputs, ListingPlan, guard, plan_listing
 from strategy.reasons import FaultCode, ListingResult, Reason, Step
 from wallet.terms import escrow_terms_of
 from workers.context import Context, Faults

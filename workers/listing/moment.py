@@ -43,7 +43,7 @@ from models.ledger.states import (
 from models.tasks.tasks import Task
 from models.users import User
 from strategy.config.listing import ListingConfig, load_listing_config, problems, unstartable
-from strategy.listing_price import ListingPlan, foreign_prices, least_believed, scheduled
+from strategy.plan_listing import ListingPlan, foreign_prices, least_believed, scheduled
 from strategy.reasons import FaultCode, ListingResult, Step
 from wallet.signer_client import SignerError
 from wallet.terms import escrow_terms_of

@@ -29,7 +29,7 @@ from models.ledger.states import LIVE, REFUSED, RESERVED, SIGNED, SUBMITTED, UNK
 from models.ledger.withdrawals import CoinsTaken, NewWithdrawal
 from models.users import User
 from strategy.config.listing import ListingConfig
-from strategy.listing_price import guard
+from strategy.plan_listing import guard
 from strategy.reasons import FaultCode, ListingResult, PlaceResult, Step
 from wallet.judgement import to_judge, verdict
 from wallet.protocol import (

@@ -26,9 +26,8 @@ from models.ledger.states import TO_LIST, Order
 from models.tasks import tasks
 from models.tasks.tasks import Task, TaskChanged, TaskExists, TaskLimitReached
 from models.users import Entitlements, User
-from strategy.config.bid import load_bid_config, normal_slug
+from strategy.config.bid import OnFill, load_bid_config, normal_slug
 from strategy.config.listing import load_listing_config, problems
-from strategy.config.parts import OnFill
 from strategy.purchases import SETTLED_BLOCKS, Claim, NotShown, NotYetShown, ProvenPurchase, prove
 from wallet.signer_client import SignerError
 from workers.context import crashpoint

@@ -47,7 +47,7 @@ from models.tasks.tasks import LISTING, Task
 from models.users import DAY_MS, Entitlements, Subscription, own_ceilings, subscription_of
 from strategy.config.bid import BidConfig, load_bid_config
 from strategy.config.listing import ListingConfig, load_listing_config
-from strategy.listing_price import guard
+from strategy.plan_listing import guard
 from wallet.protocol import TOKEN_JUMP, Grant
 from wallet.signer_client import SignerClient, SignerError, SignerLocked, SignerRefused, SignerUnavailable
 from workers.bidding.moment import goes_to_vault, life_ms

@@ -39,7 +39,7 @@ from core import logs
 from core.call import Request, read_answer
 from core.process import end_with_parent
 from core.settings import Settings, load
-from markets import client
+from markets import client, verbs
 from markets.base import AskBook, Balance, Fees, OutpointFacts, OwnBid, OwnBids, Whereabouts
 from markets.client import MarketClient
 from markets.orders import ListingDraft, OwnListing, OwnListings
@@ -52,7 +52,7 @@ from models.tasks.tasks import RUNNING, STOPPED, Task
 from strategy.book import Ask, VenueProfile
 from strategy.config.bid import BidConfig, dump_bid_config
 from strategy.config.listing import ListingConfig, dump_listing_config
-from strategy.plan import SignedRoom
+from strategy.decision import SignedRoom
 from wallet import protocol
 from wallet.signer_client import SignerClient
 from workers import kernel

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { define, plural, t } from "../../../web/js/texts.js";
+import { define, plural, t } from "../../../web/js/page.js";
 import { faultOf } from "../../../web/js/texts/reasons.js";
 
 test("a text is words, or a function of values", () => {

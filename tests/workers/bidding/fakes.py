@@ -14,7 +14,7 @@ from msgspec import structs
 from markets import base
 from markets.client import AMPLE, Scarcity
 from strategy.book import Ask, Bid, VenueProfile
-from strategy.plan import SignedRoom
+from strategy.decision import SignedRoom
 from wallet.protocol import BidMessage, SignedBid, UserKeys
 from wallet.signer_client import SignerError, SignerUnavailable
 

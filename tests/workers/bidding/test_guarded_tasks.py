@@ -10,7 +10,7 @@ from models import market_memory
 from models.ledger import orders
 from models.ledger.limits import exposure_limits_of
 from models.ledger.orders import SoldInto
-from strategy.config.parts import ActiveHours, BidLevel, FloorDrop
+from strategy.config.bid import ActiveHours, BidLevel, FloorDrop
 from strategy.reasons import Reason
 from tests.shapes import replace
 from tests.workers.bidding.fakes import START_MS, ask

@@ -6,9 +6,8 @@ from models.ledger import orders
 from models.ledger.limits import Holder, Readings, exposure_limits_of, limits_of, most_sats
 from models.ledger.orders import ExposureLimits, NewOrder, SoldInto
 from models.ledger.states import CLOSED, LIVE, Order
-from strategy.config.bid import BidConfig
-from strategy.config.parts import ActiveHours
-from strategy.plan import Limits
+from strategy.config.bid import ActiveHours, BidConfig
+from strategy.decision import Limits
 from strategy.reasons import Reason
 from tests.shapes import replace
 from tests.workers.bidding.fakes import KEYS, START_MS

@@ -15,9 +15,9 @@ from models.ledger import orders
 from models.tasks import tasks
 from models.tasks.cycles import MINUTE, samples_between
 from models.tasks.tasks import Task
+from strategy.book import plain
 from strategy.journal import Decoder
 from strategy.plan_bids import plan_bids
-from strategy.pricing import plain
 from strategy.reasons import Step
 from tests.shapes import replace
 from tests.workers.bidding.fakes import KEYS, ask, bid

@@ -7,7 +7,7 @@ import pytest
 from models.ledger.states import Order
 from models.tasks import tasks
 from strategy.config.bid import dump_bid_config
-from strategy.plan import SignedRoom
+from strategy.decision import SignedRoom
 from tests.shapes import replace
 from tests.workers.bidding.fakes import ask
 from tests.workers.bidding.world import CATS, World

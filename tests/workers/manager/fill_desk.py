@@ -14,9 +14,8 @@ from models.ledger.fills import Autolist, Wanted, newest
 from models.ledger.states import Order
 from models.tasks.tasks import Task
 from models.users import User
-from strategy.config.bid import BidConfig
+from strategy.config.bid import BidConfig, OnFill
 from strategy.config.listing import ListingConfig, dump_listing_config
-from strategy.config.parts import OnFill
 from strategy.purchases import MadeOutput, Move, NotShown, SpentCoin
 from tests.shapes import replace
 from tests.workers.bidding.fakes import KEYS

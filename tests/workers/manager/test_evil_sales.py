@@ -28,9 +28,8 @@ from models.ledger import orders, purchases
 from models.ledger.states import LIVE, Order
 from models.tasks import tasks
 from models.tasks.tasks import RUNNING, Task
-from strategy.config.bid import BidConfig, dump_bid_config
+from strategy.config.bid import BidConfig, OnFill, dump_bid_config
 from strategy.config.listing import ListingConfig, dump_listing_config, load_listing_config
-from strategy.config.parts import OnFill
 from strategy.purchases import Claim, MadeOutput, Move, ProvenPurchase, SpentCoin, prove
 from tests.examples import part_of
 from tests.shapes import replace

@@ -17,7 +17,7 @@ from models.tasks.tasks import Task
 from models.users import User
 from strategy.config.bid import BidConfig, dump_bid_config
 from strategy.config.listing import ListingConfig, dump_listing_config, load_listing_config
-from strategy.listing_price import guard
+from strategy.plan_listing import guard
 from strategy.purchases import NotYetShown, ProvenPurchase
 from tests.shapes import replace
 from tests.workers.bidding.fakes import KEYS

@@ -1,13 +1,9 @@
 // Run, reduce or halt all of one's tasks: on every screen, by mouse and by arrows.
 import { useRef } from "preact/hooks";
-import { html } from "../html.js";
+import { html, t } from "../page.js";
 import { amount } from "../format.js";
-import { useAct } from "../load.js";
-import { t } from "../texts.js";
+import { confirmed, toast, useAct, wordsOf } from "./states.js";
 import { closing, control, link, me, readProfile, setControl, tasks } from "../store.js";
-import { confirmed } from "./dialog.js";
-import { wordsOf } from "./states.js";
-import { toast } from "./toast.js";
 
 const STATES = ["run", "reduce", "halt"];
 const LONGEST_LOOK_MS = 1000; // who wants to halt does not wait for a number

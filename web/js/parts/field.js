@@ -1,8 +1,7 @@
 // Fields of forms: a label, what is wrong with the value, and numbers by the grammar of amounts.js.
 import { useId, useState } from "preact/hooks";
-import { html } from "../html.js";
+import { html, t } from "../page.js";
 import { SATS, countOf, decimalOf, isUnread, read, writeBtc, writeSats } from "../amounts.js";
-import { t } from "../texts.js";
 
 /**
  * A label around any input; `hint` says what it means, `mark` what it was before, `fault` what is wrong, `reads` what is read

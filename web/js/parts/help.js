@@ -1,11 +1,10 @@
 // What the keys do, and a way to any task by its name.
 import { useState } from "preact/hooks";
-import { html } from "../html.js";
+import { html, t } from "../page.js";
 import { KEYS, opened } from "../keys.js";
 import { go } from "../router.js";
 import { listings, tasks } from "../store.js";
-import { t } from "../texts.js";
-import { Dialog } from "./dialog.js";
+import { Dialog } from "./states.js";
 
 export function HelpAndSearch() {
   const end = () => (opened.value = null);

@@ -1,11 +1,9 @@
 // The order book as a ladder: price goes up, depth goes right, own rungs lie across it with what became of them.
-import { html } from "../html.js";
+import { html, t } from "../page.js";
 import { money, perToken, percent } from "../format.js";
 import { heightOf, ladderShape } from "../ladder_shape.js";
-import { t } from "../texts.js";
 import { reasonOf } from "../texts/reasons.js";
-import { Money } from "./money.js";
-import { Sized } from "./sized.js";
+import { Money, Sized } from "./basics.js";
 import { Empty } from "./states.js";
 
 const NARROW = 560;

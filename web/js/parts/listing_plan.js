@@ -1,12 +1,47 @@
-// What a config would do now: the price, what you receive of it, on what it rests, and what the signer says to it.
-import { html } from "../html.js";
+// What a listing config would do now: its price, what you receive, what the signer says; and the question before it is signed.
+import { useEffect, useRef, useState } from "preact/hooks";
+import { html, t } from "../page.js";
+import { hasUnread } from "../amounts.js";
+import { call } from "../api.js";
 import { amount, count, percent } from "../format.js";
-import { payoutOf } from "../listing_state.js";
-import { t } from "../texts.js";
+import { hasNoLeast, payoutOf } from "../listing_state.js";
+import { Skeleton, confirmed, wordsOf } from "./states.js";
+import { Money } from "./basics.js";
 import { reasonOf } from "../texts/reasons.js";
-import "../texts/listing_plan.js";
-import { Money } from "./money.js";
-import { Skeleton, wordsOf } from "./states.js";
+import "../texts/listing_form.js";
+
+const SETTLES_MS = 500; // each other price is a draft at the marketplace, of which a user may have few a minute
+
+export const askPlan = (body, abort) => call("POST", "/autolist/preview", body, { abort });
+
+/** `body` is that of POST /api/autolist/preview, or null; a number that cannot be read is not asked about. Returns {plan, refusal, isOld}: of the body before while that of now is asked. */
+export function usePlan(body) {
+  const wanted = body && !hasUnread(body) ? JSON.stringify(body) : null;
+  const [state, setState] = useState({ of: null, plan: null, refusal: null });
+  const isFirst = useRef(true);
+  useEffect(() => {
+    if (!wanted) return undefined;
+    const abort = new AbortController();
+    let timer = 0;
+    const ask = async () => {
+      try {
+        const plan = await askPlan(JSON.parse(wanted), abort.signal);
+        if (!abort.signal.aborted) setState({ of: wanted, plan, refusal: null });
+      } catch (refusal) {
+        if (abort.signal.aborted) return;
+        setState((old) => ({ of: wanted, plan: refusal.status === 429 ? old.plan : null, refusal }));
+        if (refusal.status === 429) timer = setTimeout(ask, 1000 * (refusal.retryAfterS || 5));
+      }
+    };
+    timer = setTimeout(ask, isFirst.current ? 0 : SETTLES_MS);
+    isFirst.current = false;
+    return () => {
+      clearTimeout(timer);
+      abort.abort();
+    };
+  }, [wanted]);
+  return { plan: state.plan, refusal: state.of === wanted ? state.refusal : null, isOld: state.of !== wanted || (state.refusal !== null && state.plan !== null) };
+}
 
 /** What a server could not do is said as something that was not done. */
 const told = (text) => text.replace(/^failed to /, "could not ");
@@ -50,4 +85,26 @@ function Objections({ plan }) {
     ...plan.errors.map(told),
   ].filter(Boolean);
   return found.map((words) => html`<p key=${words} class="note">${words}</p>`);
+}
+
+/** Resolves to whether it shall be done; on paper nothing is signed, so nothing is asked. `config` as the form or the server has it. */
+export async function confirmListing({ name, config, plan }) {
+  if (config.dryRun) return true;
+  if (plan.price === null) {
+    const lines = [t("confirm_listing.none.what"), hasNoLeast(config) && t("sell.least.none")];
+    return confirmed({ title: t("confirm_listing.none", { name }), lines, act: t("confirm_listing.start"), isDanger: false });
+  }
+  const floor = plan.market.lowestAsk;
+  const payout = payoutOf(plan);
+  return confirmed({
+    title: t("confirm_listing", { name, price: amount(plan.price) }),
+    lines: [
+      payout !== null && t("confirm_listing.receive", { payout: amount(payout) }),
+      floor > 0 && plan.price < floor && t("confirm_listing.below", { floor: amount(floor) }),
+      config.priceMode !== "fixed" && t("confirm_listing.moves", { least: plan.leastPrice === null ? null : amount(plan.leastPrice) }),
+      t("confirm_listing.signature"),
+    ],
+    act: t("confirm_listing.do"),
+    isDanger: false,
+  });
 }

@@ -1,7 +1,6 @@
 // What Bidkeeper is, in a line and a picture: a ladder below the floor, with a reason for each bid.
-import { html } from "../html.js";
-import { t } from "../texts.js";
-import { Logo } from "./icon.js";
+import { html, t } from "../page.js";
+import { Logo } from "./basics.js";
 
 // Length of a bid's bar, its share of the floor, and why it is as it is.
 const RUNGS = [

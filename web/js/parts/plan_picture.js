@@ -1,7 +1,6 @@
 // The plan on the order book: price goes up, depth goes right, the planned bids lie across it.
-import { html } from "../html.js";
+import { html, t } from "../page.js";
 import { endsOf, spreadOut, stairsOf, ticksOf } from "../ladder_shape.js";
-import { t } from "../texts.js";
 
 const TOP = 20;
 const BOTTOM = 14;

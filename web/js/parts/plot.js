@@ -12,3 +12,6 @@ function styled() {
     document.head.append(Object.assign(document.createElement("link"), { rel: "stylesheet", href: "/web/vendor/uplot.css", onload: resolve, onerror: reject }));
   });
 }
+
+/** A style's value, such as a colour of the theme. */
+export const token = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();

@@ -1,14 +1,34 @@
 // Price, floor and least price over time, as steps, with the cheapest signature as a line of its own.
 import { effect } from "@preact/signals";
 import { useEffect, useRef } from "preact/hooks";
-import { html } from "../html.js";
+import { html, t } from "../page.js";
 import { clock, money, unit } from "../format.js";
-import { t } from "../texts.js";
-import { loadPlot } from "./plot.js";
+import { loadPlot, token } from "./plot.js";
 import { theme } from "./shell.js";
 
+/**
+ * Joins the samples to [times, prices, floors, least prices, lowest signatures]. Where nothing ran for `gapS` or longer stands
+ * a point of nulls, so that no line is drawn over it; the last values hold until `to` if they are so young; null: they do not.
+ */
+export function columnsOf(series, lowest, to, gapS) {
+  const columns = [[], [], [], [], []];
+  const push = (...point) => columns.forEach((column, i) => column.push(point[i] ?? null));
+  const numberOf = (value) => (value === null || value === undefined ? null : Number(value));
+  const at = (i) => [series.price, series.floor, series.guard].map((column) => numberOf(column[i]));
+  series.time.forEach((time, i) => {
+    const before = series.time[i - 1];
+    if (before !== undefined && time - before > gapS) push(before + gapS / 4, null, null, null, lowest);
+    push(time, ...at(i), lowest);
+  });
+  const last = series.time.at(-1);
+  if (last !== undefined && to !== null && last < to) {
+    if (to - last <= gapS) push(to, ...at(series.time.length - 1), lowest);
+    else push(last + gapS / 4, null, null, null, lowest), push(to, null, null, null, lowest);
+  }
+  return columns;
+}
+
 const TALL = 260;
-const token = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 
 /** `columns` are [times, prices, floors, least prices, lowest signatures], null where a value is not known; `label` says what is drawn. */
 export function PriceChart({ columns, from, to, label }) {

@@ -1,5 +1,5 @@
 // A slider with two handles: each a slider of the browser's own, so that both have keys and names.
-import { html } from "../html.js";
+import { html } from "../page.js";
 
 /** `low` and `high` between `min` and `max`; `onChange` gets both. `names`: what the handles are called; `say` puts a value into words. */
 export function Range({ low, high, min, max, step, names, say, onChange }) {

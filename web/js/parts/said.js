@@ -1,6 +1,5 @@
 // What a cycle did, as tags: what matters most first, and few of them.
-import { html } from "../html.js";
-import { t } from "../texts.js";
+import { html, t } from "../page.js";
 import { MARKS, markOf, reasonOf } from "../texts/reasons.js";
 
 const MOST = 4;

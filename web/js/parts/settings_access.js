@@ -1,18 +1,12 @@
 // Sessions, and tokens for programs: what there is, and the end of each.
 import { useState } from "preact/hooks";
-import { html } from "../html.js";
+import { html, t } from "../page.js";
 import { call, get } from "../api.js";
+import { Empty, Loaded, confirmed, toast, useAct, useLoad, wordsOf } from "./states.js";
 import { clock, secondsOf, span } from "../format.js";
-import { useAct, useLoad } from "../load.js";
 import { listings, now, tasks } from "../store.js";
-import { t } from "../texts.js";
-import { Copyable } from "./copy.js";
-import { confirmed } from "./dialog.js";
-import { isFaulty } from "./form.js";
+import { Copyable, Table, isFaulty } from "./basics.js";
 import { Check, Choice, CountField, TextField } from "./field.js";
-import { Empty, Loaded, wordsOf } from "./states.js";
-import { Table } from "./table.js";
-import { toast } from "./toast.js";
 
 const SCOPES = ["read", "trade", "control"];
 const told = (refusal) => toast(wordsOf(refusal), { isBad: true });

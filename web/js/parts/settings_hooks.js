@@ -1,18 +1,12 @@
 // Hooks: who is told of what, whether it arrives, and another try.
 import { useState } from "preact/hooks";
-import { html } from "../html.js";
+import { html, t } from "../page.js";
 import { call, get } from "../api.js";
+import { Empty, Loaded, confirmed, toast, useAct, useLoad, wordsOf } from "./states.js";
 import { clock, secondsOf } from "../format.js";
-import { useAct, useLoad } from "../load.js";
 import { now } from "../store.js";
-import { t } from "../texts.js";
-import { Copyable } from "./copy.js";
-import { confirmed } from "./dialog.js";
+import { Copyable, Table, isFaulty } from "./basics.js";
 import { Check, Choice, CountField, TextField } from "./field.js";
-import { isFaulty } from "./form.js";
-import { Empty, Loaded, wordsOf } from "./states.js";
-import { Table } from "./table.js";
-import { toast } from "./toast.js";
 
 const KINDS = ["webhook", "ntfy", "telegram", "discord", "mail"];
 const WITH_SECRET = ["webhook", "ntfy", "telegram"];

@@ -1,16 +1,13 @@
 // Name, unit, theme and plan.
 import { useState } from "preact/hooks";
-import { html } from "../html.js";
+import { html, t } from "../page.js";
 import { call, endSession } from "../api.js";
+import { Skeleton, toast, useAct, wordsOf } from "./states.js";
 import { NONE, amount, clock, secondsOf, unit } from "../format.js";
-import { useAct } from "../load.js";
 import { me, readProfile } from "../store.js";
-import { t } from "../texts.js";
-import { Copyable } from "./copy.js";
+import { Copyable } from "./basics.js";
 import { Segments, TextField } from "./field.js";
 import { theme } from "./shell.js";
-import { Skeleton, wordsOf } from "./states.js";
-import { toast } from "./toast.js";
 
 export default function Look() {
   const user = me.value;

@@ -1,15 +1,11 @@
 // Presets: named settings of tasks, to make tasks of and to carry elsewhere.
 import { useRef } from "preact/hooks";
-import { html } from "../html.js";
+import { html, t } from "../page.js";
 import { call, get } from "../api.js";
+import { Empty, Loaded, confirmed, toast, useAct, useLoad, wordsOf } from "./states.js";
 import { clock, secondsOf } from "../format.js";
-import { useAct, useLoad } from "../load.js";
 import { now } from "../store.js";
-import { t } from "../texts.js";
-import { confirmed } from "./dialog.js";
-import { Empty, Loaded, wordsOf } from "./states.js";
-import { Table } from "./table.js";
-import { toast } from "./toast.js";
+import { Table } from "./basics.js";
 
 const told = (refusal) => toast(wordsOf(refusal), { isBad: true });
 

@@ -2,14 +2,12 @@
 import { effect, signal } from "@preact/signals";
 import { useLayoutEffect } from "preact/hooks";
 import { versionOfServer } from "../api.js";
-import { html } from "../html.js";
+import { html, t } from "../page.js";
 import { clock, short, span, unitName } from "../format.js";
 import { handleKey, opened } from "../keys.js";
 import { heard, link, me, now } from "../store.js";
-import { t } from "../texts.js";
 import { Brake } from "./brake.js";
-import { Icon, Logo } from "./icon.js";
-import { UnitSwitch } from "./money.js";
+import { Icon, Logo, UnitSwitch } from "./basics.js";
 
 /** Places of the navigation, with the beginnings of paths that belong to each. */
 export const NAV = [

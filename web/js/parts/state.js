@@ -1,8 +1,7 @@
 // The state of a task of either kind: a shape, a colour and a word, each enough alone.
-import { html } from "../html.js";
+import { html, t } from "../page.js";
 import { span } from "../format.js";
 import { closingOf, now, restraintOf } from "../store.js";
-import { t } from "../texts.js";
 
 /** "fault", "off", "held", "dry" or "on", and its word. */
 export function stateOf(task, kind = "tasks") {

@@ -1,7 +1,126 @@
 // What stands where an answer will, is missing, or is refused.
-import { useEffect, useState } from "preact/hooks";
-import { html } from "../html.js";
-import { t } from "../texts.js";
+import { signal } from "@preact/signals";
+import { useEffect, useRef, useState } from "preact/hooks";
+import { html, t } from "../page.js";
+import { place } from "../router.js";
+import { leaving } from "../store.js";
+
+/**
+ * Runs `read(abort)` now and whenever one of `wants` changes. Returns {value, refusal, isLoading, again, set}. What is read
+ * of the task with the id `task` stays as it is while that is being deleted: it may be gone before the page knows.
+ */
+export function useLoad(read, wants = [], task = null) {
+  const [state, setState] = useState({ value: null, refusal: null, isLoading: true });
+  const [turn, setTurn] = useState(0);
+  const latest = useRef(read);
+  latest.current = read;
+  const isLeaving = leaving.value.has(task);
+  useEffect(() => {
+    if (isLeaving) return undefined;
+    const abort = new AbortController();
+    setState((old) => ({ ...old, refusal: null, isLoading: true }));
+    latest.current(abort.signal).then(
+      (value) => abort.signal.aborted || setState({ value, refusal: null, isLoading: false }),
+      (refusal) => abort.signal.aborted || setState((old) => ({ ...old, refusal, isLoading: false })),
+    );
+    return () => abort.abort();
+  }, [...wants, turn, isLeaving]);
+  return { ...state, again: () => setTurn((old) => old + 1), set: (value) => setState({ value, refusal: null, isLoading: false }) };
+}
+
+/** One act at a time: {isBusy, run}; a second click while one is under way does nothing. */
+export function useAct() {
+  const [isBusy, setBusy] = useState(false);
+  const under = useRef(false);
+  const run = async (act) => {
+    if (under.current) return undefined;
+    under.current = true;
+    setBusy(true);
+    try {
+      return await act();
+    } finally {
+      under.current = false;
+      setBusy(false);
+    }
+  };
+  return { isBusy, run };
+}
+
+const shown = signal(null);
+const STAYS_MS = 6000;
+let timer = 0;
+
+/** Says something; `undo` is what the button does, if there is one. */
+export function toast(words, { undo, isBad = false } = {}) {
+  clearTimeout(timer);
+  shown.value = { words, undo, isBad };
+  timer = setTimeout(() => (shown.value = null), isBad ? 2 * STAYS_MS : STAYS_MS);
+}
+
+export function Toast() {
+  const said = shown.value;
+  const end = () => (shown.value = null);
+  return html`<div class="toasts" role="status" aria-live="polite">${said && html`<div class=${`toast ${said.isBad ? "bad" : ""}`}>
+    <span>${said.words}</span>
+    ${said.undo && html`<button class="button" onClick=${() => (end(), said.undo())}>${t("undo")}</button>`}
+    <button class="plain" aria-label=${t("close")} onClick=${end}>×</button></div>`}</div>`;
+}
+
+const asked = signal(null);
+
+function end(answer) {
+  const question = asked.peek();
+  asked.value = null;
+  question?.resolve(answer);
+}
+
+// Who leaves a screen has not agreed to what it asked.
+let path = place.peek().path;
+place.subscribe((next) => {
+  if (next.path !== path) end(false);
+  path = next.path;
+});
+
+/**
+ * Asks before something that cannot be taken back; resolves to whether it shall be done.
+ * `lines` say what happens, with its numbers; one that is a function is told anew whenever a signal that it reads changes.
+ * `type` is a text that must be typed first.
+ */
+export function confirmed({ title, lines, act, type = null, isDanger = true }) {
+  end(false); // nobody can answer the one before any more
+  return new Promise((resolve) => {
+    asked.value = { title, lines, act, type, isDanger, resolve };
+  });
+}
+
+export function Dialog({ title, onClose, children, wide = false }) {
+  const box = useRef(null);
+  const isPressedBeside = useRef(false);
+  useEffect(() => {
+    const before = document.activeElement;
+    box.current.showModal();
+    return () => before?.focus?.();
+  }, []);
+  return html`<dialog class=${wide ? "wide" : ""} ref=${box} aria-label=${title} onCancel=${(event) => (event.preventDefault(), onClose())}
+    onPointerDown=${(event) => (isPressedBeside.current = event.target === box.current)}
+    onClick=${(event) => event.target === box.current && isPressedBeside.current && onClose()}>
+    <div class="dialog-body"><h2>${title}</h2>${children}</div></dialog>`;
+}
+
+export function Confirmations() {
+  const question = asked.value;
+  const [typed, setTyped] = useState("");
+  useEffect(() => setTyped(""), [question]);
+  if (!question) return null;
+  const isReady = question.type === null || typed.trim() === question.type;
+  return html`<${Dialog} title=${question.title} onClose=${() => end(false)}>
+    ${question.lines.filter(Boolean).map((line) => html`<p>${typeof line === "function" ? line() : line}</p>`)}
+    ${question.type !== null && html`<label class="field"><span>${t("dialog.type", { text: question.type })}</span>
+      <input autocomplete="off" spellcheck="false" value=${typed} onInput=${(event) => setTyped(event.target.value)} /></label>`}
+    <div class="dialog-acts"><button class="button" autofocus onClick=${() => end(false)}>${t("cancel")}</button>
+      <button class=${`button ${question.isDanger ? "danger" : "primary"}`} disabled=${!isReady} onClick=${() => end(true)}>${question.act}</button></div>
+  </${Dialog}>`;
+}
 
 /** Grey boxes of the final size; nothing at all for the first 150 ms, so that a quick answer does not flicker. */
 export function Skeleton({ rows = 3, tall = 64 }) {

@@ -1,15 +1,66 @@
 // One bidding task in one row: its state, its market on a line, where its best bid stands, and what its last cycle did.
-import { html } from "../html.js";
+import { html, t } from "../page.js";
 import { NONE, money, perToken } from "../format.js";
-import { t } from "../texts.js";
-import "../texts/market.js";
-import { faultOf, spoken } from "../texts/reasons.js";
-import { Icon } from "./icon.js";
-import { Money } from "./money.js";
+import { useTaskRow } from "../rows.js";
+import { standingOf } from "../standing.js";
+import { bookOf, lastCycleOf, momentOf, now, seriesOf, taskOf } from "../store.js";
+import { Icon, Money } from "./basics.js";
 import { Said } from "./said.js";
-import { Spark } from "./spark.js";
 import { NextCycle, State } from "./state.js";
-import { Strip } from "./strip.js";
+import { faultOf, spoken } from "../texts/reasons.js";
+import "../texts/market.js";
+
+const TALL = 28;
+
+/** `points` are [time, value]; two of them more than `gap` seconds apart are not joined. `words` say what is drawn. */
+function Spark({ points, words, gap = 300 }) {
+  const known = points.filter(([, value]) => value !== null && Number.isFinite(value));
+  if (known.length < 2) return html`<span class="spark" />`;
+  const [first, last] = [known[0][0], known.at(-1)[0]];
+  const values = known.map(([, value]) => value);
+  const [least, most] = [Math.min(...values), Math.max(...values)];
+  const x = (time) => (last === first ? 100 : (100 * (time - first)) / (last - first));
+  const y = (value) => (most === least ? TALL / 2 : 3 + (TALL - 6) * (1 - (value - least) / (most - least)));
+  const path = known.map(([time, value], i) => `${i && time - known[i - 1][0] <= gap ? "L" : "M"}${x(time).toFixed(1)} ${y(value).toFixed(1)}`).join("");
+  return html`<span class="spark" role="img" aria-label=${words} title=${words}>
+    <svg viewBox=${`0 0 100 ${TALL}`} preserveAspectRatio="none" aria-hidden="true"><path d=${path} vector-effect="non-scaling-stroke" /></svg>
+    <svg class="end" aria-hidden="true"><circle cx="100%" cy=${`${((100 * y(values.at(-1))) / TALL).toFixed(1)}%`} r="2.500" /></svg></span>`;
+}
+
+const MID = 20;
+const MOST_TICKS = 40;
+
+/** Turns a price into its place between the ends, in percent. */
+function scaleOf(standing) {
+  const ours = [standing.floor, standing.low, standing.high, ...standing.own.map((each) => each.unit), ...standing.empty.map((each) => each.unit)];
+  const known = ours.filter((each) => each > 0);
+  if (!known.length) return null;
+  const [least, most] = [Math.min(...known), Math.max(...known)];
+  const room = most - least || most * 0.1;
+  const [from, to] = [least - room * 0.06, most + room * 0.22];
+  const at = (price) => (100 * (price - from)) / (to - from);
+  return { at: (price) => `${at(price).toFixed(2)}%`, width: (a, b) => `${Math.max(0.5, at(b) - at(a)).toFixed(2)}%`, holds: (price) => price >= from && price <= to };
+}
+
+const Tick = ({ x, name, half }) => html`<line class=${name} x1=${x} x2=${x} y1=${MID - half} y2=${MID + half} />`;
+
+/** `standing` as standing.js tells it; `show` writes a price for people. */
+function Strip({ standing, show }) {
+  const scale = scaleOf(standing);
+  if (!scale) return html`<span class="strip-none">${t(standing.hasRun ? "strip.unread" : "strip.none")}</span>`;
+  const { floor, low, high, own, empty, rivals, asks } = standing;
+  const shown = (list) => (list || []).filter((each) => scale.holds(each.unit)).slice(0, MOST_TICKS);
+  const words = t("strip.words", { bids: own.length, top: own.length ? show(own[0].unit) : "", floor: floor ? show(floor) : "", place: standing.place });
+  return html`<svg class="strip" height=${2 * MID} role="img" aria-label=${words}><title>${words}</title>
+    <line class="axis" x1="0" x2="100%" y1=${MID} y2=${MID} />
+    ${low && high && html`<rect class="band" x=${scale.at(low)} width=${scale.width(low, high)} y=${MID - 15} height="30" rx="4" />`}
+    ${shown(asks).map((each) => html`<${Tick} key=${`a${each.unit}`} x=${scale.at(each.unit)} name="ask" half=${7} />`)}
+    ${shown(rivals).map((each) => html`<${Tick} key=${`b${each.unit}`} x=${scale.at(each.unit)} name="rival" half=${7} />`)}
+    ${floor && html`<${Tick} x=${scale.at(floor)} name="floor" half=${17} />`}
+    ${empty.map((each, i) => html`<circle key=${`e${i}`} class="no-bid" cx=${scale.at(each.unit)} cy=${MID} r="4.500" />`)}
+    ${own.map((each) => html`<svg key=${each.id} x=${scale.at(each.unit)} y=${MID} overflow="visible"><path class=${each.isSettled ? "own" : "own waits"} d="M0 -6.500 6.500 0 0 6.500 -6.500 0z" /></svg>`)}
+  </svg>`;
+}
 
 /** Codes whose words are those of the server. */
 const WORDS_SAY = new Set(["start_refused", "signer_refused", "venue_refused", "bad_config", "not_found"]);
@@ -33,7 +84,7 @@ export const TaskHeads = ({ unit = "" }) => html`<div class="task-heads" aria-hi
   <span>${t("row.floor")}</span><span>${t("row.market")}</span><span>${t("row.place")}</span><span>${t("row.bids")}</span><span>${t("row.sats")} ${unit && html`<u>${unit}</u>`}</span></div>`;
 
 /** `series` is the task's past, `standing` as standing.js tells it, `lead` what stands before the name. */
-export function TaskCells({ task, standing, cycle, series, isSeen, lead }) {
+function TaskCells({ task, standing, cycle, series, isSeen, lead }) {
   const isRune = task.type === "rune";
   const show = priceOf(isRune);
   const points = series ? series.time.map((time, i) => [time, series.floor[i] === null ? null : Number(series.floor[i])]) : [];
@@ -48,4 +99,13 @@ export function TaskCells({ task, standing, cycle, series, isSeen, lead }) {
     <${Cell} name="sats-cell" label=${t("row.sats")}>${standing ? html`<${Money} value=${standing.sats} />` : html`<span class="num">${NONE}</span>`}
       ${task.config.dryRun && html`<span class="on-paper">${t("row.paper")}</span>`}</${Cell}>
     <p class="said">${task.lastError && html`<${Fault} task=${task} />`}<${Said} cycle=${cycle} />${task.tags.map((tag) => html`<span key=${tag} class="label-tag"><bdi>${tag}</bdi></span>`)}</p>`;
+}
+
+/** `Lead` draws what stands before the name, such as a box to choose it. */
+export function TaskRow({ id, Lead }) {
+  const [box, isSeen] = useTaskRow(id);
+  const task = taskOf(id).value;
+  const standing = task && standingOf(task, momentOf(id).value, bookOf(id).value, now.peek());
+  return html`<li class=${`task-row ${task?.isRunning ? "" : "is-off"}`} data-row ref=${box}>${task && html`<${TaskCells} task=${task} standing=${standing}
+    cycle=${lastCycleOf(id)} series=${seriesOf(id).value} isSeen=${isSeen} lead=${Lead && html`<${Lead} id=${id} />`} />`}</li>`;
 }

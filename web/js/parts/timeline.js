@@ -1,30 +1,12 @@
 // Floor, reference, range and the life of every bid over time. Pointing at it, or its arrow keys, choose a moment.
 import { useEffect, useRef } from "preact/hooks";
 import { effect } from "@preact/signals";
-import { html } from "../html.js";
+import { html, t } from "../page.js";
 import { clock, unit } from "../format.js";
 import { indexAt } from "../timeline_shape.js";
-import { t } from "../texts.js";
+import { loadPlot, token } from "./plot.js";
 import { drawBand, drawMark, lifeDrawer } from "./timeline_canvas.js";
 import { theme } from "./shell.js";
-
-let library = null;
-
-/** Loads uPlot with its style, once: only who looks at a chart needs it. */
-function load() {
-  library ||= Promise.all([import("/web/vendor/uplot.mjs"), styled()]).then(([module]) => module.default);
-  library.catch(() => (library = null));
-  return library;
-}
-
-function styled() {
-  return new Promise((resolve, reject) => {
-    const link = Object.assign(document.createElement("link"), { rel: "stylesheet", href: "/web/vendor/uplot.css", onload: resolve, onerror: reject });
-    document.head.append(link);
-  });
-}
-
-const token = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 
 /**
  * `data`: {columns, lives, bounds, from, to, range: {low, high} as parts of the reference or null, step}; `mark` is the
@@ -39,7 +21,7 @@ export function Timeline({ data, mark, show, label, onPoint, onPick, height = 29
   useEffect(() => {
     let isGone = false;
     const ends = [];
-    load().then((UPlot) => {
+    loadPlot().then((UPlot) => {
       if (isGone || !box.current) return;
       const made = new UPlot(options(UPlot, box.current.clientWidth, height, given), columnsFor(given.current), box.current);
       plot.current = made;

@@ -1,10 +1,8 @@
 // Why each rung has a bid or none: the price, its part of the reference, the reason in words, the time left.
-import { html } from "../html.js";
+import { html, t } from "../page.js";
 import { amount, percent, span } from "../format.js";
 import { now } from "../store.js";
-import { t } from "../texts.js";
-import { FAULTS, markOf, plainWords, reasonOf } from "../texts/reasons.js";
-import { detailWords } from "../texts/rung_details.js";
+import { FAULTS, detailWords, markOf, plainWords, reasonOf } from "../texts/reasons.js";
 import { Price } from "./ladder.js";
 
 /** `decision` as decision.js makes it; `time` is the moment looked at, null for now; `wants` are sentences of what more bids need. */

@@ -1,20 +1,106 @@
 // For those who run the installation: how it is, who may come in, and what each may do.
-import { html } from "../html.js";
-import { get } from "../api.js";
-import { amount, count } from "../format.js";
-import { useAct, useLoad } from "../load.js";
+import { useState } from "preact/hooks";
+import { html, t } from "../page.js";
+import { call, get } from "../api.js";
+import { Dialog, Empty, Loaded, confirmed, toast, useAct, useLoad, wordsOf } from "../parts/states.js";
+import { amount, clock, count, secondsOf, short, span } from "../format.js";
 import { setQuery } from "../router.js";
-import { me, setControl } from "../store.js";
-import { t } from "../texts.js";
+import { me, now, setControl } from "../store.js";
+import { Copyable, Money, Pages, Table, usePages } from "../parts/basics.js";
+import { Choice, Field, Segments, TextField } from "../parts/field.js";
 import "../texts/admin.js";
 import "../texts/venues.js";
-import { Users } from "../parts/admin_users.js";
-import { Whitelist } from "../parts/admin_whitelist.js";
-import { confirmed } from "../parts/dialog.js";
-import { Segments } from "../parts/field.js";
-import { Money } from "../parts/money.js";
-import { Empty, Loaded, wordsOf } from "../parts/states.js";
-import { toast } from "../parts/toast.js";
+
+export function Users({ find }) {
+  const plans = useLoad((abort) => get("/admin/plans", { abort }));
+  const pages = usePages("/admin/users", "users", { address: find }, [find], "after");
+  const [changed, setChanged] = useState(null);
+  return html`<section class="panel" aria-label=${t("admin.tab.users")}><div class="panel-body admin-find"><${TextField} label=${t("admin.users.find")} value=${find} onChange=${(value) => setQuery({ find: value.trim() })} /></div>
+      <${Pages} from=${pages} none=${t("admin.users.none")}>${(rows) => html`<${Table} label=${t("admin.tab.users")} rows=${rows} keyOf=${(row) => row.id} columns=${[
+        { name: t("admin.user"), cell: (row) => html`<span><b>${row.displayName || short(row.address, 8, 6)}</b> ${row.isAdmin && html`<span class="tag">${t("admin.user.admin")}</span>`}${!row.maySignIn && html` <span class="tag stop">${t("admin.user.out")}</span>`}
+          ${row.displayName && html`<br /><code class="quiet" title=${row.address}>${short(row.address, 8, 6)}</code>`}</span>` },
+        { name: t("admin.user.plan"), cell: (row) => html`<span>${row.plan || t("admin.user.plan.none")} ${row.planIsOver && html`<span class="tag stop">${t("admin.user.over")}</span>`}<br /><small class="quiet">${row.planEndsAt ? clock(secondsOf(row.planEndsAt)) : ""}</small></span>` },
+        { name: t("admin.user.tasks"), isNumber: true, cell: (row) => t("admin.user.running", row) },
+        { name: t("admin.user.exposure"), isNumber: true, cell: (row) => html`<${Money} value=${row.exposure} />` },
+        { name: t("admin.user.seen"), cell: (row) => (row.lastSeenAt ? span(now.value - secondsOf(row.lastSeenAt)) : t("admin.user.never")) },
+        { name: "", isNumber: true, cell: (row) => html`<button class="button" aria-label=${t("admin.user.change.of", row)} onClick=${() => setChanged(row)}>${t("admin.user.change")}</button>` },
+      ]} />`}</${Pages}></section>
+    <section class="panel" aria-labelledby="plans-title"><header class="panel-head"><h2 id="plans-title">${t("admin.plans")}</h2></header>
+      <${Loaded} from=${plans} rows=${1} tall=${44}>${(rows) => html`<${Table} label=${t("admin.plans")} rows=${rows} keyOf=${(row) => row.key} columns=${[
+        { name: t("admin.user.plan"), cell: (row) => html`<b>${row.name}</b>` },
+        { name: t("admin.user.tasks"), isNumber: true, cell: (row) => count(row.maxTasks) },
+        { name: t("admin.plan.bids"), isNumber: true, cell: (row) => count(row.maxBidsPerTask) },
+        { name: t("admin.plan.exposure"), isNumber: true, cell: (row) => html`<${Money} value=${row.maxExposure} />` },
+        { name: t("admin.plan.price"), isNumber: true, cell: (row) => html`<${Money} value=${row.priceSats} />` },
+        { name: t("admin.plan.days"), isNumber: true, cell: (row) => count(row.durationDays) },
+        { name: t("admin.plan.users"), isNumber: true, cell: (row) => count(row.users) },
+      ]} />`}</${Loaded}></section>
+    ${changed && html`<${PlanOf} key=${changed.id} user=${changed} plans=${plans.value || []} onClose=${() => setChanged(null)} onSaved=${() => (setChanged(null), pages.again(), plans.again())} />`}`;
+}
+
+function PlanOf({ user, plans, onClose, onSaved }) {
+  const [plan, setPlan] = useState(user.plan || plans[0]?.key || "");
+  const [day, setDay] = useState("");
+  const { isBusy, run } = useAct();
+  const save = (event) => {
+    event.preventDefault();
+    return run(async () => {
+      try {
+        const answer = await call("PUT", `/admin/users/${user.id}`, { plan, ...(day ? { endsAt: day } : {}) });
+        if (answer.tasksStopped) toast(t("admin.user.stopped", { count: answer.tasksStopped }));
+        onSaved();
+      } catch (refusal) {
+        toast(wordsOf(refusal), { isBad: true });
+      }
+    });
+  };
+  return html`<${Dialog} title=${t("admin.user.title", { name: user.displayName || short(user.address, 8, 6) })} onClose=${onClose}><form class="form" onSubmit=${save}>
+    <${Choice} label=${t("admin.user.plan")} value=${plan} onChange=${setPlan} options=${plans.map((each) => [each.key, each.name])} />
+    <${Field} label=${t("admin.user.ends")} hint=${t("admin.user.ends.hint")}>${(names) => html`<input ...${names} type="date" value=${day} onInput=${(event) => setDay(event.target.value)} />`}</${Field}>
+    <div class="dialog-acts"><button type="button" class="button" onClick=${onClose}>${t("cancel")}</button><button class="button primary" disabled=${isBusy}>${t("admin.save")}</button></div></form></${Dialog}>`;
+}
+
+const told = (refusal) => toast(wordsOf(refusal), { isBad: true });
+
+/** Reads the whole list: some hundreds of addresses in a few pages. */
+async function readWhitelist(abort) {
+  const first = await get("/admin/whitelist?limit=500", { abort });
+  const { addresses } = first;
+  for (let { next } = first; next !== null; ) {
+    const page = await get(`/admin/whitelist?limit=500&after=${encodeURIComponent(next)}`, { abort });
+    addresses.push(...page.addresses);
+    next = page.next;
+  }
+  return { ...first, addresses };
+}
+
+function Whitelist() {
+  const found = useLoad(readWhitelist);
+  const [address, setAddress] = useState("");
+  const { isBusy, run } = useAct();
+  const add = (event) => {
+    event.preventDefault();
+    return run(() => call("POST", "/admin/whitelist", { address: address.trim() }).then(() => (setAddress(""), found.again()), told));
+  };
+  const remove = (row) => run(async () => {
+    if (!(await confirmed({ title: t("admin.remove.title", row), lines: [t("admin.remove.what")], act: t("admin.remove") }))) return;
+    try {
+      const off = await call("DELETE", `/admin/whitelist/${row.address}`);
+      toast(off.maySignIn ? t("admin.removed.still") : t("admin.user.stopped", { count: off.tasksStopped || 0 }));
+      found.again();
+    } catch (refusal) {
+      told(refusal);
+    }
+  });
+  return html`<section class="panel" aria-label=${t("admin.tab.whitelist")}><form class="panel-body admin-find" onSubmit=${add}>
+      <${TextField} label=${t("admin.add.label")} value=${address} onChange=${setAddress} /><button class="button primary" disabled=${isBusy || !address.trim()}>${t("admin.add")}</button></form>
+    <${Loaded} from=${found} rows=${2} tall=${44}>${(list) => html`${list.isOpen && html`<div class="panel-body"><div class="note"><p>${t("admin.open")}</p></div></div>`}
+      <${Table} label=${t("admin.tab.whitelist")} rows=${[...list.fromSettings, ...list.addresses]} keyOf=${(row) => `${row.address} ${row.addedAt || ""}`} columns=${[
+        { name: t("admin.users.find"), cell: (row) => html`<span><${Copyable} text=${row.address} head=${8} tail=${6} />${row.isAdmin && html` <span class="tag">${t("admin.user.admin")}</span>`}</span>` },
+        { name: t("admin.since"), cell: (row) => (row.addedAt ? clock(secondsOf(row.addedAt)) : t("admin.settings")) },
+        { name: "", isNumber: true, cell: (row) => row.addedAt && !row.isAdmin && html`<button class="button" disabled=${isBusy} aria-label=${t("admin.remove.title", row)} onClick=${() => remove(row)}>${t("admin.remove")}</button>` },
+      ]} />`}</${Loaded}></section>`;
+}
 
 const TABS = ["state", "users", "whitelist"];
 

@@ -1,16 +1,137 @@
 // All bidding tasks: found by their words, state, kind and tag, and many handled at once.
-import { computed } from "@preact/signals";
-import { html } from "../html.js";
+import { computed, signal } from "@preact/signals";
+import { useState } from "preact/hooks";
+import { html, t } from "../page.js";
+import { Refusal, call } from "../api.js";
+import { Dialog, Empty, Skeleton, confirmed, toast, useAct, wordsOf } from "../parts/states.js";
 import { unitName } from "../format.js";
 import { setQuery } from "../router.js";
-import { taskIds, tasks } from "../store.js";
-import { TaskRow } from "../task_row.js";
-import { t } from "../texts.js";
-import "../texts/bids.js";
+import { dropTasks, leave, link, quietly, readTasks, stay, taskIds, taskOf, tasks } from "../store.js";
+import { TaskHeads, TaskRow } from "../parts/task_row.js";
+import { Icon } from "../parts/basics.js";
 import { stateOf } from "../parts/state.js";
-import { Empty, Skeleton } from "../parts/states.js";
-import { TaskHeads } from "../parts/task_row.js";
-import { Bulk, ChooseBox } from "./bids/bulk.js";
+import "../texts/bids.js";
+
+const MOST_IDS = 100;
+
+/**
+ * `wishes` are [{ids, change?}]. Returns {done: [id], undone: [{id, status, body}]}. Throws the Refusal of a request that was
+ * not taken at all; what was done before it stays done.
+ */
+export async function act(action, wishes) {
+  const results = [];
+  for (const { ids, change } of wishes) {
+    for (let from = 0; from < ids.length; from += MOST_IDS) {
+      const answer = await call("POST", "/tasks/actions", { action, ids: ids.slice(from, from + MOST_IDS), ...(change && { change }) });
+      results.push(...answer.results);
+    }
+  }
+  const isDone = (each) => each.status < 400;
+  return { done: results.filter(isDone).map((each) => each.id), undone: results.filter((each) => !isDone(each)) };
+}
+
+/** Wishes for act(): tasks whose tags become the same go together. */
+function changes(list, tagsOf) {
+  const groups = new Map();
+  for (const task of list) {
+    const tags = tagsOf(task.tags);
+    if (String(tags) === String(task.tags)) continue;
+    const key = JSON.stringify(tags);
+    groups.set(key, [...(groups.get(key) || []), task.id]);
+  }
+  return [...groups].map(([tags, ids]) => ({ ids, change: { tags: JSON.parse(tags) } }));
+}
+
+function TagDialog({ list, onClose, onDone }) {
+  const [typed, setTyped] = useState("");
+  const tag = typed.trim();
+  const there = [...new Set(list.flatMap((task) => task.tags))].sort();
+  const add = (event) => {
+    event.preventDefault();
+    if (tag) onDone(changes(list, (tags) => (tags.includes(tag) ? tags : [...tags, tag])));
+  };
+  return html`<${Dialog} title=${t("bids.tags.title", { count: list.length })} onClose=${onClose}>
+    ${there.length ? html`<p class="bulk-tags">${there.map((each) => html`<button key=${each} class="chip" aria-label=${t("bids.tags.take", { tag: each })}
+      onClick=${() => onDone(changes(list, (tags) => tags.filter((one) => one !== each)))}><bdi>${each}</bdi><${Icon} name="close" /></button>`)}</p>` : html`<p class="quiet">${t("bids.tags.none")}</p>`}
+    <form onSubmit=${add}><label class="field"><span>${t("bids.tags.add")}</span><input autofocus maxlength="40" autocomplete="off" value=${typed} onInput=${(event) => setTyped(event.target.value)} /></label>
+      <div class="dialog-acts"><button type="button" class="button" onClick=${onClose}>${t("cancel")}</button><button class="button primary" disabled=${!tag}>${t("bids.tags.do")}</button></div></form></${Dialog}>`;
+}
+
+/** Ids of the chosen tasks. */
+export const chosen = signal(new Set());
+
+function choose(ids, isOn) {
+  const next = new Set(chosen.peek());
+  for (const id of ids) isOn ? next.add(id) : next.delete(id);
+  chosen.value = next;
+}
+
+const ChooseBox = ({ id }) => html`<input class="choose" type="checkbox" checked=${chosen.value.has(id)} aria-label=${t("bids.choose", { name: taskOf(id).value?.slug })}
+  onChange=${(event) => choose([id], event.target.checked)} />`;
+
+const numbers = {
+  start(list) {
+    const fresh = list.filter((task) => !task.isRunning);
+    const real = fresh.filter((task) => !task.config.dryRun);
+    return { real: real.length, most: real.reduce((sum, task) => sum + task.config.bidCount, 0), paper: fresh.length - real.length, running: list.length - fresh.length };
+  },
+  stop(list) {
+    const real = list.filter((task) => !task.config.dryRun);
+    return { cancel: real.filter((task) => task.config.cancelOnStop).length, stay: real.filter((task) => !task.config.cancelOnStop).length };
+  },
+};
+
+/** What is asked before each action. */
+const QUESTIONS = {
+  start(list) {
+    const said = numbers.start(list);
+    return { lines: ["what", "paper", "running"].map((each) => t(`bids.start.${each}`, said)), isDanger: false };
+  },
+  stop(list) {
+    const said = numbers.stop(list);
+    return { lines: [t("bids.stop.cancel", { count: said.cancel }), t("bids.stop.stay", { count: said.stay })] };
+  },
+  delete: (list) => ({ lines: [t("bids.delete.what")], type: String(list.length) }),
+};
+
+function Bulk({ shown }) {
+  const [undone, setUndone] = useState([]);
+  const [isTagging, setTagging] = useState(false);
+  const { isBusy, run } = useAct();
+  const here = shown.filter((task) => chosen.value.has(task.id));
+  const isOffline = link.value === "offline";
+  const carryOut = (action, wishes) => run(async () => {
+    setUndone([]);
+    const all = wishes.flatMap((each) => each.ids);
+    if (action === "delete") leave(all);
+    let gone = [];
+    try {
+      const { done, undone: left } = await act(action, wishes);
+      if (action === "delete") dropTasks((gone = done));
+      if (done.length) toast(t(`bids.done.${action}`, { count: done.length }));
+      setUndone(left.map(({ id, status, body }) => [taskOf(id).peek()?.slug || id, wordsOf(new Refusal(status, body), { isStop: action === "stop" })]));
+      choose(done, false);
+    } catch (refusal) {
+      toast(wordsOf(refusal, { isStop: action === "stop" }), { isBad: true });
+    }
+    if (action === "delete") stay(all.filter((id) => !gone.includes(id)));
+    quietly(readTasks());
+  });
+  const ask = async (action) => {
+    const question = { title: t(`bids.${action}.title`, { count: here.length }), act: t(`bids.${action}`), ...QUESTIONS[action](here) };
+    if (await confirmed(question)) await carryOut(action, [{ ids: here.map((task) => task.id) }]);
+  };
+  return html`<div class="bulk"><label class="check"><input type="checkbox" checked=${here.length > 0 && here.length === shown.length}
+      onChange=${(event) => choose(shown.map((task) => task.id), event.target.checked)} /><span>${t("bids.choose.all")}</span></label>
+    <span class="quiet" role="status">${here.length ? t("bids.chosen", { count: here.length }) : t("bids.chosen.none")}</span>
+    <span class="bulk-acts">${here.length > 0 && ["start", "stop", "delete"].map((action) => html`<button key=${action} class="button" disabled=${isBusy || isOffline} onClick=${() => ask(action)}>
+      <${Icon} name=${{ start: "play", stop: "stop", delete: "trash" }[action]} />${t(`bids.${action}`)}</button>`)}
+      ${here.length > 0 && html`<button class="button" disabled=${isBusy || isOffline} onClick=${() => setTagging(true)}>${t("bids.tags")}</button>`}</span>
+    ${undone.length > 0 && html`<div class="note bad" role="alert"><b>${t("bids.undone", { count: undone.length })}</b>
+      <ul>${undone.map(([slug, words]) => html`<li key=${slug}><b><bdi>${slug}</bdi></b> ${words}</li>`)}</ul>
+      <button class="button" onClick=${() => setUndone([])}>${t("bids.undone.close")}</button></div>`}
+    ${isTagging && html`<${TagDialog} list=${here} onClose=${() => setTagging(false)} onDone=${(wishes) => (setTagging(false), carryOut("change", wishes))} />`}</div>`;
+}
 
 const STATES = ["", "fault", "on", "held", "dry", "off"];
 const TYPES = ["", "ordinals", "rune"];

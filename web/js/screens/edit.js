@@ -1,28 +1,19 @@
 // A new task, or a change of one: the form, and the plan for it on the market of this moment.
 import { useEffect, useRef, useState } from "preact/hooks";
-import { html } from "../html.js";
+import { html, t } from "../page.js";
 import { hasUnread } from "../amounts.js";
 import { call, get } from "../api.js";
+import { Loaded, Skeleton, confirmed, toast, useAct, useLoad, wordsOf } from "../parts/states.js";
 import { readShapes } from "../config_shape.js";
-import { useAct, useLoad } from "../load.js";
-import { confirmed } from "../parts/dialog.js";
-import { Icon } from "../parts/icon.js";
-import { Loaded, Skeleton, wordsOf } from "../parts/states.js";
-import { toast } from "../parts/toast.js";
+import { Icon } from "../parts/basics.js";
 import { goOn, place } from "../router.js";
 import { link, me, quietly, readTasks, readVenues, taskOf, venues } from "../store.js";
-import { t } from "../texts.js";
 import "../texts/edit.js";
-import "../texts/edit_plan.js";
-import { asked, bodyOf, valuesOf } from "./edit/defaults.js";
-import { useDraft } from "./edit/draft.js";
+import { asked, bodyOf, plainWords, valuesOf } from "./edit/words.js";
+import { KeepPreset, useDraft } from "./edit/draft.js";
 import { Form } from "./edit/form.js";
-import { atFields, useMarket, usePlan } from "./edit/plan.js";
-import { KeepPreset } from "./edit/presets.js";
-import { frameOf, sumOf, warningsOf } from "./edit/plan_frame.js";
-import { PlanView } from "./edit/plan_view.js";
-import { Save } from "./edit/save.js";
-import { plainWords } from "./edit/words.js";
+import { Save, atFields, useMarket, usePlan } from "./edit/plan.js";
+import { PlanView, frameOf, sumOf, warningsOf } from "./edit/plan_view.js";
 
 export default function Edit({ id, query }) {
   const task = useLoad((abort) => Promise.all([id === null ? {} : get(`/tasks/${id}`, { abort }), readShapes()]).then(([found]) => found), [id]);

@@ -1,11 +1,10 @@
 // The places that the foot of a phone has no room for.
-import { html } from "../html.js";
+import { html, t } from "../page.js";
 import { endSession } from "../api.js";
-import { Icon } from "../parts/icon.js";
+import { Icon } from "../parts/basics.js";
 import { placesOf, theme, version } from "../parts/shell.js";
 import { Segments } from "../parts/field.js";
 import { me } from "../store.js";
-import { t } from "../texts.js";
 
 export default function More() {
   return html`<div class="page"><h1>${t("nav.more")}</h1>

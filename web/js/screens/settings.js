@@ -1,8 +1,7 @@
 // How the page looks, who may come in, what bounds all tasks, and where one is told of what happens.
 import { useEffect, useState } from "preact/hooks";
-import { html } from "../html.js";
+import { html, t } from "../page.js";
 import { setQuery } from "../router.js";
-import { t } from "../texts.js";
 import "../texts/settings.js";
 import { Segments } from "../parts/field.js";
 import { Refused, Skeleton } from "../parts/states.js";

@@ -1,13 +1,11 @@
 // Signing in: with a wallet that lives in this browser, or on a practice market with the market's own, by one click.
 import { useEffect, useRef, useState } from "preact/hooks";
-import { html } from "../html.js";
+import { html, t } from "../page.js";
 import { beginSession, call, clockAheadMs, get, wasEnded } from "../api.js";
-import { Copyable } from "../parts/copy.js";
+import { Copyable, Icon } from "../parts/basics.js";
 import { Check, Segments } from "../parts/field.js";
-import { Icon } from "../parts/icon.js";
 import { wordsOf } from "../parts/states.js";
 import { Pitch } from "../parts/pitch.js";
-import { t } from "../texts.js";
 import "../texts/signin.js";
 import { Closed, NoAddress, WALLETS, watch } from "../wallets.js";
 

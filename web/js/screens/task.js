@@ -1,25 +1,81 @@
 // One bidding task: its ladder on the order book, why each rung is as it is, its past, and what can be done with it.
 import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
-import { html } from "../html.js";
-import { decisionOf } from "../decision.js";
-import { clock, span } from "../format.js";
-import { useLoad } from "../load.js";
+import { html, t } from "../page.js";
+import { get, withQuery } from "../api.js";
+import { Empty, Loaded, Refused, Skeleton, toast, useLoad, wordsOf } from "../parts/states.js";
+import { bookOf, decisionOf } from "../decision.js";
 import { watch } from "../events.js";
+import { amount, clock, monthOf, span } from "../format.js";
 import { setQuery } from "../router.js";
-import { cyclesOf, link, listingIds, me, momentOf, now, readMoment, taskIds, taskOf } from "../store.js";
-import { t } from "../texts.js";
-import "../texts/task.js";
+import { cyclesOf, link, listingIds, me, momentOf, now, readMoment, readVenues, taskIds, taskOf, venues } from "../store.js";
 import { Ladder, LadderLegend } from "../parts/ladder.js";
-import { Empty, Loaded, Refused, Skeleton, wordsOf } from "../parts/states.js";
-import { toast } from "../parts/toast.js";
 import { Why } from "../parts/why.js";
 import { Head } from "./task/head.js";
-import { LadderNumbers, NumbersSwitch } from "./task/numbers.js";
-import { useMarketBook } from "./task/market.js";
-import { useMoment } from "./task/past.js";
-import { Past } from "./task/time.js";
+import { LadderNumbers, NumbersSwitch, Past, useMoment } from "./task/time.js";
 import { Tabs } from "./task/tabs.js";
-import { wantsOf } from "./task/wants.js";
+import { signingRoom } from "../texts/reasons.js";
+import "../texts/task.js";
+
+const fullest = (rooms) => rooms.reduce((a, b) => (b.signedSats / b.mostSats > a.signedSats / a.mostSats ? b : a));
+
+const WANTS = {
+  insufficient_balance: ({ decision, lowest }) => {
+    if (decision.balance === null) return null;
+    const more = decision.fund?.missing || Math.max(0, lowest + (decision.feeReserve || 0) - decision.balance);
+    return t("why.balance", { more: amount(more), balance: amount(decision.balance), address: decision.fund?.address });
+  },
+  exposure_limit: ({ me }) => me && t("why.exposure", { exposure: amount(me.stats.exposure), most: amount(me.stats.maxExposure) }),
+  task_total: ({ decision }) => t("why.task_total", { most: amount(decision.config.maxBidTotal) }),
+  signed_limit: ({ decision, details }) => {
+    const [first] = details.map(signingRoom).filter(Boolean);
+    const room = decision.signed.find((each) => each.whose === first?.whose) || (decision.signed.length ? fullest(decision.signed) : null);
+    return room && t("why.signed", { signed: amount(room.signedSats), most: amount(room.mostSats), isKept: Boolean(first?.kept) });
+  },
+  plan_bids: ({ me }) => me && t("why.plan", { most: me.planDetails.maxBidsPerTask }),
+  spend_cap: () => t("why.spend"),
+  spend_cap_per_day: () => t("why.spend"),
+  max_fills: () => t("why.fills"),
+  max_fills_per_day: () => t("why.fills"),
+  budget: () => t("why.budget"),
+  quota: () => t("why.quota"),
+};
+
+export function wantsOf(decision, known) {
+  const empty = [...decision.rungs.filter((rung) => !rung.isLive), ...decision.unpriced];
+  const reasons = new Set(empty.map((rung) => rung.reason));
+  const sentences = [...reasons].map((reason) => {
+    const prices = empty.filter((rung) => rung.reason === reason && rung.price).map((rung) => rung.price);
+    const details = empty.filter((rung) => rung.reason === reason).map((rung) => rung.detail);
+    return WANTS[reason]?.({ ...known, decision, details, lowest: prices.length ? Math.min(...prices) : 0 });
+  });
+  return [...new Set(sentences.filter(Boolean))];
+}
+
+const EVERY_MS = 30_000;
+
+/** {book, again}: the marketplace's book while `isWanted`; where calls are counted by the month or day, only when asked for. */
+function useMarketBook(task, isWanted) {
+  const [book, setBook] = useState(null);
+  const { slug, type, venue, config } = task;
+  const traits = config.bidType === "trait" ? { traitType: config.traitType, traitValue: config.traitValue } : {};
+  const read = async () => {
+    const found = await get(withQuery("/market/book", { slug, type, venue, ...traits }));
+    setBook({ ...bookOf(found), ranks: new Map(found.ranks?.map(({ order, rank }) => [order, rank])) });
+  };
+  const quietly = () => read().catch(() => {});
+  useEffect(() => {
+    if (!venues.peek()) readVenues().catch(() => {});
+  }, []);
+  const known = venues.value?.find((each) => each.name === venue);
+  const isFree = known && monthOf(known.limits) === null;
+  useEffect(() => {
+    if (!isWanted || !isFree) return undefined;
+    quietly();
+    const timer = setInterval(() => document.hidden || quietly(), EVERY_MS);
+    return () => clearInterval(timer);
+  }, [task.id, isWanted, isFree]);
+  return { book: isWanted ? book : null, again: read, isCounted: Boolean(known) && !isFree };
+}
 
 const REST_MS = 200;
 

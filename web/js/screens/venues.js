@@ -1,11 +1,9 @@
 // The marketplaces that tasks can name: what each can do, how it answers, and the calls that are left of the month and the day.
-import { html } from "../html.js";
+import { html, t } from "../page.js";
 import { count, sats, secondsOf, span } from "../format.js";
-import { useLoad } from "../load.js";
+import { Loaded, useLoad } from "../parts/states.js";
 import { now, readVenues } from "../store.js";
-import { t } from "../texts.js";
 import "../texts/venues.js";
-import { Loaded } from "../parts/states.js";
 
 export default function Venues() {
   const found = useLoad(readVenues);

@@ -1,17 +1,119 @@
 // Where money and inscriptions lie, which address is for what, and the one way out: home.
-import { useEffect, useState } from "preact/hooks";
-import { html } from "../html.js";
+import { useEffect, useRef, useState } from "preact/hooks";
+import { html, t } from "../page.js";
+import { call } from "../api.js";
+import { Empty, Refused, Skeleton, toast, useAct, useLoad, wordsOf } from "../parts/states.js";
 import { NONE, amount, clock, iso, secondsOf, short } from "../format.js";
-import { useLoad } from "../load.js";
-import { me, readWallet, venues, readVenues, wallet, quietly } from "../store.js";
-import { t } from "../texts.js";
+import { me, quietly, readVenues, readWallet, venues, wallet } from "../store.js";
+import { Copyable, Money, Table, isFaulty } from "../parts/basics.js";
+import { Check, Choice, SatsField, TextField } from "../parts/field.js";
 import "../texts/wallet.js";
-import { Copyable } from "../parts/copy.js";
-import { Money } from "../parts/money.js";
-import { QrCode } from "../parts/qr.js";
-import { Empty, Refused, Skeleton } from "../parts/states.js";
-import { Table } from "../parts/table.js";
-import { Withdraw } from "../parts/withdraw.js";
+
+function QrCode({ text }) {
+  const [rows, setRows] = useState(null);
+  useEffect(() => {
+    let isGone = false;
+    import("/web/vendor/qr.mjs").then((module) => isGone || setRows(module.encodeQR(text, "raw", { ecc: "medium", border: 3 })), () => {});
+    return () => (isGone = true);
+  }, [text]);
+  if (!rows) return html`<div class="qr" aria-busy="true" />`;
+  const path = rows.map((row, y) => row.map((isDark, x) => (isDark ? `M${x} ${y}h1v1h-1z` : "")).join("")).join("");
+  return html`<svg class="qr" viewBox=${`0 0 ${rows.length} ${rows.length}`} role="img" aria-label=${t("qr.of", { text })} shape-rendering="crispEdges">
+    <rect width=${rows.length} height=${rows.length} /><path d=${path} /></svg>`;
+}
+
+const HOLD_MS = 1200;
+const FEES = ["fastestFee", "halfHourFee", "hourFee", "economyFee"];
+
+function bodyOf({ from, sats, item, fee, force }) {
+  const isItem = from === "item";
+  return {
+    from: isItem ? "vault" : from,
+    ...(isItem ? { inscriptionId: item.trim() } : sats === null ? {} : { amountSats: sats }),
+    ...(from === "bidding" ? {} : { feeRate: fee }),
+    ...(force ? { force: true } : {}),
+  };
+}
+
+function Withdraw({ home, onSent }) {
+  const [form, setForm] = useState({ from: "payment", sats: null, item: "", fee: "halfHourFee", force: false });
+  const [quote, setQuote] = useState(null);
+  const [words, setWords] = useState(null);
+  const { isBusy, run } = useAct();
+  const newest = useRef(form);
+  newest.current = form;
+  const set = (name) => (value) => {
+    setForm({ ...form, [name]: value });
+    setQuote(null);
+    setWords(null);
+  };
+  const ask = (body) => call("POST", "/wallet/withdraw", body);
+  const show = (event) => {
+    event.preventDefault();
+    if (isFaulty(event.target)) return undefined;
+    if (form.from === "item" && !form.item.trim()) return setWords(t("wallet.out.item.none"));
+    return run(async () => {
+      try {
+        setWords(null);
+        const body = bodyOf(form);
+        const found = await ask({ ...body, dryRun: true });
+        if (newest.current === form) setQuote({ ...found, body }); // what is sent is what was shown
+      } catch (refusal) {
+        setQuote(null);
+        setWords(wordsOf(refusal, { isRead: true }));
+      }
+    });
+  };
+  const send = () => run(async () => {
+    try {
+      const sent = await ask(quote.body);
+      toast(t(["submitted", "confirmed"].includes(sent.state) ? "wallet.out.sent" : "wallet.out.unknown"));
+      setForm({ ...form, sats: null, item: "" });
+    } catch (refusal) {
+      setWords(wordsOf(refusal));
+    }
+    setQuote(null);
+    onSent();
+  });
+  return html`<section class="panel" aria-labelledby="out-title"><header class="panel-head"><h2 id="out-title">${t("wallet.out")}</h2></header>
+    <form class="form panel-body" onSubmit=${show}><p class="quiet">${t("wallet.out.only", { address: home || NONE })}</p>
+      <${Choice} label=${t("wallet.out.from")} value=${form.from} onChange=${set("from")} options=${["payment", "bidding", "vault", "item"].map((each) => [each, t(`wallet.out.from.${each}`)])} />
+      ${form.from === "item"
+        ? html`<${TextField} label=${t("wallet.out.item")} value=${form.item} onChange=${set("item")} />`
+        : html`<${SatsField} key=${form.from} label=${t("wallet.out.amount")} hint=${t("wallet.out.amount.hint")} value=${form.sats} onChange=${set("sats")} />`}
+      ${form.from !== "bidding" && html`<${Choice} label=${t("wallet.out.fee")} value=${form.fee} onChange=${set("fee")} options=${FEES.map((each) => [each, t(`wallet.fee.${each}`)])} />`}
+      <${Check} label=${t("wallet.out.force")} value=${form.force} onChange=${set("force")} />
+      ${words && html`<div class="note bad" role="alert"><p>${words}</p></div>`}
+      ${quote ? html`<${Quote} quote=${quote} /><${Hold} isBusy=${isBusy} onHeld=${send} />`
+        : html`<button class="button primary" disabled=${isBusy}>${t("wallet.out.try")}</button>`}</form></section>`;
+}
+
+const Quote = ({ quote }) => html`<div class="quote" role="status"><h3>${t("wallet.out.plan")}</h3><dl class="facts">
+  <dt>${t("wallet.out.to")}</dt><dd><${Copyable} text=${quote.destination} name=${t("wallet.out.to")} /></dd>
+  <dt>${t("wallet.out.arrives")}</dt><dd><${Money} value=${quote.sentSats} named /></dd>
+  <dt>${t("wallet.out.costs")}</dt><dd><${Money} value=${quote.feeSats} named /></dd>
+  ${quote.leftOut.map((each) => html`<dt>${t("wallet.out.left")}</dt><dd><${Money} value=${each.valueSats} named /> <span class="quiet">${each.reason}</span></dd>`)}</dl></div>`;
+
+/** A button that acts once it has been held for a moment, by pointer or by key. */
+function Hold({ isBusy, onHeld }) {
+  const [isHeld, setHeld] = useState(false);
+  const timer = useRef(0);
+  const begin = () => {
+    if (isBusy || timer.current) return;
+    setHeld(true);
+    timer.current = setTimeout(() => (end(), onHeld()), HOLD_MS);
+  };
+  const end = () => {
+    clearTimeout(timer.current);
+    timer.current = 0;
+    setHeld(false);
+  };
+  useEffect(() => end, []);
+  const isKey = (event) => event.key === " " || event.key === "Enter";
+  return html`<button type="button" class=${`button primary hold ${isHeld ? "held" : ""}`} disabled=${isBusy} onPointerDown=${begin} onPointerUp=${end} onPointerLeave=${end}
+    onKeyDown=${(event) => isKey(event) && (event.preventDefault(), begin())} onKeyUp=${(event) => isKey(event) && end()} onBlur=${end}>
+    <span>${t(isHeld ? "wallet.out.holding" : "wallet.out.hold")}</span></button>`;
+}
 
 export default function Wallet() {
   const look = useLoad(() => readWallet());

@@ -1,4 +1,4 @@
-import { define, plural } from "../texts.js";
+import { define, plural } from "../page.js";
 
 const tasks = (count) => `${count} ${plural(count, { one: "task", other: "tasks" })}`;
 const bids = (count) => `${count} ${plural(count, { one: "bid", other: "bids" })}`;

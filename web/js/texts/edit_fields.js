@@ -1,5 +1,5 @@
 // Words for parts of a task's settings; the settings themselves have theirs from the server (config_shape.js).
-import { define } from "../texts.js";
+import { define } from "../page.js";
 
 define({
   "edit.slug.hint": (config) => (config.type === "rune" ? "Its name, such as DOG•GO•TO•THE•MOON; bullets are optional." : "Its name in the marketplace's address, such as nodemonkes."),

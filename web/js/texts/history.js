@@ -1,4 +1,4 @@
-import { define, plural } from "../texts.js";
+import { define, plural } from "../page.js";
 
 define({
   "history.title": "History",

@@ -1,4 +1,4 @@
-import { define } from "../texts.js";
+import { define } from "../page.js";
 
 define({
   "list.title": "List an item",

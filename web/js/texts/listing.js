@@ -1,4 +1,4 @@
-import { define } from "../texts.js";
+import { define } from "../page.js";
 
 define({
   "listing.gone": "No such listing",

@@ -1,5 +1,5 @@
 // Texts of the parts that show a task in its market: strip, tags and row.
-import { define, plural } from "../texts.js";
+import { define, plural } from "../page.js";
 
 const UNREAD = { asks: "the asks", bids: "the bids", ownBids: "your bids", ownListings: "your listings", sales: "the sales" };
 

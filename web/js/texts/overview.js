@@ -1,5 +1,5 @@
 import { perToken } from "../format.js";
-import { define, plural } from "../texts.js";
+import { define, plural } from "../page.js";
 
 const bids = (count) => `${count} ${plural(count, { one: "bid", other: "bids" })}`;
 const things = (data) => (data.quantity && data.quantity !== "1" ? `${perToken(data.quantity)} ` : "");

@@ -1,4 +1,4 @@
-import { define } from "../texts.js";
+import { define } from "../page.js";
 
 define({
   "signin.pitch.head": "Your bids,",

@@ -1,4 +1,4 @@
-import { define, plural } from "../texts.js";
+import { define, plural } from "../page.js";
 
 define({
   "qr.of": ({ text }) => `QR code of ${text}`,

@@ -1,12 +1,103 @@
 // The form: the few fields that matter, then the others in groups that are opened on demand.
-import { useEffect, useState } from "preact/hooks";
-import { html } from "../../html.js";
-import { MAIN_GROUPS, MORE_GROUPS, fieldOf, groupOf } from "../../config_shape.js";
-import { t } from "../../texts.js";
+import { useEffect, useId, useState } from "preact/hooks";
+import { html, t } from "../../page.js";
+import { numberOf } from "../../amounts.js";
+import { get, withQuery } from "../../api.js";
+import { MAIN_GROUPS, MORE_GROUPS, choicesOf, fieldOf, groupOf, labelOf } from "../../config_shape.js";
+import { amount, count, perToken, percent } from "../../format.js";
+import { venues } from "../../store.js";
+import { Range } from "../../parts/range.js";
+import { Choice, PercentField, SatsField, Segments, TextField } from "../../parts/field.js";
 import { Input, isShown } from "./inputs.js";
-import { Name } from "./name.js";
-import { Presets } from "./presets.js";
-import { BidRange } from "./bid_range.js";
+import { Presets } from "./draft.js";
+import { valueWords } from "./words.js";
+
+const ENDS = { percent: ["bidPercentLow", "bidPercentHigh"], fixed: ["bidFixedLow", "bidFixedHigh"] };
+
+/** `reference` is the price of an item or token that the range hangs on, or null. */
+function BidRange({ form, reference }) {
+  const { values, set, faults, base } = form;
+  const isFixed = values.bidMode === "fixed";
+  const [low, high] = ENDS[values.bidMode];
+  const isInSats = values.type === "rune" && values.quantityMode === "sats";
+  const per = values.type === "rune" && !isInSats ? numberOf(values.quantity) || 1 : 1;
+  const whole = reference === null || isInSats ? null : Number(reference) * per;
+  const inWords = (value) => {
+    if (numberOf(value) === null || whole === null) return isFixed ? "" : t("edit.range.share");
+    return isFixed ? t("edit.range.of", { share: percent(value / whole) }) : t("edit.range.is", { amount: amount(Math.round(whole * value)) });
+  };
+  const most = isFixed ? Math.max(numberOf(values[high], 0), Math.round((whole || numberOf(values[high]) || 1) * 1.1)) : Math.max(1.1, numberOf(values[high], 0));
+  const step = isFixed ? Math.max(1, 10 ** Math.floor(Math.log10(most / 200))) : 0.01;
+  const Price = isFixed ? SatsField : PercentField;
+  const field = (name, i) => html`<${Price} name=${name} label=${labelOf(name)} hint=${inWords(values[name])} fault=${faults[name]} value=${values[name]} onChange=${(value) => set({ [name]: value })}
+    mark=${base && base[name] !== values[name] ? t("edit.was", { value: valueWords(name, base[name], base) }) : undefined} key=${name + i} />`;
+  const round = (value) => (isFixed ? Math.round(value) : Math.round(value * 100) / 100);
+  return html`<${Segments} label=${labelOf("bidMode")} value=${values.bidMode} options=${choicesOf("bidMode")}
+      onChange=${(bidMode) => set(modeOf(bidMode, values, whole))} />
+    <${Range} low=${numberOf(values[low], 0)} high=${numberOf(values[high], 0)} min=${0} max=${most} step=${step} names=${[labelOf(low), labelOf(high)]}
+      say=${(value) => `${valueWords(low, value, values)} ${inWords(value)}`} onChange=${(from, to) => set({ [low]: round(from), [high]: round(to) })} />
+    <div class="pair keep">${field(low, 0)}${field(high, 1)}</div>`;
+}
+
+/** The other way to say a range begins with the same prices, where the floor is known. */
+function modeOf(bidMode, values, whole) {
+  if (bidMode === values.bidMode || !whole) return { bidMode };
+  const fixed = (part) => (numberOf(part) === null ? null : Math.round(whole * part));
+  if (bidMode === "fixed") return { bidMode, bidLevels: null, quantityMode: "quantity", bidFixedLow: fixed(values.bidPercentLow), bidFixedHigh: fixed(values.bidPercentHigh) };
+  const share = (sats) => (numberOf(sats) === null ? null : Math.max(0.01, Math.round((100 * sats) / whole) / 100));
+  return { bidMode, bidLevels: null, bidPercentLow: share(values.bidFixedLow), bidPercentHigh: share(values.bidFixedHigh) };
+}
+
+const CALM_MS = 200;
+
+/** Names that the server knows and that fit what is typed: [{slug, name}]; none where it cannot say. */
+function useNames(typed, type, isAsked) {
+  const [names, setNames] = useState([]);
+  useEffect(() => {
+    if (!isAsked || !typed.trim()) return setNames([]);
+    const abort = new AbortController();
+    const timer = setTimeout(() => {
+      get(withQuery("/tasks/slugs", { q: typed.trim(), type }), { abort: abort.signal }).then(
+        (found) => setNames(found.slugs || []),
+        () => {},
+      );
+    }, CALM_MS);
+    return () => {
+      clearTimeout(timer);
+      abort.abort();
+    };
+  }, [typed, type, isAsked]);
+  return names;
+}
+
+export function Name({ form, market, isNew, twin }) {
+  const { values, set, faults, base } = form;
+  const list = useId();
+  const [isTyped, setTyped] = useState(false);
+  const names = useNames(values.slug, values.type, isTyped);
+  const taking = (venues.value || []).filter((each) => each.kinds.includes(values.type));
+  const usual = taking.find((each) => each.isDefault) || taking[0];
+  const floor = values.type === "rune" ? perToken(market.floor) : amount(market.floor);
+  const said = market.floor !== null ? t("edit.slug.floor", { floor, listed: count(market.listed), isRune: values.type === "rune" }) : t("edit.slug.hint", values);
+  return html`<${Segments} label=${labelOf("type")} value=${values.type} options=${choicesOf("type")} onChange=${(type) => set(ofKind(type, values, isNew))} />
+    <${TextField} name="slug" label=${valueWords("type", values.type, values)} hint=${said} fault=${faults.slug || faults.type} value=${values.slug} list=${list} maxlength="200" required
+      mark=${base && base.slug !== values.slug ? t("edit.was", { value: base.slug }) : undefined} autofocus=${isNew} onChange=${(slug) => (setTyped(true), set({ slug }))} />
+    <datalist id=${list}>${names.map((each) => html`<option key=${each.slug} value=${each.slug}>${each.name || each.slug}</option>`)}</datalist>
+    ${twin !== null && html`<p class="note" role="alert"><span>${t("edit.twin")} <a class="link" href=${`#/tasks/${twin}/edit`}>${t("edit.twin.do")}</a></span></p>`}
+    ${isNew && taking.length > 1 && html`<${Choice} label=${labelOf("venue")} hint=${fieldOf("venue").hint} fault=${faults.venue} value=${values.venue || usual?.name}
+      options=${taking.map((each) => [each.name, each.title])} onChange=${(venue) => set({ venue: venue === usual?.name && usual?.isDefault ? "" : venue })} />`}
+    ${!isNew && html`<p class="quiet">${t("edit.venue.of", { venue: venues.value?.find((each) => each.name === values.venue)?.title || values.venue })}</p>`}`;
+}
+
+const SATS_PER_ORDER = 50_000;
+
+/** A change of kind takes along what the other kind does not have. A new rune task begins with orders of a few sats. */
+function ofKind(type, values, isNew) {
+  if (type === values.type) return {};
+  if (type !== "rune") return { type, quantityMode: "quantity", quantity: 1, useVwap: false, hardcapSats: isNew ? 0 : values.hardcapSats };
+  const small = { quantityMode: "sats", satsPerOrder: SATS_PER_ORDER, hardcapSats: SATS_PER_ORDER };
+  return { type, bidType: "collection", deliverTo: "ordinalsAddress", onFill: null, ...(isNew && values.bidMode === "percent" ? small : {}) };
+}
 
 const ONE_COLUMN = new Set(["check", "levels", "between", "drop", "hours", "onFill", "lines"]);
 

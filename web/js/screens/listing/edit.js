@@ -1,22 +1,59 @@
 // A listing's settings in a form in place, with what a save would do beside it.
 import { useState } from "preact/hooks";
-import { html } from "../../html.js";
+import { html, t } from "../../page.js";
 import { call } from "../../api.js";
+import { Loaded, confirmed, toast, useAct, useLoad, wordsOf } from "../../parts/states.js";
 import { readShapes } from "../../config_shape.js";
 import { amount } from "../../format.js";
-import { nameOf, readItem } from "../../items.js";
-import { changeOf, drawnFields, faultsOf, valuesOf } from "../../listing_config.js";
-import { useAct, useLoad } from "../../load.js";
-import { askPlan, usePlan } from "../../plan_listing.js";
-import { setQuery } from "../../router.js";
-import { link, listingOf, quietly, readListings } from "../../store.js";
-import { t } from "../../texts.js";
-import { confirmed } from "../../parts/dialog.js";
+import { nameOf, readItem } from "../../parts/picture.js";
+import { changeOf, drawnFields, faultsOf, standOf, valuesOf } from "../../listing_state.js";
+import { ListingPlan, askPlan, confirmListing, usePlan } from "../../parts/listing_plan.js";
+import { goOn, setQuery } from "../../router.js";
+import { leave, link, listingOf, quietly, readListing, readListings, stay } from "../../store.js";
 import { ListingForm } from "../../parts/listing_form.js";
-import { ListingPlan } from "../../parts/listing_plan.js";
-import { Loaded, wordsOf } from "../../parts/states.js";
-import { toast } from "../../parts/toast.js";
-import { signatureWords } from "./acts.js";
+
+async function told(act, options) {
+  try {
+    return await act();
+  } catch (refusal) {
+    toast(wordsOf(refusal, options), { isBad: true });
+    return null;
+  }
+}
+
+/** What can still be bought with what was signed. */
+const signatureWords = ({ listing }) => listing?.lowestOutstanding != null && t("listing.signature.stays", { price: amount(listing.lowestOutstanding) });
+
+export async function startListing(task) {
+  await told(async () => {
+    const name = nameOf(task.inscriptionId);
+    if (!(await confirmListing({ name, config: task.config, plan: await askPlan({ taskId: task.id }) }))) return;
+    await call("POST", `/autolist/${task.id}/start`);
+    toast(t("listing.started"));
+  });
+  await readListing(task.id).catch(() => {});
+}
+
+export async function stopListing(task) {
+  const isListed = standOf(task) === "sale";
+  const lines = [isListed ? t("listing.stop.stays", { price: amount(task.listing.price) }) : t("listing.stop.none"), isListed && t("listing.stop.then"), signatureWords(task)];
+  if (!(await confirmed({ title: t("listing.stop.title", { name: nameOf(task.inscriptionId) }), lines, act: t("listing.stop") }))) return;
+  const answer = await told(() => call("POST", `/autolist/${task.id}/stop`), { isStop: true });
+  if (answer) toast(t(isListed ? "listing.stopped.stays" : "listing.stopped"));
+  await readListing(task.id).catch(() => {});
+}
+
+export async function deleteListing(task) {
+  const isListed = standOf(task) === "sale";
+  const lines = [isListed && t("listing.delete.takes", { price: amount(task.listing.price) }), signatureWords(task), t("listing.delete.then")];
+  if (!(await confirmed({ title: t("listing.delete.title", { name: nameOf(task.inscriptionId) }), lines, act: t("listing.delete") }))) return;
+  leave([task.id]);
+  const answer = await told(() => call("DELETE", `/autolist/${task.id}`));
+  if (!answer) return stay([task.id]);
+  goOn(`/listings/${task.id}`, "/listings");
+  quietly(readListings());
+  toast(answer.message || t(answer.listingCancelled ? "listing.deleted.cancelled" : "listing.deleted"));
+}
 
 export function Edit({ task }) {
   const shapes = useLoad(readShapes);

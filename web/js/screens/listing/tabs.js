@@ -1,13 +1,88 @@
 // A listing's settings in words, and the end of its log.
-import { useEffect, useRef } from "preact/hooks";
-import { html } from "../../html.js";
+import { useEffect, useMemo, useRef } from "preact/hooks";
+import { html, t } from "../../page.js";
 import { get } from "../../api.js";
-import { useLoad } from "../../load.js";
+import { Empty, Loaded, useLoad } from "../../parts/states.js";
+import { amount, clock, iso, money, percent, unitName } from "../../format.js";
+import { multiplies } from "../../listing_state.js";
+import { PriceChart, columnsOf } from "../../parts/price_chart.js";
 import { setQuery } from "../../router.js";
-import { t } from "../../texts.js";
+import { now, venues } from "../../store.js";
 import { Segments } from "../../parts/field.js";
-import { Empty, Loaded } from "../../parts/states.js";
-import { settingsOf } from "./words.js";
+import { Table } from "../../parts/basics.js";
+import "../../texts/listing_form.js";
+
+/** The way to the price, in one line. */
+export function priceWords(config) {
+  if (config.priceMode === "fixed") return t("listing.by.fixed", { price: amount(config.priceSats) });
+  if (config.priceMode === "undercut") return t("listing.by.undercut", { sats: amount(config.undercutSats) });
+  return t("listing.by.percent", { share: percent(config.pricePercent), reference: referenceWords(config) });
+}
+
+const referenceWords = (config) =>
+  config.reference === "traitFloor" ? t("listing.reference.traitFloor", { type: config.traitType, value: config.traitValue }) : t(`listing.reference.${config.reference}`);
+
+function costWords(sats, source, none) {
+  const cost = sats === null ? none : amount(sats);
+  return source === "fill" || source === "claimed" ? t(`listing.set.cost.${source}`, { cost }) : cost;
+}
+
+const stepWords = (step) => t("listing.step", { hours: step.afterHours, price: "priceSats" in step ? amount(step.priceSats) : percent(step.pricePercent) });
+
+/** [name, words] of all settings that matter in this config. */
+function settingsOf({ config, venue, tags, costSource }) {
+  const none = t("listing.set.none");
+  return [
+    ["price", priceWords(config)],
+    ...(multiplies(config) && config.priceMode !== "percent" ? [["reference", referenceWords(config)]] : []),
+    ["least", config.minPriceSats ? amount(config.minPriceSats) : none],
+    ["cost", costWords(config.costSats, costSource, none)],
+    ["margin", config.minMargin ? percent(config.minMargin) : none],
+    ["schedule", config.priceSchedule.length ? config.priceSchedule.map(stepWords).join("; ") : none],
+    ...(config.allowBelowReference ? [["below", t("listing.set.yes")]] : []),
+    ["venue", venues.value?.find((each) => each.name === venue)?.title || venue],
+    ["ignored", config.ignoreAddresses.length ? config.ignoreAddresses.join(", ") : none],
+    ["pace", t("listing.set.seconds", { seconds: config.loopSeconds ?? 30 })],
+    ["paper", t(config.dryRun ? "listing.set.yes" : "listing.set.no")],
+    ["tags", tags.length ? tags.join(", ") : none],
+  ];
+}
+
+export const RANGES = { "1h": 3600, "6h": 21_600, "1d": 86_400, "1w": 604_800 };
+const MOST_ROWS = 120;
+
+export function Past({ task, from, range, asNumbers }) {
+  return html`<section class="panel" aria-labelledby="past-title"><header class="panel-head"><h2 id="past-title">${t("chart.title")}</h2>
+      <div class="listing-acts"><${Segments} label=${t("chart.range")} value=${range} options=${Object.keys(RANGES).map((each) => [each, t(`chart.range.${each}`)])} onChange=${(value) => setQuery({ range: value })} />
+        <button class="button" aria-pressed=${asNumbers} onClick=${() => setQuery({ numbers: asNumbers ? "" : "1" })}>${t(asNumbers ? "chart.picture" : "chart.numbers")}</button></div></header>
+    <${Loaded} from=${from} rows=${1} tall=${260}>${(series) => (isDrawable(series)
+      ? html`<${Drawn} task=${task} series=${series} range=${range} asNumbers=${asNumbers} />`
+      : html`<${Empty}>${t("chart.none")}</${Empty}>`)}</${Loaded}></section>`;
+}
+
+const isDrawable = ({ price, floor }) => [...price, ...floor].some((each) => each !== null);
+
+function Drawn({ task, series, range, asNumbers }) {
+  const lowest = task.listing?.lowestOutstanding ?? null;
+  const [columns, from, to] = useMemo(() => {
+    const end = now.peek();
+    return [columnsOf(series, lowest, task.isRunning ? end : null, series.step === "hour" ? 9000 : Math.max(3 * (task.config.loopSeconds || 30), 300)), Math.max(end - RANGES[range], series.time[0] - 60), end];
+  }, [series, lowest, range]);
+  const price = columns[1].findLast((each) => each !== null) ?? null;
+  const floor = columns[2].findLast((each) => each !== null) ?? null;
+  const words = t("chart.words", { price: amount(price), floor: amount(floor), lowest: lowest === null ? null : amount(lowest), from: clock(from, to) });
+  if (asNumbers) return html`<${Rows} series=${series} />`;
+  return html`<p class="listing-legend"><span><i class="own" />${t("chart.price")}</span><span><i class="floor" />${t("chart.floor")}</span><span><i class="least" />${t("chart.least")}</span>
+      ${lowest !== null && html`<span><i class="lowest" />${t("chart.lowest", { price: money(lowest) })}</span>`}<u>${unitName()}</u></p>
+    <div class="listing-chart"><${PriceChart} columns=${columns} from=${from} to=${to} label=${words} /></div>`;
+}
+
+function Rows({ series }) {
+  const rows = series.time.map((time, i) => ({ time, price: series.price[i], floor: series.floor[i], least: series.guard[i] })).reverse().slice(0, MOST_ROWS);
+  const column = (name) => ({ name: t(`chart.${name}`), isNumber: true, cell: (row) => money(row[name] === null ? null : Number(row[name])) });
+  return html`<div class="listing-rows"><${Table} label=${t("chart.numbers.title")} rows=${rows} keyOf=${(row) => row.time}
+    columns=${[{ name: t("chart.time"), cell: (row) => html`<time title=${iso(row.time)}>${clock(row.time)}</time>` }, column("price"), column("floor"), column("least")]} /></div>`;
+}
 
 const LINES = 200;
 const TABS = { settings: Settings, log: Log };

@@ -1,11 +1,10 @@
 // What is for sale: picture, price, and the cheapest signature that is still good.
-import { html } from "../../html.js";
+import { html, t } from "../../page.js";
 import { short, unitName } from "../../format.js";
 import { get } from "../../api.js";
 import { useListingRow } from "../../rows.js";
 import { lastCycleOf, listingIds, listingOf } from "../../store.js";
-import { t } from "../../texts.js";
-import { Money } from "../../parts/money.js";
+import { Money } from "../../parts/basics.js";
 import { Picture } from "../../parts/picture.js";
 import { Said } from "../../parts/said.js";
 import { NextCycle, State } from "../../parts/state.js";

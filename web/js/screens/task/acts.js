@@ -3,12 +3,10 @@ import { call } from "../../api.js";
 import { amount, clock, monthOf, percent, secondsOf } from "../../format.js";
 import { quantityOf } from "../../decision.js";
 import { mayRun } from "../../parts/brake.js";
-import { confirmed } from "../../parts/dialog.js";
-import { wordsOf } from "../../parts/states.js";
-import { toast } from "../../parts/toast.js";
+import { confirmed, toast, wordsOf } from "../../parts/states.js";
 import { go, goOn } from "../../router.js";
 import { leave, momentOf, quietly, readControl, readTask, readTasks, readVenues, setControl, stay, venues } from "../../store.js";
-import { t } from "../../texts.js";
+import { t } from "../../page.js";
 
 /** Bids of the task that are on the market, or may be. */
 export const openBids = (id) => (momentOf(id).value?.orders || []).filter((order) => order.state !== "closed" && !order.dryRun);

@@ -1,16 +1,41 @@
 // The head of a task: where it stands, in one line what it is to do, and the buttons that change that.
 import { useState } from "preact/hooks";
-import { html } from "../../html.js";
+import { html, t } from "../../page.js";
 import { money, percent, unitName } from "../../format.js";
-import { useAct } from "../../load.js";
-import { link, momentOf, restraintOf, venues } from "../../store.js";
-import { t } from "../../texts.js";
-import { faultOf, plainWords } from "../../texts/reasons.js";
-import { Icon } from "../../parts/icon.js";
+import { Dialog, useAct, wordsOf } from "../../parts/states.js";
+import { control, link, momentOf, restraintOf, venues } from "../../store.js";
+import { TextField } from "../../parts/field.js";
+import { Icon } from "../../parts/basics.js";
 import { NextCycle, State } from "../../parts/state.js";
-import { brakeTask, confirmStart, confirmStop, startTask, stopTask } from "./acts.js";
-import { LogEnd } from "./log.js";
-import { More } from "./more.js";
+import { brakeTask, cloneTask, confirmStart, confirmStop, deleteTask, startTask, stopTask } from "./acts.js";
+import { LogEnd } from "./tabs.js";
+import { faultOf, plainWords } from "../../texts/reasons.js";
+
+const STATES = ["run", "reduce", "halt"];
+
+export function More({ task, onClose }) {
+  const [slug, setSlug] = useState("");
+  const [fault, setFault] = useState("");
+  const { isBusy, run } = useAct();
+  const own = control.value?.tasks.find((each) => each.taskId === task.id)?.state || "run";
+  const isOffline = link.value === "offline";
+  // The questions that these ask take this dialog's place.
+  const instead = (act) => (onClose(), act());
+  const clone = (event) => {
+    event.preventDefault();
+    if (slug.trim() === task.slug) return setFault(t("clone.same"));
+    return run(() => cloneTask(task, slug.trim()).then(onClose, (refusal) => setFault(wordsOf(refusal))));
+  };
+  return html`<${Dialog} title=${t("task.more.title", { name: task.slug })} onClose=${onClose}><div class="more-acts">
+    <section><h3>${t("task.brake")}</h3><div class="segments" role="group" aria-label=${t("task.brake")}>${STATES.map((state) => html`<button key=${state} type="button"
+      aria-pressed=${own === state} class=${own === state ? "on" : ""} disabled=${isOffline && state !== "halt"} onClick=${() => own !== state && instead(() => brakeTask(task, state, own))}>${t(`brake.${state}`)}</button>`)}</div>
+      <small class="quiet">${t("task.brake.what")}</small></section>
+    <form onSubmit=${clone}><h3>${t("task.clone")}</h3><${TextField} label=${t("task.clone.slug")} hint=${t("task.clone.hint")} fault=${fault} value=${slug} required onChange=${(value) => (setSlug(value), setFault(""))} />
+      <button class="button" disabled=${isBusy || isOffline || !slug.trim()}><${Icon} name="plus" />${t("task.clone.do")}</button></form>
+    <section><h3>${t("task.delete")}</h3><small class="quiet">${t("task.delete.what")}</small>
+      <button class="button danger" disabled=${isOffline} onClick=${() => instead(() => deleteTask(task))}><${Icon} name="trash" />${t("task.delete")}</button></section></div>
+    <div class="dialog-acts"><button class="button" autofocus onClick=${onClose}>${t("close")}</button></div></${Dialog}>`;
+}
 
 export function Head({ task }) {
   const [isOpen, setOpen] = useState(false);
@@ -35,7 +60,7 @@ export function Head({ task }) {
 }
 
 /** A task's config in one line. */
-export function lineOf({ config, venue }) {
+function lineOf({ config, venue }) {
   const parts = [t(config.hardcapSats ? "task.config" : "task.config.no_cap", { rungs: config.bidCount, range: rangeWords(config), cap: `${money(config.hardcapSats)} ${unitName()}` })];
   if (config.bidType === "trait") parts.push(t("task.trait", { type: config.traitType, value: config.traitValue }));
   const known = venues.value?.find((each) => each.name === venue);
@@ -43,7 +68,7 @@ export function lineOf({ config, venue }) {
   return parts.join(", ");
 }
 
-export function rangeWords(config) {
+function rangeWords(config) {
   const levels = config.bidLevels?.map((level) => level.at);
   if (config.bidMode === "fixed") {
     const [low, high] = levels ? [Math.min(...levels), Math.max(...levels)] : [config.bidFixedLow, config.bidFixedHigh];

@@ -1,16 +1,14 @@
 // Another config on the task's own recorded past, beside the one it has: what would have been filled, at what price.
 import { useEffect, useRef, useState } from "preact/hooks";
-import { html } from "../../html.js";
+import { html, t } from "../../page.js";
 import { hasUnread } from "../../amounts.js";
 import { call } from "../../api.js";
+import { Empty, Loaded, Refused, Skeleton, useLoad } from "../../parts/states.js";
 import { fieldOf, labelOf, matters, readShapes } from "../../config_shape.js";
 import { clock, count, money, percent, perToken, secondsOf, unitName } from "../../format.js";
-import { useLoad } from "../../load.js";
 import { go } from "../../router.js";
-import { t } from "../../texts.js";
 import { reasonOf } from "../../texts/reasons.js";
 import { Check, SatsField } from "../../parts/field.js";
-import { Empty, Loaded, Refused, Skeleton } from "../../parts/states.js";
 
 /** [field, least, most, step, how it is written]: what can be slid, over the part of its range that is used. */
 const SLIDERS = [

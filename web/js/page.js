@@ -1,5 +1,9 @@
-// Every text that a person reads, by its name. A text is words, or a function of values; English stands in for what
-// another language lacks.
+// What every part of the page is made of: elements, and the texts that a person reads, each by its name.
+import htm from "htm";
+import { h } from "preact";
+
+export const html = htm.bind(h);
+
 const english = {};
 
 /** Adds texts: each file of texts/ does so for its part of the page. */
