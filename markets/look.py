@@ -234,13 +234,13 @@ def _snapshot(
         history=history,
         divisibility=divisibility,
         confirmed_ms=books.asks.confirmed_ms,
-        is_floor_sure=_is_sure_of(books.asks, [ask for ask in asks if ask.maker not in ignored]),
+        is_floor_sure=is_sure_of(books.asks, [ask for ask in asks if ask.maker not in ignored]),
         is_depth_sure=not books.asks.hidden,
         are_bids_whole=books.bids is None or not books.bids.hidden,
     )
 
 
-def _is_sure_of(book: base.AskBook, asks: Sequence[Ask]) -> bool:
+def is_sure_of(book: base.AskBook, asks: Sequence[Ask]) -> bool:
     """Tells whether the cheapest of `asks`, a part of the book, has no cheaper one among the hidden rows."""
     if not book.hidden:
         return True

@@ -1,4 +1,4 @@
-"""What venues told of inscriptions and of wallets' contents, and the counts of a key's calls to them."""
+"""Venues' answers about inscriptions and wallets' contents, and the counts of a key's calls."""
 
 from __future__ import annotations
 

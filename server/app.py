@@ -15,7 +15,7 @@ from collections.abc import Awaitable, Callable
 
 from tornado.httpserver import HTTPServer
 from tornado.netutil import bind_sockets
-from tornado.web import Application
+from tornado.web import Application, RequestHandler
 
 from core import logs, version
 from core.errors import SettingsError
@@ -28,7 +28,8 @@ from models.database.base import CommitCache
 from models.users import Entitlements
 from server.control import REMIND_S, STORE_S, remind_signer, store_again
 from server.health import start_times
-from server.http.base import UnknownRoute, log_request
+from server.http.answers import not_found
+from server.http.base import Handler
 from server.http.blocking import (
     ACTS_AT_ONCE,
     LONG_ANSWERS,
@@ -70,6 +71,20 @@ _NO_LIMIT = 1 << 60  # the gate has its own, and a better answer
 _PURGE_S = 3600.0
 _CALENDAR_S = 60.0
 _KEPT_BYTES = 16 << 20
+
+
+class UnknownRoute(Handler):
+    """The answer to every path without a route."""
+
+    def prepare(self) -> None:
+        raise not_found()
+
+
+def log_request(handler: RequestHandler) -> None:
+    """Logs one line a request, without its query."""
+    request = handler.request
+    level = logging.INFO if handler.get_status() < 500 else logging.WARNING
+    log.log(level, "%s %s %d %.1fms", request.method, request.path, handler.get_status(), 1000 * request.request_time())
 
 
 def make_app(

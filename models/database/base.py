@@ -2,8 +2,7 @@
 
 An SQLite file and a PostgreSQL server (postgresql.py) give the same promises: a writing transaction sees, and is seen,
 as if it were alone; a durable one has reached the disk when it returns; ids are never given twice. A process opens its
-connection after it was forked or started, never before. Rows hold times as whole milliseconds since 1970 and money as
-whole sats. What a request or a cycle asks of an SQLite file is in this module; the rest of it is in damage.py.
+connection after it was forked or started, never before. Times are milliseconds since 1970 (int), money is sats (int).
 
 The locks of a transaction that is not alone are taken before anything that depends on them is read, and in one order,
 so that no two wait for each other: installation, user, task, order (by its own guarded change), events, a lease's row.
@@ -95,10 +94,7 @@ class Sqlite(SqliteFile):
             raise
 
     def rows(self, sql: str, values: Sequence[Any]) -> list[tuple[Any, ...]]:
-        """Returns all rows of a statement. A SELECT goes past peewee, which takes as long for most as SQLite does.
-
-        One that fails is asked once more peewee's way, which has its errors.
-        """
+        """Returns all rows of a statement. A SELECT goes past peewee, for its speed, unless it fails."""
         if sql.startswith("SELECT") and not self.is_closed():
             with suppress(sqlite3.Error):
                 return sqlite3.Cursor(self.connection()).execute(sql, values).fetchall()
@@ -111,10 +107,8 @@ class Sqlite(SqliteFile):
 
     @contextmanager
     def writing(self, *, durable: bool, alone: bool) -> Iterator[None]:
-        """Holds a writing transaction, which always is alone.
-
-        A commit without room could not be tried again, so the reserve of a full disk is freed before it begins.
-        """
+        """Holds a writing transaction, which always is alone."""
+        # A commit without room could not be tried again, so the reserve of a full disk is freed before it begins.
         free_if_full(Path(self.database).parent)
         if durable:
             self.execute_sql("PRAGMA synchronous=FULL")

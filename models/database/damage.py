@@ -114,8 +114,11 @@ def known(path: str) -> Damage | None:
     """Returns the damage that is known of a database."""
     if path in unwritten:
         return unwritten[path]
+    note = f"{path}.damaged"
+    if not os.path.exists(note):  # noqa: PTH110 - this is read before each reservation
+        return None
     try:
-        found = json.loads(note_of(path).read_bytes())
+        found = json.loads(Path(note).read_bytes())
         inodes = tuple((str(end), int(inode)) for end, inode in found["inodes"].items())
         return Damage(str(found["text"]), bool(found["is_lost"]), inodes)
     except FileNotFoundError:
@@ -435,7 +438,7 @@ PRAGMAS = {"journal_mode": "wal", "synchronous": "normal", "foreign_keys": 1, "c
 
 
 class SqliteFile(SqliteDatabase):
-    """What is asked of an SQLite file now and then; what every request asks is in models/database/base.py (Sqlite)."""
+    """The rare operations on an SQLite file; models/database/base.py (Sqlite) has those of each request."""
 
     name = "SQLite"
     has_rowid = True

@@ -370,20 +370,6 @@ class SignedIn(Handler):
         return int(text)
 
 
-class UnknownRoute(Handler):
-    """The answer to every path without a route."""
-
-    def prepare(self) -> None:
-        raise not_found()
-
-
-def log_request(handler: RequestHandler) -> None:
-    """Logs one line a request, without its query."""
-    request = handler.request
-    level = logging.INFO if handler.get_status() < 500 else logging.WARNING
-    log.log(level, "%s %s %d %.1fms", request.method, request.path, handler.get_status(), 1000 * request.request_time())
-
-
 JSON = "application/json"
 ONE_TASK = re.compile(r"/api/(?:tasks|autolist)/\{id\}")
 
@@ -435,8 +421,7 @@ class Operation(Struct, frozen=True, kw_only=True):
     @property
     def parameters(self) -> tuple[str, ...]:
         """The names of the method's parameters: hints would have to be evaluated, at each start of a server."""
-        code = self.function.__code__
-        return code.co_varnames[: code.co_argcount]
+        return self.function.__code__.co_varnames[: self.function.__code__.co_argcount]
 
     @property
     def takes_body(self) -> bool:
@@ -588,10 +573,7 @@ def _handler(noun: type[Handler], path: str, operations: dict[str, Operation]) -
 
 
 def _method(operation: Operation) -> Callable[..., Awaitable[None] | None]:
-    """Makes the method that Tornado calls: it reads what the operation wants and sends what it returns.
-
-    An operation that returns nothing has answered by itself.
-    """
+    """Makes the method that Tornado calls. An operation that returns nothing has answered by itself."""
     function, of, status = operation.function, operation.of, operation.status
     reads_body, reads_query = "given" in operation.parameters, "asked" in operation.parameters
 

@@ -221,7 +221,7 @@ def test_a_database_that_cannot_be_read_is_refused_and_its_note_stays(
     file = migrated(Path(environment["BIDKEEPER_DATA_DIR"]))
     if is_noted:
         damage.write_note(str(file), Damage("database disk image is malformed"))
-    monkeypatch.setattr(damage, "_WAITS_S", 0.1)
+    monkeypatch.setattr(damage, "BUSY_SECONDS", 0.1)
     with closing(sqlite3.connect(file, isolation_level=None)) as holder:
         holder.execute("PRAGMA locking_mode=exclusive")
         holder.execute("BEGIN EXCLUSIVE")

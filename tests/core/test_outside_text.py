@@ -151,6 +151,7 @@ def test_text_without_a_mark_is_what_it_was(tmp_path: Path) -> None:
 _OWN_FILES = {
     "cli/doctor/data_check.py",
     "cli/doctor/machine_check.py",
+    "cli/doctor/program_check.py",
     "core/hook_receivers.py",
     "core/version.py",
     "gateway/quota_count.py",

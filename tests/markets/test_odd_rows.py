@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from markets.base import AskBook, OwnBids, Sales
+from markets.look import is_sure_of
 from markets.parse import Best, Foreign, Page, Unread, Unreadable, asked_price, each_row, identifier, noting, sats
 from strategy.book import Ask
 
@@ -153,10 +154,10 @@ def test_row_left_out_tells_whether_it_may_be_an_offer(odd: Any, best: Best[int]
 
 def test_cheapest_of_a_part_of_a_book_is_sure_only_without_hidden_asks_or_as_cheapest_of_all() -> None:
     cheap, dear = (Ask("a", price, Decimal(1), Decimal(price), "m") for price in (5, 7))
-    assert AskBook((cheap, dear), 1, None, 9, 0).is_sure_of((dear,))
-    assert AskBook((cheap, dear), 1, None, 9, 1).is_sure_of((cheap,))
-    assert not AskBook((cheap, dear), 1, None, 9, 1).is_sure_of((dear,))
-    assert not AskBook((cheap,), 1, None, 9, 1).is_sure_of(())
+    assert is_sure_of(AskBook((cheap, dear), 1, None, 9, 0), (dear,))
+    assert is_sure_of(AskBook((cheap, dear), 1, None, 9, 1), (cheap,))
+    assert not is_sure_of(AskBook((cheap, dear), 1, None, 9, 1), (dear,))
+    assert not is_sure_of(AskBook((cheap,), 1, None, 9, 1), ())
 
 
 def test_later_page_with_one_odd_row_does_not_refuse_the_pages_before_it() -> None:
