@@ -53,6 +53,7 @@ from wallet.signer.allowed import with_normal_addresses
 from wallet.signer_client import SignerClient
 
 log = logging.getLogger(__name__)
+_access = logging.getLogger("server.access")
 
 _THREADS = 16
 _OWN_QUESTIONS = 4  # to the gateway at a time: withdrawals under way, play money, readiness
@@ -84,7 +85,9 @@ def log_request(handler: RequestHandler) -> None:
     """Logs one line a request, without its query."""
     request = handler.request
     level = logging.INFO if handler.get_status() < 500 else logging.WARNING
-    log.log(level, "%s %s %d %.1fms", request.method, request.path, handler.get_status(), 1000 * request.request_time())
+    _access.log(
+        level, "%s %s %d %.1fms", request.method, request.path, handler.get_status(), 1000 * request.request_time()
+    )
 
 
 def make_app(

@@ -39,7 +39,7 @@ from server.http.services import Services
 from server.http.shapes import Asked, camel, encoded
 from wallet.signer_client import SignerClient, SignerError
 
-log = logging.getLogger("server.access")
+log = logging.getLogger(__name__)
 
 _METHODS = ("get", "post", "put", "patch", "delete")
 MAX_ID = 2**63 - 1
