@@ -98,7 +98,7 @@ def exposure_counted_late(patch: pytest.MonkeyPatch) -> None:
 def budget_of_one_task(patch: pytest.MonkeyPatch) -> None:
     """Tasks plan and reserve as if the budget that they share had no open orders."""
     patch.setattr(SatsBudget, "_is_over_budget", lambda budget, used, orders: False)
-    patch.setattr(orders, "_OPEN", _NothingOpen())
+    patch.setattr(orders, "_OPEN_OF_BUDGET", _NothingOpen())
 
 
 class _NothingOpen:
