@@ -24,12 +24,15 @@ from tests.wallet.withdrawal_cases import (
     Case,
     Leaf,
     both_must_sign,
+    facts_of,
     honest,
     multisig,
+    outpoints,
     p2wsh,
     runs,
+    wallet_spend,
 )
-from wallet.protocol import PolicyRefused
+from wallet.protocol import MOST_FEE_PER_KVB, PolicyRefused
 from wallet.psbt.decode import decode
 from wallet.psbt.sign import SigningError
 from wallet.psbt.transaction import compact
@@ -177,6 +180,29 @@ def test_a_fee_above_its_limit() -> None:
     case.amount = 2 * COIN
     with pytest.raises(PolicyRefused, match="fee-share"):
         case.check()
+
+
+@pytest.mark.parametrize("has_change", [False, True])
+@pytest.mark.parametrize("inputs", [1, 2])
+def test_fee_rate_above_its_maximum_is_refused(inputs: int, has_change: bool) -> None:
+    value, kept, wallet = 2_000_000, 50_000 * has_change, p2wsh(WALLET)
+    witness = 1 + (1 + 64) + (1 + len(WALLET))  # the stack's count, one signature, the script, with their lengths
+    outputs = [PAYMENT_SCRIPT, wallet][: 1 + has_change]
+    size = 4 + 1 + inputs * (32 + 4 + 1 + 4) + 1 + sum(8 + 1 + len(script) for script in outputs) + 4
+    vsize = -(-(4 * size + 2 + inputs * witness) // 4)
+    most = MOST_FEE_PER_KVB * vsize // 1000
+
+    def case(fee: int) -> Case:
+        made = honest()
+        made.draft.spends = [wallet_spend(at, value=value) for at in range(inputs)]
+        made.facts = {each: facts_of(each, value, wallet) for each in outpoints(made.draft)}
+        made.amount = inputs * value - kept
+        made.draft.pays = [Pay(made.amount - fee, PAYMENT_SCRIPT), Pay(kept, wallet)][: 1 + has_change]
+        return made
+
+    assert case(most).check().fee_sats == most
+    with pytest.raises(PolicyRefused, match="fee-rate"):
+        case(most + 1).check()
 
 
 def test_another_key_signs_nothing() -> None:
