@@ -185,7 +185,7 @@ def test_a_kernel_that_refuses_says_why() -> None:
         # A filter that refuses filters: the second one is not taken, which must be said.
         "from core import process\n"
         "first = process.CALLS[os.uname().machine]\n"
-        "import dataclasses\n"
+        "from msgspec.structs import replace\n"
         "process.CALLS = {os.uname().machine: replace(first, others=(first.seccomp,))}\n"
         "assert give_up_network() == ''\n"
         "said = give_up_network()\n"

@@ -15,7 +15,7 @@ from tests.wallet import withdrawal_cases as wd
 from tests.wallet.listings import PAYMENT, STRANGER, VENUE, Pay
 from tests.wallet.listings import honest as honest_listing
 from tests.wallet.withdrawal_attacks import ATTACKS, HARMLESS, Attack
-from wallet.protocol import PolicyRefused
+from wallet.protocol import MOST_FEE_PER_KVB, PolicyRefused
 from wallet.psbt.decode import decode
 from wallet.psbt.sign import SigningError
 from wallet.psbt.transaction import compact
@@ -166,6 +166,29 @@ def test_a_fee_above_its_limit() -> None:
     case.amount = 2 * wd.COIN
     with pytest.raises(PolicyRefused, match="fee-share"):
         case.check()
+
+
+@pytest.mark.parametrize("has_change", [False, True])
+@pytest.mark.parametrize("inputs", [1, 2])
+def test_fee_rate_above_its_maximum_is_refused(inputs: int, has_change: bool) -> None:
+    value, kept, wallet = 2_000_000, 50_000 * has_change, wd.p2wsh(wd.WALLET)
+    witness = 1 + (1 + 64) + (1 + len(wd.WALLET))  # the stack's count, one signature, the script, with their lengths
+    outputs = [wd.PAYMENT_SCRIPT, wallet][: 1 + has_change]
+    size = 4 + 1 + inputs * (32 + 4 + 1 + 4) + 1 + sum(8 + 1 + len(script) for script in outputs) + 4
+    vsize = -(-(4 * size + 2 + inputs * witness) // 4)
+    most = MOST_FEE_PER_KVB * vsize // 1000
+
+    def case(fee: int) -> wd.Case:
+        made = wd.honest()
+        made.draft.spends = [wd.wallet_spend(at, value=value) for at in range(inputs)]
+        made.facts = {each: wd.facts_of(each, value, wallet) for each in wd.outpoints(made.draft)}
+        made.amount = inputs * value - kept
+        made.draft.pays = [Pay(made.amount - fee, wd.PAYMENT_SCRIPT), Pay(kept, wallet)][: 1 + has_change]
+        return made
+
+    assert case(most).check().fee_sats == most
+    with pytest.raises(PolicyRefused, match="fee-rate"):
+        case(most + 1).check()
 
 
 def test_another_key_signs_nothing() -> None:
