@@ -13,7 +13,7 @@ import inspect
 import logging
 import re
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from functools import cache
 from http.client import responses
@@ -45,7 +45,6 @@ _METHODS = ("get", "post", "put", "patch", "delete")
 MAX_ID = 2**63 - 1
 SENDING_S = 30.0  # a client that takes nothing for so long has gone
 PIECE = 100  # rows of a long answer that are written while others wait: some milliseconds
-
 
 Given = TypeVar("Given", bound=shapes.Body)
 Parameters = TypeVar("Parameters", bound=shapes.Asked)
@@ -424,11 +423,6 @@ class Operation(Struct, frozen=True, kw_only=True):
         return self.function.__code__.co_varnames[: self.function.__code__.co_argcount]
 
     @property
-    def takes_body(self) -> bool:
-        """Whether a body is taken."""
-        return self.described_body is not None or "given" in self.parameters
-
-    @property
     def body(self) -> type[Struct] | None:
         """The body's shape, None where no body is taken."""
         return self.described_body or _hints(self.function).get("given")
@@ -541,25 +535,24 @@ PARTS: dict[str, tuple[str, dict[str, Any]]] = {
 
 def routes_of(nouns: Iterable[type[Handler]]) -> list[Route]:
     """Makes the routes of classes whose methods are operations, in the order of their declaration."""
-    return [route for noun in nouns for route in _routes(noun)]
-
-
-def _routes(noun: type[Handler]) -> Iterator[Route]:
-    paths = dict[str, dict[str, Operation]]()
-    for method in vars(noun).values():
-        found: Operation | None = getattr(method, "__operation__", None)
-        if found is not None:
-            paths.setdefault(found.path, {})[found.verb] = structs.replace(found, tag=getattr(noun, "tag", ""))
-    for path, operations in paths.items():
-        pattern = re.sub(r"\{(\w+)\}", lambda part: PARTS[part[1]][0], path)
-        yield Route(pattern, _handler(noun, path, operations), operations)
+    made = list[Route]()
+    for noun in nouns:
+        paths = dict[str, dict[str, Operation]]()
+        for method in vars(noun).values():
+            found: Operation | None = getattr(method, "__operation__", None)
+            if found is not None:
+                paths.setdefault(found.path, {})[found.verb] = structs.replace(found, tag=getattr(noun, "tag", ""))
+        for path, operations in paths.items():
+            pattern = re.sub(r"\{(\w+)\}", lambda part: PARTS[part[1]][0], path)
+            made.append(Route(pattern, _handler(noun, path, operations), operations))
+    return made
 
 
 def _handler(noun: type[Handler], path: str, operations: dict[str, Operation]) -> type[Handler]:
     slowest = [each.answers_s for each in operations.values() if each.answers_s is not None]
     members: dict[str, Any] = {
         "__doc__": f"{' and '.join(operations)} {path}",
-        "bodies": frozenset(verb for verb, each in operations.items() if each.takes_body),
+        "bodies": frozenset(v for v, each in operations.items() if each.described_body or "given" in each.parameters),
         "takes_query": any("asked" in each.parameters for each in operations.values()),
         "has_etag": any(each.has_etag for each in operations.values()),
         "openings": Openings(
@@ -579,9 +572,7 @@ def _method(operation: Operation) -> Callable[..., Awaitable[None] | None]:
 
     def method(self: Any, *parts: str) -> Awaitable[None] | None:
         arguments: list[Any] = list(parts) if of is None else [of(self, parts[0]), *parts[1:]]
-        read: dict[str, Any] = {}
-        if reads_body:
-            read["given"] = self.given(operation.body, operation.bad_body)
+        read: dict[str, Any] = {"given": self.given(operation.body, operation.bad_body)} if reads_body else {}
         if reads_query:
             read["asked"] = self.asked(operation.query)
         answer = function(self, *arguments, **read)

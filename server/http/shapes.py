@@ -1,7 +1,7 @@
 """The shapes of the interface: bodies and queries, read with all their faults, and answers, written as JSON.
 
-A shape's fields are types of `core.fields`. From them come the reading here, the description (server/openapi) and the
-JSON. What is read has passed core/untrusted.py: whole numbers are int, all others Decimal, and no key is there twice.
+A shape's fields are types of `core.fields`. From them come the reading here, server/description.py and the JSON. What
+is read has passed core/untrusted.py: whole numbers are int, all others Decimal, and no key is there twice.
 """
 
 from __future__ import annotations
