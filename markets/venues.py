@@ -36,8 +36,7 @@ class Capabilities(Struct, frozen=True, forbid_unknown_fields=True):
     lists_in_escrow: bool = False
     lists_plain: bool = True
     drafts_are_orders: bool = False  # each draft of a listing is kept there as an order that waits to be confirmed
-    # Takes a listing back: the vault's signature under a challenge, a session, or a signed PSBT that the venue drafts
-    # (`draft_delist`).
+    # Takes a listing back: the vault's signature under a challenge, a session, or a signed PSBT that the venue drafts.
     delist_proof: DelistProof = "session"
     listing_tick: int = 1  # sats; listings' prices are multiples of it
     tells_traits: bool = False  # listings show their items' traits
