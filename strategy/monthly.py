@@ -146,9 +146,9 @@ def monthly_calls(tasks: Iterable[Task], costs: CallCosts) -> MonthlyCalls:
     """Returns the joint cost of these tasks at their marketplace.
 
     A read that several share is counted once, for the one that asks most often. Each bid is placed again before it
-    expires; of each such round the task's bids are cancelled together, on books of that moment and own bids read before
-    and after. Example: 5 bids that live 16 minutes, in cycles of 30 s, at a marketplace where a cancel wants a
-    challenge: 2,880 rounds of 5 places and 2 calls for the cancels, 20,160 writes.
+    expires; of each such round the task's bids are cancelled together, on books of that moment, with own bids read
+    before and after and sales read after. Example: 5 bids that live 16 minutes, in cycles of 30 s, at a marketplace
+    where a cancel wants a challenge: 2,880 rounds of 5 places and 2 calls for the cancels, 20,160 writes.
     """
     tasks = list(tasks)
     if len({task.slug for task in tasks if isinstance(task, Bidding) and task.hangs_on_floor(costs)}) == 1:
@@ -165,9 +165,10 @@ def monthly_calls(tasks: Iterable[Task], costs: CallCosts) -> MonthlyCalls:
         if isinstance(task, Bidding):
             rounds = task.rounds(costs)
             writes += rounds * costs.round(task.bids)
-            # Own bids after the cancels, and before them if the last read was reused; asks, if only floors were read.
-            reads += rounds * (1 + (task.cycle_s < OFTEN_S) + task.hangs_on_floor(costs))
-            fresh += rounds * (sum(read[0] in ("asks", "floor", "bids") for read, _ in task.looks(costs)) + 2)
+            # Own bids and sales after the cancels, own bids before them if the last read was reused; asks, if only
+            # floors were read.
+            reads += rounds * (2 + (task.cycle_s < OFTEN_S) + task.hangs_on_floor(costs))
+            fresh += rounds * (sum(read[0] in ("asks", "floor", "bids") for read, _ in task.looks(costs)) + 3)
     return MonthlyCalls(reads, writes, writes + fresh + _stretched(looks.values()))
 
 

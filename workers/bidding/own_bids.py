@@ -373,13 +373,13 @@ def _absent(
         return False
     if is_hidden and answer is CancelAnswer.FAILED:
         return False
-    is_confirmed = answer is CancelAnswer.DONE and not is_hidden
-    may_be_sold = explainer is not None and (not is_confirmed or order.id in explainer.partly)
-    if explainer and may_be_sold and explainer.fill(order, now_ms):
+    # A venue may confirm the cancel of a bid that was sold a moment before, too.
+    if explainer and explainer.fill(order, now_ms):
         return True
+    is_confirmed = answer is CancelAnswer.DONE and not is_hidden
     if order.state == UNKNOWN:
         _doubt(order, read_ms, now_ms, explainer)
-    elif explainer and may_be_sold and explainer.is_in_the_dark(order):
+    elif explainer and (not is_confirmed or order.id in explainer.partly) and explainer.is_in_the_dark(order):
         _wait(order, read_ms, now_ms)
     elif is_confirmed or count_miss(order, read_ms) >= VANISHED_READS:
         _end(order, read_ms, now_ms)

@@ -40,7 +40,7 @@ from core.call import Request, read_answer
 from core.process import end_with_parent
 from core.settings import Settings, load
 from markets import client, verbs
-from markets.base import AskBook, Balance, Fees, OutpointFacts, OwnBid, OwnBids, Whereabouts
+from markets.base import AskBook, Balance, Fees, OutpointFacts, OwnBid, OwnBids, Sales, Whereabouts
 from markets.client import MarketClient
 from markets.orders import ListingDraft, OwnListing, OwnListings
 from models import schema, users
@@ -113,6 +113,8 @@ class MadeUpMarket(MarketClient):
             case verbs.Cancel():
                 self._bids = [bid for bid in self._bids if bid.venue_id not in args.venue_ids]
                 return True
+            case verbs.Sales():
+                return Sales((), self._clock_ms(), args.since_ms)
             case verbs.OwnListings():
                 return OwnListings(tuple(self._listings), self._clock_ms() + 1)
             case verbs.Whereabouts():

@@ -40,6 +40,32 @@ def test_a_bid_sold_before_its_cancel_is_filled_though_the_sale_is_told_later(wo
     assert orders.fills(task).count == 1 and world.market.prices == []
 
 
+def test_a_bid_sold_a_moment_before_its_confirmed_cancel_is_filled(world: World) -> None:
+    task, bidder = world.begun(replace(ONE, max_fills=1))
+    bidder.cycle()
+    world.clock.advance(61)
+    world.market.asks_ = [ask(40_000)]
+
+    def confirm_what_was_sold(*args: object, **fields: object) -> bool:
+        world.market.sell(52_000)
+        return True
+
+    world.market.cancel = confirm_what_was_sold  # type: ignore[method-assign,assignment]
+    bidder.cycle()
+    assert state(52_000) == "closed filled"
+    assert orders.fills(task).count == 1 and world.market.prices == []
+
+
+def test_a_confirmed_cancel_does_not_wait_for_sales_that_cannot_be_read(world: World) -> None:
+    _, bidder = world.begun(ONE)
+    bidder.cycle()
+    world.clock.advance(61)
+    world.market.asks_ = [ask(40_000)]
+    world.market.fail("sales", Unavailable("down"))
+    bidder.cycle()
+    assert state(52_000) == "closed cancelled"
+
+
 def test_a_bid_sold_in_its_last_second_is_filled_though_the_sale_is_told_later(world: World) -> None:
     task, bidder = world.begun(replace(ONE, max_fills=1))
     bidder.cycle()
