@@ -1,7 +1,7 @@
 """Every dialect request before its answer: its operation is counted, limited, and struck by a fault.
 
-docs/simulator.md has the modes of faults and the routes of each operation. A fault comes after key and rate limit, so
-that a 429 of its own does not use it up.
+docs/simulator.md has the modes of faults and the operations. A fault comes after key and rate limit, because their 429
+must not use it up.
 """
 
 from __future__ import annotations
