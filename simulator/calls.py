@@ -151,7 +151,7 @@ class Windows:
 
 
 def frozen(engine: Engine) -> Engine:
-    """Returns a copy of `engine` in which time stands still. Its history is empty."""
+    """Returns a frozen copy of `engine` without history."""
     taken_ms = engine.now_ms()
     copy = Engine(lambda: taken_ms, random.Random(0))
     # Through a dump, so that the copy shares no object with the original.
