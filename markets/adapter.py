@@ -4,8 +4,8 @@ Each method is exactly one HTTP request at most. An operation that a venue lacks
 Reads raise Unavailable (RateLimited), and Refused leaves; writes Unknown as well. A method that needs a session it does
 not hold raises SignInNeeded and sends nothing. Sats are int, unit prices Decimal, times epoch milliseconds.
 
-Some venues read only final witnesses (BIP-174). A signer leaves a taproot key signature beside its input (BIP-371); the
-witness of a key path is just that signature.
+Some venues read only final witnesses (BIP-174). A signer leaves a taproot key signature next to its input (BIP-371); a
+key path's witness is just that signature.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class AskAgain(Unavailable):
 
 
 class TraitedAsk(Struct, frozen=True):
-    """An ask and the traits its item is known to have; None = the venue does not tell its traits."""
+    """An ask and the traits its item is known to have; None = the venue does not name its traits."""
 
     ask: Ask
     traits: frozenset[Trait] | None
@@ -48,7 +48,7 @@ class TraitedBid(Struct, frozen=True):
 
 
 class Adapter:
-    """One venue. May be used by several threads at once. Nothing in here signs."""
+    """One venue. Several threads may use it concurrently. It signs nothing."""
 
     name: str  # as in tasks and grants
 
@@ -70,7 +70,7 @@ class Adapter:
         self._no("floors")
 
     def asks(self, slug: str, cursor: Cursor) -> Page[TraitedAsk]:
-        """Returns one page of a collection's listings, cheapest first, with the traits they tell."""
+        """Returns one page of a collection's listings, cheapest first, with the traits they name."""
         self._no("listings of a collection")
 
     def bids(self, slug: str, kind: Kind, cursor: Cursor) -> Page[TraitedBid]:
@@ -89,7 +89,7 @@ class Adapter:
         """Returns one page of the live bids of a payment address. Unknown is not empty: a strange entry is
         Unavailable.
 
-        `slugs` are the collections to read, where a venue tells a wallet's bids by collection only.
+        `slugs` are the collections to read, where a venue lists a wallet's bids by collection only.
         """
         self._no("a wallet's bids")
 
@@ -98,7 +98,7 @@ class Adapter:
         self._no("challenges: nothing is signed for a cancel")
 
     def bidding_wallet(self, payment: str, receive: str, pubkey: str) -> str:
-        """Returns the address that funds the bids of this pair of addresses. Raises NotFound when there is none yet."""
+        """Returns the address that funds the bids of this pair of addresses. Raises NotFound if it has none yet."""
         self._no("bidding wallets")
 
     def wallet_contents(self, address: str, cursor: Cursor) -> Page[base.WalletItem]:
@@ -116,7 +116,7 @@ class Adapter:
     # drafts to be signed; they change nothing at the venue
 
     def draft_bid(self, order: orders.BidToDraft) -> orders.BidDraft:
-        """Returns the PSBTs that the venue wants signed for a bid, where its bids are no messages."""
+        """Returns the PSBTs that the venue wants signed for a bid, if its bids are not messages."""
         self._no("drafts of bids: its bids are messages, or it takes none")
 
     def draft_listing(self, ask: orders.ListingToDraft) -> orders.ListingDraft:
@@ -187,7 +187,7 @@ class Latest(Generic[Value]):
                 del self._kept[next(iter(self._kept))]
 
     def of(self, name: Hashable) -> Value | None:
-        """Returns the stored value, None when there is none."""
+        """Returns the stored value, or None."""
         with self._lock:
             return self._kept.get(name)
 
@@ -240,7 +240,7 @@ _Map = list[tuple[bytes, bytes]]
 def with_witnesses(psbt: str) -> str:
     """Returns `psbt` (version 0, base64) with a final witness in each input that has a key signature and none yet.
 
-    Raises ValueError if it is no PSBT.
+    Raises ValueError if it is not a PSBT.
     """
     raw = base64.b64decode(psbt, validate=True)
     if not raw.startswith(_MAGIC):
@@ -276,7 +276,7 @@ def _maps(raw: bytes, at: int) -> Iterator[_Map]:
 
 
 def _taken(raw: bytes, at: int) -> tuple[bytes, int]:
-    """Returns the bytes whose length stands at `at`, and their end, which may lie behind the end of all."""
+    """Returns the bytes whose length is at `at`, and their end, which may lie beyond the end of the PSBT."""
     length, at = _number(raw, at)
     return raw[at : at + length], at + length
 

@@ -80,7 +80,7 @@ class RateLimited(Unavailable):
 
 
 class TooManyLookups(RateLimited):
-    """Not the venue but the gateway refused: the user has looked too often, and may look again in `retry_after_s`."""
+    """The gateway refused, not the venue: too many look-ups of this user, who may retry in `retry_after_s`."""
 
     kind = "too_many_lookups"
 
@@ -193,7 +193,7 @@ def may_be_among(unread: tuple[str, ...], key: str | None) -> bool:
 
 
 def to_wire(error: VenueError) -> dict[str, Any]:
-    """Returns `error` as the JSON object that stands for it on the gateway's socket."""
+    """Returns the JSON object of `error` on the gateway's socket."""
     wire: dict[str, Any] = {"kind": error.kind, "message": error.message}
     if isinstance(error, RateLimited):
         wire["retry_after_s"] = error.retry_after_s
@@ -234,9 +234,9 @@ class Floor(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class OwnBid(Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
-    """One live bid of a wallet. `price` is the whole order's, in sats; `quantity` in whole items or tokens, if told.
+    """One live bid of a wallet. `price` is the whole order's, in sats; `quantity` in whole items or tokens, if known.
 
-    `slug` is empty for a bid on a single inscription, which no task of ours makes.
+    `slug` is empty for a bid on a single inscription, which our tasks never make.
     """
 
     venue_id: str
@@ -299,9 +299,9 @@ class Rune(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Sale(Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
-    """One sale: `price` in sats for all of it, `quantity` in whole items or tokens. None where the venue does not tell.
+    """One sale: `price` in sats for all of it, `quantity` in whole items or tokens. None: not known.
 
-    `sale_id` may be the id of the very order that was filled, so a bid of ours is looked for in `bid_id` and in
+    `sale_id` may be the id of the very order that was filled, so our bid is searched in `bid_id` and in
     `sale_id`. `buyer` may be the buyer's paying or receiving address. `txid` is the transaction that filled the order.
     `is_of_listing`: the order is known to be a listing, so the sale does not fill a bid.
     """
@@ -438,7 +438,7 @@ class Picture(Struct, frozen=True, forbid_unknown_fields=True, tag="picture"):
 
 
 class NoPicture(Struct, frozen=True, forbid_unknown_fields=True, tag="none"):
-    """The reason why there is no picture to show."""
+    """The reason why a picture is missing."""
 
     instead: Instead
 

@@ -140,7 +140,7 @@ class GatewayClient:
 
 
 class MarketClient(GatewayClient):
-    """A client of the gateway at `socket_path`, for `venue`. Not for use by several threads at once.
+    """A client of the gateway at `socket_path`, for `venue`. Not for concurrent use by threads.
 
     Every method raises VenueError leaves (`markets/base.py`): NotSupported if the venue cannot do it, SignInNeeded if
     the gateway lacks the wallet's session. When the gateway itself cannot be asked, reads raise Unavailable; place and
@@ -179,7 +179,7 @@ class MarketClient(GatewayClient):
     ) -> base.AskBook:
         """Returns the cheapest listings of a collection; with `trait` (type, value) those of them known to have it.
 
-        Two venue calls at most, none for another trait. NotSupported when the listings tell no traits at all.
+        Two venue calls at most, none for another trait. NotSupported if the listings name no traits.
         `by_floor`: a book of the last ten minutes is enough if a floor not older than `max_age_s` is the price of its
         cheapest listing; `confirmed_ms` then says when. No effect with a trait.
         """
@@ -212,11 +212,11 @@ class MarketClient(GatewayClient):
         return self.call(verbs.RuneAsks(ticker), max_age_s=max_age_s)
 
     def own_bids(self, wallet: str, max_age_s: float, slugs: Sequence[str] = ()) -> base.OwnBids:
-        """Returns all live bids of a payment address; where a venue tells them by collection only, those on `slugs`."""
+        """Returns a payment address's live bids; those on `slugs` if the venue lists them by collection only."""
         return self.call(verbs.OwnBids(wallet, tuple(slugs)), max_age_s=max_age_s)
 
     def balance(self, payment: str, receive: str, pubkey: str, max_age_s: float) -> base.Balance:
-        """Returns the bidding wallet of a pair of addresses and its sats; NotFound when there is none yet."""
+        """Returns the bidding wallet of a pair of addresses and its sats; NotFound if they have none yet."""
         return self.call(verbs.Balance(payment, receive, pubkey), max_age_s=max_age_s)
 
     def fees(self, max_age_s: float) -> base.Fees:
@@ -224,7 +224,7 @@ class MarketClient(GatewayClient):
         return self.call(verbs.Fees(), max_age_s=max_age_s)
 
     def coins(self, address: str, max_age_s: float) -> tuple[base.Utxo, ...]:
-        """Returns the unspent outputs of an address, confirmed and waiting; `outpoint` tells which assets they hold."""
+        """Returns an address's unspent outputs, confirmed and waiting; `outpoint` reads the assets that they hold."""
         return self.call(verbs.Coins(address), max_age_s=max_age_s)
 
     def wallet_contents(self, address: str, max_age_s: float) -> tuple[base.WalletItem, ...]:
@@ -314,7 +314,7 @@ class MarketClient(GatewayClient):
         return self.call(verbs.Whereabouts(inscription_id), max_age_s=max_age_s)
 
     def outpoint(self, outpoint: str, max_age_s: float) -> base.OutpointFacts:
-        """Returns the facts of an output (txid:vout); None where no source tells one. NotSupported without sources."""
+        """Returns the facts of an output (txid:vout); None if no source knows it. NotSupported without sources."""
         return self.call(verbs.Outpoint(outpoint), max_age_s=max_age_s)
 
     def transaction(self, txid: str, max_age_s: float) -> base.TransactionFacts:
@@ -341,7 +341,7 @@ class MarketClient(GatewayClient):
         return self.call(verbs.IsConfirmed(txid), max_age_s=max_age_s)
 
     def play_address(self) -> str:
-        """Returns the address of the practice market's play wallet; Refused where there is none."""
+        """Returns the address of the practice market's play wallet; Refused on other markets."""
         return self.call(verbs.PlayAddress())
 
     def play_signature(self, message: str) -> str:
@@ -351,12 +351,12 @@ class MarketClient(GatewayClient):
     def fence(self, task: int, token: int) -> int:
         """Refuses writes of `task` under a lower token from now on; returns when none of them is on the wire.
 
-        Returns the least token that is not refused: a higher one than `token` where that was seen before.
+        Returns the minimum token that is accepted: above `token` if a higher one was seen before.
         """
         return self.call(verbs.Fence(), task=task, token=token)
 
     def fence_all(self, tokens: Mapping[int, int]) -> dict[int, int]:
-        """Does `fence` for many tasks at once, given by task; returns the least tokens that are above theirs."""
+        """Does `fence` for many tasks in one call; returns the minimum tokens that are above those given."""
         higher = self.call(verbs.FenceAll(tuple(tokens.items())))
         return dict(higher)
 

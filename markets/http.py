@@ -58,9 +58,9 @@ ANY_TEXT = "*"  # as the text of a 404
 LONGEST_TEXT = 300  # bytes of an answer in plain text
 CONNECT_S = 3.0
 READ_S = 8.0
-# What a host has sent may arrive for so long after that host, or its connection, is gone.
+# Data may arrive for this long after its host or connection has ended.
 AFTERMATH_S = CONNECT_S + READ_S
-_STUCK_MS = round(1000 * READ_S)  # then the kernel gives up on what nobody acknowledges, even if we are gone
+_STUCK_MS = round(1000 * READ_S)  # then the kernel drops unacknowledged data, even after our end
 
 Permit = Callable[[], None]  # raises a VenueError when the write may not go out any more
 
@@ -108,7 +108,7 @@ class _Watched:
         connection: socket.socket = super()._new_conn()  # type: ignore[misc]
         if not may_be_asked(self.host, connection.getpeername()[0]):
             connection.close()
-            # Before TLS and before the first byte: as good as an unreachable host.
+            # Before TLS and before the first byte, so it counts as an unreachable host.
             raise NewConnectionError(self, "the name leads to an address that is not public")  # type: ignore[arg-type]
         return connection
 
@@ -150,7 +150,7 @@ class _Adapter(HTTPAdapter):
 
 
 class Http:
-    """A venue's address with its headers. May be used by several threads at once.
+    """A venue's address with its headers. Several threads may use it concurrently.
 
     `base` is the origin with the path before the documented routes; https, or http on this machine.
     """

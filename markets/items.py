@@ -58,7 +58,7 @@ class ListingMarket(Struct, frozen=True):
 
 
 class ItemLook(Struct, frozen=True):
-    """A look by `market` at the venue `elsewhere`, None = the default one. It asks the gateway only, in any thread."""
+    """A read by `market` of the venue `elsewhere`, None = the default one. It asks the gateway only, in any thread."""
 
     market: MarketClient
     elsewhere: str | None
@@ -75,7 +75,7 @@ class ItemLook(Struct, frozen=True):
         if wants_sale:
             sales, unread = self._last_sales(slug, notes)
             return ListingMarket(last_sales=sales, unread_sales=unread)
-        # The asks at one venue are no history of another's.
+        # Asks at one venue are not another's history.
         measured = measure(config) if self.elsewhere is None else f"{measure(config)} at {self.elsewhere}"
         key = ("ordinals", normal_slug("ordinals", slug), measured)
         book = self._book(slug, config.trait, notes)
@@ -157,7 +157,7 @@ def locate(
 ) -> LocatedInscription:
     """Asks index and chain, and judges; `signed_at` is the output of the open listing, if there is one.
 
-    `escrows` are the addresses that the vault's key opens, beside the vault's own.
+    `escrows` are the addresses that the vault's key opens, in addition to the vault's own.
     """
 
     def facts_of(outpoint: str) -> OutpointFacts | None:
@@ -194,7 +194,7 @@ def judged(
         if is_in_escrow:
             return _settled(found, in_escrow)
         if where.address != vault:
-            # Where a listing of ours was signed, another's output is a contradiction; elsewhere it is just not here.
+            # If our listing was signed, another wallet's output is a contradiction; otherwise the item is elsewhere.
             return _UNKNOWN if signed_at is not None else _settled(found, _SPENT)
         return _settled(found, LocatedInscription("held", where.outpoint))
     former = facts_of(signed_at)

@@ -37,7 +37,7 @@ _UNIT_PRICE = attrgetter("unit_price")
 
 
 class Notes(Protocol):
-    """The log of a look's failures."""
+    """The log of failed reads."""
 
     def add(self, step: Step, failed_to: str, error: BidkeeperError | str, *, backs_off: bool = True) -> None:
         """Notes that a step failed, "failed to `failed_to`"; `backs_off` False if an early retry does no harm."""
@@ -46,7 +46,7 @@ class Notes(Protocol):
 class BidderWallet(Struct, frozen=True):
     """The user's side: `payment` pays for bids, the goods go to `receive`.
 
-    `addresses` are all of the user's, of every task. Since a venue may not tell the maker of a bid, `bid_ids` are the
+    `addresses` are all of the user's, of every task. Since a venue may not name a bid's maker, `bid_ids` are the
     venue's ids of the user's own bids as far as known, and `bid_prices` the prices (sats) of the open ones: a bid of an
     untold maker at one of these is taken for our own, lest we outbid ourselves. `ask_prices` (sats) are the user's own
     listings'.
@@ -70,7 +70,7 @@ class BidderWallet(Struct, frozen=True):
         return not bid.maker and bid.price in self.bid_prices
 
     def may_be_floor(self, book: base.AskBook) -> bool:
-        """Tells whether the cheapest listing may be the user's: then the floor does not tell the others' prices."""
+        """Tells whether the cheapest listing may be the user's: then the floor does not show the others' prices."""
         lowest = min(ask.price for ask in book.asks)
         return lowest in self.ask_prices or any(ask.price == lowest and self.owns_ask(ask) for ask in book.asks)
 
@@ -219,7 +219,7 @@ class Looker:
 def _snapshot(
     books: Books, wallet: BidderWallet, history: History, divisibility: int | None, ignored: Collection[str]
 ) -> Snapshot:
-    """Makes the snapshot of a look. Rows that could not be read have measures refused, not guessed.
+    """Makes the snapshot of the reads. Measures that need an unreadable row are refused, not guessed.
 
     A missing ask makes a floor or an average too high, so the bids as well. A missing bid only makes ours lower, so
     others' bids count as they were read.
@@ -269,7 +269,7 @@ def history_key(config: BidConfig, venue: str, default: str) -> tuple[str, str, 
     """Returns the key of a reference's history: kind, slug key and measure. Tasks that look at the same market share
     it.
 
-    A reference at one venue is no history of another's: the measure names a `venue` that is not the `default` one.
+    A reference at one venue is not another's history: the measure names a `venue` that is not the `default` one.
     """
     measured = measure(config) if venue == default else f"{measure(config)} at {venue}"
     return kind_of(config), normal_slug(config.type, config.slug), measured

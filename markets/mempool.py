@@ -87,7 +87,7 @@ class Mempool:
     def look_up(self, wanted: str) -> bool:
         """Tells whether a transaction is in a block; NotFound when neither a block nor the mempool has it.
 
-        esplora's `/status` does not tell an unknown one from a waiting one. Raises as `fees`.
+        esplora's `/status` does not distinguish an unknown one from a waiting one. Raises as `fees`.
         """
         answer = self._http.read(f"/api/tx/{segment(wanted)}", missing=_NO_TRANSACTION)
         return parse.of_read(lambda: _in_block(parse.table(answer, "transaction").get("status")), "a transaction")

@@ -16,7 +16,7 @@ from markets.base import Indexed, Whereabouts
 from markets.http import Http, segment
 from markets.parse import Unreadable
 
-_NOWHERE = "0" * 64  # the txid that stands for no output
+_NOWHERE = "0" * 64  # the txid of no output
 _LONGEST_OFFSET = 16  # digits of all sats
 
 
@@ -92,7 +92,7 @@ def _output(found: Mapping[str, Any], wanted: str, state: IndexState) -> Indexed
 
 
 def _script(value: Any) -> str | None:
-    # Its docs show opcodes in words, its source writes hex; words are no second source of the bytes.
+    # Its docs show opcodes in words, its source writes hex; words are not a second source of the bytes.
     told = parse.text(value, "script_pubkey", longest=20_000)
     return None if told.startswith("OP_") else parse.script(told, "script_pubkey")
 

@@ -77,7 +77,7 @@ class BidToDraft(Struct, frozen=True, forbid_unknown_fields=True):
     coins: Annotated[tuple[Coin, ...], Meta(max_length=MOST_COINS)]
 
     def check(self) -> None:
-        """Raises ValueError for goods or coins that are none."""
+        """Raises ValueError for invalid goods or coins."""
         check_goods(self.kind, self.quantity, self.slug, self.trait)
         check_outputs(*(coin.outpoint for coin in self.coins))
 
@@ -97,7 +97,7 @@ class DraftPsbt(Struct, frozen=True, forbid_unknown_fields=True):
 class BidDraft(Struct, frozen=True, forbid_unknown_fields=True):
     """The PSBTs that the venue wants signed for a bid. `reference` goes back unchanged with the signed ones.
 
-    `leaf` is the script, in hex, by which the venue may spend the escrow that they pay to; empty where it tells none.
+    `leaf` is the script, in hex, by which the venue may spend the escrow that they pay to; empty if it names none.
     """
 
     reference: str
@@ -128,7 +128,7 @@ class SignInAnswer(Struct, frozen=True, forbid_unknown_fields=True):
     signatures: Annotated[Mapping[TextId, Signature], Meta(min_length=1, max_length=MOST_SIGN_IN_TEXTS)]
 
 
-MOST_SECURE = 8  # PSBTs beside the plain one
+MOST_SECURE = 8  # PSBTs in addition to the plain one
 
 
 class OwnListing(Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
@@ -162,7 +162,7 @@ class OwnListings(Struct, frozen=True, forbid_unknown_fields=True):
 class ListingToDraft(Struct, frozen=True, forbid_unknown_fields=True):
     """A listing to be drafted: `owner` (a taproot address) holds the inscription, `receive` is paid.
 
-    `tap_internal_key` is the owner's x-only internal key, 64 hex digits; "" in drafts that nobody is to sign.
+    `tap_internal_key` is the owner's x-only internal key, 64 hex digits; "" in drafts that need no signature.
     `outpoint` (txid:vout) is the output that the item is on, "" where it is not known; some venues go by it.
     """
 
@@ -175,7 +175,7 @@ class ListingToDraft(Struct, frozen=True, forbid_unknown_fields=True):
     outpoint: Annotated[str, matching("([0-9a-f]{64}:(0|[1-9][0-9]{0,9}))?")] = ""
 
     def check(self) -> None:
-        """Raises ValueError for a slug or an output that is none."""
+        """Raises ValueError for an invalid slug or output."""
         printable(self.slug)
         if self.outpoint:
             check_outputs(self.outpoint)
@@ -192,8 +192,7 @@ class ListingDraft(Struct, frozen=True, forbid_unknown_fields=True):
     """The PSBTs that the venue wants signed: `psbt` at the item's input with SINGLE|ANYONECANPAY, and each of `secure`.
 
     With a `transfer`, that one moves the item into an escrow, `psbt` sells it from there, and `recovery`, where the
-    venue has one, brings it back; "" is none. The venue wrote it: nothing in it is true until it was checked against
-    the intent.
+    venue has one, brings it back; otherwise "". The venue wrote it, so it is checked against the intent before use.
     """
 
     psbt: str

@@ -315,7 +315,7 @@ def link(value: Any) -> str | None:
 
 
 def name_to_show(value: Any) -> str | None:
-    """Reads a name to show, or None: anybody can inscribe one, so a strange one must not hide the wallet."""
+    """Reads a name to show, or None: anyone can inscribe one, so a strange one must not hide the wallet."""
     if not isinstance(value, str):
         return None
     return "".join(c for c in value[:200] if c.isprintable()) or None

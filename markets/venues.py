@@ -40,25 +40,25 @@ class Capabilities(Struct, frozen=True, forbid_unknown_fields=True):
     delist_proof: DelistProof = "session"
     listing_tick: int = 1  # sats; listings' prices are multiples of it
     tells_traits: bool = False  # listings show their items' traits
-    wallets: bool = False  # it tells the contents of any address, and details of any inscription
+    wallets: bool = False  # it shows any address's contents and any inscription's details
     needs_sign_in: bool = False
     bids_are_psbt: bool = False  # it drafts the PSBTs of a bid (`draft_bid`); else a message is signed
     # The coins that a sale into our bid spends, which prove on the chain what it bought: those of a wallet that our
     # payment key signs for together with the venue, or the escrow of that very bid. None: no purchase is proved.
     backing: Backing | None = None
     cancel_needs_signature: bool = False
-    own_bids_by_collection: bool = False  # a wallet's bids are told for named collections only
+    own_bids_by_collection: bool = False  # a wallet's bids are listed for named collections only
     floors_at_once: int = 40
     # Floors, many in one request, are the prices of the cheapest listings to the sat and at the same moment, so an
     # unchanged floor makes a read of the listings needless.
     floors_tell_asks: bool = False
     asks_are_sorted: bool = True  # the pages of listings are in order of price, so that the first ones are the cheapest
     cancels_at_once: int = 100
-    # A bucket of requests, at most `slots` of them under way at once.
+    # A bucket of requests, at most `slots` of them under way at a time.
     rate_per_s: int = 5
     burst: int = 5
     slots: int = 2
-    # Windows of one minute beside it, for the whole installation or for one payment address; None = no such limit.
+    # Windows of one minute in addition, for the whole installation or for one payment address; None = no such limit.
     reads_per_minute: int | None = None
     writes_per_minute: int | None = None
     reads_per_minute_per_wallet: int | None = None
@@ -81,7 +81,7 @@ class VenueFacts(Struct, frozen=True, forbid_unknown_fields=True):
     """A venue of this installation: its capabilities and, by kind of goods, its rules for bids.
 
     `quota` is the month's (limit, used, left, ...) where its key has one; `connection` how it answers at the moment
-    (paused_s, is_cut_off, skew_s), None where only the gateway could tell.
+    (paused_s, is_cut_off, skew_s), None where only the gateway knows.
     """
 
     capabilities: Capabilities
@@ -166,7 +166,7 @@ _SATFLOW = Capabilities(
     expiry="ms",
     verified="documented",
 )
-# ord.net: developers.ord.net. An offer of ours is drafted and submitted; a listing likewise.
+# ord.net: developers.ord.net. Our offers and listings are drafted and submitted.
 _ORDNET = Capabilities(
     "ordnet",
     "ord.net",

@@ -86,7 +86,7 @@ class Args(Struct, Generic[Answer], frozen=True, forbid_unknown_fields=True, omi
     quota_of: ClassVar[Source | None] = None
 
     def check(self) -> None:
-        """Raises ValueError for what the types of the fields cannot tell."""
+        """Raises ValueError for faults that the types of the fields do not exclude."""
         for name in ("slug", "ticker", "slugs", "trait"):
             given = getattr(self, name, None) or ()
             printable(*((given,) if isinstance(given, str) else given))
@@ -310,7 +310,7 @@ def text(value: Any) -> str:
 
 
 def read(body: bytes) -> Request:
-    """Reads a request but for its arguments. Raises Refused('bad_request')."""
+    """Reads a request without its arguments. Raises Refused('bad_request')."""
     return _decoded(_reader(Request), body, "the request")
 
 

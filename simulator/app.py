@@ -57,7 +57,7 @@ def run(
 ) -> None:
     """Answers on 127.0.0.1:`port` until SIGTERM or SIGINT; then saves and returns within a second.
 
-    Goes on from `state_file` when there is one. Raises OSError when the port is taken.
+    Continues from `state_file` if it exists. Raises OSError if the port is taken.
     """
     made = partial(World, seed=seed, background=background, seller_fee_ppm=seller_fee_ppm, scenes=scenes)
     asyncio.run(_serve(port, made, state_file))
@@ -71,7 +71,7 @@ async def _serve(port: int, make: Callable[[], World], state_file: Path) -> None
     world = make()
     state = StateFile(state_file, world)
     state.load()
-    # Made and on disk before anybody is told of it: its user's tasks would be nobody's after a kill.
+    # Made and on disk before any client sees it: otherwise a kill would orphan its user's tasks.
     log.info("play wallet %s", world.play_wallet.address)
     state.save()
     server = HTTPServer(make_app(world), max_buffer_size=MAX_REQUEST, max_body_size=MAX_REQUEST)

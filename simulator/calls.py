@@ -1,7 +1,7 @@
 """Every dialect request before its answer: its operation is counted, limited, and struck by a fault.
 
-docs/simulator.md has the modes of faults and the routes of each operation. A fault comes after key and rate limit, so
-that a 429 of its own does not use it up.
+docs/simulator.md has the modes of faults and the operations. A fault comes after key and rate limit, because their 429
+must not use it up.
 """
 
 from __future__ import annotations
@@ -151,7 +151,7 @@ class Windows:
 
 
 def frozen(engine: Engine) -> Engine:
-    """Returns a copy of `engine` in which time stands still. Its history is empty."""
+    """Returns a frozen copy of `engine` without history."""
     taken_ms = engine.now_ms()
     copy = Engine(lambda: taken_ms, random.Random(0))
     # Through a dump, so that the copy shares no object with the original.

@@ -93,7 +93,7 @@ _get("play-wallet")(lambda call: {"address": call.world.play_wallet.address})
 
 @_change("post", "reset", "seed", "background", may_be_empty=True)
 def reset(call: JsonHandler, body: Body) -> Body:
-    """Forgets everything, also faults, counts and quotas."""
+    """Deletes everything, also faults, counts and quotas."""
     seed = whole(body.get("seed", 0), "seed", -MAX_WHOLE, MAX_WHOLE)
     background = flag(body, "background", default=False)
     call.world.reset(seed, background=background)
@@ -128,7 +128,7 @@ def put_windows(call: JsonHandler, body: Body) -> Body:
 
 @_get("history")
 def history(call: JsonHandler) -> list[Body]:
-    """Answers the events, oldest first; with `since` only those of a greater `number`, or 410 when some are gone."""
+    """Answers the events, oldest first; with `since` only those of a greater `number`, or 410 if some were deleted."""
     call.engine.expire()
     asked = call.get_query_argument("since", "")
     return call.engine.history.rows(call.query_whole("since", 0, 0, MAX_WHOLE) if asked else None)
@@ -386,7 +386,7 @@ def put_coins(call: JsonHandler, body: Body, address: str) -> list[Body]:
 
 @_change("put", "outputs/([^/]+)", "inscriptions", "runes")
 def put_output(call: JsonHandler, body: Body, outpoint: str) -> Body:
-    """Lets an index find more on an output beside its own inscription; a rune's `amount` is raw."""
+    """Lets an index find more on an output than its inscription; a rune's `amount` is raw."""
     coin = call.engine.chain.coins.get(outpoint)
     if coin is None:
         raise ApiError(404, "no such output", "NOT_FOUND")

@@ -73,7 +73,7 @@ MIN_ASKS, MAX_ASKS = 6, 16
 DRIFT = (0.003, 0.015)
 # The pull back to the start, for the part by which the floor is off: at 5 % off, 55 of 100 moves go back.
 PULL = 1.0
-# The lift of a sweep, and the number of the dearest listings that it leaves.
+# The rise of a sweep, and the number of most expensive listings that it leaves.
 SWEEP = (1.08, 1.11)
 LEFT_BY_SWEEP = 3
 # The limit below which a client's listing is cheap enough to be bought, as a share of the floor's level.
@@ -223,7 +223,7 @@ class Traders:
         return True
 
     def sweep(self, demo: Demo, market: Market, course: Course) -> None:
-        """Buys all but the dearest listings, whose sellers then ask for more: the floor leaps.
+        """Buys all but the most expensive listings, whose sellers then ask for more: the floor leaps.
 
         Clients' listings below the new floor are bought as well.
         """
@@ -270,7 +270,7 @@ class Traders:
     def outbid(self, market: Market, course: Course) -> None:
         """Passes the leader by a little, as long as that stays well below the floor.
 
-        Where clients bid, the leader is the bid that competes with one of theirs: a bid on a trait must pass those on
+        Where clients bid, the leader is the bid that competes with a client's: a bid on a trait must pass those on
         that trait and those on the whole collection.
         """
         bids = market.best("bid", self._engine.now_ms())
@@ -289,7 +289,7 @@ class Traders:
         self._add(market, level, trait)
 
     def withdraw(self, market: Market) -> None:
-        """Lets a bidder give up, every other time the leader: it has become too dear."""
+        """Lets a bidder give up, every other time the leader, as if the price were too high."""
         bids = _bids(market)
         if len(bids) > MIN_BIDS:
             self._engine.cancel(bids[0] if self._rng.random() < 0.5 else self._rng.choice(bids))

@@ -78,7 +78,7 @@ class Order(Struct):
     papers: tuple[str, ...] = ()
 
     def at(self, venue: str | None) -> bool:
-        """Tells whether the order stands at `venue`; None means any."""
+        """Tells whether the order is open at `venue`; None means any."""
         return venue is None or self.venue in ("", venue)
 
     @property
@@ -255,7 +255,7 @@ class History:
         self._kept: deque[dict[str, Any]] = deque()
         self._traders: deque[dict[str, Any]] = deque(maxlen=KEPT_OF_TRADERS)
         self._count = 0
-        # The number of the newest event that is no longer kept, the traders' aside.
+        # The number of the newest deleted event, the traders' aside.
         self._gone = 0
 
     def record(
@@ -287,7 +287,7 @@ class History:
     def rows(self, since: int | None = None) -> list[dict[str, Any]]:
         """Returns every kept event, or those with a number above `since`, oldest first.
 
-        Raises ApiError(410) when events after `since` (except the traders') are no longer kept.
+        Raises ApiError(410) if events after `since` (except the traders') were deleted.
         """
         if since is not None and since < self._gone:
             raise ApiError(410, f"events up to number {self._gone} are no longer kept", "GONE")

@@ -131,7 +131,7 @@ def encode_sale(sale: SignedSale, coin: Coin) -> str:
 
 
 def signature_of(fields: Map) -> bytes:
-    """Returns the key path signature of a taproot input, finalized or not; empty when there is none."""
+    """Returns the key path signature of a taproot input, finalized or not; empty if it has none."""
     witness = fields.get(FINAL_SCRIPTWITNESS, b"")
     # One item of 64 or 65 bytes: a count, a length, the item.
     if len(witness) in (66, 67) and witness[:2] == bytes([1, len(witness) - 2]):
@@ -140,7 +140,7 @@ def signature_of(fields: Map) -> bytes:
 
 
 def read(text: str, name: str) -> Psbt:
-    """Reads any PSBT. Raises Refusal, which calls it `name`, if it is none."""
+    """Reads any PSBT. Raises Refusal, which calls it `name`, if it is invalid."""
     try:
         return parse(text)
     except ValueError as error:

@@ -135,7 +135,7 @@ def _is_p2tr_signed(tx: Transaction, at: int, coins: list[Coin], witness: list[b
 def _is_leaf_signed(tx: Transaction, at: int, coins: list[Coin], witness: list[bytes]) -> bool:
     """Checks a leaf that all of its keys sign for: a signature for each key, the last key's first, with DEFAULT or ALL.
 
-    The leaf is alone in its tree or beside one other. One of a single key may keep the coin for so many blocks.
+    The leaf is alone in its tree or has one sibling. A leaf of a single key may lock the coin for a number of blocks.
     """
     *signatures, code, control = witness
     shown = LeafOutput(control[1:33], code, control[33:])

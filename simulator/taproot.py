@@ -127,7 +127,7 @@ LEAF_VERSION = 0xC0
 class LeafOutput(Struct, frozen=True):
     """An output with the leaf that it is spent by: `internal` is the x-only key that may spend it alone.
 
-    `beside` is the hash of the tree's other leaf, empty when there is none.
+    `beside` has the hash of the tree's other leaf, empty without one.
     """
 
     internal: bytes

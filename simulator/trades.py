@@ -20,7 +20,7 @@ from simulator.wire import EXACT, ApiError, bad, decimal_places
 def fill(
     engine: Engine, bid: Order, quantity: Decimal, price: int, items: list[Item], network_fee: int = 0
 ) -> list[Sale]:
-    """Sells `quantity` for `price` sats into `bid`, whose rest goes on; `network_fee` comes on top of the price.
+    """Sells `quantity` for `price` sats into `bid`, whose rest stays open; `network_fee` comes on top of the price.
 
     Its account pays, its receive address gets the `items` (as many as `quantity`) or the tokens. Bids of the account
     that its balance no longer covers are cancelled, as the venue documents.

@@ -205,7 +205,7 @@ class PlayWallet:
         return None if self._secret is None else self._secret.hex()
 
     def load(self, row: str | None) -> None:
-        """Goes on with a dumped key. Raises ValueError or TypeError for anything else."""
+        """Continues with a dumped key. Raises ValueError or TypeError for anything else."""
         secret = None if row is None else bytes.fromhex(row)
         if secret is not None and len(secret) != 32:
             raise ValueError("the play wallet's key has not 32 bytes")
@@ -220,7 +220,7 @@ class PlayWallet:
 Kind = Literal["picture", "svg", "text", "large"]
 _OTHERS: tuple[Kind, ...] = ("svg", "text", "large")
 _MEDIA: Mapping[Kind, str] = {"svg": "image/svg+xml", "text": "text/plain;charset=utf-8"}
-_ONE_IN = 24  # inscriptions that are no picture
+_ONE_IN = 24  # inscriptions without a picture
 _LARGE = 2_300_000
 _SVG = (
     '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 10 10">'

@@ -107,9 +107,9 @@ class World:
         }
 
     def load(self, row: dict[str, Any]) -> None:
-        """Goes on from a dump; traders trade as before unless this start asks for something else.
+        """Continues from a dump; traders trade as before unless this start asks for something else.
 
-        Raises KeyError, TypeError, ValueError, ArithmeticError or AttributeError when `row` is no such dump.
+        Raises KeyError, TypeError, ValueError, ArithmeticError or AttributeError if `row` is not such a dump.
         """
         if row["version"] != VERSION:
             raise ValueError("the state is of another version")

@@ -11,6 +11,7 @@ from cli.main import VERBS
 from server.http.shapes import parameters_of
 from server.urls import DECLARED
 from strategy.reasons import Code, FaultCode, LedgerLimit, ListingResult, PlaceResult, Reason, Step, WorkerReason
+from tools import diagram
 
 METHOD = r"\b(GET|POST|PUT|PATCH|DELETE)\b"
 ROOT = Path(__file__).resolve().parents[1]
@@ -93,6 +94,16 @@ def test_the_tables_of_routes_have_every_operation_and_its_parameters_only() -> 
     assert sorted(written) == sorted(declared)
     unknown = {name: written[name] - set(parameters_of(query) if query else ()) for name, query in declared.items()}
     assert {name: names for name, names in unknown.items() if names} == {}
+
+
+def test_the_diagram_of_the_architecture_shows_the_imports_of_today() -> None:
+    page = diagram.PAGE.read_text()
+    assert diagram.renewed(page) == page, "renew it: python -m tools.diagram --write"
+
+
+def test_a_diagram_leaves_out_arrows_that_a_longer_path_implies() -> None:
+    graph = {"cli": {"server", "core"}, "server": {"core"}, "core": set[str]()}
+    assert diagram.direct(graph) == {"cli": {"server"}, "server": {"core"}, "core": set()}
 
 
 README = (ROOT / "README.md").read_text()

@@ -224,7 +224,7 @@ _WITNESS: dict[tuple[int, int], Kind] = {(0, 20): "p2wpkh", (0, 32): "p2wsh", (1
 
 
 class AddressError(BidkeeperError):
-    """A text that is no address, or none that is taken here; the message says why and repeats no input."""
+    """A text that is not an accepted address; the message says why and repeats no input."""
 
 
 class Address(Struct, frozen=True):

@@ -1,11 +1,11 @@
-"""Facts of an output, from a process that neither marketplaces nor workers influence. Doubt is no fact.
+"""Facts of an output, from a process that neither marketplaces nor workers influence. A doubt is not a fact.
 
 HTTP on a Unix socket, as the gateway's: `{"verb": "outpoint", "args": {"outpoint": "txid:vout", "with_transaction":
 true}, "max_age_s": n}` is answered with an object whose null means not known.
 
 The value and the script of an output are read from the transaction that made it, whose bytes hash to its id: a segwit
-v0 signature covers the amount of its own input alone (BIP-143), so whoever could lie about one coin in one request and
-about another in the next would hold two signatures that together burn coins as fees.
+v0 signature covers the amount of its own input alone (BIP-143), so a liar about one coin in
+one request and about another in the next would hold two signatures that together burn coins as fees.
 """
 
 from __future__ import annotations

@@ -37,7 +37,7 @@ MAX_QUANTITY = 60
 _SLUG = re.compile(r"[A-Za-z0-9_.\u2022-]+")
 _QUANTITY = re.compile(r"(?:0|[1-9][0-9]*)(?:\.[0-9]*[1-9])?")
 _NONCE = re.compile(r"[0-9a-f]{32}")
-# An address of a witness program on any network, wherever it stands; a shape is enough, for it is long.
+# An address of a witness program on any network, anywhere in a text; a shape is enough, because it is long.
 _SEGWIT = re.compile(r"(?:bc|tb|bcrt)1[0-9a-z]{8,}")
 # Letters and digits that may be an older address: 1..., 3..., m..., n..., 2... A nonce may look like one.
 _WORD = re.compile(r"[0-9A-Za-z]+")
@@ -112,7 +112,7 @@ def check_sign_in(text: str, venue: str, address: str) -> None:
     """Raises MessageError unless `text` signs `address` in at `venue` and nowhere else.
 
     It begins as the venue's texts do, ord.net's for example `Sign in to ord.net at 2026-05-08T18:00:00Z (nonce: …)`, so
-    that it can be no other service's; its blanks keep it from being a bid. Where it names an address, it is `address`.
+    that it cannot be another service's; its blanks keep it from being a bid. An address in it is `address`.
     Ordinals Wallet's is known to the letter.
     """
     beginning = SIGN_IN_BEGINNINGS.get(venue)

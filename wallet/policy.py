@@ -191,7 +191,7 @@ def velocity_sats(whose: str, most: int | None, signed: RecentSignatures | None,
 
 
 def users_max(ceiling: int, users: int) -> None:
-    """Refuses keys for a new user once as many users have need of theirs as the ceiling allows."""
+    """Refuses keys for a new user if the ceiling's number of users still need their own."""
     if users >= ceiling:
         raise PolicyRefused("users-max", f"{users} users have new keys or signatures that count; no more are given any")
 
@@ -227,7 +227,7 @@ def expiry_max(grant: Grant, ceilings: Ceilings, expires_ms: int | None, now_ms:
 
 
 def list_lower(price: int | None, highest: int | None) -> None:
-    """Refuses a listing more than a tenth below `highest`, the dearest of this output in the last hour (0: none).
+    """Refuses a listing more than a tenth below `highest`, this output's highest of the last hour (0: none).
 
     A listing's signature cannot be taken back, so a price falls by a tenth an hour at most: 100,000 may be followed by
     90,000, not by 89,999.

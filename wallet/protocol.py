@@ -33,7 +33,7 @@ MAX_MS = 1 << 53
 MAX_TEXT = 256
 # How far a task's token may rise in one step: starts raise it by one.
 TOKEN_JUMP = 1_000_000
-# A PSBT is read up to 32 KiB, here in base64; and how many a venue may want signed beside the listing's own.
+# A PSBT is read up to 32 KiB, here in base64; and how many a venue may want signed in addition to the listing's own.
 MAX_PSBT_TEXT = 4 * -(-32 * 1024 // 3)
 MAX_SECURE = 4
 BID_INTENT_DIGITS, WITHDRAWAL_INTENT_DIGITS, LISTING_INTENT_DIGITS = 32, 40, 64
@@ -43,7 +43,7 @@ MAX_COINS = 20
 MAX_VENUE_TEXT = 512
 MAX_FEE_PER_KVB = 10_000_000
 VIRTUAL_KB = 1000
-# Sats for 1000 vB. The least is the nodes' relay minimum; the most is above any price that blocks have had for long.
+# Sats for 1000 vB. The minimum is the nodes' relay minimum; the maximum is above any lasting price of blocks.
 LEAST_FEE_PER_KVB, MOST_FEE_PER_KVB = 1_000, 300_000
 
 DISK_FULL = "disk-full"  # the tag of what is refused for want of room on the signer's disk
@@ -151,8 +151,8 @@ class Grant(Shape, frozen=True):
 class BidMessage(Shape, frozen=True):
     """One bid to be signed. `intent` is 32 hex digits and names the order for ever.
 
-    `price` is the whole order's sats, `quantity` canonical decimal text as it stands in the signed message. `receive`
-    is the address that the marketplace will be told; the grant says which one it must be.
+    `price` is the whole order's sats, `quantity` canonical decimal text as in the signed message. `receive`
+    is the address for the marketplace; the grant says which one it must be.
     """
 
     intent: BidIntent
@@ -287,7 +287,7 @@ class Finding(Shape, frozen=True):
 
 
 class Side(Shape, frozen=True):
-    """An input or output of the draft. `sats` None: the draft does not tell. `address` may be empty.
+    """An input or output of the draft. `sats` None: not in the draft. `address` may be empty.
 
     `outpoint` (`txid:vout`) is an input's.
     """

@@ -43,7 +43,7 @@ _PEER = "signer"
 _NO_ANSWER = ("internal", "unreadable")
 # Tags that refuse every request under this grant: the signer does not have it, or has a newer one.
 _NO_GRANT = ("grant-live", "stale-token")
-# The longest that the signer waits for the facts of an output before it judges; it asks for those of four at once.
+# The longest that the signer waits for the facts of an output before it judges; it asks for four at a time.
 FACTS_S = 5.0
 _LOOKED_UP_AT_ONCE = 4
 
@@ -212,14 +212,14 @@ class SignerClient:
     def lowest_listing(self, outpoint: str) -> int | None:
         """Returns the lowest price, in sats, that a listing of this output was ever signed for; None when none was.
 
-        It can be bought for that price until the output is spent, whatever the venue has forgotten since.
+        It can be bought for that price until the output is spent, whatever the venue shows since.
         """
         return self._ask(protocol.AskLowestListing(outpoint)).price
 
     def was_signed(self, intent: str) -> bool:
         """Tells whether a bid or offer (32 hex digits), listing (64) or withdrawal (40) was signed under this intent.
 
-        False is final only once the right to place it is gone.
+        False is final only after the right to place it was revoked.
         """
         return self._ask(protocol.AskWasSigned(intent)).signed
 

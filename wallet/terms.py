@@ -3,7 +3,7 @@
 A grant comes from the manager, and the manager's knowledge from the database; an intruder in either can ask for any
 grant. These hold all the same.
 
-No signature of ours binds the keys of the marketplaces that together may spend a bid's escrow, so they are pinned. A
+Our signatures do not bind the keys of the marketplaces that together may spend a bid's escrow, so they are pinned. A
 wrong key of a listing's escrow loses nothing, since our own key takes the item back alone; it would only keep the item
 from being sold. It is pinned so that a change is noticed.
 """
@@ -33,7 +33,7 @@ class CoSigners(NamedTuple):
     enclave: bytes
 
 
-# The practice market's own, which nobody else has.
+# The practice market's own and no other's.
 PRACTICE_CO_SIGNERS: Mapping[str, CoSigners] = MappingProxyType(
     {
         f"{PLAY_MARKET}-ordnet": CoSigners(
@@ -66,12 +66,12 @@ class EscrowTerms(Struct, frozen=True):
 
     @property
     def lock_blocks(self) -> int:
-        """Blocks for which an item that came into the escrow stays there; 0 = our key takes it out at once."""
+        """Blocks for which an item that came into the escrow stays there; 0 = our key takes it out immediately."""
         return LOCK_BLOCKS[self.form]
 
 
 # The venues' keys as they publish them (ord.net's documents, Ordinals Wallet's client), and those of the practice
-# market in their dialects, which nobody else has.
+# market in their dialects, and no other's.
 ESCROW_TERMS: Mapping[str, EscrowTerms] = MappingProxyType(
     {
         "ordnet": EscrowTerms(
@@ -103,7 +103,7 @@ def escrow_terms_of(settings: Settings) -> Mapping[str, EscrowTerms]:
 
 
 def all_terms(signed: Mapping[str, EscrowTerms]) -> Sequence[tuple[str, EscrowTerms]]:
-    """Returns the terms that an item of ours may lie under, each with its venue: those of `signed`, and the published
+    """Returns the terms that our item may be under, each with its venue: those of `signed`, and the published
     ones.
 
     Where nothing is signed now something may have been: settings change, and escrows stay.
@@ -116,7 +116,7 @@ DAY_MS = 24 * 3_600_000
 # Every signature counts until its signed expiry, also of bids that were cancelled or replaced since.
 OUTSTANDING_FACTOR = 4
 # A bid lives for a quarter of an hour at least, so a user within the limit for outstanding bids stays within four times
-# that in an hour. Only signatures that expire at once can come to more.
+# that in an hour. Only signatures that expire immediately can exceed it.
 HOURLY_FACTOR = 4
 
 
@@ -136,9 +136,9 @@ class Ceilings(Struct, frozen=True):
     who got them a week ago and has no signature that counts leaves room for another, and keeps the keys.
 
     `seller_fee_ppm` is the part of a listing's price that a venue may keep, in millionths; `secure_listings` are the
-    venues whose secure forms of listings are signed beside the plain ones. `co_signers` are the keys that may spend the
-    escrow of a bid at a venue; at others no such bid is signed. `escrow_terms` are those of the venues
-    whose listings in escrow are signed.
+    venues whose secure forms of listings are signed, too. `co_signers` are the keys that may spend the escrow of a bid
+    at a venue; at others no such bid is signed. `escrow_terms` are those of the venues whose listings in escrow are
+    signed.
 
     The rates lie well above a venue's own limit (5 requests a second). Challenges and ends of listings have rates of
     their own, for each task and for all, and sign-ins have others: cancelling waits for neither bids nor sign-ins.

@@ -1,11 +1,11 @@
 """Ordinals Wallet (`turbo.ordinalswallet.com`), and the practice market that speaks its dialect.
 
-It takes no bids of ours: its offers are paid into an escrow by a transaction that is broadcast, and taken back by
+It does not take our bids: its offers are paid into an escrow by a transaction that is broadcast, and taken back by
 another, so that each bid and each cancel costs a network fee. Listings are off-chain and free.
 
 A protected listing ("passthrough v4") is two PSBTs, of which none is broadcast before the sale. The transfer moves the
 item into an escrow, the sale pays us out of it; our own key brings the item back, so the venue drafts nothing for that.
-Rows are told by the output that the item was listed from. From its client's code.
+Rows are identified by the output that the item was listed from. From its client's code.
 """
 
 from __future__ import annotations
@@ -320,7 +320,7 @@ def _check_listed(answer: Any) -> None:
 
 
 def _delisted(answer: Any) -> bool:
-    """Tells whether the listing is gone; one that was gone before counts too."""
+    """Tells whether the listing has ended; one that had ended before counts too."""
     said = parse.table(content(answer), "answer")
     transition = said.get("transition")
     if transition is not None and parse.text(transition, "transition") not in _CANCELLED:

@@ -39,7 +39,7 @@ _CHARACTERS_OF_TXID = 64
 
 
 def content(answer: Any) -> Any:
-    """Returns an answer that is no error. Raises NotFound or another Refused leaf for one that is."""
+    """Returns an answer unless it is an error. Raises NotFound or another Refused leaf for an error."""
     if not isinstance(answer, dict) or not answer.get("error"):
         return answer
     code = answer.get("code")
@@ -63,7 +63,7 @@ def sellers(shown: Any, what: str) -> int:
 
 
 def sellers_price(entry: Mapping[str, Any]) -> int:
-    """Returns the seller's price of an inscription's listing or sale, which some answers give beside the buyer's."""
+    """Returns the seller's price of an inscription's listing or sale, which some answers give next to the buyer's."""
     if (told := entry.get("escrow_price")) is not None:
         return parse.sats(told, "seller's price", least=1)
     return sellers(entry.get("satoshi_price"), "price")
@@ -93,7 +93,7 @@ def _words(listing: Mapping[str, Any], name: str) -> str:
 
 
 def protected_outpoint(entry: Mapping[str, Any]) -> str | None:
-    """Returns the output that a protected listing goes by, "" when it is not told; None for a plain one.
+    """Returns the output that a protected listing goes by, "" if it is not named; None for a plain one.
 
     `entry` is an inscription of a wallet with its listing, or a listing alone.
     """
@@ -276,7 +276,7 @@ def _group(group: Mapping[str, Any]) -> tuple[tuple[str, str, int], ...]:
 
 
 class Prices(NamedTuple):
-    """Both prices of a listing: the shown one, if it was told, and the seller's."""
+    """Both prices of a listing: the shown one, if known, and the seller's."""
 
     shown: int | None
     sellers: int
@@ -341,7 +341,7 @@ def _own_price(entry: Mapping[str, Any], listing: Mapping[str, Any], told: Price
 
 
 def own_listing(answer: Any, inscription_id: str, owner: str) -> tuple[OwnListing, Prices] | None:
-    """Reads the listing of one inscription with both its prices, None when it is gone."""
+    """Reads the listing of one inscription with both its prices, None if it has ended."""
     try:
         listing = parse.table(content(answer), "listing")
     except NotFound:

@@ -1,7 +1,7 @@
 """ord.net (developers.ord.net, 2026-10), and the practice market that speaks its dialect.
 
-Every request needs a session, which two addresses of a user open together. Requests with the same answer for everybody
-use any open session.
+Every request needs a session, which two addresses of a user open together. Requests with the same answer for all
+users use any open session.
 """
 
 from __future__ import annotations
@@ -159,7 +159,7 @@ class OrdNet(Adapter):
         return _of_read(lambda: orders.bids(answer, known))
 
     def traits(self, slug: str) -> dict[str, dict[str, int]]:
-        """Returns a collection's traits. NotSupported for more than a hundred items, told one by one."""
+        """Returns a collection's traits. NotSupported for more than a hundred items, which are read one by one."""
         answer = self._get(_of(needed_slug(slug), "inscriptions"), paging(None))
         return _of_read(lambda: reads.traits(answer))
 
@@ -233,7 +233,7 @@ class OrdNet(Adapter):
         return of_write(lambda: orders.bid_submitted(answer, draft))
 
     def cancel(self, wallet: str, venue_ids: Sequence[str], signature: str, permit: Permit | None = None) -> bool:
-        """Cancels one bid: ord.net takes no more at once. Nothing is signed for it."""
+        """Cancels one bid: ord.net takes only one per request. Nothing is signed for it."""
         if len(venue_ids) != 1:
             raise Refused("bad_request", "ord.net cancels one bid at a time; nothing was sent")
         slug, _, offer_id = venue_ids[0].partition(":")
@@ -268,7 +268,7 @@ class OrdNet(Adapter):
     def _get(
         self, path: str, params: Mapping[str, str] | None = None, *, post: Any = None, session: Session | None = None
     ) -> Any:
-        """Reads in `session`, None = any open one; a token that the venue refuses is forgotten."""
+        """Reads in `session`, None = any open one; drops a token that the venue refuses."""
         used = self._sessions.any() if session is None else session
         try:
             return used.http.read(path, params, post=post)

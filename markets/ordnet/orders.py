@@ -330,7 +330,7 @@ def _utxo(coin: Coin) -> dict[str, Any]:
     return {"txid": found, "vout": int(number), "valueSats": coin.value}
 
 
-# The life of a listing. The lister renews it when it is gone, so none outlives us by more.
+# A listing's lifetime. The lister renews it at its end, so none outlives us by more.
 _DURATION_DAYS = 30
 _TRANSFER, _SETTLEMENT, _RECOVERY = 0, 131, 1  # their sighashes, as documented
 

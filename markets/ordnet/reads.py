@@ -46,7 +46,7 @@ def known_slug(slug: str) -> str | None:
 
 
 def needed_slug(slug: str | None) -> str:
-    """Returns `slug` as ord.net writes it. Raises Refused if it can be none there."""
+    """Returns `slug` as ord.net writes it. Raises Refused if ord.net has no such slugs."""
     found = None if slug is None else known_slug(slug)
     if found is None:
         raise Refused("bad_request", "which collection? ord.net's slugs have letters, digits, - and _ only")

@@ -213,7 +213,7 @@ def _accepted(answer: Any) -> None:
 
 
 def _bidding_wallet(answer: Any) -> str | None:
-    """Reads the address that funds the bids of a pair of addresses, or None when there is none yet."""
+    """Reads the address that funds the bids of a pair of addresses, or None if they have none yet."""
     data = parse.table(payload(answer), "bidding wallet")
     if not data.keys() & {"address", "multiSig", "multisig"}:
         raise Unreadable("the answer does not tell the bidding wallet")
@@ -280,7 +280,7 @@ def _index(value: Any) -> int:
 
 
 def _listing(ask: orders.ListingToDraft) -> dict[str, Any]:
-    # Documented with 66 digits; its parity is of no account. A draft that nobody is to sign has none.
+    # Documented with 66 digits; its parity does not matter. A draft that needs no signature has none.
     key = {"tapInternalKey": "02" + ask.tap_internal_key} if ask.tap_internal_key else {}
     return {
         "price": ask.price,
@@ -324,7 +324,7 @@ def _offer_body(ask: orders.BidToDraft) -> dict[str, Any]:
 
 
 def _offer_draft(answer: Any, ask: orders.BidToDraft) -> orders.BidDraft:
-    """Reads the PSBT to be signed at the coins' inputs, which are not told. The coins go back with the signed one."""
+    """Reads the PSBT to be signed at the coins' inputs, which are not named. The coins are sent with the signed one."""
     bidder = parse.table(parse.first(parse.table(payload(answer), "draft"), "bidder"), "bidder")
     psbt = in_base64(parse.first(bidder, "unsignedBiddingPSBTBase64", "unsignedBiddingPSBTHex"))
     drafted = orders.DraftPsbt("bid", psbt, (), None)

@@ -225,7 +225,7 @@ PRACTICE = Units("order", "order")
 
 
 def total_of(price: Decimal, unit_price: Decimal, quantity: Decimal) -> int:
-    """Returns the whole order's price in sats, where the price of one is told as well: `price` is one of the two.
+    """Returns the whole order's price in sats, where the price of one is given as well: `price` is one of the two.
 
     Raises Unreadable when it is neither, to a sat or a thousandth: a unit price is printed rounded.
     """
@@ -292,7 +292,7 @@ def floors(answer: Any, slugs: Sequence[str], kind: Kind) -> dict[str, Floor | U
 
 
 def listed_traits(entry: Mapping[str, Any]) -> frozenset[Trait] | None:
-    """Reads the traits of a listing's item, or None when the listing tells none."""
+    """Reads the traits of a listing's item, or None if the listing names none."""
     for given in parse.each_told(entry, TRAIT_FIELDS):
         if (found := parse.traits_told(given)) is not None:
             return found
@@ -435,7 +435,7 @@ def _shown_bid(row: Mapping[str, Any], kind: Kind, units: Units) -> Decimal | No
 
 
 def _terms(entry: Mapping[str, Any], kind: Kind, units: Units) -> tuple[int, Decimal, Decimal]:
-    """Reads the whole order's price, its quantity and the price of one: a told unit price leaves no guess."""
+    """Reads the whole order's price, its quantity and the price of one: a given unit price leaves no guess."""
     given, each = parse.first(entry, *BID_PRICE_FIELDS), parse.first(entry, "unitPrice", holders=BID)
     if each is None:
         price = units.price(given, kind, "bid price")

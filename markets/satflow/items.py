@@ -1,4 +1,4 @@
-"""Satflow's sales, traits, wallets, listings of ours and single inscriptions into our types (API 1.1.4).
+"""Satflow's sales, traits, wallets, own listings and single inscriptions into our types (API 1.1.4).
 
 Every function raises Unreadable for anything it does not understand. Of a sale only id, price and time are documented.
 """
@@ -69,7 +69,7 @@ _PLACES = ("", "ask.", "bid.")  # where a sale has the fields of the order that 
 def catalogue(answer: Any, slug: str) -> dict[str, dict[str, int]]:
     """Reads type to value to the count of items from GET /collection with `categoryAttributes`.
 
-    Raises NotFound for an unknown collection, NotSupported for a known one whose traits are not told.
+    Raises NotFound for an unknown collection, NotSupported for a known one without traits.
     """
     data = parse.table(payload(answer), "collection")
     found = parse.first(data, "collection", "collections", "results")

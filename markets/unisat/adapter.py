@@ -1,6 +1,6 @@
 """UniSat's collection market (open API v3), and the practice market that speaks its dialect.
 
-Its "bids" are purchases of listings at once: there are no standing bids. The rune book is in `adapter.py`.
+Its "bids" buy listings immediately: it has no lasting bids. The rune book is in `adapter.py`.
 """
 
 from __future__ import annotations
@@ -151,7 +151,7 @@ class UnisatMarket(Adapter):
             answer = self._ask("create_modify_price", body)
             return parse.of_read(lambda: wire.draft(answer, auction_id), self.name)
         except Refused as error:
-            # It may be gone; the next draft is for a new order, unless a read of own listings shows this one again.
+            # It may have ended; the next draft is for a new order, unless a read of own listings shows this one again.
             # A refused key says nothing about the order.
             if not isinstance(error, AuthFailed):
                 self._orders.drop(ask.inscription_id)

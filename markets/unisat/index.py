@@ -1,4 +1,4 @@
-"""UniSat's open API beside its collection market: the assets of outputs, and runes with their ask book.
+"""UniSat's open API apart from its collection market: the assets of outputs, and runes with their ask book.
 
 Each method is exactly one HTTP request. Shapes are those of its published OpenAPI files
 (`unisat-wallet/unisat-dev-docs`, open-api/swagger-source).
@@ -47,7 +47,7 @@ class UnisatIndex:
     def output(self, wanted: str) -> Indexed:
         """Returns an output (txid:vout) and the inscriptions on it. Without their whole list they are unknown.
 
-        UniSat may tell nothing at all of an output that is spent.
+        UniSat may know nothing of a spent output.
         """
         answer = self._http.read(f"/v1/indexer/utxo/{_path(wanted)}")
         return parse.of_read(lambda: _output(content(answer), wanted), "UniSat")
@@ -92,7 +92,7 @@ def _output(told: Any, wanted: str) -> Indexed:
 
 
 def _inscriptions(found: Mapping[str, Any]) -> tuple[str, ...] | None:
-    """Reads the ids; None when they are not told, or not all: since May 2025 spent BRC-20 ones are left out."""
+    """Reads the ids; None if they are missing or incomplete: since May 2025 spent BRC-20 ones are left out."""
     listed, counted = found.get("inscriptions"), found.get("inscriptionsCount")
     count = None if counted is None else parse.whole(counted, "inscriptionsCount")
     if listed is None:
@@ -186,7 +186,7 @@ def _rune(data: Any, ticker: str) -> tuple[str, int]:
 
 
 def _named(entry: Mapping[str, Any], ticker: str) -> tuple[str, int] | None:
-    # Bullets are no part of a rune's identity: one name has one spelling.
+    # Bullets are not part of a rune's identity: one name has one spelling.
     if parse.same(parse.text(entry.get("spacedRune"), "rune")) != parse.same(ticker):
         return None
     divisibility = parse.whole(entry.get("divisibility"), "divisibility")

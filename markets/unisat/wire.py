@@ -130,7 +130,7 @@ def _floor(stats: Mapping[str, Any], slug: str) -> base.Floor:
 
 
 def asks(answer: Any, slug: str, start: int, now_ms: int) -> Page[TraitedAsk]:
-    """Reads listings at a fixed price, cheapest first, from the `start`-th, with the traits that they tell."""
+    """Reads listings at a fixed price, cheapest first, from the `start`-th, with the traits that they name."""
     entries, following = _page(answer, "listings", start)
     ended: list[Mapping[str, Any]] = []
 
@@ -163,7 +163,7 @@ def _listing(entry: Mapping[str, Any], slug: str) -> TraitedAsk | None:
 
 
 def _is_offered(entry: Mapping[str, Any]) -> bool:
-    """Tells whether it is sold at a fixed price; an auction's price is no asking price."""
+    """Tells whether it is sold at a fixed price; an auction's price is not an asking price."""
     is_withdrawn, kind = entry.get("notOnSale"), entry.get("marketType")
     if is_withdrawn is True or kind == "auction":
         return False
@@ -339,7 +339,7 @@ def put_off_draft(answer: Any) -> ListingDraft:
 
 def _draft(found: Any, indices: str) -> ListingDraft:
     told = found.get(indices)
-    # At which place the item stands the signer finds out. Signing more than the item is no listing.
+    # The signer finds the item's place. A listing signs nothing but the item.
     if (
         told is not None
         and len([parse.whole(each, indices) for each in parse.rows(told, indices, most=_MOST_INPUTS)]) != 1
@@ -349,7 +349,7 @@ def _draft(found: Any, indices: str) -> ListingDraft:
 
 
 def check_confirmed(answer: Any) -> None:
-    """Raises for a write's answer that is no yes: RateLimited or a Refused leaf for a no, else Unknown."""
+    """Raises unless a write's answer is a yes: RateLimited or a Refused leaf for a no, else Unknown."""
     try:
         content(answer)
     except RateLimited:

@@ -131,7 +131,7 @@ _ORD.get("blockheight", "index", deliver=OrdHandler.send_text)(lambda call: call
 def _content(call: VenueHandler, content: Content) -> None:
     call.set_header("Content-Type", content.media)
     call.set_header("Cache-Control", "public, max-age=31536000, immutable")
-    # Whoever opens one from here must not run what somebody inscribed.
+    # A browser that opens one from here must not run an inscribed script.
     call.set_header("Content-Security-Policy", "default-src 'none'; sandbox")
     call.finish(content.data)
 

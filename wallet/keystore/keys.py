@@ -26,7 +26,7 @@ from wallet.protocol import UserKeys
 _SEED_BYTES = 32
 _HARDENED = 1 << 31
 
-# Told the number, the user and the public side of keys that are about to be handed out for the first time.
+# Receives the number, the user and the public side of keys before they are first handed out.
 Note = Callable[[int, str, UserKeys], None]
 
 
@@ -94,7 +94,7 @@ class Keystore:
 
     @classmethod
     def open_or_create_play(cls, path: Path, rng_bytes: Callable[[int], bytes]) -> Keystore:
-        """Returns the play keystore at `path`, made with a fresh seed when there is none. Raises KeystoreError."""
+        """Returns the play keystore at `path`, made with a fresh seed if it is missing. Raises KeystoreError."""
         if not path.exists():
             keystore_file.write(path, keystore_file.play(Contents(rng_bytes(_SEED_BYTES))))
         return cls.open(path)

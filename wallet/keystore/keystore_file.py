@@ -66,7 +66,7 @@ def read(path: Path) -> dict[str, Any]:
 
 
 def write(path: Path, stored: Mapping[str, Any]) -> None:
-    """Replaces the file: a crash leaves the old one or the new one. Raises OSError; then the old one stands."""
+    """Replaces the file: a crash leaves the old one or the new one. Raises OSError and keeps the old one."""
     _beside(path, stored).replace(path)
     sync_directory(path.parent)
 
@@ -82,7 +82,7 @@ def create(path: Path, stored: Mapping[str, Any]) -> None:
 
 
 def _beside(path: Path, stored: Mapping[str, Any]) -> Path:
-    """Writes the next contents beside the file, in place of earlier ones that were left there; returns their path."""
+    """Writes the next contents next to the file, over any leftover ones; returns their path."""
     fresh = path.with_name(path.name + ".new")
     fresh.unlink(missing_ok=True)
     put(fresh, stored)
@@ -105,7 +105,7 @@ def is_play(stored: Mapping[str, Any]) -> bool:
 
 
 def play(contents: Contents) -> dict[str, Any]:
-    """Returns a play keystore as it stands in its file."""
+    """Returns a play keystore as it is in its file."""
     return {"version": PLAY_VERSION, "network": PLAY, "warning": _WARNING, **_plain(contents)}
 
 

@@ -1,6 +1,6 @@
 """The seal of a keystore's contents: scrypt makes a key of the passphrase, AES-256-GCM encrypts under it.
 
-The header (version, network, how the key is made, nonce) stands in clear and is authenticated with the contents: a
+The header (version, network, how the key is made, nonce) is in clear and is authenticated with the contents: a
 changed header opens nothing. The salt is new with each passphrase, the nonce with each write.
 """
 
@@ -38,7 +38,7 @@ _MOST_MEMORY = 1 << 30
 
 
 class WrongPassphrase(KeystoreError):
-    """The seal did not open. A wrong passphrase and a damaged file cannot be told apart."""
+    """The seal did not open. A wrong passphrase and a damaged file cannot be distinguished."""
 
     def __init__(self) -> None:
         super().__init__("the passphrase is wrong, or the keystore was changed")

@@ -4,14 +4,14 @@ Up to three PSBTs, of which the venue broadcasts none before there is a buyer:
 
 - the transfer moves the item's output into the escrow. The signature covers all of it.
 - the sale spends the escrow by its sale leaf, which the venue signs, too. Our signature is a plain listing's
-  (SINGLE|ANYONECANPAY): nobody can use it without paying the output at its index.
+  (SINGLE|ANYONECANPAY): it cannot be used without paying the output at its index.
 - the recovery, where the escrow is ours by key path, brings the item back.
 
 The escrow is rebuilt from our own key and compared: no script, key or control block of the PSBTs is taken as true. So
-at worst the venue moves the item to where only our key, alone, can take it from: at ord.net at once, at Ordinals
+at worst the venue moves the item to where only our key, alone, can take it from: at ord.net immediately, at Ordinals
 Wallet after 144 blocks.
 
-The PSBTs stand or fall together, and a rule needs those before it: so the first that is broken is told, with each PSBT.
+The PSBTs stand or fall together, and a rule needs those before it: so the first broken one is reported, with each PSBT.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ from wallet.psbt.sighash import ALL, DEFAULT, LISTING
 from wallet.psbt.transaction import Outpoint, TxOutput, compact
 from wallet.terms import EscrowTerms
 
-# Sats that a transfer at Ordinals Wallet may leave to the network: its size at the least rate that nodes relay.
+# Sats that a transfer at Ordinals Wallet may leave to the network: its size at the nodes' minimum rate.
 TRANSFER_FEE = 12
 # The most that a recovery may leave to the network: its size at a few sats for each virtual byte.
 MOST_RECOVERY_FEE = 1_000
@@ -190,7 +190,7 @@ def _says(own: Map, held: TxOutput) -> None:
 
 
 def _sale_leaf(own: Map, escrow: Escrow) -> None:
-    """Refuses any leaf but the sale's, also beside it; its control block shows which other leaf there is."""
+    """Refuses any leaf but the sale's, also as its sibling; its control block shows which sibling it has."""
     leaves = {key: value for key, value in own.items() if key_type(key) == fields.IN_TAP_LEAF_SCRIPT}
     wanted = compact(fields.IN_TAP_LEAF_SCRIPT) + escrow.sale.control_block
     if leaves != {wanted: escrow.sale.script + bytes([TAPSCRIPT])}:

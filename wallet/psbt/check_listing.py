@@ -2,8 +2,8 @@
 
 No venue's form is known or asked for. Only the signature's cover counts: our input with its value, script and sequence,
 version and locktime, and with SINGLE|ANYONECANPAY the one output at our input's index, with ALL|ANYONECANPAY all
-outputs. Nobody can use the signature without paying that output. Other inputs and outputs are other people's money, and
-anybody may add to them or change them later. At worst the item is lost, for no less than its least price.
+outputs. The signature cannot be used without paying that output. Other inputs and outputs are other people's money, and
+anyone may add to them or change them later. At worst the item is lost, for no less than its least price.
 
 The PSBT is only compared with the intent, with facts from sources independent of the venue, and with our own keys. A
 missing fact (None) is a refusal. Nothing here reads a clock, a file or a private key. Two listings that one payment
@@ -38,7 +38,7 @@ from wallet.psbt.transaction import Outpoint, TxOutput, compact
 
 
 class Draft(Struct, frozen=True):
-    """A venue's PSBT beside everything that it is compared with. `index` is of the one input that spends the item."""
+    """A venue's PSBT and everything that it is compared with. `index` is of the one input that spends the item."""
 
     psbt: Psbt
     index: int
@@ -165,7 +165,7 @@ def _single_pair(draft: Draft) -> None:
 def payout_of(draft: Draft) -> TxOutput:
     """Returns the payout: the output that SINGLE covers, or the only one of all covered outputs that pays us.
 
-    A second one could satisfy another signature of ours.
+    A second one could satisfy another of our signatures.
     """
     _single_pair(draft)
     outputs, script = draft.psbt.transaction.outputs, dest_allow(draft)

@@ -3,9 +3,10 @@
 The PSBT is only compared with the intent, with facts from sources independent of the venue, and with our own keys. A
 missing fact (None) is a refusal. Nothing here reads a clock, a file or a private key.
 
-Every input is ours, and every signature covers all inputs and outputs: all sats but the escrow's come back, and nobody
-can add to it, take from it or redirect it. The escrow is rebuilt from our own key and the leaf by which the venue may
-spend it: our key can take it back alone, and of others only the pinned co-signers together, who get the price at most.
+Every input is ours, and every signature covers all inputs and outputs: all sats but the escrow's come back, and the
+transaction cannot be extended, cut or redirected. The escrow is rebuilt from our own key and the leaf by which the
+venue may spend it: our key can take it back alone, and otherwise only the pinned co-signers together, for the price at
+most.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ from wallet.psbt.script import TAPSCRIPT, OfferLeaf, leaf_hash, output_script, o
 from wallet.psbt.sighash import ALL
 from wallet.psbt.transaction import Outpoint, Transaction, TxOutput, WireError
 
-# Nobody can pin such a transaction. It pays no fee: it is only broadcast together with one that pays for both.
+# Such a transaction cannot be pinned. It pays no fee: it is only broadcast together with one that pays for both.
 VERSIONS = frozenset({3})
 # A venue counts a bid's life in hours, from when it drafts it.
 EXPIRY_GRID_MS = 3_600_000
@@ -120,8 +121,8 @@ def _inputs_confirmed(outpoints: Sequence[Outpoint], facts: Facts) -> list[Outpo
 def _amount_proof(item: Map, facts: OutpointFacts, owner: Owner) -> TxOutput:
     """Returns the output an input spends; facts, our own key and the PSBT must agree on it.
 
-    A segwit v0 signature covers its own input's amount alone, so nobody's word is taken for the others: facts have them
-    from the bytes of the transactions (wallet/facts_client.py), and a venue that lies gets a refusal.
+    A segwit v0 signature covers its own input's amount alone. Facts have the others from the bytes of the transactions
+    (wallet/facts_client.py), and a venue that lies gets a refusal.
     """
     if facts.value_sats is None or facts.script is None:
         raise PolicyRefused("amount-proof", "the value or the script of a coin is not known")
@@ -151,12 +152,12 @@ def _inputs_cardinal(known: Sequence[OutpointFacts]) -> int:
 
 
 def _escrow_script(internal: bytes, leaf: bytes) -> bytes:
-    """Returns the script of the output whose key is ours, with this leaf alone beside it."""
+    """Returns the script of the output whose key is ours, with this leaf only."""
     return output_script(leaf, bytes([TAPSCRIPT]) + internal)
 
 
 def _announcement(internal: bytes, leaf: bytes) -> TxOutput:
-    """Returns the output that tells the internal key and the merkle root: with them our key finds the escrow again."""
+    """Returns the output with the internal key and the merkle root, by which our key finds the escrow again."""
     return TxOutput(0, _OP_RETURN + bytes([len(internal + leaf)]) + internal + leaf)
 
 

@@ -1,6 +1,6 @@
 """Check of the PSBT that takes a listing back: all that its one input holds must return to the same script.
 
-The signature covers everything (DEFAULT), so nobody can add to the transaction, take from it or raise its fee of zero.
+The signature covers everything (DEFAULT), so the transaction cannot be extended, cut, or given a fee above zero.
 Afterwards the sats are at the same script, at worst in another output that no listing was signed for. So no source but
 the PSBT is asked: a false value or script makes the signature invalid (BIP-341), and a listing can be taken back while
 all sources are away.

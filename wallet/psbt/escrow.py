@@ -1,11 +1,11 @@
 """The outputs that a listing's item passes through on its way to a buyer, rebuilt from our own vault key.
 
-The venue signs such a sale, too, so that nobody can outbid a buyer who is already on the network. Two forms are known:
+The venue signs such a sale, too, so that no one can outbid a buyer who is already on the network. Two forms are known:
 
 - ord.net: `tr(ours, multi_a(2, ours, venue))` (its document "Sale PSBT Construction"). Our key alone takes the item
-  back, at once, by key path.
-- Ordinals Wallet, "passthrough v4": `tr(NUMS, {multi_a(2, ours, venue), <144> CSV DROP <ours> CHECKSIG})`. Nobody has
-  a key path; our key alone takes the item back 144 blocks after it came there.
+  back, immediately, by key path.
+- Ordinals Wallet, "passthrough v4": `tr(NUMS, {multi_a(2, ours, venue), <144> CSV DROP <ours> CHECKSIG})`. It has
+  no key path; our key alone takes the item back 144 blocks after it arrived.
 
 Nothing of what a venue says goes into them but its key, which is pinned (wallet/terms.py).
 """
@@ -19,7 +19,7 @@ from msgspec import Struct
 from wallet.psbt.script import TAPSCRIPT, branch_hash, leaf_hash, output_key
 from wallet.terms import LOCK_BLOCKS, EscrowTerms
 
-# The point of BIP-341 whose private key nobody can know.
+# The point of BIP-341 without a known private key.
 NUMS = bytes.fromhex("50929b74c1a04954b78b4b6035e97a5e078a5a0f28ec96d547bfee9ace803ac0")
 RECOVERY_BLOCKS = LOCK_BLOCKS["ordinalswallet"]
 
@@ -39,7 +39,7 @@ class Leaf(Struct, frozen=True):
 
 
 class Escrow(Struct, frozen=True):
-    """An output of ours and a venue's. `recovery` None: our key takes the item back by key path."""
+    """An output of our key and a venue's. `recovery` None: our key takes the item back by key path."""
 
     script: bytes
     internal_key: bytes

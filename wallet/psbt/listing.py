@@ -39,7 +39,7 @@ class ListingIntent(Struct, frozen=True):
     seller_fee_ppm: int = 0
 
     def least_payout(self, price_sats: int, postage_sats: int) -> int:
-        """Returns the least sats for the seller; a fee that is no whole number of sats is rounded down.
+        """Returns the minimum sats for the seller; a fee with a fraction of a sat is rounded down.
 
         `postage_sats` is the value of the listed output. It may go to the buyer with the item, unless it is more than
         items are usually sent with. Price 250,000, no fee: 250,000 for an item on 546 sats, 275,000 on 25,000.

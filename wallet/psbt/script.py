@@ -1,6 +1,6 @@
 """Scripts: of our own keys, of addresses, of taproot leaves (BIP-341), and of an offer's escrow.
 
-ord.net publishes the form of an offer's escrow ("Collection Offers"). Only what stands behind the data is enforced
+ord.net publishes the form of an offer's escrow ("Collection Offers"). Only the part after the data is enforced
 when the escrow is spent; for what the data say there is the venue's word alone.
 """
 
@@ -61,8 +61,8 @@ def leaf_hash(script: bytes, version: int = TAPSCRIPT) -> bytes:
 def output_script(leaf: bytes, control_block: bytes) -> bytes:
     """Returns the script of the output that has this leaf, by its control block. Raises WireError.
 
-    The block is a leaf version with the output key's parity, the internal key, and the hashes beside the way up. The
-    parity is not looked at: a wrong one makes a spend that is worth nothing.
+    The block is a leaf version with the output key's parity, the internal key, and the sibling hashes up to the root.
+    The parity is not checked: a wrong one makes an invalid spend.
     """
     internal, path = control_block[1 : 1 + _KEY_BYTES], control_block[1 + _KEY_BYTES :]
     x_only(internal)

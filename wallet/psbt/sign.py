@@ -54,7 +54,7 @@ def sign_input(
     if kind == "p2tr":
         digest = taproot_digest(transaction, index, spent, sighash)
         signature: bytes = private_key.taproot_tweak(b"").schnorr_sign(digest).serialize()
-        # Verified under the key that stands in the script, not under one of our own making.
+        # Verified under the key in the script, not under one that we derived.
         verified = PublicKey.from_xonly(own.script[2:]).schnorr_verify(SchnorrSig(signature), digest)
     else:
         digest = segwit_digest(transaction, index, public_key.sec(), own.value, sighash)

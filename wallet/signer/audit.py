@@ -1,17 +1,17 @@
 """The signer's audit log: one JSON line a signature, chained by hashes, on disk before the signature leaves.
 
 A line names the user and the signed terms, with the SHA-256 of the message; no keys, no signatures, no secrets. Other
-lines are about control states, the addresses of users' keys, and signatures that were undone: nobody got them, since
-they could not be stored. An older log may have lines of operators about forms of drafts (`learnt_sha256`), which
-decide nothing any more. Each line has the SHA-256 of the line before it, so that changing or taking out one breaks
+lines are about control states, the addresses of users' keys, and signatures that were undone: none left the signer,
+because they could not be stored. An older log may have lines about forms of drafts (`learnt_sha256`), which decide
+nothing any more. Each line has the SHA-256 of the line before it, so that changing or taking out one breaks
 every later one.
 
 Room for the next lines is taken on the disk beforehand, past the log's end, so that cancels and brakes have their
 lines when the disk is full.
 
 The keystore is written before the line about a user's keys, and the addresses are shown last. So a crash leaves a
-keystore that is newer than the log by keys that nobody has seen. One that lacks keys which the log has is an older
-copy: it would give the next user the number, and so the keys, of one whom it has forgotten. Play keys have no lines.
+keystore that is newer than the log by keys that no one has seen. One that lacks keys which the log has is an older
+copy: it would give the next user the number, and so the keys, of one whom it lacks. Play keys have no lines.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ class AuditLog:
 
     @property
     def number(self) -> int:
-        """The last line's number, from 1; 0 when there is none."""
+        """The last line's number, from 1; 0 in an empty log."""
         return self._number
 
     def close(self) -> None:
@@ -223,7 +223,7 @@ def line_of(user_number: int, user: str, keys: UserKeys) -> Line:
 def require_noted(audit_log: Path, opened: Keystore) -> list[Line]:
     """Returns the lines that the log still lacks, in order of the users' numbers.
 
-    Raises KeystoreError when the keystore is not the one that the log tells of, or an older copy of it.
+    Raises KeystoreError if the keystore is not the log's, or an older copy of it.
     """
     noted = _noted(audit_log)
     _require_numbers(noted, opened.users)
@@ -255,7 +255,7 @@ def _noted(audit_log: Path) -> dict[int, list[Line]]:
     found = defaultdict(list)
     with audit_log.open("rb") as lines:
         for line in lines:
-            # Lines of other operations hold texts of anybody's choosing: the name alone says nothing.
+            # Lines of other operations hold texts that anyone may choose: the name alone proves nothing.
             if b'"user_number"' in line and (entry := json.loads(line)).get("operation") == _OPERATION:
                 found[entry["user_number"]].append(entry)
     return found

@@ -72,7 +72,7 @@ class Authority:
         return self.keystore
 
     def secrets_of(self, user: str) -> UserSecrets:
-        """Returns the keys of a user (normalised sign-in address), made if there are none. Raises PolicyRefused or
+        """Returns the keys of a user (normalised sign-in address), made if missing. Raises PolicyRefused or
         PeerRefused.
         """
         keystore = self.unlocked()
@@ -81,7 +81,7 @@ class Authority:
         return keystore.secrets_of(user)
 
     def live(self, asked: UnderGrant[Any], operation: Operation) -> HeldGrant:
-        """Returns the grant that allows `operation`. Raises PolicyRefused, or PeerRefused when there are no keys."""
+        """Returns the grant that allows `operation`. Raises PolicyRefused, or PeerRefused if keys are missing."""
         keystore = self.unlocked()
         held = policy.grant_live(self.ledger.grant_of(asked.task), asked.token, asked.secret, self.clock())
         policy.op_allowed(held, operation)
@@ -158,7 +158,7 @@ class Authority:
         policy.velocity_count("the installation", self.ceilings.loosened, loosened, "loosened control states")
 
     def _may_add(self, user: str, known: int) -> None:
-        """Takes a place for a new user; refuses when all are taken by users who have need of theirs."""
+        """Takes a place for a new user; refuses if all are taken by users who still need their keys."""
         now, most = self.clock(), self.ceilings.users
         # Counted only where it matters: the keystore's list of users never gets shorter, since places in it are keys.
         policy.users_max(most, known if known < most else self.ledger.users_in_need(now))

@@ -199,7 +199,7 @@ def _approved(offer: OfferToSign, co_signers: CoSigners, facts: Facts, secrets: 
 
 
 def _message(held: HeldGrant, offer: OfferToSign) -> str:
-    """Returns everything that an offer is signed with, as JSON, so that it can be no bid's text."""
+    """Returns everything that an offer is signed with, as JSON, which cannot be a bid's text."""
     trait = list(offer.trait) if offer.trait else None
     drafts = hashlib.sha256("\n".join(offer.psbts).encode()).hexdigest()
     fields = [held.grant.venue, offer.slug, trait, offer.price, offer.quantity, offer.expires_ms, drafts, offer.leaf]

@@ -44,7 +44,7 @@ class ListingJudge:
         return (listing.outpoint, *rivals[:MOST_RIVALS])
 
     def judge(self, request: JudgeListing, facts: Facts) -> Judgements:
-        """Judges each PSBT, the plain one first. Raises PolicyRefused or AddressError for a question that is none."""
+        """Judges each PSBT, the plain one first. Raises PolicyRefused or AddressError for an invalid question."""
         asked = self._asked(request)
         listing = asked[3]
         if listing.is_in_escrow:

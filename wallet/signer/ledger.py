@@ -175,7 +175,7 @@ class SignedStore:
         return {name: RecentSignatures(*row[3 * at : 3 * at + 3]) for at, name in enumerate(_ABOUT)}
 
     def highest_listing(self, outpoint: str, now_ms: int) -> int:
-        """Returns the price in sats of the dearest listing of `outpoint` in the hour before `now_ms`; 0 for none."""
+        """Returns the highest price in sats of a listing of `outpoint` in the hour before `now_ms`; 0 for none."""
         query = "SELECT coalesce(max(price), 0) FROM listings WHERE outpoint = ? AND created_ms > ?"
         return self._number(query, (outpoint, now_ms - HOUR_MS))
 
@@ -396,7 +396,7 @@ class Ledger:
         return int(found[0])
 
     def note_user(self, user: str, now_ms: int) -> None:
-        """Notes that this user gets keys, and forgets those who got theirs long ago."""
+        """Notes that this user gets keys, and deletes notes that are too old to count."""
         self._database.execute("DELETE FROM new_users WHERE created_ms <= ?", (now_ms - _USER_KEPT_MS,))
         self._database.execute("INSERT OR REPLACE INTO new_users VALUES (?, ?)", (user, now_ms))
 
@@ -420,7 +420,7 @@ class Ledger:
         return recent(self._database, "loosened", now_ms)
 
     def count_loosened(self, now_ms: int) -> None:
-        """Counts one change to a looser state and forgets those too old to count."""
+        """Counts one change to a looser state and deletes those too old to count."""
         self._database.execute("DELETE FROM loosened WHERE created_ms <= ?", (now_ms - HOUR_MS,))
         self._database.execute("INSERT INTO loosened VALUES (?)", (now_ms,))
 

@@ -97,7 +97,7 @@ def raw_psbt(psbt: str) -> bytes:
 
 
 class Promise(Struct, frozen=True):
-    """The promise of a signature: whoever makes the payout gets what `outpoint` holds."""
+    """The promise of a signature: the payer of the payout gets what `outpoint` holds."""
 
     outpoint: str
     payout: TxOutput
@@ -170,7 +170,7 @@ def _texts(psbts: Iterable[bytes]) -> tuple[str, ...]:
     return tuple(base64.b64encode(psbt).decode() for psbt in psbts)
 
 
-# So many outputs are looked up beside the listed one; those found spent are forgotten, and the next try asks about
+# At most this many outputs are looked up in addition to the listed one; spent ones are deleted, and the next try reads
 # others.
 MOST_RIVALS = 3
 
@@ -263,7 +263,7 @@ class ListingSigner:
 
 
 def _drafts_hash(listing: ListingToSign) -> str:
-    # An escrow's as one more item, so that it is no secure listing's hash.
+    # An escrow's as one more item, so that it differs from a secure listing's hash.
     drafts = list(listing.drafts)
     if listing.is_in_escrow:
         drafts.append(f"escrow {listing.transfer} {listing.recovery}")

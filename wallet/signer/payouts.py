@@ -1,7 +1,7 @@
 """The payouts of all signed listings, kept so that no payment satisfies the signatures of two outputs.
 
 A signature with ALL|ANYONECANPAY covers all outputs and one input. Two of them over equal outputs stand in one
-transaction: it spends both items and pays once. So does one beside a plain signature whose output is among those
+transaction: it spends both items and pays once. So does a secure one with a plain signature whose output is among those
 outputs. Only one output that pays us is ever covered (`outputs-known`), so two signatures can share a payment when, and
 only when, script and value of their payouts are equal and one of them covers all outputs.
 
@@ -33,10 +33,10 @@ CREATE INDEX IF NOT EXISTS payouts_outpoint ON payouts (outpoint);
 
 
 class PayoutStore:
-    """The table of payouts; one stays until its output is gone. Writes belong inside the ledger's transaction.
+    """The table of payouts; one stays until its output is spent. Writes belong inside the ledger's transaction.
 
     `outpoint` is what the payout buys, `item` the output that was listed: the same, or the one that an escrow is made
-    from. An escrow that is never made is never gone, and its payout stays: the facts do not tell what spent the item's
+    from. An escrow that is never made is never spent, and its payout stays: the facts do not show what spent the item's
     output, so they cannot say that none will come.
     """
 
@@ -59,7 +59,7 @@ class PayoutStore:
         self._database.execute("INSERT OR IGNORE INTO payouts VALUES (?, ?, ?, ?, ?)", row)
 
     def forget(self, outpoint: str) -> None:
-        """Forgets the payouts of an output that is gone: its signatures are worthless."""
+        """Deletes the payouts of a spent output, because its signatures are worthless."""
         self._database.execute("DELETE FROM payouts WHERE outpoint = ?", (outpoint,))
 
 

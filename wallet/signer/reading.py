@@ -1,4 +1,4 @@
-"""The reading of requests to the signer, before any of its rules: each fault is told in words about its field."""
+"""The reading of requests to the signer, before any of its rules: each fault names its field."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Use of the signer's ceilings, so that nobody has to find out by a refusal."""
+"""Use of the signer's ceilings, so that a worker need not meet a refusal."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from wallet.signer.authority import Authority
 
 
 class RoomKeeper:
-    """Tells the rooms. The signer knows signatures; it cannot tell which of the bids are still open."""
+    """Reads remaining allowances. The signer knows signatures, not which bids are still open."""
 
     def __init__(self, authority: Authority) -> None:
         self._authority = authority

@@ -4,7 +4,7 @@ Reached over a Unix socket by processes of chosen users; the manager brings gran
 their grant's secret. Everything not named in `Signer.handle` is refused.
 
 A process that may ask at all (by its user id) may also ask for grants, and set or loosen control states: server,
-manager and workers are one user, and the kernel tells no more than that. A worker that was taken over whole could so
+manager and workers are one user, and the kernel knows no more than that. A worker that was taken over whole could so
 undo a halt or widen its grant; the ceilings (wallet/terms.py) hold all the same. It cannot undo the halt file,
 `halt` in the signer's own directory: while that exists, no bid or listing is signed. It protects where the signer has a
 user of its own.

@@ -120,7 +120,7 @@ def run(
         allowed = (allowed_uids or frozenset()) | {os.getuid()}
         asyncio.run(_serve(states, socket_path, allowed, directory, partial(_try, keep_room)))
         if files.is_short(directory):
-            # Closing the ledger removes SQLite's files beside it, and the next start would need room to make them anew.
+            # Closing the ledger removes SQLite's extra files, and the next start would need disk space for them.
             logging.shutdown()
             os._exit(0)
 

@@ -27,7 +27,7 @@ from wallet.signer.challenges import sign_message
 from wallet.signer.ledger import HOUR_MS
 from wallet.terms import DAY_MS
 
-# A file of former versions, beside the keystore. An operator confirmed the forms in it.
+# A file of former versions, next to the keystore, with forms that an operator confirmed.
 LEARNT_FILE = "learnt.json"
 # The most lines at the log's end that may lack their row and are not undone. Each needs a crash of its own at the same
 # point; more mean that the ledger is older than the log, and would let through as much again.
@@ -51,11 +51,11 @@ _PUBLISHED_PAYMENT = "bc1qcr8te4kr609gcawutmrza0j4xv80jy8z306fyu"
 
 
 def require_agreement(audit_log: Path, ledger: Path, now_ms: int) -> tuple[ControlState, ...]:
-    """Returns the control states that the ledger has forgotten and that must be set before anything is signed.
+    """Returns the control states that the ledger lacks and that must be set before anything is signed.
 
     A ledger that is older than the log lacks withdrawn grants as well, which the log does not have: then everything is
-    on halt until an operator lifts it. Raises KeystoreError when log and ledger do not tell the same story; `now_ms` in
-    Unix milliseconds.
+    on halt until an operator lifts it. Raises KeystoreError if log and ledger disagree. `now_ms` is in Unix
+    milliseconds.
     """
     try:
         verify_chain(audit_log)
@@ -150,7 +150,7 @@ def _matters_until(entry: dict[str, Any]) -> int:
 def former_forms(directory: Path) -> str:
     """Returns the drafts whose form an operator confirmed in a former version, as `satflow plain, satflow secure`.
 
-    That version refused drafts of another form; now the rules decide alone. "" where there are none. Raises OSError.
+    That version refused drafts of another form; now the rules decide alone. "" without forms. Raises OSError.
     """
     try:
         stored = json.loads((directory / LEARNT_FILE).read_bytes())

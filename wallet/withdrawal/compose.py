@@ -109,7 +109,7 @@ def _positive(sats: int) -> int:
 
 
 def _sequence(coin: Coin) -> int:
-    """Returns the sequence of an input; a recovery leaf asks for so many blocks (BIP-68) and is replaceable."""
+    """Returns an input's sequence; a recovery leaf needs its number of blocks (BIP-68) and is replaceable."""
     return RECOVERY_BLOCKS if coin.kind == "recovery" else _REPLACEABLE
 
 

@@ -111,8 +111,8 @@ def _fee(psbt: Psbt, spent: tuple[TxOutput, ...], sent: int, amount_sats: int, w
         raise PolicyRefused("amount", f"{sent} sats arrive instead of {amount_sats} less {fee} at most")
     rules.fee_share(fee, sent)
     outputs = sum(8 + 1 + len(output.script) for output in psbt.transaction.outputs)
-    # The least there can be: the count of the stack, our signature, the script, and of a leaf its control block. With
-    # others' signatures the rate is lower than it looks here.
+    # The minimum: the count of the stack, our signature, the script, and of a leaf its control block. Others'
+    # signatures make the real rate lower.
     witness = 1 + _SIGNATURE + 1 + len(wallet.script) + len(wallet.control_block)
     weight = _FRAME + len(spent) * (_INPUT + witness) + 4 * outputs
     rules.fee_rate_of(fee, -(-weight // 4))

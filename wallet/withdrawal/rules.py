@@ -115,7 +115,7 @@ MOST_FEE = 200_000
 FEE_SHARE, FEE_SHARE_FLOOR = 10, 20_000
 MOST_A_DAY = 100
 _BLOCKS_AN_HOUR = 6
-# Nodes relay no smaller output: three times the cost of spending it at the least rate.
+# Nodes relay no smaller output: three times the cost of spending it at the minimum rate.
 _DUST = {22: 294, 34: 330, 23: 540}  # by the script's length: P2WPKH; P2TR and P2WSH; P2SH
 
 
@@ -182,7 +182,7 @@ def inputs_cardinal(facts: OutpointFacts, inscriptions: tuple[str, ...] = ()) ->
 
 
 def timelock(facts: OutpointFacts, blocks: int) -> None:
-    """Refuses a coin whose script keeps it for so many blocks, until the next block may spend it (BIP-68)."""
+    """Refuses a coin that its script locks for `blocks` blocks, until the next block may spend it (BIP-68)."""
     if facts.height is None or facts.tip_height is None:
         raise PolicyRefused("timelock", f"it is not known since which block {facts.outpoint} is there")
     first = facts.height + blocks
@@ -191,7 +191,7 @@ def timelock(facts: OutpointFacts, blocks: int) -> None:
 
 
 def _time(blocks: int) -> str:
-    """Returns the time that so many blocks usually take, in words."""
+    """Returns the usual time of that number of blocks, in words."""
     hours = -(-blocks // _BLOCKS_AN_HOUR)
     return "an hour" if hours == 1 else f"{hours} hours"
 

@@ -303,7 +303,7 @@ def spoiled(made: Draft, poison: Poison | None, engine: Engine) -> tuple[Unsigne
 
 
 class _Refused(Exception):
-    """A refusal of one item, by its code; the other items of the call go on."""
+    """A refusal of one item, by its code; the call's other items are not affected."""
 
 
 def _first_output(call: OrdinalsWalletHandler) -> str:
