@@ -61,12 +61,10 @@ class Moment:
     task: Task
     faults: Faults = field(default_factory=Faults)
     keys: UserKeys = field(init=False)
+    user: User = field(init=False)
 
-    @property
-    def user(self) -> User:
-        """The task's user."""
-        user: User = self.task.user
-        return user
+    def __post_init__(self) -> None:
+        self.user = self.task.user
 
     @property
     def addresses(self) -> frozenset[str]:
@@ -91,6 +89,7 @@ class WantedMoment(Moment, Generic[C]):
     damage: str = field(init=False)
 
     def __post_init__(self) -> None:
+        Moment.__post_init__(self)  # `super()` knows another class: `slots=True` makes a new one
         context = self.context
         self.refusal = Entitlements(context.settings).refusal(self.user, context.clock_ms())
         self.control = controls.effective(self.user.id, context.task_id)

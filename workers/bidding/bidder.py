@@ -374,8 +374,9 @@ class Bidder(Keeping[BiddingMoment]):
         moment.cancelled = (*moment.cancelled, *_closed(doomed))
 
     def _cancel(self, canceller: Canceller, doomed: Sequence[Order], strays: Sequence[str] = ()) -> None:
-        writes.cancel_on_paper((order for order in doomed if order.dry_run), self._context.clock_ms)
-        canceller.cancel(_real(doomed), strays)
+        if doomed or strays:
+            writes.cancel_on_paper((order for order in doomed if order.dry_run), self._context.clock_ms)
+            canceller.cancel(_real(doomed), strays)
 
     def _report(self, moment: BiddingMoment) -> None:
         note_restraints(moment)

@@ -27,10 +27,19 @@ from models.summaries import running_tasks
 from models.tasks.cycles import Sample
 from strategy.book import Snapshot
 from strategy.config.bid import is_on
-from strategy.decision import BudgetRoom, Memory, RungNote, left_alone, patience_of, ranks, summary, used_percent
+from strategy.decision import (
+    BudgetRoom,
+    Memory,
+    RungNote,
+    left_alone,
+    missing_sats,
+    patience_of,
+    ranks,
+    summary,
+    used_percent,
+)
 from strategy.monthly import Bidding, KeyQuota, MonthlyQuota, MonthlyVerdict
 from strategy.reasons import FaultCode, PlaceResult, Reason, Step, WorkerReason
-from strategy.rungs import missing_sats
 from workers.bidding.moment import BiddingMoment, Decision, Try
 from workers.context import Context
 from workers.cycle import note_machine_and_rights, record, record_nothing_done
