@@ -47,11 +47,10 @@ from server.tasks import BiddingTaskHandler, refuse_unknown_budget
 from strategy import decision
 from strategy.book import Bid, History, VenueProfile
 from strategy.config.bid import BidConfig, load_bid_config, normal_slug
-from strategy.decision import BidPlan, BudgetRoom, Entry, Limits, Memory, Rules, RungNote, ranks_of_plan
+from strategy.decision import BidPlan, BudgetRoom, Entry, Limits, Memory, Rules, RungNote, missing_sats, ranks_of_plan
 from strategy.monthly import Bidding, KeyQuota, MonthlyQuota, MonthlyVerdict, hints
 from strategy.plan_bids import plan_bids
 from strategy.reasons import Reason, Step
-from strategy.rungs import missing_sats
 from wallet.signer_client import SignerError
 
 RIVALS_AGE_S = 600.0  # of bids that only the ranks of a plan are made of
