@@ -11,12 +11,11 @@ from decimal import Context, Decimal
 from peewee import BigIntegerField, CharField, CompositeKey, IntegerField, TextField
 
 from models.database.base import Row, Statement, transaction
+from strategy import guards
 from strategy.book import NO_HISTORY, History
 from strategy.config.bid import BidConfig
-from strategy.guards import MinuteSample, guarded, minutes_wanted
+from strategy.guards import WINDOW_MINUTES, MinuteSample, guarded, minutes_wanted
 
-WINDOW_MINUTES = 60
-KEPT_MINUTES = 1_440  # for tasks that are guarded against a fall
 _MINUTE_MS = 60_000
 _EXACT = Context(prec=1_000)  # more digits than any price has: sums and halves are not rounded
 
@@ -77,7 +76,7 @@ def record(kind: str, slug_key: str, measure: str, reference: Decimal, now_ms: i
         if (known := _IN_MINUTE.row(**key)) is None:
             extremes = {"low": str(reference), "low_ms": now_ms, "high": str(high)}
             FloorSample.insert(**key, reference=str(reference), **extremes).execute()
-            FloorSample.delete().where(FloorSample.minute <= minute - KEPT_MINUTES).execute()
+            FloorSample.delete().where(FloorSample.minute <= minute - guards.KEPT_MINUTES).execute()
             return
         beyond: dict[str, str | int] = {}
         if Decimal(known[0]) > reference:
