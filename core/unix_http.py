@@ -1,7 +1,7 @@
 """A small HTTP client over a Unix socket, for requests to the gateway, and reading from a socket until a moment.
 
-For the client `http.client` would work, but it imports ssl and email, which is a megabyte in each of a thousand workers, and it does
-not tell whether a failed request had been handed over whole.
+`http.client` would do as a client, but it imports ssl and email, which is a megabyte in each of a thousand workers, and
+it does not tell whether a failed request had been handed over whole.
 """
 
 from __future__ import annotations

@@ -16,7 +16,7 @@ from markets.base import BidBook, OwnBids, VenueError
 from markets.client import MarketClient, stretch_s
 from markets.look import KNOWN_SLUG_S, BidderWallet, Looker, MarketLook, fund_of, history_key, kind_of, trait_of
 from markets.venues import ToFund, call_costs, capabilities
-from models import controls, market_memory
+from models import controls
 from models.accounts import READ
 from models.ledger import orders
 from models.ledger.limits import (
@@ -33,7 +33,7 @@ from models.ledger.limits import (
 )
 from models.ledger.states import Order
 from models.summaries import running_tasks
-from models.tasks import tasks
+from models.tasks import cycles, tasks
 from models.tasks.tasks import BIDDING, Task
 from models.users import own_ceilings
 from server import task_config, task_handler
@@ -349,7 +349,7 @@ class Previews(BiddingTaskHandler):
         wallet = BidderWallet(keys.payment, keys.payment_pubkey, user.ordinals_address, addresses)
         placed = [order for order in orders.wallet_orders(keys.payment) if order.venue == venue]
         key = history_key(config, venue, self.services.settings.market)
-        history = market_memory.history_for(config, key, self.now_ms)
+        history = cycles.history_for(config, key, self.now_ms)
 
         def ask(default: MarketClient) -> _PreviewReads:
             market = default.at(venue)

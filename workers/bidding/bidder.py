@@ -15,12 +15,12 @@ from core.local_time import next_change_ms
 from markets.base import VenueError
 from markets.client import stretch_s
 from markets.look import BidderWallet, Looker, MarketLook, history_key, kind_of
-from models import market_memory
 from models.controls import HALT
 from models.database.base import unless_full
 from models.ledger import listings, orders
 from models.ledger.limits import Holder, Readings, limits_of, may_be_full, own_orders, with_others
 from models.ledger.states import CANCELLING, LATE_MS, LIVE, Order
+from models.tasks import cycles
 from strategy.book import VenueProfile
 from strategy.config.bid import BidConfig, is_on
 from strategy.decision import BidPlan, Entry, LastMove, Limits, Memory, Rules, margin_ms, patience_of
@@ -112,12 +112,12 @@ def _sample(moment: BiddingMoment, plan: BidPlan, now_ms: int) -> None:
     if plan.reference is None or not moment.config.wants_history or Reason.TRAIT_FLOOR_MISSING in plan.marks:
         return
     with unless_full("the minute's reference"):
-        market_memory.record(*_history_key(moment), plan.reference, now_ms, plan.raw_reference)
+        cycles.record_reference(*_history_key(moment), plan.reference, now_ms, plan.raw_reference)
 
 
 def _seen(moment: BiddingMoment, max_age_s: float, *, by_floor: bool) -> MarketLook:
     config, faults, now_ms = moment.config, moment.faults, moment.context.clock_ms()
-    history = market_memory.history_for(config, _history_key(moment), now_ms)
+    history = cycles.history_for(config, _history_key(moment), now_ms)
     by_floor = by_floor and moment.context.venue.floors_tell_asks
     return moment.state.looker.look(config, _wallet(moment), history, max_age_s, faults, by_floor=by_floor)
 
