@@ -27,7 +27,7 @@ from markets.client import MarketClient
 from markets.items import ItemLook, LocatedInscription
 from markets.orders import ListingToDraft, OwnListing
 from markets.venues import capabilities
-from models import controls, venue_memory
+from models import users, venue_memory
 from models.accounts import READ
 from models.ledger import listings, purchases
 from models.ledger.listings import NewListing, OpenElsewhere
@@ -379,7 +379,7 @@ class AutolistPreviews(TaskHandler):
         seen = replace(seen, market=seen.market.with_history(cycles.history_of_asks(elsewhere), now_ms))
         plan = plan_listing(self._inputs(meant, keys, open_, seen))
         drafted = await self._drafted(meant, keys, seen, plan, notes)
-        control = controls.effective(self.user.id, meant.task.id if meant.task else 0)
+        control = users.control_of(self.user.id, meant.task.id if meant.task else 0)
         return ListingPreview(
             task_id=meant.task.id if meant.task else None,
             action=plan.action,

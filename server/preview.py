@@ -16,7 +16,7 @@ from markets.base import BidBook, OwnBids, VenueError
 from markets.client import MarketClient, stretch_s
 from markets.look import KNOWN_SLUG_S, BidderWallet, Looker, MarketLook, fund_of, history_key, kind_of, trait_of
 from markets.venues import ToFund, call_costs, capabilities
-from models import controls
+from models import users
 from models.accounts import READ
 from models.ledger import orders
 from models.ledger.limits import (
@@ -262,7 +262,7 @@ class Previews(BiddingTaskHandler):
         entry, trouble = await self._signing(task, self._entry(task, config, venue, market))
         plan, seen = plan_bids(entry), market.seen
         month, bidding = self._month(task, venue), _bidding(entry, plan, self.user.id)
-        control: Any = controls.effective(self.user.id, task.id if task else 0)
+        control: Any = users.control_of(self.user.id, task.id if task else 0)
         return Preview(
             task_id=task.id if task else None,
             rungs=rungs_shown(entry, plan, market.others, fund_of(entry, plan, seen), is_whole=not market.hidden),

@@ -9,7 +9,7 @@ import pytest
 from msgspec import structs
 
 from markets.base import AskBook, Balance, BidBook, NotFound, NotSupported, OwnBid, OwnBids, Unavailable
-from models import accounts, controls
+from models import accounts, users
 from models.ledger import orders
 from models.ledger.states import Order
 from models.tasks import cycles
@@ -324,7 +324,7 @@ async def test_what_is_done_without_is_told(service: Service) -> None:
 
 async def test_control_and_plan_are_told_and_not_planned_in(service: Service) -> None:
     with_floor(service, 100_000)
-    controls.put("user", service.user_id, "halt", None, START_MS)
+    users.put_control("user", service.user_id, "halt", None, START_MS)
     accounts.set_plan(service.user_id, "beta", START_MS, START_MS)
 
     answer = await preview(service, **EXAMPLE, bidCount=1)

@@ -15,12 +15,12 @@ from core.local_time import next_change_ms
 from markets.base import VenueError
 from markets.client import stretch_s
 from markets.look import BidderWallet, Looker, MarketLook, history_key, kind_of
-from models.controls import HALT
 from models.database.base import unless_full
 from models.ledger import listings, orders
 from models.ledger.limits import Holder, Readings, limits_of, may_be_full, own_orders, with_others
 from models.ledger.states import CANCELLING, LATE_MS, LIVE, Order
 from models.tasks import cycles
+from models.users import HALT
 from strategy.book import VenueProfile
 from strategy.config.bid import BidConfig, is_on
 from strategy.decision import BidPlan, Entry, LastMove, Limits, Memory, Rules, margin_ms, patience_of

@@ -18,7 +18,6 @@ from markets.base import NotSupported, Sale, VenueError
 from markets.items import ItemLook, ListingMarket, LocatedInscription
 from markets.orders import OwnListing, OwnListings
 from models import venue_memory
-from models.controls import RUN
 from models.ledger import fills, listings
 from models.ledger.listings import SoldFor
 from models.ledger.states import (
@@ -42,7 +41,7 @@ from models.ledger.states import (
 )
 from models.tasks import cycles
 from models.tasks.tasks import Task
-from models.users import User
+from models.users import RUN, User
 from strategy.config.listing import ListingConfig, load_listing_config, problems, unstartable
 from strategy.plan_listing import ListingPlan, foreign_prices, least_believed, scheduled
 from strategy.reasons import FaultCode, ListingResult, Step

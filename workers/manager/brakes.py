@@ -34,12 +34,12 @@ from core.settings import Settings
 from markets.base import AuthFailed, GatewayAway, NotSupported, OwnBids, Refused, SignInNeeded, Unknown, VenueError
 from markets.client import MarketClient
 from markets.venues import capabilities
-from models.controls import HALT, RUN, Control
 from models.database import base
 from models.leases.leases import Slot
 from models.ledger.closing import Owed, adopt, begin_cancels, concerned, finish_cancels, owed
 from models.ledger.states import IllegalMove
 from models.outbox import DATABASE_DAMAGED
+from models.users import HALT, RUN, Control
 from strategy.config.bid import is_ticker
 from wallet.signer_client import SignerClient, SignerError
 from workers.context import WRITE_MS

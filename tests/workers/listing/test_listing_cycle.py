@@ -9,7 +9,7 @@ import pytest
 from msgspec import structs
 
 from markets.base import NotSupported, Refused, Unavailable
-from models import controls
+from models import users
 from models.ledger import listings
 from models.tasks import cycles, tasks
 from models.tasks.cycles import MINUTE, cycles_of, samples_between
@@ -255,13 +255,13 @@ def test_anothers_listing_of_the_inscription_is_not_adopted(shop: ListingWorld) 
 def test_control_keeps_the_listing_and_signs_nothing(shop: ListingWorld, state: str) -> None:
     task = shop.task()
     lister = shop.lister(task)
-    controls.put("user", shop.user.id, state, None, shop.clock())
+    users.put_control("user", shop.user.id, state, None, shop.clock())
     lister.cycle()
     assert shop.prices == []
     assert shop.action(task).startswith(f"control {state} (user): nothing signed; wanted at 105,000")
-    controls.put("user", shop.user.id, "run", None, shop.clock())
+    users.put_control("user", shop.user.id, "run", None, shop.clock())
     lister.cycle()
-    controls.put("task", task, state, None, shop.clock())
+    users.put_control("task", task, state, None, shop.clock())
     shop.floor(200_000)
     shop.later(30, lister)
     assert shop.prices == [105_000]
