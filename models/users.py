@@ -5,8 +5,8 @@ bound what a stolen token can spend, and hold wherever the plan's limits and a t
 decisions, in the ledger's reservations and in the grant that the signer is given. A sign-in is a challenge, used once,
 and a session, of which only a hash of the token is stored.
 
-Set for the installation, a user or a task; the strictest holds. Each that was ever set has a row, with its setter and
-time.
+Control states are set for the installation, a user or a task; the strictest holds. Each that was ever set has a row,
+with its setter and time.
 """
 
 from __future__ import annotations

@@ -71,6 +71,7 @@ class Own:
 
     def __init__(self, adapter: Adapter, source: Source, network: Network) -> None:
         self._adapter = adapter
+        self._can = adapter.capabilities()
         self._source = source
         self._venue = source.venue
         self._network = network
@@ -82,7 +83,7 @@ class Own:
         `slugs` matter only where the venue gives bids by collection: there the answer is all bids on these.
         """
         wallet = call.args.wallet
-        told = tuple(sorted(set(call.args.slugs))) if self._adapter.capabilities().own_bids_by_collection else ()
+        told = tuple(sorted(set(call.args.slugs))) if self._can.own_bids_by_collection else ()
 
         def make(entries: list[OwnBid], taken_ms: int, unread: tuple[str, ...]) -> OwnBids:
             return OwnBids(tuple({bid.venue_id: bid for bid in entries}.values()), taken_ms, unread)
@@ -132,7 +133,7 @@ class Own:
         """Returns the funds of bids: the bidding wallet's, or the payment address's where bids spend its coins."""
         self._network.server()
         args = call.args
-        if self._adapter.capabilities().bids_are_psbt:
+        if self._can.bids_are_psbt:
             return await self._network.balance(args.payment, call.max_age_s)
         address = await self._source.value(
             ("bidding_wallet", args.payment, args.receive, args.pubkey),

@@ -573,10 +573,14 @@ def _row(scope: str, subject: int) -> str | None:
 
 
 def _written(to_do: str, write: Callable[[], None]) -> bool:
-    """Writes rows if that is possible soon; returns whether it was. Cancels do not depend on it."""
+    """Writes rows if that takes no longer than a fifth of a second; returns whether it did. No cancel depends on it."""
+    database = base.database
     try:
-        with base.hurried():
+        database.execute_sql(database.obj.hurry)
+        try:
             write()
+        finally:
+            database.execute_sql(database.obj.calm)
     except (PeeweeException, IllegalMove) as error:
         log.warning("failed to %s in the ledger: %s", to_do, error)
         return False
