@@ -60,12 +60,12 @@ def decide(
         restraint = Reason.OWN_BIDS_UNKNOWN
     own = as_shown(orders.open_orders(context.task_id), found)
     seen = NOTHING_SEEN if restraint is Reason.HALT else _seen(moment, max_age_s, by_floor=by_floor)
-    limits = _limits(moment, seen, found or Found())
+    now_ms = context.clock_ms()
+    limits = _limits(moment, seen, found or Found(), now_ms)
     planned = own_orders(own, config, replaced)
     own_sats = sum(order.price_sats for order in planned)
     if restraint is None and not config.dry_run and may_be_full(limits, own_sats, found or Found()):
         restraint = Reason.OWN_BIDS_UNKNOWN
-    now_ms = context.clock_ms()
     entry = Entry(
         now_ms=now_ms,
         config=config,
@@ -145,7 +145,7 @@ def _rules(moment: BiddingMoment) -> Rules:
     return Rules.of(config.loop_s, stretched_s, settings.tolerance, settings.min_age_seconds)
 
 
-def _limits(moment: BiddingMoment, seen: MarketLook, found: Found) -> Limits:
+def _limits(moment: BiddingMoment, seen: MarketLook, found: Found, now_ms: int) -> Limits:
     context, config = moment.context, moment.config
     read = Readings(
         balance_sats=seen.balance_sats,
@@ -156,7 +156,7 @@ def _limits(moment: BiddingMoment, seen: MarketLook, found: Found) -> Limits:
         signed=() if config.dry_run else moment.state.rooms,
     )
     holder = Holder(moment.user.id, context.task_id, config, moment.plan)
-    return limits_of(holder, read, context.settings.max_exposure_sats, context.clock_ms())
+    return limits_of(holder, read, context.settings.max_exposure_sats, now_ms)
 
 
 def _overruled(own: tuple[Order, ...], config: BidConfig, now_ms: int) -> dict[int, str]:
@@ -389,9 +389,9 @@ class Bidder(Keeping[BiddingMoment]):
         report.record_no_bidding(moment)
 
     def _note_last_move(self, moment: BiddingMoment) -> None:
-        first, state, is_known = moment.first, self._state, moment.found is not None
-        state.is_quiet = is_known and not (first.wants_anything or moment.shown.stray_ids or moment.filled)
-        is_done = all(tried.result == PlaceResult.PLACED for tried in moment.tries) and not moment.filled
+        first, state, found, filled = moment.first, self._state, moment.found, moment.filled
+        state.is_quiet = found is not None and not (filled or first.wants_anything or found.stray_ids)
+        is_done = not filled and all(tried.result == PlaceResult.PLACED for tried in moment.tries)
         state.last_move = state.last_move.after(first.entry, first.plan) if is_done else LastMove()
 
     def _look(self, moment: BiddingMoment, looked: Faults) -> None:
