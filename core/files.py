@@ -29,7 +29,6 @@ SHORT_OF_DISK = (
 # Freed for what must be written when the disk is full.
 RESERVE_BYTES = 16 << 20
 RESERVE = "reserve"
-_LAST_BYTES = 1 << 20  # less than this is no room for a transaction
 
 log = logging.getLogger(__name__)
 
@@ -109,13 +108,6 @@ def free_reserve(directory: Path) -> bool:
         return False
     log.error("the disk of %s is full: its reserve of %d bytes is freed", directory, RESERVE_BYTES)
     return True
-
-
-def free_if_full(directory: Path) -> None:
-    """Removes the reserve of `directory` if its disk has no room left for what is about to be written."""
-    with contextlib.suppress(OSError):
-        if _free_bytes(directory) < _LAST_BYTES:
-            free_reserve(directory)
 
 
 def keep_room(file: int, size: int) -> None:

@@ -21,7 +21,7 @@ from urllib.parse import urlsplit
 import certifi
 
 from core.setting_values import Network
-from core.timed_reading import TimedReading
+from core.unix_http import TimedReading
 
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 LONGEST = 1_000

@@ -1,16 +1,18 @@
-"""A minimal HTTP/1.1 client over a Unix socket, for requests to the gateway.
+"""A small HTTP client over a Unix socket, for requests to the gateway, and reading from a socket until a moment.
 
-`http.client` would work, but it imports ssl and email, which is a megabyte in each of a thousand workers, and it does
-not tell whether a failed request had been handed over whole.
+`http.client` would do as a client, but it imports ssl and email, which is a megabyte in each of a thousand workers, and
+it does not tell whether a failed request had been handed over whole.
 """
 
 from __future__ import annotations
 
 import contextlib
+import io
 import os
 import socket
 import time
 from pathlib import Path
+from typing import Any
 
 _MOST_HEAD = 16 * 1024
 _MOST_BODY = 8 << 20
@@ -130,3 +132,27 @@ def _left(deadline: float) -> float:
     if left <= 0:
         raise TimeoutError("timed out")
     return left
+
+
+class TimedReading(io.RawIOBase):
+    """A socket's bytes until `ends_at` (monotonic); each wait is no longer than the socket's own time limit."""
+
+    def __init__(self, raw: io.RawIOBase, sock: socket.socket, ends_at: float) -> None:
+        self._raw = raw
+        self._sock = sock
+        self._longest_wait_s = sock.gettimeout() or 0.0
+        self._ends_at = ends_at
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int | None:
+        left_s = self._ends_at - time.monotonic()
+        if left_s <= 0:
+            raise TimeoutError("too slow")
+        self._sock.settimeout(min(self._longest_wait_s, left_s))
+        return self._raw.readinto(buffer)
+
+    def close(self) -> None:
+        self._raw.close()
+        super().close()

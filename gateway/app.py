@@ -37,8 +37,7 @@ from gateway.quota import ORIGIN, LookupBudget, Priority, Quota, QuotaRestraint
 from gateway.quota_count import DAY, MONTH, Counts, QuotaCount, QuotaFile
 from gateway.reads.books import Books, Floors, Runes
 from gateway.reads.chain import ChainFacts
-from gateway.reads.own import Network, Own
-from gateway.reads.snapshots import Snapshots, Source
+from gateway.reads.snapshots import Network, Own, Snapshots, Source
 from gateway.venue import CallBudget, Venue, Windows
 from gateway.writes import Broadcasts, Fences, Writes
 from markets import venues, verbs

@@ -22,7 +22,7 @@ from msgspec import Struct
 
 from gateway.program import Call, answers, needed
 from gateway.quota import Priority
-from gateway.reads.own import Own
+from gateway.reads.snapshots import Own
 from gateway.venue import Abandoned, Toll, Venue
 from markets import verbs
 from markets.adapter import Adapter

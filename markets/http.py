@@ -38,7 +38,7 @@ from urllib3.exceptions import HTTPError, NewConnectionError
 
 from core import public_connection
 from core.setting_values import is_loopback
-from core.timed_reading import TimedReading
+from core.unix_http import TimedReading
 from markets.base import (
     AuthFailed,
     BelowMinimum,

@@ -19,10 +19,9 @@ from markets.client import MarketClient
 from markets.venues import ToFund, to_fund
 from strategy.book import Ask, Bid, History, Snapshot
 from strategy.config.bid import BidConfig, is_ticker, normal_slug
-from strategy.decision import BidPlan, Entry
+from strategy.decision import BidPlan, Entry, missing_sats
 from strategy.guards import measure
 from strategy.reasons import Step
-from strategy.rungs import missing_sats
 
 # An accepted bid costs its bidder a purchase transaction of about this size, for ordinals and runes alike. Venues state
 # some 600 sats for it at low rates.

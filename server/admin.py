@@ -17,10 +17,9 @@ from msgspec import Meta, structs
 from core.errors import BidkeeperError, PeerError
 from core.fields import MAX_ID, Address, Count, Sats, Time, iso, text_of, within, words
 from models import accounts, summaries
-from models.controls import EVERYBODY, GLOBAL, RUN, Control
 from models.summaries import ListedUser, listed_user, users_after, users_of_plans
 from models.tasks.tasks import BIDDING, LISTING
-from models.users import DAY_MS, Whitelist
+from models.users import DAY_MS, EVERYBODY, GLOBAL, RUN, Control, Whitelist
 from server.control import heed_limits
 from server.health import PATIENCE_S, missing_peers
 from server.http.answers import INVALID, ApiError, invalid, not_found

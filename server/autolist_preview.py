@@ -27,12 +27,12 @@ from markets.client import MarketClient
 from markets.items import ItemLook, LocatedInscription
 from markets.orders import ListingToDraft, OwnListing
 from markets.venues import capabilities
-from models import controls, market_memory, venue_memory
+from models import users, venue_memory
 from models.accounts import READ
 from models.ledger import listings, purchases
 from models.ledger.listings import NewListing, OpenElsewhere
 from models.ledger.states import GONE, LIVE, SOLD, Listing
-from models.tasks import tasks
+from models.tasks import cycles, tasks
 from models.tasks.tasks import LISTING, Task
 from server import task_config as listing_config
 from server import task_handler
@@ -376,10 +376,10 @@ class AutolistPreviews(TaskHandler):
         seen = await self.ask_market(
             lambda market: self._look(ItemLook(market, elsewhere, now_ms), meant, keys, open_, notes)
         )
-        seen = replace(seen, market=seen.market.with_history(market_memory.history_of_asks(elsewhere), now_ms))
+        seen = replace(seen, market=seen.market.with_history(cycles.history_of_asks(elsewhere), now_ms))
         plan = plan_listing(self._inputs(meant, keys, open_, seen))
         drafted = await self._drafted(meant, keys, seen, plan, notes)
-        control = controls.effective(self.user.id, meant.task.id if meant.task else 0)
+        control = users.control_of(self.user.id, meant.task.id if meant.task else 0)
         return ListingPreview(
             task_id=meant.task.id if meant.task else None,
             action=plan.action,

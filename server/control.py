@@ -19,13 +19,12 @@ from peewee import PeeweeException
 
 from core.errors import PeerError
 from core.fields import Time, iso, words
-from models import controls
+from models import users
 from models.accounts import CONTROL, READ
-from models.controls import EVERYBODY, GLOBAL, RUN, SCOPES, STATES, TASK, USER, Control
 from models.ledger.closing import closing_of_all, total
 from models.tasks import tasks
 from models.tasks.tasks import BIDDING, LISTING, Task
-from models.users import User
+from models.users import EVERYBODY, GLOBAL, RUN, SCOPES, STATES, TASK, USER, Control, User
 from server.http import shapes
 from server.http.answers import (
     INVALID,
@@ -252,7 +251,7 @@ class Controlled(SignedIn):
 
     async def _shown(self) -> Controls:
         said = await _asked(self.services)
-        rows = {(row.scope, row.subject_id): row for row in controls.all_of(self.user.id)}
+        rows = {(row.scope, row.subject_id): row for row in users.controls_of(self.user.id)}
         me = self._subject(USER)
         going = self.going()
         general = [*_holding(_ALL, rows, said), *_holding(me, rows, said)]
@@ -310,7 +309,7 @@ async def _tell(services: Services, subject: Subject, state: State) -> None:
 
 
 def _store(wanted: Wanted) -> None:
-    controls.put(wanted.subject.scope, wanted.subject.row_id, wanted.state, wanted.by_user, wanted.at_ms)
+    users.put_control(wanted.subject.scope, wanted.subject.row_id, wanted.state, wanted.by_user, wanted.at_ms)
 
 
 async def _heeded(services: Services, wanted: Wanted) -> None:

@@ -16,7 +16,7 @@ from markets.base import BidBook, OwnBids, VenueError
 from markets.client import MarketClient, stretch_s
 from markets.look import KNOWN_SLUG_S, BidderWallet, Looker, MarketLook, fund_of, history_key, kind_of, trait_of
 from markets.venues import ToFund, call_costs, capabilities
-from models import controls, market_memory
+from models import users
 from models.accounts import READ
 from models.ledger import orders
 from models.ledger.limits import (
@@ -33,7 +33,7 @@ from models.ledger.limits import (
 )
 from models.ledger.states import Order
 from models.summaries import running_tasks
-from models.tasks import tasks
+from models.tasks import cycles, tasks
 from models.tasks.tasks import BIDDING, Task
 from models.users import own_ceilings
 from server import task_config, task_handler
@@ -47,11 +47,10 @@ from server.tasks import BiddingTaskHandler, refuse_unknown_budget
 from strategy import decision
 from strategy.book import Bid, History, VenueProfile
 from strategy.config.bid import BidConfig, load_bid_config, normal_slug
-from strategy.decision import BidPlan, BudgetRoom, Entry, Limits, Memory, Rules, RungNote, ranks_of_plan
+from strategy.decision import BidPlan, BudgetRoom, Entry, Limits, Memory, Rules, RungNote, missing_sats, ranks_of_plan
 from strategy.monthly import Bidding, KeyQuota, MonthlyQuota, MonthlyVerdict, hints
 from strategy.plan_bids import plan_bids
 from strategy.reasons import Reason, Step
-from strategy.rungs import missing_sats
 from wallet.signer_client import SignerError
 
 RIVALS_AGE_S = 600.0  # of bids that only the ranks of a plan are made of
@@ -263,7 +262,7 @@ class Previews(BiddingTaskHandler):
         entry, trouble = await self._signing(task, self._entry(task, config, venue, market))
         plan, seen = plan_bids(entry), market.seen
         month, bidding = self._month(task, venue), _bidding(entry, plan, self.user.id)
-        control: Any = controls.effective(self.user.id, task.id if task else 0)
+        control: Any = users.control_of(self.user.id, task.id if task else 0)
         return Preview(
             task_id=task.id if task else None,
             rungs=rungs_shown(entry, plan, market.others, fund_of(entry, plan, seen), is_whole=not market.hidden),
@@ -350,7 +349,7 @@ class Previews(BiddingTaskHandler):
         wallet = BidderWallet(keys.payment, keys.payment_pubkey, user.ordinals_address, addresses)
         placed = [order for order in orders.wallet_orders(keys.payment) if order.venue == venue]
         key = history_key(config, venue, self.services.settings.market)
-        history = market_memory.history_for(config, key, self.now_ms)
+        history = cycles.history_for(config, key, self.now_ms)
 
         def ask(default: MarketClient) -> _PreviewReads:
             market = default.at(venue)

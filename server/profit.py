@@ -20,10 +20,10 @@ from msgspec import Struct, field, structs
 from tornado.iostream import StreamClosedError
 
 from core.fields import Count, iso, words
-from models import market_memory
 from models.accounts import READ
 from models.ledger import fills
 from models.ledger.fills import BUY, Fill, Wanted
+from models.tasks import cycles
 from server.history import FROM, TO
 from server.http.answers import INVALID, TOO_MANY_LONG_READS
 from server.http.base import PIECE, SignedIn, route
@@ -396,7 +396,7 @@ class _Floors:
             if kind.venue != self._default_venue:
                 measured = f"{measured} at {kind.venue}"
             goods = "runes" if kind.is_rune else "ordinals"
-            self._known[kind] = market_memory.newest(goods, slug_key, measured, self._now_ms)
+            self._known[kind] = cycles.newest(goods, slug_key, measured, self._now_ms)
 
     def mark_sats(self, held: dict[_Kind, Fraction]) -> int | None:
         """Returns what is held would cost at the floor; None when it is not known of a part."""

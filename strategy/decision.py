@@ -301,6 +301,24 @@ def summary(placed: int, kept: int, cancelled: Sequence[str], skipped: Iterable[
     return f"{text}; skipped {reasons}" if reasons else text
 
 
+_RENEWED = (Reason.RENEW, Reason.RENEW_WAITS, Reason.NO_OVERLAP)
+
+
+def missing_sats(entry: Entry, plan: BidPlan) -> int:
+    """Returns the sats to add to the balance for all bids that it does not cover; 0 where it covers all."""
+    limits = entry.limits
+    refused = [note.price_sats for note in plan.rungs if note.reason is Reason.INSUFFICIENT_BALANCE and note.price_sats]
+    if not refused or limits.balance_sats is None:
+        return 0
+    fee, needed = limits.fee_reserve_sats or 0, max(refused)
+    if entry.profile.balance_model == "reserved":
+        # A bid that is renewed and its successor may both be open for a moment.
+        new = [note for note in plan.rungs if note.order_id is None or note.reason in _RENEWED]
+        wanted = [note.price_sats for note in new if note.price_sats] + [order.price_sats for order in entry.own]
+        fee, needed = fee * len(wanted), sum(wanted)
+    return max(0, needed + fee - limits.balance_sats)
+
+
 def left_alone(plan: BidPlan) -> int:
     """Counts the live bids that stay without a rung, or past their renewal: too young, limited or irreplaceable."""
     gone = {cancel.order_id for cancel in plan.to_cancel}

@@ -1,4 +1,4 @@
-"""The plan in the making, the fate of bids without a rung, and the filling of rungs as slots and budget allow."""
+"""The plan in the making, the budget of its orders, the fate of bids without a rung, and the filling of rungs."""
 
 from __future__ import annotations
 
@@ -25,14 +25,83 @@ from strategy.decision import (
     margin_ms,
 )
 from strategy.guards import MarketPrices
-from strategy.ladders import Ladder
+from strategy.ladders import Ladder, Rung
 from strategy.reasons import Reason
-from strategy.rungs import Rung, SatsBudget
 
 # Reasons of a bid that goes because another takes its place. Any other goes for its own sake, and waits for nothing.
 MAKES_WAY = frozenset({Reason.RENEW, Reason.OUTBID, Reason.SURPLUS, Reason.STEP_DOWN, Reason.BELOW_RANGE})
 # Holds that take all places out of the finished plan. Under any other, a bid that cannot be replaced is not given up.
 WITHOUT_ANY_PLACE = frozenset({Reason.FILL_BURST, Reason.ACTIVE_HOURS})
+
+
+class SatsBudget:
+    """A count of orders against the limits, which are inclusive. An unknown balance or fee limits nothing here.
+
+    Fees are no part of exposure: the fee reserve counts against the balance only.
+    """
+
+    def __init__(self, limits: Limits, balance_model: str, holding: Iterable[OwnOrder] = ()) -> None:
+        self._limits = limits
+        self._balance = None if limits.fee_reserve_sats is None else limits.balance_sats
+        self._fee = limits.fee_reserve_sats or 0
+        self._cumulative = balance_model == "reserved"
+        self.used = 0
+        self.orders = 0
+        for order in holding:
+            self.take(order.price_sats)
+
+    def take(self, price_sats: int) -> None:
+        self.used += price_sats
+        self.orders += 1
+
+    def give_back(self, price_sats: int) -> None:
+        self.used -= price_sats
+        self.orders -= 1
+
+    def refusal(self, price_sats: int, *, is_there: bool = False) -> Reason | None:
+        """Says why one more order of this price does not fit, None when it does.
+
+        One that `is_there` is not given up for the budget that tasks share: each of them would give up something.
+        """
+        used = self.used + price_sats
+        if over := self.over_limit(used, self.orders + 1):
+            return over
+        if not is_there and self._is_over_budget(used, self.orders + 1):
+            return Reason.BUDGET
+        needed = used + (self.orders + 1) * self._fee if self._cumulative else price_sats + self._fee
+        return Reason.INSUFFICIENT_BALANCE if self._balance is not None and needed > self._balance else None
+
+    def has_room(self, sats: int, orders: int) -> bool:
+        """Tells whether these sats in these orders, which are there already, fit as well."""
+        used, count = self.used + sats, self.orders + orders
+        if self.over_limit(used, count) or used > self._limits.installation_room or self._is_over_budget(used, count):
+            return False
+        return self._balance is None or not self._cumulative or used + count * self._fee <= self._balance
+
+    def _is_over_budget(self, used: int, orders: int) -> bool:
+        room = self._limits.budget
+        return room is not None and (_is_over(used, room.sats) or _is_over(orders, room.orders))
+
+    def over_limit(self, used: int, orders: int) -> Reason | None:
+        """Returns the limit that these sats in these orders would pass, or None."""
+        limits = self._limits
+        if 0 < limits.task_total < used:
+            return Reason.TASK_TOTAL
+        if used > limits.user_headroom:
+            return Reason.EXPOSURE_LIMIT
+        if limits.spend_left_sats is not None and used > max(limits.spend_left_sats, 0):
+            return Reason.SPEND_CAP
+        if limits.fills_left is not None and orders > max(limits.fills_left, 0):
+            return Reason.MAX_FILLS
+        if limits.spend_left_today_sats is not None and used > max(limits.spend_left_today_sats, 0):
+            return Reason.SPEND_CAP_PER_DAY
+        if limits.fills_left_today is not None and orders > max(limits.fills_left_today, 0):
+            return Reason.MAX_FILLS_PER_DAY
+        return None
+
+
+def _is_over(number: int, most: int | None) -> bool:
+    return most is not None and number > most
 
 
 class PlanBuilder(Struct):

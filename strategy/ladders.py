@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from decimal import Decimal
 from fractions import Fraction
+from itertools import pairwise
 from typing import TypeAlias
 
 from msgspec import Struct
@@ -26,9 +27,47 @@ from strategy.config.bid import MAX_SATS, BidConfig
 from strategy.decision import OwnOrder, Rules, is_above, ratio
 from strategy.guards import MarketPrices
 from strategy.reasons import Reason
-from strategy.rungs import Level, Rung
 
 _FINE = 10**12  # the parts of a rune's lowest unit price to which a root is exact
+
+
+# The scale of rungs: sats of the whole order if all orders have one quantity, else the price of a token.
+Level: TypeAlias = int | Fraction
+
+
+class Rung(Struct):
+    """One rung while the plan is made, with its order, or the reason why it gets none.
+
+    `below` and `above` are the distances from `level` within which a live bid still holds the rung. `barred` says why
+    no new bid may be placed here, though an old one may stay. `accepts` decides which orders may hold the rung where
+    nearness does not. Neither `order` nor `refused` means that a bid is missing. `lowered` names the end that put the
+    rung below its owner's level.
+    """
+
+    index: int
+    price_sats: int
+    quantity: Decimal
+    level: Level
+    below: Level
+    above: Level
+    refused: Reason | None = None
+    detail: str = ""
+    barred: Reason | None = None
+    accepts: Callable[[OwnOrder], bool] | None = None
+    order: OwnOrder | None = None
+    lowered: str = ""
+
+    @property
+    def is_missing(self) -> bool:
+        """Whether a bid is wanted here and none is held."""
+        return self.order is None and self.refused is None
+
+
+def merge_equals(rungs: list[Rung]) -> None:
+    """Refuses every rung that is equal to the one above it, for venues that take no equal bids."""
+    for upper, rung in pairwise(rungs):
+        if rung.level == upper.level and rung.refused is None:
+            rung.refused = Reason.RUNGS_MERGED
 
 
 def level_ratios(config: BidConfig, reference: Exact | None, *factors: Exact) -> list[tuple[int, int]] | None:

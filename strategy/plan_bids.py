@@ -1,13 +1,13 @@
 """The decision of one cycle: an entry (config, market, own orders, limits) in, a plan out.
 
 The plan assumes that its cancels succeed; the worker reserves each new bid on its own, which guards the limits when a
-cancel fails. Read this file first, then what each step imports: guards (prices), ladders and rungs, fill.
+cancel fails. Read this file first, then what each step imports: guards (prices), ladders (rungs), fill.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from decimal import Decimal
 
 from msgspec.structs import replace
@@ -31,11 +31,10 @@ from strategy.decision import (
     ranks_ahead,
     rules_of,
 )
-from strategy.fill import RAISE, Filling, PlanBuilder, Ration, judge_surplus, over_count, over_limits
+from strategy.fill import RAISE, Filling, PlanBuilder, Ration, SatsBudget, judge_surplus, over_count, over_limits
 from strategy.guards import MarketPrices, guard_reason, read_prices
-from strategy.ladders import Ladder, ladder_for
+from strategy.ladders import Ladder, Level, Rung, ladder_for, merge_equals
 from strategy.reasons import Reason
-from strategy.rungs import Level, Pairing, Rung, SatsBudget, merge_equals
 
 HOUR_MS = 3_600_000
 
@@ -215,6 +214,88 @@ def without_makers(snapshot: Snapshot, makers: Collection[str]) -> Snapshot:
 
 
 # ---- the steps
+
+
+class Pairing:
+    """The walk of the rungs through the budget, with the own orders that hold them.
+
+    `fixed` are ids of orders that the budget already counts, `due` of those to be renewed at their rung's price. After
+    `walk`, `surplus` has those of the others without a rung, highest first, and `refused` says by order id why a rung
+    could not keep an order.
+    """
+
+    def __init__(
+        self,
+        pool: Iterable[OwnOrder],
+        fixed: frozenset[int],
+        due: frozenset[int],
+        budget: SatsBudget,
+        level: Callable[[OwnOrder], Level],
+    ) -> None:
+        # Of equal ones the older ranks first at the venue; one due for renewal loses its rank anyway.
+        self._pool = sorted(pool, key=lambda order: (-level(order), order.id in due, order.created_ms, order.id))
+        self.refused: dict[int, Reason] = {}
+        self._fixed = fixed
+        self._due = due
+        self._budget = budget
+        self._level = level
+
+    def walk(self, rungs: list[Rung]) -> None:
+        """Gives each rung that fits, from the top, the highest order close enough; skips other rungs."""
+        for rung in rungs:
+            if rung.refused:
+                continue
+            reason = rung.barred or self._budget.refusal(rung.price_sats)
+            lower = next((r for r in rungs if r.level < rung.level), None) if reason else None
+            order = self._highest_within(rung, lower)
+            if order is not None:
+                rung.order = order
+                self._pool.remove(order)
+                self.refused.pop(order.id, None)
+                if order.id not in self._fixed:
+                    self._budget.take(self._cost(rung, order))
+            elif reason:
+                rung.refused = reason
+            else:
+                self._budget.take(rung.price_sats)
+
+    @property
+    def surplus(self) -> list[OwnOrder]:
+        return [order for order in self._pool if order.id not in self._fixed]
+
+    def _cost(self, rung: Rung, order: OwnOrder) -> int:
+        return rung.price_sats if order.id in self._due and rung.barred is None else order.price_sats
+
+    def _highest_within(self, rung: Rung, lower: Rung | None) -> OwnOrder | None:
+        """Returns the highest order that may hold the rung and fits the budget.
+
+        `lower` is the next rung if this one has no room for a new bid: orders closer to that one are left to it, or the
+        two would take turns. Renewing an order is pointless if another one is at the rung's own price or above: that
+        one ranks ahead of the renewed one, and would take its rung.
+        """
+        most: Level = rung.level + rung.above
+        least: Level = rung.level - rung.below
+        highest = None
+        for order in self._pool:
+            level = self._level(order)
+            if rung.accepts is not None:
+                if not rung.accepts(order):
+                    continue
+            elif level > most:
+                continue
+            elif level < least or (lower and _distance(level, lower.level) < _distance(level, rung.level)):
+                break
+            if order.id not in self._fixed and (reason := self._budget.refusal(self._cost(rung, order), is_there=True)):
+                self.refused[order.id] = reason
+                continue
+            if order.id not in self._due and (highest is None or level >= rung.level):
+                return order
+            highest = highest or order
+        return highest
+
+
+def _distance(one: Level, other: Level) -> Level:
+    return one - other if one > other else other - one
 
 
 class BidPlanner(PlanBuilder):

@@ -1,15 +1,19 @@
-"""The surroundings of a job: its task, right to act, peers and faults, and points where it can be made to die."""
+"""The surroundings of a job: its task, lock, right to act, peers and faults, and points where it can be made to die."""
 
 from __future__ import annotations
 
+import logging
 import os
 import signal
+import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any, Literal, NamedTuple, Protocol
+from pathlib import Path
+from typing import Any, Literal, NamedTuple, Protocol, cast
 
 from msgspec import Struct, field
+from msgspec.structs import force_setattr
 
 from core import files
 from core.errors import BidkeeperError
@@ -23,6 +27,9 @@ from models.database import base
 from strategy.reasons import FaultCode, Step
 from wallet.protocol import DISK_FULL
 from wallet.signer_client import SignerClient, SignerError, SignerLocked, SignerRefused
+from workers.kernel import take_lock
+
+log = logging.getLogger(__name__)
 
 WRITE_MS = 10_000  # a write that has not reached the venue after this long is given up
 
@@ -241,6 +248,30 @@ def _code_of(error: BidkeeperError | str) -> FaultCode:
     return next((code for kind, code in _CODES if isinstance(error, kind)), FaultCode.OTHER)
 
 
+class TaskLock:
+    """The lock of a task, which this process holds from now on to its end. Raises LockHeld when another has it."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._fd = take_lock(path)
+
+    def touch(self) -> None:
+        """Tells the manager that we are alive; one that is silent for long is killed.
+
+        A file that was removed proves nothing, so its successor is locked, too. Raises LockHeld when another has it.
+        """
+        os.utime(self._fd)
+        if not os.fstat(self._fd).st_nlink:
+            log.warning("%s was removed: locks a new one", self._path)
+            former, self._fd = self._fd, take_lock(self._path, 0.0)
+            os.close(former)
+
+    def now_ms(self) -> int:
+        """Returns the time (epoch). Every step of a job asks for it, so it is a sign of life, too."""
+        self.touch()
+        return time.time_ns() // 1_000_000
+
+
 Kind = Literal["bidder", "lister", "drain"]  # of worker
 
 
@@ -268,6 +299,10 @@ class Context(WithSecrets, frozen=True):
     signer: SignerClient
     clock_ms: Callable[[], int]
     crash: Callable[[str], None] = crashpoint
+    venue: Capabilities = cast("Capabilities", None)  # the task's; found at once
+
+    def __post_init__(self) -> None:
+        force_setattr(self, "venue", capabilities(self.market.venue or self.settings.market))
 
     @property
     def is_short_of_disk(self) -> bool:
@@ -282,11 +317,6 @@ class Context(WithSecrets, frozen=True):
         """The damage of the database in words, for which nothing is placed; "" if none is known."""
         found = base.look_for_damage()
         return "" if found is None else found.for_owners
-
-    @property
-    def venue(self) -> Capabilities:
-        """The capabilities of the task's venue."""
-        return capabilities(self.market.venue or self.settings.market)
 
 
 class Job(Protocol):

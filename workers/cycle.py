@@ -17,8 +17,7 @@ from typing import Any, ClassVar, Generic, Protocol, TypeVar
 
 from core.files import SHORT_OF_DISK
 from markets.client import MOST_SKEW_S
-from models import controls
-from models.controls import Effective
+from models import users
 from models.database.base import unless_full
 from models.ledger import states
 from models.ledger.orders import MovedMeanwhile
@@ -27,7 +26,7 @@ from models.outbox import Conditions
 from models.tasks import cycles, tasks
 from models.tasks.cycles import Sample
 from models.tasks.tasks import RUNNING, Task
-from models.users import Entitlements, User
+from models.users import Effective, Entitlements, User
 from strategy.config.bid import Problem
 from strategy.reasons import FaultCode, Step
 from wallet.protocol import UserKeys
@@ -61,12 +60,10 @@ class Moment:
     task: Task
     faults: Faults = field(default_factory=Faults)
     keys: UserKeys = field(init=False)
+    user: User = field(init=False)
 
-    @property
-    def user(self) -> User:
-        """The task's user."""
-        user: User = self.task.user
-        return user
+    def __post_init__(self) -> None:
+        self.user = self.task.user
 
     @property
     def addresses(self) -> frozenset[str]:
@@ -91,9 +88,10 @@ class WantedMoment(Moment, Generic[C]):
     damage: str = field(init=False)
 
     def __post_init__(self) -> None:
+        Moment.__post_init__(self)  # `super()` knows another class: `slots=True` makes a new one
         context = self.context
         self.refusal = Entitlements(context.settings).refusal(self.user, context.clock_ms())
-        self.control = controls.effective(self.user.id, context.task_id)
+        self.control = users.control_of(self.user.id, context.task_id)
         self.is_short_of_disk, self.damage = context.is_short_of_disk, context.damage
 
 
@@ -293,7 +291,7 @@ def record(
     """Writes the cycle down and logs it. A restraint and a dry run stand before the words of its `action`."""
     if moment.config.dry_run:
         action = f"dry run: {action}"
-    if moment.control.state != controls.RUN:
+    if moment.control.state != users.RUN:
         action = f"control {moment.control.state} ({moment.control.scope}): {action}"
     _write(moment, action, detail, sample, memory, conditions)
 

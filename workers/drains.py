@@ -11,7 +11,7 @@ from markets import items
 from markets.base import NotFound, Refused, VenueError
 from markets.items import LocatedInscription
 from markets.orders import OwnListings
-from models import controls
+from models import users
 from models.database.base import unless_full
 from models.ledger import listings, orders
 from models.ledger.closing import stays
@@ -137,7 +137,7 @@ class BiddingDrain(Drain[DrainMoment]):
             return True
         if Entitlements(context.settings).refusal(task.user, context.clock_ms()) is not None:
             return True
-        if controls.effective(task.user_id, task.id).state == controls.HALT:
+        if users.control_of(task.user_id, task.id).state == users.HALT:
             return True
         return not stays(task)
 

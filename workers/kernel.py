@@ -172,30 +172,6 @@ class LockHeld(BidkeeperError):
     """A refusal: another process keeps the lock and could not be ended."""
 
 
-class TaskLock:
-    """A lock that this process holds. It ends with the process; nothing else gives it back."""
-
-    def __init__(self, fd: int, path: Path) -> None:
-        self._fd = fd
-        self._path = path
-
-    def touch(self) -> None:
-        """Tells the manager that we are alive; one that is silent for long is killed.
-
-        A file that was removed proves nothing, so its successor is locked, too. Raises LockHeld when another has it.
-        """
-        os.utime(self._fd)
-        if not os.fstat(self._fd).st_nlink:
-            log.warning("%s was removed: locks a new one", self._path)
-            former, self._fd = self._fd, _named(_locked(self._path, 0.0))
-            os.close(former)
-
-    def now_ms(self) -> int:
-        """Returns the time (epoch). Every step of a job asks for it, so it is a sign of life, too."""
-        self.touch()
-        return time.time_ns() // 1_000_000
-
-
 def lock_path(run_dir: Path, task_id: int) -> Path:
     return run_dir / f"task-{task_id}.lock"
 
@@ -205,13 +181,12 @@ def lock_paths(run_dir: Path) -> Iterator[Path]:
     return run_dir.glob("task-*.lock")
 
 
-def take_lock(path: Path, wait_s: float = WAIT_S) -> TaskLock:
-    """Takes the lock for good, killing its holder if need be. Raises LockHeld after `wait_s`."""
-    return TaskLock(_named(_locked(path, wait_s)), path)
+def take_lock(path: Path, wait_s: float = WAIT_S) -> int:
+    """Takes the lock, killing its holder if need be, writes this process into its file and returns its descriptor.
 
-
-def _named(fd: int) -> int:
-    """Writes this process into its lock file; returns the file's descriptor."""
+    Nothing but the descriptor's end gives it back. Raises LockHeld after `wait_s`.
+    """
+    fd = _locked(path, wait_s)
     os.ftruncate(fd, 0)
     os.pwrite(fd, f"{os.getpid()} {start_time(os.getpid())}\n".encode(), 0)
     return fd

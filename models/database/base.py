@@ -38,12 +38,13 @@ from peewee import (  # type: ignore[attr-defined]
 )
 from peewee import __exception_wrapper__ as as_peewees  # type: ignore[attr-defined]
 
-from core.files import free_if_full, free_reserve, is_full
+from core.files import free_reserve, is_full
 from models.database import damage as damages
 from models.database.damage import Damage, Damaged, DatabaseAway, SqliteFile, Unfit
 from models.database.postgresql import Postgresql
 
 _AGAIN_S = 2.0
+_LAST_BYTES = 1 << 20  # less than this is no room for a transaction
 log = logging.getLogger(__name__)
 
 
@@ -109,7 +110,10 @@ class Sqlite(SqliteFile):
     def writing(self, *, durable: bool, alone: bool) -> Iterator[None]:
         """Holds a writing transaction, which always is alone."""
         # A commit without room could not be tried again, so the reserve of a full disk is freed before it begins.
-        free_if_full(Path(self.database).parent)
+        with suppress(OSError):
+            disk = os.statvfs(directory := Path(self.database).parent)
+            if disk.f_bavail * disk.f_frsize < _LAST_BYTES:
+                free_reserve(directory)
         if durable:
             self.execute_sql("PRAGMA synchronous=FULL")
         try:
@@ -312,16 +316,6 @@ def write_if_free(query: Any) -> None:
             query.execute()
     except OperationalError as error:
         log.info("a note is left to the next call: %s", error)
-
-
-@contextmanager
-def hurried() -> Iterator[None]:
-    """Has writes fail (OperationalError) that would wait longer than a fifth of a second for another process."""
-    database.execute_sql(database.obj.hurry)
-    try:
-        yield
-    finally:
-        database.execute_sql(database.obj.calm)
 
 
 def write_fault() -> str:

@@ -9,8 +9,7 @@ from typing import Any, NamedTuple
 from msgspec import Struct
 from peewee import SQL, fn
 
-from models import controls
-from models.controls import GLOBAL, HALT, TASK, USER, Control
+from models import users
 from models.database import base
 from models.database.base import Statement, each, listed, transaction
 from models.leases.leases import Slot
@@ -30,7 +29,7 @@ from models.ledger.states import (
     tell_order,
 )
 from models.tasks.tasks import BIDDING, LISTING, RUNNING, STOPPED, Task
-from models.users import User, own_ceilings
+from models.users import GLOBAL, HALT, TASK, USER, Control, User, own_ceilings
 from strategy.config.bid import load_bid_config
 
 CANCELLABLE = (LIVE, CANCELLING)
@@ -68,7 +67,7 @@ def concerned(scope: str, subject: int, slot: Slot, *, is_free: bool = False) ->
     """
     about = {GLOBAL: Task.id > 0, USER: Task.user == subject, TASK: Task.id == subject}[scope]
     if is_free:
-        about &= ~fn.EXISTS(Control.select(Control.scope).where(Control.state != controls.RUN, _IS_ABOUT))
+        about &= ~fn.EXISTS(Control.select(Control.scope).where(Control.state != users.RUN, _IS_ABOUT))
     wanted: Any = Task.select(Task.id).where(Task.desired == RUNNING, slot.has(Task.user), about)
     return [task_id for (task_id,) in wanted.tuples()]
 
@@ -240,7 +239,7 @@ def closing(
         return {}
     refused = is_refused()
     halted: dict[int | None, int] = {}  # since when: all of the user's tasks (None), and single ones by their ids
-    for row in controls.all_of(user_id):
+    for row in users.controls_of(user_id):
         if row.state == HALT:
             halts = row.subject_id if row.scope == TASK else None
             halted[halts] = min(row.set_ms, halted.get(halts, row.set_ms))

@@ -186,7 +186,9 @@ def _explained(venue: Venue, wallet: str, bids: Sequence[Bid]) -> list[tuple[Bid
     bids are one order's. A bid that is known by its id comes first, so that of two with one fingerprint always the same
     one is kept.
     """
-    by_expiry = orders.orders_by_expiry(wallet, (bid.expires_ms for bid in bids if bid.expires_ms is not None))
+    if not bids:
+        return []
+    by_expiry = orders.orders_by_expiry(wallet, [bid.expires_ms for bid in bids if bid.expires_ms is not None])
     by_venue_id = {str(order.venue_id): order for order in orders.wallet_orders(wallet) if order.venue_id}
     gone = [bid.venue_id for bid in bids if bid.expires_ms is None and bid.venue_id not in by_venue_id]
     by_venue_id |= orders.closed_by_venue_id(wallet, gone)

@@ -28,9 +28,8 @@ from core.subscription_plans import SubscriptionPlan
 from core.untrusted import BadJson, read_object, shown
 from markets.base import VenueError
 from markets.client import MarketClient
-from models.controls import HALT
 from models.ledger.closing import Closing, closing
-from models.users import User, subscription_of
+from models.users import HALT, User, subscription_of
 from server.http import blocking, gate, shapes
 from server.http.answers import ApiError, Error, Tagged, invalid, not_found, tag_of, unauthorized
 from server.http.blocking import UserMarket

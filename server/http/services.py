@@ -25,10 +25,9 @@ from core.program_calls import CountTasks, Enforce, Heed, Ping, ReadLog, Scope, 
 from core.settings import Settings
 from markets.client import MarketClient
 from markets.verbs import Purpose
-from models.controls import GLOBAL
 from models.database.base import CommitCache
 from models.leases.manager_places import Place, address_at, place_for, places
-from models.users import Entitlements
+from models.users import GLOBAL, Entitlements
 from server.http.answers import ApiError, too_many
 from server.http.blocking import CallLimit, LongReads, PictureWay, Pool, Seats, TooManyWaiting, Turns, UserMarket
 from server.http.feed import Feed

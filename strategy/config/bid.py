@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from decimal import Decimal
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import Annotated, Any, NamedTuple
 
 from msgspec import Struct
@@ -180,7 +180,7 @@ def _part_of_price(least: str, most: str, label: str, words: str, hint: str, **m
     return fraction("moves", label, words, hint, **bounds, fault=f"must be from {least} to {most}", **more)
 
 
-class BidConfig(Struct, frozen=True):
+class BidConfig(Struct, frozen=True, dict=True):
     """The config of one bidding task. Sats are of one whole bid, percents are fractions (0.01 is 1 %).
 
     With `bid_levels`, `bid_count` is the number of their bids.
@@ -321,42 +321,42 @@ class BidConfig(Struct, frozen=True):
         kind="budget")] = None
     # fmt: on
 
-    @property
+    @cached_property
     def expiry_ms(self) -> int:
         return (DEFAULT_EXPIRY_MINUTES if self.bid_expiry_minutes is None else self.bid_expiry_minutes) * 60_000
 
-    @property
+    @cached_property
     def loop_s(self) -> int:
         return DEFAULT_LOOP_SECONDS if self.loop_seconds is None else self.loop_seconds
 
-    @property
+    @cached_property
     def slowest_s(self) -> int:
         """The longest time in seconds that is meant to be between two cycles."""
         return MOST_LOOPS * DEFAULT_LOOP_SECONDS if self.loop_seconds is None else self.loop_seconds
 
-    @property
+    @cached_property
     def level_count(self) -> int:
         """The bids of all levels together, 0 without levels."""
         return sum(level.count for level in self.bid_levels or ())
 
-    @property
+    @cached_property
     def is_rune(self) -> bool:
         return self.type == "rune"
 
-    @property
+    @cached_property
     def trait(self) -> tuple[str, str] | None:
         """The trait (type, value) that is bid on, None for bids on the whole collection."""
         return (self.trait_type, self.trait_value) if self.bid_type == "trait" else None
 
-    @property
+    @cached_property
     def to_vault(self) -> bool:
         return self.deliver_to == "vault"
 
-    @property
+    @cached_property
     def wants_bids(self) -> bool:
         return self.outbid_enabled or self.only_bid_if_highest
 
-    @property
+    @cached_property
     def hangs_on_floor(self) -> bool:
         """Whether a collection's lowest ask is all that matters of the market.
 
@@ -365,12 +365,12 @@ class BidConfig(Struct, frozen=True):
         """
         return not (self.wants_bids or self.is_rune or self.bid_type == "trait" or self.ignore_addresses)
 
-    @property
+    @cached_property
     def is_guarded(self) -> bool:
         """Whether the floor's own course may keep the task from bidding."""
         return self.only_while_floor_between is not None or self.pause_on_floor_drop is not None
 
-    @property
+    @cached_property
     def wants_history(self) -> bool:
         """Whether earlier references matter: to clamp a reference that bids depend on, or to guard against its fall."""
         return self.bid_mode == "percent" or self.is_guarded

@@ -8,8 +8,8 @@ import pytest
 
 from strategy.config.bid import BidConfig
 from strategy.fill import Ration
+from strategy.ladders import Rung
 from strategy.reasons import Reason
-from strategy.rungs import Rung
 from tests.endurance.stage import Ladder, Stage
 from tests.endurance.task_time import TaskTime
 

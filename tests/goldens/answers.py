@@ -16,7 +16,6 @@ from typing import Any
 from core.layout import journal_path
 from markets.base import AskBook, Balance, BidBook, Item, OutpointFacts, OwnBid, OwnBids, Whereabouts
 from markets.orders import ListingDraft
-from models import market_memory
 from models.database import base
 from models.hooks import queue
 from models.hooks.table import Delivery, Hook
@@ -185,7 +184,7 @@ def what_happened(service: Service, ids: Mapping[str, int]) -> int:
     buys(4, 900, slug="=cats", dry_run=True, trait_type="Hat", trait_value="Red")
     of_sale = {"sale_id": "sale-5", "task_id": ids["listing"], "outpoint": "e" * 64 + ":0"}
     sold(user, 105_000, minute=5, venue_fee_sats=2_100, txid="cd" * 32, **of_sale)
-    market_memory.record("ordinals", "goosinals", "floor", Decimal("95000.70"), START_MS)
+    cycles.record_reference("ordinals", "goosinals", "floor", Decimal("95000.70"), START_MS)
     with base.transaction():
         for number, floor in enumerate(("100000", "0.50", "1E+3")):
             sample = Sample(Decimal(floor), own_top=Decimal(75_000), open_count=2, exposure_sats=130_000)

@@ -17,7 +17,7 @@ from unittest.mock import patch
 from peewee import PeeweeException
 
 from markets.base import OwnBids
-from models import controls
+from models import users
 from models.database.base import database
 from models.leases.leases import EVERYBODY
 from models.ledger.states import Order
@@ -312,25 +312,25 @@ class BrakedOwners(Owners):
 
     def set_control(self, scope: Scope, subject: int, state: State, *, tells: bool = True) -> bool:
         row_id, name = self._subject(scope, subject)
-        row = controls.Control.get_or_none(scope=scope, subject_id=row_id)
-        former = controls.RUN if row is None else row.state
-        if state == controls.RUN or STRICTNESS.index(state) < STRICTNESS.index(former):
+        row = users.Control.get_or_none(scope=scope, subject_id=row_id)
+        former = users.RUN if row is None else row.state
+        if state == users.RUN or STRICTNESS.index(state) < STRICTNESS.index(former):
             try:
                 self.house.signer.set_control(scope, name, state)
             except SignerError:
                 return False
             self.unstored.pop((scope, row_id), None)
-            controls.put(scope, row_id, state, None, self.now_ms)
+            users.put_control(scope, row_id, state, None, self.now_ms)
             self.halts.discard((scope, row_id))
-            if state == controls.RUN:
+            if state == users.RUN:
                 for task_id in self._about(scope, row_id):
                     self.told.end_quiet(task_id, scope, self.now_ms)
             self.house.heed(scope, row_id, state)
             return True
-        if state == controls.HALT:
+        if state == users.HALT:
             self.halts.add((scope, row_id))
         try:
-            controls.put(scope, row_id, state, None, self.now_ms)
+            users.put_control(scope, row_id, state, None, self.now_ms)
         except PeeweeException:
             self.unstored[scope, row_id] = state, self.now_ms
         if tells:
@@ -343,7 +343,7 @@ class BrakedOwners(Owners):
 
     def store_again(self) -> None:
         for (scope, row_id), (state, at_ms) in self.unstored.items():
-            controls.put(scope, row_id, state, None, at_ms)
+            users.put_control(scope, row_id, state, None, at_ms)
         self.unstored.clear()
 
     def answered(self, scope: Scope, subject: int, state: State) -> None:

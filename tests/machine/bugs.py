@@ -15,9 +15,9 @@ from models.ledger.states import CLOSED, RESERVED, SIGNED, SUBMITTED, UNKNOWN, O
 from models.tasks.tasks import STOPPED, Task
 from strategy.book import ceil_quotient, plus, times
 from strategy.decision import ratio
+from strategy.fill import SatsBudget
 from strategy.ladders import QuantityLadder
 from strategy.reasons import PlaceResult
-from strategy.rungs import SatsBudget
 from tests.machine.owner import Owners
 from tests.shapes import replace
 from workers import drains

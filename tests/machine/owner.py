@@ -6,7 +6,7 @@ import contextlib
 from typing import Any
 
 from core.subscription_plans import FIRST_PLAN
-from models import accounts, budgets, controls, users
+from models import accounts, budgets, users
 from models.tasks import tasks
 from models.tasks.tasks import RUNNING, STOPPED, Task, TaskExists, TaskLimitReached
 from models.users import DAY_MS, Entitlements, User
@@ -19,7 +19,7 @@ from wallet.address import p2wpkh
 from wallet.protocol import Scope, State
 from wallet.signer_client import SignerError
 
-STRICTNESS = controls.STATES
+STRICTNESS = users.STATES
 BUDGET = {"max_open_sats": 120_000, "spend_cap_sats": 200_000, "max_fills": 4}
 
 
@@ -56,7 +56,7 @@ class Owners:
         self.tasks.append(row.id)
         self.told.configs[row.id].append(load_bid_config(row.config))
         for scope, state in self._controls_of(row).items():
-            if state != controls.RUN:
+            if state != users.RUN:
                 self.told.be_quiet(row.id, scope, self.now_ms)
         return int(row.id)
 
@@ -149,21 +149,21 @@ class Owners:
     def set_control(self, scope: Scope, subject: int, state: State) -> bool:
         """Sets it; says whether its owner is told that it holds, the signer included."""
         row_id, name = self._subject(scope, subject)
-        row = controls.Control.get_or_none(scope=scope, subject_id=row_id)
-        former = controls.RUN if row is None else row.state
-        if former == state == controls.RUN:
+        row = users.Control.get_or_none(scope=scope, subject_id=row_id)
+        former = users.RUN if row is None else row.state
+        if former == state == users.RUN:
             return True
         if STRICTNESS.index(state) < STRICTNESS.index(former):
             try:
                 self.house.signer.set_control(scope, name, state)
             except SignerError:
                 return False
-            controls.put(scope, row_id, state, None, self.now_ms)
-            if state == controls.RUN:
+            users.put_control(scope, row_id, state, None, self.now_ms)
+            if state == users.RUN:
                 for task_id in self._about(scope, row_id):
                     self.told.end_quiet(task_id, scope, self.now_ms)
             return True
-        controls.put(scope, row_id, state, None, self.now_ms)
+        users.put_control(scope, row_id, state, None, self.now_ms)
         try:
             self.house.signer.set_control(scope, name, state)
         except SignerError:
@@ -173,7 +173,7 @@ class Owners:
     def answered(self, scope: Scope, subject: int, state: State) -> None:
         row_id, _ = self._subject(scope, subject)
         for task_id in self._about(scope, row_id):
-            if state != controls.RUN and state == self._controls_of(tasks.with_owner(task_id)).get(scope):
+            if state != users.RUN and state == self._controls_of(tasks.with_owner(task_id)).get(scope):
                 self.told.be_quiet(task_id, scope, self.now_ms)
         self.told.done[state] += 1
 
@@ -187,7 +187,7 @@ class Owners:
 
     def _subject(self, scope: Scope, subject: int) -> tuple[int, str]:
         if scope == "global":
-            return controls.EVERYBODY, ""
+            return users.EVERYBODY, ""
         if scope == "user":
             user = self.users[subject % 2]
             return user.id, user.address
@@ -200,7 +200,7 @@ class Owners:
 
     def _controls_of(self, row: Any) -> dict[str, str]:
         about = _subjects(row)
-        return {c.scope: c.state for c in controls.Control.select() if about[c.scope] == c.subject_id}
+        return {c.scope: c.state for c in users.Control.select() if about[c.scope] == c.subject_id}
 
     def plan_over(self, user: int) -> None:
         accounts.set_plan(self.users[user].id, FIRST_PLAN, self.now_ms - 1, self.now_ms)
@@ -264,7 +264,7 @@ class Owners:
 
 def _subjects(row: Task) -> dict[str, int]:
     """Returns the subject of each scope for this task."""
-    return {controls.GLOBAL: controls.EVERYBODY, controls.USER: row.user_id, controls.TASK: row.id}
+    return {users.GLOBAL: users.EVERYBODY, users.USER: row.user_id, users.TASK: row.id}
 
 
 def _columns(config: BidConfig) -> dict[str, Any]:

@@ -9,9 +9,9 @@ from collections.abc import Iterator
 import pytest
 
 from core.subscription_plans import SubscriptionPlan
-from models.controls import HALT
 from models.ledger import orders
 from models.tasks import tasks
+from models.users import HALT
 from strategy import decision
 from strategy.config.bid import BidConfig
 from tests.machine.house import House

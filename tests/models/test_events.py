@@ -9,7 +9,7 @@ import pytest
 
 from core import event_words
 from core.subscription_plans import DEFAULT_PLANS
-from models import accounts, controls, outbox, summaries, users
+from models import accounts, outbox, summaries, users
 from models.database.base import transaction
 from models.ledger import listings, orders, states
 from models.ledger.listings import SoldFor
@@ -137,10 +137,10 @@ def test_a_worker_that_was_overtaken_tells_nothing(database: str) -> None:
 
 def test_control_is_told_to_those_whom_it_concerns(database: str) -> None:
     mine, other = running_task(), running_task("dogs", "bc1qb")
-    controls.put("task", mine.id, "halt", mine.user_id, 5)
-    controls.put("user", other.user_id, "reduce", other.user_id, 6)
-    controls.put("user", other.user_id, "reduce", other.user_id, 7)  # no change
-    controls.put("global", 0, "halt", None, 8)
+    users.put_control("task", mine.id, "halt", mine.user_id, 5)
+    users.put_control("user", other.user_id, "reduce", other.user_id, 6)
+    users.put_control("user", other.user_id, "reduce", other.user_id, 7)  # no change
+    users.put_control("global", 0, "halt", None, 8)
     both = {"scope": "global", "state": "halt", "by": "operator"}
     assert told(1, "halted", "control") == [
         ("halted", {"scope": "task", "state": "halt", "by": "you"}),

@@ -4,9 +4,9 @@ from decimal import Decimal, localcontext
 
 import pytest
 
-from models import market_memory
 from models.database import base
-from models.market_memory import FloorSample
+from models.tasks import cycles
+from models.tasks.cycles import FloorSample
 from strategy.book import History
 
 MINUTE = 60_000
@@ -17,7 +17,7 @@ CATS = ("ordinals", "cats", "floor")
 def record(*prices: str, start_ms: int = NOW) -> None:
     """One sample a minute."""
     for number, price in enumerate(prices):
-        market_memory.record(*CATS, Decimal(price), start_ms + number * MINUTE)
+        cycles.record_reference(*CATS, Decimal(price), start_ms + number * MINUTE)
 
 
 @pytest.mark.parametrize(
@@ -36,77 +36,77 @@ def record(*prices: str, start_ms: int = NOW) -> None:
 def test_the_median_is_exact(database: str, prices: list[str], median: str) -> None:
     record(*prices)
     with localcontext(prec=3):
-        found = market_memory.history(*CATS, NOW + 10 * MINUTE)
+        found = cycles.history(*CATS, NOW + 10 * MINUTE)
     assert found == History(Decimal(median), len(prices))
 
 
 def test_no_samples_are_no_median(database: str) -> None:
-    assert market_memory.history(*CATS, NOW) == History(None, 0)
+    assert cycles.history(*CATS, NOW) == History(None, 0)
 
 
 def test_a_minute_has_one_sample_and_the_first_stays(database: str) -> None:
     for late_ms, price in ((0, 5), (1, 6), (MINUTE - 1, 7), (MINUTE, 8)):
-        market_memory.record(*CATS, Decimal(price), NOW + late_ms)
-    assert market_memory.history(*CATS, NOW + MINUTE) == History(Decimal("6.5"), 2)
+        cycles.record_reference(*CATS, Decimal(price), NOW + late_ms)
+    assert cycles.history(*CATS, NOW + MINUTE) == History(Decimal("6.5"), 2)
 
 
 def test_two_who_see_no_sample_at_once_write_one(database: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    real = market_memory._IN_MINUTE.row
+    real = cycles._IN_MINUTE.row
     seen = iter([None])  # the first look of the second one comes before the first one's sample
     record("5")
-    monkeypatch.setattr(market_memory._IN_MINUTE, "row", lambda **values: next(seen, real(**values)))
+    monkeypatch.setattr(cycles._IN_MINUTE, "row", lambda **values: next(seen, real(**values)))
     record("6")
-    assert market_memory.history(*CATS, NOW) == History(Decimal(5), 1)
+    assert cycles.history(*CATS, NOW) == History(Decimal(5), 1)
 
 
 @pytest.mark.parametrize("other", [("rune", "cats", "floor"), ("ordinals", "dogs", "floor"), ("ordinals", "cats", "x")])
 def test_each_measure_of_each_slug_has_its_own(database: str, other: tuple[str, str, str]) -> None:
     record("5")
-    market_memory.record(*other, Decimal(9), NOW)
-    assert market_memory.history(*CATS, NOW) == History(Decimal(5), 1)
-    assert market_memory.history(*other, NOW) == History(Decimal(9), 1)
+    cycles.record_reference(*other, Decimal(9), NOW)
+    assert cycles.history(*CATS, NOW) == History(Decimal(5), 1)
+    assert cycles.history(*other, NOW) == History(Decimal(9), 1)
 
 
 def test_the_window_is_sixty_minutes_with_the_present_one(database: str) -> None:
     record("5", "6")
     end = NOW + 59 * MINUTE
-    assert market_memory.history(*CATS, end + MINUTE - 1).samples == 2
-    assert market_memory.history(*CATS, end + MINUTE) == History(Decimal(6), 1)
-    assert market_memory.history(*CATS, end + 2 * MINUTE) == History(None, 0)
+    assert cycles.history(*CATS, end + MINUTE - 1).samples == 2
+    assert cycles.history(*CATS, end + MINUTE) == History(Decimal(6), 1)
+    assert cycles.history(*CATS, end + 2 * MINUTE) == History(None, 0)
 
 
 def test_samples_of_a_clock_that_was_ahead_do_not_count(database: str) -> None:
     record("5", start_ms=NOW + 2 * MINUTE)
-    assert market_memory.history(*CATS, NOW) == History(None, 0)
+    assert cycles.history(*CATS, NOW) == History(None, 0)
 
 
 def test_what_is_older_than_the_window_is_deleted_of_every_slug(database: str) -> None:
-    market_memory.record("rune", "DOGS", "floor", Decimal(1), NOW - 1_311 * MINUTE)
+    cycles.record_reference("rune", "DOGS", "floor", Decimal(1), NOW - 1_311 * MINUTE)
     record(*map(str, range(1, 130)))
     assert FloorSample.select().count() == 130
-    market_memory.record(*CATS, Decimal(130), NOW + 129 * MINUTE)
+    cycles.record_reference(*CATS, Decimal(130), NOW + 129 * MINUTE)
     assert FloorSample.select().count() == 130
-    assert market_memory.history(*CATS, NOW + 129 * MINUTE) == History(Decimal("100.5"), 60)
+    assert cycles.history(*CATS, NOW + 129 * MINUTE) == History(Decimal("100.5"), 60)
 
 
 def test_a_minutes_lowest_price_is_kept_beside_its_first(database: str) -> None:
     for price, late_ms in ((100, 0), (90, 1_000), (89, 2_000), (95, 3_000), (89, 4_000)):
-        market_memory.record(*CATS, Decimal(price), NOW + late_ms)
-    [found] = market_memory.samples(*CATS, 60, NOW)
+        cycles.record_reference(*CATS, Decimal(price), NOW + late_ms)
+    [found] = cycles.samples(*CATS, 60, NOW)
     assert (found.reference, found.low, found.low_ms, found.high) == (100, 89, NOW + 2_000, 100)
-    assert market_memory.history(*CATS, NOW) == History(Decimal(100), 1)
+    assert cycles.history(*CATS, NOW) == History(Decimal(100), 1)
 
 
 def test_a_minutes_highest_price_is_kept_as_it_was_before_the_clamp(database: str) -> None:
     for raw, late_ms in ((None, 0), (Decimal(180), 1_000), (Decimal(170), 2_000), (None, 3_000)):
-        market_memory.record(*CATS, Decimal(125), NOW + late_ms, raw)
-    [found] = market_memory.samples(*CATS, 60, NOW)
+        cycles.record_reference(*CATS, Decimal(125), NOW + late_ms, raw)
+    [found] = cycles.samples(*CATS, 60, NOW)
     assert (found.reference, found.low, found.low_ms, found.high) == (125, 125, NOW, 180)
 
 
 def test_samples_of_so_many_minutes_and_the_present_one_oldest_first(database: str) -> None:
     record(*map(str, range(1, 11)))
-    found = market_memory.samples(*CATS, 3, NOW + 9 * MINUTE)
+    found = cycles.samples(*CATS, 3, NOW + 9 * MINUTE)
     assert [sample.reference for sample in found] == [7, 8, 9, 10]
 
 
@@ -114,7 +114,7 @@ def test_samples_survive_a_restart(database: str) -> None:
     record("0.1", "0.30")
     base.close()
     base.connect(database)
-    assert market_memory.history(*CATS, NOW + MINUTE) == History(Decimal("0.20"), 2)
+    assert cycles.history(*CATS, NOW + MINUTE) == History(Decimal("0.20"), 2)
 
 
 @pytest.mark.parametrize("price", ["0", "-1", "NaN", "Infinity"])

@@ -17,7 +17,7 @@ from typing import Any
 
 import pytest
 
-from models import budgets, controls, outbox, schema
+from models import budgets, outbox, schema, users
 from models.database import base
 from models.ledger import closing, fills, listings, orders, withdrawals
 from models.ledger.limits import match
@@ -96,7 +96,7 @@ def answers() -> Iterator[tuple[Any, ...]]:
         )
         totals = fills.totals_of_tasks(user).items()
         yield "totals", user, sorted((task, each.count, each.sats, each.last_ms) for task, each in totals)
-        yield "controls", user, [(each.scope, each.subject_id, each.state) for each in controls.all_of(user)]
+        yield "controls", user, [(each.scope, each.subject_id, each.state) for each in users.controls_of(user)]
         told = outbox.of_user_after(user, 0, 1000)
         yield "events", user, [(each.event, each.task_id, each.at_ms, each.data) for each in told]
     yield from of_budget()

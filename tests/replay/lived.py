@@ -21,7 +21,7 @@ from msgspec import Struct
 
 from core.fields import iso
 from markets.base import Unavailable
-from models import controls, schema
+from models import schema, users
 from models.database import base
 from models.tasks import tasks
 from server.replay.journal import read_journal
@@ -95,7 +95,7 @@ class BidDay:
         )
 
     def control(self, state: str) -> None:
-        controls.put(controls.USER, self.world.user.id, state, None, self.world.clock())
+        users.put_control(users.USER, self.world.user.id, state, None, self.world.clock())
 
     def sell_top(self) -> None:
         self.market.sell(self.market.prices[0])
@@ -156,8 +156,8 @@ class Ordinals(BidDay):
                 max_bid_total=0, outbid_enabled=True, outbid_mode="percent", outbid_percent=Decimal("0.05")
             ),
             76: lambda: self.market.fail("asks", *([Unavailable("down")] * 3)),
-            80: lambda: self.control(controls.HALT),
-            82: lambda: self.control(controls.RUN),
+            80: lambda: self.control(users.HALT),
+            82: lambda: self.control(users.RUN),
             84: lambda: self.change(max_fills=1),
         }
 

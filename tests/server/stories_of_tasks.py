@@ -13,7 +13,7 @@ import pytest
 from core.layout import journal_path
 from core.subscription_plans import DEFAULT_PLANS
 from markets import base
-from models import accounts, budgets, controls, presets
+from models import accounts, budgets, presets, users
 from models.budgets import MAX_BUDGETS
 from models.tasks import cycles
 from models.tasks.tasks import Task
@@ -146,7 +146,7 @@ async def the_control(service: Service, drive: Driver) -> None:
     listed = (await drive("createAutolistTask", {"inscriptionId": "c" * 64 + "i9"})).json["id"]
     await drive("setControl", {"scope": "autolist", "taskId": listed, "state": "reduce"})
     await drive("setControl", {"scope": "all"})
-    service.signer.before_control = lambda state: controls.put("user", service.user_id, "reduce", None, START_MS)
+    service.signer.before_control = lambda state: users.put_control("user", service.user_id, "reduce", None, START_MS)
     await drive("setControl", {"scope": "user", "state": "run"})
     assert (await drive("getControl")).json["effective"] == {"state": "reduce", "scope": "user"}
     services = service.app.settings["services"]

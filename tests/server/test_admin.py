@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from core.fields import iso
-from models import accounts, controls, users
+from models import accounts, users
 from models.ledger.states import Order
 from models.tasks import tasks
 from models.tasks.tasks import RUNNING, Task
@@ -166,7 +166,7 @@ async def test_the_whole_installation_is_told_and_what_is_away_is_null(service: 
     day = {"limit": 2_000, "used": 900, "left": 1_100, "projected": 1_900, "ends_ms": START_MS, "users": {}}
     told["quota"] = quota | {"ends_ms": START_MS, "users": {str(service.user_id): 50_000}, "day": day}
     service.gateway.answers["status"] = {"venues": {"satflow": told}}
-    controls.put("global", 0, "reduce", service.user_id, START_MS)
+    users.put_control("global", 0, "reduce", service.user_id, START_MS)
     found = (await ask(service, "getReadiness", "GET", "readiness")).json
     assert found["isReady"] is False  # neither facts nor hooks run here
     by_name = {peer["name"]: peer["isReady"] for peer in found["peers"]}

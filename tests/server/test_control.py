@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 from tornado.ioloop import IOLoop
 
-from models import controls
-from models.controls import EVERYBODY
+from models import users
 from models.tasks.tasks import Task
+from models.users import EVERYBODY
 from server.control import remind_signer
 from tests.server.api import START_MS, new_user, token_of
 from tests.server.conftest import ADMIN, OWNER, Service, with_settings
@@ -24,7 +24,7 @@ async def put(service: Service, scope: str, state: str, task_id: int | None = No
 
 
 def row(service: Service, task_id: int = 0) -> str:
-    return controls.effective(service.user_id, task_id).state
+    return users.control_of(service.user_id, task_id).state
 
 
 async def signer_dies(service: Service) -> None:
@@ -102,7 +102,7 @@ async def test_only_admins_hold_everybody_and_others_see_it(service: Service) ->
     assert (refused.status, refused.json) == (403, {"error": "Only admins may set the global state"})
     assert (answer.status, service.signer.told) == (200, [("global", "", "halt")])
     assert seen.json["effective"] == {"state": "halt", "scope": "global"}
-    assert controls.Control.get().subject_id == EVERYBODY
+    assert users.Control.get().subject_id == EVERYBODY
 
 
 async def test_a_user_sees_and_sets_nobody_elses(service: Service) -> None:
@@ -199,7 +199,7 @@ async def test_a_halt_that_comes_while_another_loosens_wins(service: Service) ->
 
     def halt_meanwhile(state: str) -> None:
         if state == "run":
-            controls.put("user", service.user_id, "halt", None, START_MS)
+            users.put_control("user", service.user_id, "halt", None, START_MS)
 
     service.signer.before_control = halt_meanwhile
     answer = await put(service, "user", "run")
@@ -211,7 +211,7 @@ async def test_a_halt_that_comes_while_another_loosens_wins(service: Service) ->
 async def test_the_signer_is_told_what_the_row_says_in_the_end(service: Service) -> None:
     def halt_meanwhile(state: str) -> None:
         if state == "reduce":
-            controls.put("user", service.user_id, "halt", None, START_MS)
+            users.put_control("user", service.user_id, "halt", None, START_MS)
 
     service.signer.before_control = halt_meanwhile
     answer = await put(service, "user", "reduce")
@@ -236,8 +236,8 @@ async def test_a_signer_that_was_away_or_lost_its_file_is_reminded(service: Serv
     await signer_dies(service)
     await put(service, "user", "halt")
     await put(service, "task", "reduce", task_id)
-    controls.put("global", EVERYBODY, "reduce", None, START_MS)
-    controls.put("task", 5, "halt", None, START_MS)
+    users.put_control("global", EVERYBODY, "reduce", None, START_MS)
+    users.put_control("task", 5, "halt", None, START_MS)
     services = service.app.settings["services"]
     await remind_signer(services)  # it is still away
     await service.signer.start()
@@ -265,7 +265,7 @@ async def test_a_signer_that_is_stricter_is_left_so(service: Service) -> None:
 def test_states_survive_the_server(service: Service, io_loop: IOLoop) -> None:
     io_loop.run_sync(lambda: put(service, "user", "halt"))
 
-    assert [(each.scope, each.state, each.by_user) for each in controls.all_of(service.user_id)] == [
+    assert [(each.scope, each.state, each.by_user) for each in users.controls_of(service.user_id)] == [
         ("user", "halt", service.user_id)
     ]
 

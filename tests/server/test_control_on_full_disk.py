@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from peewee import OperationalError
 
-from models import controls
+from models import users
 from server import control
 from server.control import store_again
 from tests.server.conftest import Service
@@ -69,7 +69,7 @@ async def test_halt_of_a_full_disk_is_not_stored_over_a_later_run(
         disk_fills(full)
         await put(service, "user", "halt")
     service.clock.now_ms += 1
-    controls.put("user", service.user_id, "run", service.user_id, service.clock.now_ms)
+    users.put_control("user", service.user_id, "run", service.user_id, service.clock.now_ms)
 
     await store_again(service.app.settings["services"])
 

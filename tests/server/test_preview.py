@@ -9,9 +9,10 @@ import pytest
 from msgspec import structs
 
 from markets.base import AskBook, Balance, BidBook, NotFound, NotSupported, OwnBid, OwnBids, Unavailable
-from models import accounts, controls, market_memory
+from models import accounts, users
 from models.ledger import orders
 from models.ledger.states import Order
+from models.tasks import cycles
 from models.tasks.tasks import Task
 from strategy.book import Ask
 from strategy.config.bid import BidConfig
@@ -154,15 +155,15 @@ async def test_a_fallen_floor_leaves_no_bid_until_its_time_is_over(service: Serv
     rule = {"percent": 0.10, "windowMinutes": 60, "forMinutes": 120}
     fallen_ms = service.clock.now_ms
     for minute in range(1, 41):
-        market_memory.record("ordinals", "goosinals", "floor", Decimal(100_000), fallen_ms - minute * 60_000)
+        cycles.record_reference("ordinals", "goosinals", "floor", Decimal(100_000), fallen_ms - minute * 60_000)
     with_floor(service, 89_000)
     assert {reason for _, reason in prices(await preview(service, **EXAMPLE, pauseOnFloorDrop=rule))} == {"floor_drop"}
     assert {reason for _, reason in prices(await preview(service, **EXAMPLE))} == {"place"}
 
     for minutes, expected in ((119, "floor_drop"), (120, "place")):
         slug, before_ms = f"cats-{minutes}", fallen_ms - minutes * 60_000
-        market_memory.record("ordinals", slug, "floor", Decimal(100_000), before_ms - 60_000)
-        market_memory.record("ordinals", slug, "floor", Decimal(89_000), before_ms)
+        cycles.record_reference("ordinals", slug, "floor", Decimal(100_000), before_ms - 60_000)
+        cycles.record_reference("ordinals", slug, "floor", Decimal(89_000), before_ms)
         answer = await preview(service, **EXAMPLE | {"slug": slug}, pauseOnFloorDrop=rule)
         assert prices(answer)[0][1] == expected
 
@@ -323,7 +324,7 @@ async def test_what_is_done_without_is_told(service: Service) -> None:
 
 async def test_control_and_plan_are_told_and_not_planned_in(service: Service) -> None:
     with_floor(service, 100_000)
-    controls.put("user", service.user_id, "halt", None, START_MS)
+    users.put_control("user", service.user_id, "halt", None, START_MS)
     accounts.set_plan(service.user_id, "beta", START_MS, START_MS)
 
     answer = await preview(service, **EXAMPLE, bidCount=1)

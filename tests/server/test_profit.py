@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from models import market_memory
 from models.ledger.fills import Fill, Place
+from models.tasks import cycles
 from server import profit
 from server.http.base import SignedIn
 from server.profit import fills_until
@@ -43,7 +43,7 @@ async def table(service: Service, query: str = "") -> list[dict[str, str]]:
 
 async def test_the_worked_example_of_items(service: Service) -> None:
     the_example(service)
-    market_memory.record("ordinals", "goosinals", "floor", Decimal("95000.7"), START_MS - MINUTE_MS)
+    cycles.record_reference("ordinals", "goosinals", "floor", Decimal("95000.7"), START_MS - MINUTE_MS)
     bought(service.user_id, 1, dry_run=True)
     bought(service.user_id + 1, 1)
 
@@ -102,10 +102,10 @@ async def test_what_is_not_known_is_told(service: Service) -> None:
     """A floor that no task looked at, one of another venue, and fees."""
     bought(service.user_id, 75_000, inscription_id=A, venue="ordnet")
     sold(service.user_id, 105_000, minute=1, inscription_id=B)
-    market_memory.record("ordinals", "goosinals", "floor", Decimal(95_000), START_MS)
+    cycles.record_reference("ordinals", "goosinals", "floor", Decimal(95_000), START_MS)
     (row,) = await rows(service)
     assert (row["held"]["markSats"], row["unknownFees"], row["unmatchedSales"], row["matched"]) == (None, 2, 1, 0)
-    market_memory.record("ordinals", "goosinals", "floor at ordnet", Decimal(90_000), START_MS)
+    cycles.record_reference("ordinals", "goosinals", "floor at ordnet", Decimal(90_000), START_MS)
     assert (await rows(service))[0]["held"]["markSats"] == 90_000
     service.clock.now_ms += 61 * MINUTE_MS
     assert (await rows(service))[0]["held"]["markSats"] is None

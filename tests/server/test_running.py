@@ -7,7 +7,7 @@ import asyncio
 import pytest
 from peewee import OperationalError
 
-from models import controls
+from models import users
 from models.tasks import tasks
 from models.tasks.tasks import Task
 from models.users import User
@@ -203,7 +203,7 @@ async def test_a_stop_that_has_no_room_on_the_disk_halts_the_task(
     assert ("task", task_id, "halt") in service.manager.heeded
     monkeypatch.undo()
     await store_again(service.app.settings["services"])
-    assert controls.effective(service.user_id, task_id) == ("halt", "task")
+    assert users.control_of(service.user_id, task_id) == ("halt", "task")
 
 
 async def test_a_hidden_task_stays_hidden_when_its_bids_cannot_be_waited_for(service: Service) -> None:

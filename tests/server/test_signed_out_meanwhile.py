@@ -9,10 +9,9 @@ import pytest
 
 from models import accounts, users
 from models.accounts import ApiToken
-from models.controls import Control
 from models.ledger.withdrawals import Withdrawal
 from models.tasks.tasks import RUNNING, Task
-from models.users import Session
+from models.users import Control, Session
 from server import task_handler
 from server.autolist import AutolistTasks
 from server.http.services import ManagerClient

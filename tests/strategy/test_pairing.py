@@ -5,7 +5,9 @@ from __future__ import annotations
 from decimal import Decimal
 
 from strategy.decision import OwnOrder
-from strategy.rungs import Pairing, Rung, SatsBudget
+from strategy.fill import SatsBudget
+from strategy.ladders import Rung
+from strategy.plan_bids import Pairing
 from tests.strategy.market import NOW, order, with_limits
 
 DUE = {"expires_ms": NOW + 1_000}

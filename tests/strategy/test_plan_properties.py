@@ -9,9 +9,8 @@ from random import Random
 
 import pytest
 
-from strategy.decision import BidPlan, PlannedBid
+from strategy.decision import BidPlan, PlannedBid, missing_sats
 from strategy.reasons import Reason
-from strategy.rungs import missing_sats
 from tests.examples import part_of
 from tests.shapes import replace
 from tests.strategy.checked_case import Case

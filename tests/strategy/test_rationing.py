@@ -8,8 +8,8 @@ import pytest
 
 from strategy.decision import SignedRoom
 from strategy.fill import Ration
+from strategy.ladders import Rung
 from strategy.reasons import Reason
-from strategy.rungs import Rung
 
 MOST = 800_000
 

@@ -15,12 +15,12 @@ from core.local_time import next_change_ms
 from markets.base import VenueError
 from markets.client import stretch_s
 from markets.look import BidderWallet, Looker, MarketLook, history_key, kind_of
-from models import market_memory
-from models.controls import HALT
 from models.database.base import unless_full
 from models.ledger import listings, orders
 from models.ledger.limits import Holder, Readings, limits_of, may_be_full, own_orders, with_others
 from models.ledger.states import CANCELLING, LATE_MS, LIVE, Order
+from models.tasks import cycles
+from models.users import HALT
 from strategy.book import VenueProfile
 from strategy.config.bid import BidConfig, is_on
 from strategy.decision import BidPlan, Entry, LastMove, Limits, Memory, Rules, margin_ms, patience_of
@@ -60,12 +60,12 @@ def decide(
         restraint = Reason.OWN_BIDS_UNKNOWN
     own = as_shown(orders.open_orders(context.task_id), found)
     seen = NOTHING_SEEN if restraint is Reason.HALT else _seen(moment, max_age_s, by_floor=by_floor)
-    limits = _limits(moment, seen, found or Found())
+    now_ms = context.clock_ms()
+    limits = _limits(moment, seen, found or Found(), now_ms)
     planned = own_orders(own, config, replaced)
     own_sats = sum(order.price_sats for order in planned)
     if restraint is None and not config.dry_run and may_be_full(limits, own_sats, found or Found()):
         restraint = Reason.OWN_BIDS_UNKNOWN
-    now_ms = context.clock_ms()
     entry = Entry(
         now_ms=now_ms,
         config=config,
@@ -112,12 +112,12 @@ def _sample(moment: BiddingMoment, plan: BidPlan, now_ms: int) -> None:
     if plan.reference is None or not moment.config.wants_history or Reason.TRAIT_FLOOR_MISSING in plan.marks:
         return
     with unless_full("the minute's reference"):
-        market_memory.record(*_history_key(moment), plan.reference, now_ms, plan.raw_reference)
+        cycles.record_reference(*_history_key(moment), plan.reference, now_ms, plan.raw_reference)
 
 
 def _seen(moment: BiddingMoment, max_age_s: float, *, by_floor: bool) -> MarketLook:
     config, faults, now_ms = moment.config, moment.faults, moment.context.clock_ms()
-    history = market_memory.history_for(config, _history_key(moment), now_ms)
+    history = cycles.history_for(config, _history_key(moment), now_ms)
     by_floor = by_floor and moment.context.venue.floors_tell_asks
     return moment.state.looker.look(config, _wallet(moment), history, max_age_s, faults, by_floor=by_floor)
 
@@ -145,7 +145,7 @@ def _rules(moment: BiddingMoment) -> Rules:
     return Rules.of(config.loop_s, stretched_s, settings.tolerance, settings.min_age_seconds)
 
 
-def _limits(moment: BiddingMoment, seen: MarketLook, found: Found) -> Limits:
+def _limits(moment: BiddingMoment, seen: MarketLook, found: Found, now_ms: int) -> Limits:
     context, config = moment.context, moment.config
     read = Readings(
         balance_sats=seen.balance_sats,
@@ -156,7 +156,7 @@ def _limits(moment: BiddingMoment, seen: MarketLook, found: Found) -> Limits:
         signed=() if config.dry_run else moment.state.rooms,
     )
     holder = Holder(moment.user.id, context.task_id, config, moment.plan)
-    return limits_of(holder, read, context.settings.max_exposure_sats, context.clock_ms())
+    return limits_of(holder, read, context.settings.max_exposure_sats, now_ms)
 
 
 def _overruled(own: tuple[Order, ...], config: BidConfig, now_ms: int) -> dict[int, str]:
@@ -374,8 +374,9 @@ class Bidder(Keeping[BiddingMoment]):
         moment.cancelled = (*moment.cancelled, *_closed(doomed))
 
     def _cancel(self, canceller: Canceller, doomed: Sequence[Order], strays: Sequence[str] = ()) -> None:
-        writes.cancel_on_paper((order for order in doomed if order.dry_run), self._context.clock_ms)
-        canceller.cancel(_real(doomed), strays)
+        if doomed or strays:
+            writes.cancel_on_paper((order for order in doomed if order.dry_run), self._context.clock_ms)
+            canceller.cancel(_real(doomed), strays)
 
     def _report(self, moment: BiddingMoment) -> None:
         note_restraints(moment)
@@ -388,9 +389,9 @@ class Bidder(Keeping[BiddingMoment]):
         report.record_no_bidding(moment)
 
     def _note_last_move(self, moment: BiddingMoment) -> None:
-        first, state, is_known = moment.first, self._state, moment.found is not None
-        state.is_quiet = is_known and not (first.wants_anything or moment.shown.stray_ids or moment.filled)
-        is_done = all(tried.result == PlaceResult.PLACED for tried in moment.tries) and not moment.filled
+        first, state, found, filled = moment.first, self._state, moment.found, moment.filled
+        state.is_quiet = found is not None and not (filled or first.wants_anything or found.stray_ids)
+        is_done = not filled and all(tried.result == PlaceResult.PLACED for tried in moment.tries)
         state.last_move = state.last_move.after(first.entry, first.plan) if is_done else LastMove()
 
     def _look(self, moment: BiddingMoment, looked: Faults) -> None:

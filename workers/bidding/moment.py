@@ -18,12 +18,11 @@ from core.subscription_plans import SubscriptionPlan
 from markets.base import OwnBid
 from markets.look import Looker, MarketLook
 from markets.venues import Capabilities, ToFund, life_s, to_fund
-from models.controls import HALT, REDUCE
 from models.ledger.limits import Matched, exposure_limits_of
 from models.ledger.orders import ExposureLimits
 from models.ledger.states import CANCELLING, CLOSED, LIVE, Order
 from models.tasks.tasks import unknown_zone
-from models.users import Entitlements, own_ceilings
+from models.users import HALT, REDUCE, Entitlements, own_ceilings
 from strategy.book import VenueProfile
 from strategy.config.bid import BidConfig, load_bid_config, problems, unsupported
 from strategy.decision import (

@@ -443,14 +443,15 @@ def settle_at_first(moment: BiddingMoment) -> None:
     if any(order.dry_run for order in own):
         with unless_full("an order of a dry run"):
             writes.settle_on_paper(task_id, context.clock_ms, is_dry=config.dry_run)
-    store_cancels(own, state.unstored, context.clock_ms())
+    if state.unstored:
+        store_cancels(own, state.unstored, context.clock_ms())
     if any(order.state == RESERVED for order in own):
         settle_reserved(context, moment.faults)
     own = [order for order in own if not order.dry_run]
     moment.settled_ms = context.clock_ms()
     if config.dry_run and not own:
         moment.found = Found()  # nothing of ours is at the venue for this task to look after
-    elif not state.has_read or needs_fresh_read(own, context.clock_ms()):
+    elif not state.has_read or needs_fresh_read(own, moment.settled_ms):
         moment.found = settle_again(moment, 0.0)
     elif moment.is_braked or not state.is_quiet:
         moment.found = settle_again(moment, moment.max_age_s)
@@ -472,7 +473,10 @@ def settle_again(
     if read is None:
         return None
     state.has_read = True
-    _note_seen(moment, [*(bid.venue_id for bid in read.bids), *filter(None, read.unread)])
+    gone_ms = state.read_ms - moment.config.loop_s * 1000 - GHOST_MS
+    state.bids_seen = {venue_id: seen_ms for venue_id, seen_ms in state.bids_seen.items() if seen_ms > gone_ms}
+    venue_ids = [*(bid.venue_id for bid in read.bids), *filter(None, read.unread)]
+    state.bids_seen.update(dict.fromkeys(venue_ids, context.clock_ms()))
     state.read_ms = read.taken_ms
     cover = partial(_cover, moment)
     explainer = Explainer(context.market, moment.addresses, context.task_id, faults, cover, state.partly)
@@ -484,13 +488,6 @@ def settle_again(
     moment.unread_sales = max(moment.unread_sales, explainer.unread)
     moment.sales = explainer.told(canonical_slug(moment.config.type, moment.config.slug)) or moment.sales
     return found
-
-
-def _note_seen(moment: BiddingMoment, venue_ids: Iterable[str]) -> None:
-    now_ms, state = moment.context.clock_ms(), moment.state
-    gone_ms = state.read_ms - moment.config.loop_s * 1000 - GHOST_MS
-    state.bids_seen = {venue_id: seen_ms for venue_id, seen_ms in state.bids_seen.items() if seen_ms > gone_ms}
-    state.bids_seen.update(dict.fromkeys(venue_ids, now_ms))
 
 
 def _cover(moment: BiddingMoment) -> int | None:

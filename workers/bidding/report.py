@@ -27,11 +27,20 @@ from models.summaries import running_tasks
 from models.tasks.cycles import Sample
 from strategy.book import Snapshot
 from strategy.config.bid import is_on
-from strategy.decision import BudgetRoom, Memory, RungNote, left_alone, patience_of, ranks, summary, used_percent
+from strategy.decision import (
+    BudgetRoom,
+    Memory,
+    RungNote,
+    left_alone,
+    missing_sats,
+    patience_of,
+    ranks,
+    summary,
+    used_percent,
+)
 from strategy.monthly import Bidding, KeyQuota, MonthlyQuota, MonthlyVerdict
 from strategy.reasons import FaultCode, PlaceResult, Reason, Step, WorkerReason
-from strategy.rungs import missing_sats
-from workers.bidding.moment import BiddingMoment, Decision, Try
+from workers.bidding.moment import BiddingMoment, Decision, Found, Try
 from workers.context import Context
 from workers.cycle import note_machine_and_rights, record, record_nothing_done
 
@@ -223,10 +232,10 @@ def record_bidding(moment: BiddingMoment, monthly_words: str = "") -> None:
     every_s = stretch_s(context.market, is_rune=config.is_rune)
     stretched = f"the market is read every {every_s} s (quota)" if every_s else ""
     action = "; ".join(filter(None, (_action(moment), stretched, _patience(moment), monthly_words)))
-    detail, sample = _detail(moment), _sample(moment, moment.last)
+    detail, sample, filled = _detail(moment), _sample(moment, moment.last), moment.filled
     record(moment, action, detail, sample, moment.memory.dumps(), _conditions(moment, every_s))
     task_id, reasons = context.task_id, _cancel_reasons(moment)
-    for order in moment.filled:
+    for order in filled:
         log.info("task %d: filled %d of %s, order %d", task_id, order.spent_sats, order.slug, order.id)
     for order in moment.cancelled:
         why = reasons.get(order.id, "")
@@ -287,8 +296,8 @@ def _action(moment: BiddingMoment) -> str:
         text += f"; these bids are backed by {address}"
         if (fund := _fund(moment)) is not None and fund.sats is not None:
             text += f", which lacks {fund.sats:,} sats"
-    if moment.filled:
-        text = f"filled {len(moment.filled)}, {text}"
+    if filled := moment.filled:
+        text = f"filled {len(filled)}, {text}"
     return text
 
 
@@ -335,7 +344,7 @@ def _cancel_reasons(moment: BiddingMoment) -> Mapping[int, str]:
 
 def _detail(moment: BiddingMoment) -> dict[str, Any]:
     """Returns the cycle as JSON values; money in sats, exact numbers as text."""
-    decision, last = moment.first, moment.last
+    decision, last, shown = moment.first, moment.last, moment.shown
     limits = last.entry.limits
     return {
         "seen": _seen(last),
@@ -361,17 +370,17 @@ def _detail(moment: BiddingMoment) -> dict[str, Any]:
         "bids": _bids(moment),
         "cancelled": [order.id for order in moment.cancelled],
         "filled": [{"order": order.id, "sale_id": order.sale_id} for order in moment.filled],
-        "strays": moment.shown.stray_ids,
+        "strays": shown.stray_ids,
         "foreign": [
             {"venue_id": bid.venue_id, "slug": bid.slug, "price_sats": bid.price, "expires_ms": bid.expires_ms}
-            for bid in moment.shown.foreign[:MOST_FOREIGN]
+            for bid in shown.foreign[:MOST_FOREIGN]
         ],
-        "unread_rows": _unread_rows(moment),
+        "unread_rows": _unread_rows(moment, shown),
     }
 
 
-def _unread_rows(moment: BiddingMoment) -> dict[str, int]:
-    books, found = moment.last.seen.books, moment.shown
+def _unread_rows(moment: BiddingMoment, found: Found) -> dict[str, int]:
+    books = moment.last.seen.books
     own = len(found.unread) + len(found.unread_own)
     many = (books.unread if books else {}) | {"own_bids": own, "sales": moment.unread_sales}
     return {what: count for what, count in many.items() if count}

@@ -506,8 +506,7 @@ class BidPlacer:
         self._context.crash("after_sign")
         orders.move(order, SIGNED, self._context.clock_ms())
         self._context.crash("after_store")
-        deadline_ms, fund = signed.timestamp_ms + WRITE_MS, self._moment.fund(signed.price)
-        return Try(planned, self._submit(order, signed, planned.rung, deadline_ms, fund), order)
+        return Try(planned, self._submit(order, signed, planned.rung), order)
 
     def _reserve(self, planned: PlannedBid, coins: Iterable[Coin]) -> Order:
         moment, now_ms = self._moment, self._context.clock_ms()
@@ -529,12 +528,10 @@ class BidPlacer:
         )
         return orders.reserve(new, moment.exposure_limits, now_ms, moment.replaced_with(planned.rung))
 
-    def _submit(
-        self, order: Order, bid: BidOrder, rung: int, deadline_ms: int, fund: ToFund | None = None
-    ) -> PlaceResult:
+    def _submit(self, order: Order, bid: BidOrder, rung: int) -> PlaceResult:
         orders.move(order, SUBMITTED, self._context.clock_ms())
         self._context.crash("before_submit")
-        result, venue_id = self._sent(bid, rung, deadline_ms, fund)
+        result, venue_id = self._sent(bid, rung)
         self._context.crash("after_submit")
         now_ms = self._context.clock_ms()
         if result is PlaceResult.PLACED:
@@ -546,10 +543,9 @@ class BidPlacer:
         self._context.crash("after_record")
         return result
 
-    def _sent(self, bid: BidOrder, rung: int, deadline_ms: int, fund: ToFund | None) -> tuple[PlaceResult, str | None]:
+    def _sent(self, bid: BidOrder, rung: int) -> tuple[PlaceResult, str | None]:
         """Sends a bid once; returns the venue's id as well, if it gave one.
 
-        `fund` goes into the fault if the venue says that the balance does not cover it.
         An Unavailable closes the order like a refusal: it is the gateway's word that nothing was written to the venue,
         and the signature was in no other hands. Were that ever wrong, the bid would be found by its expiry as a stray
         and cancelled.
@@ -557,9 +553,14 @@ class BidPlacer:
         context, failed_to = self._context, f"place {bid.price}"
         try:
             venue_id = context.market.place(
-                bid, task=context.task_id, token=context.token, deadline_ms=deadline_ms, rung=rung
+                bid,
+                task=context.task_id,
+                token=context.token,
+                deadline_ms=bid.timestamp_ms + WRITE_MS,
+                rung=rung,
             )
         except Refused as error:
+            fund = self._moment.fund(bid.price)
             self._faults.add_write(Step.PLACE, failed_to, error, backs_off=False, price_sats=bid.price, fund=fund)
             return GATEWAY_REFUSALS.get(error.code, PlaceResult.REFUSED), None
         except Unavailable as error:

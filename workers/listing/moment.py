@@ -17,8 +17,7 @@ from msgspec import Struct, field
 from markets.base import NotSupported, Sale, VenueError
 from markets.items import ItemLook, ListingMarket, LocatedInscription
 from markets.orders import OwnListing, OwnListings
-from models import market_memory, venue_memory
-from models.controls import RUN
+from models import venue_memory
 from models.ledger import fills, listings
 from models.ledger.listings import SoldFor
 from models.ledger.states import (
@@ -40,8 +39,9 @@ from models.ledger.states import (
     date_back,
     saw,
 )
+from models.tasks import cycles
 from models.tasks.tasks import Task
-from models.users import User
+from models.users import RUN, User
 from strategy.config.listing import ListingConfig, load_listing_config, problems, unstartable
 from strategy.plan_listing import ListingPlan, foreign_prices, least_believed, scheduled
 from strategy.reasons import FaultCode, ListingResult, Step
@@ -294,7 +294,7 @@ def read_market(context: Context, config: ListingConfig, slug: str | None, fault
     now_ms, venue = context.clock_ms(), context.venue.name
     elsewhere = None if venue == context.settings.market else venue
     found = ItemLook(context.market, elsewhere, now_ms).read(config, slug, faults)
-    return found.with_history(market_memory.history_of_asks(elsewhere), now_ms)
+    return found.with_history(cycles.history_of_asks(elsewhere), now_ms)
 
 
 def floor_of(market: ListingMarket, own_wallets: Collection[str]) -> int | None:
@@ -307,7 +307,7 @@ def record_floor(market: ListingMarket, floor_sats: int | None, now_ms: int) -> 
     """Stores the believed floor as the minute's sample."""
     if market.key is not None and floor_sats is not None:
         believed = least_believed(market.history.median) or Decimal(0)
-        market_memory.record(*market.key, max(Decimal(floor_sats), believed), now_ms)
+        cycles.record_reference(*market.key, max(Decimal(floor_sats), believed), now_ms)
 
 
 class ListerState(Struct):

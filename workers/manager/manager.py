@@ -47,7 +47,7 @@ from core.program_calls import (
     TaskCounts,
 )
 from core.settings import Settings
-from models import accounts, controls, schema, summaries
+from models import accounts, schema, summaries, users
 from models.database import base, damage
 from models.database.base import Sqlite
 from models.database.damage import Damage, NotRead
@@ -340,7 +340,7 @@ class Manager:
                 return none_starts
             return not keeper.has_worker and (none_starts or keeper.is_resting)
 
-        wanted = concerned(controls.GLOBAL, controls.EVERYBODY, self._slot)
+        wanted = concerned(users.GLOBAL, users.EVERYBODY, self._slot)
         return [task_id for task_id in wanted if is_unwatched(task_id)]
 
     async def _sign_in(self, task_ids: Collection[int]) -> bool:

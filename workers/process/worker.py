@@ -47,8 +47,8 @@ from strategy.reasons import FaultCode
 from wallet.protocol import UserKeys
 from wallet.signer_client import SignerClient, SignerError
 from workers import kernel
-from workers.context import BadConfig, BadCredentials, Context, Job
-from workers.kernel import WAKE, TaskLock
+from workers.context import BadConfig, BadCredentials, Context, Job, TaskLock
+from workers.kernel import WAKE
 
 _STDIN = 0
 _LONGEST_LINE = 4096
@@ -295,7 +295,7 @@ class Worker:
             give_up_network(settings.database_url)
         given = json.loads(self._life_line.read_line(_SECRET_S))
         try:
-            lock = kernel.take_lock(kernel.lock_path(settings.run_dir, self._task_id))
+            lock = TaskLock(kernel.lock_path(settings.run_dir, self._task_id))
         except kernel.LockHeld as held:
             log.error("%s", held)
             return kernel.EXIT_SUPERSEDED

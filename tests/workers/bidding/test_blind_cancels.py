@@ -5,7 +5,7 @@ from __future__ import annotations
 from msgspec import structs
 
 from markets.base import Unavailable, Unknown
-from models import controls
+from models import users
 from tests.shapes import replace
 from tests.workers.bidding.world import CATS, World
 
@@ -15,7 +15,7 @@ ONE = replace(CATS, bid_mode="fixed", bid_fixed_low=50_000, bid_fixed_high=50_00
 def test_a_cancel_that_failed_is_sent_again_though_nothing_can_be_read(world: World) -> None:
     task, bidder = world.begun(ONE)
     world.later(30, bidder)
-    controls.put("user", world.user.id, "halt", None, world.clock())
+    users.put_control("user", world.user.id, "halt", None, world.clock())
     world.market.fail("own_bids", *[Unavailable("down")] * 20)
     world.market.fail("cancel", Unavailable("down"), Unknown("timed out"))
 
@@ -31,7 +31,7 @@ def test_a_good_read_sends_no_cancel_twice(world: World) -> None:
     """A bid that is no longer shown after a cancel whose answer was lost needs another look, not another cancel."""
     task, bidder = world.begun(ONE)
     world.later(30, bidder)
-    controls.put("user", world.user.id, "halt", None, world.clock())
+    users.put_control("user", world.user.id, "halt", None, world.clock())
     world.market.fail("cancel", "lost")
 
     for _ in range(3):

@@ -12,7 +12,7 @@ from models.tasks.tasks import STOPPED
 from tests.shapes import replace
 from tests.workers.bidding.fakes import ask
 from tests.workers.bidding.world import CATS, World
-from workers.context import Context
+from workers import context
 
 ONE = replace(CATS, bid_mode="fixed", bid_count=1, bid_fixed_high=52_000)
 
@@ -232,8 +232,8 @@ def test_no_more_go_in_one_call_than_the_venue_takes(world: World, monkeypatch: 
     task, _ = world.begun(replace(CATS, bid_count=5))
     world.clock.advance(61)
     world.market.asks_, world.market.done = [ask(20_000)], []
-    of_venue = world.context(task).venue
-    monkeypatch.setattr(Context, "venue", structs.replace(of_venue, cancels_at_once=2))
+    of_venue = structs.replace(world.context(task).venue, cancels_at_once=2)
+    monkeypatch.setattr(context, "capabilities", lambda venue: of_venue)
 
     world.bidder(task).cycle()
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from markets.base import Unavailable
-from models import controls
+from models import users
 from tests.shapes import replace
 from tests.workers.bidding.fakes import ask
 from tests.workers.bidding.world import CATS, World, seconds
@@ -15,11 +15,11 @@ LADDER = [75_000, 60_000, 45_000, 30_000, 15_000]
 
 
 def put(world: World, scope: str, state: str, task: int) -> None:
-    subject = {"global": controls.EVERYBODY, "user": world.user.id, "task": task}[scope]
-    controls.put(scope, subject, state, None, world.clock())
+    subject = {"global": users.EVERYBODY, "user": world.user.id, "task": task}[scope]
+    users.put_control(scope, subject, state, None, world.clock())
 
 
-@pytest.mark.parametrize("scope", controls.SCOPES)
+@pytest.mark.parametrize("scope", users.SCOPES)
 def test_reduce_cancels_what_is_too_much_and_places_nothing(world: World, scope: str) -> None:
     task, bidder = world.begun()
     put(world, scope, "reduce", task)
@@ -39,7 +39,7 @@ def test_reduce_cancels_what_is_too_much_and_places_nothing(world: World, scope:
     assert world.market.prices == [52_000, 41_000, 30_000, 21_000, 11_000]
 
 
-@pytest.mark.parametrize("scope", controls.SCOPES)
+@pytest.mark.parametrize("scope", users.SCOPES)
 def test_halt_cancels_everything_without_looking_at_the_market(world: World, scope: str) -> None:
     task, bidder = world.begun()
     put(world, scope, "halt", task)

@@ -11,9 +11,9 @@ from msgspec import structs
 from markets.base import InsufficientFunds, Unavailable
 from markets.orders import Coin
 from markets.venues import capabilities
-from models import market_memory
 from models.ledger import orders
 from models.ledger.states import Order
+from models.tasks import cycles
 from tests.examples import some_of
 from tests.shapes import replace
 from tests.workers.bidding import crash_scenes
@@ -43,7 +43,7 @@ def test_a_ladder_is_drafted_signed_and_known_by_its_ids_at_once(drafts: DraftWo
 
 def test_what_is_asked_at_one_venue_is_no_history_of_anothers(drafts: DraftWorld) -> None:
     for minute in range(10):
-        market_memory.record("ordinals", CATS.slug, "floor", Decimal(10_000), drafts.clock() + minute * 60_000)
+        cycles.record_reference("ordinals", CATS.slug, "floor", Decimal(10_000), drafts.clock() + minute * 60_000)
     drafts.clock.advance(600)
     drafts.bidder(drafts.task()).cycle()
     assert drafts.market.prices == crash_scenes.LADDER, (

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import pytest
 
 from markets.base import AuthFailed, OwnBids, RateLimited, Unavailable, VenueError
-from models import controls
+from models import users
 from models.ledger.orders import open_orders
 from models.ledger.states import Order
 from models.tasks import tasks
@@ -102,7 +102,7 @@ def test_a_halt_keeps_nothing(world: World) -> None:
     drain = world.drain(task)
     drain.cycle()
     assert world.market.prices != []
-    controls.put(controls.USER, world.user.id, controls.HALT, None, world.clock())
+    users.put_control(users.USER, world.user.id, users.HALT, None, world.clock())
     assert drain.cycle() is None
     assert world.market.prices == []
 

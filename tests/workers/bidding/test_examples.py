@@ -8,9 +8,8 @@ from decimal import Decimal
 import pytest
 
 from markets.base import Unavailable
-from models import market_memory
 from models.ledger import orders
-from models.tasks import tasks
+from models.tasks import cycles, tasks
 from models.tasks.tasks import STOPPED
 from strategy.book import Ask
 from strategy.config.bid import dump_bid_config
@@ -155,7 +154,7 @@ def test_a_bid_made_by_hand_at_our_wallet_is_no_rival(world: World) -> None:
 def history_of(world: World, prices: Sequence[int]) -> None:
     """One accepted reference in each of the last minutes, the newest one a minute ago."""
     for minutes, price in enumerate(reversed(prices), start=1):
-        market_memory.record("ordinals", "cats", "floor", Decimal(price), world.clock() - minutes * 60_000)
+        cycles.record_reference("ordinals", "cats", "floor", Decimal(price), world.clock() - minutes * 60_000)
 
 
 def test_example_6_a_floor_spike(world: World) -> None:
@@ -192,10 +191,10 @@ def test_example_6_a_spike_becomes_a_sample_as_it_was_clamped_and_all_tasks_of_a
     for _ in range(3):
         first.cycle()
         world.clock.advance(30)
-    found = market_memory.history("ordinals", "cats", "floor", world.clock())
+    found = cycles.history("ordinals", "cats", "floor", world.clock())
     assert found.samples in (31, 32, 33)
     assert found.median == 100_000
-    assert {Decimal(row.reference) for row in market_memory.FloorSample.select()} == {
+    assert {Decimal(row.reference) for row in cycles.FloorSample.select()} == {
         Decimal(100_000),
         Decimal(125_000),
     }

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from core import files
-from models import controls
+from models import users
 from models.ledger import orders
 from models.ledger.states import Order
 from tests.disks import full_database
@@ -67,7 +67,7 @@ def test_a_full_disk_keeps_no_cancel_from_being_sent(world: World, monkeypatch: 
 
 def test_halt_on_a_full_disk_cancels_and_a_drain_does_too(world: World) -> None:
     task, bidder = world.begun()
-    controls.put("task", task, "halt", None, world.clock())
+    users.put_control("task", task, "halt", None, world.clock())
     with full_database():
         world.later(1, bidder)
         assert world.market.prices == []
@@ -80,7 +80,7 @@ def test_halt_on_a_full_disk_cancels_and_a_drain_does_too(world: World) -> None:
 
 def test_an_order_cancelled_without_a_row_is_closed_once_there_is_room(world: World) -> None:
     task, bidder = world.begun()
-    controls.put("task", task, "halt", None, world.clock())
+    users.put_control("task", task, "halt", None, world.clock())
     with full_database():
         world.later(1, bidder)
         world.later(30, bidder)
@@ -92,7 +92,7 @@ def test_an_order_cancelled_without_a_row_is_closed_once_there_is_room(world: Wo
 
 def test_without_the_worker_that_cancelled_it_an_order_is_in_doubt_until_it_ends(world: World) -> None:
     task, bidder = world.begun()
-    controls.put("task", task, "halt", None, world.clock())
+    users.put_control("task", task, "halt", None, world.clock())
     with full_database():
         world.later(1, bidder)
     successor = world.bidder(task)

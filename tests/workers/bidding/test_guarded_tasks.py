@@ -6,10 +6,10 @@ from decimal import Decimal
 
 import pytest
 
-from models import market_memory
 from models.ledger import orders
 from models.ledger.limits import exposure_limits_of
 from models.ledger.orders import SoldInto
+from models.tasks import cycles
 from strategy.config.bid import ActiveHours, BidLevel, FloorDrop
 from strategy.reasons import Reason
 from tests.shapes import replace
@@ -58,13 +58,13 @@ def test_a_floor_beyond_the_bounds_keeps_a_fixed_range_from_bidding(world: World
     world.later(61, world.bidder(task))
     assert world.market.prices == [52_000]
     key = ("ordinals", "cats", "floor")
-    assert market_memory.history(*key, world.clock()).samples == 3, "a guarded task samples the floor in any mode"
+    assert cycles.history(*key, world.clock()).samples == 3, "a guarded task samples the floor in any mode"
 
 
 def test_a_spike_that_was_clamped_is_outside_the_bounds_all_the_same(world: World) -> None:
     task = world.task(replace(CATS, bid_count=1, only_while_floor_between=(Decimal(80_000), Decimal(130_000))))
     for minute in range(1, 12):
-        market_memory.record("ordinals", "cats", "floor", Decimal(100_000), world.clock() - minute * MINUTE_MS)
+        cycles.record_reference("ordinals", "cats", "floor", Decimal(100_000), world.clock() - minute * MINUTE_MS)
     bidder = world.bidder(task)
     for floor, prices in ((180_000, []), (128_701, []), (128_700, [93_000])):
         world.market.asks_ = [ask(floor)]

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from models import market_memory
 from models.ledger import orders
-from models.tasks import tasks
+from models.tasks import cycles, tasks
 from strategy.config.bid import dump_bid_config
 from tests.shapes import replace
 from tests.workers.bidding.fakes import KEYS, ask, bid
@@ -20,7 +19,7 @@ def test_the_ladder_hangs_from_the_traits_floor_and_each_bid_says_which_trait(wo
     assert world.market.prices == [150_000, 120_000, 90_000, 60_000, 30_000]
     assert {order.trait for order in world.market.placed} == {("Fur", "Gold")}
     assert {order.trait for order in orders.open_orders(task)} == {("Fur", "Gold")}
-    assert market_memory.history(*KEY, world.clock()).median == 200_000
+    assert cycles.history(*KEY, world.clock()).median == 200_000
 
 
 def test_without_a_known_trait_floor_the_collections_stands_in_and_is_no_sample(world: World) -> None:
@@ -29,7 +28,7 @@ def test_without_a_known_trait_floor_the_collections_stands_in_and_is_no_sample(
         task, _ = world.begun(replace(GOLD, slug=f"cats{asks is None}"))
         assert "trait_floor_missing" in world.action(task)
     assert max(world.market.prices) == 75_000
-    assert market_memory.FloorSample.select().count() == 0
+    assert cycles.FloorSample.select().count() == 0
 
 
 def test_bids_on_the_collection_and_on_the_trait_compete(world: World) -> None:

@@ -9,9 +9,9 @@ import pytest
 from msgspec import structs
 
 from markets.base import NotSupported, Refused, Unavailable
-from models import controls, market_memory
+from models import users
 from models.ledger import listings
-from models.tasks import tasks
+from models.tasks import cycles, tasks
 from models.tasks.cycles import MINUTE, cycles_of, samples_between
 from models.tasks.tasks import STOPPED
 from strategy.config.listing import DEFAULT_LOOP_SECONDS, ListingConfig, PriceStep
@@ -136,8 +136,8 @@ def test_sellers_to_ignore_set_no_price_and_keep_a_history_of_their_own(shop: Li
     task = shop.task(ListingConfig(ignore_addresses=("b" * 26,)))
     shop.lister(task).cycle()
     assert shop.prices == [105_000]
-    assert market_memory.history("ordinals", "cats", f"ask without {'b' * 26}", shop.clock()).median == 100_000
-    assert market_memory.history("ordinals", "cats", "ask", shop.clock()).samples == 0
+    assert cycles.history("ordinals", "cats", f"ask without {'b' * 26}", shop.clock()).median == 100_000
+    assert cycles.history("ordinals", "cats", "ask", shop.clock()).samples == 0
 
 
 def test_sales_that_are_few_or_long_ago_set_no_price(shop: ListingWorld) -> None:
@@ -175,13 +175,13 @@ def test_what_is_not_believed_is_no_sample(shop: ListingWorld) -> None:
         shop.floor(100_000 if minute < 20 else 20_000)
         lister.cycle()
         shop.clock.advance(60)
-    median = market_memory.history("ordinals", "cats", "ask", shop.clock()).median
+    median = cycles.history("ordinals", "cats", "ask", shop.clock()).median
     assert median is not None and median > 50_000
 
 
 def test_a_first_listing_is_held_against_what_bidders_saw(shop: ListingWorld) -> None:
     for minute in range(15):
-        market_memory.record("ordinals", "cats", "floor", Decimal(100_000), shop.clock() - minute * 60_000)
+        cycles.record_reference("ordinals", "cats", "floor", Decimal(100_000), shop.clock() - minute * 60_000)
     shop.floor(20_000)
     shop.lister(shop.task()).cycle()
     assert shop.prices == [79_000]
@@ -255,13 +255,13 @@ def test_anothers_listing_of_the_inscription_is_not_adopted(shop: ListingWorld) 
 def test_control_keeps_the_listing_and_signs_nothing(shop: ListingWorld, state: str) -> None:
     task = shop.task()
     lister = shop.lister(task)
-    controls.put("user", shop.user.id, state, None, shop.clock())
+    users.put_control("user", shop.user.id, state, None, shop.clock())
     lister.cycle()
     assert shop.prices == []
     assert shop.action(task).startswith(f"control {state} (user): nothing signed; wanted at 105,000")
-    controls.put("user", shop.user.id, "run", None, shop.clock())
+    users.put_control("user", shop.user.id, "run", None, shop.clock())
     lister.cycle()
-    controls.put("task", task, state, None, shop.clock())
+    users.put_control("task", task, state, None, shop.clock())
     shop.floor(200_000)
     shop.later(30, lister)
     assert shop.prices == [105_000]

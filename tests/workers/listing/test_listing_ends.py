@@ -7,7 +7,7 @@ from msgspec import structs
 
 from core.settings import Settings
 from markets.base import NotSupported, Unavailable
-from models import controls
+from models import users
 from models.ledger import fills, listings
 from models.ledger.fills import Wanted
 from models.ledger.states import Listing, Order
@@ -333,7 +333,7 @@ def test_a_sale_after_the_venue_had_dropped_the_listing(shop: ListingWorld) -> N
     """Its signature was good as long as the output was there."""
     task, lister = shop.begun()
     shop.market.listed.clear()
-    controls.put("task", task, "halt", None, shop.clock())
+    users.put_control("task", task, "halt", None, shop.clock())
     shop.later(30, lister, times=3)
     assert shop.rows() == [(105_000, "closed", "lost")]
     shop.market.buy(105_000)

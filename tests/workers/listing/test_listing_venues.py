@@ -9,8 +9,7 @@ import pytest
 
 from markets.base import NotSupported, Unavailable
 from markets.orders import ListingDraft
-from models import market_memory
-from models.tasks import tasks
+from models.tasks import cycles, tasks
 from strategy.config.listing import ListingConfig
 from tests.workers.bidding.fakes import KEYS
 from tests.workers.listing.listing_world import FIRST, ITEM, ListingMarket, ListingSigner, ListingWorld
@@ -94,7 +93,7 @@ def test_without_what_the_venue_wants_signed_it_is_tried_again(shop: ListingWorl
 
 def test_what_others_ask_at_one_venue_is_no_history_of_anothers(shop: ListingWorld) -> None:
     for minute in range(10):
-        market_memory.record("ordinals", "cats", "ask", Decimal(200_000), shop.clock() + minute * 60_000)
+        cycles.record_reference("ordinals", "cats", "ask", Decimal(200_000), shop.clock() + minute * 60_000)
     shop.clock.advance(600)
     at(shop, UNISAT)
     shop.lister(shop.task(ListingConfig(min_price_sats=1))).cycle()

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from models import controls
+from models import users
 from models.leases.leases import EVERYBODY
 from models.ledger import closing
 from models.ledger.closing import Owed, owed
@@ -48,7 +48,7 @@ def bids(world: World, config: BidConfig = FOUR) -> int:
 
 
 def halt(world: World, task: int) -> None:
-    controls.put("task", task, "halt", None, world.clock())
+    users.put_control("task", task, "halt", None, world.clock())
 
 
 def closed(world: World, rounds: int = 1) -> list[int]:

@@ -15,7 +15,7 @@ from peewee import OperationalError
 from core.files import BrakeFile
 from core.settings import Settings
 from markets.base import OwnBids, SignInNeeded
-from models import controls
+from models import users
 from models.leases.leases import EVERYBODY
 from models.ledger import closing, orders
 from models.ledger.states import Order
@@ -212,7 +212,7 @@ async def test_brake_file_that_cannot_be_changed_keeps_no_bid_open(
     task, desk = bids(here), make_desk()
     desk.brakes.heed("global", 0, "reduce", here.clock())
     monkeypatch.setattr(BrakeFile, "remove", read_only)
-    controls.put("global", 0, "reduce", None, here.clock())
+    users.put_control("global", 0, "reduce", None, here.clock())
     halt(here, task)
     desk.background.run(desk.brakes.run())
     await desk.until(lambda: here.market.own_ == [])

@@ -20,7 +20,7 @@ from models.tasks.tasks import Outline
 from tests.wallet.facts_server import facts_server
 from wallet.protocol import Grant, UserKeys
 from wallet.signer_client import SignerClient, SignerLocked, SignerRefused
-from workers.kernel import take_lock
+from workers.context import TaskLock
 from workers.manager.rights import Rights
 from workers.process.worker import SigningInClient, TaskSignIn, Worker
 
@@ -203,7 +203,7 @@ def test_where_no_session_is_wanted_nothing_is_signed(
 def test_a_worker_says_whose_its_calls_are(tmp_path: Path) -> None:
     worker = Worker("bidder", 7, 1, NotImplemented, NotImplemented)
     outline = Outline("bidding", "simulator", "cats", 42, 7)
-    context = worker._context(Settings(data_dir=tmp_path), outline, "secret", take_lock(tmp_path / "lock"))
+    context = worker._context(Settings(data_dir=tmp_path), outline, "secret", TaskLock(tmp_path / "lock"))
     assert (context.market.user, context.market.purpose, context.market.at("x").user) == (42, None, 42)
 
 

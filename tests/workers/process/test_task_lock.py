@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from workers import kernel
+from workers.context import TaskLock
 from workers.kernel import open_process, start_time
 
 pytestmark = pytest.mark.slow
@@ -69,7 +70,7 @@ def test_a_lock_names_its_holder(path: Path) -> None:
 
 
 def test_a_lock_of_this_process_is_not_taken_twice(path: Path) -> None:
-    held = kernel.take_lock(path)
+    held = TaskLock(path)
     with pytest.raises(kernel.LockHeld):
         kernel.take_lock(path, wait_s=0.05)
     held.touch()
@@ -113,7 +114,7 @@ def test_freeing_leaves_no_name(named: Other, path: Path) -> None:
 
 
 def test_touching_moves_the_files_time(path: Path) -> None:
-    lock = kernel.take_lock(path)
+    lock = TaskLock(path)
     os.utime(path, (1, 1))
     lock.touch()
     assert path.stat().st_mtime > 1000
@@ -128,7 +129,7 @@ def test_an_ended_process_is_not_opened() -> None:
 
 
 def test_a_lock_whose_file_was_removed_is_taken_anew(path: Path) -> None:
-    lock = kernel.take_lock(path)
+    lock = TaskLock(path)
     path.unlink()
     lock.touch()
     assert path.read_text().split()[0] == str(os.getpid())
@@ -137,7 +138,7 @@ def test_a_lock_whose_file_was_removed_is_taken_anew(path: Path) -> None:
 
 
 def test_a_lock_that_a_successor_has_taken_over_is_not_taken_back(path: Path) -> None:
-    lock = kernel.take_lock(path)
+    lock = TaskLock(path)
     path.unlink()
     successor = Other(path, "named")
     with pytest.raises(kernel.LockHeld):
