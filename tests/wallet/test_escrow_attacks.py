@@ -7,8 +7,8 @@ from types import ModuleType
 import pytest
 from embit.ec import PublicKey
 
-from tests.wallet.attacks.escrow_changes import Attack
-from tests.wallet.escrow_attacks import ATTACKS, HARMLESS
+from tests.wallet.attacks.attack import Attack
+from tests.wallet.attacks.escrow_attacks import ATTACKS, HARMLESS
 from tests.wallet.escrows import OURS, VAULT_SCRIPT, Case
 from tests.wallet.listings import PAYOUT_SCRIPT, PRICE, STRANGER, VENUE
 from tests.wallet.psbt_oracle import parse

@@ -12,11 +12,12 @@ from msgspec import convert
 from core.errors import PeerRefused
 from tests.shapes import replace
 from tests.wallet import lines
+from tests.wallet.attacks.listing_attacks import ATTACKS
+from tests.wallet.attacks.listing_changes import is_harmless
 from tests.wallet.conftest import OTHER_USER, USER, tag_of
 from tests.wallet.facts_server import facts_server, ok, wire
 from tests.wallet.listing_desk import FACTS, LIST_GRANT, Desk, RealDesk, desk, listing, text
 from tests.wallet.listings import PAYOUT_SCRIPT, PRICE, STRANGER_SCRIPT, VAULT, Case, Pay, honest, script_by
-from tests.wallet.psbt_attacks import ATTACKS, is_harmless
 from tests.wallet.socket_house import house
 from wallet.address import p2wpkh
 from wallet.judgement import in_words, to_judge, verdict

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from tests.wallet.attacks.offer_changes import Attack
-from tests.wallet.offer_attacks import ATTACKS
+from tests.wallet.attacks.attack import Attack
+from tests.wallet.attacks.offer_attacks import ATTACKS
 from wallet.protocol import PolicyRefused
 
 

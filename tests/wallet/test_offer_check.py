@@ -10,8 +10,8 @@ import pytest
 
 from tests.shapes import replace
 from tests.wallet import offers
+from tests.wallet.attacks.offer_attacks import ATTACKS
 from tests.wallet.listings import PAYMENT, STRANGER, TIP, Spend, script_by
-from tests.wallet.offer_attacks import ATTACKS
 from wallet.protocol import PolicyRefused
 from wallet.psbt import check_offer
 from wallet.psbt.decode import decode

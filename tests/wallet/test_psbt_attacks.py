@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from tests.wallet.attacks.psbt_changes import Attack
-from tests.wallet.psbt_attacks import ATTACKS, HARMLESS, is_harmless
+from tests.wallet.attacks.attack import Attack
+from tests.wallet.attacks.listing_attacks import ATTACKS
+from tests.wallet.attacks.listing_changes import HARMLESS, is_harmless
 from tests.wallet.psbt_oracle import faults
 from wallet.protocol import PolicyRefused
 

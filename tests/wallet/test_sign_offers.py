@@ -15,8 +15,8 @@ from core.errors import PeerRefused
 from core.settings import Settings
 from tests.shapes import asdict, replace
 from tests.wallet import lines
+from tests.wallet.attacks.offer_attacks import ATTACKS
 from tests.wallet.conftest import BID, HOUR_MS, OTHER_USER, START_MS, USER, intent, tag_of
-from tests.wallet.offer_attacks import ATTACKS
 from tests.wallet.offer_desk import OfferDesk, asked_by, facts_of, offer, offer_desk, real_offer_desk
 from tests.wallet.offers import COINS, PRICE, honest
 from wallet.keystore.keystore_file import KeystoreError

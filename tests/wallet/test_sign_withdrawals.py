@@ -14,10 +14,10 @@ from core.errors import PeerRefused
 from tests.shapes import asdict, replace
 from tests.wallet import lines
 from tests.wallet import withdrawal_cases as wd
+from tests.wallet.attacks.withdrawal_attacks import ATTACKS
 from tests.wallet.conftest import OTHER_USER, USER, tag_of
 from tests.wallet.listings import INSCRIPTION, PAYMENT, script_by
 from tests.wallet.proofs import OWNER, nested_address, p2tr_address, p2wpkh_address
-from tests.wallet.withdrawal_attacks import ATTACKS
 from wallet.address import parse
 from wallet.protocol import WithdrawalToSign
 from wallet.psbt.script import script_of
@@ -153,7 +153,7 @@ def test_sats_come_out_of_a_taproot_leaf_too(signer: wd.Desk) -> None:
 
 @pytest.mark.parametrize("attack", ATTACKS, ids=lambda attack: attack.name)
 def test_no_attack_is_signed_over_the_signers_own_door(signer: wd.Desk, attack: Any) -> None:
-    case = attack.make()
+    [case] = attack.cases()
     if case.key is not PAYMENT:
         pytest.skip("of a key that no request can bring")
     signer.facts = dict(case.facts)
@@ -182,7 +182,7 @@ def test_a_judgement_tells_what_a_signature_would_and_makes_none(signer: wd.Desk
 
 @pytest.mark.parametrize("attack", ATTACKS, ids=lambda attack: attack.name)
 def test_a_judgement_refuses_an_attack_by_the_same_rule(signer: wd.Desk, attack: Any) -> None:
-    case = attack.make()
+    [case] = attack.cases()
     signer.facts = dict(case.facts)
     asked = wd.from_bidding(case=case)
     if case.coins:
