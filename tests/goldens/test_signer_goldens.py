@@ -22,9 +22,8 @@ from tests.wallet import (
     withdrawal_cases,
 )
 from tests.wallet.attacks import escrow_attacks, listing_attacks, offer_attacks, withdrawal_attacks
-from tests.wallet.listing_desk import SECURE_AT_PLAY, desk, listing_of
 from tests.wallet.listings import PAYMENT
-from tests.wallet.offer_desk import asked_by, facts_of, offer_desk
+from tests.worlds.signer import SECURE_AT_PLAY, asked_by, desk, facts_of, listing_of, offer_desk
 from wallet.protocol import PolicyRefused
 from wallet.terms import Ceilings
 

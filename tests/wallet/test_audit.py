@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.worlds.signer import no_space
 from wallet.signer.audit import FIRST, ROOM_BYTES, AuditError, AuditLog, verify_chain
 
 
@@ -86,17 +87,10 @@ def test_a_second_signer_is_kept_off(path: Path) -> None:
     AuditLog(path).close()
 
 
-def test_a_line_that_does_not_reach_the_disk_raises_and_leaves_no_trace(
-    path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def no_space(handle: int) -> None:
-        raise OSError(28, "No space left on device")
-
+def test_a_line_that_does_not_reach_the_disk_raises_and_leaves_no_trace(path: Path) -> None:
     audit = AuditLog(path)
-    with monkeypatch.context() as broken:
-        broken.setattr(os, "fsync", no_space)
-        with pytest.raises(OSError, match="No space"):
-            audit.append(2000, {"operation": "bid"})
+    with no_space(), pytest.raises(OSError, match="No space"):
+        audit.append(2000, {"operation": "bid"})
     audit.append(2001, {"operation": "bid"})
     audit.close()
     assert verify_chain(path) == 6

@@ -9,7 +9,7 @@ import pytest
 from core.settings import Settings
 from core.subscription_plans import SubscriptionPlan
 from tests.shapes import replace
-from tests.wallet.conftest import GRANT, OTHER_USER, START_MS, USER, Bench, intent, tag_of
+from tests.worlds.signer import GRANT, OTHER_USER, START_MS, USER, Bench, intent, tag_of
 from wallet.keystore.keys import UserSecrets, derive_user
 from wallet.psbt.transaction import TxOutput
 from wallet.signer.ledger import HOUR_MS, MINUTE_MS, ListingSignature

@@ -20,7 +20,6 @@ from msgspec.json import encode
 from core.errors import PeerRefused
 from tests.shapes import replace
 from tests.wallet.attacks.withdrawal_attacks import ATTACKS
-from tests.wallet.conftest import OTHER_USER, USER
 from tests.wallet.listings import INSCRIPTION, TIP, key, script_by
 from tests.wallet.proofs import OWNER, STRANGER
 from tests.wallet.withdrawal_cases import (
@@ -40,6 +39,7 @@ from tests.wallet.withdrawal_cases import (
     of_inscription,
     p2wsh,
 )
+from tests.worlds.signer import OTHER_USER, USER
 from wallet.terms import Ceilings
 
 REQUESTS = 3_000

@@ -14,10 +14,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.wallet.conftest import tag_of
-from tests.wallet.listing_desk import Desk, listing, text
 from tests.wallet.listings import Pay, honest
-from tests.wallet.processes import started_in
+from tests.worlds.signer import Desk, listing, tag_of, text
+from tests.worlds.signer_process import started_in
 from wallet.signer.audit import verify_chain
 from wallet.signer.signer_process import report_former_forms
 from wallet.signer.start_checks import LEARNT_FILE, former_forms, require_agreement

@@ -11,14 +11,23 @@ from msgspec import convert
 
 from core.errors import PeerRefused
 from tests.shapes import replace
-from tests.wallet import lines
 from tests.wallet.attacks.listing_attacks import ATTACKS
 from tests.wallet.attacks.listing_changes import is_harmless
-from tests.wallet.conftest import OTHER_USER, USER, tag_of
-from tests.wallet.facts_server import facts_server, ok, wire
-from tests.wallet.listing_desk import FACTS, LIST_GRANT, Desk, RealDesk, desk, listing, text
 from tests.wallet.listings import PAYOUT_SCRIPT, PRICE, STRANGER_SCRIPT, VAULT, Case, Pay, honest, script_by
-from tests.wallet.socket_house import house
+from tests.worlds.signer import (
+    FACTS,
+    LIST_GRANT,
+    OTHER_USER,
+    USER,
+    Desk,
+    RealDesk,
+    desk,
+    listing,
+    outpoints_to_look_up,
+    tag_of,
+    text,
+)
+from tests.worlds.signer_process import facts_server, house, ok, wire
 from wallet.address import p2wpkh
 from wallet.judgement import in_words, to_judge, verdict
 from wallet.protocol import Judgement, ListingToSign, Side
@@ -169,16 +178,16 @@ def test_a_misshapen_question_is_refused(opened: Desk, changes: dict[str, Any]) 
 
 def test_it_looks_up_the_output_and_those_with_the_same_payout(opened: Desk) -> None:
     request = {"op": "judge", "user": USER, "venue": "simulator", "min_price_sats": 0, "listing": listing()}
-    assert lines.look_up(opened.signer, request) == (OUTPOINT,)
+    assert outpoints_to_look_up(opened.signer, request) == (OUTPOINT,)
     opened.ledger.payouts.put("ab" * 32 + ":0", AT_400K, 0x81, "ab" * 32 + ":0")
     request["listing"] = listing(1, 400_000)
-    assert lines.look_up(opened.signer, request) == (OUTPOINT, "ab" * 32 + ":0")
+    assert outpoints_to_look_up(opened.signer, request) == (OUTPOINT, "ab" * 32 + ":0")
     paid_else = honest("p2tr", "OKX")
     paid_else.payout.value = AT_400K.value
     request["listing"] = listing(1, 400_000, psbt=text(paid_else.draft.encode()), secure=[])
-    assert lines.look_up(opened.signer, request) == (OUTPOINT, "ab" * 32 + ":0")
+    assert outpoints_to_look_up(opened.signer, request) == (OUTPOINT, "ab" * 32 + ":0")
     request["listing"] = listing(psbt="AAAA")
-    assert lines.look_up(opened.signer, request) == (OUTPOINT,)
+    assert outpoints_to_look_up(opened.signer, request) == (OUTPOINT,)
 
 
 def test_over_the_socket(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from embit import bip39
 
-from tests.wallet.conftest import OTHER_USER, USER
+from tests.worlds.signer import OTHER_USER, USER
 from wallet.address import hash160, p2tr, p2wpkh
 from wallet.bip322 import verify_ownership
 from wallet.keystore.keys import Keystore, derive_key, derive_user

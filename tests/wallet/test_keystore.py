@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
-from tests.wallet.conftest import OTHER_USER, USER
+from tests.worlds.signer import OTHER_USER, USER
 from wallet.keystore import keystore, keystore_file
 from wallet.keystore import seal as keystore_seal
 from wallet.keystore.keys import Keystore, derive_user

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.shapes import replace
-from tests.wallet.conftest import GRANT, START_MS
+from tests.worlds.signer import GRANT, START_MS
 from wallet.policy import RecentSignatures, UnexpiredBids
 from wallet.protocol import ControlState
 from wallet.signer.ledger import HOUR_MS, MINUTE_MS, BidSignature, Ledger, ListingSignature

@@ -11,12 +11,12 @@ import pytest
 from core.errors import PeerRefused
 from core.settings import Settings
 from tests.shapes import replace
-from tests.wallet.conftest import OTHER_USER, USER, tag_of
 from tests.wallet.escrows import FORMS, THEIRS, tree_of
 from tests.wallet.listings import INSCRIPTION, TIP, script_by
 from tests.wallet.proofs import OWNER
 from tests.wallet.test_sign_withdrawals import holds, made
 from tests.wallet.withdrawal_cases import COINS, PAYMENT_SCRIPT, VAULT_SCRIPT, Desk, coin, desk, of_inscription
+from tests.worlds.signer import OTHER_USER, USER, tag_of
 from wallet.protocol import PolicyRefused
 from wallet.psbt.escrow import RECOVERY_BLOCKS
 from wallet.signer.audit import verify_chain

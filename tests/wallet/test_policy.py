@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tests.shapes import replace
-from tests.wallet.conftest import BID, GRANT, START_MS
+from tests.worlds.signer import BID, GRANT, START_MS
 from wallet import policy
 from wallet.policy import HeldGrant, RecentSignatures
 from wallet.protocol import SCOPES, OfferToSign, PolicyRefused, UserKeys

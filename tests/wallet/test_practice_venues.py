@@ -17,9 +17,8 @@ from simulator.chain import Coin
 from simulator.listing import Draft, read, signature_of, signed_sale
 from simulator.taproot import is_signed, is_whole_signed
 from tests.shapes import replace
-from tests.wallet.conftest import OTHER_USER
-from tests.wallet.listing_desk import FACTS, TASK, Desk, desk, listing, listing_intent
 from tests.wallet.listings import INSCRIPTION, PAYOUT_SCRIPT, STRANGER, STRANGER_SCRIPT, VAULT, script_by
+from tests.worlds.signer import FACTS, OTHER_USER, TASK, Desk, desk, listing, listing_intent
 from wallet.psbt.listing import MOST_POSTAGE
 from wallet.psbt.sighash import ALL, DEFAULT, LISTING
 from wallet.psbt.transaction import Outpoint

@@ -15,8 +15,7 @@ from core.call import Request
 from core.errors import PeerRefused
 from core.fields import MAX_ID, MAX_SATS
 from tests.shapes import asdict
-from tests.wallet import lines
-from tests.wallet.conftest import BID, GRANT, Bench, tag_of
+from tests.worlds.signer import BID, GRANT, VERBS, Bench, read_request, tag_of
 from wallet import protocol
 from wallet.protocol import MAX_MS, ListingToSign, OfferToSign
 from wallet.signer import reading
@@ -45,13 +44,13 @@ WHOLE: list[tuple[dict[str, Any], str, dict[str, Any]]] = [
 
 def read(which: int, sent: Any) -> Any:
     request, name, _ = WHOLE[which]
-    return getattr(lines.read(request | {name: sent}), name)
+    return getattr(read_request(request | {name: sent}), name)
 
 
 def refusal(request: dict[str, Any]) -> str:
     """Returns the text of the refusal of a request, which comes before any rule."""
     with pytest.raises(PeerRefused) as refused:
-        lines.read(request)
+        read_request(request)
     assert refused.value.code == "bad-request"
     return refused.value.message
 
@@ -146,12 +145,12 @@ def test_a_field_that_is_missing_or_unknown_names_the_other_version() -> None:
     for request in ({"op": "status", "more": 1}, {"op": "revoke_place", "task": 17}):
         assert refusal(request).endswith(": the two programs may be of different versions: restart both")
     with pytest.raises(PeerRefused, match="different versions: restart both") as refused:
-        lines.read({"op": "export_keys"})
+        read_request({"op": "export_keys"})
     assert refused.value.code == "default-deny"
 
 
 def test_a_task_and_its_token_are_each_read() -> None:
-    asked = lines.read({"op": "end_all_rights", "tokens": [[1, MAX_ID]]})
+    asked = read_request({"op": "end_all_rights", "tokens": [[1, MAX_ID]]})
     assert isinstance(asked, protocol.EndAllRights) and asked.tokens == ((1, MAX_ID),)
     for task, token in ((0, 1), (1, 0), (True, 1), (1, "1"), (MAX_ID + 1, 1), (1, MAX_ID + 1)):
         named = "token" if task == 1 and task is not True else "task"
@@ -165,7 +164,7 @@ def test_a_task_and_its_token_are_each_read() -> None:
 def test_keys_that_sign_are_two() -> None:
     request = {"op": "sign_sign_in", "text": "x"} | RIGHT
     for right in ("payment", "vault"):
-        assert lines.read(request | {"key": right})
+        assert read_request(request | {"key": right})
     for wrong in ("", "seed", None, 0, ["vault"]):
         assert refusal(request | {"key": wrong}) == "key must be payment or vault"
 
@@ -173,14 +172,14 @@ def test_keys_that_sign_are_two() -> None:
 def test_a_sign_ins_text_has_512_characters_at_most() -> None:
     request = {"op": "sign_sign_in", "key": "payment"} | RIGHT
     for right in ("x", "x" * 512):
-        assert lines.read(request | {"text": right})
+        assert read_request(request | {"text": right})
     for wrong in ("", "x" * 513, None, 7):
         assert refusal(request | {"text": wrong}) == "text must be text of 1 to 512 characters"
 
 
 def test_an_output_of_a_number_beyond_the_largest_is_none() -> None:
     for at in (0, 9, 999_999_999, 3_999_999_999, 4_199_999_999, 4_289_999_999, 4_294_967_289, 4_294_967_295):
-        assert lines.read({"op": "lowest_listing", "outpoint": f"{HEX * 4}:{at}"})
+        assert read_request({"op": "lowest_listing", "outpoint": f"{HEX * 4}:{at}"})
     for wrong in ("00", "01", "-1", "1 ", "1\n", "4294967296", "4300000000", "9999999999", "١", ""):
         assert refusal({"op": "lowest_listing", "outpoint": f"{HEX * 4}:{wrong}"}) == "outpoint is not written as one"
 
@@ -205,7 +204,7 @@ MALFORMED = {
 def test_a_malformed_line_is_refused_before_any_rule(name: str) -> None:
     line, text = MALFORMED[name]
     with pytest.raises(PeerRefused, match=text) as refused:
-        lines._VERBS.read(line)
+        VERBS.read(line)
     assert refused.value.code == "bad-request"
 
 
@@ -294,6 +293,6 @@ def test_a_withdrawals_intent_has_40_digits_and_its_fee_a_limit() -> None:
     whole = as_sent(protocol.WithdrawalToSign("0f" * 20, "u", "payment", (OUTPOINT,)))
     assert whole["fee_per_kvb"] == 0
     for right in ({}, {"fee_per_kvb": 10_000_000}):
-        assert lines.read({"op": "sign_withdrawal", "withdrawal": whole | right})
+        assert read_request({"op": "sign_withdrawal", "withdrawal": whole | right})
     for wrong in ({"intent": "0f" * 20 + "0"}, {"fee_per_kvb": 10_000_001}, {"fee_per_kvb": -1}):
         refusal({"op": "judge_withdrawal", "withdrawal": whole | wrong})

@@ -15,13 +15,11 @@ from core.errors import PeerRefused
 from core.settings import Settings
 from simulator.venue_scripts import MARKET, xonly
 from tests.shapes import replace
-from tests.wallet import lines
-from tests.wallet.conftest import USER
 from tests.wallet.escrows import FORMS, OURS, THEIRS, Case, honest, of_facts
-from tests.wallet.listing_desk import Desk, desk, listing, listing_intent
 from tests.wallet.listings import PAYOUT_SCRIPT, PRICE, VENUE, Draft, Pay
 from tests.wallet.psbt_oracle import parse
 from tests.wallet.test_psbt_sign import is_valid
+from tests.worlds.signer import USER, Desk, desk, listing, listing_intent, outpoints_to_look_up, signer_answer
 from wallet.psbt.listing import OutpointFacts
 from wallet.psbt.sighash import DEFAULT, SECURE_LISTING, taproot_digest
 from wallet.psbt.transaction import Outpoint
@@ -228,15 +226,15 @@ def test_the_payout_is_the_escrows_own_whatever_becomes_of_the_output_before_it(
     request, facts, item = other_item()
     secret = open_desk.grant(venue=ORDNET, token=20, task=77, inscription_id=item)
     wanted = {"op": "sign_listing", "task": 77, "token": 20, "secret": secret, "listing": request}
-    assert lines.look_up(open_desk.signer, wanted) == (request["outpoint"], str(case.check().outpoint))
+    assert outpoints_to_look_up(open_desk.signer, wanted) == (request["outpoint"], str(case.check().outpoint))
     assert case.facts is not None
     gone = replace(case.facts, is_unspent=False, is_spent_in_block=True)
     known = {request["outpoint"]: facts, str(case.intent.outpoint): gone}
     with pytest.raises(PeerRefused) as refused:
-        lines.handle(open_desk.signer, wanted, known)
+        signer_answer(open_desk.signer, wanted, known)
     assert refused.value.code == "outputs-unique"
     escrow = replace(gone, outpoint=case.check().outpoint)
-    assert lines.handle(open_desk.signer, wanted, known | {str(escrow.outpoint): escrow})
+    assert signer_answer(open_desk.signer, wanted, known | {str(escrow.outpoint): escrow})
 
 
 def test_its_user_keeps_a_place_while_it_can_be_bought(open_desk: Desk) -> None:

@@ -11,9 +11,7 @@ from typing import Any
 import pytest
 
 from core.errors import PeerRefused
-from tests.wallet.conftest import OTHER_USER, USER
-from tests.wallet.fixed_keys import fixed_keys
-from tests.wallet.offer_desk import OfferDesk, offer_desk
+from tests.worlds.signer import OTHER_USER, USER, OfferDesk, fixed_keys, offer_desk
 from wallet.bip322 import verify_ownership
 from wallet.signer.audit import verify_chain
 from wallet.terms import Ceilings

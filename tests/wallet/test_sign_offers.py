@@ -14,11 +14,24 @@ import pytest
 from core.errors import PeerRefused
 from core.settings import Settings
 from tests.shapes import asdict, replace
-from tests.wallet import lines
 from tests.wallet.attacks.offer_attacks import ATTACKS
-from tests.wallet.conftest import BID, HOUR_MS, OTHER_USER, START_MS, USER, intent, tag_of
-from tests.wallet.offer_desk import OfferDesk, asked_by, facts_of, offer, offer_desk, real_offer_desk
 from tests.wallet.offers import COINS, PRICE, honest
+from tests.worlds.signer import (
+    BID,
+    HOUR_MS,
+    OTHER_USER,
+    START_MS,
+    USER,
+    OfferDesk,
+    asked_by,
+    facts_of,
+    intent,
+    offer,
+    offer_desk,
+    outpoints_to_look_up,
+    real_offer_desk,
+    tag_of,
+)
 from wallet.keystore.keystore_file import KeystoreError
 from wallet.psbt.decode import decode
 from wallet.signer.audit import verify_chain
@@ -136,7 +149,7 @@ def test_every_venue_but_the_practice_markets_own_is_refused(desk: OfferDesk) ->
         secret = desk.grant(venue=venue, token=token)
         assert tag_of(desk.sign, offer(), secret, token=token) == "op-allowed"
         request = {"op": "sign_offer", "task": 17, "token": token, "secret": secret, "offer": offer()}
-        assert tag_of(lines.look_up, desk.signer, request) == "op-allowed", "nothing is looked up for it"
+        assert tag_of(outpoints_to_look_up, desk.signer, request) == "op-allowed", "nothing is looked up for it"
     assert tag_of(desk.grant, venue="ordnet", token=9) == "market"
 
 
@@ -244,7 +257,7 @@ def test_the_grant_must_live_and_allow_it(desk: OfferDesk) -> None:
 
 def test_what_is_looked_up_is_the_coins_and_only_for_whoever_may_bid(desk: OfferDesk) -> None:
     request = {"op": "sign_offer", "task": 17, "token": 5, "secret": desk.secret, "offer": offer()}
-    look_up = partial(lines.look_up, desk.signer)
+    look_up = partial(outpoints_to_look_up, desk.signer)
     assert list(look_up(request)) == offer()["coins"]
     assert tag_of(look_up, request | {"secret": "ab"}) == "grant-live"
     assert tag_of(look_up, request | {"offer": offer(slug="other")}) == "msg-template"

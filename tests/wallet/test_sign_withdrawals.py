@@ -12,12 +12,11 @@ from msgspec import convert
 
 from core.errors import PeerRefused
 from tests.shapes import asdict, replace
-from tests.wallet import lines
 from tests.wallet import withdrawal_cases as wd
 from tests.wallet.attacks.withdrawal_attacks import ATTACKS
-from tests.wallet.conftest import OTHER_USER, USER, tag_of
 from tests.wallet.listings import INSCRIPTION, PAYMENT, script_by
 from tests.wallet.proofs import OWNER, nested_address, p2tr_address, p2wpkh_address
+from tests.worlds.signer import OTHER_USER, USER, outpoints_to_look_up, tag_of
 from wallet.address import parse
 from wallet.protocol import WithdrawalToSign
 from wallet.psbt.script import script_of
@@ -166,7 +165,7 @@ def test_no_attack_is_signed_over_the_signers_own_door(signer: wd.Desk, attack: 
 
 def judged(signer: wd.Desk, asked: WithdrawalToSign) -> dict[str, Any]:
     request = {"op": "judge_withdrawal", "withdrawal": asdict(asked)}
-    assert set(lines.look_up(signer.signer, request)) == {*asked.coins, *asked.fee_coins}
+    assert set(outpoints_to_look_up(signer.signer, request)) == {*asked.coins, *asked.fee_coins}
     return signer.ask("judge_withdrawal", withdrawal=asdict(asked))
 
 
@@ -235,7 +234,7 @@ def test_was_signed(signer: wd.Desk) -> None:
 
 def test_what_is_looked_up_and_when_nothing_is(signer: wd.Desk) -> None:
     def looked_up(asked: WithdrawalToSign) -> tuple[str, ...]:
-        return lines.look_up(signer.signer, {"op": "sign_withdrawal", "withdrawal": asdict(asked)})
+        return outpoints_to_look_up(signer.signer, {"op": "sign_withdrawal", "withdrawal": asdict(asked)})
 
     assert looked_up(wd.from_payment()) == tuple(wd.COINS)
     assert looked_up(wd.of_inscription(2)) == (wd.ITEM[0], next(iter(wd.COINS)))

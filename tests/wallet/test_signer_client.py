@@ -10,8 +10,7 @@ import pytest
 
 from core.errors import PeerRefused, PeerUnavailable
 from tests.shapes import replace
-from tests.wallet.conftest import BID
-from tests.wallet.listing_desk import listing
+from tests.worlds.signer import BID, listing
 from wallet.protocol import ListingToSign, SignedListing
 from wallet.signer_client import SignerClient, SignerError, SignerLocked, SignerRefused, SignerUnavailable
 

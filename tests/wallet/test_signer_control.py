@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import json
-import os
 from typing import Any
 
 import pytest
 
-from tests.wallet import lines
-from tests.wallet.conftest import BID, OTHER_USER, USER, Bench, intent, tag_of
+from tests.worlds.signer import BID, OTHER_USER, USER, Bench, intent, no_space, signer_answer, tag_of
 from wallet.signer.audit import verify_chain
 from wallet.signer.ledger import HOUR_MS, MINUTE_MS
 from wallet.signer.signer import Signer
@@ -74,8 +72,8 @@ def test_a_state_that_the_signer_does_not_know_signs_nothing(bench: Bench) -> No
 def test_a_locked_signer_takes_control_states_and_tells_them(bench: Bench) -> None:
     secret = bench.grant()
     locked = Signer(bench.ledger, bench.audit, None, ceilings=Ceilings(), clock=lambda: bench.now_ms)
-    lines.handle(locked, {"op": "control", "scope": "global", "subject": "", "state": "halt"})
-    assert lines.handle(locked, {"op": "controls"}) == {
+    signer_answer(locked, {"op": "control", "scope": "global", "subject": "", "state": "halt"})
+    assert signer_answer(locked, {"op": "controls"}) == {
         "controls": [{"scope": "global", "subject": "", "state": "halt"}],
         "file": False,
     }
@@ -97,13 +95,9 @@ def test_the_log_tells_each_change_once(bench: Bench) -> None:
     ]
 
 
-def test_no_looser_state_holds_that_the_log_could_not_take(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
-    def no_space(handle: int) -> None:
-        raise OSError(28, "No space left on device")
-
+def test_no_looser_state_holds_that_the_log_could_not_take(bench: Bench) -> None:
     bench.control("halt")
-    with monkeypatch.context() as broken:
-        broken.setattr(os, "fsync", no_space)
+    with no_space():
         assert tag_of(bench.control, "run") == "disk-full"
     assert tag_of(bench.sign_bid, bench.grant()) == "control-state"
     assert verify_chain(bench.audit_path) == 1

@@ -7,7 +7,6 @@ import signal
 import socket
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -16,8 +15,8 @@ import pytest
 from core.call import Request
 from core.errors import PeerRefused
 from tests.json_lines import ask
-from tests.wallet.conftest import USER, intent
-from tests.wallet.processes import DEADLINE_S, SignerProcess, Start, live_bid, live_grant, started_in
+from tests.worlds.signer import USER, intent
+from tests.worlds.signer_process import DEADLINE_S, SignerProcess, Start, live_bid, live_grant
 from wallet import signer_client
 from wallet.bip322 import verify_ownership
 from wallet.protocol import ControlState, SignerStatus
@@ -28,11 +27,6 @@ PR_GET_DUMPABLE = 3
 
 class ExportKeys(Request[None], frozen=True, tag="export_keys"):
     """A request that the signer does not know."""
-
-
-@pytest.fixture
-def start(tmp_path: Path) -> Iterator[Start]:
-    yield from started_in(tmp_path)
 
 
 @pytest.mark.slow

@@ -7,13 +7,12 @@ from typing import Any
 import pytest
 
 from tests.shapes import asdict
-from tests.wallet import lines
-from tests.wallet.conftest import GRANT, Bench, tag_of
+from tests.worlds.signer import GRANT, Bench, signer_answer, tag_of
 
 
 @pytest.mark.parametrize("request_", [{}, {"op": "export_keys"}, {"op": None}, {"op": ["status"]}, {"op": "__init__"}])
 def test_what_has_no_name_here_is_denied(request_: dict[str, Any], bench: Bench) -> None:
-    assert tag_of(lines.handle, bench.signer, request_) == "default-deny"
+    assert tag_of(signer_answer, bench.signer, request_) == "default-deny"
 
 
 BAD_WHOLE = [True, 1.0, "1", None, -1, 2**63, [], float("nan")]

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.wallet.conftest import OTHER_USER, START_MS, USER, Bench, intent
+from tests.worlds.signer import OTHER_USER, START_MS, USER, Bench, intent
 from wallet.keystore.keystore_file import KeystoreError
 from wallet.protocol import ControlState, Scope, State
 from wallet.signer import start_checks

@@ -12,7 +12,7 @@ from typing import Any, cast
 
 import pytest
 
-from tests.wallet.conftest import START_MS, Bench, intent, tag_of
+from tests.worlds.signer import START_MS, Bench, intent, tag_of
 from wallet.keystore.keystore_file import KeystoreError
 from wallet.protocol import ControlState
 from wallet.signer import start_checks

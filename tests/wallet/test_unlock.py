@@ -9,7 +9,6 @@ import signal
 import sqlite3
 import threading
 import time
-from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 
@@ -18,8 +17,8 @@ import pytest
 from core.errors import PeerRefused
 from tests.json_lines import ask
 from tests.shapes import replace
-from tests.wallet.conftest import OTHER_USER, USER
-from tests.wallet.processes import (
+from tests.worlds.signer import OTHER_USER, USER
+from tests.worlds.signer_process import (
     DEADLINE_S,
     PASSPHRASE,
     WORDS,
@@ -29,7 +28,6 @@ from tests.wallet.processes import (
     live_grant,
     now_ms,
     sealed_keystore,
-    started_in,
 )
 from wallet.bip322 import verify_ownership
 from wallet.keystore import keystore
@@ -44,11 +42,6 @@ pytestmark = pytest.mark.slow
 
 READY = SignerStatus("ready", play=False)
 MARKET = "satflow"
-
-
-@pytest.fixture
-def start(tmp_path: Path) -> Iterator[Start]:
-    yield from started_in(tmp_path)
 
 
 def refusal(signer: SignerProcess, passphrase: str) -> tuple[str, str]:

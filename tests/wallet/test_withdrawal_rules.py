@@ -10,9 +10,9 @@ import pytest
 
 from tests.shapes import asdict, replace
 from tests.wallet import withdrawal_cases as wd
-from tests.wallet.conftest import OTHER_USER, START_MS, USER, tag_of
 from tests.wallet.listings import INSCRIPTION, TIP, script_by
 from tests.wallet.proofs import OWNER, p2tr_address
+from tests.worlds.signer import OTHER_USER, START_MS, USER, tag_of
 from wallet.protocol import LEAST_FEE_PER_KVB, MOST_FEE_PER_KVB, PolicyRefused
 from wallet.terms import DAY_MS, Ceilings
 from wallet.withdrawal import rules
