@@ -131,6 +131,18 @@ def test_what_was_sent_comes_out_and_neither_more_nor_less_is_taken(which: int) 
         assert refusal(request | {whole: other}) == f"{whole} must be an object"
 
 
+@pytest.mark.parametrize("asked", [{}, {"op": "export_keys"}, {"op": None}, {"op": ["status"]}, {"op": "__init__"}])
+def test_a_request_without_a_name_here_is_denied(asked: dict[str, Any]) -> None:
+    assert tag_of(read_request, asked) == "default-deny"
+
+
+@pytest.mark.parametrize("op", ["revoke_place", "end_rights"])
+def test_an_end_of_rights_names_a_task_and_a_token_and_no_more(op: str) -> None:
+    for given in ({}, {"task": 17}, {"task": True, "token": 5}, {"task": 17, "token": "5"}):
+        refusal({"op": op} | given)
+    refusal({"op": op, "task": 17, "token": 5, "x": 1})
+
+
 def test_operations_are_kept_once_and_in_their_order(bench: Bench) -> None:
     bench.grant(operations=("cancel", "bid", "cancel"))
     held = bench.ledger.grant_of(17)
@@ -261,6 +273,9 @@ def test_controls_are_of_a_scope_its_subject_and_a_state(bench: Bench, scope: An
         ("task", "0", "halt"),
         ("task", "-1", "halt"),
         ("task", "01", "halt"),
+        ("task", "+17", "halt"),
+        ("task", "9" * 300, "halt"),
+        ("user", "nobody", "halt"),
         ("task", "1.0", "halt"),
         ("task", "١", "halt"),
         ("task", str(MAX_ID + 1), "halt"),

@@ -173,29 +173,25 @@ def test_ord_nets_own_offers_are_signed_for_the_pinned_co_signers_alone(
         assert told in str(refused.value), "the operator reads what to do"
 
 
-def test_two_psbts_would_pay_twice(desk: OfferDesk) -> None:
-    assert tag_of(desk.sign, offer(psbts=offer()["psbts"] * 2)) == "op-allowed"
-
-
-def test_what_is_not_base64_is_no_psbt(desk: OfferDesk) -> None:
-    assert tag_of(desk.sign, offer(psbts=[offer()["psbts"][0] + "="])) == "psbt-strict"
+@pytest.mark.parametrize(
+    ("change", "tag"),
+    [
+        ({"psbts": offer()["psbts"] * 2}, "op-allowed"),  # they would pay twice
+        ({"psbts": [offer()["psbts"][0] + "="]}, "psbt-strict"),
+        ({"coins": offer()["coins"][:1] * 2}, "bad-request"),
+        *(({"slug": slug}, "msg-template") for slug in ("other-frogs", "Bitcoin-Frogs")),
+        *(({"quantity": quantity}, "msg-template") for quantity in ("0", "1e2", "-1")),
+        *(({"expires_ms": at_ms}, "expiry-max") for at_ms in (START_MS + HOUR_MS + 1, START_MS, START_MS - 1)),
+    ],
+)
+def test_an_offer_with_another_field_is_refused(change: dict[str, Any], tag: str, desk: OfferDesk) -> None:
+    assert tag_of(desk.sign, offer(**change)) == tag
 
 
 def test_the_price_is_within_the_hard_cap(desk: OfferDesk) -> None:
     secret = desk.grant(token=6, hardcap_sats=PRICE - 1)
     assert tag_of(desk.sign, offer(), secret, token=6) == "max-bid"
     assert desk.sign(offer(price=PRICE - 1), secret, token=6)
-
-
-def test_the_slug_is_the_grants_and_the_quantity_a_number(desk: OfferDesk) -> None:
-    for change in ({"slug": "other-frogs"}, {"quantity": "0"}, {"quantity": "1e2"}, {"quantity": "-1"}):
-        assert tag_of(desk.sign, offer(**change)) == "msg-template"
-
-
-def test_it_lives_no_longer_than_the_grant_allows(desk: OfferDesk) -> None:
-    for expires_ms in (START_MS + HOUR_MS + 1, START_MS, START_MS - 1):
-        assert tag_of(desk.sign, offer(expires_ms=expires_ms)) == "expiry-max"
-    assert desk.sign(offer(expires_ms=START_MS + HOUR_MS))
 
 
 def test_offers_and_bids_count_together_though_the_coins_are_the_same(desk: OfferDesk) -> None:
@@ -264,48 +260,6 @@ def test_what_is_looked_up_is_the_coins_and_only_for_whoever_may_bid(desk: Offer
     desk.sign(offer())
     assert look_up(request) == ()
     assert tag_of(look_up, request | {"offer": offer(price=PRICE - 1)}) == "intent-conflict"
-
-
-@pytest.mark.parametrize(
-    "wrong",
-    [
-        {"intent": "A" * 32},
-        {"intent": "1" * 64},
-        {"price": 0},
-        {"price": True},
-        {"price": 1.5},
-        {"expires_ms": "1"},
-        {"slug": ""},
-        {"quantity": 1},
-        {"psbts": []},
-        {"psbts": "cHNidP8="},
-        {"psbts": ["cHNidP8="] * 5},
-        {"psbts": [b"x".hex(), None]},
-        {"leaf": ""},
-        {"leaf": "0"},
-        {"leaf": "AB"},
-        {"leaf": None},
-        {"leaf": "00" * 1_001},
-        {"coins": []},
-        {"coins": ["ab" * 32 + ":0"] * 2},
-        {"coins": ["ab" * 32 + ":01"]},
-        {"coins": [f"{n:064x}:0" for n in range(21)]},
-        {"trait": ["Hat"]},
-        {"trait": ["Hat", ""]},
-        {"trait": {"Hat": "Red"}},
-        {"trait": ["Hat", 1]},
-        {"more": 1},
-    ],
-)
-def test_a_misshapen_request_is_refused(wrong: dict[str, Any], desk: OfferDesk) -> None:
-    assert tag_of(desk.sign, offer() | wrong) == "bad-request"
-
-
-@pytest.mark.parametrize("name", sorted(offer()))
-def test_every_field_must_be_there(name: str, desk: OfferDesk) -> None:
-    asked = offer()
-    del asked[name]
-    assert tag_of(desk.sign, asked) == "bad-request"
 
 
 def test_bids_and_offers_are_found_in_the_log_in_their_order(desk: OfferDesk) -> None:

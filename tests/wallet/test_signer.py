@@ -395,6 +395,14 @@ def test_grants_take_addresses_in_any_case_and_keep_them_in_one(bench: Bench) ->
     assert bench.ledger.signed.unexpired(17, USER, START_MS)["user"].sats == 40_000
 
 
+@pytest.mark.parametrize(
+    "change",
+    [{"user": "nobody"}, {"user": "1A1zP1eP5QGefi2DMPTfTL5SLmv7DivfNa"}, {"receive": "tb1q"}, {"slug": "a:b"}],
+)
+def test_a_grant_for_no_address_or_slug_of_ours_is_refused(change: dict[str, Any], bench: Bench) -> None:
+    assert tag_of(bench.grant, **change) == "bad-request"
+
+
 def test_a_failed_transaction_leaves_the_ledger_usable(tmp_path: Path, bench: Bench) -> None:
     with pytest.raises(PolicyRefused), bench.ledger.transaction():
         bench.ledger.see_token(17, 99)

@@ -141,32 +141,6 @@ def test_so_many_states_may_be_loosened_and_tightening_never_waits(bench: Bench,
     assert bench.sign_bid(bench.grant(), expires_ms=bench.now_ms + MINUTE_MS)
 
 
-@pytest.mark.parametrize(
-    "arguments",
-    [
-        {},
-        {"scope": "global", "subject": ""},
-        {"scope": "global", "subject": "", "state": "halt", "by": 1},
-        {"scope": "global", "subject": "x", "state": "halt"},
-        {"scope": "global", "subject": None, "state": "halt"},
-        {"scope": "all", "subject": "", "state": "halt"},
-        {"scope": ["global"], "subject": "", "state": "halt"},
-        {"scope": "global", "subject": "", "state": "stop"},
-        {"scope": "global", "subject": "", "state": {}},
-        {"scope": "user", "subject": "nobody", "state": "halt"},
-        {"scope": "user", "subject": "", "state": "halt"},
-        *[
-            {"scope": "task", "subject": subject, "state": "halt"}
-            for subject in (17, "", "0", "017", "+17", "-1", "1.0", "²", "9" * 30, "9" * 300, [17])
-        ],
-    ],
-)
-def test_a_misshapen_control_is_refused(arguments: dict[str, Any], bench: Bench) -> None:
-    assert tag_of(bench.ask, "control", **arguments) == "bad-request"
-    assert tag_of(bench.ask, "controls", **(arguments or {"x": 1})) == "bad-request"
-    assert bench.ask("controls")["controls"] == []
-
-
 def unreadable() -> bool:
     raise OSError("no answer")
 

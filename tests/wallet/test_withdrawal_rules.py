@@ -53,7 +53,7 @@ def test_a_user_whose_name_is_no_address_to_send_to_is_paid_nothing(name: str) -
 
 
 def test_a_draft_that_is_no_base64_is_not_signed(signer: wd.Desk) -> None:
-    assert tag_of(lambda: signer.sign(wd.from_bidding(psbt="*"))) == "psbt-strict"
+    assert tag_of(signer.sign, wd.from_bidding(psbt="*")) == "psbt-strict"
 
 
 def test_a_user_of_another_is_paid_from_their_own_coins_only(signer: wd.Desk) -> None:
