@@ -17,7 +17,7 @@ from tests.goldens.socket_tap import Session, Tap
 from tests.shapes import replace
 from tests.wallet import escrows, listings, offers, test_practice_venues, withdrawal_cases
 from tests.wallet.test_sign_escrows import CEILINGS, ORDNET, psbts
-from tests.wallet.test_sign_ins import TEXT
+from tests.wallet.test_sign_offers import TEXT
 from tests.worlds.signer import (
     BID,
     GRANT,
