@@ -15,9 +15,8 @@ import pytest
 
 from core.errors import PeerRefused
 from tests.shapes import asdict, replace
-from tests.wallet.listings import PAYOUT_SCRIPT, Pay
+from tests.wallet.listings import ITEM_POSTAGE, PAYOUT_SCRIPT, VAULT_SCRIPT, Item, Pay
 from tests.wallet.psbt_oracle import parse
-from tests.wallet.several_items import POSTAGE, VAULT_SCRIPT, Item
 from tests.wallet.test_psbt_sign import is_valid
 from tests.worlds.signer import (
     LIST_GRANT,
@@ -193,7 +192,7 @@ def bought_together(engine: Any, *answers: tuple[Item, str], pays: list[TxOutput
     signatures = [dict(parse(base64.b64decode(psbt)).maps[1])[b"\x13"] for _, psbt in answers]
     inputs = tuple(TxInput(item.outpoint, b"", 0xFFFFFFFD) for item, _ in answers)
     raw = with_witnesses(Transaction(2, inputs, tuple(pays), 0), [[signature] for signature in signatures])
-    spent: list[TxOutput | None] = [TxOutput(POSTAGE, VAULT_SCRIPT)] * len(inputs)
+    spent: list[TxOutput | None] = [TxOutput(ITEM_POSTAGE, VAULT_SCRIPT)] * len(inputs)
     return [is_valid(engine, raw, at, spent) for at in range(len(inputs))]
 
 
