@@ -16,18 +16,14 @@ from core.errors import PeerRefused
 from tests.goldens.socket_files import hold
 from tests.shapes import replace
 from tests.wallet import (
-    escrow_attacks,
     escrows,
-    offer_attacks,
-    psbt_attacks,
     test_evil_venue,
     test_sign_escrows,
-    withdrawal_attacks,
     withdrawal_cases,
 )
-from tests.wallet.listing_desk import SECURE_AT_PLAY, desk, listing_of
+from tests.wallet.attacks import escrow_attacks, listing_attacks, offer_attacks, withdrawal_attacks
 from tests.wallet.listings import PAYMENT
-from tests.wallet.offer_desk import asked_by, facts_of, offer_desk
+from tests.worlds.signer import SECURE_AT_PLAY, asked_by, desk, facts_of, listing_of, offer_desk
 from wallet.protocol import PolicyRefused
 from wallet.terms import Ceilings
 
@@ -63,17 +59,15 @@ def row(family: str, name: str, answers: dict[str, Row]) -> Row:
 
 
 def of_the_rules() -> Iterator[Row]:
-    for attack in psbt_attacks.ATTACKS:
+    for attack in listing_attacks.ATTACKS:
         answers = {f"{case.form}, {case.kind}": verdict(case.sign) for case in attack.cases()}
         yield row("listing", attack.name, answers)
     for offer_attack in offer_attacks.ATTACKS:
         yield row("offer", offer_attack.name, {each.form: verdict(each.sign) for each in offer_attack.cases()})
     for escrow_attack in escrow_attacks.ATTACKS + escrow_attacks.HARMLESS:
         yield row("escrow", escrow_attack.name, {case.form: verdict(case.sign) for case in escrow_attack.cases()})
-    for withdrawal_attack in withdrawal_attacks.ATTACKS:
-        yield row("withdrawal", withdrawal_attack.name, {"": verdict(withdrawal_attack.make().sign)})
-    for name, make in withdrawal_attacks.HARMLESS.items():
-        yield row("withdrawal", name, {"": verdict(make().sign)})
+    for withdrawal_attack in withdrawal_attacks.ATTACKS + withdrawal_attacks.HARMLESS:
+        yield row("withdrawal", withdrawal_attack.name, {"": verdict(withdrawal_attack.cases()[0].sign)})
 
 
 def refused_by(ask: Callable[[], object]) -> Row:
@@ -125,7 +119,7 @@ def of_the_signer(directory: Path) -> Iterator[Row]:
             yield {"family": "offer", "name": offer_attack.name} | refused_by(partial(buyer.sign, asked))
     with subdirectory(directory, "withdrawal") as own, withdrawal_cases.desk(own) as owner:
         for withdrawal_attack in withdrawal_attacks.ATTACKS:
-            taken = withdrawal_attack.make()
+            [taken] = withdrawal_attack.cases()
             if taken.key is not PAYMENT:
                 continue  # of a key that no request can bring
             owner.facts = dict(taken.facts)

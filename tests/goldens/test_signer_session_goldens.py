@@ -16,13 +16,24 @@ from tests.goldens.socket_files import hold
 from tests.goldens.socket_tap import Session, Tap
 from tests.shapes import replace
 from tests.wallet import escrows, listings, offers, test_practice_venues, withdrawal_cases
-from tests.wallet.conftest import BID, GRANT, OTHER_USER, USER, intent
-from tests.wallet.facts_server import facts_server, ok, wire
-from tests.wallet.listing_desk import LIST_GRANT, TASK, draft_at, listing, listing_intent
-from tests.wallet.offer_desk import OFFER_GRANT, facts_of, offer
-from tests.wallet.socket_house import House, house
 from tests.wallet.test_sign_escrows import CEILINGS, ORDNET, psbts
-from tests.wallet.test_sign_ins import TEXT
+from tests.wallet.test_sign_offers import TEXT
+from tests.worlds.signer import (
+    BID,
+    GRANT,
+    LIST_GRANT,
+    OFFER_GRANT,
+    OTHER_USER,
+    TASK,
+    USER,
+    draft_at,
+    facts_of,
+    intent,
+    listing,
+    listing_intent,
+    offer,
+)
+from tests.worlds.signer_process import House, facts_server, house, ok, wire
 from wallet.protocol import ListingToSign, OfferToSign, WithdrawalToSign
 from wallet.psbt.listing import OutpointFacts
 from wallet.signer.audit import AuditLog, verify_chain
@@ -192,7 +203,7 @@ def each_refusal(client: SignerClient, session: Session) -> None:
 
 def locked(directory: Path, monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     """Returns the outcomes of calls to a signer without keys, and to one that does not run."""
-    monkeypatch.setattr("tests.wallet.socket_house.fixed_keys", lambda user: None)
+    monkeypatch.setattr("tests.worlds.signer_process.fixed_keys", lambda user: None)
     with tapped(directory) as (_, client, session):
         session.call("status, locked", client.status)
         session.call("addresses, locked", lambda: client.addresses(USER))

@@ -18,13 +18,10 @@ from tests.goldens.socket_files import hold
 from tests.goldens.socket_frames import by_http, by_line, frames, odd_fields
 from tests.shapes import asdict, replace
 from tests.wallet import withdrawal_cases
-from tests.wallet.conftest import BID, GRANT, START_MS, USER, intent
-from tests.wallet.listing_desk import listing
-from tests.wallet.offer_desk import offer
-from tests.wallet.processes import PASSPHRASE, Start, sealed_keystore, started_in
-from tests.wallet.socket_house import house
 from tests.workers.conftest import installation, patient_with_zygotes
 from tests.workers.installation import Installation, eventually
+from tests.worlds.signer import BID, GRANT, START_MS, USER, intent, listing, offer
+from tests.worlds.signer_process import PASSPHRASE, Start, house, sealed_keystore, started_in
 from wallet.signer.audit import AuditLog
 
 __all__ = ["installation", "make_bench", "patient_with_zygotes"]  # fixtures, for this module's own use

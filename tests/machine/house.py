@@ -46,7 +46,7 @@ from simulator.world import World
 from tests.machine.clockwork import AtOnce, Clock, Loop
 from tests.machine.manager import Crash, Manager
 from tests.machine.wire import HANDLERS_ASYNCIO, Wire
-from tests.wallet import lines
+from tests.worlds.signer import read_request
 from wallet.keystore.keys import Keystore
 from wallet.signer.audit import AuditLog
 from wallet.signer.ledger import Ledger
@@ -249,7 +249,7 @@ class House:
         if fails == "away":
             raise PeerUnavailable(peer, "cannot be asked")
         try:
-            answer = self._handled(lines.read(to_builtins(request)))
+            answer = self._handled(read_request(to_builtins(request)))
         except PeerRefused as refused:
             if refused.code in MUST_NOT_BE_ASKED:
                 self._complaints.found.append(f"signer: was asked for what it must refuse: {refused}")

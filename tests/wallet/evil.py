@@ -9,10 +9,9 @@ from typing import Any
 
 import bip322
 
-from tests.wallet.conftest import USER
-from tests.wallet.fixed_keys import fixed_keys
 from tests.wallet.listings import Case, honest, script_by
 from tests.wallet.psbt_oracle import faults
+from tests.worlds.signer import USER, fixed_keys
 from wallet.protocol import MAX_SATS, Grant
 from wallet.terms import Ceilings
 

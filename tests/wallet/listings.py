@@ -263,3 +263,38 @@ def honest(kind: OwnKind = "p2tr", form: Form = "listing") -> Case:
         OutpointFacts(outpoint, POSTAGE, listed, True, True, (INSCRIPTION,), (), TIP, TIP - 1),
         Owner(kind, VAULT.get_public_key().sec(), scripts, scripts | {script_by("p2tr", ORDINALS)}),
     )
+
+
+VAULT_SCRIPT = script_by("p2tr", VAULT)
+ITEM_POSTAGE = 546
+_SCRIPTS = frozenset({VAULT_SCRIPT, PAYOUT_SCRIPT})
+OWNER = Owner("p2tr", VAULT.get_public_key().sec(), _SCRIPTS, _SCRIPTS)
+
+
+@dataclass(frozen=True)
+class Item:
+    number: int
+
+    @property
+    def outpoint(self) -> Outpoint:
+        return Outpoint(hashlib.sha256(b"item %d" % self.number).digest(), self.number % 3)
+
+    @property
+    def inscription_id(self) -> str:
+        return f"{self.number:064x}i0"
+
+    @property
+    def facts(self) -> OutpointFacts:
+        return OutpointFacts(
+            self.outpoint, ITEM_POSTAGE, VAULT_SCRIPT, True, True, (self.inscription_id,), (), TIP, TIP, False
+        )
+
+    def intent(self, price: int) -> ListingIntent:
+        return ListingIntent(self.inscription_id, self.outpoint, price, 1, PAYOUT_ADDRESS)
+
+    def draft(self, sighash: int, pays: list[Pay], *, at: int = 0, version: int = 2) -> Draft:
+        """Makes a draft with this item's input at index `at`, and strangers' before it."""
+        spends = [Spend(bytes([0x90 + n]) * 32, n) for n in range(at)]
+        fields = [(b"\x01", output(ITEM_POSTAGE, VAULT_SCRIPT)), (b"\x03", struct.pack("<I", sighash))]
+        spends.append(Spend(self.outpoint.txid, self.outpoint.vout, fields=fields))
+        return Draft(spends, pays, version)

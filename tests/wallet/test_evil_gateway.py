@@ -19,13 +19,24 @@ import pytest
 from core.errors import PeerRefused
 from tests.examples import part_of
 from tests.shapes import asdict, replace
-from tests.wallet.conftest import BID, GRANT, USER, intent
 from tests.wallet.evil import SIGN_IN, Judge
-from tests.wallet.fixed_keys import fixed_keys
-from tests.wallet.listing_desk import LIST_GRANT, SECURE_AT_PLAY, TASK, Desk, desk, draft_at, listing_of
 from tests.wallet.listings import PRICE, honest
 from tests.wallet.psbt_mutants import mutant
 from tests.wallet.test_evil_venue import PLAIN, refusal
+from tests.worlds.signer import (
+    BID,
+    GRANT,
+    LIST_GRANT,
+    SECURE_AT_PLAY,
+    TASK,
+    USER,
+    Desk,
+    desk,
+    draft_at,
+    fixed_keys,
+    intent,
+    listing_of,
+)
 from wallet.signer.audit import verify_chain
 from wallet.terms import Ceilings
 

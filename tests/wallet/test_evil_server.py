@@ -19,10 +19,9 @@ from msgspec.json import encode
 
 from core.errors import PeerRefused
 from tests.shapes import replace
-from tests.wallet.conftest import OTHER_USER, USER
+from tests.wallet.attacks.withdrawal_attacks import ATTACKS
 from tests.wallet.listings import INSCRIPTION, TIP, key, script_by
 from tests.wallet.proofs import OWNER, STRANGER
-from tests.wallet.withdrawal_attacks import ATTACKS
 from tests.wallet.withdrawal_cases import (
     COINS,
     ITEM,
@@ -40,6 +39,7 @@ from tests.wallet.withdrawal_cases import (
     of_inscription,
     p2wsh,
 )
+from tests.worlds.signer import OTHER_USER, USER
 from wallet.terms import Ceilings
 
 REQUESTS = 3_000
@@ -117,7 +117,7 @@ class EvilServer:
         elif kind < 0.75:
             asked = of_inscription(fee_per_kvb=rate, **({"fee_coins": coins} if plain else {}))
         else:
-            case = rng.choice(ATTACKS).make() if rng.random() < 0.7 else honest()
+            case = rng.choice(ATTACKS).cases()[0] if rng.random() < 0.7 else honest()
             asked = from_bidding(case=case)
         return replace(asked, intent=name, user=rng.choice([USER, USER, USER, OTHER_USER]))
 

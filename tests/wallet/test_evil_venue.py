@@ -17,11 +17,12 @@ import pytest
 from core.errors import PeerRefused
 from tests.examples import part_of
 from tests.shapes import replace
+from tests.wallet.attacks.listing_attacks import ATTACKS
+from tests.wallet.attacks.listing_changes import is_harmless
 from tests.wallet.evil import Judge
-from tests.wallet.listing_desk import LIST_GRANT, SECURE_AT_PLAY, TASK, Desk, desk, listing_of
 from tests.wallet.listings import PAYOUT_ADDRESS, PRICE, VAULT, Case, Form, honest
-from tests.wallet.psbt_attacks import ATTACKS, is_harmless
 from tests.wallet.psbt_mutants import mutant
+from tests.worlds.signer import LIST_GRANT, SECURE_AT_PLAY, TASK, Desk, desk, listing_of
 from wallet.protocol import MAX_PSBT_TEXT
 from wallet.signer.audit import verify_chain
 from wallet.terms import Ceilings, Rate

@@ -18,17 +18,26 @@ import pytest
 from core.errors import PeerRefused
 from tests.examples import part_of
 from tests.shapes import asdict, replace
-from tests.wallet.conftest import BID, GRANT, OTHER_USER, USER, intent
 from tests.wallet.evil import Judge
-from tests.wallet.facts_server import facts_server, ok, wire
-from tests.wallet.fixed_keys import fixed_keys
-from tests.wallet.listing_desk import LIST_GRANT, SECURE_AT_PLAY, TASK, listing, listing_of
 from tests.wallet.listings import INSCRIPTION, PRICE, honest
 from tests.wallet.proofs import OWNER, STRANGER, p2tr_address
 from tests.wallet.psbt_mutants import mutant
-from tests.wallet.socket_house import House, house
 from tests.wallet.test_evil_gateway import hostile_text
 from tests.wallet.test_evil_venue import PLAIN
+from tests.worlds.signer import (
+    BID,
+    GRANT,
+    LIST_GRANT,
+    OTHER_USER,
+    SECURE_AT_PLAY,
+    TASK,
+    USER,
+    fixed_keys,
+    intent,
+    listing,
+    listing_of,
+)
+from tests.worlds.signer_process import House, facts_server, house, ok, wire
 from wallet.protocol import Grant
 from wallet.signer.audit import verify_chain
 from wallet.terms import Ceilings, Rate

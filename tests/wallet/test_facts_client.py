@@ -12,11 +12,9 @@ from typing import Any
 import pytest
 
 from tests.shapes import replace
-from tests.wallet.conftest import BID, GRANT, START_MS
-from tests.wallet.facts_server import facts_server, ok, wire
-from tests.wallet.listing_desk import FACTS, LIST_GRANT, SECURE_AT_PLAY, TASK, listing
 from tests.wallet.listings import INSCRIPTION, PRICE, former, honest
-from tests.wallet.socket_house import house
+from tests.worlds.signer import BID, FACTS, GRANT, LIST_GRANT, SECURE_AT_PLAY, START_MS, TASK, listing
+from tests.worlds.signer_process import facts_server, house, ok, wire
 from wallet.facts_client import FactsError, ask_facts, read_facts
 from wallet.protocol import ListingToSign
 from wallet.signer.audit import verify_chain

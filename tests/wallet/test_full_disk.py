@@ -11,9 +11,9 @@ import pytest
 
 from core import files
 from tests.disks import fill, small_disk
-from tests.wallet import processes
-from tests.wallet.conftest import START_MS, USER, Bench, intent, tag_of
-from tests.wallet.processes import Start, live_bid, live_grant
+from tests.worlds import signer_process
+from tests.worlds.signer import START_MS, USER, Bench, intent, tag_of
+from tests.worlds.signer_process import Start, live_bid, live_grant
 from wallet.protocol import ControlState
 from wallet.signer import start_checks
 from wallet.signer.audit import verify_chain
@@ -139,7 +139,7 @@ def test_a_state_that_was_tightened_in_memory_is_loosened_in_the_file_too(bench:
 
 @pytest.fixture
 def start(disk: Path) -> Iterator[Start]:
-    yield from processes.started_in(disk)
+    yield from signer_process.started_in(disk)
 
 
 @pytest.mark.slow

@@ -1,7 +1,14 @@
-"""Judgements: every rule's finding on a draft, what a signature would cover, and that nothing is signed."""
+"""Judgements: every rule's finding on a draft, what a signature would cover, and that nothing is signed.
+
+The last version with such forms recorded `tests/goldens/learnt_forms`, with the keys of `listing_desk`. Its signer
+refused the draft below with the tag `learnt-form`.
+"""
 
 from __future__ import annotations
 
+import json
+import shutil
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -11,18 +18,31 @@ from msgspec import convert
 
 from core.errors import PeerRefused
 from tests.shapes import replace
-from tests.wallet import lines
-from tests.wallet.conftest import OTHER_USER, USER, tag_of
-from tests.wallet.facts_server import facts_server, ok, wire
-from tests.wallet.listing_desk import FACTS, LIST_GRANT, Desk, RealDesk, desk, listing, text
+from tests.wallet.attacks.listing_attacks import ATTACKS
+from tests.wallet.attacks.listing_changes import is_harmless
 from tests.wallet.listings import PAYOUT_SCRIPT, PRICE, STRANGER_SCRIPT, VAULT, Case, Pay, honest, script_by
-from tests.wallet.psbt_attacks import ATTACKS, is_harmless
-from tests.wallet.socket_house import house
+from tests.worlds.signer import (
+    FACTS,
+    LIST_GRANT,
+    OTHER_USER,
+    USER,
+    Desk,
+    RealDesk,
+    desk,
+    listing,
+    outpoints_to_look_up,
+    tag_of,
+    text,
+)
+from tests.worlds.signer_process import facts_server, house, ok, started_in, wire
 from wallet.address import p2wpkh
 from wallet.judgement import in_words, to_judge, verdict
 from wallet.protocol import Judgement, ListingToSign, Side
 from wallet.psbt.check_listing import RULES, judge_listing
 from wallet.psbt.transaction import TxOutput
+from wallet.signer.audit import verify_chain
+from wallet.signer.signer_process import report_former_forms
+from wallet.signer.start_checks import LEARNT_FILE, former_forms, require_agreement
 from wallet.terms import Ceilings
 
 OF_THE_SIGNER = ["market", "op-allowed"], ["list-lower", "outputs-unique"]
@@ -168,16 +188,16 @@ def test_a_misshapen_question_is_refused(opened: Desk, changes: dict[str, Any]) 
 
 def test_it_looks_up_the_output_and_those_with_the_same_payout(opened: Desk) -> None:
     request = {"op": "judge", "user": USER, "venue": "simulator", "min_price_sats": 0, "listing": listing()}
-    assert lines.look_up(opened.signer, request) == (OUTPOINT,)
+    assert outpoints_to_look_up(opened.signer, request) == (OUTPOINT,)
     opened.ledger.payouts.put("ab" * 32 + ":0", AT_400K, 0x81, "ab" * 32 + ":0")
     request["listing"] = listing(1, 400_000)
-    assert lines.look_up(opened.signer, request) == (OUTPOINT, "ab" * 32 + ":0")
+    assert outpoints_to_look_up(opened.signer, request) == (OUTPOINT, "ab" * 32 + ":0")
     paid_else = honest("p2tr", "OKX")
     paid_else.payout.value = AT_400K.value
     request["listing"] = listing(1, 400_000, psbt=text(paid_else.draft.encode()), secure=[])
-    assert lines.look_up(opened.signer, request) == (OUTPOINT, "ab" * 32 + ":0")
+    assert outpoints_to_look_up(opened.signer, request) == (OUTPOINT, "ab" * 32 + ":0")
     request["listing"] = listing(psbt="AAAA")
-    assert lines.look_up(opened.signer, request) == (OUTPOINT,)
+    assert outpoints_to_look_up(opened.signer, request) == (OUTPOINT,)
 
 
 def test_over_the_socket(tmp_path: Path) -> None:
@@ -245,3 +265,89 @@ def test_a_verdict_is_the_plain_forms_in_a_line(opened: Desk) -> None:
 def test_a_draft_to_be_judged_uses_no_intent_up() -> None:
     made = to_judge("a", "b:0", 5, "psbt", (each for each in ("one", "two")))
     assert made == ListingToSign("0" * 64, "a", "b:0", 5, "psbt", ("one", "two"))
+
+
+RECORDED = Path(__file__).resolve().parents[1] / "goldens" / "learnt_forms"
+LINES = 5
+
+
+@pytest.fixture
+def upgraded(tmp_path: Path) -> Iterator[Desk]:
+    for name in ("audit.jsonl", LEARNT_FILE):
+        shutil.copy(RECORDED / name, tmp_path / name)
+    with Desk.opened(tmp_path) as opened:
+        yield opened
+
+
+def test_an_old_log_with_confirmed_forms_verifies_and_goes_on(upgraded: Desk) -> None:
+    before = upgraded.audit_path.read_bytes()
+    assert before.count(b'"learnt_sha256"') == verify_chain(upgraded.audit_path) == LINES
+    assert require_agreement(upgraded.audit_path, upgraded.ledger_path, upgraded.now_ms) == ()
+    upgraded.sign(listing())
+    upgraded.restart()
+    assert verify_chain(upgraded.audit_path) == LINES + 1 and upgraded.audit_path.read_bytes().startswith(before)
+
+
+def test_a_draft_of_another_form_than_the_confirmed_one_is_signed(upgraded: Desk) -> None:
+    case = honest()
+    case.draft.pays.append(Pay(5, b"\x6a"))
+    asked = listing(psbt=text(case.draft.encode()), secure=[])
+    judged = upgraded.ask("judge", user=upgraded.terms.user, venue="simulator", min_price_sats=0, listing=asked)
+    assert [each["is_signed"] for each in judged["judgements"]] == [True]
+    upgraded.sign(asked)
+
+
+@pytest.mark.parametrize("name", ["study", "learn", "learnt", "forget", "holder", "judge_delist"])
+def test_requests_about_forms_are_denied(upgraded: Desk, name: str) -> None:
+    assert tag_of(upgraded.ask, name, venue="") == "default-deny"
+
+
+@pytest.mark.parametrize(
+    ("stored", "told"),
+    [
+        (None, "simulator plain, simulator secure"),
+        ('{"forms": [], "hmac": "ab"}', ""),
+        ("{", "unknown drafts (learnt.json is damaged)"),
+        ("[]", "unknown drafts (learnt.json is damaged)"),
+        ("5", "unknown drafts (learnt.json is damaged)"),
+        ('{"forms": [{}]}', "unknown drafts (learnt.json is damaged)"),
+        ("[" * 100_000, "unknown drafts (learnt.json is damaged)"),
+    ],
+)
+def test_the_confirmed_forms_are_reported_at_the_start(
+    upgraded: Desk, caplog: pytest.LogCaptureFixture, stored: str | None, told: str
+) -> None:
+    if stored is not None:
+        (upgraded.directory / LEARNT_FILE).write_text(stored)
+    assert former_forms(upgraded.directory) == told
+    report_former_forms(upgraded.directory)
+    expected = f"the confirmed forms of {told} refuse no listing any more: only the rules decide; see docs/custody.md"
+    assert caplog.messages == ([expected] if told else [])
+
+
+@pytest.mark.slow
+def test_a_started_signer_reports_them(tmp_path: Path) -> None:
+    (tmp_path / "signer").mkdir(mode=0o700)
+    shutil.copy(RECORDED / LEARNT_FILE, tmp_path / "signer")
+    for start in started_in(tmp_path):
+        _, said = start().end(signal.SIGTERM)
+        assert said.count("the confirmed forms of simulator plain, simulator secure refuse no listing any more") == 1
+
+
+def test_without_the_file_nothing_is_reported(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    assert former_forms(tmp_path) == ""
+    report_former_forms(tmp_path)
+    assert caplog.messages == []
+
+
+def test_a_file_that_cannot_be_read_does_not_stop_the_signer(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    (tmp_path / LEARNT_FILE).mkdir()
+    report_former_forms(tmp_path)
+    assert "the confirmed forms of unknown drafts (" in caplog.text
+
+
+def test_the_recorded_file_is_the_one_of_the_log() -> None:
+    forms = json.loads((RECORDED / LEARNT_FILE).read_text())["forms"]
+    lines = [json.loads(line) for line in (RECORDED / "audit.jsonl").read_text().splitlines()]
+    assert [each["operation"] for each in lines] == ["learn", "learn", "forget", "learn", "learn"]
+    assert [each["drafts"] for each in forms] == [each["drafts_sha256"] for each in lines[-2:]]

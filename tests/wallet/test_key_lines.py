@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import signal
 from collections.abc import Iterator
 from contextlib import closing
@@ -15,8 +14,8 @@ import pytest
 
 from core.call import Request
 from core.errors import PeerRefused
-from tests.wallet.conftest import OTHER_USER, START_MS, USER
-from tests.wallet.processes import PASSPHRASE, WORDS, Start, live_bid, live_grant, sealed_keystore, started_in
+from tests.worlds.signer import OTHER_USER, START_MS, USER, no_space
+from tests.worlds.signer_process import PASSPHRASE, WORDS, Start, live_bid, live_grant, sealed_keystore
 from wallet.keystore import keystore
 from wallet.keystore.keys import Keystore, derive_user, seed_of
 from wallet.keystore.keystore_file import Contents, Imported, KeystoreError
@@ -87,16 +86,10 @@ def test_a_new_user_is_noted_once_before_the_keys_are_shown(log: Log) -> None:
     assert log.unlocked(keys_of(USER, THIRD)) == []
 
 
-def test_without_a_line_no_keys_are_shown_and_the_next_request_writes_it(
-    log: Log, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def no_space(handle: int) -> None:
-        raise OSError(28, "No space left on device")
-
+def test_without_a_line_no_keys_are_shown_and_the_next_request_writes_it(log: Log) -> None:
     opened = keys_of()
     log.unlocked(opened)
-    with monkeypatch.context() as broken:
-        broken.setattr(os, "fsync", no_space)
+    with no_space():
         for _ in range(2):
             with pytest.raises(OSError, match="No space"):
                 opened.secrets_of(USER)
@@ -167,11 +160,6 @@ def test_an_import_gives_nobody_the_number_of_another(log: Log) -> None:
 def test_texts_in_lines_of_other_operations_are_no_lines_about_keys(log: Log) -> None:
     log.note({"operation": "bid", "slug": '"user_number"', "user_number": 0, "user": THIRD})
     assert log.unlocked(keys_of(USER)) == [USER]
-
-
-@pytest.fixture
-def start(tmp_path: Path) -> Iterator[Start]:
-    yield from started_in(tmp_path)
 
 
 def reason_to_stay_locked(start: Start) -> str:

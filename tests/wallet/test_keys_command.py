@@ -11,15 +11,14 @@ import subprocess
 import sys
 import termios
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from core.errors import PeerRefused
-from tests.wallet.conftest import OTHER_USER, USER
-from tests.wallet.forked_command import Said, run
-from tests.wallet.processes import DEADLINE_S, PASSPHRASE, WORDS, Start, now_ms, sealed_keystore, started_in
+from tests.worlds.signer import OTHER_USER, USER
+from tests.worlds.signer_process import DEADLINE_S, PASSPHRASE, WORDS, Said, Start, now_ms, run, sealed_keystore
 from wallet.keystore import keystore
 from wallet.keystore.keys import Keystore, derive_user, seed_of
 from wallet.keystore.seal import WrongPassphrase
@@ -47,11 +46,6 @@ def keys(tmp_path: Path, tmp_path_factory: pytest.TempPathFactory) -> Callable[.
         return run(("keys", *arguments), environment(tmp_path), text, tmp_path_factory.mktemp("streams"), DEADLINE_S)
 
     return run_keys
-
-
-@pytest.fixture
-def start(tmp_path: Path) -> Iterator[Start]:
-    yield from started_in(tmp_path)
 
 
 def test_passphrase_piped_from_a_windows_editor_is_the_typed_one(keys: Callable[..., Said], tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ import requests
 
 from tests.e2e.installation import Installation, Trader, until
 from tests.json_lines import ask
-from tests.wallet.processes import PASSPHRASE, sealed_keystore
+from tests.worlds.signer_process import PASSPHRASE, sealed_keystore
 
 pytestmark = pytest.mark.slow
 

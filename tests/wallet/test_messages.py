@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.shapes import replace
-from tests.wallet.conftest import BID, GRANT
+from tests.worlds.signer import BID, GRANT
 from wallet import messages
 from wallet.protocol import UserKeys
 

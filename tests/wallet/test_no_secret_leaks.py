@@ -17,8 +17,8 @@ import pytest
 
 from core.errors import PeerRefused, PeerUnavailable
 from tests.json_lines import ask
-from tests.wallet.conftest import OTHER_USER, USER
-from tests.wallet.processes import DEADLINE_S, live_bid, live_grant
+from tests.worlds.signer import OTHER_USER, USER
+from tests.worlds.signer_process import DEADLINE_S, live_bid, live_grant
 from wallet.keystore import keystore
 from wallet.keystore.keys import from_wif, seed_of
 from wallet.signer_client import SignerClient, SignerUnavailable

@@ -10,8 +10,9 @@ import pytest
 
 from tests.shapes import replace
 from tests.wallet import offers
+from tests.wallet.attacks.attack import Attack
+from tests.wallet.attacks.offer_attacks import ATTACKS
 from tests.wallet.listings import PAYMENT, STRANGER, TIP, Spend, script_by
-from tests.wallet.offer_attacks import ATTACKS
 from wallet.protocol import PolicyRefused
 from wallet.psbt import check_offer
 from wallet.psbt.decode import decode
@@ -269,3 +270,15 @@ def test_a_rule_that_does_nothing_is_noticed(name: str, monkeypatch: pytest.Monk
             except (PolicyRefused, StopIteration, ValueError, IndexError):
                 continue
     assert let_through == tags, "for some tag no attack is stopped by this rule alone"
+
+
+def test_there_are_many_attacks_and_each_has_a_name_of_its_own() -> None:
+    assert len({attack.name for attack in ATTACKS}) == len(ATTACKS) >= 100
+
+
+@pytest.mark.parametrize("attack", ATTACKS, ids=lambda attack: attack.name)
+def test_refused(attack: Attack) -> None:
+    for offer in attack.cases():
+        with pytest.raises(PolicyRefused) as caught:
+            offer.sign()
+        assert (offer.form, caught.value.tag) == (offer.form, attack.tag), str(caught.value)

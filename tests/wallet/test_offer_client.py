@@ -10,12 +10,10 @@ from typing import Any
 import pytest
 
 from tests.shapes import replace
-from tests.wallet.conftest import START_MS
-from tests.wallet.facts_server import facts_server, ok, wire
 from tests.wallet.listings import output
-from tests.wallet.offer_desk import OFFER_GRANT, asked_by, facts_of, offer
 from tests.wallet.offers import PAYMENT_SCRIPT, coin, honest, known, outpoint_of
-from tests.wallet.socket_house import House, house
+from tests.worlds.signer import OFFER_GRANT, START_MS, asked_by, facts_of, offer
+from tests.worlds.signer_process import House, facts_server, house, ok, wire
 from wallet.bip322 import verify_ownership
 from wallet.protocol import OfferToSign
 from wallet.signer_client import SignerRefused

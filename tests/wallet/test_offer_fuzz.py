@@ -15,8 +15,8 @@ from embit.util import key as curve  # arithmetic in Python, not libsecp256k1
 
 from simulator.venue_scripts import ENCLAVE, GATE, MARKET, xonly
 from tests.examples import part_of
+from tests.wallet.attacks.offer_attacks import ATTACKS
 from tests.wallet.listings import PAYMENT, TIP, VAULT
-from tests.wallet.offer_attacks import ATTACKS
 from tests.wallet.offers import FORMS, OWNERS, PAYMENT_SCRIPT, PRICE, VAULT_SCRIPT, Offer, copied, honest
 from tests.wallet.psbt_oracle import Unreadable, former_output, le, parse, sha, txout, verifies
 from wallet.protocol import PolicyRefused

@@ -15,14 +15,21 @@ import pytest
 
 from core.errors import PeerRefused
 from tests.shapes import asdict, replace
-from tests.wallet import lines
-from tests.wallet.conftest import OTHER_USER, START_MS, USER
-from tests.wallet.fixed_keys import fixed_keys
-from tests.wallet.listing_desk import LIST_GRANT, SECURE_AT_PLAY, listing_intent, text
-from tests.wallet.listings import PAYOUT_SCRIPT, Pay
+from tests.wallet.listings import ITEM_POSTAGE, PAYOUT_SCRIPT, VAULT_SCRIPT, Item, Pay
 from tests.wallet.psbt_oracle import parse
-from tests.wallet.several_items import POSTAGE, VAULT_SCRIPT, Item
 from tests.wallet.test_psbt_sign import is_valid
+from tests.worlds.signer import (
+    LIST_GRANT,
+    OTHER_USER,
+    SECURE_AT_PLAY,
+    START_MS,
+    USER,
+    fixed_keys,
+    listing_intent,
+    outpoints_to_look_up,
+    signer_answer,
+    text,
+)
 from wallet.psbt.sighash import LISTING, SECURE_LISTING
 from wallet.psbt.transaction import Transaction, TxInput, TxOutput
 from wallet.signer.audit import AuditLog
@@ -54,7 +61,7 @@ class Desk:
         task = 100 + item.number
         grant = replace(LIST_GRANT, task=task, user=user, token=self.count, inscription_id=item.inscription_id)
         terms = asdict(replace(grant, min_price_sats=1))
-        secret = lines.handle(self.signer, {"op": "grant", "grant": terms})["secret"]
+        secret = signer_answer(self.signer, {"op": "grant", "grant": terms})["secret"]
         plain = item.draft(LISTING, [Pay(price + self.count if secure else price, PAYOUT_SCRIPT)])
         forms = [item.draft(SECURE_LISTING, [Pay(price, PAYOUT_SCRIPT)])] if secure else []
         listing = {
@@ -68,9 +75,9 @@ class Desk:
             "recovery": "",
         }
         request = {"op": "sign_listing", "task": task, "token": self.count, "secret": secret, "listing": listing}
-        self.looked_up = lines.look_up(self.signer, request)
+        self.looked_up = outpoints_to_look_up(self.signer, request)
         known = {outpoint: self.facts[outpoint] for outpoint in self.looked_up if outpoint in self.facts}
-        answer: dict[str, Any] = lines.handle(self.signer, request, known)
+        answer: dict[str, Any] = signer_answer(self.signer, request, known)
         return answer
 
     def spent(self, item: Item, *, in_block: bool) -> None:
@@ -185,7 +192,7 @@ def bought_together(engine: Any, *answers: tuple[Item, str], pays: list[TxOutput
     signatures = [dict(parse(base64.b64decode(psbt)).maps[1])[b"\x13"] for _, psbt in answers]
     inputs = tuple(TxInput(item.outpoint, b"", 0xFFFFFFFD) for item, _ in answers)
     raw = with_witnesses(Transaction(2, inputs, tuple(pays), 0), [[signature] for signature in signatures])
-    spent: list[TxOutput | None] = [TxOutput(POSTAGE, VAULT_SCRIPT)] * len(inputs)
+    spent: list[TxOutput | None] = [TxOutput(ITEM_POSTAGE, VAULT_SCRIPT)] * len(inputs)
     return [is_valid(engine, raw, at, spent) for at in range(len(inputs))]
 
 

@@ -20,9 +20,19 @@ from typing import Any
 import pytest
 
 from tests.examples import part_of
-from tests.wallet.listings import PAYOUT_SCRIPT, STRANGER_SCRIPT, VAULT, Draft, Pay, Spend
+from tests.wallet.listings import (
+    ITEM_POSTAGE,
+    OWNER,
+    PAYOUT_SCRIPT,
+    STRANGER_SCRIPT,
+    VAULT,
+    VAULT_SCRIPT,
+    Draft,
+    Item,
+    Pay,
+    Spend,
+)
 from tests.wallet.psbt_oracle import parse, parse_transaction, taproot_message
-from tests.wallet.several_items import OWNER, POSTAGE, VAULT_SCRIPT, Item
 from tests.wallet.test_psbt_sign import is_valid
 from wallet.protocol import PolicyRefused
 from wallet.psbt.check_listing import check_listing
@@ -39,7 +49,7 @@ SEED = int(os.environ.get("PSBT_SEED", "1"))
 SHARDS = 4
 ENGINE_EACH = 5  # it is a hundred times as slow as a digest
 PRICES = (250_000, 251_000, 252_000)
-OWN = (POSTAGE, VAULT_SCRIPT)
+OWN = (ITEM_POSTAGE, VAULT_SCRIPT)
 Outputs = tuple[tuple[int, bytes], ...]
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import signal
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -13,11 +12,9 @@ from embit.transaction import TransactionOutput
 from simulator.chain import Coin
 from simulator.listing import drafts, read_signed
 from tests.shapes import replace
-from tests.wallet.conftest import HOUR_MS
-from tests.wallet.facts_server import facts_server, ok, wire
-from tests.wallet.listing_desk import FACTS, LIST_GRANT, TASK, desk, listing, listing_intent
 from tests.wallet.listings import INSCRIPTION, PAYOUT_SCRIPT, POSTAGE, PRICE, VAULT, former, script_by, txid_of
-from tests.wallet.processes import Start, now_ms, started_in
+from tests.worlds.signer import FACTS, HOUR_MS, LIST_GRANT, TASK, desk, listing, listing_intent
+from tests.worlds.signer_process import Start, facts_server, now_ms, ok, wire
 from wallet.protocol import ListingToSign
 from wallet.psbt.transaction import Outpoint
 from wallet.signer.audit import verify_chain
@@ -36,11 +33,6 @@ def test_drafts_of_the_practice_marketplace_are_signed_and_taken_back(tmp_path: 
         signed = opened.sign(asked)
     for text, draft in ((signed["psbt"], made.plain), (signed["secure"][0], made.secure)):
         assert read_signed(text, draft, "it").payout.value == PRICE + POSTAGE
-
-
-@pytest.fixture
-def start(tmp_path: Path) -> Iterator[Start]:
-    yield from started_in(tmp_path)
 
 
 @pytest.mark.slow

@@ -16,10 +16,9 @@ from simulator.taproot import LeafOutput
 from simulator.venue_scripts import OfferTerms, offer_output
 from simulator.venues.ordnet.offers import Parent
 from tests.shapes import replace
-from tests.wallet.conftest import tag_of
 from tests.wallet.listings import PAYMENT, PAYOUT_ADDRESS, STRANGER
-from tests.wallet.offer_desk import OfferDesk, asked_by, offer_desk
 from tests.wallet.offers import COINS, EXPIRES_S, OWNERS, PAYMENT_SCRIPT, PRICE, VAULT_SCRIPT, Form, every_form, honest
+from tests.worlds.signer import OfferDesk, asked_by, offer_desk, tag_of
 
 PAYMENT_KEY = PAYMENT.get_public_key().sec()
 OTHER = Coin("0f" * 32 + ":0", 70_000, PAYMENT_SCRIPT.hex())

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from base64 import b64decode, b64encode
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -12,14 +12,12 @@ import pytest
 from embit import script
 from embit.transaction import TransactionOutput
 
-from core.errors import PeerRefused
 from simulator.chain import Coin
 from simulator.listing import Draft, read, signature_of, signed_sale
 from simulator.taproot import is_signed, is_whole_signed
 from tests.shapes import replace
-from tests.wallet.conftest import OTHER_USER
-from tests.wallet.listing_desk import FACTS, TASK, Desk, desk, listing, listing_intent
 from tests.wallet.listings import INSCRIPTION, PAYOUT_SCRIPT, STRANGER, STRANGER_SCRIPT, VAULT, script_by
+from tests.worlds.signer import FACTS, OTHER_USER, TASK, Desk, desk, listing, listing_intent, tag_of
 from wallet.psbt.listing import MOST_POSTAGE
 from wallet.psbt.sighash import ALL, DEFAULT, LISTING
 from wallet.psbt.transaction import Outpoint
@@ -55,12 +53,6 @@ def asked(draft: Draft = LISTED, number: int = 1, price: int = PRICE, **changes:
     return listing(number, price, outpoint=OUTPOINT, psbt=draft.encode(), secure=[]) | changes
 
 
-def tag_of(call: Callable[[], object]) -> str:
-    with pytest.raises(PeerRefused) as refused:
-        call()
-    return refused.value.code
-
-
 @pytest.mark.parametrize("venue", VENUES)
 def test_the_venues_draft_is_signed_for_the_price_alone(opened: Desk, venue: str) -> None:
     secret = opened.grant(venue=venue, token=6)
@@ -91,7 +83,7 @@ EVIL: dict[str, tuple[Draft, str]] = {
 @pytest.mark.parametrize(("draft", "tag"), EVIL.values(), ids=EVIL)
 def test_none_that_pays_less_or_elsewhere_is(opened: Desk, venue: str, draft: Draft, tag: str) -> None:
     secret = opened.grant(venue=venue, token=6)
-    assert tag_of(lambda: opened.sign(asked(draft), secret, token=6)) == tag
+    assert tag_of(opened.sign, asked(draft), secret, token=6) == tag
     assert opened.audit_path.read_bytes() == b""
 
 
@@ -119,19 +111,19 @@ def test_what_the_buyer_gets_with_it_is_bounded(opened: Desk, held: int, tag: st
     if tag is None:
         assert opened.sign(asked(draft), secret, token=6)
     else:
-        assert tag_of(lambda: opened.sign(asked(draft), secret, token=6)) == tag
+        assert tag_of(opened.sign, asked(draft), secret, token=6) == tag
 
 
 @pytest.mark.parametrize("venue", VENUES)
 def test_the_bounds_of_a_price_hold_there_too(opened: Desk, venue: str) -> None:
     secret = opened.grant(venue=venue, token=6)
     low = replace(LISTED, outputs=(pays(199_999, PAYOUT_SCRIPT),))
-    assert tag_of(lambda: opened.sign(asked(low, price=199_999), secret, token=6)) == "list-min"
+    assert tag_of(opened.sign, asked(low, price=199_999), secret, token=6) == "list-min"
     opened.sign(asked(), secret, token=6)
     lower = replace(LISTED, outputs=(pays(224_999, PAYOUT_SCRIPT),))
-    assert tag_of(lambda: opened.sign(asked(lower, 2, 224_999), secret, token=6)) == "list-lower"
+    assert tag_of(opened.sign, asked(lower, 2, 224_999), secret, token=6) == "list-lower"
     opened.facts = None
-    assert tag_of(lambda: opened.sign(asked(number=3), secret, token=6)) == "inputs-confirmed"
+    assert tag_of(opened.sign, asked(number=3), secret, token=6) == "inputs-confirmed"
 
 
 def take_back(opened: Desk, draft: Draft = BACK, *, outpoint: str = OUTPOINT, token: int = 6, **changes: Any) -> str:
@@ -183,7 +175,7 @@ TAKING: dict[str, tuple[Draft, str]] = {
 
 @pytest.mark.parametrize(("draft", "tag"), TAKING.values(), ids=TAKING)
 def test_nothing_else_takes_it_back(taker: Desk, draft: Draft, tag: str) -> None:
-    assert tag_of(lambda: take_back(taker, draft)) == tag
+    assert tag_of(take_back, taker, draft) == tag
     assert taker.audit_path.read_bytes() == b""
 
 
@@ -193,7 +185,7 @@ def test_nothing_else_takes_it_back(taker: Desk, draft: Draft, tag: str) -> None
     ids=["version 0", "version 4", "locktime", "sequence below"],
 )
 def test_nor_what_might_wait(taker: Desk, at: int, became: bytes) -> None:
-    assert tag_of(lambda: take_back(taker, psbt=changed(at, became))) == "tx-form"
+    assert tag_of(take_back, taker, psbt=changed(at, became)) == "tx-form"
 
 
 @pytest.mark.parametrize(
@@ -215,12 +207,12 @@ def changed(at: int, became: bytes) -> str:
 
 def test_nor_what_is_no_psbt_or_was_signed(taker: Desk) -> None:
     signed = take_back(taker)
-    assert tag_of(lambda: take_back(taker, psbt="not base64")) == "psbt-strict"
-    assert tag_of(lambda: take_back(taker, psbt=signed)) == "input-signed"
-    assert tag_of(lambda: take_back(taker, psbt="AAAA")) == "psbt-strict"
+    assert tag_of(take_back, taker, psbt="not base64") == "psbt-strict"
+    assert tag_of(take_back, taker, psbt=signed) == "input-signed"
+    assert tag_of(take_back, taker, psbt="AAAA") == "psbt-strict"
     for wrong in ("", 1, None, "ä", "A" * 50_000):
         assert tag_of(lambda w=wrong: take_back(taker, psbt=w)) == "bad-request"  # type: ignore[misc]
-    assert tag_of(lambda: take_back(taker, outpoint="x")) == "bad-request"
+    assert tag_of(take_back, taker, outpoint="x") == "bad-request"
 
 
 @pytest.mark.parametrize("venue", ["simulator", "simulator-ordnet", "simulator-ordinalswallet"])
@@ -230,20 +222,20 @@ def test_it_harms_nothing_wherever_it_is_asked_for(taker: Desk, venue: str) -> N
 
 
 def test_it_needs_a_grant_that_names_an_inscription_and_is_of_ones_own_vault(taker: Desk) -> None:
-    assert tag_of(lambda: take_back(taker, secret="ab")) == "grant-live"
+    assert tag_of(take_back, taker, secret="ab") == "grant-live"
     secret = taker.grant(venue=UNISAT, token=7, operations=("list",))
-    assert tag_of(lambda: take_back(taker, token=7, secret=secret)) == "op-allowed"
+    assert tag_of(take_back, taker, token=7, secret=secret) == "op-allowed"
     secret = taker.grant(venue=UNISAT, token=8, operations=("cancel",), inscription_id="", slug="cats")
-    assert tag_of(lambda: take_back(taker, token=8, secret=secret)) == "op-allowed"
+    assert tag_of(take_back, taker, token=8, secret=secret) == "op-allowed"
     secret = taker.grant(venue=UNISAT, token=9, user=OTHER_USER)
-    assert tag_of(lambda: take_back(taker, token=9, secret=secret)) == "amount-proof"
+    assert tag_of(take_back, taker, token=9, secret=secret) == "amount-proof"
 
 
 def test_so_many_in_a_minute(tmp_path: Path) -> None:
     with desk(tmp_path, Ceilings(challenges_a_minute=1)) as found:
         found.secret = found.grant(venue=UNISAT, token=6)
         assert take_back(found)
-        assert tag_of(lambda: take_back(found)) == "velocity"
+        assert tag_of(take_back, found) == "velocity"
         found.pass_time(60_001)
         assert take_back(found)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from decimal import Decimal
+from pathlib import Path
 from typing import Annotated, Any, get_args, get_origin
 
 import pytest
@@ -12,14 +13,14 @@ from msgspec import Struct
 from msgspec.structs import fields
 
 from core.call import Request
-from core.errors import PeerRefused
+from core.errors import PeerRefused, PeerUnavailable
 from core.fields import MAX_ID, MAX_SATS
-from tests.shapes import asdict
-from tests.wallet import lines
-from tests.wallet.conftest import BID, GRANT, Bench, tag_of
+from tests.shapes import asdict, replace
+from tests.worlds.signer import BID, GRANT, VERBS, Bench, listing, read_request, tag_of
 from wallet import protocol
-from wallet.protocol import MAX_MS, ListingToSign, OfferToSign
+from wallet.protocol import MAX_MS, ListingToSign, OfferToSign, SignedListing
 from wallet.signer import reading
+from wallet.signer_client import SignerClient, SignerError, SignerLocked, SignerRefused, SignerUnavailable
 
 HEX = "0123456789abcdef"
 INSCRIPTION = HEX * 4 + "i0"
@@ -45,13 +46,13 @@ WHOLE: list[tuple[dict[str, Any], str, dict[str, Any]]] = [
 
 def read(which: int, sent: Any) -> Any:
     request, name, _ = WHOLE[which]
-    return getattr(lines.read(request | {name: sent}), name)
+    return getattr(read_request(request | {name: sent}), name)
 
 
 def refusal(request: dict[str, Any]) -> str:
     """Returns the text of the refusal of a request, which comes before any rule."""
     with pytest.raises(PeerRefused) as refused:
-        lines.read(request)
+        read_request(request)
     assert refused.value.code == "bad-request"
     return refused.value.message
 
@@ -132,6 +133,18 @@ def test_what_was_sent_comes_out_and_neither_more_nor_less_is_taken(which: int) 
         assert refusal(request | {whole: other}) == f"{whole} must be an object"
 
 
+@pytest.mark.parametrize("asked", [{}, {"op": "export_keys"}, {"op": None}, {"op": ["status"]}, {"op": "__init__"}])
+def test_a_request_without_a_name_here_is_denied(asked: dict[str, Any]) -> None:
+    assert tag_of(read_request, asked) == "default-deny"
+
+
+@pytest.mark.parametrize("op", ["revoke_place", "end_rights"])
+def test_an_end_of_rights_names_a_task_and_a_token_and_no_more(op: str) -> None:
+    for given in ({}, {"task": 17}, {"task": True, "token": 5}, {"task": 17, "token": "5"}):
+        refusal({"op": op} | given)
+    refusal({"op": op, "task": 17, "token": 5, "x": 1})
+
+
 def test_operations_are_kept_once_and_in_their_order(bench: Bench) -> None:
     bench.grant(operations=("cancel", "bid", "cancel"))
     held = bench.ledger.grant_of(17)
@@ -146,12 +159,12 @@ def test_a_field_that_is_missing_or_unknown_names_the_other_version() -> None:
     for request in ({"op": "status", "more": 1}, {"op": "revoke_place", "task": 17}):
         assert refusal(request).endswith(": the two programs may be of different versions: restart both")
     with pytest.raises(PeerRefused, match="different versions: restart both") as refused:
-        lines.read({"op": "export_keys"})
+        read_request({"op": "export_keys"})
     assert refused.value.code == "default-deny"
 
 
 def test_a_task_and_its_token_are_each_read() -> None:
-    asked = lines.read({"op": "end_all_rights", "tokens": [[1, MAX_ID]]})
+    asked = read_request({"op": "end_all_rights", "tokens": [[1, MAX_ID]]})
     assert isinstance(asked, protocol.EndAllRights) and asked.tokens == ((1, MAX_ID),)
     for task, token in ((0, 1), (1, 0), (True, 1), (1, "1"), (MAX_ID + 1, 1), (1, MAX_ID + 1)):
         named = "token" if task == 1 and task is not True else "task"
@@ -165,7 +178,7 @@ def test_a_task_and_its_token_are_each_read() -> None:
 def test_keys_that_sign_are_two() -> None:
     request = {"op": "sign_sign_in", "text": "x"} | RIGHT
     for right in ("payment", "vault"):
-        assert lines.read(request | {"key": right})
+        assert read_request(request | {"key": right})
     for wrong in ("", "seed", None, 0, ["vault"]):
         assert refusal(request | {"key": wrong}) == "key must be payment or vault"
 
@@ -173,14 +186,14 @@ def test_keys_that_sign_are_two() -> None:
 def test_a_sign_ins_text_has_512_characters_at_most() -> None:
     request = {"op": "sign_sign_in", "key": "payment"} | RIGHT
     for right in ("x", "x" * 512):
-        assert lines.read(request | {"text": right})
+        assert read_request(request | {"text": right})
     for wrong in ("", "x" * 513, None, 7):
         assert refusal(request | {"text": wrong}) == "text must be text of 1 to 512 characters"
 
 
 def test_an_output_of_a_number_beyond_the_largest_is_none() -> None:
     for at in (0, 9, 999_999_999, 3_999_999_999, 4_199_999_999, 4_289_999_999, 4_294_967_289, 4_294_967_295):
-        assert lines.read({"op": "lowest_listing", "outpoint": f"{HEX * 4}:{at}"})
+        assert read_request({"op": "lowest_listing", "outpoint": f"{HEX * 4}:{at}"})
     for wrong in ("00", "01", "-1", "1 ", "1\n", "4294967296", "4300000000", "9999999999", "١", ""):
         assert refusal({"op": "lowest_listing", "outpoint": f"{HEX * 4}:{wrong}"}) == "outpoint is not written as one"
 
@@ -205,7 +218,7 @@ MALFORMED = {
 def test_a_malformed_line_is_refused_before_any_rule(name: str) -> None:
     line, text = MALFORMED[name]
     with pytest.raises(PeerRefused, match=text) as refused:
-        lines._VERBS.read(line)
+        VERBS.read(line)
     assert refused.value.code == "bad-request"
 
 
@@ -262,6 +275,9 @@ def test_controls_are_of_a_scope_its_subject_and_a_state(bench: Bench, scope: An
         ("task", "0", "halt"),
         ("task", "-1", "halt"),
         ("task", "01", "halt"),
+        ("task", "+17", "halt"),
+        ("task", "9" * 300, "halt"),
+        ("user", "nobody", "halt"),
         ("task", "1.0", "halt"),
         ("task", "١", "halt"),
         ("task", str(MAX_ID + 1), "halt"),
@@ -294,6 +310,96 @@ def test_a_withdrawals_intent_has_40_digits_and_its_fee_a_limit() -> None:
     whole = as_sent(protocol.WithdrawalToSign("0f" * 20, "u", "payment", (OUTPOINT,)))
     assert whole["fee_per_kvb"] == 0
     for right in ({}, {"fee_per_kvb": 10_000_000}):
-        assert lines.read({"op": "sign_withdrawal", "withdrawal": whole | right})
+        assert read_request({"op": "sign_withdrawal", "withdrawal": whole | right})
     for wrong in ({"intent": "0f" * 20 + "0"}, {"fee_per_kvb": 10_000_001}, {"fee_per_kvb": -1}):
         refusal({"op": "judge_withdrawal", "withdrawal": whole | wrong})
+
+
+ASKED = ListingToSign(**listing() | {"secure": tuple(listing()["secure"])})
+
+
+@pytest.fixture
+def answered(monkeypatch: pytest.MonkeyPatch) -> Any:
+    """Puts an answer, or an error, in the place of the socket; gives back what is asked."""
+    asked: list[dict[str, Any]] = []
+
+    def put(answer: Any) -> list[dict[str, Any]]:
+        def exchange(path: Path, peer: str, line: bytes, *, timeout: float) -> bytes:
+            asked.append(json.loads(line) | {"timeout": timeout})
+            if isinstance(answer, Exception):
+                raise answer
+            return json.dumps({"ok": answer}).encode() + b"\n"
+
+        monkeypatch.setattr("core.call.exchange", exchange)
+        return asked
+
+    return put
+
+
+CLIENT = SignerClient(Path("signer.sock"), timeout_s=2.0)
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [{}, {"psbt": 1, "secure": []}, {"psbt": "a"}, {"psbt": "a", "secure": [1]}, {"psbt": "a", "secure": None}],
+)
+def test_a_listings_answer_that_is_not_as_agreed_is_none(answer: dict[str, Any], answered: Any) -> None:
+    answered(answer)
+    with pytest.raises(SignerUnavailable, match="different versions"):
+        CLIENT.sign_listing(1, 1, "s", ASKED)
+
+
+@pytest.mark.parametrize("answer", [{}, {"rooms": None}, {"rooms": [{}]}, {"rooms": ["task"]}])
+def test_rooms_that_are_not_as_agreed_are_none(answer: dict[str, Any], answered: Any) -> None:
+    answered(answer)
+    with pytest.raises(SignerUnavailable, match="different versions"):
+        CLIENT.rooms(1, 1, "s")
+
+
+def test_a_listings_answer_waits_for_the_facts_too(answered: Any) -> None:
+    asked = answered({"psbt": "a", "secure": ["b"], "transfer": "t", "recovery": "r"})
+    assert CLIENT.sign_listing(1, 2, "s", ASKED) == SignedListing("a", ("b",), "t", "r")
+    assert asked[0]["timeout"] == 7.0
+    assert asked[0]["listing"]["secure"] == list(ASKED.secure)
+    answered({"signature": "s"})
+    assert CLIENT.sign_challenge(1, 2, "s", "c") == "s"
+    assert (asked[1]["timeout"], asked[1]["key"]) == (2.0, "payment")
+    assert CLIENT.sign_brake("user", "venue", "c") == "s"
+    assert asked[2] == {"op": "sign_brake", "user": "user", "venue": "venue", "challenge": "c", "timeout": 2.0}
+
+
+@pytest.mark.parametrize("price", ["1", 1.0, True, []])
+def test_a_price_that_is_no_whole_number_is_no_answer(price: Any, answered: Any) -> None:
+    answered({"price": price})
+    with pytest.raises(SignerUnavailable):
+        CLIENT.lowest_listing("x")
+
+
+@pytest.mark.parametrize(
+    ("error", "kind"),
+    [
+        (PeerUnavailable("signer", "away"), SignerUnavailable),
+        (PeerRefused("signer", "locked", "no keys"), SignerLocked),
+        (PeerRefused("signer", "internal", "failed"), SignerUnavailable),
+        (PeerRefused("signer", "unreadable", "what"), SignerUnavailable),
+        (PeerRefused("signer", "list-min", "too low"), SignerRefused),
+    ],
+)
+def test_only_a_rules_no_is_a_no(error: Exception, kind: type[SignerError], answered: Any) -> None:
+    answered(error)
+    for call in (
+        lambda: CLIENT.sign_bid(1, 1, "s", BID),
+        lambda: CLIENT.sign_listing(1, 1, "s", ASKED),
+        lambda: CLIENT.sign_challenge(1, 1, "s", "c", key="vault"),
+        lambda: CLIENT.sign_brake("user", "venue", "c"),
+    ):
+        with pytest.raises(SignerError) as raised:
+            call()
+        assert type(raised.value) is kind
+
+
+def test_text_that_is_no_unicode_is_refused_before_it_is_sent(answered: Any) -> None:
+    asked = answered({"message": "m", "signature": "s"})
+    with pytest.raises(SignerRefused, match="sign_bid cannot be sent"):
+        CLIENT.sign_bid(1, 1, "s", replace(BID, slug="\ud800"))
+    assert asked == []

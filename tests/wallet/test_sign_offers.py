@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import hashlib
 import json
 from collections.abc import Iterator
 from functools import partial
@@ -14,11 +15,26 @@ import pytest
 from core.errors import PeerRefused
 from core.settings import Settings
 from tests.shapes import asdict, replace
-from tests.wallet import lines
-from tests.wallet.conftest import BID, HOUR_MS, OTHER_USER, START_MS, USER, intent, tag_of
-from tests.wallet.offer_attacks import ATTACKS
-from tests.wallet.offer_desk import OfferDesk, asked_by, facts_of, offer, offer_desk, real_offer_desk
+from tests.wallet.attacks.offer_attacks import ATTACKS
 from tests.wallet.offers import COINS, PRICE, honest
+from tests.worlds.signer import (
+    BID,
+    HOUR_MS,
+    OTHER_USER,
+    START_MS,
+    USER,
+    OfferDesk,
+    asked_by,
+    facts_of,
+    fixed_keys,
+    intent,
+    offer,
+    offer_desk,
+    outpoints_to_look_up,
+    real_offer_desk,
+    tag_of,
+)
+from wallet.bip322 import verify_ownership
 from wallet.keystore.keystore_file import KeystoreError
 from wallet.psbt.decode import decode
 from wallet.signer.audit import verify_chain
@@ -136,7 +152,7 @@ def test_every_venue_but_the_practice_markets_own_is_refused(desk: OfferDesk) ->
         secret = desk.grant(venue=venue, token=token)
         assert tag_of(desk.sign, offer(), secret, token=token) == "op-allowed"
         request = {"op": "sign_offer", "task": 17, "token": token, "secret": secret, "offer": offer()}
-        assert tag_of(lines.look_up, desk.signer, request) == "op-allowed", "nothing is looked up for it"
+        assert tag_of(outpoints_to_look_up, desk.signer, request) == "op-allowed", "nothing is looked up for it"
     assert tag_of(desk.grant, venue="ordnet", token=9) == "market"
 
 
@@ -160,29 +176,25 @@ def test_ord_nets_own_offers_are_signed_for_the_pinned_co_signers_alone(
         assert told in str(refused.value), "the operator reads what to do"
 
 
-def test_two_psbts_would_pay_twice(desk: OfferDesk) -> None:
-    assert tag_of(desk.sign, offer(psbts=offer()["psbts"] * 2)) == "op-allowed"
-
-
-def test_what_is_not_base64_is_no_psbt(desk: OfferDesk) -> None:
-    assert tag_of(desk.sign, offer(psbts=[offer()["psbts"][0] + "="])) == "psbt-strict"
+@pytest.mark.parametrize(
+    ("change", "tag"),
+    [
+        ({"psbts": offer()["psbts"] * 2}, "op-allowed"),  # they would pay twice
+        ({"psbts": [offer()["psbts"][0] + "="]}, "psbt-strict"),
+        ({"coins": offer()["coins"][:1] * 2}, "bad-request"),
+        *(({"slug": slug}, "msg-template") for slug in ("other-frogs", "Bitcoin-Frogs")),
+        *(({"quantity": quantity}, "msg-template") for quantity in ("0", "1e2", "-1")),
+        *(({"expires_ms": at_ms}, "expiry-max") for at_ms in (START_MS + HOUR_MS + 1, START_MS, START_MS - 1)),
+    ],
+)
+def test_an_offer_with_another_field_is_refused(change: dict[str, Any], tag: str, desk: OfferDesk) -> None:
+    assert tag_of(desk.sign, offer(**change)) == tag
 
 
 def test_the_price_is_within_the_hard_cap(desk: OfferDesk) -> None:
     secret = desk.grant(token=6, hardcap_sats=PRICE - 1)
     assert tag_of(desk.sign, offer(), secret, token=6) == "max-bid"
     assert desk.sign(offer(price=PRICE - 1), secret, token=6)
-
-
-def test_the_slug_is_the_grants_and_the_quantity_a_number(desk: OfferDesk) -> None:
-    for change in ({"slug": "other-frogs"}, {"quantity": "0"}, {"quantity": "1e2"}, {"quantity": "-1"}):
-        assert tag_of(desk.sign, offer(**change)) == "msg-template"
-
-
-def test_it_lives_no_longer_than_the_grant_allows(desk: OfferDesk) -> None:
-    for expires_ms in (START_MS + HOUR_MS + 1, START_MS, START_MS - 1):
-        assert tag_of(desk.sign, offer(expires_ms=expires_ms)) == "expiry-max"
-    assert desk.sign(offer(expires_ms=START_MS + HOUR_MS))
 
 
 def test_offers_and_bids_count_together_though_the_coins_are_the_same(desk: OfferDesk) -> None:
@@ -244,55 +256,13 @@ def test_the_grant_must_live_and_allow_it(desk: OfferDesk) -> None:
 
 def test_what_is_looked_up_is_the_coins_and_only_for_whoever_may_bid(desk: OfferDesk) -> None:
     request = {"op": "sign_offer", "task": 17, "token": 5, "secret": desk.secret, "offer": offer()}
-    look_up = partial(lines.look_up, desk.signer)
+    look_up = partial(outpoints_to_look_up, desk.signer)
     assert list(look_up(request)) == offer()["coins"]
     assert tag_of(look_up, request | {"secret": "ab"}) == "grant-live"
     assert tag_of(look_up, request | {"offer": offer(slug="other")}) == "msg-template"
     desk.sign(offer())
     assert look_up(request) == ()
     assert tag_of(look_up, request | {"offer": offer(price=PRICE - 1)}) == "intent-conflict"
-
-
-@pytest.mark.parametrize(
-    "wrong",
-    [
-        {"intent": "A" * 32},
-        {"intent": "1" * 64},
-        {"price": 0},
-        {"price": True},
-        {"price": 1.5},
-        {"expires_ms": "1"},
-        {"slug": ""},
-        {"quantity": 1},
-        {"psbts": []},
-        {"psbts": "cHNidP8="},
-        {"psbts": ["cHNidP8="] * 5},
-        {"psbts": [b"x".hex(), None]},
-        {"leaf": ""},
-        {"leaf": "0"},
-        {"leaf": "AB"},
-        {"leaf": None},
-        {"leaf": "00" * 1_001},
-        {"coins": []},
-        {"coins": ["ab" * 32 + ":0"] * 2},
-        {"coins": ["ab" * 32 + ":01"]},
-        {"coins": [f"{n:064x}:0" for n in range(21)]},
-        {"trait": ["Hat"]},
-        {"trait": ["Hat", ""]},
-        {"trait": {"Hat": "Red"}},
-        {"trait": ["Hat", 1]},
-        {"more": 1},
-    ],
-)
-def test_a_misshapen_request_is_refused(wrong: dict[str, Any], desk: OfferDesk) -> None:
-    assert tag_of(desk.sign, offer() | wrong) == "bad-request"
-
-
-@pytest.mark.parametrize("name", sorted(offer()))
-def test_every_field_must_be_there(name: str, desk: OfferDesk) -> None:
-    asked = offer()
-    del asked[name]
-    assert tag_of(desk.sign, asked) == "bad-request"
 
 
 def test_bids_and_offers_are_found_in_the_log_in_their_order(desk: OfferDesk) -> None:
@@ -317,3 +287,75 @@ def test_a_ledger_without_the_offers_of_the_log_is_too_old(desk: OfferDesk) -> N
     with pytest.raises(KeystoreError, match="lacks 4 signatures"):
         require_agreement(desk.audit_path, desk.ledger_path, desk.now_ms)
     require_agreement(desk.audit_path, desk.ledger_path, START_MS + HOUR_MS)
+
+
+TEXT = "Sign in to ord.net at 2026-05-08T18:00:00Z (nonce: 0123456789abcdef)"
+KEYS = fixed_keys(USER).secrets_of(USER).public
+
+
+def sign(desk: OfferDesk, text: Any = TEXT, key: Any = "payment", **changes: Any) -> str:
+    asked = {"task": 17, "token": 5, "secret": desk.secret, "text": text, "key": key} | changes
+    return str(desk.ask("sign_sign_in", **asked)["signature"])
+
+
+def test_both_addresses_sign_in_and_it_is_written_down(desk: OfferDesk) -> None:
+    for key, address in (("payment", KEYS.payment), ("vault", KEYS.vault)):
+        assert verify_ownership(address, TEXT, sign(desk, key=key))
+        entry = json.loads(desk.audit_path.read_text().splitlines()[-1])
+        assert (entry["operation"], entry["address"]) == ("sign-in", address)
+        assert entry["message_sha256"] == hashlib.sha256(TEXT.encode()).hexdigest()
+    assert verify_chain(desk.audit_path) == 2
+
+
+def test_a_text_names_no_other_address_than_the_signing_ones(desk: OfferDesk) -> None:
+    text = f"Sign in to ord.net\nAddress: {KEYS.vault}"
+    assert tag_of(sign, desk, text) == "msg-template"
+    assert sign(desk, text, "vault")
+
+
+def test_other_texts_are_not_signed(desk: OfferDesk) -> None:
+    for text in (
+        "Sign in to Bidkeeper at x",
+        "Sign in to ord.net and Bidkeeper",
+        "challenge 1f2e",
+        "Sign in to ord.net",
+    ):
+        assert tag_of(sign, desk, text) == "msg-template"
+    for wrong in ("", "x" * 513, 1, None, [TEXT]):
+        assert tag_of(sign, desk, wrong) == "bad-request"
+    for key in ("ordinals", "", None):
+        assert tag_of(sign, desk, key=key) == "bad-request"
+    assert tag_of(sign, desk, more=1) == "bad-request"
+    assert desk.audit_path.read_bytes() == b""
+
+
+def test_only_where_signing_in_is_known(desk: OfferDesk) -> None:
+    for token, venue in enumerate(("simulator", "simulator-unisat"), 6):
+        secret = desk.grant(venue=venue, token=token)
+        assert tag_of(sign, desk, token=token, secret=secret) == "msg-template"
+
+
+def test_it_needs_a_grant_of_ones_own_and_no_more_than_the_right_to_cancel(desk: OfferDesk) -> None:
+    assert tag_of(sign, desk, secret="ab") == "grant-live"
+    assert tag_of(sign, desk, task=18) == "grant-live"
+    desk.ask("revoke_place", task=17, token=5)
+    desk.ask("control", scope="global", subject="", state="halt")
+    assert sign(desk)
+    assert tag_of(sign, desk, secret=desk.grant(token=6, operations=("bid",)), token=6) == "op-allowed"
+    desk.ask("end_rights", task=17, token=6)
+    assert tag_of(sign, desk, token=6) == "grant-live"
+
+
+def test_another_users_grant_signs_with_their_keys(desk: OfferDesk) -> None:
+    signature = sign(desk, task=18, secret=desk.grant(task=18, user=OTHER_USER))
+    assert not verify_ownership(KEYS.payment, TEXT, signature)
+    assert verify_ownership(fixed_keys(USER).secrets_of(OTHER_USER).public.payment, TEXT, signature)
+
+
+def test_the_number_in_a_minute_is_bounded(tmp_path: Path) -> None:
+    with offer_desk(tmp_path, Ceilings(sign_ins_a_minute=1)) as opened:
+        sign(opened)
+        opened.ask("sign_challenge", task=17, token=5, secret=opened.secret, challenge="c")
+        assert tag_of(sign, opened) == "velocity"
+        opened.pass_time(60_001)
+        assert sign(opened)

@@ -3,15 +3,25 @@
 from __future__ import annotations
 
 import json
-import os
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.shapes import asdict
-from tests.wallet import lines
-from tests.wallet.conftest import BID, GRANT, HOUR_MS, OTHER_USER, START_MS, USER, Bench, intent, tag_of
+from tests.worlds.signer import (
+    BID,
+    GRANT,
+    HOUR_MS,
+    OTHER_USER,
+    START_MS,
+    USER,
+    Bench,
+    intent,
+    no_space,
+    signer_answer,
+    tag_of,
+)
 from wallet.bip322 import verify_ownership
 from wallet.keystore.keys import Keystore
 from wallet.protocol import PolicyRefused
@@ -340,13 +350,9 @@ def test_no_file_of_the_signer_holds_a_grants_secret(bench: Bench) -> None:
         assert secret.encode() not in path.read_bytes(), path.name
 
 
-def test_without_an_audit_line_there_is_no_signature(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
-    def no_space(handle: int) -> None:
-        raise OSError(28, "No space left on device")
-
+def test_without_an_audit_line_there_is_no_signature(bench: Bench) -> None:
     secret = bench.grant()
-    with monkeypatch.context() as broken:
-        broken.setattr(os, "fsync", no_space)
+    with no_space():
         assert tag_of(bench.sign_bid, secret) == "disk-full"
     assert bench.ask("was_signed", intent=BID.intent) == {"signed": False}
     assert bench.sign_bid(secret)
@@ -367,7 +373,7 @@ def test_a_locked_signer_signs_nothing_but_takes_rights_away(bench: Bench) -> No
     locked = Signer(
         bench.ledger, bench.audit, None, ceilings=Ceilings(), clock=lambda: START_MS, locked_reason="no keys"
     )
-    assert lines.handle(locked, {"op": "status"}) == {"state": "locked", "play": False, "reason": "no keys"}
+    assert signer_answer(locked, {"op": "status"}) == {"state": "locked", "play": False, "reason": "no keys"}
     assert bench.ask("status") == {"state": "ready", "play": True, "reason": ""}
     terms = asdict(GRANT) | {"operations": ["bid"], "token": 9}
     for request in (
@@ -377,9 +383,9 @@ def test_a_locked_signer_signs_nothing_but_takes_rights_away(bench: Bench) -> No
         {"op": "addresses", "user": USER},
         {"op": "grant", "grant": terms},
     ):
-        assert tag_of(lines.handle, locked, request) == "locked"
-    assert lines.handle(locked, {"op": "was_signed", "intent": BID.intent}) == {"signed": False}
-    lines.handle(locked, {"op": "end_rights", "task": 17, "token": 5})
+        assert tag_of(signer_answer, locked, request) == "locked"
+    assert signer_answer(locked, {"op": "was_signed", "intent": BID.intent}) == {"signed": False}
+    signer_answer(locked, {"op": "end_rights", "task": 17, "token": 5})
     assert tag_of(bench.sign_bid, secret) == "grant-live"
 
 
@@ -387,6 +393,14 @@ def test_grants_take_addresses_in_any_case_and_keep_them_in_one(bench: Bench) ->
     secret = bench.grant(user=USER.upper(), receive=GRANT.receive.upper())
     assert GRANT.receive in bench.sign_bid(secret)["message"]
     assert bench.ledger.signed.unexpired(17, USER, START_MS)["user"].sats == 40_000
+
+
+@pytest.mark.parametrize(
+    "change",
+    [{"user": "nobody"}, {"user": "1A1zP1eP5QGefi2DMPTfTL5SLmv7DivfNa"}, {"receive": "tb1q"}, {"slug": "a:b"}],
+)
+def test_a_grant_for_no_address_or_slug_of_ours_is_refused(change: dict[str, Any], bench: Bench) -> None:
+    assert tag_of(bench.grant, **change) == "bad-request"
 
 
 def test_a_failed_transaction_leaves_the_ledger_usable(tmp_path: Path, bench: Bench) -> None:

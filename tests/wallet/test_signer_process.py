@@ -7,17 +7,15 @@ import signal
 import socket
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from core.call import Request
-from core.errors import PeerRefused
 from tests.json_lines import ask
-from tests.wallet.conftest import USER, intent
-from tests.wallet.processes import DEADLINE_S, SignerProcess, Start, live_bid, live_grant, started_in
+from tests.worlds.signer import USER, intent, tag_of
+from tests.worlds.signer_process import DEADLINE_S, SignerProcess, Start, live_bid, live_grant
 from wallet import signer_client
 from wallet.bip322 import verify_ownership
 from wallet.protocol import ControlState, SignerStatus
@@ -28,11 +26,6 @@ PR_GET_DUMPABLE = 3
 
 class ExportKeys(Request[None], frozen=True, tag="export_keys"):
     """A request that the signer does not know."""
-
-
-@pytest.fixture
-def start(tmp_path: Path) -> Iterator[Start]:
-    yield from started_in(tmp_path)
 
 
 @pytest.mark.slow
@@ -227,9 +220,10 @@ def test_raw_requests_of_any_shape_get_an_answer(start: Start, tmp_path: Path) -
     client = start().client
     requests: list[dict[str, Any]] = [{"op": "grant", "grant": {"task": 2**70}}, {"op": "sign_bid"}, {"op": {}}]
     for request in requests:
-        with pytest.raises(PeerRefused) as refused:
-            ask(tmp_path / "signer.sock", "signer", request, timeout=DEADLINE_S)
-        assert refused.value.code in ("bad-request", "default-deny")
+        assert tag_of(ask, tmp_path / "signer.sock", "signer", request, timeout=DEADLINE_S) in (
+            "bad-request",
+            "default-deny",
+        )
     assert client.status().state == "ready"
 
 

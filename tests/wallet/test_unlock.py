@@ -9,7 +9,6 @@ import signal
 import sqlite3
 import threading
 import time
-from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 
@@ -18,8 +17,8 @@ import pytest
 from core.errors import PeerRefused
 from tests.json_lines import ask
 from tests.shapes import replace
-from tests.wallet.conftest import OTHER_USER, USER
-from tests.wallet.processes import (
+from tests.worlds.signer import OTHER_USER, USER, tag_of
+from tests.worlds.signer_process import (
     DEADLINE_S,
     PASSPHRASE,
     WORDS,
@@ -29,7 +28,6 @@ from tests.wallet.processes import (
     live_grant,
     now_ms,
     sealed_keystore,
-    started_in,
 )
 from wallet.bip322 import verify_ownership
 from wallet.keystore import keystore
@@ -44,11 +42,6 @@ pytestmark = pytest.mark.slow
 
 READY = SignerStatus("ready", play=False)
 MARKET = "satflow"
-
-
-@pytest.fixture
-def start(tmp_path: Path) -> Iterator[Start]:
-    yield from started_in(tmp_path)
 
 
 def refusal(signer: SignerProcess, passphrase: str) -> tuple[str, str]:
@@ -124,9 +117,7 @@ def test_a_misshapen_unlock_is_no_try(start: Start, tmp_path: Path, request_: di
     sealed_keystore(tmp_path)
     signer = start(MARKET)
     for _ in range(4):
-        with pytest.raises(PeerRefused) as refused:
-            ask(signer.socket, "signer", {"op": "unlock", **request_}, timeout=DEADLINE_S)
-        assert refused.value.code == "bad-request"
+        assert tag_of(ask, signer.socket, "signer", {"op": "unlock", **request_}, timeout=DEADLINE_S) == "bad-request"
     signer.unlock(PASSPHRASE)
 
 

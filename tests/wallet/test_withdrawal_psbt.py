@@ -12,9 +12,10 @@ from embit.script import Script
 from embit.transaction import SIGHASH, Transaction
 
 from tests.wallet import withdrawal_cases as wd
+from tests.wallet.attacks.attack import Attack
+from tests.wallet.attacks.withdrawal_attacks import ATTACKS, HARMLESS
 from tests.wallet.listings import PAYMENT, STRANGER, VENUE, Pay
 from tests.wallet.listings import honest as honest_listing
-from tests.wallet.withdrawal_attacks import ATTACKS, HARMLESS, Attack
 from wallet.protocol import MOST_FEE_PER_KVB, PolicyRefused
 from wallet.psbt.decode import decode
 from wallet.psbt.sign import SigningError
@@ -30,13 +31,13 @@ def test_there_are_many_attacks_and_each_has_a_name_of_its_own() -> None:
 @pytest.mark.parametrize("attack", ATTACKS, ids=lambda attack: attack.name)
 def test_refused(attack: Attack) -> None:
     with pytest.raises(PolicyRefused) as caught:
-        attack.make().sign()
+        attack.cases()[0].sign()
     assert caught.value.tag == attack.tag, str(caught.value)
 
 
-@pytest.mark.parametrize("name", HARMLESS)
-def test_what_decides_nothing_about_where_it_goes_is_signed(name: str) -> None:
-    case = HARMLESS[name]()
+@pytest.mark.parametrize("change", HARMLESS, ids=lambda change: change.name)
+def test_what_decides_nothing_about_where_it_goes_is_signed(change: Attack) -> None:
+    [case] = change.cases()
     transaction = decode(case.sign()).transaction
     wallet = case.facts[case.coins[0] if case.coins else str(transaction.inputs[0].outpoint)].script
     assert [output.script for output in transaction.outputs] == [wd.PAYMENT_SCRIPT, wallet]

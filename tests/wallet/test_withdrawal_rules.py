@@ -10,9 +10,9 @@ import pytest
 
 from tests.shapes import asdict, replace
 from tests.wallet import withdrawal_cases as wd
-from tests.wallet.conftest import OTHER_USER, START_MS, USER, tag_of
 from tests.wallet.listings import INSCRIPTION, TIP, script_by
 from tests.wallet.proofs import OWNER, p2tr_address
+from tests.worlds.signer import OTHER_USER, START_MS, USER, tag_of
 from wallet.protocol import LEAST_FEE_PER_KVB, MOST_FEE_PER_KVB, PolicyRefused
 from wallet.terms import DAY_MS, Ceilings
 from wallet.withdrawal import rules
@@ -53,7 +53,7 @@ def test_a_user_whose_name_is_no_address_to_send_to_is_paid_nothing(name: str) -
 
 
 def test_a_draft_that_is_no_base64_is_not_signed(signer: wd.Desk) -> None:
-    assert tag_of(lambda: signer.sign(wd.from_bidding(psbt="*"))) == "psbt-strict"
+    assert tag_of(signer.sign, wd.from_bidding(psbt="*")) == "psbt-strict"
 
 
 def test_a_user_of_another_is_paid_from_their_own_coins_only(signer: wd.Desk) -> None:

@@ -20,8 +20,7 @@ from embit.util import key as curve
 
 from tests.shapes import asdict, replace
 from tests.wallet import listings as ls
-from tests.wallet.conftest import USER, Bench
-from tests.wallet.fixed_keys import fixed_keys
+from tests.worlds.signer import USER, Bench, fixed_keys
 from wallet.keystore.keys import Keystore
 from wallet.policy import PLAY_VENUE
 from wallet.protocol import WithdrawalToSign

@@ -17,7 +17,7 @@ from markets.orders import Pair, SignInText, SignInTexts
 from models import users
 from models.tasks import tasks
 from models.tasks.tasks import Outline
-from tests.wallet.facts_server import facts_server
+from tests.worlds.signer_process import facts_server
 from wallet.protocol import Grant, UserKeys
 from wallet.signer_client import SignerClient, SignerLocked, SignerRefused
 from workers.context import TaskLock

@@ -1,29 +1,102 @@
-"""Attacks with a listing PSBT, by a venue or another in its place: small changes to an honest one.
-
-Where an attack changes nothing that a signature covers, or pays us no less than was asked, it is no attack: `HARMLESS`
-says why, and there the change is signed.
-"""
+"""Changes of an honest listing's PSBT, and which attacks among them lose nothing."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
+from typing import Any
 
-from tests.wallet.attacks import (
-    psbt_amounts,
-    psbt_encoding,
-    psbt_forms,
-    psbt_inputs,
-    psbt_keys,
-    psbt_outputs,
-    psbt_terms,
-)
-from tests.wallet.attacks.psbt_changes import PLAIN, SEGWIT_V0, Attack
-from tests.wallet.listings import KINDS, Case, Form
+from tests.shapes import replace
+from tests.wallet.attacks.attack import Change, put
+from tests.wallet.listings import KINDS, STRANGER, Case, Form, Pairs, Pay, Spend, honest
 from wallet.psbt.script import OwnKind
 
-_SUBJECTS = (psbt_encoding, psbt_inputs, psbt_amounts, psbt_outputs, psbt_terms, psbt_keys, psbt_forms)
-ATTACKS: list[Attack] = [attack for subject in _SUBJECTS for attack in subject.ATTACKS]
+PLAIN: tuple[Form, ...] = ("listing", "secure")
+SEGWIT_V0: tuple[OwnKind, ...] = ("p2wpkh", "p2sh-p2wpkh")
+TAPROOT: tuple[OwnKind, ...] = ("p2tr",)
+OTHER_TXID = b"\x5a" * 32
+STRANGER_X = STRANGER.get_public_key().xonly()
+OFF_CURVE_X = b"\xff" * 32
+DER = bytes.fromhex("30440220" + "11" * 32 + "0220" + "22" * 32)
+
+
+def of_intent(**values: Any) -> Change:
+    return lambda case: put(case, intent=replace(case.intent, **values))
+
+
+def of_facts(**values: Any) -> Change:
+    return lambda case: put(case, facts=replace(case.facts, **values))  # type: ignore[type-var]
+
+
+def of_draft(**values: Any) -> Change:
+    return lambda case: put(case.draft, **values)
+
+
+def of_own(**values: Any) -> Change:
+    return lambda case: put(case.own, **values)
+
+
+def own_field(key: bytes, value: bytes) -> Change:
+    return lambda case: case.own.put(key, value)
+
+
+def no_own_field(*keys: bytes) -> Change:
+    return lambda case: [case.own.drop(key) for key in keys]
+
+
+def top_field(key: bytes, value: bytes) -> Change:
+    return lambda case: case.draft.fields.append((key, value))
+
+
+def out_field(key: bytes, value: bytes) -> Change:
+    return lambda case: case.payout.fields.append((key, value))
+
+
+def on_raw(change: Callable[[bytes], bytes]) -> Change:
+    return lambda case: put(case.draft, raw=change(case.draft.encode()))
+
+
+def on_transaction(change: Callable[[bytes], bytes]) -> Change:
+    return lambda case: put(case.draft, transaction=change(case.draft.unsigned()))
+
+
+def payout_of(value: int) -> Change:
+    return lambda case: put(case.payout, value=value)
+
+
+def payout_less(sats: int) -> Change:
+    return lambda case: put(case.payout, value=case.payout.value - sats)
+
+
+def pay_script(script: bytes) -> Change:
+    return lambda case: put(case.payout, script=script)
+
+
+def more_pay(value: int, script: bytes) -> Change:
+    return lambda case: case.draft.pays.append(Pay(value, script))
+
+
+def first_pay(value: int, script: bytes) -> Change:
+    return lambda case: case.draft.pays.insert(0, Pay(value, script))
+
+
+def more_spend(fields: Pairs, at: int = 1, txid: bytes = OTHER_TXID) -> Change:
+    return lambda case: case.draft.spends.insert(at, Spend(txid, 0, fields=list(fields)))
+
+
+def other_spend(fields: Pairs) -> Change:
+    """In place of a placeholder."""
+
+    def change(case: Case) -> None:
+        case.draft.spends[1 - case.draft.spends.index(case.own) % 2].fields = list(fields)
+
+    return change
+
+
+def of(*forms: Form, kinds: Sequence[OwnKind] = KINDS) -> list[Callable[[], Case]]:
+    """Makers of honest listings of these kinds of key and these forms, or of both plain forms."""
+    return [partial(honest, kind, form) for kind in kinds for form in forms or PLAIN]
 
 
 @dataclass(frozen=True)
