@@ -5,9 +5,8 @@ from __future__ import annotations
 import pytest
 
 from models.tasks.tasks import Task
+from tests.server.autolist_tasks import INSCRIPTION
 from tests.server.conftest import Service
-
-INSCRIPTION = "c" * 64 + "i0"
 
 
 async def test_create_answers_the_stopped_task(service: Service) -> None:

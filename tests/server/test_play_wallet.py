@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 
 from markets.base import Unavailable
 from models.users import Session
 from tests.server.api import new_user, token_of
 from tests.server.conftest import OTHER, Service, with_settings
+from tests.server.test_sign_in import challenge_for
 from tests.wallet import proofs
 from wallet.signer.challenges import sign_message
 
@@ -29,17 +28,11 @@ def market(service: Service) -> list[str]:
     return signed
 
 
-async def challenge_for(service: Service, address: str, token: str = "") -> dict[str, Any]:
-    answer = await service.api("POST", "/api/auth/challenge", {"address": address}, token=token)
-    assert answer.status == 200, answer.text
-    return dict(answer.json)
-
-
 @with_play_wallet
 async def test_a_newcomer_signs_in_with_it_as_with_any_wallet(service: Service) -> None:
     signed = market(service)
     found = await service.api("GET", "/api/auth/play")
-    challenge = await challenge_for(service, found.json["address"])
+    challenge = (await challenge_for(service, found.json["address"])).json
     proof = await service.api("POST", "/api/auth/play", {"challengeId": challenge["challengeId"]})
     body = {"challengeId": challenge["challengeId"], **proof.json}
 
@@ -68,10 +61,10 @@ async def test_it_agrees_to_changes_of_its_own_user(service: Service) -> None:
 @with_play_wallet
 async def test_it_signs_no_challenge_but_its_own_live_ones(service: Service) -> None:
     signed = market(service)
-    others = await challenge_for(service, OTHER)
-    over = await challenge_for(service, PLAY)
+    others = (await challenge_for(service, OTHER)).json
+    over = (await challenge_for(service, PLAY)).json
     service.clock.now_ms += 300_000
-    used = await challenge_for(service, PLAY)
+    used = (await challenge_for(service, PLAY)).json
     proof = (await service.api("POST", "/api/auth/play", {"challengeId": used["challengeId"]})).json
     used_up = await service.api("POST", "/api/auth/verify", {"challengeId": used["challengeId"], **proof})
     assert used_up.status == 200
@@ -87,7 +80,7 @@ async def test_it_signs_no_challenge_but_its_own_live_ones(service: Service) -> 
 @with_play_wallet
 async def test_it_signs_no_text_that_the_caller_brings(service: Service) -> None:
     signed = market(service)
-    challenge_id = (await challenge_for(service, PLAY))["challengeId"]
+    challenge_id = (await challenge_for(service, PLAY)).json["challengeId"]
 
     for body in ({"message": "x"}, {"challengeId": challenge_id, "message": "x"}, {"challengeId": None}, {}):
         assert (await service.api("POST", "/api/auth/play", body)).status == 400
@@ -103,7 +96,7 @@ async def test_it_signs_no_text_that_the_caller_brings(service: Service) -> None
 )
 async def test_where_there_is_none_nobody_is_asked_for_it(service: Service) -> None:
     signed = market(service)
-    challenge_id = (await challenge_for(service, PLAY))["challengeId"]
+    challenge_id = (await challenge_for(service, PLAY)).json["challengeId"]
 
     found = await service.api("GET", "/api/auth/play")
     proof = await service.api("POST", "/api/auth/play", {"challengeId": challenge_id})
@@ -116,7 +109,7 @@ async def test_where_there_is_none_nobody_is_asked_for_it(service: Service) -> N
 @with_settings(play_wallet=True, sign_in_per_minute=3)
 async def test_its_calls_count_as_sign_in_calls(service: Service) -> None:
     market(service)
-    challenge_id = (await challenge_for(service, PLAY))["challengeId"]
+    challenge_id = (await challenge_for(service, PLAY)).json["challengeId"]
 
     answers = [
         await service.api("GET", "/api/auth/play"),

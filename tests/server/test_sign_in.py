@@ -32,8 +32,8 @@ OTHER_ADDRESS = REFUSED | {
 VALID = "bc1q9vza2e8x573nczrlzms0wvx3gsqjx7vavgkx0l"
 
 
-async def challenge_for(service: Service, address: str = OWNER) -> Answer:
-    answer = await service.api("POST", "/api/auth/challenge", {"address": address})
+async def challenge_for(service: Service, address: str = OWNER, token: str = "") -> Answer:
+    answer = await service.api("POST", "/api/auth/challenge", {"address": address}, token=token)
     assert answer.status == 200, answer.text
     return answer
 

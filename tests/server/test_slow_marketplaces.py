@@ -18,18 +18,18 @@ from server.http.base import SignedIn
 from server.urls import ROUTES
 from tests.server import autolist_tasks
 from tests.server.api import START_MS
+from tests.server.autolist_tasks import INSCRIPTION
 from tests.server.conftest import OWNER, Service, with_settings
 from tests.server.driver import OPERATIONS, Driver, responses
 from tests.server.peers import keys_of
 from tests.server.test_profile import proof
-from tests.server.wallet_items import INSCRIPTION
 from tests.server.withdrawals.chain import Chain, coin
 from tests.server.withdrawals.test_bidding_wallet import bidding
 
 _ENDS_S = {path: handler.answers_s for path, handler in ROUTES}  # before a fixture makes them longer
 _SOON_S, _LATE_S = 0.3, 20.0  # the wait of each route here, and what a busy machine may add to it
 FIXED = {"priceMode": "fixed", "priceSats": 150_000}
-LISTING = {"inscriptionId": "7" * 64 + "i0", **FIXED}
+SLOW_LISTING = {"inscriptionId": INSCRIPTION, **FIXED}
 PICTURED: dict[str, object] = {"inscriptionId": "6" * 64 + "i0"}
 
 
@@ -50,7 +50,7 @@ CALLS = (
     Slow("getBook", 504, query={"slug": "goosinals"}),
     Slow("previewTask", 504, {"slug": "goosinals", "hardcapSats": 50_000}),
     Slow("listBids", 504, path="bidding"),
-    Slow("previewAutolistTask", 504, LISTING),
+    Slow("previewAutolistTask", 504, SLOW_LISTING),
     Slow("listInscriptions", 504, query={"refresh": "1"}),
     Slow("getInscription", 504, path="item", query={"refresh": "1"}),
     Slow("getInscriptionPicture", 504, path="picture"),
@@ -84,7 +84,7 @@ async def silent(service: Service) -> AsyncIterator[None]:
 
 async def ask_all(service: Service, drive: Driver, consent: dict[str, Any]) -> None:
     """Makes each call while no marketplace answers; `consent` proves another ordinals address."""
-    bidding, listing = await service.new_task(slug="slow-cats"), await autolist_tasks.new_task(service, **LISTING)
+    bidding, listing = await service.new_task(slug="slow-cats"), await autolist_tasks.new_task(service, **SLOW_LISTING)
     paths: dict[str, dict[str, object]] = {
         "bidding": {"id": bidding},
         "listing": {"id": listing},

@@ -11,9 +11,9 @@ from markets.base import Item
 from markets.venues import VenueFacts, capabilities, facts
 from models.tasks.tasks import Task
 from strategy.book import VenueProfile
+from tests.server.autolist_tasks import INSCRIPTION
 from tests.server.conftest import Service, with_settings
 
-INSCRIPTION = "c" * 64 + "i0"
 BIDS = {"slug": "goosinals", "hardcapSats": 100_000}
 LISTING = {"inscriptionId": INSCRIPTION, "collectionId": "goosinals", "priceMode": "fixed", "priceSats": 50_000}
 REAL: dict[str, Any] = {

@@ -15,10 +15,9 @@ from server import task_handler
 from server.withdrawal_plan import bidding_venue
 from tests.server.api import START_MS
 from tests.server.conftest import Service, with_settings
-from tests.server.test_autolist_running import INSCRIPTION
 from tests.server.test_venues import REAL
 from tests.server.withdrawals.asking import withdraw
-from tests.server.withdrawals.chain import Chain
+from tests.server.withdrawals.chain import INSCRIPTION, Chain
 from tests.server.withdrawals.test_bidding_wallet import bidding
 from wallet.protocol import SOURCES
 
