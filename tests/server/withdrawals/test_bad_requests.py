@@ -7,8 +7,7 @@ from typing import Any
 import pytest
 
 from tests.server.conftest import OTHER, Service
-from tests.server.withdrawals.asking import WITHDRAW
-from tests.server.withdrawals.chain import INSCRIPTION
+from tests.server.withdrawals.chain import INSCRIPTION, WITHDRAW
 
 BAD: list[tuple[Any, list[str]]] = [
     ({}, ["from: is required"]),

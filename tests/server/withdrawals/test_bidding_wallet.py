@@ -12,8 +12,7 @@ from models.ledger.states import Order
 from models.ledger.withdrawals import Withdrawal
 from tests.server.api import START_MS
 from tests.server.conftest import Service
-from tests.server.withdrawals.asking import row, withdraw
-from tests.server.withdrawals.chain import KEYS, Chain, coin
+from tests.server.withdrawals.chain import KEYS, Chain, coin, row, withdraw
 from tests.wallet.withdrawal_cases import honest as honest_draft
 
 

@@ -9,8 +9,7 @@ import pytest
 from markets.base import Utxo
 from models.ledger.states import Order
 from tests.server.conftest import Service
-from tests.server.withdrawals.asking import withdraw
-from tests.server.withdrawals.chain import INSCRIPTION, ITEM, KEYS, Chain, coin, in_vault
+from tests.server.withdrawals.chain import INSCRIPTION, ITEM, KEYS, Chain, coin, in_vault, withdraw
 
 
 def offer_on(service: Service, *coins: Utxo, **changes: Any) -> None:

@@ -13,8 +13,7 @@ from models.tasks.tasks import LISTING, Task
 from strategy.config.listing import ListingConfig, dump_listing_config
 from tests.server.api import START_MS
 from tests.server.conftest import Service
-from tests.server.withdrawals.asking import withdraw
-from tests.server.withdrawals.chain import INSCRIPTION, ITEM, KEYS, Chain, coin, in_vault
+from tests.server.withdrawals.chain import INSCRIPTION, ITEM, KEYS, Chain, coin, in_vault, withdraw
 
 
 def listed(service: Service, **fields: Any) -> Task:

@@ -9,8 +9,7 @@ import pytest
 from markets.base import Utxo, Whereabouts
 from tests.server.api import START_MS
 from tests.server.conftest import OWNER, Service
-from tests.server.withdrawals.asking import withdraw
-from tests.server.withdrawals.chain import INSCRIPTION, ITEM, KEYS, Chain, coin, in_vault
+from tests.server.withdrawals.chain import INSCRIPTION, ITEM, KEYS, Chain, coin, in_vault, withdraw
 from tests.wallet.listings import VAULT
 from wallet.address import p2tr
 from wallet.psbt.escrow import escrow_of

@@ -12,8 +12,7 @@ from markets.base import Fees, TooManyLookups, Unavailable
 from models.ledger.withdrawals import Withdrawal
 from tests.server.api import START_MS
 from tests.server.conftest import OWNER, Service
-from tests.server.withdrawals.asking import row, withdraw
-from tests.server.withdrawals.chain import INSCRIPTION, KEYS, Chain, coin
+from tests.server.withdrawals.chain import INSCRIPTION, KEYS, Chain, coin, row, withdraw
 from wallet.protocol import MAX_COINS
 
 

@@ -12,8 +12,7 @@ from markets.base import AuthFailed, NotSupported, RateLimited, Refused, SignInN
 from models.ledger import withdrawals
 from server.withdraw import RESUME_S, look_after_all
 from tests.server.conftest import Service
-from tests.server.withdrawals.asking import row, withdraw
-from tests.server.withdrawals.chain import KEYS, Chain, coin
+from tests.server.withdrawals.chain import KEYS, Chain, coin, row, withdraw
 
 
 async def test_an_answer_that_never_came_is_unknown_until_it_is_looked_up(service: Service, chain: Chain) -> None:

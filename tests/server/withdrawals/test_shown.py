@@ -9,8 +9,7 @@ from markets.base import Unavailable
 from models.ledger import withdrawals
 from tests.server.api import START_MS
 from tests.server.conftest import OWNER, Service, with_settings
-from tests.server.withdrawals.asking import WITHDRAW, row, withdraw
-from tests.server.withdrawals.chain import KEYS, Chain, coin
+from tests.server.withdrawals.chain import KEYS, WITHDRAW, Chain, coin, row, withdraw
 
 
 async def test_nobody_sees_another_users_withdrawals_or_sends_their_coins(service: Service, chain: Chain) -> None:

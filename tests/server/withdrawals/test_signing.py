@@ -11,8 +11,7 @@ from models.ledger.withdrawals import Withdrawal
 from server.withdraw import ABANDONED_MS, NEVER_SIGNED, look_after_all
 from tests.server.api import START_MS
 from tests.server.conftest import OWNER, Service
-from tests.server.withdrawals.asking import row, withdraw
-from tests.server.withdrawals.chain import KEYS, Chain, coin
+from tests.server.withdrawals.chain import KEYS, Chain, coin, row, withdraw
 
 
 async def test_what_is_signed_after_it_was_given_up_is_not_sent(service: Service, chain: Chain) -> None:

@@ -16,8 +16,7 @@ from server.withdrawal_plan import bidding_venue
 from tests.server.api import START_MS
 from tests.server.conftest import Service, with_settings
 from tests.server.test_venues import REAL
-from tests.server.withdrawals.asking import withdraw
-from tests.server.withdrawals.chain import INSCRIPTION, Chain
+from tests.server.withdrawals.chain import INSCRIPTION, Chain, withdraw
 from tests.server.withdrawals.test_bidding_wallet import bidding
 from wallet.protocol import SOURCES
 
