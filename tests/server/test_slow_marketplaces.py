@@ -24,7 +24,7 @@ from tests.server.driver import OPERATIONS, Driver, responses
 from tests.server.peers import keys_of
 from tests.server.test_profile import proof
 from tests.server.withdrawals.chain import Chain, coin
-from tests.server.withdrawals.test_bidding_wallet import bidding
+from tests.server.withdrawals.test_sending import bidding
 
 _ENDS_S = {path: handler.answers_s for path, handler in ROUTES}  # before a fixture makes them longer
 _SOON_S, _LATE_S = 0.3, 20.0  # the wait of each route here, and what a busy machine may add to it

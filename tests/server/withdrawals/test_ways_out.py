@@ -17,7 +17,7 @@ from tests.server.api import START_MS
 from tests.server.conftest import Service, with_settings
 from tests.server.test_venues import REAL
 from tests.server.withdrawals.chain import INSCRIPTION, Chain, withdraw
-from tests.server.withdrawals.test_bidding_wallet import bidding
+from tests.server.withdrawals.test_sending import bidding
 from wallet.protocol import SOURCES
 
 NOTHING_SET = dict.fromkeys(("unisat_url", "mempool_url", "ord_url"))
