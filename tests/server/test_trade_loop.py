@@ -18,7 +18,7 @@ from tests.server.autolist_tasks import INSCRIPTION, VAULT, lies_at
 from tests.server.conftest import OWNER, Service, with_settings
 from tests.server.driver import check
 from tests.server.running_tasks import open_order, row, started
-from tests.server.test_autolist_preview import market, new
+from tests.server.test_autolist_running import market, new
 from tests.server.trades import bought, proved
 
 RULE = {"autolist": {"minMargin": 0.1}, "start": True}
