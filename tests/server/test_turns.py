@@ -21,7 +21,7 @@ from tests.replay.recorded import entry
 from tests.server.api import START_MS
 from tests.server.conftest import Service
 from tests.server.test_events import happen
-from tests.server.test_moment import iso, write
+from tests.server.test_task_past import iso, write
 from tests.server.trades import bought
 
 
