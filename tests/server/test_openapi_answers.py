@@ -27,14 +27,13 @@ from strategy.book import Ask
 from strategy.config.bid import BidConfig, dump_bid_config
 from strategy.config.listing import ListingConfig, dump_listing_config
 from tests.examples import part_of
-from tests.server import stories_of_tasks
+from tests.server import stories
 from tests.server.api import START_MS, new_user, token_of
 from tests.server.conftest import OTHER, OWNER, Service, with_settings
 from tests.server.driver import DOCUMENT, OPERATIONS, Driver, is_shared, responses
 from tests.server.json_schema import Shapes
 from tests.server.peers import keys_of
-from tests.server.stories_of_listings import auto_listing
-from tests.server.stories_of_tasks import recorded
+from tests.server.stories import auto_listing, recorded
 from tests.server.test_health import PORT, facts, hooks, simulator  # noqa: F401
 from tests.server.test_metrics import SHORT
 from tests.server.test_profile import approval
@@ -90,7 +89,7 @@ async def signing_in(service: Service, drive: Driver) -> None:
     signature = sign_message(proofs.STRANGER, "p2tr", opened["message"])
     proof = {"challengeId": opened["challengeId"], "address": OTHER, "signature": signature}
     await drive("signIn", proof, token="")
-    service.app.settings["services"] = replace(services, budget=stories_of_tasks.Spent())
+    service.app.settings["services"] = replace(services, budget=stories.Spent())
     await drive("openChallenge", {"address": OTHER}, token="")
     await drive("signIn", proof)
     await drive("openApproval", {"maxExposure": 5})
@@ -150,7 +149,7 @@ async def the_profile(service: Service, drive: Driver) -> None:
     } | await approval(service, {"ordinalsAddress": address})
     service.gateway.answers["balance"] = Balance("bc1qmultisig", 1, 1)
     await drive("changeProfile", move)
-    await stories_of_tasks.spent(service, drive("changeProfile", move))
+    await stories.spent(service, drive("changeProfile", move))
     service.gateway.down = True
     await drive("changeProfile", move)
     service.signer.state = "locked"
@@ -192,7 +191,7 @@ async def hooks_and_deliveries(service: Service, drive: Driver) -> None:
     await drive("listDeliveries", path=one)
     await drive("listDeliveries", path=one, query={"limit": 0})
     services = service.app.settings["services"]
-    service.app.settings["services"] = replace(services, sent_by_hand=stories_of_tasks.Spent())
+    service.app.settings["services"] = replace(services, sent_by_hand=stories.Spent())
     await drive("testHook", path=one)
     await drive("redeliver", path=both)
     service.app.settings["services"] = services
@@ -234,7 +233,7 @@ async def the_market(service: Service, drive: Driver) -> None:
     ):
         await drive(name)
         await drive(name, query=known)
-        await stories_of_tasks.spent(service, drive(name, query=known))
+        await stories.spent(service, drive(name, query=known))
         service.gateway.down = True
         await drive(name, query=known)
         service.gateway.down = False
@@ -257,7 +256,7 @@ async def the_book(service: Service, drive: Driver) -> None:
     await drive("getBook")
     await drive("getBook", query=query)
     await drive("getBook", query={"slug": "nobody-knows"})
-    await stories_of_tasks.spent(service, drive("getBook", query=query))
+    await stories.spent(service, drive("getBook", query=query))
     answers.update(dict.fromkeys(there, SignInNeeded()))
     await drive("getBook", query=query)
     answers.update(there)
@@ -279,7 +278,7 @@ async def withdrawals(service: Service, drive: Driver) -> None:
     await drive("getWallet")
     service.gateway.answers["broadcast"] = Unknown("cut")
     assert (await drive("withdraw", {"from": "payment"})).status == 202
-    await stories_of_tasks.spent(service, drive("withdraw", {"from": "payment"}))
+    await stories.spent(service, drive("withdraw", {"from": "payment"}))
     service.gateway.answers["coins"] = Unavailable("away")
     await drive("withdraw", {"from": "payment"})
     service.signer.state = "locked"
@@ -302,12 +301,12 @@ async def inscriptions_and_wallet(service: Service, drive: Driver) -> None:
     service.gateway.answers["wallet_contents"] = NotFound()
     service.clock.now_ms += 20_001
     await drive("listInscriptions", query=fresh)
-    await stories_of_tasks.spent(service, drive("listInscriptions", query=fresh))
-    await stories_of_tasks.spent(service, drive("getInscription", path=one, query=fresh))
+    await stories.spent(service, drive("listInscriptions", query=fresh))
+    await stories.spent(service, drive("getInscription", path=one, query=fresh))
     await drive("getInscriptionPicture", path=one)
     service.gateway.answers["picture"] = Picture("image/gif", b"GIF89a")
     await drive("getInscriptionPicture", path=one)
-    await stories_of_tasks.spent(service, drive("getInscriptionPicture", path=another))
+    await stories.spent(service, drive("getInscriptionPicture", path=another))
     service.gateway.down = True
     await drive("listInscriptions", query=fresh)
     await drive("getInscription", path=one, query=fresh)
@@ -369,15 +368,15 @@ async def test_every_status_of_every_operation_is_answered_as_described(service:
     await the_play_wallet(service, drive)
     await sessions_and_tokens(service, drive)
     await the_profile(service, drive)
-    await stories_of_tasks.bidding(service, drive)
-    await stories_of_tasks.the_budgets(service, drive)
+    await stories.bidding(service, drive)
+    await stories.the_budgets(service, drive)
     await the_market(service, drive)
-    await stories_of_tasks.the_control(service, drive)
+    await stories.the_control(service, drive)
     await auto_listing(service, drive)
     await what_was_traded(service, drive)
     await what_happened(service, drive)
     await hooks_and_deliveries(service, drive)
-    await stories_of_tasks.named_configs(service, drive)
+    await stories.named_configs(service, drive)
     await inscriptions_and_wallet(service, drive)
     await administration(service, drive)
     for name in ("getDescription", "readReference", "isAlive", "isReady", "getMetrics"):
