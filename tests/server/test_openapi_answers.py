@@ -30,8 +30,7 @@ from tests.examples import part_of
 from tests.server import stories
 from tests.server.api import START_MS, new_user, token_of
 from tests.server.conftest import OTHER, OWNER, Service, with_settings
-from tests.server.driver import DOCUMENT, OPERATIONS, Driver, is_shared, responses
-from tests.server.json_schema import Shapes
+from tests.server.driver import DOCUMENT, OPERATIONS, Driver, Shapes, is_shared, responses
 from tests.server.peers import keys_of
 from tests.server.stories import auto_listing, recorded
 from tests.server.test_health import PORT, facts, hooks, simulator  # noqa: F401
