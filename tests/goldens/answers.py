@@ -30,10 +30,8 @@ from strategy.journal import Encoder
 from tests.replay.recorded import carried_out, entry
 from tests.server.api import START_MS, Answer, new_user, token_of
 from tests.server.conftest import ADMIN, OTHER, OWNER, Service
+from tests.server.ledger_rows import INSCRIPTION, bought, item, open_order, proved, sold
 from tests.server.peers import keys_of
-from tests.server.running_tasks import open_order
-from tests.server.trades import bought, proved, sold
-from tests.server.wallet_items import INSCRIPTION, item
 from tests.server.withdrawals.chain import Chain, coin
 from tests.shapes import replace
 from tests.wallet import proofs

@@ -28,10 +28,8 @@ from tests.server.api import START_MS
 from tests.server.autolist_tasks import listed
 from tests.server.conftest import OWNER, Service
 from tests.server.driver import Driver
+from tests.server.ledger_rows import INSCRIPTION, bought, open_order
 from tests.server.peers import keys_of
-from tests.server.running_tasks import open_order
-from tests.server.trades import bought
-from tests.server.wallet_items import INSCRIPTION
 from tests.shapes import replace
 
 

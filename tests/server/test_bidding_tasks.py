@@ -17,7 +17,7 @@ from server import task_runs
 from tests.databases import another
 from tests.server.conftest import Service, with_settings
 from tests.server.driver import check
-from tests.server.running_tasks import row, started
+from tests.server.ledger_rows import row, started
 
 DEFAULTS = {
     "slug": "goosinals",

@@ -12,8 +12,8 @@ from strategy.book import Ask, Bid
 from tests.server.api import START_MS
 from tests.server.conftest import OWNER, Service
 from tests.server.driver import check
+from tests.server.ledger_rows import open_order
 from tests.server.peers import keys_of
-from tests.server.running_tasks import open_order
 from tests.server.test_preview import EXAMPLE, preview, with_floor
 
 

@@ -10,9 +10,7 @@ from urllib.parse import quote
 from core.fields import iso
 from tests.server.api import START_MS
 from tests.server.conftest import Service
-from tests.server.running_tasks import open_order
-from tests.server.trades import MINUTE_MS, bought, sold
-from tests.server.wallet_items import INSCRIPTION
+from tests.server.ledger_rows import INSCRIPTION, MINUTE_MS, bought, open_order, sold
 
 
 async def pages(service: Service, path: str, name: str, most: int) -> list[list[Any]]:

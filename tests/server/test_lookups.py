@@ -23,10 +23,8 @@ from strategy.book import Ask
 from tests.server.api import START_MS, new_user
 from tests.server.conftest import OWNER, Service
 from tests.server.driver import check
+from tests.server.ledger_rows import INSCRIPTION, bought, item, row, started
 from tests.server.peers import keys_of
-from tests.server.running_tasks import row, started
-from tests.server.trades import bought
-from tests.server.wallet_items import INSCRIPTION, item
 
 UNREADABLE = "The marketplace cannot be read"
 

@@ -31,13 +31,12 @@ from tests.server import stories
 from tests.server.api import START_MS, new_user, token_of
 from tests.server.conftest import OTHER, OWNER, Service, with_settings
 from tests.server.driver import DOCUMENT, OPERATIONS, Driver, Shapes, is_shared, responses
+from tests.server.ledger_rows import INSCRIPTION, item, sold
 from tests.server.peers import keys_of
 from tests.server.stories import auto_listing, recorded
 from tests.server.test_health import PORT, facts, hooks, simulator  # noqa: F401
 from tests.server.test_metrics import SHORT
 from tests.server.test_profile import approval
-from tests.server.trades import sold
-from tests.server.wallet_items import INSCRIPTION, item
 from tests.server.withdrawals.chain import Chain, coin
 from tests.shapes import replace
 from tests.wallet import proofs

@@ -20,8 +20,8 @@ from strategy.monthly import Bidding, CallCosts, fits_from_minutes
 from tests.server import peers
 from tests.server.api import START_MS, token_of
 from tests.server.conftest import OWNER, Service, with_settings
+from tests.server.ledger_rows import open_order
 from tests.server.peers import keys_of
-from tests.server.running_tasks import open_order
 from tests.shapes import replace
 from tests.workers.bidding.fakes import KEYS, ask, bid
 from tests.workers.bidding.world import CATS, World

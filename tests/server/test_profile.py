@@ -12,7 +12,7 @@ from models import accounts
 from models.tasks.tasks import RUNNING, Task
 from models.users import OwnCeilings, User
 from tests.server.conftest import OTHER, OWNER, Service
-from tests.server.running_tasks import open_order
+from tests.server.ledger_rows import open_order
 from tests.server.test_preview import EXAMPLE, preview, with_floor
 from tests.wallet import proofs
 from wallet.signer.challenges import sign_message

@@ -25,9 +25,8 @@ from tests.server.api import START_MS, Answer
 from tests.server.autolist_tasks import INSCRIPTION, VAULT, lies_at
 from tests.server.conftest import OWNER, Service, with_settings
 from tests.server.driver import check
-from tests.server.running_tasks import open_order, row, started
+from tests.server.ledger_rows import MINUTE_MS, bought, open_order, proved, row, sold, started
 from tests.server.test_autolist_running import market, new
-from tests.server.trades import MINUTE_MS, bought, proved, sold
 from tests.shapes import replace
 
 A, B = "aa" * 32 + "i0", "bb" * 32 + "i0"

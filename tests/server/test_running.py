@@ -23,7 +23,7 @@ from server.http.answers import ApiError
 from server.http.services import ManagerClient
 from tests.server.api import START_MS, Answer
 from tests.server.conftest import OWNER, Service, with_settings
-from tests.server.running_tasks import open_order, row, started
+from tests.server.ledger_rows import open_order, row, started
 from tests.shapes import replace
 
 

@@ -27,8 +27,7 @@ from tests.replay.recorded import LOOP, START, carried_out, entry
 from tests.server.api import START_MS
 from tests.server.conftest import Service
 from tests.server.driver import check
-from tests.server.running_tasks import open_order
-from tests.server.trades import MINUTE_MS
+from tests.server.ledger_rows import MINUTE_MS, open_order
 from tests.shapes import replace
 from tests.strategy.market import bid
 from tests.workers.bidding.world import World

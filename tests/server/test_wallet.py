@@ -12,8 +12,8 @@ from models.tasks.tasks import Task
 from server.wallet import Backing, at_stake
 from tests.server.api import START_MS, Answer
 from tests.server.conftest import OWNER, Service
+from tests.server.ledger_rows import open_order
 from tests.server.peers import keys_of
-from tests.server.running_tasks import open_order
 from tests.server.test_preview import EXAMPLE, preview, prices, with_floor
 
 
