@@ -9,10 +9,9 @@ import pytest
 from markets.adapter import AskAgain
 from markets.base import AuthFailed, NotFound, RateLimited, Refused, SignInNeeded, Unavailable, Unknown, VenueError
 from markets.http import Http
-from tests.markets.contract.calls import READS, WRITES, Read, prepared
 from tests.markets.contract.gate import CUT, SILENCE, reply
 from tests.markets.contract.parties import each
-from tests.markets.contract.town import NOTHING, Town
+from tests.markets.contract.town import NOTHING, READS, WRITES, Read, Town, prepared
 
 HTML = "<html><body>Bad gateway</body></html>"
 NO = '{"error": "no", "message": "no", "msg": "no"}'

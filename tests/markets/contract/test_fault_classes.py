@@ -21,10 +21,9 @@ from markets.base import (
     Unknown,
     VenueError,
 )
-from tests.markets.contract.calls import prepared
 from tests.markets.contract.gate import reply
 from tests.markets.contract.parties import having
-from tests.markets.contract.town import Town
+from tests.markets.contract.town import Town, prepared
 
 Class = type[VenueError]
 PAGE = "<!DOCTYPE html>\n<html><title>Attention Required! | Firewall</title></html>"

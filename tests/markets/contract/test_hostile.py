@@ -10,12 +10,11 @@ import tracemalloc
 from typing import Any
 
 from markets.base import Unavailable, Unknown, VenueError
-from tests.markets.contract.calls import READS, WRITES, Read, prepared
 from tests.markets.contract.gate import reply
 from tests.markets.contract.hostile import ANSWERS, JSON, spoilt
 from tests.markets.contract.parties import each
 from tests.markets.contract.sane import assert_sane
-from tests.markets.contract.town import NOTHING, Town
+from tests.markets.contract.town import NOTHING, READS, WRITES, Read, Town, prepared
 
 SECONDS = 8.0  # far more than any of it takes, far less than a worker waits
 BYTES = 25_000_000

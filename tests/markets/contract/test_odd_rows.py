@@ -9,11 +9,10 @@ from typing import Any
 import pytest
 
 from markets.base import NotUnderstood
-from tests.markets.contract.calls import prepared
 from tests.markets.contract.gate import reply
 from tests.markets.contract.hostile import JSON
 from tests.markets.contract.parties import HELD, PARTIES
-from tests.markets.contract.town import Town
+from tests.markets.contract.town import Town, prepared
 from tests.simulator.desk import PUPPETS
 
 LISTS = ("asks", "bids", "sales", "own_bids", "own_listings", "wallet_contents")

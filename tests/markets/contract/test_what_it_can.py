@@ -9,9 +9,8 @@ import pytest
 
 from markets.adapter import Adapter
 from markets.base import Kind, NotFound, NotSupported
-from tests.markets.contract.calls import METHODS, prepared
 from tests.markets.contract.parties import each, having
-from tests.markets.contract.town import NOTHING, Town
+from tests.markets.contract.town import METHODS, NOTHING, Town, prepared
 from tests.simulator.desk import PUPPETS
 
 

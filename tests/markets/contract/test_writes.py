@@ -7,9 +7,8 @@ from typing import Any
 import pytest
 
 from markets.base import BelowMinimum, InsufficientFunds, PriceGrid, Refused, Unavailable, VenueError
-from tests.markets.contract.calls import WRITES
 from tests.markets.contract.parties import HELD, each, having
-from tests.markets.contract.town import Town
+from tests.markets.contract.town import WRITES, Town
 from tests.simulator.desk import ANN
 
 
