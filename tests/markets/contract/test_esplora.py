@@ -7,7 +7,7 @@ from decimal import Decimal
 import pytest
 
 from markets.mempool import Mempool
-from tests.markets.contract.practice import Practice
+from tests.markets.contract.gate import Practice
 
 PAYMENT = "bc1qcr8te4kr609gcawutmrza0j4xv80jy8z306fyu"
 

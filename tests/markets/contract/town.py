@@ -16,9 +16,8 @@ from markets.http import Permit
 from markets.orders import BidToDraft, Coin, ListingOrder, ListingToDraft, Pair, SignInAnswer
 from markets.parse import Page
 from tests.markets.contract import signing
-from tests.markets.contract.gate import Gate
+from tests.markets.contract.gate import Gate, Practice
 from tests.markets.contract.parties import HELD, LISTED, Party
-from tests.markets.contract.practice import Practice
 from tests.simulator.desk import ANN, PUPPETS
 from wallet.signer.challenges import sign_message
 
