@@ -26,49 +26,6 @@ from tests.server.autolist_tasks import (
 from tests.server.conftest import OWNER, Service
 
 
-async def test_create_answers_the_stopped_task(service: Service) -> None:
-    answer = await service.ask("POST", "/api/autolist", {"inscriptionId": INSCRIPTION, "pricePercent": 1.1})
-
-    assert answer.status == 201
-    assert answer.headers["Location"] == f"/api/autolist/{answer.json['id']}"
-    assert '"pricePercent": 1.1,' in answer.text
-    assert answer.json["config"].pop("pricePercent")
-    assert answer.json == {
-        "id": 1,
-        "inscriptionId": INSCRIPTION,
-        "collectionId": None,
-        "isRunning": False,
-        "config": {
-            "priceMode": "percent",
-            "priceSats": 0,
-            "undercutSats": 1000,
-            "minPriceSats": 0,
-            "costSats": None,
-            "minMargin": 0,
-            "reference": "floor",
-            "allowBelowReference": False,
-            "traitType": "",
-            "traitValue": "",
-            "loopSeconds": None,
-            "dryRun": False,
-            "priceSchedule": [],
-            "ignoreAddresses": [],
-        },
-        "listing": None,
-        "lastCycle": None,
-        "lastError": None,
-        "lastErrorCode": None,
-        "lastErrorParams": None,
-        "createdAt": "2025-11-20T12:00:00.000Z",
-        "venue": "simulator",
-        "sourceFillId": None,
-        "costSource": None,
-        "tags": [],
-        "warnings": ["no minPriceSats and no costSats: the price follows the market down without a limit"],
-    }
-    assert (await service.ask("GET", "/api/autolist")).json[0]["id"] == 1
-
-
 async def test_a_price_over_time_comes_back_as_given(service: Service) -> None:
     steps = [{"afterHours": 0, "pricePercent": 1.3}, {"afterHours": 48, "priceSats": 115_000}]
     body = {"inscriptionId": INSCRIPTION, "priceSchedule": steps, "ignoreAddresses": ["BC1Q" + "Q" * 38]}

@@ -123,28 +123,6 @@ async def test_a_user_sees_and_sets_nobody_elses(service: Service) -> None:
     assert row(service, task_id) == "halt"
 
 
-@pytest.mark.parametrize(
-    ("body", "fields"),
-    [
-        ({}, {"scope", "state"}),
-        ({"scope": "task", "state": "halt"}, {"taskId"}),
-        ({"scope": "user", "state": "halt", "taskId": 1}, {"taskId"}),
-        ({"scope": "user", "state": "stop"}, {"state"}),
-        ({"scope": "all", "state": "run", "more": 1}, {"scope", "more"}),
-        ({"scope": "task", "state": "run", "taskId": "1"}, {"taskId"}),
-        ({"scope": "task", "state": "run", "taskId": 1.5}, {"taskId"}),
-        ({"scope": "task", "state": "run", "taskId": True}, {"taskId"}),
-    ],
-)
-async def test_what_is_wrong_is_told_at_once(service: Service, body: dict[str, Any], fields: set[str]) -> None:
-    await service.new_task()
-
-    answer = await service.ask("PUT", "/api/control", body)
-
-    assert (answer.status, answer.names()) == (400, fields)
-    assert service.signer.told == []
-
-
 @pytest.mark.parametrize("task_id", [0, -1, 999, 2**63, 10**30])
 async def test_a_task_that_no_row_can_be_is_404(service: Service, task_id: int) -> None:
     answer = await put(service, "task", "halt", task_id)

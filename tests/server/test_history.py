@@ -26,42 +26,6 @@ async def pages(service: Service, path: str, name: str, most: int) -> list[list[
             return found
 
 
-async def test_a_purchase_is_told_with_all_that_is_known_of_it(service: Service) -> None:
-    known = {"inscription_id": INSCRIPTION, "floor_at_fill": "100000", "network_fee_sats": 600}
-    order = bought(service.user_id, 75_000, minute=3, **known, trait_type="Hat", trait_value="Red")
-
-    answer = await service.ask("GET", "/api/fills")
-
-    assert answer.json == {
-        "fills": [
-            {
-                "id": f"buy-{order.id}",
-                "side": "buy",
-                "taskId": 1,
-                "taskKind": "bidding",
-                "venue": "simulator",
-                "slug": "goosinals",
-                "type": "ordinals",
-                "trait": {"type": "Hat", "value": "Red"},
-                "price": 75_000,
-                "quantity": 1,
-                "unitPrice": 75_000,
-                "inscriptionId": INSCRIPTION,
-                "saleId": order.sale_id,
-                "txid": None,
-                "networkFee": 600,
-                "venueFee": None,
-                "floorAtFill": 100_000,
-                "bidPlacedAt": "2025-11-20T12:00:00.000Z",
-                "filledAt": "2025-11-20T12:03:00.000Z",
-                "dryRun": False,
-                "autolist": None,
-            }
-        ],
-        "next": None,
-    }
-
-
 async def test_what_is_not_known_is_null_and_never_0(service: Service) -> None:
     bought(service.user_id, 2_500, slug="DOG", quantity="1000")
     sold(service.user_id, 105_000, minute=1, slug=None)

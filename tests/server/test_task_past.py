@@ -63,16 +63,6 @@ async def test_before_the_first_start_and_after_a_rotation_there_are_no_lines(se
     assert [(answer.status, answer.json) for answer in (never, rotated)] == [(200, {"lines": []})] * 2
 
 
-@pytest.mark.parametrize("name", ["log?lines", "cycles?limit"])
-@pytest.mark.parametrize("text", ["0", "-1", "1001", "1e2", "1.0", "x", "", "9" * 5000, "%D9%A3", "%00", "%2B5"])
-async def test_bad_counts_are_400(service: Service, name: str, text: str) -> None:
-    task_id = await service.new_task()
-
-    answer = await service.ask("GET", f"/api/tasks/{task_id}/{name}={text}")
-
-    assert (answer.status, answer.names()) == (400, {name.partition("?")[2]})
-
-
 async def test_a_log_that_cannot_be_read_is_503_and_names_no_path(service: Service) -> None:
     task_id = await service.new_task()
     log_of(service, task_id).mkdir()

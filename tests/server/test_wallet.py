@@ -17,51 +17,6 @@ from tests.server.peers import keys_of
 from tests.server.test_preview import EXAMPLE, preview, prices, with_floor
 
 
-async def test_the_wallet_shows_addresses_balance_and_exposure(service: Service) -> None:
-    service.gateway.answers["balance"] = Balance("bc1qmultisig", 123_456, START_MS)
-    keys = keys_of(OWNER)
-
-    answer = await service.ask("GET", "/api/wallet")
-
-    assert answer.json == {
-        "payment": keys["payment"],
-        "vault": keys["vault"],
-        "ordinalsAddress": OWNER,
-        "receives": [
-            {"deliverTo": "ordinalsAddress", "address": OWNER, "tasks": []},
-            {"deliverTo": "vault", "address": keys["vault"], "tasks": []},
-        ],
-        "biddingWallet": {"address": "bc1qmultisig", "balanceSats": 123_456},
-        "exposure": 0,
-        "worstLoss": 123_456,
-        "ifAllFillNow": 0,
-        "signedSats": 0,
-        "signedLimitSats": 200_000_000,
-        "signedFreeAt": None,
-        "paymentSats": 0,
-        "funding": [
-            {
-                "venue": "simulator",
-                "from": "bidding",
-                "address": "bc1qmultisig",
-                "balanceSats": 123_456,
-                "backs": "bids are backed by the bidding wallet: a script of the marketplace's key and the user's",
-                "wayOut": 'withdraw from "bidding": the marketplace signs too; the sats arrive at the payment address',
-            },
-            {
-                "venue": "simulator-ordnet",
-                "from": "payment",
-                "address": keys["payment"],
-                "balanceSats": 0,
-                "backs": "bids are paid with whole coins of the payment address: one coin for each bid, a little above "
-                "its price",
-                "wayOut": 'withdraw from "payment": the user\'s key alone moves them',
-            },
-        ],
-        "withdrawals": [],
-    }
-
-
 async def test_the_wallet_shows_what_is_signed_and_when_room_comes_back(service: Service) -> None:
     service.gateway.answers["balance"] = Balance("bc1qmultisig", 123_456, START_MS)
     service.signer.signed_sats, service.signer.frees_ms = 70_000, 1_800_000_061_000

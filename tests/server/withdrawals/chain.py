@@ -1,4 +1,4 @@
-"""Withdrawals as they are asked for, and a chain for the service under test: coins by address, and what was broadcast."""
+"""Withdrawals as they are asked for, and a chain for the service: coins by address, and what was broadcast."""
 
 from __future__ import annotations
 

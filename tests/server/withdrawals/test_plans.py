@@ -1,4 +1,4 @@
-"""Withdrawals are planned: bad requests, coins of the payment address, coins behind bids, and the vault's inscriptions."""
+"""Withdrawals are planned: the payment address's coins, coins behind bids, and the vault's inscriptions."""
 
 from __future__ import annotations
 
@@ -19,30 +19,15 @@ from tests.server.conftest import OTHER, OWNER, Service
 from tests.server.withdrawals.chain import INSCRIPTION, ITEM, KEYS, WITHDRAW, Chain, coin, in_vault, row, withdraw
 from wallet.protocol import MAX_COINS
 
+# tests/goldens/bodies has the other wrong values of each field.
 BAD: list[tuple[Any, list[str]]] = [
-    ({}, ["from: is required"]),
-    ({"from": "ordinals"}, ["from: must be bidding, payment, vault or escrow"]),
-    ({"from": 5}, ["from: must be bidding, payment, vault or escrow"]),
-    ({"from": "payment", "amountSats": 0}, ["amountSats: must be a whole number from 1 to 2100000000000000"]),
-    ({"from": "payment", "amountSats": "5"}, ["amountSats: must be a whole number"]),
-    ({"from": "payment", "amountSats": None}, ["amountSats: must be a whole number"]),
-    ({"from": "payment", "amountSats": True}, ["amountSats: must be a whole number"]),
-    ({"from": "payment", "address": OTHER}, ["address: unknown field"]),
     ({"from": "payment", "to": OTHER, "destination": OTHER}, ["to: unknown field", "destination: unknown field"]),
-    ({"from": "payment", "inscriptionId": INSCRIPTION}, ["inscriptionId: is for the vault and an escrow only"]),
-    ({"from": "vault", "inscriptionId": "x"}, ["inscriptionId: is no inscription's id"]),
     (
         {"from": "vault", "inscriptionId": INSCRIPTION, "amountSats": 5},
         ["amountSats: is not for an inscription, which goes with all that its output holds"],
     ),
-    ({"from": "bidding", "feeRate": 5}, ["feeRate: is the marketplace's from a bidding wallet"]),
-    ({"from": "payment", "dryRun": 1}, ["dryRun: must be true or false"]),
-    ({"from": "payment", "force": "yes"}, ["force: must be true or false"]),
     ({"amountSats": -1, "force": 5, "x": 1}, ["amountSats", "force", "x", "from"]),
-    *(
-        ({"from": "payment", "feeRate": rate}, ["feeRate"])
-        for rate in (0, 0.9, 300.1, 1.0001, "slow", "5", True, None, [])
-    ),
+    *(({"from": "payment", "feeRate": rate}, ["feeRate"]) for rate in (0.9, 300.1, 1.0001)),
 ]
 
 
