@@ -287,14 +287,6 @@ def test_a_draft_is_of_one_offer(offers: Any) -> None:
         adapter.draft_bid(ex.ask())
 
 
-@pytest.mark.parametrize("status, leaf", [(500, Unavailable), (503, Unavailable), (409, Refused), (404, NotFound)])
-def test_a_draft_that_fails_has_changed_nothing(status: int, leaf: type[Exception]) -> None:
-    adapter = ex.signed_in()
-    ex.answers("POST", ex.BOOK + "/preflight", {"error": "later"}, status=status)
-    with pytest.raises(leaf):
-        adapter.draft_bid(ex.ask())
-
-
 def _drafted(adapter: OrdNet, **more: Any) -> BidDraft:
     ex.answers("POST", ex.BOOK + "/preflight", ex.PREFLIGHT)
     return adapter.draft_bid(ex.ask(**more))
@@ -426,14 +418,3 @@ def test_a_cancel_whose_answer_is_not_clear_may_have_been_taken(answer: Any) -> 
     ex.answers("POST", f"{ex.BOOK}/{ex.OFFER_ID}/cancel", answer)
     with pytest.raises(Unknown):
         adapter.cancel(ex.PAYMENT, [ex.NAME], "")
-
-
-def test_a_permit_that_is_gone_stops_a_write() -> None:
-    adapter = ex.signed_in()
-
-    def permit() -> None:
-        raise Unavailable("no more")
-
-    with pytest.raises(Unavailable, match="no more"):
-        adapter.cancel(ex.PAYMENT, [ex.NAME], "", permit)
-    assert not responses.calls

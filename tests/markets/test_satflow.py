@@ -10,7 +10,7 @@ import pytest
 import responses
 
 from markets.base import BidOrder, Item, NotFound, NotSupported, NotUnderstood, Unavailable, Unknown
-from markets.parse import Page, Unread
+from markets.parse import Unread
 from markets.satflow import books
 from markets.satflow.adapter import Satflow
 
@@ -69,18 +69,6 @@ def test_an_own_bid_on_a_number(satflow: Satflow) -> None:
 def test_own_bids_are_refused_when_there_are_more_than_shown(satflow: Satflow, more: dict[str, Any]) -> None:
     _answers("/address/bids", {"data": {"results": [OWN], **more}})
     with pytest.raises(NotUnderstood, match="more own bids"):
-        satflow.own_bids("bc1qpay")
-
-
-def test_own_bids_of_an_unknown_address_are_none(satflow: Satflow) -> None:
-    _answers("/address/bids", {"error": "address not found"}, status=404)
-    assert satflow.own_bids("bc1qpay") == Page((), None)
-
-
-@pytest.mark.parametrize("body", ["<html>404 page not found</html>", "", "null", "{}", '"not found"'])
-def test_a_404_that_is_not_the_venues_own_word_tells_nothing_of_our_bids(satflow: Satflow, body: str) -> None:
-    responses.get(f"{BASE}/address/bids", body=body, status=404)
-    with pytest.raises(Unavailable):
         satflow.own_bids("bc1qpay")
 
 
