@@ -28,15 +28,6 @@ INDEXER = "/unisat/v1/indexer/runes"
 BEARER = {"Authorization": "Bearer practice"}
 
 
-async def test_floors_come_for_many_slugs_and_unknown_ones_are_missing(desk: Desk) -> None:
-    await desk.list_puppets(300_000, 250_000)
-    await desk.sim("PUT", "collections/empty", {"asks": []})
-
-    rows = await desk.data("collection-stats/floors", type="ordinals", slugs="PUPPETS,nobody,empty")
-
-    assert [(row["slug"], row["floor"], row["listedCount"]) for row in rows] == [(PUPPETS, 250_000, 2), ("empty", 0, 0)]
-
-
 async def test_a_rune_floor_is_sats_per_whole_token(desk: Desk) -> None:
     await desk.list_rune(asks=[{"tokens": 1000, "unitPrice": 0.899}, {"tokens": "10.5", "unitPrice": 1.27976654}])
 
@@ -65,21 +56,6 @@ async def test_a_collection_lists_its_traits(desk: Desk) -> None:
     assert found["category_attributes"] == [{"key": "Hat", "values": values}]
 
 
-async def test_listings_are_paged_from_the_cheapest(desk: Desk) -> None:
-    await desk.list_puppets(*range(250_000, 100_000, -10_000))
-
-    pages = [await desk.data("activity/listings", collectionSlug=PUPPETS, page=p, pageSize=10) for p in (1, 2, 3)]
-
-    prices = [row["price"] for page in pages for row in page["items"]]
-    assert prices == sorted(prices)
-    assert len(prices) == 15
-    assert pages[0]["pagination"] == {"page": 1, "pageSize": 10, "total": 15, "totalPages": 2}
-    first = pages[0]["items"][0]
-    assert first["collectionSlug"] == PUPPETS
-    assert first["inscriptionId"].endswith("i0")
-    assert first["sellerOrdAddress"].startswith("bc1p")
-
-
 async def test_market_bids_have_what_ranks_them(desk: Desk) -> None:
     bids = [{"price": 60_000, "bidder": BOB.payment, "placedAt": 2}, {"price": 60_000, "placedAt": 1}]
     await desk.list_puppets(100_000, bids=bids)
@@ -104,26 +80,6 @@ async def test_rune_orders_tell_their_unit_price(desk: Desk) -> None:
     assert [row["price"] for row in by_total["items"]] == [35, 3000]
     assert [row["unitPrice"] for row in by_unit["items"]] == [3, 3.5]
     assert (bid["price"], bid["quantity"], bid["unitPrice"]) == (500, 200, 2.5)
-
-
-async def test_a_wallet_is_paged_by_cursor(desk: Desk) -> None:
-    held = [{"id": f"{at:064x}i0", "collection": PUPPETS, "name": f"Puppet {at}"} for at in range(5)]
-    await desk.sim("PUT", f"wallets/{ANN.ordinals}", {"inscriptions": held})
-    await desk.sim("PUT", f"collections/{PUPPETS}", {"asks": [{"price": 70_000, "inscriptionId": held[1]["id"]}]})
-
-    pages, cursor = [], 0
-    while cursor is not None:
-        page = await desk.data("address/wallet-contents", address=ANN.ordinals, cursor=cursor, limit=2)
-        pages.append(page["results"]["ordinals"])
-        cursor = page["nextCursor"]
-
-    assert [len(page) for page in pages] == [2, 2, 1]
-    assert [row["token"]["name"] for page in pages for row in page] == [f"Puppet {at}" for at in range(5)]
-    assert pages[0][1]["listing"] == {"price": 70_000, "secureListing": True}
-    assert pages[0][0]["listing"] is None
-    item = await desk.data("item", inscriptionId=held[1]["id"])
-    assert (item["owner"], item["listed"], item["listing"]["price"]) == (ANN.ordinals, True, 70_000)
-    assert (await desk.read("item", inscriptionId="f" * 64 + "i0"))[0] == 404
 
 
 async def test_the_first_bidding_wallet_has_sats_of_its_own(desk: Desk) -> None:

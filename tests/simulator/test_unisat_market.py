@@ -511,13 +511,6 @@ async def test_unit_price_may_be_ten_times_the_price_or_null(desk: Desk) -> None
     assert by_price == sorted(by_price)
 
 
-async def test_own_listings_are_ours_alone(desk: Desk) -> None:
-    await hold(desk)
-    await unisat_listed(desk)
-    (row,) = await _rows(desk, "onSaleTime", address=ANN.ordinals)
-    assert (row["inscriptionId"], row["price"]) == (PUPPET, 900_000)
-
-
 @pytest.mark.parametrize(("slug", "wanted"), [(PUPPETS, 200), ("cats", 500)])
 async def test_statistic_fails_for_some_collections_and_the_list_has_them(desk: Desk, slug: str, wanted: int) -> None:
     await desk.sim("PUT", f"collections/{slug}", {"asks": [{"price": 800_000}]})
@@ -529,15 +522,6 @@ async def test_statistic_fails_for_some_collections_and_the_list_has_them(desk: 
         body = {"filter": {"timeType": time_type, "collections": [slug]}, "start": 0, "limit": 20}
         _, data = await unisat(desk, "collection_statistic_list", **body)
         assert [row["floorPrice"] for row in data["list"]] == floors
-
-
-async def test_item_that_is_not_for_sale_has_its_holder_in_its_output(desk: Desk) -> None:
-    await hold(desk, PUPPET, OTHER)
-    await unisat_listed(desk)
-    _, listed = await unisat(desk, "inscription_info", inscriptionId=PUPPET)
-    _, other = await unisat(desk, "inscription_info", inscriptionId=OTHER)
-    assert (listed["address"], listed["notOnSale"]) == (ANN.ordinals, False)
-    assert (other["address"], other["notOnSale"], other["utxo"]["address"]) == (None, True, ANN.ordinals)
 
 
 async def test_sale_has_its_transaction(desk: Desk) -> None:
