@@ -17,10 +17,10 @@ from markets.orders import ListingDraft, ListingToDraft, OwnListing, SecureDraft
 from markets.parse import Page
 from markets.satflow.adapter import Satflow
 from strategy.book import Ask, Bid
+from tests.markets.satflow_examples import BASE
 
 pytestmark = pytest.mark.usefixtures("no_network")
 
-BASE = "https://api.satflow.com/v1"
 ONE, TWO, THREE = (f"66a1b2c3d4e5f60718293a{at:02x}" for at in (1, 2, 3))
 HELD = "3c" * 32 + "i4"
 PAYER, VAULT, SELLER = "bc1qpayer", "bc1pvault", "bc1pseller"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from decimal import Decimal
 from typing import Any
 
@@ -11,16 +10,9 @@ import responses
 
 from markets.base import Unavailable
 from markets.satflow.adapter import Satflow
+from tests.markets.satflow_examples import BASE, ID, answers
 
 pytestmark = pytest.mark.usefixtures("no_network")
-
-BASE = "https://api.satflow.com/v1"
-ID = "65f0c0ffee65f0c0ffee65f0"
-
-
-def _answers(path: str, answer: Any, status: int = 200) -> None:
-    body = answer if isinstance(answer, str) else json.dumps(answer)
-    responses.add(responses.GET, BASE + path, body=body, status=status)
 
 
 def _listings(*entries: Any, **data: Any) -> dict[str, Any]:
@@ -28,7 +20,7 @@ def _listings(*entries: Any, **data: Any) -> dict[str, Any]:
 
 
 def test_each_read_is_one_request_with_the_key_and_the_documented_query(satflow: Satflow) -> None:
-    _answers("/activity/listings", _listings())
+    answers("/activity/listings", _listings())
     satflow.asks("goosinals", 2)
     (call,) = responses.calls
     assert call.request.headers["x-api-key"] == "key"
@@ -60,7 +52,7 @@ def test_each_read_is_one_request_with_the_key_and_the_documented_query(satflow:
     ],
 )
 def test_listings_in_every_known_shape(satflow: Satflow, data: Any, order: str, maker: str) -> None:
-    _answers("/activity/listings", {"data": data})
+    answers("/activity/listings", {"data": data})
     (listing,) = satflow.asks("goosinals", 1).entries
     ask = listing.ask
     assert listing.traits is None
@@ -78,7 +70,7 @@ def test_listings_in_every_known_shape(satflow: Satflow, data: Any, order: str, 
     ],
 )
 def test_sales_that_wait_for_their_block_are_no_asks(satflow: Satflow, sign: dict[str, Any]) -> None:
-    _answers("/activity/listings", _listings({"_id": ID, "price": 900, **sign}))
+    answers("/activity/listings", _listings({"_id": ID, "price": 900, **sign}))
     assert satflow.asks("goosinals", 1).entries == ()
 
 
@@ -96,7 +88,7 @@ def test_sales_that_wait_for_their_block_are_no_asks(satflow: Satflow, sign: dic
     ],
 )
 def test_pages_end_where_the_venue_says(satflow: Satflow, count: int, data: Any, following: int | None) -> None:
-    _answers("/activity/listings", _listings(*({"_id": ID, "price": n + 1} for n in range(count)), **data))
+    answers("/activity/listings", _listings(*({"_id": ID, "price": n + 1} for n in range(count)), **data))
     assert satflow.asks("goosinals", 1).following == following
 
 
@@ -105,7 +97,7 @@ def test_pages_end_where_the_venue_says(satflow: Satflow, count: int, data: Any,
     [True, None, "1e3", "-5", "+5", "5.0", 5.5, "NaN", "", " 5", "٥", -1, 0, 2_100_000_000_000_001, [5], {"amount": 5}],
 )
 def test_a_price_that_is_not_one_makes_the_listings_unreadable(satflow: Satflow, price: Any) -> None:
-    _answers("/activity/listings", _listings({"_id": ID, "price": price}))
+    answers("/activity/listings", _listings({"_id": ID, "price": price}))
     with pytest.raises(Unavailable):
         satflow.asks("goosinals", 1)
 
@@ -133,7 +125,7 @@ def test_a_price_that_is_not_one_makes_the_listings_unreadable(satflow: Satflow,
     ],
 )
 def test_strange_answers_are_unavailable_and_never_an_empty_book(satflow: Satflow, body: str) -> None:
-    _answers("/activity/listings", body)
+    answers("/activity/listings", body)
     with pytest.raises(Unavailable):
         satflow.asks("goosinals", 1)
 
@@ -160,7 +152,7 @@ def test_redirects_are_not_followed(satflow: Satflow) -> None:
 )
 @pytest.mark.parametrize("name", ["items", "bids", "results"])
 def test_bids_in_every_known_shape(satflow: Satflow, name: str, entry: Any, price: int, maker: str) -> None:
-    _answers("/activity/bids", {"data": {name: [{"_id": ID, "timestamp": 1_700_000_000_000, **entry}]}})
+    answers("/activity/bids", {"data": {name: [{"_id": ID, "timestamp": 1_700_000_000_000, **entry}]}})
     (offer,) = satflow.bids("goosinals", "ordinals", 1).entries
     bid = offer.bid
     assert offer.traits == frozenset()
@@ -169,7 +161,7 @@ def test_bids_in_every_known_shape(satflow: Satflow, name: str, entry: Any, pric
 
 def test_bids_on_one_item_are_no_bids_on_the_collection(satflow: Satflow) -> None:
     items = [{"_id": ID, "price": 9000, "inscriptionId": "1i0"}, {"_id": ID, "price": 9000, "type": "individual"}]
-    _answers("/activity/bids", {"data": {"bids": [*items, {"_id": ID, "price": 5000, "attribute": None}]}})
+    answers("/activity/bids", {"data": {"bids": [*items, {"_id": ID, "price": 5000, "attribute": None}]}})
     assert [offer.bid.price for offer in satflow.bids("goosinals", "ordinals", 1).entries] == [5000]
 
 
@@ -182,7 +174,7 @@ def test_bids_on_one_item_are_no_bids_on_the_collection(satflow: Satflow) -> Non
     ],
 )
 def test_rune_bids_are_priced_by_the_token(satflow: Satflow, entry: Any) -> None:
-    _answers("/activity/bids", {"data": {"bids": [{"_id": ID, "price": 501, "collectionSlug": "AB", **entry}]}})
+    answers("/activity/bids", {"data": {"bids": [{"_id": ID, "price": 501, "collectionSlug": "AB", **entry}]}})
     (offer,) = satflow.bids("A•B", "runes", 1).entries
     bid = offer.bid
     assert (bid.price, bid.quantity, bid.unit_price) == (501, Decimal("250.5"), 2)

@@ -18,10 +18,10 @@ from markets.look import BidderWallet
 from markets.satflow.adapter import Satflow
 from strategy.book import Snapshot
 from strategy.plan_bids import without_makers
+from tests.markets.satflow_examples import BASE
 
 pytestmark = pytest.mark.usefixtures("no_network")
 
-BASE = "https://api.satflow.com/v1"
 EPOCH, WHEN, WHEN_MS = "1970-01-01T00:00:00.000Z", "2026-03-01T09:30:00.000Z", 1_772_357_400_000
 ITEM, FILL, FORWARD = "7d" * 32 + "i0", "a1" * 32, "b2" * 32
 SELLER, BUYER, BIDDER, RECEIVER = "bc1pseller", "bc1pbuyer", "bc1qbidder", "bc1preceiver"
@@ -80,12 +80,12 @@ RUNE_SALE = {
 }
 
 
-def _answers(path: str, *rows: Any, name: str = "sales") -> None:
+def lists(path: str, *rows: Any, name: str = "sales") -> None:
     responses.get(BASE + path, json={"success": True, "data": {name: list(rows), "total": len(rows)}})
 
 
 def _sold(satflow: Satflow, *rows: Any, slug: str = "frogs", kind: Any = "ordinals") -> tuple[Sale, ...]:
-    _answers("/activity/sales", *rows)
+    lists("/activity/sales", *rows)
     return satflow.sales(slug, kind, 1).entries
 
 
@@ -116,7 +116,7 @@ def test_sale_of_runes_without_an_amount_costs_its_price(satflow: Satflow, numbe
 def test_unreadable_sale_of_runes_hides_no_other_and_a_fill_of_its_time_only(satflow: Satflow) -> None:
     odd = {**RUNE_SALE, "id": "evt-4", "runes": [RUNE, {**RUNE, "id": "840000:4"}]}
     other = {**RUNE_SALE, "id": "evt-5", "runes": [{**RUNE, "name": "TOAD•TOAD", "spacedName": "TOAD•TOAD"}]}
-    _answers("/activity/sales", {**RUNE_SALE, "runes": [RUNE]}, odd, other)
+    lists("/activity/sales", {**RUNE_SALE, "runes": [RUNE]}, odd, other)
     page = satflow.sales("FROG•FROG•FROG", "runes", 1)
     assert [sale.sale_id for sale in page.entries] == ["evt-3"]
     assert [(left.key, left.at_ms, left.is_foreign) for left in page.unread] == [
@@ -160,11 +160,11 @@ def test_malformed_transaction_leaves_the_sale(satflow: Satflow, fill: Any, txid
 @pytest.mark.parametrize("value", [EPOCH, "1970-01-01T00:00:00+00:00", "0001-01-01T00:00:00Z", 0, -1, "0", "", False])
 def test_placeholder_of_a_time_closes_no_order(satflow: Satflow, value: Any) -> None:
     ends = dict.fromkeys(("cancelledAt", "canceledAt", "invalidAt", "fillPendingAt", "fillCompletedAt"), value)
-    _answers("/activity/listings", {**LISTING, **ends}, name="listings")
+    lists("/activity/listings", {**LISTING, **ends}, name="listings")
     bid = {"id": "b", "price": 900_000, "bidderAddress": BIDDER, **ends}
-    _answers("/activity/bids", bid, {**bid, "id": "c", "bid": ends}, name="bids")
+    lists("/activity/bids", bid, {**bid, "id": "c", "bid": ends}, name="bids")
     own = {"bid_id": "b", "type": "collection", "collectionSlug": "frogs", "price": 900_000, "expiration": WHEN_MS}
-    _answers("/address/bids", {**own, **ends}, name="results")
+    lists("/address/bids", {**own, **ends}, name="results")
     held = {"token": {"inscription_id": ITEM}, "listing": {"price": 900_000, **ends}}
     contents = {"data": {"results": {"ordinals": [held]}, "nextCursor": None}}
     responses.get(BASE + "/address/wallet-contents", json=contents)
@@ -179,7 +179,7 @@ def test_placeholder_is_neither_the_time_of_a_sale_nor_its_end(satflow: Satflow)
     late = {**ASK_SALE, "fillCompletedAt": EPOCH, "timestamp": WHEN, "cancelledAt": EPOCH}
     no_time = {**ASK_SALE, "id": "evt-9", "fillCompletedAt": EPOCH, "createdAt": None}
     order_only = {**no_time, "id": "evt-10", "createdAt": WHEN, "price": "12x"}
-    _answers("/activity/sales", late, no_time, ASK_SALE, ASK_SALE, order_only)
+    lists("/activity/sales", late, no_time, ASK_SALE, ASK_SALE, order_only)
     page = satflow.sales("frogs", "ordinals", 1)
     assert [sale.sold_ms for sale in page.entries] == [WHEN_MS] * 3
     # An order is made before it is filled, so its making does not bound the time of the fill.
@@ -190,7 +190,7 @@ def test_placeholder_is_neither_the_time_of_a_sale_nor_its_end(satflow: Satflow)
 def test_own_bid_that_ended_long_after_its_expiry_may_be_open(satflow: Satflow, days: int, over: bool) -> None:
     own = {"type": "collection", "collectionSlug": "frogs", "price": 900_000, "expiration": WHEN_MS}
     ended = {**own, "bid_id": "b", "cancelledAt": WHEN_MS + days * 86_400_000}
-    _answers("/address/bids", {**own, "bid_id": "a"}, ended, name="results")
+    lists("/address/bids", {**own, "bid_id": "a"}, ended, name="results")
     page = satflow.own_bids(BIDDER)
     assert [bid.venue_id for bid in page.entries] == ["a"]
     assert [left.key for left in page.unread] == ([] if over else ["b"])
@@ -202,7 +202,7 @@ def test_own_bid_that_ended_long_after_its_expiry_may_be_open(satflow: Satflow, 
 def test_ask_of_an_unconfirmed_item_is_not_the_floor(satflow: Satflow) -> None:
     # Bit-Trading-Company/finetrader.com, src/trading/satflow/satflowApi.js [P]
     cheap = {**LISTING, "id": "evt-9", "ask": {**LISTING["ask"], "price": 1_000, "unconfirmed": True}}  # type: ignore[dict-item]
-    _answers("/activity/listings", cheap, LISTING, name="listings")
+    lists("/activity/listings", cheap, LISTING, name="listings")
     page = satflow.asks("frogs", 1)
     assert [entry.ask.price for entry in page.entries] == [2_900_000]
     assert page.unread == ()
@@ -219,7 +219,7 @@ def test_ask_of_an_unconfirmed_item_is_not_the_floor(satflow: Satflow) -> None:
 )
 def test_bid_is_ours_by_either_address(satflow: Satflow, row: dict[str, Any], maker: str, receive: str) -> None:
     # The vendor's market maker checks both [C].
-    _answers("/activity/bids", {"id": "b", "price": 900_000, **row}, name="bids")
+    lists("/activity/bids", {"id": "b", "price": 900_000, **row}, name="bids")
     (bid,) = (offer.bid for offer in satflow.bids("frogs", "ordinals", 1).entries)
     assert (bid.maker, bid.receive) == (maker, receive)
     wallet = BidderWallet(BIDDER, "02ab", RECEIVER, frozenset({BIDDER, RECEIVER}))
@@ -242,14 +242,14 @@ def test_bid_is_ours_by_either_address(satflow: Satflow, row: dict[str, Any], ma
 def test_own_bid_on_a_trait_is_read_in_both_forms(satflow: Satflow, traits: dict[str, Any]) -> None:
     # docs.satflow.com/reference, bid/place of May 2026 [D]: `attribute` is the legacy form of one trait.
     own = {"bid_id": "b", "type": "collection", "collectionSlug": "frogs", "price": 900_000, "expiration": WHEN_MS}
-    _answers("/address/bids", {**own, **traits}, name="results")
+    lists("/address/bids", {**own, **traits}, name="results")
     assert [bid.trait for bid in satflow.own_bids(BIDDER).entries] == [("Hat", "Red")]
 
 
 def test_own_bid_on_several_traits_is_not_taken_for_one(satflow: Satflow) -> None:
     own = {"type": "collection", "collectionSlug": "frogs", "price": 900_000, "expiration": WHEN_MS}
     both = [{"trait_type": "Hat", "value": "Red"}, {"trait_type": "Eyes", "value": "Blue"}]
-    _answers("/address/bids", {**own, "bid_id": "a"}, {**own, "bid_id": "b", "attributes": both}, name="results")
+    lists("/address/bids", {**own, "bid_id": "a"}, {**own, "bid_id": "b", "attributes": both}, name="results")
     page = satflow.own_bids(BIDDER)
     assert ([bid.venue_id for bid in page.entries], [left.key for left in page.unread]) == (["a"], ["b"])
 

@@ -13,12 +13,11 @@ from msgspec.structs import replace
 from markets.base import BidOrder, NotSupported, Refused, Unavailable, Unknown
 from markets.orders import BidToDraft, Coin, DraftPsbt
 from markets.satflow.adapter import Satflow
+from tests.markets.satflow_examples import BASE, PSBT
 
 pytestmark = pytest.mark.usefixtures("no_network")
 
-BASE = "https://api.satflow.com/v1"
 INSCRIPTION = "ab" * 32 + "i0"
-PSBT = "cHNidP8BAAoCAAAAAAAAAAAAAA=="
 COINS = (Coin("cd" * 32 + ":1", 60_000), Coin("ef" * 32 + ":0", 50_000))
 OUTPOINTS = ["cd" * 32 + ":1", "ef" * 32 + ":0"]
 ASK = BidToDraft(100_000, Decimal(1), INSCRIPTION, "ordinals", None, "bc1qpay", "02ab", "bc1pord", "cd" * 32, 1, COINS)

@@ -13,17 +13,16 @@ from msgspec import structs
 from markets.base import Refused, Unavailable, Unknown
 from markets.orders import ListingOrder, ListingToDraft, OwnListing, SecureDraft
 from markets.satflow.adapter import Satflow
+from tests.markets.satflow_examples import BASE, ID, PSBT
 
 pytestmark = pytest.mark.usefixtures("no_network")
 
-BASE = "https://api.satflow.com/v1"
 CONTENTS, INTENT, LIST, CANCEL = (
     BASE + path for path in ("/address/wallet-contents", "/intent/sell", "/list", "/cancel")
 )
-OID = "65f0c0ffee65f0c0ffee65f0"
-INSCRIPTION, OTHER = "ab" * 32 + "i0", "ba" * 32 + "i0"
+INSCRIPTION = "ab" * 32 + "i0"
+OTHER = "ba" * 32 + "i0"
 VAULT, PAYOUT = "bc1pvault", "bc1qpayout"
-PSBT = "cHNidP8BAAoCAAAAAAAAAAAAAA=="
 ASK = ListingToDraft(900_000, INSCRIPTION, VAULT, PAYOUT, "cd" * 32, "goosinals")
 ORDER = ListingOrder(ASK, PSBT, PSBT, (PSBT,), PAYOUT, "02" + "ef" * 32)
 LISTED = {
@@ -36,8 +35,8 @@ DRAFT = {
     "unsignedListingPSBTBase64": PSBT,
     "secureListingPSBTs": [{"base64": PSBT, "indicesToSign": [0, 2]}],
 }
-MADE = {"_id": OID, "price": 900_000, "inscriptionId": INSCRIPTION, "status": "active"}
-GONE = {"success": True, "summary": {"id": OID, "success": True}, "successCount": 1, "failedCount": 0}
+MADE = {"_id": ID, "price": 900_000, "inscriptionId": INSCRIPTION, "status": "active"}
+GONE = {"success": True, "summary": {"id": ID, "success": True}, "successCount": 1, "failedCount": 0}
 
 
 def _contents(*entries: Any, **more: Any) -> None:
@@ -71,12 +70,12 @@ def test_later_page_with_one_odd_listing_and_nothing_else_is_read(satflow: Satfl
     ("changed", "expected"),
     [
         (
-            {"listing": {"price": "900000", "_id": {"$oid": OID}}},
-            OwnListing(OID, INSCRIPTION, "goosinals", 900_000, VAULT),
+            {"listing": {"price": "900000", "_id": {"$oid": ID}}},
+            OwnListing(ID, INSCRIPTION, "goosinals", 900_000, VAULT),
         ),
         (
-            {"listing": {"price": 1, "id": OID, "sellerOrdAddress": VAULT}},
-            OwnListing(OID, INSCRIPTION, "goosinals", 1, VAULT),
+            {"listing": {"price": 1, "id": ID, "sellerOrdAddress": VAULT}},
+            OwnListing(ID, INSCRIPTION, "goosinals", 1, VAULT),
         ),
         ({"collection": None}, OwnListing(INSCRIPTION, INSCRIPTION, None, 900_000, VAULT)),
     ],
@@ -275,9 +274,9 @@ def test_a_listing_whose_answer_says_no_was_not_made(satflow: Satflow) -> None:
         ({**GONE, "failedCount": 1}, False),
         ({**GONE, "successCount": 0}, False),
         ({**GONE, "success": False}, False),
-        ({"success": True, "summary": {"id": OID, "success": False}}, False),
-        ({"success": True, "summary": [{"id": OID, "success": True}, {"id": OID, "success": False}]}, False),
-        ({"success": True, "summary": [{"id": OID, "success": True}]}, True),
+        ({"success": True, "summary": {"id": ID, "success": False}}, False),
+        ({"success": True, "summary": [{"id": ID, "success": True}, {"id": ID, "success": False}]}, False),
+        ({"success": True, "summary": [{"id": ID, "success": True}]}, True),
         ({"success": True}, True),
     ],
 )

@@ -7,15 +7,14 @@ from typing import Any
 
 import pytest
 import responses
-import responses.matchers
+from responses import matchers
 
 from markets.base import Unavailable
 from markets.satflow.adapter import Satflow
+from tests.markets.satflow_examples import BASE, ID
 
 pytestmark = pytest.mark.usefixtures("no_network")
 
-BASE = "https://api.satflow.com/v1"
-ID = "65f0c0ffee65f0c0ffee65f0"
 LISTINGS, BIDS, SALES = BASE + "/activity/listings", BASE + "/activity/bids", BASE + "/activity/sales"
 OWN_BIDS, CONTENTS = BASE + "/address/bids", BASE + "/address/wallet-contents"
 WHEN, SOLD_MS = "2026-03-01T09:30:00.000Z", 1_772_357_400_000
@@ -178,7 +177,7 @@ def test_an_own_listing_that_ended_is_none(satflow: Satflow, field: str, count: 
 def test_fills_are_not_hidden_behind_what_is_active(satflow: Satflow) -> None:
     """A venue that tells of active orders alone, unless it is asked for the others."""
     sale = {"_id": ID, "price": 900, "inscriptionId": "1i0", "fillCompletedAt": WHEN}
-    asked_for = responses.matchers.query_param_matcher({"active": "false"}, strict_match=False)
+    asked_for = matchers.query_param_matcher({"active": "false"}, strict_match=False)
     responses.get(SALES, json={"data": {"items": [sale]}}, match=[asked_for])
     responses.get(SALES, json={"data": {"items": []}})
     assert [found.sold_ms for found in satflow.sales("goosinals", "ordinals", 1).entries] == [SOLD_MS]

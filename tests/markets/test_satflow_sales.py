@@ -11,11 +11,10 @@ import responses
 
 from markets.base import NotFound, Sale, Unavailable
 from markets.satflow.adapter import Satflow
+from tests.markets.satflow_examples import BASE, ID, OTHER_ID
 
 pytestmark = pytest.mark.usefixtures("no_network")
 
-BASE = "https://api.satflow.com/v1"
-ID, BID = "65f0c0ffee65f0c0ffee65f0", "65f0c0ffee65f0c0ffee65f1"
 SOLD_MS = 1_700_000_000_000
 SALE = {
     "_id": ID,
@@ -27,12 +26,12 @@ SALE = {
 }
 
 
-def _answers(*entries: Any, name: str = "items", **data: Any) -> None:
+def sold(*entries: Any, name: str = "items", **data: Any) -> None:
     responses.add(responses.GET, BASE + "/activity/sales", json={"data": {name: list(entries), **data}})
 
 
 def test_sales_are_asked_for_newest_first_and_read_as_documented(satflow: Satflow) -> None:
-    _answers(SALE, pagination={"page": 2, "pageSize": 100, "total": 240, "totalPages": 3})
+    sold(SALE, pagination={"page": 2, "pageSize": 100, "total": 240, "totalPages": 3})
     page = satflow.sales("frogs", "ordinals", 2)
     assert page.entries == (Sale(ID, "frogs", 900, Decimal(1), None, None, "1i0", SOLD_MS),)
     assert page.following == 3
@@ -50,9 +49,9 @@ def test_sales_are_asked_for_newest_first_and_read_as_documented(satflow: Satflo
 @pytest.mark.parametrize(
     ("entry", "buyer", "bid_id"),
     [
-        ({"bid_id": BID, "bidderAddress": "bc1qpay", "bidderTokenReceiveAddress": "bc1p"}, "bc1qpay", BID),
-        ({"bidId": {"$oid": BID}, "buyerAddress": "bc1p"}, "bc1p", BID),
-        ({"bid": {"_id": BID, "bidderAddress": "bc1qpay"}}, "bc1qpay", BID),
+        ({"bid_id": OTHER_ID, "bidderAddress": "bc1qpay", "bidderTokenReceiveAddress": "bc1p"}, "bc1qpay", OTHER_ID),
+        ({"bidId": {"$oid": OTHER_ID}, "buyerAddress": "bc1p"}, "bc1p", OTHER_ID),
+        ({"bid": {"_id": OTHER_ID, "bidderAddress": "bc1qpay"}}, "bc1qpay", OTHER_ID),
         ({"buyer": {"address": "bc1p"}}, "bc1p", None),
         ({"buyer": "bc1p", "seller": "bc1pseller"}, "bc1p", None),
         ({"buyerTokenReceiveAddress": "bc1p"}, "bc1p", None),
@@ -62,7 +61,7 @@ def test_sales_are_asked_for_newest_first_and_read_as_documented(satflow: Satflo
 def test_who_bought_by_which_bid_in_every_known_shape(
     satflow: Satflow, name: str, entry: Any, buyer: str | None, bid_id: str | None
 ) -> None:
-    _answers({**SALE, **entry}, name=name)
+    sold({**SALE, **entry}, name=name)
     (sale,) = satflow.sales("frogs", "ordinals", 1).entries
     assert (sale.buyer, sale.bid_id) == (buyer, bid_id)
 
@@ -80,7 +79,7 @@ def test_who_bought_by_which_bid_in_every_known_shape(
     ],
 )
 def test_when_it_was_sold(satflow: Satflow, times: Any, sold_ms: int) -> None:
-    _answers({**SALE, "timestamp": SOLD_MS - 99, **times} if "fillCompletedAt" in times else {**SALE, **times})
+    sold({**SALE, "timestamp": SOLD_MS - 99, **times} if "fillCompletedAt" in times else {**SALE, **times})
     assert satflow.sales("frogs", "ordinals", 1).entries[0].sold_ms == sold_ms
 
 
@@ -101,13 +100,13 @@ def test_when_it_was_sold(satflow: Satflow, times: Any, sold_ms: int) -> None:
     ],
 )
 def test_how_much_was_sold(satflow: Satflow, kind: Any, entry: Any, quantity: Decimal | None) -> None:
-    _answers({**SALE, **entry})
+    sold({**SALE, **entry})
     assert satflow.sales("frogs", kind, 1).entries[0].quantity == quantity
 
 
 @pytest.mark.parametrize("status", ["cancelled", "EXPIRED", "active"])
 def test_what_was_not_filled_is_no_sale(satflow: Satflow, status: str) -> None:
-    _answers({**SALE, "status": status}, SALE)
+    sold({**SALE, "status": status}, SALE)
     assert len(satflow.sales("frogs", "ordinals", 1).entries) == 1
 
 
@@ -139,9 +138,9 @@ def test_what_was_not_filled_is_no_sale(satflow: Satflow, status: str) -> None:
     ],
 )
 def test_unreadable_sale_is_reported_by_its_time_and_hides_no_other(satflow: Satflow, changed: Any) -> None:
-    _answers({**SALE, "_id": BID}, {**SALE, **changed})
+    sold({**SALE, "_id": OTHER_ID}, {**SALE, **changed})
     page = satflow.sales("frogs", "ordinals", 1)
-    assert [sale.sale_id for sale in page.entries] == [BID]
+    assert [sale.sale_id for sale in page.entries] == [OTHER_ID]
     (unread,) = page.unread
     assert unread.at_ms == (None if "timestamp" in changed else SOLD_MS)
     assert unread.is_foreign == ("collectionSlug" in changed)

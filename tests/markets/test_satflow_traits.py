@@ -10,22 +10,16 @@ import responses
 
 from markets.base import NotFound, NotSupported, NotUnderstood, Unavailable, VenueError
 from markets.satflow.adapter import Satflow
+from tests.markets.satflow_examples import ID, answers
 
 pytestmark = pytest.mark.usefixtures("no_network")
 
-BASE = "https://api.satflow.com/v1"
-ID = "65f0c0ffee65f0c0ffee65f0"
 RED_HAT = {"trait_type": "Hat", "value": "Red"}
 HAT = frozenset({("Hat", "Red")})
 
 
-def _answers(path: str, answer: Any, status: int = 200) -> None:
-    body = answer if isinstance(answer, str) else json.dumps(answer)
-    responses.add(responses.GET, BASE + path, body=body, status=status)
-
-
 def _listed(satflow: Satflow, **entry: Any) -> frozenset[tuple[str, str]] | None:
-    _answers("/activity/listings", {"data": {"items": [{"_id": ID, "price": 900, **entry}]}})
+    answers("/activity/listings", {"data": {"items": [{"_id": ID, "price": 900, **entry}]}})
     return satflow.asks("goosinals", 1).entries[0].traits
 
 
@@ -107,7 +101,7 @@ def test_a_strange_trait_hides_neither_the_others_nor_the_book(satflow: Satflow,
     ],
 )
 def test_what_a_bid_asks_for(satflow: Satflow, entry: Any, traits: Any) -> None:
-    _answers("/activity/bids", {"data": {"bids": [{"_id": ID, "price": 5000, **entry}]}})
+    answers("/activity/bids", {"data": {"bids": [{"_id": ID, "price": 5000, **entry}]}})
     (offer,) = satflow.bids("goosinals", "ordinals", 1).entries
     assert (offer.bid.price, offer.traits) == (5000, traits)
 
@@ -124,7 +118,7 @@ def test_what_a_bid_asks_for(satflow: Satflow, entry: Any, traits: Any) -> None:
 )
 def test_a_bid_on_some_trait_or_other_is_taken_for_none_on_the_collection(satflow: Satflow, entry: Any) -> None:
     plain = {"_id": ID, "price": 5000}
-    _answers("/activity/bids", {"data": {"bids": [{"_id": ID, "price": 9000, **entry}, plain]}})
+    answers("/activity/bids", {"data": {"bids": [{"_id": ID, "price": 9000, **entry}, plain]}})
     assert [offer.bid.price for offer in satflow.bids("goosinals", "ordinals", 1).entries] == [5000]
 
 
@@ -134,14 +128,14 @@ def _collection(**fields: Any) -> dict[str, Any]:
 
 def test_the_catalogue_as_documented(satflow: Satflow) -> None:
     hats = {"key": "Hat", "values": [{"value": "Red", "count": 12}, {"value": 7, "count": "3"}]}
-    _answers("/collection", _collection(category_attributes=[hats, {"key": "Eyes", "values": []}]))
+    answers("/collection", _collection(category_attributes=[hats, {"key": "Eyes", "values": []}]))
     assert satflow.traits("Goosinals") == {"Hat": {"Red": 12, "7": 3}, "Eyes": {}}
     assert responses.calls[0].request.params == {"collection_id": "Goosinals", "categoryAttributes": "true"}
 
 
 @pytest.mark.parametrize("nothing", [None, []])
 def test_a_collection_without_traits(satflow: Satflow, nothing: Any) -> None:
-    _answers("/collection", {"data": {"collection": {"slug": "goosinals", "category_attributes": nothing}}})
+    answers("/collection", {"data": {"collection": {"slug": "goosinals", "category_attributes": nothing}}})
     assert satflow.traits("goosinals") == {}
 
 
@@ -174,7 +168,7 @@ def test_a_collection_without_traits(satflow: Satflow, nothing: Any) -> None:
     ],
 )
 def test_what_is_no_catalogue(satflow: Satflow, answer: Any, status: int, error: type[VenueError]) -> None:
-    _answers("/collection", answer, status)
+    answers("/collection", answer, status)
     with pytest.raises(VenueError) as raised:
         satflow.traits("goosinals")
     assert type(raised.value) is error
@@ -182,5 +176,5 @@ def test_what_is_no_catalogue(satflow: Satflow, answer: Any, status: int, error:
 
 def test_a_value_that_nobody_can_write_hides_no_other(satflow: Satflow) -> None:
     values = [{"value": None, "count": 1}, {"value": "a\x00b", "count": 1}, {"value": "Red", "count": None}]
-    _answers("/collection", _collection(category_attributes=[{"key": "Hat", "values": values}]))
+    answers("/collection", _collection(category_attributes=[{"key": "Hat", "values": values}]))
     assert satflow.traits("goosinals") == {"Hat": {"Red": 0}}

@@ -11,11 +11,10 @@ import responses
 
 from markets.base import BidOrder, NotSupported, Unavailable
 from markets.satflow.adapter import Satflow
+from tests.markets.satflow_examples import BASE, ID
 
 pytestmark = pytest.mark.usefixtures("no_network")
 
-BASE = "https://api.satflow.com/v1"
-ID = "65f0c0ffee65f0c0ffee65f0"
 EXPIRES_MS = 1_700_000_960_000
 ORDER = BidOrder(
     price=500_000,
