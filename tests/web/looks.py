@@ -11,8 +11,9 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from tests.e2e.installation import Installation, in_path, until
+from tests.examples import part_of
 from tests.web.javascript import WEB
-from tests.web.visitor import Person
+from tests.web.visitor import NARROW, Person
 
 _ROUTES = re.findall(r'\[/\^(.+?)\$/, "(\w+)"\]', (WEB / "js" / "app.js").read_text())
 
@@ -130,6 +131,20 @@ def too_wide(page: Page) -> list[str]:
       const name = (each) => `${each.localName}.${each.getAttribute("class") || ""}`;
       return [`the page is ${wide} wide`, ...over.slice(0, 8).map((each) => `${name(each)} reaches ${right(each)}`)];
     }""")
+
+
+def faults_of(page: Page) -> list[str]:
+    """Returns what is wrong with a screen in the dark, in the light, and in a narrow window."""
+    page.emulate_media(color_scheme="dark", reduced_motion="reduce")
+    settled(page)
+    found = violations(page)
+    page.emulate_media(color_scheme="light", reduced_motion="reduce")
+    if part_of(2, dear=True) == 2:  # else the light theme is judged in the narrow window alone
+        settled(page)
+        found += violations(page)
+    page.set_viewport_size({"width": NARROW[0], "height": NARROW[1]})
+    settled(page)
+    return [*found, *too_wide(page), *violations(page)]
 
 
 def width_at_once(page: Page, width: int) -> int:

@@ -2,21 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
-from tests.web.javascript import Modules, modules
+from tests.web.javascript import Modules
 
 READ = "2026-11-23T07:23:10Z"
 NOW_S = 1_795_418_600  # ten seconds later
-
-
-@pytest.fixture(scope="module")
-def javascript() -> Iterator[Modules]:
-    with modules() as made:
-        yield made
 
 
 def book(price: float, quantity: float, orders: int, own: float, own_orders: int) -> dict[str, Any]:

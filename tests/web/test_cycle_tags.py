@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import pytest
 
-from tests.web.javascript import Modules, modules
+from tests.web.javascript import Modules
 
 
-@pytest.fixture(scope="module")
-def javascript() -> Iterator[Modules]:
-    with modules() as made:
-        made.value("texts/market.js", "none")  # which makes its texts known
-        yield made
+@pytest.fixture(scope="module", autouse=True)
+def known_texts(javascript: Modules) -> None:
+    """Makes the texts of this module known to the others."""
+    javascript.value("texts/market.js", "none")
 
 
 @pytest.mark.parametrize("detail", [{"rungs": [{"reason": "kept"}]}, {"planned": {"reason": "unchanged"}}])

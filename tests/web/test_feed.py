@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
-from tests.web.javascript import Modules, modules
+from tests.web.javascript import Modules
 
 TOGETHER_S = 10
 CLOSED = {"state": "closed", "closeReason": "cancelled"}
 
 
-@pytest.fixture(scope="module")
-def javascript() -> Iterator[Modules]:
-    with modules() as made:
-        made.value("texts/overview.js", "none")  # which makes its texts known
-        yield made
+@pytest.fixture(scope="module", autouse=True)
+def known_texts(javascript: Modules) -> None:
+    """Makes the texts of this module known to the others."""
+    javascript.value("texts/overview.js", "none")
 
 
 def order(number: int, second: int, price: int, **more: Any) -> dict[str, Any]:

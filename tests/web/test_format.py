@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from decimal import Decimal
 
 import pytest
@@ -10,17 +9,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.examples import part_of
-from tests.web.javascript import Modules, modules
+from tests.web.javascript import Modules
 
 MOST = 2_100_000_000_000_000  # all sats that there will ever be
 SATS = st.integers(0, MOST) | st.integers(0, 200_000) | st.sampled_from([0, 1, 999, 1000, 10**8 - 1, 10**8, MOST])
 EXAMPLES = settings(max_examples=part_of(400), deadline=None)
-
-
-@pytest.fixture(scope="module")
-def javascript() -> Iterator[Modules]:
-    with modules() as made:
-        yield made
 
 
 @EXAMPLES

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from itertools import pairwise
 from typing import Any
 
@@ -11,17 +10,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.examples import part_of
-from tests.web.javascript import Modules, modules
+from tests.web.javascript import Modules
 
 EXAMPLES = settings(max_examples=part_of(60), deadline=None)
 WIDTH, HEIGHT = 760, 430
 TIME = 1_795_418_590
-
-
-@pytest.fixture(scope="module")
-def javascript() -> Iterator[Modules]:
-    with modules() as made:
-        yield made
 
 
 def level(price: float, quantity: float = 1, orders: int = 1) -> dict[str, float]:

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from strategy.reasons import Code, FaultCode, LedgerLimit, ListingResult, PlaceResult, Reason, WorkerReason
-from tests.web.javascript import WEB, Modules, graph, modules
+from tests.web.javascript import WEB, Modules, graph
 
 JS = WEB / "js"
 KINDS = {"do", "keep", "wait", "limit", "fault", "stop"}
@@ -20,12 +19,6 @@ FORBIDDEN = re.compile(r"\b[a-z]+_[a-z_]+\b|failed to|\berrors?\b|exception|\bst
 _STRING = re.compile(r'"(?:[^"\\\n]|\\.)*"|`(?:[^`\\]|\\.)*`')
 _NAME = re.compile(r'^\s*"([\w.-]+)":', re.M)
 _USED = re.compile(r'\bt\(\s*"([\w.-]+)"')
-
-
-@pytest.fixture(scope="module")
-def javascript() -> Iterator[Modules]:
-    with modules() as made:
-        yield made
 
 
 def test_every_code_has_one_set_of_words_on_the_page(javascript: Modules) -> None:
