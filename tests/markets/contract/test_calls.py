@@ -24,8 +24,8 @@ from markets.base import (
 )
 from markets.mempool import Mempool
 from tests.markets.contract.gate import Practice
+from tests.markets.contract.hostile import assert_sane
 from tests.markets.contract.parties import HELD, LISTED, each, having
-from tests.markets.contract.sane import assert_sane
 from tests.markets.contract.town import METHODS, NOTHING, WRITES, Town, prepared
 from tests.simulator.desk import ANN, BOB, PUPPETS
 

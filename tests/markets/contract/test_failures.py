@@ -29,9 +29,8 @@ from markets.base import (
 )
 from markets.http import Http
 from tests.markets.contract.gate import CUT, SILENCE, reply
-from tests.markets.contract.hostile import ANSWERS, JSON, spoilt
+from tests.markets.contract.hostile import ANSWERS, JSON, assert_sane, spoilt
 from tests.markets.contract.parties import HELD, PARTIES, each, having
-from tests.markets.contract.sane import assert_sane
 from tests.markets.contract.town import NOTHING, READS, WRITES, Read, Town, prepared
 from tests.simulator.desk import PUPPETS
 
