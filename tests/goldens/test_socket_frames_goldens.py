@@ -14,8 +14,7 @@ import pytest
 from tests.gateway.conftest import Bench, make_bench
 from tests.gateway.listing_examples import TXID
 from tests.gateway.test_facts_program import ANSWERS, FactsBench
-from tests.goldens.socket_files import hold
-from tests.goldens.socket_frames import by_http, by_line, frames, odd_fields
+from tests.goldens.socket_files import by_http, by_line, frames, hold, odd_fields
 from tests.shapes import asdict, replace
 from tests.wallet import withdrawal_cases
 from tests.wallet.conftest import BID, GRANT, START_MS, USER, intent
