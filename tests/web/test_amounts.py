@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from tests.examples import part_of
 from tests.web.javascript import Modules
-from tests.web.test_format import MOST, SATS
+from tests.web.test_texts import MOST, SATS
 
 EXAMPLES = settings(max_examples=part_of(400), deadline=None)
 US, DE, CH, IN = LOCALES = ("en-US", "de-DE", "fr-CH", "en-IN")
