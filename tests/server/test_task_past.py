@@ -367,12 +367,6 @@ async def test_a_moment_has_to_be_named_and_past(service: Service, query: str) -
     assert (await service.ask("GET", f"/api/tasks/{task}/at{query}")).status == 400
 
 
-async def test_another_users_past_is_not_there(service: Service) -> None:
-    task = await service.new_task()
-    answer = await service.api("GET", f"/api/tasks/{task}/at?time=2025-01-01", token=service.other_token)
-    assert answer.status == 404
-
-
 HOUR_MS = 60 * MINUTE_MS
 DAY_MS = 24 * HOUR_MS
 
@@ -420,9 +414,3 @@ async def test_the_step_and_the_span_can_be_chosen(service: Service) -> None:
 async def test_what_cannot_be_meant_is_refused(service: Service, query: str) -> None:
     task = await service.new_task()
     assert (await service.ask("GET", f"/api/tasks/{task}/series?{query}")).status == 400
-
-
-async def test_another_users_task_is_not_there(service: Service) -> None:
-    task = await service.new_task()
-    sampled(task, "1", START_MS)
-    assert (await service.api("GET", f"/api/tasks/{task}/series", token=service.other_token)).status == 404
