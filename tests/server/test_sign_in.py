@@ -216,26 +216,13 @@ async def test_an_admin_is_told_so(service: Service) -> None:
     assert (await service.ask("GET", "/api/auth/me")).json["isAdmin"] is True
 
 
-@pytest.mark.parametrize(
-    ("change", "field"),
-    [
-        *((({name: bad}), name) for name in ("challengeId", "address", "signature") for bad in (None, 1, True, [], {})),
-        *(({name: ...}, name) for name in ("challengeId", "address", "signature")),
-        *(({"publicKey": bad}, "publicKey") for bad in ("", "zz", "ab" * 31, "0" * 65, 5, ["x"], "é" * 64)),
-        ({"userId": 1}, "userId"),
-        ({"isAdmin": True}, "isAdmin"),
-    ],
-)
-async def test_verify_refuses_missing_and_misshapen_fields(
-    service: Service, change: dict[str, object], field: str
-) -> None:
-    good = {"challengeId": "x", "address": OWNER, "signature": "AA=="}
-    body = {name: value for name, value in (good | change).items() if value is not ...}
+@pytest.mark.parametrize("key", ["zz", "ab" * 31, "0" * 65, "é" * 64])
+async def test_verify_refuses_a_misshapen_public_key(service: Service, key: str) -> None:
+    body = {"challengeId": "x", "address": OWNER, "signature": "AA==", "publicKey": key}
 
     answer = await service.api("POST", "/api/auth/verify", body)
 
-    assert answer.status == 400
-    assert answer.names() == {field}
+    assert (answer.status, answer.names()) == (400, {"publicKey"})
 
 
 @pytest.mark.parametrize("key", [None, "02" + "ab" * 32, "AB" * 32])
