@@ -29,7 +29,6 @@ import requests
 from simulator.calls import PER_SECOND
 from strategy.config.bid import BidConfig
 from tests.e2e.adversity import ADVERSITIES, Adversity, adverse
-from tests.e2e.brake_outcome import Outcome
 from tests.e2e.braking import (
     BRAKES,
     BY_NAME,
@@ -37,6 +36,7 @@ from tests.e2e.braking import (
     Brake,
     Ladders,
     Market,
+    Outcome,
     SeenBid,
     braked,
     control,

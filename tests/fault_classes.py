@@ -1,6 +1,6 @@
 """The effect of each class of a venue's fault: on the task, on the breaker, on the pause of the venue's key.
 
-`tests/markets/contract/test_fault_classes.py` has the table of answers and their classes.
+`tests/markets/contract/test_failures.py` has the table of answers and their classes.
 """
 
 from __future__ import annotations

@@ -29,7 +29,7 @@ _BY_FILE: dict[str, tuple[str, ...]] = {
     "web/test_away.py": (),  # web/test_foundation.py, with answers that do not come
     # The API and the signer under attack: server/test_openapi_answers.py, wallet/test_evil_worker.py.
     "e2e/test_schemathesis.py": (),
-    "server/test_openapi_random.py": ("test_random_questions_get_described_answers",),
+    "server/test_openapi_answers.py": ("test_random_questions_get_described_answers",),
     "wallet/test_no_secret_leaks.py": (),  # core/test_logs.py and core/test_settings.py, for logs and settings alone
     "wallet/test_evil_server.py": (),
     "server/test_process.py": (

@@ -9,8 +9,7 @@ from typing import Any
 import pytest
 
 from bench import brakes
-from tests.e2e.brake_outcome import Claims, Outcome
-from tests.e2e.braking import Market, SeenBid
+from tests.e2e.braking import Claims, Market, Outcome, SeenBid
 
 
 class Recorded:

@@ -16,7 +16,7 @@ from cli import venue
 from cli.main import main
 from cli.probe_masking import Masker
 from markets.orders import SignInTexts
-from tests.markets.contract.practice import Practice
+from tests.markets.contract.gate import Practice
 from tests.simulator.desk import ANN, BOB
 from wallet.signer.challenges import sign_message
 

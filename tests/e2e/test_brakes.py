@@ -12,8 +12,7 @@ from itertools import count
 import pytest
 
 from tests.e2e.adversity import ADVERSITIES, FullDisk, adverse
-from tests.e2e.brake_outcome import Outcome
-from tests.e2e.braking import BY_NAME, FLOOR, Ladders, Market, braked, with_admin
+from tests.e2e.braking import BY_NAME, FLOOR, Ladders, Market, Outcome, braked, with_admin
 from tests.e2e.installation import Installation, Trader
 from tests.needs import need_root
 from workers.bidding.bidder import LONGEST_REST_S

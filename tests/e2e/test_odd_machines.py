@@ -1,17 +1,28 @@
-"""Starts on machines that are set up in other ways: data directories, terminals and addresses that are seldom used."""
+"""Odd machines and logs: data directories, terminals, addresses, broken parts, and logs as JSON."""
 
 from __future__ import annotations
 
+import json
+import re
 import shutil
 import socket
+import sqlite3
+import subprocess
+import sys
 import tempfile
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
+import requests
 
+from bench import odd_health
 from core.setting_values import HostPort
-from tests.e2e.installation import Installation, until
+from models.database import damage
+from tests import postgresql
+from tests.e2e.installation import PATIENCE, Installation, Trader, installation, until
+from tests.faults.fleet import Fleet
 
 pytestmark = pytest.mark.slow
 
@@ -73,3 +84,78 @@ def test_demo_trades_at_any_address_and_on_any_terminal(
     rune = "PRACTICE•RUNE•TOKEN".encode(encoding, "backslashreplace").decode(encoding)
     assert said().count(f"{rune}: started: ") == 1, "a letter of the terminal's was taken for a fault"
     made.down()
+
+
+@postgresql.left_out("the faults of a file are SQLite's")
+def test_readiness_doctor_page_and_api_say_the_same_of_each_fault() -> None:
+    assert odd_health.on_file(minutes=1, minute_s=0.0, patience_s=PATIENCE) == []
+
+
+@postgresql.only
+def test_readiness_doctor_page_and_api_say_the_same_while_the_server_is_away() -> None:
+    assert odd_health.on_server(minutes=1, minute_s=0.0, patience_s=PATIENCE) == []
+
+
+@postgresql.left_out("the faults of a file are SQLite's")
+def test_a_halt_cancels_every_bid_over_a_broken_page() -> None:
+    with installation() as service:
+        fleet = Fleet(service, tasks=3)
+        fleet.start()
+        until(lambda: fleet.placed() >= 6, "the ladders")
+        file = service.database_url.removeprefix("sqlite:///")
+        odd_health.flip_root(Path(file), "cycles")
+        until(lambda: damage.known(file) is not None, "the note")
+        assert not service.ready_again()
+        placed = fleet.placed()
+        fleet.trader.call("PUT", "/api/control", {"scope": "user", "state": "halt"})
+        until(lambda: all(bid.end_ms for bid in fleet.taken()), "the end of every bid")
+        assert fleet.placed() == placed
+
+
+PROGRAMS = {"simulator", "signer", "gateway", "manager", "hooks", "server", "worker"}
+TEXT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z (DEBUG|INFO|WARNING|ERROR) task-\d+ [\w.]+: .+")
+
+
+def test_every_line_of_every_program_is_an_object_and_the_page_shows_text(tmp_path: Path) -> None:
+    config = tmp_path / "bidkeeper.toml"  # which the zygote must go by, too
+    config.write_text('log_level = "DEBUG"\nlog_format = "json"\n')
+    with installation(BIDKEEPER_CONFIG=str(config)) as made:
+        trader = Trader(made).sign_in()
+        made.put_collection("json-cats", [100_000])
+        task = trader.task(slug="json-cats", hardcapSats=100_000, loopSeconds=5)
+        trader.start(task)
+        until(lambda: trader.get(task)["lastCycle"], "a cycle")
+        lines = trader.ok("GET", f"/api/tasks/{task}/log")["lines"]
+        assert lines and not [line for line in lines if not TEXT.fullmatch(line)]
+        trader.stop_and_drain(task)
+        assert requests.get(made.url + "/readyz", timeout=30).status_code == 200
+        logs = {path.name: path.read_text().splitlines() for path in (made.data_dir / "logs").glob("*.log")}
+    assert logs.pop("supervisord.log"), "which is not ours, and stays text"
+    told = [json.loads(line) for of_program in logs.values() for line in of_program]
+    assert all(type(each) is dict and {"time", "level", "program", "message"} <= each.keys() for each in told)
+    assert {each["program"] for each in told} >= PROGRAMS
+    assert {each.get("task") for each in told if each["program"] == "worker"} == {task}
+    assert any(each.get("task") == task for each in told if each["program"] == "manager")
+    assert all(re.fullmatch(r"[\d-]{10}T[\d:]{8}\.\d{3}Z", each["time"]) for each in told)
+
+
+def test_a_program_that_cannot_start_says_why_in_its_form(tmp_path: Path) -> None:
+    with closing(sqlite3.connect(tmp_path / "bidkeeper.db")) as connection, connection:
+        connection.execute("CREATE TABLE schema_migration (id INTEGER, name TEXT, applied TEXT)")
+        connection.execute("INSERT INTO schema_migration VALUES (1, '9999_later', '2026-01-01')")
+    environment = {
+        "BIDKEEPER_DATA_DIR": str(tmp_path),
+        "BIDKEEPER_CONFIG": "/dev/null",
+        "BIDKEEPER_LOG_FORMAT": "json",
+    }
+
+    def said(verb: str) -> str:
+        command = [sys.executable, "-m", "cli.main", verb]
+        done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=300, check=False)
+        assert done.returncode == 1
+        return done.stderr
+
+    told = [json.loads(line) for line in said("manager").splitlines()]
+    assert (told[-1]["level"], told[-1]["program"]) == ("ERROR", "manager")
+    assert "made by another version" in told[-1]["message"]
+    assert said("migrate").startswith("bidkeeper: the database was made by another version"), "for a person"

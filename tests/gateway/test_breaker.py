@@ -1,7 +1,9 @@
-"""A venue that does not answer is left alone but for one probe in ten seconds."""
+"""A venue that does not answer gets one probe in ten seconds; the effect of each class of fault."""
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
 
@@ -13,8 +15,9 @@ from gateway import venue as module_of_venue
 from gateway.quota import Priority
 from gateway.venue import BRAKE_SLOTS, FAILURES, PROBE_S, READ, SPAN_S, Breaker
 from markets import venues
-from markets.base import NotFound, RateLimited, Unavailable, Unknown
+from markets.base import NotFound, RateLimited, Unavailable, Unknown, VenueError
 from tests.clock import Monotonic
+from tests.fault_classes import EFFECTS, Effect
 from tests.gateway.conftest import ORDER, Bench, eventually, soon
 
 
@@ -182,3 +185,39 @@ def test_what_we_withdrew_ourselves_says_nothing_of_the_venue(bench: Bench, monk
     with pytest.raises(Unavailable):
         bench.run(withdrawn)
     assert not venue.breaker.is_open
+
+
+@pytest.mark.parametrize("effect", EFFECTS, ids=str)
+def test_fault_opens_the_breaker_or_pauses_the_key_by_its_class(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch, effect: Effect
+) -> None:
+    monkeypatch.setattr(module, "SPAN_S", 0.0)
+    venue = bench.gateway.venues.markets["simulator"]
+
+    def fails() -> None:
+        raise effect.error
+
+    async def ask() -> None:
+        for _ in range(FAILURES):
+            await venue.budget.take(Priority.REST, asyncio.get_running_loop().time() + 60)
+            venue.budget._paused_until = 0.0  # the next one does not wait for it
+            with pytest.raises(VenueError):
+                await venue.run("asks", "asks", fails, Unavailable)
+
+    bench.run(ask)
+    assert venue.breaker.is_open is effect.opens_breaker
+    assert (venue.budget.paused_s() > 0) is effect.pauses
+
+
+def test_unisats_403_over_the_rate_pauses_its_key_longer_each_time(make_bench: Callable[..., Bench]) -> None:
+    bench = make_bench(unisat_api_key="k", market="unisat")
+    path = "/v3/market/collection/auction/list"
+    bench.venue.statuses[path], bench.venue.answers[path] = 403, {"code": -2006, "msg": "exceeds rate limit"}
+    venue, pauses = bench.gateway.venues.markets["unisat"], []
+    for _ in range(3):
+        with pytest.raises(RateLimited):
+            bench.client().at("unisat").own_listings("bc1pvault", 0)
+        pauses.append(venue.budget.paused_s())
+        venue.budget._paused_until = 0.0
+    assert all(0 < pause_s <= most for pause_s, most in zip(pauses, (2.5, 5, 10), strict=True)), pauses
+    assert pauses == sorted(pauses)

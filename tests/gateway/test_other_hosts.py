@@ -1,4 +1,4 @@
-"""A gateway that other hosts ask over TLS: the role in their certificate says for what."""
+"""Callers of a gateway: other hosts over TLS, and the signer's own user."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import contextlib
 import http.client
 import json
 import logging
+import os
 import socket
 import ssl
 from collections.abc import Callable, Iterator
@@ -18,9 +19,10 @@ from core import tls
 from core.errors import BidkeeperError
 from core.setting_values import HostPort
 from gateway.program import Asker
+from markets.base import Unavailable, Unknown
 from tests.authority import Authority
 from tests.e2e.installation import until
-from tests.gateway.conftest import Bench
+from tests.gateway.conftest import ORDER, Bench, soon
 from tests.gateway.test_facts_program import ANSWERS, INSCRIPTION, OUTPOINT, FactsBench
 from tests.ports import free_ports
 
@@ -148,3 +150,24 @@ def test_without_certificates_no_other_host_is_answered(make_bench: Callable[...
     bench = make_bench()
     with pytest.raises(BidkeeperError, match="BIDKEEPER_TLS_DIR"):
         bench.run(bench.gateway.listen_far, HostPort("127.0.0.1", *free_ports(1)))
+
+
+ME, OTHER = os.getuid(), os.getuid() + 1
+
+
+def test_the_gateway_does_not_answer_the_signers_user(make_bench: Callable[..., Bench]) -> None:
+    users = {"gateway_clients": frozenset({ME, OTHER}), "signer_clients": frozenset({OTHER})}
+    bench = make_bench(with_ord=True, facts_clients=frozenset({ME}), **users)
+    client = bench.client()
+    for ask in (client.status, lambda: client.place(ORDER, task=1, token=1, deadline_ms=soon())):
+        with pytest.raises((Unavailable, Unknown)):
+            ask()
+    assert bench.venue.calls == []
+
+
+@pytest.mark.parametrize("signer_clients", [frozenset({ME}), frozenset()])
+def test_a_user_who_trades_as_well_gets_all(make_bench: Callable[..., Bench], signer_clients: frozenset[int]) -> None:
+    users = {"gateway_clients": frozenset({ME, OTHER}), "signer_clients": signer_clients}
+    bench = make_bench(facts_clients=frozenset({ME}), **users)
+    bench.client().place(ORDER, task=1, token=1, deadline_ms=soon())
+    assert len(bench.venue.of("/bid/place")) == 1

@@ -18,7 +18,7 @@ from gateway.picture_sizes import MOST_FRAMES, MOST_PARTS, MOST_PIXELS, Size, ju
 from gateway.pictures import KeptPictures, PictureSource
 from markets.base import MOST_PICTURE_BYTES, PICTURE_MEDIA, Media, NoPicture, Picture
 from tests.gateway.hostile_pictures import Host, answer, hosting
-from tests.gateway.test_picture_source import LOOPBACK
+from tests.gateway.test_pictures import LOOPBACK
 
 # Three by two pixels each, by the usual libraries; PNG, GIF and WEBP have two frames.
 PNG = b64decode(

@@ -2,7 +2,7 @@
 
 A golden that fails names the lines that differ. Either you mend the product, or you want the difference. Then
 
-    RENEW_GOLDENS=1 .venv/bin/python -m pytest tests/server/test_goldens.py
+    RENEW_GOLDENS=1 .venv/bin/python -m pytest tests/server/test_openapi.py
 
 writes the goldens anew. Commit what `git diff tests/goldens` shows alone, and say what changed for callers and why.
 """

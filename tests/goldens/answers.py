@@ -29,14 +29,12 @@ from strategy.journal import Encoder
 from tests.replay.recorded import carried_out, entry
 from tests.server.api import START_MS, Answer, new_user, token_of
 from tests.server.conftest import ADMIN, OTHER, OWNER, Service
+from tests.server.ledger_rows import INSCRIPTION, bought, item, open_order, proved, sold
 from tests.server.peers import keys_of
-from tests.server.running_tasks import open_order
-from tests.server.trades import bought, proved, sold
-from tests.server.wallet_items import INSCRIPTION, item
 from tests.server.withdrawals.chain import Chain, coin
 from tests.shapes import replace
 from tests.wallet import proofs
-from tests.workers.bidding.world import World as Workers
+from tests.worlds.worker import World as Workers
 from wallet.signer.challenges import sign_message
 
 # New each time, or another machine's: what a peer that is not there answers depends on what else runs.

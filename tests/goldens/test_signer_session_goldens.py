@@ -12,8 +12,7 @@ from typing import Any
 import pytest
 
 from tests import goldens
-from tests.goldens.socket_files import hold
-from tests.goldens.socket_tap import Session, Tap
+from tests.goldens.socket_files import Session, Tap, hold
 from tests.shapes import replace
 from tests.wallet import escrows, listings, offers, test_practice_venues, withdrawal_cases
 from tests.wallet.test_sign_escrows import CEILINGS, ORDNET, psbts

@@ -14,12 +14,11 @@ import pytest
 from tests.gateway.conftest import Bench, make_bench
 from tests.gateway.listing_examples import TXID
 from tests.gateway.test_facts_program import ANSWERS, FactsBench
-from tests.goldens.socket_files import hold
-from tests.goldens.socket_frames import by_http, by_line, frames, odd_fields
+from tests.goldens.socket_files import by_http, by_line, frames, hold, odd_fields
 from tests.shapes import asdict, replace
 from tests.wallet import withdrawal_cases
 from tests.workers.conftest import installation, patient_with_zygotes
-from tests.workers.installation import Installation, eventually
+from tests.worlds.manager import Installation, eventually
 from tests.worlds.signer import BID, GRANT, START_MS, USER, intent, listing, offer
 from tests.worlds.signer_process import PASSPHRASE, Start, house, sealed_keystore, started_in
 from wallet.signer.audit import AuditLog

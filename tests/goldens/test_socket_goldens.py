@@ -41,9 +41,8 @@ from tests.gateway.listing_examples import INSCRIPTION, OUTPOINT, PSBT, TXID, VA
 from tests.gateway.listing_examples import ORDER as LISTING_ORDER
 from tests.gateway.test_facts_program import ANSWERS, FactsBench
 from tests.gateway.test_marketplaces import ASK, PAIR, SIGNED
-from tests.goldens.socket_files import hold
+from tests.goldens.socket_files import Session, Tap, hold
 from tests.goldens.socket_market import NAME, Everything, Market
-from tests.goldens.socket_tap import Session, Tap
 from wallet.facts_client import FactsError, ask_facts
 
 pytestmark = pytest.mark.slow

@@ -1,4 +1,4 @@
-"""The meaning of one exchange's outcome, with real sockets where the moment of writing matters."""
+"""The outcome of one exchange, with real sockets: its meaning, its hosts, and the words of refusals."""
 
 from __future__ import annotations
 
@@ -10,13 +10,23 @@ import tracemalloc
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
+from typing import Any
 
 import pytest
 import requests
 import responses
 
-from markets.base import RateLimited, Refused, Unavailable, Unknown, VenueError
-from markets.http import MAX_ANSWER, Http, Reply, retry_after_s
+from markets.base import (
+    BelowMinimum,
+    InsufficientFunds,
+    PriceGrid,
+    RateLimited,
+    Refused,
+    Unavailable,
+    Unknown,
+    VenueError,
+)
+from markets.http import LONGEST_WORDS, MAX_ANSWER, Http, Reply, may_be_asked, refusal, retry_after_s, write_fault
 
 OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}"
 Serve = Callable[[bytes | None], Http]
@@ -238,3 +248,127 @@ def test_key_that_no_header_can_hold_is_a_fault_and_is_not_shown(key: str) -> No
         listener.settimeout(0)
         with pytest.raises(BlockingIOError):
             listener.accept()
+
+
+@pytest.mark.parametrize(
+    ("host", "address", "may"),
+    [
+        ("api.satflow.com", "104.18.1.1", True),
+        ("api.satflow.com", "2606:4700::1111", True),
+        ("api.satflow.com", "10.0.0.5", False),
+        ("api.satflow.com", "192.168.1.1", False),
+        ("api.satflow.com", "172.16.0.1", False),
+        ("api.satflow.com", "127.0.0.1", False),
+        ("api.satflow.com", "169.254.169.254", False),
+        ("api.satflow.com", "100.64.0.1", False),
+        ("api.satflow.com", "0.0.0.0", False),
+        ("api.satflow.com", "224.0.0.1", False),
+        ("api.satflow.com", "::1", False),
+        ("api.satflow.com", "fd00::1", False),
+        ("api.satflow.com", "fe80::1%eth0", False),
+        ("api.satflow.com", "::ffff:10.0.0.5", False),
+        ("api.satflow.com", "::ffff:104.18.1.1", True),
+        ("10.0.0.5", "10.0.0.5", True),
+        ("127.0.0.1", "127.0.0.1", True),
+        ("localhost", "127.0.0.1", True),
+        ("localhost", "::1", True),
+        ("localhost", "10.0.0.5", False),
+    ],
+)
+def test_a_private_address_is_asked_only_where_the_setting_names_it(host: str, address: str, may: bool) -> None:
+    assert may_be_asked(host, address) is may
+
+
+@pytest.fixture
+def listener() -> Iterator[socket.socket]:
+    with socket.create_server(("127.0.0.1", 0)) as made:
+        made.settimeout(30)
+        yield made
+
+
+def test_a_public_name_that_leads_here_is_sent_nothing(
+    listener: socket.socket, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    port = listener.getsockname()[1]
+
+    def leads_here(*_: Any, **__: Any) -> list[Any]:
+        return [(socket.AF_INET, socket.SOCK_STREAM, 6, "", ("127.0.0.1", port))]
+
+    monkeypatch.setattr(socket, "getaddrinfo", leads_here)
+    http = Http("https://api.satflow.example", {}, connect_s=2, read_s=2)
+
+    for ask in (lambda: http.read("/x"), lambda: http.write("/x", b"{}", None)):
+        with pytest.raises(Unavailable, match="ConnectionError"):
+            ask()
+        connection, _ = listener.accept()
+        connection.settimeout(5)
+        assert connection.recv(100) == b""
+        connection.close()
+
+
+def test_localhost_is_this_machine(listener: socket.socket) -> None:
+    def answer() -> None:
+        connection, _ = listener.accept()
+        connection.recv(65536)
+        connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}")
+        connection.close()
+
+    thread = threading.Thread(target=answer)
+    thread.start()
+    try:
+        http = Http(f"http://localhost:{listener.getsockname()[1]}", {}, connect_s=30, read_s=30)
+        assert http.read("/x") == {}
+    finally:
+        thread.join(5)
+
+
+@pytest.mark.parametrize(
+    ("said", "leaf"),
+    [
+        ("Insufficient balance in bidding wallet", InsufficientFunds),
+        ("not enough confirmed sats", InsufficientFunds),
+        ("bid exceeds your balance", InsufficientFunds),
+        ("Balance of the wallet is too low", InsufficientFunds),
+        ("insufficient permissions to see the balance", Refused),
+        ("insufficient privileges", Refused),
+        ("not enough confirmations of the coins", Refused),
+        ("Not enough data", Refused),
+        ("Price must be a multiple of 1000 sats", PriceGrid),
+        ("must be a multiple of 1,000 sats", PriceGrid),
+        ("Bids must be in increments of 1000", PriceGrid),
+        ("Invalid tick", Refused),
+        ("tick not found", Refused),
+        ("quantity of a bid must be a multiple of 5", Refused),
+        ("expiry must be in increments of 5 minutes", Refused),
+        ("Price is below the minimum of 10000 sats", BelowMinimum),
+        ("price below the minimum", BelowMinimum),
+        ("The payment address must hold at least 100000 sats", Refused),
+        ("outputs below 330 sats are dust", Refused),
+        ("fee rate is below the minimum of 1 sat/vB", Refused),
+        ("min relay fee of 200 sats not met, at least 300 sats", Refused),
+        ("Rate limit exceeded", RateLimited),
+        ("exceeds rate limit", RateLimited),
+        ("Too many requests", RateLimited),
+        ("Request was throttled.", RateLimited),
+        ("fee rate limit is 500", Refused),
+        ("unknown collection rate-limit", Refused),
+        ("unknown collection throttle-punks", Refused),
+        ("too many open bids", Refused),
+    ],
+)
+def test_refusal_is_of_the_class_that_its_words_name(said: str, leaf: type[VenueError]) -> None:
+    for words in (said, said.upper(), f"{said}."):
+        assert type(refusal(words)) is leaf
+
+
+def test_plain_text_of_a_refusal_is_cleaned_and_bounded() -> None:
+    body = "Invalid\x00 price: \x1b[31m<b>\u202e é ".encode() + b"\xff" + b"x" * 10_000
+    error = write_fault(Reply(400, {}, body), "/list")
+    assert isinstance(error, Refused)
+    assert error.message.startswith("Invalid  price:  [31m<b>  é")
+    assert len(error.message) == LONGEST_WORDS and error.message.isprintable()
+
+
+def test_servers_that_label_plain_text_as_html_are_heard() -> None:
+    error = write_fault(Reply(400, {"Content-Type": "text/html"}, b"collection is closed"), "/list")
+    assert (type(error), error.message) == (Refused, "collection is closed")

@@ -23,8 +23,8 @@ import responses
 from markets.base import Floor, NotUnderstood
 from markets.parse import Page, Unread
 from markets.satflow.adapter import Satflow
+from tests.markets.satflow_examples import BASE
 
-BASE = "https://api.satflow.com/v1"
 VAULT, PAYER, RIVAL = "bc1pvault", "bc1qpayer", "bc1prival"
 WHEN, EPOCH = "2026-03-01T09:30:00.000Z", "1970-01-01T00:00:00.000Z"
 END_FIELDS = ("cancelledAt", "canceledAt", "fillCompletedAt", "fillPendingAt", "invalidAt", "isPending", "pending")

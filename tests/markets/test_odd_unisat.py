@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import product
 from typing import Any
 
 import pytest
@@ -14,6 +15,7 @@ from markets.base import NotUnderstood
 from markets.parse import Page
 from markets.unisat.index import Unisat
 from tests.markets import unisat_examples as ex
+from tests.markets.odd_rows import Cell, cells, named
 
 pytestmark = pytest.mark.usefixtures("no_network")
 
@@ -92,114 +94,57 @@ VERBS = {
         {"time": "onSaleTime", "about": "tick", "kind": "marketType"},
     ),
 }
-# An odd row behind good ones is kept, left out and counted, counted as foreign, or passed over.
-TABLE: dict[str, dict[str, str]] = {
-    "listings": {
-        "null": "left",
-        "list": "left",
-        "epoch zero": "kept",
-        "foreign": "foreign",
-        "unknown enum": "left",
-        "known other kind": "passed",
-        "bundle": "foreign",
-        "huge price": "left",
-        "no price": "left",
-        "price of letters": "left",
-        "negative price": "left",
-        "no id": "left",
-        "no inscription": "kept",
-        "seller a number": "left",
-        "buyer a number": "kept",
-        "not on sale": "passed",
-    },
-    "own listings": {
-        "null": "left",
-        "list": "left",
-        "epoch zero": "kept",
-        "foreign": "foreign",
-        "unknown enum": "left",
-        "known other kind": "passed",
-        "bundle": "kept",
-        "huge price": "left",
-        "no price": "left",
-        "price of letters": "left",
-        "negative price": "left",
-        "no id": "left",
-        "no inscription": "left",
-        "seller a number": "left",
-        "buyer a number": "kept",
-        "not on sale": "passed",
-    },
-    "sales": {
-        "null": "left",
-        "list": "left",
-        "epoch zero": "left",
-        "foreign": "foreign",
-        "unknown enum": "left",
-        "known other kind": "left",
-        "bundle": "left",
-        "huge price": "left",
-        "no price": "left",
-        "price of letters": "left",
-        "negative price": "left",
-        "no id": "left",
-        "no inscription": "left",
-        "seller a number": "kept",
-        "buyer a number": "left",
-        "not on sale": "kept",
-    },
-    "rune lots": {
-        "null": "left",
-        "list": "left",
-        "epoch zero": "kept",
-        "foreign": "foreign",
-        "unknown enum": "kept",
-        "known other kind": "kept",
-        "bundle": "left",
-        "huge price": "left",
-        "no price": "left",
-        "price of letters": "left",
-        "negative price": "left",
-        "no id": "left",
-        "no inscription": "kept",
-        "seller a number": "left",
-        "buyer a number": "kept",
-        "not on sale": "kept",
-    },
-}
+# What is left of an answer with the odd row behind good ones; odd_rows.py has the words.
+TABLE = """
+                 | listings | own listings | sales | rune lots
+null             | left     | left         | left  | left
+list             | left     | left         | left  | left
+epoch zero       | kept     | kept         | left  | kept
+foreign          | foreign  | foreign      | foreign | foreign
+unknown enum     | left     | left         | left  | kept
+known other kind | none     | none         | left  | kept
+bundle           | foreign  | kept         | left  | left
+huge price       | left     | left         | left  | left
+no price         | left     | left         | left  | left
+price of letters | left     | left         | left  | left
+negative price   | left     | left         | left  | left
+no id            | left     | left         | left  | left
+no inscription   | kept     | left         | left  | kept
+seller a number  | left     | left         | kept  | left
+buyer a number   | kept     | kept         | left  | kept
+not on sale      | none     | none         | kept  | kept
+"""
 # A book whose first row, at the best price, is odd in one of these ways may have its best price there.
 REFUSED_AS_FIRST = {
     "listings": {"unknown enum", "price of letters", "negative price", "no id", "seller a number"},
     "rune lots": {"bundle", "price of letters", "negative price", "no id", "seller a number"},
 }
-CASES = [pytest.param(verb, odd, id=f"{verb}-{odd}") for verb, row in TABLE.items() for odd in row]
+CELLS = cells(TABLE)
 
 
 def test_table_has_every_odd_row_of_every_verb() -> None:
-    assert set(TABLE) == set(VERBS)
-    assert all(set(row) == {"null", "list", *ODD} for row in TABLE.values())
+    assert {(cell.verb, cell.odd) for cell in CELLS} == set(product(VERBS, ("null", "list", *ODD)))
 
 
-@pytest.mark.parametrize(("name", "odd"), CASES)
-def test_odd_row_leaves_the_rest_of_the_answer(name: str, odd: str) -> None:
-    verb = VERBS[name]
-    good, row = verb.rows(odd)
+@pytest.mark.parametrize("cell", CELLS, ids=named)
+def test_odd_row_leaves_the_rest_of_the_answer(cell: Cell) -> None:
+    verb = VERBS[cell.verb]
+    good, row = verb.rows(cell.odd)
     alone = verb.read(good).entries
     page = verb.read(good, good, row, good)
-    unread = {"kept": 0, "passed": 0}.get(TABLE[name][odd], 1)
-    assert len(page.entries) == (4 if TABLE[name][odd] == "kept" else 3)
+    assert len(page.entries) == (4 if cell.left == "kept" else 3)
     assert page.entries[0] == alone[0] == page.entries[-1]
-    assert [each.is_foreign for each in page.unread] == [TABLE[name][odd] == "foreign"] * unread
+    assert [each.is_foreign for each in page.unread] == {"left": [False], "foreign": [True]}.get(cell.left, [])
 
 
-@pytest.mark.parametrize(("name", "odd"), [case for case in CASES if case.values[0] in REFUSED_AS_FIRST])
-def test_book_is_refused_only_where_the_best_price_may_be_in_the_odd_row(name: str, odd: str) -> None:
-    verb = VERBS[name]
-    good, row = verb.rows(odd)
+@pytest.mark.parametrize("cell", [cell for cell in CELLS if cell.verb in REFUSED_AS_FIRST], ids=named)
+def test_book_is_refused_only_where_the_best_price_may_be_in_the_odd_row(cell: Cell) -> None:
+    verb = VERBS[cell.verb]
+    good, row = verb.rows(cell.odd)
     if isinstance(row, dict):
-        unit = {"price": 100, "unitPrice": 1} if name == "rune lots" else {"price": 100}
+        unit = {"price": 100, "unitPrice": 1} if cell.verb == "rune lots" else {"price": 100}
         row |= {field: value for field, value in unit.items() if row.get(field) == good[field]}
-    if odd in REFUSED_AS_FIRST[name]:
+    if cell.odd in REFUSED_AS_FIRST[cell.verb]:
         with pytest.raises(NotUnderstood, match="best price may be"):
             verb.read(row, good, good, good)
     else:

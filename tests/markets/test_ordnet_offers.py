@@ -1,13 +1,17 @@
-"""ord.net's offers as they are read: the book and our own, as documented and as they may drift."""
+"""ord.net's offers: read, drafted, submitted and cancelled."""
 
 from __future__ import annotations
 
+from decimal import Decimal
 from typing import Any
 
 import pytest
 import responses
 
-from markets.base import NotFound, Unavailable
+from markets.base import NotFound, NotSupported, Refused, Unavailable, Unknown
+from markets.orders import BidDraft
+from markets.ordnet import orders as ordnet_offers
+from markets.ordnet.adapter import OrdNet
 from markets.parse import Page
 from tests.markets import ordnet_examples as ex
 
@@ -170,3 +174,247 @@ def test_our_offers_on_an_unknown_collection_are_not_none() -> None:
     ex.answers("GET", OWN, {"error": "Collection not found"}, status=404)
     with pytest.raises(NotFound):
         adapter.own_bids(ex.PAYMENT, None, ["wizards"])
+
+
+def test_a_draft_as_documented() -> None:
+    adapter = ex.signed_in()
+    ex.answers("POST", ex.BOOK + "/preflight", ex.PREFLIGHT)
+    draft = adapter.draft_bid(ex.ask(trait=ex.GOLD))
+    assert ex.asked() == {
+        "walletBindingId": ex.BINDING_ID,
+        "ordinalsPublicKey": ex.PAIR.ordinals_pubkey,
+        "paymentPublicKey": ex.PAIR.payment_pubkey,
+        "target": ex.TRAITS,
+        "priceSats": 100_000,
+        "offerCount": 1,
+        "ladderStepSats": 0,
+        "validityHours": 6,
+        "spendableUtxos": [
+            {"txid": "ee" * 32, "vout": 1, "valueSats": 200_000},
+            {"txid": "ff" * 32, "vout": 0, "valueSats": 90_000},
+        ],
+    }
+    assert draft.leaf == ex.DRAFTED["offerScriptHex"]
+    (psbt,) = draft.psbts
+    assert (draft.reference, psbt.role, psbt.psbt, psbt.indices, psbt.sighash) == (
+        ex.PARENT,
+        "funding",
+        ex.PSBT,
+        (0,),
+        None,
+    )
+
+
+@pytest.mark.parametrize("hours, told", [(1, 6), (6, 6), (7, 12), (13, 24), (25, 168), (169, 720), (2160, 2160)])
+def test_an_offer_lives_as_long_as_ord_net_lets_it(hours: int, told: int) -> None:
+    adapter = ex.signed_in()
+    ex.answers("POST", ex.BOOK + "/preflight", ex.PREFLIGHT)
+    adapter.draft_bid(ex.ask(valid_hours=hours))
+    assert ex.asked()["validityHours"] == told
+
+
+@pytest.mark.parametrize("more", [{"kind": "runes"}, {"quantity": Decimal(2)}, {"valid_hours": 2161}])
+def test_bids_that_ord_net_does_not_take(more: dict[str, Any]) -> None:
+    adapter = ex.signed_in()
+    with pytest.raises(NotSupported):
+        adapter.draft_bid(ex.ask(**more))
+    assert not responses.calls
+
+
+OTHERS_STEP = {**ex.STEP, "inputsToSign": [{"address": "bc1qmallory", "signingIndexes": [0]}]}
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"priceSats": 105_000},
+        {"priceSats": None},
+        {"selectedPaymentUtxos": []},
+        {"selectedPaymentUtxos": None},
+        {"selectedPaymentUtxos": [{"txid": "ee" * 32, "vout": 0, "valueSats": 200_000}]},
+        {"selectedPaymentUtxos": [{"txid": "ee" * 32, "vout": 1, "valueSats": 200_001}]},
+        {"selectedPaymentUtxos": [{"txid": "EE" * 32, "vout": 1, "valueSats": 200_000}]},
+        {"fundingParentFeeRateSatVb": 1},
+        {"fundingParentFeeRateSatVb": None},
+        {"fundingBroadcasted": True},
+        {"fundingBroadcasted": None},
+        {"expectedFundingParentTxid": "dd"},
+        {"fundingParentVout": -1},
+        {"preflightToken": ""},
+        {"preflightToken": None},
+        {"offerScriptHex": None},
+        {"offerScriptHex": ""},
+        {"offerScriptHex": "2"},
+        {"offerScriptHex": "AB"},
+        {"offerScriptHex": "20" * 1_001},
+        {"fundingParentStep": None},
+        {"fundingParentStep": {**ex.STEP, "psbtBase64": "not base64"}},
+        {"fundingParentStep": {**ex.STEP, "psbtBase64": "AAAA" * 20_000}},
+        {"fundingParentStep": {**ex.STEP, "signerAddress": "bc1qmallory"}},
+        {"fundingParentStep": OTHERS_STEP},
+        {"fundingParentStep": {**ex.STEP, "inputsToSign": []}},
+        {"fundingParentStep": {**ex.STEP, "inputsToSign": [{"address": ex.PAYMENT, "signingIndexes": []}]}},
+        {"fundingParentStep": {**ex.STEP, "inputsToSign": [{"address": ex.PAYMENT, "signingIndexes": [0, 0]}]}},
+        {
+            "fundingParentStep": {
+                **ex.STEP,
+                "inputsToSign": [{"address": ex.PAYMENT, "signingIndexes": [0], "sigHash": 77}],
+            }
+        },
+        {
+            "fundingParentStep": {
+                **ex.STEP,
+                "inputsToSign": [
+                    {"address": ex.PAYMENT, "signingIndexes": [0], "sigHash": 1},
+                    {"address": ex.PAYMENT, "signingIndexes": [1], "sigHash": 131},
+                ],
+            }
+        },
+    ],
+)
+def test_a_draft_of_something_else_is_not_handed_on(changes: dict[str, Any]) -> None:
+    adapter = ex.signed_in()
+    ex.answers("POST", ex.BOOK + "/preflight", {**ex.PREFLIGHT, "offers": [{**ex.DRAFTED, **changes}]})
+    with pytest.raises(Unavailable, match="understand"):
+        adapter.draft_bid(ex.ask())
+
+
+@pytest.mark.parametrize("offers", [[], [ex.DRAFTED, ex.DRAFTED], None, {}, [None]])
+def test_a_draft_is_of_one_offer(offers: Any) -> None:
+    adapter = ex.signed_in()
+    ex.answers("POST", ex.BOOK + "/preflight", {**ex.PREFLIGHT, "offers": offers})
+    with pytest.raises(Unavailable, match="understand"):
+        adapter.draft_bid(ex.ask())
+
+
+def _drafted(adapter: OrdNet, **more: Any) -> BidDraft:
+    ex.answers("POST", ex.BOOK + "/preflight", ex.PREFLIGHT)
+    return adapter.draft_bid(ex.ask(**more))
+
+
+def test_a_submit_repeats_its_draft_and_answers_the_offers_name() -> None:
+    adapter = ex.signed_in()
+    draft = _drafted(adapter, valid_hours=20)
+    ex.answers("POST", ex.BOOK + "/submit", {"status": "active", "offers": [ex.MADE]})
+    assert adapter.place(ex.order(draft)) == ex.NAME
+    assert ex.asked() == {
+        **ex.without(ex.asked(0), "spendableUtxos"),
+        "validityHours": 24,
+        "offers": [
+            {
+                "priceSats": 100_000,
+                "selectedPaymentUtxos": [{"txid": "ee" * 32, "vout": 1, "valueSats": 200_000}],
+                "expectedFundingParentTxid": ex.PARENT,
+                "fundingParentVout": 0,
+                "preflightToken": "token.of.this-draft",
+                "signedFundingParentStep": {**ex.STEP, "psbtBase64": ex.SIGNED},
+            }
+        ],
+    }
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        {"price": 105_000},
+        {"slug": "goblins"},
+        {"trait": ex.GOLD},
+        {"payment": "bc1qother"},
+        {"payment_pubkey": "03" * 33},
+        {"receive": "bc1pelsewhere"},
+        {"signed_psbts": ()},
+        {"signed_psbts": (ex.SIGNED, ex.SIGNED)},
+        {"reference": "aa" * 32},
+        {"reference": ""},
+    ],
+)
+def test_a_submit_that_does_not_fit_its_draft_is_not_sent(more: dict[str, Any]) -> None:
+    adapter = ex.signed_in()
+    wrong = ex.order(_drafted(adapter), **more)
+    with pytest.raises(Refused, match="nothing was sent"):
+        adapter.place(wrong)
+    assert len(responses.calls) == 1
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        {"status": "active", "offers": [{**ex.MADE, "priceSats": 105_000}]},
+        {"status": "active", "offers": [{**ex.MADE, "status": "expired"}]},
+        {"status": "active", "offers": [{**ex.MADE, "fundingParentTxid": "aa" * 32}]},
+        {"status": "active", "offers": [ex.without(ex.MADE, "offerId")]},
+        {"status": "active", "offers": [{**ex.MADE, "offerId": {"$oid": 1}}]},
+        {"status": "active", "offers": [ex.MADE, ex.MADE]},
+        {"status": "active", "offers": []},
+        {"status": "active"},
+        {"error": "no"},
+        "thanks",
+        None,
+    ],
+)
+def test_a_submit_whose_answer_is_not_clear_may_have_been_taken(answer: Any) -> None:
+    adapter = ex.signed_in()
+    draft = _drafted(adapter)
+    ex.answers("POST", ex.BOOK + "/submit", answer)
+    with pytest.raises(Unknown):
+        adapter.place(ex.order(draft))
+
+
+@pytest.mark.parametrize("status, code", [(400, "refused"), (409, "changed"), (404, "not_found"), (403, "auth_failed")])
+def test_a_submit_that_was_refused(status: int, code: str) -> None:
+    adapter = ex.signed_in()
+    draft = _drafted(adapter)
+    ex.answers("POST", ex.BOOK + "/submit", {"error": "no"}, status=status)
+    with pytest.raises(Refused) as caught:
+        adapter.place(ex.order(draft))
+    assert caught.value.code == code
+
+
+def test_old_drafts_are_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ordnet_offers, "_MOST_DRAFTS", 3)
+    adapter = ex.signed_in()
+    first = _drafted(adapter)
+    for number in range(3):
+        drafted = {**ex.DRAFTED, "expectedFundingParentTxid": f"{number:064x}"}
+        responses.replace(
+            "POST", "https://ord.net/api/v1" + ex.BOOK + "/preflight", json={**ex.PREFLIGHT, "offers": [drafted]}
+        )
+        adapter.draft_bid(ex.ask())
+    with pytest.raises(Refused, match="any more"):
+        adapter.place(ex.order(first))
+
+
+@pytest.mark.parametrize(
+    "answer, done",
+    [
+        ({"offerId": ex.OFFER_ID, "status": "cancelled"}, True),
+        ({"offerId": ex.OFFER_ID, "status": "active"}, False),
+        ({"offerId": ex.OFFER_ID, "status": "accepted"}, False),
+    ],
+)
+def test_a_cancel_goes_by_collection_and_id_without_a_signature(answer: Any, done: bool) -> None:
+    adapter = ex.signed_in()
+    ex.answers("POST", f"{ex.BOOK}/{ex.OFFER_ID}/cancel", answer)
+    assert adapter.cancel(ex.PAYMENT, [ex.NAME], "") is done
+    assert ex.asked() == {"walletBindingId": ex.BINDING_ID}
+
+
+@pytest.mark.parametrize(
+    "names", [[], [ex.NAME, ex.NAME], [ex.OFFER_ID], ["wizards:"], ["wizards:../x/y/z"], ["a/b:" + ex.OFFER_ID]]
+)
+def test_a_cancel_of_what_is_not_one_offer_is_not_sent(names: list[str]) -> None:
+    adapter = ex.signed_in()
+    with pytest.raises(Refused):
+        adapter.cancel(ex.PAYMENT, names, "")
+    assert not responses.calls
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [{"offerId": "e" * 36, "status": "cancelled"}, {"status": "cancelled"}, {"offerId": ex.OFFER_ID}, {}, None, "ok"],
+)
+def test_a_cancel_whose_answer_is_not_clear_may_have_been_taken(answer: Any) -> None:
+    adapter = ex.signed_in()
+    ex.answers("POST", f"{ex.BOOK}/{ex.OFFER_ID}/cancel", answer)
+    with pytest.raises(Unknown):
+        adapter.cancel(ex.PAYMENT, [ex.NAME], "")

@@ -195,12 +195,6 @@ def test_traits_of_a_part_of_a_collection_are_not_its_traits(adapter: OrdNet) ->
         adapter.traits("wizards")
 
 
-def test_traits_of_an_unknown_collection(adapter: OrdNet) -> None:
-    answers("GET", "/collection/wizards/inscriptions", {"error": "Collection not found"}, status=404)
-    with pytest.raises(NotFound):
-        adapter.traits("wizards")
-
-
 def test_an_item_is_known_while_it_is_listed(adapter: OrdNet) -> None:
     answers("GET", "/listings", _listings({**LISTING, "inscriptionId": "cd" * 32 + "i0"}, LISTING))
     said = adapter.item(INSCRIPTION)

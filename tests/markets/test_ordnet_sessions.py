@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import responses
 
-from markets.base import AuthFailed, RateLimited, Refused, SignInNeeded, Unavailable, Unknown, VenueError
+from markets.base import AuthFailed, RateLimited, Refused, SignInNeeded, Unavailable, VenueError
 from markets.orders import Pair, SignInAnswer
 from markets.ordnet.adapter import OrdNet
 from markets.parse import Page
@@ -244,28 +244,3 @@ def test_a_token_is_in_no_error_and_no_log(status: int, watch: ex.Watch, caplog:
         adapter.asks("wizards", None)
     assert ex.TOKEN not in repr(caught.value) + caplog.text + repr(vars(adapter))
     assert ex.TOKEN not in repr(adapter._sessions.any()) if status != 401 else True
-
-
-@pytest.mark.parametrize(
-    "status, header, leaf, pause_s",
-    [(429, {}, RateLimited, 60.0), (429, {"Retry-After": "7"}, RateLimited, 7.0), (409, {}, Refused, None)],
-)
-def test_reads_that_are_not_served_now(
-    status: int, header: dict[str, str], leaf: type[VenueError], pause_s: float | None, watch: ex.Watch
-) -> None:
-    adapter = ex.signed_in(watch)
-    responses.add("GET", ex.BASE + "/listings", json={"error": "later"}, status=status, headers=header)
-    with pytest.raises(leaf) as caught:
-        adapter.asks("wizards", None)
-    assert getattr(caught.value, "retry_after_s", None) == pause_s
-    assert getattr(caught.value, "code", "changed") == "changed"
-
-
-@pytest.mark.parametrize("status", [500, 502, 503, 504])
-def test_a_write_that_fails_over_there_may_have_been_taken(status: int, watch: ex.Watch) -> None:
-    adapter = ex.signed_in(watch)
-    ex.answers(
-        "POST", f"/collection/wizards/collection-offers/{ex.OFFER_ID}/cancel", {"error": "try later"}, status=status
-    )
-    with pytest.raises(Unknown):
-        adapter.cancel(ex.PAYMENT, [f"wizards:{ex.OFFER_ID}"], "")

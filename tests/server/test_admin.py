@@ -16,7 +16,7 @@ from models.tasks.tasks import RUNNING, Task
 from tests.server.api import START_MS, new_user, token_of
 from tests.server.conftest import ADMIN, OTHER, OWNER, Service, with_settings
 from tests.server.driver import check
-from tests.server.running_tasks import open_order
+from tests.server.ledger_rows import open_order
 from tests.wallet import proofs
 
 NESTED = proofs.nested_address(proofs.OWNER)

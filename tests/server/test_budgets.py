@@ -1,19 +1,23 @@
-"""Budgets over HTTP: whose they are, what their tasks hold of them, and what a task learns of its own."""
+"""Budgets and presets over HTTP."""
 
 from __future__ import annotations
 
+import json
 from decimal import Decimal
 from typing import Any
 
 import pytest
 
 from markets.base import OwnBid, OwnBids
+from models import presets
 from models.ledger import orders
 from models.ledger.orders import ExposureLimits, LimitReached, NewOrder, SoldInto
 from models.ledger.states import Order
+from models.presets import Preset
 from models.tasks.tasks import Task
 from tests.server.api import START_MS, Answer
 from tests.server.conftest import Service
+from tests.server.driver import check
 from tests.server.test_preview import preview, prices, with_floor
 
 NO_LIMITS = {"maxOpenSats": 0, "maxFills": 0, "spendCapSats": 0, "spendCapPerDaySats": 0}
@@ -52,21 +56,6 @@ async def test_a_budget_comes_back_as_given_and_is_changed_in_parts(service: Ser
     limits = {"name": "all", "maxFills": 3, "maxOpenSats": 0, "freeFills": 3, "freeSats": None}
     assert changed.json == first | limits
     assert (await service.ask("GET", "/api/budgets")).json == [changed.json]
-
-
-@pytest.mark.parametrize(
-    ("body", "field"),
-    [
-        ({"name": ""}, "name"), ({"name": "x" * 101}, "name"), ({"name": None}, "name"), ({}, "name"),
-        ({"name": "x", "maxOpenSats": -1}, "maxOpenSats"), ({"name": "x", "maxOpenSats": 0.5}, "maxOpenSats"),
-        ({"name": "x", "spendCapSats": 2_100_000_000_000_001}, "spendCapSats"),
-        ({"name": "x", "spendCapPerDaySats": None}, "spendCapPerDaySats"),
-        ({"name": "x", "maxFills": 1_000_001}, "maxFills"), ({"name": "x", "colour": 1}, "colour"),
-    ],
-)  # fmt: skip
-async def test_bad_values_are_named(service: Service, body: dict[str, Any], field: str) -> None:
-    answer = await service.ask("POST", "/api/budgets", body)
-    assert (answer.status, answer.names()) == (400, {field})
 
 
 async def test_anothers_budget_is_not_there(service: Service) -> None:
@@ -169,3 +158,103 @@ async def test_a_token_for_one_task_moves_it_to_no_other_budget(service: Service
     assert (moved.status, moved.json["error"]) == (403, "Not allowed to this token")
     kept = await service.api("PUT", f"/api/tasks/{task_id}", {"bidCount": 2, "budgetId": budget_id}, token=token)
     assert kept.status == 200
+
+
+CAREFUL = {"hardcapSats": 90_000, "bidPercentHigh": 0.7, "bidLevels": [{"at": 0.5, "count": 2}], "tags": ["a"]}
+
+
+def exactly(answer: Any) -> Any:
+    """The answer's values as any program reads them; the test's own client makes Decimals of fractions."""
+    return json.loads(answer.text)
+
+
+async def made(service: Service, name: str = "careful", config: dict[str, Any] | None = None) -> int:
+    answer = await service.ask("POST", "/api/presets", {"name": name, "config": config or CAREFUL})
+    assert answer.status == 201, answer.text
+    check("createPreset", answer)
+    return int(answer.json["id"])
+
+
+async def test_a_preset_keeps_what_was_given_and_makes_a_task(service: Service) -> None:
+    preset = await made(service)
+    (shown,) = exactly(await service.ask("GET", "/api/presets"))
+    assert (shown["id"], shown["name"], shown["config"]) == (preset, "careful", CAREFUL)
+    task = await service.ask("POST", "/api/tasks", {"slug": "goosinals", **shown["config"]})
+    assert (task.status, task.json["config"]["bidCount"], task.json["tags"]) == (201, 2, ["a"])
+
+
+@pytest.mark.parametrize(
+    ("config", "fault"),
+    [
+        ({}, "hardcapSats: is required"),
+        ({"hardcapSats": 1, "bidCount": 0}, "bidCount:"),
+        ({"hardcapSats": 1, "colour": "red"}, "colour: unknown field"),
+        ({"hardcapSats": 1, "slug": "a/b"}, "slug:"),
+        ({"hardcapSats": 1, "bidType": "trait"}, "traitType:"),
+        ({"hardcapSats": 1, "venue": "nowhere"}, "venue:"),
+        ({"hardcapSats": 1, "type": "rune", "bidType": "trait", "traitType": "a", "traitValue": "b"}, "bidType:"),
+        ({"hardcapSats": 1, "budgetId": 999}, "budgetId:"),
+        ({"hardcapSats": 1.5}, "hardcapSats: must be a whole number"),
+    ],
+)
+async def test_a_config_is_judged_as_a_tasks_is(service: Service, config: dict[str, Any], fault: str) -> None:
+    preset = await made(service)
+    task = await service.ask("POST", "/api/tasks", {"slug": "goosinals", **config})
+    file = {"version": 1, "presets": [{"name": "new", "config": config}]}
+    answers = [
+        await service.ask("POST", "/api/presets", {"name": "new", "config": config}),
+        await service.ask("PUT", f"/api/presets/{preset}", {"config": config}),
+        await service.ask("POST", "/api/presets/import", file),
+    ]
+    assert task.status == 400
+    for answer in answers:
+        assert answer.status == 400
+        assert any(fault in detail for detail in answer.json["details"]), answer.text
+    assert [each.name for each in presets.of_user(service.user_id)] == ["careful"]
+
+
+async def test_a_rune_needs_no_slug_either(service: Service) -> None:
+    await made(service, "runes", {"type": "rune", "hardcapSats": 1})
+
+
+async def test_a_name_is_there_once(service: Service) -> None:
+    first, second = await made(service), await made(service, "bold")
+    again = await service.ask("POST", "/api/presets", {"name": " careful ", "config": CAREFUL})
+    moved = await service.ask("PUT", f"/api/presets/{second}", {"name": "careful"})
+    assert (again.status, moved.status) == (409, 409)
+    renamed = await service.ask("PUT", f"/api/presets/{first}", {"name": "calm"})
+    assert (renamed.json["name"], exactly(renamed)["config"]) == ("calm", CAREFUL)
+
+
+async def test_a_file_goes_to_another_user_whole_or_not_at_all(service: Service) -> None:
+    await made(service)
+    await made(service, "bold", {"hardcapSats": 5})
+    file = exactly(await service.ask("GET", "/api/presets/export"))
+    spoilt = file | {"presets": [*file["presets"], {"name": "bad", "config": {"bidCount": 0}}]}
+
+    refused = await service.api("POST", "/api/presets/import", spoilt, token=service.other_token)
+    assert (refused.status, refused.json["details"][0].split(" ")[:2]) == (400, ["presets:", "2.config"])
+    assert (await service.api("GET", "/api/presets", token=service.other_token)).json == []
+
+    stored = await service.api("POST", "/api/presets/import", file, token=service.other_token)
+    check("importPresets", stored)
+    assert exactly(await service.api("GET", "/api/presets/export", token=service.other_token)) == file
+    assert Preset.select().count() == 4
+
+
+async def test_a_file_replaces_only_when_told_to(service: Service) -> None:
+    preset = await made(service)
+    named = [{"name": "careful", "config": {"hardcapSats": 7}}, {"name": "b", "config": CAREFUL}]
+    file = {"version": 1, "presets": named}
+    assert (await service.ask("POST", "/api/presets/import", file)).status == 409
+    assert Preset.select().count() == 1
+    assert (await service.ask("POST", "/api/presets/import", file | {"replace": True})).status == 200
+    assert (await service.ask("GET", f"/api/presets/{preset}")).json["config"] == {"hardcapSats": 7}
+
+
+async def test_there_is_an_end(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(presets, "MOST_PRESETS", 1)
+    await made(service)
+    assert (await service.ask("POST", "/api/presets", {"name": "two", "config": CAREFUL})).status == 403
+    one = {"version": 1, "replace": True, "presets": [{"name": "careful", "config": {"hardcapSats": 7}}]}
+    assert (await service.ask("POST", "/api/presets/import", one)).status == 200

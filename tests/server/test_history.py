@@ -10,9 +10,7 @@ from urllib.parse import quote
 from core.fields import iso
 from tests.server.api import START_MS
 from tests.server.conftest import Service
-from tests.server.running_tasks import open_order
-from tests.server.trades import MINUTE_MS, bought, sold
-from tests.server.wallet_items import INSCRIPTION
+from tests.server.ledger_rows import INSCRIPTION, MINUTE_MS, bought, open_order, sold
 
 
 async def pages(service: Service, path: str, name: str, most: int) -> list[list[Any]]:
@@ -26,42 +24,6 @@ async def pages(service: Service, path: str, name: str, most: int) -> list[list[
         following = answer.json["next"]
         if following is None:
             return found
-
-
-async def test_a_purchase_is_told_with_all_that_is_known_of_it(service: Service) -> None:
-    known = {"inscription_id": INSCRIPTION, "floor_at_fill": "100000", "network_fee_sats": 600}
-    order = bought(service.user_id, 75_000, minute=3, **known, trait_type="Hat", trait_value="Red")
-
-    answer = await service.ask("GET", "/api/fills")
-
-    assert answer.json == {
-        "fills": [
-            {
-                "id": f"buy-{order.id}",
-                "side": "buy",
-                "taskId": 1,
-                "taskKind": "bidding",
-                "venue": "simulator",
-                "slug": "goosinals",
-                "type": "ordinals",
-                "trait": {"type": "Hat", "value": "Red"},
-                "price": 75_000,
-                "quantity": 1,
-                "unitPrice": 75_000,
-                "inscriptionId": INSCRIPTION,
-                "saleId": order.sale_id,
-                "txid": None,
-                "networkFee": 600,
-                "venueFee": None,
-                "floorAtFill": 100_000,
-                "bidPlacedAt": "2025-11-20T12:00:00.000Z",
-                "filledAt": "2025-11-20T12:03:00.000Z",
-                "dryRun": False,
-                "autolist": None,
-            }
-        ],
-        "next": None,
-    }
 
 
 async def test_what_is_not_known_is_null_and_never_0(service: Service) -> None:

@@ -1,8 +1,9 @@
-"""Plain HTTP manners: methods, headers, sizes, framing, paths."""
+"""Plain HTTP: methods, headers, sizes, framing, representations, and the page's files."""
 
 from __future__ import annotations
 
 import asyncio
+import gzip
 import json
 import logging
 import re
@@ -10,8 +11,13 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
+from tornado.httpclient import AsyncHTTPClient, HTTPResponse
 
+from core.version import VERSION, running
+from server import web
 from server.urls import ROUTES
+from strategy.reasons import page_module
+from tests.server.api import Answer
 from tests.server.conftest import Service
 from tests.server.test_access import operations
 
@@ -287,3 +293,150 @@ async def test_a_head_that_is_too_large_is_answered(service: Service, head: byte
     assert answer.startswith(f"HTTP/1.1 {status} ")
     assert "nosniff" in answer
     assert body["error"] in ("Path too long", "Headers too large")
+
+
+READS = sorted(path for method, path in operations() if method == "GET")
+TAGGED = ["/docs", "/api/openapi.json", "/api/tasks", "/api/autolist"]
+
+
+def shown(answer: Answer) -> dict[str, str]:
+    """Returns the headers that describe the body."""
+    return {name: answer.headers[name] for name in answer.headers if name not in ("Date", "Server")}
+
+
+@pytest.mark.parametrize("path", READS)
+async def test_head_is_get_without_its_body(service: Service, path: str) -> None:
+    await service.new_task()
+    for token in (service.token, ""):
+        got = await service.api("GET", filled(path), token=token)
+        head = await service.api("HEAD", filled(path), token=token)
+        assert (head.status, head.text) == (got.status, "")
+        if path not in ("/metrics", "/readyz"):  # these say another thing each time
+            assert shown(head) == shown(got)
+
+
+async def test_head_of_what_is_no_read_is_refused(service: Service) -> None:
+    answer = await service.api("HEAD", "/api/auth/verify")
+    assert (answer.status, answer.headers["Allow"]) == (405, "POST")
+    assert (await service.api("HEAD", "/nothing")).status == 404
+
+
+@pytest.mark.parametrize("path", TAGGED)
+async def test_what_has_not_changed_is_not_sent_again(service: Service, path: str) -> None:
+    first = await service.api("GET", path, token=service.token)
+    tag = first.headers["Etag"]
+    assert tag.startswith('W/"') and first.text
+    again = await service.api("GET", path, token=service.token, headers={"If-None-Match": f'"other", {tag}'})
+    assert (again.status, again.text, again.headers["Etag"]) == (304, "", tag)
+    assert (await service.api("GET", path, token=service.token, headers={"If-None-Match": '"other"'})).status == 200
+
+
+async def test_a_list_that_has_changed_has_another_tag_and_a_stranger_sees_none(service: Service) -> None:
+    before = (await service.api("GET", "/api/tasks", token=service.token)).headers["Etag"]
+    await service.new_task()
+    after = await service.api("GET", "/api/tasks", token=service.token, headers={"If-None-Match": before})
+    assert after.status == 200 and after.headers["Etag"] != before
+    stranger = await service.api("GET", "/api/tasks", headers={"If-None-Match": after.headers["Etag"]})
+    assert stranger.status == 401 and "Etag" not in stranger.headers
+
+
+async def test_a_write_is_not_tagged(service: Service) -> None:
+    answer = await service.api("POST", "/api/tasks", {"slug": "a", "hardcapSats": 1}, token=service.token)
+    assert answer.status == 201 and "Etag" not in answer.headers
+
+
+async def test_large_texts_are_packed_for_who_takes_gzip(service: Service) -> None:
+    async def asked(path: str, accepted: str) -> tuple[str | None, bytes]:
+        request = {"Accept-Encoding": accepted, "Authorization": f"Bearer {service.token}"}
+        reply = await service.api.raw(path, request)
+        return reply.headers.get("Content-Encoding"), reply.body
+
+    for slug in range(8):
+        await service.new_task(slug=f"slug-{slug}")
+    for path in ("/api/openapi.json", "/docs", "/api/tasks"):
+        (encoding, packed), (none, plain) = await asked(path, "gzip"), await asked(path, "identity")
+        assert (encoding, none) == ("gzip", None)
+        assert gzip.decompress(packed) == plain and len(packed) < len(plain) / 3
+    alive = {"status": "ok", "version": VERSION, "commit": running().commit or None}
+    encoding, sent = await asked("/healthz", "gzip")
+    assert encoding is None and json.loads(sent) == alive
+
+
+async def fetch(service: Service, path: str, **headers: str) -> HTTPResponse:
+    named = {name.replace("_", "-"): value for name, value in headers.items()}
+    return await AsyncHTTPClient().fetch(
+        service.api.base_url + path, headers=named, raise_error=False, decompress_response=False
+    )
+
+
+async def test_the_page_has_a_policy_that_names_its_import_map_only(service: Service) -> None:
+    answer = await fetch(service, "/")
+    assert answer.code == 200
+    assert answer.headers["Content-Type"] == "text/html; charset=utf-8"
+    kept = re.sub(r"'sha256-[A-Za-z0-9+/]{43}='", "HASH", answer.headers["Content-Security-Policy"])
+    assert kept.split("; ") == [
+        "default-src 'none'",
+        "script-src 'self' HASH",
+        "style-src 'self'",
+        "img-src 'self' blob: data:",
+        "font-src 'self'",
+        "connect-src 'self'",
+        "base-uri 'none'",
+        "form-action 'none'",
+        "frame-ancestors 'none'",
+        "require-trusted-types-for 'script'",
+        "trusted-types 'none'",
+    ]
+    assert answer.headers["Cross-Origin-Opener-Policy"] == "same-origin"
+    assert answer.headers["Referrer-Policy"] == "no-referrer"
+    assert answer.headers["X-Frame-Options"] == "DENY"
+    assert answer.headers["X-Content-Type-Options"] == "nosniff"
+    text = answer.body.decode()
+    assert not re.search(r"<style|style=| on[a-z]+=", text), "nothing inline"
+    assert "://" not in text, "nothing is asked elsewhere"
+
+
+async def test_a_file_is_packed_once_and_asked_for_by_its_tag(service: Service) -> None:
+    plain = await fetch(service, "/web/js/app.js")
+    packed = await fetch(service, "/web/js/app.js", Accept_Encoding="gzip")
+    assert plain.code == packed.code == 200
+    assert packed.headers["Content-Encoding"] == "gzip"
+    assert gzip.decompress(packed.body) == plain.body
+    assert len(packed.body) < len(plain.body)
+    assert plain.headers["Etag"] == packed.headers["Etag"]
+    assert plain.headers["Vary"] == packed.headers["Vary"] == "Accept-Encoding"
+    again = await fetch(service, "/web/js/app.js", If_None_Match=plain.headers["Etag"], Accept_Encoding="gzip")
+    assert (again.code, again.body) == (304, b"")
+
+
+async def test_every_file_has_its_kind(service: Service) -> None:
+    for name in web.web_files():
+        answer = await fetch(service, "/" if name == "index.html" else f"/web/{name}")
+        assert answer.code == 200, name
+        assert answer.headers["Content-Type"] != "application/octet-stream"
+    codes = await fetch(service, "/web/js/texts/codes.js")
+    assert codes.body.decode() == page_module() and '"kept": ["Kept", ' in page_module()
+    icon = await fetch(service, "/favicon.ico")
+    assert (icon.code, icon.headers["Content-Type"]) == (200, "image/svg+xml")
+    font = await fetch(service, "/web/fonts/inter-latin.woff2", Accept_Encoding="gzip")
+    assert "Content-Encoding" not in font.headers, "it is packed by itself"
+
+
+async def test_nothing_else_is_there(service: Service) -> None:
+    for path in (
+        "/web/",
+        "/web/index.html",
+        "/web/__init__.py",
+        "/web/js",
+        "/web/js/",
+        "/web/../setup.py",
+        "/web/..%2fsetup.py",
+        "/web/%2e%2e/setup.py",
+        "/web/js/app.js%00",
+        "/web/js/app.js/",
+        "/web//js/app.js",
+        "/web/%ff",
+        "/web/js\\app.js",
+    ):
+        answer = await fetch(service, path)
+        assert answer.code == 404, path

@@ -1,19 +1,30 @@
-"""Floor, rune market, inscriptions: what venues say, and what is said when they do not."""
+"""Look-ups: floors, rune markets, inscriptions, slugs, traits and tickers."""
 
 from __future__ import annotations
 
+import json
+import threading
 from decimal import Decimal
+from typing import Any
 
 import pytest
 
-from markets.base import AskBook, Item, NotFound, RateLimited
+from core.fields import iso
+from markets.base import AskBook, Item, NotFound, NotSupported, RateLimited, Rune, Unavailable
+from markets.client import MarketClient
+from models import venue_memory
+from models.database import base
+from models.tasks.cycles import Sample, add_sample
 from models.venue_memory import Inscription
-from server import app
+from server import app, market, task_handler
 from server.inscriptions import KEPT_MS
+from server.task_handler import missing_trait
 from strategy.book import Ask
+from tests.server.api import START_MS, new_user
 from tests.server.conftest import OWNER, Service
+from tests.server.driver import check
+from tests.server.ledger_rows import INSCRIPTION, bought, item, row, started
 from tests.server.peers import keys_of
-from tests.server.wallet_items import INSCRIPTION, item
 
 UNREADABLE = "The marketplace cannot be read"
 
@@ -106,20 +117,6 @@ async def test_a_rune_without_asks_has_no_price_and_an_unknown_one_is_404(servic
 
     assert (empty.status, empty.json) == (200, {"ticker": "DOG", "floor": None, "vwap": None, "depthSats": 0})
     assert (without_asks.status, unknown.status) == (404, 404)
-
-
-@pytest.mark.parametrize(
-    ("query", "field"),
-    [
-        ("", "ticker"),
-        ("?ticker=a-b", "ticker"),
-        *((f"?ticker=DOG&depth={bad}", "depth") for bad in ("0", "-1", "1.5", "1e6", "x", "", "9" * 30, "%D9%A3")),
-    ],
-)
-async def test_rune_market_refuses_bad_queries(service: Service, query: str, field: str) -> None:
-    answer = await service.ask("GET", f"/api/tasks/rune-market{query}")
-
-    assert (answer.status, answer.names()) == (400, {field})
 
 
 @pytest.mark.parametrize(
@@ -253,3 +250,229 @@ async def test_details_that_are_too_old_to_be_told_leave_the_database(
 async def test_what_is_no_inscription_id_is_404(service: Service, text: str) -> None:
     assert (await service.ask("GET", f"/api/autolist/item/{text}")).status == 404
     assert service.gateway.asked == []
+
+
+MINUTE_MS = 60_000
+
+
+async def search(service: Service, query: str = "", token: str | None = None) -> Any:
+    answer = await service.api("GET", f"/api/tasks/slugs{query}", token=service.token if token is None else token)
+    check("searchSlugs", answer)
+    return answer.json
+
+
+def names(found: Any) -> list[str]:
+    return [each["slug"] for each in found["slugs"]]
+
+
+def in_wallet(*collections: tuple[str, str]) -> None:
+    lines = [json.dumps({"collectionId": slug, "collectionName": name}) for slug, name in collections]
+    venue_memory.store_wallet(OWNER, "\n".join(lines), {}, START_MS)
+
+
+async def test_everything_own_is_found_with_its_sources(service: Service) -> None:
+    task = await service.new_task(slug="goosinals")
+    await service.ask("POST", "/api/autolist", {"inscriptionId": "6" * 64 + "i0", "collectionId": "bitcoin-frogs"})
+    preset = {"slug": "DOG•GO", "type": "rune", "hardcapSats": 5}
+    await service.ask("POST", "/api/presets", {"name": "p", "config": preset})
+    bought(service.user_id, 10_000, task_id=task)
+    bought(service.user_id, 10_000, slug="omb")
+    in_wallet(("goosinals", "The Goosinals"), ("nodemonkes", "NodeMonkes"), ("", ""))
+    with base.transaction():
+        add_sample(task, Sample(Decimal(87_300)), START_MS - 10 * MINUTE_MS)
+        add_sample(task, Sample(Decimal(88_000)), START_MS - 5 * MINUTE_MS)
+        add_sample(task, Sample(), START_MS)
+    asked = len(service.gateway.asked)
+
+    found = await search(service)
+
+    by_slug = {each["slug"]: each for each in found["slugs"]}
+    assert by_slug["goosinals"] == {
+        "slug": "goosinals",
+        "type": "ordinals",
+        "name": "The Goosinals",
+        "taskId": task,
+        "sources": ["task", "order", "wallet"],
+        "floor": 88_000,
+        "floorAt": iso((START_MS - 5 * MINUTE_MS) // MINUTE_MS * MINUTE_MS),
+    }
+    assert {slug: each["sources"] for slug, each in by_slug.items() if slug != "goosinals"} == {
+        "bitcoin-frogs": ["task"],
+        "omb": ["order"],
+        "DOG•GO": ["preset"],
+        "nodemonkes": ["wallet"],
+    }
+    assert (by_slug["DOG•GO"]["type"], by_slug["nodemonkes"]["name"]) == ("rune", "NodeMonkes")
+    assert len(service.gateway.asked) == asked and found["isWhole"] is True
+
+
+@pytest.mark.parametrize(
+    ("query", "expected"),
+    [
+        ("?q=frog", ["frogs-eve", "bitcoin-frogs"]),  # the one that begins with it first
+        ("?q=FROG", ["frogs-eve", "bitcoin-frogs"]),
+        ("?q=dogg", ["DOG•GO"]),
+        ("?q=dog%E2%80%A2g", ["DOG•GO"]),
+        ("?q=puppets", ["x-551"]),  # by its name
+        ("?q=o&type=rune", ["DOG•GO"]),
+        ("?q=o&type=ordinals", ["bitcoin-frogs", "frogs-eve", "x-551"]),
+        ("?q=nothing", []),
+    ],
+)
+async def test_a_part_of_slug_or_name_is_enough(service: Service, query: str, expected: list[str]) -> None:
+    await service.new_task(slug="bitcoin-frogs")
+    await service.new_task(slug="frogs-eve")
+    await service.new_task(slug="DOG•GO", type="rune")
+    in_wallet(("x-551", "Bitcoin Puppets"))
+    assert names(await search(service, query)) == expected
+
+
+async def test_nobody_learns_what_others_trade(service: Service) -> None:
+    await service.new_task(slug="goosinals")
+    in_wallet(("nodemonkes", "NodeMonkes"))
+    assert names(await search(service, token=service.other_token)) == []
+
+
+async def test_more_than_fit_are_told_of(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(market, "MOST_SLUGS", 2)
+    for slug in ("aa", "ab", "ac"):
+        await service.new_task(slug=slug)
+    found = await search(service, "?q=a")
+    assert (names(found), found["isWhole"]) == (["aa", "ab"], False)
+
+
+async def test_a_new_user_finds_nothing(service: Service) -> None:
+    new_user(OWNER)
+    assert await search(service) == {"slugs": [], "isWhole": True}
+
+
+RED_HAT = {"bidType": "trait", "traitType": "Hat", "traitValue": "Red"}
+CATALOGUE = {"Hat": {"Red": 3, "Reddish": 1, "Blue": 4}, "hat ": {"x": 1}, "Eyes": {"Laser": 1}}
+
+
+def asked(service: Service) -> int:
+    return [request["verb"] for request in service.gateway.asked].count("traits")
+
+
+async def create(service: Service, **fields: Any) -> Any:
+    return await service.ask("POST", "/api/tasks", {"slug": "goosinals", "hardcapSats": 1_000} | fields)
+
+
+@pytest.mark.parametrize(
+    ("trait", "said"),
+    [
+        (("Hat", "Red"), None),
+        (("Hta", "Red"), "traitType: the collection has no trait Hta; it has Hat, hat "),
+        (("HAT", "Red"), "traitType: the collection has no trait HAT; it has Hat, hat "),
+        (("Nose", "Red"), "traitType: the collection has no trait Nose"),
+        (("Hat", "red"), "traitValue: the collection has no Hat red; it has Red, Reddish"),
+        (("Hat", "Laser"), "traitValue: the collection has no Hat Laser"),
+    ],
+)
+def test_a_detail_names_what_is_nearly_the_same(trait: tuple[str, str], said: str | None) -> None:
+    assert missing_trait(trait, CATALOGUE) == said
+
+
+async def test_an_unknown_trait_is_refused_at_create_put_start_and_preview(service: Service) -> None:
+    wrong = RED_HAT | {"traitValue": "Redd"}
+    task_id = await service.new_task(**RED_HAT)
+
+    for answer in (
+        await create(service, slug="other", **wrong),
+        await create(service, **wrong),  # there is a task for this slug: 400 comes before 409
+        await service.ask("PUT", f"/api/tasks/{task_id}", wrong),
+        await service.ask("POST", "/api/tasks/preview", {"slug": "goosinals", "hardcapSats": 1_000} | wrong),
+    ):
+        assert (answer.status, answer.details) == (400, ["traitValue: the collection has no Hat Redd; it has Red"])
+    service.gateway.answers["traits"] = {"Hat": {"Blue": 1}}
+    start = await service.ask("POST", f"/api/tasks/{task_id}/start")
+
+    assert (start.status, start.names()) == (400, {"traitValue"})
+    assert (row(task_id).desired, row(task_id).last_error) == ("stopped", start.details[0])
+    assert service.manager.settled == []
+
+
+@pytest.mark.parametrize(
+    "said", [NotFound(), NotSupported(), RateLimited(9), Unavailable(), {}], ids=lambda said: type(said).__name__
+)
+async def test_a_market_that_does_not_tell_refuses_nothing(service: Service, said: Any) -> None:
+    service.gateway.answers["traits"] = said
+
+    created = await create(service, **RED_HAT)
+    start = await service.ask("POST", f"/api/tasks/{created.json['id']}/start")
+
+    assert (created.status, start.status) == (201, 200)
+
+
+async def test_a_market_that_hangs_refuses_nothing(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(task_handler, "PATIENCE_S", 0.05)
+    over = threading.Event()
+
+    def hang(self: MarketClient, slug: str, max_age_s: float) -> Any:
+        over.wait(20)
+        return {"Hat": {"Blue": 1}}
+
+    monkeypatch.setattr(MarketClient, "traits", hang)
+    try:
+        assert (await create(service, **RED_HAT)).status == 201
+    finally:
+        over.set()
+
+
+async def test_only_who_asks_for_a_trait_anew_is_checked(service: Service) -> None:
+    await create(service, slug="plain")
+    assert asked(service) == 0
+    task_id = await started(service, **RED_HAT)
+    before = asked(service)
+
+    await service.ask("PUT", f"/api/tasks/{task_id}", {"bidCount": 2})
+    unchanged = asked(service) - before
+    await service.ask("PUT", f"/api/tasks/{task_id}", {"traitValue": "Blue"})
+    await service.ask("PUT", f"/api/tasks/{task_id}", {"bidType": "collection", "traitValue": "None such"})
+
+    assert (unchanged, asked(service) - before) == (0, 1)
+
+
+BARE = {"slug": "examplerune", "type": "rune", "hardcapSats": 1_000}
+KNOWN = Rune("EXAMPLE•RUNE", 0, 1)
+
+
+async def slug_of_new(service: Service, **fields: Any) -> str:
+    answer = await service.ask("POST", "/api/tasks", BARE | fields)
+    assert answer.status == 201, answer.text
+    return str(answer.json["slug"])
+
+
+async def test_a_ticker_without_bullets_gets_them(service: Service) -> None:
+    service.gateway.answers["rune"] = KNOWN
+    assert await slug_of_new(service) == "EXAMPLE•RUNE"
+    again = await service.ask("POST", "/api/tasks", BARE | {"slug": "EXAMPLE•RUNE"})
+    assert again.status == 409
+
+
+@pytest.mark.parametrize("answer", [NotFound(), Unavailable(), Rune("ANOTHER•RUNE", 0, 1), Rune("EXAMPLERUNE", 0, 1)])
+async def test_what_nobody_can_say_stays_as_it_was_typed(service: Service, answer: Any) -> None:
+    service.gateway.answers["rune"] = answer
+    assert await slug_of_new(service) == "EXAMPLERUNE"
+
+
+async def test_a_spelled_ticker_and_a_collection_ask_nobody(service: Service) -> None:
+    await slug_of_new(service, slug="SPELLED•ALREADY")
+    await slug_of_new(service, slug="cats", type="ordinals")
+    assert [request["verb"] for request in service.gateway.asked] == []
+
+
+async def test_a_start_asks_again(service: Service) -> None:
+    service.gateway.answers["rune"] = Unavailable()
+    task = await service.new_task(**BARE)
+    service.gateway.answers["rune"] = KNOWN
+    answer = await service.ask("POST", f"/api/tasks/{task}/start")
+    assert answer.json["slug"] == answer.json["config"]["slug"] == "EXAMPLE•RUNE"
+    assert (row(task).slug, row(task).slug_key) == ("EXAMPLE•RUNE", "EXAMPLERUNE")
+
+
+async def test_a_change_of_slug_is_spelled(service: Service) -> None:
+    task = await service.new_task(slug="FIRST•RUNE", type="rune")
+    service.gateway.answers["rune"] = KNOWN
+    changed = await service.ask("PUT", f"/api/tasks/{task}", {"slug": "examplerune"})
+    assert changed.json["slug"] == changed.json["config"]["slug"] == "EXAMPLE•RUNE"

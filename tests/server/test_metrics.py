@@ -23,7 +23,7 @@ from server.http.gate import is_local
 from server.http.services import Histogram, Metric, render
 from tests.server.api import START_MS, Answer
 from tests.server.conftest import Service
-from tests.server.running_tasks import open_order
+from tests.server.ledger_rows import open_order
 
 _NAME = r"[a-zA-Z_:][a-zA-Z0-9_:]*"
 _LABEL = r'([a-zA-Z_][a-zA-Z0-9_]*)="((?:[^"\\\n]|\\["\\n])*)"'

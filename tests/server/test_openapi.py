@@ -1,10 +1,11 @@
-"""The description is well-formed OpenAPI 3.1, and it describes the route table: all of it and nothing else."""
+"""The description: well-formed OpenAPI 3.1 of the whole route table, equal to its golden."""
 
 from __future__ import annotations
 
 import base64
 import re
 from collections.abc import Iterator
+from decimal import Decimal
 from hashlib import sha256
 from html.parser import HTMLParser
 from pathlib import Path
@@ -15,13 +16,22 @@ from msgspec import Meta
 
 from server import description as openapi
 from server.description import render
-from server.http.shapes import Body, read_fields
+from server.http.shapes import Body, camel, read_fields
+from server.task_config import FIELDS as BID_FIELDS
+from server.task_config import LISTING_FIELDS
 from server.urls import DECLARED
-from strategy.config.bid import BidConfig, dump_bid_config, load_bid_config, problems
+from strategy.config.bid import BidConfig
+from strategy.config.bid import problems as problems_of_bids
+from strategy.config.listing import ListingConfig
+from strategy.config.listing import problems as problems_of_listing
+from strategy.config.table import Field, table_of
+from tests import postgresql
+from tests.goldens import HERE, answers, description, faults, hold
+from tests.goldens.world import BODIES, QUERIES, World, with_goldens_settings
 from tests.server.conftest import Service
-from tests.server.driver import DOCUMENT
-from tests.server.json_schema import KEYWORDS, Shapes
+from tests.server.driver import DOCUMENT, KEYWORDS, Shapes
 from tests.server.test_access import operations
+from tests.web.test_texts import FORBIDDEN
 
 COMPONENTS = DOCUMENT["components"]
 NAMES = {"([0-9]+)": "{id}", "([1-9][0-9]*)": "{deliveryId}", "([^/]+)": "{inscriptionId}"}
@@ -144,14 +154,6 @@ def test_every_answer_of_an_object_has_an_example_that_its_schema_takes() -> Non
     assert seen > 150
 
 
-def test_an_id_that_is_answered_is_of_the_kind_that_is_asked_for() -> None:
-    schemas = COMPONENTS["schemas"]
-    told = schemas["Challenge"]["properties"]["challengeId"]
-    assert (told["type"], "format" in told) == ("string", False)
-    assert schemas["VerifyBody"]["properties"]["challengeId"] == {"type": "string"}
-    assert {"type": "string"} in schemas["ProfileBody"]["properties"]["challengeId"]["anyOf"]
-
-
 def test_ids_are_unique_and_fit_for_names_of_functions() -> None:
     ids = [operation["operationId"] for _, _, operation in described()]
     assert len(ids) == len(set(ids))
@@ -212,16 +214,6 @@ def test_no_schema_has_the_name_of_its_own_list() -> None:
     for name, schema in COMPONENTS["schemas"].items():
         lists = [field for field, shape in schema.get("properties", {}).items() if shape.get("type") == "array"]
         assert name.lower() not in map(str.lower, lists), name
-
-
-def test_defaults_of_a_new_task_are_the_real_ones() -> None:
-    properties = COMPONENTS["schemas"]["NewBiddingTask"]["properties"]
-    defaults = {name: shape["default"] for name, shape in properties.items() if "default" in shape}
-
-    assert properties.keys() - defaults.keys() == {"slug", "venue", "tags"}  # the default venue is the installation's
-    config = BidConfig(slug="a", hardcap_sats=1)
-    assert problems(load_bid_config(dump_bid_config(config))) == []
-    assert defaults["bidPercentHigh"] == config.bid_percent_high and defaults["feeRate"] == config.fee_rate
 
 
 class Page(HTMLParser):
@@ -321,3 +313,155 @@ def test_the_enums_of_codes_are_the_lists_of_the_documentation() -> None:
     assert of("CycleDetail", "fate") == listing
     assert of("Fault", "code") == of("BiddingTask", "lastErrorCode") == of("AutolistTask", "lastErrorCode") == errors
     assert of("Fault", "step") == of("ErrorParams", "step") == steps
+
+
+BID = BidConfig("cats", hardcap_sats=1000)
+TABLES: dict[str, tuple[Any, Any, dict[str, Any]]] = {
+    "bidding": (BID, problems_of_bids, BID_FIELDS),
+    "autolist": (ListingConfig(), problems_of_listing, LISTING_FIELDS),
+}
+MARKS = [(kind, name, mark) for kind, (config, _, _) in TABLES.items() for name, mark in table_of(type(config)).items()]
+
+
+async def shapes(service: Service) -> dict[str, Any]:
+    answer = await service.ask("GET", "/api/shapes")
+    assert answer.status == 200
+    return dict(answer.json)
+
+
+async def test_every_field_of_a_new_task_is_there_with_its_default(service: Service) -> None:
+    found = await shapes(service)
+    task = await service.ask("POST", "/api/tasks", {"slug": "goosinals", "hardcapSats": 1000})
+    listing = await service.ask("POST", "/api/autolist", {"inscriptionId": "5" * 64 + "i0"})
+
+    for kind, made, given in (("bidding", task, {"slug", "hardcapSats"}), ("autolist", listing, set())):
+        config = made.json["config"]
+        assert [field["name"] for field in found[kind]] == list(config)
+        defaults = {field["name"]: field["default"] for field in found[kind]}
+        assert {name: value for name, value in config.items() if name not in given} == {
+            name: value for name, value in defaults.items() if name not in given
+        }
+    assert [field["name"] for field in found["bidding"] if field["isRequired"]] == ["slug"]
+
+
+async def test_a_field_matters_by_values_that_another_field_can_have(service: Service) -> None:
+    for fields in (await shapes(service)).values():
+        by_name = {field["name"]: field for field in fields}
+        for name, values in ((name, values) for field in fields for name, values in field["when"].items()):
+            choices = [choice["value"] for choice in by_name[name]["choices"]]
+            if choices:
+                assert set(values) <= set(choices)
+            else:
+                assert values in ([True], [None])
+
+
+@pytest.mark.parametrize(("kind", "name", "mark"), MARKS, ids=lambda value: value if isinstance(value, str) else "")
+def test_a_bound_is_the_last_value_that_is_taken(kind: str, name: str, mark: Field) -> None:
+    config, problems, _ = TABLES[kind]
+
+    def is_refused(value: Any) -> bool:
+        made = type(config)(**{each: getattr(config, each) for each in table_of(type(config))} | {name: value})
+        return any(problem.field == name and problem.text == mark.fault for problem in problems(made))
+
+    if mark.most is not None:
+        assert not is_refused(mark.most) and is_refused(mark.most * 2)
+        low = mark.least if mark.least is not None else mark.above
+        assert low is not None and is_refused(low - 1)
+        assert is_refused(low) == (mark.above is not None)
+    for choice in mark.choices:
+        assert not is_refused(choice)
+    if mark.choices:
+        assert is_refused("none of these")
+    if mark.longest is not None:
+        assert not is_refused("x" * mark.longest) and is_refused("x" * (mark.longest + 1))
+    is_bound = mark.most is not None or mark.longest is not None or bool(mark.choices)
+    assert bool(mark.fault) == is_bound
+
+
+@pytest.mark.parametrize(("kind", "name", "mark"), MARKS, ids=lambda value: value if isinstance(value, str) else "")
+def test_a_field_has_words_for_a_trader_and_for_programs(kind: str, name: str, mark: Field) -> None:
+    spoken = [mark.label, mark.hint, *mark.choices.values()]
+    assert [text for text in spoken if FORBIDDEN.search(text)] == []
+    assert mark.label and mark.words.endswith(".")
+    assert not mark.hint or (mark.hint.endswith(".") and len(mark.hint) <= 90)
+    assert name in TABLES[kind][2] and camel(name).isalnum()
+
+
+def test_decimals_have_as_many_places_as_their_field() -> None:
+    assert table_of(BidConfig)["fee_rate"].takes(Decimal("1.234"))
+    assert not table_of(BidConfig)["fee_rate"].takes(Decimal("1.2345"))
+
+
+def file_of(operation: str) -> str:
+    """Returns the golden of an operation's bodies."""
+    return f"bodies/{re.sub('[^A-Za-z]+', '-', operation).strip('-')}.txt"
+
+
+async def test_the_description_says_what_its_golden_says(service: Service) -> None:
+    answer = await service.api("GET", "/api/openapi.json")
+
+    hold("description.txt", description.facts(answer.json))
+
+
+@pytest.mark.slow
+@postgresql.left_out("each question finds the rows of the first, by a copy of the database's file")
+@with_goldens_settings
+@pytest.mark.parametrize("operation", BODIES)
+async def test_wrong_bodies_are_refused_as_their_golden_says(service: Service, operation: str) -> None:
+    world = await World.of(service)
+    assert set(BODIES) == world.with_a_body()
+    found = [(field, value, await world.told(operation, body)) for field, value, body in world.bodies(operation)]
+
+    hold(file_of(operation), faults.lines(operation, found))
+
+
+@pytest.mark.slow
+@postgresql.left_out("each question finds the rows of the first, by a copy of the database's file")
+@with_goldens_settings
+async def test_wrong_queries_are_refused_as_their_golden_says(service: Service) -> None:
+    world = await World.of(service)
+    assert set(QUERIES) == world.with_a_query()
+    lines: list[str] = []
+    for operation in sorted(QUERIES):
+        asked = world.queries(operation)
+        found = [(field, value, await world.told(operation, None, query)) for field, value, query in asked]
+        lines += faults.lines(operation, found)
+
+    hold("queries.txt", lines)
+
+
+@pytest.mark.slow
+@postgresql.left_out("each question finds the rows of the first, by a copy of the database's file")
+@with_goldens_settings
+async def test_a_body_or_a_query_where_none_is_taken_is_refused_as_its_golden_says(service: Service) -> None:
+    world = await World.of(service)
+    found: dict[str, list[tuple[str, str, str]]] = {}
+    for operation, value, body, query in world.unasked():
+        found.setdefault(operation, []).append(("", value, await world.told(operation, body, query)))
+
+    hold("unasked.txt", [line for operation, each in found.items() for line in faults.lines(operation, each)])
+
+
+@pytest.mark.slow
+@postgresql.left_out("it numbers rows in another way")
+@with_goldens_settings
+async def test_the_answers_of_a_day_are_those_of_their_golden(service: Service) -> None:
+    found = await answers.lines(service)
+
+    described = (await service.api("GET", "/api/openapi.json")).json
+    assert answers.never_answered(described, found) == {
+        "GET /api/openapi.json",  # description.txt
+        "GET /docs",  # the same as a page
+        "GET /metrics",
+        "GET /readyz",  # it depends on what else runs here
+    }
+    hold("answers.txt", found)
+
+
+def test_each_golden_is_held_by_a_test() -> None:
+    kept = {
+        path.relative_to(HERE).as_posix()
+        for path in HERE.rglob("*.txt")
+        if not path.name.startswith(("doctor_", "journal_"))
+    }
+    assert kept == {"day.txt", "answers.txt", "description.txt", "queries.txt", "unasked.txt", *map(file_of, BODIES)}

@@ -1,29 +1,42 @@
-"""Every operation is driven for real until each status that is described of it was answered, as described."""
+"""Every operation gives each status that is described of it, also to random requests."""
 
 from __future__ import annotations
 
+import json
+from typing import Any
+
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from tornado.ioloop import IOLoop
 
 from markets.base import AskBook, Balance, BidBook, Item, NotFound, Picture, SignInNeeded, Unavailable, Unknown
-from models import accounts
+from models import accounts, budgets, presets
+from models.accounts import ApiToken
+from models.budgets import Budget
 from models.hooks import queue
 from models.hooks.queue import MOST_HOOKS
 from models.hooks.table import Delivery, Hook
-from models.users import Entitlements
+from models.presets import Preset
+from models.tasks import tasks
+from models.tasks.tasks import Task
+from models.users import Challenge, Entitlements, User
 from server.http.blocking import Turns
 from server.http.feed import MOST_OF_USER, Feed
 from strategy.book import Ask
-from tests.server import stories_of_tasks
+from strategy.config.bid import BidConfig, dump_bid_config
+from strategy.config.listing import ListingConfig, dump_listing_config
+from tests.examples import part_of
+from tests.server import stories
 from tests.server.api import START_MS, new_user, token_of
-from tests.server.conftest import OTHER, OWNER, Service
-from tests.server.driver import OPERATIONS, Driver, is_shared, responses
+from tests.server.conftest import OTHER, OWNER, Service, with_settings
+from tests.server.driver import DOCUMENT, OPERATIONS, Driver, Shapes, is_shared, responses
+from tests.server.ledger_rows import INSCRIPTION, item, sold
 from tests.server.peers import keys_of
-from tests.server.stories_of_listings import auto_listing
+from tests.server.stories import auto_listing, recorded
 from tests.server.test_health import PORT, facts, hooks, simulator  # noqa: F401
 from tests.server.test_metrics import SHORT
 from tests.server.test_profile import approval
-from tests.server.trades import sold
-from tests.server.wallet_items import INSCRIPTION, item
 from tests.server.withdrawals.chain import Chain, coin
 from tests.shapes import replace
 from tests.wallet import proofs
@@ -74,7 +87,7 @@ async def signing_in(service: Service, drive: Driver) -> None:
     signature = sign_message(proofs.STRANGER, "p2tr", opened["message"])
     proof = {"challengeId": opened["challengeId"], "address": OTHER, "signature": signature}
     await drive("signIn", proof, token="")
-    service.app.settings["services"] = replace(services, budget=stories_of_tasks.Spent())
+    service.app.settings["services"] = replace(services, budget=stories.Spent())
     await drive("openChallenge", {"address": OTHER}, token="")
     await drive("signIn", proof)
     await drive("openApproval", {"maxExposure": 5})
@@ -134,7 +147,7 @@ async def the_profile(service: Service, drive: Driver) -> None:
     } | await approval(service, {"ordinalsAddress": address})
     service.gateway.answers["balance"] = Balance("bc1qmultisig", 1, 1)
     await drive("changeProfile", move)
-    await stories_of_tasks.spent(service, drive("changeProfile", move))
+    await stories.spent(service, drive("changeProfile", move))
     service.gateway.down = True
     await drive("changeProfile", move)
     service.signer.state = "locked"
@@ -176,7 +189,7 @@ async def hooks_and_deliveries(service: Service, drive: Driver) -> None:
     await drive("listDeliveries", path=one)
     await drive("listDeliveries", path=one, query={"limit": 0})
     services = service.app.settings["services"]
-    service.app.settings["services"] = replace(services, sent_by_hand=stories_of_tasks.Spent())
+    service.app.settings["services"] = replace(services, sent_by_hand=stories.Spent())
     await drive("testHook", path=one)
     await drive("redeliver", path=both)
     service.app.settings["services"] = services
@@ -218,7 +231,7 @@ async def the_market(service: Service, drive: Driver) -> None:
     ):
         await drive(name)
         await drive(name, query=known)
-        await stories_of_tasks.spent(service, drive(name, query=known))
+        await stories.spent(service, drive(name, query=known))
         service.gateway.down = True
         await drive(name, query=known)
         service.gateway.down = False
@@ -241,7 +254,7 @@ async def the_book(service: Service, drive: Driver) -> None:
     await drive("getBook")
     await drive("getBook", query=query)
     await drive("getBook", query={"slug": "nobody-knows"})
-    await stories_of_tasks.spent(service, drive("getBook", query=query))
+    await stories.spent(service, drive("getBook", query=query))
     answers.update(dict.fromkeys(there, SignInNeeded()))
     await drive("getBook", query=query)
     answers.update(there)
@@ -263,7 +276,7 @@ async def withdrawals(service: Service, drive: Driver) -> None:
     await drive("getWallet")
     service.gateway.answers["broadcast"] = Unknown("cut")
     assert (await drive("withdraw", {"from": "payment"})).status == 202
-    await stories_of_tasks.spent(service, drive("withdraw", {"from": "payment"}))
+    await stories.spent(service, drive("withdraw", {"from": "payment"}))
     service.gateway.answers["coins"] = Unavailable("away")
     await drive("withdraw", {"from": "payment"})
     service.signer.state = "locked"
@@ -286,12 +299,12 @@ async def inscriptions_and_wallet(service: Service, drive: Driver) -> None:
     service.gateway.answers["wallet_contents"] = NotFound()
     service.clock.now_ms += 20_001
     await drive("listInscriptions", query=fresh)
-    await stories_of_tasks.spent(service, drive("listInscriptions", query=fresh))
-    await stories_of_tasks.spent(service, drive("getInscription", path=one, query=fresh))
+    await stories.spent(service, drive("listInscriptions", query=fresh))
+    await stories.spent(service, drive("getInscription", path=one, query=fresh))
     await drive("getInscriptionPicture", path=one)
     service.gateway.answers["picture"] = Picture("image/gif", b"GIF89a")
     await drive("getInscriptionPicture", path=one)
-    await stories_of_tasks.spent(service, drive("getInscriptionPicture", path=another))
+    await stories.spent(service, drive("getInscriptionPicture", path=another))
     service.gateway.down = True
     await drive("listInscriptions", query=fresh)
     await drive("getInscription", path=one, query=fresh)
@@ -353,15 +366,15 @@ async def test_every_status_of_every_operation_is_answered_as_described(service:
     await the_play_wallet(service, drive)
     await sessions_and_tokens(service, drive)
     await the_profile(service, drive)
-    await stories_of_tasks.bidding(service, drive)
-    await stories_of_tasks.the_budgets(service, drive)
+    await stories.bidding(service, drive)
+    await stories.the_budgets(service, drive)
     await the_market(service, drive)
-    await stories_of_tasks.the_control(service, drive)
+    await stories.the_control(service, drive)
     await auto_listing(service, drive)
     await what_was_traded(service, drive)
     await what_happened(service, drive)
     await hooks_and_deliveries(service, drive)
-    await stories_of_tasks.named_configs(service, drive)
+    await stories.named_configs(service, drive)
     await inscriptions_and_wallet(service, drive)
     await administration(service, drive)
     for name in ("getDescription", "readReference", "isAlive", "isReady", "getMetrics"):
@@ -372,3 +385,146 @@ async def test_every_status_of_every_operation_is_answered_as_described(service:
     # test_slow_marketplaces.py.
     told = {(name, status) for name in OPERATIONS for status in responses(name) if not is_shared(name, status)}
     assert sorted(told - drive.seen) == []
+
+
+SHAPES = Shapes(DOCUMENT["components"]["schemas"])
+# Signing out would leave the rest without a token, and readiness looks for a simulator that is not there.
+NAMES = sorted(OPERATIONS.keys() - {"signOut", "signOutEverywhere", "endSession", "isReady"})
+CAN_SUCCEED = set(NAMES) - {"withdraw", "endApiToken"}  # nobody here has a coin, and an id is a task's
+SENSIBLE = {"slug": "dogs", "hardcapSats": 100_000, "address": OWNER, "displayName": "Ann", "costSats": 5}
+SENSIBLE |= {"action": "stop", "ids": [1], "name": "Bob", "config": {"hardcapSats": 5}, "version": 1, "presets": []}
+NOUNS = ("autolist", "budgets", "hooks", "presets", "users")
+WEATHER = ("fair", "fair", "venue away", "signer locked", "manager refuses")
+
+anything = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=20),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=8), inner, max_size=3),
+    max_leaves=6,
+)
+
+
+@st.composite
+def bodies(draw: st.DrawFn, schema: dict[str, Any]) -> Any:
+    """Returns a body of the schema, one that is also sensible, one with some fields spoilt, or none at all."""
+    body = draw(SHAPES.values(schema))
+    spoilt = draw(st.sampled_from(["not", "sensible", "field", "unknown field", "object", "bytes"]))
+    if spoilt == "sensible":
+        shape = SHAPES.resolved(schema)
+        body = {name: value for name, value in body.items() if name in shape.get("required", ())}
+        body |= {name: value for name, value in SENSIBLE.items() if name in shape["properties"]}
+    elif spoilt == "field":
+        body |= draw(st.dictionaries(st.sampled_from(sorted(SHAPES.resolved(schema)["properties"])), anything))
+    elif spoilt == "unknown field":
+        body |= draw(st.dictionaries(st.text(max_size=10), anything, max_size=3))
+    elif spoilt == "object":
+        return draw(anything)
+    elif spoilt == "bytes":
+        return draw(st.binary(max_size=60))
+    return body
+
+
+@st.composite
+def questions(draw: st.DrawFn, name: str) -> dict[str, Any]:
+    """Draws a question for `Driver`, with ids by name: `mine` and `theirs` stand for existing tasks."""
+    _, _, operation = OPERATIONS[name]
+    ids = st.sampled_from(["mine", "mine", "theirs", 0, 2**63 - 1, 2**63, "x", "", "\x00", "../1", "٣"])
+    items = st.sampled_from([INSCRIPTION, INSCRIPTION, "x"]) | st.text(min_size=1, max_size=10)
+    path, query, body = {}, {}, None
+    for parameter in operation.get("parameters", ()):
+        if parameter["in"] == "path":
+            path[parameter["name"]] = draw(ids if parameter["name"] == "id" else items)
+        elif parameter["required"] or draw(st.booleans()):
+            query[parameter["name"]] = draw(SHAPES.values(parameter["schema"]) | st.text(max_size=12))
+    if "requestBody" in operation:
+        body = draw(bodies(operation["requestBody"]["content"]["application/json"]["schema"]))
+    weather, token = draw(st.sampled_from(WEATHER)), draw(st.sampled_from([None, None, None, ""]))
+    return {"operation_id": name, "body": body, "path": path, "query": query, "token": token, "weather": weather}
+
+
+Ids = dict[str, dict[str, int]]
+
+
+def prepare(service: Service) -> Ids:
+    """Returns the ids of the caller's things and of another user's, the same rows for every question."""
+    for table in (Task, Challenge, ApiToken, Budget, Preset, Hook):
+        table.delete().execute()
+    User.update(max_exposure=None, max_hardcap=None).execute()
+    config = BidConfig(slug="goosinals", hardcap_sats=100_000)
+    row = {"type": "ordinals", "slug": config.slug, "slug_key": config.slug, "config": dump_bid_config(config)}
+    item = {"inscription_id": INSCRIPTION, "collection_id": "goosinals", "config": dump_listing_config(ListingConfig())}
+    ids: Ids = {}
+    for whose, user in (("mine", service.user_id), ("theirs", service.user_id + 1)):
+        bidding = tasks.create_bidding_task(user, **row, venue="simulator", max_tasks=20, now_ms=START_MS)
+        autolist = tasks.create_autolist_task(user, **item, venue="simulator", now_ms=START_MS)
+        shared = budgets.create(user, START_MS, name="both")
+        (preset,) = presets.add(user, [("careful", '{"hardcapSats": 5}')], START_MS)
+        told = {"kind": "webhook", "shown": "https://example.com", "has_secret": True, "receiver": "none"}
+        hook = queue.add(user, ["fill"], may_still=lambda: True, created_ms=START_MS, min_interval_s=0, **told)
+        ids[whose] = {"tasks": bidding.id, "autolist": autolist.id, "budgets": shared.id, "presets": preset.id}
+        ids[whose] |= {"hooks": hook.id, "users": user}
+        accounts.set_plan(user, "beta", 2 * START_MS, START_MS)
+        recorded(service.settings.data_dir, bidding.id)
+    return ids
+
+
+def set_weather(service: Service, weather: str) -> None:
+    service.gateway.down = weather == "venue away"
+    service.signer.state = "locked" if weather == "signer locked" else "ready"
+    service.manager.refuse = ("start_failed", "") if weather == "manager refuses" else None
+    service.gateway.answers["item"] = Item(INSCRIPTION, listed=False)
+
+
+def text_of(body: Any) -> Any:
+    """As JSON text, also what no JSON number can be."""
+    return body if body is None or isinstance(body, bytes) else json.dumps(body)
+
+
+@pytest.mark.slow
+@pytest.mark.sampled
+@with_settings(sign_in_per_minute=10**6, admins=frozenset({OWNER}), play_wallet=True)
+def test_random_questions_get_described_answers(io_loop: IOLoop, service: Service) -> None:
+    drive = Driver(service)
+    untouched: Ids | None = None  # what was made for the question before, if that one only read
+
+    @settings(
+        max_examples=max(6, part_of(24, dear=True)),  # in fewer not every status comes about
+        deadline=None,
+        derandomize=True,
+        database=None,
+        suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much],
+    )
+    @given(st.data())
+    def ask(data: st.DataObject) -> None:
+        nonlocal untouched
+        question = data.draw(questions(asked_for))
+        set_weather(service, question.pop("weather"))
+        ids, untouched = untouched or prepare(service), None
+        name, body = question["operation_id"], question["body"]
+        noun = next((noun for noun in NOUNS if noun in OPERATIONS[name][1]), "tasks")
+        mine = question["path"].get("id") in (None, "mine") and question["token"] is None
+        path = {key: ids[value][noun] if value in ids else value for key, value in question["path"].items()}
+        asked = question | {"body": text_of(body), "path": path}
+
+        is_wrong = False
+        if "requestBody" in OPERATIONS[name][2]:
+            schema = OPERATIONS[name][2]["requestBody"]["content"]["application/json"]["schema"]
+            is_wrong = isinstance(body, bytes) or bool(SHAPES.faults(body, schema))
+        answer = io_loop.run_sync(lambda: drive(**asked))
+        if OPERATIONS[name][0] == "GET":
+            untouched = ids
+
+        # Of many tasks each tells what is wrong with its change.
+        if is_wrong and mine and name != "actOnTasks":
+            # A body may name a task that is not the caller's, which is looked at first.
+            names_a_task = isinstance(body, dict) and body.get("taskId") is not None
+            assert answer.status in ((400, 404) if names_a_task else (400,)), (name, body, answer.text)
+        assert answer.status not in (413, 415, 429)
+
+    for asked_for in NAMES:  # noqa: B007
+        ask()
+
+    succeeded = {name for name, status in drive.seen if status < 300}
+    assert len(succeeded) >= len(CAN_SUCCEED) * 3 / 4, sorted(CAN_SUCCEED - succeeded)
+    statuses = {status for _, status in drive.seen}
+    assert {name for name, _ in drive.seen} == set(NAMES)
+    assert statuses >= {200, 201, 400, 401, 404, 502, 503}, statuses

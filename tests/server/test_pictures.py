@@ -15,7 +15,7 @@ from server.http.blocking import A_MINUTE
 from server.inscriptions import drawn
 from tests.server.api import Answer
 from tests.server.conftest import Service
-from tests.server.wallet_items import INSCRIPTION, item
+from tests.server.ledger_rows import INSCRIPTION, item
 
 PNG = b"\x89PNG\r\n\x1a\n" + bytes(range(200))
 PATH = f"/api/autolist/item/{INSCRIPTION}/image"

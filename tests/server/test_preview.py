@@ -1,4 +1,4 @@
-"""A preview's answer: the plan a worker would make of the same market, and nothing done."""
+"""A preview's answer: the plan a worker would make of the same market, and its calls in a month."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from markets.base import AskBook, Balance, BidBook, NotFound, NotSupported, OwnB
 from models import accounts, users
 from models.ledger import orders
 from models.ledger.states import Order
-from models.tasks import cycles
-from models.tasks.tasks import Task
+from models.tasks import cycles, tasks
+from models.tasks.tasks import RUNNING, Task
 from strategy.book import Ask
 from strategy.config.bid import BidConfig
+from strategy.monthly import Bidding, CallCosts, fits_from_minutes
 from tests.server import peers
 from tests.server.api import START_MS, token_of
 from tests.server.conftest import OWNER, Service, with_settings
+from tests.server.ledger_rows import open_order
 from tests.server.peers import keys_of
-from tests.server.running_tasks import open_order
 from tests.shapes import replace
-from tests.workers.bidding.fakes import KEYS, ask, bid
-from tests.workers.bidding.world import CATS, World
+from tests.worlds.worker import CATS, KEYS, World, ask, bid
 
 EXAMPLE = {"slug": "goosinals", "hardcapSats": 100_000}
 
@@ -423,3 +423,80 @@ def _answering(ask_market: Any, verb: str) -> Any:
         return ask_market(**given, **({} if verb == "profile" else {"max_age_s": 0}))
 
     return answer
+
+
+MINE = Bidding(BidConfig(slug="goosinals", hardcap_sats=100_000), 5, "me")
+COSTS = CallCosts()
+
+
+async def calls(service: Service, **changes: Any) -> Any:
+    with_floor(service, 100_000)
+    answer = await preview(service, **EXAMPLE, **changes)
+    assert answer.status == 200, answer.text
+    return answer.json["monthlyCalls"]
+
+
+@with_settings(satflow_monthly_calls=40_000)
+async def test_what_does_not_fit_says_from_which_expiry_on_it_would(service: Service) -> None:
+    told = await calls(service)
+    minutes = fits_from_minutes(MINE, [], 40_000, COSTS)
+    assert minutes is not None and minutes > 16
+    assert (told["fits"], told["fitsFromExpiryMinutes"]) == (False, minutes)
+
+    assert (await calls(service, bidExpiryMinutes=minutes))["fits"] is True
+    assert (await calls(service, bidExpiryMinutes=minutes - 1))["fits"] is False
+
+
+@with_settings(satflow_monthly_calls=100_000, satflow_daily_calls=1_300)
+async def test_a_day_that_is_tighter_than_the_month_is_what_has_to_be_fitted(service: Service) -> None:
+    told = await calls(service)
+    minutes = fits_from_minutes(MINE, [], 30 * 1_300, COSTS)
+    assert minutes is not None and minutes > 16
+    assert (told["fits"], told["fitsFromExpiryMinutes"]) == (False, minutes)
+    assert (await calls(service, bidExpiryMinutes=minutes))["fits"] is True
+
+
+@with_settings(satflow_monthly_calls=50_000)
+async def test_other_tasks_that_run_take_their_part(service: Service) -> None:
+    assert (await calls(service))["fits"] is True
+    made = await service.ask("POST", "/api/tasks", {**EXAMPLE, "slug": "puppets", "bidCount": 1})
+    assert (await calls(service))["fits"] is True  # it does not run
+    tasks.set_desired(Task.get_by_id(made.json["id"]), RUNNING)
+
+    told = await calls(service)
+
+    other = Bidding(replace(MINE.config, slug="puppets"), 1, "me")
+    minutes = fits_from_minutes(MINE, [other], 50_000, COSTS)
+    assert minutes is not None
+    assert (told["fits"], told["fitsFromExpiryMinutes"]) == (False, minutes)
+    mine = await calls(service, taskId=made.json["id"], bidCount=5)
+    assert mine["fits"] is True  # itself is none of the others
+
+
+@with_settings(satflow_monthly_calls=1_000)
+async def test_a_quota_for_nothing_fits_nothing(service: Service) -> None:
+    told = await calls(service)
+    assert (told["fits"], told["fitsFromExpiryMinutes"]) == (False, None)
+
+
+@with_settings(satflow_monthly_calls=0)
+async def test_without_a_quota_everything_fits(service: Service) -> None:
+    assert (await calls(service, bidCount=20))["fits"] is True
+
+
+async def test_a_dry_run_places_nothing(service: Service) -> None:
+    assert (await calls(service, dryRun=True))["writes"] == 0
+
+
+async def test_what_waits_for_a_clock_or_a_quota_is_reckoned_all_the_same(service: Service) -> None:
+    with_floor(service, 100_000)
+    usual = await preview(service, **EXAMPLE)
+    for remark, reason in (
+        ({"skew_s": 61}, "clock_skew"),
+        ({"quota": {"stretch_s": 600, "rungs": 0}}, "quota"),
+    ):
+        service.gateway.remark = remark
+        answer = await preview(service, **EXAMPLE)
+        assert [rung["reason"] for rung in answer.json["rungs"]] == [reason] * 5
+        assert answer.json["limits"]["hold"] == ("clock_skew" if reason == "clock_skew" else None)
+        assert answer.json["monthlyCalls"] == usual.json["monthlyCalls"]

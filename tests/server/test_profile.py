@@ -1,4 +1,4 @@
-"""The profile over HTTP: reading it, naming oneself, moving the ordinals address."""
+"""The profile over HTTP: names, the ordinals address, and a user's own ceilings."""
 
 from __future__ import annotations
 
@@ -8,10 +8,12 @@ from typing import Any
 import pytest
 
 from markets.base import Balance, NotFound
-from models.tasks.tasks import Task
-from models.users import User
+from models import accounts
+from models.tasks.tasks import RUNNING, Task
+from models.users import OwnCeilings, User
 from tests.server.conftest import OTHER, OWNER, Service
-from tests.server.running_tasks import open_order
+from tests.server.ledger_rows import open_order
+from tests.server.test_preview import EXAMPLE, preview, with_floor
 from tests.wallet import proofs
 from wallet.signer.challenges import sign_message
 
@@ -34,61 +36,12 @@ async def approval(service: Service, change: dict[str, Any]) -> dict[str, Any]:
     return {"approvalId": opened.json["challengeId"], "approvalSignature": signature}
 
 
-async def test_me_has_every_field(service: Service) -> None:
-    answer = await service.ask("GET", "/api/auth/me")
-
-    assert answer.json == {
-        "id": service.user_id,
-        "address": OWNER,
-        "ordinalsAddress": OWNER,
-        "displayName": None,
-        "plan": "beta",
-        "planDetails": {
-            "name": "Beta",
-            "maxTasks": 20,
-            "maxBidsPerTask": 20,
-            "priceSats": 0,
-            "durationDays": 365,
-        },
-        "isAdmin": False,
-        "subscription": {"plan": "beta", "expiresAt": "2026-11-20T12:00:00.000Z", "status": "active"},
-        "stats": {"taskCount": 0, "maxTasks": 20, "exposure": 0, "openBids": 0, "maxExposure": 50_000_000},
-        "createdAt": "2025-11-20T12:00:00.000Z",
-    }
-
-
 async def test_a_display_name_is_set_and_taken_away(service: Service) -> None:
     named = await service.ask("PATCH", "/api/auth/me", {"displayName": " Zoë ★ "})
     untouched = await service.ask("PATCH", "/api/auth/me", {})
     unnamed = await service.ask("PATCH", "/api/auth/me", {"displayName": None})
 
     assert [answer.json["displayName"] for answer in (named, untouched, unnamed)] == ["Zoë ★", "Zoë ★", None]
-
-
-@pytest.mark.parametrize(
-    ("body", "field"),
-    [
-        ({"displayName": ""}, "displayName"),
-        ({"displayName": "x" * 101}, "displayName"),
-        ({"displayName": "a\nb"}, "displayName"),
-        ({"displayName": 5}, "displayName"),
-        ({"plan": "whale"}, "plan"),
-        ({"isAdmin": True}, "isAdmin"),
-        ({"ordinalsAddress": "nonsense"}, "ordinalsAddress"),
-        ({"ordinalsAddress": 5}, "ordinalsAddress"),
-        ({"ordinalsAddress": NEW}, "challengeId"),
-        ({"ordinalsAddress": NEW, "challengeId": "x"}, "signature"),
-        ({"ordinalsAddress": NEW, "challengeId": "x", "signature": "AA=="}, "signature"),
-        ({"challengeId": "x", "signature": "AA=="}, "ordinalsAddress"),
-        ({"approvalId": "x", "approvalSignature": "AA=="}, "ordinalsAddress"),
-    ],
-)
-async def test_patch_refuses_what_it_does_not_take(service: Service, body: dict[str, Any], field: str) -> None:
-    answer = await service.ask("PATCH", "/api/auth/me", body)
-
-    assert answer.status == 400
-    assert field in answer.names()
-    assert User.get_by_id(service.user_id).ordinals_address == OWNER
 
 
 async def test_a_proved_address_becomes_the_ordinals_address(service: Service) -> None:
@@ -154,13 +107,6 @@ async def test_an_approval_signs_nobody_in_and_is_for_its_user_once(service: Ser
     assert (of_other.status, first.status, again.status) == (400, 200, 400)
 
 
-@pytest.mark.parametrize(
-    "body", [{}, {"ordinalsAddress": NEW, "maxHardcap": 5}, {"ordinalsAddress": "x"}, {"maxExposure": 0}, {"x": 1}]
-)
-async def test_an_approval_is_of_one_change(service: Service, body: dict[str, Any]) -> None:
-    assert (await service.ask("POST", "/api/auth/approval", body)).status == 400
-
-
 async def test_a_proof_works_once_for_its_user_and_its_address(service: Service) -> None:
     mine = await proof(service)
     others = await proof(service, token=service.other_token)
@@ -205,3 +151,115 @@ async def test_the_address_stays_while_money_or_bids_depend_on_it(service: Servi
     assert "bids are open" in bids.json["message"]
     assert "running" in running.json["message"]
     assert "bc1qmultisig" in funded.json["message"]
+
+
+async def put(service: Service, **fields: Any) -> Any:
+    return await service.ask("PUT", "/api/ceilings", fields)
+
+
+def shown(exposure: int | None, hardcap: int | None) -> dict[str, int | None]:
+    return {"maxExposure": exposure, "maxHardcap": hardcap, "planMaxExposure": 50_000_000}
+
+
+async def test_any_session_lowers_them(service: Service) -> None:
+    first = await service.ask("GET", "/api/ceilings")
+    lowered = [
+        await put(service, maxExposure=5_000_000),
+        await put(service, maxHardcap=200_000),
+        await put(service, maxExposure=4_000_000, maxHardcap=100_000),
+        await put(service, maxExposure=4_000_000),
+    ]
+    me = await service.ask("GET", "/api/auth/me")
+
+    assert first.json == shown(None, None)
+    assert [answer.json for answer in lowered] == [
+        shown(5_000_000, None),
+        shown(5_000_000, 200_000),
+        shown(4_000_000, 100_000),
+        shown(4_000_000, 100_000),
+    ]
+    assert me.json["stats"]["maxExposure"] == 4_000_000
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"maxExposure": 4_000_001},
+        {"maxExposure": None},
+        {"maxHardcap": 100_001},
+        {"maxHardcap": None},
+        {"maxExposure": 1, "maxHardcap": 100_001},
+    ],
+)
+async def test_a_stolen_token_raises_nothing(service: Service, change: dict[str, Any]) -> None:
+    await put(service, maxExposure=4_000_000, maxHardcap=100_000)
+    opened = await service.ask("POST", "/api/auth/approval", change)
+    forged = {
+        "approvalId": opened.json["challengeId"],
+        "approvalSignature": sign_message(proofs.STRANGER, "p2wpkh", opened.json["message"]),
+    }
+    of_another = await approval(service, {"maxExposure": 4_000_002, "maxHardcap": 100_002})
+    of_a_move = await approval(service, {"ordinalsAddress": proofs.p2tr_address(proofs.OWNER)})
+
+    refused = [await put(service, **change, **consent) for consent in ({}, forged, of_another, of_a_move)]
+
+    assert [answer.status for answer in refused] == [400] * 4
+    assert (await service.ask("GET", "/api/ceilings")).json == shown(4_000_000, 100_000)
+
+
+async def test_the_sign_in_address_raises_them_once(service: Service) -> None:
+    await put(service, maxExposure=4_000_000, maxHardcap=100_000)
+    opened = await service.ask("POST", "/api/auth/approval", {"maxExposure": 6_000_000})
+    consent = await approval(service, {"maxExposure": 6_000_000})
+    raised = await put(service, maxExposure=6_000_000, **consent)
+    await put(service, maxExposure=4_000_000)
+    again = await put(service, maxExposure=6_000_000, **consent)
+    both = {"maxExposure": None, "maxHardcap": None}
+    gone = await put(service, **both, **await approval(service, both))
+
+    assert "bids may be up to 6000000 sats in all and 100000 sats each" in opened.json["message"]
+    assert (raised.json, again.status, gone.json) == (shown(6_000_000, 100_000), 400, shown(None, None))
+
+
+async def test_of_two_at_once_with_one_consent_one_is_taken(service: Service) -> None:
+    await put(service, maxExposure=4_000_000)
+    consent = await approval(service, {"maxExposure": 6_000_000})
+
+    answers = await asyncio.gather(*(put(service, maxExposure=6_000_000, **consent) for _ in range(5)))
+
+    # Those that come later raise nothing any more.
+    assert {answer.status for answer in answers} == {200}
+    assert (await put(service, maxExposure=6_000_001, **consent)).status == 400
+
+
+async def test_the_row_decides_whether_something_is_raised(service: Service) -> None:
+    """What a request has read before may be lower by the time it writes."""
+    User.update(max_exposure=1_000).execute()
+    with pytest.raises(accounts.ConsentMissing):
+        accounts.set_own_ceilings(service.user_id, OwnCeilings(2_000, None), [], service.clock.now_ms)
+    assert User.get_by_id(service.user_id).max_exposure == 1_000
+
+
+async def test_workers_are_started_anew_when_they_change(service: Service) -> None:
+    """Their grants at the signer are of the former ceilings."""
+    running, stopped = await service.new_task(slug="runs"), await service.new_task(slug="rests")
+    Task.update(desired=RUNNING).where(Task.id == running).execute()
+    before = {row.id: row.revision for row in Task.select()}
+
+    await put(service, maxExposure=4_000_000)
+    await put(service, maxExposure=4_000_000)
+
+    assert {row.id: row.revision for row in Task.select()} == {running: before[running] + 1, stopped: before[stopped]}
+
+
+async def test_a_preview_is_within_them(service: Service) -> None:
+    with_floor(service, 100_000, 120_000)
+    free = await preview(service, **EXAMPLE)
+    await put(service, maxHardcap=50_000)
+    capped = await preview(service, **EXAMPLE)
+    await put(service, maxExposure=60_000)
+    held = await preview(service, **EXAMPLE)
+
+    assert [rung["price"] for rung in free.json["rungs"]] == [75_000, 60_000, 45_000, 30_000, 15_000]
+    assert max(rung["price"] for rung in capped.json["rungs"]) == 50_000
+    assert capped.json["total"] > 60_000 >= held.json["total"] > 0

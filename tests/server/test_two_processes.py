@@ -18,7 +18,7 @@ from strategy.config.listing import load_listing_config
 from tests.server import autolist_tasks
 from tests.server.api import Api
 from tests.server.conftest import Service, with_settings
-from tests.server.running_tasks import row, started
+from tests.server.ledger_rows import row, started
 
 
 @pytest.fixture

@@ -18,6 +18,7 @@ from tests.e2e.conftest import pytest_runtest_makereport as tells_logs
 from tests.e2e.installation import Installation, installation
 from tests.hooks.receiver import MailServer, mail_server
 from tests.needs import LIBATOMIC, need, path
+from tests.web.javascript import Modules, modules
 from tests.web.visitor import (
     ARGUMENTS,
     PATIENCE_MS,
@@ -66,6 +67,13 @@ def service(mails: MailServer) -> Iterator[Installation]:
     It is shared by all these tests, so a test takes a person and collections of its own and resets nothing.
     """
     with installation(BIDKEEPER_SMTP_URL=mails.url, BIDKEEPER_MAIL_FROM="bot@mail.example") as made:
+        yield made
+
+
+@pytest.fixture(scope="module")
+def javascript() -> Iterator[Modules]:
+    """The dashboard's modules without a browser."""
+    with modules() as made:
         yield made
 
 

@@ -1,11 +1,98 @@
-"""What can be judged of any screen without knowing it: accessibility, width, what was injected."""
+"""Every place of the page, one person's data to show there, and what can be judged of any screen."""
 
 from __future__ import annotations
 
+import re
+import secrets
 from importlib import resources
-from typing import Any
+from typing import Any, NamedTuple
 
+import pytest
 from playwright.sync_api import Page, expect
+
+from tests.e2e.installation import Installation, in_path, until
+from tests.examples import part_of
+from tests.web.javascript import WEB
+from tests.web.visitor import NARROW, Person
+
+_ROUTES = re.findall(r'\[/\^(.+?)\$/, "(\w+)"\]', (WEB / "js" / "app.js").read_text())
+
+
+def is_built(screen: str) -> bool:
+    return (WEB / "js" / "screens" / f"{screen}.js").is_file()
+
+
+def need_screen(screen: str) -> None:
+    """Skips a test of a screen that is not there."""
+    if not is_built(screen):
+        pytest.skip(f"the screen {screen} is not built yet")
+
+
+class Place(NamedTuple):
+    """A place in the page: its pattern's text without marks (`:id` for a number), and its screen."""
+
+    path: str
+    screen: str
+
+    @property
+    def name(self) -> str:
+        return self.path.strip("/").replace("/", "-").replace(":", "") or "overview"
+
+    @property
+    def is_built(self) -> bool:
+        return is_built(self.screen)
+
+    def route(self, person: Person) -> str:
+        """Returns the part of the address behind the origin, of `person`'s first task or listing where it needs one."""
+        if ":id" not in self.path:
+            return f"#{self.path}"
+        kind = "autolist" if self.path.startswith("/listings") else "tasks"
+        return f"#{self.path.replace(':id', str(person.ok('GET', f'/api/{kind}')[0]['id']))}"
+
+
+PLACES = [Place(pattern.replace(r"\/", "/").replace(r"(\d+)", ":id"), screen) for pattern, screen in _ROUTES]
+BUILT = [place for place in PLACES if place.is_built]
+
+BEARS, CATS, RUNE = "ordinal-bears", "quiet-cats", "FURNISHED•RUNE"
+AWAY, RESTING = "not-a-collection", "a-task-that-was-never-started"
+
+
+def furnish(service: Installation) -> Person:
+    """Makes a person and their tasks, and waits until each has something to show."""
+    person = Person(service).sign_in()
+    service.put_collection(BEARS, [2_000_000, 2_050_000, 2_200_000, 2_400_000, 2_700_000])
+    service.put_collection(CATS, [800_000, 810_000, 950_000])
+    asks = [{"tokens": 400_000, "unitPrice": "1.00"}, {"tokens": 300_000, "unitPrice": "1.10"}]
+    service.sim("PUT", f"/sim/runes/{in_path(RUNE)}", {"divisibility": 0, "asks": asks, "bids": []})
+
+    ladder = {"bidPercentLow": 0.5, "bidPercentHigh": 0.9, "bidCount": 4, "loopSeconds": 5}
+    bears = person.task(slug=BEARS, **ladder, hardcapSats=1_700_000)
+    rune = person.task(slug=RUNE, type="rune", **ladder, quantity=50_000, hardcapSats=90_000)
+    on_paper = person.task(slug=CATS, **ladder, hardcapSats=900_000, dryRun=True)
+    away = person.task(slug=AWAY, **ladder, hardcapSats=900_000)
+    person.task(slug=RESTING, **ladder, hardcapSats=900_000)
+    for task in (bears, rune, on_paper, away):
+        person.start(task)
+    listing = _list(person)
+
+    until(lambda: len(service.live_prices(BEARS)) == 4, "the ladder")
+    until(lambda: person.bids(rune), "the rune's bids")
+    service.sim("POST", "/sim/sell", {"slug": BEARS})
+    until(lambda: person.ok("GET", "/api/fills")["fills"], "the fill")
+    until(lambda: person.get(away)["lastError"], "the fault")
+    until(lambda: (person.ok("GET", f"/api/autolist/{listing}")["listing"] or {}).get("state") == "live", "the listing")
+    return person
+
+
+def _list(person: Person) -> int:
+    vault = person.ok("GET", "/api/wallet")["vault"]
+    item = {"id": f"{secrets.token_hex(32)}i0", "collection": CATS, "name": "Quiet Cat #7"}
+    person.installation.sim("PUT", f"/sim/wallets/{vault}", {"inscriptions": [item]})
+    body = {"inscriptionId": item["id"], "collectionId": CATS, "pricePercent": 1.15, "loopSeconds": 5}
+    task = int(person.ok("POST", "/api/autolist", body)["id"])
+    person.ok("POST", f"/api/autolist/{task}/start")
+    return task
+
 
 # WCAG 2.2 A and AA, and what axe's makers hold good practice.
 _AXE_OPTIONS = {
@@ -44,6 +131,20 @@ def too_wide(page: Page) -> list[str]:
       const name = (each) => `${each.localName}.${each.getAttribute("class") || ""}`;
       return [`the page is ${wide} wide`, ...over.slice(0, 8).map((each) => `${name(each)} reaches ${right(each)}`)];
     }""")
+
+
+def faults_of(page: Page) -> list[str]:
+    """Returns what is wrong with a screen in the dark, in the light, and in a narrow window."""
+    page.emulate_media(color_scheme="dark", reduced_motion="reduce")
+    settled(page)
+    found = violations(page)
+    page.emulate_media(color_scheme="light", reduced_motion="reduce")
+    if part_of(2, dear=True) == 2:  # else the light theme is judged in the narrow window alone
+        settled(page)
+        found += violations(page)
+    page.set_viewport_size({"width": NARROW[0], "height": NARROW[1]})
+    settled(page)
+    return [*found, *too_wide(page), *violations(page)]
 
 
 def width_at_once(page: Page, width: int) -> int:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from decimal import Decimal
 from typing import Any
 
@@ -12,19 +11,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.examples import part_of
-from tests.web.javascript import Modules, modules
-from tests.web.test_format import MOST, SATS
+from tests.web.javascript import Modules
+from tests.web.test_texts import MOST, SATS
 
 EXAMPLES = settings(max_examples=part_of(400), deadline=None)
 US, DE, CH, IN = LOCALES = ("en-US", "de-DE", "fr-CH", "en-IN")
 POINTS, COMMAS, GERMAN = (US, IN), (DE, CH), (DE,)
 BTC = 10**8
-
-
-@pytest.fixture(scope="module")
-def javascript() -> Iterator[Modules]:
-    with modules() as made:
-        yield made
 
 
 def read(javascript: Modules, text: str, locale: str, kind: str = "SATS", *made: Any) -> Any:

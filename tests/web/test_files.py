@@ -1,14 +1,17 @@
-"""The files of web/: whose they are, what loads with what, and what none of them does."""
+"""The files of web/, and the unit tests written in JavaScript."""
 
 from __future__ import annotations
 
 import re
 import shutil
+import subprocess
 from pathlib import Path
 
 import pytest
 
-from tests.web.javascript import WEB, file_of, graph, import_map, imported, index
+from tests.needs import LIBATOMIC, need
+from tests.web.javascript import NODE, WEB, WITH_MADE, file_of, graph, import_map, imported, index
+from tests.web.visitor import ROOT
 from tools import vendor
 
 OWN = sorted(path for path in (WEB / "js").rglob("*.js"))
@@ -110,3 +113,16 @@ def test_a_file_is_short_and_does_nothing_that_the_policy_forbids(file: Path) ->
             '"/web/fonts/inter-latin.woff2"',
             "/web/fonts/inter-latin.woff2",
         }
+
+
+FILES = sorted((Path(__file__).parent / "unit").glob("*.test.js"))
+
+
+@pytest.mark.parametrize("file", FILES, ids=lambda file: file.name)
+def test_in_javascript(file: Path) -> None:
+    need(LIBATOMIC)
+    done = subprocess.run(
+        [*NODE, "--test", str(file)], capture_output=True, text=True, cwd=ROOT, timeout=120, env=WITH_MADE
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "\nℹ tests 0\n" not in done.stdout and "# tests 0\n" not in done.stdout

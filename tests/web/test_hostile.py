@@ -9,8 +9,7 @@ import pytest
 from playwright.sync_api import Browser, expect
 
 from tests.e2e.installation import Installation, until
-from tests.web.looks import settled, too_wide
-from tests.web.places import BUILT, Place
+from tests.web.looks import BUILT, Place, settled, too_wide
 from tests.web.visitor import NARROW, Person, Stay, Visitor, staying
 
 INJECTED = "<img src=x onerror=\"window.pwned='img'\"><script>window.pwned='script'</script><b class=injected>bold</b>"

@@ -9,7 +9,7 @@ import pytest
 from playwright.sync_api import Browser, Locator, Page, Route, expect
 
 from tests.e2e.installation import Installation
-from tests.web.places import PLACES, need_screen
+from tests.web.looks import PLACES, need_screen
 from tests.web.visitor import Person, Stay, Visitor, staying
 
 LETTERS = {"gw": "/wallet", "gh": "/history", "gl": "/listings", "gb": "/bids", "go": "/", "n": "/new"}

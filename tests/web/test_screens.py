@@ -12,9 +12,7 @@ from playwright.sync_api import Browser, Page
 
 from tests.e2e.installation import Installation
 from tests.examples import part_of
-from tests.web.furnished import AWAY, furnish
-from tests.web.looks import settled, too_wide, violations
-from tests.web.places import BUILT, Place, need_screen
+from tests.web.looks import AWAY, BUILT, Place, furnish, need_screen, settled, too_wide, violations
 from tests.web.visitor import DESKTOP, NARROW, PHONE, Person, Stay, Visitor, staying
 
 pytestmark = pytest.mark.sampled

@@ -4,21 +4,14 @@ from __future__ import annotations
 
 import re
 import secrets
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
 from playwright.sync_api import expect
 
 from tests.e2e.installation import Installation, until
-from tests.web.javascript import Modules, modules
+from tests.web.javascript import Modules
 from tests.web.visitor import Person, Visitor
-
-
-@pytest.fixture(scope="module")
-def javascript() -> Iterator[Modules]:
-    with modules() as made:
-        yield made
 
 
 @pytest.mark.parametrize(

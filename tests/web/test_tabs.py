@@ -7,7 +7,7 @@ from urllib.parse import urlsplit
 from playwright.sync_api import Page, Request, expect
 
 from tests.e2e.installation import Installation, until
-from tests.web.places import need_screen
+from tests.web.looks import need_screen
 from tests.web.visitor import Person, Visitor
 
 

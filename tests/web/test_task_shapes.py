@@ -1,8 +1,7 @@
-"""The geometry of a task's screen, and the decision that it draws, without a browser."""
+"""The geometry of a task's screen, its decision and its book, without a browser."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from itertools import pairwise
 from typing import Any
 
@@ -11,17 +10,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.examples import part_of
-from tests.web.javascript import Modules, modules
+from tests.web.javascript import Modules
 
 EXAMPLES = settings(max_examples=part_of(60), deadline=None)
 WIDTH, HEIGHT = 760, 430
 TIME = 1_795_418_590
-
-
-@pytest.fixture(scope="module")
-def javascript() -> Iterator[Modules]:
-    with modules() as made:
-        yield made
 
 
 def level(price: float, quantity: float = 1, orders: int = 1) -> dict[str, float]:
@@ -200,3 +193,71 @@ def test_a_runes_prices_are_of_a_token_by_each_orders_own_quantity(javascript: M
 
     assert [each["unit"] for each in found["rungs"]] == [2.5, 2]
     assert found["cap"] is None, "an order's cap is no price of a token where each buys another quantity"
+
+
+READ = "2026-11-23T07:23:10Z"
+NOW_S = 1_795_418_600  # ten seconds later
+
+
+def book(price: float, quantity: float, orders: int, own: float, own_orders: int) -> dict[str, Any]:
+    level = {"unitPrice": price, "quantity": quantity, "orders": orders, "own": own, "ownOrders": own_orders}
+    return {"asks": None, "bids": {"takenAt": READ, "levels": [level]}}
+
+
+ONE_ORDER_OF_MANY = book(2, 1_300, 2, 1_000, 1)
+ONE_OF_HALF_A_TOKEN = book(2, 1.5, 2, 0.5, 1)
+TWO_ORDERS = book(2, 3, 3, 2, 2)
+ALL_OURS = book(2, 3, 2, 3, 2)
+
+
+@pytest.mark.parametrize(
+    ("found", "rivals"), [(ONE_ORDER_OF_MANY, 1), (ONE_OF_HALF_A_TOKEN, 1), (TWO_ORDERS, 1), (ALL_OURS, 0)]
+)
+def test_the_place_is_the_best_known_rank_beside_others_only(
+    javascript: Modules, found: dict[str, Any], rivals: int
+) -> None:
+    orders = [
+        {"id": 1, "state": "live", "price": 2_000, "quantity": "1000", "rank": None},
+        {"id": 2, "state": "live", "price": 1_900, "quantity": "1000", "rank": None},
+    ]
+    ranks = [{"order": 9, "rank": 1}, {"order": 1, "rank": 4}, {"order": 2, "rank": 5}]
+
+    def standing(moment: dict[str, Any], book: dict[str, Any] | None) -> Any:
+        return javascript.call("standing.js", "standingOf", {"type": "rune", "config": {}}, moment, book, NOW_S)
+
+    looked = standing({"cycle": None, "orders": orders}, found | {"ranks": ranks})
+    assert (looked["place"], len(looked["rivals"])) == (4, rivals)
+    decided = {"cycle": {"book": found, "rungs": []}, "orders": [orders[0], orders[1] | {"rank": 3}]}
+    read = standing(decided, {"asks": None, "bids": None, "ranks": None})
+    assert (read["place"], len(read["rivals"])) == (3, rivals)
+    blind = standing({"cycle": None, "orders": orders}, None)
+    assert (blind["place"], blind["rivals"]) == (None, None)
+
+
+@pytest.mark.parametrize(
+    ("found", "others"),
+    [
+        (ONE_ORDER_OF_MANY, [{"price": 2, "quantity": 300, "orders": 1}]),
+        (ONE_OF_HALF_A_TOKEN, [{"price": 2, "quantity": 1, "orders": 1}]),
+        (TWO_ORDERS, [{"price": 2, "quantity": 1, "orders": 1}]),
+        (ALL_OURS, []),
+    ],
+)
+def test_the_ladder_draws_others_orders_only(javascript: Modules, found: dict[str, Any], others: Any) -> None:
+    assert javascript.call("decision.js", "bookOf", found)["bids"] == others
+
+
+@pytest.fixture(scope="module", autouse=True)
+def known_texts(javascript: Modules) -> None:
+    """Makes the texts of this module known to the others."""
+    javascript.value("texts/market.js", "none")
+
+
+@pytest.mark.parametrize("detail", [{"rungs": [{"reason": "kept"}]}, {"planned": {"reason": "unchanged"}}])
+def test_rows_that_were_left_out_are_one_tag_in_plain_words(javascript: Modules, detail: dict[str, object]) -> None:
+    rows = {"asks": 2, "ownBids": 1, "more": 1}
+    tag, _ = javascript.call("parts/said.js", "tagsOf", {"detail": detail | {"unreadRows": rows}})
+    assert (tag["kind"], tag["words"]) == ("limit", "4 rows not understood")
+    assert "rows in an unknown form: 2 of the asks, 1 of your bids, 1 of more." in tag["why"]
+    for none in ({}, {"unreadRows": {}}):
+        assert len(javascript.call("parts/said.js", "tagsOf", {"detail": detail | none})) == 1

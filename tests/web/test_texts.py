@@ -1,15 +1,19 @@
-"""Every code and every name has words, and the words are those of a trader."""
+"""Words, money, time and the feed's lines, without a browser."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from decimal import Decimal
 from pathlib import Path
+from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from strategy.reasons import Code, FaultCode, LedgerLimit, ListingResult, PlaceResult, Reason, WorkerReason
-from tests.web.javascript import WEB, Modules, graph, modules
+from tests.examples import part_of
+from tests.web.javascript import WEB, Modules, graph
 
 JS = WEB / "js"
 KINDS = {"do", "keep", "wait", "limit", "fault", "stop"}
@@ -20,12 +24,6 @@ FORBIDDEN = re.compile(r"\b[a-z]+_[a-z_]+\b|failed to|\berrors?\b|exception|\bst
 _STRING = re.compile(r'"(?:[^"\\\n]|\\.)*"|`(?:[^`\\]|\\.)*`')
 _NAME = re.compile(r'^\s*"([\w.-]+)":', re.M)
 _USED = re.compile(r'\bt\(\s*"([\w.-]+)"')
-
-
-@pytest.fixture(scope="module")
-def javascript() -> Iterator[Modules]:
-    with modules() as made:
-        yield made
 
 
 def test_every_code_has_one_set_of_words_on_the_page(javascript: Modules) -> None:
@@ -143,3 +141,135 @@ def test_no_name_is_defined_twice() -> None:
 def test_a_name_that_nobody_defined_is_refused(javascript: Modules) -> None:
     with pytest.raises(RuntimeError, match=r"no text nowhere\.at\.all"):
         javascript.call("page.js", "t", "nowhere.at.all")
+
+
+MOST = 2_100_000_000_000_000  # all sats that there will ever be
+SATS = st.integers(0, MOST) | st.integers(0, 200_000) | st.sampled_from([0, 1, 999, 1000, 10**8 - 1, 10**8, MOST])
+EXAMPLES = settings(max_examples=part_of(400), deadline=None)
+
+
+@EXAMPLES
+@given(amount=SATS | st.integers(-MOST, 0))
+def test_amounts_are_shown_to_the_sat(javascript: Modules, amount: int) -> None:
+    sats = javascript.call("format.js", "sats", amount)
+    btc = javascript.call("format.js", "btc", amount)
+
+    assert sats == f"{amount:,}".replace("-", "−")
+    assert btc == f"{Decimal(amount).scaleb(-8):,.8f}".replace("-", "−")
+
+
+@EXAMPLES
+@given(price=st.decimals("0.00000001", 10**9, places=8, allow_nan=False))
+def test_a_price_of_a_token_is_within_half_of_its_last_digit(javascript: Modules, price: Decimal) -> None:
+    shown = javascript.call("format.js", "perToken", str(price))
+
+    read = Decimal(shown.replace(",", ""))
+    digit = Decimal("0.0001") if price >= 1 else Decimal(1).scaleb(price.adjusted() - 3)
+    assert abs(read - price) <= digit * Decimal("0.500001")
+
+
+@pytest.mark.parametrize(
+    ("seconds", "shown"),
+    [
+        (0, "0 s"),
+        (89, "89 s"),
+        (90, "2 min"),
+        (3600, "60 min"),
+        (5400, "2 h"),
+        (86_400, "24 h"),
+        (200_000, "2 d"),
+        (-5, "0 s"),
+    ],
+)
+def test_a_span_is_short(javascript: Modules, seconds: float, shown: str) -> None:
+    assert javascript.call("format.js", "span", seconds) == shown
+
+
+@pytest.mark.parametrize("name", ["sats", "btc", "money", "amount", "perToken", "percent", "count", "clock"])
+def test_what_is_not_known_is_a_dash_and_not_a_number(javascript: Modules, name: str) -> None:
+    assert javascript.call("format.js", name, None) == javascript.value("format.js", "NONE")
+
+
+def test_the_unit_reaches_amounts_everywhere(javascript: Modules) -> None:
+    javascript.set("format.js", "unit", "btc")
+    assert javascript.call("format.js", "amount", 2_520_000) == "0.02520000 BTC"
+    javascript.set("format.js", "unit", "sats")
+    assert javascript.call("format.js", "amount", 2_520_000) == "2,520,000 sats"
+
+
+@pytest.mark.parametrize(("of", "words"), [(0.25, "0.25"), (1_000, "1,000"), ("1234.5", "1,234.5"), (None, "–")])
+def test_parts_of_a_token_are_shown(javascript: Modules, of: object, words: str) -> None:
+    assert javascript.call("format.js", "quantity", of) == words
+
+
+@pytest.mark.parametrize(
+    ("month", "day", "tightest"),
+    [(100_000, None, 100_000), (60_000, 1_000, 30_000), (60_000, 2_001, 60_000), (None, 10, 300), (None, None, None)],
+)
+def test_the_tightest_quota_counts_for_a_month(
+    javascript: Modules, month: int | None, day: int | None, tightest: int | None
+) -> None:
+    limits = {"callsPerMonth": month, "callsPerDay": day}
+    assert javascript.call("format.js", "monthOf", limits) == tightest
+
+
+TOGETHER_S = 10
+CLOSED = {"state": "closed", "closeReason": "cancelled"}
+
+
+@pytest.fixture(scope="module", autouse=True)
+def known_texts(javascript: Modules) -> None:
+    """Makes the texts of this module known to the others."""
+    javascript.value("texts/overview.js", "none")
+
+
+def order(number: int, second: int, price: int, **more: Any) -> dict[str, Any]:
+    """Makes the event that a bid went live, or with a state of its own ended."""
+    data = {"slug": "plain-cats", "state": "live", "closeReason": None, "price": price, "dryRun": False} | more
+    return {"id": number, "event": "order", "task": 7, "at": f"2026-11-23T07:23:{second:02}Z", "text": "", "data": data}
+
+
+def lines(javascript: Modules, *events: dict[str, Any]) -> list[dict[str, Any]]:
+    """Returns the lines of events that came in this order, the newest first."""
+    found: list[dict[str, Any]] = javascript.call("feed.js", "linesOf", list(reversed(events)), 10)
+    return found
+
+
+def test_bids_that_went_live_together_are_one_line_with_the_range_of_their_prices(javascript: Modules) -> None:
+    (line,) = lines(javascript, order(1, 10, 80_000), order(2, 10 + TOGETHER_S, 50_000))
+
+    assert (line["name"], line["count"], line["prices"]) == ("placed", 2, [50_000, 80_000])
+    told = line | {"low": "50,000 sats", "high": "80,000 sats"}
+    words = javascript.call("page.js", "t", "feed.placed", told)
+    assert words == "2 bids went live, between 50,000 sats and 80,000 sats"
+
+
+def test_bids_that_went_live_far_apart_or_only_on_paper_have_lines_of_their_own(javascript: Modules) -> None:
+    apart = lines(javascript, order(1, 10, 80_000), order(2, 11 + TOGETHER_S, 50_000))
+    on_paper = lines(javascript, order(1, 10, 80_000), order(2, 10, 50_000, dryRun=True))
+
+    for found in (apart, on_paper):
+        assert [(line["name"], line["count"], line["prices"]) for line in found] == [
+            ("placed", 1, [50_000, 50_000]),
+            ("placed", 1, [80_000, 80_000]),
+        ]
+    assert [line["isPaper"] for line in on_paper] == [True, False]
+
+
+@pytest.mark.parametrize("is_placed_first", [True, False])
+def test_a_bid_that_took_the_place_of_another_is_one_line(javascript: Modules, is_placed_first: bool) -> None:
+    first, last = 10, 10 + TOGETHER_S
+    placed = order(1 if is_placed_first else 2, first if is_placed_first else last, 61_500)
+    gone = order(2 if is_placed_first else 1, last if is_placed_first else first, 60_000, **CLOSED)
+
+    (line,) = lines(javascript, *sorted([placed, gone], key=lambda each: int(each["id"])))
+
+    assert (line["name"], line["was"], line["prices"]) == ("moved", 60_000, [61_500, 61_500])
+    told = line | {"was": "60,000 sats", "high": "61,500 sats"}
+    assert javascript.call("page.js", "t", "feed.moved", told) == "A bid moved from 60,000 sats to 61,500 sats"
+
+
+def test_a_bid_that_ended_long_before_another_came_did_not_move(javascript: Modules) -> None:
+    found = lines(javascript, order(1, 10, 60_000, **CLOSED), order(2, 11 + TOGETHER_S, 61_500))
+
+    assert [line["name"] for line in found] == ["placed", "gone.cancelled"]

@@ -7,9 +7,8 @@ from collections.abc import Iterator
 import pytest
 
 from markets.http import Http
-from tests.markets.contract.gate import Gate
+from tests.markets.contract.gate import Gate, Practice
 from tests.markets.contract.parties import PARTIES, Party
-from tests.markets.contract.practice import Practice
 from tests.markets.contract.town import Town
 
 

@@ -1,18 +1,74 @@
-"""Hostile answers: texts that are not JSON, too much data, and good answers with one part spoilt."""
+"""Hostile answers, and a check that a value is of its type all the way down."""
 
 from __future__ import annotations
 
 import copy
 import gzip
 import random
-from collections.abc import Iterator
+import types
+import typing
+from collections.abc import Iterator, Mapping
+from decimal import Decimal
 from typing import Any
 
 from tests.markets.contract.gate import reply
 
+MOST = 10**16  # more than all sats there are, and than any millisecond of ours
+TEXT = 70_000  # characters: the longest PSBT
+
+
+def assert_sane(value: Any, kind: Any) -> None:
+    """Raises AssertionError unless `value` is of the annotated `kind`, and holds no number that cannot be."""
+    assert _is_of(value, kind), f"{value!r} is no {kind}"
+    _sane(value)
+
+
+def _sane(value: Any) -> None:
+    if isinstance(value, bool) or value is None:
+        return
+    if isinstance(value, int):
+        assert 0 <= value <= MOST, value
+    elif isinstance(value, Decimal):
+        assert value.is_finite() and 0 <= value < Decimal(10) ** 40, value
+    elif isinstance(value, str):
+        assert len(value) <= TEXT and all(c.isprintable() or c == "\n" for c in value), value[:100]
+    elif names := getattr(value, "__struct_fields__", None) or getattr(value, "__dataclass_fields__", None):
+        hints = typing.get_type_hints(type(value))
+        for name in names:
+            part = getattr(value, name)
+            assert _is_of(part, hints[name]), f"{name} of {value!r}"
+            _sane(part)
+    elif isinstance(value, Mapping):
+        for name, part in value.items():
+            _sane(name)
+            _sane(part)
+    elif isinstance(value, tuple | list | frozenset):
+        for part in value:
+            _sane(part)
+    else:
+        raise AssertionError(f"a {type(value).__name__} is nothing that an adapter gives")
+
+
+def _is_of(value: Any, kind: Any) -> bool:
+    origin, parts = typing.get_origin(kind), typing.get_args(kind)
+    if kind is Any:
+        return True
+    if origin is typing.Literal:
+        return value in parts
+    if origin in (typing.Union, types.UnionType):
+        return any(_is_of(value, part) for part in parts)
+    if origin is tuple and parts and parts[-1] is not Ellipsis:
+        return isinstance(value, tuple) and len(value) == len(parts) and all(map(_is_of, value, parts))
+    if origin in (tuple, frozenset):
+        return isinstance(value, origin) and all(_is_of(each, parts[0]) for each in value)
+    if kind is int:
+        return type(value) is int
+    return isinstance(value, origin or kind)
+
+
 JSON = {"Content-Type": "application/json"}
 GZIP = {**JSON, "Content-Encoding": "gzip"}
-MOST = 2_000_000  # bytes of an answer that is read at all
+MOST_BYTES = 2_000_000  # bytes of an answer that is read at all
 
 ANSWERS: dict[str, bytes] = {
     "nothing": reply("", headers=JSON),
@@ -34,7 +90,7 @@ ANSWERS: dict[str, bytes] = {
     "UTF-16": reply('{"success": true}'.encode("utf-16"), headers=JSON),
     "half a surrogate": reply('{"data": "\\ud800"}', headers=JSON),
     "a long list": reply('{"data": [' + "1," * 20_000 + "1]}", headers=JSON),
-    "too much": reply(b" " * (MOST + 1) + b"{}", headers=JSON),
+    "too much": reply(b" " * (MOST_BYTES + 1) + b"{}", headers=JSON),
     "a bomb": reply(gzip.compress(b" " * 30_000_000 + b"{}"), headers=GZIP),
     "a bomb in a bomb": reply(
         gzip.compress(gzip.compress(b" " * 30_000_000)), headers={"Content-Encoding": "gzip, gzip"}

@@ -16,7 +16,7 @@ from markets.satflow.adapter import Satflow
 from markets.unisat.adapter import UnisatMarket
 from tests.examples import some_of
 from tests.markets.contract import signing
-from tests.markets.contract.practice import Clock
+from tests.markets.contract.gate import Clock
 from tests.shapes import replace
 from tests.simulator.desk import Trader
 

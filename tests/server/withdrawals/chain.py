@@ -1,4 +1,4 @@
-"""A chain for the service under test: coins by address, what lies on each, and what was broadcast."""
+"""Withdrawals as they are asked for, and a chain for the service: coins by address, and what was broadcast."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from typing import Any
 
 from markets.base import NotFound, OutpointFacts, Unavailable, Utxo, Whereabouts
 from models.ledger import withdrawals
+from models.ledger.withdrawals import Withdrawal
 from tests.server.api import START_MS
 from tests.server.conftest import OWNER, Service
 from tests.server.peers import keys_of
@@ -66,3 +67,17 @@ class Chain:
 def in_vault(service: Service, chain: Chain) -> None:
     chain.put(KEYS["vault"], Utxo(ITEM, 10_000, True), inscriptions=(INSCRIPTION,))
     service.gateway.answers["whereabouts"] = Whereabouts(INSCRIPTION, ITEM, KEYS["vault"], 10_000, START_MS)
+
+
+WITHDRAW = "/api/wallet/withdraw"
+
+
+async def withdraw(service: Service, **body: Any) -> Any:
+    return await service.ask(
+        "POST", WITHDRAW, {"from" if name == "from_" else name: each for name, each in body.items()}
+    )
+
+
+def row() -> Withdrawal:
+    (found,) = Withdrawal.select()
+    return found

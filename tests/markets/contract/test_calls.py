@@ -1,19 +1,93 @@
-"""The results of reads: typed values in our units, all pages, unknown things left out or NotFound, never a guess."""
+"""Calls of every adapter: its abilities, reads and writes."""
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from decimal import Decimal
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 
-from markets.adapter import AskAgain
-from markets.base import Item, NotFound, NotSupported, Unavailable, VenueError
+from markets.adapter import Adapter, AskAgain
+from markets.base import (
+    BelowMinimum,
+    InsufficientFunds,
+    Item,
+    Kind,
+    NotFound,
+    NotSupported,
+    PriceGrid,
+    Refused,
+    Unavailable,
+    VenueError,
+)
+from markets.mempool import Mempool
+from tests.markets.contract.gate import Practice
+from tests.markets.contract.hostile import assert_sane
 from tests.markets.contract.parties import HELD, LISTED, each, having
-from tests.markets.contract.sane import assert_sane
-from tests.markets.contract.town import NOTHING, Town
+from tests.markets.contract.town import METHODS, NOTHING, WRITES, Town, prepared
 from tests.simulator.desk import ANN, BOB, PUPPETS
+
+
+def test_every_method_of_the_contract_is_tried() -> None:
+    own = {name for name, value in vars(Adapter).items() if callable(value) and not name.startswith("_")}
+    assert set(METHODS) | {"capabilities", "profile"} == own
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_a_method_is_one_request_or_not_supported(town: Town, method: str) -> None:
+    call = prepared(town, method)
+    if town.has(method):
+        call()
+        assert len(town.gate.seen) == (0 if method in town.party.silent else 1)
+        return
+    with pytest.raises(NotSupported):
+        call()
+    assert not town.gate.seen
+
+
+@having("asks")
+def test_several_threads_may_ask_at_once(town: Town) -> None:
+    wanted = town.adapter.asks(PUPPETS, None)
+    with ThreadPoolExecutor(8) as threads:
+        found = list(threads.map(lambda _: town.adapter.asks(PUPPETS, None), range(8)))
+    assert found == [wanted] * 8
+
+
+def test_capabilities_tell_what_is_missing(town: Town) -> None:
+    can = town.can
+    assert can.name == town.adapter.name == town.party.name
+    assert can.title and can.verified
+    assert bool(can.kinds) == bool(can.bid_types) == town.has("place") == town.has("cancel") == town.has("own_bids")
+    assert can.bids_are_psbt == town.has("draft_bid")
+    assert can.needs_sign_in == town.has("sign_in") == town.has("sign_in_texts")
+    assert can.listings == all(map(town.has, ("draft_listing", "list_item", "delist", "own_listings")))
+    assert (can.delist_proof == "psbt") == town.has("draft_delist")
+    assert not (can.cancel_needs_signature or can.delist_proof == "challenge") or town.has("challenge")
+    assert can.rate_per_s > 0 and can.burst >= 1
+
+
+@pytest.mark.parametrize("kind", get_args(Kind))
+def test_profiles_are_of_the_kinds_of_goods_that_are_bid_on(town: Town, kind: Kind) -> None:
+    if kind not in town.can.kinds:
+        with pytest.raises(NotSupported):
+            town.adapter.profile(kind)
+        return
+    profile = town.adapter.profile(kind)
+    assert profile.venue == town.party.name
+    assert profile.tick >= 1 and profile.min_bid >= profile.tick and profile.min_duration_s > 0
+
+
+@each(["floors", "bids", "sales"])
+def test_reads_of_goods_that_are_not_traded_find_nothing(town: Town, method: str) -> None:
+    read = getattr(town.adapter, method)
+    try:
+        found = read(["A•B"], "runes") if method == "floors" else read("A•B", "runes", None)
+    except (NotSupported, NotFound):
+        return
+    assert found in ({}, NOTHING)
+
 
 UNKNOWN = "nobody-knows-this"
 
@@ -248,3 +322,138 @@ def test_item_that_is_not_listed_has_its_holder(town: Town) -> None:
     except NotFound:
         return  # it knows what is listed only
     assert (found.listed, found.listing_price, found.owner) == (False, None, ANN.ordinals)
+
+
+class Gone(Unavailable):
+    """The error of a permit whose client is gone."""
+
+
+def _prepared(town: Town, method: str) -> Any:
+    call = WRITES[method](town)
+    town.gate.clear()
+    return call
+
+
+@each(WRITES)
+def test_without_its_permit_not_a_byte_goes_out(town: Town, method: str) -> None:
+    call = _prepared(town, method)
+    asked: list[int] = []
+
+    def permit() -> None:
+        asked.append(town.gate.bytes_in)
+        raise Gone("nobody waits any more")
+
+    with pytest.raises(Gone):
+        call(permit)
+    assert asked == [0]
+    assert (town.gate.seen, town.gate.bytes_in) == ([], 0)
+
+
+@each(WRITES)
+def test_a_permit_that_ends_while_the_connection_is_made_stops_a_write(town: Town, method: str) -> None:
+    call = _prepared(town, method)
+    left = [None]
+
+    def permit() -> None:
+        if not left:
+            raise Gone("nobody waits any more")
+        left.pop()
+
+    with pytest.raises(Gone):
+        call(permit)
+    assert (town.gate.seen, town.gate.bytes_in) == ([], 0)
+
+
+@each(WRITES)
+def test_a_permit_is_asked_for_right_before_the_first_byte(town: Town, method: str) -> None:
+    call = _prepared(town, method)
+    asked: list[int] = []
+    call(lambda: asked.append(town.gate.bytes_in))
+    assert set(asked) == {0}
+    assert len(town.gate.seen) == 1
+
+
+@having("place")
+def test_a_bid_is_placed_once_and_cancelled(town: Town) -> None:
+    order = town.order(600_000)
+    told = town.adapter.place(order)
+    (bid,) = town.own_bids()
+    assert told == (bid.venue_id if town.party.answers_ids else None)
+    assert town.adapter.cancel(ANN.payment, [bid.venue_id], town.signature(ANN.payment)) is True
+    assert town.own_bids() == []
+
+
+@having("place")
+def test_several_bids_are_cancelled_as_many_at_once_as_it_says(town: Town) -> None:
+    names = [town.placed(600_000), town.placed(610_000, ("Hat", "Red"))]
+    if town.can.cancels_at_once == 1:
+        with pytest.raises(Refused):
+            town.adapter.cancel(ANN.payment, names, town.signature(ANN.payment))
+        assert len(town.own_bids()) == 2
+        return
+    assert town.adapter.cancel(ANN.payment, names, town.signature(ANN.payment)) is True
+    assert town.own_bids() == []
+
+
+@having("cancel")
+def test_a_cancel_of_what_is_not_there_is_not_done(town: Town) -> None:
+    name = town.placed()
+    assert town.adapter.cancel(ANN.payment, [name], town.signature(ANN.payment)) is True
+    signature = town.signature(ANN.payment)
+    try:
+        done = town.adapter.cancel(ANN.payment, [name], signature)
+    except Refused:
+        return
+    assert done is False
+
+
+@pytest.mark.parametrize(
+    "price, leaf", [(600_001, PriceGrid), (5_000, BelowMinimum), (2_000_000_000, InsufficientFunds)], ids=str
+)
+@having("place")
+def test_a_bid_that_breaks_a_rule_is_refused_by_name(town: Town, price: int, leaf: type[VenueError]) -> None:
+    with pytest.raises(Refused) as caught:
+        town.adapter.place(town.order(price))
+    assert isinstance(caught.value, leaf) or caught.value.code == "refused"
+    assert town.own_bids() == []
+
+
+@having("list_item")
+def test_a_listing_is_made_replaced_and_taken_down(town: Town) -> None:
+    town.adapter.list_item(town.listing_order(950_000))
+    assert [listing.price for listing in town.own_listings()] == [950_000]
+    town.adapter.list_item(town.listing_order(940_000))
+    assert [listing.price for listing in town.own_listings()] == [940_000]
+    assert town.adapter.delist(ANN.ordinals, HELD, town.signature(ANN.ordinals)) is True
+    assert town.own_listings() == []
+
+
+@having("delist")
+def test_a_delist_of_what_is_not_listed_is_not_done(town: Town) -> None:
+    town.adapter.list_item(town.listing_order())
+    town.own_listings()
+    signature = town.signature(ANN.ordinals)
+    assert town.adapter.delist(ANN.ordinals, HELD, signature) is True
+    try:
+        done = town.adapter.delist(ANN.ordinals, HELD, signature)
+    except (Refused, Unavailable):
+        return
+    assert done is False
+
+
+PAYMENT = "bc1qcr8te4kr609gcawutmrza0j4xv80jy8z306fyu"
+
+
+@pytest.mark.parametrize(
+    ("path", "rates"), [("mempool", (12, 8, 5, 3, 1)), ("esplora", ("12.5", "7.75", "4.5", "2.5", "1.0"))]
+)
+def test_every_question_is_answered_by_both(practice: Practice, path: str, rates: tuple[str, ...]) -> None:
+    server = Mempool(f"http://127.0.0.1:{practice.port}/{path}")
+    fees = server.fees(7)
+    assert (fees.fastest, fees.half_hour, fees.hour, fees.economy, fees.minimum) == tuple(map(Decimal, rates))
+    coins = server.coins(PAYMENT)
+    assert coins and server.balance(PAYMENT) == sum(coin.value for coin in coins)
+    txid = coins[0].outpoint.partition(":")[0]
+    assert server.transaction(txid) and server.look_up(txid) is server.confirmation(txid).is_in_block
+    assert not server.spending(coins[0].outpoint).is_spent
+    assert server.tip_height() > 0

@@ -1,20 +1,43 @@
-"""Withdrawals from the payment address: what is asked of signer and gateway, which coins go, and at what fee."""
+"""Withdrawals are planned: the payment address's coins, coins behind bids, and the vault's inscriptions."""
 
 from __future__ import annotations
 
 import hashlib
+import re
 from decimal import Decimal
 from typing import Any
 
 import pytest
 
-from markets.base import Fees, TooManyLookups, Unavailable
+from markets.base import Fees, NotFound, TooManyLookups, Unavailable, Utxo, Whereabouts
+from models.ledger.states import Listing, Order
 from models.ledger.withdrawals import Withdrawal
+from models.tasks.tasks import LISTING, Task
+from strategy.config.listing import ListingConfig, dump_listing_config
 from tests.server.api import START_MS
-from tests.server.conftest import OWNER, Service
-from tests.server.withdrawals.asking import row, withdraw
-from tests.server.withdrawals.chain import INSCRIPTION, KEYS, Chain, coin
+from tests.server.conftest import OTHER, OWNER, Service
+from tests.server.withdrawals.chain import INSCRIPTION, ITEM, KEYS, WITHDRAW, Chain, coin, in_vault, row, withdraw
 from wallet.protocol import MAX_COINS
+
+# tests/goldens/bodies has the other wrong values of each field.
+BAD: list[tuple[Any, list[str]]] = [
+    ({"from": "payment", "to": OTHER, "destination": OTHER}, ["to: unknown field", "destination: unknown field"]),
+    (
+        {"from": "vault", "inscriptionId": INSCRIPTION, "amountSats": 5},
+        ["amountSats: is not for an inscription, which goes with all that its output holds"],
+    ),
+    ({"amountSats": -1, "force": 5, "x": 1}, ["amountSats", "force", "x", "from"]),
+    *(({"from": "payment", "feeRate": rate}, ["feeRate"]) for rate in (0.9, 300.1, 1.0001)),
+]
+
+
+@pytest.mark.parametrize(("body", "details"), BAD, ids=lambda value: repr(value)[:60])
+async def test_what_is_wrong_is_said_all_at_once(service: Service, body: Any, details: list[str]) -> None:
+    answer = await service.ask("POST", WITHDRAW, body)
+    assert answer.status == 400
+    assert len(answer.details) == len(details)
+    assert all(said.startswith(wanted) for said, wanted in zip(answer.details, details, strict=True)), answer.details
+    assert not service.gateway.asked
 
 
 async def test_all_of_the_payment_address(service: Service, chain: Chain) -> None:
@@ -228,3 +251,122 @@ async def test_coins_that_may_not_be_asked_about_now_stay_and_the_rest_goes(serv
     service.gateway.answers["outpoint"] = TooManyLookups(30.0, "ask again in 30 s")
     refused = await withdraw(service, from_="payment")
     assert (refused.status, refused.headers["Retry-After"]) == (429, "30")
+
+
+def offer_on(service: Service, *coins: Utxo, **changes: Any) -> None:
+    fields = {"task_id": 1, "user_id": service.user_id, "wallet": KEYS["payment"], "slug": "x"}
+    fields |= {"quantity": "1", "token": 1, "created_ms": 1, "updated_ms": 1, "intent": "1" * 32, "expires_ms": 1}
+    fields |= {"state": "live", "price_sats": 5_000, "coins": " ".join(each.outpoint for each in coins)}
+    Order.create(**fields | {"venue": "simulator-ordnet"} | changes)
+
+
+async def test_coins_that_pay_for_open_offers_go_only_when_it_is_meant(service: Service, chain: Chain) -> None:
+    """A bid that is a transaction ends with the first of its coins that is spent."""
+    chain.put(KEYS["payment"], coin(1), coin(2), coin(3, 20_000))
+    offer_on(service, coin(1), coin(2))
+
+    rest = await withdraw(service, from_="payment")
+    refused = await withdraw(service, from_="payment")
+    meant = await withdraw(service, from_="payment", force=True)
+
+    assert (rest.status, rest.json["coins"]) == (201, [coin(3, 20_000).outpoint])
+    assert {each["outpoint"] for each in rest.json["leftOut"]} == {coin(1).outpoint, coin(2).outpoint}
+    assert (refused.status, "simulator-ordnet" in refused.json["message"]) == (409, True)
+    assert (meant.status, set(meant.json["coins"])) == (201, {coin(1).outpoint, coin(2).outpoint})
+
+
+@pytest.mark.parametrize("changes", [{"state": "closed"}, {"dry_run": True}, {"user_id": 9}, {"coins": ""}])
+async def test_coins_behind_no_open_bid_of_the_caller_go(
+    service: Service, chain: Chain, changes: dict[str, Any]
+) -> None:
+    chain.put(KEYS["payment"], coin(1))
+    offer_on(service, coin(1), **changes)
+    assert (await withdraw(service, from_="payment")).status == 201
+
+
+async def test_an_inscriptions_fee_is_not_paid_with_coins_behind_bids(service: Service, chain: Chain) -> None:
+    in_vault(service, chain)
+    chain.put(KEYS["payment"], coin(1), coin(2, 20_000))
+    offer_on(service, coin(1))
+    answer = await withdraw(service, from_="vault", inscriptionId=INSCRIPTION)
+    assert (answer.status, answer.json["coins"]) == (201, [ITEM, coin(2).outpoint])
+
+
+def listed(service: Service, **fields: Any) -> Task:
+    values = {"user": service.user_id, "kind": LISTING, "venue": "simulator", "inscription_id": INSCRIPTION}
+    return Task.create(**values, config=dump_listing_config(ListingConfig()), created_ms=START_MS, **fields)
+
+
+async def test_an_inscription_goes_with_a_coin_for_its_fee(service: Service, chain: Chain) -> None:
+    in_vault(service, chain)
+    chain.put(KEYS["payment"], coin(1), coin(2, 40_000))
+    asked: list[dict[str, Any]] = []
+    service.signer.before_signing = asked.append
+
+    answer = await withdraw(service, from_="vault", inscriptionId=INSCRIPTION)
+
+    assert answer.status == 201, answer.text
+    assert (asked[0]["coins"], asked[0]["fee_coins"]) == ([ITEM], [coin(1).outpoint])
+    assert (answer.json["inscriptionId"], answer.json["coins"]) == (INSCRIPTION, [ITEM, coin(1).outpoint])
+
+
+async def test_an_inscription_needs_a_coin_for_its_fee(service: Service, chain: Chain) -> None:
+    in_vault(service, chain)
+    refused = await withdraw(service, from_="vault", inscriptionId=INSCRIPTION)
+    fund = f"Send sats for the fee to {KEYS['payment']}."
+    assert (refused.status, fund in refused.json["message"]) == (409, True)
+    chain.put(KEYS["payment"], coin(1, 500))
+    refused = await withdraw(service, from_="vault", inscriptionId=INSCRIPTION)
+    assert (refused.status, fund in refused.json["message"]) == (409, True)
+    assert re.search(r"fee: at least [\d,]+ sats are missing\.", refused.json["message"])
+
+
+@pytest.mark.parametrize(
+    ("where", "status"),
+    [
+        (NotFound(), 400),
+        (Unavailable("away"), 502),
+        (Whereabouts(INSCRIPTION, ITEM, KEYS["payment"], 10_000, START_MS), 409),
+        (Whereabouts(INSCRIPTION, None, None, None, START_MS), 409),
+    ],
+)
+async def test_an_inscription_that_is_elsewhere(service: Service, chain: Chain, where: Any, status: int) -> None:
+    service.gateway.answers["whereabouts"] = where
+    assert (await withdraw(service, from_="vault", inscriptionId=INSCRIPTION)).status == status
+
+
+async def test_an_inscription_that_is_not_alone(service: Service, chain: Chain) -> None:
+    in_vault(service, chain)
+    chain.put(KEYS["vault"], Utxo(ITEM, 10_000, True), inscriptions=(INSCRIPTION, "8" * 64 + "i0"))
+    refused = await withdraw(service, from_="vault", inscriptionId=INSCRIPTION)
+    assert (refused.status, "alone" in refused.json["message"]) == (409, True)
+
+
+async def test_an_inscription_whose_task_runs_stays(service: Service, chain: Chain) -> None:
+    in_vault(service, chain)
+    chain.put(KEYS["payment"], coin(1))
+    task = listed(service, desired="running", observed="running")
+    for force in (False, True):
+        refused = await withdraw(service, from_="vault", inscriptionId=INSCRIPTION, force=force)
+        assert (refused.status, f"task {task.id}" in refused.json["message"]) == (409, True)
+    Task.update(desired="stopped", observed="stopped").execute()
+    assert (await withdraw(service, from_="vault", inscriptionId=INSCRIPTION)).status == 201
+
+
+async def test_an_inscription_that_is_listed_goes_only_when_it_is_meant(service: Service, chain: Chain) -> None:
+    in_vault(service, chain)
+    chain.put(KEYS["payment"], coin(1))
+    fields = {"intent": "1" * 64, "task_id": 2**40 + 1, "user_id": service.user_id, "venue": "simulator"}
+    fields |= {"wallet": KEYS["vault"], "inscription_id": INSCRIPTION, "outpoint": ITEM, "price_sats": 5, "token": 1}
+    Listing.create(**fields, revision=1, state="live", created_ms=1, updated_ms=1, signed_ms=1)
+    refused = await withdraw(service, from_="vault", inscriptionId=INSCRIPTION)
+    assert (refused.status, refused.json["error"]) == (409, "The inscription is listed")
+    assert (await withdraw(service, from_="vault", inscriptionId=INSCRIPTION, force=True)).status == 201
+
+
+async def test_plain_sats_of_the_vault(service: Service, chain: Chain) -> None:
+    in_vault(service, chain)
+    chain.put(KEYS["vault"], coin(5, 30_000))
+    answer = await withdraw(service, from_="vault")
+    assert (answer.status, answer.json["coins"]) == (201, [coin(5).outpoint])
+    assert [left["outpoint"] for left in answer.json["leftOut"]] == [ITEM]

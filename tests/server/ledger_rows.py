@@ -1,15 +1,34 @@
-"""Purchases and sales of the service's users, as workers leave them in the ledger."""
+"""Rows of the ledger as workers leave them: orders, purchases, sales and wallet items."""
 
 from __future__ import annotations
 
 import itertools
 from typing import Any
 
-from models.ledger import purchases
+from markets.base import WalletItem
+from models.ledger import orders, purchases
+from models.ledger.orders import ExposureLimits, NewOrder
 from models.ledger.states import Listing, Order
+from models.tasks.tasks import Task
 from strategy.purchases import ProvenPurchase
 from tests.server.api import START_MS
-from tests.server.wallet_items import INSCRIPTION
+from tests.server.conftest import Service
+
+INSCRIPTION = "7" * 64 + "i0"
+
+
+def item(**fields: Any) -> WalletItem:
+    values = {
+        "id": INSCRIPTION,
+        "name": "Goosinal #1",
+        "collection_id": "goosinals",
+        "collection_name": "Goosinals",
+        "image_url": "https://example.org/1.png",
+        "listed": True,
+        "listing_price": 100_000,
+    }
+    return WalletItem(**(values | fields))
+
 
 MINUTE_MS = 60_000
 _numbers = itertools.count(1)
@@ -78,4 +97,40 @@ def proved(order: Order, cost_sats: int) -> Order:
         order.id, str(order.inscription_id), f"{txid}:0", txid, "b" * 64, 900_000, "b" * 64, cost_sats
     )
     assert purchases.record(proof, START_MS)
+    return order
+
+
+def row(task_id: int) -> Task:
+    return Task.get_by_id(task_id)
+
+
+async def started(service: Service, **fields: Any) -> int:
+    task_id = await service.new_task(**fields)
+    answer = await service.ask("POST", f"/api/tasks/{task_id}/start")
+    assert answer.status == 200, answer.text
+    return task_id
+
+
+def open_order(service: Service, task_id: int, number: int = 1, state: str = "live") -> Order:
+    """Puts an order of the task into the ledger; the task must be wanted at that moment."""
+    task = row(task_id)
+    Task.update(desired="running").where(Task.id == task_id).execute()
+    order = orders.reserve(
+        NewOrder(
+            intent=f"{number:032x}",
+            task_id=task_id,
+            user_id=service.user_id,
+            venue="simulator",
+            wallet="bc1qpayment",
+            slug="goosinals",
+            price_sats=10_000 * number,
+            quantity="1",
+            expires_ms=START_MS + 900_000,
+            token=task.token,
+        ),
+        ExposureLimits(0, 10**9, 0),
+        START_MS,
+    )
+    Order.update(state=state).where(Order.id == order.id).execute()
+    Task.update(desired=task.desired).where(Task.id == task_id).execute()
     return order
