@@ -34,7 +34,7 @@ from tests.server.peers import keys_of
 from tests.server.withdrawals.chain import Chain, coin
 from tests.shapes import replace
 from tests.wallet import proofs
-from tests.worlds.worker import World as Workers
+from tests.workers.bidding.world import World as Workers
 from wallet.signer.challenges import sign_message
 
 # New each time, or another machine's: what a peer that is not there answers depends on what else runs.

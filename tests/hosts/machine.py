@@ -15,7 +15,7 @@ from tests.e2e.hosts import Host
 from tests.e2e.installation import until
 from tests.hosts.program import REFUSED
 from tests.hosts.zygote import HELD, HOLD, RESUMED
-from tests.worlds.manager import lives
+from tests.workers.installation import lives
 
 
 class Machine(Host):

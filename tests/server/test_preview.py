@@ -23,7 +23,8 @@ from tests.server.conftest import OWNER, Service, with_settings
 from tests.server.ledger_rows import open_order
 from tests.server.peers import keys_of
 from tests.shapes import replace
-from tests.worlds.worker import CATS, KEYS, World, ask, bid
+from tests.workers.bidding.fakes import KEYS, ask, bid
+from tests.workers.bidding.world import CATS, World
 
 EXAMPLE = {"slug": "goosinals", "hardcapSats": 100_000}
 

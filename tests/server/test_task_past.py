@@ -30,7 +30,7 @@ from tests.server.driver import check
 from tests.server.ledger_rows import MINUTE_MS, open_order
 from tests.shapes import replace
 from tests.strategy.market import bid
-from tests.worlds.worker import World
+from tests.workers.bidding.world import World
 from workers.bidding.moment import Journal
 
 KEY = "L" + "4" * 51

@@ -6,7 +6,8 @@ from collections.abc import Callable
 
 import pytest
 
-from tests.worlds.worker import Crash, CrashAt, World, ask
+from tests.workers.bidding.fakes import ask
+from tests.workers.bidding.world import Crash, CrashAt, World
 from workers.context import NAMES
 
 LADDER = [75_000, 60_000, 45_000, 30_000, 15_000]

@@ -10,7 +10,8 @@ from models.ledger.states import Order
 from models.tasks import tasks
 from models.tasks.tasks import STOPPED
 from tests.shapes import replace
-from tests.worlds.worker import CATS, World, ask
+from tests.workers.bidding.fakes import ask
+from tests.workers.bidding.world import CATS, World
 from workers import context
 
 ONE = replace(CATS, bid_mode="fixed", bid_count=1, bid_fixed_high=52_000)

@@ -17,8 +17,10 @@ from models.tasks import cycles
 from tests.examples import some_of
 from tests.shapes import replace
 from tests.workers.bidding import crash_scenes
-from tests.worlds.drafting import BIDS, HOUR_MS, ONE, VENUE, DraftWorld, outpoint
-from tests.worlds.worker import CATS, KEYS, ask
+from tests.workers.bidding.drafted_orders import ONE
+from tests.workers.bidding.drafts import BIDS, HOUR_MS, VENUE, DraftWorld, outpoint
+from tests.workers.bidding.fakes import KEYS, ask
+from tests.workers.bidding.world import CATS
 from wallet.signer_client import SignerRefused, SignerUnavailable
 from workers.bidding.moment import life_ms
 

@@ -8,8 +8,10 @@ from markets.base import NotSupported, Utxo
 from models.ledger import orders
 from models.ledger.states import Order
 from tests.shapes import replace
-from tests.worlds.drafting import ONE, DraftWorld, outpoint
-from tests.worlds.worker import ask, seconds
+from tests.workers.bidding.drafted_orders import ONE
+from tests.workers.bidding.drafts import DraftWorld, outpoint
+from tests.workers.bidding.fakes import ask
+from tests.workers.bidding.world import seconds
 
 
 def test_a_bid_is_paid_with_the_fewest_coins_on_which_nothing_lies(drafts: DraftWorld) -> None:

@@ -12,8 +12,9 @@ from markets.base import OwnBids, RateLimited, Refused
 from models.ledger import orders
 from models.ledger.states import Order
 from tests.shapes import replace
+from tests.workers.bidding.fakes import ask, bid
 from tests.workers.bidding.test_second_looks import OUTBID as OUTBID_ONE
-from tests.worlds.worker import CATS, World, ask, bid, seconds
+from tests.workers.bidding.world import CATS, World, seconds
 
 ONE = replace(CATS, bid_count=1)
 THREE = replace(CATS, bid_count=3)

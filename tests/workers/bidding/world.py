@@ -20,7 +20,7 @@ from models.tasks import tasks
 from models.tasks.cycles import cycles_of
 from models.tasks.tasks import RUNNING, Task
 from strategy.config.bid import BidConfig, dump_bid_config, normal_slug
-from tests.worlds.worker import Clock, FakeMarket, FakeSigner
+from tests.workers.bidding.fakes import Clock, FakeMarket, FakeSigner
 from wallet.signer_client import SignerClient
 from workers.bidding.bidder import Bidder
 from workers.context import Context, Job, crashpoint

@@ -11,8 +11,8 @@ from markets.base import NotSupported, Unavailable
 from markets.orders import ListingDraft
 from models.tasks import cycles, tasks
 from strategy.config.listing import ListingConfig
-from tests.worlds.listing import FIRST, ITEM, ListingMarket, ListingSigner, ListingWorld
-from tests.worlds.worker import KEYS
+from tests.workers.bidding.fakes import KEYS
+from tests.workers.listing.listing_world import FIRST, ITEM, ListingMarket, ListingSigner, ListingWorld
 from wallet.signer_client import SignerRefused
 
 UNISAT, ORDINALSWALLET = "simulator-unisat", "simulator-ordinalswallet"
