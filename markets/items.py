@@ -199,7 +199,7 @@ def judged(
         return _settled(found, LocatedInscription("held", where.outpoint))
     former = facts_of(signed_at)
     if former is None or former.is_unspent is not False:
-        return _UNKNOWN  # by the index it has left an output that the chain calls unspent
+        return _UNKNOWN  # contradiction: moved by the index, unspent by the chain
     found = facts_of(where.outpoint)
     if is_in_escrow:
         return _settled(found, in_escrow)

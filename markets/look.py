@@ -200,7 +200,7 @@ class Looker:
         try:
             known = self._market.floors([config.slug], kind_of(config), KNOWN_SLUG_S)
         except VenueError:
-            return  # the next look asks again; nothing else depends on it
+            return  # the next read retries; nothing else depends on it
         if not known:
             what = "rune" if config.is_rune else "collection"
             notes.add(Step.MARKET, "find the market", f"it knows no {what} named {config.slug}", backs_off=False)

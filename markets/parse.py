@@ -46,7 +46,7 @@ _EPOCH = datetime.fromtimestamp(0, UTC)
 _PATHS: dict[str, list[str]] = {}  # the names of fields, split at their dots
 _MOST_COUNTED = 10**9
 _LONGEST_LINK = 500
-_MOST_HEIGHT = 10**8  # indexers write their greatest number for something in no block yet
+_MOST_HEIGHT = 10**8  # indexers write their greatest number for an unconfirmed transaction
 
 Entry = TypeVar("Entry")
 Value = TypeVar("Value")
@@ -59,8 +59,8 @@ class Unreadable(ValueError):
 class Unread(NamedTuple):
     """A row that was left out of an answer, with the reason `why`.
 
-    `key` is the id that it is about, "" where not even that can be read; `at_ms` its time, None likewise. `is_foreign`:
-    it is clearly about something else than was asked for. `is_priced` False: it has no price, or is not an object.
+    `key` is the row's id, "" if unreadable; `at_ms` its time, None if unreadable. `is_foreign`: it is clearly about
+    another subject than the request. `is_priced` False: it has no price, or is not an object.
     """
 
     why: str

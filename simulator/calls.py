@@ -159,7 +159,7 @@ def frozen(engine: Engine) -> Engine:
     return copy
 
 
-# Modes that follow a deed: a request for a draft, which does nothing yet, does not use them up.
+# Modes that strike after the change: a request for a draft changes nothing yet and does not use them up.
 AFTER_THE_DEED: frozenset[str] = frozenset({"bad_json", "late", *get_args(_SaidOtherwise)})
 _DEFAULT_DELAY = {"timeout": 30.0, "accept_then_timeout": 30.0, "rate_429": 1.0}
 

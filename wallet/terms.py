@@ -53,7 +53,7 @@ def co_signers_of(settings: Settings) -> Mapping[str, CoSigners]:
 
 
 EscrowForm = Literal["ordnet", "ordinalswallet"]
-# Blocks between an item's arrival in an escrow and the first that our key alone may take it out in, by form.
+# Blocks from an item's arrival in an escrow to the first in which our key alone may take it out, by form.
 LOCK_BLOCKS: Mapping[EscrowForm, int] = MappingProxyType({"ordnet": 0, "ordinalswallet": 144})
 
 

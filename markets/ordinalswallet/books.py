@@ -24,7 +24,7 @@ from strategy.book import Ask
 SALES_PAGE = 100  # the most in one answer
 _RUNE = "rune-"  # a rune is a collection by this name and its spaced ticker
 _MOST_LISTED = 5000
-_FEWEST_CUT = 20  # no page size of fewer rows is known of a marketplace
+_FEWEST_CUT = 20  # no known marketplace has smaller pages
 _MOST_HELD = 5000
 _ID = parse.field(parse.identifier, "listing id", "id")
 _SALE_ID = parse.field(parse.identifier, "sale id", "id")

@@ -31,7 +31,7 @@ from markets.http import refused_with_200
 from markets.parse import Best, Foreign, Page, Unread, Unreadable
 from strategy.book import Ask, Bid
 
-# A row is an order, or has it in itself: the holders of its fields, in the order in which they are looked at.
+# A row is an order or contains one: the members that may hold its fields, in the order of the search.
 ASK, BID, LISTING = ("ask.", "", "listing."), ("", "bid."), ("",)
 
 ENDED_FIELDS = ("cancelledAt", "canceledAt", "fillCompletedAt")

@@ -159,7 +159,7 @@ def _sold_terms(entry: Mapping[str, Any], kind: Kind, has_item: bool) -> tuple[i
     filled = parse.first(entry, "fillQuantity", "bid.fillQuantity")
     part = None if filled is None else parse.amount(filled, "filled quantity")
     if part is None and kind == "ordinals" and has_item:
-        part = Decimal(1)  # whatever the quantity of the order it is a part of
+        part = Decimal(1)  # whatever the quantity of its order
     ordered = _quantities(entry, kind)
     if each is None:
         return parse.sats(given, "sale price", least=1), part or next(iter(ordered), None)

@@ -104,7 +104,7 @@ def _inscriptions(found: Mapping[str, Any]) -> tuple[str, ...] | None:
             for row in entries
         )
     except Unreadable:
-        return None  # without one of them the list would say that it is not there
+        return None  # otherwise the list would claim that it is absent
     return None if count is not None and count > len(ids) else tuple(ids)
 
 

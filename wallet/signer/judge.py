@@ -40,7 +40,7 @@ class ListingJudge:
         try:
             rivals = rivals_of(drafts, listing.outpoint, secrets, self._authority.ledger.payouts)
         except PolicyRefused:
-            rivals = []  # the rule that finds it says so
+            rivals = []  # the rule that finds this reports it
         return (listing.outpoint, *rivals[:MOST_RIVALS])
 
     def judge(self, request: JudgeListing, facts: Facts) -> Judgements:
