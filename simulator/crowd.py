@@ -40,7 +40,7 @@ class Demo(Struct, frozen=True):
     to_sale: int = 0
 
 
-# A newcomer's first two minutes come first: a floor that leaps, and a bid that is filled.
+# In its first two minutes a newcomer sees a floor leap and a bid filled.
 DEMOS = (
     Demo("ordinals", "bitcoin-puppets-demo", "Bitcoin Puppets (practice)", 2_400_000, to_sweep=30),
     Demo("ordinals", "quantum-cats-demo", "Quantum Cats (practice)", 9_500_000),
