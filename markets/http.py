@@ -187,7 +187,7 @@ class Http:
     def body(
         self, path: str, params: Mapping[str, str] | None = None, *, post: Any = None, missing: str | None = None
     ) -> bytes:
-        """Reads as `read`, an answer that is not JSON."""
+        """Reads an answer that is not JSON, otherwise as `read`."""
         method = "GET" if post is None else "POST"
         try:
             reply = self._exchange(_Exchange(None), method, path, params=dict(params or {}), json=post)

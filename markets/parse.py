@@ -71,7 +71,7 @@ class Unread(NamedTuple):
 
     @property
     def may_be_offer(self) -> bool:
-        """Whether the row of a book may be an offer of what was asked for."""
+        """Whether the row may be an offer of the requested goods."""
         return self.is_priced and not self.is_foreign
 
 

@@ -1,8 +1,6 @@
 """The known venues: what each can do, its rules for bids, and the cost of its verbs. Imports no adapter.
 
 The practice market speaks the same dialects under names of its own, with its own grid and without quotas.
-
-The practice market speaks the same dialects under names of its own, with its own grid and without quotas.
 """
 
 from __future__ import annotations

@@ -81,10 +81,10 @@ class Limits:
             key.tokens, key.filled_at = float(burst), now
 
     def admit(self, name: str, per_month: int = PER_MONTH, *, day_is_over: ApiError | None = None) -> None:
-        """Counts one request of the key `name`. Raises ApiError(429) when it is one too many.
+        """Counts one request of the key `name`. Raises ApiError(429) beyond a limit.
 
-        `per_month` is the venue's own quota, in force until other limits are set. `day_is_over` is the refusal of a
-        venue that also limits the day.
+        `per_month` is the venue's own quota until other limits are set. `day_is_over` is the refusal of a venue with a
+        daily limit.
         """
         key = self._key(name)
         now = self._monotonic()

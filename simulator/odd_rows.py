@@ -210,7 +210,7 @@ def _changed(value: Any, names: frozenset[str], change: Change, *, into_collecti
 
 
 def placeholder_times(row: Row, about: Any, engine: Engine) -> Row:
-    """Shows 1970 where a time has not come: of an end, too."""
+    """Shows 1970 for each time without a value, the end's included."""
     found = row | {name: row.get(name) or _EPOCH for name in ("lastValidationAt", *_LIFE_FIELDS)}
     if isinstance(about, Sale):
         found["fillCompletedAt"] = row.get("fillCompletedAt")
@@ -236,7 +236,7 @@ def trait_attributes(row: Row, about: Any, engine: Engine) -> Row:
 
 
 def rune_sale(row: Row, about: Any, engine: Engine) -> Row:
-    """Shows a sale of a rune by its token's price and its count as a number, the rune in one of two places."""
+    """Shows a rune's sale with unit price and numeric count, and the rune in one of two fields."""
     if not isinstance(about, Sale) or about.kind != "runes":
         return row
     market = engine.markets[market_key(about.kind, about.slug)]

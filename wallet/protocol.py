@@ -1,6 +1,6 @@
 """The protocol of the signer: each request with its answer, for both ends. Bounds are checked as one is read.
 
-A request names each field of the bid, offer, listing, grant or withdrawal in it: defaults are for those who ask.
+A request names each field of the bid, offer, listing, grant or withdrawal in it: defaults are for the clients.
 """
 
 from __future__ import annotations

@@ -121,7 +121,7 @@ class Before(NamedTuple):
 
     @classmethod
     def of(cls, cursor: Cursor) -> Before | None:
-        """Reads a cursor of `asks`; None at the first answer."""
+        """Reads a cursor of `asks`; None begins with the first page."""
         if cursor is None:
             return None
         read, size, seen = str(cursor).split(",")

@@ -216,7 +216,7 @@ def _buyer(entry: Mapping[str, Any]) -> str | None:
 
 
 def wallet_items(answer: Any, *, is_first: bool) -> Page[WalletItem]:
-    """Reads the inscriptions of a wallet. One whose listing cannot be read is there, listed at an unknown price."""
+    """Reads the inscriptions of a wallet. An unreadable listing's inscription is listed at an unknown price."""
     found, after = _contents(answer)
     return parse.each_row(found, "inscription", _wallet_item, after, key=_ITEM_ID, refuses=is_first)
 

@@ -121,7 +121,7 @@ def _form_allowed(form: Form, venue: str, ceilings: Ceilings) -> None:
 
 
 def _bytes(psbt: str) -> bytes:
-    """Returns the PSBT's bytes; none for an unreadable one, and then a rule says so."""
+    """Returns the PSBT's bytes; none for an unreadable one, which a rule then refuses."""
     try:
         return raw_psbt(psbt)
     except PolicyRefused:
