@@ -48,8 +48,8 @@ class BidderWallet(Struct, frozen=True):
 
     `addresses` are all of the user's, of every task. Since a venue may not name a bid's maker, `bid_ids` are the
     venue's ids of the user's own bids as far as known, and `bid_prices` the prices (sats) of the open ones: a bid of an
-    unknown maker at one of these counts as our own, so that we never outbid ourselves. `ask_prices` (sats) are those of the
-    user's listings.
+    unknown maker at one of these counts as our own, so that we never outbid ourselves. `ask_prices` (sats) are those of
+    the user's listings.
     """
 
     payment: str

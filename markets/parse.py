@@ -521,7 +521,7 @@ def floors_by_slug(
 
 
 def asked_price(value: Any, what: str) -> Decimal | None:
-    """Reads the price of a row left out; None without one, or above all sats there are: no trade is made at it."""
+    """Reads the price of an omitted row; None without one, or above all existing sats, where no trade happens."""
     if value == "" or is_none_or_zero(value):
         return None
     if isinstance(value, int) and not isinstance(value, bool) and value > MAX_SATS:

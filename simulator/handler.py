@@ -328,7 +328,7 @@ def _pairs(names: str) -> list[tuple[str, str]]:
 
 
 def same(value: Any, names: str) -> dict[str, Any]:
-    """Returns a row whose fields all have this value, as those have that the practice market does not know."""
+    """Returns a row whose fields all have this value, for fields that the practice market does not know."""
     return dict.fromkeys(names.split(), value)
 
 

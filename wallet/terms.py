@@ -66,7 +66,7 @@ class EscrowTerms(Struct, frozen=True):
 
     @property
     def lock_blocks(self) -> int:
-        """Blocks for which an item that came into the escrow stays there; 0 = our key takes it out immediately."""
+        """The number of blocks that an item must stay in the escrow; 0 = our key takes it out immediately."""
         return LOCK_BLOCKS[self.form]
 
 

@@ -75,7 +75,7 @@ def is_for_sale(listing: Mapping[str, Any]) -> bool:
 
 
 def check_state(listing: Mapping[str, Any]) -> None:
-    """Raises Unreadable for a listing that is not bought, in a state that is not known: it may be on offer later."""
+    """Raises Unreadable for an unsold listing in an unknown state, because it may be on offer later."""
     if not _is_bought(listing) and _words(listing, "secure_purchase_state") not in (*_ON_OFFER, *_SOLD):
         raise Unreadable("a listing is in a state that is not known")
 

@@ -156,7 +156,7 @@ def time_of(row: Mapping[str, Any], *names: str) -> Any:
 
 
 def is_placeholder(value: Any) -> bool:
-    """Tells whether a field for a time or a yes has no value: null, "", 0, false or a time of 1970 or before."""
+    """Tells whether a field for a time or a boolean has no value: null, "", 0, false or a time of 1970 or before."""
     if not value or value == "0" or (isinstance(value, int) and value < 0):
         return True
     if not isinstance(value, str):
@@ -300,8 +300,7 @@ def listed_traits(entry: Mapping[str, Any]) -> frozenset[Trait] | None:
 
 
 def asks(answer: Any, slug: str, page: int) -> Page[TraitedAsk]:
-    """Reads a collection's listings, without those that are over, are sales that only wait for their block, or are of
-    items that are still in no block.
+    """Reads a collection's listings, except ended ones, sales that wait for their block, and unconfirmed items.
     """
     data = parse.table(payload(answer), "listings")
     found = parse.rows(parse.first(data, "items", "listings", "results"), "listings")

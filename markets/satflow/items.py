@@ -142,7 +142,7 @@ def _sale(entry: Mapping[str, Any], slug: str, kind: Kind) -> Sale | None:
 
 
 def _is_undone(entry: Mapping[str, Any]) -> bool:
-    """Tells whether an order ended unfilled: such orders come along where those that are over are asked for."""
+    """Tells whether an order ended unfilled: requests for ended orders answer those, too."""
     if has_any(entry, _PLACES, ("fillCompletedAt",)):
         return False
     return has_any(entry, _PLACES, ("cancelledAt", "canceledAt", "invalidAt"))

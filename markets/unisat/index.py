@@ -24,7 +24,7 @@ _SPENT = Indexed(None, None, None, True, None, None, None)
 class UnisatIndex:
     """A client of the indexer; `base` is the origin before `/v1/...`. Reads only.
 
-    Each raises Unavailable, RateLimited and Refused leaves.
+    Each method raises Unavailable, RateLimited and Refused leaves.
     """
 
     def __init__(self, base: str, api_key: str | None) -> None:

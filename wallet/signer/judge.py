@@ -28,7 +28,7 @@ _Asked = tuple[UserSecrets, str, int, ListingToSign]
 
 
 class ListingJudge:
-    """Judges listings. `facts` as `ListingSigner`'s."""
+    """Judges listings. `facts` are those of `ListingSigner`."""
 
     def __init__(self, authority: Authority) -> None:
         self._authority = authority

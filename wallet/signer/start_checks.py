@@ -2,7 +2,7 @@
 
 The ledger (signer.db) and the audit log are written in one order, the log first. So each thing signed has its line, in
 the ledger's order, with the same hash; a crash between the two leaves a line without a row. So does a failed commit,
-whose line a later one takes back; the row may be there all the same, if more reached the disk than was said. The log
+whose line a later one takes back; the row may still exist, if the failed commit reached the disk. The log
 has every control state that was set, too: where the ledger is looser, the log's holds.
 """
 
