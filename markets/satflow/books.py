@@ -300,8 +300,7 @@ def listed_traits(entry: Mapping[str, Any]) -> frozenset[Trait] | None:
 
 
 def asks(answer: Any, slug: str, page: int) -> Page[TraitedAsk]:
-    """Reads a collection's listings, except ended ones, sales that wait for their block, and unconfirmed items.
-    """
+    """Reads a collection's listings, except ended ones, sales that wait for their block, and unconfirmed items."""
     data = parse.table(payload(answer), "listings")
     found = parse.rows(parse.first(data, "items", "listings", "results"), "listings")
     best = Best[TraitedAsk](lambda entry: entry.ask.unit_price, _shown_ask, is_lowest=True)
