@@ -33,7 +33,7 @@ TOP_LEVEL = [
     "workers",
 ]
 
-# Builds embit, of which there are no wheels, and Bidkeeper itself.
+# Builds embit, which has no wheels, and Bidkeeper itself.
 BUILD = tomllib.loads((ROOT / "pyproject.toml").read_text())["build-system"]["requires"]
 
 # The tools of make test and make lint.

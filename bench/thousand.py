@@ -1,4 +1,4 @@
-"""`python -m bench.thousand [--tasks N] [--bids]`: a thousand tasks started at once, then stopped at once.
+"""`python -m bench.thousand [--tasks N] [--bids]`: a thousand tasks started and stopped together.
 
 Users with 20 tasks each on the same 20 collections. Without `--bids` the market has no room for a bid, so that only our
 part is measured; with it each task places one, and the venue's 5 requests a second decide (a place or cancel each).

@@ -42,7 +42,7 @@ directories() {
   directory 0750 "$gateway" /var/lib/bidkeeper-gateway
   directory 0750 "$gateway" /var/lib/bidkeeper-gateway/run
   directory 0710 "$relay" /var/lib/bidkeeper-relay
-  # The signer's own directory is root's: nobody can replace its contents, not even the signer.
+  # The signer's own directory is root's, so that not even the signer can replace its contents.
   directory 0750 root /var/lib/bidkeeper-signer
   directory 0750 "$signer" /var/lib/bidkeeper-signer/run
   directory 0700 "$signer" /var/lib/bidkeeper-signer/keys

@@ -45,7 +45,7 @@ if [ ! -d "$directory" ]; then
 fi
 requirements=
 for lock; do requirements="$requirements -r $lock"; done
-# There are no wheels of embit. The last line is for pip 23.0 (Debian 12), which complains of the second one without it;
+# embit has no wheels. The last line is for pip 23.0 (Debian 12), which complains of the second one without it;
 # newer ones take it from here in silence, and not from the command line.
 # shellcheck disable=SC2086
 install --require-hashes -r /dev/stdin $requirements <<'END'

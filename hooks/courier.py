@@ -116,7 +116,7 @@ class Courier:
             await asyncio.sleep(LOOK_S)
 
     def look(self) -> None:
-        """Makes deliveries of the events that were told since the last look."""
+        """Makes deliveries of the events since the last check."""
         for _ in self._looked():
             pass
 

@@ -1,4 +1,4 @@
-"""The hooks process: it sends what users want to be told to where they want it, and holds their receivers' secrets."""
+"""The hooks process: it sends events to their users' receivers, and holds the receivers' secrets."""
 
 from __future__ import annotations
 

@@ -50,7 +50,7 @@ class Unanswered(Outcome):
 
 
 class Mailer(Struct, frozen=True):
-    """The operator's mail server: `smtps://` at once with TLS, `smtp://` with STARTTLS."""
+    """The operator's mail server: `smtps://` begins with TLS, `smtp://` uses STARTTLS."""
 
     url: str
     password: str
@@ -77,7 +77,7 @@ class Mailer(Struct, frozen=True):
 
 
 class Sender:
-    """The way out. May be used by several threads at once."""
+    """The sender of messages. Several threads may use it concurrently."""
 
     def __init__(
         self,

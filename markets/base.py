@@ -34,7 +34,7 @@ LONGEST_PSBT = 64 * 1024  # characters of one PSBT in base64
 LONGEST_REFERENCE = 4096  # characters: some venues hand out a signed token
 MOST_DRAFTED = 8  # PSBTs of one bid
 
-# What the gateway takes of its askers. It reads no more of a slug, a ticker or a trait than `printable` lets pass.
+# Limits of a request to the gateway. A slug, a ticker and a trait must also be `printable`.
 Kind = Literal["ordinals", "runes"]
 Word = Annotated[str, matching("[A-Za-z0-9]{1,128}")]  # an address, or a key in hex
 OrderId = Annotated[str, matching("[A-Za-z0-9_:.-]{1,128}")]  # of an order, or of an inscription
@@ -423,7 +423,7 @@ class BidOrder(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 Media = Literal["image/png", "image/jpeg", "image/webp", "image/gif", "image/avif"]
-# The venue names no picture; it cannot be read now; else what is there in its place.
+# The venue names no picture; it cannot be read now; otherwise the kind of content found instead.
 Instead = Literal["none", "unreachable", "too_large", "svg", "html", "text", "video", "file"]
 PICTURE_MEDIA: tuple[Media, ...] = get_args(Media)
 PICTURE_LACKS: tuple[Instead, ...] = get_args(Instead)

@@ -26,7 +26,7 @@ from strategy.book import VenueProfile
 MAX_REQUEST = 256 * 1024  # bytes; the gateway closes the connection on more
 MOST_SKEW_S = 30.0  # how far apart our clock and a marketplace's may be; beyond, no bid is placed there
 _ENCODER = msgspec.json.Encoder()
-_GRACE_S = 0.25  # so that the asker, who knows why it waits, gives up before the gateway does
+_GRACE_S = 0.25  # so that the client, which knows why it waits, gives up before the gateway does
 
 
 class KnowsScarcity(Protocol):

@@ -187,7 +187,7 @@ class Http:
     def body(
         self, path: str, params: Mapping[str, str] | None = None, *, post: Any = None, missing: str | None = None
     ) -> bytes:
-        """Reads as `read`, an answer that is not JSON."""
+        """Reads an answer that is not JSON, otherwise as `read`."""
         method = "GET" if post is None else "POST"
         try:
             reply = self._exchange(_Exchange(None), method, path, params=dict(params or {}), json=post)
@@ -329,7 +329,7 @@ _ABOUT_ROUTES = re.compile(r"cannot (get|post|put)\b|no (such )?route|(route|pat
 
 _MONEY = r"(funds?|balances?|sats?|satoshis?|btc|bitcoins?|coins?|utxos?|money)\b"
 _WORDS = r"\W+(\w+\W+){0,4}?"
-# Tried in this order; the first match names the leaf, unless the words are about something else. A plain Refused is
+# Tried in this order: the first match names the leaf, unless the words have another subject. A plain Refused is
 # the safe answer: a leaf has the task's owner change something, or send money.
 _CLEAR_TEXTS: tuple[tuple[str, str, type[InsufficientFunds | PriceGrid | BelowMinimum]], ...] = (
     (

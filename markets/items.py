@@ -96,8 +96,8 @@ class ItemLook(Struct, frozen=True):
     def _last_sales(self, slug: str, notes: Notes) -> tuple[tuple[int, ...] | None, int]:
         """Returns the prices of the collection's sales, newest first, and the number of those that could not be read.
 
-        The median of five sales bears two odd ones, so it bears that two older ones stand in for two missing ones. It
-        is not known with more missing ones, or with none to stand in.
+        The median of five sales tolerates two odd ones, so two older sales may replace two missing ones. With more
+        missing, or fewer older ones, it is not known.
         """
         since_ms = self.now_ms - LAST_SALE_MS
         try:
@@ -199,7 +199,7 @@ def judged(
         return _settled(found, LocatedInscription("held", where.outpoint))
     former = facts_of(signed_at)
     if former is None or former.is_unspent is not False:
-        return _UNKNOWN  # by the index it has left an output that the chain calls unspent
+        return _UNKNOWN  # contradiction: moved by the index, unspent by the chain
     found = facts_of(where.outpoint)
     if is_in_escrow:
         return _settled(found, in_escrow)

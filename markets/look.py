@@ -47,8 +47,8 @@ class BidderWallet(Struct, frozen=True):
 
     `addresses` are all of the user's, of every task. Since a venue may not name a bid's maker, `bid_ids` are the
     venue's ids of the user's own bids as far as known, and `bid_prices` the prices (sats) of the open ones: a bid of an
-    untold maker at one of these is taken for our own, lest we outbid ourselves. `ask_prices` (sats) are the user's own
-    listings'.
+    unknown maker at one of these counts as our own, so that we never outbid ourselves. `ask_prices` (sats) are those of
+    the user's listings.
     """
 
     payment: str
@@ -199,7 +199,7 @@ class Looker:
         try:
             known = self._market.floors([config.slug], kind_of(config), KNOWN_SLUG_S)
         except VenueError:
-            return  # the next look asks again; nothing else depends on it
+            return  # the next read retries; nothing else depends on it
         if not known:
             what = "rune" if config.is_rune else "collection"
             notes.add(Step.MARKET, "find the market", f"it knows no {what} named {config.slug}", backs_off=False)

@@ -39,7 +39,7 @@ class Mempool:
         return parse.of_read(lambda: _fees(answer, is_esplora, taken_ms), "the fee rates")
 
     def _fee_rates(self) -> tuple[Any, bool]:
-        """Returns the answer about fees, and whether it is esplora's; a server that was replaced is found out again."""
+        """Returns the answer about fees, and whether it is esplora's. A replaced server is recognised anew."""
         was_esplora, self._is_esplora = self._is_esplora, False
         if not was_esplora:
             try:
@@ -197,7 +197,7 @@ def _balance(stats: Mapping[str, Any], address: str) -> int:
 
 def _held(stats: Mapping[str, Any], name: str) -> int:
     part = parse.table(stats.get(name), name)
-    # Both sums are over the address's whole life, so either may exceed the number of sats there are.
+    # Both sums cover the address's whole history, so either may exceed all sats in existence.
     return parse.whole(part.get("funded_txo_sum"), f"{name}.funded") - parse.whole(
         part.get("spent_txo_sum"), f"{name}.spent"
     )

@@ -155,7 +155,7 @@ class OwnListings(Struct, frozen=True, forbid_unknown_fields=True):
     unread: tuple[str, ...] = ()
 
     def may_hold(self, inscription_id: str) -> bool:
-        """Tells whether an inscription that is not among the listings may be listed all the same."""
+        """Tells whether an inscription that is missing from the listings may still be listed."""
         return may_be_among(self.unread, inscription_id)
 
 

@@ -46,7 +46,7 @@ _EPOCH = datetime.fromtimestamp(0, UTC)
 _PATHS: dict[str, list[str]] = {}  # the names of fields, split at their dots
 _MOST_COUNTED = 10**9
 _LONGEST_LINK = 500
-_MOST_HEIGHT = 10**8  # indexers write their greatest number for something in no block yet
+_MOST_HEIGHT = 10**8  # indexers write their greatest number for an unconfirmed transaction
 
 Entry = TypeVar("Entry")
 Value = TypeVar("Value")
@@ -59,8 +59,8 @@ class Unreadable(ValueError):
 class Unread(NamedTuple):
     """A row that was left out of an answer, with the reason `why`.
 
-    `key` is the id that it is about, "" where not even that can be read; `at_ms` its time, None likewise. `is_foreign`:
-    it is clearly about something else than was asked for. `is_priced` False: it has no price, or is not an object.
+    `key` is the row's id, "" if unreadable; `at_ms` its time, None if unreadable. `is_foreign`: it is clearly about
+    another subject than the request. `is_priced` False: it has no price, or is not an object.
     """
 
     why: str
@@ -71,7 +71,7 @@ class Unread(NamedTuple):
 
     @property
     def may_be_offer(self) -> bool:
-        """Whether the row of a book may be an offer of what was asked for."""
+        """Whether the row may be an offer of the requested goods."""
         return self.is_priced and not self.is_foreign
 
 
@@ -521,7 +521,7 @@ def floors_by_slug(
 
 
 def asked_price(value: Any, what: str) -> Decimal | None:
-    """Reads the price of a row left out; None without one, or above all sats there are: no trade is made at it."""
+    """Reads the price of an omitted row; None without one, or above all existing sats, where no trade happens."""
     if value == "" or is_none_or_zero(value):
         return None
     if isinstance(value, int) and not isinstance(value, bool) and value > MAX_SATS:

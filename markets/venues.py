@@ -1,8 +1,6 @@
 """The known venues: what each can do, its rules for bids, and the cost of its verbs. Imports no adapter.
 
 The practice market speaks the same dialects under names of its own, with its own grid and without quotas.
-
-The practice market speaks the same dialects under names of its own, with its own grid and without quotas.
 """
 
 from __future__ import annotations
@@ -36,7 +34,7 @@ class Capabilities(Struct, frozen=True, forbid_unknown_fields=True):
     lists_in_escrow: bool = False
     lists_plain: bool = True
     drafts_are_orders: bool = False  # each draft of a listing is kept there as an order that waits to be confirmed
-    # Takes a listing back: the vault's signature under a challenge, a session, or a signed PSBT that the venue drafts.
+    # The proof that ends a listing: the vault's signature under a challenge, a session, or a PSBT of the venue.
     delist_proof: DelistProof = "session"
     listing_tick: int = 1  # sats; listings' prices are multiples of it
     tells_traits: bool = False  # listings show their items' traits
@@ -49,7 +47,7 @@ class Capabilities(Struct, frozen=True, forbid_unknown_fields=True):
     cancel_needs_signature: bool = False
     own_bids_by_collection: bool = False  # a wallet's bids are listed for named collections only
     floors_at_once: int = 40
-    # Floors, many in one request, are the prices of the cheapest listings to the sat and at the same moment, so an
+    # One request reads many floors, which are the cheapest listings' prices to the sat and at the same moment, so an
     # unchanged floor makes a read of the listings needless.
     floors_tell_asks: bool = False
     asks_are_sorted: bool = True  # the pages of listings are in order of price, so that the first ones are the cheapest
@@ -67,7 +65,7 @@ class Capabilities(Struct, frozen=True, forbid_unknown_fields=True):
     calls: Mapping[str, int] = field(default_factory=dict)
     # How exact a bid's end is: to the millisecond, in whole hours, or not given at all.
     expiry: Literal["ms", "hours", "none"] = "none"
-    lives_hours: tuple[int, ...] = ()  # lives that a bid may have there; () = any
+    lives_hours: tuple[int, ...] = ()  # lifetimes that a bid may have; () = any
     verified: Literal["documented", "client code", "probed"] = "documented"  # source of this knowledge
 
     def life_hours(self, least: int) -> int | None:
@@ -144,7 +142,7 @@ def funding_of(venue: Capabilities) -> Funding | None:
 RUNES_TICK = 1  # rune orders are planned on a grid of one sat
 _QUARTER_HOUR_S, _SIX_HOURS_S = 900, 6 * 3600
 
-# Satflow: docs 1.1.4. Its limits are third parties' word; one of its burst of 10 is left unused, so that a request that
+# Satflow: docs 1.1.4. Its limits come from third parties; one of its burst of 10 is left unused, so that a request that
 # overtakes a slower one never meets an empty bucket.
 _SATFLOW = Capabilities(
     "satflow",
@@ -288,7 +286,7 @@ def call_costs(name: str) -> CallCosts:
 
 
 def life_s(can: Capabilities, least_s: int) -> int:
-    """Returns the life in seconds of a bid that must live so long: 16 minutes are an hour where lives are in hours."""
+    """Returns a bid's lifetime in seconds, rounded up to one that the venue allows: 16 minutes may become an hour."""
     if can.expiry != "hours":
         return least_s
     hours = -(-least_s // 3600)

@@ -36,8 +36,8 @@ _ENCODER = msgspec.json.Encoder()
 class Request(Struct, frozen=True, forbid_unknown_fields=True):
     """A request. `venue` None is the installation's default, `user` the number of the user that it is for.
 
-    `patience_s` is how long the asker waits, None for as long as it takes; `max_age_s` how old the answer may be.
-    A write of a task says by what right it goes out: see `gateway/writes.py` for the last four.
+    `patience_s` is how long the client waits, None without a limit; `max_age_s` how old the answer may be.
+    The last four give the right of a task's write: see `gateway/writes.py`.
     """
 
     verb: str

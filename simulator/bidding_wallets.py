@@ -83,7 +83,7 @@ _PARTIAL_SIG, _LEAF_SIG = b"\x02", b"\x14"
 def draft(engine: Engine, payment: str, amount: int, poison: Poison | None = None) -> tuple[str, int]:
     """Drafts a PSBT (base64) that takes `amount` sats from the bidding wallet; returns it and its coin count.
 
-    The network's fee comes out of the rest, or where that is not enough out of the amount. Raises Refusal.
+    The change pays the network's fee, or the amount does if the change is too small. Raises Refusal.
     """
     wallets = engine.wallets
     known = wallets.bidding_wallets(payment)

@@ -81,10 +81,10 @@ class Limits:
             key.tokens, key.filled_at = float(burst), now
 
     def admit(self, name: str, per_month: int = PER_MONTH, *, day_is_over: ApiError | None = None) -> None:
-        """Counts one request of the key `name`. Raises ApiError(429) when it is one too many.
+        """Counts one request of the key `name`. Raises ApiError(429) beyond a limit.
 
-        `per_month` is the venue's own quota, in force until other limits are set. `day_is_over` is the refusal of a
-        venue that also limits the day.
+        `per_month` is the venue's own quota until other limits are set. `day_is_over` is the refusal of a venue with a
+        daily limit.
         """
         key = self._key(name)
         now = self._monotonic()
@@ -159,7 +159,7 @@ def frozen(engine: Engine) -> Engine:
     return copy
 
 
-# Modes that follow a deed: a request for a draft, which does nothing yet, does not use them up.
+# Modes that strike after the change: a request for a draft changes nothing yet and does not use them up.
 AFTER_THE_DEED: frozenset[str] = frozenset({"bad_json", "late", *get_args(_SaidOtherwise)})
 _DEFAULT_DELAY = {"timeout": 30.0, "accept_then_timeout": 30.0, "rate_429": 1.0}
 

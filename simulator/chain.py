@@ -106,7 +106,7 @@ class Chain:
         self._trails: dict[str, list[str]] = {}
         self.just_spent: list[str] = []  # until the engine has cancelled the orders behind them
         self.mined = 0  # blocks in addition to the clock's
-        # Of blocks that took a transaction immediately: the time of the last, as a block is not older than its content.
+        # Of blocks that took a transaction immediately: its time, because a block is not older than its content.
         self._times: dict[int, int] = {}
         self._forks: dict[int, int] = {}  # how often a block of this height was reorganised
 

@@ -15,16 +15,16 @@ from simulator.wallets import Trait
 
 # The range of a floor, as shares of its start.
 LOWEST, HIGHEST = 0.6, 1.6
-# The other times are in steps of about a second. Between two moves of one market's floor.
+# Ranges in steps of about a second. Between two moves of one market's floor.
 DRIFT_EVERY = (20, 40)
-# Between two times that a rival passes the leader.
+# Between two rivals that pass the leader.
 OUTBID_EVERY = (300, 900)
-# With orders of clients, before the cheap listings are swept.
+# After a client's order, until the cheap listings are bought up.
 SWEEP_EVERY = (3_600, 9_000)
-# With a client's bid in the lead, before it is sold into: soon at first, then rarely enough for play money to last.
+# After a client's bid leads, until it is sold into: soon at first, then rarely enough for play money to last.
 FIRST_SALE = (150, 400)
 SALE_EVERY = (1_800, 5_400)
-# With a cheap listing of a client, before it is bought.
+# After a client lists cheaply, until the listing is bought.
 BUY_EVERY = (900, 2_700)
 
 
@@ -40,7 +40,7 @@ class Demo(Struct, frozen=True):
     to_sale: int = 0
 
 
-# A newcomer's first two minutes come first: a floor that leaps, and a bid that is filled.
+# In its first two minutes a newcomer sees a floor leap and a bid filled.
 DEMOS = (
     Demo("ordinals", "bitcoin-puppets-demo", "Bitcoin Puppets (practice)", 2_400_000, to_sweep=30),
     Demo("ordinals", "quantum-cats-demo", "Quantum Cats (practice)", 9_500_000),
@@ -71,12 +71,12 @@ log = logging.getLogger(__name__)
 MIN_ASKS, MAX_ASKS = 6, 16
 # The step of a floor, as a share of itself; small moves are likelier.
 DRIFT = (0.003, 0.015)
-# The pull back to the start, for the part by which the floor is off: at 5 % off, 55 of 100 moves go back.
+# The pull back to the start, in proportion to the floor's distance: at 5 % off, 55 of 100 moves go back.
 PULL = 1.0
 # The rise of a sweep, and the number of most expensive listings that it leaves.
 SWEEP = (1.08, 1.11)
 LEFT_BY_SWEEP = 3
-# The limit below which a client's listing is cheap enough to be bought, as a share of the floor's level.
+# A client's listing below this share of the floor's level is bought.
 WORTH_BUYING = 1.2
 HATS = ("Red", "Blue", "Gold", "None")
 MIN_BIDS, MAX_BIDS = 4, 14

@@ -226,7 +226,7 @@ def sale_height(chain: Chain, sale: Sale) -> int:
 class Sales:
     def __init__(self) -> None:
         self.all_of: dict[MarketKey, deque[Sale]] = {}
-        # The scene `sale_names_other_item`: the inscription that sales into bids are said to have brought.
+        # The scene `sale_names_other_item`: the inscription that answers name in sales into bids.
         self.other_item: str | None = None
 
     def record(self, sale: Sale) -> None:

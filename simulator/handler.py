@@ -39,7 +39,7 @@ class JsonHandler(web.RequestHandler):
 
     def initialize(self, world: World) -> None:
         self.world, self.engine = world, world.engine
-        # Whether to answer as clients have seen it, where that is not as it is documented.
+        # Whether to answer as clients have seen it, if that differs from the documentation.
         self.is_as_seen = world.shape == "seen"
 
     def _log(self) -> None:
@@ -124,7 +124,7 @@ class VenueHandler(JsonHandler):
     dialect: ClassVar[str] = ""
     # The route's only method: an answer to another one would not be the venue's.
     method = "GET"
-    # Whether the route only drafts: faults that follow a deed do not strike it.
+    # Whether the route only drafts: faults that strike after the change do not apply to it.
     drafts = False
     fault: Fault | None = None
     mode = ""
@@ -234,7 +234,7 @@ class VenueHandler(JsonHandler):
 
 
 MAX_PSBT_TEXT = 200_000
-# A public key in hex; its parity, which may be left out, adds nothing.
+# A public key in hex; its parity is optional and ignored.
 X_ONLY_KEY = re.compile(r"(?:0[23])?([0-9a-f]{64})")
 MAX_OFFSET = 10_000_000
 UNREADABLE = "(unreadable)"
@@ -328,7 +328,7 @@ def _pairs(names: str) -> list[tuple[str, str]]:
 
 
 def same(value: Any, names: str) -> dict[str, Any]:
-    """Returns a row whose fields all have this value, as those have that the practice market does not know."""
+    """Returns a row whose fields all have this value, for fields that the practice market does not know."""
     return dict.fromkeys(names.split(), value)
 
 

@@ -41,7 +41,7 @@ _MAKERS = _words(
     "buyerAddress buyer_address bidderTokenReceiveAddress buyerTokenReceiveAddress fillOrdAddress fillAddress"
 )
 _STATES = frozenset({"orderType", "marketType", "event", "saleType", "status", "secure_purchase_state"})
-# Collections lie in rows as objects; their ids are slugs, and no ids of an order.
+# Rows have a collection as an object, whose id is a slug and not an order's id.
 _COLLECTION = "collection"
 _EPOCH = "1970-01-01T00:00:00.000Z"
 _LIFE_FIELDS = ("cancelledAt", "invalidAt", "fillPendingAt", "fillCompletedAt")
@@ -49,7 +49,7 @@ _STRANGER, _STRANGER_RUNE = "somewhere-else", "SOMEWHEREELSE"
 _TENFOLD = 10
 # The maker of every odd order: not a client.
 _SOMEBODY = p2wpkh(bytes(range(20)))
-# As many digits as no venue's price has; the longer one is past what most readers of JSON take for a number.
+# More digits than any venue's price has; the longer one exceeds what most readers of JSON accept as a number.
 _HUGE, _ENDLESS = 10**24, 10**60
 
 
@@ -101,7 +101,7 @@ def unknown_state(real: Real) -> Any:
 def foreign(real: Real) -> Any:
     """Makes a row of another collection, at a price that would be the best one here."""
     row = _of_another_rune(_named(_better(real), _STRANGER))
-    # Where rows name no collection, none of another can be among them.
+    # Rows that name no collection cannot be another collection's.
     return None if row == _better(real) else row
 
 
@@ -210,7 +210,7 @@ def _changed(value: Any, names: frozenset[str], change: Change, *, into_collecti
 
 
 def placeholder_times(row: Row, about: Any, engine: Engine) -> Row:
-    """Shows 1970 where a time has not come: of an end, too."""
+    """Shows 1970 for each time without a value, the end's included."""
     found = row | {name: row.get(name) or _EPOCH for name in ("lastValidationAt", *_LIFE_FIELDS)}
     if isinstance(about, Sale):
         found["fillCompletedAt"] = row.get("fillCompletedAt")
@@ -236,7 +236,7 @@ def trait_attributes(row: Row, about: Any, engine: Engine) -> Row:
 
 
 def rune_sale(row: Row, about: Any, engine: Engine) -> Row:
-    """Shows a sale of a rune by its token's price and its count as a number, the rune in one of two places."""
+    """Shows a rune's sale with unit price and numeric count, and the rune in one of two fields."""
     if not isinstance(about, Sale) or about.kind != "runes":
         return row
     market = engine.markets[market_key(about.kind, about.slug)]

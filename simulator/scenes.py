@@ -138,7 +138,7 @@ class Scenes:
         self.is_drawn, self._is_ahead = True, False
 
     def choose(self, names: Iterable[str], *, ahead: bool = False) -> None:
-        """Takes these and no others, without end. With `ahead` every odd row comes before the best real one."""
+        """Shows only these until the next choice or reset. With `ahead` odd rows come before the best real one."""
         wanted = list(names)
         if unknown := [name for name in wanted if name not in BY_NAME]:
             raise bad(f"no such scene: {', '.join(unknown[:5])} (there is {', '.join(BY_NAME)})")

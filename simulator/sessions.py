@@ -85,7 +85,7 @@ class WalletSessions:
         self._used = {key: used for key, used in self._used.items() if now - used <= MAX_AGE_MS + MAX_AHEAD_MS}
         if (address, nonce) in self._used or not now - MAX_AGE_MS <= issued_ms <= now + MAX_AHEAD_MS:
             return None
-        # Used up at the first try, right or wrong.
+        # Used up at the first try, valid or not.
         self._used[address, nonce] = now
         text = (
             "Sign in to Ordinals Wallet\n\n"

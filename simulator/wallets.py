@@ -102,7 +102,7 @@ class Wallets:
     def __init__(self) -> None:
         self._balances: dict[str, int] = {}
         self._pair_of: dict[str, Pair] = {}
-        self.bidding_kind: WalletKind = "2of2"  # of the bidding wallets that are asked for from now on
+        self.bidding_kind: WalletKind = "2of2"  # of new bidding wallets
         self.inscriptions: dict[str, dict[str, Item]] = {}
         self.runes: dict[str, dict[str, Decimal]] = {}
 
@@ -252,7 +252,7 @@ def content_of(item: Item) -> Content:
         return Content(_MEDIA[kind], _SVG.format(item.id[:6]).encode())
     if kind == "text":
         return Content(_MEDIA[kind], f"{item.name or 'gm'}\n".encode())
-    # A large one has bytes behind its end, as large as some that are inscribed.
+    # A large one has extra bytes after its end, as some inscribed ones do.
     return Content("image/png", _picture(item.id) + bytes(_LARGE if kind == "large" else 0))
 
 
@@ -264,7 +264,7 @@ def _picture(inscription: str) -> bytes:
     for at in range(0, len(cells), _SIDE // 2):
         half = [cell % _COLOURS for cell in cells[at : at + _SIDE // 2]]
         pixels = bytes(cell for cell in half + half[::-1] for _ in range(_CELL))
-        lines += (b"\0" + pixels) * _CELL  # a line begins with its filter, none
+        lines += (b"\0" + pixels) * _CELL  # a line begins with its filter: none
     # Eight bits a pixel, each the number of a colour.
     head = struct.pack(">IIBBBBB", _SIDE * _CELL, _SIDE * _CELL, 8, 3, 0, 0, 0)
     parts = ((b"IHDR", head), (b"PLTE", palette), (b"IDAT", zlib.compress(lines, 9)), (b"IEND", b""))

@@ -24,7 +24,7 @@ MAX_SIGNATURE = 256
 _PREFIX = "smp"
 _SIGHASH_ALL = 0x01
 
-# Calls that ended in neither the library's yes nor its no, above all panics of its Rust code. Shown in the log.
+# Calls that ended without the library's verdict, mostly panics of its Rust code. Shown in the log.
 _panics = itertools.count(1)
 
 

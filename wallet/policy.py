@@ -242,7 +242,7 @@ def list_lower(price: int | None, highest: int | None) -> None:
 def msg_template(grant: Grant, bid: BidMessage, keys: UserKeys) -> str:
     """Returns the bid's text in the venue's grammar. Refuses another slug or receiving address than the grant's.
 
-    A grant to deliver to the vault names no address: which one that is, the signer's own keys say.
+    A grant to deliver to the vault names no address: the signer's own keys give it.
     """
     if bid.slug != grant.slug:
         raise PolicyRefused("msg-template", "the slug is not the grant's")

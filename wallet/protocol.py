@@ -1,6 +1,6 @@
 """The protocol of the signer: each request with its answer, for both ends. Bounds are checked as one is read.
 
-A request names each field of the bid, offer, listing, grant or withdrawal in it: defaults are for those who ask.
+A request names each field of the bid, offer, listing, grant or withdrawal in it: defaults are for the clients.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ VIRTUAL_KB = 1000
 # Sats for 1000 vB. The minimum is the nodes' relay minimum; the maximum is above any lasting price of blocks.
 LEAST_FEE_PER_KVB, MOST_FEE_PER_KVB = 1_000, 300_000
 
-DISK_FULL = "disk-full"  # the tag of what is refused for want of room on the signer's disk
+DISK_FULL = "disk-full"  # the tag of a refusal because the signer's disk is full
 
 
 class RequestError(ValueError):
@@ -66,7 +66,7 @@ class PolicyRefused(BidkeeperError):
         self.highest = highest
 
 
-# The kinds of fields. Where words are given they are the fault's, with the field's name in place of {}.
+# The kinds of fields. Words, if given, are the fault's text with the field's name for {}.
 _INDEX = r"(0|[1-9][0-9]{0,9})"
 # 0 to 4294967295, in its only spelling
 _VOUT = (
@@ -303,7 +303,7 @@ class Side(Shape, frozen=True):
 class Judgement(Shape, frozen=True):
     """The judgement of one draft. `is_signed`: every rule holds, so that it would be signed now.
 
-    `payout_sats` come to us and `least_sats` must; None where a rule before them does not hold.
+    `payout_sats` would be paid to us, `least_sats` is the minimum; None if an earlier rule does not hold.
     """
 
     form: Form
@@ -346,7 +346,7 @@ class SignerStatus(Shape, frozen=True):
 class ControlState(Shape, frozen=True):
     """A switch for bids: for all (`subject` is empty), for a user (sign-in address) or a task (its id as text).
 
-    Only in `run` they are; cancels are signed in every state.
+    Bids are signed in `run` only, cancels in every state.
     """
 
     scope: Scope

@@ -199,7 +199,7 @@ class SignerClient:
         return self._ask(protocol.SignBrake(user_address, venue, challenge)).signature
 
     def sign_sign_in(self, task: int, token: int, secret: str, text: str, key: SigningKey) -> str:
-        """Signs the text by which a user signs in at the grant's venue; returns base64. The right to cancel will do."""
+        """Signs a user's sign-in text for the grant's venue; returns base64. The right to cancel suffices."""
         return self._ask(protocol.SignSignIn(task, token, secret, text, key)).signature
 
     def sign_delist(self, task: int, token: int, secret: str, outpoint: str, psbt: str) -> str:

@@ -53,7 +53,7 @@ def co_signers_of(settings: Settings) -> Mapping[str, CoSigners]:
 
 
 EscrowForm = Literal["ordnet", "ordinalswallet"]
-# Blocks between an item's arrival in an escrow and the first that our key alone may take it out in, by form.
+# Blocks from an item's arrival in an escrow to the first in which our key alone may take it out, by form.
 LOCK_BLOCKS: Mapping[EscrowForm, int] = MappingProxyType({"ordnet": 0, "ordinalswallet": 144})
 
 
@@ -66,7 +66,7 @@ class EscrowTerms(Struct, frozen=True):
 
     @property
     def lock_blocks(self) -> int:
-        """Blocks for which an item that came into the escrow stays there; 0 = our key takes it out immediately."""
+        """The number of blocks that an item must stay in the escrow; 0 = our key takes it out immediately."""
         return LOCK_BLOCKS[self.form]
 
 

@@ -164,8 +164,8 @@ class OrdinalsWallet(Adapter):
     def own_listings(self, owner: str, cursor: Cursor) -> Page[orders.OwnListing]:
         """Returns a wallet's listings: first all with a known price, then the others one by one.
 
-        Each of these is asked for once, and again when its shown price is another. One whose answer is not understood
-        is unread, and hides no other.
+        Each of these is read once, and again after its shown price has changed. One whose answer is not understood is
+        unread, and hides no other.
         """
         if cursor is None:
             answer = self._http.read(f"/wallet/{segment(owner)}/inscriptions")

@@ -24,7 +24,7 @@ from strategy.book import Ask
 SALES_PAGE = 100  # the most in one answer
 _RUNE = "rune-"  # a rune is a collection by this name and its spaced ticker
 _MOST_LISTED = 5000
-_FEWEST_CUT = 20  # no page size of fewer rows is known of a marketplace
+_FEWEST_CUT = 20  # no known marketplace has smaller pages
 _MOST_HELD = 5000
 _ID = parse.field(parse.identifier, "listing id", "id")
 _SALE_ID = parse.field(parse.identifier, "sale id", "id")
@@ -75,7 +75,7 @@ def is_for_sale(listing: Mapping[str, Any]) -> bool:
 
 
 def check_state(listing: Mapping[str, Any]) -> None:
-    """Raises Unreadable for a listing that is not bought, in a state that is not known: it may be on offer later."""
+    """Raises Unreadable for an unsold listing in an unknown state, because it may be on offer later."""
     if not _is_bought(listing) and _words(listing, "secure_purchase_state") not in (*_ON_OFFER, *_SOLD):
         raise Unreadable("a listing is in a state that is not known")
 
@@ -121,7 +121,7 @@ class Before(NamedTuple):
 
     @classmethod
     def of(cls, cursor: Cursor) -> Before | None:
-        """Reads a cursor of `asks`; None at the first answer."""
+        """Reads a cursor of `asks`; None begins with the first page."""
         if cursor is None:
             return None
         read, size, seen = str(cursor).split(",")

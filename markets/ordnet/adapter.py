@@ -63,7 +63,7 @@ class OrdNetHttp(Http):
             # The state has changed before anything was done; a stale PSBT must not be sent again.
             raise Refused("changed", words_of(reply) or "the venue says that things have changed")
         if reply.status == 401 and self._has_session:
-            # With or without words: a session ends by itself, and another sign-in tells whether that is all.
+            # With or without words: a session may have expired, and another sign-in shows whether that is the cause.
             raise SignInNeeded("the venue has ended this session")
 
 

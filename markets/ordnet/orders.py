@@ -203,7 +203,7 @@ def own_bids(answer: Any, slug: str, binding: Binding, all_bindings: Collection[
 
 
 def _name(entry: Mapping[str, Any], slug: str) -> str:
-    # Our name of an offer has its collection, too, since a cancel needs both.
+    # Our id of an offer includes its collection, because a cancel needs both.
     return f"{slug}:{uuid(entry.get('id'), 'id of an offer')}"
 
 

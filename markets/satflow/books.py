@@ -1,10 +1,10 @@
 """Satflow's floors, books and own bids into our types (API 1.1.4, docs.satflow.com/reference).
 
 Every function raises Unreadable for an answer it does not understand. The rows of a list are read one by one: one that
-is not understood is left out and reported, one that is over or something else is passed over.
+is not understood is left out and reported, one that has ended or is something else is skipped.
 
-The documentation names none of the fields that end an order; its own pages and other people's clients go by them, as
-they do by those of sellers and bidders; the lists below hold every name seen. The venue fills time fields that have no
+The documentation names none of the fields that end an order; its own pages and other people's clients use some, also
+for sellers and bidders; the lists below hold every name seen. The venue fills time fields that have no
 value yet with 1970-01-01T00:00:00.000Z, so a time of 0 or before does not count. An end that is neither a time nor yes
 or no makes its row unreadable: in a book either guess would move the best price, and an order of our own is then
 neither open nor closed. A time in the future is an end: the venue's clock counts, and adapters compare no clocks.
@@ -31,7 +31,7 @@ from markets.http import refused_with_200
 from markets.parse import Best, Foreign, Page, Unread, Unreadable
 from strategy.book import Ask, Bid
 
-# A row is an order, or has it in itself: the holders of its fields, in the order in which they are looked at.
+# A row is an order or contains one: the members that may hold its fields, in the order of the search.
 ASK, BID, LISTING = ("ask.", "", "listing."), ("", "bid."), ("",)
 
 ENDED_FIELDS = ("cancelledAt", "canceledAt", "fillCompletedAt")
@@ -156,7 +156,7 @@ def time_of(row: Mapping[str, Any], *names: str) -> Any:
 
 
 def is_placeholder(value: Any) -> bool:
-    """Tells whether a field for a time or a yes has no value: null, "", 0, false or a time of 1970 or before."""
+    """Tells whether a field for a time or a boolean has no value: null, "", 0, false or a time of 1970 or before."""
     if not value or value == "0" or (isinstance(value, int) and value < 0):
         return True
     if not isinstance(value, str):
@@ -300,9 +300,7 @@ def listed_traits(entry: Mapping[str, Any]) -> frozenset[Trait] | None:
 
 
 def asks(answer: Any, slug: str, page: int) -> Page[TraitedAsk]:
-    """Reads a collection's listings, without those that are over, are sales that only wait for their block, or are of
-    items that are still in no block.
-    """
+    """Reads a collection's listings, except ended ones, sales that wait for their block, and unconfirmed items."""
     data = parse.table(payload(answer), "listings")
     found = parse.rows(parse.first(data, "items", "listings", "results"), "listings")
     best = Best[TraitedAsk](lambda entry: entry.ask.unit_price, _shown_ask, is_lowest=True)
@@ -328,7 +326,7 @@ def _ask(entry: Mapping[str, Any], slug: str) -> TraitedAsk | None:
 
 
 def _shown_ask(row: Mapping[str, Any]) -> Decimal | None:
-    """Reads the lowest price of one that a listing left out may have."""
+    """Reads the lowest unit price that an omitted listing may have."""
     price, each, count = (parse.first(row, field, holders=ASK) for field in ("price", "unitPrice", "quantity"))
 
     def of_whole() -> Decimal | None:
@@ -507,7 +505,7 @@ def own_bids(answer: Any, units: Units) -> Page[OwnBid]:
 
 
 def _check_all(data: Mapping[str, Any], count: int) -> None:
-    """Raises Unreadable when the answer says that there are more: a bid on another page would count as gone."""
+    """Raises Unreadable if the answer names more pages, because a bid on another page would count as ended."""
     pages, total = parse.first(data, "pagination.totalPages"), parse.first(data, "pagination.total", "total")
     if (pages is not None and parse.whole(pages, "totalPages") > 1) or (
         total is not None and parse.how_many(total, "total") > count

@@ -142,7 +142,7 @@ def _sale(entry: Mapping[str, Any], slug: str, kind: Kind) -> Sale | None:
 
 
 def _is_undone(entry: Mapping[str, Any]) -> bool:
-    """Tells whether an order ended unfilled: such orders come along where those that are over are asked for."""
+    """Tells whether an order ended unfilled: requests for ended orders answer those, too."""
     if has_any(entry, _PLACES, ("fillCompletedAt",)):
         return False
     return has_any(entry, _PLACES, ("cancelledAt", "canceledAt", "invalidAt"))
@@ -159,7 +159,7 @@ def _sold_terms(entry: Mapping[str, Any], kind: Kind, has_item: bool) -> tuple[i
     filled = parse.first(entry, "fillQuantity", "bid.fillQuantity")
     part = None if filled is None else parse.amount(filled, "filled quantity")
     if part is None and kind == "ordinals" and has_item:
-        part = Decimal(1)  # whatever the quantity of the order it is a part of
+        part = Decimal(1)  # whatever the quantity of its order
     ordered = _quantities(entry, kind)
     if each is None:
         return parse.sats(given, "sale price", least=1), part or next(iter(ordered), None)
@@ -216,7 +216,7 @@ def _buyer(entry: Mapping[str, Any]) -> str | None:
 
 
 def wallet_items(answer: Any, *, is_first: bool) -> Page[WalletItem]:
-    """Reads the inscriptions of a wallet. One whose listing cannot be read is there, listed at an unknown price."""
+    """Reads the inscriptions of a wallet. An unreadable listing's inscription is listed at an unknown price."""
     found, after = _contents(answer)
     return parse.each_row(found, "inscription", _wallet_item, after, key=_ITEM_ID, refuses=is_first)
 

@@ -21,7 +21,7 @@ from markets.unisat.wire import UnisatHttp
 
 _NO_BIDS = "it has no standing bids: what it calls a bid buys a listing at once"
 _MOST_REMEMBERED = 1000
-_BROKEN_MS = 3_600_000  # a source without a collection's floor is asked for it again after that
+_BROKEN_MS = 3_600_000  # a source without a collection's floor is retried after that
 _STATISTIC, _STATISTICS, _LISTINGS = range(3)  # the sources of floors, in the order in which they are asked
 
 

@@ -24,7 +24,7 @@ _SPENT = Indexed(None, None, None, True, None, None, None)
 class UnisatIndex:
     """A client of the indexer; `base` is the origin before `/v1/...`. Reads only.
 
-    Each raises Unavailable, RateLimited and Refused leaves.
+    Each method raises Unavailable, RateLimited and Refused leaves.
     """
 
     def __init__(self, base: str, api_key: str | None) -> None:
@@ -104,7 +104,7 @@ def _inscriptions(found: Mapping[str, Any]) -> tuple[str, ...] | None:
             for row in entries
         )
     except Unreadable:
-        return None  # without one of them the list would say that it is not there
+        return None  # otherwise the list would claim that it is absent
     return None if count is not None and count > len(ids) else tuple(ids)
 
 

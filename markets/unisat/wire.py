@@ -353,7 +353,7 @@ def check_confirmed(answer: Any) -> None:
     try:
         content(answer)
     except RateLimited:
-        raise  # the venue did not look at it
+        raise  # the venue did not process it
     except Unavailable as error:
         raise Unknown(f"sent, but {error.message}") from error
     except AuthFailed:

@@ -147,7 +147,7 @@ def test_text_without_a_mark_is_what_it_was(tmp_path: Path) -> None:
         decoded(b"a\nb\n\xff")
 
 
-# Files that this program or the kernel wrote, and the vendored packages' list.
+# Files that this program or the kernel wrote, the vendored packages' list, and the checkout's own source and docs.
 _OWN_FILES = {
     "cli/doctor/data_check.py",
     "cli/doctor/machine_check.py",
@@ -158,6 +158,7 @@ _OWN_FILES = {
     "models/database/servers.py",
     "models/leases/leases.py",
     "models/leases/held_lease.py",
+    "tools/diagram.py",
     "tools/vendor.py",
     "wallet/keystore/hardening.py",
 }

@@ -128,7 +128,7 @@ class Keystore:
         self._note = note
 
     def secrets_of(self, user: str) -> UserSecrets:
-        """Returns the keys of a user (normalised sign-in address), who gets the next number when new.
+        """Returns the keys of a user (normalised sign-in address), who gets the next number if new.
 
         Raises OSError when a new user cannot be written to disk, or noted; no key is shown then.
         """

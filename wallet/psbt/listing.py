@@ -28,7 +28,7 @@ class Owner(Struct, frozen=True):
 class ListingIntent(Struct, frozen=True):
     """The decision to list, written down before the venue was asked. Sats; `payout_address` in any mainnet form.
 
-    `seller_fee_ppm` is the part of the price that the venue may keep, in millionths, by the operator's own word.
+    `seller_fee_ppm` is the part of the price that the venue may keep, in millionths, as the operator declared it.
     """
 
     inscription_id: str

@@ -144,7 +144,7 @@ def tap_tree(value: bytes) -> None:
             open_depths.pop()
             depth -= 1
         open_depths.append(depth)
-    # A leaf that comes too late finds no partner, and neither does what lies below it.
+    # A leaf that comes too late has no sibling, and neither have those below it.
     if open_depths != [0]:
         raise WireError("the leaves make no whole tree")
 

@@ -1,7 +1,7 @@
 """Scripts: of our own keys, of addresses, of taproot leaves (BIP-341), and of an offer's escrow.
 
 ord.net publishes the form of an offer's escrow ("Collection Offers"). Only the part after the data is enforced
-when the escrow is spent; for what the data say there is the venue's word alone.
+when the escrow is spent; the data itself rests on the venue's claim.
 """
 
 from __future__ import annotations

@@ -50,7 +50,7 @@ def open_escrow(
 
 
 def _sale(approved: ApprovedEscrow, private_key: PrivateKey) -> bytes:
-    """Signs the sale leaf with the key itself: only a key path is signed with a tweaked one."""
+    """Signs the sale leaf with the untweaked key; only a key path needs a tweaked one."""
     leaf, key = approved.escrow.sale.hash, private_key.get_public_key().xonly()
     digest = taproot_digest(approved.sale.transaction, 0, (approved.held,), LISTING, leaf)
     signature = _schnorr(private_key, key, digest) + bytes([LISTING])

@@ -38,7 +38,7 @@ log = logging.getLogger(__name__)
 
 FIRST = "0" * 64
 UNDONE = "undone"
-# At least as much is taken past the end of the log, for about 9,000 lines of cancels, and at most twice as much.
+# This much to twice as much space is reserved past the log's end, for about 9,000 lines of cancels.
 ROOM_BYTES = 4 << 20
 _BLOCK = 1 << 16
 
@@ -57,7 +57,7 @@ class AuditLog:
         """
         self._path = path
         self._free_reserve = free_reserve
-        self._room_to = 0  # the end of the room that is taken
+        self._room_to = 0  # the end of the reserved space
         existed = path.exists()
         self._file = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
@@ -68,7 +68,7 @@ class AuditLog:
             self._drop_torn_line(path)
             self._number, self._head = self._last()
             self._signed: tuple[int, int, str] | None = None  # time, number and intent of the last line that has one
-            self._undone: tuple[int, int, str] | None = None  # of one that must be taken back before anything else
+            self._undone: tuple[int, int, str] | None = None  # of a line that must be taken back before anything else
             self._one_at_a_time = threading.Lock()  # unlocking writes in a thread of its own
         except BaseException:
             os.close(self._file)
@@ -152,7 +152,7 @@ class AuditLog:
             os.fsync(self._file)
         except OSError:
             os.ftruncate(self._file, size)
-            self._room_to = size  # the file's room ends with it
+            self._room_to = size  # the file's reserved space ends with it
             raise
 
     def _drop_torn_line(self, path: Path) -> None:

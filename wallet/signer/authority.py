@@ -36,8 +36,7 @@ _KINDS: dict[str, CancelKind] = {
 
 class Authority:
     """The gate before every signature. `keystore` None means locked, for the reason given; `clock` gives Unix
-    milliseconds. `is_short`: the disk has no room for more bids. `steady_ms` is a clock in milliseconds that no change
-    of the time moves.
+    milliseconds. `is_short`: the disk has no room for more bids. `steady_ms` is a monotonic clock in milliseconds.
     """
 
     def __init__(

@@ -124,7 +124,7 @@ class Grants:
 
     def _loosen(self, control: ControlState, entry: Entry) -> None:
         authority, now = self._authority, self._authority.clock()
-        authority.require_room()  # the room for the log's lines is kept for cancels
+        authority.require_room()  # the log's reserved space is for cancels
         authority.may_loosen(now)
         last_line = authority.audit.number
         try:

@@ -28,7 +28,7 @@ _Asked = tuple[UserSecrets, str, int, ListingToSign]
 
 
 class ListingJudge:
-    """Judges listings. `facts` as `ListingSigner`'s."""
+    """Judges listings. `facts` are those of `ListingSigner`."""
 
     def __init__(self, authority: Authority) -> None:
         self._authority = authority
@@ -40,7 +40,7 @@ class ListingJudge:
         try:
             rivals = rivals_of(drafts, listing.outpoint, secrets, self._authority.ledger.payouts)
         except PolicyRefused:
-            rivals = []  # the rule that finds it says so
+            rivals = []  # the rule that finds this reports it
         return (listing.outpoint, *rivals[:MOST_RIVALS])
 
     def judge(self, request: JudgeListing, facts: Facts) -> Judgements:
@@ -121,7 +121,7 @@ def _form_allowed(form: Form, venue: str, ceilings: Ceilings) -> None:
 
 
 def _bytes(psbt: str) -> bytes:
-    """Returns the PSBT's bytes; none for an unreadable one, and then a rule says so."""
+    """Returns the PSBT's bytes; none for an unreadable one, which a rule then refuses."""
     try:
         return raw_psbt(psbt)
     except PolicyRefused:

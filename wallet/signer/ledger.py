@@ -28,7 +28,7 @@ from wallet.terms import DAY_MS
 
 MINUTE_MS = 60_000
 HOUR_MS = 60 * MINUTE_MS
-MOST_EXPIRIES = 200  # of a task, a user or all: a room that more of them must free is not dated
+MOST_EXPIRIES = 200  # of a task, a user or all; an allowance that more expiries must free gets no date
 SAME_EXPIRY_MS = 5_000
 SIGNED_SCHEMA = """
 CREATE TABLE IF NOT EXISTS signatures (

@@ -46,7 +46,7 @@ class PayoutStore:
     def rivals(self, outpoint: str, payout: TxOutput, sighash: int) -> list[str]:
         """Returns the other outputs (`txid:vout`) that `payout` would pay for as well, next to one of `sighash`."""
         if payout.value > MAX_SATS:
-            return []  # nothing like it was ever signed, and SQLite has no number so large
+            return []  # never signed, and too large a number for SQLite
         query = "SELECT DISTINCT outpoint FROM payouts WHERE script = ? AND sats = ? AND outpoint != ?"
         if sighash != SECURE_LISTING:
             query += f" AND sighash = {SECURE_LISTING}"

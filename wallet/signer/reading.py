@@ -17,7 +17,7 @@ from wallet.protocol import MAX_TEXT
 
 PEER = "signer"
 BAD_REQUEST, DEFAULT_DENY = "bad-request", "default-deny"
-# Of one request: the tokens of all tasks are the longest.
+# Values in one request; the tokens of all tasks are the longest one.
 MOST_VALUES = 100_000
 # Each request of the protocol has a tag of its own; a base of some has its class's name.
 REQUESTS: tuple[type[Request[Any]], ...] = tuple(

@@ -19,6 +19,6 @@ class RoomKeeper:
         return Rooms(self._authority.rooms(grant.task, grant.user, grant.outstanding_task_sats, grant.outstanding_sats))
 
     def rooms_under(self, asked: AskRoomsUnder) -> Rooms:
-        """Answers for a grant that need not exist: sums only, which need no key. `task` 0 has signed nothing."""
+        """Answers for a hypothetical grant: sums only, which need no key. `task` 0 has signed nothing."""
         user = sign_in_address(asked.user)
         return Rooms(self._authority.rooms(asked.task, user, asked.outstanding_task_sats, asked.outstanding_sats))

@@ -49,7 +49,7 @@ AUDIT_LOG = "audit.jsonl"
 LEDGER = "signer.db"
 WRONG = "wrong-passphrase"
 TOO_MANY = "too-many-tries"
-_ROOM_S = 5.0  # between two tries to have the reserve, and the log's room, again
+_ROOM_S = 5.0  # between two tries to restore the reserve and the log's space
 
 Answering = Callable[[Request[Any]], Awaitable[Any]]
 

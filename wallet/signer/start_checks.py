@@ -2,7 +2,7 @@
 
 The ledger (signer.db) and the audit log are written in one order, the log first. So each thing signed has its line, in
 the ledger's order, with the same hash; a crash between the two leaves a line without a row. So does a failed commit,
-whose line a later one takes back; the row may be there all the same, if more reached the disk than was said. The log
+whose line a later one takes back; the row may still exist, if the failed commit reached the disk. The log
 has every control state that was set, too: where the ledger is looser, the log's holds.
 """
 
@@ -30,7 +30,7 @@ from wallet.terms import DAY_MS
 # A file of former versions, next to the keystore, with forms that an operator confirmed.
 LEARNT_FILE = "learnt.json"
 # The most lines at the log's end that may lack their row and are not undone. Each needs a crash of its own at the same
-# point; more mean that the ledger is older than the log, and would let through as much again.
+# point; more mean that the ledger is older than the log, and would allow as much again.
 _MOST_LOST = 3
 _FOREVER_MS = 1 << 62
 _COUNTED_MS = {"list": HOUR_MS, "withdraw": DAY_MS}
@@ -96,7 +96,7 @@ def _compare(audit_log: Path, rows: dict[str, sqlite3.Cursor], now_ms: int) -> b
         for entry in map(json.loads, lines):
             table = _TABLES.get(entry.get("operation"))
             if table is None:
-                if entry.items() >= _HALTED.items():  # set by us the last time; an operator who lifts it has looked
+                if entry.items() >= _HALTED.items():  # our own entry; an operator who lifts it has checked
                     at_the_end = 0
                 continue
             signed = entry.get("intent"), entry.get(_SIGNED[table][1])

@@ -155,7 +155,7 @@ class WithdrawalSigner:
             if escrow.recovery is not None:
                 rules.timelock(told, RECOVERY_BLOCKS)
             return coin
-        if asked.source == "escrow" and told.script is not None:  # an unknown one may be: `amount-proof`, for now
+        if asked.source == "escrow" and told.script is not None:  # an unknown one may be ours: `amount-proof`, for now
             raise PolicyRefused("inputs-own", f"{outpoint} is no escrow of this user's that is known here")
         return _coin(outpoint, facts, "p2tr", own_script("p2tr", vault), held)
 

@@ -128,7 +128,7 @@ def halt_file(is_there: bool) -> None:
 def destination(user: str, known_users: Sequence[str], own_scripts: frozenset[bytes]) -> bytes:
     """Returns the script of the address that `user` signs in with. `own_scripts` are those of the user's keys here.
 
-    `known_users` is the keystore's append-only list: any other name was made up by the process that asks.
+    `known_users` is the keystore's append-only list: the requesting process made up any other name.
     """
     if user not in known_users:
         raise PolicyRefused("dest-allow", "no user of this signer signs in with this address")

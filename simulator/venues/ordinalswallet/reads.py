@@ -51,7 +51,7 @@ class OrdinalsWalletHandler(VenueHandler):
         if error.status not in (400, 404) or error.code or not self.world.scenes.has("ordinalswallet_bare_errors"):
             super().refuse(error)
             return
-        # Nothing for what is not there, plain text for what cannot be.
+        # No body for an absent item, plain text for an invalid request.
         self.send_text(error.text if error.status == 400 else "", error.status)
 
     def market(self) -> Market:

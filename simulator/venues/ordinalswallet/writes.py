@@ -202,7 +202,7 @@ _WHOLE = (0x00, 0x01)  # sighashes that cover all
 _MOST_DRAFTS = 5_000
 _OUTPOINT = re.compile(r"[0-9a-f]{64}:\d{1,9}")
 _COMPRESSED = re.compile(r"0[23]([0-9a-f]{64})")
-# The evils of the step that moves the inscription; the others are of the one that sells it.
+# The poisons of the step that moves the inscription; the others spoil the step that sells it.
 _OF_THE_TRANSFER = frozenset({"other_outpoint", "two_inputs", "extra_output", "extra_input"})
 _CODES: dict[listing.Cause, str] = {
     "unknown": "asset_not_current",
@@ -383,7 +383,7 @@ def _to_sign(call: OrdinalsWalletHandler, made: Draft) -> Row:
 
 
 def _one_or_all(call: OrdinalsWalletHandler, value: Row) -> None:
-    """Sends the answer of an authorization: of one item its row alone, with 400 when it is refused."""
+    """Answers an authorization with its rows; a single item with its row alone, and 400 if it is refused."""
     call.send(value, 400 if value.get("error") else 200)
 
 

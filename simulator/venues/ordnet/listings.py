@@ -50,7 +50,7 @@ LEAST_PRICE = 1_000
 ANCHOR = practice_key("practice market ord.net anchors")
 # Sats of an anchor, and its part that pays for TX1 at a tenth of a sat per vbyte.
 ANCHOR_SATS, ANCHOR_FEE = 1_000, 25
-# The evils of the step that moves the inscription; the others are of the step that sells it.
+# The poisons of the step that moves the inscription; the others spoil the step that sells it.
 _OF_THE_TRANSFER = frozenset({"other_outpoint", "two_inputs", "extra_output"})
 
 routes = Routes(PREFIX, OrdnetHandler)

@@ -132,7 +132,7 @@ def sale(found: Sale, market: Market, *, is_as_seen: bool) -> Row:
 
 
 def over(row: Row, side: Side, now_ms: int) -> list[Row]:
-    """Returns rows at a better price than `row`, the best open order, that are over or of another kind."""
+    """Returns rows at a better price than `row`, the best open order, that have ended or are of another kind."""
     inner = row.get("ask", row)
     worth = int(inner["price"])
     better = inner | {"price": str(max(1, worth // 2) if side == "ask" else worth * 2)}
@@ -387,7 +387,7 @@ def bidding_wallet(call: SatflowHandler) -> Row:
     public_key = call.query("paymentPubkey")
     if not belongs_to(public_key, payment):
         raise bad("paymentPubkey is not the key of paymentAddress")
-    # The live market: a name learnt by a frozen copy would be lost with it.
+    # The live market, because a frozen copy loses the names that it learns.
     engine = call.world.engine
     address = engine.wallets.bidding_wallet(payment, ordinals, public_key)
     follow(engine, payment)

@@ -56,7 +56,7 @@ def collection_statistic(call: UnisatHandler) -> Row:
     market = call.engine.market("ordinals", text(call.body().get("collectionId"), "collectionId"))
     if market is None:
         raise ApiError(404, "collection not found")
-    # As seen, the numbers of some collections, by their names, cannot be had alone.
+    # As seen, the statistic of some collections, by their names, fails if it is requested alone.
     if call.shows("unisat_statistic_500") and crc32(market.slug.encode()) % 2 == 0:
         raise ApiError(500, "Internal Server Error")
     return _statistic(call, market)

@@ -17,7 +17,7 @@ VENUE = "unisat"
 PREFIX = "/unisat"
 COLLECTIONS, RUNES, INDEXER = "v3/market/collection/auction", "v3/market/runes/auction", "v1/indexer/runes"
 COMMON_ERROR = -1
-OVER_LIMIT = "-2006"  # as programs that run against the live venue met it
+OVER_LIMIT = "-2006"  # as programs that run against the live venue received it
 # A free key's calls in a month.
 PER_MONTH = 60_000
 MAX_PAGE = 99
