@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast, get_args
 
 import msgspec
 from msgspec import Struct
-from msgspec.structs import fields, replace
+from msgspec.structs import FieldInfo, fields, replace
 
 from core.fields import MAX_SATS
 
@@ -80,9 +80,15 @@ def decimals(value: Decimal) -> int:
 
 
 @cache
+def fields_of(config: Any) -> tuple[FieldInfo, ...]:
+    """Returns a config's fields in their order: their types are evaluated once, since that takes milliseconds."""
+    return fields(config)
+
+
+@cache
 def table_of(config: Any) -> dict[str, Field]:
     """Returns the declarations of a config's fields by name, in their order."""
-    return {each.name: mark for each in fields(config) for mark in get_args(each.type) if isinstance(mark, Field)}
+    return {each.name: mark for each in fields_of(config) for mark in get_args(each.type) if isinstance(mark, Field)}
 
 
 def faults(config: Any) -> Iterator[tuple[str, str]]:
