@@ -16,6 +16,7 @@ from operator import attrgetter
 from typing import TYPE_CHECKING, Annotated, Any, get_args
 
 from msgspec import NODEFAULT, UNSET, Meta, Raw, Struct, UnsetType, defstruct
+from msgspec.json import Decoder
 from msgspec.structs import replace
 
 from core import untrusted
@@ -307,9 +308,12 @@ def stored_tags(given: Mapping[str, Any], otherwise: str = "[]") -> str:
     return json.dumps(_tags(given["tags"]), ensure_ascii=False) if "tags" in given else otherwise
 
 
+tags_of = Decoder(tuple[str, ...]).decode  # of the stored text
+
+
 def has_tag(stored: str, tag: str) -> bool:
     """Tells whether these stored tags have this one."""
-    return tag in json.loads(stored)
+    return tag in tags_of(stored)
 
 
 _MAX_COLLECTION = 200
