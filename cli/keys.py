@@ -1,4 +1,4 @@
-"""`bidkeeper keys|audit`: the keystore of real money and the signer's audit log, for their operator.
+"""`bidkeeper keys`: the keystore of real money, for its operator.
 
 Secrets are asked for at a prompt and never taken from arguments or the environment, which others can see.
 """
@@ -21,7 +21,7 @@ from wallet.keystore import hardening, keys, keystore
 from wallet.keystore.keys import Keystore
 from wallet.keystore.keystore_file import Contents, Imported, is_play, read
 from wallet.protocol import Unlock
-from wallet.signer.audit import AuditError, AuditLog, line_of, require_numbers, verify_chain
+from wallet.signer.audit import AuditLog, line_of, require_numbers, verify_chain
 from wallet.signer.signer_process import AUDIT_LOG, KEYSTORE, now_ms
 
 
@@ -59,10 +59,7 @@ and keep the paper as safe as money.
 
 
 def add_arguments(verb: str, parser: argparse.ArgumentParser) -> None:
-    """Adds init [--words] [--user ADDRESS ...] | import --user ADDRESS | list | backup FILE | ..., or verify."""
-    if verb == "audit":
-        parser.add_argument("action", choices=["verify"], help="check the hash chain from its first line")
-        return
+    """Adds init [--words] [--user ADDRESS ...] | import --user ADDRESS | list | backup FILE | ..."""
     actions = parser.add_subparsers(dest="action", required=True, metavar="ACTION")
     init = actions.add_parser("init", help="create a keystore for real money; its 24 words are shown once")
     init.add_argument("--words", action="store_true", help="restore an earlier keystore from its words; asks for them")
@@ -81,8 +78,6 @@ def add_arguments(verb: str, parser: argparse.ArgumentParser) -> None:
 
 def run(settings: Settings, options: argparse.Namespace) -> int:
     """Runs one action. Raises BidkeeperError with the reason when it cannot."""
-    if options.verb == "audit":
-        return _verify_audit(settings.signer_files / AUDIT_LOG)
     hardening.harden()
     path = settings.signer_files / KEYSTORE
     try:
@@ -178,15 +173,3 @@ def _unlock(socket: Path) -> None:
     except PeerError as error:
         raise BidkeeperError(str(error)) from error
     print("the signer is ready")
-
-
-def _verify_audit(path: Path) -> int:
-    """Prints the number of lines, or the first wrong line."""
-    try:
-        print(f"{verify_chain(path)} lines, the hash chain is intact")
-    except FileNotFoundError:
-        print("nothing was signed yet")
-    except AuditError as error:
-        print(f"the hash chain is broken: {error}")
-        return 1
-    return 0

@@ -37,7 +37,7 @@ VERBS = {
     "judge": ("cli.wallet", "check a listing that a marketplace drafts by the signer's rules; signs nothing"),
     "replay": ("cli.replay", "try a config on a task's recorded cycles, or on recorded order books"),
     "keys": ("cli.keys", "manage keys for real money: create, import, list, back up, unlock"),
-    "audit": ("cli.keys", "verify the signer's audit log"),
+    "audit": ("cli.audit", "verify the signer's audit log"),
     "reconcile": ("cli.reconcile", "show bids and purchases that no order knows, as after a restored backup"),
     "doctor": ("cli.doctor.doctor", "check everything that Bidkeeper needs, and print a remedy for each fault"),
     "venue": ("cli.venue", "save a marketplace's answers, or check such a file"),

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import importlib
 import logging
-import pkgutil
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from peewee import OperationalError, sort_models  # type: ignore[attr-defined]
-from playhouse.migrations import Runner
 
 import models
 from core.errors import BidkeeperError
@@ -22,6 +20,8 @@ from models.database.postgresql import Postgresql
 from models.leases.leases import Lease
 
 if TYPE_CHECKING:
+    from playhouse.migrations import Runner
+
     from core.version import Version  # which workers do without
 
 # The caller prints the applied migrations; the library's own line would be a second one.
@@ -58,8 +58,10 @@ def migrate(by: Callable[[], Version] | None = None) -> list[str]:
         return applied
 
 
-def _runner() -> Runner:
-    return Runner(database.obj, str(_DIRECTORY), table_name=_HISTORY)
+def _runner(of: Sqlite | Postgresql | None = None) -> Runner:
+    from playhouse.migrations import Runner  # with the drivers of other databases; tools that only read rows do without
+
+    return Runner(of or database.obj, str(_DIRECTORY), table_name=_HISTORY)
 
 
 def _record(names: list[str], by: Version) -> None:
@@ -145,7 +147,7 @@ def _other_tables() -> str:
         return ""
     fresh = Sqlite(":memory:")
     with fresh.connection_context():
-        Runner(fresh, str(_DIRECTORY)).up(applied[-1] if applied else None)
+        _runner(fresh).up(applied[-1] if applied else None)
         expected = made(fresh)
     others = sorted(name for name, text in expected.items() if found.get(name) != text)
     if not applied:
@@ -218,6 +220,8 @@ def _tables() -> list[str]:
 
 def every_model() -> list[type[base.Row]]:
     """Returns the classes of all tables."""
+    import pkgutil
+
     for module in pkgutil.walk_packages(models.__path__, "models."):
         if not module.name.startswith("models.migrations."):
             importlib.import_module(module.name)

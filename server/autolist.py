@@ -7,7 +7,6 @@ and the signer. The lower one counts. A signer that is away is left out, and the
 from __future__ import annotations
 
 import asyncio
-import json
 from collections.abc import Collection, Iterable
 from contextlib import suppress
 from typing import Annotated, Literal
@@ -62,6 +61,7 @@ from server.task_config import (
     cycle_fields,
     has_tag,
     stored_tags,
+    tags_of,
 )
 from server.task_handler import TaskHandler
 from server.withdrawal_plan import refuse_without_sources
@@ -411,7 +411,7 @@ class AutolistTasks(TaskHandler):
             listing=None if newest is None else _listing_shown(newest, signed),
             source_fill_id=None if task.source_order is None else f"buy-{task.source_order}",
             cost_source=source,
-            tags=tuple(json.loads(task.tags)),
+            tags=tags_of(task.tags),
             **cycle_fields(task, error),
         )
 

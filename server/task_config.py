@@ -16,7 +16,8 @@ from operator import attrgetter
 from typing import TYPE_CHECKING, Annotated, Any, get_args
 
 from msgspec import NODEFAULT, UNSET, Meta, Raw, Struct, UnsetType, defstruct
-from msgspec.structs import fields, replace
+from msgspec.json import Decoder
+from msgspec.structs import replace
 
 from core import untrusted
 from core.fields import Count, Sats, iso, text_of, words
@@ -71,7 +72,7 @@ from strategy.config.listing import (
     unstartable,
 )
 from strategy.config.listing import problems as problems_of_listing
-from strategy.config.table import Field, table_of
+from strategy.config.table import Field, fields_of, table_of
 
 MOST_TAGS, LONGEST_TAG = 20, 40
 
@@ -177,7 +178,7 @@ def types_of(
     With `is_judged` the reader refuses a wrong amount or choice itself, so that a rule between fields never sees it.
     """
     table, found = table_of(config), dict[str, Any]()
-    for field in fields(config):
+    for field in fields_of(config):
         mark = table[field.name]
         kind, *marks = (own or {}).get(field.name) or (_OF_KIND.get(mark.kind) or _plain(mark, kind_of(field.type)),)
         if is_judged and mark.choices:
@@ -211,7 +212,7 @@ def _within(bounded: Any, kind: Any) -> Any:
     return bounded | None if type(None) in get_args(kind) else bounded
 
 
-_OF_LISTING = [field.name for field in fields(ListingConfig)]
+_OF_LISTING = [field.name for field in fields_of(ListingConfig)]
 
 
 def shown_part(value: Any) -> Any:
@@ -307,9 +308,12 @@ def stored_tags(given: Mapping[str, Any], otherwise: str = "[]") -> str:
     return json.dumps(_tags(given["tags"]), ensure_ascii=False) if "tags" in given else otherwise
 
 
+tags_of = Decoder(tuple[str, ...]).decode  # of the stored text
+
+
 def has_tag(stored: str, tag: str) -> bool:
     """Tells whether these stored tags have this one."""
-    return tag in json.loads(stored)
+    return tag in tags_of(stored)
 
 
 _MAX_COLLECTION = 200
@@ -347,7 +351,7 @@ LISTING_FIELDS: dict[str, Any] = {
     "venue": VENUE,  # of the task, not of its config, as the tags
     "tags": TAGS,
 }
-_LISTING_DEFAULTS: dict[str, Any] = {field.name: field.default for field in fields(ListingConfig)}
+_LISTING_DEFAULTS: dict[str, Any] = {field.name: field.default for field in fields_of(ListingConfig)}
 _LISTING_NAMES = list(_LISTING_DEFAULTS)
 _LISTING_CAMEL = {name: camel(name) for name in _LISTING_NAMES}
 # What a fill knows of its own auto-list task: it is for what was bought, at its cost, at the same marketplace,
@@ -492,7 +496,7 @@ FIELDS = types_of(
         "budget_id": "names a budget, which is for several tasks",
     },
 ) | {"venue": VENUE, "tags": TAGS}  # these two are the task's, not its config's
-_DEFAULTS: dict[str, Any] = {field.name: field.default for field in fields(BidConfig)}
+_DEFAULTS: dict[str, Any] = {field.name: field.default for field in fields_of(BidConfig)}
 _NAMES = list(_DEFAULTS)
 _CAMEL = {name: camel(name) for name in _NAMES}
 _SNAKE = {key: name for name, key in _CAMEL.items()}
@@ -536,7 +540,7 @@ _BROKEN: dict[Any, Any] = {
     OnFill | None: OnFill("", False, 0),
     tuple[str, ...]: ("",),
 }
-_BROKEN_OF = {field.name: _BROKEN[kind_of(field.type)] for field in fields(BidConfig)}
+_BROKEN_OF = {field.name: _BROKEN[kind_of(field.type)] for field in fields_of(BidConfig)}
 
 
 def merged(

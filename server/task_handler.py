@@ -8,7 +8,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
-from difflib import get_close_matches
 from functools import cache
 from typing import Any
 
@@ -337,6 +336,8 @@ def missing_trait(trait: tuple[str, str], catalogue: Catalogue) -> str | None:
 
 def _near(text: str, names: Iterable[str]) -> str:
     """Returns names that differ only in capitals and spaces, which venues tell apart: all of them."""
+    from difflib import get_close_matches  # for a mistyped trait only, which few requests name
+
     by_folded: dict[str, list[str]] = {}
     for name in names:
         by_folded.setdefault(" ".join(name.casefold().split()), []).append(name)

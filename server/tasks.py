@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Mapping
+from functools import lru_cache
 from typing import Annotated, Any
 
-from msgspec import Raw, json
+from msgspec import Raw
 
 from core.fields import Count, Time, iso, words
 from models import budgets
@@ -55,6 +56,7 @@ from server.task_config import (
     cycle_fields,
     has_tag,
     stored_tags,
+    tags_of,
 )
 from server.task_handler import TaskHandler
 from server.withdrawal_plan import refuse_without_way_out
@@ -107,6 +109,12 @@ class DeletedBiddingTask(Success, frozen=True, kw_only=True):
     closing: Going
 
 
+@lru_cache(maxsize=4096)  # most tasks have no fills, and no new ones since they were last shown
+def _fills_shown(total: FillTotal) -> TaskFills:
+    last = None if total.last_ms is None else iso(total.last_ms)
+    return TaskFills(count=total.count, spent_sats=total.sats, last=last)
+
+
 def task_shown(
     task: Task | ListedTask,
     user_id: int,
@@ -129,12 +137,8 @@ def task_shown(
         type=task.type,
         config=task_config.rendered(task.config) if config is None else task_config.shown(config),
         venue=task.venue,
-        tags=json.decode(task.tags, type=tuple[str, ...]),
-        fills=TaskFills(
-            count=total.count,
-            spent_sats=total.sats,
-            last=None if total.last_ms is None else iso(total.last_ms),
-        ),
+        tags=tags_of(task.tags),
+        fills=_fills_shown(total),
         closing=None if going is None else closing_shown(going),
         **cycle_fields(task, error),
     )

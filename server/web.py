@@ -16,7 +16,6 @@ from functools import cache
 from typing import Annotated, Any, NamedTuple
 
 from msgspec import Raw
-from msgspec.structs import fields
 
 from core.fields import words
 from models.accounts import READ
@@ -26,7 +25,7 @@ from server.http.shapes import Answer, camel, dumps
 from server.task_config import shown_part
 from strategy.config.bid import BidConfig
 from strategy.config.listing import ListingConfig
-from strategy.config.table import table_of
+from strategy.config.table import fields_of, table_of
 from strategy.reasons import page_module
 from web import FOLDER
 
@@ -280,7 +279,7 @@ def _fields(config: Any, *, has_replay: bool = True) -> list[FormField]:
             no_limit_at0=mark.no_limit_at_0,
             is_replayed=has_replay and mark.is_replayed,
         )
-        for field, mark in zip(fields(config), table.values(), strict=True)
+        for field, mark in zip(fields_of(config), table.values(), strict=True)
     ]
 
 

@@ -154,8 +154,8 @@ class Sqlite(SqliteFile):
 
         SQLite counts other connections' commits in `data_version` and our own changes in `total_changes`.
         """
-        connection = self.connection()
-        return connection, connection.total_changes, connection.execute("PRAGMA data_version").fetchone()
+        opened = self.connection()
+        return opened, opened.total_changes, sqlite3.Cursor(opened).execute("PRAGMA data_version").fetchone()
 
     def mark_of(self, column: str | None) -> Any:
         """Returns None: no query brings a mark along."""

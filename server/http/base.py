@@ -575,10 +575,11 @@ def _method(operation: Operation) -> Callable[..., Awaitable[None] | None]:
         if reads_query:
             read["asked"] = self.asked(operation.query)
         answer = function(self, *arguments, **read)
+        if answer is None:
+            return None
         if inspect.isawaitable(answer):
             return _later(self, answer, status)
-        if answer is not None:
-            self.answer(answer, status)
+        self.answer(answer, status)
         return None
 
     return method

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast, get_args
 
 import msgspec
 from msgspec import Struct
-from msgspec.structs import fields, replace
+from msgspec.structs import FieldInfo, fields, replace
 
 from core.fields import MAX_SATS
 
@@ -80,15 +80,29 @@ def decimals(value: Decimal) -> int:
 
 
 @cache
+def fields_of(config: Any) -> tuple[FieldInfo, ...]:
+    """Returns a config's fields in their order: their types are evaluated once, since that takes milliseconds."""
+    return fields(config)
+
+
+@cache
 def table_of(config: Any) -> dict[str, Field]:
     """Returns the declarations of a config's fields by name, in their order."""
-    return {each.name: mark for each in fields(config) for mark in get_args(each.type) if isinstance(mark, Field)}
+    return {each.name: mark for each in fields_of(config) for mark in get_args(each.type) if isinstance(mark, Field)}
+
+
+@cache
+def _judged(config: Any) -> list[tuple[str, Field, Any]]:
+    """Returns the fields that have a fault, with their defaults, which are within bounds."""
+    table = table_of(config)
+    return [(each.name, table[each.name], each.default) for each in fields_of(config) if table[each.name].fault]
 
 
 def faults(config: Any) -> Iterator[tuple[str, str]]:
     """Yields each field whose value is out of its bounds, and the fault, in words that follow the field's name."""
-    for name, field in table_of(cast(Any, type(config))).items():
-        if field.fault and not field.takes(getattr(config, name)):
+    for name, field, default in _judged(cast(Any, type(config))):
+        value = getattr(config, name)
+        if value is not default and not field.takes(value):
             yield name, field.fault
 
 

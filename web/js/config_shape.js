@@ -22,7 +22,7 @@ export function take({ bidding, autolist }) {
 /** Fields that belong to the task and not to its config. */
 const beside = () => [
   { name: "venue", kind: "text", group: "what", label: t("edit.venue"), hint: t("edit.venue.hint"), default: "", choices: [], when: {} },
-  { name: "tags", kind: "tags", group: "more", label: t("edit.tags"), hint: t("edit.tags.hint"), default: [], choices: [], when: {} },
+  { name: "tags", kind: "tags", group: "more", label: t("word.tags"), hint: t("edit.tags.hint"), default: [], choices: [], when: {} },
 ];
 
 export const fieldOf = (name, of = "bidding") => shapes.value[of].get(name);

@@ -16,13 +16,13 @@ effect(() => {
 /** [keys, name of the text, values]: what the help shows. */
 export const KEYS = [
   ["?", "keys.help"],
-  ["/", "keys.search"],
+  ["/", "word.search"],
   ["g o", "keys.go", { name: "Overview" }],
   ["g b", "keys.go", { name: "Bids" }],
   ["g l", "keys.go", { name: "Listings" }],
   ["g w", "keys.go", { name: "Wallet" }],
   ["g h", "keys.go", { name: "History" }],
-  ["n", "keys.new"],
+  ["n", "word.new_task"],
   ["j k", "keys.rows"],
   ["Enter", "keys.open"],
   ["e", "keys.edit"],

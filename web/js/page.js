@@ -1,10 +1,9 @@
 // What every part of the page is made of: elements, and the texts that a person reads, each by its name.
 import htm from "htm";
 import { h } from "preact";
+import { english } from "./texts/words.js";
 
 export const html = htm.bind(h);
-
-const english = {};
 
 /** Adds texts: each file of texts/ does so for its part of the page. */
 export function define(texts) {

@@ -37,6 +37,20 @@ export const Logo = () => html`<svg class="logo" viewBox="0 0 32 32" aria-hidden
   <rect x="3" y="5" width="26" height="6" rx="3" /><rect x="3" y="13" width="18" height="6" rx="3" opacity="0.8" />
   <rect x="3" y="21" width="10" height="6" rx="3" opacity="0.6" /></svg>`;
 
+/** Gives `blob` to the person as a file. */
+export function download(blob, name) {
+  const link = Object.assign(document.createElement("a"), { href: URL.createObjectURL(blob), download: name });
+  link.click();
+  URL.revokeObjectURL(link.href);
+}
+
+/** Lines of a log, with their end in sight. */
+export function Lines({ lines, label }) {
+  const box = useRef(null);
+  useEffect(() => void (box.current.scrollTop = box.current.scrollHeight), [lines]);
+  return html`<pre class="log" tabindex="0" role="region" aria-label=${label} ref=${box}>${lines.join("\n")}</pre>`;
+}
+
 /** An amount; `named` says its unit, which stands once for each card or column. */
 export function Money({ value, named = false }) {
   const text = money(value);
@@ -112,7 +126,7 @@ export function Pages({ from, none, children }) {
   if (!from.rows.length) return html`<${Empty}>${none}</${Empty}>`;
   return html`${children(from.rows)}
     ${from.refusal && html`<${Refused} refusal=${from.refusal} again=${from.more} />`}
-    ${from.more && html`<div class="panel-body more-rows"><button class="button" disabled=${from.isLoading} onClick=${from.more}>${t("more.rows")}</button></div>`}`;
+    ${from.more && html`<div class="panel-body more-rows"><button class="button" disabled=${from.isLoading} onClick=${from.more}>${t("word.more")}</button></div>`}`;
 }
 
 /**

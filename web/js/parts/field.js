@@ -23,7 +23,7 @@ const others = ({ label: _label, hint: _hint, fault: _fault, mark: _mark, value:
 
 /** A line of text. */
 export const TextField = (props) => html`<${Field} ...${about(props)}>
-  ${(names) => html`<input ...${names} ...${others(props)} value=${props.value} autocomplete="off" spellcheck="false" onInput=${(event) => props.onChange(event.target.value)} />`}</${Field}>`;
+  ${(names) => html`<input ...${names} ...${others(props)} value=${props.value} autocomplete="off" spellcheck=${false} onInput=${(event) => props.onChange(event.target.value)} />`}</${Field}>`;
 
 /**
  * A number by a kind of amounts.js. What is typed stays as it is until the field is left, or Enter; then a number that was read is
@@ -54,7 +54,7 @@ function NumberField({ kind, unit, reads, ...props }) {
     event.target.select();
   };
   return html`<${Field} ...${about(props)} fault=${wrong ? typed === null && wrong : fault} isInvalid=${Boolean(wrong || fault)} reads=${said}>
-    ${(names) => html`<span class=${unit ? "with-unit" : "bare"}><input ...${names} ...${others(props)} type="text" inputmode=${kind.inputmode} autocomplete="off" spellcheck="false"
+    ${(names) => html`<span class=${unit ? "with-unit" : "bare"}><input ...${names} ...${others(props)} type="text" inputmode=${kind.inputmode} autocomplete="off" spellcheck=${false}
       value=${text} onInput=${onInput} onFocus=${onFocus} onBlur=${judge} onKeyDown=${(event) => event.key === "Enter" && judge()} />${unit && html`<u>${unit}</u>`}</span>`}</${Field}>`;
 }
 
@@ -82,7 +82,7 @@ export const PercentField = (props) => html`<${DecimalField} ...${props} places=
 export function LinesField(props) {
   const [typed, setTyped] = useState(null);
   const read = (text) => text.split("\n").map((line) => line.trim()).filter(Boolean);
-  return html`<${Field} ...${about(props)}>${(names) => html`<textarea ...${names} ...${others(props)} rows="3" spellcheck="false"
+  return html`<${Field} ...${about(props)}>${(names) => html`<textarea ...${names} ...${others(props)} rows="3" spellcheck=${false}
     value=${typed ?? props.value.join("\n")} onInput=${(event) => (setTyped(event.target.value), props.onChange(read(event.target.value)))}
     onBlur=${() => setTyped(null)} />`}</${Field}>`;
 }

@@ -29,13 +29,13 @@ function Drawing({ picture, width }) {
     ${shape.cap && html`<${Cap} cap=${shape.cap} at=${isNarrow ? right - 2 : width - 4} axis=${axis} right=${right} show=${show} />`}
     ${shape.spread && html`<text class="spread" x=${axis + 10} y=${shape.spread.y} dy=".35em">${t("ladder.spread", { share: percent(shape.spread.share) })}</text>`}
     ${shape.rungs.map((rung) => html`<${Rung} key=${rung.key} rung=${rung} axis=${axis} plot=${plot} />`)}
-    ${isNarrow && shape.floorY !== null && html`<text class="floor-words on-bar" x=${axis + 8} y=${shape.floorY - 8}>${t("ladder.floor")} <tspan class="strong">${show(picture.floor)}</tspan></text>`}
+    ${isNarrow && shape.floorY !== null && html`<text class="floor-words on-bar" x=${axis + 8} y=${shape.floorY - 8}>${t("word.floor")} <tspan class="strong">${show(picture.floor)}</tspan></text>`}
     ${shape.labels.map((label) => (isNarrow ? onBar(label, shape, show) : beside(label, shape, picture, show, share)))}
   </svg>`;
 }
 
 function Cap({ cap, at, axis, right, show }) {
-  const words = t("ladder.cap", { price: show(cap.price) });
+  const words = t("word.hard_cap", { price: show(cap.price) });
   if (cap.y === null) return html`<text class="cap-words" x=${at} y="12" text-anchor="end">${words} ↑</text>`;
   return html`<g class="cap"><line x1=${axis} x2=${right} y1=${cap.y} y2=${cap.y} /><text class="cap-words" x=${axis + 10} y=${cap.y - 6}>${words}</text></g>`;
 }
@@ -64,7 +64,7 @@ function beside(label, shape, picture, show, share) {
   const { at, y } = label;
   const x = shape.right + 30;
   const lead = html`<path class=${`lead ${label.kind === "floor" ? "floor" : label.rung.isLive ? "own" : ""}`} d=${`M${shape.right + 2} ${y}C${shape.right + 18} ${y} ${shape.right + 12} ${at} ${x - 6} ${at}`} />`;
-  if (label.kind === "floor") return html`<g key="floor">${lead}<text class="floor-words" x=${x} y=${at} dy=".35em">${t("ladder.floor")} <tspan class="strong">${show(picture.floor)}</tspan></text></g>`;
+  if (label.kind === "floor") return html`<g key="floor">${lead}<text class="floor-words" x=${x} y=${at} dy=".35em">${t("word.floor")} <tspan class="strong">${show(picture.floor)}</tspan></text></g>`;
   const { rung } = label;
   const left = x + (rung.isLive ? shape.rungs.reduce((most, each) => Math.max(most, room(each.rank)), 0) : 0);
   const price = html`<tspan class=${`price ${rung.isLive ? "" : "none"}`}>${show(rung.unit)}</tspan> <tspan class="share">${share(rung.unit)}</tspan>`;

@@ -10,22 +10,23 @@ import "../texts/listing_form.js";
 const MOST = 20;
 const KINDS = ["percent", "sats"];
 
+export const stepAfter = (steps) => ({ afterHours: numberOf(steps.at(-1)?.afterHours, 0) + 24, pricePercent: 1 });
+
 /** `value` is the config's priceSchedule. */
 export function Steps({ value, fault, onChange }) {
   const change = (at, part) => onChange(value.map((step, i) => (i === at ? { ...step, ...part } : step)));
   const turn = (at, price) => onChange(value.map((step, i) => (i === at ? { afterHours: step.afterHours, ...price } : step)));
   const kindOf = (step) => ("priceSats" in step ? "sats" : "percent");
-  const add = () => onChange([...value, { afterHours: numberOf(value.at(-1)?.afterHours, 0) + 24, pricePercent: 1 }]);
   return html`<ol class="sell-steps">${value.map((step, i) => html`<li key=${i}>
       <${CountField} label=${t("sell.step.after")} unit="h" min="0" value=${step.afterHours} onChange=${(afterHours) => change(i, { afterHours })} />
       <${Choice} label=${t("sell.step.kind")} value=${kindOf(step)} options=${KINDS.map((each) => [each, t(`sell.step.kind.${each}`)])}
         onChange=${(kind) => turn(i, kind === "sats" ? { priceSats: 0 } : { pricePercent: 1 })} />
       ${kindOf(step) === "sats"
-        ? html`<${SatsField} key="sats" label=${t("sell.step.price")} value=${step.priceSats || null} onChange=${(priceSats) => change(i, { priceSats: priceSats ?? 0 })} />`
-        : html`<${PercentField} key="percent" label=${t("sell.step.price")} value=${step.pricePercent} onChange=${(pricePercent) => change(i, { pricePercent: pricePercent ?? 0 })} />`}
+        ? html`<${SatsField} key="sats" label=${t("word.price")} value=${step.priceSats || null} onChange=${(priceSats) => change(i, { priceSats: priceSats ?? 0 })} />`
+        : html`<${PercentField} key="percent" label=${t("word.price")} value=${step.pricePercent} onChange=${(pricePercent) => change(i, { pricePercent: pricePercent ?? 0 })} />`}
       <button type="button" class="button" aria-label=${t("sell.step.remove", { hours: step.afterHours })} onClick=${() => onChange(value.filter((_, each) => each !== i))}><${Icon} name="trash" /></button></li>`)}</ol>
     ${fault && html`<p class="sell-fault" role="alert">${fault}</p>`}
-    ${value.length < MOST && html`<button type="button" class="button" onClick=${add}><${Icon} name="plus" />${t("sell.step.add")}</button>`}`;
+    ${value.length < MOST && html`<button type="button" class="button" onClick=${() => onChange([...value, stepAfter(value)])}><${Icon} name="plus" />${t("sell.step.add")}</button>`}`;
 }
 
 /** The name of a field and what it means; tags and marketplace are of the task, not of its config. */
@@ -57,7 +58,7 @@ export function ListingForm({ values, set, faults, traits = null, venues = null 
   const given = (name) => ({ name, label: about(name).label, fault: said(faults[name]), value: values[name], onChange: (value) => set({ [name]: value }) });
   const pace = about("loopSeconds");
   const props = (name) => ({ ...given(name), hint: about(name).hint });
-  return html`<fieldset class="sell-group"><legend>${t("sell.price")}</legend>
+  return html`<fieldset class="sell-group"><legend>${t("word.price")}</legend>
       <${Segments} label=${about("priceMode").label} value=${values.priceMode} options=${choicesOf("priceMode", "autolist")} onChange=${(priceMode) => set({ priceMode })} />
       <p class="quiet">${t(`sell.priceMode.${values.priceMode}.what`)}</p>
       ${values.priceMode === "fixed" && html`<${SatsField} key="fixed" ...${props("priceSats")} />`}

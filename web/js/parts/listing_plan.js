@@ -7,7 +7,7 @@ import { amount, count, percent } from "../format.js";
 import { hasNoLeast, payoutOf } from "../listing_state.js";
 import { Skeleton, confirmed, wordsOf } from "./states.js";
 import { Money } from "./basics.js";
-import { reasonOf } from "../texts/reasons.js";
+import { plainWords, reasonOf } from "../texts/reasons.js";
 import "../texts/listing_form.js";
 
 const SETTLES_MS = 500; // each other price is a draft at the marketplace, of which a user may have few a minute
@@ -42,9 +42,6 @@ export function usePlan(body) {
   }, [wanted]);
   return { plan: state.plan, refusal: state.of === wanted ? state.refusal : null, isOld: state.of !== wanted || (state.refusal !== null && state.plan !== null) };
 }
-
-/** What a server could not do is said as something that was not done. */
-const told = (text) => text.replace(/^failed to /, "could not ");
 
 export function ListingPlan({ plan, refusal, isOld }) {
   const isMeant = refusal && !(refusal.status === 400 && refusal.details.length);
@@ -82,7 +79,7 @@ function Objections({ plan }) {
     plan.refusal,
     state !== "run" && t("outcome.control", { state: t(`state.${state}`) }),
     plan.draft && !plan.draft.isSigned && t("outcome.signer", { why: plan.draft.verdict }),
-    ...plan.errors.map(told),
+    ...plan.errors.map(plainWords),
   ].filter(Boolean);
   return found.map((words) => html`<p key=${words} class="note">${words}</p>`);
 }
@@ -92,7 +89,7 @@ export async function confirmListing({ name, config, plan }) {
   if (config.dryRun) return true;
   if (plan.price === null) {
     const lines = [t("confirm_listing.none.what"), hasNoLeast(config) && t("sell.least.none")];
-    return confirmed({ title: t("confirm_listing.none", { name }), lines, act: t("confirm_listing.start"), isDanger: false });
+    return confirmed({ title: t("confirm_listing.none", { name }), lines, act: t("word.start"), isDanger: false });
   }
   const floor = plan.market.lowestAsk;
   const payout = payoutOf(plan);

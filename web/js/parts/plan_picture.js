@@ -37,8 +37,8 @@ export function PlanPicture({ width, asks, bids, floor, low, high, cap, rungs, s
     <path class="depth bid" d=${area(bid) || ""} /><path class="edge bid" d=${line(bid.points)} />
     <path class="depth ask" d=${area(asked) || ""} /><path class="edge ask" d=${line(asked.points)} />
     ${floor && html`<line class="floor" x1=${left} x2=${right} y1=${y(floor)} y2=${y(floor)} />`}
-    ${cap > 0 && cap < max && cap > min && html`<g class="cap"><line x1=${left} x2=${right} y1=${y(cap)} y2=${y(cap)} /><text x=${right - 6} y=${y(cap) - 5} text-anchor="end">${t("picture.cap", { price: show(cap) })}</text></g>`}
-    ${cap >= max && html`<text class="cap-away" x=${right - 6} y="13" text-anchor="end">${t("picture.cap", { price: show(cap) })} ↑</text>`}
+    ${cap > 0 && cap < max && cap > min && html`<g class="cap"><line x1=${left} x2=${right} y1=${y(cap)} y2=${y(cap)} /><text x=${right - 6} y=${y(cap) - 5} text-anchor="end">${t("word.hard_cap", { price: show(cap) })}</text></g>`}
+    ${cap >= max && html`<text class="cap-away" x=${right - 6} y="13" text-anchor="end">${t("word.hard_cap", { price: show(cap) })} ↑</text>`}
     ${rungs.map((rung) => html`<g key=${rung.key} class=${`rung ${rung.isBid ? "own" : "none"}`}>${rung.isBid
       ? html`<rect x=${left} y=${y(rung.unit) - 2.5} width=${right - left} height="5" rx="2.5" />`
       : html`<line x1=${left} x2=${right} y1=${y(rung.unit)} y2=${y(rung.unit)} />`}<circle cx=${left} cy=${y(rung.unit)} r="5" /></g>`)}
@@ -48,7 +48,7 @@ export function PlanPicture({ width, asks, bids, floor, low, high, cap, rungs, s
 function beside({ label, right, show, floor }) {
   const { key, at, rung } = label;
   const lead = html`<path class=${`lead ${rung ? (rung.isBid ? "own" : "none") : "floor"}`} d=${`M${right + 2} ${label.y}C${right + 16} ${label.y} ${right + 10} ${at} ${right + 22} ${at}`} />`;
-  if (!rung) return html`<g key=${key}>${lead}<text class="label-floor" x=${right + 28} y=${at} dy=".35em">${t("picture.floor")} <tspan class="strong">${show(floor)}</tspan></text></g>`;
+  if (!rung) return html`<g key=${key}>${lead}<text class="label-floor" x=${right + 28} y=${at} dy=".35em">${t("word.floor")} <tspan class="strong">${show(floor)}</tspan></text></g>`;
   const from = right + 28 + (rung.rank ? 40 : 0);
   return html`<g key=${key}>${lead}
     ${rung.rank && html`<g class=${`rank ${rung.rank === 1 ? "first" : ""}`}><rect x=${right + 28} y=${at - 11} width="33" height="22" rx="7" /><text x=${right + 44.5} y=${at} dy=".35em" text-anchor="middle">#${rung.rank}</text></g>`}
@@ -61,6 +61,6 @@ function inShort({ label, right, show, floor }) {
   const { key, at, rung } = label;
   const lead = html`<path class=${`lead ${rung ? (rung.isBid ? "own" : "none") : "floor"}`} d=${`M${right + 2} ${label.y}L${right + 12} ${at}`} />`;
   const from = right + 16;
-  if (!rung) return html`<g key=${key}>${lead}<text class="label-floor" x=${from} y=${at} dy=".35em">${t("picture.floor")} <tspan class="strong">${show(floor)}</tspan></text></g>`;
+  if (!rung) return html`<g key=${key}>${lead}<text class="label-floor" x=${from} y=${at} dy=".35em">${t("word.floor")} <tspan class="strong">${show(floor)}</tspan></text></g>`;
   return html`<g key=${key}>${lead}<text class=${`label-price short ${rung.isBid ? "own" : "none"}`} x=${from} y=${at} dy=".35em">${show(rung.unit)} <tspan class="share">${rung.rank ? `#${rung.rank}` : rung.share}</tspan></text></g>`;
 }

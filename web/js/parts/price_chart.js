@@ -1,10 +1,8 @@
 // Price, floor and least price over time, as steps, with the cheapest signature as a line of its own.
-import { effect } from "@preact/signals";
 import { useEffect, useRef } from "preact/hooks";
-import { html, t } from "../page.js";
-import { clock, money, unit } from "../format.js";
-import { loadPlot, token } from "./plot.js";
-import { theme } from "./shell.js";
+import { html } from "../page.js";
+import { clock, money } from "../format.js";
+import { token, usePlot } from "./plot.js";
 
 /**
  * Joins the samples to [times, prices, floors, least prices, lowest signatures]. Where nothing ran for `gapS` or longer stands
@@ -32,33 +30,9 @@ const TALL = 260;
 
 /** `columns` are [times, prices, floors, least prices, lowest signatures], null where a value is not known; `label` says what is drawn. */
 export function PriceChart({ columns, from, to, label }) {
-  const box = useRef(null);
-  const plot = useRef(null);
   const given = useRef({});
   given.current = { columns, from, to };
-  useEffect(() => {
-    let isGone = false;
-    const ends = [];
-    loadPlot().then((UPlot) => {
-      if (isGone || !box.current) return;
-      const made = new UPlot(options(UPlot, box.current.clientWidth, given), given.current.columns, box.current);
-      plot.current = made;
-      const watch = new ResizeObserver(([entry]) => made.setSize({ width: Math.floor(entry.contentRect.width), height: TALL }));
-      watch.observe(box.current);
-      // Colours and amounts are read at each drawing: another theme or unit is the same picture once more.
-      const redraw = () => plot.current?.redraw(false, true);
-      const end = effect(() => (theme.value, unit.value, queueMicrotask(redraw)));
-      const system = matchMedia("(prefers-color-scheme: light)");
-      system.addEventListener("change", redraw);
-      ends.push(() => watch.disconnect(), end, () => system.removeEventListener("change", redraw));
-    }, () => box.current && (box.current.textContent = t("chart.away")));
-    return () => {
-      isGone = true;
-      ends.forEach((end) => end());
-      plot.current?.destroy();
-      plot.current = null;
-    };
-  }, []);
+  const [box, plot] = usePlot({ height: TALL, make: (UPlot, width) => [options(UPlot, width, given), given.current.columns] });
   useEffect(() => {
     plot.current?.setData(columns, false);
     plot.current?.setScale("x", { min: from, max: to });

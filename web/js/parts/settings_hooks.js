@@ -2,7 +2,7 @@
 import { useState } from "preact/hooks";
 import { html, t } from "../page.js";
 import { call, get } from "../api.js";
-import { Empty, Loaded, confirmed, toast, useAct, useLoad, wordsOf } from "./states.js";
+import { Empty, Loaded, attempt, confirmed, deleteIfSure, showRefusal, toast, useAct, useLoad, wordsOf } from "./states.js";
 import { clock, secondsOf } from "../format.js";
 import { now } from "../store.js";
 import { Copyable, Table, isFaulty } from "./basics.js";
@@ -12,7 +12,6 @@ const KINDS = ["webhook", "ntfy", "telegram", "discord", "mail"];
 const WITH_SECRET = ["webhook", "ntfy", "telegram"];
 const EVENTS = ["fill", "sold", "error", "recovered", "worker_dead", "halted", "quota", "outbid_limited", "listed", "plan_expiring", "daily"];
 const USUAL = EVENTS.slice(0, 7);
-const told = (refusal) => toast(wordsOf(refusal), { isBad: true });
 
 export default function Hooks() {
   const found = useLoad((abort) => get("/hooks", { abort }));
@@ -22,16 +21,12 @@ export default function Hooks() {
   const make = (event) => {
     event.preventDefault();
     if (isFaulty(event.target)) return undefined;
-    return run(async () => {
+    return run(() => attempt(async () => {
       const { every, ...rest } = form;
-      try {
-        setMade(await call("POST", "/hooks", { ...rest, secret: WITH_SECRET.includes(form.kind) ? form.secret : "", minIntervalSeconds: every ?? 0 }));
-        setForm(null);
-        found.again();
-      } catch (refusal) {
-        told(refusal);
-      }
-    });
+      setMade(await call("POST", "/hooks", { ...rest, secret: WITH_SECRET.includes(form.kind) ? form.secret : "", minIntervalSeconds: every ?? 0 }));
+      setForm(null);
+      found.again();
+    }));
   };
   return html`<section class="panel" aria-labelledby="hooks-title"><header class="panel-head"><h2 id="hooks-title">${t("hooks.title")}</h2>
       ${!form && html`<button class="button" onClick=${() => (setMade(null), setForm({ kind: "webhook", url: "", secret: "", events: USUAL, every: 0 }))}>${t("hooks.make")}</button>`}</header>
@@ -43,8 +38,8 @@ export default function Hooks() {
 function HookForm({ form, setForm, isBusy, onMake }) {
   const set = (name) => (value) => setForm({ ...form, [name]: value });
   return html`<form class="form panel-body" onSubmit=${onMake}><div class="pair">
-      <${Choice} label=${t("hooks.kind")} value=${form.kind} onChange=${set("kind")} options=${KINDS.map((each) => [each, t(`hooks.kind.${each}`)])} />
-      <${TextField} label=${t("hooks.url")} hint=${t(`hooks.url.${form.kind}`)} value=${form.url} onChange=${set("url")} />
+      <${Choice} label=${t("word.to")} value=${form.kind} onChange=${set("kind")} options=${KINDS.map((each) => [each, t(`hooks.kind.${each}`)])} />
+      <${TextField} label=${t("word.address")} hint=${t(`hooks.url.${form.kind}`)} value=${form.url} onChange=${set("url")} />
       ${WITH_SECRET.includes(form.kind) && html`<${TextField} label=${t("hooks.secret")} hint=${t(`hooks.secret.${form.kind}`)} value=${form.secret} onChange=${set("secret")} />`}
       <${CountField} label=${t("hooks.every")} min="0" max="86400" value=${form.every} onChange=${set("every")} /></div>
     <fieldset class="checks"><legend>${t("hooks.events")}</legend>${EVENTS.map((name) => html`<${Check} key=${name} label=${t(`hooks.event.${name}`)} value=${form.events.includes(name)}
@@ -55,10 +50,8 @@ function HookForm({ form, setForm, isBusy, onMake }) {
 function Hook({ hook, again }) {
   const [isOpen, setOpen] = useState(false);
   const { isBusy, run } = useAct();
-  const tryIt = () => run(() => call("POST", `/hooks/${hook.id}/test`).then(() => (toast(t("hooks.tried")), setOpen(true)), told));
-  const end = () => run(async () => {
-    if (await confirmed({ title: t("hooks.delete.title"), lines: [hook.url, t("hooks.delete.what")], act: t("settings.delete") })) await call("DELETE", `/hooks/${hook.id}`).then(again, told);
-  });
+  const tryIt = () => run(() => call("POST", `/hooks/${hook.id}/test`).then(() => (toast(t("hooks.tried")), setOpen(true)), showRefusal));
+  const end = () => run(() => deleteIfSure(`/hooks/${hook.id}`, { title: t("hooks.delete.title"), lines: [hook.url, t("hooks.delete.what")], act: t("word.delete") }, again));
   const [state, words] = hook.waitsForCode ? ["held", "hooks.awaits"] : hook.isFailing ? ["fault", "hooks.failing"] : hook.sentAt ? ["on", "hooks.good"] : ["off", "hooks.new"];
   return html`<li class="hook"><div class="hook-head"><div><b>${t(`hooks.kind.${hook.kind}`)}</b> <code>${hook.url}</code>
       <p class="quiet">${hook.events.map((each) => t(`hooks.event.${each}`)).join(", ")}</p></div>
@@ -67,7 +60,7 @@ function Hook({ hook, again }) {
     ${hook.waitsForCode && html`<${Code} hook=${hook} again=${again} />`}
     <div class="acts-row">${!hook.waitsForCode && html`<button class="button" disabled=${isBusy} onClick=${tryIt}>${t("hooks.try")}</button>`}
       <button class="button" aria-expanded=${isOpen} onClick=${() => setOpen(!isOpen)}>${t("hooks.deliveries")}</button>
-      <button class="button" disabled=${isBusy} onClick=${end}>${t("settings.delete")}</button></div>
+      <button class="button" disabled=${isBusy} onClick=${end}>${t("word.delete")}</button></div>
     ${isOpen && html`<${Deliveries} id=${hook.id} />`}</li>`;
 }
 
@@ -77,10 +70,10 @@ function Code({ hook, again }) {
   const { isBusy, run } = useAct();
   const confirm = (event) => {
     event.preventDefault();
-    const wrong = (refusal) => (refusal.status === 400 ? setFault(wordsOf(refusal)) : told(refusal));
+    const wrong = (refusal) => (refusal.status === 400 ? setFault(wordsOf(refusal)) : showRefusal(refusal));
     return run(() => call("POST", `/hooks/${hook.id}/confirm`, { code }).then(() => (toast(t("hooks.confirmed")), again()), wrong));
   };
-  const anew = () => run(() => call("POST", `/hooks/${hook.id}/code`).then(() => toast(t("hooks.code.sent")), told));
+  const anew = () => run(() => call("POST", `/hooks/${hook.id}/code`).then(() => toast(t("hooks.code.sent")), showRefusal));
   return html`<form class="hook-code" onSubmit=${confirm}><${TextField} label=${t("hooks.code")} hint=${t("hooks.code.hint")} fault=${fault} value=${code}
       onChange=${(text) => (setFault(""), setCode(text))} maxlength="20" required />
     <div class="acts-row"><button class="button primary" disabled=${isBusy}>${t("hooks.confirm")}</button>
@@ -90,9 +83,9 @@ function Code({ hook, again }) {
 function Deliveries({ id }) {
   const found = useLoad((abort) => get(`/hooks/${id}/deliveries?limit=20`, { abort }));
   const { isBusy, run } = useAct();
-  const send = (row) => run(() => call("POST", `/hooks/${id}/deliveries/${row.id}/redeliver`).then(found.again, told));
+  const send = (row) => run(() => call("POST", `/hooks/${id}/deliveries/${row.id}/redeliver`).then(found.again, showRefusal));
   return html`<${Loaded} from=${found} rows=${2} tall=${40}>${({ deliveries }) => (deliveries.length ? html`<${Table} label=${t("hooks.deliveries")} rows=${deliveries} keyOf=${(row) => row.id} columns=${[
-    { name: t("sessions.since"), cell: (row) => clock(secondsOf(row.createdAt), now.value) },
+    { name: t("word.since"), cell: (row) => clock(secondsOf(row.createdAt), now.value) },
     { name: t("hooks.events"), cell: (row) => t(row.eventId === null ? `hooks.delivery.${row.event}` : `hooks.event.${row.event}`) },
     { name: t("hooks.title"), cell: (row) => html`<span class=${row.state === "dead" ? "bad-text" : row.state === "sent" ? "good-text" : ""}>${t(`hooks.delivery.${row.state}`, row)}${row.error && html`<br /><small class="quiet">${row.error}</small>`}</span>` },
     { name: "", isNumber: true, cell: (row) => row.state !== "waiting" && row.eventId !== null && html`<button class="button" disabled=${isBusy} onClick=${() => send(row)}>${t("hooks.again")}</button>` },

@@ -3,7 +3,7 @@ import { signal } from "@preact/signals";
 import { useEffect, useState } from "preact/hooks";
 import { html, t } from "../page.js";
 import { call, get } from "../api.js";
-import { Dialog, Empty, Loaded, confirmed, toast, useAct, useLoad, wordsOf } from "./states.js";
+import { Dialog, Empty, Loaded, attempt, deleteIfSure, showRefusal, toast, useAct, useLoad, wordsOf } from "./states.js";
 import { amount, count } from "../format.js";
 import { me, tasks } from "../store.js";
 import { WALLETS } from "../wallets.js";
@@ -60,8 +60,6 @@ export function Approvals() {
       ${there.map((wallet) => html`<button key=${wallet.id} class="button primary" disabled=${isBusy} onClick=${() => sign(() => signedBy(wallet, challenge.message))}>${wallet.name}</button>`)}</div></${Dialog}>`;
 }
 
-const told = (refusal) => toast(wordsOf(refusal), { isBad: true });
-
 export default function Limits() {
   const found = useLoad((abort) => get("/ceilings", { abort }));
   return html`<section class="panel" aria-labelledby="ceilings-title"><header class="panel-head"><h2 id="ceilings-title">${t("ceilings.title")}</h2></header>
@@ -78,21 +76,17 @@ function Ceilings({ ceilings, set }) {
   const save = (event) => {
     event.preventDefault();
     if (isFaulty(event.target)) return undefined;
-    return run(async () => {
-      try {
-        const consent = isRaise ? await approve(wanted) : {};
-        if (!consent) return;
-        set(await call("PUT", "/ceilings", { ...wanted, ...consent }));
-        toast(t("settings.saved"));
-      } catch (refusal) {
-        told(refusal);
-      }
-    });
+    return run(() => attempt(async () => {
+      const consent = isRaise ? await approve(wanted) : {};
+      if (!consent) return;
+      set(await call("PUT", "/ceilings", { ...wanted, ...consent }));
+      toast(t("word.saved"));
+    }));
   };
   return html`<form class="form panel-body" onSubmit=${save}><p class="quiet">${t("ceilings.what")}</p><div class="pair">
       <${SatsField} label=${t("ceilings.exposure")} hint=${t("ceilings.exposure.hint", { plan: amount(ceilings.planMaxExposure) })} value=${wanted.maxExposure} onChange=${(maxExposure) => setWanted({ ...wanted, maxExposure })} />
       <${SatsField} label=${t("ceilings.hardcap")} hint=${t("ceilings.hardcap.hint")} value=${wanted.maxHardcap} onChange=${(maxHardcap) => setWanted({ ...wanted, maxHardcap })} /></div>
-    <div class="acts-row"><button class="button primary" disabled=${isBusy}>${t(isRaise ? "ceilings.approve" : "settings.save")}</button></div></form>`;
+    <div class="acts-row"><button class="button primary" disabled=${isBusy}>${t(isRaise ? "ceilings.approve" : "word.save")}</button></div></form>`;
 }
 
 const NEW = { name: "", maxOpenSats: null, maxFills: null, spendCapSats: null, spendCapPerDaySats: null };
@@ -106,26 +100,24 @@ function Budgets() {
     event.preventDefault();
     if (isFaulty(event.target)) return undefined;
     const body = Object.fromEntries(Object.entries(form).map(([name, value]) => [name, value ?? 0]));
-    return run(() => call("POST", "/budgets", body).then(() => (setForm(null), found.again()), told));
+    return run(() => call("POST", "/budgets", body).then(() => (setForm(null), found.again()), showRefusal));
   };
-  const end = (row) => run(async () => {
-    if (await confirmed({ title: t("budgets.delete.title", row), lines: [t("budgets.delete.what")], act: t("settings.delete") })) await call("DELETE", `/budgets/${row.id}`).then(found.again, told);
-  });
-  const used = (is, most) => (most ? t("budgets.used", { used: amount(is), most: amount(most) }) : t("budgets.no_limit"));
+  const end = (row) => run(() => deleteIfSure(`/budgets/${row.id}`, { title: t("budgets.delete.title", row), lines: [t("budgets.delete.what")], act: t("word.delete") }, found.again));
+  const used = (is, most) => (most ? t("word.used_of", { used: amount(is), most: amount(most) }) : t("word.no_limit"));
   const named = (id) => tasks.value?.find((each) => each.id === id)?.slug || `#${id}`;
   return html`<section class="panel" aria-labelledby="budgets-title"><header class="panel-head"><h2 id="budgets-title">${t("budgets.title")}</h2>
       ${!form && html`<button class="button" onClick=${() => setForm(NEW)}>${t("budgets.make")}</button>`}</header>
-    ${form && html`<form class="form panel-body" onSubmit=${make}><div class="pair"><${TextField} label=${t("budgets.name")} value=${form.name} onChange=${(name) => setForm({ ...form, name })} />
+    ${form && html`<form class="form panel-body" onSubmit=${make}><div class="pair"><${TextField} label=${t("word.name")} value=${form.name} onChange=${(name) => setForm({ ...form, name })} />
       ${BOUNDS.map(([field, name]) => html`<${SatsField} key=${field} label=${t(`budgets.${name}`)} hint=${t("budgets.empty")} value=${form[field]} onChange=${(value) => setForm({ ...form, [field]: value })} />`)}
       <${CountField} label=${t("budgets.fills")} hint=${t("budgets.empty")} min="0" value=${form.maxFills} onChange=${(maxFills) => setForm({ ...form, maxFills })} /></div>
       <div class="acts-row"><button type="button" class="button" onClick=${() => setForm(null)}>${t("cancel")}</button><button class="button primary" disabled=${isBusy}>${t("budgets.make")}</button></div></form>`}
     <${Loaded} from=${found} rows=${1} tall=${44}>${(rows) => (rows.length ? html`<${Table} label=${t("budgets.title")} rows=${rows} keyOf=${(row) => row.id} columns=${[
-      { name: t("budgets.name"), cell: (row) => html`<b>${row.name}</b>` },
-      { name: t("budgets.tasks"), cell: (row) => row.taskIds.map(named).join(", ") || "–" },
+      { name: t("word.name"), cell: (row) => html`<b>${row.name}</b>` },
+      { name: t("word.tasks"), cell: (row) => row.taskIds.map(named).join(", ") || "–" },
       { name: t("budgets.open"), isNumber: true, cell: (row) => used(row.openSats, row.maxOpenSats) },
       { name: t("budgets.spend"), isNumber: true, cell: (row) => used(row.spentSats, row.spendCapSats) },
       { name: t("budgets.day"), isNumber: true, cell: (row) => used(row.spentTodaySats, row.spendCapPerDaySats) },
-      { name: t("budgets.fills"), isNumber: true, cell: (row) => (row.maxFills ? t("budgets.used", { used: count(row.fills), most: count(row.maxFills) }) : t("budgets.no_limit")) },
-      { name: "", isNumber: true, cell: (row) => html`<button class="button" disabled=${isBusy} aria-label=${t("budgets.delete.title", row)} onClick=${() => end(row)}>${t("settings.delete")}</button>` },
+      { name: t("budgets.fills"), isNumber: true, cell: (row) => (row.maxFills ? t("word.used_of", { used: count(row.fills), most: count(row.maxFills) }) : t("word.no_limit")) },
+      { name: "", isNumber: true, cell: (row) => html`<button class="button" disabled=${isBusy} aria-label=${t("budgets.delete.title", row)} onClick=${() => end(row)}>${t("word.delete")}</button>` },
     ]} />` : !form && html`<${Empty}>${t("budgets.none")}</${Empty}>`)}</${Loaded}></section>`;
 }

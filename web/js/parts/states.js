@@ -2,6 +2,7 @@
 import { signal } from "@preact/signals";
 import { useEffect, useRef, useState } from "preact/hooks";
 import { html, t } from "../page.js";
+import { call } from "../api.js";
 import { place } from "../router.js";
 import { leaving } from "../store.js";
 
@@ -116,7 +117,7 @@ export function Confirmations() {
   return html`<${Dialog} title=${question.title} onClose=${() => end(false)}>
     ${question.lines.filter(Boolean).map((line) => html`<p>${typeof line === "function" ? line() : line}</p>`)}
     ${question.type !== null && html`<label class="field"><span>${t("dialog.type", { text: question.type })}</span>
-      <input autocomplete="off" spellcheck="false" value=${typed} onInput=${(event) => setTyped(event.target.value)} /></label>`}
+      <input autocomplete="off" spellcheck=${false} value=${typed} onInput=${(event) => setTyped(event.target.value)} /></label>`}
     <div class="dialog-acts"><button class="button" autofocus onClick=${() => end(false)}>${t("cancel")}</button>
       <button class=${`button ${question.isDanger ? "danger" : "primary"}`} disabled=${!isReady} onClick=${() => end(true)}>${question.act}</button></div>
   </${Dialog}>`;
@@ -155,15 +156,30 @@ export function wordsOf(refusal, { isRead = false, isStop = false } = {}) {
   return t([401, 404, 500].includes(status) ? `refusal.${status}` : "refusal.other");
 }
 
-/** Why something is not shown, with a way to ask again; after a 429 only once that is allowed. */
-export function Refused({ refusal, again, isRead = true }) {
-  const [left, setLeft] = useState(refusal.retryAfterS || 0);
-  useEffect(() => setLeft(refusal.retryAfterS || 0), [refusal]);
+/** Says why a call was refused. */
+export const showRefusal = (refusal, options) => toast(wordsOf(refusal, options), { isBad: true });
+
+/** Carries out `act`; resolves to its value, or to null once it was said why it is refused. */
+export const attempt = (act, options) => act().catch((refusal) => (showRefusal(refusal, options), null));
+
+/** Asks first, and calls `then` once it is deleted. */
+export const deleteIfSure = async (path, question, then) => (await confirmed(question)) && call("DELETE", path).then(then, showRefusal);
+
+/** Seconds left of `seconds`, counted down anew for each `since`. */
+export function useCountdown(seconds, since) {
+  const [left, setLeft] = useState(seconds);
+  useEffect(() => setLeft(seconds), [since]);
   useEffect(() => {
     if (left <= 0) return undefined;
     const timer = setTimeout(() => setLeft(left - 1), 1000);
     return () => clearTimeout(timer);
   }, [left]);
+  return left;
+}
+
+/** Why something is not shown, with a way to ask again; after a 429 only once that is allowed. */
+export function Refused({ refusal, again, isRead = true }) {
+  const left = useCountdown(refusal.retryAfterS || 0, refusal);
   const words = refusal.status === 429 ? t("refusal.429", { seconds: Math.max(left, 0) }) : wordsOf(refusal, { isRead });
   return html`<div class="note bad" role="alert"><p>${words}</p>
     ${again && html`<button class="button" disabled=${left > 0} onClick=${again}>${t("again")}</button>`}</div>`;

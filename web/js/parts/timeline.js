@@ -1,47 +1,20 @@
 // Floor, reference, range and the life of every bid over time. Pointing at it, or its arrow keys, choose a moment.
 import { useEffect, useRef } from "preact/hooks";
-import { effect } from "@preact/signals";
-import { html, t } from "../page.js";
-import { clock, unit } from "../format.js";
+import { html } from "../page.js";
+import { clock } from "../format.js";
 import { indexAt } from "../timeline_shape.js";
-import { loadPlot, token } from "./plot.js";
+import { token, usePlot } from "./plot.js";
 import { drawBand, drawMark, lifeDrawer } from "./timeline_canvas.js";
-import { theme } from "./shell.js";
 
 /**
  * `data`: {columns, lives, bounds, from, to, range: {low, high} as parts of the reference or null, step}; `mark` is the
  * moment shown, or null; `onPoint(time | null)` while somebody points, `onPick(time | null)` when one is chosen.
  */
 export function Timeline({ data, mark, show, label, onPoint, onPick, height = 290 }) {
-  const box = useRef(null);
-  const plot = useRef(null);
   const given = useRef({});
   given.current = { ...data, mark, show, onPoint, onPick };
-
-  useEffect(() => {
-    let isGone = false;
-    const ends = [];
-    loadPlot().then((UPlot) => {
-      if (isGone || !box.current) return;
-      const made = new UPlot(options(UPlot, box.current.clientWidth, height, given), columnsFor(given.current), box.current);
-      plot.current = made;
-      const watch = new ResizeObserver(([entry]) => plot.current?.setSize({ width: Math.floor(entry.contentRect.width), height }));
-      watch.observe(box.current);
-      // Colours and amounts are read at each drawing: another theme or unit is the same picture once more.
-      const end = effect(() => (theme.value, unit.value, queueMicrotask(() => plot.current?.redraw(false, true))));
-      const system = matchMedia("(prefers-color-scheme: light)");
-      const redraw = () => plot.current?.redraw(false, true);
-      system.addEventListener("change", redraw);
-      ends.push(() => watch.disconnect(), end, () => system.removeEventListener("change", redraw), listen(made, given));
-    }, () => box.current && (box.current.textContent = t("timeline.away")));
-    return () => {
-      isGone = true;
-      for (const end of ends) end();
-      plot.current?.destroy();
-      plot.current = null;
-    };
-  }, [height]);
-
+  const make = (UPlot, width) => [options(UPlot, width, height, given), columnsFor(given.current)];
+  const [box, plot] = usePlot({ height, make, begin: (made) => listen(made, given) });
   useEffect(() => {
     if (!plot.current) return;
     plot.current.setData(columnsFor(given.current), false);

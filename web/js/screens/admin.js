@@ -2,7 +2,7 @@
 import { useState } from "preact/hooks";
 import { html, t } from "../page.js";
 import { call, get } from "../api.js";
-import { Dialog, Empty, Loaded, confirmed, toast, useAct, useLoad, wordsOf } from "../parts/states.js";
+import { Dialog, Empty, Loaded, attempt, confirmed, showRefusal, toast, useAct, useLoad } from "../parts/states.js";
 import { amount, clock, count, secondsOf, short, span } from "../format.js";
 import { setQuery } from "../router.js";
 import { me, now, setControl } from "../store.js";
@@ -15,23 +15,23 @@ export function Users({ find }) {
   const plans = useLoad((abort) => get("/admin/plans", { abort }));
   const pages = usePages("/admin/users", "users", { address: find }, [find], "after");
   const [changed, setChanged] = useState(null);
-  return html`<section class="panel" aria-label=${t("admin.tab.users")}><div class="panel-body admin-find"><${TextField} label=${t("admin.users.find")} value=${find} onChange=${(value) => setQuery({ find: value.trim() })} /></div>
+  return html`<section class="panel" aria-label=${t("admin.tab.users")}><div class="panel-body admin-find"><${TextField} label=${t("word.address")} value=${find} onChange=${(value) => setQuery({ find: value.trim() })} /></div>
       <${Pages} from=${pages} none=${t("admin.users.none")}>${(rows) => html`<${Table} label=${t("admin.tab.users")} rows=${rows} keyOf=${(row) => row.id} columns=${[
         { name: t("admin.user"), cell: (row) => html`<span><b>${row.displayName || short(row.address, 8, 6)}</b> ${row.isAdmin && html`<span class="tag">${t("admin.user.admin")}</span>`}${!row.maySignIn && html` <span class="tag stop">${t("admin.user.out")}</span>`}
           ${row.displayName && html`<br /><code class="quiet" title=${row.address}>${short(row.address, 8, 6)}</code>`}</span>` },
-        { name: t("admin.user.plan"), cell: (row) => html`<span>${row.plan || t("admin.user.plan.none")} ${row.planIsOver && html`<span class="tag stop">${t("admin.user.over")}</span>`}<br /><small class="quiet">${row.planEndsAt ? clock(secondsOf(row.planEndsAt)) : ""}</small></span>` },
-        { name: t("admin.user.tasks"), isNumber: true, cell: (row) => t("admin.user.running", row) },
-        { name: t("admin.user.exposure"), isNumber: true, cell: (row) => html`<${Money} value=${row.exposure} />` },
+        { name: t("word.plan"), cell: (row) => html`<span>${row.plan || t("word.none")} ${row.planIsOver && html`<span class="tag stop">${t("admin.user.over")}</span>`}<br /><small class="quiet">${row.planEndsAt ? clock(secondsOf(row.planEndsAt)) : ""}</small></span>` },
+        { name: t("word.tasks"), isNumber: true, cell: (row) => t("admin.user.running", row) },
+        { name: t("word.open_bids"), isNumber: true, cell: (row) => html`<${Money} value=${row.exposure} />` },
         { name: t("admin.user.seen"), cell: (row) => (row.lastSeenAt ? span(now.value - secondsOf(row.lastSeenAt)) : t("admin.user.never")) },
         { name: "", isNumber: true, cell: (row) => html`<button class="button" aria-label=${t("admin.user.change.of", row)} onClick=${() => setChanged(row)}>${t("admin.user.change")}</button>` },
       ]} />`}</${Pages}></section>
     <section class="panel" aria-labelledby="plans-title"><header class="panel-head"><h2 id="plans-title">${t("admin.plans")}</h2></header>
       <${Loaded} from=${plans} rows=${1} tall=${44}>${(rows) => html`<${Table} label=${t("admin.plans")} rows=${rows} keyOf=${(row) => row.key} columns=${[
-        { name: t("admin.user.plan"), cell: (row) => html`<b>${row.name}</b>` },
-        { name: t("admin.user.tasks"), isNumber: true, cell: (row) => count(row.maxTasks) },
+        { name: t("word.plan"), cell: (row) => html`<b>${row.name}</b>` },
+        { name: t("word.tasks"), isNumber: true, cell: (row) => count(row.maxTasks) },
         { name: t("admin.plan.bids"), isNumber: true, cell: (row) => count(row.maxBidsPerTask) },
-        { name: t("admin.plan.exposure"), isNumber: true, cell: (row) => html`<${Money} value=${row.maxExposure} />` },
-        { name: t("admin.plan.price"), isNumber: true, cell: (row) => html`<${Money} value=${row.priceSats} />` },
+        { name: t("word.exposure"), isNumber: true, cell: (row) => html`<${Money} value=${row.maxExposure} />` },
+        { name: t("word.price"), isNumber: true, cell: (row) => html`<${Money} value=${row.priceSats} />` },
         { name: t("admin.plan.days"), isNumber: true, cell: (row) => count(row.durationDays) },
         { name: t("admin.plan.users"), isNumber: true, cell: (row) => count(row.users) },
       ]} />`}</${Loaded}></section>
@@ -44,23 +44,17 @@ function PlanOf({ user, plans, onClose, onSaved }) {
   const { isBusy, run } = useAct();
   const save = (event) => {
     event.preventDefault();
-    return run(async () => {
-      try {
-        const answer = await call("PUT", `/admin/users/${user.id}`, { plan, ...(day ? { endsAt: day } : {}) });
-        if (answer.tasksStopped) toast(t("admin.user.stopped", { count: answer.tasksStopped }));
-        onSaved();
-      } catch (refusal) {
-        toast(wordsOf(refusal), { isBad: true });
-      }
-    });
+    return run(() => attempt(async () => {
+      const answer = await call("PUT", `/admin/users/${user.id}`, { plan, ...(day ? { endsAt: day } : {}) });
+      if (answer.tasksStopped) toast(t("admin.user.stopped", { count: answer.tasksStopped }));
+      onSaved();
+    }));
   };
   return html`<${Dialog} title=${t("admin.user.title", { name: user.displayName || short(user.address, 8, 6) })} onClose=${onClose}><form class="form" onSubmit=${save}>
-    <${Choice} label=${t("admin.user.plan")} value=${plan} onChange=${setPlan} options=${plans.map((each) => [each.key, each.name])} />
+    <${Choice} label=${t("word.plan")} value=${plan} onChange=${setPlan} options=${plans.map((each) => [each.key, each.name])} />
     <${Field} label=${t("admin.user.ends")} hint=${t("admin.user.ends.hint")}>${(names) => html`<input ...${names} type="date" value=${day} onInput=${(event) => setDay(event.target.value)} />`}</${Field}>
-    <div class="dialog-acts"><button type="button" class="button" onClick=${onClose}>${t("cancel")}</button><button class="button primary" disabled=${isBusy}>${t("admin.save")}</button></div></form></${Dialog}>`;
+    <div class="dialog-acts"><button type="button" class="button" onClick=${onClose}>${t("cancel")}</button><button class="button primary" disabled=${isBusy}>${t("word.save")}</button></div></form></${Dialog}>`;
 }
-
-const told = (refusal) => toast(wordsOf(refusal), { isBad: true });
 
 /** Reads the whole list: some hundreds of addresses in a few pages. */
 async function readWhitelist(abort) {
@@ -80,24 +74,20 @@ function Whitelist() {
   const { isBusy, run } = useAct();
   const add = (event) => {
     event.preventDefault();
-    return run(() => call("POST", "/admin/whitelist", { address: address.trim() }).then(() => (setAddress(""), found.again()), told));
+    return run(() => call("POST", "/admin/whitelist", { address: address.trim() }).then(() => (setAddress(""), found.again()), showRefusal));
   };
-  const remove = (row) => run(async () => {
+  const remove = (row) => run(() => attempt(async () => {
     if (!(await confirmed({ title: t("admin.remove.title", row), lines: [t("admin.remove.what")], act: t("admin.remove") }))) return;
-    try {
-      const off = await call("DELETE", `/admin/whitelist/${row.address}`);
-      toast(off.maySignIn ? t("admin.removed.still") : t("admin.user.stopped", { count: off.tasksStopped || 0 }));
-      found.again();
-    } catch (refusal) {
-      told(refusal);
-    }
-  });
+    const off = await call("DELETE", `/admin/whitelist/${row.address}`);
+    toast(off.maySignIn ? t("admin.removed.still") : t("admin.user.stopped", { count: off.tasksStopped || 0 }));
+    found.again();
+  }));
   return html`<section class="panel" aria-label=${t("admin.tab.whitelist")}><form class="panel-body admin-find" onSubmit=${add}>
-      <${TextField} label=${t("admin.add.label")} value=${address} onChange=${setAddress} /><button class="button primary" disabled=${isBusy || !address.trim()}>${t("admin.add")}</button></form>
+      <${TextField} label=${t("admin.add.label")} value=${address} onChange=${setAddress} /><button class="button primary" disabled=${isBusy || !address.trim()}>${t("word.add")}</button></form>
     <${Loaded} from=${found} rows=${2} tall=${44}>${(list) => html`${list.isOpen && html`<div class="panel-body"><div class="note"><p>${t("admin.open")}</p></div></div>`}
       <${Table} label=${t("admin.tab.whitelist")} rows=${[...list.fromSettings, ...list.addresses]} keyOf=${(row) => `${row.address} ${row.addedAt || ""}`} columns=${[
-        { name: t("admin.users.find"), cell: (row) => html`<span><${Copyable} text=${row.address} head=${8} tail=${6} />${row.isAdmin && html` <span class="tag">${t("admin.user.admin")}</span>`}</span>` },
-        { name: t("admin.since"), cell: (row) => (row.addedAt ? clock(secondsOf(row.addedAt)) : t("admin.settings")) },
+        { name: t("word.address"), cell: (row) => html`<span><${Copyable} text=${row.address} head=${8} tail=${6} />${row.isAdmin && html` <span class="tag">${t("admin.user.admin")}</span>`}</span>` },
+        { name: t("word.since"), cell: (row) => (row.addedAt ? clock(secondsOf(row.addedAt)) : t("admin.settings")) },
         { name: "", isNumber: true, cell: (row) => row.addedAt && !row.isAdmin && html`<button class="button" disabled=${isBusy} aria-label=${t("admin.remove.title", row)} onClick=${() => remove(row)}>${t("admin.remove")}</button>` },
       ]} />`}</${Loaded}></section>`;
 }
@@ -140,17 +130,13 @@ const Venue = ({ venue }) => html`<li><div><b>${venue.name}</b><br /><small clas
 
 function GlobalBrake({ state, total, again }) {
   const { isBusy, run } = useAct();
-  const set = (to) => run(async () => {
+  const set = (to) => run(() => attempt(async () => {
     if (to === state) return;
     if (to === "halt" && !(await confirmed({ title: t("admin.brake.title"), lines: [t("admin.brake.sure", { total })], act: t("brake.halt") }))) return;
-    try {
-      await setControl({ scope: "global", state: to });
-      toast(t("admin.brake.set", { state: t(`brake.${to}`) }));
-      again();
-    } catch (refusal) {
-      toast(wordsOf(refusal), { isBad: true });
-    }
-  });
+    await setControl({ scope: "global", state: to });
+    toast(t("admin.brake.set", { state: t(`brake.${to}`) }));
+    again();
+  }));
   return html`<section class="panel" aria-labelledby="all-brake-title"><header class="panel-head"><h2 id="all-brake-title">${t("admin.brake")}</h2>
     <div class="segments" role="group" aria-label=${t("admin.brake")}>${["run", "reduce", "halt"].map((each) => html`<button key=${each} disabled=${isBusy} aria-pressed=${each === state} class=${each === state ? "on" : ""} onClick=${() => set(each)}>${t(`brake.${each}`)}</button>`)}</div></header>
     <p class="quiet panel-body">${t("admin.brake.what")}</p></section>`;

@@ -3,7 +3,7 @@ import { computed, signal } from "@preact/signals";
 import { useState } from "preact/hooks";
 import { html, t } from "../page.js";
 import { Refusal, call } from "../api.js";
-import { Dialog, Empty, Skeleton, confirmed, toast, useAct, wordsOf } from "../parts/states.js";
+import { Dialog, Empty, Skeleton, confirmed, showRefusal, toast, useAct, wordsOf } from "../parts/states.js";
 import { unitName } from "../format.js";
 import { setQuery } from "../router.js";
 import { dropTasks, leave, link, quietly, readTasks, stay, taskIds, taskOf, tasks } from "../store.js";
@@ -54,7 +54,7 @@ function TagDialog({ list, onClose, onDone }) {
     ${there.length ? html`<p class="bulk-tags">${there.map((each) => html`<button key=${each} class="chip" aria-label=${t("bids.tags.take", { tag: each })}
       onClick=${() => onDone(changes(list, (tags) => tags.filter((one) => one !== each)))}><bdi>${each}</bdi><${Icon} name="close" /></button>`)}</p>` : html`<p class="quiet">${t("bids.tags.none")}</p>`}
     <form onSubmit=${add}><label class="field"><span>${t("bids.tags.add")}</span><input autofocus maxlength="40" autocomplete="off" value=${typed} onInput=${(event) => setTyped(event.target.value)} /></label>
-      <div class="dialog-acts"><button type="button" class="button" onClick=${onClose}>${t("cancel")}</button><button class="button primary" disabled=${!tag}>${t("bids.tags.do")}</button></div></form></${Dialog}>`;
+      <div class="dialog-acts"><button type="button" class="button" onClick=${onClose}>${t("cancel")}</button><button class="button primary" disabled=${!tag}>${t("word.add")}</button></div></form></${Dialog}>`;
 }
 
 /** Ids of the chosen tasks. */
@@ -112,7 +112,7 @@ function Bulk({ shown }) {
       setUndone(left.map(({ id, status, body }) => [taskOf(id).peek()?.slug || id, wordsOf(new Refusal(status, body), { isStop: action === "stop" })]));
       choose(done, false);
     } catch (refusal) {
-      toast(wordsOf(refusal, { isStop: action === "stop" }), { isBad: true });
+      showRefusal(refusal, { isStop: action === "stop" });
     }
     if (action === "delete") stay(all.filter((id) => !gone.includes(id)));
     quietly(readTasks());
@@ -126,7 +126,7 @@ function Bulk({ shown }) {
     <span class="quiet" role="status">${here.length ? t("bids.chosen", { count: here.length }) : t("bids.chosen.none")}</span>
     <span class="bulk-acts">${here.length > 0 && ["start", "stop", "delete"].map((action) => html`<button key=${action} class="button" disabled=${isBusy || isOffline} onClick=${() => ask(action)}>
       <${Icon} name=${{ start: "play", stop: "stop", delete: "trash" }[action]} />${t(`bids.${action}`)}</button>`)}
-      ${here.length > 0 && html`<button class="button" disabled=${isBusy || isOffline} onClick=${() => setTagging(true)}>${t("bids.tags")}</button>`}</span>
+      ${here.length > 0 && html`<button class="button" disabled=${isBusy || isOffline} onClick=${() => setTagging(true)}>${t("word.tags")}</button>`}</span>
     ${undone.length > 0 && html`<div class="note bad" role="alert"><b>${t("bids.undone", { count: undone.length })}</b>
       <ul>${undone.map(([slug, words]) => html`<li key=${slug}><b><bdi>${slug}</bdi></b> ${words}</li>`)}</ul>
       <button class="button" onClick=${() => setUndone([])}>${t("bids.undone.close")}</button></div>`}
@@ -160,23 +160,23 @@ function found(query) {
 
 export default function Bids({ query }) {
   const all = taskIds.value;
-  if (!all) return html`<div class="page"><h1>${t("bids.title")}</h1><${Skeleton} rows=${6} tall=${84} /></div>`;
+  if (!all) return html`<div class="page"><h1>${t("word.bids")}</h1><${Skeleton} rows=${6} tall=${84} /></div>`;
   const shown = found(query);
-  return html`<div class="page"><div class="page-head"><h1>${t("bids.title")}<span class="count">${t("bids.count", { shown: shown.length, all: all.length })}</span></h1>
-      <div class="acts"><a class="button primary" href="#/new">${t("bids.new")}</a></div></div>
-    ${!all.length ? html`<section class="panel"><${Empty} title=${t("bids.none")} action=${html`<a class="button primary" href="#/new">${t("bids.new")}</a>`}>${t("bids.none.do")}</${Empty}></section>`
-      : html`<${Filters} query=${query} /><section class="panel bids" aria-label=${t("bids.title")}><${Bulk} shown=${shown} />
+  return html`<div class="page"><div class="page-head"><h1>${t("word.bids")}<span class="count">${t("bids.count", { shown: shown.length, all: all.length })}</span></h1>
+      <div class="acts"><a class="button primary" href="#/new">${t("word.new_task")}</a></div></div>
+    ${!all.length ? html`<section class="panel"><${Empty} title=${t("word.no_task_yet")} action=${html`<a class="button primary" href="#/new">${t("word.new_task")}</a>`}>${t("bids.none.do")}</${Empty}></section>`
+      : html`<${Filters} query=${query} /><section class="panel bids" aria-label=${t("word.bids")}><${Bulk} shown=${shown} />
         ${shown.length ? html`<${TaskHeads} unit=${unitName()} /><ul class=${`task-rows ${shown.length > 30 ? "long" : ""}`}>${shown.map(({ id }) => html`<${TaskRow} key=${id} id=${id} Lead=${ChooseBox} />`)}</ul>`
-          : html`<${Empty} action=${html`<button class="button" onClick=${() => setQuery({ q: "", state: "", type: "", tag: "" })}>${t("bids.nothing.do")}</button>`}>${t("bids.nothing")}</${Empty}>`}</section>`}</div>`;
+          : html`<${Empty} action=${html`<button class="button" onClick=${() => setQuery({ q: "", state: "", type: "", tag: "" })}>${t("word.show_all")}</button>`}>${t("bids.nothing")}</${Empty}>`}</section>`}</div>`;
 }
 
 function Filters({ query }) {
-  const words = (prefix) => (each) => [each, each ? t(`${prefix}.${each}`) : t("bids.any")];
+  const words = (prefix) => (each) => [each, each ? t(`${prefix}.${each}`) : t("word.all")];
   return html`<div class="filters" role="search">
-    <label class="field find"><span>${t("bids.find")}</span><input type="search" autocomplete="off" spellcheck="false" placeholder=${t("bids.find.hint")} value=${query.q || ""} onInput=${(event) => setQuery({ q: event.target.value })} /></label>
-    <${Pick} label=${t("bids.state")} name="state" query=${query} options=${STATES.map(words("bids.state"))} />
+    <label class="field find"><span>${t("word.search")}</span><input type="search" autocomplete="off" spellcheck=${false} placeholder=${t("bids.find.hint")} value=${query.q || ""} onInput=${(event) => setQuery({ q: event.target.value })} /></label>
+    <${Pick} label=${t("word.state")} name="state" query=${query} options=${STATES.map(words("state"))} />
     <${Pick} label=${t("bids.type")} name="type" query=${query} options=${TYPES.map(words("bids.type"))} />
-    ${allTags.value.length > 0 && html`<${Pick} label=${t("bids.tag")} name="tag" query=${query} options=${[["", t("bids.any")], ...allTags.value.map((tag) => [tag, tag])]} />`}
+    ${allTags.value.length > 0 && html`<${Pick} label=${t("word.tag")} name="tag" query=${query} options=${[["", t("word.all")], ...allTags.value.map((tag) => [tag, tag])]} />`}
     <${Pick} label=${t("bids.sort")} name="sort" query=${query} options=${Object.keys(SORTS).map((each) => [each, t(`bids.sort.${each}`)])} /></div>`;
 }
 

@@ -48,7 +48,7 @@ function Editor({ id, task, query }) {
 
   const faultsOfUnread = Object.fromEntries(unread.map((name) => [name, t("edit.unread")]));
   const refuse = (refusal) => {
-    const faults = refusal ? atFields(refusal) || (refusal.status === 409 ? { slug: t("edit.taken") } : null) : faultsOfUnread;
+    const faults = refusal ? atFields(refusal) || (refusal.status === 409 ? { slug: t("word.twin") } : null) : faultsOfUnread;
     setRefused({ faults: faults || {}, words: faults ? t("edit.see_fields", { count: Object.keys(faults).length }) : wordsOf(refusal), of: key });
     requestAnimationFrame(() => document.querySelector(".edit-form [aria-invalid=true], .edit-form .fault")?.focus?.());
   };
@@ -63,7 +63,7 @@ function Editor({ id, task, query }) {
         const warnings = warningsOf(fresh, frame, values, venue);
         const effect = t("edit.effect", { cancels: fresh.cancels.length, placed: sumOf(frame).placed });
         const isLive = starts || task?.isRunning;
-        if (isLive && warnings.length && !(await confirmed({ title: t(starts ? "edit.start.sure" : "edit.save.sure"), lines: [...warnings, effect], act: t(starts ? "edit.save_start" : "edit.save"), isDanger: false }))) return;
+        if (isLive && warnings.length && !(await confirmed({ title: t(starts ? "edit.start.sure" : "edit.save.sure"), lines: [...warnings, effect], act: t(starts ? "edit.save_start" : "word.save"), isDanger: false }))) return;
       } catch (refusal) {
         if (refusal.name === "AbortError") return;
         if (atFields(refusal) || refusal.status === 0 || refusal.status === 401) return refuse(refusal);

@@ -2,28 +2,28 @@
 import { useMemo } from "preact/hooks";
 import { html, t } from "../page.js";
 import { get, withQuery } from "../api.js";
-import { Loaded, toast, useAct, useLoad, wordsOf } from "../parts/states.js";
+import { Loaded, attempt, useAct, useLoad } from "../parts/states.js";
 import { NONE, amount, clock, iso, perToken, percent, quantity, secondsOf, short, span } from "../format.js";
 import { setQuery } from "../router.js";
 import { listingOf, now, taskOf } from "../store.js";
 import { Choice, Segments, TextField } from "../parts/field.js";
-import { Money, Pages, Table, usePages } from "../parts/basics.js";
+import { Money, Pages, Table, download, usePages } from "../parts/basics.js";
 import "../texts/history.js";
 
 const signed = (sats) => (sats > 0 ? "good-text" : sats < 0 ? "bad-text" : "");
 
 function nameOf(row, by) {
   if (by === "task" && row.key !== null) return taskOf(row.key).value?.slug || listingOf(row.key).value?.collectionId || `#${row.key}`;
-  return row.key ?? t("history.key.none");
+  return row.key ?? t("word.all");
 }
 
 export function Profit({ all, rows, by }) {
   if (!all) return null;
   return html`<section class="numbers" aria-label=${t("history.profit")}>
-      <div class="number"><span class="label">${t("history.realized")}</span><b class=${signed(all.realizedSats)}>${all.realizedSats > 0 ? "+" : ""}<${Money} value=${all.realizedSats} named /></b>
+      <div class="number"><span class="label">${t("word.gained")}</span><b class=${signed(all.realizedSats)}>${all.realizedSats > 0 ? "+" : ""}<${Money} value=${all.realizedSats} named /></b>
         <small>${t("history.realized.what", { count: all.matched })}${all.realizedPercent === null ? "" : `, ${percent(all.realizedPercent / 100)}`}</small></div>
       <div class="number"><span class="label">${t("history.bought")}</span><b><${Money} value=${all.bought.sats} named /></b><small>${t("history.times", all.bought)}</small></div>
-      <div class="number"><span class="label">${t("history.sold")}</span><b><${Money} value=${all.sold.sats} named /></b><small>${t("history.times", all.sold)}</small></div>
+      <div class="number"><span class="label">${t("word.sold")}</span><b><${Money} value=${all.sold.sats} named /></b><small>${t("history.times", all.sold)}</small></div>
       <div class="number"><span class="label">${t("history.held")}</span><b><${Money} value=${all.held.costSats} named /></b>
         <small>${all.held.markSats === null ? t("history.held.unknown") : t("history.held.what", { mark: amount(all.held.markSats) })}</small></div></section>
     ${(all.unmatchedSales > 0 || all.unknownFees > 0) && html`<div class="note">${all.unmatchedSales > 0 && html`<p>${t("history.unmatched", { count: all.unmatchedSales })}</p>`}
@@ -31,8 +31,8 @@ export function Profit({ all, rows, by }) {
     ${rows.length > 0 && html`<div class="panel"><${Table} label=${t("history.profit.rows")} rows=${rows} keyOf=${(row) => String(row.key)} columns=${[
       { name: t(`history.by.${by}`), cell: (row) => html`<b>${nameOf(row, by)}</b>` },
       { name: t("history.bought"), isNumber: true, cell: (row) => html`<${Money} value=${row.bought.sats} />` },
-      { name: t("history.sold"), isNumber: true, cell: (row) => html`<${Money} value=${row.sold.sats} />` },
-      { name: t("history.gain"), isNumber: true, cell: (row) => html`<span class=${signed(row.realizedSats)}>${row.realizedSats > 0 ? "+" : ""}<${Money} value=${row.realizedSats} /></span>` },
+      { name: t("word.sold"), isNumber: true, cell: (row) => html`<${Money} value=${row.sold.sats} />` },
+      { name: t("word.gained"), isNumber: true, cell: (row) => html`<span class=${signed(row.realizedSats)}>${row.realizedSats > 0 ? "+" : ""}<${Money} value=${row.realizedSats} /></span>` },
       { name: t("history.share"), isNumber: true, cell: (row) => (row.realizedPercent === null ? NONE : percent(row.realizedPercent / 100)) },
       { name: t("history.held"), isNumber: true, cell: (row) => html`<${Money} value=${row.held.costSats} />` },
       { name: t("history.worth"), isNumber: true, cell: (row) => html`<${Money} value=${row.held.markSats} />` },
@@ -56,11 +56,11 @@ export function Trades({ from, side, slug }) {
       options=${["", "buy", "sell"].map((each) => [each, t(`history.side.${each}`)])} />
     <${TextField} label=${t("history.filter")} value=${slug} onChange=${(value) => setQuery({ slug: value.trim() })} /></div>
     <${Pages} from=${pages} none=${t("history.trades.none")}>${(rows) => html`<${Table} label=${t("history.trades")} rows=${rows} keyOf=${(row) => row.id} columns=${[
-      { name: t("history.time"), cell: (row) => html`<${When} time=${row.filledAt} />` },
+      { name: t("word.when"), cell: (row) => html`<${When} time=${row.filledAt} />` },
       { name: t("history.side"), cell: (row) => html`<span class=${row.side === "sell" ? "good-text" : ""}>${t(`history.side.${row.side}`)}</span>` },
-      { name: t("history.what"), cell: (row) => html`<${Thing} row=${row} />` },
-      { name: t("history.quantity"), isNumber: true, cell: (row) => quantity(row.quantity) },
-      { name: t("history.price"), isNumber: true, cell: (row) => html`<${Money} value=${row.price} />` },
+      { name: t("word.what"), cell: (row) => html`<${Thing} row=${row} />` },
+      { name: t("word.quantity"), isNumber: true, cell: (row) => quantity(row.quantity) },
+      { name: t("word.price"), isNumber: true, cell: (row) => html`<${Money} value=${row.price} />` },
       { name: t("history.floor"), isNumber: true, cell: (row) => (row.type === "rune" ? perToken(row.floorAtFill) : html`<${Money} value=${row.floorAtFill} />`) },
       { name: t("history.task"), cell: (row) => (row.taskId === null ? NONE : html`<${Task} row=${row} />`) },
     ]} />`}</${Pages}>`;
@@ -76,10 +76,10 @@ function fateOf(order) {
 export function Orders({ path = "/orders", hasTask = true }) {
   const pages = usePages(path, "orders", {}, [path]);
   return html`<${Pages} from=${pages} none=${t("history.orders.none")}>${(rows) => html`<${Table} label=${t("history.orders")} rows=${rows} keyOf=${(row) => row.id} columns=${[
-    { name: t("history.time"), cell: (row) => html`<${When} time=${row.createdAt} />` },
-    ...(hasTask ? [{ name: t("history.what"), cell: (row) => html`<${Thing} row=${row} />` }] : []),
-    { name: t("history.quantity"), isNumber: true, cell: (row) => quantity(row.quantity) },
-    { name: t("history.price"), isNumber: true, cell: (row) => html`<${Money} value=${row.price} />` },
+    { name: t("word.when"), cell: (row) => html`<${When} time=${row.createdAt} />` },
+    ...(hasTask ? [{ name: t("word.what"), cell: (row) => html`<${Thing} row=${row} />` }] : []),
+    { name: t("word.quantity"), isNumber: true, cell: (row) => quantity(row.quantity) },
+    { name: t("word.price"), isNumber: true, cell: (row) => html`<${Money} value=${row.price} />` },
     { name: t("history.fate"), cell: (row) => html`<span class=${row.closeReason === "filled" ? "good-text" : ""}>${fateOf(row)}</span>` },
     { name: t("history.stood"), isNumber: true, cell: (row) => span((row.closedAt ? secondsOf(row.closedAt) : now.value) - secondsOf(row.createdAt)) },
   ]} />`}</${Pages}>`;
@@ -95,7 +95,7 @@ export default function History({ query }) {
   const from = useMemo(() => beginOf(days), [days]); // of when it was chosen: pages of one list begin at one moment
   return html`<div class="page"><header class="page-head"><h1>${t("history.title")}</h1>
       <div class="acts"><${Files} from=${from} method=${method} /></div></header>
-    <div class="history-choice"><${Segments} label=${t("history.when")} value=${days} onChange=${(value) => setQuery({ days: value })}
+    <div class="history-choice"><${Segments} label=${t("word.since")} value=${days} onChange=${(value) => setQuery({ days: value })}
         options=${["", "7", "30", "365"].map((each) => [each, t(`history.when.${each}`)])} />
       <${Segments} label=${t("history.by")} value=${by} onChange=${(value) => setQuery({ by: value })}
         options=${["slug", "task", "month", "none"].map((each) => [each, t(`history.by.${each}`)])} />
@@ -119,17 +119,9 @@ function Sums({ by, method, from }) {
 
 function Files({ from, method }) {
   const { isBusy, run } = useAct();
-  const save = (format) => run(async () => {
-    try {
-      const file = await get(withQuery("/trades.csv", { format, from, method }));
-      const link = document.createElement("a");
-      link.href = URL.createObjectURL(file);
-      link.download = `bidkeeper-${format}.csv`;
-      link.click();
-      URL.revokeObjectURL(link.href);
-    } catch (refusal) {
-      toast(wordsOf(refusal, { isRead: true }), { isBad: true });
-    }
-  });
+  const save = (format) => run(() => attempt(async () => {
+    const file = await get(withQuery("/trades.csv", { format, from, method }));
+    download(file, `bidkeeper-${format}.csv`);
+  }, { isRead: true }));
   return ["plain", "koinly", "cointracking"].map((format) => html`<button key=${format} class="button" disabled=${isBusy} onClick=${() => save(format)}>${t(`history.file.${format}`)}</button>`);
 }

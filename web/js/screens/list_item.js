@@ -2,7 +2,7 @@
 import { useEffect, useRef, useState } from "preact/hooks";
 import { html, t } from "../page.js";
 import { call } from "../api.js";
-import { Empty, Loaded, Refused, Skeleton, toast, useAct, useLoad, wordsOf } from "../parts/states.js";
+import { Empty, Loaded, Refused, Skeleton, showRefusal, toast, useAct, useLoad, wordsOf } from "../parts/states.js";
 import { readShapes } from "../config_shape.js";
 import { amount, short } from "../format.js";
 import { Picture, itemOf, items, nameOf, readItem, readItems, readPicture } from "../parts/picture.js";
@@ -24,11 +24,11 @@ function Grid({ query }) {
   const shown = items.value.filter((item) => fits(item, words));
   const inVault = shown.filter((item) => item.address === vault);
   const elsewhere = shown.filter((item) => item.address !== vault);
-  return html`<div class="list-choice" role="search"><label class="field"><span>${t("list.find")}</span><input type="search" autocomplete="off" spellcheck="false" value=${query.q || ""}
+  return html`<div class="list-choice" role="search"><label class="field"><span>${t("list.find")}</span><input type="search" autocomplete="off" spellcheck=${false} value=${query.q || ""}
         onInput=${(event) => setQuery({ q: inscriptionIn(event.target.value) || event.target.value })} /></label><${Again} /></div>
     <section class="panel" aria-labelledby="vault-title"><header class="panel-head"><h2 id="vault-title">${t("list.vault")}<span class="count">${inVault.length}</span></h2></header>
       ${inVault.length ? html`<ul class="list-grid">${inVault.map((item) => html`<${Card} key=${item.id} item=${item} isHere />`)}</ul>`
-        : words ? html`<${Empty} action=${html`<button class="button" onClick=${() => setQuery({ q: "" })}>${t("list.nothing.do")}</button>`}>${t("list.nothing")}</${Empty}>`
+        : words ? html`<${Empty} action=${html`<button class="button" onClick=${() => setQuery({ q: "" })}>${t("word.show_all")}</button>`}>${t("list.nothing")}</${Empty}>`
           : html`<${Empty} title=${t("list.none")}><${SendHere} vault=${vault} /></${Empty}>`}</section>
     ${elsewhere.length > 0 && html`<section class="panel" aria-labelledby="elsewhere-title"><header class="panel-head"><h2 id="elsewhere-title">${t("list.elsewhere")}<span class="count">${elsewhere.length}</span></h2></header>
       <div class="panel-body"><p class="note"><${SendHere} vault=${vault} /></p></div>
@@ -41,8 +41,8 @@ const SendHere = ({ vault }) => html`<span>${t("list.send")} <${Copyable} text=$
 
 function Again() {
   const { isBusy, run } = useAct();
-  const again = () => run(() => readItems({ fresh: true }).catch((refusal) => toast(wordsOf(refusal, { isRead: true }), { isBad: true })));
-  return html`<button class="button" disabled=${isBusy} aria-busy=${isBusy} onClick=${again}>${t("list.again")}</button>`;
+  const again = () => run(() => readItems({ fresh: true }).catch((refusal) => showRefusal(refusal, { isRead: true })));
+  return html`<button class="button" disabled=${isBusy} aria-busy=${isBusy} onClick=${again}>${t("word.look_again")}</button>`;
 }
 
 function Card({ item, isHere = false }) {
@@ -63,7 +63,7 @@ export function Offer({ item }) {
   const { vault } = wallet.value;
   const isAway = item.address !== null && item.address !== vault;
   const name = item.name || short(item.id, 8, 6);
-  return html`<section class="panel list-item"><${Picture} of=${item.id} letter=${name.slice(0, 1).toUpperCase()} words=${t("list.picture", { name })} read=${readPicture(item.id)} />
+  return html`<section class="panel list-item"><${Picture} of=${item.id} letter=${name.slice(0, 1).toUpperCase()} words=${t("word.picture_of", { name })} read=${readPicture(item.id)} />
       <div><h2 tabindex="-1" ref=${head}><bdi>${name}</bdi></h2><p class="quiet"><bdi>${item.collectionName || item.collectionId}</bdi></p>
         <${Copyable} text=${item.id} head=${8} tail=${6} name=${t("list.id")} />
         ${item.listed && !task && html`<p class="quiet">${t("list.adopts", { price: amount(item.listingPrice) })}</p>`}</div></section>
@@ -135,8 +135,8 @@ export default function ListItem({ query }) {
   const load = useLoad((abort) => Promise.all([items.peek() || readItems({ abort }), wallet.peek() || readWallet(), listings.peek() || readListings()]));
   useEffect(() => void (venues.peek() || quietly(readVenues())), []);
   const isKnown = items.value && wallet.value && listings.value;
-  return html`<div class="page"><header class="page-head"><a class="button list-back" href=${inscription ? "#/list" : "#/listings"} aria-label=${t(inscription ? "list.back.grid" : "list.back")}><${Icon} name="back" /></a>
-      <h1>${t("list.title")}</h1></header>
+  return html`<div class="page"><header class="page-head"><a class="button list-back" href=${inscription ? "#/list" : "#/listings"} aria-label=${t(inscription ? "list.back.grid" : "word.all_listings")}><${Icon} name="back" /></a>
+      <h1>${t("word.list_an_item")}</h1></header>
     ${isKnown ? inscription
       ? html`<${Offer} key=${inscription} item=${itemOf(inscription) || { id: inscription, name: null, collectionId: collection || null, address: null }} />`
       : html`<${Grid} query=${query} />`

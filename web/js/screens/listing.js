@@ -23,7 +23,7 @@ export function Item({ task, known }) {
   const detail = useLoad((abort) => readItem(inscriptionId, abort), [inscriptionId]).value;
   const name = nameOf(inscriptionId);
   return html`<section class="panel listing-item" aria-label=${t("listing.item")}>
-    <${Picture} of=${inscriptionId} letter=${name.slice(0, 1).toUpperCase()} words=${t("listing.picture", { name })} read=${readPicture(inscriptionId)} />
+    <${Picture} of=${inscriptionId} letter=${name.slice(0, 1).toUpperCase()} words=${t("word.picture_of", { name })} read=${readPicture(inscriptionId)} />
     <dl class="facts"><dt>${t("listing.fact.collection")}</dt><dd><bdi>${known?.collectionName || detail?.collectionName || collectionId || t("listing.unknown")}</bdi></dd>
       <dt>${t("listing.fact.id")}</dt><dd><${Copyable} text=${inscriptionId} head=${6} tail=${5} name=${t("listing.fact.id")} /></dd>
       ${listing && html`<dt>${t("listing.fact.output")}</dt><dd><${Copyable} text=${listing.outpoint} head=${6} tail=${5} name=${t("listing.fact.output")} /></dd>`}
@@ -45,12 +45,12 @@ function Asked({ task, stand, series }) {
   const price = stand !== "none" ? listing.price : config.dryRun ? paperPriceOf(cyclesOf(task.id).value) : null;
   const isLower = isCheaper(task);
   return html`<section class="numbers listing-numbers" aria-label=${t("listing.numbers")}>
-    <${Number} label=${t(stand === "off" ? "listing.last" : "listing.price")} value=${html`<${Money} value=${price} named=${price !== null} />`}
+    <${Number} label=${t(stand === "off" ? "word.last_price" : "word.price")} value=${html`<${Money} value=${price} named=${price !== null} />`}
       what=${price === null ? t("listing.price.none") : stand === "off" ? t(`listing.closed.${listing.closeReason}`) : stand === "none" ? t("listing.price.paper") : ""} />
     <${Number} label=${t("listing.floor")} value=${html`<${Money} value=${floor} named=${floor > 0} />`}
       what=${floor > 0 && price !== null ? t("listing.floor.of", { share: percent(price / floor) }) : floor === null ? t("listing.floor.none") : ""} />
     <${Number} label=${t("listing.least")} value=${html`<${Money} value=${least} named=${least !== null} />`} what=${t(least === null ? "listing.least.none" : "listing.least.what")} />
-    <${Number} label=${t("listing.lowest")} name=${isLower ? "listing-held" : ""} value=${html`<${Money} value=${listing?.lowestOutstanding} named=${listing?.lowestOutstanding != null} />`}
+    <${Number} label=${t("word.lowest_signature")} name=${isLower ? "listing-held" : ""} value=${html`<${Money} value=${listing?.lowestOutstanding} named=${listing?.lowestOutstanding != null} />`}
       what=${listing?.lowestOutstanding == null ? t("listing.lowest.none") : html`${t("listing.lowest.what")}${listing.lowestNote && html`<span class="listing-note">${listing.lowestNote}</span>`}`} /></section>`;
 }
 
@@ -58,8 +58,8 @@ function Sold({ task: { listing, config, venue, collectionId } }) {
   const gain = config.costSats !== null && listing.proceeds !== null ? listing.proceeds - config.costSats : null;
   const backsBids = wallet.value?.funding.some((each) => each.venue === venue && each.from === "payment");
   return html`<section class="numbers listing-numbers" aria-label=${t("listing.numbers")}>
-      <${Number} label=${t("listing.received")} name="listing-good" value=${html`★ <${Money} value=${listing.proceeds} named />`} what=${html`<a class="link" href=${`#/history?${new URLSearchParams({ side: "sell", ...(collectionId ? { slug: collectionId } : {}) })}`}>${t("listing.history")}</a>`} />
-      <${Number} label=${t("listing.sold_at")} value=${html`<${Money} value=${listing.price} named />`} what=${listing.proceeds > listing.price ? t("listing.sold.more", { sats: amount(listing.proceeds - listing.price) }) : ""} />
+      <${Number} label=${t("word.you_received")} name="listing-good" value=${html`★ <${Money} value=${listing.proceeds} named />`} what=${html`<a class="link" href=${`#/history?${new URLSearchParams({ side: "sell", ...(collectionId ? { slug: collectionId } : {}) })}`}>${t("listing.history")}</a>`} />
+      <${Number} label=${t("word.sold_at")} value=${html`<${Money} value=${listing.price} named />`} what=${listing.proceeds > listing.price ? t("listing.sold.more", { sats: amount(listing.proceeds - listing.price) }) : ""} />
       ${gain !== null && html`<${Number} label=${t("listing.gain")} name=${gain < 0 ? "listing-bad" : "listing-good"} value=${html`<${Money} value=${gain} named />`} what=${t("listing.gain.what", { cost: amount(config.costSats) })} />`}</section>
     <div class="note good"><p>${t(backsBids ? "listing.proceeds.back" : "listing.proceeds")} ${!backsBids && html`<a href="#/wallet">${t("listing.proceeds.do")}</a>`}</p></div>`;
 }
@@ -72,13 +72,13 @@ export function Why({ id }) {
   // A reason's sentence is said once.
   const said = new Set();
   const isNew = (code) => !said.has(code) && said.add(code);
-  return html`<section class="panel" aria-labelledby="why-title"><header class="panel-head"><h2 id="why-title">${t("listing.why.title")}</h2></header>
+  return html`<section class="panel" aria-labelledby="why-title"><header class="panel-head"><h2 id="why-title">${t("word.why")}</h2></header>
     ${!cycles ? html`<div class="panel-body"><${Skeleton} rows=${2} tall=${52} /></div>` : !groups.length ? html`<${Empty}>${t("listing.why.none")}</${Empty}>`
       : html`<ol class="listing-why">${groups.map((group) => html`<${Decision} key=${group.to} group=${group} isSaid=${!isNew(group.fault || group.code)} />`)}</ol>`}</section>`;
 }
 
 function wordsOf({ code, fault, error }) {
-  if (code === "sold") return { title: t("listing.why.sold"), why: t("listing.why.sold.what"), kind: "good" };
+  if (code === "sold") return { title: t("word.sold"), why: t("listing.why.sold.what"), kind: "good" };
   return code ? reasonOf(code) : { ...faultOf({ lastErrorCode: fault || "other", lastError: error || t("listing.why.nothing") }), kind: fault ? "fault" : "keep" };
 }
 
@@ -87,7 +87,7 @@ function Decision({ group, isSaid }) {
   const { title, why, kind } = wordsOf(group);
   const also = fault && code ? faultOf({ lastErrorCode: fault, lastError: error }) : null;
   const at = now.value;
-  return html`<li><i class=${`dot ${kind}`} aria-hidden="true" /><div><p><b class=${kind}>${title}</b>${price !== null && html` <${Money} value=${price} named />`}${isDry && html` <span class="tag wait">${t("listing.why.paper")}</span>`}</p>
+  return html`<li><i class=${`dot ${kind}`} aria-hidden="true" /><div><p><b class=${kind}>${title}</b>${price !== null && html` <${Money} value=${price} named />`}${isDry && html` <span class="tag wait">${t("word.on_paper")}</span>`}</p>
       ${!isSaid && why && html`<p class="quiet">${why}</p>`}${also && also.title !== title && html`<p class="listing-bad">${also.title}. ${also.why}</p>`}</div>
     <time title=${iso(to)} datetime=${iso(to)}>${count > 1 ? t("listing.why.times", { count, from: clock(from, at), to: clock(to, at) }) : clock(to, at)}</time></li>`;
 }
@@ -97,13 +97,13 @@ export function Head({ task, query }) {
   const isSold = standOf(task) === "sold";
   const isBarred = isBusy || link.value === "offline";
   const { state, scope } = restraintOf(task.id, "autolist");
-  return html`<header class="page-head"><a class="button listing-back" href="#/listings" aria-label=${t("listing.back")}><${Icon} name="back" /></a>
-      <div class="listing-name"><h1><bdi>${nameOf(task.inscriptionId)}</bdi></h1><div class="listing-sub">${isSold ? html`<span class="state on"><i aria-hidden="true" />${t("listing.sold")}</span>`
+  return html`<header class="page-head"><a class="button listing-back" href="#/listings" aria-label=${t("word.all_listings")}><${Icon} name="back" /></a>
+      <div class="listing-name"><h1><bdi>${nameOf(task.inscriptionId)}</bdi></h1><div class="listing-sub">${isSold ? html`<span class="state on"><i aria-hidden="true" />${t("word.sold")}</span>`
         : html`<${State} task=${task} kind="autolist" /><${NextCycle} task=${task} />`}<span class="quiet"><bdi>${priceWords(task.config)}</bdi></span></div></div>
       <div class="acts">${!(isSold && !task.isRunning) && html`<button class=${`button ${task.isRunning ? "" : "primary"}`} data-key="s" disabled=${isBarred} aria-busy=${isBusy}
-          onClick=${() => run(() => (task.isRunning ? stopListing(task) : startListing(task)))}><${Icon} name=${task.isRunning ? "stop" : "play"} />${t(task.isRunning ? "listing.stop" : "listing.start")}</button>
-        <button class="button" data-key="e" aria-pressed=${Boolean(query.edit)} onClick=${() => setQuery({ edit: query.edit ? "" : "1" })}><${Icon} name="edit" />${t(query.edit ? "listing.edit.end" : "listing.edit")}</button>`}
-        <button class="button" disabled=${isBarred} onClick=${() => run(() => deleteListing(task))}><${Icon} name="trash" />${t("listing.delete")}</button></div></header>
+          onClick=${() => run(() => (task.isRunning ? stopListing(task) : startListing(task)))}><${Icon} name=${task.isRunning ? "stop" : "play"} />${t(task.isRunning ? "word.stop" : "word.start")}</button>
+        <button class="button" data-key="e" aria-pressed=${Boolean(query.edit)} onClick=${() => setQuery({ edit: query.edit ? "" : "1" })}><${Icon} name="edit" />${t(query.edit ? "listing.edit.end" : "word.edit")}</button>`}
+        <button class="button" disabled=${isBarred} onClick=${() => run(() => deleteListing(task))}><${Icon} name="trash" />${t("word.delete")}</button></div></header>
     ${task.lastError && html`<${Trouble} task=${task} />`}
     ${state !== "run" && html`<div class="note"><p>${t("listing.held", { state: t(`state.${state}`), by: t(`brake.by.${scope}`) })}</p></div>`}`;
 }
@@ -127,7 +127,7 @@ export default function Listing({ id, query }) {
   const task = listingOf(id).value;
   // Deleted elsewhere, that is; whoever deletes it here is led on.
   const isGone = !load.isLoading && !load.refusal && listingIds.value?.includes(id) === false && !leaving.value.has(id);
-  if (isGone || load.refusal?.status === 404) return html`<div class="page"><h1>${t("listing.gone")}</h1><${Empty} action=${html`<a class="button" href="#/listings">${t("listing.back")}</a>`}>${t("refusal.404")}</${Empty}></div>`;
+  if (isGone || load.refusal?.status === 404) return html`<div class="page"><h1>${t("listing.gone")}</h1><${Empty} action=${html`<a class="button" href="#/listings">${t("word.all_listings")}</a>`}>${t("refusal.404")}</${Empty}></div>`;
   if (!task) return html`<div class="page">${load.refusal ? html`<${Refused} refusal=${load.refusal} again=${load.again} />` : html`<${Skeleton} rows=${3} tall=${180} />`}</div>`;
   return html`<${Shown} task=${task} query=${query} />`;
 }

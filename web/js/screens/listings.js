@@ -27,7 +27,7 @@ function ListingRow({ id }) {
     <${Picture} of=${inscriptionId} letter=${name.slice(0, 1).toUpperCase()} read=${readPicture(inscriptionId)} />
     <div class="listings-who"><a class="listings-open" href=${`#/listings/${id}`}><b title=${inscriptionId}><bdi>${name}</bdi></b></a>
       <span class="quiet"><bdi>${collectionId || short(inscriptionId, 8, 6)}</bdi></span>
-      <span class="listings-state">${standOf(task) === "sold" ? html`<span class="state on"><i aria-hidden="true" />${t("listings.is_sold")}</span>`
+      <span class="listings-state">${standOf(task) === "sold" ? html`<span class="state on"><i aria-hidden="true" />${t("word.sold")}</span>`
         : html`<${State} task=${task} kind="autolist" />${isSeen && html`<${NextCycle} task=${task} />`}`}</span></div>
     <${Prices} task=${task} cycles=${cyclesOf(id).value} />
     <${Said} task=${task} cycles=${cyclesOf(id).value} /></li>`;
@@ -38,16 +38,16 @@ function Prices({ task, cycles }) {
   const stand = standOf(task);
   const paper = task.config.dryRun ? paperPriceOf(cycles) : null;
   if (paper !== null) return html`<div class="listings-prices"><${Cell} label=${t("listings.paper")}><${Money} value=${paper} /></${Cell}></div>`;
-  if (stand === "none") return html`<div class="listings-prices"><${Cell} label=${t("listings.price")}><span class="quiet">${t("listings.unlisted")}</span></${Cell}></div>`;
+  if (stand === "none") return html`<div class="listings-prices"><${Cell} label=${t("word.price")}><span class="quiet">${t("listings.unlisted")}</span></${Cell}></div>`;
   if (stand === "sold") {
-    return html`<div class="listings-prices"><${Cell} label=${t("listings.sold_at")}><${Money} value=${listing.price} /></${Cell}>
-      <${Cell} label=${t("listings.received")}><span class="listings-good">★ <${Money} value=${listing.proceeds} /></span></${Cell}></div>`;
+    return html`<div class="listings-prices"><${Cell} label=${t("word.sold_at")}><${Money} value=${listing.price} /></${Cell}>
+      <${Cell} label=${t("word.you_received")}><span class="listings-good">★ <${Money} value=${listing.proceeds} /></span></${Cell}></div>`;
   }
   const floor = floorOf(cycles);
   const isLower = isCheaper(task);
-  return html`<div class="listings-prices"><${Cell} label=${t(stand === "sale" ? "listings.price" : "listings.last")}><b><${Money} value=${listing.price} /></b></${Cell}>
-    <${Cell} label=${t("listings.floor")}>${floor === undefined ? "" : html`<${Money} value=${floor} />`}${floor > 0 && html` <small>${t("listings.of_floor", { share: percent(listing.price / floor) })}</small>`}</${Cell}>
-    <${Cell} label=${t("listings.lowest")}><span class=${isLower ? "listings-held" : ""} title=${t("listings.lowest.what")}>${isLower && html`<i aria-hidden="true" />`}<${Money} value=${listing.lowestOutstanding} /></span></${Cell}></div>`;
+  return html`<div class="listings-prices"><${Cell} label=${t(stand === "sale" ? "word.price" : "word.last_price")}><b><${Money} value=${listing.price} /></b></${Cell}>
+    <${Cell} label=${t("word.floor")}>${floor === undefined ? "" : html`<${Money} value=${floor} />`}${floor > 0 && html` <small>${t("listings.of_floor", { share: percent(listing.price / floor) })}</small>`}</${Cell}>
+    <${Cell} label=${t("word.lowest_signature")}><span class=${isLower ? "listings-held" : ""} title=${t("listings.lowest.what")}>${isLower && html`<i aria-hidden="true" />`}<${Money} value=${listing.lowestOutstanding} /></span></${Cell}></div>`;
 }
 
 const Cell = ({ label, children }) => html`<div class="listings-cell"><span class="label">${label}</span>${children}</div>`;
@@ -81,26 +81,26 @@ export default function Listings({ query }) {
   const load = useLoad(() => (listingIds.peek() ? Promise.resolve() : readListings()));
   useEffect(() => void (items.peek() || quietly(readItems())), []);
   const ids = listingIds.value;
-  return html`<div class="page"><header class="page-head"><h1>${t("listings.title")}${ids && html`<span class="count">${ids.length}</span>`}</h1>
-      <div class="acts"><a class="button primary" href="#/list"><${Icon} name="plus" />${t("listings.add")}</a></div></header>
+  return html`<div class="page"><header class="page-head"><h1>${t("word.listings")}${ids && html`<span class="count">${ids.length}</span>`}</h1>
+      <div class="acts"><a class="button primary" href="#/list"><${Icon} name="plus" />${t("word.list_an_item")}</a></div></header>
     ${ids ? html`<${All} query=${query} />` : load.refusal ? html`<${Refused} refusal=${load.refusal} again=${load.again} />` : html`<${Skeleton} rows=${4} tall=${96} />`}</div>`;
 }
 
 function All({ query }) {
   if (!listings.value.length) {
-    return html`<section class="panel"><${Empty} title=${t("listings.none")} action=${html`<a class="button" href="#/list">${t("listings.add")}</a>`}>${t("listings.none.what")}</${Empty}></section>`;
+    return html`<section class="panel"><${Empty} title=${t("listings.none")} action=${html`<a class="button" href="#/list">${t("word.list_an_item")}</a>`}>${t("listings.none.what")}</${Empty}></section>`;
   }
   const shown = found(query);
   return html`<${Sums} />
-    <div class="listings-choice" role="search"><label class="field"><span>${t("listings.find")}</span><input type="search" autocomplete="off" spellcheck="false" value=${query.q || ""}
+    <div class="listings-choice" role="search"><label class="field"><span>${t("listings.find")}</span><input type="search" autocomplete="off" spellcheck=${false} value=${query.q || ""}
         onInput=${(event) => setQuery({ q: event.target.value })} /></label>
       <${Segments} label=${t("listings.show")} value=${query.show || ""} options=${SHOWN.map((each) => [each, t(`listings.show.${each}`)])} onChange=${(show) => setQuery({ show })} />
-      ${allTags.value.length > 0 && html`<label class="field"><span>${t("listings.tag")}</span><select value=${query.tag || ""} onChange=${(event) => setQuery({ tag: event.target.value })}>
+      ${allTags.value.length > 0 && html`<label class="field"><span>${t("word.tag")}</span><select value=${query.tag || ""} onChange=${(event) => setQuery({ tag: event.target.value })}>
         <option value="">${t("listings.tag.any")}</option>${allTags.value.map((tag) => html`<option key=${tag} value=${tag} selected=${tag === query.tag}>${tag}</option>`)}</select></label>`}</div>
-    <section class="panel" aria-label=${t("listings.title")}>${shown.length
+    <section class="panel" aria-label=${t("word.listings")}>${shown.length
       ? html`<header class="panel-head listings-head"><p class="quiet">${t("listings.lowest.what")}</p><u>${unitName()}</u></header>
         <ul>${shown.map(({ id }) => html`<${ListingRow} key=${id} id=${id} />`)}</ul>`
-      : html`<${Empty} action=${html`<button class="button" onClick=${() => setQuery({ q: "", show: "", tag: "" })}>${t("listings.nothing.do")}</button>`}>${t("listings.nothing")}</${Empty}>`}</section>`;
+      : html`<${Empty} action=${html`<button class="button" onClick=${() => setQuery({ q: "", show: "", tag: "" })}>${t("word.show_all")}</button>`}>${t("listings.nothing")}</${Empty}>`}</section>`;
 }
 
 /** What is asked for all that is on the market, what came of the sold ones, and how many can be had for less. */

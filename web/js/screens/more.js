@@ -11,6 +11,6 @@ export default function More() {
     <ul class="panel more">${placesOf(me.value).slice(4).map(([path, name]) => html`<li key=${name}><a href=${`#${path}`}><${Icon} name=${name} />${t(`nav.${name}`)}</a></li>`)}
       <li><a href="/docs"><${Icon} name="external" />/docs</a></li></ul>
     <${Segments} label="Theme" value=${theme.value} options=${["auto", "dark", "light"].map((each) => [each, t(`theme.${each}`)])} onChange=${(value) => (theme.value = value)} />
-    <button class="button" onClick=${() => endSession().catch(() => {})}>${t("sign.out")}</button>
+    <button class="button" onClick=${() => endSession().catch(() => {})}>${t("word.sign_out")}</button>
     <p class="version phone-only">${version.value}</p></div>`;
 }

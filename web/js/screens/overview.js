@@ -11,7 +11,7 @@ import { TaskHeads, TaskRow } from "../parts/task_row.js";
 import { Money } from "../parts/basics.js";
 import { Empty, Skeleton } from "../parts/states.js";
 import { Listings } from "./overview/listings.js";
-import { faultOf, spoken } from "../texts/reasons.js";
+import { faultOf, plainWords } from "../texts/reasons.js";
 import "../texts/overview.js";
 
 const SOON_S = 7 * 86_400;
@@ -78,7 +78,7 @@ function Line({ line }) {
 
 function Age({ at }) {
   const past = now.value - at;
-  return html`<time datetime=${iso(at)} title=${clock(at, now.value)}>${past < 3 ? t("overview.feed.now") : span(past)}</time>`;
+  return html`<time datetime=${iso(at)} title=${clock(at, now.value)}>${past < 3 ? t("word.now") : span(past)}</time>`;
 }
 
 function nameOf({ task, slug, data }) {
@@ -91,7 +91,7 @@ function nameOf({ task, slug, data }) {
 /** The trouble in our words where it is still the task's, else in the server's. */
 function troubleOf({ task, data }) {
   const known = taskOf(task).value || listingOf(task).value;
-  return known?.lastError && known.lastError === data.error ? faultOf(known).title : data.error && spoken(data.error);
+  return known?.lastError && known.lastError === data.error ? faultOf(known).title : data.error && plainWords(data.error);
 }
 
 /** {known, first}: real tasks whose best bid's place is known, and those where it is the first. */
@@ -116,10 +116,10 @@ export function Numbers() {
   const balance = purse?.biddingWallet?.balanceSats;
   useEffect(() => quietly(readFillsToday()), [lastFill.value]);
   return html`<section class="numbers" aria-label=${t("overview.numbers")}>
-    <${Number} label=${t("overview.exposure")} value=${html`<${Sum} value=${stats?.exposure} />`}>${stats && html`<${Limit} stats=${stats} />`}</${Number}>
-    <${Number} label=${t("overview.all")} value=${html`<${Sum} value=${purse?.ifAllFillNow} />`}>
+    <${Number} label=${t("word.exposure")} value=${html`<${Sum} value=${stats?.exposure} />`}>${stats && html`<${Limit} stats=${stats} />`}</${Number}>
+    <${Number} label=${t("word.if_all_fill_now")} value=${html`<${Sum} value=${purse?.ifAllFillNow} />`}>
       <small>${purse && (purse.worstLoss === null ? t("overview.all.unknown") : t("overview.all.ever", { sum: amount(purse.worstLoss) }))}</small></${Number}>
-    <${Number} label=${t("overview.open")} value=${html`${stats ? count(stats.openBids) : NONE}<span class="dim"> / ${wanted.value}</span>`}><small>${openWords()}</small></${Number}>
+    <${Number} label=${t("word.open_bids")} value=${html`${stats ? count(stats.openBids) : NONE}<span class="dim"> / ${wanted.value}</span>`}><small>${openWords()}</small></${Number}>
     <${Number} label=${t("overview.balance")} value=${html`<${Sum} value=${balance} />`}>
       <small class=${purse?.balanceError || balance === 0 ? "held-text" : ""}>${purse && balanceWords(purse, balance)}</small></${Number}></section>`;
 }
@@ -156,8 +156,8 @@ function Tasks() {
   return html`<section class="panel" aria-labelledby="tasks-title">
     <header class="panel-head"><h2 id="tasks-title">${t("overview.tasks")}
       ${ids && html`<span class="count">${t("overview.tasks.of", { count: ids.length, most: me.value?.stats.maxTasks ?? "?" })}</span>`}</h2>
-      <span class="panel-acts"><u>${unitName()}</u><a class="button primary" href="#/new">${t("overview.tasks.new")}</a></span></header>
+      <span class="panel-acts"><u>${unitName()}</u><a class="button primary" href="#/new">${t("word.new_task")}</a></span></header>
     ${!ids ? html`<div class="panel-body"><${Skeleton} rows=${4} tall=${84} /></div>`
-      : !ids.length ? html`<${Empty} title=${t("overview.tasks.none")} action=${html`<a class="button primary" href="#/new">${t("overview.tasks.new")}</a>`}>${t("overview.tasks.none.do")}</${Empty}>`
+      : !ids.length ? html`<${Empty} title=${t("word.no_task_yet")} action=${html`<a class="button primary" href="#/new">${t("word.new_task")}</a>`}>${t("overview.tasks.none.do")}</${Empty}>`
         : html`<${TaskHeads} /><ul class=${`task-rows ${ids.length > 30 ? "long" : ""}`}>${ids.map((id) => html`<${TaskRow} key=${id} id=${id} />`)}</ul>`}</section>`;
 }

@@ -2,7 +2,7 @@
 import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 import { html, t } from "../page.js";
 import { get, withQuery } from "../api.js";
-import { Empty, Loaded, Refused, Skeleton, toast, useLoad, wordsOf } from "../parts/states.js";
+import { Empty, Loaded, Refused, Skeleton, showRefusal, useLoad } from "../parts/states.js";
 import { bookOf, decisionOf } from "../decision.js";
 import { watch } from "../events.js";
 import { amount, clock, monthOf, span } from "../format.js";
@@ -87,7 +87,7 @@ export default function Task({ id, query }) {
 }
 
 const Nowhere = ({ id }) => html`<div class="empty big"><h1>${t("task.none.title")}</h1><p>${t("task.none.what")}</p>
-  ${listingIds.value?.includes(id) ? html`<a class="button" href=${`#/listings/${id}`}>${t("task.is_listing")}</a>` : html`<a class="button" href="#/bids">${t("task.none.do")}</a>`}</div>`;
+  ${listingIds.value?.includes(id) ? html`<a class="button" href=${`#/listings/${id}`}>${t("task.is_listing")}</a>` : html`<a class="button" href="#/bids">${t("word.to_your_bids")}</a>`}</div>`;
 
 function Page({ task, query }) {
   const { id } = task;
@@ -139,7 +139,7 @@ function Decision({ task, moment, chosen, isReading, onBack }) {
       ${hasNumbers ? html`<${LadderNumbers} picture=${picture} />` : html`<${Ladder} picture=${picture} />`}
       <${BookNote} decision=${decision} market=${market} isNow=${isNow} isRunning=${task.isRunning} hasCycle=${moment.cycle !== null} /></section>
     <section class=${`panel why ${isReading ? "is-reading" : ""}`} tabindex="0" aria-labelledby="why-title">
-      <header class="panel-head"><h2 id="why-title">${t("why.title")}<span class="count">${isNow ? t("why.now") : isReading ? t("why.reads") : t("why.at", { time: clock(chosen, now.peek()) })}</span></h2>
+      <header class="panel-head"><h2 id="why-title">${t("word.why")}<span class="count">${isNow ? t("word.now") : isReading ? t("why.reads") : t("why.at", { time: clock(chosen, now.peek()) })}</span></h2>
         ${!isNow && html`<button class="button small" onClick=${onBack}>${t("why.back")}</button>`}</header>
       <${Why} decision=${decision} time=${chosen} wants=${isNow ? wantsOf(decision, { me: me.value }) : []} /></section>`;
 }
@@ -156,5 +156,5 @@ function BookNote({ decision, market, isNow, isRunning, hasCycle }) {
   if (decision.book.bids !== null || (isNow && !isRunning)) return html`<p class="hint" />`;
   if (market.book?.bids) return html`<p class="hint">${t("ladder.others_at", { time: clock(market.book.takenAt, now.peek()) })}</p>`;
   return html`<p class="hint">${t("ladder.others_unknown")}
-    ${isNow && market.isCounted && html` <button class="plain link" disabled=${link.value === "offline"} onClick=${() => market.again().catch((refusal) => toast(wordsOf(refusal, { isRead: true }), { isBad: true }))}>${t("ladder.others_read")}</button> ${t("ladder.others_cost")}`}</p>`;
+    ${isNow && market.isCounted && html` <button class="plain link" disabled=${link.value === "offline"} onClick=${() => market.again().catch((refusal) => showRefusal(refusal, { isRead: true }))}>${t("ladder.others_read")}</button> ${t("ladder.others_cost")}`}</p>`;
 }

@@ -14,10 +14,10 @@ export default function Venues() {
 const Venue = ({ venue }) => html`<section class="panel" aria-label=${venue.title}>
   <header class="panel-head"><h2>${venue.title} ${venue.isDefault && html`<span class="tag">${t("venues.default")}</span>`}</h2><${Connection} told=${venue.connection} /></header>
   <div class="panel-body"><${Month} venue=${venue} /><${Today} venue=${venue} /><dl class="facts">
-    <dt>${t("venues.bids")}</dt><dd>${venue.kinds.length
+    <dt>${t("word.bids")}</dt><dd>${venue.kinds.length
       ? [...venue.kinds.map((kind) => t(`venues.kind.${kind}`)), ...(venue.bidTypes.includes("trait") ? [t("venues.trait")] : [])].join(", ")
       : t("venues.no_bids")}</dd>
-    <dt>${t("venues.listings")}</dt><dd>${t(venue.listings ? "venues.yes" : "venues.no")}</dd>
+    <dt>${t("word.listings")}</dt><dd>${t(venue.listings ? "venues.yes" : "venues.no")}</dd>
     ${venue.kinds.length > 0 && html`<dt>${t("venues.grid")}</dt><dd>${venue.kinds.map((kind) => html`<div key=${kind}>${t("venues.steps", {
       kind: t(`venues.kind.${kind}`), tick: sats(venue.bids[kind].tick), least: sats(venue.bids[kind].minBid) })} <u>sats</u></div>`)}</dd>
       <dt>${t("venues.life")}</dt><dd>${span(Math.min(...venue.kinds.map((kind) => venue.bids[kind].minDurationSeconds)))}</dd>

@@ -77,7 +77,7 @@ function Withdraw({ home, onSent }) {
   });
   return html`<section class="panel" aria-labelledby="out-title"><header class="panel-head"><h2 id="out-title">${t("wallet.out")}</h2></header>
     <form class="form panel-body" onSubmit=${show}><p class="quiet">${t("wallet.out.only", { address: home || NONE })}</p>
-      <${Choice} label=${t("wallet.out.from")} value=${form.from} onChange=${set("from")} options=${["payment", "bidding", "vault", "item"].map((each) => [each, t(`wallet.out.from.${each}`)])} />
+      <${Choice} label=${t("word.from")} value=${form.from} onChange=${set("from")} options=${["payment", "bidding", "vault", "item"].map((each) => [each, t(`wallet.out.from.${each}`)])} />
       ${form.from === "item"
         ? html`<${TextField} label=${t("wallet.out.item")} value=${form.item} onChange=${set("item")} />`
         : html`<${SatsField} key=${form.from} label=${t("wallet.out.amount")} hint=${t("wallet.out.amount.hint")} value=${form.sats} onChange=${set("sats")} />`}
@@ -89,9 +89,9 @@ function Withdraw({ home, onSent }) {
 }
 
 const Quote = ({ quote }) => html`<div class="quote" role="status"><h3>${t("wallet.out.plan")}</h3><dl class="facts">
-  <dt>${t("wallet.out.to")}</dt><dd><${Copyable} text=${quote.destination} name=${t("wallet.out.to")} /></dd>
+  <dt>${t("word.to")}</dt><dd><${Copyable} text=${quote.destination} name=${t("word.to")} /></dd>
   <dt>${t("wallet.out.arrives")}</dt><dd><${Money} value=${quote.sentSats} named /></dd>
-  <dt>${t("wallet.out.costs")}</dt><dd><${Money} value=${quote.feeSats} named /></dd>
+  <dt>${t("word.fee")}</dt><dd><${Money} value=${quote.feeSats} named /></dd>
   ${quote.leftOut.map((each) => html`<dt>${t("wallet.out.left")}</dt><dd><${Money} value=${each.valueSats} named /> <span class="quiet">${each.reason}</span></dd>`)}</dl></div>`;
 
 /** A button that acts once it has been held for a moment, by pointer or by key. */
@@ -120,7 +120,7 @@ export default function Wallet() {
   useEffect(() => quietly(readVenues()), []);
   const purse = wallet.value;
   return html`<div class="page"><header class="page-head"><h1>${t("wallet.title")}</h1><div class="acts">
-      <button class="button" disabled=${look.isLoading} onClick=${look.again}>${t("wallet.refresh")}</button></div></header>
+      <button class="button" disabled=${look.isLoading} onClick=${look.again}>${t("word.look_again")}</button></div></header>
     ${look.refusal && html`<${Refused} refusal=${look.refusal} again=${look.again} />`}
     ${purse ? html`<${Purse} purse=${purse} again=${look.again} />` : !look.refusal && html`<${Skeleton} rows=${3} tall=${130} />`}</div>`;
 }
@@ -137,7 +137,7 @@ function Purse({ purse, again }) {
 
 const Numbers = ({ purse }) => html`<section class="numbers" aria-label=${t("wallet.title")}>
   <div class="number"><span class="label">${t("wallet.balance")}</span><b><${Money} value=${purse.biddingWallet?.balanceSats} named /></b><small>${t("wallet.balance.what")}</small></div>
-  <div class="number"><span class="label">${t("wallet.exposure")}</span><b><${Money} value=${purse.ifAllFillNow} named /></b><small>${t("wallet.exposure.what", { worst: amount(purse.worstLoss) })}</small></div>
+  <div class="number"><span class="label">${t("word.if_all_fill_now")}</span><b><${Money} value=${purse.ifAllFillNow} named /></b><small>${t("wallet.exposure.what", { worst: amount(purse.worstLoss) })}</small></div>
   <div class="number"><span class="label">${t("wallet.payment")}</span><b><${Money} value=${purse.paymentSats} named /></b><small>${t("wallet.payment.what")}</small></div>
   <div class="number"><span class="label">${t("wallet.signed")}</span><b><${Money} value=${purse.signedSats} named /></b>
     <small>${t("wallet.signed.what", { limit: amount(purse.signedLimitSats) })}${purse.signedFreeAt ? `; ${t("wallet.signed.until", { time: clock(secondsOf(purse.signedFreeAt)) })}` : ""}</small></div></section>`;
@@ -168,10 +168,10 @@ function Address({ name, what, address, sats }) {
 }
 
 const Latest = ({ rows }) => html`<${Table} label=${t("wallet.latest")} rows=${rows} keyOf=${(row) => row.id} columns=${[
-  { name: t("wallet.latest.when"), cell: (row) => html`<time datetime=${row.createdAt} title=${iso(secondsOf(row.createdAt))}>${clock(secondsOf(row.createdAt))}</time>` },
-  { name: t("wallet.latest.from"), cell: (row) => t(`wallet.from.${row.from}`) },
-  { name: t("wallet.latest.what"), isNumber: true, cell: (row) => (row.inscriptionId ? html`<code title=${row.inscriptionId}>${short(row.inscriptionId, 6, 4)}</code>` : html`<${Money} value=${row.sentSats} named />`) },
-  { name: t("wallet.latest.fee"), isNumber: true, cell: (row) => html`<${Money} value=${row.feeSats} />` },
-  { name: t("wallet.latest.state"), cell: (row) => html`<span>${t(`wallet.state.${row.state}`)}${row.reason && html`<br /><small class="quiet">${row.reason}</small>`}</span>` },
+  { name: t("word.when"), cell: (row) => html`<time datetime=${row.createdAt} title=${iso(secondsOf(row.createdAt))}>${clock(secondsOf(row.createdAt))}</time>` },
+  { name: t("word.from"), cell: (row) => t(`wallet.from.${row.from}`) },
+  { name: t("word.what"), isNumber: true, cell: (row) => (row.inscriptionId ? html`<code title=${row.inscriptionId}>${short(row.inscriptionId, 6, 4)}</code>` : html`<${Money} value=${row.sentSats} named />`) },
+  { name: t("word.fee"), isNumber: true, cell: (row) => html`<${Money} value=${row.feeSats} />` },
+  { name: t("word.state"), cell: (row) => html`<span>${t(`wallet.state.${row.state}`)}${row.reason && html`<br /><small class="quiet">${row.reason}</small>`}</span>` },
   { name: t("wallet.latest.txid"), cell: (row) => (row.txid ? html`<${Copyable} text=${row.txid} head=${6} tail=${4} name=${t("wallet.latest.txid")} />` : NONE) },
 ]} />`;

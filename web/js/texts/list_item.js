@@ -1,18 +1,14 @@
 import { define } from "../page.js";
 
 define({
-  "list.title": "List an item",
-  "list.back": "All listings",
   "list.back.grid": "Another item",
   "list.find": "Name, collection or id",
-  "list.again": "Look again",
   "list.vault": "In your vault",
   "list.vault.address": "the vault's address",
   "list.elsewhere": "At your ordinals address",
   "list.none": "Your vault is empty",
   "list.send": "An item is listed from the vault, whose key the signer holds. Send it there first, and look again once that is in a block:",
   "list.nothing": "No item in the vault fits what you look for.",
-  "list.nothing.do": "Show all",
   "list.most": "The first 500 items are shown. What is missing can be listed by the interface.",
   "list.has_task": "Has a listing",
   "list.by_hand": ({ price }) => `Listed by hand at ${price}`,
@@ -20,7 +16,6 @@ define({
   "list.has_task.do": "Open it",
   "list.adopts": ({ price }) => `It is on the market at ${price}, listed by hand. That listing is taken over when this one starts.`,
   "list.away": ({ address }) => `This item lies at ${address}, so it cannot be listed yet.`,
-  "list.picture": ({ name }) => `Picture of ${name}`,
   "list.id": "the inscription's id",
   "list.form": "Price of the item",
   "list.sum": ({ payout }) => `you receive ${payout}`,

@@ -1,7 +1,6 @@
 import { define } from "../page.js";
 
 define({
-  "sell.price": "Price",
   "sell.priceMode.percent.what": "The price is a part of a reference price, and moves with it.",
   "sell.priceMode.fixed.what": "The price stays what you write, whatever the market does.",
   "sell.priceMode.undercut.what": "The price stays below the cheapest listing of others, down to your least price.",
@@ -29,7 +28,6 @@ define({
   "sell.step.kind": "Price is",
   "sell.step.kind.percent": "Part of the reference",
   "sell.step.kind.sats": "Amount",
-  "sell.step.price": "Price",
   "sell.step.add": "Add a step",
   "sell.step.remove": ({ hours }) => `Remove the step from hour ${hours}`,
   "sell.more": "More",
@@ -71,5 +69,4 @@ define({
   "confirm_listing.do": "List it",
   "confirm_listing.none": ({ name }) => `Start ${name} without a price?`,
   "confirm_listing.none.what": "There is no price for it now. It is listed as soon as there is one, and you are not asked again.",
-  "confirm_listing.start": "Start",
 });

@@ -1,8 +1,6 @@
 import { define, plural } from "../page.js";
 
 define({
-  "listings.title": "Listings",
-  "listings.add": "List an item",
   "listings.none": "Nothing is for sale yet",
   "listings.none.what": "Choose an inscription of yours and a price that follows the market, within limits that you set.",
   "listings.find": "Name, collection, id or tag",
@@ -11,10 +9,8 @@ define({
   "listings.show.sale": "For sale",
   "listings.show.sold": "Sold",
   "listings.show.look": "Need a look",
-  "listings.tag": "Tag",
   "listings.tag.any": "Any",
   "listings.nothing": "No listing fits what you look for.",
-  "listings.nothing.do": "Show all",
   "listings.sums": "All listings together",
   "listings.sale": "Asked on the market",
   "listings.sale.what": ({ count }) => `for ${count} ${plural(count, { one: "item", other: "items" })}`,
@@ -22,15 +18,8 @@ define({
   "listings.sold.what": ({ count }) => `for ${count} sold ${plural(count, { one: "item", other: "items" })}`,
   "listings.cheaper": "Cheaper signatures",
   "listings.cheaper.what": ({ count }) => (count ? "can be bought for less than is asked" : "nothing can be bought for less than is asked"),
-  "listings.price": "Price",
-  "listings.last": "Last price",
   "listings.unlisted": "Not listed yet",
-  "listings.sold_at": "Sold at",
-  "listings.received": "You received",
-  "listings.is_sold": "Sold",
-  "listings.floor": "Floor",
   "listings.of_floor": ({ share }) => `${share} of it`,
-  "listings.lowest": "Lowest signature",
   "listings.lowest.what": "Lowest signature: the cheapest price you ever signed for this output. It can be bought at that until the output moves.",
   "listings.paper": "Would ask",
 });

@@ -21,18 +21,12 @@ export function markOf(code) {
   return { title, why };
 }
 
-/** The server's words as a sentence for people. */
-export function spoken(words) {
-  const said = (words || "").replace(/^failed to /, "could not ");
-  return said.slice(0, 1).toUpperCase() + said.slice(1);
-}
-
 /** Says which address to send money to, and how much; without `sats` the amount is not known. */
 export const fundWords = (address, sats) => `Send ${sats ? `at least ${amount(sats)}` : "sats"} to ${address}.`;
 
 /** {title, why} of what went wrong, by its code; the server's words where no code says more than they do. */
 export function faultOf(task) {
-  const [title, why] = (task.lastErrorCode !== "other" && FAULTS[task.lastErrorCode]) || [spoken(task.lastError), ""];
+  const [title, why] = (task.lastErrorCode !== "other" && FAULTS[task.lastErrorCode]) || [plainWords(task.lastError), ""];
   const { address, sendSats } = task.lastErrorParams || {};
   return { title, why: address ? `${why} ${fundWords(address, sendSats)}` : why };
 }

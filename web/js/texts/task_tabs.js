@@ -28,7 +28,6 @@ define({
   "set.now": "As they are now. Choose a moment on the chart to see the settings of then, and what differs.",
   "set.then": ({ time }) => `As they were at ${time}. What is different now is marked.`,
   "set.today": ({ value }) => `now ${value}`,
-  "set.none": "none",
   "set.service": "as the service has it",
   "whatif.what": "The same recorded market twice, on paper: with the settings of now, and with yours. Nothing is placed.",
   "whatif.trying.slow": "Going through the recorded cycles. That can take some seconds.",

@@ -3,8 +3,6 @@ import { define, plural } from "../page.js";
 define({
   "venues.title": "Venues",
   "venues.default": "default",
-  "venues.bids": "Bids",
-  "venues.listings": "Listings",
   "venues.kind.ordinals": "collections",
   "venues.kind.rune": "runes",
   "venues.trait": "traits",

@@ -83,7 +83,7 @@ export function Name({ form, market, isNew, twin }) {
     <${TextField} name="slug" label=${valueWords("type", values.type, values)} hint=${said} fault=${faults.slug || faults.type} value=${values.slug} list=${list} maxlength="200" required
       mark=${base && base.slug !== values.slug ? t("edit.was", { value: base.slug }) : undefined} autofocus=${isNew} onChange=${(slug) => (setTyped(true), set({ slug }))} />
     <datalist id=${list}>${names.map((each) => html`<option key=${each.slug} value=${each.slug}>${each.name || each.slug}</option>`)}</datalist>
-    ${twin !== null && html`<p class="note" role="alert"><span>${t("edit.twin")} <a class="link" href=${`#/tasks/${twin}/edit`}>${t("edit.twin.do")}</a></span></p>`}
+    ${twin !== null && html`<p class="note" role="alert"><span>${t("word.twin")} <a class="link" href=${`#/tasks/${twin}/edit`}>${t("edit.twin.do")}</a></span></p>`}
     ${isNew && taking.length > 1 && html`<${Choice} label=${labelOf("venue")} hint=${fieldOf("venue").hint} fault=${faults.venue} value=${values.venue || usual?.name}
       options=${taking.map((each) => [each.name, each.title])} onChange=${(venue) => set({ venue: venue === usual?.name && usual?.isDefault ? "" : venue })} />`}
     ${!isNew && html`<p class="quiet">${t("edit.venue.of", { venue: venues.value?.find((each) => each.name === values.venue)?.title || values.venue })}</p>`}`;

@@ -7,6 +7,7 @@ import { LISTING_GROUPS, choicesOf, defaultsOf, groupOf, matters } from "../../c
 import { amount } from "../../format.js";
 import { Check, Choice, CountField, DecimalField, LinesField, PercentField, SatsField, TextField } from "../../parts/field.js";
 import { Icon } from "../../parts/basics.js";
+import { Steps, stepAfter } from "../../parts/listing_form.js";
 import { valueWords } from "./words.js";
 
 /** A fieldset that is there only when it is switched on; `usual` is what it begins with. */
@@ -36,7 +37,7 @@ export function Levels(props) {
   return html`<${Switched} ...${props} usual=${[{ at: top, count: values.bidCount || 1 }]}>
     <${Rows} rows=${value || []} onChange=${(rows) => onChange(rows.length ? rows : null)} another=${below} draw=${(row, put, i) => html`
       <${isFixed ? SatsField : PercentField} label=${t("edit.level.at", { number: i + 1 })} value=${row.at} onChange=${(at) => put({ at })} />
-      <${CountField} label=${t("edit.level.count")} min="1" max="20" value=${row.count} onChange=${(count) => put({ count })} />`} /></${Switched}>`;
+      <${CountField} label=${t("word.bids")} min="1" max="20" value=${row.count} onChange=${(count) => put({ count })} />`} /></${Switched}>`;
 }
 
 /** Bids only while the floor is between two prices, of an item or a token. */
@@ -65,24 +66,14 @@ export function Hours(props) {
   const { value, onChange } = props;
   const put = (change) => onChange({ ...value, ...change });
   return html`<${Switched} ...${props} usual=${{ tz: zone(), from: "08:00", to: "22:00" }}><div class="triple">
-    <${TextField} label=${t("edit.hours.from")} type="time" value=${value?.from} onChange=${(from) => put({ from })} />
-    <${TextField} label=${t("edit.hours.to")} type="time" value=${value?.to} onChange=${(to) => put({ to })} />
+    <${TextField} label=${t("word.from")} type="time" value=${value?.from} onChange=${(from) => put({ from })} />
+    <${TextField} label=${t("word.to")} type="time" value=${value?.to} onChange=${(to) => put({ to })} />
     <${TextField} label=${t("edit.hours.tz")} value=${value?.tz} onChange=${(tz) => put({ tz })} /></div></${Switched}>`;
 }
 
-/** Prices over time of an auto-list task: each from its hour on, as a multiple or in sats. */
-function Schedule(props) {
-  const { value, onChange } = props;
-  const later = (rows) => ({ afterHours: numberOf(rows.at(-1)?.afterHours, 0) + 24, pricePercent: 1 });
-  return html`<${Switched} ...${props} isOn=${value.length > 0} off=${[]} usual=${[later([])]}>
-    <${Rows} rows=${value} onChange=${onChange} another=${later} draw=${(row, put) => html`
-      <${CountField} label=${t("edit.step.after")} min="0" unit=${t("edit.unit.hours")} value=${row.afterHours} onChange=${(afterHours) => put({ afterHours })} />
-      ${row.priceSats === undefined
-        ? html`<${PercentField} label=${t("edit.step.percent")} value=${row.pricePercent} onChange=${(pricePercent) => put({ pricePercent })} />`
-        : html`<${SatsField} label=${t("edit.step.sats")} value=${row.priceSats} onChange=${(priceSats) => put({ priceSats })} />`}
-      <button type="button" class="chip" onClick=${() => put(row.priceSats === undefined ? { pricePercent: undefined, priceSats: 0 } : { priceSats: undefined, pricePercent: 1 })}>
-        ${t(row.priceSats === undefined ? "edit.step.in_sats" : "edit.step.in_percent")}</button>`} /></${Switched}>`;
-}
+/** Prices over time of an auto-list task. */
+const Schedule = (props) => html`<${Switched} ...${props} isOn=${props.value.length > 0} off=${[]} usual=${[stepAfter([])]}>
+  <${Steps} value=${props.value} onChange=${props.onChange} /></${Switched}>`;
 
 /** The server's words about the rule, split by the auto-list task's fields: "autolist.priceSats: …; autolist.…". */
 function listingFaults(words = "") {

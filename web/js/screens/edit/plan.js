@@ -117,7 +117,7 @@ export function Save({ task, draft, base, plan, market, words, faulty, isBusy, i
   const isRunning = task?.isRunning;
   const isChanged = task && draft.isDirty;
   const button = (starts, isFirst) => html`<button type="button" class=${`button ${isFirst ? "primary" : ""}`} onClick=${() => save(starts)}
-    disabled=${isBusy || isBarred || (task !== null && !starts && !draft.isDirty)}>${t(isBusy ? "edit.busy" : starts ? (draft.isDirty || !task ? "edit.save_start" : "edit.start") : "edit.save")}</button>`;
+    disabled=${isBusy || isBarred || (task !== null && !starts && !draft.isDirty)}>${t(isBusy ? "edit.busy" : starts ? (draft.isDirty || !task ? "edit.save_start" : "word.start") : "word.save")}</button>`;
   return html`${(isChanged || words) && html`<div class="edit-end">
       ${isChanged && html`<div class="changes"><h2>${t("edit.changes", { count: draft.changes.length })}</h2><ul>${changeWords(draft.changes, draft.values, base).map(([name, label, before, after]) => html`<li key=${name}>
         <b>${label}</b> <s>${before}</s> → ${after}</li>`)}</ul></div>`}

@@ -143,7 +143,7 @@ const Rungs = ({ frame }) => html`<ol class="rungs" aria-label=${t("plan.rungs")
   ${rung.rank && html`<span class=${`place ${rung.rank === 1 ? "first" : ""}`} title=${t("plan.rank", { rank: rung.rank })}>#${rung.rank}</span>`}</li>`)}</ol>`;
 
 /** A limit with its use: a bar, and both numbers. */
-const Bar = ({ name, used, most }) => html`<div><dt>${name}</dt><dd>${t("plan.of", { used: money(used), most: amount(most) })}
+const Bar = ({ name, used, most }) => html`<div><dt>${name}</dt><dd>${t("word.used_of", { used: money(used), most: amount(most) })}
   <span class="bar" aria-hidden="true"><i class=${used > most ? "hot" : ""} style=${{ width: `${Math.min(100, (100 * used) / (most || 1))}%` }} /></span></dd></div>`;
 
 function Costs({ plan, frame, venue, values }) {

@@ -9,24 +9,27 @@ const WORDS = {
   fraction: (value) => percent(value, 3),
   quantity,
   check: (value) => t(value ? "edit.on" : "edit.off"),
-  lines: (value) => (value.length ? value.join(", ") : t("edit.none")),
-  tags: (value) => (value.length ? value.join(", ") : t("edit.none")),
+  lines: (value) => (value.length ? value.join(", ") : t("word.none")),
+  tags: (value) => (value.length ? value.join(", ") : t("word.none")),
   levels: (value, config) => value.map((each) => `${each.count} × ${config.bidMode === "fixed" ? amount(each.at) : percent(each.at, 3)}`).join(", "),
   between: (value, config) => value.map((each) => (isUnread(each) ? each.unread : (config.type === "rune" ? perToken : count)(each))).join(" – "),
+  schedule: (value) => (value.length ? value.map(stepWords).join("; ") : t("word.none")),
   drop: (value) => t("edit.drop.words", value),
   hours: (value) => `${value.from} – ${value.to} ${value.tz}`,
   onFill: (value) => t("edit.onFill.words", { ...value, percent: percent(value.autolist.pricePercent ?? defaultsOf("autolist").pricePercent) }),
   budget: (value) => t("edit.budget.other", { id: value }),
 };
 
-/** Words for the value of a field; `config` is what it stands in. */
-export function valueWords(name, value, config) {
-  const field = fieldOf(name);
+const stepWords = (step) => t("edit.step", { hours: step.afterHours, price: "priceSats" in step ? amount(step.priceSats) : percent(step.pricePercent) });
+
+/** Words for the value of a field; `config` is what it stands in, `of` its kind. */
+export function valueWords(name, value, config, of = "bidding") {
+  const field = fieldOf(name, of);
   if (isUnread(value)) return value.unread;
   if (!field) return String(value);
   if (value === null && field.usual) return /\d/.test(field.usual) ? withUnit(field, field.usual) : field.usual;
-  if (value === null || value === undefined || value === "") return t("edit.none");
-  if (field.noLimitAt0 && value === 0) return t("edit.no_limit");
+  if (value === null || value === undefined || value === "") return t("word.none");
+  if (field.noLimitAt0 && value === 0) return t("word.no_limit");
   const chosen = field.choices.find((each) => each.value === value);
   if (chosen) return chosen.label;
   return WORDS[field.kind] ? WORDS[field.kind](value, config) : withUnit(field, String(value));

@@ -2,7 +2,7 @@
 import { useState } from "preact/hooks";
 import { html, t } from "../../page.js";
 import { call } from "../../api.js";
-import { Loaded, confirmed, toast, useAct, useLoad, wordsOf } from "../../parts/states.js";
+import { Loaded, attempt, confirmed, toast, useAct, useLoad, wordsOf } from "../../parts/states.js";
 import { readShapes } from "../../config_shape.js";
 import { amount } from "../../format.js";
 import { nameOf, readItem } from "../../parts/picture.js";
@@ -12,20 +12,11 @@ import { goOn, setQuery } from "../../router.js";
 import { leave, link, listingOf, quietly, readListing, readListings, stay } from "../../store.js";
 import { ListingForm } from "../../parts/listing_form.js";
 
-async function told(act, options) {
-  try {
-    return await act();
-  } catch (refusal) {
-    toast(wordsOf(refusal, options), { isBad: true });
-    return null;
-  }
-}
-
 /** What can still be bought with what was signed. */
 const signatureWords = ({ listing }) => listing?.lowestOutstanding != null && t("listing.signature.stays", { price: amount(listing.lowestOutstanding) });
 
 export async function startListing(task) {
-  await told(async () => {
+  await attempt(async () => {
     const name = nameOf(task.inscriptionId);
     if (!(await confirmListing({ name, config: task.config, plan: await askPlan({ taskId: task.id }) }))) return;
     await call("POST", `/autolist/${task.id}/start`);
@@ -37,8 +28,8 @@ export async function startListing(task) {
 export async function stopListing(task) {
   const isListed = standOf(task) === "sale";
   const lines = [isListed ? t("listing.stop.stays", { price: amount(task.listing.price) }) : t("listing.stop.none"), isListed && t("listing.stop.then"), signatureWords(task)];
-  if (!(await confirmed({ title: t("listing.stop.title", { name: nameOf(task.inscriptionId) }), lines, act: t("listing.stop") }))) return;
-  const answer = await told(() => call("POST", `/autolist/${task.id}/stop`), { isStop: true });
+  if (!(await confirmed({ title: t("word.stop_name", { name: nameOf(task.inscriptionId) }), lines, act: t("word.stop") }))) return;
+  const answer = await attempt(() => call("POST", `/autolist/${task.id}/stop`), { isStop: true });
   if (answer) toast(t(isListed ? "listing.stopped.stays" : "listing.stopped"));
   await readListing(task.id).catch(() => {});
 }
@@ -46,9 +37,9 @@ export async function stopListing(task) {
 export async function deleteListing(task) {
   const isListed = standOf(task) === "sale";
   const lines = [isListed && t("listing.delete.takes", { price: amount(task.listing.price) }), signatureWords(task), t("listing.delete.then")];
-  if (!(await confirmed({ title: t("listing.delete.title", { name: nameOf(task.inscriptionId) }), lines, act: t("listing.delete") }))) return;
+  if (!(await confirmed({ title: t("listing.delete.title", { name: nameOf(task.inscriptionId) }), lines, act: t("word.delete") }))) return;
   leave([task.id]);
-  const answer = await told(() => call("DELETE", `/autolist/${task.id}`));
+  const answer = await attempt(() => call("DELETE", `/autolist/${task.id}`));
   if (!answer) return stay([task.id]);
   goOn(`/listings/${task.id}`, "/listings");
   quietly(readListings());
@@ -84,19 +75,19 @@ function Editor({ task }) {
       const { warnings = [], ...stored } = saved;
       listingOf(task.id).value = stored;
       setQuery({ edit: "" });
-      toast([t(task.isRunning ? "listing.saved.running" : "listing.saved"), ...warnings].join(" "));
+      toast([t(task.isRunning ? "listing.saved.running" : "word.saved"), ...warnings].join(" "));
       quietly(readListings());
     } catch (refusal) {
       setRefused(refusal);
     }
   });
   const isSame = !Object.keys(change).length;
-  return html`<div class="two sell-two"><form class="panel sell-form" novalidate aria-label=${t("listing.edit")} onSubmit=${(event) => event.preventDefault()}>
+  return html`<div class="two sell-two"><form class="panel sell-form" novalidate aria-label=${t("word.edit")} onSubmit=${(event) => event.preventDefault()}>
       <${ListingForm} values=${values} set=${set} faults=${faults} traits=${traits.value} />
       ${(faults[""] || (refused && !details.length)) && html`<div class="note bad" role="alert"><p>${faults[""] || wordsOf(refused)}</p></div>`}
       <div class="sell-acts"><p class="sell-sum quiet">${t(isSame ? "listing.edit.same" : task.isRunning ? "listing.edit.running" : "listing.edit.stopped")}</p>
         <button type="button" class="button" onClick=${() => setQuery({ edit: "" })}>${t("cancel")}</button>
-        <button type="button" class="button primary" disabled=${isSame || isBusy || link.value === "offline"} aria-busy=${isBusy} onClick=${save}>${t("listing.save")}</button></div></form>
+        <button type="button" class="button primary" disabled=${isSame || isBusy || link.value === "offline"} aria-busy=${isBusy} onClick=${save}>${t("word.save")}</button></div></form>
     <${ListingPlan} ...${plan} /></div>`;
 }
 
@@ -112,7 +103,7 @@ async function isMeant(task, values, plan) {
       floor > 0 && plan.price < floor && t("confirm_listing.below", { floor: amount(floor) }),
       plan.action === "reprice" && plan.price > price ? signatureWords(task) : t("confirm_listing.signature"),
     ],
-    act: t("listing.save"),
+    act: t("word.save"),
     isDanger: false,
   });
 }

@@ -1,15 +1,18 @@
 // A listing's settings in words, and the end of its log.
-import { useEffect, useMemo, useRef } from "preact/hooks";
+import { useMemo } from "preact/hooks";
 import { html, t } from "../../page.js";
 import { get } from "../../api.js";
 import { Empty, Loaded, useLoad } from "../../parts/states.js";
 import { amount, clock, iso, money, percent, unitName } from "../../format.js";
-import { multiplies } from "../../listing_state.js";
+import { LISTING_GROUPS, groupOf, readShapes } from "../../config_shape.js";
+import { drawnFields, valuesOf } from "../../listing_state.js";
 import { PriceChart, columnsOf } from "../../parts/price_chart.js";
 import { setQuery } from "../../router.js";
 import { now, venues } from "../../store.js";
 import { Segments } from "../../parts/field.js";
-import { Table } from "../../parts/basics.js";
+import { Lines, Table } from "../../parts/basics.js";
+import { valueWords } from "../edit/words.js";
+import "../../texts/edit.js";
 import "../../texts/listing_form.js";
 
 /** The way to the price, in one line. */
@@ -24,27 +27,18 @@ const referenceWords = (config) =>
 
 function costWords(sats, source, none) {
   const cost = sats === null ? none : amount(sats);
-  return source === "fill" || source === "claimed" ? t(`listing.set.cost.${source}`, { cost }) : cost;
+  return source === "fill" || source === "claimed" ? t(`listing.cost.${source}`, { cost }) : cost;
 }
 
-const stepWords = (step) => t("listing.step", { hours: step.afterHours, price: "priceSats" in step ? amount(step.priceSats) : percent(step.pricePercent) });
-
-/** [name, words] of all settings that matter in this config. */
+/** [label, words] of all settings that matter in this config. */
 function settingsOf({ config, venue, tags, costSource }) {
-  const none = t("listing.set.none");
+  const values = valuesOf(config);
+  const words = ({ name }) => (name === "costSats" ? costWords(config.costSats, costSource, t("word.none")) : valueWords(name, values[name], config, "autolist"));
+  const fields = LISTING_GROUPS.flatMap((group) => groupOf(group, "autolist")).filter(({ name }) => drawnFields(config).includes(name));
   return [
-    ["price", priceWords(config)],
-    ...(multiplies(config) && config.priceMode !== "percent" ? [["reference", referenceWords(config)]] : []),
-    ["least", config.minPriceSats ? amount(config.minPriceSats) : none],
-    ["cost", costWords(config.costSats, costSource, none)],
-    ["margin", config.minMargin ? percent(config.minMargin) : none],
-    ["schedule", config.priceSchedule.length ? config.priceSchedule.map(stepWords).join("; ") : none],
-    ...(config.allowBelowReference ? [["below", t("listing.set.yes")]] : []),
-    ["venue", venues.value?.find((each) => each.name === venue)?.title || venue],
-    ["ignored", config.ignoreAddresses.length ? config.ignoreAddresses.join(", ") : none],
-    ["pace", t("listing.set.seconds", { seconds: config.loopSeconds ?? 30 })],
-    ["paper", t(config.dryRun ? "listing.set.yes" : "listing.set.no")],
-    ["tags", tags.length ? tags.join(", ") : none],
+    ...fields.map((field) => [field.label, words(field)]),
+    [t("sell.venue"), venues.value?.find((each) => each.name === venue)?.title || venue],
+    [t("sell.tags"), tags.length ? tags.join(", ") : t("word.none")],
   ];
 }
 
@@ -53,8 +47,8 @@ const MOST_ROWS = 120;
 
 export function Past({ task, from, range, asNumbers }) {
   return html`<section class="panel" aria-labelledby="past-title"><header class="panel-head"><h2 id="past-title">${t("chart.title")}</h2>
-      <div class="listing-acts"><${Segments} label=${t("chart.range")} value=${range} options=${Object.keys(RANGES).map((each) => [each, t(`chart.range.${each}`)])} onChange=${(value) => setQuery({ range: value })} />
-        <button class="button" aria-pressed=${asNumbers} onClick=${() => setQuery({ numbers: asNumbers ? "" : "1" })}>${t(asNumbers ? "chart.picture" : "chart.numbers")}</button></div></header>
+      <div class="listing-acts"><${Segments} label=${t("chart.range")} value=${range} options=${Object.keys(RANGES).map((each) => [each, t(`range.${each}`)])} onChange=${(value) => setQuery({ range: value })} />
+        <button class="button" aria-pressed=${asNumbers} onClick=${() => setQuery({ numbers: asNumbers ? "" : "1" })}>${t(asNumbers ? "word.as_a_picture" : "word.as_numbers")}</button></div></header>
     <${Loaded} from=${from} rows=${1} tall=${260}>${(series) => (isDrawable(series)
       ? html`<${Drawn} task=${task} series=${series} range=${range} asNumbers=${asNumbers} />`
       : html`<${Empty}>${t("chart.none")}</${Empty}>`)}</${Loaded}></section>`;
@@ -81,7 +75,7 @@ function Rows({ series }) {
   const rows = series.time.map((time, i) => ({ time, price: series.price[i], floor: series.floor[i], least: series.guard[i] })).reverse().slice(0, MOST_ROWS);
   const column = (name) => ({ name: t(`chart.${name}`), isNumber: true, cell: (row) => money(row[name] === null ? null : Number(row[name])) });
   return html`<div class="listing-rows"><${Table} label=${t("chart.numbers.title")} rows=${rows} keyOf=${(row) => row.time}
-    columns=${[{ name: t("chart.time"), cell: (row) => html`<time title=${iso(row.time)}>${clock(row.time)}</time>` }, column("price"), column("floor"), column("least")]} /></div>`;
+    columns=${[{ name: t("word.time"), cell: (row) => html`<time title=${iso(row.time)}>${clock(row.time)}</time>` }, column("price"), column("floor"), column("least")]} /></div>`;
 }
 
 const LINES = 200;
@@ -95,18 +89,12 @@ export function Tabs({ task, query }) {
 }
 
 function Settings({ task }) {
-  return html`<dl class="facts panel-body">${settingsOf(task).map(([name, words]) => html`<dt key=${name}>${t(`listing.set.${name}`)}</dt><dd><bdi>${words}</bdi></dd>`)}</dl>`;
+  const shapes = useLoad(readShapes);
+  return html`<${Loaded} from=${shapes} rows=${1} tall=${240}>${() => html`<dl class="facts panel-body">${settingsOf(task).map(([label, words]) => html`<dt key=${label}>${label}</dt><dd><bdi>${words}</bdi></dd>`)}</dl>`}</${Loaded}>`;
 }
 
 function Log({ task }) {
   // A cycle writes lines: they are read again after each.
   const load = useLoad((abort) => get(`/autolist/${task.id}/log?lines=${LINES}`, { abort }).then((answer) => answer.lines), [task.id, task.lastCycle?.time], task.id);
-  return html`<${Loaded} from=${load} rows=${1} tall=${200}>${(lines) => (lines.length ? html`<${Lines} lines=${lines} />` : html`<${Empty}>${t("listing.log.none")}</${Empty}>`)}</${Loaded}>`;
-}
-
-/** Lines with their end in sight. */
-function Lines({ lines }) {
-  const box = useRef(null);
-  useEffect(() => void (box.current.scrollTop = box.current.scrollHeight), [lines]);
-  return html`<pre class="listing-log" tabindex="0" role="region" aria-label=${t("listing.tab.log")} ref=${box}>${lines.join("\n")}</pre>`;
+  return html`<${Loaded} from=${load} rows=${1} tall=${200}>${(lines) => (lines.length ? html`<${Lines} lines=${lines} label=${t("listing.tab.log")} />` : html`<${Empty}>${t("listing.log.none")}</${Empty}>`)}</${Loaded}>`;
 }

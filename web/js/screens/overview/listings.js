@@ -16,10 +16,10 @@ const MOST = 8;
 export function Listings() {
   const ids = listingIds.value;
   return html`<section class="panel" aria-labelledby="listings-title">
-    <header class="panel-head"><h2 id="listings-title">${t("overview.listings")}${ids && html`<span class="count">${ids.length}</span>`}</h2>
-      <span class="panel-acts"><u>${unitName()}</u><a class="link" href="#/listings">${t("overview.listings.all")}</a></span></header>
+    <header class="panel-head"><h2 id="listings-title">${t("word.listings")}${ids && html`<span class="count">${ids.length}</span>`}</h2>
+      <span class="panel-acts"><u>${unitName()}</u><a class="link" href="#/listings">${t("word.all_listings")}</a></span></header>
     ${!ids ? html`<div class="panel-body"><${Skeleton} rows=${1} tall=${64} /></div>`
-      : !ids.length ? html`<${Empty} action=${html`<a class="button" href="#/list">${t("overview.listings.do")}</a>`}>${t("overview.listings.none")}</${Empty}>`
+      : !ids.length ? html`<${Empty} action=${html`<a class="button" href="#/list">${t("word.list_an_item")}</a>`}>${t("overview.listings.none")}</${Empty}>`
         : html`<ul>${ids.slice(0, MOST).map((id) => html`<${ListingRow} key=${id} id=${id} />`)}</ul>`}</section>`;
 }
 
@@ -41,7 +41,7 @@ function Prices({ listing }) {
   if (!listing) return html`<${Price} label=${t("overview.unlisted")} value=${null} />`;
   if (listing.closeReason === "sold") return html`<${Price} label=${t("overview.sold")} value=${listing.proceeds ?? listing.price} name="good-text" star />`;
   const isLower = listing.lowestOutstanding !== null && listing.lowestOutstanding < listing.price;
-  return html`<${Price} label=${t(listing.state === "closed" ? "overview.last" : "overview.listed")} value=${listing.price} />
+  return html`<${Price} label=${t(listing.state === "closed" ? "word.last_price" : "overview.listed")} value=${listing.price} />
     <${Price} label=${t("overview.lowest")} value=${listing.lowestOutstanding} name=${isLower ? "held-text" : ""} why=${t("overview.lowest.why")} />`;
 }
 

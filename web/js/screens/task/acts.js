@@ -3,7 +3,7 @@ import { call } from "../../api.js";
 import { amount, clock, monthOf, percent, secondsOf } from "../../format.js";
 import { quantityOf } from "../../decision.js";
 import { mayRun } from "../../parts/brake.js";
-import { confirmed, toast, wordsOf } from "../../parts/states.js";
+import { attempt, confirmed, toast, wordsOf } from "../../parts/states.js";
 import { go, goOn } from "../../router.js";
 import { leave, momentOf, quietly, readControl, readTask, readTasks, readVenues, setControl, stay, venues } from "../../store.js";
 import { t } from "../../page.js";
@@ -27,20 +27,11 @@ function whatIsHalted(task) {
   return bids.length ? t("halt.what", { bids: bids.length, total: amount(sumOf(bids)) }) : t("stop.none");
 }
 
-async function told(act, options) {
-  try {
-    return await act();
-  } catch (refusal) {
-    toast(wordsOf(refusal, options), { isBad: true });
-    return null;
-  }
-}
-
 export const confirmStop = (task) =>
-  confirmed({ title: t("stop.title", { name: task.slug }), lines: [() => fateOfBids(task, task.config.cancelOnStop), t("stop.then")], act: t("task.stop") });
+  confirmed({ title: t("word.stop_name", { name: task.slug }), lines: [() => fateOfBids(task, task.config.cancelOnStop), t("stop.then")], act: t("word.stop") });
 
 export async function stopTask(task) {
-  const answer = await told(() => call("POST", `/tasks/${task.id}/stop`), { isStop: true });
+  const answer = await attempt(() => call("POST", `/tasks/${task.id}/stop`), { isStop: true });
   quietly(readControl());
   await readTask(task.id).catch(() => {});
   if (answer) toast(answer.openBids ? t("stop.draining", { bids: answer.openBids }) : t("stop.done"));
@@ -49,11 +40,11 @@ export async function stopTask(task) {
 /** Asks only where something stands out in the task's numbers. */
 export async function confirmStart(task) {
   const warnings = task.config.dryRun ? [] : await warningsOf(task);
-  return !warnings.length || confirmed({ title: t("start.title", { name: task.slug }), lines: warnings, act: t("start.anyway") });
+  return !warnings.length || confirmed({ title: t("start.title", { name: task.slug }), lines: warnings, act: t("word.start") });
 }
 
 export async function startTask(task) {
-  await told(() => call("POST", `/tasks/${task.id}/start`));
+  await attempt(() => call("POST", `/tasks/${task.id}/start`));
   await readTask(task.id).catch(() => {});
 }
 
@@ -88,7 +79,7 @@ export async function brakeTask(task, state, before) {
     if (!(await confirmed({ title: t("halt.title", { name: task.slug }), lines: [() => whatIsHalted(task), t("halt.then")], act: t("brake.halt") }))) return;
   }
   if (state === "run" && !(await mayRun([task], t("run.title", { name: task.slug })))) return;
-  const set = (to) => told(() => setControl({ scope: "task", taskId: task.id, state: to }).then(() => true));
+  const set = (to) => attempt(() => setControl({ scope: "task", taskId: task.id, state: to }).then(() => true));
   if (await set(state)) toast(t(`task.now.${state}`), state === "halt" ? {} : { undo: () => set(before) });
 }
 
@@ -100,9 +91,9 @@ export async function cloneTask(task, slug) {
 
 export async function deleteTask(task) {
   const lines = [() => fateOfBids(task, true), t("delete.then")];
-  if (!(await confirmed({ title: t("delete.title", { name: task.slug }), lines, act: t("delete.do"), type: task.slug }))) return;
+  if (!(await confirmed({ title: t("delete.title", { name: task.slug }), lines, act: t("word.delete"), type: task.slug }))) return;
   leave([task.id]);
-  const answer = await told(() => call("DELETE", `/tasks/${task.id}`));
+  const answer = await attempt(() => call("DELETE", `/tasks/${task.id}`));
   if (!answer) return stay([task.id]);
   goOn(`/tasks/${task.id}`, "/bids");
   quietly(readTasks());

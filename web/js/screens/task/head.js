@@ -48,13 +48,13 @@ export function Head({ task }) {
     setActing(true);
     await act(task).finally(() => setActing(false));
   };
-  const label = isActing ? t(task.isRunning ? "task.stopping" : "task.starting") : isBusy && !task.isRunning ? t("task.checking") : t(task.isRunning ? "task.stop" : "task.start");
-  return html`<header class="page-head task-head"><a class="button back" href="#/bids" aria-label=${t("task.back")}><${Icon} name="back" /></a>
+  const label = isActing ? t(task.isRunning ? "task.stopping" : "task.starting") : isBusy && !task.isRunning ? t("task.checking") : t(task.isRunning ? "word.stop" : "word.start");
+  return html`<header class="page-head task-head"><a class="button back" href="#/bids" aria-label=${t("word.to_your_bids")}><${Icon} name="back" /></a>
       <div class="task-name"><h1>${task.slug}</h1><div class="task-sub"><${State} task=${task} /><${NextCycle} task=${task} /><span class="quiet">${lineOf(task)}</span></div></div>
       <div class="acts"><button class=${`button ${task.isRunning ? "" : "primary"}`} data-key="s" disabled=${isBusy || isOffline} aria-busy=${isActing}
           onClick=${() => run(change)}><${Icon} name=${task.isRunning ? "stop" : "play"} />${label}</button>
-        <a class="button" data-key="e" href=${`#/tasks/${task.id}/edit`}><${Icon} name="edit" />${t("task.edit")}</a>
-        <button class="button" aria-haspopup="dialog" onClick=${() => setOpen(true)}><${Icon} name="more" />${t("task.more")}</button></div></header>
+        <a class="button" data-key="e" href=${`#/tasks/${task.id}/edit`}><${Icon} name="edit" />${t("word.edit")}</a>
+        <button class="button" aria-haspopup="dialog" onClick=${() => setOpen(true)}><${Icon} name="more" />${t("word.more")}</button></div></header>
     <${Trouble} task=${task} /><${Held} task=${task} />
     ${isOpen && html`<${More} task=${task} onClose=${() => setOpen(false)} />`}`;
 }

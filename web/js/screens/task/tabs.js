@@ -1,8 +1,8 @@
 // What else there is to see of a task: its bids and fills, another config on its past, its log, its settings.
-import { useEffect, useRef, useState } from "preact/hooks";
+import { useEffect, useState } from "preact/hooks";
 import { html, t } from "../../page.js";
 import { get, withQuery } from "../../api.js";
-import { Empty, Loaded, Skeleton, toast, useAct, useLoad, wordsOf } from "../../parts/states.js";
+import { Empty, Loaded, Skeleton, showRefusal, useAct, useLoad } from "../../parts/states.js";
 import { MAIN_GROUPS, MORE_GROUPS, OWN_GROUPS, groupOf, matters, readShapes } from "../../config_shape.js";
 import { unitOf } from "../../decision.js";
 import { onEvent } from "../../events.js";
@@ -10,7 +10,7 @@ import { clock, iso, perToken, quantity, secondsOf, unitName } from "../../forma
 import { setQuery } from "../../router.js";
 import { now } from "../../store.js";
 import { Segments } from "../../parts/field.js";
-import { Money, Table } from "../../parts/basics.js";
+import { Lines, Money, Table } from "../../parts/basics.js";
 import { valueWords } from "../edit/words.js";
 import "../../texts/edit.js";
 import "../../texts/task_tabs.js";
@@ -34,13 +34,6 @@ export function LogEnd({ id }) {
   return html`<details open><summary>${t("task.log.end")}</summary><${Loaded} from=${load} rows=${1} tall=${120}>${(lines) => html`<${Lines} lines=${lines.length ? lines : [t("log.empty")]} label=${t("task.log.end")} />`}</${Loaded}></details>`;
 }
 
-/** Lines with their end in sight. */
-function Lines({ lines, label }) {
-  const box = useRef(null);
-  useEffect(() => void (box.current.scrollTop = box.current.scrollHeight), [lines]);
-  return html`<pre class="log" tabindex="0" role="region" aria-label=${label} ref=${box}>${lines.join("\n")}</pre>`;
-}
-
 const PAGE = 50;
 const TOLD = ["order", "fill"];
 
@@ -60,7 +53,7 @@ export function Bids({ task }) {
     });
     return () => (end(), clearTimeout(timer));
   }, [task.id]);
-  const more = (before) => run(() => read(task.id, before).then((answer) => setOlder((old) => ({ orders: [...(old?.orders || []), ...answer.orders], next: answer.next })), (refusal) => toast(wordsOf(refusal, { isRead: true }), { isBad: true })));
+  const more = (before) => run(() => read(task.id, before).then((answer) => setOlder((old) => ({ orders: [...(old?.orders || []), ...answer.orders], next: answer.next })), (refusal) => showRefusal(refusal, { isRead: true })));
   return html`<${Loaded} from=${load} rows=${3} tall=${44}>${(page) => {
     const known = new Map([...(older?.orders || []), ...page.orders].map((order) => [order.id, order]));
     const orders = [...known.values()].sort((a, b) => b.id - a.id);
@@ -76,7 +69,7 @@ function columnsOf(task) {
   const when = (time) => html`<time title=${iso(secondsOf(time))} dateTime=${time}>${clock(secondsOf(time))}</time>`;
   return [
     { name: t("orders.fate"), cell: (order) => html`<${Fate} order=${order} />` },
-    ...(isRune ? [{ name: t("orders.each"), isNumber: true, cell: (order) => html`<span class="num">${perToken(unitOf(order.price, order.quantity))}</span>` }, { name: t("numbers.quantity"), isNumber: true, cell: (order) => quantity(order.quantity) }] : []),
+    ...(isRune ? [{ name: t("orders.each"), isNumber: true, cell: (order) => html`<span class="num">${perToken(unitOf(order.price, order.quantity))}</span>` }, { name: t("word.quantity"), isNumber: true, cell: (order) => quantity(order.quantity) }] : []),
     { name: t(isRune ? "orders.whole" : "orders.price", { unit: unitName() }), isNumber: true, cell: (order) => html`<${Money} value=${order.price} />` },
     { name: t("orders.placed"), isNumber: true, cell: (order) => when(order.createdAt) },
     { name: t("orders.ended"), isNumber: true, cell: (order) => (order.closedAt ? when(order.closedAt) : html`<span class="quiet">${t("orders.until", { time: clock(secondsOf(order.expiresAt)) })}</span>`) },
@@ -101,7 +94,7 @@ export function Settings({ task, moment, isPast }) {
 function Known({ task, then }) {
   const config = then ? then.config : task.config;
   const shown = (field) => !HEADED.has(field.name) && config[field.name] !== undefined && matters(field, config);
-  const words = (name, of) => (of[name] === undefined ? t("edit.none") : valueWords(name, of[name], of));
+  const words = (name, of) => (of[name] === undefined ? t("word.none") : valueWords(name, of[name], of));
   const sections = SECTIONS.map((groups) => [groups[0], groups.flatMap((group) => groupOf(group)).filter(shown)]).filter(([, fields]) => fields.length);
   return html`<p class="quiet">${then ? t("set.then", { time: clock(secondsOf(then.time), now.peek()) }) : t("set.now")}</p>
     <div class="settings-groups">${sections.map(([group, fields]) => html`<section key=${group}><h3>${t(group === "what" ? "edit.range" : `edit.group.${group}`)}</h3><dl class="facts">${fields.map(({ name, label }) => {

@@ -118,15 +118,15 @@ export function useMoment(id, time) {
   return time === null ? { moment: null, refusal: null } : found;
 }
 
-export const NumbersSwitch = ({ isOn, onChange }) => html`<button class="button small" aria-pressed=${isOn} onClick=${() => onChange(!isOn)}>${t(isOn ? "numbers.hide" : "numbers.show")}</button>`;
+export const NumbersSwitch = ({ isOn, onChange }) => html`<button class="button small" aria-pressed=${isOn} onClick=${() => onChange(!isOn)}>${t(isOn ? "word.as_a_picture" : "word.as_numbers")}</button>`;
 
 const MOST_ROWS = 120;
 
 export function LadderNumbers({ picture }) {
   const columns = [
-    { name: t("numbers.what"), cell: (row) => (row.rung ? html`<b class=${row.rung.isLive ? "own-text" : ""}>${row.rung.isLive ? t("numbers.own", { why: rungWords(row.rung) }) : rungWords(row.rung)}</b>` : t(`numbers.${row.kind}`)) },
-    { name: t("numbers.price"), isNumber: true, cell: (row) => html`<${Price} value=${row.price} isRune=${picture.isRune} />` },
-    { name: t("numbers.quantity"), isNumber: true, cell: (row) => quantity(row.quantity) },
+    { name: t("word.what"), cell: (row) => (row.rung ? html`<b class=${row.rung.isLive ? "own-text" : ""}>${row.rung.isLive ? t("numbers.own", { why: rungWords(row.rung) }) : rungWords(row.rung)}</b>` : t(`numbers.${row.kind}`)) },
+    { name: t("word.price"), isNumber: true, cell: (row) => html`<${Price} value=${row.price} isRune=${picture.isRune} />` },
+    { name: t("word.quantity"), isNumber: true, cell: (row) => quantity(row.quantity) },
     { name: t("numbers.rank"), isNumber: true, cell: ({ rung }) => (rung?.rank ? `#${rung.rank}` : "") },
   ];
   return html`<div class="scrolls"><${Table} label=${t("numbers.label", { name: t("ladder.title") })} columns=${columns} rows=${ladderRows(picture).slice(0, MOST_ROWS)} keyOf=${(row) => row.key} /></div>`;
@@ -138,7 +138,7 @@ function TimeNumbers({ columns: past, isRune, onPick }) {
   if (!known.length) return html`<${Empty}>${t("numbers.empty")}</${Empty}>`;
   const price = (name) => ({ name: t(`numbers.${name}`), isNumber: true, cell: (row) => html`<${Price} value=${row[name]} isRune=${isRune} />` });
   const columns = [
-    { name: t("numbers.time"), cell: (row) => html`<button class="plain link" title=${iso(row.time)} onClick=${() => onPick(row.time)}>${clock(row.time)}</button>` },
+    { name: t("word.time"), cell: (row) => html`<button class="plain link" title=${iso(row.time)} onClick=${() => onPick(row.time)}>${clock(row.time)}</button>` },
     price("floor"), price("reference"), price("top"), price("low"),
   ];
   return html`<div class="scrolls"><${Table} label=${t("numbers.label", { name: t("time.title") })} columns=${columns} rows=${known} keyOf=${(row) => row.time} /></div>`;
@@ -154,7 +154,7 @@ export function Past({ task, query, mark, onPoint, onPick }) {
   return html`<section class="panel span" aria-labelledby="time-title">
     <header class="panel-head"><h2 id="time-title">${t("time.title")}</h2>
       <div class="panel-acts">${!hasNumbers && html`<${Legend} hasLives=${data?.hasLives} />`}
-        <${Segments} label=${t("time.range")} value=${range} options=${Object.keys(RANGES).map((each) => [each, t(`time.${each}`)])} onChange=${(value) => setQuery({ range: value === "1h" ? "" : value })} />
+        <${Segments} label=${t("time.range")} value=${range} options=${Object.keys(RANGES).map((each) => [each, t(`range.${each}`)])} onChange=${(value) => setQuery({ range: value === "1h" ? "" : value })} />
         <${NumbersSwitch} isOn=${hasNumbers} onChange=${setNumbers} /></div></header>
     ${load.refusal && html`<div class="panel-body"><${Refused} refusal=${load.refusal} again=${load.again} /></div>`}
     ${!data ? !load.refusal && html`<div class="panel-body"><${Skeleton} rows=${1} tall=${TALL} /></div>`

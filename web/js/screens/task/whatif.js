@@ -115,7 +115,7 @@ function Row({ label, unit, pair, field, write }) {
   return html`<tr><th scope="row">${label}${unit && html` <u>${unit}</u>`}</th>${pair.map((each, i) => {
     const value = each[field];
     const isPart = each.unknown.some((gap) => gap.fields.includes(field));
-    const words = value === null ? t(isPart ? "whatif.unknown" : "set.none") : isPart ? t("whatif.at_least", { value: write(value) }) : write(value);
+    const words = value === null ? t(isPart ? "whatif.unknown" : "word.none") : isPart ? t("whatif.at_least", { value: write(value) }) : write(value);
     return html`<td key=${i} class="number-cell"><span class=${value === null ? "quiet" : "num"}>${words}</span>${value > 0 && most > 0 && html`<i class=${`meter ${i ? "yours" : ""}`} style=${{ width: `${(100 * value) / most}%` }} aria-hidden="true" />`}</td>`;
   })}</tr>`;
 }
