@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from core.untrusted import BadJson, read_object
+from core.fields import BadJson, read_object
 from models.tasks.tasks import Task
 from tests.server.conftest import Service
 
