@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Callable
 
-from core import untrusted
+from core import fields
 from core.errors import BidkeeperError
 from wallet.address import pasted_sign_in_address
 
@@ -17,17 +17,17 @@ def address(text: str) -> str:
 
 def inscription(text: str) -> str:
     """Reads an inscription's id, for argparse."""
-    return _read(untrusted.inscription, text)
+    return _read(fields.inscription, text)
 
 
 def collection(text: str) -> str:
     """Reads a collection's slug, for argparse."""
-    return _read(untrusted.collection, text)
+    return _read(fields.collection, text)
 
 
 def ticker(text: str) -> str:
     """Reads a rune's ticker, for argparse."""
-    return _read(untrusted.ticker, text)
+    return _read(fields.ticker, text)
 
 
 def _read(read: Callable[[str], str], text: str) -> str:

@@ -12,10 +12,10 @@ from pathlib import Path
 from cli.arguments import up_to
 from core import version
 from core.errors import BidkeeperError
+from core.fields import NotText, read_text
 from core.process import hold_lock
 from core.setting_values import database as read_address
 from core.settings import MOST_SLOTS, Settings
-from core.untrusted import NotText, read_text
 from models import schema
 from models.database import base, damage
 from models.database.base import is_postgresql, place

@@ -15,8 +15,8 @@ from pathlib import Path
 from cli.arguments import address
 from core.call import call
 from core.errors import BidkeeperError, PeerError, PeerRefused
+from core.fields import NotText, decoded
 from core.settings import Settings
-from core.untrusted import NotText, decoded
 from wallet.keystore import hardening, keys, keystore
 from wallet.keystore.keys import Keystore
 from wallet.keystore.keystore_file import Contents, Imported, is_play, read

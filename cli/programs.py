@@ -90,23 +90,17 @@ def _gateway(settings: Settings, options: argparse.Namespace) -> Callable[[], ob
     if settings.gateway_listen:
         tls.server_context(settings.tls_dir)  # a fault shows now, and not when this one is needed
 
-    lease: HeldLease | None = None
-
-    def is_the_one() -> bool:
-        return lease is not None and lease.is_ours()
-
     @contextmanager
-    def right() -> Iterator[Callable[[], object]]:
-        nonlocal lease
+    def right() -> Iterator[HeldLease]:
         holder = leases.holder_in(settings.own_gateway_socket.parent)
         lease = claim(settings.database_url, leases.GATEWAY, holder, settings.lease_seconds, waits=True, kind="gateway")
         wait_out(lease, AFTERMATH_S)
         try:
-            yield lease.alive
+            yield lease
         finally:
             lease.release()
 
-    return partial(run, settings, least_token, is_the_one=is_the_one, right=right)
+    return partial(run, settings, least_token, right=right)
 
 
 def _facts(settings: Settings, options: argparse.Namespace) -> Callable[[], object]:

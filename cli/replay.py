@@ -13,10 +13,9 @@ from typing import Any
 
 from msgspec import Struct, to_builtins
 
-from core.fields import iso
+from core.fields import BadJson, NotText, iso, read_object, read_text
 from core.layout import journal_path, older
 from core.settings import Settings
-from core.untrusted import BadJson, NotText, read_object, read_text
 from markets import parse
 from markets.parse import Unreadable
 from server.http.shapes import camel, dumps

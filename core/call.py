@@ -30,7 +30,7 @@ from typing import Any, Generic, Protocol, TypeAlias, TypeVar, cast, get_args
 from msgspec import UNSET, MsgspecError, Struct, UnsetType, ValidationError, convert, json
 
 from core.errors import PeerRefused, PeerUnavailable
-from core.untrusted import MOST_VALUES, BadJson, read_object, shown
+from core.fields import MOST_VALUES, BadJson, read_object, shown
 
 MAX_LINE = 1 << 20
 # The kernel's sun_path holds 108 bytes with its final NUL.

@@ -1,17 +1,33 @@
-"""The types of fields: what a value is, its bounds, how it is described, and an example. Each fact is declared here.
+"""The types of fields, and readers of what comes from outside: JSON, text and pasted values.
 
-Each is a type for `msgspec`, so it reads, checks, writes and describes alike at the API, on the sockets and in files.
-msgspec has no bounds for Decimal: its description has those of a price or a fraction, and its reader checks them.
+Each field type is one for `msgspec`, so it reads, checks, writes and describes alike at the API, on the sockets and in
+files. msgspec has no bounds for Decimal: its description has those of a price or fraction, and its reader checks them.
+
+JSON's whole numbers are read as int, others as Decimal. A number too large for either is Decimal("Infinity"), which no
+field takes, so it is reported with the field's name.
+
+A text is taken when it has one meaning: UTF-8 with or without a byte order mark, without the blanks and the characters
+without width that browsers and chats copy along. Any other raises PasteError, NotText or ValueError. Their messages
+continue the field's, file's or variable's name, say what to do, and never repeat the text, which may be a secret.
+Checksums, signatures and names are verified elsewhere, on the plain form.
 """
 
 from __future__ import annotations
 
+import base64
+import codecs
+import json
+import re
 from datetime import UTC, datetime, timedelta
-from decimal import Decimal
+from decimal import Decimal, InvalidOperation
 from functools import lru_cache
+from pathlib import Path
 from typing import Annotated, Any, ClassVar
+from urllib.parse import unquote
 
 from msgspec import Meta, Struct
+
+from core.errors import BidkeeperError
 
 MAX_SATS = 2_100_000_000_000_000
 MAX_ID = 2**63 - 1
@@ -75,3 +91,337 @@ class WithSecrets(Struct, frozen=True):
     def __repr__(self) -> str:
         shown = [f"{name}={getattr(self, name)!r}" for name in self.__struct_fields__ if name not in self.hidden]
         return f"{type(self).__name__}({', '.join(shown)})"
+
+
+MARK = "\ufeff"  # the byte order mark, which Windows editors write before UTF-8
+_UTF_16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
+_QUOTES = "\"'`"
+
+
+class NotText(ValueError):
+    """The bytes are not text in UTF-8."""
+
+
+def decoded(content: bytes) -> str:
+    """Returns the text of UTF-8 without its byte order mark, line ends as they are. Raises NotText."""
+    if content.startswith(_UTF_16):
+        raise NotText("is UTF-16: save it as UTF-8")
+    if b"\0" in content:
+        raise NotText("has a NUL byte in it, as UTF-16 and binary files do: save it as UTF-8 text")
+    try:
+        return content.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = content.count(b"\n", 0, error.start) + 1
+        raise NotText(f"is not UTF-8 in line {line}: save it as UTF-8") from None
+
+
+def read_text(path: Path) -> str:
+    """Returns a file's text with every line end as a line feed. Raises OSError and NotText."""
+    return decoded(path.read_bytes()).replace("\r\n", "\n").replace("\r", "\n")
+
+
+def secret(value: str) -> str:
+    """Returns an API key without the blanks around it. Raises ValueError for a key that no header can hold."""
+    found = value.strip().removeprefix(MARK).strip()
+    if any(quote in found for quote in _QUOTES):
+        raise ValueError("has a quote in it: write the key alone, without quotes")
+    if not all("!" <= letter <= "~" for letter in found):
+        raise ValueError("must be one word of printable ASCII: copy the key again, without blanks or other text")
+    return found
+
+
+def variable(value: str) -> str:
+    """Returns an environment variable's text without blanks and line ends around it. Raises ValueError.
+
+    Files of variables that a Windows editor wrote leave a carriage return, and some tools keep the quotes.
+    """
+    found = value.strip()
+    if len(found) > 1 and found[0] == found[-1] and found[0] in _QUOTES:
+        raise ValueError("has quotes around it: write the value without them")
+    if any(ord(letter) < 32 or ord(letter) == 127 for letter in found):
+        raise ValueError("has a line end or another control character in it: write it on one line")
+    if not found.isascii() and any("\ud800" <= letter <= "\udfff" for letter in found):
+        raise ValueError("is not UTF-8: write it in UTF-8")
+    return found
+
+
+MAX_DEPTH = 10
+MOST_KEYS, MOST_VALUES = 100, 2000  # of one object; of the whole body, at any depth
+_MAX_DIGITS = 60
+_SHOWN = 60
+
+
+class BadJson(ValueError):
+    """JSON that is refused; the message is ready to be a detail: where the fault is, and what it is."""
+
+
+def read_object(given: bytes, name: str = "body", most_values: int = MOST_VALUES) -> dict[str, Any]:
+    """Reads the JSON object in `given`, which faults call `name`. Raises BadJson."""
+    reader = _Reader(name, most_values)
+    try:
+        value = json.loads(
+            given.decode(),
+            parse_int=reader.whole,
+            parse_float=reader.decimal,
+            parse_constant=reader.constant,
+            object_pairs_hook=reader.object,
+        )
+    except BadJson:
+        raise
+    except (ValueError, RecursionError):
+        raise BadJson(f"{name}: is not valid JSON") from None
+    if not isinstance(value, dict):
+        raise BadJson(f"{name}: must be a JSON object")
+    _Checker(name, most_values).check(value, MAX_DEPTH)
+    return value
+
+
+def shown(key: str, most: int = _SHOWN) -> str:
+    """Makes a caller's own key, or a text that has it, fit to be repeated in a detail: at most `most` characters."""
+    return "".join(letter if letter.isprintable() else "?" for letter in key[:most])
+
+
+class _Counter:
+    """A count of the values. Too many end the reading, because all other requests wait meanwhile."""
+
+    def __init__(self, name: str, most: int) -> None:
+        self._most = self._left = most
+        self._name = name
+
+    def count(self) -> None:
+        """Counts one value. Raises BadJson."""
+        self._left -= 1
+        if self._left < 0:
+            raise self.fault(f"has more than {self._most} values")
+
+    def fault(self, text: str) -> BadJson:
+        """Makes the error of a fault that no field has."""
+        return BadJson(f"{self._name}: {text}")
+
+
+class _Reader(_Counter):
+    """Numbers and objects as they are read; other values cost nothing before they are checked."""
+
+    def whole(self, text: str) -> int | Decimal:
+        self.count()
+        return int(text) if len(text) <= _MAX_DIGITS else Decimal("Infinity")
+
+    def decimal(self, text: str) -> Decimal:
+        self.count()
+        try:
+            return Decimal(text)
+        except InvalidOperation:
+            return Decimal("Infinity")
+
+    def constant(self, text: str) -> Any:
+        raise self.fault(f"{text} is not a JSON number")
+
+    def object(self, pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        self.count()
+        if len(pairs) > MOST_KEYS:
+            raise self.fault(f"has an object with more than {MOST_KEYS} fields")
+        found: dict[str, Any] = {}
+        for key, value in pairs:
+            if key in found:
+                raise BadJson(f"{shown(key)}: is given more than once")
+            found[key] = value
+        return found
+
+
+class _Checker(_Counter):
+    """Every value that has been read."""
+
+    def check(self, value: Any, depth: int) -> None:
+        self.count()
+        if isinstance(value, str):
+            self._check_text(value)
+        elif isinstance(value, dict | list):
+            if depth == 0:
+                raise self.fault("is nested too deeply")
+            if isinstance(value, dict):
+                for key in value:
+                    self._check_text(key)
+                value = value.values()
+            for item in value:
+                self.check(item, depth - 1)
+
+    def _check_text(self, text: str) -> None:
+        """Refuses text that is not Unicode (a lone surrogate), which no part behind us can store or send."""
+        try:
+            text.encode()
+        except UnicodeEncodeError:
+            raise self.fault("has text that is not valid Unicode") from None
+
+
+LONGEST = 2_000
+INSCRIPTION = r"[0-9a-f]{64}i(?:0|[1-9][0-9]{0,9})"
+TICKER_EXAMPLE = "UNCOMMON\u2022GOODS"
+
+_BLANKS = " \t\r\n\u00a0\u1680\u2028\u2029\u202f\u205f\u3000" + "".join(map(chr, range(0x2000, 0x200B)))
+_NO_WIDTH = "\u00ad\u200b\u200c\u200d\u2060\ufeff"
+_RUN = re.compile(f"[{_BLANKS}]+")
+_RUN_IN_A_LINE = re.compile(f"[{_BLANKS.replace(chr(10), '').replace(chr(13), '')}]+")
+_DROPPED = dict.fromkeys(map(ord, _NO_WIDTH))
+_PAGE = re.compile(r"(?:https?://)?[a-z0-9-]+(?:\.[a-z0-9-]+)+(?::[0-9]+)?/([^?#]*)(?:[?#].*)?", re.I | re.ASCII)
+_INSCRIPTION = re.compile(INSCRIPTION, re.I | re.ASCII)
+_IN_PAGE = re.compile(rf"(?<![0-9a-z]){INSCRIPTION}(?![0-9a-z])", re.I | re.ASCII)
+_SPACER = re.compile(" ?[\u2022\u00b7.] ?")
+_BULLET = "\u2022"
+_HEX = re.compile("(?:[0-9a-fA-F]{2})+")
+_BASE64 = re.compile("[A-Za-z0-9+/]+={0,2}")
+_SCHEME = "bitcoin:"
+_SIMPLE, _OTHER_PROOFS = "smp", ("ful", "pof")  # prefixes of BIP-322
+
+
+class PasteError(BidkeeperError):
+    """A text with no meaning, or with more than one, where it was pasted."""
+
+
+def trimmed(text: str) -> str:
+    """Returns a free text, such as a name, without blanks and zero-width characters around it."""
+    return text.strip(_BLANKS + _NO_WIDTH)
+
+
+def bare(text: str) -> str:
+    """Returns `text` without blanks around it and zero-width characters in it; a run of blanks inside is one space."""
+    if len(text) > LONGEST:
+        raise PasteError(f"is longer than {LONGEST} characters")
+    found = _RUN_IN_A_LINE.sub(" ", text.translate(_DROPPED).strip(_BLANKS))
+    if not found.isprintable():
+        raise PasteError("has a control or invisible character: copy it again without formatting, or type it")
+    return found
+
+
+def slug(type: str, text: str) -> str:
+    """Returns the ticker of a task of type `rune`, and the collection's slug of any other."""
+    return ticker(text) if type == "rune" else collection(text)
+
+
+def collection_id(text: str) -> str:
+    """Returns a collection's id, also from a page's address; it keeps its case, which counts at some marketplaces."""
+    return _from_page(bare(text), "collection", "paste the collection's slug, such as bitcoin-puppets")
+
+
+def collection(text: str) -> str:
+    """Returns a collection's slug in lower case, also from the address of a page that ends in /collection/SLUG."""
+    found = collection_id(text)
+    return found.lower() if found.isascii() else found  # otherwise a letter beyond ASCII could become one of ASCII
+
+
+def ticker(text: str) -> str:
+    """Returns a rune's ticker in upper case with bullets, also from the address of a page that ends in /rune/NAME.
+
+    A dot, a middle dot and a blank count as bullets. A symbol after the name is dropped unless it may be a letter.
+    """
+    example = f"paste the rune's ticker, such as {TICKER_EXAMPLE}"
+    found = _SPACER.sub(_BULLET, _without_symbol(_from_page(bare(text), "rune", example)))
+    if re.fullmatch("[0-9]+:[0-9]+", found):
+        raise PasteError(f"is a rune's id: {example}")
+    if found[-2:-1] == " ":
+        raise PasteError("ends in a single character after a blank: put a bullet in its place, or remove the character")
+    found = found.replace(" ", _BULLET)
+    return found.upper() if found.replace(_BULLET, "").isascii() else found
+
+
+def without_spacers(text: str) -> str:
+    """Returns a part of a ticker without its spacers, for a search while it is typed."""
+    return _SPACER.sub("", text).replace(" ", "")
+
+
+def _without_symbol(text: str) -> str:
+    """Drops a last word of symbols outside ASCII, such as a rune's emoji. An ASCII one may stand for something else."""
+    from unicodedata import category  # here, because workers load this module for addresses alone
+
+    name, blank, last = text.rpartition(" ")
+    is_symbol = not last.isascii() and category(last[0])[0] == "S" and all(category(each)[0] in "SM" for each in last)
+    return name if blank and is_symbol else text
+
+
+def _from_page(text: str, noun: str, what_to_do: str) -> str:
+    """Returns the part of a web address behind /`noun`/, if it is the last one; any other text as it is."""
+    if "/" not in text:
+        return text
+    page = _PAGE.fullmatch(text)
+    parts = [unquote(part) for part in page[1].rstrip("/").split("/")] if page else []
+    if len(parts) < 2 or parts[-2].lower() != noun or not parts[-1] or "/" in parts[-1]:
+        raise PasteError(f"is an address that does not end in /{noun}/ and a name: {what_to_do}")
+    return bare(parts[-1])
+
+
+def inscription(text: str) -> str:
+    """Returns an inscription's id, also from an explorer's or marketplace's address with one id in it."""
+    found = bare(text)
+    what = "an inscription's id has 64 hex digits, the letter i and an index, such as 6fb976ab...2799i0"
+    if _PAGE.fullmatch(found):
+        ids = {each.lower() for each in _IN_PAGE.findall(found)}
+        if len(ids) != 1:
+            raise PasteError(f"is an address with {'several ids' if ids else 'no id'} in it: {what}")
+        return ids.pop()
+    if _INSCRIPTION.fullmatch(found):
+        return found.lower()
+    if re.fullmatch("#?-?[0-9][0-9,]{0,20}", found):
+        raise PasteError(f"is an inscription's number, and its id is needed: {what}")
+    if re.fullmatch("[0-9a-fA-F]{64}", found):
+        raise PasteError(f"is a transaction's id: add i and the inscription's index, mostly i0; {what}")
+    raise PasteError(f"is no inscription's id: {what}")
+
+
+def address(text: str) -> str:
+    """Returns the Bitcoin address in `text`, also from a `bitcoin:` URI (BIP-21), unverified.
+
+    Amount, label and unknown parameters of a URI ask for a payment and are no part of the address. One that BIP-21
+    marks as required (`req-`) makes the URI invalid for a reader that does not know it.
+    """
+    found = bare(text)
+    if not found.lower().startswith(_SCHEME):
+        return found
+    body, _, query = found[len(_SCHEME) :].partition("?")
+    names = [unquote(each.partition("=")[0]).lower() for each in query.split("&")]
+    if any(name.startswith("req-") for name in names):
+        raise PasteError("is a payment request with a condition (req-): paste the address alone")
+    if not body or not {"bc", "tb"}.isdisjoint(names):  # BIP-321 has addresses among the parameters
+        raise PasteError("is a payment request with addresses in its parameters: paste one address alone")
+    return body
+
+
+def signature(text: str) -> str:
+    """Returns a signature in padded base64 of the standard alphabet, with the prefix `smp` if it has that.
+
+    Taken are base64 with or without padding, in either alphabet, and hex, with blanks anywhere. The bits stay as they
+    are, so that the verifier refuses whatever it refuses bare. Hex digits alone are hex: base64 of a BIP-322 proof or
+    of a recoverable signature always has another letter among its first two.
+    """
+    found = bare(_joined(text))
+    if found.startswith(_OTHER_PROOFS):
+        raise PasteError("is not of BIP-322's simple kind; ask the wallet for bip322-simple")
+    prefix = _SIMPLE if found.startswith(_SIMPLE) else ""
+    body = found.removeprefix(_SIMPLE)
+    if digits := _hex_digits(body):
+        return prefix + base64.b64encode(bytes.fromhex(digits)).decode()
+    body = body.replace("-", "+").replace("_", "/")
+    if not _BASE64.fullmatch(body):
+        raise PasteError("is neither base64 nor hex: copy it again from the wallet")
+    if "=" not in body:
+        body += "=" * (-len(body) % 4)
+    if len(body) % 4 or body.endswith("==="):
+        raise PasteError("is cut off or has letters too many: copy it again from the wallet")
+    return prefix + body
+
+
+def public_key(text: str) -> str:
+    """Returns a public key of 32 or 33 bytes as lower-case hex."""
+    digits = _hex_digits(bare(_joined(text)))
+    if len(digits) not in (64, 66):
+        raise PasteError("must be 64 or 66 hex digits")
+    return digits.lower()
+
+
+def _joined(text: str) -> str:
+    """Returns a text that wallets break into lines and groups without the blanks in it."""
+    return _RUN.sub("", text)
+
+
+def _hex_digits(text: str) -> str:
+    """Returns the digits of hex with or without 0x; "" for another text."""
+    digits = text[2:] if text[:2] in ("0x", "0X") else text
+    return digits if _HEX.fullmatch(digits) else ""

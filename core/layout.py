@@ -8,11 +8,10 @@ from pathlib import Path
 
 from core import setting_values as read
 from core.call import socket_path_problem
-from core.fields import WithSecrets
+from core.fields import WithSecrets, variable
 from core.logs import as_text, mask
 from core.process import PYTHON
 from core.setting_values import HostPort, Option
-from core.untrusted import variable
 
 _LONGEST_PID = 1 << 22  # the kernel's highest
 OPERATORS_SOCKET = "ops.sock"  # in the signer's own directory, which nobody else may enter

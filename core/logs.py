@@ -190,7 +190,8 @@ def set_up(program: str, level: str = "INFO", form: str = "text") -> None:
             _have_python_log()
     assert formatter is not None
     formatter.program = program
-    root.setLevel(level)
+    if logging.getLevelName(root.level) != level:  # it writes to every logger, whose pages a fork would then copy
+        root.setLevel(level)
 
 
 def stop_when_short(directory: Path) -> None:

@@ -14,7 +14,7 @@ from urllib.parse import parse_qs, unquote, urlsplit
 
 from msgspec import Struct
 
-from core.untrusted import NotText, read_text, variable
+from core.fields import NotText, read_text, variable
 
 HELD = "held by the gateway"
 

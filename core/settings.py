@@ -18,11 +18,11 @@ from msgspec.structs import replace
 
 from core import setting_values as read
 from core.errors import SettingsError
+from core.fields import secret
 from core.layout import DIRECTORIES, HOST_OPTIONS, Layout, layout_problems
 from core.logs import FORMATTERS
 from core.setting_values import HELD, Option, add_database, add_secrets, is_loopback, read_table, read_texts
 from core.subscription_plans import DEFAULT_PLANS, SubscriptionPlan, read_plans
-from core.untrusted import secret
 
 PLAY_MARKET = "simulator"
 MARKETS = (PLAY_MARKET, "satflow", "ordnet")

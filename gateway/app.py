@@ -7,7 +7,7 @@ import sys
 import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import Executor
-from functools import partial
+from contextlib import AbstractContextManager
 from typing import Any
 
 from msgspec.structs import replace
@@ -265,13 +265,15 @@ def run(
     settings: Settings,
     least_token: Callable[[int], int],
     *,
-    is_the_one: Callable[[], bool] = lambda: True,
     ready: Callable[[], object] = lambda: None,
-    right: Right = needs_none,
+    right: Callable[[], AbstractContextManager[Right]] = needs_none,
 ) -> None:
     """Serves until SIGTERM or SIGINT, then ends within a second; see `serve`. Call it in the main thread."""
     sys.setswitchinterval(_SWITCH_S)
-    make = partial(Gateway, settings, least_token, is_the_one)
+
+    def make(held: Right) -> Gateway:
+        return Gateway(settings, least_token, held.is_ours)
+
     serve(make, settings.own_gateway_socket, settings.gateway_listen, ready=ready, right=right)
 
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from functools import partial
 
 from core.settings import Settings
 from core.tls import SIGNER, TRADER
@@ -44,5 +43,4 @@ def sources(settings: Settings) -> Adapters:
 
 def run(settings: Settings, *, ready: Callable[[], object] = lambda: None) -> None:
     """Serves until SIGTERM or SIGINT, then ends within a second. Call it in the main thread."""
-    make = partial(FactsProgram, settings)
-    serve(make, settings.own_facts_socket, settings.facts_listen, ready=ready)
+    serve(lambda _: FactsProgram(settings), settings.own_facts_socket, settings.facts_listen, ready=ready)

@@ -20,7 +20,7 @@ from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from ssl import SSLContext
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 from urllib.parse import urlsplit
 
 from msgspec import Struct, UnsetType
@@ -199,8 +199,30 @@ THREADS = 32
 _ALIVE_S = 1.0
 _LAST_ANSWERS_S = 0.7  # how long the end waits for calls on the wire
 
-# The right to serve, for a block; it gives what is to be called each second, as a sign of life.
-Right = Callable[[], contextlib.AbstractContextManager[Callable[[], object]]]
+
+class Right(Protocol):
+    """The right to serve while it is held."""
+
+    def alive(self) -> None:
+        """Is called each second, as a sign of life."""
+
+    def is_ours(self) -> bool:
+        """Asks outside of this process, whose machine may have been frozen, whether it still holds the right."""
+
+
+class _OfAll(Right):
+    """The right of a program that may run beside others of its kind."""
+
+    def alive(self) -> None:
+        pass
+
+    def is_ours(self) -> bool:
+        return True
+
+
+@contextlib.contextmanager
+def needs_none() -> Iterator[Right]:
+    yield _OfAll()
 
 
 class Program:
@@ -281,19 +303,13 @@ class Status:
         return text({"market": self._market, "venues": shown, **self._more()})
 
 
-@contextlib.contextmanager
-def needs_none() -> Iterator[Callable[[], object]]:
-    """Gives the right of a program that may run beside others of its kind."""
-    yield lambda: None
-
-
 def serve(
-    make: Callable[[], Program],
+    make: Callable[[Right], Program],
     path: Path,
     far: HostPort | None,
     *,
     ready: Callable[[], object],
-    right: Right = needs_none,
+    right: Callable[[], contextlib.AbstractContextManager[Right]] = needs_none,
 ) -> None:
     """Serves the program that `make` returns at the socket `path` until SIGTERM or SIGINT, then ends within a second.
 
@@ -308,24 +324,24 @@ def serve(
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as error:
             raise BidkeeperError(f"another {path.stem} of this installation is running") from error
-        with right() as alive:
-            program = asyncio.run(_serve(make, path, far, ready, alive))
+        with right() as held:
+            program = asyncio.run(_serve(make, path, far, ready, held))
     if program.cut_off:
         logging.shutdown()
         os._exit(0)  # else the interpreter would wait for the threads' answers
 
 
 async def _serve(
-    make: Callable[[], Program],
+    make: Callable[[Right], Program],
     path: Path,
     far: HostPort | None,
     ready: Callable[[], object],
-    alive: Callable[[], object],
+    right: Right,
 ) -> Program:
     stop = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
-    program = make()
+    program = make(right)
 
     async def accept(listener: socket.socket) -> Callable[[], object]:
         return program.listen(listener).stop
@@ -336,7 +352,7 @@ async def _serve(
     log.info("listening at %s%s", path, f" and, for other hosts, at {far}" if far else "")
     ready()
     while not stop.is_set():
-        alive()
+        right.alive()
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(stop.wait(), _ALIVE_S)
     door.close()

@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal, TypeVar
 
 from msgspec import Meta, structs
 
-from core import untrusted
+from core import fields
 from core.errors import BidkeeperError
 from core.fields import Address, Time, iso, text_of, within, words
 from markets.base import VenueError
@@ -224,7 +224,7 @@ class VerifyBody(Body, frozen=True, kw_only=True):
     signature: Annotated[AnyText, words("BIP-322 (simple), in base64 or hex.")]
     # Only its shape is checked: a key that the caller names proves nothing about the address.
     public_key: Annotated[
-        Annotated[str, read_by(as_pasted(untrusted.public_key))] | None, words("64 or 66 hex digits.")
+        Annotated[str, read_by(as_pasted(fields.public_key))] | None, words("64 or 66 hex digits.")
     ] = None
 
 
@@ -487,8 +487,8 @@ def _verify(challenge: users.Challenge, address: str, signature: str) -> None:
     if not _same_address(address, challenge.address):
         raise Unproven("address", "is not the one of the challenge; request a new challenge for this address")
     try:
-        read = untrusted.signature(signature)
-    except untrusted.PasteError as error:
+        read = fields.signature(signature)
+    except fields.PasteError as error:
         raise Unproven("signature", str(error)) from None
     if not verify_ownership(challenge.address, challenge.message, read):
         raise Unproven("signature", _fault_of(read))

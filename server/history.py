@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 
 from msgspec import Meta, Raw, field, structs
 
-from core import untrusted
+from core import fields
 from core.fields import Count, Id, Price, Quantity, Slug, Time, iso, within, words
 from markets.base import AskBook, BidBook
 from markets.look import BidderWallet
@@ -64,10 +64,10 @@ _BEFORE = words("`next` of the page before this one.")
 
 def _slugs(text: str) -> tuple[str, str]:
     """Reads a slug: as it is written, which a listing's may be, and in the plain form of a bid's. Raises PasteError."""
-    found = untrusted.bare(text)
+    found = fields.bare(text)
     if not 1 <= len(found) <= MAX_TEXT:
-        raise untrusted.PasteError(f"must have 1 to {MAX_TEXT} letters")
-    return found, untrusted.slug("rune" if is_ticker(found) or not found.isascii() else "ordinals", found)
+        raise fields.PasteError(f"must have 1 to {MAX_TEXT} letters")
+    return found, fields.slug("rune" if is_ticker(found) or not found.isascii() else "ordinals", found)
 
 
 class AskedFills(Asked, frozen=True, kw_only=True):

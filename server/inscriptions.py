@@ -15,7 +15,7 @@ from typing import Annotated
 
 from msgspec import Raw
 
-from core import untrusted
+from core import fields
 from core.fields import Sats, words
 from markets.base import PICTURE_MEDIA, Instead, Item, NoPicture, Picture, TooManyLookups, VenueError, WalletItem
 from markets.parse import link
@@ -110,8 +110,8 @@ class Inscriptions(SignedIn):
     def named(self, path: str) -> str:
         """Returns the id of the inscription that a path names. Raises ApiError (404), whose message explains ids."""
         try:
-            return untrusted.inscription(path)
-        except untrusted.PasteError as error:
+            return fields.inscription(path)
+        except fields.PasteError as error:
             raise ApiError(404, "Not found", message=f"The inscription in the path {error}.") from None
 
     @route(

@@ -9,7 +9,7 @@ from typing import Annotated, Any, TypeVar
 
 from msgspec import Meta, structs
 
-from core import untrusted
+from core import fields
 from core.fields import Count, Price, Slug, Time, iso, text_of, within, words
 from core.settings import VENUES
 from markets import base
@@ -65,8 +65,8 @@ def _slug(type_: str, text: str) -> tuple[str, list[tuple[str, str]]]:
     if not text:
         return "", [("slug", "is required")]
     try:
-        slug = untrusted.slug(type_, text)
-    except untrusted.PasteError as error:
+        slug = fields.slug(type_, text)
+    except fields.PasteError as error:
         return "", [("slug", str(error))]
     found = problems(BidConfig(slug, type_))
     return slug, [(problem.field, problem.text) for problem in found if problem.field in ("slug", "type")]
@@ -336,8 +336,8 @@ class Market(SignedIn):
     def _meant(self, asked: AskedBook) -> tuple[BidConfig, str]:
         """Returns slug and trait as a config, and the venue. Raises ApiError (400)."""
         try:
-            slug = untrusted.slug(asked.type, asked.slug)
-        except untrusted.PasteError as error:
+            slug = fields.slug(asked.type, asked.slug)
+        except fields.PasteError as error:
             raise invalid([f"slug: {error}"]) from None
         config = BidConfig(
             slug,
@@ -468,7 +468,7 @@ def _useful(price: Decimal) -> Decimal:
 def _rank(known: presets.KnownSlug, text: str) -> tuple[int, int] | None:
     """Returns the rank of a slug among those found, least first; None when neither it nor its name has the text."""
     texts = [normal_slug(known.type, known.slug).casefold(), (known.name or "").casefold()]
-    name = untrusted.without_spacers(text) if known.type == "rune" else text
+    name = fields.without_spacers(text) if known.type == "rune" else text
     wanted = [name.casefold(), text.casefold()]
     places = [whole.find(part) for whole, part in zip(texts, wanted, strict=True)]
     if max(places) < 0:

@@ -19,7 +19,7 @@ from msgspec import NODEFAULT, UNSET, Meta, Raw, Struct, UnsetType, defstruct
 from msgspec.json import Decoder
 from msgspec.structs import replace
 
-from core import untrusted
+from core import fields as pasted
 from core.fields import Count, Sats, iso, text_of, words
 from core.settings import VENUES
 from models.tasks.tasks import ListedTask, ShownError, Task, shown_running, unknown_zone
@@ -132,7 +132,7 @@ def _step(given: Step) -> PriceStep:
 
 def _address(text: str) -> str:
     """Reads an address; the market shows one in bech32 in lower case. Raises PasteError."""
-    found = untrusted.address(text)
+    found = pasted.address(text)
     return found.lower() if found.lower().startswith(("bc1", "tb1", "bcrt1")) else found
 
 
@@ -330,7 +330,7 @@ VENUE = Annotated[
 def _collection_id(value: Any) -> str | None:
     if value is None:
         return None
-    found: str = as_pasted(untrusted.collection_id)(value)
+    found: str = as_pasted(pasted.collection_id)(value)
     if not 0 < len(found) <= _MAX_COLLECTION or "," in found:
         raise Wrong(f"must have 1 to {_MAX_COLLECTION} characters and no comma")
     return found
@@ -339,7 +339,7 @@ def _collection_id(value: Any) -> str | None:
 LISTING_FIELDS: dict[str, Any] = {
     "inscription_id": Annotated[
         str,
-        read_by(as_pasted(untrusted.inscription)),
+        read_by(as_pasted(pasted.inscription)),
         words("The inscription to list, by its id or an explorer's address of it; it cannot be changed later."),
     ],
     "collection_id": Annotated[
@@ -559,9 +559,9 @@ def merged(
     changes |= {name: _BROKEN_OF[name] for name in broken}
     config = BidConfig(**changes) if stored is None else replace(stored, **changes)
     try:
-        if (slug := untrusted.slug(config.type, config.slug)) != config.slug:
+        if (slug := pasted.slug(config.type, config.slug)) != config.slug:
             config = replace(config, slug=slug)
-    except untrusted.PasteError as error:
+    except pasted.PasteError as error:
         faults.append(("slug", str(error)))
         broken.add("slug")
     if config.bid_levels is not None and "bid_count" not in changes and "bid_levels" not in broken:

@@ -21,7 +21,7 @@ from msgspec import UNSET, UnsetType, field, structs
 from msgspec.json import decode
 from msgspec.structs import asdict, replace
 
-from core import untrusted
+from core import fields
 from core.fields import MAX_SATS, Address, Sats, Time, within, words
 from markets.base import AuthFailed, NotFound, NotSupported, Refused, SignInNeeded, Unavailable, Unknown, VenueError
 from models.ledger import withdrawals
@@ -92,7 +92,7 @@ class WithdrawalBody(Body, frozen=True, kw_only=True):
     inscription_id: (
         Annotated[
             str,
-            read_by(as_pasted(untrusted.inscription)),
+            read_by(as_pasted(fields.inscription)),
             words("From the vault, or an escrow: this inscription, its fee paid by the payment address."),
         ]
         | UnsetType

@@ -13,7 +13,7 @@ from typing import Literal
 
 from msgspec import Struct
 
-from core import untrusted
+from core import fields
 from core.errors import BidkeeperError
 
 ALPHABET = "123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz"
@@ -265,10 +265,10 @@ def sign_in_address(text: str) -> str:
 
 
 def pasted_sign_in_address(text: str) -> str:
-    """Returns the normal form of a sign-in address as people paste it (`core.untrusted`), else AddressError."""
+    """Returns the normal form of a sign-in address as people paste it (`core.fields`), else AddressError."""
     try:
-        return sign_in_address(untrusted.address(text))
-    except untrusted.PasteError as error:
+        return sign_in_address(fields.address(text))
+    except fields.PasteError as error:
         raise AddressError(f"not an address: it {error}") from None
 
 

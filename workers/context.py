@@ -299,7 +299,7 @@ class Context(WithSecrets, frozen=True):
     signer: SignerClient
     clock_ms: Callable[[], int]
     crash: Callable[[str], None] = crashpoint
-    venue: Capabilities = cast("Capabilities", None)  # the task's; found at once
+    venue: Capabilities = cast("Capabilities", None)  # the task's; `__post_init__` sets it
 
     def __post_init__(self) -> None:
         force_setattr(self, "venue", capabilities(self.market.venue or self.settings.market))

@@ -42,7 +42,6 @@ NEWEST_LISTED = Statement(f"{_ROWS} AND listed_ms IS NOT NULL ORDER BY id DESC L
 FIRST_LISTED = Statement(
     "SELECT listed_ms FROM listings WHERE task_id = :task_id AND listed_ms IS NOT NULL ORDER BY id LIMIT 1"
 )
-OPEN_PRICES = Statement(f"SELECT price_sats FROM listings WHERE user_id = :user_id AND {_IS_OPEN}")
 COUNT_OPEN = Statement(f"SELECT COUNT(1) FROM listings WHERE task_id = :task_id AND {_IS_OPEN}")
 LOWEST = Statement(f"SELECT MIN(price_sats) FROM listings WHERE {_OF_OUTPUT}")
 FIRST = Statement(f"SELECT MIN(created_ms) FROM listings WHERE {_OF_OUTPUT}")
@@ -310,11 +309,6 @@ def first_listed_ms(task_id: int) -> int | None:
 def count_open(task_id: int) -> int:
     """Counts the task's open listings: 0 or 1."""
     return int(COUNT_OPEN.value(task_id=task_id))
-
-
-def open_prices(user_id: int) -> frozenset[int]:
-    """Returns the prices (sats) at which listings of a user may be at some venue."""
-    return frozenset(int(price) for (price,) in OPEN_PRICES.rows(user_id=user_id))
 
 
 def lowest_outstanding(outpoint: str) -> int | None:

@@ -230,6 +230,14 @@ class Listing(Row):
         return bool(self.state != CLOSED)
 
 
+_OPEN_PRICES = Statement(f"SELECT price_sats FROM listings WHERE user_id = :user_id AND state != '{CLOSED}'")
+
+
+def open_prices(user_id: int) -> frozenset[int]:
+    """Returns the prices (sats) at which listings of a user may be at some venue."""
+    return frozenset(int(price) for (price,) in _OPEN_PRICES.rows(user_id=user_id))
+
+
 # Literals, as in the indexes: SQLite sees at once which index to use.
 LISTING_IS_OPEN = Listing.state != SQL(f"'{CLOSED}'")
 IS_SIGNED = Listing.signed_ms.is_null(False)

@@ -1,7 +1,7 @@
 """A task's past in cycles and samples, and the reference prices of the last day, which tasks on a slug share.
 
 A sample a minute is kept for a day, and one an hour for a year; a task's samples go with it. The reference prices, one
-a minute, tell a sudden rise from a lasting price, and a sudden fall. They outlive tasks and restarts.
+a minute, distinguish a sudden rise from a lasting price, and show a sudden fall. They outlive tasks and restarts.
 """
 
 from __future__ import annotations

@@ -24,8 +24,8 @@ from tornado.http1connection import HTTP1Connection
 from tornado.iostream import StreamClosedError
 from tornado.web import Finish, HTTPError, RequestHandler
 
+from core.fields import BadJson, read_object, shown
 from core.subscription_plans import SubscriptionPlan
-from core.untrusted import BadJson, read_object, shown
 from markets.base import VenueError
 from markets.client import MarketClient
 from models.ledger.closing import Closing, closing

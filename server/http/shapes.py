@@ -1,7 +1,7 @@
 """The shapes of the interface: bodies and queries, read with all their faults, and answers, written as JSON.
 
 A shape's fields are types of `core.fields`. From them come the reading here, server/description.py and the JSON. What
-is read has passed core/untrusted.py: whole numbers are int, all others Decimal, and no key is there twice.
+is read has passed core/fields.py: whole numbers are int, all others Decimal, and no key is there twice.
 """
 
 from __future__ import annotations
@@ -16,10 +16,9 @@ from typing import Annotated, Any, NamedTuple, TypeVar, overload
 
 from msgspec import UNSET, Meta, Raw, Struct, inspect, json, structs
 
-from core import untrusted
+from core import fields
 from core.errors import BidkeeperError
-from core.fields import MAX_ID, iso
-from core.untrusted import shown
+from core.fields import MAX_ID, iso, shown
 from strategy.book import plain
 from strategy.reasons import Reason
 
@@ -166,7 +165,7 @@ def text(value: Any) -> str:
 
 def plain_text(value: Any) -> str:
     """Reads text without the blanks around it and without control characters. Raises Wrong."""
-    return text(untrusted.trimmed(value) if isinstance(value, str) else value)
+    return text(fields.trimmed(value) if isinstance(value, str) else value)
 
 
 def flag(value: Any) -> bool:
@@ -395,7 +394,7 @@ def milliseconds(text: str) -> int:
 
 def own_words(given: str) -> str:
     """Reads a text of the caller's own without the blanks around it. Raises Wrong."""
-    return _query_text(untrusted.trimmed(given))
+    return _query_text(fields.trimmed(given))
 
 
 TimeText = Annotated[int, read_by(milliseconds), AS_TEXT, Meta(extra_json_schema={"minLength": 1})]

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from core.errors import SettingsError
+from core.fields import NotText, decoded, read_text
 from core.settings import load
-from core.untrusted import NotText, decoded, read_text
 from hooks.program import mailer_of
 from tests.core.test_settings import ROOT, problems
 

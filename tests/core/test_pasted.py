@@ -10,19 +10,19 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from core import untrusted
-from core.untrusted import PasteError
+from core import fields
+from core.fields import PasteError
 from tests.examples import part_of
 
 TXID = "6fb976ab49dcec017f1e201e84395983204ae1a7c2abf7ced0a85d692e442799"
 READERS: list[Callable[[str], str]] = [
     *(
-        untrusted.collection,
-        untrusted.ticker,
-        untrusted.inscription,
-        untrusted.address,
-        untrusted.signature,
-        untrusted.public_key,
+        fields.collection,
+        fields.ticker,
+        fields.inscription,
+        fields.address,
+        fields.signature,
+        fields.public_key,
     )
 ]
 AROUND = st.text(" \t\r\n\u00a0\u2009\u3000\u200b\u2060\ufeff", max_size=3)
@@ -57,14 +57,14 @@ def test_every_spelling_of_a_ticker_reads_to_it(data: st.DataObject, words: list
     wanted = "\u2022".join(words)
     page = f"https://ordinals.com/rune/{quote(wanted)}"
 
-    assert untrusted.ticker(text) == untrusted.ticker(page) == untrusted.slug("rune", text) == wanted
+    assert fields.ticker(text) == fields.ticker(page) == fields.slug("rune", text) == wanted
 
 
 @EXAMPLES
 @given(st.text("aZ\u212a\u0131\u00df \u2022.\u00b7-$\U0001f415\u200b", max_size=9))
 def test_a_ticker_has_the_letters_that_were_pasted_and_no_others(text: str) -> None:
     try:
-        found = untrusted.ticker(text)
+        found = fields.ticker(text)
     except PasteError:
         return
     if found.replace("\u2022", "").isalpha() and found.replace("\u2022", "").isascii():
@@ -84,7 +84,7 @@ def test_a_ticker_has_the_letters_that_were_pasted_and_no_others(text: str) -> N
 )
 def test_a_ticker_with_two_meanings_is_refused(text: str, words: str) -> None:
     with pytest.raises(PasteError, match=words):
-        untrusted.ticker(text)
+        fields.ticker(text)
 
 
 @EXAMPLES
@@ -92,13 +92,13 @@ def test_a_ticker_with_two_meanings_is_refused(text: str, words: str) -> None:
 def test_every_spelling_of_a_slug_reads_to_it(data: st.DataObject, slug: str) -> None:
     form = data.draw(st.sampled_from(["{}", "https://x.io/collection/{}", "HTTP://a.x.io/en/Collection/{}/?a=b#c"]))
     text = data.draw(pasted_along(form.format(data.draw(any_case(slug)))))
-    assert untrusted.collection(text) == untrusted.slug("ordinals", text) == slug
+    assert fields.collection(text) == fields.slug("ordinals", text) == slug
 
 
 @pytest.mark.parametrize("text", ["https://x.io/item/cats", "https://x.io/collection/", "x.io/collection/a/b", "a/b"])
 def test_an_address_of_another_page_is_no_slug(text: str) -> None:
     with pytest.raises(PasteError, match="such as bitcoin-puppets"):
-        untrusted.collection(text)
+        fields.collection(text)
 
 
 @EXAMPLES
@@ -112,7 +112,7 @@ def test_every_spelling_of_an_inscription_reads_to_it(data: st.DataObject, txid:
         "https://x.io/i?of={}",
     ]
     text = data.draw(st.sampled_from(["{}", *pages])).format(data.draw(any_case(wanted)))
-    assert untrusted.inscription(data.draw(pasted_along(text))) == wanted
+    assert fields.inscription(data.draw(pasted_along(text))) == wanted
 
 
 @pytest.mark.parametrize(
@@ -129,7 +129,7 @@ def test_every_spelling_of_an_inscription_reads_to_it(data: st.DataObject, txid:
 )
 def test_what_names_no_single_inscription_is_refused(text: str, words: str) -> None:
     with pytest.raises(PasteError, match=words):
-        untrusted.inscription(text)
+        fields.inscription(text)
 
 
 ADDRESS = "bc1qlzrwcf49yrltr5graye452qeypxcrwk7l0wg75"
@@ -145,16 +145,16 @@ ADDRESS = "bc1qlzrwcf49yrltr5graye452qeypxcrwk7l0wg75"
     ],
 )
 def test_an_address_is_taken_out_of_a_payment_request(text: str) -> None:
-    assert untrusted.address(text) == ADDRESS
-    assert untrusted.address(f"BITCOIN:{ADDRESS.upper()}?LABEL=X") == ADDRESS.upper()
+    assert fields.address(text) == ADDRESS
+    assert fields.address(f"BITCOIN:{ADDRESS.upper()}?LABEL=X") == ADDRESS.upper()
 
 
 @pytest.mark.parametrize("rest", ["?req-x=1", "?a=b&REQ-X=1", "?r%65q-x=1", "?bc=bc1qother", "?TB=x"])
 def test_a_payment_request_with_a_condition_or_two_addresses_is_refused(rest: str) -> None:
     with pytest.raises(PasteError, match="paste"):
-        untrusted.address(f"bitcoin:{ADDRESS}{rest}")
+        fields.address(f"bitcoin:{ADDRESS}{rest}")
     with pytest.raises(PasteError, match="one address alone"):
-        untrusted.address("bitcoin:?lno=x")
+        fields.address("bitcoin:?lno=x")
 
 
 # A P2TR and a P2WPKH witness begin so, and a recoverable signature with its header.
@@ -178,7 +178,7 @@ def test_every_spelling_of_a_signature_reads_to_it(data: st.DataObject, start: b
         raw.hex().upper(),
         "0x" + raw.hex(),
     ]
-    assert untrusted.signature(data.draw(pasted_along(prefix + data.draw(st.sampled_from(spellings))))) == prefix + text
+    assert fields.signature(data.draw(pasted_along(prefix + data.draw(st.sampled_from(spellings))))) == prefix + text
 
 
 @EXAMPLES
@@ -186,7 +186,7 @@ def test_every_spelling_of_a_signature_reads_to_it(data: st.DataObject, start: b
 def test_base64_keeps_all_its_bits(text: str) -> None:
     """So the verifier still sees, and refuses, bits that no encoder writes."""
     try:
-        found = untrusted.signature(text)
+        found = fields.signature(text)
     except PasteError:
         return
     is_hex = text.isalnum() and len(text) % 2 == 0 and all(each in "0123456789abcdefABCDEF" for each in text)
@@ -208,12 +208,12 @@ def test_base64_keeps_all_its_bits(text: str) -> None:
 )
 def test_a_signature_that_cannot_be_read_is_refused(text: str, words: str) -> None:
     with pytest.raises(PasteError, match=words):
-        untrusted.signature(text)
+        fields.signature(text)
 
 
 @pytest.mark.parametrize("text", ["02" + "AB" * 32, " 0x02" + "ab" * 32, "02 " + "ab " * 32 + "\n"])
 def test_every_spelling_of_a_public_key_reads_to_it(text: str) -> None:
-    assert untrusted.public_key(text) == "02" + "ab" * 32
+    assert fields.public_key(text) == "02" + "ab" * 32
 
 
 HOSTILE = st.text(max_size=40) | st.sampled_from(

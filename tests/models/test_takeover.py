@@ -19,7 +19,7 @@ import pytest
 
 from models import budgets, outbox, schema, users
 from models.database import base
-from models.ledger import closing, fills, listings, orders, withdrawals
+from models.ledger import closing, fills, listings, orders, states, withdrawals
 from models.ledger.limits import match
 from models.ledger.states import Listing, Order
 from models.ledger.withdrawals import Withdrawal
@@ -77,7 +77,7 @@ def answers() -> Iterator[tuple[Any, ...]]:
     for user in USERS:
         for dry in DRY:
             yield "user", user, dry, orders.exposure(user, dry_run=dry), orders.open_count(user, dry_run=dry)
-        yield "prices", user, sorted(listings.open_prices(user))
+        yield "prices", user, sorted(states.open_prices(user))
         yield "coins", user, sorted(withdrawals.taken_coins(user))
         yield "behind bids", user, sorted(withdrawals.coins_behind_bids(user).items())
         rows = [

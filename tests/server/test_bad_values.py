@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from core.untrusted import BadJson, read_object
+from core.fields import BadJson, read_object
 from markets.base import Item
 from tests.databases import dump
 from tests.server.api import Answer, new_user, token_of

@@ -9,5 +9,5 @@ import stub_worker  # beside this script, whose folder is where Python looks fir
 from workers.spawning import zygote
 
 if __name__ == "__main__":
-    zygote.dry_run = list  # the day of a real worker, which takes longer than a stub's whole life
+    zygote.dry_run = lambda *cycles: []  # the day of a real worker, which takes longer than a stub's whole life
     zygote.main(sys.argv[1:], stub_worker.run)

@@ -11,8 +11,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from core.fields import MARK
 from core.process import hold_lock
-from core.untrusted import MARK
 from wallet.keystore import keystore_file
 from wallet.keystore.keys import Keystore
 from wallet.keystore.keystore_file import Contents, KeystoreError

@@ -20,8 +20,7 @@ from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 from msgspec import Struct
 
-from core.fields import WithSecrets
-from core.untrusted import NotText, decoded
+from core.fields import NotText, WithSecrets, decoded
 from wallet.keystore.keystore_file import KeystoreError
 
 VERSION = 2  # 1 is the play keystore's

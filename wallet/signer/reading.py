@@ -11,7 +11,7 @@ from msgspec import Struct, ValidationError, convert
 from msgspec.structs import fields
 
 from core.call import OTHER_VERSION, Answering, Request, Verbs
-from core.untrusted import BadJson
+from core.fields import BadJson
 from wallet import protocol
 from wallet.protocol import MAX_TEXT
 

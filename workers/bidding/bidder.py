@@ -16,9 +16,9 @@ from markets.base import VenueError
 from markets.client import stretch_s
 from markets.look import BidderWallet, Looker, MarketLook, history_key, kind_of
 from models.database.base import unless_full
-from models.ledger import listings, orders
+from models.ledger import orders
 from models.ledger.limits import Holder, Readings, limits_of, may_be_full, own_orders, with_others
-from models.ledger.states import CANCELLING, LATE_MS, LIVE, Order
+from models.ledger.states import CANCELLING, LATE_MS, LIVE, Order, open_prices
 from models.tasks import cycles
 from models.users import HALT
 from strategy.book import VenueProfile
@@ -130,7 +130,7 @@ def _wallet(moment: BiddingMoment) -> BidderWallet:
     keys, user, config = moment.keys, moment.user, moment.config
     wallet = BidderWallet(keys.payment, keys.payment_pubkey, user.ordinals_address, moment.addresses)
     if config.hangs_on_floor:
-        return replace(wallet, ask_prices=listings.open_prices(user.id))
+        return replace(wallet, ask_prices=open_prices(user.id))
     if not config.wants_bids:
         return wallet
     venue = moment.context.venue.name

@@ -72,6 +72,7 @@ _OUTPOINT = "0" * 64 + ":0"
 _NOWHERE = Path("/nonexistent")
 _SIGNED = "c2lnbmVk"  # or to be signed
 _CYCLES = 3
+_MANY_CYCLES = 12  # Python rewrites a function's code during its first eight calls; a worker then copies fewer pages
 
 
 class MadeUpMarket(MarketClient):
@@ -167,7 +168,7 @@ def warm_up(gather: Callable[[Callable[[], object]], None]) -> Settings | None:
             client.prepare()
             dry_run()
             gather(dry_run)
-            dry_run()  # by the code's copies, so that their caches are filled
+            dry_run(_MANY_CYCLES)  # by the code's copies, so that their caches are filled
             if is_postgresql(settings.database_url):
                 # What the dry run has asked, in the words of the workers' database, which nobody asks yet.
                 base.prepare_for(settings.database_url)
@@ -178,17 +179,17 @@ def warm_up(gather: Callable[[Callable[[], object]], None]) -> Settings | None:
     return settings
 
 
-def dry_run() -> list[str]:
+def dry_run(cycles: int = _CYCLES) -> list[str]:
     """Runs cycles of every kind of worker, on a database in memory; returns their records, oldest first."""
     base.connect("sqlite:///:memory:")
     try:
         schema.migrate()
-        return _days_work()
+        return _days_work(cycles)
     finally:
         base.close()
 
 
-def _days_work() -> list[str]:
+def _days_work(cycles: int) -> list[str]:
     settings = Settings(whitelist=frozenset({_NOBODY}))
     user = users.find_or_create(_NOBODY, dict(settings.plans), _clock_ms())
     bids = tasks.create_bidding_task(
@@ -215,18 +216,18 @@ def _days_work() -> list[str]:
         tasks.set_desired(task, STOPPED if kind == "drain" else RUNNING)
         if kind == "drain" and task is listing:
             tasks.mark_deleted(listing, _clock_ms())
-        reports += _work(settings, task, kind, market)
+        reports += _work(settings, task, kind, market, cycles)
     return reports
 
 
-def _work(settings: Settings, task: Task, kind: str, market: MadeUpMarket) -> list[str]:
+def _work(settings: Settings, task: Task, kind: str, market: MadeUpMarket, cycles: int) -> list[str]:
     token = tasks.raise_token(task.id)
     tasks.outline(task.id)
     # A zygote has no crash points, and every cycle is due at once.
     context = Context(settings, task.id, token, "", market, MadeUpSigner(), _clock_ms, crash=lambda point: None)
     job = worker_main.make_job(kind, context, until_cycle=lambda slug, loop_s, now_s: 0.0)
     reports = []
-    for _ in range(_CYCLES):
+    for _ in range(cycles):
         job.cycle()
         reports.append(_report(task.id))
     return reports
