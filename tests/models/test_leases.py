@@ -19,7 +19,7 @@ from models.leases.leases import EVERYBODY, LeaseLost, Taken
 from models.tasks import tasks
 from tests import postgresql
 from tests.databases import another, rows
-from tests.models.lease_holders import (
+from tests.models.racing import (
     HERE,
     SECONDS,
     THERE,
