@@ -1,3 +1,5 @@
+"""The odd requests that the manager refuses before any of them does something."""
+
 from __future__ import annotations
 
 import asyncio
@@ -16,6 +18,7 @@ from core.call import OTHER_VERSION, Request, Shape, Verbs, call
 from core.errors import PeerRefused, PeerUnavailable
 from core.fields import Id, Sats
 from core.local_server import serve
+from core.program_calls import AskStanding, Enforce, Heed, Ping, ReadLog, Settle
 
 
 class Coin(Shape, frozen=True):
@@ -232,3 +235,56 @@ def test_an_answer_that_cannot_be_sent_is_a_failure() -> None:
     assert asyncio.run(Verbs("peer", {Find: lambda asked: "\ud800"}).answer(b'{"op": "find"}')).startswith(
         b'{"error":"internal"'
     )
+
+
+def never(asked: object) -> None:
+    raise AssertionError(asked)
+
+
+PROGRAM_VERBS = Verbs("manager", dict.fromkeys((Ping, Settle, ReadLog, Enforce, Heed, AskStanding), never))
+HEED: dict[str, Any] = {"op": "heed", "scope": "task", "subject": 1, "state": "halt", "at_ms": 1}
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        HEED | {"scope": "installation"},
+        HEED | {"scope": ["task"]},
+        HEED | {"subject": "1"},
+        HEED | {"subject": True},
+        HEED | {"subject": None},
+        HEED | {"subject": -1},
+        HEED | {"state": "stop"},
+        HEED | {"state": 0},
+        HEED | {"at_ms": None},
+        HEED | {"at_ms": 1.5},
+        HEED | {"at_ms": 10**19},
+        {name: value for name, value in HEED.items() if name != "state"},
+        {"op": "settle"},
+        {"op": "settle", "task": 0},
+        {"op": "settle", "task": "1"},
+        {"op": "settle", "task": True},
+        {"op": "settle", "task": 1, "drain_s": 61},
+        {"op": "settle", "task": 1, "drain_s": -0.1},
+        {"op": "settle", "task": 1, "drain_s": None},
+        {"op": "settle", "task": 1, "drain_s": True},
+        {"op": "log", "task": 1},
+        {"op": "log", "task": 1, "lines": 0},
+        {"op": "log", "task": 1, "lines": 1001},
+        {"op": "log", "task": 1, "lines": True},
+        {"op": "log", "task": 1, "lines": "2"},
+        {"op": "stood"},
+        {"op": "stood", "lease": 5},
+        {"op": "entitlements", "more": 1},
+    ],
+)
+def test_an_odd_request_to_a_manager_is_unreadable(asked: dict[str, Any]) -> None:
+    with pytest.raises(PeerRefused) as refused:
+        PROGRAM_VERBS.read(json.dumps(asked).encode())
+    assert refused.value.code == "unreadable"
+
+
+def test_an_ordinary_request_to_a_manager_is_read() -> None:
+    assert PROGRAM_VERBS.read(json.dumps(HEED | {"state": None}).encode()) == Heed("task", 1, None, 1)
+    assert PROGRAM_VERBS.read(b'{"op": "settle", "task": 17}') == Settle(17, 0)
+    assert PROGRAM_VERBS.read(b'{"op": "settle", "task": 17, "drain_s": 60}') == Settle(17, 60)

@@ -19,8 +19,8 @@ import yaml
 
 from core.settings import IN_FILES, OPTIONS
 from tests.certificates import made_for
-from tests.deploy.debian import debian
 from tests.deploy.front import DEPLOY, by_the_guide, for_this_nginx, http_in, nginx, on_free_ports, put
+from tests.deploy.house import debian
 from tests.e2e.installation import until
 from tests.needs import need, need_root
 from tests.ports import free_ports

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.deploy.debian import debian
 from tests.deploy.front import DEPLOY
+from tests.deploy.house import debian
 from tests.needs import need, need_root
 
 CHECKOUT = DEPLOY.parent

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING
 
 from tests.e2e.installation import until
 from tests.engines import rays
+from tests.hosts.engines import Supervised, Supervisord, words
 from tests.hosts.machine import Machine
 from tests.hosts.program import WITHOUT_TIMER
-from tests.hosts.supervised import Supervised, Supervisord, words
 from tests.shapes import replace
 
 if TYPE_CHECKING:

@@ -14,9 +14,9 @@ from tests import postgresql
 from tests.engines.rays import need_ray
 from tests.hosts import networks
 from tests.hosts.drills import settled
+from tests.hosts.engines import Supervisord
 from tests.hosts.far_site import FarSite
 from tests.hosts.rays import Ray
-from tests.hosts.supervised import Supervisord
 from tests.hosts.test_drills import repeated
 from tests.hosts.test_partitions import DRILLS
 from tests.hosts.traders import Traders

@@ -1,6 +1,11 @@
+"""The one connection of a process, and what is kept between its commits."""
+
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
+
 import pytest
+from peewee import InterfaceError
 
 from core.subscription_plans import DEFAULT_PLANS
 from models import users
@@ -9,6 +14,12 @@ from models.database.base import CommitCache
 from models.users import User
 from tests import postgresql
 from tests.databases import another
+
+
+def test_no_other_thread_opens_a_connection_that_nobody_would_close(database: str) -> None:
+    with ThreadPoolExecutor(1) as threads, pytest.raises(InterfaceError, match="not opened"):
+        threads.submit(User.select().count).result(10)
+    assert User.select().count() == 0
 
 
 class Names:

@@ -19,7 +19,7 @@ from models.database import base
 from models.leases import held_lease
 from tests import postgresql
 from tests.databases import another, rows
-from tests.models.lease_holders import (
+from tests.models.racing import (
     BRIEF_S,
     HOLDS,
     SECONDS,

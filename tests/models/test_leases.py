@@ -11,15 +11,20 @@ from threading import Thread
 
 import pytest
 
+from core.errors import PeerUnavailable
+from core.settings import Settings
+from core.tls import FarAddress
 from models.database import base
 from models.database.postgresql import _GATE, Postgresql
 from models.leases import leases
 from models.leases.held_lease import HeldLease, NotTheOne, Seen, Watch
 from models.leases.leases import EVERYBODY, LeaseLost, Taken
+from models.leases.manager_places import address_at
 from models.tasks import tasks
 from tests import postgresql
+from tests.authority import Authority
 from tests.databases import another, rows
-from tests.models.lease_holders import (
+from tests.models.racing import (
     HERE,
     SECONDS,
     THERE,
@@ -230,3 +235,22 @@ def test_a_lease_is_renewed_while_its_holder_waits_for_a_worker_that_stands_stil
             thread.join()
             leases.act_by(None)
     assert renewed == [True]
+
+
+ELSEWHERE = "10.0.0.7:9705"
+
+
+def test_one_elsewhere_is_asked_with_our_certificate(tmp_path: Path) -> None:
+    made = Authority(tmp_path / "authority").certificate("trader", "trader")
+    found = address_at(Settings(tls_dir=made), ELSEWHERE)
+    assert isinstance(found, FarAddress)
+    assert (str(found), found.role) == (ELSEWHERE, "trader")
+
+
+def test_without_certificates_none_elsewhere_can_be_asked(tmp_path: Path) -> None:
+    assert address_at(Settings(), tmp_path / "manager.sock") == tmp_path / "manager.sock"
+    for settings in (Settings(), Settings(tls_dir=tmp_path)):
+        with pytest.raises(PeerUnavailable, match=ELSEWHERE):
+            address_at(settings, ELSEWHERE)
+    with pytest.raises(PeerUnavailable, match="nobody"):
+        address_at(Settings(), PeerUnavailable("manager", "nobody keeps slot 1"))

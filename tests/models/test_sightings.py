@@ -12,7 +12,7 @@ import pytest
 
 from models.leases.held_lease import Seen, Sightings, seen_in
 from tests import postgresql
-from tests.models.lease_holders import in_a_process, said
+from tests.models.racing import in_a_process, said
 from tests.needs import need_root
 
 

@@ -19,7 +19,7 @@ from models.leases.manager_places import PeerUnavailable, place_for, places
 from models.tasks import tasks
 from tests import postgresql
 from tests.databases import questions, rows
-from tests.models import lease_holders
+from tests.models import racing
 from tests.models.test_orders import running_task
 
 
@@ -27,15 +27,15 @@ from tests.models.test_orders import running_task
 def test_a_manager_that_stood_by_while_the_slots_were_changed_does_not_get_a_former_slot(database: str) -> None:
     ours = base.database.obj
     leases.set_slots(4)
-    former = lease_holders.taken(lease_holders.THERE)
+    former = racing.taken(racing.THERE)
     assert former is not None
-    lease_holders.run_out(database)  # or it is refused
+    racing.run_out(database)  # or it is refused
     leases.set_slots(2)
-    assert not leases.renew(ours, "slot 0", former.token, lease_holders.SECONDS), "it has no slot any more"
+    assert not leases.renew(ours, "slot 0", former.token, racing.SECONDS), "it has no slot any more"
     with pytest.raises(BidkeeperError, match="there is no slot 3: the number of slots was changed"):
-        leases.take(ours, "slot 3", lease_holders.HERE, lease_holders.SECONDS)
+        leases.take(ours, "slot 3", racing.HERE, racing.SECONDS)
     assert leases.slots() == 2
-    found = leases.take(ours, "slot 1", lease_holders.HERE, lease_holders.SECONDS)
+    found = leases.take(ours, "slot 1", racing.HERE, racing.SECONDS)
     assert found == (3, "before the slots were changed"), "whose workers' rights are to be ended"
 
 
@@ -44,7 +44,7 @@ def test_slots_are_set_while_no_manager_runs(database: str) -> None:
     assert leases.slots() == 1
     leases.set_slots(8)
     assert leases.slots() == 8
-    found = leases.take(base.database.obj, "slot 3", lease_holders.HERE, lease_holders.SECONDS)
+    found = leases.take(base.database.obj, "slot 3", racing.HERE, racing.SECONDS)
     assert isinstance(found, Taken)
     with pytest.raises(CannotChangeSlots, match=r"a manager runs on a \(slot 3\)"):
         leases.set_slots(4)
@@ -62,13 +62,13 @@ def test_a_users_manager_is_asked_where_its_lease_says(database: str, tmp_path: 
     assert place_for(settings, 5) == settings.run_dir / "manager.sock"
     leases.set_slots(4)
     ours = base.database.obj
-    for name, holder in (("slot 0", here), ("slot 1", lease_holders.THERE), ("slot 2", Holder("there", "c"))):
-        assert isinstance(leases.take(ours, name, holder, lease_holders.SECONDS), Taken)
+    for name, holder in (("slot 0", here), ("slot 1", racing.THERE), ("slot 2", Holder("there", "c"))):
+        assert isinstance(leases.take(ours, name, holder, racing.SECONDS), Taken)
     assert place_for(settings, 4) == settings.run_dir / "manager-0.sock"
     assert place_for(settings, 5) == "10.0.0.2:7100"
     with pytest.raises(PeerUnavailable, match="slot 2 is kept on c, which answers no other machine"):
         place_for(settings, 6)
-    lease_holders.run_out(database)
+    racing.run_out(database)
     with pytest.raises(PeerUnavailable, match=r"nobody keeps slot 1; b did until \d+ s ago"):
         place_for(settings, 5)
     assert place_for(settings, 4) == settings.run_dir / "manager-0.sock"
@@ -82,7 +82,7 @@ def test_sqlite_has_one_slot_and_needs_no_lease(database: str, tmp_path: Path) -
     leases.set_slots(1)
     with pytest.raises(CannotChangeSlots, match="several slots need PostgreSQL"):
         leases.set_slots(2)
-    lease = lease_holders.claimed(database)
+    lease = racing.claimed(database)
     lease.alive()
     assert not lease.is_anothers
     lease.release()

@@ -33,33 +33,31 @@ MOST_CPU_S = 60
 LONGEST_S = 900
 SEED = 7
 
-_PSBT = ("psbt_attacks", "psbt_check", "psbt", "psbt_sign", "psbt_sighash", "psbt_vectors", "psbt_fuzz")
+_PSBT = ("psbt_check", "psbt", "psbt_sign", "psbt_fuzz")
 _SIGNER = (
     "sign_listings",
     "sign_offers",
     "signer",
-    "signer_control",
     "ceilings",
     "ledger",
     "facts_client",
 )
 # The module of wallet/ under test: the tests that are to notice, the likeliest first.
 TESTS: dict[str, tuple[str, ...]] = {
-    "policy": ("policy", "ceilings", "signer", "sign_listings", "sign_offers", "sign_ins"),
+    "policy": ("policy", "ceilings", "signer", "sign_listings", "sign_offers"),
     "terms": ("ceilings", "policy", "sign_escrows", "escrow", "out_of_escrow", "sign_offers"),
-    "messages": ("messages", "signer", "sign_ins"),
+    "messages": ("messages", "signer", "sign_offers"),
     "signer.ledger": (
-        *("ledger", "signer", "signer_control", "ceilings", "sign_listings"),
-        *("sign_withdrawals", "undone", "full_disk"),
+        *("ledger", "signer", "ceilings", "sign_listings"),
+        *("sign_withdrawals", "start_checks", "full_disk"),
     ),
-    "signer.authority": ("signer", "signer_control", "ceilings", "sign_listings"),
+    "signer.authority": ("signer", "ceilings", "sign_listings"),
     "signer.grants": (
         "signer",
-        "signer_control",
-        "sign_listings",
-        "undone",
-        "full_disk",
         "ceilings",
+        "sign_listings",
+        "start_checks",
+        "full_disk",
     ),
     "signer.bids": ("signer", "ceilings", "sign_offers"),
     "signer.listings": (*_SIGNER, "outputs_unique", "judge", "practice_venues", "sign_escrows"),
@@ -67,18 +65,18 @@ TESTS: dict[str, tuple[str, ...]] = {
     "psbt.check_listing": (*_PSBT, "practice_venues", "judge"),
     "judgement": ("judge",),
     "signer.payouts": ("outputs_unique",),
-    "signer.challenges": ("signer", "sign_ins", "sign_listings", "ceilings"),
+    "signer.challenges": ("signer", "sign_offers", "sign_listings", "ceilings"),
     "signer.signer": _SIGNER,
     "facts_client": ("facts_client",),
     "protocol": ("protocol", "sign_withdrawals", "sign_listings", "sign_escrows", "ceilings"),
     "signer.reading": ("protocol",),
     "psbt.decode": _PSBT,
-    "psbt.check_escrow": ("escrow", "escrow_attacks", "sign_escrows"),
-    "psbt.escrow": ("escrow", "escrow_attacks", "out_of_escrow"),
-    "psbt.sign_escrow": ("escrow", "escrow_attacks"),
+    "psbt.check_escrow": ("escrow", "sign_escrows"),
+    "psbt.escrow": ("escrow", "out_of_escrow"),
+    "psbt.sign_escrow": ("escrow",),
     "psbt.delist": ("practice_venues",),
-    "psbt.check_offer": ("offer_attacks", "offer_check"),
-    "psbt.script": (*_PSBT, "offer_check", "offer_attacks", "withdrawal_psbt", "escrow"),
+    "psbt.check_offer": ("offer_check",),
+    "psbt.script": (*_PSBT, "offer_check", "withdrawal_psbt", "escrow"),
     "psbt.fields": _PSBT,
     "psbt.rules": ("psbt_rules", *_PSBT),
     "withdrawal.rules": ("withdrawal_rules", "out_of_escrow", "sign_withdrawals", "withdrawal_psbt"),
@@ -86,10 +84,10 @@ TESTS: dict[str, tuple[str, ...]] = {
     "signer.withdrawals": ("sign_withdrawals", "out_of_escrow", "withdrawal_rules"),
     "withdrawal.sign": ("withdrawal_psbt", "sign_withdrawals"),
     "psbt.sign": _PSBT,
-    "psbt.common": (*_PSBT, "practice_venues", "offer_attacks"),
+    "psbt.common": (*_PSBT, "practice_venues", "offer_check"),
     "psbt.listing": _PSBT,
     "psbt.v2": _PSBT,
-    "psbt.sighash": ("psbt_sighash", "psbt_sign"),
+    "psbt.sighash": ("psbt_sign",),
     "psbt.transaction": _PSBT,
 }
 

@@ -104,7 +104,7 @@ def test_three_wrong_passphrases_a_minute_also_over_restarts(start: Start, tmp_p
         assert refusal(signer, passphrase) == ("too-many-tries", "three tries within a minute: wait one")
     assert signer.client.status().state == "locked"
     count = tmp_path / "signer" / "unlock-tries.json"
-    count.unlink()  # as a minute does: test_keystore_passphrase.py
+    count.unlink()  # as a minute does: test_keystore.py
     assert refusal(signer, "wrong")[0] == "wrong-passphrase"
     assert count.exists()
     signer.unlock(PASSPHRASE)
