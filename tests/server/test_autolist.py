@@ -404,13 +404,3 @@ async def test_a_listing_that_a_deleted_task_is_about_to_cancel_is_left_to_it(se
 
     assert (await call(service, "DELETE", second)).json == {"success": True, "listingCancelled": False}
     assert [each.id for each in Task.select()] == [first]
-
-
-async def test_a_delete_that_cannot_be_carried_out_is_taken_back(service: Service) -> None:
-    task_id = await started(service)
-    service.manager.refuse = ("internal", "failed; the log has the reason")
-
-    answer = await call(service, "DELETE", task_id)
-
-    assert answer.status == 503
-    assert (await call(service, "GET", task_id)).json["isRunning"] is True
