@@ -19,10 +19,9 @@ from server.app import make_app, make_server
 from server.http import services
 from server.urls import ROUTES
 from tests.clock import Clock
-from tests.server.api import START_MS, Api, new_user, token_of
-from tests.server.peers import FakeGateway, FakeManager, FakeSigner
 from tests.shapes import replace
 from tests.wallet import proofs
+from tests.worlds.service import START_MS, Api, FakeGateway, FakeManager, FakeSigner, new_user, token_of
 
 OWNER = proofs.p2wpkh_address(proofs.OWNER)
 OTHER = proofs.p2tr_address(proofs.STRANGER)

@@ -10,7 +10,6 @@ from markets.orders import OwnListing, OwnListings
 from models.ledger.states import CANCELLED, CLOSED, GONE, LOST, REFUSED, REPLACED, SOLD, UNKNOWN, Listing
 from models.tasks import cycles
 from models.tasks.tasks import Task
-from tests.server.api import START_MS
 from tests.server.autolist_tasks import (
     INSCRIPTION,
     OUTPOINT,
@@ -24,6 +23,7 @@ from tests.server.autolist_tasks import (
     started,
 )
 from tests.server.conftest import OWNER, Service
+from tests.worlds.service import START_MS
 
 
 async def test_a_price_over_time_comes_back_as_given(service: Service) -> None:
