@@ -18,9 +18,8 @@ from models.tasks.tasks import Task
 from models.users import DAY_MS, IDLE_MS, Session
 from server.http.gate import hash_of
 from server.urls import ROUTES
-from tests.server.conftest import ADMIN, OTHER, OWNER, Service, with_settings
 from tests.server.driver import OPERATIONS
-from tests.worlds.service import START_MS, Answer, new_user, token_of
+from tests.worlds.service import ADMIN, OTHER, OWNER, START_MS, Answer, Service, new_user, token_of, with_settings
 
 CALLERS = ("anonymous", "owner", "other", "expired", "admin")
 INSCRIPTION = "5" * 64 + "i0"

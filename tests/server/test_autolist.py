@@ -22,8 +22,7 @@ from tests.server.autolist_tasks import (
     row,
     started,
 )
-from tests.server.conftest import OWNER, Service
-from tests.worlds.service import START_MS
+from tests.worlds.service import OWNER, START_MS, Service
 
 
 async def test_a_price_over_time_comes_back_as_given(service: Service) -> None:

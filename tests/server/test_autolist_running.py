@@ -15,9 +15,8 @@ from models.tasks import tasks
 from models.tasks.tasks import Task
 from strategy.book import Ask
 from tests.server.autolist_tasks import INSCRIPTION, OUTPOINT, VAULT, call, lies_at, listed, new_task, row, started
-from tests.server.conftest import OWNER, Service, with_settings
 from tests.server.driver import check
-from tests.worlds.service import START_MS, Answer
+from tests.worlds.service import OWNER, START_MS, Answer, Service, with_settings
 
 
 async def test_a_bidding_task_runs_and_stops_by_itself(service: Service) -> None:

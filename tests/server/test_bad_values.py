@@ -13,10 +13,9 @@ import pytest
 from core.untrusted import BadJson, read_object
 from markets.base import Item
 from tests.databases import dump
-from tests.server.conftest import ADMIN, Service, with_settings
 from tests.server.driver import DOCUMENT, OPERATIONS
 from tests.server.test_access import CALLERS, INSCRIPTION, MATRIX, asked, row_of
-from tests.worlds.service import Answer, new_user, token_of
+from tests.worlds.service import ADMIN, Answer, Service, new_user, token_of, with_settings
 
 # JSON texts, since Python's own writer could not say some of them.
 NO_NUMBER = ["true", "false", '"5"', '""', '"NaN"', "[]", "[1]", "{}", '{"a":1}']

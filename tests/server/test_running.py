@@ -26,11 +26,10 @@ from server.http import services
 from server.http.answers import ApiError
 from server.http.services import ManagerClient
 from tests.server import autolist_tasks
-from tests.server.conftest import OWNER, Service, with_settings
 from tests.server.driver import check
 from tests.server.ledger_rows import open_order, row, started
 from tests.shapes import replace
-from tests.worlds.service import START_MS, Answer
+from tests.worlds.service import OWNER, START_MS, Answer, Service, with_settings
 
 
 def says_the_manager_is_away(answer: Answer) -> bool:

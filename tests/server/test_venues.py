@@ -22,12 +22,11 @@ from server.urls import ROUTES
 from strategy.book import VenueProfile
 from tests.server import autolist_tasks
 from tests.server.autolist_tasks import INSCRIPTION
-from tests.server.conftest import OWNER, Service, with_settings
 from tests.server.driver import OPERATIONS, Driver, responses
 from tests.server.test_profile import proof
 from tests.server.withdrawals.chain import Chain, coin
 from tests.server.withdrawals.test_sending import bidding
-from tests.worlds.service import START_MS, keys_of
+from tests.worlds.service import OWNER, START_MS, Service, keys_of, with_settings
 
 BIDS = {"slug": "goosinals", "hardcapSats": 100_000}
 LISTING = {"inscriptionId": INSCRIPTION, "collectionId": "goosinals", "priceMode": "fixed", "priceSats": 50_000}

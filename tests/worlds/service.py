@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, Literal
 from urllib.parse import urlsplit
 
+import pytest
 from msgspec import convert
 from tornado.httpclient import HTTPRequest, HTTPResponse
 from tornado.httpserver import HTTPServer
@@ -24,6 +25,7 @@ from core.call import Verbs
 from core.errors import PeerRefused
 from core.local_server import serve
 from core.program_calls import CountTasks, Enforce, Heed, Ping, Readiness, Settle, Settled, Stopped, TaskCounts
+from core.settings import Settings
 from core.subscription_plans import DEFAULT_PLANS
 from markets import base
 from markets.orders import OwnListings
@@ -34,8 +36,10 @@ from models.ledger import closing
 from models.tasks import tasks
 from models.users import User
 from strategy.book import VenueProfile
+from tests.clock import Clock
 from tests.json_lines import Answers
 from tests.kept_open import KeptOpen
+from tests.wallet import proofs
 from wallet import address
 from wallet.protocol import SetControl
 
@@ -378,3 +382,39 @@ class FakeGateway:
         if self._server is not None:
             self._server.stop()
             await self._server.close_all_connections()
+
+
+OWNER = proofs.p2wpkh_address(proofs.OWNER)
+OTHER = proofs.p2tr_address(proofs.STRANGER)
+ADMIN = proofs.p2wpkh_address(proofs.STRANGER)
+
+
+@dataclass
+class Service:
+    """The service under test, what is around it, and two of its users."""
+
+    api: Api
+    app: Any
+    settings: Settings
+    clock: Clock
+    manager: FakeManager
+    signer: FakeSigner
+    gateway: FakeGateway
+    token: str = ""
+    user_id: int = 0
+    other_token: str = ""
+
+    async def ask(self, method: str, path: str, body: Any = None) -> Any:
+        """As the owner."""
+        return await self.api(method, path, body, token=self.token)
+
+    async def new_task(self, **fields: Any) -> int:
+        """Returns the id of a new task of the owner."""
+        config = {"slug": "goosinals", "hardcapSats": 100_000} | fields
+        answer = await self.ask("POST", "/api/tasks", config)
+        assert answer.status == 201, answer.text
+        return int(answer.json["id"])
+
+
+def with_settings(**settings: Any) -> pytest.MarkDecorator:
+    return pytest.mark.parametrize("service", [settings], indirect=True, ids=[""])
