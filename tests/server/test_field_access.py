@@ -9,9 +9,8 @@ import pytest
 from models.tasks.tasks import Task
 from tests.databases import dump
 from tests.server.driver import OPERATIONS
-from tests.server.test_access import OWNER, api_token, asked, row_of
-from tests.server.test_bad_values import BY_NAME, body_of
-from tests.worlds.service import Service
+from tests.server.matrix import BY_NAME, api_token, asked, body_of, row_of
+from tests.worlds.service import OWNER, Service
 
 # What a task's own token gets for a change of the field: 200, 403 because the field reaches beyond the task, or the
 # 400 or 404 that its owner gets as well.

@@ -17,7 +17,7 @@ from core.version import VERSION, running
 from server import web
 from server.urls import ROUTES
 from strategy.reasons import page_module
-from tests.server.test_access import operations
+from tests.server.matrix import operations
 from tests.worlds.service import Answer, Service
 
 PATHS = sorted({path for path, handler in ROUTES if handler.is_of_interface})
