@@ -13,7 +13,8 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from gateway import app, venue
+from gateway import app
+from gateway import venue as one_venue
 from gateway.quota import Priority
 from gateway.venue import Toll
 from markets import orders
@@ -421,7 +422,7 @@ AUCTION = "/v3/market/collection/auction"
 
 @pytest.fixture(autouse=True)
 def _no_span(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(venue, "SPAN_S", 0.0)
+    monkeypatch.setattr(one_venue, "SPAN_S", 0.0)
 
 
 def _failing(bench: Bench, *steps: str) -> None:
@@ -454,14 +455,14 @@ def test_each_source_is_a_call_that_counts_and_the_one_that_fails_is_remembered(
 
 def test_source_that_fails_for_many_collections_does_not_cut_the_venue_off(bench: Bench) -> None:
     _failing(bench, "collection_statistic")
-    for number in range(2 * venue.FAILURES):
+    for number in range(2 * one_venue.FAILURES):
         assert bench.client(UNISAT_URL).floors([f"cats-{number}"], "ordinals", 0)
     assert not _is_cut_off(bench)
 
 
 def test_venue_whose_every_source_fails_is_cut_off(bench: Bench) -> None:
     _failing(bench, "collection_statistic", "collection_statistic_list", "list")
-    for number in range(venue.FAILURES):
+    for number in range(one_venue.FAILURES):
         assert not _is_cut_off(bench)
         with pytest.raises(Unavailable, match="status 500"):
             bench.client(UNISAT_URL).floors([f"cats-{number}"], "ordinals", 0)
