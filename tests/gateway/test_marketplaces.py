@@ -13,7 +13,8 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from gateway import app, venue
+from gateway import app
+from gateway import venue as one_venue
 from gateway.quota import Priority
 from gateway.venue import Toll
 from markets import orders
@@ -419,9 +420,9 @@ UNISAT_URL = "simulator-unisat"
 AUCTION = "/v3/market/collection/auction"
 
 
-@pytest.fixture(autouse=True)
-def _no_span(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(venue, "SPAN_S", 0.0)
+@pytest.fixture
+def no_span(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(one_venue, "SPAN_S", 0.0)
 
 
 def _failing(bench: Bench, *steps: str) -> None:
@@ -440,6 +441,7 @@ def _is_cut_off(bench: Bench) -> bool:
     return bool(bench.client().status()["venues"]["unisat"]["is_cut_off"])
 
 
+@pytest.mark.usefixtures("no_span")
 def test_each_source_is_a_call_that_counts_and_the_one_that_fails_is_remembered(
     make_bench: Callable[..., Bench],
 ) -> None:
@@ -452,22 +454,25 @@ def test_each_source_is_a_call_that_counts_and_the_one_that_fails_is_remembered(
     assert bench.client().status()["venues"]["unisat"]["quota"]["used"] == 4
 
 
+@pytest.mark.usefixtures("no_span")
 def test_source_that_fails_for_many_collections_does_not_cut_the_venue_off(bench: Bench) -> None:
     _failing(bench, "collection_statistic")
-    for number in range(2 * venue.FAILURES):
+    for number in range(2 * one_venue.FAILURES):
         assert bench.client(UNISAT_URL).floors([f"cats-{number}"], "ordinals", 0)
     assert not _is_cut_off(bench)
 
 
+@pytest.mark.usefixtures("no_span")
 def test_venue_whose_every_source_fails_is_cut_off(bench: Bench) -> None:
     _failing(bench, "collection_statistic", "collection_statistic_list", "list")
-    for number in range(venue.FAILURES):
+    for number in range(one_venue.FAILURES):
         assert not _is_cut_off(bench)
         with pytest.raises(Unavailable, match="status 500"):
             bench.client(UNISAT_URL).floors([f"cats-{number}"], "ordinals", 0)
     assert _is_cut_off(bench)
 
 
+@pytest.mark.usefixtures("no_span")
 def test_book_of_a_trait_is_picked_from_the_listings_that_show_it(bench: Bench) -> None:
     def row(number: int, *traits: str) -> dict[str, Any]:
         attrs = [{"traitType": "Hat", "value": each, "listingCount": 1, "floorPrice": 1} for each in traits]
@@ -483,6 +488,7 @@ def test_book_of_a_trait_is_picked_from_the_listings_that_show_it(bench: Bench) 
     assert bench.client().status()["venues"]["unisat"]["unread_rows"] == {"book": 1}
 
 
+@pytest.mark.usefixtures("no_span")
 def test_rune_book_counts_the_lots_that_are_left_out(bench: Bench) -> None:
     lot = {"auctionId": "z1", "price": 150, "tick": "A•B", "amount": 100, "unitPrice": 1.5}
     data = {"list": [lot, {**lot, "auctionId": "z2", "price": 160}, {**lot, "auctionId": "z3"}], "total": 3}

@@ -27,14 +27,12 @@ from strategy.book import Ask, Bid
 from strategy.decision import Entry
 from strategy.journal import Encoder
 from tests.replay.recorded import carried_out, entry
-from tests.server.api import START_MS, Answer, new_user, token_of
-from tests.server.conftest import ADMIN, OTHER, OWNER, Service
 from tests.server.ledger_rows import INSCRIPTION, bought, item, open_order, proved, sold
-from tests.server.peers import keys_of
 from tests.server.withdrawals.chain import Chain, coin
 from tests.shapes import replace
 from tests.wallet import proofs
 from tests.workers.bidding.world import World as Workers
+from tests.worlds.service import ADMIN, OTHER, OWNER, START_MS, Answer, Service, keys_of, new_user, token_of
 from wallet.signer.challenges import sign_message
 
 # New each time, or another machine's: what a peer that is not there answers depends on what else runs.

@@ -16,7 +16,7 @@ from typing import Any
 from urllib.parse import quote, urlencode
 
 from tests.goldens.description import Schema, Schemas
-from tests.server.api import Answer
+from tests.worlds.service import Answer
 
 LONG, VERY_LONG = "x" * 201, "x" * 5_001
 # JSON texts, since Python's own writer could not write some of them.

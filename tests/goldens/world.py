@@ -15,12 +15,10 @@ from models.hooks import queue
 from models.hooks.table import Hook
 from tests.goldens import faults
 from tests.goldens.faults import WRONG, Fields
-from tests.server.api import START_MS, new_user, token_of
-from tests.server.conftest import ADMIN, OTHER, OWNER, Service, with_settings
-from tests.server.peers import keys_of
 from tests.server.test_bad_values import BAD, LISTING_BAD
 from tests.server.withdrawals.chain import Chain, coin
 from tests.shapes import replace
+from tests.worlds.service import ADMIN, OTHER, OWNER, START_MS, Service, keys_of, new_user, token_of, with_settings
 
 INSCRIPTION = "5" * 64 + "i0"
 HOOK = {"url": "https://hooks.example/in", "events": ["fill"]}

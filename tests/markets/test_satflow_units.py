@@ -179,11 +179,6 @@ WHEN, SOLD_MS = "2026-03-01T09:30:00.000Z", 1_772_357_400_000
 OVER = ["cancelledAt", "canceledAt", "invalidAt", "fillCompletedAt", "fillPendingAt"]
 
 
-@pytest.fixture
-def satflow() -> Satflow:
-    return Satflow(BASE, "key", "satflow")
-
-
 def _told(url: str, *entries: dict[str, Any]) -> None:
     named = [{"_id": f"{at:024x}", **entry} for at, entry in enumerate(entries, 1)]
     responses.get(url, json={"success": True, "data": {"items": named}})

@@ -263,9 +263,9 @@ def timed_venue(now_ms: list[int]) -> UnisatMarket:
         ({"collectionId": "Puppets"}, Decimal(50_000), 7),
     ],
 )
-def test_a_floor(venue: UnisatMarket, changed: Any, floor: Decimal | None, count: int) -> None:
+def test_a_floor(timed_venue: UnisatMarket, changed: Any, floor: Decimal | None, count: int) -> None:
     ex.answers("collection_statistic", {**ex.STATISTIC, **changed})
-    found = venue.floors(["puppets"], "ordinals")["puppets"]
+    found = timed_venue.floors(["puppets"], "ordinals")["puppets"]
     assert (found.slug, found.floor, found.listed_count) == ("puppets", floor, count)
     assert ex.sent() == {"collectionId": "puppets"}
     assert responses.calls[0].request.headers["Authorization"] == "Bearer key"
@@ -281,9 +281,9 @@ def test_a_floor(venue: UnisatMarket, changed: Any, floor: Decimal | None, count
         (None, -109, "not found"),
     ],
 )
-def test_an_unknown_collection_has_no_floor(venue: UnisatMarket, data: Any, code: int, msg: str) -> None:
+def test_an_unknown_collection_has_no_floor(timed_venue: UnisatMarket, data: Any, code: int, msg: str) -> None:
     ex.answers("collection_statistic", data, code, msg)
-    assert venue.floors(["puppets"], "ordinals") == {}
+    assert timed_venue.floors(["puppets"], "ordinals") == {}
 
 
 @pytest.mark.parametrize(
@@ -306,27 +306,29 @@ def test_an_unknown_collection_has_no_floor(venue: UnisatMarket, data: Any, code
         (None, 0, 502, Unavailable),
     ],
 )
-def test_what_is_not_understood_is_no_floor(venue: UnisatMarket, data: Any, code: Any, status: int, leaf: Any) -> None:
+def test_what_is_not_understood_is_no_floor(
+    timed_venue: UnisatMarket, data: Any, code: Any, status: int, leaf: Any
+) -> None:
     ex.answers("collection_statistic", data, code, "said", status)
     with pytest.raises(leaf):
-        venue.floors(["puppets"], "ordinals")
+        timed_venue.floors(["puppets"], "ordinals")
 
 
 def test_floor_whose_statistic_fails_is_asked_of_the_list_and_remembered(
-    venue: UnisatMarket, now_ms: list[int]
+    timed_venue: UnisatMarket, now_ms: list[int]
 ) -> None:
     ex.answers("collection_statistic", None, -1, "Internal Server Error", 500)
     ex.answers("collection_statistic_list", ex.STATISTICS)
     with pytest.raises(AskAgain):
-        venue.floors(["puppets"], "ordinals")
+        timed_venue.floors(["puppets"], "ordinals")
     for _ in range(2):
-        assert venue.floors(["puppets"], "ordinals")["puppets"].floor == 50_000
+        assert timed_venue.floors(["puppets"], "ordinals")["puppets"].floor == 50_000
     assert ex.sent() == {"filter": {"timeType": "7d", "collections": ["puppets"]}, "start": 0, "limit": 20}
     with pytest.raises(AskAgain):
-        venue.floors(["frogs"], "ordinals")  # every collection by itself
+        timed_venue.floors(["frogs"], "ordinals")  # every collection by itself
     now_ms[0] += 3_600_000
     with pytest.raises(AskAgain):
-        venue.floors(["puppets"], "ordinals")
+        timed_venue.floors(["puppets"], "ordinals")
     first, again = "collection_statistic", "collection_statistic_list"
     assert ex.steps() == [first, again, again, first, first]
 
@@ -341,16 +343,16 @@ def test_floor_whose_statistic_fails_is_asked_of_the_list_and_remembered(
     ],
 )
 def test_floor_that_the_list_does_not_have_is_the_cheapest_listing(
-    venue: UnisatMarket, listed: Any, status: int
+    timed_venue: UnisatMarket, listed: Any, status: int
 ) -> None:
     ex.answers("collection_statistic", None, -1, "Internal Server Error", 500)
     ex.answers("collection_statistic_list", listed, status=status)
     ex.answers("list", ex.as_page(ex.RECORDED[0], ex.FOR_SALE))
     for _ in range(2):
         with pytest.raises(AskAgain):
-            venue.floors(["puppets"], "ordinals")
+            timed_venue.floors(["puppets"], "ordinals")
     for _ in range(2):
-        found = venue.floors(["puppets"], "ordinals")["puppets"]
+        found = timed_venue.floors(["puppets"], "ordinals")["puppets"]
         assert (found.floor, found.listed_count) == (5_000_000, 2)
     assert ex.steps() == ["collection_statistic", "collection_statistic_list", "list", "list"]
 
@@ -364,39 +366,39 @@ def test_floor_that_the_list_does_not_have_is_the_cheapest_listing(
     ],
 )
 def test_floor_that_no_source_has_is_unavailable(
-    venue: UnisatMarket, listings: Any, status: int, leaf: type[Unavailable]
+    timed_venue: UnisatMarket, listings: Any, status: int, leaf: type[Unavailable]
 ) -> None:
     ex.answers("collection_statistic", None, status=500)
     ex.answers("collection_statistic_list", None, status=500)
     ex.answers("list", listings, status=status)
     for wanted in (AskAgain, AskAgain, leaf, leaf):
         with pytest.raises(Unavailable) as raised:
-            venue.floors(["puppets"], "ordinals")
+            timed_venue.floors(["puppets"], "ordinals")
         assert type(raised.value) is wanted
 
 
-def test_collection_without_listings_has_no_floor(venue: UnisatMarket) -> None:
+def test_collection_without_listings_has_no_floor(timed_venue: UnisatMarket) -> None:
     ex.answers("collection_statistic", None, status=500)
     ex.answers("collection_statistic_list", None, status=500)
     ex.answers("list", ex.as_page())
     for _ in range(2):
         with pytest.raises(AskAgain):
-            venue.floors(["puppets"], "ordinals")
-    assert venue.floors(["puppets"], "ordinals")["puppets"].floor is None
+            timed_venue.floors(["puppets"], "ordinals")
+    assert timed_venue.floors(["puppets"], "ordinals")["puppets"].floor is None
 
 
 @pytest.mark.parametrize("status", [429, 502, 503, 401])
-def test_other_fault_of_the_statistic_is_not_asked_elsewhere(venue: UnisatMarket, status: int) -> None:
+def test_other_fault_of_the_statistic_is_not_asked_elsewhere(timed_venue: UnisatMarket, status: int) -> None:
     ex.answers("collection_statistic", None, status=status)
     for _ in range(2):
         with pytest.raises(VenueError) as raised:
-            venue.floors(["puppets"], "ordinals")
+            timed_venue.floors(["puppets"], "ordinals")
         assert not isinstance(raised.value, AskAgain)
     assert ex.steps() == ["collection_statistic"] * 2
 
 
-def test_floors_of_runes_and_of_several_are_not_asked_for(venue: UnisatMarket) -> None:
+def test_floors_of_runes_and_of_several_are_not_asked_for(timed_venue: UnisatMarket) -> None:
     with pytest.raises(NotSupported):
-        venue.floors(["A•B"], "runes")
+        timed_venue.floors(["A•B"], "runes")
     with pytest.raises(ValueError):
-        venue.floors(["a", "b"], "ordinals")
+        timed_venue.floors(["a", "b"], "ordinals")

@@ -24,7 +24,7 @@ from models.ledger.withdrawals import NewWithdrawal
 from models.users import User
 from models.venue_memory import WalletContents
 from tests import postgresql
-from tests.server.api import new_user
+from tests.worlds.service import new_user
 
 pytestmark = postgresql.left_out("its files are its server's")
 

@@ -7,10 +7,8 @@ from typing import Any
 from markets.base import Whereabouts
 from models.ledger.states import CANCELLED, CLOSED, LIVE, Listing
 from models.tasks.tasks import Task
-from tests.server.api import START_MS, Answer
-from tests.server.conftest import OWNER, Service
 from tests.server.driver import check
-from tests.server.peers import keys_of
+from tests.worlds.service import OWNER, START_MS, Answer, Service, keys_of
 
 INSCRIPTION = "c" * 64 + "i0"
 OUTPOINT = "d" * 64 + ":0"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -19,42 +18,19 @@ from server.app import make_app, make_server
 from server.http import services
 from server.urls import ROUTES
 from tests.clock import Clock
-from tests.server.api import START_MS, Api, new_user, token_of
-from tests.server.peers import FakeGateway, FakeManager, FakeSigner
 from tests.shapes import replace
-from tests.wallet import proofs
-
-OWNER = proofs.p2wpkh_address(proofs.OWNER)
-OTHER = proofs.p2tr_address(proofs.STRANGER)
-ADMIN = proofs.p2wpkh_address(proofs.STRANGER)
-
-
-@dataclass
-class Service:
-    """The service under test, what is around it, and two of its users."""
-
-    api: Api
-    app: Any
-    settings: Settings
-    clock: Clock
-    manager: FakeManager
-    signer: FakeSigner
-    gateway: FakeGateway
-    token: str = ""
-    user_id: int = 0
-    other_token: str = ""
-
-    async def ask(self, method: str, path: str, body: Any = None) -> Any:
-        """As the owner."""
-        return await self.api(method, path, body, token=self.token)
-
-    async def new_task(self, **fields: Any) -> int:
-        """Returns the id of a new task of the owner."""
-        config = {"slug": "goosinals", "hardcapSats": 100_000} | fields
-        answer = await self.ask("POST", "/api/tasks", config)
-        assert answer.status == 201, answer.text
-        return int(answer.json["id"])
-
+from tests.worlds.service import (
+    OTHER,
+    OWNER,
+    START_MS,
+    Api,
+    FakeGateway,
+    FakeManager,
+    FakeSigner,
+    Service,
+    new_user,
+    token_of,
+)
 
 # Peers are in the test's own loop, and a busy machine may hold that up for longer than the product waits for them.
 _WAITS = (
@@ -138,7 +114,3 @@ def make_service(
 def service(request: pytest.FixtureRequest, make_service: Callable[..., Service]) -> Service:
     """The service with default settings, or with those a test names by `with_settings`."""
     return make_service(**getattr(request, "param", {}))
-
-
-def with_settings(**settings: Any) -> pytest.MarkDecorator:
-    return pytest.mark.parametrize("service", [settings], indirect=True, ids=[""])

@@ -14,8 +14,7 @@ from hypothesis import strategies as st
 
 from server.description import document
 from server.urls import DECLARED
-from tests.server.api import Answer
-from tests.server.conftest import Service
+from tests.worlds.service import Answer, Service
 
 Schema = Mapping[str, Any]
 # Every keyword that is understood here; a test holds the document against it.

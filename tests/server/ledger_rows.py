@@ -11,8 +11,7 @@ from models.ledger.orders import ExposureLimits, NewOrder
 from models.ledger.states import Listing, Order
 from models.tasks.tasks import Task
 from strategy.purchases import ProvenPurchase
-from tests.server.api import START_MS
-from tests.server.conftest import Service
+from tests.worlds.service import START_MS, Service
 
 INSCRIPTION = "7" * 64 + "i0"
 

@@ -24,13 +24,11 @@ from server.http.blocking import Seats, Turns
 from strategy.book import Ask
 from strategy.journal import Encoder
 from tests.replay.recorded import carried_out, entry
-from tests.server.api import START_MS
 from tests.server.autolist_tasks import listed
-from tests.server.conftest import OWNER, Service
 from tests.server.driver import Driver
 from tests.server.ledger_rows import INSCRIPTION, bought, open_order
-from tests.server.peers import keys_of
 from tests.shapes import replace
+from tests.worlds.service import OWNER, START_MS, Service, keys_of
 
 
 async def spent(service: Service, asked: Awaitable[Any]) -> None:

@@ -1,4 +1,4 @@
-"""Rights: every operation of the route table for every kind of caller."""
+"""Rights: every operation for every kind of caller, and field by field for API tokens."""
 
 from __future__ import annotations
 
@@ -9,139 +9,29 @@ from typing import Any
 import pytest
 
 from markets.base import Item
-from models import accounts, presets
-from models.accounts import SCOPES, ApiToken
-from models.hooks import queue
-from models.hooks.table import Delivery, Hook
+from models.accounts import ApiToken
 from models.presets import Preset
 from models.tasks.tasks import Task
-from models.users import DAY_MS, IDLE_MS, Session
-from server.http.gate import hash_of
-from server.urls import ROUTES
-from tests.server.api import START_MS, Answer, new_user, token_of
-from tests.server.conftest import ADMIN, OTHER, OWNER, Service, with_settings
+from models.users import IDLE_MS
+from tests.databases import dump
 from tests.server.driver import OPERATIONS
-
-CALLERS = ("anonymous", "owner", "other", "expired", "admin")
-INSCRIPTION = "5" * 64 + "i0"
-DELIVERY, ADDRESS = "([1-9][0-9]*)", "([A-Za-z0-9]+)"
-HOOK = {"url": "https://hooks.example/in", "events": ["fill"]}
-NOBODYS = {"address": OWNER, "challengeId": "no such", "signature": "AA=="}
-
-# The scopes with which an API token may ask: one of these letters; OPEN: no token is looked at.
-R, T, C, NOTHING, OPEN = "r", "t", "c", "", "open"
-
-# (method, path) → body (or query), then the status for each of CALLERS, then what API tokens may ask for it.
-MATRIX: dict[tuple[str, str], tuple[Any, tuple[int, ...], str]] = {
-    ("GET", "/healthz"): (None, (200, 200, 200, 200, 200), OPEN),
-    ("GET", "/readyz"): (None, (503, 503, 503, 503, 503), OPEN),  # no simulator runs here
-    ("GET", "/metrics"): (None, (200, 200, 200, 200, 200), OPEN),  # all of them come from this machine
-    ("GET", "/docs"): (None, (200, 200, 200, 200, 200), OPEN),
-    ("GET", "/api/openapi.json"): (None, (200, 200, 200, 200, 200), OPEN),
-    ("POST", "/api/auth/challenge"): ({"address": OWNER}, (200, 200, 200, 200, 200), OPEN),
-    ("POST", "/api/auth/verify"): (NOBODYS, (401, 401, 401, 401, 401), OPEN),
-    ("GET", "/api/auth/play"): (None, (200, 200, 200, 200, 200), OPEN),
-    ("POST", "/api/auth/play"): ({"challengeId": "no such"}, (400, 400, 400, 400, 400), OPEN),
-    ("POST", "/api/auth/logout"): (None, (401, 200, 200, 401, 200), NOTHING),
-    ("GET", "/api/auth/me"): (None, (401, 200, 200, 401, 200), R),
-    ("PATCH", "/api/auth/me"): ({"displayName": "x"}, (401, 200, 200, 401, 200), NOTHING),
-    ("POST", "/api/auth/approval"): ({"maxExposure": 5}, (401, 200, 200, 401, 200), NOTHING),
-    ("GET", "/api/sessions"): (None, (401, 200, 200, 401, 200), NOTHING),
-    ("DELETE", "/api/sessions"): (None, (401, 200, 200, 401, 200), NOTHING),
-    ("DELETE", "/api/sessions/([0-9]+)"): (None, (401, 200, 404, 401, 404), NOTHING),
-    ("GET", "/api/tokens"): (None, (401, 200, 200, 401, 200), NOTHING),
-    ("POST", "/api/tokens"): ({"name": "bot", "scopes": ["read"]}, (401, 201, 201, 401, 201), NOTHING),
-    ("DELETE", "/api/tokens/([0-9]+)"): (None, (401, 200, 404, 401, 404), NOTHING),
-    ("GET", "/api/ceilings"): (None, (401, 200, 200, 401, 200), NOTHING),
-    ("PUT", "/api/ceilings"): ({"maxExposure": 5}, (401, 200, 200, 401, 200), NOTHING),
-    ("GET", "/api/budgets"): (None, (401, 200, 200, 401, 200), R),
-    ("POST", "/api/budgets"): ({"name": "both"}, (401, 201, 201, 401, 201), T),
-    ("GET", "/api/budgets/([0-9]+)"): (None, (401, 200, 404, 401, 404), R),
-    ("PUT", "/api/budgets/([0-9]+)"): ({"maxFills": 5}, (401, 200, 404, 401, 404), T),
-    ("DELETE", "/api/budgets/([0-9]+)"): (None, (401, 200, 404, 401, 404), T),
-    ("GET", "/api/tasks"): (None, (401, 200, 200, 401, 200), R),
-    ("POST", "/api/tasks"): ({"slug": "new", "hardcapSats": 1}, (401, 201, 201, 401, 201), T),
-    ("POST", "/api/tasks/preview"): ({"slug": "goosinals", "hardcapSats": 1}, (401, 200, 200, 401, 200), R),
-    ("GET", "/api/tasks/slugs"): (None, (401, 200, 200, 401, 200), R),
-    ("GET", "/api/tasks/floor"): ("?slug=goosinals", (401, 200, 200, 401, 200), R),
-    ("GET", "/api/market/book"): ("?slug=goosinals", (401, 200, 200, 401, 200), R),
-    ("GET", "/api/tasks/rune-market"): ("?ticker=DOG", (401, 200, 200, 401, 200), R),
-    ("GET", "/api/tasks/([0-9]+)"): (None, (401, 200, 404, 401, 404), R),
-    ("PUT", "/api/tasks/([0-9]+)"): ({"bidCount": 2}, (401, 200, 404, 401, 404), T),
-    ("DELETE", "/api/tasks/([0-9]+)"): (None, (401, 200, 404, 401, 404), T),
-    ("POST", "/api/tasks/([0-9]+)/start"): (None, (401, 200, 404, 401, 404), T),
-    ("POST", "/api/tasks/([0-9]+)/stop"): (None, (401, 200, 404, 401, 404), T + C),
-    ("GET", "/api/tasks/([0-9]+)/bids"): (None, (401, 200, 404, 401, 404), R),
-    ("GET", "/api/tasks/([0-9]+)/cycles"): (None, (401, 200, 404, 401, 404), R),
-    ("GET", "/api/tasks/([0-9]+)/log"): (None, (401, 200, 404, 401, 404), R),
-    ("GET", "/api/tasks/([0-9]+)/orders"): (None, (401, 200, 404, 401, 404), R),
-    ("POST", "/api/tasks/actions"): ({"action": "stop", "ids": [1]}, (401, 200, 200, 401, 200), T),
-    ("POST", "/api/tasks/([0-9]+)/clone"): ({"slug": "copy"}, (401, 201, 404, 401, 404), T),
-    ("GET", "/api/tasks/([0-9]+)/at"): ("?time=2025-01-01", (401, 200, 404, 401, 404), R),
-    ("POST", "/api/tasks/([0-9]+)/replay"): ({}, (401, 409, 404, 401, 404), R),
-    ("GET", "/api/tasks/([0-9]+)/series"): (None, (401, 200, 404, 401, 404), R),
-    ("GET", "/api/autolist"): (None, (401, 200, 200, 401, 200), R),
-    ("POST", "/api/autolist"): ({"inscriptionId": INSCRIPTION}, (401, 201, 201, 401, 201), T),
-    ("POST", "/api/autolist/preview"): ({"inscriptionId": INSCRIPTION}, (401, 200, 200, 401, 200), R),
-    ("GET", "/api/autolist/wallet/ordinals"): (None, (401, 200, 200, 401, 200), R),
-    ("GET", "/api/autolist/item/([^/]+)"): (None, (401, 200, 200, 401, 200), R),
-    ("GET", "/api/autolist/item/([^/]+)/image"): (None, (401, 200, 200, 401, 200), R),
-    ("GET", "/api/autolist/([0-9]+)"): (None, (401, 200, 404, 401, 404), R),
-    ("PUT", "/api/autolist/([0-9]+)"): ({"priceSats": 5}, (401, 200, 404, 401, 404), T),
-    ("DELETE", "/api/autolist/([0-9]+)"): (None, (401, 200, 404, 401, 404), T),
-    ("POST", "/api/autolist/([0-9]+)/start"): (None, (401, 200, 404, 401, 404), T),
-    ("POST", "/api/autolist/([0-9]+)/stop"): (None, (401, 200, 404, 401, 404), T + C),
-    ("GET", "/api/autolist/([0-9]+)/cycles"): (None, (401, 200, 404, 401, 404), R),
-    ("GET", "/api/autolist/([0-9]+)/log"): (None, (401, 200, 404, 401, 404), R),
-    ("GET", "/api/autolist/([0-9]+)/series"): (None, (401, 200, 404, 401, 404), R),
-    ("GET", "/api/presets"): (None, (401, 200, 200, 401, 200), R),
-    ("POST", "/api/presets"): ({"name": "new", "config": {"hardcapSats": 1}}, (401, 201, 201, 401, 201), T),
-    ("GET", "/api/presets/export"): (None, (401, 200, 200, 401, 200), R),
-    ("POST", "/api/presets/import"): ({"version": 1, "presets": []}, (401, 200, 200, 401, 200), T),
-    ("GET", "/api/presets/([0-9]+)"): (None, (401, 200, 404, 401, 404), R),
-    ("PUT", "/api/presets/([0-9]+)"): ({"name": "other"}, (401, 200, 404, 401, 404), T),
-    ("DELETE", "/api/presets/([0-9]+)"): (None, (401, 200, 404, 401, 404), T),
-    ("GET", "/api/fills"): (None, (401, 200, 200, 401, 200), R),
-    ("GET", "/api/orders"): (None, (401, 200, 200, 401, 200), R),
-    ("GET", "/api/pnl"): (None, (401, 200, 200, 401, 200), R),
-    ("GET", "/api/trades.csv"): (None, (401, 200, 200, 401, 200), R),
-    ("GET", "/api/events"): (None, (401, 200, 200, 401, 200), R),
-    ("GET", "/api/hooks"): (None, (401, 200, 200, 401, 200), NOTHING),
-    ("POST", "/api/hooks"): (HOOK, (401, 201, 201, 401, 201), NOTHING),
-    ("GET", "/api/hooks/([0-9]+)"): (None, (401, 200, 404, 401, 404), NOTHING),
-    ("PUT", "/api/hooks/([0-9]+)"): ({"minIntervalSeconds": 5}, (401, 200, 404, 401, 404), NOTHING),
-    ("DELETE", "/api/hooks/([0-9]+)"): (None, (401, 200, 404, 401, 404), NOTHING),
-    ("POST", "/api/hooks/([0-9]+)/test"): (None, (401, 202, 404, 401, 404), NOTHING),
-    ("POST", "/api/hooks/([0-9]+)/code"): (None, (401, 409, 404, 401, 404), NOTHING),
-    ("POST", "/api/hooks/([0-9]+)/confirm"): ({"code": "x"}, (401, 409, 404, 401, 404), NOTHING),
-    ("GET", "/api/hooks/([0-9]+)/deliveries"): (None, (401, 200, 404, 401, 404), NOTHING),
-    ("POST", f"/api/hooks/([0-9]+)/deliveries/{DELIVERY}/redeliver"): (None, (401, 202, 404, 401, 404), NOTHING),
-    ("GET", "/api/venues"): (None, (401, 200, 200, 401, 200), R),
-    ("GET", "/api/shapes"): (None, (401, 200, 200, 401, 200), R),
-    ("GET", "/api/wallet"): (None, (401, 200, 200, 401, 200), R),
-    ("POST", "/api/wallet/withdraw"): (None, (401, 400, 400, 401, 400), NOTHING),
-    ("GET", "/api/control"): (None, (401, 200, 200, 401, 200), R + C),
-    ("GET", "/api/admin/whitelist"): (None, (401, 403, 403, 401, 200), NOTHING),
-    ("POST", "/api/admin/whitelist"): ({"address": OWNER}, (401, 403, 403, 401, 201), NOTHING),
-    ("DELETE", f"/api/admin/whitelist/{ADDRESS}"): (None, (401, 403, 403, 401, 404), NOTHING),
-    ("GET", "/api/admin/plans"): (None, (401, 403, 403, 401, 200), NOTHING),
-    ("GET", "/api/admin/users"): (None, (401, 403, 403, 401, 200), NOTHING),
-    ("PUT", "/api/admin/users/([0-9]+)"): ({"plan": "beta"}, (401, 403, 403, 401, 200), NOTHING),
-    ("GET", "/api/admin/readiness"): (None, (401, 403, 403, 401, 200), NOTHING),
-    ("PUT", "/api/control"): ({"scope": "global", "state": "run"}, (401, 403, 403, 401, 200), C),
-}
-
-
-def operations() -> list[tuple[str, str]]:
-    """Returns every operation there is, from the route table."""
-    methods = ("get", "post", "put", "patch", "delete")
-    return [
-        (method.upper(), path)
-        for path, handler in ROUTES
-        if handler.is_of_interface
-        for method in methods
-        if any(method in cls.__dict__ for cls in handler.__mro__ if cls.__module__.startswith("server"))
-    ]
+from tests.server.matrix import (
+    BY_NAME,
+    CALLERS,
+    INSCRIPTION,
+    MATRIX,
+    OPEN,
+    C,
+    R,
+    T,
+    api_token,
+    asked,
+    body_of,
+    call,
+    operations,
+    row_of,
+)
+from tests.worlds.service import ADMIN, OTHER, OWNER, START_MS, Service, new_user, token_of, with_settings
 
 
 def test_the_matrix_lists_exactly_the_route_table() -> None:
@@ -161,56 +51,6 @@ def test_nothing_but_this_is_open_to_everybody() -> None:
     public |= {"getPlayWallet", "signAsPlayWallet"}  # on a practice market
     assert without == public
     assert len(public) == sum(scopes == OPEN for _, _, scopes in MATRIX.values())
-
-
-async def row_of(service: Service, path: str) -> int:
-    """Returns the id of something new of the owner's that there is under `path`."""
-    if "sessions" in path:
-        token_of(new_user(OWNER), START_MS - 1)
-        return int(Session.get(Session.created_ms == START_MS - 1).id)
-    if "admin/users" in path:
-        return service.user_id
-    if "tokens" in path:
-        made = await service.ask("POST", "/api/tokens", {"name": "bot", "scopes": ["read"]})
-        return int(made.json["id"])
-    if "hooks" in path:
-        made = await service.ask("POST", "/api/hooks", HOOK)
-        done = queue.add_test(Hook.get_by_id(made.json["id"]), START_MS)
-        queue.sent([done], 200, START_MS)
-        return int(made.json["id"])
-    if "presets" in path:
-        await service.ask("POST", "/api/presets", {"name": "mine", "config": {"hardcapSats": 1}})
-        return int(presets.of_user(service.user_id)[0].id)
-    if "budgets" in path:
-        return int((await service.ask("POST", "/api/budgets", {"name": "both"})).json["id"])
-    if "autolist" in path:
-        body = {"inscriptionId": "6" * 64 + "i0", "collectionId": "dogs"}
-        return int((await service.ask("POST", "/api/autolist", body)).json["id"])
-    return await service.new_task(slug="matrix")
-
-
-def api_token(user_id: int, letters: str, task_id: int | None) -> str:
-    """Returns a token of the user's with the scopes that begin with these letters."""
-    token, scopes = secrets.token_urlsafe(32), " ".join(scope for scope in SCOPES if scope[0] in letters)
-    named = {"name": "bot", "scopes": scopes, "task": task_id, "created_ms": START_MS, "expires_ms": START_MS + DAY_MS}
-    accounts.add_token(hash_of(token), user_id, may_still=lambda: True, **named)
-    return token
-
-
-def asked(operation: tuple[str, str], row_id: int) -> tuple[str, Any]:
-    """Returns the operation's address, with its query, and its body as the matrix has them."""
-    body = MATRIX[operation][0]
-    query = body if isinstance(body, str) else ""
-    delivery = Delivery.get_or_none(Delivery.hook == row_id)
-    path = operation[1].replace(DELIVERY, str(delivery.id if delivery else 1))
-    url = path.replace("([0-9]+)", str(row_id)).replace("([^/]+)", INSCRIPTION).replace(ADDRESS, OWNER) + query
-    return url, None if query else body
-
-
-async def call(service: Service, operation: tuple[str, str], row_id: int, token: str) -> Answer:
-    """Asks for the operation as the matrix says."""
-    url, body = asked(operation, row_id)
-    return await service.api(operation[0], url, body, token=token)
 
 
 @with_settings(admins=frozenset({ADMIN}), play_wallet=True)
@@ -334,3 +174,172 @@ async def test_the_order_of_checks_is_401_404_400_409_403(service: Service) -> N
     owner = await service.ask("PUT", f"/api/tasks/{foreign}", bad)
 
     assert (anonymous.status, other.status, owner.status) == (401, 404, 400)
+
+
+# What a task's own token gets for a change of the field: 200, 403 because the field reaches beyond the task, or the
+# 400 or 404 that its owner gets as well.
+OWN, BEYOND, FIXED, MISSING = 200, 403, 400, 404
+HOURS = {"tz": "UTC", "from": "08:00", "to": "09:00"}
+DROP = {"percent": 0.1, "windowMinutes": 60, "forMinutes": 120}
+RULE = {"autolist": {"pricePercent": 1.1}, "start": True}
+TRAIT = {"bidType": "trait", "traitType": "Hat", "traitValue": "Red"}
+Decision = tuple[int, dict[str, Any]]
+
+BIDDING: dict[str, Decision] = {
+    "slug": (OWN, {"slug": "cats"}),
+    "type": (OWN, {"type": "rune", "slug": "DOG"}),
+    "bidMode": (OWN, {"bidMode": "fixed"}),
+    "bidPercentLow": (OWN, {"bidPercentLow": 0.2}),
+    "bidPercentHigh": (OWN, {"bidPercentHigh": 0.8}),
+    "bidFixedLow": (OWN, {"bidFixedLow": 20_000}),
+    "bidFixedHigh": (OWN, {"bidFixedHigh": 60_000}),
+    "bidCount": (OWN, {"bidCount": 2}),
+    "hardcapSats": (OWN, {"hardcapSats": 200_000}),
+    "maxBidTotal": (OWN, {"maxBidTotal": 900_000}),
+    "bidExpiryMinutes": (OWN, {"bidExpiryMinutes": 20}),
+    "loopSeconds": (OWN, {"loopSeconds": 60}),
+    "outbidEnabled": (OWN, {"outbidEnabled": True}),
+    "outbidMode": (OWN, {"outbidMode": "percent"}),
+    "outbidAmount": (OWN, {"outbidAmount": 2_000}),
+    "outbidPercent": (OWN, {"outbidPercent": 0.02}),
+    "updateBidEnabled": (OWN, {"updateBidEnabled": False}),
+    "onlyBidIfHighest": (OWN, {"onlyBidIfHighest": True}),
+    "bidType": (OWN, TRAIT),
+    "traitType": (OWN, {"traitType": "Hat"}),
+    "traitValue": (OWN, {"traitValue": "Red"}),
+    "quantity": (OWN, {"quantity": 2}),
+    "quantityMode": (OWN, {"quantityMode": "sats", "satsPerOrder": 5_000, "type": "rune", "slug": "DOG"}),
+    "satsPerOrder": (OWN, {"satsPerOrder": 5_000}),
+    "useVwap": (OWN, {"useVwap": True, "type": "rune", "slug": "DOG"}),
+    "depthSats": (OWN, {"depthSats": 5_000}),
+    "feeRate": (OWN, {"feeRate": 5}),
+    "cancelOnStop": (OWN, {"cancelOnStop": False}),
+    "maxFills": (OWN, {"maxFills": 3}),
+    "spendCapSats": (OWN, {"spendCapSats": 900_000}),
+    "dryRun": (OWN, {"dryRun": True}),
+    "updateTolerance": (OWN, {"updateTolerance": 0.01}),
+    "keepWithinGap": (OWN, {"keepWithinGap": 0.1}),
+    "minAgeSeconds": (OWN, {"minAgeSeconds": 5}),
+    "replaceMode": (OWN, {"replaceMode": "makeFirst"}),
+    "bidLevels": (OWN, {"bidLevels": [{"at": 0.5, "count": 2}]}),
+    "ladderShape": (OWN, {"ladderShape": "top"}),
+    "pauseAfterFillSeconds": (OWN, {"pauseAfterFillSeconds": 5}),
+    "maxFillsPerDay": (OWN, {"maxFillsPerDay": 2}),
+    "spendCapPerDaySats": (OWN, {"spendCapPerDaySats": 900_000}),
+    "onlyWhileFloorBetween": (OWN, {"onlyWhileFloorBetween": [1, 5]}),
+    "pauseOnFloorDrop": (OWN, {"pauseOnFloorDrop": DROP}),
+    "activeHours": (OWN, {"activeHours": HOURS}),
+    "ignoreAddresses": (OWN, {"ignoreAddresses": [OWNER]}),
+    "deliverTo": (BEYOND, {"deliverTo": "vault"}),  # the address that gets the goods
+    "onFill": (BEYOND, {"onFill": RULE, "deliverTo": "vault"}),  # other tasks
+    "budgetId": (BEYOND, {"budgetId": 1}),  # other tasks' limits
+    "tags": (BEYOND, {"tags": ["all"]}),  # the tasks that their owner stops together
+    "venue": (FIXED, {"venue": "ordnet"}),
+}
+LISTING: dict[str, Decision] = {
+    "inscriptionId": (FIXED, {"inscriptionId": "7" * 64 + "i0"}),
+    "collectionId": (OWN, {"collectionId": "cats"}),
+    "priceMode": (OWN, {"priceMode": "undercut"}),
+    "pricePercent": (OWN, {"pricePercent": 1.2}),
+    "priceSats": (OWN, {"priceSats": 9_000}),
+    "undercutSats": (OWN, {"undercutSats": 9}),
+    "minPriceSats": (OWN, {"minPriceSats": 9_000}),
+    "costSats": (OWN, {"costSats": 9_000}),
+    "minMargin": (OWN, {"minMargin": 0.2}),
+    "reference": (OWN, {"reference": "lastSale"}),
+    "allowBelowReference": (OWN, {"allowBelowReference": True}),
+    "traitType": (OWN, {"traitType": "Hat"}),
+    "traitValue": (OWN, {"traitValue": "Red"}),
+    "loopSeconds": (OWN, {"loopSeconds": 60}),
+    "dryRun": (OWN, {"dryRun": True}),
+    "priceSchedule": (OWN, {"priceSchedule": [{"afterHours": 1, "pricePercent": 1.1}]}),
+    "ignoreAddresses": (OWN, {"ignoreAddresses": [OWNER]}),
+    "venue": (FIXED, {"venue": "ordnet"}),
+    "tags": (BEYOND, {"tags": ["all"]}),
+}
+# By scope: the two wider ones, another task's, and the task's own.
+CONTROL: dict[str, Decision] = {
+    "scope": (BEYOND, {"scope": "user", "state": "run"}),
+    "taskId": (MISSING, {"scope": "task", "taskId": 999, "state": "halt"}),
+    "state": (OWN, {"scope": "task", "state": "halt"}),
+}
+REACHED = {"changeTask": BIDDING, "changeAutolistTask": LISTING, "setControl": CONTROL}
+CHANGING = [name for name, (method, _, _) in OPERATIONS.items() if method in ("PUT", "PATCH")]
+
+
+def fields_of(name: str) -> set[str]:
+    schema = body_of(name)
+    assert schema is not None
+    return set(schema["properties"])
+
+
+def test_each_field_that_a_token_for_one_task_may_reach_has_a_decision() -> None:
+    assert {name: set(decisions) for name, decisions in REACHED.items()} == {name: fields_of(name) for name in REACHED}
+    for name, (_, path, _) in OPERATIONS.items():
+        is_of_one_task = path.startswith(("/api/tasks/{id}", "/api/autolist/{id}", "/api/control"))
+        assert (name in REACHED) == (is_of_one_task and name in CHANGING), name
+
+
+async def new_row(service: Service, name: str) -> tuple[int, str, str]:
+    """Returns a new task of the owner's, its address for this operation, and a token for it with every scope."""
+    Task.delete().execute()
+    row_id = await row_of(service, BY_NAME[name][1])
+    return row_id, asked(BY_NAME[name], row_id)[0], api_token(service.user_id, "rtc", row_id)
+
+
+@pytest.mark.parametrize("name", REACHED)
+async def test_each_field_is_changed_or_refused_as_decided(service: Service, name: str) -> None:
+    assert (await service.ask("POST", "/api/budgets", {"name": "both"})).json["id"] == 1
+    for field, (expected, body) in REACHED[name].items():
+        row_id, url, token = await new_row(service, name)
+        given = {"taskId": row_id} | body if name == "setControl" and field == "state" else body
+        await service.api("GET", "/api/control", token=token)  # so that the token's use is noted already
+        before = dump(service.settings.database_url)
+
+        answer = await service.api("PUT", url, given, token=token)
+
+        assert answer.status == expected, f"{field}: {answer.text}"
+        assert (dump(service.settings.database_url) == before) == (expected != OWN), field
+        if expected == BEYOND:
+            assert answer.json["error"] == "Not allowed to this token"
+            assert field in answer.names()
+            assert (await service.ask("PUT", url, given)).status == 200, f"{field}: its owner may"
+
+
+@pytest.mark.parametrize("name", [name for name in CHANGING if name not in REACHED])
+async def test_no_field_of_another_operation_is_open_to_a_token_for_one_task(service: Service, name: str) -> None:
+    row_id = await row_of(service, BY_NAME[name][1])
+    (url, _), task_id = asked(BY_NAME[name], row_id), await service.new_task(slug="own")
+    token = api_token(service.user_id, "rtc", task_id)
+    await service.api("GET", "/api/control", token=token)
+    before = dump(service.settings.database_url)
+
+    for field in fields_of(name):
+        answer = await service.api(BY_NAME[name][0], url, {field: None}, token=token)
+        assert (answer.status, answer.json["error"]) == (403, "Not allowed to this token"), field
+    assert dump(service.settings.database_url) == before
+
+
+async def test_a_token_may_repeat_what_its_owner_set_and_start_that(service: Service) -> None:
+    budget = (await service.ask("POST", "/api/budgets", {"name": "both"})).json["id"]
+    owners = {"deliverTo": "vault", "onFill": RULE, "budgetId": budget, "tags": ["all"]}
+    task_id = await service.new_task(**owners)
+    token = api_token(service.user_id, "t", task_id)
+
+    answer = await service.api("PUT", f"/api/tasks/{task_id}", owners | {"bidCount": 2}, token=token)
+
+    assert answer.status == 200, answer.text
+    assert (answer.json["config"]["bidCount"], answer.json["tags"]) == (2, ["all"])
+    assert (await service.api("POST", f"/api/tasks/{task_id}/start", token=token)).status == 200
+    nulls = {"onFill": None, "budgetId": None, "tags": [], "deliverTo": "ordinalsAddress"}
+    for field, value in nulls.items():
+        body = {"onFill": None, field: value} if field == "deliverTo" else {field: value}
+        answer = await service.api("PUT", f"/api/tasks/{task_id}", body, token=token)
+        assert (answer.status, field in answer.names()) == (403, True), answer.text
+
+
+async def test_a_token_for_all_tasks_changes_what_one_for_a_task_may_not(service: Service) -> None:
+    task_id = await service.new_task(deliverTo="vault")
+    token = api_token(service.user_id, "t", None)
+    for body in ({"onFill": RULE}, {"tags": ["all"]}, {"onFill": None, "deliverTo": "ordinalsAddress"}):
+        assert (await service.api("PUT", f"/api/tasks/{task_id}", body, token=token)).status == 200

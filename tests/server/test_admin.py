@@ -13,11 +13,10 @@ from models import accounts, users
 from models.ledger.states import Order
 from models.tasks import tasks
 from models.tasks.tasks import RUNNING, Task
-from tests.server.api import START_MS, new_user, token_of
-from tests.server.conftest import ADMIN, OTHER, OWNER, Service, with_settings
 from tests.server.driver import check
 from tests.server.ledger_rows import open_order
 from tests.wallet import proofs
+from tests.worlds.service import ADMIN, OTHER, OWNER, START_MS, Service, new_user, token_of, with_settings
 
 NESTED = proofs.nested_address(proofs.OWNER)
 CLOSED = {"whitelist": frozenset[str](), "admins": frozenset({ADMIN})}

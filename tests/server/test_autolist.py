@@ -10,7 +10,6 @@ from markets.orders import OwnListing, OwnListings
 from models.ledger.states import CANCELLED, CLOSED, GONE, LOST, REFUSED, REPLACED, SOLD, UNKNOWN, Listing
 from models.tasks import cycles
 from models.tasks.tasks import Task
-from tests.server.api import START_MS
 from tests.server.autolist_tasks import (
     INSCRIPTION,
     OUTPOINT,
@@ -23,7 +22,7 @@ from tests.server.autolist_tasks import (
     row,
     started,
 )
-from tests.server.conftest import OWNER, Service
+from tests.worlds.service import OWNER, START_MS, Service
 
 
 async def test_a_price_over_time_comes_back_as_given(service: Service) -> None:
@@ -404,13 +403,3 @@ async def test_a_listing_that_a_deleted_task_is_about_to_cancel_is_left_to_it(se
 
     assert (await call(service, "DELETE", second)).json == {"success": True, "listingCancelled": False}
     assert [each.id for each in Task.select()] == [first]
-
-
-async def test_a_delete_that_cannot_be_carried_out_is_taken_back(service: Service) -> None:
-    task_id = await started(service)
-    service.manager.refuse = ("internal", "failed; the log has the reason")
-
-    answer = await call(service, "DELETE", task_id)
-
-    assert answer.status == 503
-    assert (await call(service, "GET", task_id)).json["isRunning"] is True

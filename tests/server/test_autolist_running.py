@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from decimal import Decimal
 from typing import Any
 
@@ -15,41 +14,9 @@ from models.ledger.states import Listing
 from models.tasks import tasks
 from models.tasks.tasks import Task
 from strategy.book import Ask
-from tests.server.api import START_MS, Answer
 from tests.server.autolist_tasks import INSCRIPTION, OUTPOINT, VAULT, call, lies_at, listed, new_task, row, started
-from tests.server.conftest import OWNER, Service, with_settings
 from tests.server.driver import check
-
-
-async def test_start_answers_the_running_task_once_the_manager_settled_it(service: Service) -> None:
-    task_id = await new_task(service)
-    lies_at(service, VAULT)
-
-    answer = await call(service, "POST", task_id, "/start")
-
-    assert (answer.status, answer.json["id"], answer.json["isRunning"]) == (200, task_id, True)
-    assert service.manager.settled == [task_id]
-    assert (row(task_id).desired, row(task_id).observed) == ("running", "running")
-
-
-async def test_starting_twice_and_stopping_twice_does_nothing_twice(service: Service) -> None:
-    task_id = await started(service)
-
-    again = await call(service, "POST", task_id, "/start")
-    stops = [await call(service, "POST", task_id, "/stop") for _ in range(2)]
-
-    assert (again.status, again.json["isRunning"]) == (200, True)
-    assert [(stop.status, stop.json["isRunning"]) for stop in stops] == [(200, False)] * 2
-    assert service.manager.settled == [task_id] * 2
-
-
-async def test_parallel_starts_ask_the_manager_once(service: Service) -> None:
-    task_id = await new_task(service)
-
-    answers = await asyncio.gather(*(call(service, "POST", task_id, "/start") for _ in range(10)))
-
-    assert {answer.status for answer in answers} == {200}
-    assert service.manager.settled == [task_id]
+from tests.worlds.service import OWNER, START_MS, Answer, Service, with_settings
 
 
 async def test_a_bidding_task_runs_and_stops_by_itself(service: Service) -> None:
@@ -227,42 +194,6 @@ async def test_stop_leaves_the_listing_and_says_so(service: Service) -> None:
     assert (answer.status, answer.json["isRunning"], answer.json["listingCancelled"]) == (200, False, False)
     assert "stays" in answer.json["message"]
     assert answer.json["listing"]["state"] == "live"
-
-
-async def test_stop_without_a_manager_is_503_and_holds(service: Service) -> None:
-    task_id = await started(service)
-    await service.manager.stop()
-
-    answer = await call(service, "POST", task_id, "/stop")
-
-    assert (answer.status, answer.json["error"]) == (503, "The manager is away")
-    assert "will be stopped" in answer.json["message"]
-    assert row(task_id).desired == "stopped"
-
-
-async def test_put_on_a_running_task_restarts_it_with_the_new_config(service: Service) -> None:
-    task_id = await started(service)
-
-    answer = await call(service, "PUT", task_id, "", {"pricePercent": 1.2})
-    same = await call(service, "PUT", task_id, "", {"pricePercent": 1.2})
-
-    assert (answer.status, answer.json["isRunning"]) == (200, True)
-    assert '"pricePercent": 1.2,' in answer.text
-    assert same.status == 200
-    assert service.manager.settled == [task_id] * 2
-    assert row(task_id).revision == 2
-
-
-async def test_a_put_that_cannot_be_carried_out_is_taken_back(service: Service) -> None:
-    task_id = await started(service)
-    before = (await call(service, "GET", task_id)).json
-    service.manager.refuse = ("signer_locked", "no passphrase yet")
-
-    answer = await call(service, "PUT", task_id, "", {"pricePercent": 2, "collectionId": "others"})
-
-    assert (answer.status, answer.json) == (503, {"error": "The signer is locked", "message": "no passphrase yet"})
-    assert (await call(service, "GET", task_id)).json == before
-    assert row(task_id).revision == 3
 
 
 ELSEWHERE = "bc1pelsewhere"

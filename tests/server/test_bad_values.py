@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 import time
 from collections.abc import Iterator
 from typing import Any
@@ -13,10 +12,19 @@ import pytest
 from core.fields import BadJson, read_object
 from markets.base import Item
 from tests.databases import dump
-from tests.server.api import Answer, new_user, token_of
-from tests.server.conftest import ADMIN, Service, with_settings
-from tests.server.driver import DOCUMENT, OPERATIONS
-from tests.server.test_access import CALLERS, INSCRIPTION, MATRIX, asked, row_of
+from tests.server.driver import OPERATIONS
+from tests.server.matrix import (
+    BY_NAME,
+    CALLERS,
+    EVERY_OPERATION,
+    INSCRIPTION,
+    MATRIX,
+    asked,
+    body_of,
+    row_of,
+    schema_of,
+)
+from tests.worlds.service import ADMIN, Answer, Service, new_user, token_of, with_settings
 
 # JSON texts, since Python's own writer could not say some of them.
 NO_NUMBER = ["true", "false", '"5"', '""', '"NaN"', "[]", "[1]", "{}", '{"a":1}']
@@ -329,22 +337,6 @@ async def test_a_broken_body_where_none_is_needed_is_refused(service: Service) -
 
 UNKNOWN = "noSuchName"
 JUDGED_BY_TASK = ("actOnTasks", "change")  # each task's result has its own faults
-NAMES = {(method, re.sub(r"\{.*?\}", "{}", path)): name for name, (method, path, _) in OPERATIONS.items()}
-BY_NAME = {NAMES[method, re.sub(r"\(.*?\)", "{}", path)]: (method, path) for method, path in MATRIX}
-EVERY_OPERATION = pytest.mark.parametrize("name", BY_NAME)
-
-
-def schema_of(schema: dict[str, Any]) -> dict[str, Any]:
-    """Returns the schema itself, or the one that it refers to."""
-    reference = schema.get("$ref")
-    found: dict[str, Any] = DOCUMENT["components"]["schemas"][reference.rpartition("/")[2]] if reference else schema
-    return found
-
-
-def body_of(name: str) -> dict[str, Any] | None:
-    """Returns the schema of the operation's body; None for an operation without one."""
-    body = OPERATIONS[name][2].get("requestBody")
-    return None if body is None else schema_of(body["content"]["application/json"]["schema"])
 
 
 def inner(schema: dict[str, Any]) -> list[dict[str, Any]]:

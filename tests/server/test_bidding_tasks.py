@@ -15,9 +15,9 @@ from models.tasks.cycles import record_cycle
 from models.tasks.tasks import Task
 from server import task_runs
 from tests.databases import another
-from tests.server.conftest import Service, with_settings
 from tests.server.driver import check
 from tests.server.ledger_rows import row, started
+from tests.worlds.service import Service, with_settings
 
 
 async def test_what_was_created_is_read_and_listed(service: Service) -> None:

@@ -9,12 +9,10 @@ import pytest
 from markets.base import AskBook, BidBook, NotSupported, OwnBid, OwnBids, Unavailable
 from models.ledger.states import Order
 from strategy.book import Ask, Bid
-from tests.server.api import START_MS
-from tests.server.conftest import OWNER, Service
 from tests.server.driver import check
 from tests.server.ledger_rows import open_order
-from tests.server.peers import keys_of
 from tests.server.test_preview import EXAMPLE, preview, with_floor
+from tests.worlds.service import OWNER, START_MS, Service, keys_of
 
 
 def ask(price: int, maker: str = "seller", quantity: int = 1, number: int = 0) -> Ask:

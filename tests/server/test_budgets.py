@@ -15,10 +15,9 @@ from models.ledger.orders import ExposureLimits, LimitReached, NewOrder, SoldInt
 from models.ledger.states import Order
 from models.presets import Preset
 from models.tasks.tasks import Task
-from tests.server.api import START_MS, Answer
-from tests.server.conftest import Service
 from tests.server.driver import check
 from tests.server.test_preview import preview, prices, with_floor
+from tests.worlds.service import START_MS, Answer, Service
 
 NO_LIMITS = {"maxOpenSats": 0, "maxFills": 0, "spendCapSats": 0, "spendCapPerDaySats": 0}
 NO_USE = {"openBids": 0, "openSats": 0, "fills": 0, "spentSats": 0, "spentTodaySats": 0}

@@ -14,9 +14,8 @@ from models.tasks.tasks import Task
 from models.users import EVERYBODY
 from server import control
 from server.control import remind_signer, store_again
-from tests.server.api import START_MS, new_user, token_of
-from tests.server.conftest import ADMIN, OWNER, Service, with_settings
 from tests.server.ledger_rows import open_order
+from tests.worlds.service import ADMIN, OWNER, START_MS, Service, new_user, token_of, with_settings
 
 NOW = "2025-11-20T12:00:00.000Z"
 

@@ -16,8 +16,7 @@ from models.outbox import Event, Told
 from server import events as noun
 from server.http import feed as feed_file
 from server.http.feed import Feed, TooManyWaiters, event_shown
-from tests.server.api import START_MS
-from tests.server.conftest import Service
+from tests.worlds.service import START_MS, Service
 
 
 @pytest.fixture(autouse=True)

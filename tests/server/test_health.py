@@ -30,7 +30,7 @@ from server.http import services
 from tests import postgresql
 from tests.databases import kept_from_writing
 from tests.ports import free_ports
-from tests.server.conftest import Service, with_settings
+from tests.worlds.service import Service, with_settings
 
 (PORT,) = free_ports(1)
 VERSION = {"version": version.VERSION, "commit": version.running().commit or None}

@@ -8,9 +8,8 @@ from typing import Any
 from urllib.parse import quote
 
 from core.fields import iso
-from tests.server.api import START_MS
-from tests.server.conftest import Service
 from tests.server.ledger_rows import INSCRIPTION, MINUTE_MS, bought, open_order, sold
+from tests.worlds.service import START_MS, Service
 
 
 async def pages(service: Service, path: str, name: str, most: int) -> list[list[Any]]:

@@ -15,7 +15,7 @@ from models.hooks.table import Delivery, Hook
 from models.outbox import LASTING
 from server.hooks import Hooks
 from tests.databases import dump
-from tests.server.conftest import Service, with_settings
+from tests.worlds.service import Service, with_settings
 
 URL, SECRET = "https://hooks.example/in/t0ken-in-path", "t0ken-of-mine"
 NEW = {"url": URL, "events": ["error", "fill"], "secret": SECRET}

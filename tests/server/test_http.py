@@ -17,9 +17,8 @@ from core.version import VERSION, running
 from server import web
 from server.urls import ROUTES
 from strategy.reasons import page_module
-from tests.server.api import Answer
-from tests.server.conftest import Service
-from tests.server.test_access import operations
+from tests.server.matrix import operations
+from tests.worlds.service import Answer, Service
 
 PATHS = sorted({path for path, handler in ROUTES if handler.is_of_interface})
 # Less than the 15 s after which the server drops a connection whose body does not come: that proves nothing here.

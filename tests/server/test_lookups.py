@@ -20,11 +20,9 @@ from server import app, market, task_handler
 from server.inscriptions import KEPT_MS
 from server.task_handler import missing_trait
 from strategy.book import Ask
-from tests.server.api import START_MS, new_user
-from tests.server.conftest import OWNER, Service
 from tests.server.driver import check
 from tests.server.ledger_rows import INSCRIPTION, bought, item, row, started
-from tests.server.peers import keys_of
+from tests.worlds.service import OWNER, START_MS, Service, keys_of, new_user
 
 UNREADABLE = "The marketplace cannot be read"
 

@@ -21,9 +21,8 @@ from server import health
 from server.app import make_server
 from server.http.gate import is_local
 from server.http.services import Histogram, Metric, render
-from tests.server.api import START_MS, Answer
-from tests.server.conftest import Service
 from tests.server.ledger_rows import open_order
+from tests.worlds.service import START_MS, Answer, Service
 
 _NAME = r"[a-zA-Z_:][a-zA-Z0-9_:]*"
 _LABEL = r'([a-zA-Z_][a-zA-Z0-9_]*)="((?:[^"\\\n]|\\["\\n])*)"'

@@ -28,10 +28,10 @@ from strategy.config.table import Field, table_of
 from tests import postgresql
 from tests.goldens import HERE, answers, description, faults, hold
 from tests.goldens.world import BODIES, QUERIES, World, with_goldens_settings
-from tests.server.conftest import Service
 from tests.server.driver import DOCUMENT, KEYWORDS, Shapes
-from tests.server.test_access import operations
+from tests.server.matrix import operations
 from tests.web.test_texts import FORBIDDEN
+from tests.worlds.service import Service
 
 COMPONENTS = DOCUMENT["components"]
 NAMES = {"([0-9]+)": "{id}", "([1-9][0-9]*)": "{deliveryId}", "([^/]+)": "{inscriptionId}"}

@@ -28,11 +28,8 @@ from strategy.config.bid import BidConfig, dump_bid_config
 from strategy.config.listing import ListingConfig, dump_listing_config
 from tests.examples import part_of
 from tests.server import stories
-from tests.server.api import START_MS, new_user, token_of
-from tests.server.conftest import OTHER, OWNER, Service, with_settings
 from tests.server.driver import DOCUMENT, OPERATIONS, Driver, Shapes, is_shared, responses
 from tests.server.ledger_rows import INSCRIPTION, item, sold
-from tests.server.peers import keys_of
 from tests.server.stories import auto_listing, recorded
 from tests.server.test_health import PORT, facts, hooks, simulator  # noqa: F401
 from tests.server.test_metrics import SHORT
@@ -40,6 +37,7 @@ from tests.server.test_profile import approval
 from tests.server.withdrawals.chain import Chain, coin
 from tests.shapes import replace
 from tests.wallet import proofs
+from tests.worlds.service import OTHER, OWNER, START_MS, Service, keys_of, new_user, token_of, with_settings
 from wallet.signer.challenges import sign_message
 
 ABSENT = {"id": 999, "deliveryId": 999, "inscriptionId": "x", "address": "x"}

@@ -21,12 +21,11 @@ from models.tasks.tasks import RUNNING, Task
 from server.http import blocking
 from tests import postgresql
 from tests.disks import full_database
-from tests.server.api import new_user, token_of
-from tests.server.conftest import ADMIN, Service, with_settings
 from tests.server.driver import DOCUMENT, OPERATIONS, check
 from tests.server.ledger_rows import started
-from tests.server.test_access import INSCRIPTION, MATRIX, asked, call, row_of
+from tests.server.matrix import INSCRIPTION, MATRIX, asked, call, row_of
 from tests.server.test_events import happen, stream
+from tests.worlds.service import ADMIN, Service, new_user, token_of, with_settings
 from wallet.signer_client import SignerError
 
 CLOSED = "server closed the connection unexpectedly"

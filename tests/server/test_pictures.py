@@ -13,9 +13,8 @@ from markets.base import PICTURE_LACKS, PICTURE_MEDIA, Instead, Item, NoPicture,
 from models.users import Session
 from server.http.blocking import A_MINUTE
 from server.inscriptions import drawn
-from tests.server.api import Answer
-from tests.server.conftest import Service
 from tests.server.ledger_rows import INSCRIPTION, item
+from tests.worlds.service import Answer, Service
 
 PNG = b"\x89PNG\r\n\x1a\n" + bytes(range(200))
 PATH = f"/api/autolist/item/{INSCRIPTION}/image"

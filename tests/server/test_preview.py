@@ -17,14 +17,12 @@ from models.tasks.tasks import RUNNING, Task
 from strategy.book import Ask
 from strategy.config.bid import BidConfig
 from strategy.monthly import Bidding, CallCosts, fits_from_minutes
-from tests.server import peers
-from tests.server.api import START_MS, token_of
-from tests.server.conftest import OWNER, Service, with_settings
 from tests.server.ledger_rows import open_order
-from tests.server.peers import keys_of
 from tests.shapes import replace
 from tests.workers.bidding.fakes import KEYS, ask, bid
 from tests.workers.bidding.world import CATS, World
+from tests.worlds import service as peers
+from tests.worlds.service import OWNER, START_MS, Service, keys_of, token_of, with_settings
 
 EXAMPLE = {"slug": "goosinals", "hardcapSats": 100_000}
 

@@ -19,8 +19,7 @@ import pytest
 
 from models.tasks.tasks import Task
 from tests.ports import free_ports
-from tests.server.api import new_user, token_of
-from tests.server.conftest import OWNER
+from tests.worlds.service import OWNER, new_user, token_of
 
 pytestmark = pytest.mark.slow
 

@@ -11,10 +11,10 @@ from markets.base import Balance, NotFound
 from models import accounts
 from models.tasks.tasks import RUNNING, Task
 from models.users import OwnCeilings, User
-from tests.server.conftest import OTHER, OWNER, Service
 from tests.server.ledger_rows import open_order
 from tests.server.test_preview import EXAMPLE, preview, with_floor
 from tests.wallet import proofs
+from tests.worlds.service import OTHER, OWNER, Service
 from wallet.signer.challenges import sign_message
 
 NEW = proofs.p2tr_address(proofs.OWNER)

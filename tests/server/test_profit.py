@@ -20,13 +20,12 @@ from server.autolist_preview import UNPROVED
 from server.http.base import SignedIn
 from server.profit import fills_until
 from strategy.config.bid import load_bid_config
-from tests.server.api import START_MS, Answer
 from tests.server.autolist_tasks import INSCRIPTION, VAULT, lies_at
-from tests.server.conftest import OWNER, Service, with_settings
 from tests.server.driver import check
 from tests.server.ledger_rows import MINUTE_MS, bought, open_order, proved, row, sold, started
 from tests.server.test_autolist_running import market, new
 from tests.shapes import replace
+from tests.worlds.service import OWNER, START_MS, Answer, Service, with_settings
 
 A, B = "aa" * 32 + "i0", "bb" * 32 + "i0"
 

@@ -29,9 +29,9 @@ from strategy.decision import Entry
 from strategy.journal import Encoder
 from strategy.replay import simulate
 from tests.replay.recorded import LOOP, START, a_day, carried_out, entry, sale
-from tests.server.conftest import Service
 from tests.server.driver import check
 from tests.shapes import replace
+from tests.worlds.service import Service
 
 GOOSINALS = BidConfig(slug="goosinals", hardcap_sats=100_000)
 OF_BIDS = ("placed", "cancelled", "fills", "spentSats", "averagePrice", "newestFills", "firstShare")

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import threading
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 from peewee import OperationalError
+from tornado.ioloop import IOLoop
 
 from core.call import Request
 from core.errors import PeerUnavailable
@@ -21,44 +25,119 @@ from server.control import store_again
 from server.http import services
 from server.http.answers import ApiError
 from server.http.services import ManagerClient
-from tests.server.api import START_MS, Answer
-from tests.server.conftest import OWNER, Service, with_settings
+from tests.server import autolist_tasks
+from tests.server.driver import check
 from tests.server.ledger_rows import open_order, row, started
 from tests.shapes import replace
+from tests.worlds.service import OWNER, START_MS, Answer, Service, with_settings
 
 
 def says_the_manager_is_away(answer: Answer) -> bool:
     return (answer.status, answer.json["error"]) == (503, "The manager is away")
 
 
-async def test_start_answers_the_running_task_once_the_manager_settled_it(service: Service) -> None:
-    task_id = await service.new_task()
-
-    answer = await service.ask("POST", f"/api/tasks/{task_id}/start")
-
-    assert (answer.status, answer.json["id"], answer.json["isRunning"]) == (200, task_id, True)
-    assert service.manager.settled == [task_id]
-    assert (row(task_id).desired, row(task_id).observed) == ("running", "running")
+NAMES = {"GET": "get{}Task", "PUT": "change{}Task", "DELETE": "delete{}Task"}
+NAMES |= {"POST/start": "start{}Task", "POST/stop": "stop{}Task"}
 
 
-async def test_starting_twice_and_stopping_twice_does_nothing_twice(service: Service) -> None:
-    task_id = await started(service)
+@dataclass(frozen=True)
+class One:
+    """A task of one kind, asked over HTTP; each answer is as described."""
 
-    again = await service.ask("POST", f"/api/tasks/{task_id}/start")
-    stops = [await service.ask("POST", f"/api/tasks/{task_id}/stop") for _ in range(2)]
+    service: Service
+    kind: str
+    id: int
+
+    async def __call__(self, method: str, more: str = "", body: Any = None) -> Answer:
+        answer: Answer = await self.service.ask(method, f"/api/{self.kind}/{self.id}{more}", body)
+        check(NAMES[method + more].format("" if self.kind == "tasks" else "Autolist"), answer)
+        return answer
+
+    async def start(self) -> None:
+        assert (await self("POST", "/start")).status == 200
+
+
+@pytest.fixture(params=["tasks", "autolist"])
+def one(request: pytest.FixtureRequest, service: Service, io_loop: IOLoop) -> One:
+    """A stopped bidding task, or a stopped auto-list task."""
+    new = service.new_task if request.param == "tasks" else partial(autolist_tasks.new_task, service)
+    return One(service, request.param, io_loop.run_sync(new))
+
+
+async def test_start_answers_the_running_task_once_the_manager_settled_it(service: Service, one: One) -> None:
+    answer = await one("POST", "/start")
+
+    assert (answer.status, answer.json["id"], answer.json["isRunning"]) == (200, one.id, True)
+    assert service.manager.settled == [one.id]
+    assert (row(one.id).desired, row(one.id).observed) == ("running", "running")
+
+
+async def test_starting_twice_and_stopping_twice_does_nothing_twice(service: Service, one: One) -> None:
+    await one.start()
+
+    again = await one("POST", "/start")
+    stops = [await one("POST", "/stop") for _ in range(2)]
 
     assert (again.status, again.json["isRunning"]) == (200, True)
-    assert [(stop.status, stop.json["isRunning"], stop.json["openBids"]) for stop in stops] == [(200, False, 0)] * 2
-    assert service.manager.settled == [task_id, task_id]
+    assert [(stop.status, stop.json["isRunning"]) for stop in stops] == [(200, False)] * 2
+    assert service.manager.settled == [one.id] * 2
 
 
-async def test_parallel_starts_ask_the_manager_once(service: Service) -> None:
-    task_id = await service.new_task()
-
-    answers = await asyncio.gather(*(service.ask("POST", f"/api/tasks/{task_id}/start") for _ in range(10)))
+async def test_parallel_starts_ask_the_manager_once(service: Service, one: One) -> None:
+    answers = await asyncio.gather(*(one("POST", "/start") for _ in range(10)))
 
     assert {answer.status for answer in answers} == {200}
-    assert service.manager.settled == [task_id]
+    assert service.manager.settled == [one.id]
+
+
+async def test_stop_without_a_manager_is_503_and_holds(service: Service, one: One) -> None:
+    await one.start()
+    await service.manager.stop()
+
+    for _ in range(2):
+        answer = await one("POST", "/stop")
+        assert says_the_manager_is_away(answer)
+        assert "will be stopped" in answer.json["message"] and "nothing was changed" not in answer.json["message"]
+    assert row(one.id).desired == "stopped"
+    await service.manager.start()
+    assert (await one("POST", "/stop")).status == 200
+
+
+CHANGES = {"tasks": ({"bidCount": 2}, {"slug": "other"}), "autolist": ({"pricePercent": 2}, {"collectionId": "others"})}
+
+
+async def test_put_on_a_running_task_restarts_it_with_the_new_config(service: Service, one: One) -> None:
+    await one.start()
+    change, _ = CHANGES[one.kind]
+
+    answers = [await one("PUT", body=change) for _ in range(2)]
+
+    for answer in answers:
+        assert (answer.status, answer.json["isRunning"]) == (200, True)
+        assert change.items() <= answer.json["config"].items()
+    assert service.manager.settled == [one.id] * 2, "the second one changes nothing"
+    assert row(one.id).revision == 2
+
+
+async def test_a_put_that_cannot_be_carried_out_is_taken_back(service: Service, one: One) -> None:
+    await one.start()
+    before = (await one("GET")).json
+    service.manager.refuse = ("signer_locked", "no passphrase yet")
+    change, move = CHANGES[one.kind]
+
+    answer = await one("PUT", body=change | move)
+
+    assert (answer.status, answer.json) == (503, {"error": "The signer is locked", "message": "no passphrase yet"})
+    assert (await one("GET")).json == before
+    assert row(one.id).revision == 3
+
+
+async def test_a_delete_that_cannot_be_carried_out_is_taken_back(service: Service, one: One) -> None:
+    await one.start()
+    service.manager.refuse = ("internal", "failed; the log has the reason")
+
+    assert (await one("DELETE")).status == 503
+    assert (await one("GET")).json["isRunning"] is True
 
 
 async def test_stop_answers_how_many_bids_are_still_open(service: Service) -> None:
@@ -95,21 +174,6 @@ async def test_a_manager_that_comes_back_in_time_is_waited_for(service: Service)
     assert (await start).status == 200
 
 
-async def test_stop_without_a_manager_is_503_and_holds(service: Service) -> None:
-    task_id = await started(service)
-    await service.manager.stop()
-
-    answer = await service.ask("POST", f"/api/tasks/{task_id}/stop")
-    again = await service.ask("POST", f"/api/tasks/{task_id}/stop")
-
-    assert says_the_manager_is_away(answer)
-    assert says_the_manager_is_away(again)
-    assert "will be stopped" in answer.json["message"] and "nothing was changed" not in answer.json["message"]
-    assert row(task_id).desired == "stopped"
-    await service.manager.start()
-    assert (await service.ask("POST", f"/api/tasks/{task_id}/stop")).status == 200
-
-
 async def test_put_and_delete_of_a_running_task_without_a_manager_change_nothing(service: Service) -> None:
     task_id = await started(service)
     before = await service.ask("GET", f"/api/tasks/{task_id}")
@@ -123,16 +187,6 @@ async def test_put_and_delete_of_a_running_task_without_a_manager_change_nothing
     assert row(task_id).revision == 1
 
 
-async def test_put_on_a_running_task_restarts_it_with_the_new_config(service: Service) -> None:
-    task_id = await started(service)
-
-    answer = await service.ask("PUT", f"/api/tasks/{task_id}", {"bidCount": 2})
-
-    assert (answer.status, answer.json["config"]["bidCount"], answer.json["isRunning"]) == (200, 2, True)
-    assert service.manager.settled == [task_id, task_id]
-    assert row(task_id).revision == 2
-
-
 async def test_put_on_a_stopped_task_needs_no_manager(service: Service) -> None:
     task_id = await service.new_task()
     await service.manager.stop()
@@ -140,28 +194,6 @@ async def test_put_on_a_stopped_task_needs_no_manager(service: Service) -> None:
     answer = await service.ask("PUT", f"/api/tasks/{task_id}", {"bidCount": 2, "outbidEnabled": True})
 
     assert (answer.status, answer.json["config"]["bidCount"]) == (200, 2)
-
-
-async def test_a_put_that_cannot_be_carried_out_is_taken_back(service: Service) -> None:
-    task_id = await started(service)
-    before = (await service.ask("GET", f"/api/tasks/{task_id}")).json
-    service.manager.refuse = ("signer_locked", "no passphrase yet")
-
-    answer = await service.ask("PUT", f"/api/tasks/{task_id}", {"slug": "other", "bidCount": 2})
-
-    assert (answer.status, answer.json) == (503, {"error": "The signer is locked", "message": "no passphrase yet"})
-    assert (await service.ask("GET", f"/api/tasks/{task_id}")).json == before
-    assert row(task_id).revision == 3
-
-
-async def test_a_delete_that_cannot_be_carried_out_is_taken_back(service: Service) -> None:
-    task_id = await started(service)
-    service.manager.refuse = ("internal", "failed; the log has the reason")
-
-    answer = await service.ask("DELETE", f"/api/tasks/{task_id}")
-
-    assert answer.status == 503
-    assert (await service.ask("GET", f"/api/tasks/{task_id}")).json["isRunning"] is True
 
 
 async def test_while_a_delete_may_still_fail_its_slug_is_taken(service: Service) -> None:

@@ -25,12 +25,10 @@ from server.urls import ROUTES
 from server.withdrawal_plan import WithdrawalPlanner
 from tests import postgresql
 from tests.databases import another, dump
-from tests.server.api import START_MS, new_user, token_of
-from tests.server.conftest import ADMIN, OTHER, OWNER, Service, with_settings
-from tests.server.peers import keys_of
 from tests.server.test_sign_in import challenge_for, proof_of
 from tests.server.withdrawals.chain import Chain, coin
 from tests.wallet import proofs
+from tests.worlds.service import ADMIN, OTHER, OWNER, START_MS, Service, keys_of, new_user, token_of, with_settings
 from wallet.signer.challenges import sign_message
 
 

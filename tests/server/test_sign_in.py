@@ -17,9 +17,8 @@ from models import users
 from models.database.base import transaction
 from models.users import Challenge, Session, Whitelist
 from tests.databases import dump
-from tests.server.api import START_MS, Answer, new_user, token_of
-from tests.server.conftest import ADMIN, OTHER, OWNER, Service, with_settings
 from tests.wallet import proofs
+from tests.worlds.service import ADMIN, OTHER, OWNER, START_MS, Answer, Service, new_user, token_of, with_settings
 from wallet import bip322
 from wallet.signer.challenges import sign_message
 

@@ -24,13 +24,12 @@ from server.task_log import camel_keys
 from strategy.decision import Entry
 from strategy.journal import Encoder
 from tests.replay.recorded import LOOP, START, carried_out, entry
-from tests.server.api import START_MS
-from tests.server.conftest import Service
 from tests.server.driver import check
 from tests.server.ledger_rows import MINUTE_MS, open_order
 from tests.shapes import replace
 from tests.strategy.market import bid
 from tests.workers.bidding.world import World
+from tests.worlds.service import START_MS, Service
 from workers.bidding.moment import Journal
 
 KEY = "L" + "4" * 51

@@ -11,7 +11,7 @@ from types import FrameType
 from typing import Any
 
 import models
-from tests.server.conftest import Service
+from tests.worlds.service import Service
 
 MODELS = Path(models.__file__).parent
 

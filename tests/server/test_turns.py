@@ -34,12 +34,11 @@ from server.http.blocking import (
 )
 from server.http.gate import budget_key, client_ip
 from tests.replay.recorded import entry
-from tests.server.api import START_MS
-from tests.server.conftest import Service
 from tests.server.ledger_rows import bought
 from tests.server.test_events import happen
 from tests.server.test_lookups import INSCRIPTION
 from tests.server.test_task_past import iso, write
+from tests.worlds.service import START_MS, Service
 
 
 class Clock:

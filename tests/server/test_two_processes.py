@@ -16,9 +16,8 @@ from server.app import make_app, make_server
 from strategy.config.bid import load_bid_config
 from strategy.config.listing import load_listing_config
 from tests.server import autolist_tasks
-from tests.server.api import Api
-from tests.server.conftest import Service, with_settings
 from tests.server.ledger_rows import row, started
+from tests.worlds.service import Api, Service, with_settings
 
 
 @pytest.fixture

@@ -9,10 +9,9 @@ import pytest
 
 from models.users import Challenge
 from tests import postgresql
-from tests.server.api import START_MS
-from tests.server.conftest import Service
 from tests.vectors import load
 from tests.wallet import proofs
+from tests.worlds.service import START_MS, Service
 from wallet.signer.challenges import sign_message
 
 # Honest proofs in other spellings, which people paste and the verifier alone refuses (tests/wallet/test_bip322.py):

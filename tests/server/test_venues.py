@@ -21,14 +21,12 @@ from server.http.base import SignedIn
 from server.urls import ROUTES
 from strategy.book import VenueProfile
 from tests.server import autolist_tasks
-from tests.server.api import START_MS
 from tests.server.autolist_tasks import INSCRIPTION
-from tests.server.conftest import OWNER, Service, with_settings
 from tests.server.driver import OPERATIONS, Driver, responses
-from tests.server.peers import keys_of
 from tests.server.test_profile import proof
 from tests.server.withdrawals.chain import Chain, coin
 from tests.server.withdrawals.test_sending import bidding
+from tests.worlds.service import OWNER, START_MS, Service, keys_of, with_settings
 
 BIDS = {"slug": "goosinals", "hardcapSats": 100_000}
 LISTING = {"inscriptionId": INSCRIPTION, "collectionId": "goosinals", "priceMode": "fixed", "priceSats": 50_000}

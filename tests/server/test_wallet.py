@@ -10,11 +10,9 @@ from markets.venues import Funding, Place
 from models.ledger.states import Order
 from models.tasks.tasks import Task
 from server.wallet import Backing, at_stake
-from tests.server.api import START_MS, Answer
-from tests.server.conftest import OWNER, Service
 from tests.server.ledger_rows import open_order
-from tests.server.peers import keys_of
 from tests.server.test_preview import EXAMPLE, preview, prices, with_floor
+from tests.worlds.service import OWNER, START_MS, Answer, Service, keys_of
 
 
 async def test_the_wallet_shows_what_is_signed_and_when_room_comes_back(service: Service) -> None:

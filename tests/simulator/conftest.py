@@ -22,8 +22,9 @@ def clock() -> Clock:
 
 
 @pytest.fixture
-def world(clock: Clock) -> World:
-    return World(seed=1, clock=clock.ms, monotonic=clock.seconds)
+def world(request: pytest.FixtureRequest, clock: Clock) -> World:
+    """A market of seed 1, or of the one that a test names by `AS_SEEN`."""
+    return World(seed=getattr(request, "param", 1), clock=clock.ms, monotonic=clock.seconds)
 
 
 @pytest.fixture

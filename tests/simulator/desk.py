@@ -8,6 +8,7 @@ from functools import cached_property
 from typing import Any
 from urllib.parse import quote, urlencode
 
+import pytest
 from embit import ec, script
 from tornado.httpclient import HTTPRequest, HTTPResponse
 
@@ -21,6 +22,8 @@ HEADERS = {"x-api-key": "practice"}
 MINUTE_MS = 60_000
 PUPPETS = "puppets"
 RUNE = "AAA•BBB"
+# For tests of a market of an even seed, which answers as clients have seen the venues.
+AS_SEEN = pytest.mark.parametrize("world", [2], indirect=True, ids=[""])
 
 
 @dataclass(frozen=True)

@@ -16,9 +16,7 @@ from simulator import engine
 from simulator.engine import History, Order, Origin
 from simulator.wallets import Item, content_of, kind_of, media_of, name_of
 from simulator.wire import ApiError
-from simulator.world import World
-from tests.clock import Clock
-from tests.simulator.desk import ANN, BOB, PUPPETS, RUNE, SATFLOW, Desk, Trader
+from tests.simulator.desk import ANN, AS_SEEN, BOB, PUPPETS, RUNE, SATFLOW, Desk, Trader
 from tests.simulator.seller import PUPPET, ask, hold, signed
 
 pytestmark = pytest.mark.gen_test
@@ -347,11 +345,7 @@ async def test_content_is_served_of_what_is_held_or_listed(desk: Desk) -> None:
 LIFE = ("cancelledAt", "invalidAt", "fillPendingAt", "fillCompletedAt")
 
 
-@pytest.fixture
-def world(clock: Clock) -> World:
-    return World(seed=2, clock=clock.ms, monotonic=clock.seconds)
-
-
+@AS_SEEN
 async def test_which_form_it_answers_in_is_told_and_in_the_log(desk: Desk, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO)
 
@@ -362,6 +356,7 @@ async def test_which_form_it_answers_in_is_told_and_in_the_log(desk: Desk, caplo
     assert "reset to seed 4, answers as seen" in caplog.text
 
 
+@AS_SEEN
 async def test_the_open_listings_come_after_cheaper_ones_that_are_not_open(desk: Desk) -> None:
     await desk.list_puppets(300_000, 250_000)
 
@@ -379,6 +374,7 @@ async def test_the_open_listings_come_after_cheaper_ones_that_are_not_open(desk:
     assert len({row["_id"] for row in rows}) == 7
 
 
+@AS_SEEN
 async def test_pages_are_counted_with_all_that_is_in_them(desk: Desk) -> None:
     await desk.list_puppets(300_000, 250_000)
     pages = [await desk.data("activity/listings", collectionSlug=PUPPETS, page=page, pageSize=5) for page in (1, 2, 3)]
@@ -387,6 +383,7 @@ async def test_pages_are_counted_with_all_that_is_in_them(desk: Desk) -> None:
     assert await desk.data("activity/listings", collectionSlug=PUPPETS) == {"listings": [], "total": 0}
 
 
+@AS_SEEN
 async def test_the_best_bid_is_behind_higher_ones_that_are_not(desk: Desk) -> None:
     await desk.list_puppets(100_000, bids=[{"price": 60_000, "bidder": BOB.payment, "quantity": 3}])
 
@@ -400,6 +397,7 @@ async def test_the_best_bid_is_behind_higher_ones_that_are_not(desk: Desk) -> No
     assert rows[-2]["orderType"] == "ask"
 
 
+@AS_SEEN
 async def test_sales_are_told_to_who_asks_for_what_is_not_active(desk: Desk) -> None:
     await desk.list_puppets(100_000, bids=[{"price": 60_000}])
     await desk.sim("POST", "sell", {"slug": PUPPETS})
@@ -414,6 +412,7 @@ async def test_sales_are_told_to_who_asks_for_what_is_not_active(desk: Desk) -> 
     assert sale["fillCompletedAt"].endswith("Z") and sale["bid"]["_id"]
 
 
+@AS_SEEN
 async def test_own_bids_have_one_that_is_cancelled_among_them(desk: Desk) -> None:
     await desk.list_puppets(100_000)
     await desk.list_rune(asks=[{"tokens": 1000, "unitPrice": 3}])
@@ -430,6 +429,7 @@ async def test_own_bids_have_one_that_is_cancelled_among_them(desk: Desk) -> Non
     assert all(len(row["bid_id"]["$oid"]) == 24 for row in rows)
 
 
+@AS_SEEN
 async def test_a_listing_in_hex_and_by_its_plain_form_alone(desk: Desk) -> None:
     await hold(desk)
     told = ask() | {"tapInternalKey": "03" + ask()["tapInternalKey"]}
@@ -449,6 +449,7 @@ async def test_a_listing_in_hex_and_by_its_plain_form_alone(desk: Desk) -> None:
     assert (row["listing"]["price"], row["listing"]["cancelledAt"]) == (str(told["price"]), None)
 
 
+@AS_SEEN
 async def test_what_is_not_listed_any_more_still_has_a_listing_that_is_over(desk: Desk) -> None:
     await hold(desk)
     contents = await desk.data("address/wallet-contents", address=ANN.ordinals, listedOnly="true")
@@ -456,6 +457,7 @@ async def test_what_is_not_listed_any_more_still_has_a_listing_that_is_over(desk
     assert row["listing"]["cancelledAt"] and row["token"]["inscription_id"] == PUPPET
 
 
+@AS_SEEN
 async def test_the_bidding_wallet_is_told_as_a_multisig_alone(desk: Desk) -> None:
     found = await desk.data(
         "address/bidding-wallet",
@@ -466,6 +468,7 @@ async def test_the_bidding_wallet_is_told_as_a_multisig_alone(desk: Desk) -> Non
     assert "address" not in found and found["multiSig"]["address"].startswith("bc1q")
 
 
+@AS_SEEN
 async def test_floors_and_challenges_are_wrapped_in_another_way(desk: Desk) -> None:
     await desk.list_puppets(300_000)
     floors = await desk.data("collection-stats/floors", type="ordinals", slugs=PUPPETS)

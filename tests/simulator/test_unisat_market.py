@@ -8,9 +8,7 @@ from typing import Any
 import pytest
 
 from simulator.venues.unisat.runes import PER_MONTH
-from simulator.world import World
-from tests.clock import Clock
-from tests.simulator.desk import ANN, BOB, PUPPETS, RUNE, Desk
+from tests.simulator.desk import ANN, AS_SEEN, BOB, PUPPETS, RUNE, Desk
 from tests.simulator.seller import (
     BEARER,
     OTHER,
@@ -475,11 +473,6 @@ async def test_faults_strike_a_listing_and_its_end(desk: Desk) -> None:
 RED = {"Hat": "Red"}
 
 
-@pytest.fixture
-def world(clock: Clock) -> World:
-    return World(seed=2, clock=clock.ms, monotonic=clock.seconds)
-
-
 async def _rows(desk: Desk, sort: str, **wanted: Any) -> list[dict[str, Any]]:
     body = {"filter": {"nftType": "collection"} | wanted, "sort": {sort: 1}, "start": 0, "limit": 99}
     code, data = await unisat(desk, "list", **body)
@@ -488,6 +481,7 @@ async def _rows(desk: Desk, sort: str, **wanted: Any) -> list[dict[str, Any]]:
     return found
 
 
+@AS_SEEN
 async def test_rows_have_traits_with_floors_and_one_is_below_those_of_its_own(desk: Desk) -> None:
     await desk.list_puppets(
         asks=[{"price": 900_000, "traits": RED}, {"price": 800_000}, {"price": 950_000, "traits": RED}]
@@ -502,6 +496,7 @@ async def test_rows_have_traits_with_floors_and_one_is_below_those_of_its_own(de
     assert len({row["inscriptionId"] for row in (moved, *others)}) == 4
 
 
+@AS_SEEN
 async def test_unit_price_may_be_ten_times_the_price_or_null(desk: Desk) -> None:
     await desk.list_puppets(*range(100_000, 112_000, 1_000))
     rows = await _rows(desk, "unitPrice", collectionId=PUPPETS)
@@ -511,6 +506,7 @@ async def test_unit_price_may_be_ten_times_the_price_or_null(desk: Desk) -> None
     assert by_price == sorted(by_price)
 
 
+@AS_SEEN
 @pytest.mark.parametrize(("slug", "wanted"), [(PUPPETS, 200), ("cats", 500)])
 async def test_statistic_fails_for_some_collections_and_the_list_has_them(desk: Desk, slug: str, wanted: int) -> None:
     await desk.sim("PUT", f"collections/{slug}", {"asks": [{"price": 800_000}]})
@@ -524,6 +520,7 @@ async def test_statistic_fails_for_some_collections_and_the_list_has_them(desk: 
         assert [row["floorPrice"] for row in data["list"]] == floors
 
 
+@AS_SEEN
 async def test_sale_has_its_transaction(desk: Desk) -> None:
     await hold(desk)
     await unisat_listed(desk)

@@ -11,7 +11,6 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from tests.e2e.installation import Installation, in_path, until
-from tests.examples import part_of
 from tests.web.javascript import WEB
 from tests.web.visitor import NARROW, Person
 
@@ -133,13 +132,13 @@ def too_wide(page: Page) -> list[str]:
     }""")
 
 
-def faults_of(page: Page) -> list[str]:
-    """Returns what is wrong with a screen in the dark, in the light, and in a narrow window."""
+def faults_of(page: Page, *, is_light_judged: bool) -> list[str]:
+    """Returns what is wrong with a screen in the dark, in the light where that is judged, and in a narrow window."""
     page.emulate_media(color_scheme="dark", reduced_motion="reduce")
     settled(page)
     found = violations(page)
     page.emulate_media(color_scheme="light", reduced_motion="reduce")
-    if part_of(2, dear=True) == 2:  # else the light theme is judged in the narrow window alone
+    if is_light_judged:
         settled(page)
         found += violations(page)
     page.set_viewport_size({"width": NARROW[0], "height": NARROW[1]})

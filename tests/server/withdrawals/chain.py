@@ -7,9 +7,7 @@ from typing import Any
 from markets.base import NotFound, OutpointFacts, Unavailable, Utxo, Whereabouts
 from models.ledger import withdrawals
 from models.ledger.withdrawals import Withdrawal
-from tests.server.api import START_MS
-from tests.server.conftest import OWNER, Service
-from tests.server.peers import keys_of
+from tests.worlds.service import OWNER, START_MS, Service, keys_of
 from wallet.address import parse
 from wallet.psbt.script import script_of
 

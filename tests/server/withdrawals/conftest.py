@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from tests.server.conftest import Service
 from tests.server.withdrawals.chain import Chain
+from tests.worlds.service import Service
 
 
 @pytest.fixture

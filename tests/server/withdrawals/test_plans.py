@@ -14,9 +14,8 @@ from models.ledger.states import Listing, Order
 from models.ledger.withdrawals import Withdrawal
 from models.tasks.tasks import LISTING, Task
 from strategy.config.listing import ListingConfig, dump_listing_config
-from tests.server.api import START_MS
-from tests.server.conftest import OTHER, OWNER, Service
 from tests.server.withdrawals.chain import INSCRIPTION, ITEM, KEYS, WITHDRAW, Chain, coin, in_vault, row, withdraw
+from tests.worlds.service import OTHER, OWNER, START_MS, Service
 from wallet.protocol import MAX_COINS
 
 # tests/goldens/bodies has the other wrong values of each field.

@@ -28,10 +28,9 @@ from models.ledger import withdrawals
 from models.ledger.states import Order
 from models.ledger.withdrawals import Withdrawal
 from server.withdraw import ABANDONED_MS, NEVER_SIGNED, RESUME_S, look_after_all
-from tests.server.api import START_MS
-from tests.server.conftest import OWNER, Service, with_settings
 from tests.server.withdrawals.chain import KEYS, WITHDRAW, Chain, coin, row, withdraw
 from tests.wallet.withdrawal_cases import honest as honest_draft
+from tests.worlds.service import OWNER, START_MS, Service, with_settings
 
 
 async def test_what_is_signed_after_it_was_given_up_is_not_sent(service: Service, chain: Chain) -> None:

@@ -13,12 +13,11 @@ from markets.venues import facts, funding_of
 from models.tasks.tasks import Task
 from server import task_handler
 from server.withdrawal_plan import bidding_venue
-from tests.server.api import START_MS
-from tests.server.conftest import OWNER, Service, with_settings
 from tests.server.test_venues import REAL
 from tests.server.withdrawals.chain import INSCRIPTION, ITEM, KEYS, Chain, coin, in_vault, withdraw
 from tests.server.withdrawals.test_sending import bidding
 from tests.wallet.listings import VAULT
+from tests.worlds.service import OWNER, START_MS, Service, with_settings
 from wallet.address import p2tr
 from wallet.protocol import SOURCES
 from wallet.psbt.escrow import escrow_of

@@ -1,17 +1,23 @@
-"""The processes around the server, small and in this process, over their real sockets."""
+"""The service over HTTP: a client of it, its users, and the processes around it over their real sockets."""
 
 from __future__ import annotations
 
 import asyncio
 import hashlib
 import json
+import secrets
 from collections.abc import Callable
+from dataclasses import dataclass
 from decimal import Decimal
 from pathlib import Path
 from typing import Any, Literal
+from urllib.parse import urlsplit
 
+import pytest
 from msgspec import convert
+from tornado.httpclient import HTTPRequest, HTTPResponse
 from tornado.httpserver import HTTPServer
+from tornado.httputil import HTTPHeaders
 from tornado.netutil import bind_unix_socket
 from tornado.web import Application, RequestHandler
 
@@ -19,18 +25,110 @@ from core.call import Verbs
 from core.errors import PeerRefused
 from core.local_server import serve
 from core.program_calls import CountTasks, Enforce, Heed, Ping, Readiness, Settle, Settled, Stopped, TaskCounts
+from core.settings import Settings
+from core.subscription_plans import DEFAULT_PLANS
 from markets import base
 from markets.orders import OwnListings
 from markets.verbs import text
-from models import summaries
+from models import summaries, users
 from models.leases.leases import EVERYBODY
 from models.ledger import closing
 from models.tasks import tasks
+from models.users import User
 from strategy.book import VenueProfile
+from tests.clock import Clock
 from tests.json_lines import Answers
-from tests.server.api import START_MS
+from tests.kept_open import KeptOpen
+from tests.wallet import proofs
 from wallet import address
 from wallet.protocol import SetControl
+
+START_MS = 1_763_640_000_000
+
+
+@dataclass(frozen=True)
+class Answer:
+    """Status, headers, text and (where it says that it is that) JSON of an answer."""
+
+    status: int
+    headers: HTTPHeaders
+    json: Any
+    text: str
+
+    @property
+    def body(self) -> bytes:
+        return self.text.encode(errors="surrogateescape")
+
+    @property
+    def details(self) -> list[str]:
+        return list(self.json.get("details", []))
+
+    def names(self) -> set[str]:
+        """Returns the fields that the details complain of."""
+        return {detail.partition(":")[0] for detail in self.details}
+
+
+def digits(text: str) -> Decimal:
+    """Reads a number of an answer, which never has an exponent."""
+    assert "e" not in text.lower(), f"{text} is not written digit for digit"
+    return Decimal(text)
+
+
+class Api:
+    """Asks the service at `base_url`; a body that is no bytes or text is sent as JSON."""
+
+    def __init__(self, base_url: str) -> None:
+        self.base_url = base_url
+        self.timeout_s = 120.0
+        self._client = KeptOpen(urlsplit(base_url).port or 80)
+
+    async def __call__(
+        self, method: str, path: str, body: Any = None, *, token: str = "", headers: dict[str, str] | None = None
+    ) -> Answer:
+        given = dict(headers or {})
+        if token:
+            given["Authorization"] = f"Bearer {token}"
+        if body is not None and not isinstance(body, bytes | str):
+            body = json.dumps(body)
+        if isinstance(body, str):
+            body = body.encode("utf-8", "surrogatepass")
+        request = HTTPRequest(
+            self.base_url + path,
+            method,
+            headers=given,
+            body=body,
+            allow_nonstandard_methods=True,
+            follow_redirects=False,
+            request_timeout=self.timeout_s,
+        )
+        response = await self._client.fetch(request)
+        # A picture is no text: its bytes come back out of this one by the same error handler.
+        is_picture = response.headers.get("Content-Type", "").startswith("image/")
+        text = response.body.decode(errors="surrogateescape" if is_picture else "strict")
+        is_json = response.headers.get("Content-Type") == "application/json"
+        value = json.loads(text, parse_float=digits) if text and is_json else None
+        return Answer(response.code, response.headers, value, text)
+
+    async def raw(self, path: str, headers: dict[str, str]) -> HTTPResponse:
+        """Returns the answer to a GET as it comes, packed or not."""
+        request = HTTPRequest(
+            self.base_url + path, headers=headers, decompress_response=False, request_timeout=self.timeout_s
+        )
+        return await self._client.fetch(request)
+
+    def close(self) -> None:
+        self._client.close()
+
+
+def new_user(address: str, now_ms: int = START_MS) -> User:
+    return users.find_or_create(address, dict(DEFAULT_PLANS), now_ms)
+
+
+def token_of(user: User, now_ms: int = START_MS) -> str:
+    """Returns a bearer token of a session that began at `now_ms`."""
+    token = secrets.token_urlsafe(32)
+    users.open_session(hashlib.sha256(token.encode()).hexdigest(), user.id, now_ms)
+    return token
 
 
 class _Peer:
@@ -284,3 +382,39 @@ class FakeGateway:
         if self._server is not None:
             self._server.stop()
             await self._server.close_all_connections()
+
+
+OWNER = proofs.p2wpkh_address(proofs.OWNER)
+OTHER = proofs.p2tr_address(proofs.STRANGER)
+ADMIN = proofs.p2wpkh_address(proofs.STRANGER)
+
+
+@dataclass
+class Service:
+    """The service under test, what is around it, and two of its users."""
+
+    api: Api
+    app: Any
+    settings: Settings
+    clock: Clock
+    manager: FakeManager
+    signer: FakeSigner
+    gateway: FakeGateway
+    token: str = ""
+    user_id: int = 0
+    other_token: str = ""
+
+    async def ask(self, method: str, path: str, body: Any = None) -> Any:
+        """As the owner."""
+        return await self.api(method, path, body, token=self.token)
+
+    async def new_task(self, **fields: Any) -> int:
+        """Returns the id of a new task of the owner."""
+        config = {"slug": "goosinals", "hardcapSats": 100_000} | fields
+        answer = await self.ask("POST", "/api/tasks", config)
+        assert answer.status == 201, answer.text
+        return int(answer.json["id"])
+
+
+def with_settings(**settings: Any) -> pytest.MarkDecorator:
+    return pytest.mark.parametrize("service", [settings], indirect=True, ids=[""])
