@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from tests.e2e.installation import PATIENCE, until
-from tests.ordering import groups_of
+from tests.ordering import FOLDERS, groups_of
 from tests.sharing import SHARING
 
 ROOT = Path(__file__).parents[1]
@@ -138,7 +138,7 @@ def test_a_run_that_is_broken_off_ends_what_its_tests_have_begun(here: Path, num
 @pytest.mark.slow
 def test_sigterm_ends_what_a_single_run_has_begun(here: Path) -> None:
     write(here, "test_a", "import time\ndef test_long(once): time.sleep(300)")
-    command = [sys.executable, "-m", "pytest", "-p", "tests.conftest", "-p", "no:cacheprovider", str(here)]
+    command = [sys.executable, "-m", "pytest", "-p", "conftest", "-p", "no:cacheprovider", str(here)]
     with begun(command, stdout=subprocess.DEVNULL) as process:
         until(lambda: list(here.glob("fixture *")), "the test has begun")
         process.send_signal(signal.SIGTERM)
@@ -205,9 +205,9 @@ def test_no_test_is_no_success(here: Path, marks: str, status: int) -> None:
 
 
 def test_what_shares_something_stays_together() -> None:
-    groups = [group for kind in groups_of(["tests"]) for group in kind]
+    groups = [group for kind in groups_of(FOLDERS) for group in kind]
     files = [file for group in groups for file in group]
-    assert len(files) == len(set(files)) == len(list((ROOT / "tests").rglob("test_*.py")))
+    assert len(files) == len(set(files)) == sum(len(list((ROOT / folder).rglob("test_*.py"))) for folder in FOLDERS)
     for sharing in SHARING:
         assert sharing in groups
     assert sum(any(file.startswith("tests/web/") for file in group) for group in groups) == 2
@@ -221,8 +221,8 @@ def test_single_tests_of_a_file_stay_together() -> None:
 
 
 def test_what_takes_longest_begins_first_of_its_kind() -> None:
-    waiting, computing = groups_of(["tests"])
+    waiting, computing = groups_of(FOLDERS)
     firsts = [group[0] for group in waiting]
-    assert firsts[0] == "tests/soak/test_demo_lasts.py" and ["tests/machine/test_processes.py"] in waiting
+    assert firsts[0] == "drills/soak/test_demo_lasts.py" and ["drills/machine/test_processes.py"] in waiting
     assert [firsts.index(room[0]) for room in SHARING] == list(range(4, 4 + len(SHARING)))  # after soak's two and web's
-    assert computing[0] == ["tests/machine/test_rare_bugs.py"] and computing[3][0].startswith("tests/endurance/")
+    assert computing[0] == ["drills/machine/test_rare_bugs.py"] and computing[3][0].startswith("drills/endurance/")

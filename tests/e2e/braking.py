@@ -17,12 +17,12 @@ from typing import Any, Protocol
 
 import requests
 
+from drills.faults import checker, evidence
+from drills.faults.evidence import Quiet
 from strategy.config.bid import BidConfig, load_bid_config
 from tests.databases import rows
 from tests.e2e.brake_outcome import Claims, Outcome, json_of
 from tests.e2e.installation import Installation, Trader, in_path, until
-from tests.faults import checker, evidence
-from tests.faults.evidence import Quiet
 
 PLACE_SLACK_S = 2.0  # after a brake's answer and its last cancel: a place that comes late comes within it
 EXPOSURE = 50_000_000  # of the plan that every user has

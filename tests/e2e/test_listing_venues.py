@@ -11,11 +11,11 @@ from typing import Any
 
 import pytest
 
+from drills.faults.fleet import strike
 from tests.databases import another
 from tests.e2e.installation import Installation, until
 from tests.e2e.test_listing import Seller
 from tests.examples import some_of
-from tests.faults.fleet import strike
 
 pytestmark = pytest.mark.slow
 

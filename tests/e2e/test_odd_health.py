@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from bench import odd_health
+from drills.faults.fleet import Fleet
 from models.database import damage
 from tests import postgresql
 from tests.e2e.installation import PATIENCE, installation, until
-from tests.faults.fleet import Fleet
 
 pytestmark = pytest.mark.slow
 

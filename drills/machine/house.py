@@ -1,0 +1,364 @@
+"""One installation and its market in this process, on a clock that is told what it is.
+
+Real are the market's handlers and engine, the adapters, the gateway's parts, the signer with its files, the ledger,
+the jobs of workers and the decisions of the manager. Sockets, processes and waiting are not there.
+"""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import json
+import logging
+import random
+import shutil
+import sys
+import tempfile
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, ClassVar
+from unittest.mock import patch
+
+from msgspec import to_builtins
+
+import simulator.handler
+import wallet.signer_client
+from core.call import Request
+from core.errors import PeerRefused, PeerUnavailable
+from core.layout import journal_path
+from core.settings import Settings
+from core.subscription_plans import SubscriptionPlan
+from core.unix_http import NoAnswer, NotSent
+from drills.machine.clockwork import AtOnce, Clock, Loop
+from drills.machine.manager import Crash, Manager
+from drills.machine.wire import HANDLERS_ASYNCIO, Wire
+from gateway.app import Gateway
+from gateway.program import Asker
+from gateway.quota import ORIGIN, origin_of
+from markets import verbs
+from markets.base import Unavailable, Unknown, VenueError, to_wire
+from markets.client import MarketClient
+from markets.http import Http
+from models import schema
+from models.database import base
+from models.tasks import tasks
+from models.tasks.tasks import Task
+from simulator.world import World
+from tests.wallet import lines
+from wallet.keystore.keys import Keystore
+from wallet.signer.audit import AuditLog
+from wallet.signer.ledger import Ledger
+from wallet.signer.signer import Signer
+from wallet.signer_client import SignerClient
+from wallet.terms import ceilings_of
+from workers.bidding.bidder import Bidder
+from workers.bidding.moment import Journal
+from workers.context import Context, Job, Kind
+from workers.cycle import until_cycle
+from workers.drains import BiddingDrain
+
+EXPOSURE, INSTALLATION = 250_000, 400_000
+PLAN = SubscriptionPlan("Beta", 20, 20, EXPOSURE, 0, 365)
+# What the signer refuses a worker that does as its config says never asks for.
+MUST_NOT_BE_ASKED = (
+    "max-bid",
+    "expiry-max",
+    "msg-template",
+    "intent-conflict",
+    "bad-request",
+    "market",
+    "default-deny",
+)
+Deed = Callable[[int], None]
+
+
+class _Line:
+    """In the place of the client's connection to the gateway."""
+
+    def __init__(self, post: Callable[[bytes], bytes]) -> None:
+        self._post = post
+
+    def post(self, body: bytes, *, repeatable: bool) -> bytes:
+        return self._post(body)
+
+    def close(self) -> None:
+        pass
+
+
+class MarketHere(MarketClient):
+    """The gateway's client, to a gateway in this process."""
+
+    def __init__(self, post: Callable[[bytes], bytes]) -> None:
+        self._http = _Line(post)  # type: ignore[assignment]
+        self.venue = None
+
+
+class _Complaints(logging.Handler):
+    """Errors that some part logged and did not expect: mistakes of ours."""
+
+    def __init__(self) -> None:
+        super().__init__(logging.ERROR)
+        self.found: list[str] = []
+
+    def emit(self, record: logging.LogRecord) -> None:
+        if record.exc_info:
+            self.found.append(f"{record.name}: {record.getMessage()}: {record.exc_info[1]!r}")
+
+
+class House:
+    """`signer_fails` and `gateway_fails` hold what becomes of the next questions: "away", or "lost" after its answer.
+
+    `interrupt` has something happen in the middle of a coming cycle.
+    """
+
+    manager_kind: ClassVar[type[Manager]] = Manager
+
+    def __init__(
+        self,
+        seed: int = 0,
+        *,
+        plan: SubscriptionPlan = PLAN,
+        installation: int = INSTALLATION,
+        background: bool = False,
+        keeps_journals: bool = False,
+    ) -> None:
+        """`installation` is what all users' orders may sum up to; `background`: the market's own traders are there."""
+        self.clock = Clock()
+        self._plan, self._installation, self._background = plan, installation, background
+        self._keeps_journals = keeps_journals
+        self.hits: Counter[str] = Counter()
+        self.signer_fails: list[str] = []
+        self.gateway_fails: list[str] = []
+        self.blind_ms: list[int] = []  # when somebody could not be told a book
+        self._seed, self._rng = seed, random.Random(seed)
+        self._interruption: tuple[int, Deed] | None = None
+        self._afterwards: list[Callable[[], None]] = []
+        self._complaints = _Complaints()
+        self._stack = contextlib.ExitStack()
+        self._signer_files = contextlib.ExitStack()
+        try:
+            self._open()
+        except BaseException:
+            self.close()
+            raise
+
+    def _open(self) -> None:
+        root = "/dev/shm" if Path("/dev/shm").is_dir() else None
+        self.directory = Path(tempfile.mkdtemp(prefix="bk-model-", dir=root))
+        self._stack.callback(shutil.rmtree, self.directory, ignore_errors=True)
+        self.settings = Settings(
+            data_dir=self.directory,
+            whitelist=frozenset("*"),
+            plans={"beta": self._plan},
+            max_exposure_sats=self._installation,
+        )
+        logging.getLogger().addHandler(self._complaints)
+        self._stack.callback(logging.getLogger().removeHandler, self._complaints)
+        self.database = self.directory / "bidkeeper.db"
+        shutil.copy(_empty_database(), self.database)
+        base.connect(f"sqlite:///{self.database}")
+        self._stack.callback(base.close)
+        self.world = World(
+            seed=self._seed, background=self._background, clock=self.clock.ms, monotonic=self.clock.monotonic
+        )
+        self.wire = Wire(self.clock, self.world)
+        self._loop = Loop(self.clock)
+        self._stack.callback(self._loop.close)
+        self._put_in_place()
+        self.open_gateway()
+        self._stack.callback(self._signer_files.close)
+        self.open_signer()
+        self.market = MarketHere(self._ask_gateway)
+        self.signer = SignerClient(self.settings.signer_socket)
+        self.manager = self.manager_kind(self.clock, self.settings, self.market, self.signer, self._hire)
+
+    def close(self) -> None:
+        self._stack.close()
+
+    def _put_in_place(self) -> None:
+        """Our clock and wire, where a process has its own."""
+        clock, wire = self.clock, self.wire
+        times = SimpleNamespace(monotonic=clock.monotonic, time_ns=lambda: clock.now_ms * 1_000_000)
+        parts = [module for name, module in sys.modules.items() if name.startswith("gateway.")]
+
+        def at_once(*_: Any, **__: Any) -> AtOnce:
+            return AtOnce()
+
+        def exchange(http: Any, exchange: Any, method: str, path: str, **request: Any) -> Any:
+            headers = dict(http._session.headers) | request.pop("headers", {})
+            return wire.exchange(exchange, method, http._base + path, headers=headers, **request)
+
+        for place, name, value in (
+            *((part, "time", times) for part in parts if hasattr(part, "time")),
+            *((part, "ThreadPoolExecutor", at_once) for part in parts if hasattr(part, "ThreadPoolExecutor")),
+            (simulator.handler, "asyncio", HANDLERS_ASYNCIO),
+            (Http, "_exchange", exchange),
+            (wallet.signer_client, "call", self._ask_signer),
+        ):
+            self._stack.enter_context(patch.object(place, name, value))
+
+    # Programs
+
+    def open_gateway(self) -> None:
+        """A gateway that has just started: it knows nothing."""
+        self._verbs = Gateway(self.settings, tasks.least_token).verbs
+
+    def open_signer(self) -> None:
+        """A signer that has just started: it has what its files hold."""
+        self._signer_files.close()
+        directory = self.directory / "signer"
+        directory.mkdir(mode=0o700, exist_ok=True)
+        audit = self._signer_files.enter_context(contextlib.closing(AuditLog(directory / "audit.jsonl")))
+        ledger = self._signer_files.enter_context(contextlib.closing(Ledger(directory / "signer.db")))
+        randbytes = self._rng.randbytes
+        keystore = Keystore.open_or_create_play(directory / "keystore.json", randbytes)
+        self._signer = Signer(
+            ledger, audit, keystore, ceilings=ceilings_of(self.settings), clock=self.clock.ms, rng_bytes=randbytes
+        )
+
+    def _ask_gateway(self, body: bytes) -> bytes:
+        fails = self.gateway_fails.pop(0) if self.gateway_fails else ""
+        request = verbs.read(body)
+        answer = b"" if fails == "away" else self._loop.run_until_complete(self._answered(request))
+        if request.verb in ("asks", "rune_asks") and (fails or answer.startswith(b'{"error"')):
+            self.blind_ms.append(self.clock.now_ms)
+        if fails == "away":
+            raise NotSent("away")
+        if fails == "lost":
+            self.open_gateway()  # it died in between
+            raise NoAnswer("lost")
+        return answer
+
+    async def _answered(self, request: verbs.Request) -> bytes:
+        """As the gateway's handler does it."""
+        try:
+            ORIGIN.set(origin_of(request))
+            answer = await self._verbs.answer(request, Asker(None))
+            return f'{{"ok":{answer}{self._verbs.remark(request)}}}'.encode()
+        except VenueError as error:
+            return json.dumps({"error": to_wire(error)}).encode()
+        except Exception as error:
+            self._complaints.found.append(f"gateway: {request.verb}: {error!r}")
+            leaf = Unknown if request.verb in verbs.WRITES else Unavailable
+            return json.dumps({"error": to_wire(leaf("failed in the gateway"))}).encode()
+
+    def _ask_signer(self, path: Path, peer: str, request: Request[Any], *, timeout: float) -> Any:
+        fails = self.signer_fails.pop(0) if self.signer_fails else ""
+        if fails == "away":
+            raise PeerUnavailable(peer, "cannot be asked")
+        try:
+            answer = self._handled(lines.read(to_builtins(request)))
+        except PeerRefused as refused:
+            if refused.code in MUST_NOT_BE_ASKED:
+                self._complaints.found.append(f"signer: was asked for what it must refuse: {refused}")
+            raise
+        if fails == "lost":
+            self.open_signer()  # it died in between
+            raise PeerUnavailable(peer, "closed the connection without an answer")
+        return answer
+
+    def _handled(self, request: Request[Any]) -> Any:
+        return self._signer.handle(request)
+
+    # Workers
+
+    def _hire(self, kind: Kind, task_id: int, token: int, secret: str) -> Job:
+        def crash(point: str) -> None:
+            self._pass_by(task_id, point)
+
+        market = MarketHere(self._ask_gateway)
+        market.user = Task.get_by_id(task_id).user_id
+        context = Context(
+            settings=self.settings,
+            task_id=task_id,
+            token=token,
+            secret=secret,
+            market=market,
+            signer=self.signer,
+            clock_ms=self.clock.work_ms,
+            crash=crash,
+        )
+        rng = random.Random(self._rng.random())
+        if kind == "drain":
+            return BiddingDrain(context, rng=rng)
+        return Bidder(
+            context,
+            rng=rng,
+            journal=Journal(journal_path(self.directory, task_id)) if self._keeps_journals else None,
+            new_intent=lambda: f"{self._rng.getrandbits(128):032x}",
+            monotonic=self.clock.monotonic,
+            until_cycle=until_cycle,
+        )
+
+    def interrupt(self, after: int, deed: Deed) -> None:
+        """`deed` gets the task whose worker is the `after`-th to come by a crash point from now on, at that point."""
+        self._interruption = after, deed
+
+    def after_cycle(self, act: Callable[[], None]) -> None:
+        """For a deed: what follows once the cycle that it happens in has ended, one way or the other."""
+        self._afterwards.append(act)
+
+    def _pass_by(self, task_id: int, point: str) -> None:
+        if self._interruption is None:
+            return
+        left, deed = self._interruption
+        if left > 1:
+            self._interruption = left - 1, deed
+            return
+        self._interruption = None
+        self.hits[point] += 1
+        deed(task_id)
+
+    # Time
+
+    def run(self, seconds: float) -> None:
+        """Lets this much time pass, with everything that happens in it."""
+        end = self.clock.monotonic() + seconds
+        self.manager.full_sweep()
+        while (turn := self.manager.next_turn()) is not None and turn <= end:
+            self.clock.reach(turn)
+            self.turn()
+        self.clock.reach(end)
+        self.manager.full_sweep()
+
+    def turn(self) -> None:
+        """Does the work due at this moment: one worker's cycle, or starts after a rest."""
+        if not self.manager.run_due():
+            self.manager.sweep()
+        while self._afterwards:
+            self._afterwards.pop(0)()
+
+    def next_turn(self) -> None:
+        """Goes on to whatever is due next, if anything is."""
+        self.manager.sweep()
+        if (turn := self.manager.next_turn()) is not None:
+            self.clock.reach(turn)
+            self.turn()
+
+    @property
+    def complaints(self) -> list[str]:
+        return self._complaints.found
+
+
+def die(task_id: int) -> None:
+    """A deed."""
+    raise Crash
+
+
+_templates: list[Path] = []
+
+
+def _empty_database() -> Path:
+    """Returns a database of this version, made once."""
+    if not _templates:
+        directory = tempfile.mkdtemp(prefix="bk-model-empty-")
+        atexit.register(shutil.rmtree, directory, ignore_errors=True)
+        path = Path(directory) / "bidkeeper.db"
+        base.connect(f"sqlite:///{path}")
+        schema.migrate()
+        base.database.execute_sql("PRAGMA wal_checkpoint(TRUNCATE)")
+        base.close()
+        _templates.append(path)
+    return _templates[0]
