@@ -23,8 +23,8 @@ help: ## prints this list
 	@sed -n 's/^\([a-z-]*\):.* ## /\1\t/p' Makefile | expand -t 20
 
 # Six more than there are processors: what a test has started is mostly waited for. Of what thousands of examples say
-# again it tries a twelfth, always the same; all of them are in make faults. MARKS="not faults" is what CI runs: those of
-# tests/thorough.py, too.
+# again it tries a twelfth, always the same; all of them are in make faults. MARKS="not faults" is what CI runs: those with
+# the mark thorough, too.
 test: tools ## runs the tests, five minutes (MARKS="not faults": what CI runs)
 	EXAMPLES_PART=12 $(BIN)/python -m tests.side_by_side $$(($$(nproc) + 6)) \
 		-m "$(if $(MARKS),$(MARKS),not faults and not thorough)"

@@ -21,7 +21,6 @@ from models import schema
 from models.database import base
 from tests import postgresql
 from tests.ordering import ordered
-from tests.thorough import is_thorough
 
 # Databases lie in memory where there is room: on a disk each commit waits for it, and what a lost process leaves is the
 # same. A given TMPDIR decides.
@@ -40,7 +39,8 @@ def pytest_configure() -> None:
 
 
 def pytest_itemcollected(item: pytest.Item) -> None:
-    if is_thorough(item.nodeid):
+    """Marks the cases that `thorough_cases` names by their ids."""
+    if any(item.callspec.id in mark.args for mark in item.iter_markers("thorough_cases")):  # type: ignore[attr-defined]
         item.add_marker(pytest.mark.thorough)
 
 

@@ -80,6 +80,7 @@ def test_a_functions_docstring_starts_with_a_verb(package: str) -> None:
     assert not found, f"begin with a verb: {found}"
 
 
+@pytest.mark.thorough
 @pytest.mark.slow
 def test_tests_ask_no_riddles_either() -> None:
     counts = [

@@ -101,6 +101,7 @@ def test_a_run_of_low_priority_makes_none_of_its_processes_less_nice() -> None:
     assert int(done.stdout) >= 15
 
 
+@pytest.mark.thorough
 @pytest.mark.slow
 def test_single_tests_can_be_asked_for(here: Path) -> None:
     first, second = (write(here, name, GOOD) for name in ("test_a", "test_b"))
@@ -121,6 +122,7 @@ def test_what_goes_wrong_is_told_and_the_others_go_on(here: Path) -> None:
     assert len(list(here.glob("test_good *"))) == 21
 
 
+@pytest.mark.thorough_cases("15")
 @pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_run_that_is_broken_off_ends_what_its_tests_have_begun(here: Path, number: int) -> None:
@@ -135,6 +137,7 @@ def test_a_run_that_is_broken_off_ends_what_its_tests_have_begun(here: Path, num
     assert len(list(here.glob("ended *"))) == 2 and not list(here.glob("fixture *"))
 
 
+@pytest.mark.thorough
 @pytest.mark.slow
 def test_sigterm_ends_what_a_single_run_has_begun(here: Path) -> None:
     write(here, "test_a", "import time\ndef test_long(once): time.sleep(300)")
@@ -146,6 +149,7 @@ def test_sigterm_ends_what_a_single_run_has_begun(here: Path) -> None:
     assert len(list(here.glob("ended *"))) == 1
 
 
+@pytest.mark.thorough
 @pytest.mark.slow
 def test_a_name_that_is_nowhere_is_a_failure(here: Path) -> None:
     good = write(here, "test_good", GOOD)
@@ -153,6 +157,7 @@ def test_a_name_that_is_nowhere_is_a_failure(here: Path) -> None:
     assert status == 1 and "no such file or folder: " in output and "test_goof.py" in output
 
 
+@pytest.mark.thorough
 @pytest.mark.slow
 def test_a_file_is_read_in_with_warnings_for_errors(here: Path) -> None:
     write(here, "test_warns", "import warnings\nwarnings.warn('is old', DeprecationWarning)\ndef test_it(): pass")
@@ -160,6 +165,7 @@ def test_a_file_is_read_in_with_warnings_for_errors(here: Path) -> None:
     assert status == 1 and "DeprecationWarning: is old" in output and "1 error in " in output
 
 
+@pytest.mark.thorough
 @pytest.mark.slow
 def test_a_file_may_be_named_by_a_way_round(here: Path) -> None:
     write(here, "test_good", GOOD)
@@ -167,6 +173,7 @@ def test_a_file_may_be_named_by_a_way_round(here: Path) -> None:
     assert status == 0 and output.splitlines()[-1].startswith("20 passed, 1 skipped in "), output
 
 
+@pytest.mark.thorough
 @pytest.mark.slow
 def test_a_failure_in_letters_that_are_none_is_told_once(here: Path) -> None:
     write(here, "test_bad", "def test_bad(): raise ValueError('\\udc80' * 900)")
@@ -175,6 +182,7 @@ def test_a_failure_in_letters_that_are_none_is_told_once(here: Path) -> None:
     assert output.count("FAILED ::test_bad\n") == 1
 
 
+@pytest.mark.thorough
 @pytest.mark.slow
 def test_a_process_that_ends_before_its_tests_is_a_failure(here: Path) -> None:
     """Each has its own: one that dies may have taken the file of another, which then nobody runs."""
@@ -197,6 +205,7 @@ def test_a_thread_that_a_test_left_ends_the_run_as_a_failure(here: Path) -> None
     assert status == 0, output
 
 
+@pytest.mark.thorough_cases("not_a_mark-1", "faults and slow-5")
 @pytest.mark.slow
 @pytest.mark.parametrize(("marks", "status"), [("not_a_mark", 1), ("faults and slow", 5)])
 def test_no_test_is_no_success(here: Path, marks: str, status: int) -> None:

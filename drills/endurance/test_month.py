@@ -23,6 +23,7 @@ SHORT_WITHIN = 0.06  # of the forecast: in an hour a single round more or less o
 DAY_H = 24
 
 
+@pytest.mark.thorough_cases("crash")
 @pytest.mark.parametrize(
     "name", [name if name in SHORTLY else pytest.param(name, marks=pytest.mark.faults) for name in NAMES]
 )

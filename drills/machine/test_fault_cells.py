@@ -85,6 +85,15 @@ class Scene:
         return [Task.get_by_id(task).last_error for task in self.started()]
 
 
+@pytest.mark.thorough_cases(
+    "cancel-bad_json",
+    "cancel-error_500",
+    "cancel-rate_429",
+    "cancel-slow",
+    "place-accept_twice",
+    "place-late",
+    "place-stale",
+)
 @pytest.mark.parametrize(("operation", "mode"), CELLS)
 def test_what_must_hold_holds(scene: Scene, operation: str, mode: str) -> None:
     scene.market.fault(operation, mode, STRIKES.get(operation, 3), 30 if mode in HANGS else 4)

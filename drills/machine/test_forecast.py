@@ -133,12 +133,14 @@ def agrees(
             assert abs(real - share) <= most * real, f"{what}: {real} sent, {share:.1f} told ({found})"
 
 
+@pytest.mark.thorough_cases("1")
 @pytest.mark.usefixtures("soon_calm")
 @pytest.mark.parametrize("bids", LADDERS)
 def test_a_ladder_of_the_default_life(bids: int) -> None:
     agrees([replace(CATS, bid_count=bids)], 8)
 
 
+@pytest.mark.thorough_cases("1")
 @pytest.mark.usefixtures("soon_calm")
 @pytest.mark.parametrize("bids", LADDERS)
 def test_a_ladder_of_two_hours(bids: int) -> None:
@@ -149,14 +151,17 @@ def test_a_ladder_that_outbids() -> None:
     agrees([replace(CATS, outbid_enabled=True)], 2)
 
 
+@pytest.mark.thorough
 def test_a_loop_of_thirty_seconds() -> None:
     agrees([replace(CATS, loop_seconds=30)], 2)
 
 
+@pytest.mark.thorough
 def test_a_loop_of_two_minutes() -> None:
     agrees([replace(CATS, loop_seconds=120)], 4)
 
 
+@pytest.mark.thorough
 @pytest.mark.usefixtures("soon_calm")
 def test_a_rune() -> None:
     agrees([RUNE], 8, begins_s=EITHER_WAY_S, alone=Decimal("0.04"))

@@ -7,7 +7,7 @@ import pytest
 from drills.machine.processes import Processes
 from drills.machine.running import SEED, run
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.thorough]
 
 
 def storm(examples: int, steps: int) -> str:

@@ -85,6 +85,7 @@ def test_a_collection_alone_has_its_asks_read_in_each_cycle(home: Home) -> None:
     assert (read["book"], read["own_bids"], read["floors"]) == (60, 30, 0)
 
 
+@pytest.mark.thorough
 @pytest.mark.slow
 @pytest.mark.parametrize("minutes", [10, pytest.param(30, marks=pytest.mark.faults)])
 @pytest.mark.parametrize("home", [[replace(OFTEN, slug=f"cats-{n}", bid_count=1) for n in range(20)]], indirect=True)

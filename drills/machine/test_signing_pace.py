@@ -18,6 +18,8 @@ from models.tasks.cycles import cycles_of
 from models.tasks.tasks import Task
 from strategy.config.bid import BidConfig
 
+pytestmark = pytest.mark.thorough
+
 STEP_S = 15
 CONFIGS = [
     (0, BidConfig(slug="cats", hardcap_sats=90_000, bid_count=5, loop_seconds=5, min_age_seconds=10)),

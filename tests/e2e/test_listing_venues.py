@@ -17,7 +17,7 @@ from tests.e2e.installation import Installation, until
 from tests.e2e.test_listing import Seller
 from tests.examples import some_of
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.thorough]  # e2e/test_listing.py, and tests/markets/contract for each venue
 
 SETTINGS = {"BIDKEEPER_MIN_AGE_SECONDS": "0"}
 

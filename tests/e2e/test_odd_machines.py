@@ -50,6 +50,7 @@ def _can_listen(host: str) -> bool:
         return False
 
 
+@pytest.mark.thorough_cases("::-::-utf-8")
 @pytest.mark.parametrize(
     ("written", "host", "encoding"),
     [("[::1]", "::1", "latin-1"), ("::", "::", "utf-8"), ("127.0.0.2", "127.0.0.2", "ascii")],

@@ -12,6 +12,8 @@ import requests
 from drills.faults.fleet import strike
 from tests.e2e.installation import Installation, Trader, until
 
+pytestmark = pytest.mark.thorough
+
 SETTINGS = {"BIDKEEPER_SIMULATOR_SELLER_FEE_PPM": "20000"}  # the practice market keeps 2 % of sales
 PROGRAMS = ("worker", "manager", "gateway", "signer", "server")
 STEPS = ("bid", "fill", "task", "listing", "sale")

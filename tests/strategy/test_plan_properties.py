@@ -70,6 +70,7 @@ def after(cycle: Cycle, result: BidPlan) -> Cycle:
     return replace(cycle, own=tuple(carry_out(cycle.config, cycle.own, result)), memory=result.memory)
 
 
+@pytest.mark.thorough
 @pytest.mark.slow
 def test_random_cycles_reach_every_kind_of_decision() -> None:
     """Guards the test above: properties of cycles in which nothing happens would prove nothing."""

@@ -19,6 +19,7 @@ from workers.manager.child import MAX_DEATHS
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("back_end")]
 
 
+@pytest.mark.thorough_cases("popen")
 async def test_a_killed_worker_comes_back_after_a_rest_and_is_never_doubled(database: str, tmp_path: Path) -> None:
     installation = with_timing(tmp_path, first_rest_s=0.5)
     async with installation.running():
@@ -74,6 +75,7 @@ async def test_deaths_between_finished_cycles_do_not_add_up(installation: Instal
         assert installation.row(task).observed != "crashed"
 
 
+@pytest.mark.thorough_cases("zygote-is-unwelcome-the key is not accepted")
 @pytest.mark.parametrize(
     ("slug", "error"), [("is-misconfigured", "the config is nonsense"), ("is-unwelcome", "the key is not accepted")]
 )

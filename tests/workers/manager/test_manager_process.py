@@ -110,6 +110,7 @@ async def test_an_asked_manager_ends_its_workers_and_what_is_wanted_stays_wanted
             end(manager)
 
 
+@pytest.mark.thorough_cases("popen")
 async def test_a_second_manager_says_so_and_ends(installation: Installation) -> None:
     task = installation.task()
     installation.want(task)

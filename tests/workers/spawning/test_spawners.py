@@ -51,6 +51,7 @@ async def ended(handle: Handle) -> int:
     return status
 
 
+@pytest.mark.thorough_cases("popen")
 @pytest.mark.parametrize("back_end", ["zygote", "popen"])
 async def test_how_a_worker_ended_is_told_alike(settings: Settings, back_end: str) -> None:
     expected = {
