@@ -37,7 +37,7 @@ from tests.server.wallet_items import INSCRIPTION, item
 from tests.server.withdrawals.chain import Chain, coin
 from tests.shapes import replace
 from tests.wallet import proofs
-from tests.workers.bidding.world import World as Workers
+from tests.worlds.worker import World as Workers
 from wallet.signer.challenges import sign_message
 
 # New each time, or another machine's: what a peer that is not there answers depends on what else runs.

@@ -21,8 +21,7 @@ from tests.server.conftest import OWNER, Service, with_settings
 from tests.server.peers import keys_of
 from tests.server.running_tasks import open_order
 from tests.shapes import replace
-from tests.workers.bidding.fakes import KEYS, ask, bid
-from tests.workers.bidding.world import CATS, World
+from tests.worlds.worker import CATS, KEYS, World, ask, bid
 
 EXAMPLE = {"slug": "goosinals", "hardcapSats": 100_000}
 

@@ -16,7 +16,7 @@ from server.task_log import camel_keys
 from tests.server.api import START_MS
 from tests.server.conftest import Service
 from tests.server.driver import check
-from tests.workers.bidding.world import World
+from tests.worlds.worker import World
 
 KEY = "L" + "4" * 51
 

@@ -8,9 +8,9 @@ import pytest
 
 from tests.examples import some_of
 from tests.workers.bidding.drafts import DraftWorld
-from tests.workers.bidding.world import World
 from tests.workers.installation import ZYGOTE_S, Installation
 from tests.workers.listing.listing_world import ListingWorld
+from tests.worlds.worker import World
 from workers.spawning import spawner
 
 

@@ -6,8 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from tests.workers.bidding.fakes import ask
-from tests.workers.bidding.world import Crash, CrashAt, World
+from tests.worlds.worker import Crash, CrashAt, World, ask
 from workers.context import NAMES
 
 LADDER = [75_000, 60_000, 45_000, 30_000, 15_000]

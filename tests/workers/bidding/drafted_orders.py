@@ -8,8 +8,7 @@ from models.ledger.states import Order
 from models.tasks.tasks import Task
 from tests.shapes import replace
 from tests.workers.bidding.drafts import HOUR_MS, VENUE
-from tests.workers.bidding.fakes import KEYS, START_MS
-from tests.workers.bidding.world import CATS
+from tests.worlds.worker import CATS, KEYS, START_MS
 
 ONE = replace(CATS, bid_mode="fixed", bid_count=1, bid_fixed_high=50_000)
 

@@ -12,8 +12,7 @@ from markets.base import BidOrder, OutpointFacts, OwnBid, OwnBids, Refused, Unkn
 from markets.orders import BidDraft, BidToDraft, DraftPsbt
 from models.ledger.states import Order
 from strategy.book import VenueProfile
-from tests.workers.bidding.fakes import FakeMarket, FakeSigner
-from tests.workers.bidding.world import World
+from tests.worlds.worker import FakeMarket, FakeSigner, World
 from wallet.protocol import OfferToSign, SignedOffer
 
 VENUE = "simulator-ordnet"

@@ -7,7 +7,7 @@ from msgspec import structs
 from markets.base import Unavailable, Unknown
 from models import controls
 from tests.shapes import replace
-from tests.workers.bidding.world import CATS, World
+from tests.worlds.worker import CATS, World
 
 ONE = replace(CATS, bid_mode="fixed", bid_fixed_low=50_000, bid_fixed_high=50_000, bid_count=1, hardcap_sats=0)
 

@@ -10,8 +10,7 @@ from models.ledger.states import Order
 from models.tasks import tasks
 from models.tasks.tasks import STOPPED
 from tests.shapes import replace
-from tests.workers.bidding.fakes import ask
-from tests.workers.bidding.world import CATS, World
+from tests.worlds.worker import CATS, World, ask
 from workers.context import Context
 
 ONE = replace(CATS, bid_mode="fixed", bid_count=1, bid_fixed_high=52_000)

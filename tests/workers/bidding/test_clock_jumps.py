@@ -6,7 +6,7 @@ import pytest
 
 from models.ledger import orders
 from models.ledger.states import CLOSED, UNKNOWN, Order
-from tests.workers.bidding.world import World
+from tests.worlds.worker import World
 
 HOUR_S = 3600
 LADDER = [75_000, 60_000, 45_000, 30_000, 15_000]

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from markets.base import Refused
-from tests.workers.bidding.fakes import ask
-from tests.workers.bidding.world import World
+from tests.worlds.worker import World, ask
 
 
 def test_nothing_is_signed_and_the_owner_reads_why(world: World) -> None:

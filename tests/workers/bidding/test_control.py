@@ -7,8 +7,7 @@ import pytest
 from markets.base import Unavailable
 from models import controls
 from tests.shapes import replace
-from tests.workers.bidding.fakes import ask
-from tests.workers.bidding.world import CATS, World, seconds
+from tests.worlds.worker import CATS, World, ask, seconds
 from wallet.signer_client import SignerRefused
 
 LADDER = [75_000, 60_000, 45_000, 30_000, 15_000]

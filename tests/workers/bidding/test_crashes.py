@@ -14,7 +14,7 @@ from models.ledger import orders
 from models.ledger.states import Order
 from tests.examples import some_of
 from tests.workers.bidding import crash_scenes
-from tests.workers.bidding.world import Crash, CrashAt, World
+from tests.worlds.worker import Crash, CrashAt, World
 from workers.context import NAMES, VARIABLE
 
 

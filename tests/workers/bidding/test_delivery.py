@@ -8,8 +8,7 @@ from models.ledger.states import Order
 from models.tasks import tasks
 from models.tasks.tasks import Task
 from tests.shapes import replace
-from tests.workers.bidding.fakes import KEYS
-from tests.workers.bidding.world import CATS, World
+from tests.worlds.worker import CATS, KEYS, World
 
 ONE = replace(CATS, bid_count=1)
 TO_VAULT = replace(ONE, deliver_to="vault")

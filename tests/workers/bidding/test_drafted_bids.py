@@ -19,8 +19,7 @@ from tests.shapes import replace
 from tests.workers.bidding import crash_scenes
 from tests.workers.bidding.drafted_orders import ONE
 from tests.workers.bidding.drafts import BIDS, HOUR_MS, VENUE, DraftWorld, outpoint
-from tests.workers.bidding.fakes import KEYS, ask
-from tests.workers.bidding.world import CATS
+from tests.worlds.worker import CATS, KEYS, ask
 from wallet.signer_client import SignerRefused, SignerUnavailable
 from workers.bidding.moment import life_ms
 

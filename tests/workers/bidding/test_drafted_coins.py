@@ -10,8 +10,7 @@ from models.ledger.states import Order
 from tests.shapes import replace
 from tests.workers.bidding.drafted_orders import ONE
 from tests.workers.bidding.drafts import DraftWorld, outpoint
-from tests.workers.bidding.fakes import ask
-from tests.workers.bidding.world import seconds
+from tests.worlds.worker import ask, seconds
 
 
 def test_a_bid_is_paid_with_the_fewest_coins_on_which_nothing_lies(drafts: DraftWorld) -> None:

@@ -11,8 +11,7 @@ from models.ledger.states import Order
 from tests.shapes import replace
 from tests.workers.bidding.drafted_orders import put
 from tests.workers.bidding.drafts import HOUR_MS, VENUE, DraftWorld
-from tests.workers.bidding.fakes import KEYS, START_MS
-from tests.workers.bidding.world import CATS, context_at
+from tests.worlds.worker import CATS, KEYS, START_MS, context_at
 from workers.bidding.own_bids import settle
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.fault_classes import EFFECTS, Effect
-from tests.workers.bidding.world import World, seconds
+from tests.worlds.worker import World, seconds
 
 LADDER = dict.fromkeys([75_000, 60_000, 45_000, 30_000, 15_000], "live")
 

@@ -15,8 +15,7 @@ from models.ledger.states import Order
 from models.tasks import cycles, tasks
 from strategy.config.bid import dump_bid_config
 from tests.shapes import replace
-from tests.workers.bidding.fakes import ask
-from tests.workers.bidding.world import CATS, Crash, CrashAt, World
+from tests.worlds.worker import CATS, Crash, CrashAt, World, ask
 
 ITEM = "ab" * 32 + "i0"
 # Of a floor of 100,000 one bid, at 75,000.

@@ -13,8 +13,7 @@ from models.ledger.states import Order
 from models.tasks import tasks
 from models.tasks.tasks import STOPPED
 from tests.shapes import replace
-from tests.workers.bidding.fakes import KEYS, ask
-from tests.workers.bidding.world import CATS, World, seconds
+from tests.worlds.worker import CATS, KEYS, World, ask, seconds
 
 LADDER = [75_000, 60_000, 45_000, 30_000, 15_000]
 ONE = replace(CATS, bid_mode="fixed", bid_count=1, bid_fixed_high=52_000)

@@ -8,8 +8,7 @@ import pytest
 
 from markets.base import InsufficientFunds, Unavailable
 from tests.shapes import replace
-from tests.workers.bidding.fakes import ask, bid
-from tests.workers.bidding.world import CATS, World, seconds
+from tests.worlds.worker import CATS, World, ask, bid, seconds
 from workers.bidding.moment import SIGN_WITHIN_MS
 
 LADDER = [75_000, 60_000, 45_000, 30_000, 15_000]

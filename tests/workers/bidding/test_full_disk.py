@@ -10,8 +10,7 @@ from models.ledger import orders
 from models.ledger.states import Order
 from tests.disks import full_database
 from tests.shapes import replace
-from tests.workers.bidding.fakes import ask
-from tests.workers.bidding.world import CATS, World, seconds
+from tests.worlds.worker import CATS, World, ask, seconds
 
 LADDER = [75_000, 60_000, 45_000, 30_000, 15_000]
 

@@ -10,9 +10,8 @@ from models.ledger.states import Order
 from models.tasks import tasks
 from models.tasks.tasks import STOPPED
 from tests.shapes import replace
-from tests.workers.bidding.fakes import ask
 from tests.workers.bidding.test_fills import ONE, state
-from tests.workers.bidding.world import World, seconds
+from tests.worlds.worker import World, ask, seconds
 
 
 @pytest.mark.parametrize("is_known", [True, False])

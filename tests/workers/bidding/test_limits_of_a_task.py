@@ -10,8 +10,7 @@ from strategy.config.bid import ActiveHours, BidConfig
 from strategy.decision import Limits
 from strategy.reasons import Reason
 from tests.shapes import replace
-from tests.workers.bidding.fakes import KEYS, START_MS
-from tests.workers.bidding.world import CATS, World
+from tests.worlds.worker import CATS, KEYS, START_MS, World
 from workers.bidding.own_bids import Explainer
 from workers.context import Faults
 

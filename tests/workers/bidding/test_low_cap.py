@@ -9,7 +9,7 @@ import pytest
 from models.tasks.tasks import RUNNING
 from strategy.config.bid import BidConfig
 from tests.shapes import replace
-from tests.workers.bidding.world import CATS, World
+from tests.worlds.worker import CATS, World
 
 FIXED = replace(CATS, bid_mode="fixed", bid_fixed_low=45_000, bid_fixed_high=60_000)
 

@@ -7,8 +7,7 @@ import pytest
 from models.ledger import orders
 from models.users import User
 from tests.shapes import replace
-from tests.workers.bidding.fakes import ask
-from tests.workers.bidding.world import CATS, World
+from tests.worlds.worker import CATS, World, ask
 
 LADDER = replace(CATS, bid_mode="fixed", bid_count=3, bid_fixed_low=45_000, bid_fixed_high=75_000)
 

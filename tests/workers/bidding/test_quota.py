@@ -7,7 +7,7 @@ import pytest
 from markets.base import AskBook, Refused
 from markets.client import Scarcity
 from tests.shapes import replace
-from tests.workers.bidding.world import CATS, World
+from tests.worlds.worker import CATS, World
 
 LOW = 15_000  # the lowest rung on a floor of 100,000
 

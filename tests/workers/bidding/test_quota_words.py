@@ -12,7 +12,7 @@ from models.tasks.tasks import STOPPED, Task
 from strategy.config.bid import BidConfig, dump_bid_config
 from strategy.monthly import Bidding, CallCosts, fits_from_minutes, monthly_calls
 from tests.shapes import replace
-from tests.workers.bidding.world import CATS, World
+from tests.worlds.worker import CATS, World
 
 ALL = "placed 5, kept 0, cancelled 0"
 COSTS = CallCosts()

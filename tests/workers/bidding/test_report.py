@@ -20,8 +20,7 @@ from strategy.journal import Decoder
 from strategy.plan_bids import plan_bids
 from strategy.reasons import Step
 from tests.shapes import replace
-from tests.workers.bidding.fakes import KEYS, ask, bid
-from tests.workers.bidding.world import CATS, World
+from tests.worlds.worker import CATS, KEYS, World, ask, bid
 from workers.bidding.bidder import Bidder
 from workers.bidding.moment import Journal
 from workers.context import Faults

@@ -12,8 +12,7 @@ from models.tasks.tasks import Task
 from strategy.book import Bid
 from strategy.config.bid import BidConfig, dump_bid_config
 from tests.shapes import replace
-from tests.workers.bidding.fakes import ask, bid
-from tests.workers.bidding.world import CATS, World
+from tests.worlds.worker import CATS, World, ask, bid
 from workers.bidding.bidder import Bidder
 
 OUTBID = replace(

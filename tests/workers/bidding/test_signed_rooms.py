@@ -9,8 +9,7 @@ from models.tasks import tasks
 from strategy.config.bid import dump_bid_config
 from strategy.decision import SignedRoom
 from tests.shapes import replace
-from tests.workers.bidding.fakes import ask
-from tests.workers.bidding.world import CATS, World
+from tests.worlds.worker import CATS, World, ask
 from wallet.signer_client import SignerRefused
 from workers.bidding.writes import CEILINGS
 

@@ -14,8 +14,7 @@ from models.ledger.states import Order
 from models.tasks import tasks
 from models.tasks.tasks import STOPPED
 from tests.shapes import replace
-from tests.workers.bidding.fakes import KEYS, ask
-from tests.workers.bidding.world import CATS, World
+from tests.worlds.worker import CATS, KEYS, World, ask
 from workers.bidding.bidder import Bidder
 
 RUNES = replace(CATS, type="rune", slug="UNCOMMON•GOODS", quantity=Decimal(1000), bid_count=1, max_fills=1)

@@ -6,8 +6,7 @@ from typing import Any
 
 from models.ledger import orders
 from tests.shapes import replace
-from tests.workers.bidding.fakes import ask
-from tests.workers.bidding.world import CATS, World
+from tests.worlds.worker import CATS, World, ask
 
 ONE = replace(CATS, bid_mode="fixed", bid_count=1, bid_fixed_high=52_000)
 

@@ -7,8 +7,7 @@ from models.ledger import orders
 from models.tasks import tasks
 from strategy.config.bid import dump_bid_config
 from tests.shapes import replace
-from tests.workers.bidding.fakes import KEYS, ask, bid
-from tests.workers.bidding.world import CATS, World
+from tests.worlds.worker import CATS, KEYS, World, ask, bid
 
 GOLD = replace(CATS, bid_type="trait", trait_type="Fur", trait_value="Gold", hardcap_sats=1_000_000)
 KEY = ("ordinals", "cats", "trait:Fur=Gold")

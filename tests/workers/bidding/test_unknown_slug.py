@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from markets.base import Unavailable
 from tests.shapes import replace
-from tests.workers.bidding.world import CATS, World
+from tests.worlds.worker import CATS, World
 
 
 def test_an_unknown_collection_is_told_in_last_error_until_it_is_known(world: World) -> None:

@@ -18,8 +18,7 @@ from models.tasks import tasks
 from models.tasks.tasks import STOPPED
 from strategy.config.bid import BidConfig, dump_bid_config
 from tests.shapes import replace
-from tests.workers.bidding.fakes import ask
-from tests.workers.bidding.world import CATS, World, seconds
+from tests.worlds.worker import CATS, World, ask, seconds
 from wallet.signer_client import SignerLocked, SignerRefused, SignerUnavailable
 from workers.context import BadConfig
 

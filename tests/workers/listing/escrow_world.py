@@ -8,8 +8,8 @@ from typing import Any
 
 from markets.base import Fees, OutpointFacts, Utxo
 from tests.shapes import replace
-from tests.workers.bidding.fakes import KEYS
 from tests.workers.listing.listing_world import SECOND, ListingMarket, ListingSigner
+from tests.worlds.worker import KEYS
 from wallet.protocol import SignedWithdrawal, UserKeys, WithdrawalToSign
 from wallet.signer_client import SignerUnavailable
 

@@ -20,8 +20,7 @@ from models.tasks.cycles import cycles_of
 from models.tasks.tasks import RUNNING
 from strategy.book import Ask
 from strategy.config.listing import ListingConfig, dump_listing_config
-from tests.workers.bidding.fakes import KEYS, FakeMarket, FakeSigner, ask
-from tests.workers.bidding.world import World
+from tests.worlds.worker import KEYS, FakeMarket, FakeSigner, World, ask
 from wallet.protocol import ListingToSign, SignedListing
 from workers.context import crashpoint
 from workers.drains import ListingDrain

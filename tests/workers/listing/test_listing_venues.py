@@ -12,8 +12,8 @@ from markets.orders import ListingDraft
 from models import market_memory
 from models.tasks import tasks
 from strategy.config.listing import ListingConfig
-from tests.workers.bidding.fakes import KEYS
 from tests.workers.listing.listing_world import FIRST, ITEM, ListingMarket, ListingSigner, ListingWorld
+from tests.worlds.worker import KEYS
 from wallet.signer_client import SignerRefused
 
 UNISAT, ORDINALSWALLET = "simulator-unisat", "simulator-ordinalswallet"

@@ -10,8 +10,8 @@ from markets.orders import OwnListing
 from models.ledger import listings
 from models.ledger.listings import NewListing
 from models.ledger.states import CANCELLING, LIVE, SIGNED, SUBMITTED, UNKNOWN, Listing
-from tests.workers.bidding.world import context_at
 from tests.workers.listing.listing_world import FIRST, ITEM, ListingWorld
+from tests.worlds.worker import context_at
 from workers.cycle import APART_MS
 from workers.listing import moment
 

@@ -13,7 +13,7 @@ from models.leases.leases import EVERYBODY
 from models.ledger import closing
 from models.ledger.closing import Owed, owed
 from strategy.config.bid import BidConfig
-from tests.workers.bidding.world import World
+from tests.worlds.worker import World
 from workers.manager import brakes
 from workers.manager.brakes import Cancelled, Known, Wallet, take_off
 

@@ -18,8 +18,7 @@ from strategy.config.bid import BidConfig, OnFill
 from strategy.config.listing import ListingConfig, dump_listing_config
 from strategy.purchases import MadeOutput, Move, NotShown, SpentCoin
 from tests.shapes import replace
-from tests.workers.bidding.fakes import KEYS
-from tests.workers.bidding.world import CATS, World
+from tests.worlds.worker import CATS, KEYS, World
 from workers.manager.fill_lister import FillLister
 from workers.manager.purchase_facts import Evidence, Found, Standing
 

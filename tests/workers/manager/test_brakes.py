@@ -20,8 +20,8 @@ from models.leases.leases import EVERYBODY
 from models.ledger import closing, orders
 from models.ledger.states import Order
 from strategy.config.bid import BidConfig
-from tests.workers.bidding.world import World
 from tests.workers.manager.brake_desk import FOUR, at_brakes, bids, due, halt, round_of
+from tests.worlds.worker import World
 from wallet.signer_client import SignerUnavailable
 from workers.manager import brakes
 from workers.manager.brakes import Brakes

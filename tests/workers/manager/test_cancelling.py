@@ -12,8 +12,8 @@ from markets.venues import capabilities
 from models.ledger import orders
 from models.ledger.states import CANCELLING, Order
 from strategy.config.bid import BidConfig
-from tests.workers.bidding.world import World
 from tests.workers.manager.brake_desk import at_brakes, bids, cancels, closed, due, halt, round_of
+from tests.worlds.worker import World
 from workers.manager import brakes
 from workers.manager.brakes import Known
 

@@ -12,8 +12,8 @@ from models.tasks import tasks
 from strategy.config.listing import dump_listing_config, load_listing_config
 from strategy.purchases import ProvenPurchase
 from tests.shapes import replace
-from tests.workers.bidding.world import World
 from tests.workers.manager.fill_desk import HELD, ITEM, MARGIN, OTHER, RULE, STRANGER, TO_VAULT, Desk, autolists, buys
+from tests.worlds.worker import World
 from workers.manager.purchase_facts import Standing
 
 
