@@ -17,8 +17,7 @@ from models.ledger.states import Order
 from tests.examples import some_of
 from tests.shapes import replace
 from tests.workers.bidding import crash_scenes
-from tests.workers.bidding.drafted_orders import ONE
-from tests.workers.bidding.drafts import BIDS, HOUR_MS, VENUE, DraftWorld, outpoint
+from tests.worlds.drafting import BIDS, HOUR_MS, ONE, VENUE, DraftWorld, outpoint
 from tests.worlds.worker import CATS, KEYS, ask
 from wallet.signer_client import SignerRefused, SignerUnavailable
 from workers.bidding.moment import life_ms

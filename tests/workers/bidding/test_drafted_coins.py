@@ -8,8 +8,7 @@ from markets.base import NotSupported, Utxo
 from models.ledger import orders
 from models.ledger.states import Order
 from tests.shapes import replace
-from tests.workers.bidding.drafted_orders import ONE
-from tests.workers.bidding.drafts import DraftWorld, outpoint
+from tests.worlds.drafting import ONE, DraftWorld, outpoint
 from tests.worlds.worker import ask, seconds
 
 

@@ -8,8 +8,7 @@ from markets.base import NotFound, Refused
 from models.tasks import tasks
 from strategy.config.bid import dump_bid_config
 from tests.shapes import replace
-from tests.workers.bidding.drafted_orders import ONE, put
-from tests.workers.bidding.drafts import DraftWorld
+from tests.worlds.drafting import ONE, DraftWorld, put
 
 
 def test_the_venue_is_asked_about_the_tasks_collection_and_those_it_still_has_bids_on(drafts: DraftWorld) -> None:

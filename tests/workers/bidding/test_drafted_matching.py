@@ -9,8 +9,7 @@ import pytest
 from markets.base import OwnBid, OwnBids
 from models.ledger.states import Order
 from tests.shapes import replace
-from tests.workers.bidding.drafted_orders import put
-from tests.workers.bidding.drafts import HOUR_MS, VENUE, DraftWorld
+from tests.worlds.drafting import HOUR_MS, VENUE, DraftWorld, put
 from tests.worlds.worker import CATS, KEYS, START_MS, context_at
 from workers.bidding.own_bids import settle
 

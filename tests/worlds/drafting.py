@@ -1,4 +1,4 @@
-"""A venue that drafts its bids: it keeps no expiry of ours, tells the id of what it accepts, and wants no challenge."""
+"""A worker's world at a venue that drafts bids, and orders of such a task."""
 
 from __future__ import annotations
 
@@ -10,9 +10,13 @@ from msgspec import structs
 
 from markets.base import BidOrder, OutpointFacts, OwnBid, OwnBids, Refused, Unknown, Utxo
 from markets.orders import BidDraft, BidToDraft, DraftPsbt
+from models.ledger import orders
+from models.ledger.orders import ExposureLimits, NewOrder
 from models.ledger.states import Order
+from models.tasks.tasks import Task
 from strategy.book import VenueProfile
-from tests.worlds.worker import FakeMarket, FakeSigner, World
+from tests.shapes import replace
+from tests.worlds.worker import CATS, KEYS, START_MS, FakeMarket, FakeSigner, World
 from wallet.protocol import OfferToSign, SignedOffer
 
 VENUE = "simulator-ordnet"
@@ -136,3 +140,36 @@ class DraftWorld(World):
             else:
                 found.append(bid.price)
         return found
+
+
+ONE = replace(CATS, bid_mode="fixed", bid_count=1, bid_fixed_high=50_000)
+
+
+def put(
+    task_id: int,
+    state: str,
+    price: int = 50_000,
+    *,
+    venue_id: str | None = None,
+    slug: str = "cats",
+    trait: tuple[str, str] | None = None,
+    venue: str = VENUE,
+) -> int:
+    """Puts an order in this state since START_MS; returns its id."""
+    new = NewOrder(
+        intent=f"{10_000 + Order.select().count():032x}",
+        task_id=task_id,
+        user_id=1,
+        venue=venue,
+        wallet=KEYS.payment,
+        slug=slug,
+        price_sats=price,
+        quantity="1",
+        expires_ms=START_MS + HOUR_MS,
+        token=Task.get_by_id(task_id).token,
+        trait=trait,
+    )
+    order = orders.reserve(new, ExposureLimits(0, 10**12, 0), START_MS)
+    reason = "lost" if state == "closed" else None
+    Order.update(state=state, venue_id=venue_id, close_reason=reason).where(Order.id == order.id).execute()
+    return int(order.id)
