@@ -8,8 +8,8 @@ import pytest
 
 from tests.examples import some_of
 from tests.workers.installation import ZYGOTE_S, Installation
-from tests.workers.listing.listing_world import ListingWorld
 from tests.worlds.drafting import DraftWorld
+from tests.worlds.listing import ListingWorld
 from tests.worlds.worker import World
 from workers.spawning import spawner
 

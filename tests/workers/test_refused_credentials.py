@@ -9,7 +9,7 @@ import pytest
 from markets.base import AuthFailed, InsufficientFunds, Unavailable
 from strategy.config.bid import BidConfig
 from strategy.reasons import FaultCode
-from tests.workers.listing.listing_world import ListingWorld
+from tests.worlds.listing import ListingWorld
 from tests.worlds.worker import World, seconds
 from workers.context import BadCredentials, Job
 from workers.cycle import REFUSED_APART_MS

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from models.ledger import fills, listings
-from tests.workers.listing.listing_world import ITEM, ListingWorld
+from tests.worlds.listing import ITEM, ListingWorld
 from workers.listing.lister import IN_DOUBT_S, Lister
 
 

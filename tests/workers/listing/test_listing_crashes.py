@@ -9,7 +9,7 @@ import pytest
 from models.ledger.states import Listing
 from models.tasks import tasks
 from tests.examples import some_of
-from tests.workers.listing.listing_world import ListingWorld
+from tests.worlds.listing import ListingWorld
 from tests.worlds.worker import Crash, CrashAt
 from workers.context import LISTING_NAMES, NAMES
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from markets.base import InsufficientFunds, Unavailable, Unknown
-from tests.workers.listing.listing_world import ListingWorld
+from tests.worlds.listing import ListingWorld
 from wallet.signer_client import SignerUnavailable
 from workers.listing.lister import IN_DOUBT_S, Lister
 

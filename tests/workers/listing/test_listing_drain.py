@@ -9,7 +9,7 @@ from models.ledger import listings
 from models.ledger.states import CLOSED, LOST
 from models.tasks import tasks
 from models.tasks.tasks import STOPPED
-from tests.workers.listing.listing_world import ListingWorld
+from tests.worlds.listing import ListingWorld
 from tests.worlds.worker import Crash, CrashAt
 from wallet.signer_client import SignerUnavailable
 from workers.drains import ListingDrain

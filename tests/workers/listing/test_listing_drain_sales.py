@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from markets.base import NotFound, Unavailable, Unknown
-from tests.workers.listing.listing_world import ListingWorld
 from tests.workers.listing.test_listing_drain import deleted, drained
+from tests.worlds.listing import ListingWorld
 
 SOLD = [(105_000, "closed", "sold")]
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from markets.base import Unavailable
 from strategy.config.listing import ListingConfig
-from tests.workers.listing.listing_world import FIRST, ListingWorld
+from tests.worlds.listing import FIRST, ListingWorld
 from tests.worlds.worker import KEYS
 from wallet.protocol import Finding, Judgement
 from wallet.signer_client import SignerUnavailable

@@ -12,7 +12,7 @@ from markets.orders import ListingDraft
 from models import market_memory
 from models.tasks import tasks
 from strategy.config.listing import ListingConfig
-from tests.workers.listing.listing_world import FIRST, ITEM, ListingMarket, ListingSigner, ListingWorld
+from tests.worlds.listing import FIRST, ITEM, ListingMarket, ListingSigner, ListingWorld
 from tests.worlds.worker import KEYS
 from wallet.signer_client import SignerRefused
 

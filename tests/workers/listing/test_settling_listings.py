@@ -10,7 +10,7 @@ from markets.orders import OwnListing
 from models.ledger import listings
 from models.ledger.listings import NewListing
 from models.ledger.states import CANCELLING, LIVE, SIGNED, SUBMITTED, UNKNOWN, Listing
-from tests.workers.listing.listing_world import FIRST, ITEM, ListingWorld
+from tests.worlds.listing import FIRST, ITEM, ListingWorld
 from tests.worlds.worker import context_at
 from workers.cycle import APART_MS
 from workers.listing import moment

@@ -7,8 +7,8 @@ import pytest
 from markets.base import NotFound
 from models.tasks import tasks
 from strategy.config.listing import ListingConfig
-from tests.workers.listing.listing_world import BUYER, FIRST, ITEM, SECOND, ListingWorld
 from tests.workers.listing.test_listing_drain import deleted, drained
+from tests.worlds.listing import BUYER, FIRST, ITEM, SECOND, ListingWorld
 from tests.worlds.worker import KEYS
 
 OTHER = "cd" * 32 + "i0"
