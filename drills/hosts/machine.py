@@ -15,7 +15,7 @@ from drills.hosts.program import REFUSED
 from drills.hosts.zygote import HELD, HOLD, RESUMED
 from tests.e2e.hosts import Host
 from tests.e2e.installation import until
-from tests.workers.installation import lives
+from tests.worlds.manager import lives
 
 
 class Machine(Host):

@@ -24,7 +24,7 @@ from tests.wallet.offer_desk import offer
 from tests.wallet.processes import PASSPHRASE, Start, sealed_keystore, started_in
 from tests.wallet.socket_house import house
 from tests.workers.conftest import installation, patient_with_zygotes
-from tests.workers.installation import Installation, eventually
+from tests.worlds.manager import Installation, eventually
 from wallet.signer.audit import AuditLog
 
 __all__ = ["installation", "make_bench", "patient_with_zygotes"]  # fixtures, for this module's own use

@@ -18,7 +18,7 @@ from tests.goldens.socket_files import failed, hold
 from tests.goldens.socket_tap import Session, Tap
 from tests.shapes import replace
 from tests.workers.conftest import installation, patient_with_zygotes
-from tests.workers.installation import DRAIN_S, PATIENCE_S, Installation, eventually
+from tests.worlds.manager import DRAIN_S, PATIENCE_S, Installation, eventually
 from workers.manager import rights
 
 __all__ = ["installation", "patient_with_zygotes"]  # fixtures, for this module's own use

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from tests.examples import some_of
-from tests.workers.installation import ZYGOTE_S, Installation
 from tests.worlds.drafting import DraftWorld
 from tests.worlds.listing import ListingWorld
+from tests.worlds.manager import ZYGOTE_S, Installation
 from tests.worlds.worker import World
 from workers.spawning import spawner
 

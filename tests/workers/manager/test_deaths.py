@@ -13,7 +13,7 @@ import pytest
 
 from core.errors import PeerRefused
 from tests import postgresql
-from tests.workers.installation import Installation, descriptors, eventually, lives, with_timing
+from tests.worlds.manager import Installation, descriptors, eventually, lives, with_timing
 from workers.manager.child import MAX_DEATHS
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("back_end")]

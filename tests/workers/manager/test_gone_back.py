@@ -14,7 +14,7 @@ from core.program_calls import Settled
 from models.ledger import orders
 from models.tasks import tasks
 from models.tasks.tasks import RUNNING, Task
-from tests.workers.installation import PATIENCE_S, Installation, eventually, lives, with_timing
+from tests.worlds.manager import PATIENCE_S, Installation, eventually, lives, with_timing
 from wallet.protocol import TOKEN_JUMP
 from workers.manager.rights import Rights
 

@@ -15,7 +15,7 @@ from models.ledger import listings
 from models.tasks import tasks
 from models.tasks.tasks import STOPPED
 from strategy.config.listing import ListingConfig
-from tests.workers.installation import Installation, eventually, lives
+from tests.worlds.manager import Installation, eventually, lives
 from workers.kernel import start_time
 from workers.manager.child import MAX_DEATHS
 

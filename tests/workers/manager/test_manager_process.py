@@ -11,7 +11,7 @@ from collections.abc import Collection
 import pytest
 
 from core.program_calls import Ping, Readiness
-from tests.workers.installation import Installation, eventually, lives
+from tests.worlds.manager import Installation, eventually, lives
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("back_end")]
 

@@ -18,7 +18,7 @@ from models.ledger import orders
 from models.tasks import tasks
 from models.tasks.tasks import STOPPED
 from tests.shapes import replace
-from tests.workers.installation import PATIENCE_S, QUICK, Installation, eventually, lives, now_ms, with_timing
+from tests.worlds.manager import PATIENCE_S, QUICK, Installation, eventually, lives, now_ms, with_timing
 from workers.manager import loop
 
 pytestmark = pytest.mark.slow

@@ -6,7 +6,7 @@ import pytest
 
 from models.database import base
 from tests.databases import questions
-from tests.workers.installation import Installation, eventually, with_timing
+from tests.worlds.manager import Installation, eventually, with_timing
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("back_end")]
 

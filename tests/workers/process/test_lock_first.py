@@ -10,7 +10,7 @@ import sys
 import pytest
 
 from core.layout import log_path
-from tests.workers.installation import Installation
+from tests.worlds.manager import Installation
 from workers import kernel
 
 pytestmark = pytest.mark.slow

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.workers.installation import Installation, eventually
+from tests.worlds.manager import Installation, eventually
 from workers.process import worker
 
 

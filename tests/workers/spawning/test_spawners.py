@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 
 from core.settings import Settings, load
-from tests.workers.installation import descriptors, eventually, lives
 from tests.workers.spawning.exiting import ABORTED, EXITS_WITH_TEXT, KILLED, LIVES, RAISES
+from tests.worlds.manager import descriptors, eventually, lives
 from workers.kernel import EXIT_UNKNOWN
 from workers.spawning import spawner as zygote_spawner
 from workers.spawning.spawner import Handle, PopenSpawner, Spawner, ZygoteSpawner

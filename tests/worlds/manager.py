@@ -1,4 +1,4 @@
-"""A data directory with database, a signer and a gateway that only nod, and a manager with stub workers."""
+"""A data directory with database, a nodding signer and gateway, and a manager with stub workers."""
 
 from __future__ import annotations
 
