@@ -16,7 +16,6 @@ import drills.machine.wire
 from core.subscription_plans import SubscriptionPlan
 from drills.endurance.courses import COURSES, START, Scene
 from drills.endurance.task_time import TaskTime
-from drills.machine.house import House
 from drills.machine.manager import VENUE
 from markets.venues import call_costs
 from models import accounts, users
@@ -30,6 +29,7 @@ from simulator.wire import ApiError
 from simulator.world import World
 from strategy.config.bid import BidConfig, dump_bid_config, normal_slug
 from strategy.monthly import Bidding, monthly_calls
+from tests.worlds.house import House
 from wallet.address import p2wpkh
 
 HOUR_S = 3_600

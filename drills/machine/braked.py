@@ -10,10 +10,10 @@ from hypothesis.stateful import invariant, rule
 from drills.faults.checker import Joined
 from drills.machine.brakes import BrakedHouse, BrakedOwners
 from drills.machine.choices import floors, whole
-from drills.machine.house import House, die
 from drills.machine.machine import Machine
 from drills.machine.owner import Owners
 from models.ledger.closing import closing
+from tests.worlds.house import House, die
 
 SCOPES = st.sampled_from(["global", "user", "task"])
 STRICTER = st.sampled_from(["reduce", "halt", "halt"])

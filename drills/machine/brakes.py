@@ -18,7 +18,6 @@ from peewee import PeeweeException
 
 from drills.faults.evidence import bids
 from drills.machine.clockwork import Loop
-from drills.machine.house import House, MarketHere
 from drills.machine.manager import Crash, Manager, Worker
 from drills.machine.owner import STRICTNESS, Owners
 from markets.base import OwnBids
@@ -28,6 +27,7 @@ from models.leases.leases import EVERYBODY
 from models.ledger.states import Order
 from models.tasks import tasks
 from models.tasks.tasks import STOPPED
+from tests.worlds.house import House, MarketHere
 from wallet.protocol import Scope, State
 from wallet.signer_client import SignerError
 from workers.manager import brakes

@@ -21,12 +21,11 @@ from drills.machine.choices import (
     states,
     whole,
 )
-from drills.machine.house import House, die
-from drills.machine.market import Market
 from drills.machine.owner import Owners
 from drills.machine.promises import Watch
 from models.ledger import orders
 from strategy.config.bid import BidConfig
+from tests.worlds.house import House, Market, die
 
 LONG_S = 1_000  # longer than the shortest life of a bid
 DRAINED_S = 180  # within which a drain with everything well cancels what it may

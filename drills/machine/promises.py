@@ -13,10 +13,10 @@ from typing import Any
 from drills.faults import checker
 from drills.faults.checker import BOOK_AGE_MS, CHECKS, Check, Joined
 from drills.faults.evidence import Bid, Evidence, Row
-from drills.machine.house import EXPOSURE, INSTALLATION, House
 from drills.machine.owner import BUDGET, Owners
 from models.database.base import database
 from tests.shapes import replace
+from tests.worlds.house import EXPOSURE, INSTALLATION, House
 
 # The ledger learns of an end at the venue when a cycle looks, and none may for as long as something is away.
 AT_LAST = (checker.ghost,)

@@ -9,12 +9,11 @@ from contextlib import contextmanager
 import pytest
 
 from core.subscription_plans import SubscriptionPlan
-from drills.machine.house import House
-from drills.machine.market import Market
 from drills.machine.owner import Owners
 from gateway.quota_count import DAY
 from strategy.config.bid import BidConfig
 from tests.shapes import replace
+from tests.worlds.house import House, Market
 
 pytestmark = pytest.mark.slow
 

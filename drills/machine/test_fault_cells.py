@@ -10,9 +10,7 @@ from collections.abc import Iterator
 import pytest
 
 from drills.machine.choices import SLUGS
-from drills.machine.house import House
 from drills.machine.machine import DRAINED_S
-from drills.machine.market import Market
 from drills.machine.owner import Owners
 from drills.machine.promises import Watch
 from models.ledger import orders
@@ -20,6 +18,7 @@ from models.ledger.states import LIVE
 from models.tasks.tasks import Task
 from simulator.calls import MODES
 from strategy.config.bid import BidConfig
+from tests.worlds.house import House, Market
 
 pytestmark = pytest.mark.slow
 READS, WRITES = ("challenge", "floors", "book", "own_bids", "balance"), ("place", "cancel")

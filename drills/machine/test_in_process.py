@@ -7,9 +7,9 @@ from hypothesis import strategies as st
 from hypothesis.stateful import rule
 
 from drills.machine.choices import WRITES_FAIL, floors, rivals
-from drills.machine.house import die
 from drills.machine.machine import Machine
 from drills.machine.running import SEED, run
+from tests.worlds.house import die
 from workers.context import NAMES
 
 pytestmark = pytest.mark.slow

@@ -9,8 +9,6 @@ from collections.abc import Iterator
 import pytest
 
 from core.subscription_plans import SubscriptionPlan
-from drills.machine.house import House
-from drills.machine.market import Market
 from drills.machine.owner import Owners
 from models.controls import HALT
 from models.ledger import orders
@@ -18,6 +16,7 @@ from models.tasks import tasks
 from strategy import decision
 from strategy.config.bid import BidConfig
 from tests.shapes import replace
+from tests.worlds.house import House, Market
 
 PLAN = SubscriptionPlan("Beta", 40, 20, 50_000_000, 0, 365)
 CATS = BidConfig(slug="cats", hardcap_sats=10_000_000, bid_count=2, bid_expiry_minutes=120)

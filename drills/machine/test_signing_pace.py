@@ -11,12 +11,11 @@ from typing import Any
 import pytest
 
 from core.errors import PeerRefused
-from drills.machine.house import House
-from drills.machine.market import Market
 from drills.machine.owner import Owners
 from models.tasks.cycles import cycles_of
 from models.tasks.tasks import Task
 from strategy.config.bid import BidConfig
+from tests.worlds.house import House, Market
 
 pytestmark = pytest.mark.thorough
 

@@ -21,7 +21,6 @@ from unittest.mock import patch
 import wallet.facts_client
 from core.call import Request
 from core.subscription_plans import SubscriptionPlan
-from drills.machine.house import House, MarketHere
 from gateway.app import Gateway
 from gateway.venue import Breaker
 from models import accounts, users
@@ -29,6 +28,7 @@ from models.tasks import tasks
 from models.tasks.tasks import RUNNING, Task
 from strategy.config.bid import BidConfig, dump_bid_config, normal_slug
 from strategy.config.listing import ListingConfig, dump_listing_config
+from tests.worlds.house import House, MarketHere
 from wallet.address import p2wpkh
 from wallet.facts_client import FactsError, ask_facts
 from workers.bidding.bidder import Bidder

@@ -1,4 +1,4 @@
-"""One installation and its market in this process, on a clock that is told what it is.
+"""An installation in one process with the practice market, and what the market's actors do.
 
 Real are the market's handlers and engine, the adapters, the gateway's parts, the signer with its files, the ledger,
 the jobs of workers and the decisions of the manager. Sockets, processes and waiting are not there.
@@ -14,8 +14,9 @@ import random
 import shutil
 import sys
 import tempfile
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, ClassVar
@@ -31,6 +32,7 @@ from core.layout import journal_path
 from core.settings import Settings
 from core.subscription_plans import SubscriptionPlan
 from core.unix_http import NoAnswer, NotSent
+from drills.faults.evidence import AskMove, Bid, Quiet, bids
 from drills.machine.clockwork import AtOnce, Clock, Loop
 from drills.machine.manager import Crash, Manager
 from drills.machine.wire import HANDLERS_ASYNCIO, Wire
@@ -46,6 +48,7 @@ from models.database import base
 from models.tasks import tasks
 from models.tasks.tasks import Task
 from simulator.world import World
+from strategy.config.bid import BidConfig
 from tests.wallet import lines
 from wallet.keystore.keys import Keystore
 from wallet.signer.audit import AuditLog
@@ -362,3 +365,87 @@ def _empty_database() -> Path:
         base.close()
         _templates.append(path)
     return _templates[0]
+
+
+@dataclass
+class Told:
+    """`asks` and `rune_asks` are lowest asks: sats, and sats a token."""
+
+    configs: dict[int, list[BidConfig]] = field(default_factory=lambda: defaultdict(list))
+    asks: list[AskMove] = field(default_factory=list)
+    rune_asks: list[AskMove] = field(default_factory=list)
+    quiet: list[Quiet] = field(default_factory=list)
+    quiet_since: dict[tuple[int, str], int] = field(default_factory=dict)
+    accepted_twice: bool = False
+    done: Counter[str] = field(default_factory=Counter)
+
+    def be_quiet(self, task_id: int, why: str, now_ms: int) -> None:
+        self.quiet_since.setdefault((task_id, why), now_ms)
+
+    def end_quiet(self, task_id: int, why: str, now_ms: int) -> None:
+        if (since := self.quiet_since.pop((task_id, why), None)) is not None:
+            self.quiet.append(Quiet(task_id, since, now_ms))
+
+    def all_quiet(self) -> list[Quiet]:
+        return self.quiet + [Quiet(task_id, since) for (task_id, _), since in self.quiet_since.items()]
+
+
+NOTHING_LISTED = 1 << 62
+
+
+class Market:
+    """The market of a house, in which `wallets` are our users'."""
+
+    def __init__(self, house: House, told: Told, wallets: list[str]) -> None:
+        self._house = house
+        self._told = told
+        self._wallets = wallets
+
+    @property
+    def _now_ms(self) -> int:
+        return self._house.clock.now_ms
+
+    def collection(self, slug: str, floor: int | None, rivals: list[int], higher: int = 2) -> None:
+        """Lists some from `floor` (sats) on, or nothing, and has others bid `rivals`."""
+        asks = [] if floor is None else [{"price": floor + 5_000 * n} for n in range(higher + 1)]
+        lowest = NOTHING_LISTED if floor is None else floor
+        self._told.asks.append(AskMove(self._now_ms, slug, lowest))
+        body = {"asks": asks, "bids": [{"price": price} for price in rivals]}
+        self._house.wire.control("PUT", f"/sim/collections/{slug}", body)
+
+    def rune(self, ticker: str, unit: int, rivals: list[int]) -> None:
+        """Lots from `unit` sats a token on."""
+        asks = [{"tokens": 300 + 200 * n, "unitPrice": unit + n} for n in range(3)]
+        self._told.rune_asks.append(AskMove(self._now_ms, ticker, unit))
+        body = {"divisibility": 0, "asks": asks, "bids": [{"tokens": 50, "unitPrice": price} for price in rivals]}
+        self._house.wire.control("PUT", f"/sim/runes/{ticker}", body)
+
+    def ours(self) -> list[Bid]:
+        """Returns our bids that are live at the venue, without those that it made two of."""
+        self._house.world.engine.expire()
+        found = [bid for bid in bids(self._house.world.engine.history.rows(None)) if bid.end_ms is None]
+        twice = Counter(bid.mark for bid in found)
+        return [bid for bid in found if twice[bid.mark] == 1]
+
+    def sell(self, nth: int) -> None:
+        """Sells into one of our bids."""
+        found = self.ours()
+        if found:
+            bid = found[nth % len(found)]
+            with contextlib.suppress(ValueError):  # it may not be covered
+                self._house.wire.control("POST", "/sim/sell", {"slug": bid.slug, "bidId": bid.order_id})
+                self._told.done["sale"] += 1
+
+    def balance(self, user: int, sats: int) -> None:
+        payment = self._wallets[user]
+        for address in (payment, *self._house.world.engine.wallets.bidding_wallets(payment)):
+            self._house.wire.control("PUT", f"/sim/wallets/{address}", {"balance": sats})
+
+    def fault(self, operation: str, mode: str, count: int, delay: int) -> None:
+        body = {"operation": operation, "mode": mode, "count": count, "delaySeconds": delay}
+        self._house.wire.control("PUT", "/sim/faults", [body])
+        self._told.accepted_twice = self._told.accepted_twice or mode == "accept_twice"
+        self._told.done[f"{operation} {mode}"] += 1
+
+    def no_faults(self) -> None:
+        self._house.wire.control("PUT", "/sim/faults", [])
