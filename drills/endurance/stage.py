@@ -12,11 +12,9 @@ from types import TracebackType
 from typing import Protocol
 from unittest.mock import patch
 
-import drills.machine.wire
 from core.subscription_plans import SubscriptionPlan
 from drills.endurance.courses import COURSES, START, Scene
 from drills.endurance.task_time import TaskTime
-from drills.machine.manager import VENUE
 from markets.venues import call_costs
 from models import accounts, users
 from models.database import base
@@ -29,6 +27,8 @@ from simulator.wire import ApiError
 from simulator.world import World
 from strategy.config.bid import BidConfig, dump_bid_config, normal_slug
 from strategy.monthly import Bidding, monthly_calls
+from tests.worlds import clockwork
+from tests.worlds.clockwork import VENUE
 from tests.worlds.house import House
 from wallet.address import p2wpkh
 
@@ -186,7 +186,7 @@ class Stage(AbstractContextManager["Stage"]):
         exposure = round(room * (sum(worth) if is_one_user else max(worth)))
         self._patches = ExitStack()
         self._patches.enter_context(patch("simulator.engine.KEPT", 2_000))
-        self._patches.enter_context(patch.object(drills.machine.wire, "TRAVEL_S", travel_s))
+        self._patches.enter_context(patch.object(clockwork, "TRAVEL_S", travel_s))
         self._level = logging.root.manager.disable
         logging.disable(logging.WARNING)
         self.house = House(

@@ -17,8 +17,6 @@ from unittest.mock import patch
 from peewee import PeeweeException
 
 from drills.faults.evidence import bids
-from drills.machine.clockwork import Loop
-from drills.machine.manager import Crash, Manager, Worker
 from drills.machine.owner import STRICTNESS, Owners
 from markets.base import OwnBids
 from models import controls
@@ -27,6 +25,7 @@ from models.leases.leases import EVERYBODY
 from models.ledger.states import Order
 from models.tasks import tasks
 from models.tasks.tasks import STOPPED
+from tests.worlds.clockwork import Crash, Loop, Manager, Worker
 from tests.worlds.house import House, MarketHere
 from wallet.protocol import Scope, State
 from wallet.signer_client import SignerError

@@ -6,13 +6,13 @@ import contextlib
 from typing import Any
 
 from core.subscription_plans import FIRST_PLAN
-from drills.machine.manager import Crash, NotStarted
 from models import accounts, budgets, controls, users
 from models.tasks import tasks
 from models.tasks.tasks import RUNNING, STOPPED, Task, TaskExists, TaskLimitReached
 from models.users import DAY_MS, Entitlements, User
 from strategy.config.bid import BidConfig, canonical_slug, dump_bid_config, load_bid_config, normal_slug
 from tests.shapes import replace
+from tests.worlds.clockwork import Crash, NotStarted
 from tests.worlds.house import House, Told
 from wallet.address import p2wpkh
 from wallet.protocol import Scope, State

@@ -11,13 +11,13 @@ from typing import NamedTuple
 import pytest
 
 from core.subscription_plans import SubscriptionPlan
-from drills.machine.manager import VENUE
 from drills.machine.owner import Owners
 from markets.venues import call_costs
 from strategy import decision
 from strategy.config.bid import DEFAULT_LOOP_SECONDS, BidConfig
 from strategy.monthly import MONTH_S, Bidding, monthly_calls, rune_calls
 from tests.shapes import replace
+from tests.worlds.clockwork import VENUE
 from tests.worlds.house import House, Market
 
 pytestmark = pytest.mark.slow

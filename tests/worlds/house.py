@@ -33,9 +33,6 @@ from core.settings import Settings
 from core.subscription_plans import SubscriptionPlan
 from core.unix_http import NoAnswer, NotSent
 from drills.faults.evidence import AskMove, Bid, Quiet, bids
-from drills.machine.clockwork import AtOnce, Clock, Loop
-from drills.machine.manager import Crash, Manager
-from drills.machine.wire import HANDLERS_ASYNCIO, Wire
 from gateway.app import Gateway
 from gateway.program import Asker
 from gateway.quota import ORIGIN, origin_of
@@ -50,6 +47,7 @@ from models.tasks.tasks import Task
 from simulator.world import World
 from strategy.config.bid import BidConfig
 from tests.wallet import lines
+from tests.worlds.clockwork import HANDLERS_ASYNCIO, AtOnce, Clock, Crash, Loop, Manager, Wire
 from wallet.keystore.keys import Keystore
 from wallet.signer.audit import AuditLog
 from wallet.signer.ledger import Ledger

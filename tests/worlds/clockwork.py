@@ -1,22 +1,33 @@
-"""The manager without processes: its own decisions and orders of steps, and workers that are objects.
+"""Programs in one process on a clock that is set: time, sockets, and the manager that starts workers.
+
+The program's use of sockets (waits, hang-ups, silence) becomes time on the clock.
 
 The next step, and what follows a death, are decided by `workers.manager.child`, as in the manager itself.
 """
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
+import json
 import random
+import selectors
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable, Coroutine, Generator
+from concurrent.futures import Executor, Future
 from dataclasses import dataclass, field
 from typing import Any, cast
+from urllib.parse import urlencode, urlsplit
+
+import requests
+from tornado.httputil import HTTPHeaders, HTTPServerRequest, RequestStartLine
+from tornado.web import Application, RequestHandler
 
 from core.settings import Settings
 from core.subscription_plans import FIRST_PLAN
-from drills.machine.clockwork import Clock
 from markets.base import VenueError
 from markets.client import MarketClient
+from markets.http import READ_S, Reply
 from models import summaries
 from models.leases.leases import EVERYBODY
 from models.ledger import orders
@@ -24,6 +35,8 @@ from models.ledger.limits import fills_of
 from models.tasks import tasks
 from models.tasks.tasks import MOVES, RUNNING, STOPPED, Task
 from models.users import Entitlements
+from simulator.app import make_app
+from simulator.world import World
 from strategy.config.bid import BidConfig, load_bid_config
 from wallet.protocol import Grant
 from wallet.signer_client import SignerClient, SignerError
@@ -31,6 +44,220 @@ from workers import kernel
 from workers.context import BadConfig, BadCredentials, Job, Kind
 from workers.manager.child import Child, NextStep, Restarts, TaskFacts, next_step, record_death
 from workers.manager.rights import bidder_grant, drain_grant
+
+START_MS = 1_800_000_000_000
+
+
+class Clock:
+    """Epoch milliseconds. A worker's look at it (`work_ms`) takes one."""
+
+    def __init__(self) -> None:
+        self.now_ms = START_MS
+
+    def ms(self) -> int:
+        return self.now_ms
+
+    def work_ms(self) -> int:
+        self.now_ms += 1
+        return self.now_ms
+
+    def monotonic(self) -> float:
+        return (self.now_ms - START_MS) / 1000
+
+    def advance(self, seconds: float) -> None:
+        """Advances the clock, rounded up, so that a waiter for a moment finds it passed."""
+        self.now_ms += -int(-seconds * 1000 // 1)
+
+    def reach(self, moment: float) -> None:
+        """Goes on to a moment of the monotonic clock, unless it has passed."""
+        self.advance(max(moment - self.monotonic(), 0.0))
+
+
+class _Selector(selectors.DefaultSelector):
+    def __init__(self, clock: Clock) -> None:
+        super().__init__()
+        self._clock = clock
+
+    def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
+        assert timeout is not None, "everybody waits, and for nothing"
+        if timeout > 0:
+            self._clock.advance(max(timeout, 0.001))
+        return super().select(0)
+
+
+class Loop(asyncio.SelectorEventLoop):
+    """Waits by moving the clock on."""
+
+    def __init__(self, clock: Clock) -> None:
+        super().__init__(_Selector(clock))
+        self._sim_clock = clock
+
+    def time(self) -> float:
+        return self._sim_clock.monotonic()
+
+
+class AtOnce(Executor):
+    """Runs what it is given in the caller's thread, before it answers."""
+
+    def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
+        future: Future[Any] = Future()
+        try:
+            future.set_result(fn(*args, **kwargs))
+        except BaseException as error:
+            future.set_exception(error)
+        return future
+
+
+TRAVEL_S = 0.02  # of a request and its answer together
+
+
+@dataclass
+class _Nap(Awaitable[None]):
+    """A handler's await: so many seconds, or until it is woken because its client has gone."""
+
+    seconds: float
+    ends_when_gone: bool = False
+
+    def __await__(self) -> Generator[_Nap, None, None]:
+        yield self
+
+
+class _Asyncio:
+    """The three things that handlers take from asyncio."""
+
+    Event = asyncio.Event
+
+    @staticmethod
+    async def sleep(seconds: float) -> None:
+        await _Nap(seconds)
+
+    @staticmethod
+    async def wait_for(what: Coroutine[Any, Any, Any], seconds: float) -> None:
+        """Of `what`, the asker's going away: that ends the nap; else it is over when the time is."""
+        what.close()
+        await _Nap(seconds, ends_when_gone=True)
+        raise TimeoutError
+
+
+HANDLERS_ASYNCIO = _Asyncio()
+
+
+class _Connection:
+    """The server's end of one connection."""
+
+    def __init__(self) -> None:
+        self.status = 0
+        self.headers = HTTPHeaders()
+        self.body = b""
+        self.is_hung_up = False
+        self.context = self
+
+    def set_close_callback(self, callback: Callable[[], None] | None) -> None:
+        pass
+
+    def write_headers(self, start_line: Any, headers: HTTPHeaders, chunk: bytes = b"") -> None:
+        self.status, self.headers, self.body = start_line.code, headers, self.body + (chunk or b"")
+
+    def write(self, chunk: bytes) -> None:
+        self.body += chunk
+
+    def finish(self) -> None:
+        pass
+
+    def detach(self) -> _Connection:
+        self.is_hung_up = True
+        return self
+
+    def close(self) -> None:
+        pass
+
+
+class Wire:
+    """Carries requests to `world`'s handlers. `lost_requests`: so many of the next never get a connection."""
+
+    def __init__(self, clock: Clock, world: World) -> None:
+        self._clock = clock
+        self._app: Application = make_app(world)
+        self.lost_requests = 0
+        self.requests = 0
+
+    def exchange(self, exchange: Any, method: str, url: str, **request: Any) -> Reply:
+        """In the place of `markets.http.Http._exchange`."""
+        exchange.connecting = True
+        if self.lost_requests:
+            self.lost_requests -= 1
+            self._clock.advance(1)
+            raise requests.ConnectTimeout("lost")
+        if exchange.permit is not None:
+            exchange.permit()
+        exchange.written = True
+        self.requests += 1
+        data = request.get("data")
+        if request.get("json") is not None:
+            data = json.dumps(request["json"]).encode()
+        if request.get("params"):
+            url += "?" + urlencode(request["params"])
+        self._clock.advance(TRAVEL_S / 2)
+        connection, course = self._begin(method, url, request["headers"], data or b"")
+        self._wait_for(course)
+        self._clock.advance(TRAVEL_S / 2)
+        if not connection.status:
+            raise requests.ConnectionError("hung up")
+        return Reply(connection.status, connection.headers, connection.body)
+
+    def control(self, method: str, path: str, body: Any = None) -> Any:
+        """Makes one call of `/sim/...`; takes no time. Raises ValueError for a refusal."""
+        data = b"" if body is None else json.dumps(body).encode()
+        connection, course = self._begin(method, path, {}, data)
+        self._wait_for(course)
+        if connection.status >= 300:
+            raise ValueError(connection.body.decode())
+        return json.loads(connection.body)
+
+    def _begin(self, method: str, url: str, headers: Any, body: bytes) -> tuple[_Connection, Coroutine[Any, Any, None]]:
+        parts = urlsplit(url)
+        path = parts.path + ("?" + parts.query if parts.query else "")
+        connection = _Connection()
+        line = RequestStartLine(method, path, "HTTP/1.1")
+        headers = HTTPHeaders({"Host": "localhost"} | headers)
+        request = HTTPServerRequest(start_line=line, headers=headers, body=body, connection=connection)  # type: ignore[arg-type]
+        found: Any = self._app.find_handler(request)
+        handler = found.handler_class(self._app, request, **found.handler_kwargs)
+        handler._transforms = []
+        handler.path_args = [part.decode() for part in found.path_args]
+        return connection, _course(handler, method)
+
+    def _wait_for(self, course: Coroutine[Any, Any, None]) -> None:
+        patience = READ_S
+        while (nap := _step(course)) is not None:
+            if nap.seconds >= patience:
+                assert nap.ends_when_gone, "what goes on after its asker has gone is not simulated"
+                course.close()
+                self._clock.advance(patience)
+                raise requests.ReadTimeout("no answer")
+            patience -= nap.seconds
+            self._clock.advance(nap.seconds)
+
+
+async def _course(handler: RequestHandler, method: str) -> None:
+    try:
+        handler.prepare()
+        if not handler._finished:
+            await_me = getattr(handler, method.lower())(*handler.path_args)
+            if await_me is not None:
+                await await_me
+    except Exception as error:
+        handler._handle_request_exception(error)
+
+
+def _step(course: Coroutine[Any, Any, None]) -> _Nap | None:
+    """Lets a handler run; what it waits for, None when it is through."""
+    try:
+        nap: _Nap = course.send(None)
+        return nap
+    except StopIteration:
+        return None
+
 
 VENUE = "simulator"
 GRANT_MS = 30 * 86_400_000
