@@ -314,6 +314,8 @@ class FakeSigner:
 
 
 CATS = BidConfig(slug="cats", hardcap_sats=100_000)
+ONE = BidConfig(slug="cats", hardcap_sats=100_000, bid_mode="fixed", bid_count=1, bid_fixed_high=52_000)
+LADDER = [75_000, 60_000, 45_000, 30_000, 15_000]  # what CATS bids below an ask of 100,000
 
 
 class Crash(BaseException):

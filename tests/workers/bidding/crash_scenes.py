@@ -9,7 +9,6 @@ import pytest
 from tests.worlds.worker import Crash, CrashAt, World, ask
 from workers.context import NAMES
 
-LADDER = [75_000, 60_000, 45_000, 30_000, 15_000]
 LOWER = [52_000, 41_000, 30_000, 21_000, 11_000]
 RENEWED = [52_000, 41_000, 31_000, 21_000, 11_000]  # 30,000 stood for its rung until it had to be renewed
 # After these the signed bid may be out for all the ledger knows, though it never left: its slot stays blocked.

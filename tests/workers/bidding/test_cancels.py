@@ -10,10 +10,8 @@ from models.ledger.states import Order
 from models.tasks import tasks
 from models.tasks.tasks import STOPPED
 from tests.shapes import replace
-from tests.worlds.worker import CATS, World, ask
+from tests.worlds.worker import CATS, ONE, World, ask
 from workers.context import Context
-
-ONE = replace(CATS, bid_mode="fixed", bid_count=1, bid_fixed_high=52_000)
 
 
 def test_a_cancel_that_the_venue_reports_as_failed_is_tried_again(world: World) -> None:

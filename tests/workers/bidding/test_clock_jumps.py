@@ -6,10 +6,9 @@ import pytest
 
 from models.ledger import orders
 from models.ledger.states import CLOSED, UNKNOWN, Order
-from tests.worlds.worker import World
+from tests.worlds.worker import LADDER, World
 
 HOUR_S = 3600
-LADDER = [75_000, 60_000, 45_000, 30_000, 15_000]
 
 
 @pytest.mark.parametrize("jump_s", [1, -1, 30, -30, HOUR_S, -HOUR_S, 24 * HOUR_S, -24 * HOUR_S, 300 * 24 * HOUR_S])

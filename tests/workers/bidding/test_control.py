@@ -7,10 +7,8 @@ import pytest
 from markets.base import Unavailable
 from models import controls
 from tests.shapes import replace
-from tests.worlds.worker import CATS, World, ask, seconds
+from tests.worlds.worker import CATS, LADDER, World, ask, seconds
 from wallet.signer_client import SignerRefused
-
-LADDER = [75_000, 60_000, 45_000, 30_000, 15_000]
 
 
 def put(world: World, scope: str, state: str, task: int) -> None:

@@ -14,7 +14,7 @@ from models.ledger import orders
 from models.ledger.states import Order
 from tests.examples import some_of
 from tests.workers.bidding import crash_scenes
-from tests.worlds.worker import Crash, CrashAt, World
+from tests.worlds.worker import LADDER, Crash, CrashAt, World
 from workers.context import NAMES, VARIABLE
 
 
@@ -39,7 +39,7 @@ def test_a_crash_at_each_point_leaves_its_successor_a_ladder_to_mend(world: Worl
         bidder.cycle()
         assert_sound(world, task)
         world.clock.advance(31)
-    wanted = crash_scenes.LOWER if lead_up is crash_scenes.let_the_floor_fall else crash_scenes.LADDER
+    wanted = crash_scenes.LOWER if lead_up is crash_scenes.let_the_floor_fall else LADDER
     missing = [wanted[turn - 1]] if point in crash_scenes.IN_DOUBT else []
     assert world.market.prices == [price for price in wanted if price not in missing]
     assert orders.task_exposure(task) == sum(wanted)
@@ -86,9 +86,7 @@ def test_a_worker_that_dies_at_every_turn_of_a_point_still_makes_no_mess(world: 
         assert_sound(world, task)
         world.clock.advance(61)
     assert world.market.prices == (
-        crash_scenes.RENEWED
-        if crash_scenes.SCENES[point][0] is crash_scenes.let_the_floor_fall
-        else crash_scenes.LADDER
+        crash_scenes.RENEWED if crash_scenes.SCENES[point][0] is crash_scenes.let_the_floor_fall else LADDER
     )
 
 
@@ -101,7 +99,7 @@ def test_a_crash_after_a_bid_left_and_before_it_shows(world: World) -> None:
     assert world.open(task)[75_000] == "unknown"
     bidder.cycle()
     assert world.open(task)[75_000] == "live"
-    assert world.market.prices == crash_scenes.LADDER
+    assert world.market.prices == LADDER
 
 
 @pytest.mark.parametrize(("wanted", "hits"), [("after_sign", 1), ("after_sign:3", 3)])

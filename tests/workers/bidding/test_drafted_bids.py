@@ -18,7 +18,7 @@ from tests.examples import some_of
 from tests.shapes import replace
 from tests.workers.bidding import crash_scenes
 from tests.worlds.drafting import BIDS, HOUR_MS, ONE, VENUE, DraftWorld, outpoint
-from tests.worlds.worker import CATS, KEYS, ask
+from tests.worlds.worker import CATS, KEYS, LADDER, ask
 from wallet.signer_client import SignerRefused, SignerUnavailable
 from workers.bidding.moment import life_ms
 
@@ -26,8 +26,8 @@ from workers.bidding.moment import life_ms
 def test_a_ladder_is_drafted_signed_and_known_by_its_ids_at_once(drafts: DraftWorld) -> None:
     task = drafts.task()
     drafts.bidder(task).cycle()
-    assert drafts.market.prices == crash_scenes.LADDER
-    assert drafts.open(task) == dict.fromkeys(crash_scenes.LADDER, "live")
+    assert drafts.market.prices == LADDER
+    assert drafts.open(task) == dict.fromkeys(LADDER, "live")
     assert {order.venue_id for order in orders.open_orders(task)} == {bid.venue_id for bid in drafts.market.own_}
     assert {order.venue for order in orders.open_orders(task)} == {VENUE}
     [first, *_] = drafts.market.drafted
@@ -44,9 +44,7 @@ def test_what_is_asked_at_one_venue_is_no_history_of_anothers(drafts: DraftWorld
         market_memory.record("ordinals", CATS.slug, "floor", Decimal(10_000), drafts.clock() + minute * 60_000)
     drafts.clock.advance(600)
     drafts.bidder(drafts.task()).cycle()
-    assert drafts.market.prices == crash_scenes.LADDER, (
-        "at the default venue a floor of ten times its median is an alarm"
-    )
+    assert drafts.market.prices == LADDER, "at the default venue a floor of ten times its median is an alarm"
 
 
 def test_it_replaces_and_stops_and_nothing_is_left(drafts: DraftWorld) -> None:
@@ -75,7 +73,7 @@ def test_what_is_sold_to_the_vault_while_a_task_is_stopped_is_filled(drafts: Dra
     drafts.clock.advance(31)
     drafts.drain(task).cycle()
     reasons = dict(drafts.closed())
-    assert reasons == dict.fromkeys(crash_scenes.LADDER, "cancelled") | {60_000: "filled"}
+    assert reasons == dict.fromkeys(LADDER, "cancelled") | {60_000: "filled"}
 
 
 def test_a_sale_to_the_vault_fills_a_bid_of_a_running_task(drafts: DraftWorld) -> None:
@@ -163,8 +161,8 @@ def test_a_bid_whose_id_was_lost_is_known_by_what_it_is_on_and_for_how_much(draf
     bidder.cycle()
     assert drafts.open(task) == {75_000: "live", 60_000: "unknown"}
     bidder.cycle()
-    assert drafts.open(task) == dict.fromkeys(crash_scenes.LADDER, "live")
-    assert [price for _, price in drafts.market.done] == crash_scenes.LADDER
+    assert drafts.open(task) == dict.fromkeys(LADDER, "live")
+    assert [price for _, price in drafts.market.done] == LADDER
     assert drafts.untracked() == []
 
 
@@ -184,7 +182,7 @@ def test_a_crash_at_each_point_leaves_no_bid_untracked_and_makes_none_twice(
         assert drafts.market.peak_sats <= 225_000
         assert orders.task_exposure(task) >= sum(drafts.market.prices)
         drafts.clock.advance(31)
-    wanted = crash_scenes.LOWER if lead_up is crash_scenes.let_the_floor_fall else crash_scenes.LADDER
+    wanted = crash_scenes.LOWER if lead_up is crash_scenes.let_the_floor_fall else LADDER
     missing = [wanted[turn - 1]] if point in crash_scenes.IN_DOUBT else []
     assert drafts.market.prices == [price for price in wanted if price not in missing]
     drafts.clock.advance(6 * 3_600 + 100)

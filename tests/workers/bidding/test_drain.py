@@ -13,10 +13,8 @@ from models.ledger.states import Order
 from models.tasks import tasks
 from models.tasks.tasks import STOPPED
 from tests.shapes import replace
-from tests.worlds.worker import CATS, World, seconds
+from tests.worlds.worker import CATS, LADDER, World, seconds
 from wallet.signer_client import SignerUnavailable
-
-LADDER = [75_000, 60_000, 45_000, 30_000, 15_000]
 
 
 def stopped(world: World, **changes: object) -> int:

@@ -13,10 +13,8 @@ from models.ledger.states import Order
 from models.tasks import tasks
 from models.tasks.tasks import STOPPED
 from tests.shapes import replace
-from tests.worlds.worker import CATS, KEYS, World, ask, seconds
+from tests.worlds.worker import CATS, KEYS, LADDER, ONE, World, ask, seconds
 
-LADDER = [75_000, 60_000, 45_000, 30_000, 15_000]
-ONE = replace(CATS, bid_mode="fixed", bid_count=1, bid_fixed_high=52_000)
 TWO = replace(ONE, bid_count=2, bid_fixed_low=52_000)
 
 

@@ -8,10 +8,9 @@ import pytest
 
 from markets.base import InsufficientFunds, Unavailable
 from tests.shapes import replace
-from tests.worlds.worker import CATS, World, ask, bid, seconds
+from tests.worlds.worker import CATS, LADDER, World, ask, bid, seconds
 from workers.bidding.moment import SIGN_WITHIN_MS
 
-LADDER = [75_000, 60_000, 45_000, 30_000, 15_000]
 LONG = replace(CATS, loop_seconds=300, bid_expiry_minutes=60)
 
 

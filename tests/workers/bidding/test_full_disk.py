@@ -10,9 +10,7 @@ from models.ledger import orders
 from models.ledger.states import Order
 from tests.disks import full_database
 from tests.shapes import replace
-from tests.worlds.worker import CATS, World, ask, seconds
-
-LADDER = [75_000, 60_000, 45_000, 30_000, 15_000]
+from tests.worlds.worker import CATS, LADDER, World, ask, seconds
 
 
 @pytest.fixture

@@ -20,15 +20,13 @@ from strategy.journal import Decoder
 from strategy.plan_bids import plan_bids
 from strategy.reasons import Step
 from tests.shapes import replace
-from tests.worlds.worker import CATS, KEYS, World, ask, bid
+from tests.worlds.worker import CATS, KEYS, ONE, World, ask, bid
 from workers.bidding.bidder import Bidder
 from workers.bidding.moment import Journal
 from workers.context import Faults
 from workers.drains import BiddingDrain, ListingDrain
 from workers.listing.lister import Lister
 from workers.process.main import make_job
-
-ONE = replace(CATS, bid_mode="fixed", bid_count=1, bid_fixed_high=52_000)
 
 
 def test_the_detail_says_what_was_seen_and_why(world: World) -> None:

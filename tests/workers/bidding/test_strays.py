@@ -6,9 +6,7 @@ from typing import Any
 
 from models.ledger import orders
 from tests.shapes import replace
-from tests.worlds.worker import CATS, World, ask
-
-ONE = replace(CATS, bid_mode="fixed", bid_count=1, bid_fixed_high=52_000)
+from tests.worlds.worker import ONE, World, ask
 
 
 def test_of_a_bid_accepted_twice_one_is_cancelled(world: World) -> None:

@@ -18,12 +18,9 @@ from models.tasks import tasks
 from models.tasks.tasks import STOPPED
 from strategy.config.bid import BidConfig, dump_bid_config
 from tests.shapes import replace
-from tests.worlds.worker import CATS, World, ask, seconds
+from tests.worlds.worker import CATS, LADDER, ONE, World, ask, seconds
 from wallet.signer_client import SignerLocked, SignerRefused, SignerUnavailable
 from workers.context import BadConfig
-
-ONE = replace(CATS, bid_mode="fixed", bid_count=1, bid_fixed_high=52_000)
-LADDER = [75_000, 60_000, 45_000, 30_000, 15_000]
 
 
 def test_a_lost_answer_is_never_sent_again_and_ends_placing_for_now(world: World) -> None:
