@@ -12,7 +12,7 @@ from markets.base import OwnBids, RateLimited, Refused
 from models.ledger import orders
 from models.ledger.states import Order
 from tests.shapes import replace
-from tests.workers.bidding.test_second_looks import OUTBID as OUTBID_ONE
+from tests.workers.bidding.test_fresh_looks import OUTBID as OUTBID_ONE
 from tests.worlds.worker import CATS, World, ask, bid, seconds
 
 ONE = replace(CATS, bid_count=1)
