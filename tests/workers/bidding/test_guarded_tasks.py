@@ -13,7 +13,7 @@ from models.ledger.orders import SoldInto
 from strategy.config.bid import ActiveHours, BidLevel, FloorDrop
 from strategy.reasons import Reason
 from tests.shapes import replace
-from tests.workers.bidding.test_limits_of_a_task import MINUTE_MS, limits, order
+from tests.workers.bidding.test_own_ceilings import MINUTE_MS, limits, order
 from tests.worlds.worker import CATS, START_MS, World, ask, seconds
 from workers.context import BadConfig
 
