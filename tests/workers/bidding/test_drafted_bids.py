@@ -18,7 +18,7 @@ from models.tasks import tasks
 from strategy.config.bid import dump_bid_config
 from tests.examples import some_of
 from tests.shapes import replace
-from tests.workers.bidding import crash_scenes
+from tests.workers.bidding import test_crashes
 from tests.worlds.drafting import BIDS, HOUR_MS, ONE, VENUE, DraftWorld, outpoint, put
 from tests.worlds.worker import CATS, KEYS, LADDER, START_MS, ask, context_at, seconds
 from wallet.signer_client import SignerRefused, SignerUnavailable
@@ -59,7 +59,7 @@ def test_it_replaces_and_stops_and_nothing_is_left(drafts: DraftWorld) -> None:
     for _ in range(3):
         bidder.cycle()
         drafts.clock.advance(31)
-    assert drafts.market.prices == crash_scenes.LOWER
+    assert drafts.market.prices == test_crashes.LOWER
     assert (drafts.untracked(), drafts.market.replaced) == ([], [])
     drafts.drain(task).cycle()
     assert drafts.market.own_ == []
@@ -169,14 +169,14 @@ def test_a_bid_whose_id_was_lost_is_known_by_what_it_is_on_and_for_how_much(draf
     assert drafts.untracked() == []
 
 
-@pytest.mark.parametrize(("point", "turn"), some_of(crash_scenes.HITS, __name__))
+@pytest.mark.parametrize(("point", "turn"), some_of(test_crashes.HITS, __name__))
 def test_a_crash_at_each_point_leaves_no_bid_untracked_and_makes_none_twice(
     drafts: DraftWorld, point: str, turn: int
 ) -> None:
     task = drafts.task()
-    lead_up, _ = crash_scenes.SCENES[point]
+    lead_up, _ = test_crashes.SCENES[point]
     lead_up(drafts, task)
-    crash_scenes.crash_in_a_cycle(drafts, task, point, turn)
+    test_crashes.crash_in_a_cycle(drafts, task, point, turn)
     bidder = drafts.bidder(task)
     for _ in range(5):
         bidder.cycle()
@@ -185,16 +185,16 @@ def test_a_crash_at_each_point_leaves_no_bid_untracked_and_makes_none_twice(
         assert drafts.market.peak_sats <= 225_000
         assert orders.task_exposure(task) >= sum(drafts.market.prices)
         drafts.clock.advance(31)
-    wanted = crash_scenes.LOWER if lead_up is crash_scenes.let_the_floor_fall else LADDER
-    missing = [wanted[turn - 1]] if point in crash_scenes.IN_DOUBT else []
+    wanted = test_crashes.LOWER if lead_up is test_crashes.let_the_floor_fall else LADDER
+    missing = [wanted[turn - 1]] if point in test_crashes.IN_DOUBT else []
     assert drafts.market.prices == [price for price in wanted if price not in missing]
     drafts.clock.advance(6 * 3_600 + 100)
     for _ in range(3):
         bidder.cycle()
         drafts.clock.advance(6)
-    assert drafts.market.prices == (crash_scenes.RENEWED if wanted is crash_scenes.LOWER else wanted)
+    assert drafts.market.prices == (test_crashes.RENEWED if wanted is test_crashes.LOWER else wanted)
     assert Order.select().where(Order.close_reason == "lost").count() == len(missing)
-    assert Order.select().where(Order.close_reason == "filled").count() == (lead_up is crash_scenes.sell_one)
+    assert Order.select().where(Order.close_reason == "filled").count() == (lead_up is test_crashes.sell_one)
 
 
 def test_a_bid_is_paid_with_the_fewest_coins_on_which_nothing_lies(drafts: DraftWorld) -> None:
