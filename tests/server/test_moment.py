@@ -23,7 +23,7 @@ from tests.server.conftest import Service
 from tests.server.driver import check
 from tests.server.running_tasks import open_order
 from tests.shapes import replace
-from tests.strategy.market import bid
+from tests.worlds.market import bid
 from workers.bidding.moment import Journal
 
 CYCLES = carried_out(entry(number, 100_000 + 1_000 * number, 150_000) for number in range(6))

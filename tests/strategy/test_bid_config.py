@@ -14,7 +14,7 @@ from strategy.config.bid import (
     FloorDrop,
 )
 from tests.shapes import replace
-from tests.strategy.market import ladder_config, rune_config
+from tests.worlds.market import ladder_config, rune_config
 
 
 def fields_of(found: list[bid.Problem]) -> list[str]:

@@ -15,7 +15,7 @@ from strategy.guards import MinuteSample, guarded, minutes_wanted
 from strategy.plan_bids import plan_bids
 from strategy.reasons import Reason
 from tests.shapes import replace
-from tests.strategy import market as m
+from tests.worlds import market as m
 
 MINUTE = 60_000
 DROP = m.ladder_config(pause_on_floor_drop=FloorDrop(Decimal("0.10"), 60, 120))

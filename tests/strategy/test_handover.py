@@ -13,7 +13,7 @@ from strategy.decision import BidPlan, Limits, OwnOrder
 from strategy.plan_bids import without_places
 from strategy.reasons import Reason
 from tests.shapes import replace
-from tests.strategy import market as m
+from tests.worlds import market as m
 
 RAISE = m.ladder_config(
     bid_mode="fixed",

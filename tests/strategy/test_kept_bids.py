@@ -10,7 +10,7 @@ import pytest
 from strategy.book import Snapshot
 from strategy.config.bid import BidConfig
 from tests.shapes import replace
-from tests.strategy import market as m
+from tests.worlds import market as m
 
 LADDER = (75_000, 60_000, 45_000, 30_000, 15_000)
 PLAIN = m.ladder_config()

@@ -9,9 +9,9 @@ import pytest
 
 from strategy.config.bid import BidConfig, BidLevel, dump_bid_config, load_bid_config, problems
 from strategy.ladders import crowded, geometric, geometric_units, nearest_gaps, whole_root
-from tests.strategy import market as m
 from tests.strategy.test_sats_mode import market as tokens
 from tests.strategy.variants import NO_EQUALS
+from tests.worlds import market as m
 
 
 def levels(*given: tuple[str, int]) -> tuple[BidLevel, ...]:

@@ -6,7 +6,7 @@ from decimal import Decimal
 
 from strategy.decision import OwnOrder
 from strategy.rungs import Pairing, Rung, SatsBudget
-from tests.strategy.market import NOW, order, with_limits
+from tests.worlds.market import NOW, order, with_limits
 
 DUE = {"expires_ms": NOW + 1_000}
 

@@ -10,7 +10,7 @@ from msgspec import structs
 from strategy.decision import Rules
 from strategy.reasons import Reason
 from tests.shapes import replace
-from tests.strategy import market as m
+from tests.worlds import market as m
 
 ONE_BID = m.ladder_config(bid_mode="fixed", bid_fixed_low=10_000, bid_fixed_high=50_000, bid_count=1)
 

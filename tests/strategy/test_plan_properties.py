@@ -17,8 +17,8 @@ from tests.shapes import replace
 from tests.strategy.checked_case import Case
 from tests.strategy.checker import violations
 from tests.strategy.listings import REASONS
-from tests.strategy.market import AMPLE, NOW, ORDINALS, RULES, book, carry_out, ladder_config, orders, plan, rivals
 from tests.strategy.random_cycles import Cycle, random_cycle
+from tests.worlds.market import AMPLE, NOW, ORDINALS, RULES, book, carry_out, ladder_config, orders, plan, rivals
 
 CHUNK = 1_000
 PUT_OFF = (Reason.RENEW_WAITS, Reason.NO_OVERLAP)

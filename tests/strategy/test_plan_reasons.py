@@ -12,7 +12,7 @@ from strategy.decision import Limits, OwnOrder
 from strategy.plan_bids import without_places
 from strategy.reasons import Reason
 from tests.shapes import replace
-from tests.strategy import market as m
+from tests.worlds import market as m
 
 LADDER = [75_000, 60_000, 45_000, 30_000, 15_000]
 ONE_BID = m.ladder_config(bid_mode="fixed", bid_fixed_low=10_000, bid_fixed_high=50_000, bid_count=1)

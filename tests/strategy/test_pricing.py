@@ -9,7 +9,7 @@ import pytest
 
 from strategy.book import ceil_to_tick, floor_to_tick, times, vwap
 from strategy.ladders import targets
-from tests.strategy.market import book, ladder_config, placed, plan, rune_ask, with_limits
+from tests.worlds.market import book, ladder_config, placed, plan, rune_ask, with_limits
 
 ENOUGH = with_limits(user_headroom=10**18, balance_sats=10**18)
 TWO_ASKS = [rune_ask("100", "2"), rune_ask("100", "1")]

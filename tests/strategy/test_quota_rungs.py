@@ -9,8 +9,8 @@ import pytest
 from strategy.reasons import Reason
 from tests.examples import part_of
 from tests.shapes import replace
-from tests.strategy import market as m
 from tests.strategy.random_cycles import random_cycle
+from tests.worlds import market as m
 
 
 def test_the_lowest_rungs_wait_first() -> None:

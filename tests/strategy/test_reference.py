@@ -11,7 +11,7 @@ from strategy.config.bid import BidConfig
 from strategy.guards import measure
 from strategy.reasons import Reason
 from tests.shapes import replace
-from tests.strategy import market as m
+from tests.worlds import market as m
 
 TRAIT = m.ladder_config(bid_type="trait", trait_type="Hat", trait_value="Crown")
 

@@ -7,7 +7,7 @@ import pytest
 from strategy.config.bid import BidConfig
 from strategy.decision import OwnOrder, left_alone, summary
 from tests.shapes import replace
-from tests.strategy.market import NOW, RULES, book, ladder_config, orders, plan, rivals, rung_reasons
+from tests.worlds.market import NOW, RULES, book, ladder_config, orders, plan, rivals, rung_reasons
 
 
 @pytest.mark.parametrize(
