@@ -9,8 +9,7 @@ from hypothesis.stateful import invariant, rule
 
 from drills.faults.checker import Joined
 from drills.machine.brakes import BrakedHouse, BrakedOwners
-from drills.machine.choices import floors, whole
-from drills.machine.machine import Machine
+from drills.machine.machine import Machine, floors, whole
 from drills.machine.owner import Owners
 from models.ledger.closing import closing
 from tests.worlds.house import House, die

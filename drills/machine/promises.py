@@ -1,4 +1,4 @@
-"""The promises after every step, and in the end: by the checker, and by the model's own knowledge."""
+"""Promises that hold after each step, and the state machine that tries to break them."""
 
 from __future__ import annotations
 

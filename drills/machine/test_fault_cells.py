@@ -9,8 +9,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from drills.machine.choices import SLUGS
-from drills.machine.machine import DRAINED_S
+from drills.machine.machine import DRAINED_S, SLUGS
 from drills.machine.owner import Owners
 from drills.machine.promises import Watch
 from models.ledger import orders

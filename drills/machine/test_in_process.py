@@ -6,8 +6,7 @@ import pytest
 from hypothesis import strategies as st
 from hypothesis.stateful import rule
 
-from drills.machine.choices import WRITES_FAIL, floors, rivals
-from drills.machine.machine import Machine
+from drills.machine.machine import WRITES_FAIL, Machine, floors, rivals
 from drills.machine.running import SEED, run
 from tests.worlds.house import die
 from workers.context import NAMES

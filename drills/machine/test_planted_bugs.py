@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from drills.machine.bugs import BUGS
-from drills.machine.findings import RARE, Findings, find, noted
+from drills.machine.running import RARE, Findings, find, noted
 from tests.examples import some_of
 
 pytestmark = pytest.mark.slow
@@ -18,12 +18,12 @@ def test_a_planted_bug_is_found_again(bug: str) -> None:
     findings = noted(bug)
     find(bug, findings)
     if not findings.is_known():
-        print(f"what is noted of {bug!r} finds it no more: python -m drills.machine.findings {bug!r}")
+        print(f"what is noted of {bug!r} finds it no more: python -m drills.machine.running {bug!r}")
 
 
 @pytest.mark.parametrize("bug", BUGS)
 def test_a_bug_can_be_planted_and_an_example_of_it_is_noted(bug: str) -> None:
-    """`python -m drills.machine.findings BUG` notes one."""
+    """`python -m drills.machine.running BUG` notes one."""
     with pytest.MonkeyPatch.context() as patch:
         BUGS[bug][0](patch)
     assert noted(bug).is_known()

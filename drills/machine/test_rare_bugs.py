@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from drills.machine.findings import RARE, Findings, find
+from drills.machine.running import RARE, Findings, find
 
 pytestmark = [pytest.mark.slow, pytest.mark.faults]
 

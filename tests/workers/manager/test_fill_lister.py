@@ -20,7 +20,7 @@ from strategy.config.listing import ListingConfig, dump_listing_config, load_lis
 from strategy.plan_listing import guard
 from strategy.purchases import NotYetShown, ProvenPurchase
 from tests.shapes import replace
-from tests.workers.manager.fill_desk import HELD, ITEM, MARGIN, OTHER, RULE, TO_VAULT, Desk, autolists, buys
+from tests.worlds.purchases import HELD, ITEM, MARGIN, OTHER, RULE, TO_VAULT, Desk, autolists, buys
 from tests.worlds.worker import KEYS, Crash, CrashAt, World
 from wallet.signer_client import SignerUnavailable
 from workers.context import FILL_NAMES

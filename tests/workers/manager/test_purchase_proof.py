@@ -18,19 +18,28 @@ from strategy.config.listing import dump_listing_config, load_listing_config
 from strategy.purchases import BLOCK_CLOCK_S, Claim, NotShown, NotYetShown, ProvenPurchase, prove
 from tests.shapes import replace
 from tests.wallet.listings import PAYMENT, VAULT, VENUE, with_size
-from tests.workers.manager.fill_desk import HELD, ITEM, MARGIN, OTHER, RULE, STRANGER, TO_VAULT, Desk, autolists, buys
-from tests.workers.manager.purchase_house import (
+from tests.worlds.purchases import (
     BEGAN_S,
-    KEYS,
+    BUYER,
+    HELD,
+    ITEM,
+    MARGIN,
     ORDNET,
+    OTHER,
+    OTHER_WALLET,
     OWNER,
     OWNERS_SCRIPT,
     PAYMENT_SCRIPT,
+    RULE,
     SATFLOW,
     SELLERS_SCRIPT,
+    TO_VAULT,
     WALLETS,
+    Desk,
     HouseFacts,
     PlayChain,
+    autolists,
+    buys,
 )
 from tests.worlds.worker import World
 from workers.manager import purchase_facts
@@ -47,7 +56,7 @@ def chain() -> PlayChain:
 
 def order(price: int = 75_000, *, venue: str = SATFLOW, coins: tuple[str, ...] = (), placed_s: int = BEGAN_S) -> Order:
     return Order(
-        id=1, venue=venue, wallet=KEYS.payment, receive=KEYS.vault, price_sats=price, inscription_id=PROVEN,
+        id=1, venue=venue, wallet=BUYER.payment, receive=BUYER.vault, price_sats=price, inscription_id=PROVEN,
         coins=" ".join(coins), created_ms=placed_s * 1000 + 900, slug="cats",
     )  # fmt: skip
 
@@ -144,7 +153,7 @@ def test_a_transaction_that_brings_two_items_gives_neither_a_cost(chain: PlayCha
 def test_what_went_through_the_owners_wallet_is_not_proved(chain: PlayChain) -> None:
     chain.bought_from_wallet(PROVEN, 1, 75_000, receive=OWNERS_SCRIPT)
     chain.at[PROVEN] = (
-        f"{chain.send([(chain.at[PROVEN], (bytes(64),))], [(10_000, purchase_facts.script_at(KEYS.vault) or b'')])}:0"
+        f"{chain.send([(chain.at[PROVEN], (bytes(64),))], [(10_000, purchase_facts.script_at(BUYER.vault) or b'')])}:0"
     )
     with pytest.raises(NotShown):
         proof(chain, order())
@@ -175,7 +184,7 @@ def test_change_to_a_script_that_the_venue_opens_alone_lowers_no_cost(chain: Pla
     wallet, item = WALLETS["2of2"], chain.inscribed(PROVEN)
     coins = chain.coin(400_000, wallet.paid_to), chain.coin(1_000, theirs)
     spends = [(item, (bytes(64),)), (coins[0], wallet.witness), (coins[1], (b"", bytes(71), script))]
-    paid = purchase_facts.script_at(KEYS.vault) or b""
+    paid = purchase_facts.script_at(BUYER.vault) or b""
     chain.at[PROVEN] = f"{chain.send(spends, [(10_000, paid), (75_000, SELLERS_SCRIPT), (325_000, theirs)])}:0"
     assert proof(chain, order(75_000)).cost_sats == 400_000
 
@@ -186,7 +195,7 @@ def test_without_an_offset_the_whole_output_must_come_from_one_input(chain: Play
     assert proof(chain, order()).cost_sats == 75_600
     both = chain.inscribed(UNPROVEN, sats=600), chain.coin(9_400, WALLETS["2of2"].paid_to)
     spends = [(both[0], (bytes(64),)), (both[1], WALLETS["2of2"].witness)]
-    chain.at = {PROVEN: f"{chain.send(spends, [(10_000, purchase_facts.script_at(KEYS.vault) or b'')])}:0"}
+    chain.at = {PROVEN: f"{chain.send(spends, [(10_000, purchase_facts.script_at(BUYER.vault) or b'')])}:0"}
     with pytest.raises(NotShown, match="no index says by which input"):
         proof(chain, order(9_000))
     chain.knows_offsets = True
@@ -294,7 +303,7 @@ def waits_with_a_proof(world: World) -> Desk:
 def test_an_item_that_its_owner_took_out_and_put_back_is_not_listed(world: World) -> None:
     desk = waits_with_a_proof(world)
     desk.place = replace(HELD, outpoint="2" * 64 + ":0")
-    desk.came_from = replace(STRANGER, holder="receiver")
+    desk.came_from = replace(OTHER_WALLET, holder="receiver")
     dropped = desk.look(times=3)
     assert dropped and dropped.state == "dropped" and "it came from an address of the user's own" in str(dropped.reason)
     assert autolists() == [] and purchases.of_order(Order.get().id) is None

@@ -1,13 +1,15 @@
-"""A chain of play transactions with real bytes, sales into bids on it, and the clients that ask about them.
+"""Purchases on an honest chain: two venues' house, and a desk that lists what was bought.
 
 What a sale really was is kept apart from the chain (`truth`), for a judge that shares no rule with the code under test.
 """
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import struct
 from dataclasses import dataclass, field
+from decimal import Decimal
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, Self
@@ -19,10 +21,103 @@ from msgspec import structs
 
 from core.settings import Settings
 from markets.base import Item, NotFound, OutpointFacts, TransactionFacts, Unavailable, Whereabouts
+from markets.items import LocatedInscription
+from models.leases.leases import EVERYBODY
+from models.ledger.fills import Autolist, Wanted, newest
+from models.ledger.states import Order
+from models.tasks.tasks import Task
+from models.users import User
+from strategy.config.bid import BidConfig, OnFill
+from strategy.config.listing import ListingConfig, dump_listing_config
+from strategy.purchases import MadeOutput, Move, NotShown, SpentCoin
+from tests.shapes import replace
 from tests.wallet.listings import ORDINALS, PAYMENT, STRANGER, VAULT, VENUE, output, script_by, with_size
 from tests.wallet.offers import Leaf
+from tests.worlds.worker import CATS, KEYS, World
 from wallet.protocol import UserKeys
-from workers.manager.purchase_facts import PurchaseFacts
+from workers.manager.fill_lister import FillLister
+from workers.manager.purchase_facts import Evidence, Found, PurchaseFacts, Standing
+
+ITEM, OTHER = "ab" * 32 + "i0", "cd" * 32 + "i0"
+MARGIN = ListingConfig(min_margin=Decimal("0.10"))
+RULE = OnFill(dump_listing_config(MARGIN), start=True, max_open=1)
+TO_VAULT = replace(CATS, bid_count=1, deliver_to="vault", on_fill=RULE)
+HELD = LocatedInscription("held", "1" * 64 + ":0")
+OTHER_WALLET = SpentCoin("9" * 64 + ":0", 10_000, "seller", "other")
+
+
+class Desk:
+    """A lister of fills over the world's database, with an index and a chain that say what they are told to.
+
+    `left_sats` is what left our scripts for the item on the chain.
+    """
+
+    def __init__(self, world: World, crash: Any = lambda point: None) -> None:
+        self.world, self.place, self.vault, self.reads = world, HELD, KEYS.vault, 0
+        self.fault: str | None = None
+        self.left_sats, self.shown, self.standing, self.came_from = 75_600, "", Standing(None, 1), OTHER_WALLET
+        self.lister = FillLister(
+            world.settings,
+            5.0,
+            world.clock,
+            EVERYBODY,
+            monotonic=lambda: world.clock.now_ms / 1000,
+            find=self.find,
+            read=self.read,
+            check=lambda proof: self.standing,
+            crash=crash,
+        )
+
+    def find(self, order: Order, user: User) -> Found:
+        assert user.address == "bc1quser"
+        self.reads += 1
+        return Found(self.place, self.vault, self.fault)
+
+    def read(self, order: Order, user: User, outpoint: str) -> Evidence:
+        """A purchase in a transaction of the order's own, in a block of now."""
+        if self.shown:
+            raise NotShown(self.shown)
+        txid, vout = outpoint.split(":")
+        spent = (SpentCoin(f"{order.id:064x}:0", self.left_sats, "wallet", "backing"),)
+        outputs = (MadeOutput(10_000, "vault", "receiver"),) * (int(vout) + 1)
+        outputs = (*(MadeOutput(1, "", "other") for _ in outputs[1:]), outputs[0])
+        now_s = self.world.clock.now_ms // 1000
+        bought = Move(
+            f"{order.id:064x}", "b" * 64, 900_000, now_s, self.came_from, 0, spent, (MadeOutput(1, "escrow", "other"),)
+        )
+        arrived = Move(
+            txid,
+            "c" * 64,
+            900_000,
+            now_s,
+            SpentCoin(f"{order.id:064x}:0", 1, "escrow", "other"),
+            int(vout),
+            (),
+            outputs,
+        )
+        return Evidence((arrived, bought), "vault", None)
+
+    def look(self, *, after_s: float = 6.0, times: int = 1) -> Autolist | None:
+        for _ in range(times):
+            self.world.clock.advance(after_s)
+            asyncio.run(self.lister.look())
+        return newest(int(self.world.user.id), Wanted(side="buy"), 1)[0].autolist
+
+
+def buys(world: World, config: BidConfig = TO_VAULT, item: str | None = ITEM, fee: int = 600) -> int:
+    """The task of a bid of 75,000 that was filled."""
+    task, bidder = world.begun(config)
+    world.later(30, bidder)
+    world.clock.advance(10)
+    world.market.sales_[-1:] = [structs.replace(world.market.sell(75_000, buyer=KEYS.vault), inscription_id=item)]
+    world.market.balance_sats -= 75_000 + fee
+    world.later(20, bidder)
+    return task
+
+
+def autolists() -> list[Task]:
+    return list(Task.select().where(Task.kind == "listing").order_by(Task.id))
+
 
 PAYMENT_SCRIPT, VAULT_SCRIPT = script_by("p2wpkh", PAYMENT), script_by("p2tr", VAULT)
 OWNERS_SCRIPT, SELLERS_SCRIPT = script_by("p2tr", ORDINALS), script_by("p2tr", STRANGER)
@@ -38,7 +133,7 @@ def address_of(paid: bytes) -> str:
 
 
 OWNER = address_of(OWNERS_SCRIPT)
-KEYS = UserKeys(
+BUYER = UserKeys(
     payment=address_of(PAYMENT_SCRIPT),
     payment_pubkey=PAYMENT.get_public_key().sec().hex(),
     vault=address_of(VAULT_SCRIPT),
@@ -256,7 +351,7 @@ class HouseFacts(PurchaseFacts):
 
     def __init__(self, chain: PlayChain) -> None:
         super().__init__(Settings(data_dir=Path("unused")))
-        self._signer: Any = SimpleNamespace(addresses=lambda address: KEYS)
+        self._signer: Any = SimpleNamespace(addresses=lambda address: BUYER)
         self.chain = chain
 
     def _facts(self) -> Any:
