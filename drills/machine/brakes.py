@@ -1,4 +1,4 @@
-"""The manager's real brakes between the turns of workers, and planted bugs of them.
+"""A house whose manager has its real brakes, on the house's clock, and what may happen to them at any of their steps.
 
 Between the turns of workers the brakes' own loop runs. Within a turn it runs where a test lets it: at a crash point, or
 at a question to the gateway. The other way round, a worker's cycle or a death may fall between two steps of a brake.
@@ -14,18 +14,14 @@ from types import SimpleNamespace
 from typing import Any, ClassVar, TypeVar
 from unittest.mock import patch
 
-import pytest
 from peewee import PeeweeException
 
-from core.files import BrakeFile
 from drills.faults.evidence import bids
-from drills.machine.braked import Braked
 from drills.machine.owner import STRICTNESS, Owners
 from markets.base import OwnBids
 from models import controls
 from models.database.base import database
 from models.leases.leases import EVERYBODY
-from models.ledger.closing import Owed
 from models.ledger.states import Order
 from models.tasks import tasks
 from models.tasks.tasks import STOPPED
@@ -34,7 +30,7 @@ from tests.worlds.house import House, MarketHere
 from wallet.protocol import Scope, State
 from wallet.signer_client import SignerError
 from workers.manager import brakes
-from workers.manager.brakes import Brakes, Cancelled
+from workers.manager.brakes import Brakes
 from workers.manager.loop import Background
 
 Value = TypeVar("Value")
@@ -362,63 +358,3 @@ class BrakedOwners(Owners):
         about = self._about(scope, row_id)
         can_go = Order.state.in_(("live", "cancelling")) & ~Order.dry_run
         return {(order.wallet, order.expires_ms) for order in Order.select().where(Order.task_id.in_(about), can_go)}
-
-
-FLOOR = 100_000
-Walk = Callable[[Braked], None]
-
-
-def waits_for_a_cycle(patch: pytest.MonkeyPatch) -> None:
-    """The manager takes nothing off: each worker does when it wakes up."""
-    patch.setattr(Brakes, "_look", lambda self, lowered=(): frozenset())
-
-
-def needs_a_row(patch: pytest.MonkeyPatch) -> None:
-    """A cancel is sent only once its note is in the ledger."""
-    patch.setattr(brakes, "_written", lambda to_do, write: write() is None)
-
-
-def lost_by_a_kill(patch: pytest.MonkeyPatch) -> None:
-    """A brake without a row is in the manager's memory alone."""
-    patch.setattr(BrakeFile, "_write", lambda self, at, text: None)
-
-
-def counts_by_an_older_read(patch: pytest.MonkeyPatch) -> None:
-    """A bid counts as cancelled when a read does not show it, whenever that read began."""
-    take_off = brakes.take_off
-
-    def without_the_rule(settings: Any, wallet: Any, bids: Sequence[Owed], *more: Any) -> Cancelled:
-        changed = [bid.order.updated_ms for bid in bids]
-        for bid in bids:
-            bid.order.updated_ms = 0
-        try:
-            return take_off(settings, wallet, bids, *more)
-        finally:
-            for bid, updated_ms in zip(bids, changed, strict=True):
-                bid.order.updated_ms = updated_ms
-
-    patch.setattr(brakes, "take_off", without_the_rule)
-
-
-def _halted(*, is_full: bool = False, dies_at: int = 0) -> Walk:
-    def walk(machine: Braked) -> None:
-        machine.halt_is_followed("global", 0, FLOOR, is_full, dies_at, "", False)
-
-    return walk
-
-
-def _read_under_way(machine: Braked) -> None:
-    machine.halt_while_a_read_is_under_way("global", 0, FLOOR, 3)
-
-
-# The bug, the walk, and the promises of which one at least must be named.
-BUGS: dict[str, tuple[Callable[[pytest.MonkeyPatch], None], Walk, tuple[str, ...]]] = {
-    "a brake that waits for a cycle": (waits_for_a_cycle, _halted(), ("not_followed",)),
-    "a brake that needs a row": (needs_a_row, _halted(is_full=True), ("not_followed",)),
-    "a brake that is lost by a kill on a full disk": (
-        lost_by_a_kill,
-        _halted(is_full=True, dies_at=1),
-        ("not_followed",),
-    ),
-    "a count of zero from a read begun before": (counts_by_an_older_read, _read_under_way, ("forgotten",)),
-}

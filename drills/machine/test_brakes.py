@@ -7,8 +7,8 @@ from collections.abc import Iterator
 
 import pytest
 
+from drills.machine.brake_bugs import BUGS, FLOOR, Walk
 from drills.machine.braked import Braked
-from drills.machine.brakes import BUGS, FLOOR, Walk
 from drills.machine.machine import SLUGS
 from drills.machine.running import SEED, run
 from strategy.config.bid import BidConfig

@@ -24,16 +24,15 @@ LADDER = replace(CATS, bid_mode="fixed", bid_count=3, bid_fixed_low=45_000, bid_
 
 
 @pytest.fixture
-def world(database: str) -> World:
-    world = World()
+def high_floor(world: World) -> None:
     world.market.asks_ = [ask(1_000_000)]
-    return world
 
 
 def lower(world: World, **ceilings: int | None) -> None:
     User.update(**ceilings).where(User.id == world.user.id).execute()
 
 
+@pytest.mark.usefixtures("high_floor")
 @pytest.mark.parametrize("hardcap_sats", [0, 50_000, 100_000])
 def test_no_bid_is_above_the_users_largest_hard_cap(world: World, hardcap_sats: int) -> None:
     lower(world, max_hardcap=60_000)
@@ -43,6 +42,7 @@ def test_no_bid_is_above_the_users_largest_hard_cap(world: World, hardcap_sats: 
     assert world.row(task).last_error is None
 
 
+@pytest.mark.usefixtures("high_floor")
 def test_an_order_of_so_many_sats_is_no_larger_than_the_users_largest_hard_cap(world: World) -> None:
     config = replace(CATS, type="rune", slug="UNCOMMON•GOODS", quantity_mode="sats", sats_per_order=100_000)
     world.market.asks_ = [ask(20_000, quantity=200)]
@@ -55,6 +55,7 @@ def test_an_order_of_so_many_sats_is_no_larger_than_the_users_largest_hard_cap(w
     assert world.row(task).last_error is None
 
 
+@pytest.mark.usefixtures("high_floor")
 def test_all_tasks_together_stay_within_the_users_own_exposure(world: World) -> None:
     lower(world, max_exposure=150_000)
     for slug in ("cats", "dogs", "owls"):
@@ -72,6 +73,7 @@ def test_all_tasks_together_stay_within_the_users_own_exposure(world: World) -> 
         ({"max_exposure": 1}, set(), "cancelled 3 (exposure_limit); skipped 3 exposure_limit"),
     ],
 )
+@pytest.mark.usefixtures("high_floor")
 def test_a_running_task_obeys_a_lowered_ceiling_in_its_next_cycle_and_says_why(
     world: World, ceilings: dict[str, int], left: set[int], said: str
 ) -> None:
@@ -86,6 +88,7 @@ def test_a_running_task_obeys_a_lowered_ceiling_in_its_next_cycle_and_says_why(
     assert said in world.action(task)
 
 
+@pytest.mark.usefixtures("high_floor")
 def test_a_ceiling_that_falls_holds_among_running_tasks_and_one_that_rises_is_used_again(world: World) -> None:
     running = [world.begun(replace(LADDER, slug=slug)) for slug in ("cats", "dogs", "owls")]
     lower(world, max_exposure=200_000)
@@ -107,6 +110,7 @@ def test_a_ceiling_that_falls_holds_among_running_tasks_and_one_that_rises_is_us
         ({"max_exposure": 80_000}, [75_000], "exposure_limit"),
     ],
 )
+@pytest.mark.usefixtures("high_floor")
 def test_a_ceiling_that_falls_between_decision_and_reservation_is_the_ledgers(
     world: World, ceilings: dict[str, int], placed: list[int], reason: str
 ) -> None:
