@@ -84,7 +84,7 @@ def test_random_cycles_reach_every_kind_of_decision() -> None:
         seen["raise"] += any(note.detail == "raise" for note in result.rungs)
 
     rare = {reason.value for reason in set(Reason) - REASONS if seen[reason.value] < 3}
-    # Whoever carries out the plan gives these; test_quota_rungs.py, test_handover.py and the signer's room have tests
+    # Whoever carries out the plan gives these; test_monthly.py, test_handover.py and the signer's room have tests
     # of their own.
     assert rare == {"own_bids_unknown", "reduce", "halt", "bid_count", "quota", "signed_limit", "renew_waits"}
     assert min(seen["place"], seen["kept"], seen["both"], seen["not_highest"]) > 100
