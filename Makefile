@@ -7,7 +7,7 @@ VENV := @deploy/venv.sh
 # Tests start Pythons by the hundred: each would compile everything anew, which doubles their cost.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: run test test-fast test-postgresql test-ray fuzz mutants coverage faults soak soak-month lint lint-api format lock \
+.PHONY: run test test-fast test-postgresql test-ray fuzz mutants coverage faults drills soak soak-month lint lint-api format lock \
 	setup tools bench scales clean help .venv-postgresql/.ok .venv-ray/.ok .venv-bench/.ok
 
 setup: ## installs what Bidkeeper needs to run, and no more
@@ -23,8 +23,8 @@ help: ## prints this list
 	@sed -n 's/^\([a-z-]*\):.* ## /\1\t/p' Makefile | expand -t 20
 
 # Six more than there are processors: what a test has started is mostly waited for. Of what thousands of examples say
-# again it tries a twelfth, always the same; all of them are in make faults. MARKS="not faults" is what CI runs: those of
-# tests/thorough.py, too.
+# again it tries a twelfth, always the same; all of them are in make faults. MARKS="not faults" is what CI runs: those with
+# the mark thorough, too.
 test: tools ## runs the tests, five minutes (MARKS="not faults": what CI runs)
 	EXAMPLES_PART=12 $(BIN)/python -m tests.side_by_side $$(($$(nproc) + 6)) \
 		-m "$(if $(MARKS),$(MARKS),not faults and not thorough)"
@@ -42,7 +42,7 @@ test-postgresql: tools .venv-postgresql/.ok ## runs what touches the database on
 # Managers that a real Ray cluster keeps running, on this machine, with PostgreSQL; and what is shipped for Kubernetes against
 # its schemas. Ten minutes, and 400 MB to install.
 test-ray: tools .venv-ray/.ok ## has a real Ray cluster keep managers running
-	.venv-ray/bin/python -m tests.postgresql -s $(if $(ARGS),$(ARGS),tests/engines)
+	.venv-ray/bin/python -m tests.postgresql -s $(if $(ARGS),$(ARGS),drills/engines)
 
 .venv-ray/.ok:
 	$(VENV) .venv-ray requirements.lock requirements-test.lock requirements-postgresql.lock \
@@ -54,15 +54,19 @@ faults: tools ## kills, pauses and starves whole installations, an hour or two
 		$(BIN)/python -m pytest -s -m alone tests/models; alone=$$?; \
 		$(BIN)/python -m tests.side_by_side $$(($$(nproc) + 2)) -s -m "(faults or sampled or thorough) and not alone" && exit $$alone
 
+# All of drills/, which stands in the other targets in part; ARGS="drills/machine drills/faults" for some of them.
+drills: tools ## runs the drills: storms, planted bugs, machines that die, simulated days; an hour
+	TMPDIR=$${TMPDIR:-/tmp} $(BIN)/python -m tests.side_by_side $$(($$(nproc) + 2)) -s $(if $(ARGS),$(ARGS),drills)
+
 # The demo for some minutes, watched: its results, its use of the machine, and whether it would go on.
 MINUTES ?= 60
 soak: tools ## watches the demo for an hour (MINUTES=60)
-	TMPDIR=$${TMPDIR:-/tmp} BIDKEEPER_SOAK_MINUTES=$(MINUTES) $(BIN)/python -m pytest -s -m "not faults" tests/soak
+	TMPDIR=$${TMPDIR:-/tmp} BIDKEEPER_SOAK_MINUTES=$(MINUTES) $(BIN)/python -m pytest -s -m "not faults" drills/soak
 
 # Thirty simulated days of ladders on every course; ARGS="drift --days 2" for less, ARGS="--life 120" for bids of two hours.
 # Hours without.
 soak-month: tools ## simulates thirty days of bidding, hours
-	$(BIN)/python -m tests.endurance.month $(ARGS)
+	$(BIN)/python -m drills.endurance.month $(ARGS)
 
 # The signer's PSBT checks and the four attackers, each of a million and 50,000 tries, and 10,000 sets of listings; half
 # an hour.

@@ -26,6 +26,8 @@ from typing import Any
 
 import requests
 
+from drills.faults.evidence import Quiet
+from drills.soak.watch import STARTED
 from simulator.calls import PER_SECOND
 from strategy.config.bid import BidConfig
 from tests.e2e.adversity import ADVERSITIES, Adversity, adverse
@@ -45,8 +47,6 @@ from tests.e2e.braking import (
     with_admin,
 )
 from tests.e2e.installation import Installation, Trader, until
-from tests.faults.evidence import Quiet
-from tests.soak.watch import STARTED
 
 EVERY_S, LATEST_S = 60.0, 20.0  # a brake a minute, in its first seconds
 # A signature counts against the signer's ceilings until it expires: the demo's hour leaves no allowance for 60 ladders.

@@ -31,13 +31,13 @@ from typing import Any
 
 import requests
 
+from drills.faults import test_clock
+from drills.faults.evidence import AskMove
+from drills.faults.fleet import FLOOR, HARDCAP, Fleet, strike
 from models.database import damage
 from tests import postgresql
 from tests.disks import fill, small_disk
 from tests.e2e.installation import Installation, Trader, until
-from tests.faults import test_clock
-from tests.faults.evidence import AskMove
-from tests.faults.fleet import FLOOR, HARDCAP, Fleet, strike
 
 PAGE_READS = ("/api/auth/me", "/api/tasks", "/api/control", "/api/budgets")  # of the page's first screen
 IS_DAMAGED, IS_AWAY = "The database is damaged", "The database cannot be asked"

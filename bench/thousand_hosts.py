@@ -21,9 +21,9 @@ from pathlib import Path
 from bench.installed import PLAN, WITHOUT_BIDS, Home, Tasks
 from bench.measuring import call, cpu_seconds, pss_mib
 from bench.thousand import TASKS_EACH
-from tests.hosts import networks
-from tests.hosts.far_site import FarSite
-from tests.hosts.machine import family
+from drills.hosts import networks
+from drills.hosts.far_site import FarSite
+from drills.hosts.machine import family
 
 HOSTS = (1, 3)
 _WATCHED_S = 60.0

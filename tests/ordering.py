@@ -13,17 +13,27 @@ if TYPE_CHECKING:
 
 # What mostly waits, for programs that it has started, and what computes: the folders and files whose parts take longest
 # first, so that no process of a parallel run is left with one of them alone at the end.
-_ROOMS = (file.removeprefix("tests/") for room in SHARING for file in room)
-_MACHINE, _STORM = "machine/test_processes.py", "faults/test_storm.py"
-_OF_MODELS = ("models/test_lease_holders.py", "models/test_sightings.py")
-_LEASES = (*_OF_MODELS, "workers/manager/test_take_over.py", "gateway/test_gateway_lease.py")
-_LATER = ("e2e", "hosts", "test_side_by_side.py", "faults", "deploy", "cli", "workers")
-_WAITING = ("soak", "web", *_ROOMS, "bench", _MACHINE, _STORM, *_LEASES, *_LATER)
+_ROOMS = (file for room in SHARING for file in room)
+_MACHINE, _STORM = "drills/machine/test_processes.py", "drills/faults/test_storm.py"
+_OF_MODELS = ("tests/models/test_lease_holders.py", "tests/models/test_sightings.py")
+_LEASES = (*_OF_MODELS, "tests/workers/manager/test_take_over.py", "tests/gateway/test_gateway_lease.py")
+_LATER = (
+    "tests/e2e",
+    "drills/hosts",
+    "tests/test_side_by_side.py",
+    "drills/faults",
+    "tests/deploy",
+    "tests/cli",
+    "tests/workers",
+)
+_WAITING = ("drills/soak", "tests/web", *_ROOMS, "tests/bench", _MACHINE, _STORM, *_LEASES, *_LATER)
 # Most of an hour in make faults, each on a processor of its own.
-_SEARCHES = ("machine/test_rare_bugs.py", "machine/test_planted_bugs.py", "machine/test_in_process.py")
-_LONG = ("strategy/test_plan_properties.py", "test_english.py", "test_imports.py")
-_COMPUTING = (*_SEARCHES, "endurance", "machine", "server", "wallet", "gateway", "simulator", "replay", *_LONG)
+_SEARCHES = tuple(f"drills/machine/test_{name}.py" for name in ("rare_bugs", "planted_bugs", "in_process"))
+_LONG = ("tests/strategy/test_plan_properties.py", "tests/test_english.py", "tests/test_imports.py")
+_FOLDERS = tuple(f"tests/{name}" for name in ("server", "wallet", "gateway", "simulator", "replay"))
+_COMPUTING = (*_SEARCHES, "drills/endurance", "drills/machine", *_FOLDERS, *_LONG)
 _WEB_PARTS = 2
+FOLDERS = ("tests", "drills")
 
 
 def ordered(items: list[pytest.Item]) -> list[pytest.Item]:
@@ -50,7 +60,7 @@ def groups_of(paths: Iterable[str]) -> tuple[list[list[str]], list[list[str]]]:
             chosen.setdefault(_file(each), []).append(each)
     files = sorted(chosen, key=_rank)
     shared = {file: f"sharing {room}" for room, names in enumerate(SHARING) for file in names}
-    web = [file for file in files if _within(file, "web")]
+    web = [file for file in files if _within(file, "tests/web")]
     shared |= {file: f"web {place % _WEB_PARTS}" for place, file in enumerate(web)}
     kinds: tuple[dict[str, list[str]], dict[str, list[str]]] = ({}, {})
     for file in files:
@@ -70,7 +80,7 @@ def _waits(file: str) -> bool:
 
 def _within(file: str, path: str) -> bool:
     """Tells whether a file of tests is this one, or in this folder."""
-    return f"{file}/".startswith(f"tests/{path}/")
+    return f"{file}/".startswith(f"{path}/")
 
 
 def _file(path: str) -> str:

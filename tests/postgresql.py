@@ -30,18 +30,18 @@ _TEMPLATE = "template_bidkeeper"
 # with its workers, and a whole installation.
 CHOICES = {
     "all": [
-        "models",
-        "hooks",
-        "server",
-        "workers",
-        "gateway/test_gateway_lease.py",
-        "gateway/test_quota_table.py",
-        "cli",
-        "deploy/test_nginx_in_front.py",
-        "e2e",
-        "faults",
-        "engines/test_supervisord.py",
-        "hosts",
+        "tests/models",
+        "tests/hooks",
+        "tests/server",
+        "tests/workers",
+        "tests/gateway/test_gateway_lease.py",
+        "tests/gateway/test_quota_table.py",
+        "tests/cli",
+        "tests/deploy/test_nginx_in_front.py",
+        "tests/e2e",
+        "drills/faults",
+        "drills/engines/test_supervisord.py",
+        "drills/hosts",
     ],
     "part": [
         "models",
@@ -72,6 +72,36 @@ CHOICES = {
         "e2e/test_gone_back.py",
         "e2e/test_reconcile.py",
         "e2e/test_running.py",
+        "tests/models",
+        "tests/hooks",
+        "tests/server/test_admin.py",
+        "tests/server/test_sessions.py",
+        "tests/server/test_autolist.py",
+        "tests/server/test_book.py",
+        "tests/server/test_budgets.py",
+        "tests/server/test_events.py",
+        "tests/server/test_health.py",
+        "tests/server/test_history.py",
+        "tests/server/test_hooks.py",
+        "tests/server/test_book.py",
+        "tests/server/test_profit.py",
+        "tests/server/test_running.py",
+        "tests/server/test_sessions.py",
+        "tests/server/test_bidding_tasks.py",
+        "tests/workers/bidding/test_crashes.py",
+        "tests/workers/bidding/test_shared_budget.py",
+        "tests/workers/listing/test_listing_crashes.py",
+        "tests/workers/manager",
+        "tests/gateway/test_gateway_lease.py",
+        "tests/gateway/test_quota_table.py",
+        "tests/cli/test_database_copy.py",
+        "tests/cli/test_doctor_postgresql.py",
+        "tests/cli/test_reconcile.py",
+        "tests/e2e/test_connections.py",
+        "tests/e2e/test_fail_over.py",
+        "tests/e2e/test_gone_back.py",
+        "tests/e2e/test_reconcile.py",
+        "tests/e2e/test_running.py",
     ],
 }
 _QUICK = ("fsync=off", "full_page_writes=off", "max_connections=400", "listen_addresses=''", "max_wal_size=4GB")
@@ -252,7 +282,7 @@ def drop(url: str) -> None:
 
 def _paths(words: Sequence[str]) -> list[str]:
     """Returns the words, and for one that names a choice its paths."""
-    return [path for word in words for path in ([f"tests/{each}" for each in CHOICES.get(word, [])] or [word])]
+    return [path for word in words for path in (CHOICES.get(word) or [word])]
 
 
 def main(arguments: Sequence[str]) -> int:

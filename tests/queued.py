@@ -111,7 +111,7 @@ class Queued:
             items = [item for node in dict.fromkeys(nodes) for item in session.genitems(node)]
             session.config.hook.pytest_collection_modifyitems(session=session, config=session.config, items=items)
             session.testscollected += len(items)
-            gc.freeze()  # as when all is read in at once (tests/conftest.py)
+            gc.freeze()  # as when all is read in at once (conftest.py)
             gc.enable()
             yield from items
 

@@ -20,7 +20,7 @@ from pathlib import Path
 from selectors import EVENT_READ, DefaultSelector
 from typing import IO, Any
 
-from tests.ordering import groups_of
+from tests.ordering import FOLDERS, groups_of
 
 Start = Callable[[], subprocess.Popen[bytes]]
 
@@ -76,7 +76,7 @@ def main(arguments: Sequence[str]) -> int:
     count, *rest = arguments
     paths = [each for each in rest if Path(each.partition("::")[0]).exists()]
     options = [each for each in rest if each not in paths]
-    waiting, computing = groups_of(paths or ["tests"])
+    waiting, computing = groups_of(paths or FOLDERS)
     groups = [*waiting, *computing]
     run = Run(time.monotonic(), len(groups))
     for each_signal in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):

@@ -12,10 +12,11 @@ from pathlib import Path
 import pytest
 
 from tests import english
+from tests.ordering import FOLDERS
 
 ROOT = Path(__file__).resolve().parents[1]
 PRODUCT = tuple(
-    sorted(path.parent.name for path in ROOT.glob("*/__init__.py") if path.parent.name != "tests"),
+    sorted(path.parent.name for path in ROOT.glob("*/__init__.py") if path.parent.name not in FOLDERS),
 )
 # A question is no description: "Counts the orders", not "How many orders there are".
 QUESTIONS = frozenset({"how", "what", "when", "where", "whether", "which", "who", "whom", "whose", "why"})
@@ -79,9 +80,12 @@ def test_a_functions_docstring_starts_with_a_verb(package: str) -> None:
     assert not found, f"begin with a verb: {found}"
 
 
+@pytest.mark.thorough
 @pytest.mark.slow
 def test_tests_ask_no_riddles_either() -> None:
-    counts = [(len(riddles(path)), len(named(path))) for path in sorted((ROOT / "tests").rglob("*.py"))]
+    counts = [
+        (len(riddles(path)), len(named(path))) for folder in FOLDERS for path in sorted((ROOT / folder).rglob("*.py"))
+    ]
     asked, described = map(sum, zip(*counts, strict=True))
     assert asked * 25 < described, f"{asked} of {described} docstrings of tests begin with a question word"
 

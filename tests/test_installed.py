@@ -24,7 +24,7 @@ def intruders(found: Iterable[Distribution]) -> list[str]:
 def test_no_other_distribution_owns_a_name_of_ours() -> None:
     found = list(distributions())
     assert {"bidkeeper", "tornado", "pytest"} <= {each.name for each in found}
-    assert {"cli", "core", "tests", "tools", "bench"} <= OURS
+    assert {"cli", "core", "tests", "drills", "tools", "bench"} <= OURS
     assert intruders(found) == []
 
 

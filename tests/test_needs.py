@@ -80,7 +80,8 @@ def test_programs_are_looked_for_in_one_place() -> None:
     searching = re.compile(r"shutil\.which|is not installed|skipif\(os\.get")
     found = {
         path.relative_to(ROOT).as_posix()
-        for path in (ROOT / "tests").rglob("*.py")
+        for folder in ("tests", "drills")
+        for path in (ROOT / folder).rglob("*.py")
         if searching.search(path.read_text())
     }
     assert found - {"tests/test_needs.py"} == {"tests/needs.py"}

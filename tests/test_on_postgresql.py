@@ -6,9 +6,10 @@ import re
 from pathlib import Path
 
 from tests import postgresql
+from tests.ordering import FOLDERS
 
-TESTS = Path(__file__).parent
-OF_ITSELF = {TESTS / "engines" / "test_ray.py"}  # in an environment of its own: make test-ray
+ROOT = Path(__file__).parents[1]
+OF_ITSELF = {ROOT / "drills" / "engines" / "test_ray.py"}  # in an environment of its own: make test-ray
 OF_BOTH = re.compile(r"\bpostgresql\.only\b|\bpostgresql\.is_wanted\b")
 
 
@@ -16,7 +17,7 @@ def files(choice: str) -> set[Path]:
     """The test files of a choice; each of its paths has some."""
     found: set[Path] = set()
     for name in postgresql.CHOICES[choice]:
-        path = TESTS / name
+        path = ROOT / name
         here = set(path.rglob("test_*.py")) if path.is_dir() else {path} & set(path.parent.iterdir())
         assert here, name
         found |= here
@@ -24,9 +25,8 @@ def files(choice: str) -> set[Path]:
 
 
 def test_every_test_that_knows_postgresql_is_run_there() -> None:
-    knows = (
-        {path for path in TESTS.rglob("test_*.py") if OF_BOTH.search(path.read_text())} - {Path(__file__)} - OF_ITSELF
-    )
+    paths = [path for folder in FOLDERS for path in (ROOT / folder).rglob("test_*.py")]
+    knows = {path for path in paths if OF_BOTH.search(path.read_text())} - {Path(__file__)} - OF_ITSELF
     assert len(knows) > 8
     assert sorted(map(str, knows - files("all"))) == []
     # CI has no time for every whole installation.

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from tests.e2e.installation import PATIENCE, until
-from tests.ordering import groups_of
+from tests.ordering import FOLDERS, groups_of
 from tests.sharing import SHARING
 
 ROOT = Path(__file__).parents[1]
@@ -101,6 +101,7 @@ def test_a_run_of_low_priority_makes_none_of_its_processes_less_nice() -> None:
     assert int(done.stdout) >= 15
 
 
+@pytest.mark.thorough
 @pytest.mark.slow
 def test_single_tests_can_be_asked_for(here: Path) -> None:
     first, second = (write(here, name, GOOD) for name in ("test_a", "test_b"))
@@ -121,6 +122,7 @@ def test_what_goes_wrong_is_told_and_the_others_go_on(here: Path) -> None:
     assert len(list(here.glob("test_good *"))) == 21
 
 
+@pytest.mark.thorough_cases("15")
 @pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_run_that_is_broken_off_ends_what_its_tests_have_begun(here: Path, number: int) -> None:
@@ -135,10 +137,11 @@ def test_a_run_that_is_broken_off_ends_what_its_tests_have_begun(here: Path, num
     assert len(list(here.glob("ended *"))) == 2 and not list(here.glob("fixture *"))
 
 
+@pytest.mark.thorough
 @pytest.mark.slow
 def test_sigterm_ends_what_a_single_run_has_begun(here: Path) -> None:
     write(here, "test_a", "import time\ndef test_long(once): time.sleep(300)")
-    command = [sys.executable, "-m", "pytest", "-p", "tests.conftest", "-p", "no:cacheprovider", str(here)]
+    command = [sys.executable, "-m", "pytest", "-p", "conftest", "-p", "no:cacheprovider", str(here)]
     with begun(command, stdout=subprocess.DEVNULL) as process:
         until(lambda: list(here.glob("fixture *")), "the test has begun")
         process.send_signal(signal.SIGTERM)
@@ -146,6 +149,7 @@ def test_sigterm_ends_what_a_single_run_has_begun(here: Path) -> None:
     assert len(list(here.glob("ended *"))) == 1
 
 
+@pytest.mark.thorough
 @pytest.mark.slow
 def test_a_name_that_is_nowhere_is_a_failure(here: Path) -> None:
     good = write(here, "test_good", GOOD)
@@ -153,6 +157,7 @@ def test_a_name_that_is_nowhere_is_a_failure(here: Path) -> None:
     assert status == 1 and "no such file or folder: " in output and "test_goof.py" in output
 
 
+@pytest.mark.thorough
 @pytest.mark.slow
 def test_a_file_is_read_in_with_warnings_for_errors(here: Path) -> None:
     write(here, "test_warns", "import warnings\nwarnings.warn('is old', DeprecationWarning)\ndef test_it(): pass")
@@ -160,6 +165,7 @@ def test_a_file_is_read_in_with_warnings_for_errors(here: Path) -> None:
     assert status == 1 and "DeprecationWarning: is old" in output and "1 error in " in output
 
 
+@pytest.mark.thorough
 @pytest.mark.slow
 def test_a_file_may_be_named_by_a_way_round(here: Path) -> None:
     write(here, "test_good", GOOD)
@@ -167,6 +173,7 @@ def test_a_file_may_be_named_by_a_way_round(here: Path) -> None:
     assert status == 0 and output.splitlines()[-1].startswith("20 passed, 1 skipped in "), output
 
 
+@pytest.mark.thorough
 @pytest.mark.slow
 def test_a_failure_in_letters_that_are_none_is_told_once(here: Path) -> None:
     write(here, "test_bad", "def test_bad(): raise ValueError('\\udc80' * 900)")
@@ -175,6 +182,7 @@ def test_a_failure_in_letters_that_are_none_is_told_once(here: Path) -> None:
     assert output.count("FAILED ::test_bad\n") == 1
 
 
+@pytest.mark.thorough
 @pytest.mark.slow
 def test_a_process_that_ends_before_its_tests_is_a_failure(here: Path) -> None:
     """Each has its own: one that dies may have taken the file of another, which then nobody runs."""
@@ -197,6 +205,7 @@ def test_a_thread_that_a_test_left_ends_the_run_as_a_failure(here: Path) -> None
     assert status == 0, output
 
 
+@pytest.mark.thorough_cases("not_a_mark-1", "faults and slow-5")
 @pytest.mark.slow
 @pytest.mark.parametrize(("marks", "status"), [("not_a_mark", 1), ("faults and slow", 5)])
 def test_no_test_is_no_success(here: Path, marks: str, status: int) -> None:
@@ -205,9 +214,9 @@ def test_no_test_is_no_success(here: Path, marks: str, status: int) -> None:
 
 
 def test_what_shares_something_stays_together() -> None:
-    groups = [group for kind in groups_of(["tests"]) for group in kind]
+    groups = [group for kind in groups_of(FOLDERS) for group in kind]
     files = [file for group in groups for file in group]
-    assert len(files) == len(set(files)) == len(list((ROOT / "tests").rglob("test_*.py")))
+    assert len(files) == len(set(files)) == sum(len(list((ROOT / folder).rglob("test_*.py"))) for folder in FOLDERS)
     for sharing in SHARING:
         assert sharing in groups
     assert sum(any(file.startswith("tests/web/") for file in group) for group in groups) == 2
@@ -221,8 +230,8 @@ def test_single_tests_of_a_file_stay_together() -> None:
 
 
 def test_what_takes_longest_begins_first_of_its_kind() -> None:
-    waiting, computing = groups_of(["tests"])
+    waiting, computing = groups_of(FOLDERS)
     firsts = [group[0] for group in waiting]
-    assert firsts[0] == "tests/soak/test_demo_lasts.py" and ["tests/machine/test_processes.py"] in waiting
+    assert firsts[0] == "drills/soak/test_demo_lasts.py" and ["drills/machine/test_processes.py"] in waiting
     assert [firsts.index(room[0]) for room in SHARING] == list(range(4, 4 + len(SHARING)))  # after soak's two and web's
-    assert computing[0] == ["tests/machine/test_rare_bugs.py"] and computing[3][0].startswith("tests/endurance/")
+    assert computing[0] == ["drills/machine/test_rare_bugs.py"] and computing[3][0].startswith("drills/endurance/")

@@ -109,7 +109,12 @@ def test_names_are_found_in_all_their_spellings_and_as_whole_words(tmp_path: Pat
 
 
 def test_packages_of_the_product_are_those_of_the_wheel() -> None:
-    assert set(product(ROOT)) == {path.parent.name for path in ROOT.glob("*/__init__.py")} - {"bench", "tests", "tools"}
+    assert set(product(ROOT)) == {path.parent.name for path in ROOT.glob("*/__init__.py")} - {
+        "bench",
+        "drills",
+        "tests",
+        "tools",
+    }
 
 
 def test_a_directory_that_is_not_a_checkout_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -1,4 +1,4 @@
-"""The parts of `bidkeeper ray` that need no Ray; tests/engines/test_ray.py has a real cluster."""
+"""The parts of `bidkeeper ray` that need no Ray; drills/engines/test_ray.py has a real cluster."""
 
 from __future__ import annotations
 

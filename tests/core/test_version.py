@@ -17,7 +17,9 @@ from core.version import COMMIT_FILE, VERSION, Version, commit_of
 from tests.needs import need_root
 
 ROOT = Path(version.__file__).parents[1]
-PACKAGES = tuple(path.parent.name for path in ROOT.glob("*/__init__.py") if path.parent.name not in ("tests", "bench"))
+PACKAGES = tuple(
+    path.parent.name for path in ROOT.glob("*/__init__.py") if path.parent.name not in ("tests", "drills", "bench")
+)
 
 
 @pytest.fixture

@@ -166,6 +166,7 @@ def installed(request: pytest.FixtureRequest, built: Path) -> Iterator[Path]:
         shutil.rmtree(made)
 
 
+@pytest.mark.thorough
 @pytest.mark.slow
 def test_an_installed_demo_is_ready_in_an_empty_folder_and_its_four_tasks_act(installed: Path, folder: Path) -> None:
     started = Started(folder, installed, "demo")

@@ -166,6 +166,7 @@ def test_the_logs_that_root_writes_are_roots(running: House, user: int) -> None:
     assert attempt(user, "make", running, "/var/log/bidkeeper") == "denied"
 
 
+@pytest.mark.thorough
 def test_a_restarted_gateway_looks_up_the_tokens(running: House) -> None:
     trader = Trader(running.as_installation()).sign_in()
     running.sim("PUT", "/sim/collections/again-demo", {"asks": [], "bids": []})

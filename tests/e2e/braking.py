@@ -17,12 +17,12 @@ from typing import Any, Protocol
 
 import requests
 
+from drills.faults import checker, evidence
+from drills.faults.evidence import Quiet
 from simulator.calls import PER_SECOND
 from strategy.config.bid import BidConfig, load_bid_config
 from tests.databases import rows
 from tests.e2e.installation import Installation, Trader, in_path, until
-from tests.faults import checker, evidence
-from tests.faults.evidence import Quiet
 
 
 @dataclass

@@ -63,6 +63,7 @@ def test_a_brake_ends_all_its_bids_before_a_worker_would_wake_up(home: Home, nam
     ladders.remove()
 
 
+@pytest.mark.thorough_cases("hang", "workers-stopped", "signer-disk", "signer-disk-eaten")
 @pytest.mark.parametrize("name", [name for name in ADVERSITIES if name != "nothing"])
 def test_a_halt_ends_all_bids_while(name: str) -> None:
     kind = ADVERSITIES[name]

@@ -23,7 +23,7 @@ from tests.e2e.installation import PATIENCE, Installation, Trader, in_path, unti
 from tests.e2e.test_listing import Seller
 from wallet.signer.challenges import sign_message
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.thorough]  # cli/test_going_live.py and wallet/test_locked_service.py
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "going-live.md"
 PASSPHRASE = "a passphrase that nobody guesses"

@@ -12,7 +12,7 @@ import pytest
 from tests import databases, postgresql
 from tests.e2e.installation import Installation, Trader, until
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.thorough]  # workers/manager/test_gone_back.py
 
 SETTINGS = {"BIDKEEPER_MIN_AGE_SECONDS": "0"}  # as the file before it in tests/sharing.py
 ENDS_S = 60  # as long as on a machine that has ten others to serve

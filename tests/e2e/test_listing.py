@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 import requests
 
+from drills.faults.fleet import strike
 from tests.databases import another
 from tests.e2e.installation import Installation, Trader, until
-from tests.faults.fleet import strike
 
 pytestmark = pytest.mark.slow
 
@@ -193,7 +193,7 @@ def test_a_listing_that_no_record_explains_is_cancelled_with_its_task(service: I
     until(lambda: seller.market() == [], "the end of the listing")
 
 
-# tests/faults/test_listing_cells.py has each of fourteen ways.
+# drills/faults/test_listing_cells.py has each of fourteen ways.
 @pytest.mark.parametrize(
     "mode",
     [

@@ -103,6 +103,7 @@ def test_a_whole_life(service: Installation) -> None:
     until(lambda: seller.trader.ok("GET", "/api/wallet")["paymentSats"] == paid, "the proceeds", SLOW_S)
 
 
+@pytest.mark.thorough
 def test_an_item_in_its_escrow_is_still_for_sale_and_comes_home_for_another_price(service: Installation) -> None:
     """Stranded, and kept; at another price brought home and listed from there; stranded again, and sold."""
     seller = started(service, "kept")

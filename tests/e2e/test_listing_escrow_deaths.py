@@ -14,7 +14,7 @@ from tests.e2e.installation import Installation, installation, until
 from tests.e2e.test_listing import Seller
 from tests.e2e.test_listing_escrow import SLOW_S, at_home_again, give_sats, listed, seller_of, started, stranded
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.thorough]
 
 POINTS = ("listing-signed", "listing-submitted", "homecoming-stored")
 

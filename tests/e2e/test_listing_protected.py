@@ -140,6 +140,7 @@ def test_a_stranded_item_stays_until_its_block_and_its_owner_is_told(town: Town)
     town.service.sim("POST", "/sim/blocks", {"count": LOCK_BLOCKS})
 
 
+@pytest.mark.thorough
 def test_workers_killed_at_each_step_leave_one_listing_or_none(town: Town) -> None:
     """The market holds each step up, so that the kill falls into it: the draft, the listing, the cancel."""
     service = town.service

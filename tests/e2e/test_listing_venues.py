@@ -11,13 +11,13 @@ from typing import Any
 
 import pytest
 
+from drills.faults.fleet import strike
 from tests.databases import another
 from tests.e2e.installation import Installation, until
 from tests.e2e.test_listing import Seller
 from tests.examples import some_of
-from tests.faults.fleet import strike
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.thorough]  # e2e/test_listing.py, and tests/markets/contract for each venue
 
 SETTINGS = {"BIDKEEPER_MIN_AGE_SECONDS": "0"}
 

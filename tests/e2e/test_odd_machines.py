@@ -19,10 +19,10 @@ import requests
 
 from bench import odd_health
 from core.setting_values import HostPort
+from drills.faults.fleet import Fleet
 from models.database import damage
 from tests import postgresql
 from tests.e2e.installation import PATIENCE, Installation, Trader, installation, until
-from tests.faults.fleet import Fleet
 
 pytestmark = pytest.mark.slow
 
@@ -61,6 +61,7 @@ def _can_listen(host: str) -> bool:
         return False
 
 
+@pytest.mark.thorough_cases("::-::-utf-8")
 @pytest.mark.parametrize(
     ("written", "host", "encoding"),
     [("[::1]", "::1", "latin-1"), ("::", "::", "utf-8"), ("127.0.0.2", "127.0.0.2", "ascii")],

@@ -11,7 +11,7 @@ import pytest
 from tests.databases import rows
 from tests.e2e.installation import Installation, Trader, until
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.thorough]
 
 SETTINGS = {"BIDKEEPER_MIN_AGE_SECONDS": "0"}
 

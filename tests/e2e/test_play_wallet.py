@@ -9,7 +9,7 @@ import requests
 
 from tests.e2e.installation import PATIENCE, Installation, until
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.thorough]  # web/test_sign_in.py has the click, soak the tasks
 
 
 def ask(made: Installation, method: str, path: str, body: Any = None, token: str = "") -> Any:

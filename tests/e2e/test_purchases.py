@@ -108,6 +108,7 @@ def test_a_sale_out_of_an_escrow_at_ord_net_is_proved(service: Installation) -> 
     trader.stop(task)
 
 
+@pytest.mark.thorough
 def test_a_reorganisation_stops_the_listing_of_what_was_bought_until_it_is_proved_again(service: Installation) -> None:
     buyer = Buyer(service, onFill=RULE)
     sale, began = buyer.sold_into(), time.monotonic()

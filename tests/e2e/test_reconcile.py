@@ -12,7 +12,7 @@ from tests.cli.commands import in_this_process
 from tests.e2e.installation import Installation, Trader, installation, until
 from tests.e2e.test_gone_back import copied
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.thorough]  # cli/test_reconcile.py
 
 CONFIG = {"hardcapSats": 100_000, "loopSeconds": 5, "bidCount": 3, "maxFills": 3, "pauseAfterFillSeconds": 0}
 ALL_KNOWN = "every bid, every listing and every purchase of the last 8 days has its order"

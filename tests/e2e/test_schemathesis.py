@@ -16,7 +16,7 @@ from tests.e2e.installation import Installation, Trader
 from tests.examples import some_of
 from tests.server.driver import OPERATIONS
 
-pytestmark = [pytest.mark.slow, pytest.mark.sampled]
+pytestmark = [pytest.mark.slow, pytest.mark.sampled, pytest.mark.thorough]
 
 # Rules between fields (a hard cap is required in percent mode, ...) are none that a schema can state, so that a body
 # of the schema may be refused. That each refusal is a 400 with its details is asked elsewhere.

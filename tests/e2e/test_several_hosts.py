@@ -20,7 +20,7 @@ from tests.cli.commands import in_this_process
 from tests.e2e.hosts import Host, Hosts, hosts
 from tests.e2e.installation import PATIENCE, Trader, until
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.thorough]  # deploy/test_relay.py
 
 
 @pytest.fixture(scope="module")

@@ -13,7 +13,11 @@ import pytest
 from tests import postgresql
 from tests.e2e.installation import PATIENCE, Installation, until
 
-pytestmark = [pytest.mark.slow, postgresql.left_out("the commands are the same")]
+pytestmark = [
+    pytest.mark.slow,
+    postgresql.left_out("the commands are the same"),
+    pytest.mark.thorough,  # tests/server has its routes in short
+]
 
 ROOT = Path(__file__).resolve().parents[2]
 SECTION = (ROOT / "docs" / "tour.md").read_text().partition("## 4. ")[2].partition("\n## ")[0]

@@ -9,8 +9,10 @@ from typing import Any
 import pytest
 import requests
 
+from drills.faults.fleet import strike
 from tests.e2e.installation import Installation, Trader, until
-from tests.faults.fleet import strike
+
+pytestmark = pytest.mark.thorough
 
 SETTINGS = {"BIDKEEPER_SIMULATOR_SELLER_FEE_PPM": "20000"}  # the practice market keeps 2 % of sales
 PROGRAMS = ("worker", "manager", "gateway", "signer", "server")

@@ -163,6 +163,7 @@ def test_what_is_listed_is_not_moved_under_its_task(owner: Owner) -> None:
     until(lambda: owner.service.history(**ended), "the end of the listing at the venue")
 
 
+@pytest.mark.thorough_cases("2of3-bc1q")
 @pytest.mark.parametrize(("kind", "begin"), [("2of2", "bc1q"), ("2of3", "bc1q"), ("leaf", "bc1p")])
 def test_money_comes_out_of_the_bidding_wallet_and_then_home(service: Installation, kind: str, begin: str) -> None:
     service.sim("PUT", "/sim/bidding-wallets", {"kind": kind})

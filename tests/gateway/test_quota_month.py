@@ -292,6 +292,7 @@ def test_the_source_of_runes_is_read_less_and_less_and_never_too_often(make: Mak
     assert month.begin_ms < month.first["stretched"] < END
 
 
+@pytest.mark.thorough
 def test_two_venues_at_once_have_a_month_each(make: Make) -> None:
     busy, runes, quiet = make(), make(Runes, "unisat", 15_000), make(venue="third", calls=400_000)
     assert isinstance(runes, Runes)
@@ -310,6 +311,7 @@ def test_two_venues_at_once_have_a_month_each(make: Make) -> None:
 MODEST = {"ladders": [2], "slugs": 1, "every": 10, "bid_s": 7_200}  # within a quarter of the month
 
 
+@pytest.mark.thorough
 def test_three_users_who_look_without_end_cost_a_fourth_no_bid(make: Make) -> None:
     alone = play(make(ladders=[2]))
     alone.clock.now_ms = alone.begin_ms
@@ -328,6 +330,7 @@ def test_three_users_who_look_without_end_cost_a_fourth_no_bid(make: Make) -> No
     assert sum(victim.placed.values()) >= 0.99 * sum(alone.placed.values())
 
 
+@pytest.mark.thorough
 def test_three_users_with_far_too_many_bids_cost_a_modest_fourth_none(make: Make) -> None:
     alone = play(make(**MODEST))
     alone.clock.now_ms = alone.begin_ms

@@ -31,8 +31,8 @@ from tests.server.ledger_rows import INSCRIPTION, bought, item, open_order, prov
 from tests.server.withdrawals.chain import Chain, coin
 from tests.shapes import replace
 from tests.wallet import proofs
-from tests.workers.bidding.world import World as Workers
 from tests.worlds.service import ADMIN, OTHER, OWNER, START_MS, Answer, Service, keys_of, new_user, token_of
+from tests.worlds.worker import World as Workers
 from wallet.signer.challenges import sign_message
 
 # New each time, or another machine's: what a peer that is not there answers depends on what else runs.

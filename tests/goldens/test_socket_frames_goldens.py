@@ -18,7 +18,7 @@ from tests.goldens.socket_files import by_http, by_line, frames, hold, odd_field
 from tests.shapes import asdict, replace
 from tests.wallet import withdrawal_cases
 from tests.workers.conftest import installation, patient_with_zygotes
-from tests.workers.installation import Installation, eventually
+from tests.worlds.manager import Installation, eventually
 from tests.worlds.signer import BID, GRANT, START_MS, USER, intent, listing, offer
 from tests.worlds.signer_process import PASSPHRASE, Start, house, sealed_keystore, started_in
 from wallet.signer.audit import AuditLog

@@ -17,7 +17,7 @@ from server.http.services import ManagerClient, answer_to
 from tests.goldens.socket_files import Session, Tap, failed, hold
 from tests.shapes import replace
 from tests.workers.conftest import installation, patient_with_zygotes
-from tests.workers.installation import DRAIN_S, PATIENCE_S, Installation, eventually
+from tests.worlds.manager import DRAIN_S, PATIENCE_S, Installation, eventually
 from workers.manager import rights
 
 __all__ = ["installation", "patient_with_zygotes"]  # fixtures, for this module's own use

@@ -32,9 +32,8 @@ from strategy.journal import unpack
 from strategy.plan_bids import plan_bids
 from strategy.plan_listing import ListingInputs, ListingPlan, plan_listing
 from tests.shapes import replace
-from tests.workers.bidding.fakes import KEYS, ask, bid
-from tests.workers.bidding.world import CATS, World
-from tests.workers.listing.listing_world import ListingWorld
+from tests.worlds.listing import ListingWorld
+from tests.worlds.worker import CATS, KEYS, World, ask, bid
 from workers.bidding.bidder import Bidder
 from workers.bidding.moment import Journal
 from workers.listing import lister as lister_module

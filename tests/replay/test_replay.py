@@ -70,6 +70,7 @@ def test_two_runs_print_the_same_bytes(flags: tuple[str, ...], tmp_path: Path, c
     assert len(printed[0]) > 100
 
 
+@pytest.mark.thorough
 @pytest.mark.slow
 def test_processes_print_the_same_bytes_whatever_their_hash_seed(tmp_path: Path) -> None:
     path = journal(tmp_path / "j.jsonl", a_day())

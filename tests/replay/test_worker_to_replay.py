@@ -12,8 +12,7 @@ from core.layout import journal_path
 from server.replay.journal import read_journal
 from tests.replay.recorded import replay
 from tests.shapes import replace
-from tests.workers.bidding.fakes import ask
-from tests.workers.bidding.world import CATS, World
+from tests.worlds.worker import CATS, World, ask
 from workers.bidding.bidder import Bidder
 from workers.bidding.moment import Journal
 

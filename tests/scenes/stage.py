@@ -28,7 +28,7 @@ from models.tasks import tasks
 from models.tasks.tasks import RUNNING, Task
 from strategy.config.bid import BidConfig, dump_bid_config, normal_slug
 from strategy.config.listing import ListingConfig, dump_listing_config
-from tests.machine.house import House, MarketHere
+from tests.worlds.house import House, MarketHere
 from wallet.address import p2wpkh
 from wallet.facts_client import FactsError, ask_facts
 from workers.bidding.bidder import Bidder

@@ -42,11 +42,13 @@ def test_seed_with_drawn_scenes_is_read_and_traded_right(seed: int) -> None:
     assert faults(seed) == []
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("seed", range(100, 130))
 def test_thirty_more_seeds_with_drawn_scenes(seed: int) -> None:
     assert faults(seed) == []
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("seed", [1, 2])
 @pytest.mark.parametrize("name", ODD)
 def test_odd_row_before_the_best_is_refused_and_never_misread(name: str, seed: int) -> None:

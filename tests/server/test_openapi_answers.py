@@ -477,6 +477,7 @@ def text_of(body: Any) -> Any:
     return body if body is None or isinstance(body, bytes) else json.dumps(body)
 
 
+@pytest.mark.thorough
 @pytest.mark.slow
 @pytest.mark.sampled
 @with_settings(sign_in_per_minute=10**6, admins=frozenset({OWNER}), play_wallet=True)

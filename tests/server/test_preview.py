@@ -19,10 +19,9 @@ from strategy.config.bid import BidConfig
 from strategy.monthly import Bidding, CallCosts, fits_from_minutes
 from tests.server.ledger_rows import open_order
 from tests.shapes import replace
-from tests.workers.bidding.fakes import KEYS, ask, bid
-from tests.workers.bidding.world import CATS, World
 from tests.worlds import service as peers
 from tests.worlds.service import OWNER, START_MS, Service, keys_of, token_of, with_settings
+from tests.worlds.worker import CATS, KEYS, World, ask, bid
 
 EXAMPLE = {"slug": "goosinals", "hardcapSats": 100_000}
 

@@ -102,6 +102,7 @@ def test_two_processes_together_never_pass_the_plan(servers: Servers) -> None:
     assert Task.select().count() == 20
 
 
+@pytest.mark.thorough_cases("2")
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_a_signal_ends_the_server_while_requests_wait(servers: Servers, number: signal.Signals) -> None:
     token = signed_in()
@@ -133,6 +134,7 @@ def test_a_signal_ends_the_server_while_requests_wait(servers: Servers, number: 
     assert Task.get_by_id(1).desired == "stopped"
 
 
+@pytest.mark.thorough_cases("-settings1-BIDKEEPER_ADMINS: *", "-settings2-cannot listen on 203.0.113.1")
 @pytest.mark.parametrize(
     ("before", "settings", "said"),
     [

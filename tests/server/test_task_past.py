@@ -27,9 +27,9 @@ from tests.replay.recorded import LOOP, START, carried_out, entry
 from tests.server.driver import check
 from tests.server.ledger_rows import MINUTE_MS, open_order
 from tests.shapes import replace
-from tests.strategy.market import bid
-from tests.workers.bidding.world import World
+from tests.worlds.market import bid
 from tests.worlds.service import START_MS, Service
+from tests.worlds.worker import World
 from workers.bidding.moment import Journal
 
 KEY = "L" + "4" * 51

@@ -14,7 +14,7 @@ TEST = """
 import pytest
 from core.settings import Settings
 from server.app import make_app
-from tests.conftest import *
+from conftest import *
 
 @pytest.fixture
 def app(database, tmp_path):

@@ -147,6 +147,7 @@ def test_it_listens_on_the_loopback_address_only(program: Program) -> None:
     assert mine == [f"0100007F:{program.port:04X}"]
 
 
+@pytest.mark.thorough
 @pytest.mark.slow
 def test_background_traders_move_the_floor_of_a_running_market(tmp_path: Path) -> None:
     program = Program(tmp_path, background=True)

@@ -176,6 +176,7 @@ def test_traders_outbid_a_client_who_leads(trait: Trait | None) -> None:
             pytest.fail(f"nobody outbid the client within {3 * OUTBID_EVERY[1]} s, seed {seed}")
 
 
+@pytest.mark.thorough
 @pytest.mark.slow
 def test_somebody_sells_to_a_client_soon_and_then_seldom() -> None:
     clock = Clock()

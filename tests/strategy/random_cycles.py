@@ -14,7 +14,7 @@ from strategy.plan_bids import plan_bids
 from strategy.reasons import Reason
 from tests.shapes import replace
 from tests.strategy.checked_case import Case
-from tests.strategy.market import NOW, carry_out
+from tests.worlds.market import NOW, carry_out
 
 IGNORED = "bidderwhoisignored"
 IN_FLIGHT = ("reserved", "signed", "submitted", "unknown")

@@ -15,7 +15,7 @@ from strategy.config.table import table_of
 from strategy.decision import BidPlan
 from strategy.guards import measure
 from tests.shapes import replace
-from tests.strategy.market import NOW, ask, bid, book, ladder_config, orders, plan, rivals, rune_ask, rune_config
+from tests.worlds.market import NOW, ask, bid, book, ladder_config, orders, plan, rivals, rune_ask, rune_config
 
 MARKET = replace(rivals(book(100_000), 30_000), trait_asks=(ask(110_000),))
 RUNE = Snapshot(NOW, (rune_ask("5000", "20"), rune_ask("100000", "30")), bids=(bid(9_000, "1000"),), divisibility=2)

@@ -1,11 +1,17 @@
-"""The cost of a month of tasks at a marketplace, and the expiry from which it fits a quota."""
+"""What a month's quota leaves: patience, rationing, and rungs that wait."""
 
 from __future__ import annotations
+
+from decimal import Decimal
+from random import Random
 
 import pytest
 
 from strategy.config.bid import BidConfig
 from strategy.config.listing import ListingConfig
+from strategy.decision import Rules, SignedRoom, paced, patience_of, shortened_ms, used_percent
+from strategy.fill import Ration
+from strategy.ladders import Rung
 from strategy.monthly import (
     Bidding,
     CallCosts,
@@ -19,7 +25,11 @@ from strategy.monthly import (
     rune_calls,
     usable,
 )
+from strategy.reasons import Reason
+from tests.examples import part_of
 from tests.shapes import replace
+from tests.strategy.random_cycles import random_cycle
+from tests.worlds import market as m
 
 ADAPTIVE = BidConfig(slug="cats", hardcap_sats=100_000)
 CATS = replace(ADAPTIVE, loop_seconds=30)
@@ -227,3 +237,234 @@ def test_the_tightest_quota_is_the_one_that_fewer_calls_fit_into(
 def test_a_days_share_of_a_months_calls_is_rounded_up() -> None:
     assert [KeyQuota(2_000, 1).share(calls) for calls in (0, 1, 30, 31)] == [0, 1, 1, 2]
     assert KeyQuota(60_000).share(31) == 31
+
+
+MINUTE_MS = 60_000
+LIFE_MS = 16 * MINUTE_MS
+
+
+def room(signed: int, most: int = 1_000_000, whose: str = "task") -> SignedRoom:
+    return SignedRoom(whose, most, signed, 5)
+
+
+@pytest.mark.parametrize(
+    ("signed", "patience", "percent"),
+    [
+        (0, "1", 0),
+        (500_000, "1", 50),
+        (502_000, "1.01", 50),
+        (640_000, "2.05", 64),
+        (900_000, "4", 90),
+        (1_000_000, "4.75", 100),
+        (1_200_000, "6.25", 120),
+    ],
+)
+def test_patience_grows_from_half_use_on(signed: int, patience: str, percent: int) -> None:
+    assert (patience_of([room(signed)]), used_percent([room(signed)])) == (Decimal(patience), percent)
+
+
+def test_the_ceiling_that_is_used_most_counts() -> None:
+    rooms = [room(100_000), room(6_400, 10_000, "user"), room(0, 10, "installation")]
+    assert (patience_of(rooms), used_percent(rooms)) == (Decimal("2.05"), 64)
+    assert (patience_of([]), used_percent([])) == (1, 0)
+    assert (patience_of([room(5, 0)]), used_percent([room(5, 0)])) == (1, 0)
+
+
+@pytest.mark.parametrize(
+    ("signed", "age_s", "reach"),
+    [(500_000, 60, "0.01"), (640_000, 132, "0.0205"), (900_000, 266, "0.04")],
+)
+def test_the_worked_example(signed: int, age_s: int, reach: str) -> None:
+    rules = paced(Rules(), [room(signed)], LIFE_MS)
+    assert (rules.min_age_ms // 1000, rules.reach, rules.tolerance) == (age_s, Decimal(reach), Decimal("0.01"))
+
+
+@pytest.mark.parametrize(
+    ("minutes", "loop_s", "patience", "lives"),
+    [
+        (120, 30, "1", 120),
+        (120, 30, "2", 30),
+        (120, 30, "2.05", 28),
+        (120, 30, "4", 16),
+        (16, 30, "4", 16),
+        (15, 30, "4", 15),
+        (120, 300, "4", 60),
+        (30, 600, "4", 30),
+    ],
+)
+def test_what_is_signed_while_patient_lives_less_long(minutes: int, loop_s: int, patience: str, lives: int) -> None:
+    assert shortened_ms(minutes * MINUTE_MS, loop_s, Decimal(patience)) // MINUTE_MS == lives
+
+
+@pytest.mark.parametrize(
+    ("minutes", "loop_s", "patience", "stood_s", "lives"),
+    [
+        (120, 30, "1", 3600, 120),
+        (120, 30, "1", 600, 36),
+        (120, 30, "1", 60, 16),
+        (120, 30, "2", 600, 30),
+        (120, 30, "1", -5, 16),
+        (15, 30, "1", 60, 15),
+        (120, 300, "1", 60, 60),
+    ],
+)
+def test_what_is_signed_where_a_bid_soon_had_to_go_lives_less_long(
+    minutes: int, loop_s: int, patience: str, stood_s: int, lives: int
+) -> None:
+    life_ms = shortened_ms(minutes * MINUTE_MS, loop_s, Decimal(patience), stood_s * 1000)
+    assert life_ms // MINUTE_MS == lives
+
+
+def test_at_nine_tenths_a_ladder_that_moves_as_often_as_it_may_signs_what_comes_back() -> None:
+    ceiling = 1_200_000
+    age_ms = paced(Rules(), [room(ceiling * 9 // 10, ceiling)], LIFE_MS).min_age_ms
+    signed_a_life = ceiling // 4 * LIFE_MS // age_ms
+    assert abs(signed_a_life - ceiling * 9 // 10) < 1_000
+
+
+def test_more_signed_is_never_less_patient_and_nothing_goes_too_far() -> None:
+    before = Rules(tolerance=Decimal("0.1"), min_age_ms=0)
+    for signed in range(0, 1_500_000, 7_000):
+        rules = paced(Rules(tolerance=Decimal("0.1"), min_age_ms=0), [room(signed)], LIFE_MS)
+        assert rules.min_age_ms >= before.min_age_ms and rules.reach >= before.reach
+        assert rules.reach <= Decimal("0.2")
+        before = rules
+    slow = Rules(tolerance=Decimal("0.2"), min_age_ms=LIFE_MS)
+    assert paced(slow, [room(990_000)], LIFE_MS).min_age_ms == LIFE_MS
+    assert paced(slow, [room(990_000)], LIFE_MS).reach == Decimal("0.2")
+
+
+MOST = 800_000
+
+
+def refused(signed: int, others: int, *, free: int = 1, whose: str = "user") -> Reason | None:
+    """Returns why a missing bid of 50,000 is not placed; without a free slot another one must make way for it."""
+    rung = Rung(0, 50_000, Decimal(1), 50_000, 0, 0)
+    Ration([SignedRoom(whose, MOST, signed, 1_000, others)], 0).share_out([rung], (), (), free)
+    return rung.refused
+
+
+def test_a_task_alone_may_use_all_that_nobody_else_shares() -> None:
+    assert refused(MOST - 50_000, 0) is None
+    assert refused(MOST - 49_999, 0) is Reason.SIGNED_LIMIT
+
+
+@pytest.mark.parametrize(("others", "kept"), [(40_000, 60_000), (60_000, 90_000), (90_000, 100_000), (10**9, 100_000)])
+def test_a_missing_bid_leaves_the_renewals_of_others_up_to_an_eighth(others: int, kept: int) -> None:
+    assert refused(MOST - 50_000 - kept, others) is None
+    assert refused(MOST - 50_000 - kept + 1, others) is Reason.SIGNED_LIMIT
+
+
+@pytest.mark.parametrize(("others", "kept"), [(60_000, 90_000), (120_000, 180_000), (10**9, 200_000)])
+def test_a_move_leaves_the_renewals_of_others_up_to_a_quarter(others: int, kept: int) -> None:
+    assert refused(MOST - 50_000 - kept, others, free=0) is None
+    assert refused(MOST - 50_000 - kept + 1, others, free=0) is Reason.SIGNED_LIMIT
+
+
+def waiting(room: SignedRoom, now_ms: int, *prices: int) -> list[str]:
+    """Returns what each missing bid waits for, "" for one that is placed."""
+    rungs = [Rung(at, price, Decimal(1), price, 0, 0) for at, price in enumerate(prices)]
+    Ration([room], now_ms).share_out(rungs, (), (), len(rungs))
+    return [rung.detail for rung in rungs]
+
+
+ENDS = ((20_000, 10_000), (150_000, 60_000), (400_000, 150_000))  # Unix ms, and the sats that have expired by then
+
+
+def room_at(now_ms: int, signed: int, whose: str = "task", others: int = 0) -> SignedRoom:
+    """Returns the room once those have expired whose end has come."""
+    gone = max((freed for end, freed in ENDS if end <= now_ms), default=0)
+    left = [(end, freed - gone) for end, freed in ENDS if end > now_ms]
+    ends, freed = tuple(end for end, _ in left), tuple(sats for _, sats in left)
+    return SignedRoom(whose, MOST, signed - gone, ends[0] if ends else None, others, ends, freed)
+
+
+def test_room_is_dated_by_the_expiry_that_frees_enough() -> None:
+    signed = MOST - 10_000
+    assert waiting(room_at(0, signed), 0, 15_000) == ["task, frees in 20 s"]
+    assert waiting(room_at(0, signed), 0, 50_000) == ["task, frees in 150 s"]
+    assert waiting(room_at(0, signed), 0, 100_000) == ["task, frees in 400 s"]
+    assert waiting(room_at(0, signed), 0, 200_000) == ["task"], "no known expiry frees that much"
+
+
+@pytest.mark.parametrize("price", [15_000, 50_000, 100_000])
+def test_a_bid_fits_at_the_time_that_was_named_and_not_before(price: int) -> None:
+    signed = MOST - 10_000
+    (words,) = waiting(room_at(0, signed), 0, price)
+    at_ms = 1000 * int(words.removeprefix("task, frees in ").removesuffix(" s"))
+    assert waiting(room_at(at_ms - 1, signed), at_ms - 1, price) != [""]
+    assert waiting(room_at(at_ms, signed), at_ms, price) == [""]
+
+
+def test_a_lower_bid_waits_for_the_bids_above_it_too() -> None:
+    held = 3 * 30_000 // 2  # what the first one leaves for its own renewal before the second is signed
+    signed = MOST - held
+    details = waiting(room_at(0, signed), 0, 30_000, 30_000, 30_000)
+    assert details == ["", "task, frees in 150 s", "task, frees in 400 s"]
+
+
+def test_a_bid_that_the_ceiling_alone_would_take_says_what_the_rest_is_kept_for() -> None:
+    assert waiting(room_at(0, MOST - 60_000, "user", 40_000), 0, 50_000) == ["user, kept for renewals, frees in 150 s"]
+    assert waiting(room_at(0, MOST - 40_000, "user", 40_000), 0, 50_000) == ["user, frees in 400 s"]
+
+
+def test_of_two_ceilings_the_one_that_frees_later_is_named() -> None:
+    rung = Rung(0, 50_000, Decimal(1), 50_000, 0, 0)
+    soon, late = SignedRoom("task", MOST, MOST, 9_000), room_at(0, MOST - 10_000, "user")
+    Ration([soon, late], 0).share_out([rung], (), (), 1)
+    assert rung.detail == "user, frees in 150 s"
+
+
+def test_the_lowest_rungs_wait_first() -> None:
+    for rungs, reasons in (
+        (None, ["place"] * 5),
+        (5, ["place"] * 5),
+        (3, ["place"] * 3 + ["quota"] * 2),
+        (0, ["quota"] * 5),
+    ):
+        result = m.plan(m.ladder_config(), m.book(100_000), limits=m.with_limits(rungs=rungs))
+
+        assert m.rung_reasons(result) == reasons
+        assert m.placed(result) == m.placed(m.plan(m.ladder_config(), m.book(100_000)))[:rungs]
+
+
+def test_a_low_bid_is_left_alone_instead_of_being_renewed() -> None:
+    top, low = 75_000, 15_000
+    own = m.orders(top, low, expires_ms=m.NOW + m.MINUTE)
+
+    result = m.plan(m.ladder_config(), m.book(100_000), own, m.with_limits(rungs=1))
+
+    assert m.cancelled(result) == [(top, False, "renew")]
+    assert m.placed(result) == [top]
+    assert m.rung_reasons(result) == ["renew", "quota", "quota", "quota", "quota"]
+
+
+def test_what_must_go_goes() -> None:
+    result = m.plan(m.ladder_config(hardcap_sats=60_000), m.book(100_000), m.orders(75_000), m.with_limits(rungs=0))
+
+    assert m.cancelled(result) == [(75_000, True, "hardcap")]
+    assert m.placed(result) == []
+
+
+@pytest.mark.sampled
+def test_nothing_else_changes() -> None:
+    """In random cycles: the same plan without new bids below, and no cancel but those that made room for them."""
+    waited = 0
+    seeds = part_of(3_000, dear=True)
+    for seed in range(seeds):
+        cycle = random_cycle(Random(seed))
+        rungs = seed % 4
+        ample = cycle.plan()
+        short = replace(cycle, limits=replace(cycle.limits, rungs=rungs)).plan()
+
+        if ample.to_place and cycle.limits.hold is None:
+            assert short.to_place == tuple(each for each in ample.to_place if each.rung < rungs), seed
+        # What was to wait for a bid that is not placed waits for nothing.
+        all_, left = ({replace(cancel, after_rung=None) for cancel in made.to_cancel} for made in (ample, short))
+        missing = all_ - left
+        assert left <= all_, seed
+        assert all(not cancel.hard and cancel.reason in (Reason.RENEW, Reason.OUTBID) for cancel in missing), seed
+        waited += any(note.reason is Reason.QUOTA for note in short.rungs)
+        notes = {note.order_id: note.reason for note in short.bids}
+        assert all(notes[cancel.order_id] is Reason.QUOTA for cancel in missing), seed
+    assert waited > seeds // 10

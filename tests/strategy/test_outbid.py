@@ -13,7 +13,7 @@ from strategy.decision import Memory, Rules
 from strategy.plan_bids import without_places
 from strategy.reasons import Reason
 from tests.shapes import replace
-from tests.strategy import market as m
+from tests.worlds import market as m
 
 HOUR = 3_600_000
 

@@ -16,8 +16,8 @@ from tests.shapes import replace
 from tests.strategy.checked_case import Case
 from tests.strategy.checker import violations
 from tests.strategy.listings import REASONS
-from tests.strategy.market import AMPLE, NOW, ORDINALS, RULES, book, carry_out, ladder_config, orders, plan, rivals
 from tests.strategy.random_cycles import Cycle, random_cycle
+from tests.worlds.market import AMPLE, NOW, ORDINALS, RULES, book, carry_out, ladder_config, orders, plan, rivals
 
 CHUNK = 1_000
 PUT_OFF = (Reason.RENEW_WAITS, Reason.NO_OVERLAP)
@@ -69,6 +69,7 @@ def after(cycle: Cycle, result: BidPlan) -> Cycle:
     return replace(cycle, own=tuple(carry_out(cycle.config, cycle.own, result)), memory=result.memory)
 
 
+@pytest.mark.thorough
 @pytest.mark.slow
 def test_random_cycles_reach_every_kind_of_decision() -> None:
     """Guards the test above: properties of cycles in which nothing happens would prove nothing."""
@@ -82,7 +83,7 @@ def test_random_cycles_reach_every_kind_of_decision() -> None:
         seen["raise"] += any(note.detail == "raise" for note in result.rungs)
 
     rare = {reason.value for reason in set(Reason) - REASONS if seen[reason.value] < 3}
-    # Whoever carries out the plan gives these; test_quota_rungs.py, test_handover.py and the signer's room have tests
+    # Whoever carries out the plan gives these; test_monthly.py, test_handover.py and the signer's room have tests
     # of their own.
     assert rare == {"own_bids_unknown", "reduce", "halt", "bid_count", "quota", "signed_limit", "renew_waits"}
     assert min(seen["place"], seen["kept"], seen["both"], seen["not_highest"]) > 100

@@ -1,4 +1,4 @@
-"""Each reason a rung or a bid can be given, in the smallest cycle that gives it."""
+"""Why a rung or a bid is as it is, the hints, and the summary of a cycle."""
 
 from __future__ import annotations
 
@@ -8,11 +8,14 @@ import pytest
 from msgspec import structs
 
 from strategy.book import Snapshot
-from strategy.decision import Limits, OwnOrder
+from strategy.config.bid import BidConfig
+from strategy.decision import Limits, OwnOrder, SignedRoom, left_alone, summary
+from strategy.monthly import Bidding, CallCosts, hints, moves_an_hour
 from strategy.plan_bids import without_places
 from strategy.reasons import Reason
 from tests.shapes import replace
-from tests.strategy import market as m
+from tests.worlds import market as m
+from tests.worlds.market import NOW, RULES, book, ladder_config, orders, plan, rivals, rung_reasons
 
 LADDER = [75_000, 60_000, 45_000, 30_000, 15_000]
 ONE_BID = m.ladder_config(bid_mode="fixed", bid_fixed_low=10_000, bid_fixed_high=50_000, bid_count=1)
@@ -333,3 +336,112 @@ def test_skipped_rungs_are_those_without_a_bid_held_placed_or_awaited() -> None:
     result = m.plan(m.ladder_config(), m.book(100_000), own, m.with_limits(task_total=150_000))
 
     assert [note.is_skipped for note in result.rungs] == [False, False, True, True, False]
+
+
+TEXTS = CallCosts()
+CATS = BidConfig(slug="cats", hardcap_sats=100_000)
+EXPOSURE, HINTED = 5_000_000, 225_000
+
+
+def told(config: BidConfig = CATS, bids: int = 5, total: int = HINTED, costs: CallCosts = TEXTS) -> list[str]:
+    limits = Limits(0, EXPOSURE, 20, 10**9, 500)
+    return hints(Bidding(config, bids), costs, total, limits)
+
+
+def test_a_longer_life_is_worth_a_word_where_bids_live_sixteen_minutes() -> None:
+    [text] = told()
+    assert text.startswith("at 120 minutes this ladder takes ")
+    assert "placed again 7.9 times less often" in text
+    assert "may then be moved 44 times an hour" in text and "instead of" not in text.split("; ")[1]
+
+
+def test_with_all_the_exposure_in_use_it_says_what_longer_lives_take_away() -> None:
+    [text] = told(total=EXPOSURE)
+    assert "each bid may then be moved 1.5 times an hour instead of 11, for a signature counts" in text
+
+
+def test_a_ladder_that_can_hardly_move_is_told_so() -> None:
+    long = replace(CATS, bid_expiry_minutes=120)
+    [text] = told(long, total=EXPOSURE)
+    assert text.startswith("with 5,000,000 sats in bids that live 120 minutes")
+    assert "moved 1.5 times an hour" in text
+    assert told(long) == []
+
+
+def test_a_loop_of_its_own_is_told_what_it_costs_only_where_rivals_do_not_matter() -> None:
+    long = replace(CATS, bid_expiry_minutes=120, loop_seconds=30)
+    [text] = told(long)
+    assert text.startswith("without loopSeconds this task looks every 30 seconds while the market moves")
+    assert told(replace(long, outbid_enabled=True)) == []
+    assert told(replace(long, loop_seconds=120)) == []
+
+
+def test_where_lives_are_of_hours_anyway_no_longer_one_is_advised() -> None:
+    assert told(costs=replace(TEXTS, life_s=lambda wanted_s: max(wanted_s, 6 * 3600))) == []
+
+
+def test_without_bids_there_is_nothing_to_say() -> None:
+    assert told(bids=0) == []
+
+
+def test_moves() -> None:
+    assert moves_an_hour(EXPOSURE, 4 * EXPOSURE, 16 * 60) == Decimal("11.25")
+    assert moves_an_hour(EXPOSURE, 4 * EXPOSURE, 120 * 60) == Decimal("1.5")
+    assert moves_an_hour(4 * EXPOSURE, 4 * EXPOSURE, 60) == 0
+
+
+def test_the_narrowest_of_the_signers_ceilings_counts() -> None:
+    rooms = (SignedRoom("user", 4 * EXPOSURE, 0), SignedRoom("task", 2 * HINTED, 0))
+    limits = Limits(0, EXPOSURE, 20, 10**9, 500, signed=rooms)
+    long = replace(CATS, bid_expiry_minutes=120)
+    [text] = hints(Bidding(long, 5), TEXTS, HINTED, limits)
+    assert "each may be moved 0.5 times an hour" in text
+
+
+@pytest.mark.parametrize(
+    ("placed", "kept", "cancelled", "skipped", "text"),
+    [
+        (2, 2, ["hardcap"], ["exposure_limit"], "placed 2, kept 2, cancelled 1 (hardcap); skipped 1 exposure_limit"),
+        (0, 0, ["surplus", "at_ask", "surplus"], [], "placed 0, kept 0, cancelled 3 (2 surplus, 1 at_ask)"),
+        (0, 0, [], [], "placed 0, kept 0, cancelled 0"),
+        (1, 0, [], ["task_total", "min_age", "task_total"],
+         "placed 1, kept 0, cancelled 0; skipped 2 task_total, 1 min_age"),
+        (0, 0, [], ["range_empty (hardcap)"] * 5, "placed 0, kept 0, cancelled 0; skipped 5 range_empty (hardcap)"),
+    ],
+)  # fmt: skip
+def test_summary(placed: int, kept: int, cancelled: list[str], skipped: list[str], text: str) -> None:
+    assert summary(placed, kept, cancelled, skipped) == text
+
+
+def test_summary_of_a_plan() -> None:
+    result = plan(ladder_config(bid_count=3), book(12_000))
+
+    skipped = [note.label for note in result.rungs if note.is_skipped]
+    assert summary(0, 0, [], skipped) == "placed 0, kept 0, cancelled 0; skipped 3 range_empty (min_bid)"
+
+
+def test_summary_tells_what_is_left_alone_where_there_is_any() -> None:
+    assert summary(0, 0, [], ["raise_limited"], 1) == "placed 0, kept 0, left 1, cancelled 0; skipped 1 raise_limited"
+
+
+@pytest.mark.parametrize(
+    ("config", "own", "left"),
+    [
+        (ladder_config(), orders(75_000, 66_000), 0),  # kept, and replaced
+        (ladder_config(), orders(75_000, 66_000, created_ms=NOW - 1_000), 1),  # too young
+        (ladder_config(update_bid_enabled=False), orders(75_000, 66_000), 1),
+        (ladder_config(bid_count=1), orders(75_000, state="unknown"), 0),
+        (ladder_config(bid_count=1), orders(75_000, state="cancelling"), 0),
+        (ladder_config(bid_count=1), orders(80_000), 0),
+    ],
+)
+def test_what_is_left_alone(config: BidConfig, own: list[OwnOrder], left: int) -> None:
+    assert left_alone(plan(config, book(100_000), own)) == left
+
+
+def test_what_is_not_raised_is_left_alone() -> None:
+    config = ladder_config(outbid_enabled=True, bid_count=1)
+
+    result = plan(config, rivals(book(100_000), 40_000), orders(30_000), rules=replace(RULES, max_raises=0))
+
+    assert (rung_reasons(result), left_alone(result)) == (["raise_limited"], 1)

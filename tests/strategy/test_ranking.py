@@ -9,7 +9,7 @@ from strategy.book import Bid
 from strategy.decision import BidPlan, Memory, PlannedBid, PlannedCancel, RungNote, ranks, ranks_ahead, ranks_of_plan
 from strategy.reasons import Reason
 from tests.shapes import replace
-from tests.strategy.market import NOW, bid, order
+from tests.worlds.market import NOW, bid, order
 
 
 def test_the_higher_bid_of_a_token_ranks_first_and_the_older_of_equals() -> None:

@@ -13,7 +13,7 @@ from strategy.book import Snapshot
 from strategy.config.bid import BidConfig
 from strategy.decision import BidPlan
 from tests.shapes import replace
-from tests.strategy import market as m
+from tests.worlds import market as m
 
 
 def sats_config(**changes: Any) -> BidConfig:

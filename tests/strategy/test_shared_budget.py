@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from strategy.decision import BidPlan, BudgetRoom, OwnOrder
-from tests.strategy.market import NOW, book, cancelled, ladder_config, orders, placed, plan, rung_reasons, with_limits
+from tests.worlds.market import NOW, book, cancelled, ladder_config, orders, placed, plan, rung_reasons, with_limits
 
 
 def fixed(

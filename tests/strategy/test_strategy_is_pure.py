@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from strategy.decision import Memory
-from tests.strategy.market import book, carry_out, ladder_config, plan, rivals
+from tests.worlds.market import book, carry_out, ladder_config, plan, rivals
 
 MODULES = sorted((Path(__file__).parents[2] / "strategy").rglob("*.py"))
 ALLOWED = {

@@ -9,8 +9,8 @@ import pytest
 from strategy.decision import Memory
 from strategy.guards import measure
 from tests.shapes import replace
-from tests.strategy import market as m
 from tests.strategy import variants
+from tests.worlds import market as m
 
 LADDERS = [
     variants.Variant(

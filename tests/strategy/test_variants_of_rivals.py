@@ -7,8 +7,8 @@ import pytest
 from strategy.decision import Memory
 from strategy.plan_bids import without_places
 from strategy.reasons import Reason
-from tests.strategy import market as m
 from tests.strategy import variants
+from tests.worlds import market as m
 
 OUTBIDS = [
     variants.Variant(

@@ -9,7 +9,7 @@ from strategy.book import Snapshot, vwap
 from strategy.config.bid import BidConfig
 from strategy.reasons import Reason
 from tests.shapes import replace
-from tests.strategy import market as m
+from tests.worlds import market as m
 
 LADDER = [75_000, 60_000, 45_000, 30_000, 15_000]
 

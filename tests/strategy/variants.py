@@ -16,7 +16,7 @@ from msgspec import structs
 from strategy.book import Snapshot, VenueProfile
 from strategy.config.bid import BidConfig, problems
 from strategy.decision import Limits, Memory, OwnOrder
-from tests.strategy import market as m
+from tests.worlds import market as m
 
 YOUNG = {"created_ms": m.NOW - 59_999}
 OLD_RIVAL, NEW_RIVAL = m.NOW - 3_600_000, m.NOW - 1_000

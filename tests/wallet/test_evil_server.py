@@ -42,6 +42,8 @@ from tests.wallet.withdrawal_cases import (
 from tests.worlds.signer import OTHER_USER, USER
 from wallet.terms import Ceilings
 
+pytestmark = pytest.mark.thorough
+
 REQUESTS = 3_000
 DAILY = 2_000_000
 # Whose coins may go where: by the user's own keys, and the address that the user signs in with.

@@ -69,6 +69,7 @@ def test_init_shows_24_words_once_and_they_are_the_keys(keys: Callable[..., Said
     assert keystore.unlock(path, PASSPHRASE).users == (USER,)
 
 
+@pytest.mark.thorough
 def test_init_from_words_gives_users_the_numbers_they_had(keys: Callable[..., Said], tmp_path: Path) -> None:
     given = (WORDS, PASSPHRASE, PASSPHRASE)
     said = keys("init", "--words", "--user", OTHER_USER, "--user", USER.upper(), given=given)
@@ -101,6 +102,7 @@ def test_an_init_that_goes_wrong_makes_nothing(
     assert not (tmp_path / "signer" / "keystore.json").exists()
 
 
+@pytest.mark.thorough
 def test_a_play_keystore_is_neither_replaced_nor_changed(keys: Callable[..., Said], tmp_path: Path) -> None:
     path = tmp_path / "signer" / "keystore.json"
     path.parent.mkdir()
@@ -136,6 +138,7 @@ def test_import_of_words_makes_a_wallets_own_addresses_the_users(keys: Callable[
     assert f"0 {OTHER_USER}" in listed
 
 
+@pytest.mark.thorough
 def test_an_import_is_noted_so_that_the_keystore_from_before_it_opens_no_more(
     keys: Callable[..., Said], start: Start, tmp_path: Path
 ) -> None:
@@ -213,6 +216,7 @@ def test_an_import_that_goes_wrong_changes_nothing(
     assert path.read_bytes() == before
 
 
+@pytest.mark.thorough
 def test_what_changes_keys_waits_for_the_signers_end(keys: Callable[..., Said], start: Start, tmp_path: Path) -> None:
     path = sealed_keystore(tmp_path, USER)
     signer = start("satflow")
@@ -260,6 +264,7 @@ def test_unlock_over_the_signers_socket(keys: Callable[..., Said], start: Start,
     assert signer.client.status().state == "ready"
 
 
+@pytest.mark.thorough
 def test_no_clients_wrong_passphrases_keep_the_operator_out(
     keys: Callable[..., Said], start: Start, tmp_path: Path
 ) -> None:

@@ -23,7 +23,7 @@ from wallet.keystore import keystore
 from wallet.keystore.keys import from_wif, seed_of
 from wallet.signer_client import SignerClient, SignerUnavailable
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.thorough]
 
 PASSPHRASE = "canary-passphrase-Kq7vTz"
 NEW_PASSPHRASE = "canary-successor-Wm3xRb"

@@ -185,6 +185,7 @@ def test_nothing_is_signed_wrongly() -> None:
     assert tags.keys() >= {attack.tag for attack in ATTACKS}
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("rule", "slip"),
     [

@@ -112,6 +112,7 @@ def test_three_wrong_passphrases_a_minute_also_over_restarts(start: Start, tmp_p
     assert not count.exists()
 
 
+@pytest.mark.thorough_cases("request_1", "request_2")
 @pytest.mark.parametrize("request_", [{}, {"passphrase": ""}, {"passphrase": 7}, {"passphrase": "x", "more": 1}])
 def test_a_misshapen_unlock_is_no_try(start: Start, tmp_path: Path, request_: dict[str, object]) -> None:
     sealed_keystore(tmp_path)
@@ -139,6 +140,7 @@ def answers_meanwhile(signer: SignerProcess, tries: Path) -> bool:
     return is_enough and sorted(took for _, took in answers)[len(answers) // 2] < lasted / 10
 
 
+@pytest.mark.thorough
 def test_it_goes_on_answering_while_it_is_unlocked(start: Start, tmp_path: Path) -> None:
     sealed_keystore(tmp_path, work=Work(n=1 << 18))  # about one second
     # On a busy machine this process may not come to ask meanwhile: then once more. A signer that waits always waits.
@@ -274,6 +276,7 @@ def test_a_new_user_is_sealed_with_the_rest(start: Start, tmp_path: Path) -> Non
     assert keystore.unlock(path, PASSPHRASE).users == (USER,)
 
 
+@pytest.mark.thorough_cases("log")
 @pytest.mark.parametrize("loss", ["log", "ledger"])
 def test_it_stays_locked_when_it_does_not_remember_what_it_signed(start: Start, tmp_path: Path, loss: str) -> None:
     sealed_keystore(tmp_path)
@@ -348,6 +351,7 @@ def test_a_halt_outlives_the_ledger_that_had_it(start: Start, tmp_path: Path) ->
     assert verify_chain(log) == 10
 
 
+@pytest.mark.thorough
 def test_the_keystore_file_is_whole_whenever_the_signer_is_killed(start: Start, tmp_path: Path) -> None:
     path = sealed_keystore(tmp_path)
     for at in range(3):

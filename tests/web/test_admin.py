@@ -14,6 +14,8 @@ from tests.examples import part_of
 from tests.web.looks import faults_of, settled
 from tests.web.visitor import Person, Stay, Visitor, staying
 
+pytestmark = pytest.mark.thorough  # from here on test_screens.py shows each place, and tests/server what it asks for
+
 
 @pytest.fixture(scope="module")
 def admin(browser: Browser, service: Installation) -> Person:

@@ -14,6 +14,8 @@ from tests.e2e.installation import Installation, installation, until
 from tests.web.test_overview import row, running, said_soon
 from tests.web.visitor import Person, Visitor
 
+pytestmark = pytest.mark.thorough  # web/test_foundation.py, with answers that do not come
+
 BANNER = "The server does not answer"
 
 

@@ -200,6 +200,7 @@ def test_a_start_asks_where_a_figure_stands_out_and_a_lost_answer_keeps_the_form
     expect(field(page, "hardcapSats")).to_have_value("1,200,000")
 
 
+@pytest.mark.thorough
 def test_a_plan_that_grows_old_takes_back_no_question_of_a_save(
     service: Installation, visitor: Visitor, person: Person
 ) -> None:
@@ -243,6 +244,7 @@ def test_leaving_asks_and_staying_keeps_what_is_typed(visitor: Visitor, person: 
     expect(page).to_have_url(f"{service.url}/#/wallet")
 
 
+@pytest.mark.thorough
 def test_a_window_that_is_made_narrow_does_not_jut_out_before_the_plan_has_moved(
     visitor: Visitor, person: Person, service: Installation
 ) -> None:

@@ -108,6 +108,7 @@ def test_an_answer_to_the_former_session_is_not_shown_to_the_next(
     assert known == []
 
 
+@pytest.mark.thorough
 def test_a_session_that_ended_takes_no_other_one_off_the_device(visitor: Visitor, person: Person) -> None:
     visitor.allow("401|signin")
     visitor.give_token(person)
@@ -119,6 +120,7 @@ def test_a_session_that_ended_takes_no_other_one_off_the_device(visitor: Visitor
     assert page.evaluate("[sessionStorage.getItem('token'), localStorage.getItem('token')]") == [None, "of another tab"]
 
 
+@pytest.mark.thorough
 def test_what_an_event_had_put_off_is_not_asked_after_the_session(visitor: Visitor, person: Person) -> None:
     visitor.give_token(person)
     visitor.page.clock.install()
@@ -140,6 +142,7 @@ def test_what_an_event_had_put_off_is_not_asked_after_the_session(visitor: Visit
     assert [each.url for each in visitor.requests[asked:] if "/api/control" in each.url] == []
 
 
+@pytest.mark.thorough
 def test_the_clock_does_not_go_by_what_the_browser_kept(quiet: Page) -> None:
     headers = {"Date": "Mon, 01 Jan 2024 00:00:00 GMT", "Content-Type": "image/png"}
     quiet.route("**/api/kept", lambda route: route.fulfill(headers=headers | {"Cache-Control": "private, max-age=9"}))
@@ -153,6 +156,7 @@ def test_the_clock_does_not_go_by_what_the_browser_kept(quiet: Page) -> None:
     assert quiet.evaluate(ahead, "/new") < -60_000
 
 
+@pytest.mark.thorough
 def test_a_fresh_plan_is_fresh_where_this_machines_clock_is_slow(
     visitor: Visitor, person: Person, service: Installation
 ) -> None:
@@ -189,6 +193,7 @@ def test_a_tab_that_takes_over_goes_on_where_the_former_one_was(visitor: Visitor
     assert taken.headers["last-event-id"].isdigit()
 
 
+@pytest.mark.thorough
 def test_a_tab_that_is_looked_at_takes_over_from_one_that_sleeps(visitor: Visitor, person: Person) -> None:
     visitor.give_token(person)
     first = visitor.open("#/settings")
@@ -234,6 +239,7 @@ def test_a_link_leads_to_the_top_and_the_way_back_to_where_one_was(local: Visito
     until(lambda: page.evaluate("scrollY") == 150, "the place where one was")
 
 
+@pytest.mark.thorough_cases("/no/such/page-No such page")
 @pytest.mark.parametrize(("path", "title"), [("/venues", "Venues"), ("/no/such/page", "No such page")])
 def test_a_link_from_elsewhere_leads_straight_there(path: str, title: str, visitor: Visitor, person: Person) -> None:
     """Other screens are opened so by their own tests."""

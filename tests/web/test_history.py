@@ -13,6 +13,8 @@ from tests.e2e.installation import Installation, until
 from tests.web.looks import settled
 from tests.web.visitor import Person, Stay, Visitor, staying
 
+pytestmark = pytest.mark.thorough
+
 LYNXES = "lynxes-of-history"
 
 

@@ -12,6 +12,8 @@ from tests.e2e.installation import Installation, until
 from tests.web.looks import BUILT, Place, settled, too_wide
 from tests.web.visitor import NARROW, Person, Stay, Visitor, staying
 
+pytestmark = pytest.mark.thorough  # test_edit.py and test_overview.py show hostile names, too
+
 INJECTED = "<img src=x onerror=\"window.pwned='img'\"><script>window.pwned='script'</script><b class=injected>bold</b>"
 RIGHT_TO_LEFT = "מחיר (מאה) ١٢٣ sats"  # marks of direction are refused by the service
 LONG = "W" * 200

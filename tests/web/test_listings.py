@@ -13,6 +13,8 @@ from tests.e2e.installation import Installation, until
 from tests.web.looks import slow_to_draw, width_at_once
 from tests.web.visitor import Person, Visitor, type_into
 
+pytestmark = pytest.mark.thorough
+
 HOSTILE = '<img src=x onerror="alert(1)">' + "W" * 160
 
 

@@ -41,6 +41,7 @@ def guide(stay: Stay) -> Visitor:
     return stay.visitor()
 
 
+@pytest.mark.thorough_cases("bids", "listings", "list", "history", "venues", "tasks-id-edit", "more", "no-such-page")
 @pytest.mark.parametrize("place", [*BUILT, NOWHERE], ids=lambda place: place.name)
 def test_a_screen(place: Place, guide: Visitor, owner: Person) -> None:
     guide.allow(f"404.*/api/market/book.*{AWAY}")  # the browser's own line about a collection that there is not

@@ -16,6 +16,8 @@ from tests.hooks.receiver import MailServer
 from tests.web.looks import faults_of
 from tests.web.visitor import Person, Stay, Visitor, staying, type_into
 
+pytestmark = pytest.mark.thorough
+
 
 @pytest.fixture(scope="module")
 def owner(browser: Browser, service: Installation) -> Person:

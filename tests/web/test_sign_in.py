@@ -81,6 +81,7 @@ def see_refused(page: Page, title: str, words: str) -> None:
     assert token_in(page) is None
 
 
+@pytest.mark.thorough_cases("okx", "phantom", "leather")
 @pytest.mark.parametrize("wallet", NAMES)
 def test_each_wallet_is_found_late_may_refuse_may_be_old_and_signs_in_with_its_address_for_items(
     visitor: Visitor, stranger: Person, wallet: str
@@ -112,6 +113,7 @@ def test_each_wallet_is_found_late_may_refuse_may_be_old_and_signs_in_with_its_a
     assert token_in(page, "localStorage") is None
 
 
+@pytest.mark.thorough_cases("leather", "phantom")
 @pytest.mark.parametrize("wallet", WITH_TWO_ADDRESSES)
 def test_the_address_for_coins_can_be_chosen_and_is_remembered(visitor: Visitor, stranger: Person, wallet: str) -> None:
     visitor.install(wallet, stranger)
@@ -146,6 +148,7 @@ def test_xverse_is_asked_for_no_more_than_the_address_that_signs_in(visitor: Vis
     assert page.evaluate("() => window.asked") == [["wallet_connect", ["ordinals"]], ["signMessage", []]]
 
 
+@pytest.mark.thorough
 def test_an_xverse_from_before_wallet_connect_is_asked_as_it_was_then(visitor: Visitor, stranger: Person) -> None:
     visitor.install("xverse", stranger)
     page = visitor.open(PLACE)
@@ -202,6 +205,7 @@ def test_a_signature_of_another_account_is_refused(visitor: Visitor, stranger: P
     see_refused(page, "does not fit the address", "Is UniSat still on the account")
 
 
+@pytest.mark.thorough_cases("1BvBMSEYstWetqTFn5Au4m4GFg7xJaNVN2")
 @pytest.mark.parametrize(
     "address", ["tb1qw508d6qejxtdg4y5r3zarvary0c5xw7kxpjzsx", "1BvBMSEYstWetqTFn5Au4m4GFg7xJaNVN2"]
 )
@@ -282,6 +286,7 @@ def test_a_session_that_ended_leads_back_to_where_it_was(visitor: Visitor, stran
     see_signed_in(page)
 
 
+@pytest.mark.thorough
 def test_where_there_is_no_play_wallet_none_is_offered(visitor: Visitor) -> None:
     answer = visitor.context.request.get("/api/auth/play")
     assert (answer.status, answer.json()) == (200, {"address": None})
@@ -293,6 +298,7 @@ def test_where_there_is_no_play_wallet_none_is_offered(visitor: Visitor) -> None
         expect(page.get_by_role("link", name=name)).to_have_attribute("rel", "noopener noreferrer")
 
 
+@pytest.mark.thorough
 def test_a_wallet_whose_address_is_not_on_the_list_is_told_so(guest: Visitor, strict: Installation) -> None:
     guest.allow("status of 403")
     somebody = Person(strict)
@@ -305,6 +311,7 @@ def test_a_wallet_whose_address_is_not_on_the_list_is_told_so(guest: Visitor, st
     expect(page.get_by_role("alert").get_by_title(somebody.address)).to_be_visible()
 
 
+@pytest.mark.thorough
 def test_a_text_that_is_too_old_is_not_the_persons_fault(guest: Visitor, strict: Installation) -> None:
     guest.allow("status of 401")
     somebody = Person(strict)
@@ -369,6 +376,7 @@ def test_everybody_can_use_it(visitor: Visitor, stranger: Person) -> None:
     assert found == []
 
 
+@pytest.mark.thorough
 def test_too_many_sign_ins_are_counted_down(guest: Visitor, strict: Installation) -> None:
     """The last of those at the strict installation: it uses its minute's calls up."""
     guest.allow("status of 429")

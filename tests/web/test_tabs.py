@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from urllib.parse import urlsplit
 
+import pytest
 from playwright.sync_api import Page, Request, expect
 
 from tests.e2e.installation import Installation, until
 from tests.web.looks import need_screen
 from tests.web.visitor import Person, Visitor
+
+pytestmark = pytest.mark.thorough
 
 
 def streams(visitor: Visitor) -> list[Request]:

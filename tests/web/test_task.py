@@ -83,6 +83,7 @@ def test_the_ladder_says_of_each_rung_what_the_service_says(
     expect(page.get_by_role("row", name="Bid of others 850,000")).to_be_visible()
 
 
+@pytest.mark.thorough
 def test_a_window_made_narrow_keeps_its_pictures_within_at_once(
     visitor: Visitor, service: Installation, person: Person
 ) -> None:
@@ -161,6 +162,7 @@ def test_pointing_at_the_chart_shows_that_moment_and_a_click_keeps_it(
     expect(page.locator(".settings")).to_contain_text("As they were at")
 
 
+@pytest.mark.thorough_cases("False-stay until")
 @pytest.mark.parametrize(("cancels", "words"), [(True, "are cancelled."), (False, "stay until")])
 def test_stop_says_first_what_becomes_of_the_bids(
     cancels: bool, words: str, visitor: Visitor, service: Installation, person: Person
@@ -184,6 +186,7 @@ def test_stop_says_first_what_becomes_of_the_bids(
     until(lambda: service.live_prices(slug) == ([] if cancels else [900_000, 750_000, 600_000]), "the bids' fate")
 
 
+@pytest.mark.thorough
 def test_what_a_dialog_says_of_the_bids_follows_them(visitor: Visitor, service: Installation, person: Person) -> None:
     """They are placed and filled while somebody reads it."""
     slug = market(service, "task-stop-meanwhile")
@@ -223,6 +226,7 @@ def test_a_task_is_deleted_by_typing_its_name_only(visitor: Visitor, service: In
     expect(page).to_have_url(re.compile("#/bids"))
 
 
+@pytest.mark.thorough
 def test_who_goes_back_leaves_the_question_unanswered(visitor: Visitor, person: Person) -> None:
     task = person.task(**ladder("task-left"))
     visitor.give_token(person)
@@ -287,6 +291,7 @@ def test_a_dry_run_is_on_paper_and_an_unknown_task_is_said_to_be(
     expect(page.get_by_role("heading", level=1)).to_have_text("No such task")
 
 
+@pytest.mark.thorough
 def test_a_rune_has_prices_per_token_whatever_each_order_buys(
     visitor: Visitor, service: Installation, person: Person
 ) -> None:
@@ -327,6 +332,7 @@ def tried(page: Page, act: Callable[[], object]) -> None:
     raise AssertionError("it took too long ten times")
 
 
+@pytest.mark.thorough
 def test_what_if_tries_other_settings_on_the_recorded_past(
     visitor: Visitor, service: Installation, person: Person
 ) -> None:

@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from tests.examples import some_of
-from tests.workers.bidding.drafts import DraftWorld
-from tests.workers.bidding.world import World
-from tests.workers.installation import ZYGOTE_S, Installation
-from tests.workers.listing.listing_world import ListingWorld
+from tests.worlds.drafting import DraftWorld
+from tests.worlds.listing import ListingWorld
+from tests.worlds.manager import ZYGOTE_S, Installation
+from tests.worlds.worker import World
 from workers.spawning import spawner
 
 

@@ -6,7 +6,7 @@ import sys
 
 from core import logs
 from core.settings import load
-from tests.workers.installation import QUICK, ZYGOTE_S, stub_spawner
+from tests.worlds.manager import QUICK, ZYGOTE_S, stub_spawner
 from workers.manager import rights
 from workers.manager.manager import run
 from workers.spawning import spawner

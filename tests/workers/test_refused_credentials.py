@@ -7,15 +7,13 @@ from collections.abc import Callable
 import pytest
 
 from markets.base import AuthFailed, InsufficientFunds, Unavailable
-from strategy.config.bid import BidConfig
 from strategy.reasons import FaultCode
-from tests.workers.bidding.world import World, seconds
-from tests.workers.listing.listing_world import ListingWorld
+from tests.worlds.listing import ListingWorld
+from tests.worlds.worker import ONE, World, seconds
 from workers.context import BadCredentials, Job
 from workers.cycle import REFUSED_APART_MS
 
 HOURS_S = REFUSED_APART_MS / 1000
-ONE = BidConfig(slug="cats", hardcap_sats=100_000, bid_mode="fixed", bid_count=1, bid_fixed_high=52_000)
 NO = AuthFailed("this key may not do that")
 
 

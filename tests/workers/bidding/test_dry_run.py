@@ -11,11 +11,9 @@ from models.tasks import tasks
 from models.tasks.tasks import STOPPED
 from strategy.config.bid import BidConfig, dump_bid_config
 from tests.shapes import replace
-from tests.workers.bidding.fakes import ask
-from tests.workers.bidding.world import CATS, Crash, CrashAt, World
+from tests.worlds.worker import CATS, LADDER, Crash, CrashAt, World, ask
 
 DRY = replace(CATS, dry_run=True)
-LADDER = [75_000, 60_000, 45_000, 30_000, 15_000]
 
 
 def switch(world: World, task: int, config: BidConfig) -> None:

@@ -14,8 +14,7 @@ from models.tasks.tasks import STOPPED
 from strategy.book import Ask
 from strategy.config.bid import dump_bid_config
 from tests.shapes import replace
-from tests.workers.bidding.fakes import ask, bid
-from tests.workers.bidding.world import CATS, World
+from tests.worlds.worker import CATS, World, ask, bid
 from workers.bidding.bidder import Bidder
 
 

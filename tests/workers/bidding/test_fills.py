@@ -1,4 +1,4 @@
-"""Vanished bids: sold, cancelled by the venue, or of unknown fate; and a task's behaviour after a sale."""
+"""Fills: when a bid that disappeared counts as sold, and sales that are reported late."""
 
 from __future__ import annotations
 
@@ -7,17 +7,14 @@ from decimal import Decimal
 import pytest
 from msgspec import structs
 
-from markets.base import NotFound, NotSupported, Sale, Unavailable
+from markets.base import NotFound, NotSupported, RateLimited, Sale, Unavailable, VenueError
 from models.ledger import fills, orders
 from models.ledger.states import Order
 from models.tasks import tasks
 from models.tasks.tasks import STOPPED
 from tests.shapes import replace
-from tests.workers.bidding.fakes import KEYS, ask
-from tests.workers.bidding.world import CATS, World, seconds
+from tests.worlds.worker import CATS, KEYS, LADDER, ONE, World, ask, seconds
 
-LADDER = [75_000, 60_000, 45_000, 30_000, 15_000]
-ONE = replace(CATS, bid_mode="fixed", bid_count=1, bid_fixed_high=52_000)
 TWO = replace(ONE, bid_count=2, bid_fixed_low=52_000)
 
 
@@ -367,3 +364,120 @@ def test_a_sale_by_a_clock_that_is_behind_is_that_of_the_bid_that_is_gone_not_of
     world.market.sales_.append(Sale("sale", "cats", 52_000, Decimal(1), KEYS.payment, None, None, sold_ms))
     world.later(30, bidder)
     assert (Order.get_by_id(older.id).state, Order.get_by_id(newer.id).close_reason) == ("live", "filled")
+
+
+@pytest.mark.parametrize("is_known", [True, False])
+def test_a_bid_sold_before_its_cancel_is_filled_though_the_sale_is_told_later(world: World, is_known: bool) -> None:
+    task, bidder = world.begun(replace(ONE, max_fills=1))
+    bidder.cycle()
+    world.clock.advance(61)
+    world.market.asks_ = [ask(40_000)]
+    told: list[Sale] = []
+
+    def sell_first(*args: object, **fields: object) -> bool:
+        if not told:
+            told.append(world.market.sell(52_000))
+            world.market.sales_.clear()
+        if is_known:
+            return False
+        raise NotFound("no such bid")
+
+    world.market.cancel = sell_first  # type: ignore[method-assign,assignment]
+    bidder.cycle()
+    assert state(52_000) == "cancelling"
+    world.market.sales_ += told
+    world.later(2, bidder)
+    assert state(52_000) == "closed filled"
+    assert orders.fills(task).count == 1 and world.market.prices == []
+
+
+def test_a_bid_sold_a_moment_before_its_confirmed_cancel_is_filled(world: World) -> None:
+    task, bidder = world.begun(replace(ONE, max_fills=1))
+    bidder.cycle()
+    world.clock.advance(61)
+    world.market.asks_ = [ask(40_000)]
+
+    def confirm_what_was_sold(*args: object, **fields: object) -> bool:
+        world.market.sell(52_000)
+        return True
+
+    world.market.cancel = confirm_what_was_sold  # type: ignore[method-assign,assignment]
+    bidder.cycle()
+    assert state(52_000) == "closed filled"
+    assert orders.fills(task).count == 1 and world.market.prices == []
+
+
+def test_a_confirmed_cancel_does_not_wait_for_sales_that_cannot_be_read(world: World) -> None:
+    _, bidder = world.begun(ONE)
+    bidder.cycle()
+    world.clock.advance(61)
+    world.market.asks_ = [ask(40_000)]
+    world.market.fail("sales", Unavailable("down"))
+    bidder.cycle()
+    assert state(52_000) == "closed cancelled"
+
+
+def test_a_bid_sold_in_its_last_second_is_filled_though_the_sale_is_told_later(world: World) -> None:
+    task, bidder = world.begun(replace(ONE, max_fills=1))
+    bidder.cycle()
+    world.clock.now_ms = Order.get().expires_ms - 1_000
+    sale = world.market.sell(52_000)
+    world.market.sales_.clear()
+    world.later(2, bidder)
+    world.market.sales_.append(sale)
+    world.later(4, bidder, times=3)
+    assert state(52_000) == "closed filled"
+    assert orders.fills(task).count == 1 and world.market.prices == []
+
+
+def test_what_became_of_a_bid_does_not_wait_for_a_long_loop(world: World) -> None:
+    _, bidder = world.begun(replace(ONE, loop_seconds=3_600, bid_expiry_minutes=180))
+    bidder.cycle()
+    world.clock.now_ms = Order.get().expires_ms + 1_000
+    world.market.own_.clear()
+    for _ in range(3):
+        world.clock.advance(seconds(bidder.cycle()))
+    assert world.closed() == [(52_000, "expired")]
+    assert world.market.prices == [52_000], "and another one stands"
+
+
+def test_what_ended_during_an_outage_is_not_cancelled(world: World) -> None:
+    _, bidder = world.begun(ONE)
+    bidder.cycle()
+    world.market.own_.clear()
+    world.clock.advance(30 * 60)
+    world.market.done.clear()
+    world.later(6, bidder, times=3)
+    assert world.closed() == [(52_000, "expired")]
+    assert [kind for kind, _ in world.market.done] == ["place"]
+
+
+@pytest.mark.parametrize("fault", [Unavailable("down"), RateLimited(1.0)])
+@pytest.mark.parametrize("was", ["live", "unknown"])
+def test_after_an_outage_a_failed_read_of_the_sales_loses_no_fill(world: World, was: str, fault: VenueError) -> None:
+    task, bidder = world.begun(replace(ONE, max_fills=1))
+    bidder.cycle()
+    Order.update(state=was).execute()
+    world.market.sell(52_000)
+    world.clock.advance(30 * 60)
+    world.market.fail("sales", *[fault] * 5)
+    bidder = world.bidder(task)
+    world.later(6, bidder, times=5)
+    assert state(52_000) == "unknown"
+    world.later(30, bidder, times=2)
+    assert state(52_000) == "closed filled"
+    assert orders.fills(task).count == 1 and world.market.prices == []
+
+
+def test_a_drain_after_an_outage_waits_for_the_sales(world: World) -> None:
+    task, bidder = world.begun(replace(ONE, cancel_on_stop=False))
+    bidder.cycle()
+    tasks.set_desired(world.row(task), STOPPED)
+    world.market.sell(52_000)
+    world.clock.advance(20 * 60)
+    world.market.fail("sales", Unavailable("down"))
+    drain = world.drain(task)
+    assert seconds(drain.cycle()) > 0
+    world.clock.advance(6)
+    assert drain.cycle() is None
+    assert world.closed() == [(52_000, "filled")]

@@ -1,4 +1,4 @@
-"""A disk that is short of room places nothing, and one that is full keeps no cancel from being sent."""
+"""A full disk, and what each class of fault does to a task."""
 
 from __future__ import annotations
 
@@ -9,11 +9,9 @@ from models import users
 from models.ledger import orders
 from models.ledger.states import Order
 from tests.disks import full_database
+from tests.fault_classes import EFFECTS, Effect
 from tests.shapes import replace
-from tests.workers.bidding.fakes import ask
-from tests.workers.bidding.world import CATS, World, seconds
-
-LADDER = [75_000, 60_000, 45_000, 30_000, 15_000]
+from tests.worlds.worker import CATS, LADDER, World, ask, seconds
 
 
 @pytest.fixture
@@ -134,3 +132,36 @@ def test_another_fault_of_the_database_ends_the_cycle(world: World) -> None:
     world.market.asks_ = [ask(70_000)]
     with full_database("database disk image is malformed"), pytest.raises(Exception, match="malformed"):
         bidder.cycle()
+
+
+LIVE_LADDER = dict.fromkeys([75_000, 60_000, 45_000, 30_000, 15_000], "live")
+
+
+@pytest.mark.parametrize("effect", EFFECTS, ids=str)
+def test_fault_of_a_write_ends_no_task_and_backs_off_by_its_class(world: World, effect: Effect) -> None:
+    task = world.task()
+    bidder = world.bidder(task)
+    world.market.fail("place", effect.error)
+    pause_s = seconds(bidder.cycle())
+    assert world.row(task).last_error_code == effect.code
+    assert (pause_s <= 1) is effect.backs_off
+    first = {**dict(world.closed()), **world.open(task)}[75_000]
+    assert first == effect.fate
+    world.later(60, bidder)
+    assert len(world.market.prices) >= 4, "it continues"
+
+
+@pytest.mark.parametrize("effect", EFFECTS, ids=str)
+@pytest.mark.parametrize("operation", ["own_bids", "asks"])
+def test_fault_of_a_read_ends_no_task_and_closes_no_order(world: World, effect: Effect, operation: str) -> None:
+    task, _ = world.begun()
+    assert world.open(task) == LIVE_LADDER
+    world.market.fail(operation, *[effect.error] * 9)
+    bidder = world.bidder(task)
+    for _ in range(3):
+        bidder.cycle()
+        assert world.row(task).last_error_code == effect.code
+    assert world.open(task) == LIVE_LADDER
+    world.market.script.clear()
+    world.later(60, bidder)
+    assert (world.row(task).last_error, world.open(task)) == (None, LIVE_LADDER)

@@ -13,9 +13,8 @@ from models.tasks import cycles
 from strategy.config.bid import ActiveHours, BidLevel, FloorDrop
 from strategy.reasons import Reason
 from tests.shapes import replace
-from tests.workers.bidding.fakes import START_MS, ask
-from tests.workers.bidding.test_limits_of_a_task import MINUTE_MS, limits, order
-from tests.workers.bidding.world import CATS, World, seconds
+from tests.workers.bidding.test_own_ceilings import MINUTE_MS, limits, order
+from tests.worlds.worker import CATS, START_MS, World, ask, seconds
 from workers.context import BadConfig
 
 HOUR_MS = 60 * MINUTE_MS

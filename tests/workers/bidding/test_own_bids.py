@@ -15,8 +15,7 @@ from models.ledger import orders
 from models.ledger.orders import ExposureLimits, NewOrder
 from models.ledger.states import Order
 from tests.shapes import replace
-from tests.workers.bidding.fakes import KEYS, START_MS
-from tests.workers.bidding.world import CATS, World, context_at
+from tests.worlds.worker import CATS, KEYS, START_MS, World, context_at
 from workers.bidding.moment import Found
 from workers.bidding.own_bids import settle
 from workers.bidding.writes import CancelAnswer

@@ -1,4 +1,4 @@
-"""A cycle's report."""
+"""What a cycle reports: its detail, the wallet that receives, unknown slugs and traits."""
 
 from __future__ import annotations
 
@@ -12,24 +12,23 @@ from core.layout import journal_path
 from markets.base import Unavailable
 from markets.look import fee_reserve
 from models.ledger import orders
-from models.tasks import tasks
+from models.ledger.states import Order
+from models.tasks import cycles, tasks
 from models.tasks.cycles import MINUTE, samples_between
 from models.tasks.tasks import Task
 from strategy.book import plain
+from strategy.config.bid import dump_bid_config
 from strategy.journal import Decoder
 from strategy.plan_bids import plan_bids
 from strategy.reasons import Step
 from tests.shapes import replace
-from tests.workers.bidding.fakes import KEYS, ask, bid
-from tests.workers.bidding.world import CATS, World
+from tests.worlds.worker import CATS, KEYS, ONE, World, ask, bid
 from workers.bidding.bidder import Bidder
 from workers.bidding.moment import Journal
 from workers.context import Faults
 from workers.drains import BiddingDrain, ListingDrain
 from workers.listing.lister import Lister
 from workers.process.main import make_job
-
-ONE = replace(CATS, bid_mode="fixed", bid_count=1, bid_fixed_high=52_000)
 
 
 def test_the_detail_says_what_was_seen_and_why(world: World) -> None:
@@ -220,3 +219,120 @@ def test_a_cycle_that_saw_nothing_leaves_a_sample_of_our_own_bids(world: World) 
     at = world.clock.now_ms // 60_000
     [(minute, floor, *_, count, exposure)] = samples_between(task, MINUTE, at * 60_000, (at + 1) * 60_000)
     assert (minute, floor, count, exposure > 0) == (at, None, 5, True)
+
+
+OF_LADDER = replace(CATS, bid_count=1)
+TO_VAULT = replace(OF_LADDER, deliver_to="vault")
+
+
+@pytest.mark.parametrize(("config", "receive"), [(OF_LADDER, "bc1quser"), (TO_VAULT, KEYS.vault)])
+def test_text_bid_and_order_name_one_address(world: World, config: object, receive: str) -> None:
+    world.begun(config)  # type: ignore[arg-type]
+    (signed,) = world.signer.signed.values()
+    (placed,) = world.market.placed
+    assert {signed.receive, placed.receive, Order.get().receive} == {receive}
+
+
+@pytest.mark.parametrize("vault_first", [True, False])
+def test_of_two_bids_at_one_price_the_sale_is_the_ones_that_delivers_there(world: World, vault_first: bool) -> None:
+    """One task each way, on one collection: the market does not tell which of the bids was sold into."""
+    configs = [TO_VAULT, OF_LADDER] if vault_first else [OF_LADDER, TO_VAULT]
+    _, first = world.begun(configs[0])
+    Task.update(slug_key="of another task").execute()
+    _, second = world.begun(configs[1])
+    world.later(30, first)
+    world.later(1, second)
+    # The market has cancelled the other one meanwhile, so both are gone, and one sale is told.
+    to_vault = next(order for order in world.market.placed if order.receive == KEYS.vault)
+    world.market.own_.sort(key=lambda bid: bid.expires_ms != to_vault.expires_ms)
+    world.market.sell(75_000, buyer=KEYS.vault)
+    world.market.own_.clear()
+    for bidder in (first, second):
+        world.later(20, bidder)
+        world.later(20, bidder)
+    filled = list(Order.select().where(Order.close_reason == "filled"))
+    assert [order.receive for order in filled] == [KEYS.vault]
+
+
+def test_a_drain_knows_a_delivery_to_the_vault_without_asking_the_signer(world: World) -> None:
+    task, bidder = world.begun(TO_VAULT)
+    world.later(30, bidder)
+    world.clock.advance(10)
+    world.market.sell(75_000, buyer=KEYS.vault)
+    tasks.set_desired(world.row(task), "stopped")
+    drain = world.drain(task)
+    for _ in range(5):
+        world.clock.advance(10)
+        if drain.cycle() is None:
+            break
+    assert world.closed() == [(75_000, "filled")]
+
+
+def test_an_unknown_collection_is_told_in_last_error_until_it_is_known(world: World) -> None:
+    task = world.task(replace(CATS, slug="nobodys"))
+    bidder = world.bidder(task)
+    world.market.asks_, there = [], world.market.asks_
+
+    bidder.cycle()
+    assert world.row(task).last_error == "failed to find the market: it knows no collection named nobodys"
+
+    world.market.asks_ = there
+    bidder.cycle()
+    assert world.row(task).last_error is None
+
+
+def test_an_empty_collection_is_no_fault(world: World) -> None:
+    task = world.task()
+    world.market.asks_ = []
+    world.bidder(task).cycle()
+    assert world.row(task).last_error is None
+
+
+def test_not_being_able_to_ask_is_not_taken_for_unknown(world: World) -> None:
+    task = world.task(replace(CATS, slug="nobodys"))
+    world.market.asks_ = []
+    world.market.script["floors"] = [Unavailable("down")]
+    world.bidder(task).cycle()
+    assert world.row(task).last_error is None
+
+
+GOLD = replace(CATS, bid_type="trait", trait_type="Fur", trait_value="Gold", hardcap_sats=1_000_000)
+KEY = ("ordinals", "cats", "trait:Fur=Gold")
+
+
+def test_the_ladder_hangs_from_the_traits_floor_and_each_bid_says_which_trait(world: World) -> None:
+    world.market.trait_asks_ = [ask(150_000, KEYS.vault), ask(200_000), ask(300_000)]
+    task, _ = world.begun(GOLD)
+    assert world.market.prices == [150_000, 120_000, 90_000, 60_000, 30_000]
+    assert {order.trait for order in world.market.placed} == {("Fur", "Gold")}
+    assert {order.trait for order in orders.open_orders(task)} == {("Fur", "Gold")}
+    assert cycles.history(*KEY, world.clock()).median == 200_000
+
+
+def test_without_a_known_trait_floor_the_collections_stands_in_and_is_no_sample(world: World) -> None:
+    for asks in ([], None):
+        world.market.trait_asks_ = asks
+        task, _ = world.begun(replace(GOLD, slug=f"cats{asks is None}"))
+        assert "trait_floor_missing" in world.action(task)
+    assert max(world.market.prices) == 75_000
+    assert cycles.FloorSample.select().count() == 0
+
+
+def test_bids_on_the_collection_and_on_the_trait_compete(world: World) -> None:
+    world.market.trait_asks_ = [ask(200_000)]
+    world.market.bids_, world.market.trait_bids_ = [bid(62_000)], [bid(70_000, "bc1qother")]
+    world.begun(replace(GOLD, bid_count=1, outbid_enabled=True))
+    assert world.market.prices == [71_000]
+
+
+def test_bids_on_another_trait_are_replaced(world: World) -> None:
+    world.market.trait_asks_ = [ask(200_000)]
+    task, _ = world.begun(GOLD)
+    silver = replace(GOLD, trait_value="Silver")
+    tasks.change_bidding_task(
+        world.row(task), type="ordinals", slug="cats", slug_key="cats", config=dump_bid_config(silver)
+    )
+    world.bidder(task).cycle()
+    assert {order.trait for order in orders.open_orders(task)} == {("Fur", "Silver")}
+    assert "cancelled 5 (wrong_trait)" in world.action(task)
+    assert len(world.market.prices) == 5

@@ -6,7 +6,7 @@ from models import budgets
 from models.ledger import orders
 from models.ledger.orders import ExposureLimits, NewOrder
 from tests.shapes import replace
-from tests.workers.bidding.world import CATS, World
+from tests.worlds.worker import CATS, World
 
 FIRST = replace(CATS, bid_mode="fixed", bid_fixed_low=60_000, bid_fixed_high=75_000, bid_count=2)
 SECOND = replace(FIRST, slug="dogs", bid_fixed_low=15_000, bid_fixed_high=45_000)

@@ -10,15 +10,12 @@ from models.ledger.states import Order
 from models.tasks import tasks
 from models.tasks.tasks import STOPPED
 from tests.shapes import replace
-from tests.workers.bidding.fakes import KEYS, START_MS, ask, bid
 from tests.workers.bidding.test_own_bids import EXPIRES_MS, LATE_MS, put, shown, state_of
-from tests.workers.bidding.world import CATS, World, context_at, seconds
+from tests.worlds.worker import CATS, KEYS, LADDER, ONE, START_MS, World, ask, bid, context_at, seconds
 from workers.bidding.moment import Found
 from workers.bidding.own_bids import settle
 from workers.bidding.writes import CancelAnswer
 
-ONE = replace(CATS, bid_mode="fixed", bid_count=1, bid_fixed_high=52_000)
-LADDER = [75_000, 60_000, 45_000, 30_000, 15_000]
 GONE = 17 * 60  # seconds, until a bid of these tasks is well past its expiry
 
 

@@ -9,8 +9,8 @@ import pytest
 from models.ledger.states import Listing
 from models.tasks import tasks
 from tests.examples import some_of
-from tests.workers.bidding.world import Crash, CrashAt
-from tests.workers.listing.listing_world import ListingWorld
+from tests.worlds.listing import ListingWorld
+from tests.worlds.worker import Crash, CrashAt
 from workers.context import LISTING_NAMES, NAMES
 
 # After these the signature may be out for all the ledger knows, though it never left: it is looked for first.

@@ -15,8 +15,8 @@ from models.tasks import cycles, tasks
 from models.tasks.cycles import MINUTE, cycles_of, samples_between
 from models.tasks.tasks import STOPPED
 from strategy.config.listing import DEFAULT_LOOP_SECONDS, ListingConfig, PriceStep
-from tests.workers.bidding.fakes import KEYS, ask
-from tests.workers.listing.listing_world import FIRST, ITEM, ListingWorld
+from tests.worlds.listing import FIRST, ITEM, ListingWorld
+from tests.worlds.worker import KEYS, ask
 from wallet.signer_client import SignerLocked, SignerRefused
 from workers.context import BadConfig
 from workers.listing.lister import IN_DOUBT_S

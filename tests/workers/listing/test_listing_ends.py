@@ -12,9 +12,8 @@ from models.ledger import fills, listings
 from models.ledger.fills import Wanted
 from models.ledger.states import Listing, Order
 from strategy.config.listing import ListingConfig
-from tests.workers.bidding.fakes import KEYS
-from tests.workers.bidding.world import Crash, CrashAt
-from tests.workers.listing.listing_world import FIRST, ITEM, SECOND, ListingWorld
+from tests.worlds.listing import FIRST, ITEM, SECOND, ListingWorld
+from tests.worlds.worker import KEYS, Crash, CrashAt
 from wallet.signer_client import SignerUnavailable
 from wallet.terms import ESCROW_TERMS
 from workers.listing import moment

@@ -17,10 +17,19 @@ from models.ledger import states, withdrawals
 from models.ledger.withdrawals import Withdrawal
 from models.tasks import tasks
 from strategy.config.listing import ListingConfig
-from tests.workers.bidding.fakes import KEYS
-from tests.workers.bidding.world import Crash, CrashAt
-from tests.workers.listing.escrow_world import COIN, ESCROW, HOME, EscrowMarket, EscrowSigner
-from tests.workers.listing.listing_world import BUYER, FIRST, ITEM, SECOND, ListingWorld
+from tests.worlds.listing import (
+    BUYER,
+    COIN,
+    ESCROW,
+    FIRST,
+    HOME,
+    ITEM,
+    SECOND,
+    EscrowMarket,
+    EscrowSigner,
+    ListingWorld,
+)
+from tests.worlds.worker import KEYS, Crash, CrashAt
 from wallet.signer_client import SignerError, SignerLocked, SignerRefused, SignerUnavailable
 from workers import context
 from workers.context import HOMECOMING_NAMES

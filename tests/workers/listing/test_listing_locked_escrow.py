@@ -10,9 +10,8 @@ import pytest
 
 from models.tasks import tasks
 from strategy.config.listing import ListingConfig
-from tests.workers.listing.escrow_world import EscrowSigner
-from tests.workers.listing.listing_world import ListingWorld
 from tests.workers.listing.test_listing_escrow import shop, stranded, ways_home
+from tests.worlds.listing import EscrowSigner, ListingWorld
 from wallet.signer_client import SignerRefused
 from wallet.terms import ESCROW_TERMS
 from workers.drains import BLOCK_S

@@ -21,7 +21,7 @@ from models.database.base import Sqlite
 from models.tasks import tasks
 from strategy.config.bid import BidConfig, dump_bid_config
 from tests import postgresql
-from tests.workers.installation import PATIENCE_S, eventually, lives, with_timing
+from tests.worlds.manager import PATIENCE_S, eventually, lives, with_timing
 
 pytestmark = [
     pytest.mark.slow,

@@ -33,9 +33,9 @@ from strategy.config.listing import ListingConfig, dump_listing_config, load_lis
 from strategy.purchases import Claim, MadeOutput, Move, ProvenPurchase, SpentCoin, prove
 from tests.examples import part_of
 from tests.shapes import replace
-from tests.workers.manager.purchase_house import (
+from tests.worlds.purchases import (
     BEGAN_S,
-    KEYS,
+    BUYER,
     ORDNET,
     OWNER,
     PAYMENT_SCRIPT,
@@ -118,9 +118,9 @@ class Day:
         coins = (self.chain.coin(price + 30_000, PAYMENT_SCRIPT),) if venue == ORDNET else ()
         number = self.number * 8 + len(self.bids)
         row = Order.create(
-            intent=f"{number:032x}", task_id=self.task, user_id=self.user.id, venue=venue, wallet=KEYS.payment,
+            intent=f"{number:032x}", task_id=self.task, user_id=self.user.id, venue=venue, wallet=BUYER.payment,
             slug="cats", price_sats=price, quantity="1", expires_ms=number, token=1, state=LIVE,
-            created_ms=self.now_ms(), updated_ms=self.now_ms(), receive=KEYS.vault, coins=" ".join(coins),
+            created_ms=self.now_ms(), updated_ms=self.now_ms(), receive=BUYER.vault, coins=" ".join(coins),
         )  # fmt: skip
         self.bids.append(Bid(row, coins))
         return self.bids[-1]

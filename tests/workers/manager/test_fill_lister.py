@@ -20,9 +20,8 @@ from strategy.config.listing import ListingConfig, dump_listing_config, load_lis
 from strategy.plan_listing import guard
 from strategy.purchases import NotYetShown, ProvenPurchase
 from tests.shapes import replace
-from tests.workers.bidding.fakes import KEYS
-from tests.workers.bidding.world import Crash, CrashAt, World
-from tests.workers.manager.fill_desk import HELD, ITEM, MARGIN, OTHER, RULE, TO_VAULT, Desk, autolists, buys
+from tests.worlds.purchases import HELD, ITEM, MARGIN, OTHER, RULE, TO_VAULT, Desk, autolists, buys
+from tests.worlds.worker import KEYS, Crash, CrashAt, World
 from wallet.signer_client import SignerUnavailable
 from workers.context import FILL_NAMES
 from workers.manager.purchase_facts import Evidence, Found

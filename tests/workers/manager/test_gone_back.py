@@ -14,7 +14,7 @@ from core.program_calls import Settled
 from models.ledger import orders
 from models.tasks import tasks
 from models.tasks.tasks import RUNNING, Task
-from tests.workers.installation import PATIENCE_S, Installation, eventually, lives, with_timing
+from tests.worlds.manager import PATIENCE_S, Installation, eventually, lives, with_timing
 from wallet.protocol import TOKEN_JUMP
 from workers.manager.rights import Rights
 
@@ -25,6 +25,7 @@ def go_back(task: int, token: int) -> None:
     Task.update(token=token).where(Task.id == task).execute()
 
 
+@pytest.mark.thorough_cases("popen")
 @pytest.mark.usefixtures("back_end")
 async def test_a_wanted_task_starts_again_by_itself(installation: Installation) -> None:
     task = installation.task()
@@ -42,6 +43,7 @@ async def test_a_wanted_task_starts_again_by_itself(installation: Installation) 
         await eventually(lambda: installation.row(task).cycles > 1)
 
 
+@pytest.mark.thorough_cases("20-20", "9-0")
 @pytest.mark.parametrize(("signers", "gateways"), [(9, 20), (20, 9), (9, 0), (0, 9), (20, 20)])
 async def test_its_token_is_above_what_each_of_the_two_has_seen(
     signers: int, gateways: int, installation: Installation

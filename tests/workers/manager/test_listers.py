@@ -15,7 +15,7 @@ from models.ledger import listings
 from models.tasks import tasks
 from models.tasks.tasks import STOPPED
 from strategy.config.listing import ListingConfig
-from tests.workers.installation import Installation, eventually, lives
+from tests.worlds.manager import Installation, eventually, lives
 from workers.kernel import start_time
 from workers.manager.child import MAX_DEATHS
 
@@ -38,6 +38,7 @@ async def test_a_start_answers_when_the_lister_holds_its_lock(installation: Inst
         assert row.observed == "running"
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("back_end", ["zygote"], indirect=True)  # a started Python has room for its own arguments only
 async def test_the_title_names_the_task_as_its_owner_knows_it(installation: Installation) -> None:
     async with installation.running():
@@ -103,6 +104,7 @@ async def test_a_stopped_task_that_is_deleted_is_drained_also_when_nobody_tells_
         assert listings.count_open(task) == 0
 
 
+@pytest.mark.thorough
 async def test_a_slow_cancel_is_not_waited_for_longer_than_told_and_goes_on(installation: Installation) -> None:
     async with installation.running():
         task = installation.listing("lazy-item")
@@ -113,6 +115,7 @@ async def test_a_slow_cancel_is_not_waited_for_longer_than_told_and_goes_on(inst
         assert tasks.with_owner(task) is not None
 
 
+@pytest.mark.thorough
 async def test_a_new_revision_gets_a_new_lister_and_keeps_the_listing(installation: Installation) -> None:
     async with installation.running():
         task = await installation.started_listing()
@@ -125,6 +128,7 @@ async def test_a_new_revision_gets_a_new_lister_and_keeps_the_listing(installati
         assert len(installation.signer.grants(task)) == 2
 
 
+@pytest.mark.thorough
 async def test_a_killed_lister_comes_back(installation: Installation) -> None:
     async with installation.running():
         task = await installation.started_listing()
@@ -137,6 +141,7 @@ async def test_a_killed_lister_comes_back(installation: Installation) -> None:
         assert not installation.two_acted_at_once()
 
 
+@pytest.mark.thorough
 async def test_one_that_only_dies_is_given_up_and_its_listing_stays(installation: Installation) -> None:
     async with installation.running():
         task = installation.listing("dies")
@@ -170,6 +175,7 @@ async def test_a_plan_that_is_over_stops_the_task_and_leaves_the_listing(install
         assert listings.count_open(task) == 1
 
 
+@pytest.mark.thorough
 async def test_a_manager_that_comes_back_brings_its_listers_back(installation: Installation) -> None:
     task = installation.listing()
     installation.want(task)

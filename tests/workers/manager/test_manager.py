@@ -20,7 +20,7 @@ from models.ledger import orders
 from models.tasks import tasks
 from models.tasks.tasks import RUNNING, STOPPED
 from tests import postgresql
-from tests.workers.installation import PATIENCE_S, QUICK, Installation, descriptors, eventually, lives, with_timing
+from tests.worlds.manager import PATIENCE_S, QUICK, Installation, descriptors, eventually, lives, with_timing
 from workers.kernel import start_time
 from workers.manager.rights import Rights
 

@@ -18,7 +18,7 @@ from models.ledger import orders
 from models.tasks import tasks
 from models.tasks.tasks import STOPPED
 from tests.shapes import replace
-from tests.workers.installation import PATIENCE_S, QUICK, Installation, eventually, lives, now_ms, with_timing
+from tests.worlds.manager import PATIENCE_S, QUICK, Installation, eventually, lives, now_ms, with_timing
 from workers.manager import loop
 
 pytestmark = pytest.mark.slow
@@ -40,6 +40,7 @@ def gateway_gone(installation: Installation) -> None:
     installation.settings.gateway_socket.unlink()
 
 
+@pytest.mark.thorough_cases("signer_says_no-start_failed")
 @pytest.mark.parametrize(
     ("fault", "code"),
     [
@@ -64,6 +65,7 @@ async def test_a_start_is_refused_and_nothing_runs(
         assert installation.log_of(task) == ""
 
 
+@pytest.mark.thorough
 async def test_a_start_of_its_own_accord_is_tried_until_the_signer_is_unlocked(installation: Installation) -> None:
     async with installation.running():
         installation.signer.refusal = "locked"
@@ -152,6 +154,7 @@ async def test_who_is_not_whitelisted_any_more_is_signed_out_and_stopped(databas
         await eventually(lambda: not users.user_and_mark("hash", now_ms()))
 
 
+@pytest.mark.thorough
 async def test_whoever_takes_somebody_off_the_whitelist_has_it_enforced_at_once(database: str, tmp_path: Path) -> None:
     """Long before the manager would look by itself; also what had no worker at that moment is not started again."""
     installation = Installation(
@@ -223,6 +226,7 @@ async def test_no_more_run_than_there_are_places_and_a_stop_frees_one(database: 
         assert installation.row(third).observed == "running"
 
 
+@pytest.mark.thorough
 async def test_what_finds_no_place_by_itself_says_so_and_gets_one_later(database: str, tmp_path: Path) -> None:
     """As after a restart with a lower limit."""
     installation = with_places(tmp_path, 1)
@@ -245,6 +249,7 @@ async def test_what_finds_no_place_by_itself_says_so_and_gets_one_later(database
         assert second != first and installation.row(second).last_error is None
 
 
+@pytest.mark.thorough
 async def test_a_worker_that_failed_to_start_leaves_its_place(database: str, tmp_path: Path) -> None:
     installation = with_places(tmp_path, 1)
     async with installation.running():

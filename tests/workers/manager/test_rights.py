@@ -16,7 +16,7 @@ from models.tasks.tasks import Task
 from models.users import User
 from strategy.config.bid import BidConfig
 from strategy.config.listing import ListingConfig
-from tests.workers.installation import Installation
+from tests.worlds.manager import Installation
 from wallet.protocol import Grant
 from wallet.signer_client import SignerClient
 from workers.manager.rights import Right, Rights, bidder_grant, drain_grant, lister_grant

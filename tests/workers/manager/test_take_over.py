@@ -26,7 +26,7 @@ from models.tasks import tasks
 from tests import postgresql
 from tests.authority import Authority
 from tests.ports import free_ports
-from tests.workers.installation import ROOT, Installation, eventually, lives, now_ms
+from tests.worlds.manager import ROOT, Installation, eventually, lives, now_ms
 
 pytestmark = [
     pytest.mark.slow,

@@ -1,15 +1,25 @@
-"""A worker has no network, however it was started, unless its database needs one."""
+"""What a worker opens, loads and is called, and cycles that fail."""
 
 from __future__ import annotations
 
 import logging
+import os
 import socket
+import subprocess
+import sys
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
-from tests.workers.installation import Installation, eventually
+from models import outbox
+from tests import postgresql
+from tests.models.test_orders import running_task
+from tests.worlds.manager import Installation, eventually
+from workers.kernel import EXIT_STOPPED
 from workers.process import worker
+from workers.process.worker import Worker
 
 
 @pytest.mark.slow
@@ -68,3 +78,78 @@ def test_the_log_says_that_it_could_not_be_taken(asked: list[str], caplog: pytes
         "the network cannot be taken from workers: no filters here"
     ]
     assert asked == ["x"]
+
+
+HEAVY = {
+    "asyncio",
+    "bip322",
+    "cryptography",
+    "embit",
+    "multiprocessing",
+    "requests",
+    "ssl",
+    "tornado",
+    "urllib3",
+}
+
+
+@postgresql.left_out("its driver loads some of them")
+@pytest.mark.slow
+def test_no_module_of_a_running_worker_is_heavy() -> None:
+    program = (
+        "import sys, workers.process.main, workers.process.worker, workers.spawning.zygote\n"
+        "from workers.spawning.zygote import dry_run; dry_run()\n"
+        "print(*{name.split('.')[0] for name in sys.modules})"
+    )
+    loaded = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert HEAVY.isdisjoint(loaded.stdout.split())
+
+
+SAYS_ITS_TITLE = """
+from pathlib import Path
+from workers.process.worker import set_title
+set_title("bidkeeper: a title")
+print(Path("/proc/self/cmdline").read_text().rstrip(chr(0)), "PATH=" in Path("/proc/self/environ").read_text())
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("before", [{}, {"SPT_NOENV": "1"}, {"HOME": "/", "SPT_NOENV": "1"}], ids=" ".join)
+def test_it_is_set_and_the_environment_stays_to_be_seen(before: dict[str, str]) -> None:
+    """Ray hands the variable down in no order of its own: it may be the first."""
+    rest = {name: value for name, value in os.environ.items() if name not in ("SPT_NOENV", "HOME")}
+    command = [sys.executable, "-c", SAYS_ITS_TITLE]
+    said = subprocess.run(command, env=before | rest, capture_output=True, text=True, check=True, timeout=120)
+    assert said.stdout == "bidkeeper: a title True\n"
+
+
+class Failing:
+    """A job whose first cycles fail."""
+
+    def __init__(self, failures: int) -> None:
+        self.left = failures
+
+    def cycle(self) -> float | None:
+        self.left -= 1
+        if self.left >= 0:
+            raise KeyError("a bug")
+        return None
+
+
+def run(failures: int) -> list[str]:
+    """Runs a worker to its end; returns the events of errors that are told."""
+    task, idle = running_task(), lambda *_: None
+    life_line: Any = SimpleNamespace(pause=idle)
+    context: Any = SimpleNamespace(signer=SimpleNamespace(has_lost_grant=False))
+    lock: Any = SimpleNamespace(touch=idle)
+    worker = Worker("bidder", task.id, task.token, life_line, idle)
+    assert worker._cycles(Failing(failures), context, lock) == EXIT_STOPPED
+    return [row.event for row in outbox.of_user_after(task.user_id, 0, 500, ["error"])]
+
+
+def test_three_in_a_row_are_told(database: str) -> None:
+    assert run(3) == ["error"]
+
+
+def test_two_are_not(database: str) -> None:
+    assert run(2) == []

@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 
 from core.settings import Settings, load
-from tests.workers.installation import descriptors, eventually, lives
 from tests.workers.spawning.exiting import ABORTED, EXITS_WITH_TEXT, KILLED, LIVES, RAISES
+from tests.worlds.manager import descriptors, eventually, lives
 from workers.kernel import EXIT_UNKNOWN
 from workers.spawning import spawner as zygote_spawner
 from workers.spawning.spawner import Handle, PopenSpawner, Spawner, ZygoteSpawner
@@ -51,6 +51,7 @@ async def ended(handle: Handle) -> int:
     return status
 
 
+@pytest.mark.thorough_cases("popen")
 @pytest.mark.parametrize("back_end", ["zygote", "popen"])
 async def test_how_a_worker_ended_is_told_alike(settings: Settings, back_end: str) -> None:
     expected = {

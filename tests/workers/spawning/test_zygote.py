@@ -15,8 +15,8 @@ import pytest
 
 from models.database import base
 from tests import postgresql
-from tests.workers.installation import ROOT, Installation, descriptors, eventually, lives
 from tests.workers.spawning.test_spawners import children
+from tests.worlds.manager import ROOT, Installation, descriptors, eventually, lives
 from workers.spawning.spawner import ZygoteSpawner
 
 pytestmark = pytest.mark.slow

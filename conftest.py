@@ -1,0 +1,128 @@
+"""Fixtures for every test and drill."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import inspect
+import logging
+import os
+import shutil
+import signal
+import tempfile
+from collections.abc import Generator, Iterator
+from functools import partial
+from pathlib import Path
+
+import pytest
+from tornado.ioloop import IOLoop
+
+from models import schema
+from models.database import base
+from tests import postgresql
+from tests.ordering import ordered
+
+# Databases lie in memory where there is room: on a disk each commit waits for it, and what a lost process leaves is the
+# same. A given TMPDIR decides.
+_MEMORY = Path("/dev/shm")
+if "TMPDIR" not in os.environ and _MEMORY.is_dir() and shutil.disk_usage(_MEMORY).free > 2 << 30:
+    os.environ["TMPDIR"] = str(_MEMORY)
+    tempfile.tempdir = None
+
+_PATIENCE_S = 300
+
+
+def pytest_configure() -> None:
+    """Has SIGTERM end a run as Ctrl-C does, so that nothing that a test has started is left."""
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    os.register_at_fork(after_in_child=partial(signal.signal, signal.SIGTERM, signal.SIG_DFL))
+
+
+def pytest_itemcollected(item: pytest.Item) -> None:
+    """Marks the cases that `thorough_cases` names by their ids."""
+    if any(item.callspec.id in mark.args for mark in item.iter_markers("thorough_cases")):  # type: ignore[attr-defined]
+        item.add_marker(pytest.mark.thorough)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    items[:] = ordered(items)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, object, object]:
+    """Leaves what is collected out of all searches for garbage: it stays, and searching it is a tenth of a run."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.freeze()
+        gc.set_threshold(20_000, 20, 50)
+        gc.enable()
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
+    """Runs a coroutine test: in the loop `io_loop` if a fixture of the test uses it, otherwise in a loop of its own.
+
+    pytest-tornado itself would import pkg_resources, which is deprecated and slow, in every process. Its plugin is
+    used in tests/server/test_with_pytest_tornado.py alone.
+    """
+    if not inspect.iscoroutinefunction(pyfuncitem.obj):
+        return None
+    given = {name: pyfuncitem.funcargs[name] for name in inspect.signature(pyfuncitem.obj).parameters}
+    if "io_loop" in pyfuncitem.fixturenames:
+        mark = pyfuncitem.get_closest_marker("gen_test")
+        within_s = mark.kwargs.get("timeout", _PATIENCE_S) if mark else _PATIENCE_S
+        pyfuncitem.funcargs["io_loop"].run_sync(lambda: pyfuncitem.obj(**given), timeout=within_s)
+    else:
+        asyncio.run(asyncio.wait_for(pyfuncitem.obj(**given), _PATIENCE_S))
+    return True
+
+
+@pytest.fixture(autouse=True)
+def own_logging() -> Iterator[None]:
+    """A command that runs in this process sets logging up for it alone: the next test's log is its own again."""
+    root = logging.getLogger()
+    level, handlers = root.level, root.handlers[:]
+    yield
+    root.setLevel(level)
+    root.handlers[:] = handlers
+
+
+@pytest.fixture
+def io_loop() -> Iterator[IOLoop]:
+    """pytest-tornado's own fixture makes loops current in a way that asyncio has deprecated."""
+    loop = asyncio.new_event_loop()
+    asyncio.set_event_loop(loop)
+    current = IOLoop.current()
+    yield current
+    asyncio.set_event_loop(None)
+    current.close(all_fds=True)
+
+
+@pytest.fixture(scope="session")
+def empty_database(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A closed database file of this version, with nothing in it, for tests to copy."""
+    path = tmp_path_factory.mktemp("empty") / "bidkeeper.db"
+    base.connect(f"sqlite:///{path}")
+    schema.migrate()
+    base.database.execute_sql("PRAGMA wal_checkpoint(TRUNCATE)")
+    base.close()
+    return path
+
+
+@pytest.fixture
+def database(tmp_path: Path, empty_database: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    """An empty database of this version, open in this process; gives its URL, for programs."""
+    if postgresql.is_wanted():
+        url = postgresql.fresh()
+        monkeypatch.setenv("BIDKEEPER_DATABASE_URL", url)
+    else:
+        path = tmp_path / "bidkeeper.db"
+        shutil.copy(empty_database, path)
+        url = f"sqlite:///{path}"
+    base.connect(url)
+    yield url
+    base.close()
+    if postgresql.is_wanted():
+        postgresql.drop(url)

@@ -1,0 +1,1 @@
+"""Long runs against whole installations and simulated weeks (docs/drills.md)."""
