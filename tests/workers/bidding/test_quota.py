@@ -181,7 +181,7 @@ def test_what_one_task_alone_cannot_make_fit_all_can(world: World, monkeypatch: 
     task = world.task()
     world.task(replace(CATS, slug="dogs"))
     world.bidder(task).cycle()
-    assert world.action(task).endswith("70,560 of 18,000: fits from bidExpiryMinutes 172 in every task on")
+    assert world.action(task).endswith("76,320 of 18,000: fits from bidExpiryMinutes 189 in every task on")
 
 
 def test_it_is_reckoned_anew_when_the_config_changes_and_from_time_to_time(
