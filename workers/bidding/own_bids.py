@@ -76,12 +76,18 @@ class Explainer:
         self.unsold: Collection[int] = ()
         self._task_id = task_id
         self._sales: dict[str, Sales | None] = {}
+        self._failed: dict[str, VenueError] = {}  # reads of sales that are no fault of the cycle yet, by slug
         self._covered: tuple[int | None] | None = None  # the answer of `cover`, if it was asked
         self._coins: dict[str, frozenset[str] | None] = {}  # by payment address, as far as they were read
 
-    def fill(self, order: Order, now_ms: int) -> bool:
-        """Closes the order as filled if a sale explains that it is gone; returns whether it did."""
+    def fill(self, order: Order, now_ms: int, *, is_confirmed: bool = False) -> bool:
+        """Closes the order as filled if a sale explains that it is gone; returns whether it did.
+
+        With `is_confirmed` the cancel explains it, too, so that sales that cannot be read are no fault of the cycle.
+        """
         found = self._sales_of(order.slug)
+        if not is_confirmed:
+            self._note_failed(order.slug)
         for sale in found.sales if found else ():
             if self._explains(sale, order) and orders.fill(order, now_ms, self._as_told(sale, order)):
                 return True
@@ -94,6 +100,7 @@ class Explainer:
         so any such sale since it was made counts.
         """
         found, made_ms = self._sales_of(order.slug), order.created_ms - CLOCKS_MS
+        self._note_failed(order.slug)
         since_ms = max(made_ms, order.updated_ms - LONG_AGO_MS)
         return (
             found is None
@@ -192,17 +199,24 @@ class Explainer:
 
     def _read(self, slug: str) -> Sales | None:
         # Once for all orders on the slug, so as far back as the oldest of them.
-        oldest_ms = min(order.created_ms for order in orders.open_orders(self._task_id) if order.slug == slug)
-        since_ms = oldest_ms - CLOCKS_MS
+        made_ms = [order.created_ms for order in orders.open_orders(self._task_id) if order.slug == slug]
+        if not made_ms:
+            return Sales((), 0, 0)  # a brake of the manager has closed them meanwhile
+        since_ms = min(made_ms) - CLOCKS_MS
         try:
             found = self._market.sales(slug, kind_of_slug(slug), since_ms, 0)
         except NotSupported:
             return Sales((), 0, 0)  # this venue tells no sales: vanished bids are judged without them
         except VenueError as error:
-            self._faults.add(Step.READ_SALES, "read the sales that may explain why a bid is gone", error)
+            self._failed[slug] = error
             return None
         oldest_first = sorted(found.sales, key=lambda sale: (sale.sold_ms, sale.sale_id))
         return replace(found, sales=tuple(oldest_first))
+
+    def _note_failed(self, slug: str) -> None:
+        error = self._failed.pop(slug, None)
+        if error is not None:
+            self._faults.add(Step.READ_SALES, "read the sales that may explain why a bid is gone", error)
 
     def _as_told(self, sale: Sale, order: Order) -> SoldInto:
         return SoldInto(sale.sale_id, sale.inscription_id, sale.sold_ms, self._part(sale, order))
@@ -305,7 +319,8 @@ def settle(
     if explainer is not None:
         explainer.unsold = shown.by_order.keys() - shown.partly.keys()
     filled: list[Order] = []
-    for order in shown.own:
+    # A sale that names no bid is rather one into a bid whose cancel is not confirmed.
+    for order in sorted(shown.own, key=lambda order: cancels.get(order.id) is CancelAnswer.DONE):
         with unless_full(f"what became of order {order.id}"):
             date_back(order, now_ms)
             bid = shown.by_order.get(order.id)
@@ -373,10 +388,10 @@ def _absent(
         return False
     if is_hidden and answer is CancelAnswer.FAILED:
         return False
-    # A venue may confirm the cancel of a bid that was sold a moment before, too.
-    if explainer and explainer.fill(order, now_ms):
-        return True
     is_confirmed = answer is CancelAnswer.DONE and not is_hidden
+    # A venue may confirm the cancel of a bid that was sold a moment before, too.
+    if explainer and explainer.fill(order, now_ms, is_confirmed=is_confirmed):
+        return True
     if order.state == UNKNOWN:
         _doubt(order, read_ms, now_ms, explainer)
     elif explainer and (not is_confirmed or order.id in explainer.partly) and explainer.is_in_the_dark(order):
@@ -451,7 +466,7 @@ def settle_at_first(moment: BiddingMoment) -> None:
     moment.settled_ms = context.clock_ms()
     if config.dry_run and not own:
         moment.found = Found()  # nothing of ours is at the venue for this task to look after
-    elif not state.has_read or needs_fresh_read(own, moment.settled_ms):
+    elif not state.has_read or needs_fresh_read(own, context.clock_ms()):
         moment.found = settle_again(moment, 0.0)
     elif moment.is_braked or not state.is_quiet:
         moment.found = settle_again(moment, moment.max_age_s)

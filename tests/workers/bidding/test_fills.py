@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from decimal import Decimal
+from typing import Any
 
 import pytest
 from msgspec import structs
@@ -407,14 +408,34 @@ def test_a_bid_sold_a_moment_before_its_confirmed_cancel_is_filled(world: World)
     assert orders.fills(task).count == 1 and world.market.prices == []
 
 
-def test_a_confirmed_cancel_does_not_wait_for_sales_that_cannot_be_read(world: World) -> None:
-    _, bidder = world.begun(ONE)
+@pytest.mark.parametrize("fault", [Unavailable("down"), RateLimited(45.0)])
+def test_confirmed_cancels_wait_for_no_sales_that_cannot_be_read(world: World, fault: VenueError) -> None:
+    task, bidder = world.begun(CATS)
     bidder.cycle()
     world.clock.advance(61)
-    world.market.asks_ = [ask(40_000)]
-    world.market.fail("sales", Unavailable("down"))
+    world.market.asks_ = [ask(90_000)]
+    world.market.fail("sales", *[fault] * 5)
+    wait_s = seconds(bidder.cycle())
+    assert len(world.market.prices) == CATS.bid_count and max(world.market.prices) <= 67_500
+    assert world.row(task).last_error is None and wait_s > 20
+
+
+def test_a_sale_that_names_no_bid_is_one_into_the_bid_that_was_not_cancelled(world: World) -> None:
+    _, bidder = world.begun(ONE)
+    older = Order.get()
+    world.clock.now_ms = older.expires_ms - 60_000
+    cancel = world.market.cancel
+
+    def sell_the_newer_after(*args: Any, **fields: Any) -> bool:
+        is_done = cancel(*args, **fields)
+        world.market.sell(52_000, tells_bid=False)
+        return is_done
+
+    world.market.cancel = sell_the_newer_after  # type: ignore[method-assign,assignment]
     bidder.cycle()
-    assert state(52_000) == "closed cancelled"
+    newer = Order.select().order_by(Order.id.desc()).get()
+    ends = [Order.get_by_id(order.id).close_reason for order in (older, newer)]
+    assert older.id != newer.id and ends == ["cancelled", "filled"]
 
 
 def test_a_bid_sold_in_its_last_second_is_filled_though_the_sale_is_told_later(world: World) -> None:
