@@ -76,14 +76,14 @@ class Explainer:
         self.unsold: Collection[int] = ()
         self._task_id = task_id
         self._sales: dict[str, Sales | None] = {}
-        self._failed: dict[str, VenueError] = {}  # reads of sales that are no fault of the cycle yet, by slug
+        self._failed: dict[str, VenueError] = {}  # failed reads of sales, by slug, before the cycle's faults name them
         self._covered: tuple[int | None] | None = None  # the answer of `cover`, if it was asked
         self._coins: dict[str, frozenset[str] | None] = {}  # by payment address, as far as they were read
 
     def fill(self, order: Order, now_ms: int, *, is_confirmed: bool = False) -> bool:
         """Closes the order as filled if a sale explains that it is gone; returns whether it did.
 
-        With `is_confirmed` the cancel explains it, too, so that sales that cannot be read are no fault of the cycle.
+        With `is_confirmed` the cancel explains it, too: a failed read of the sales is then left out of the faults.
         """
         found = self._sales_of(order.slug)
         if not is_confirmed:
