@@ -44,7 +44,7 @@ def as_sqlite() -> Any:
     """The same version's tables in SQLite."""
     made = Sqlite(":memory:")
     made.connect()
-    schema.Runner(made, str(schema._DIRECTORY)).up()
+    schema._runner(made).up()
     yield made
     made.close()
 
