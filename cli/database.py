@@ -58,7 +58,7 @@ def _address_in(name: str) -> str:
 
 
 def run(settings: Settings, options: argparse.Namespace) -> int:
-    """Prints the migrations it applied, or how many rows of each table it copied, and what is to be set then."""
+    """Prints the applied migrations, or the number of rows copied per table and the settings to change."""
     if options.verb == "database":
         return _copy(settings, options.to)
     settings.data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -71,7 +71,7 @@ def run(settings: Settings, options: argparse.Namespace) -> int:
 
 
 def migrate(settings: Settings, slots: int | None = None) -> list[str]:
-    """Applies what is missing and returns its names; `slots` sets their number, if given.
+    """Applies the missing migrations and returns their names. `slots` sets the number of slots, if given.
 
     Raises OtherVersion and CannotChangeSlots.
     """
@@ -128,7 +128,7 @@ def missing_with_logs(settings: Settings) -> str:
 
 
 def _is_running(settings: Settings, *, of_up: bool) -> bool:
-    """Tells whether a program holds its lock that may have the database open; `of_up` leaves the lock of `up` out."""
+    """Tells whether a program that uses the database holds its lock. `of_up` leaves out the lock of `up`."""
     patterns = ("manager*.lock", "hooks.lock", "task-*.lock", *(() if of_up else ("up.lock",)))
     for path in (path for pattern in patterns for path in settings.run_dir.glob(pattern)):
         lock = hold_lock(path)

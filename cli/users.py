@@ -1,4 +1,4 @@
-"""`bidkeeper whitelist|plan`: the addresses that may sign in besides those of the settings, and the users' plans."""
+"""`bidkeeper whitelist|plan`: addresses that may sign in, in addition to BIDKEEPER_WHITELIST, and the users' plans."""
 
 from __future__ import annotations
 

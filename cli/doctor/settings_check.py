@@ -64,7 +64,7 @@ def examine(settings: Settings, environment: Mapping[str, str]) -> Iterator[Chec
     yield from named("settings", _strangers(settings, environment))
     yield from named("settings", _secret_files(settings, environment))
     remedy = "use another BIDKEEPER_DATA_DIR: bidkeeper up does not start in this one"
-    # Those of the programs are checked with the settings.
+    # The settings, when read, check the sockets of the programs.
     problems = [fail(problem, remedy, "sockets") for problem in supervisor_problems(settings)]
     yield from problems or [ok("the data directory's path is short enough, and supervisord can read it", "sockets")]
     yield from named("settings", _seldom_meant(settings, environment))

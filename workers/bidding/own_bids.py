@@ -201,7 +201,7 @@ class Explainer:
         # Once for all orders on the slug, so as far back as the oldest of them.
         made_ms = [order.created_ms for order in orders.open_orders(self._task_id) if order.slug == slug]
         if not made_ms:
-            return Sales((), 0, 0)  # a brake of the manager has closed them meanwhile
+            return None  # a brake of the manager has closed them meanwhile
         since_ms = min(made_ms) - CLOCKS_MS
         try:
             found = self._market.sales(slug, kind_of_slug(slug), since_ms, 0)

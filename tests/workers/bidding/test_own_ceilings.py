@@ -270,3 +270,12 @@ def test_a_bid_on_paper_keeps_no_sale_from_a_real_one(world: World) -> None:
     real = order(world, task, 52_000, world.clock.now_ms + 3_000)
     explainer = Explainer(world.context(task).market, frozenset({KEYS.payment}), task, Faults())
     assert explainer.fill(real, world.clock())
+
+
+def test_no_sales_are_read_where_the_last_order_was_closed_meanwhile(world: World) -> None:
+    task = world.task()
+    mine = order(world, task, 52_000, START_MS)
+    Order.update(state=CLOSED, close_reason="cancelled", closed_ms=world.clock()).where(Order.id == mine.id).execute()
+    explainer = Explainer(world.context(task).market, frozenset({KEYS.payment}), task, Faults())
+    assert not explainer.fill(mine, world.clock(), is_confirmed=True)
+    assert explainer.is_in_the_dark(mine)
