@@ -3,9 +3,6 @@
 Both are on disk, or neither is. Rows are bounded by number for each user, and by age; the end of what was removed is
 remembered. Readers go on from the last event that they saw, so none is shown while one of a lesser number may come.
 
-Both are on disk, or neither is. Rows are bounded by number for each user, and by age; the end of what was removed is
-remembered. Readers go on from the last event that they saw, so none is shown while one of a lesser number may come.
-
 Errors are counted in cycles, and in tries to start a worker, in a row: one bad cycle is no news. A condition is told
 when it begins to hold, and at most once an hour. All of it is in the task's row, so restarts tell nothing twice.
 """

@@ -248,7 +248,7 @@ def _gone(order: Order, read_ms: int, now_ms: int) -> None:
 
 def sale_is_a_cancel(patch: pytest.MonkeyPatch) -> None:
     """Skips the search for a sale of a vanished bid."""
-    patch.setattr(Explainer, "fill", lambda explainer, order, now_ms: False)
+    patch.setattr(Explainer, "fill", lambda explainer, order, now_ms, *, is_confirmed=False: False)
     patch.setattr(Explainer, "is_in_the_dark", lambda explainer, order: False)
 
 

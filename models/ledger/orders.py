@@ -9,13 +9,6 @@ their millisecond of the wallet like any other, so no bid can ever be mistaken f
 
 An order counts in the budget that its task named when it was reserved. A task that names another one takes its open
 orders along (`change_bidding_task`); its fills stay where they were made, also when it is deleted.
-
-All states but `closed` count as exposure. A row is written, and has reached the disk, before its signature is asked
-for, and says `submitted` before the venue hears of it: after a crash anywhere, no bid is live without a row.
-
-Orders of a dry run are kept beside the real ones and apart from them: the same limits, counted by themselves. They hold
-their millisecond of the wallet like any other, so no bid can ever be mistaken for one, and a search for a bid's order
-(`wallet_orders`, `orders_by_expiry`) never finds one.
 """
 
 from __future__ import annotations

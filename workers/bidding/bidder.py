@@ -288,10 +288,9 @@ class Bidder(Keeping[BiddingMoment]):
             left = None if canceller.is_stuck else settle_again(moment, 0.0, canceller.asked)
             canceller.note_denied()
         moment.cancelled = _closed([*hard, *soft])
-        if left is None or left.stray_ids or left.may_hide_strays:
-            return None
-        moment.filled_since = () if left is moment.found else left.filled
-        return left
+        if left is not None and left is not moment.found:
+            moment.filled_since = left.filled
+        return None if left is None or left.stray_ids or left.may_hide_strays else left
 
     def _note_forced(self, decision: Decision) -> None:
         """Notes that the market forced bids off, and the shortest life of a replacement that was itself forced off.

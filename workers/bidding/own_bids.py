@@ -89,7 +89,9 @@ class Explainer:
         if not is_confirmed:
             self._note_failed(order.slug)
         for sale in found.sales if found else ():
-            if self._explains(sale, order) and orders.fill(order, now_ms, self._as_told(sale, order)):
+            if self._explains(sale, order, is_confirmed=is_confirmed) and orders.fill(
+                order, now_ms, self._as_told(sale, order)
+            ):
                 return True
         return False
 
@@ -139,7 +141,7 @@ class Explainer:
             if s.bid_id  # others were purchases of listings, as far as one can tell
         )
 
-    def _explains(self, sale: Sale, order: Order) -> bool:
+    def _explains(self, sale: Sale, order: Order, *, is_confirmed: bool = False) -> bool:
         if not self._fits(sale, order):
             return False
         if _is_named(sale, order):
@@ -147,6 +149,9 @@ class Explainer:
         # No bid on paper is ever sold into.
         real = (each for each in orders.open_orders(self._task_id) if not each.dry_run and each.id != order.id)
         others = (each for each in real if each.slug == order.slug and self._fits(sale, each))
+        if is_confirmed:  # the read of our bids may be older than the sale: one that it still shows may be sold
+            is_exact = sale.price == order.price_sats
+            return not any((sale.price == each.price_sats) >= is_exact for each in others)
         return not any(self._fits_better(sale, each, order) for each in others)
 
     def _fits_better(self, sale: Sale, other: Order, order: Order) -> bool:

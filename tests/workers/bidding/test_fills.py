@@ -420,7 +420,8 @@ def test_confirmed_cancels_wait_for_no_sales_that_cannot_be_read(world: World, f
     assert world.row(task).last_error is None and wait_s > 20
 
 
-def test_a_sale_that_names_no_bid_is_one_into_the_bid_that_was_not_cancelled(world: World) -> None:
+@pytest.mark.parametrize("is_shown", [True, False])
+def test_a_sale_that_names_no_bid_is_one_into_the_bid_that_was_not_cancelled(world: World, is_shown: bool) -> None:
     _, bidder = world.begun(ONE)
     older = Order.get()
     world.clock.now_ms = older.expires_ms - 60_000
@@ -428,12 +429,17 @@ def test_a_sale_that_names_no_bid_is_one_into_the_bid_that_was_not_cancelled(wor
 
     def sell_the_newer_after(*args: Any, **fields: Any) -> bool:
         is_done = cancel(*args, **fields)
+        before = list(world.market.own_)
         world.market.sell(52_000, tells_bid=False)
+        if is_shown:  # by a read that began before the sale
+            world.market.own_[:] = before
         return is_done
 
     world.market.cancel = sell_the_newer_after  # type: ignore[method-assign,assignment]
     bidder.cycle()
     newer = Order.select().order_by(Order.id.desc()).get()
+    world.market.own_.clear()
+    world.later(6, bidder)
     ends = [Order.get_by_id(order.id).close_reason for order in (older, newer)]
     assert older.id != newer.id and ends == ["cancelled", "filled"]
 
