@@ -286,6 +286,17 @@ def test_a_text_is_marked_beyond_a_dialog_without_ending_it(quiet: Page) -> None
     expect(quiet.get_by_role("dialog")).to_have_count(0)
 
 
+def test_the_second_press_of_a_double_click_leaves_the_dialog_that_the_first_opened(quiet: Page) -> None:
+    quiet.get_by_role("radio", name="Halt").click()
+    expect(quiet.get_by_role("dialog")).to_be_visible()
+    quiet.mouse.move(5, 5)
+    quiet.mouse.down(click_count=2)
+    quiet.mouse.up(click_count=2)
+    expect(quiet.get_by_role("dialog")).to_be_visible()
+    quiet.mouse.click(5, 5)
+    expect(quiet.get_by_role("dialog")).to_have_count(0)
+
+
 def test_halt_is_reached_by_keys_while_the_server_is_away(quiet: Page) -> None:
     quiet.route("**/api/events*", lambda route: route.abort())
     quiet.reload()

@@ -94,6 +94,7 @@ export function confirmed({ title, lines, act, type = null, isDanger = true }) {
   });
 }
 
+/** A dialog. A press outside closes it, except the second press of the double click that opened it. */
 export function Dialog({ title, onClose, children, wide = false }) {
   const box = useRef(null);
   const isPressedBeside = useRef(false);
@@ -104,7 +105,7 @@ export function Dialog({ title, onClose, children, wide = false }) {
   }, []);
   return html`<dialog class=${wide ? "wide" : ""} ref=${box} aria-label=${title} onCancel=${(event) => (event.preventDefault(), onClose())}
     onPointerDown=${(event) => (isPressedBeside.current = event.target === box.current)}
-    onClick=${(event) => event.target === box.current && isPressedBeside.current && onClose()}>
+    onClick=${(event) => event.target === box.current && isPressedBeside.current && event.detail < 2 && onClose()}>
     <div class="dialog-body"><h2>${title}</h2>${children}</div></dialog>`;
 }
 
