@@ -38,7 +38,9 @@ def at_once(service: Installation, slug: str) -> int:
 
 def test_a_running_task_obeys_a_lowered_ceiling_and_uses_a_raised_one(service: Installation, trader: Trader) -> None:
     service.put_collection("ceiling-cats", [1_000_000])
-    task = trader.task(slug="ceiling-cats", loopSeconds=5, **LADDER)
+    # The ceilings change before the second cycle. Otherwise the old worker may cancel the bid and be stopped before it
+    # records the reason.
+    task = trader.task(slug="ceiling-cats", loopSeconds=30, **LADDER)
     trader.start(task)
     until(lambda: service.live_prices("ceiling-cats") == FULL, "the ladder")
 
