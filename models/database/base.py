@@ -17,7 +17,7 @@ import os
 import re
 import sqlite3
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
 from typing import Any, TypeVar
@@ -72,6 +72,7 @@ class _Connection(sqlite3.Connection):
         super().__init__(*args, **options)
         self.file = ""
         self.opened: damages.Opened = {}
+        self.paths: dict[str, str] = {}  # of the database's files, by the end of the name
 
     def cursor(self, factory: Any = _Cursor) -> Any:
         return super().cursor(factory)
@@ -111,9 +112,9 @@ class Sqlite(SqliteFile):
         """Holds a writing transaction, which always is alone."""
         # A commit without room could not be tried again, so the reserve of a full disk is freed before it begins.
         with suppress(OSError):
-            disk = os.statvfs(directory := Path(self.database).parent)
+            disk = os.statvfs(directory := os.path.dirname(self.database) or ".")  # noqa: PTH120 - for its speed
             if disk.f_bavail * disk.f_frsize < _LAST_BYTES:
-                free_reserve(directory)
+                free_reserve(Path(directory))
         if durable:
             self.execute_sql("PRAGMA synchronous=FULL")
         try:
@@ -173,20 +174,24 @@ class Sqlite(SqliteFile):
     def look_for_lost_files(self) -> Damage | None:
         """Compares this process's open files with their paths, and keeps what was found; returns what is known."""
         if self._noted and not self.is_closed():
-            (mode,) = self.execute_sql("PRAGMA journal_mode").fetchone()
-            ends = ("", "-wal", "-shm") if mode == "wal" else ("",)
-            if not _are_at_their_paths(self.connection().opened, os.path.realpath(self.file), ends):
-                self.look_closely(ends)
+            connection = self.connection()
+            # Neither changes while this connection is open: SQLite sets another journal mode only without one.
+            if not connection.paths:
+                (mode,) = self.execute_sql("PRAGMA journal_mode").fetchone()
+                ends, real = ("-wal", "-shm") if mode == "wal" else (), os.path.realpath(self.file)
+                connection.paths = {"": self.file, **{end: f"{real}{end}" for end in ends}}
+            if not _are_at_their_paths(connection.opened, connection.paths):
+                self.look_closely(tuple(connection.paths))
         return self.damage()
 
 
-def _are_at_their_paths(opened: damages.Opened, real: str, ends: Sequence[str]) -> bool:
-    """Tells whether these files of a database are still those that were found open before, here and at their paths."""
+def _are_at_their_paths(opened: damages.Opened, paths: Mapping[str, str]) -> bool:
+    """Tells whether a database's files are still those that were found open before, here and at their paths."""
     try:
-        return opened.keys() == set(ends) and all(
+        return opened.keys() == paths.keys() and all(
             opened[end][1:] == (found.st_dev, found.st_ino)
-            for end in ends
-            for found in (os.fstat(opened[end][0]), os.stat(f"{real}{end}"))  # noqa: PTH116
+            for end, path in paths.items()
+            for found in (os.fstat(opened[end][0]), os.stat(path))  # noqa: PTH116
         )
     except OSError:
         return False

@@ -25,7 +25,7 @@ from peewee import IntegrityError, fn
 from models import budgets
 from models.budgets import Budget
 from models.database import base
-from models.database.base import Statement, columns, each, insertion, listed, require_sound, transaction
+from models.database.base import Statement, columns, each, insertion, instance, listed, require_sound, transaction
 from models.database.damage import CommitUnknown
 from models.ledger import purchases
 from models.ledger.states import (
@@ -355,8 +355,9 @@ def _reserve(new: NewOrder, exposure_limits: ExposureLimits, now_ms: int, replac
         _check(LedgerLimit.BID_COUNT, exposure_limits.count, facts.task_count - going, 1)
         if facts.is_taken:
             values["expires_ms"] = _next_expiry(new.wallet, new.expires_ms)
-        order_id = INSERT.insert(**_UNWRITTEN | values)
-    return Order(id=order_id, **values)
+        written = _UNWRITTEN | values
+        order_id = INSERT.insert(**written)
+    return instance(Order, [order_id, *map(written.__getitem__, _UNWRITTEN)])
 
 
 def _facts(new: NewOrder, *, counts_all: bool) -> Facts | None:
