@@ -1,7 +1,7 @@
 """Satflow's reads under `/satflow/v1`, from its reference of API 1.1.4: activity, numbers, items, wallets.
 
-As seen, orders lie in the row (`ask`, `bid`), times are text, prices digits in text, and among the open orders are some
-that cannot be filled any more: a client that takes those for open finds a floor, or a bid, that is not there.
+As seen, rows contain their orders (`ask`, `bid`), times are text, prices are digits in text, and some of the open
+orders can no longer be filled: a client that counts those as open finds a floor or bid that does not exist.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def kind_of(value: Any, name: str) -> Kind:
 
 
 class SatflowHandler(VenueHandler):
-    """The base handler: asks for `x-api-key`, applies its limits, wraps answers as {"success": true, "data": ...}."""
+    """The base handler: needs `x-api-key`, applies its limits, wraps answers as {"success": true, "data": ...}."""
 
     dialect = VENUE
 
@@ -70,7 +70,7 @@ def attributes(traits: tuple[Trait, ...]) -> list[dict[str, str]]:
 
 
 def listing(ask: Order, market: Market, *, is_as_seen: bool) -> Row:
-    """Returns a row of `/activity/listings`: traits only where the market shows them, as no document promises them."""
+    """Returns a row of `/activity/listings`, with traits only if the market shows them: no document promises them."""
     told = {"attributes": attributes(ask.traits)} if market.kind == "ordinals" and market.listing_traits else {}
     if is_as_seen:
         inner = picked(ask, "inscriptionId=inscription sellerOrdAddress=maker sellerReceiveAddress=receive")
@@ -112,7 +112,7 @@ def own_bid(found: Order, market: Market | None, *, is_as_seen: bool) -> Row:
 
 
 def sale(found: Sale, market: Market, *, is_as_seen: bool) -> Row:
-    """Returns a row of `/activity/sales`; it adds to the documented fields both sides and the bid sold into."""
+    """Returns a row of `/activity/sales`: the documented fields, both parties, and the bid sold into."""
     row = picked(found, "_id=sale_id inscriptionId=inscription") | {"collectionSlug": market.slug}
     if is_as_seen:
         buyer = picked(found, "bidderAddress=buyer bidderTokenReceiveAddress=receive")
@@ -149,7 +149,7 @@ def over(row: Row, side: Side, now_ms: int) -> list[Row]:
 
 
 def unfilled(row: Row) -> list[Row]:
-    """Returns a sale's row as one of an order that was cancelled unfilled."""
+    """Returns a sale's row as that of an order that was cancelled unfilled."""
     ended = {"fillCompletedAt": None, "cancelledAt": row["fillCompletedAt"]}
     return [row | {"_id": f"{'0' * 8}{row['_id'][8:]}"} | ended]
 
@@ -189,7 +189,7 @@ def bids(call: SatflowHandler) -> Row:
 
 @routes.get("activity/sales", "sales", asked("collectionSlug"))
 def sales(call: SatflowHandler) -> Row:
-    """Answers the newest thousand trades of a market, newest first; as seen, only to those who ask `active=false`."""
+    """Answers the newest thousand trades of a market, newest first; as seen, only with `active=false`."""
     if call.get_query_argument("timeRange", "24h") not in RANGES_MS:
         raise bad(f"timeRange must be one of {', '.join(RANGES_MS)}")
     span = call.get_query_argument("timeRange", "")
@@ -223,9 +223,9 @@ def _activity(
     way: str,
     decoys: Callable[[Row], list[Row]],
 ) -> Row:
-    """Answers a page of what is `found` (oldest first) of a collection or rune; an unknown one has none.
+    """Answers a page of the orders or sales `found` (oldest first) in a collection or rune; an unknown one has none.
 
-    The first of `sorts` and `way` are the default. As seen, `decoys` come ahead of the best row.
+    The first of `sorts` and `way` are the defaults. As seen, `decoys` come before the best row.
     """
     slug = call.query("collectionSlug")
     page = call.query_whole("page", 1, 1, 1_000_000)
@@ -251,7 +251,7 @@ def _sorted(call: SatflowHandler, found: list[Any], sorts: dict[str, Callable[[A
         raise bad(f"sortBy must be one of {', '.join(sorts)}, sortDirection asc or desc")
     if way == "asc":
         return sorted(found, key=sorts[by])
-    # A reversed sort keeps the order of equals; by time the newer of two in one millisecond comes first.
+    # A reversed sort keeps the order of equals; by time, the newer of two in one millisecond must come first.
     return sorted(found if by in _BY_PRICE else found[::-1], key=sorts[by], reverse=True)
 
 
@@ -269,11 +269,11 @@ def collection_stats(call: SatflowHandler) -> Row:
 
 @routes.get("collection-stats/floors", "floors", asked("slugs"))
 def floors(call: SatflowHandler) -> Any:
-    """Answers many floors; unknown slugs are left out."""
+    """Answers several floors; leaves unknown slugs out."""
     kind = kind_of(call.query("type"), "type")
     slugs = [slug.strip() for slug in call.query("slugs").split(",")]
     if len(slugs) > MAX_SLUGS:
-        raise bad(f"slugs: at most {MAX_SLUGS} at once")
+        raise bad(f"slugs: at most {MAX_SLUGS} in one request")
     markets = [call.engine.market(kind, slug) for slug in dict.fromkeys(slugs) if slug]
     found = [market for market in markets if market is not None]
     shown = list(call.staged("floors", [_floor(call, market) for market in found], found))
@@ -303,7 +303,7 @@ def collection(call: SatflowHandler) -> Row:
 
 
 def _metadata(call: SatflowHandler, market: Market, *, with_traits: bool) -> Row:
-    # An inscription listed at several venues still counts once.
+    # because an inscription listed at several venues counts once
     every = {ask.inscription or ask.order_id: ask.traits for ask in market.asks.values()}
     held = [item for items in call.engine.wallets.inscriptions.values() for item in items.values()]
     every = {item.id: item.traits for item in held if item.collection == market.slug} | every
@@ -358,7 +358,7 @@ def item(call: SatflowHandler) -> Row:
 
 @routes.get("challenge", "challenge", asked("address"), envelope=lambda call, answer: answer)
 def challenge(call: SatflowHandler) -> Row:
-    """Answers the text to sign for cancels and other proofs: as seen, without `data`."""
+    """Answers the text to sign for cancels and other proofs; as seen, without `data`."""
     data = {"challenge": call.world.challenges.issue(call.query_address())}
     return {"success": True} | (data if call.is_as_seen else {"data": data})
 
@@ -366,11 +366,11 @@ def challenge(call: SatflowHandler) -> Row:
 @routes.get("challenge/verify", "challenge", asked("address"))
 def verify_challenge(call: SatflowHandler) -> Row:
     address = call.query_address()
-    # A base64 plus sign arrives as a blank when the client did not escape it.
+    # A base64 plus sign arrives as a space if the client did not escape it.
     signature = call.query("signature").replace(" ", "+")
     if not call.world.challenges.answered(address, signature):
         return {"validity": False, "publicKey": None}
-    # The key ends a P2WPKH witness; a taproot witness shows none.
+    # The key ends a P2WPKH witness; a taproot witness contains none.
     try:
         witness = base64.b64decode(signature.removeprefix("smp"), validate=True)
     except (ValueError, binascii.Error):
@@ -381,7 +381,7 @@ def verify_challenge(call: SatflowHandler) -> Row:
 
 @routes.get("address/bidding-wallet", "balance", asked("paymentAddress"))
 def bidding_wallet(call: SatflowHandler) -> Row:
-    """Answers the address to fund for collection and rune bids; as seen in `multiSig` alone."""
+    """Answers the address to fund for collection and rune bids; as seen, only in `multiSig`."""
     payment = sign_in_address(call.query("paymentAddress"), "paymentAddress")
     ordinals = sign_in_address(call.query("ordinalsAddress"), "ordinalsAddress")
     public_key = call.query("paymentPubkey")
@@ -436,7 +436,7 @@ def _ordinal(call: SatflowHandler, item: Item) -> Row:
 
 def _listing(call: SatflowHandler, ask: Order | None) -> Row | None:
     if call.is_as_seen:
-        # A listing that has ended still shows a price.
+        # because a listing that has ended still shows a price
         ended = {"price": "1000", "cancelledAt": iso(call.engine.now_ms())}
         return {"_id": ask.order_id, "price": str(ask.price), "cancelledAt": None} if ask else ended
     return {"price": ask.price, "secureListing": True} if ask else None
