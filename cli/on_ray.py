@@ -133,7 +133,7 @@ class Machine(NamedTuple):
 
 
 class Place(NamedTuple):
-    """A running manager's place: Ray's id of the machine, its name, the pid, and the start time (seconds since 1970)."""
+    """A running manager's place: Ray's id of the machine, its name, the pid, the start time (seconds since 1970)."""
 
     node: str
     machine: str
