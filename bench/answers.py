@@ -70,7 +70,7 @@ def _placed_ms(home: Home, rival: int) -> int | None:
 
 
 def _seen_ms(home: Home, task: int, rival: int, deadline: float) -> int:
-    """Returns when the first read that showed a cycle of the task the rival's bid began."""
+    """Returns the start time of the first read in which a cycle of the task saw the rival's bid."""
     journal = Path(home.data_dir / "journal" / f"task-{task}.jsonl")
     while True:
         for entry in read_journal([journal]).entries:

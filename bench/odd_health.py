@@ -42,7 +42,7 @@ PAGE_READS = ("/api/auth/me", "/api/tasks", "/api/control", "/api/budgets")  # o
 IS_DAMAGED, IS_AWAY = "The database is damaged", "The database cannot be asked"
 DOORS = ("facts", "gateway", "hooks", "manager", "signer")
 DOCTOR_S = 120
-LOOKS = 3  # checks a minute, once all have settled; every one must be right
+LOOKS = 3  # checks a minute after all answers have settled; each must be right
 _TRIES = 5  # checks until the answers have settled, at least: the questions are not asked at one moment
 _WITHDRAWAL = {"from": "payment", "amountSats": 20_000, "force": True}
 

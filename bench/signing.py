@@ -41,7 +41,7 @@ _KINDS: tuple[OwnKind, ...] = ("p2tr", "p2wpkh", "p2sh-p2wpkh")
 
 
 def rows() -> Iterator[Row]:
-    """Yields the rows. The peer signs without checks, which is the minimum time of signing in Python here."""
+    """Yields the rows. The peer signs without checks, in the minimum time that signing takes in Python here."""
 
     def bid() -> None:
         assert verify_ownership(_ADDRESS, "bench", sign_message(_KEY, "p2wpkh", "bench"))

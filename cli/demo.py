@@ -246,7 +246,7 @@ class Demo:
         self._words: dict[str, str] = {}
 
     def step(self) -> None:
-        """Reads the tasks' news at most once a second; a failed read is retried at the next call."""
+        """Reads the tasks and prints their new cycles, at most once a second; a failed read is retried."""
         now = time.monotonic()
         if now - self._read_at < _READ_EVERY_S:
             return

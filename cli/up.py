@@ -180,7 +180,7 @@ class Installation:
         return False
 
     def _end(self, supervisord: subprocess.Popen[bytes]) -> None:
-        """Ends all programs in order by SIGTERM, and kills the remaining ones after 13 s."""
+        """Ends all programs in order by SIGTERM, and kills the remaining ones after at most 13 s."""
         if supervisord.poll() is None:
             supervisord.terminate()
             try:

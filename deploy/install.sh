@@ -90,7 +90,7 @@ program() {
 
 give_up() {
   rm -rf "${opt:?}/$version"
-  echo "install.sh: the program could not be installed; the earlier installation is unchanged" >&2
+  echo "install.sh: the program could not be installed; the earlier installation is as it was" >&2
 }
 
 settings() {

@@ -17,7 +17,7 @@ from simulator.wallets import Trait
 LOWEST, HIGHEST = 0.6, 1.6
 # The ranges below count steps of about a second. Between two moves of a market's floor.
 DRIFT_EVERY = (20, 40)
-# Between two rivals' outbids of the leader.
+# Between two rivals that outbid the leader.
 OUTBID_EVERY = (300, 900)
 # From a client's order until the cheap listings are bought up.
 SWEEP_EVERY = (3_600, 9_000)

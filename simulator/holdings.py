@@ -151,6 +151,6 @@ def known_item(engine: Engine, inscription: str) -> Item | None:
 
 
 def item_of(ask: Order) -> Item:
-    """Returns the inscription of a listing that no play wallet holds."""
+    """Returns a listing's inscription with made-up details, because no play wallet holds it."""
     assert ask.inscription is not None
     return Item(ask.inscription, ask.slug, name_of(ask.slug, ask.inscription), ask.traits, number_of(ask.inscription))

@@ -16,7 +16,7 @@ MAX_WEIGHT = 400_000
 LEAST_FEE_PER_KVB = 1_000
 _DUST = {"p2wpkh": 294, "p2tr": 330, "p2wsh": 330, "p2sh": 540, "p2pkh": 546}
 _OP_1 = 0x51
-# Parts of a sequence (BIP-68): no lock; a lock in seconds, which this market ignores; the number of blocks.
+# Parts of a sequence (BIP-68): no lock; a lock in seconds, which this market refuses; the number of blocks.
 _NO_LOCK, _IN_SECONDS, _BLOCKS = 1 << 31, 1 << 22, 0xFFFF
 _CSV_DROP = b"\xb2\x75"
 

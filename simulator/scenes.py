@@ -33,9 +33,9 @@ _SPAN_MS = 60_000
 class Scene(Struct, frozen=True):
     """One oddity. `odd` makes a row from a real one, `form` another form of each row.
 
-    Without both, the handlers apply it themselves, such as a status. The odd row comes `ahead` of the best real one,
-    `last` of all, or in between. `hides`: it makes the best price unknown, so that a client refuses the list; never
-    drawn by seed.
+    The handlers themselves apply a scene without both, such as a status. The odd row comes `ahead` of the best real
+    one, `last` of all, or in between. `hides`: the scene makes the best price unknown, so a client refuses the list;
+    no seed draws it.
     """
 
     name: str

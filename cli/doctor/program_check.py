@@ -49,7 +49,7 @@ from wallet.signer_client import SignerClient
 
 PATIENCE_S = 5.0
 CLOCK_REMEDY = "set the clock by NTP: timedatectl set-ntp true"
-RUNES_FROM = "unisat"  # the source of asks for all runes, on any marketplace
+RUNES_FROM = "unisat"  # the venue whose rune asks every rune task reads, on any marketplace
 _LOW_SHARE = 0.1
 _SOON_S = 30 * 86_400
 _PAGE = "docs/several-machines.md"

@@ -184,7 +184,7 @@ def cancel_escrow(call: OrdinalsWalletHandler) -> Row:
         ask = engine.ask_on(wanted, coin.address or owner, VENUE) if coin else None
     else:
         ask = next((each for each in engine.asks_of(wanted) if each.venue == VENUE), None)
-    if ask is None or (ask.papers and names[0] != "outpoint"):  # a protected listing is known by its output
+    if ask is None or (ask.papers and names[0] != "outpoint"):  # a protected listing is found only by its output
         raise ApiError(404, "This item is not listed", "listing_not_found")
     if ask.maker != owner:
         raise ApiError(401, "This wallet does not own this item", "not_the_owner")

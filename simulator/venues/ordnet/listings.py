@@ -203,7 +203,7 @@ def _to_sign(call: OrdnetHandler, made: Draft, drafts: list[Draft], session: Ses
             transfer = spoiled(transfer, poison, 0, other)
         else:
             settlement = spoiled(settlement, poison, 0, other)
-    if poison == "escrow_short":  # leaves a sat of the item to the network
+    if poison == "escrow_short":  # a sat of the item goes to the network as a fee
         first, *rest = transfer.tx.vout
         transfer = paying(transfer, [TransactionOutput(first.value - 1, first.script_pubkey), *rest])
     elif poison == "sale_by_key":

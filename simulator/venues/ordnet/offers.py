@@ -45,7 +45,7 @@ routes = Routes(PREFIX, OrdnetHandler)
 
 
 class Target(Struct, frozen=True):
-    """The target of an offer. `traits` are all accepted values; without any it is the whole collection."""
+    """The target of an offer. `traits` are all accepted values; empty means the whole collection."""
 
     traits: tuple[Trait, ...] = ()
 

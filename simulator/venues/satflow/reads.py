@@ -387,7 +387,7 @@ def bidding_wallet(call: SatflowHandler) -> Row:
     public_key = call.query("paymentPubkey")
     if not belongs_to(public_key, payment):
         raise bad("paymentPubkey is not the key of paymentAddress")
-    # The live market, because a frozen copy loses the names that it learns.
+    # The live market, because a frozen copy (a stale fault's) would lose the new bidding wallet.
     engine = call.world.engine
     address = engine.wallets.bidding_wallet(payment, ordinals, public_key)
     follow(engine, payment)

@@ -29,7 +29,7 @@ class UnisatHandler(VenueHandler):
     dialect = VENUE
 
     def shows(self, scene: str) -> bool:
-        """Returns True if a scene is in force; a market that answers as seen has all scenes of an answer's form."""
+        """Returns True if a scene is in force; a market that answers as seen shows every scene of a form."""
         return self.is_as_seen or self.world.scenes.has(scene)
 
     def admit(self) -> None:
