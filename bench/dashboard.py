@@ -71,7 +71,7 @@ def away_rows() -> Iterator[Row]:
     with _dashboard() as (browser, home), visiting(browser, home) as visitor:
         visitor.give_token(Person(home).sign_in())
         page = visitor.open("#/more")
-        told, back = [], []
+        noticed, back = [], []
         for _ in range(KILLS):
             expect(page.locator(".side .connection")).to_have_text("Live")
             page.evaluate(_WATCH_BANNER)
@@ -79,10 +79,10 @@ def away_rows() -> Iterator[Row]:
             for pid in home.processes("cli.main server"):
                 os.kill(pid, signal.SIGKILL)
             expect(page.locator(".banner")).to_be_visible()
-            told.append(page.evaluate("window.shownAt") / 1000 - killed)
+            noticed.append(page.evaluate("window.shownAt") / 1000 - killed)
             expect(page.locator(".banner")).to_have_count(0)
             back.append(time.time() - killed)
-        yield Row("kill -9 of the server until the page says so", f"{statistics.median(told):.2f} s", "", "", "1 s")
+        yield Row("kill -9 of the server until the page says so", f"{statistics.median(noticed):.2f} s", "", "", "1 s")
         yield Row("... until it is live again by itself", f"{statistics.median(back):.1f} s")
 
 

@@ -166,15 +166,15 @@ def _recorded(entry: Mapping[str, Any], name: str) -> Recorded:
         raise Unreadable(f"{name}: the headers are not headers")
     if not all(isinstance(each, str) for each in (*params.values(), *headers.values())):
         raise Unreadable(f"{name}: a parameter or header is not a text")
-    status, told = entry.get("status"), entry.get("text")
+    status, raw_text = entry.get("status"), entry.get("text")
     if status is not None and (type(status) is not int or not 100 <= status < 600):
         raise Unreadable(f"{name}: the status is not an HTTP status")
-    if told is not None and not isinstance(told, str):
+    if raw_text is not None and not isinstance(raw_text, str):
         raise Unreadable(f"{name}: the text is not a text")
     _check_depth(entry.get("answer"), name)
     path = text(entry.get("path"), f"{name}: path", longest=2000)
     is_json = "answer" in entry
-    return Recorded(method, path, params, entry.get("body"), status, headers, entry.get("answer"), told, is_json)
+    return Recorded(method, path, params, entry.get("body"), status, headers, entry.get("answer"), raw_text, is_json)
 
 
 def _check_depth(value: Any, name: str, depth: int = 0) -> None:

@@ -168,14 +168,14 @@ class Installation:
         return True
 
     def _wait_until_ready(self, supervisord: subprocess.Popen[bytes]) -> bool:
-        began = told = time.monotonic()
+        began = printed = time.monotonic()
         while not self._stop_asked and supervisord.poll() is None:
             answer = readiness(self.settings)
             if answer is None:
                 return True
-            if time.monotonic() - told > 10:
-                told = time.monotonic()
-                print(f"not ready after {told - began:.0f} s: {answer}; logs: {self.settings.log_dir}", flush=True)
+            if time.monotonic() - printed > 10:
+                printed = time.monotonic()
+                print(f"not ready after {printed - began:.0f} s: {answer}; logs: {self.settings.log_dir}", flush=True)
             time.sleep(0.1)
         return False
 

@@ -160,7 +160,7 @@ def frozen(engine: Engine) -> Engine:
 
 
 # Modes that take effect after a change. Requests for drafts change nothing, so they do not use these faults up.
-AFTER_THE_DEED: frozenset[str] = frozenset({"bad_json", "late", *get_args(_SaidOtherwise)})
+AFTER_THE_CHANGE: frozenset[str] = frozenset({"bad_json", "late", *get_args(_SaidOtherwise)})
 _DEFAULT_DELAY = {"timeout": 30.0, "accept_then_timeout": 30.0, "rate_429": 1.0}
 
 

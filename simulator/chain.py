@@ -250,8 +250,8 @@ class Chain:
         self._trails = convert(row["trails"], dict[str, list[str]])
         self.mined = int(row["mined"])
         # A state file of an older version may lack both.
-        told = (convert(row.get(name, {}), dict[int, int], strict=False) for name in ("times", "forks"))
-        self._times, self._forks = told
+        counts = (convert(row.get(name, {}), dict[int, int], strict=False) for name in ("times", "forks"))
+        self._times, self._forks = counts
 
 
 def postage(inscription: str) -> int:

@@ -31,7 +31,7 @@ _RECOVERY = 3  # its index in the papers of a listing at ord.net
 # The venue's share of an offer's price, from the documents' example and settlements on the chain.
 OFFER_FEE_BPS = 250
 # A placeholder signature, because this chain does not have the seller's key.
-_NOBODYS = Witness([bytes(64)])
+_PLACEHOLDER = Witness([bytes(64)])
 
 Opener = Callable[[Transaction, list[TransactionOutput]], Witness]
 
@@ -185,7 +185,7 @@ def settle(engine: Engine, bid: Order, item: Item, seller: str) -> str:
         parent = parse(bid.papers[0])
         holdings.settle(engine, parent, {})
         tx = _child(bid, coin, parent, seller)
-    tx.vin[0].witness = _NOBODYS
+    tx.vin[0].witness = _PLACEHOLDER
     txid = holdings.settle(engine, tx, {0: coin.inscriptions})
     engine.wallets.move(item, bid.receive)
     return txid

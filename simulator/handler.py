@@ -15,9 +15,9 @@ from typing import Any, ClassVar
 
 from tornado import web
 
-from simulator.calls import AFTER_THE_DEED, Fault, Operation
+from simulator.calls import AFTER_THE_CHANGE, Fault, Operation
 from simulator.engine import Order, Refusal
-from simulator.scenes import Told
+from simulator.scenes import ListName
 from simulator.wire import ApiError, bad, load_object, number, text
 from simulator.world import World
 from wallet import address as addresses
@@ -147,12 +147,12 @@ class VenueHandler(JsonHandler):
         if not self.drafts:
             return faults.draw(self.operation)
         found = faults.draw("draft") if self.operation in ("list", "place") else None
-        return found or faults.draw(self.operation, but=AFTER_THE_DEED)
+        return found or faults.draw(self.operation, but=AFTER_THE_CHANGE)
 
-    def staged(self, told: Told, rows: Sequence[Any], about: Sequence[Any]) -> Sequence[Any]:
+    def staged(self, list_name: ListName, rows: Sequence[Any], about: Sequence[Any]) -> Sequence[Any]:
         """Returns an answer's rows with the scenes' changes; the last rows are those `about` real orders."""
         scenes = self.world.scenes
-        return scenes.rows(self.dialect, told, rows, about, self.engine) if scenes.chosen else rows
+        return scenes.rows(self.dialect, list_name, rows, about, self.engine) if scenes.chosen else rows
 
     async def get(self, *_: str) -> None:
         await self._serve("GET")

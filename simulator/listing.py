@@ -242,8 +242,8 @@ def refuse(engine: Engine, terms: AskTerms, reason: str) -> None:
 
 
 def ask_order(engine: Engine, market: Market, item: Item, terms: AskTerms) -> Order:
-    told = {"maker": terms.seller, "receive": terms.receive, "traits": item.traits, "inscription": item.id}
-    return client_order(engine, terms.venue, market, "ask", terms.price, **told)
+    about = {"maker": terms.seller, "receive": terms.receive, "traits": item.traits, "inscription": item.id}
+    return client_order(engine, terms.venue, market, "ask", terms.price, **about)
 
 
 def client_order(engine: Engine, venue: str, market: Market, side: Side, price: int, **more: Any) -> Order:

@@ -48,7 +48,7 @@ _LIFE_FIELDS = ("cancelledAt", "invalidAt", "fillPendingAt", "fillCompletedAt")
 _STRANGER, _STRANGER_RUNE = "somewhere-else", "SOMEWHEREELSE"
 _TENFOLD = 10
 # The maker of every odd order, who is not a client.
-_SOMEBODY = p2wpkh(bytes(range(20)))
+_NOT_A_CLIENT = p2wpkh(bytes(range(20)))
 # More digits than any venue's price has; most JSON readers refuse the longer one as a number.
 _HUGE, _ENDLESS = 10**24, 10**60
 
@@ -57,7 +57,7 @@ class Real(Struct, frozen=True):
     """The real row that an odd row is made from, its list's name, the odd row's number, and the market's seed."""
 
     row: Any
-    told: str
+    list_name: str
     number: int
     seed: int
 
@@ -67,7 +67,7 @@ _DROPPED = object()
 
 
 def without_id(real: Real) -> Any:
-    names = {"traits": _KEYS_OF_TRAITS, "floors": _SLUGS}.get(real.told)
+    names = {"traits": _KEYS_OF_TRAITS, "floors": _SLUGS}.get(real.list_name)
     return _changed(real.row if names else _copied(real), names or _IDS, lambda _, value: None)
 
 
@@ -93,7 +93,7 @@ def maker_a_number(real: Real) -> Any:
 
 def unknown_state(real: Real) -> Any:
     row = no_rival(real)
-    if real.told == "own_bids" and isinstance(row, dict) and "type" in row:
+    if real.list_name == "own_bids" and isinstance(row, dict) and "type" in row:
         return row | {"type": "mystery"}
     return _changed(row, _STATES, lambda _, value: "mystery")
 
@@ -126,13 +126,13 @@ def no_rival(real: Real) -> Any:
     """Returns a copy that, if read as an order, has a price worse than all real ones."""
 
     def worse(name: str, value: Any) -> Any:
-        return _scaled(name, value, Decimal(1) / _TENFOLD if real.told == "bids" else Decimal(_TENFOLD))
+        return _scaled(name, value, Decimal(1) / _TENFOLD if real.list_name == "bids" else Decimal(_TENFOLD))
 
-    return _copied(real) if real.told == "sales" else _changed(_copied(real), PRICES, worse)
+    return _copied(real) if real.list_name == "sales" else _changed(_copied(real), PRICES, worse)
 
 
 def _better(real: Real) -> Any:
-    factor = Decimal(2) if real.told == "bids" else Decimal("0.5")
+    factor = Decimal(2) if real.list_name == "bids" else Decimal("0.5")
     return _changed(_copied(real), PRICES, lambda name, value: _scaled(name, value, factor))
 
 
@@ -144,14 +144,14 @@ def _copied(real: Real) -> Any:
             return {name: fresh(name, each) for name, each in value.items()}
         return f"0dd{real.number:05x}{value[8:]}" if isinstance(value, str) and len(value) > 8 else value
 
-    if real.told == "floors":
+    if real.list_name == "floors":
         return _named(real.row, f"{_STRANGER}-{real.number}")
-    if real.told == "traits":
+    if real.list_name == "traits":
         return copy.deepcopy(real.row)
     row = _changed(real.row, _IDS, fresh)
-    if real.told not in ("listings", "lots", "bids", "sales"):
+    if real.list_name not in ("listings", "lots", "bids", "sales"):
         return row
-    return _changed(row, _MAKERS, lambda _, value: _SOMEBODY if isinstance(value, str) else value)
+    return _changed(row, _MAKERS, lambda _, value: _NOT_A_CLIENT if isinstance(value, str) else value)
 
 
 def _named(row: Any, slug: str | None) -> Any:
@@ -170,7 +170,7 @@ def _of_another_rune(value: Any) -> Any:
 
 def _with_number(real: Real, number: Any) -> Any:
     """Replaces each price with `number`; in rows of traits it replaces the counts, or else the item's traits."""
-    if real.told != "traits":
+    if real.list_name != "traits":
         return _changed(_copied(real), PRICES, lambda _, value: number)
     row = _changed(_copied(real), _COUNTS, lambda _, value: number)
     return row | {"traits": number} if isinstance(row, dict) and row == real.row else row
@@ -225,8 +225,8 @@ def bidder_addresses(row: Row, about: Any, engine: Engine) -> Row:
     own = engine.wallets.bidding_wallets(about.maker) if isinstance(about, Order) else []
     if not own:
         return row
-    told = row | {"bidderAddress": own[0]}
-    return told | {"bidder": {"address": own[0]}} if "bidder" in row else told
+    shown = row | {"bidderAddress": own[0]}
+    return shown | {"bidder": {"address": own[0]}} if "bidder" in row else shown
 
 
 def trait_attributes(row: Row, about: Any, engine: Engine) -> Row:
@@ -243,11 +243,11 @@ def rune_sale(row: Row, about: Any, engine: Engine) -> Row:
     raw = int(about.quantity.scaleb(market.divisibility, EXACT))
     runes = [{"name": market.slug, "amount": str(raw), "divisibility": market.divisibility}]
     usual = {name: value for name, value in row.items() if name not in ("quantity", "inscriptionId", "runes_metadata")}
-    told = usual | {"price": about.price, "unitPrice": about.unit_price, "runesAmountAsNumber": about.quantity}
+    shown = usual | {"price": about.price, "unitPrice": about.unit_price, "runesAmountAsNumber": about.quantity}
     if about.bid_id is None and hashlib.sha256(about.sale_id.encode()).digest()[0] % 2:
         ask = row.get("ask")
-        return told | {"ask": (ask if isinstance(ask, dict) else {}) | {"runesData": {"runes": runes}}}
-    return told | {"runes": runes}
+        return shown | {"ask": (ask if isinstance(ask, dict) else {}) | {"runesData": {"runes": runes}}}
+    return shown | {"runes": runes}
 
 
 def fill_fields(row: Row, about: Any, engine: Engine) -> Row:

@@ -74,9 +74,9 @@ class OfferTerms(Struct, frozen=True):
 def offer_output(buyer: bytes, terms: OfferTerms, secret_hash: bytes) -> LeafOutput:
     """Makes the output that funds an offer: the buyer can take it back alone, or the venue's keys together settle."""
     price, expires_s = (number.to_bytes(8, "little") for number in (terms.price, terms.expires_s))
-    told = (b"ordnet-offer/v2", price, expires_s, terms.receive, terms.eligible_root, terms.criteria_hash)
+    terms_in_leaf = (b"ordnet-offer/v2", price, expires_s, terms.receive, terms.eligible_root, terms.criteria_hash)
     leaf = (
-        (b"\x00" + _IF + b"".join(map(_push, told)) + _ENDIF)
+        (b"\x00" + _IF + b"".join(map(_push, terms_in_leaf)) + _ENDIF)
         + (_SHA256 + _push(secret_hash) + _EQUALVERIFY)
         + (_push(buyer) + _CHECKSIG + _push(xonly(MARKET)) + _CHECKSIGADD + _ONE + _NUMEQUALVERIFY)
         + (_push(xonly(GATE)) + _CHECKSIGVERIFY + _push(xonly(ENCLAVE)) + _CHECKSIG)
@@ -107,14 +107,14 @@ def _push(data: bytes) -> bytes:
 # The practice venue's key for sales; only the real venue has the real one.
 COSIGNER = practice_key("practice market Ordinals Wallet co-signer")
 # The point without a known private key (BIP-341).
-NOBODY = bytes.fromhex("50929b74c1a04954b78b4b6035e97a5e078a5a0f28ec96d547bfee9ace803ac0")
+NUMS = bytes.fromhex("50929b74c1a04954b78b4b6035e97a5e078a5a0f28ec96d547bfee9ace803ac0")
 LOCK_BLOCKS = 144
 
 
 def sale_output(seller: bytes) -> LeafOutput:
     """Makes the escrow of the x-only key `seller`, to be spent by its sale leaf."""
     leaf = b"\x20" + seller + b"\xac\x20" + xonly(COSIGNER) + b"\xba\x52\x9c"
-    return LeafOutput(NOBODY, leaf, hash_of(recovery_leaf(seller)))
+    return LeafOutput(NUMS, leaf, hash_of(recovery_leaf(seller)))
 
 
 def recovery_leaf(seller: bytes) -> bytes:

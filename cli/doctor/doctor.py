@@ -38,8 +38,8 @@ def run_alone(options: argparse.Namespace) -> int:
             print(check.line(), flush=True)
     has_failed = any(check.status == "FAIL" for check in checks)
     if options.json:
-        told = {"version": running.number, "commit": running.commit or None, "ok": not has_failed}
-        print(json.dumps(told | {"checks": [check.as_json() for check in checks]}, indent=1))
+        summary = {"version": running.number, "commit": running.commit or None, "ok": not has_failed}
+        print(json.dumps(summary | {"checks": [check.as_json() for check in checks]}, indent=1))
     return 1 if has_failed else 0
 
 

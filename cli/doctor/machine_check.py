@@ -134,11 +134,11 @@ def _memory(settings: Settings) -> Check:
     """Checks for swap: the signer disables its core dumps and locks its memory, as far as its limit allows."""
     soft = resource.getrlimit(resource.RLIMIT_MEMLOCK)[0]
     is_safe = settings.market == "simulator" or soft == resource.RLIM_INFINITY
-    told = "on; play keys are worthless, and real keys are locked in memory where the limit allows it"
+    safe = "on; play keys are worthless, and real keys are locked in memory where the limit allows it"
     text = f"on, and only {soft // 1024} KiB of memory can be locked: keys may be written to the disk"
     return first(
         (not hardening.has_swap(), ok("none; the signer writes no core dump")),
-        (is_safe, ok(told)),
+        (is_safe, ok(safe)),
         (True, warn(text, "encrypt or turn off swap, or set LimitMEMLOCK=infinity in the unit")),
     )
 

@@ -207,8 +207,8 @@ def _drafted(can: Capabilities, kind: str, text: str = "meaning", why: list[str]
     name = f"live {can.name} {kind}"
     if not why:
         return ok(text, name)
-    told = "; ".join(each.removeprefix("venue: ") for each in why)
-    return warn(f"not signed: {told}", "see docs/custody.md", name)
+    reasons = "; ".join(each.removeprefix("venue: ") for each in why)
+    return warn(f"not signed: {reasons}", "see docs/custody.md", name)
 
 
 def _people(settings: Settings, seen: DatabaseState) -> Check:

@@ -174,13 +174,13 @@ def item_offer_submit(call: OrdnetHandler) -> Row:
     rows = items(body.get("signedItems"), "signedItems", MAX_ITEMS)
     if [row.get("inscriptionId") for row in rows] != _inscriptions(body):
         raise bad("signedItems must have one entry for each inscription, in the same order")
-    told = [outpoint for outpoint, _ in offers.utxos(body.get("selectedPaymentUtxos"), "selectedPaymentUtxos")]
+    named = [outpoint for outpoint, _ in offers.utxos(body.get("selectedPaymentUtxos"), "selectedPaymentUtxos")]
     handles = [text(row.get("expectedSettlementTxid"), "expectedSettlementTxid") for row in rows]
     orders: list[Order] = []
     for handle, row in zip(handles, rows, strict=True):
         made: Draft = call.desk.draft(session, _items_asked(body, market), handle)
         steps = items(row.get("signedSteps"), "signedSteps", 1)
-        if told != [coin.outpoint for coin in made.coins] or len(steps) != 1:
+        if named != [coin.outpoint for coin in made.coins] or len(steps) != 1:
             raise bad("submit must repeat what the preflight answered, with one signed step for each item")
         psbt = signed_step(steps[0], "signedSteps[0]")
         orders.append(offers.signed_order(call, market, made, psbt, key))

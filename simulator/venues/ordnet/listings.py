@@ -91,8 +91,8 @@ class Draft(Struct, frozen=True):
 
     def passing(self, sighash: int) -> Map:
         """Returns the fields of an input that spends the output of TX1."""
-        told = {TAP_INTERNAL_KEY: self.passthrough.internal, TAP_MERKLE_ROOT: self.passthrough.leaf_hash}
-        return spends(TransactionOutput(self.coin.value, self.passthrough.script), sighash) | told
+        leaf_fields = {TAP_INTERNAL_KEY: self.passthrough.internal, TAP_MERKLE_ROOT: self.passthrough.leaf_hash}
+        return spends(TransactionOutput(self.coin.value, self.passthrough.script), sighash) | leaf_fields
 
 
 def draft(engine: Engine, session: Session, key: bytes, wanted: list[tuple[str, int]]) -> list[Draft]:

@@ -421,8 +421,8 @@ def offer_submit(call: OrdnetHandler) -> Row:
         made: Draft = call.desk.draft(session, asked, token)
         parent, name = made.parent, f"offers[{at}]"
         named = [outpoint for outpoint, _ in utxos(row.get("selectedPaymentUtxos"), f"{name}.selectedPaymentUtxos")]
-        told = (row.get("priceSats"), row.get("expectedFundingParentTxid"), row.get("fundingParentVout"))
-        if told != (parent.price, parent.txid, 0) or named != [coin.outpoint for coin in parent.coins]:
+        repeated = (row.get("priceSats"), row.get("expectedFundingParentTxid"), row.get("fundingParentVout"))
+        if repeated != (parent.price, parent.txid, 0) or named != [coin.outpoint for coin in parent.coins]:
             raise bad(f"{name} does not repeat what the preflight answered")
         psbt = signed_step(row.get("signedFundingParentStep"), f"offers[{at}].signedFundingParentStep")
         orders.append(signed_order(call, market, made, psbt, key))

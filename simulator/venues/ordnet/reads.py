@@ -9,7 +9,7 @@ from typing import Any
 from simulator.engine import Market, Order, Sale
 from simulator.handler import Routes, asked, by_path, picked, same
 from simulator.holdings import Member, item_of, members
-from simulator.scenes import Told
+from simulator.scenes import ListName
 from simulator.venue_scripts import ORDNET
 from simulator.venues.ordnet.handler import PREFIX, SLUG, OrdnetHandler
 from simulator.venues.ordnet.item_offers import FEE_BPS, fee
@@ -66,8 +66,8 @@ def listings(call: OrdnetHandler) -> Row:
     rows = [(ask, market) for _, ask, market in keyed]
     filters = f"listings {sort} {slug} {inscription} {seller}"
     shown, pagination = call.page(rows, [key for key, _, _ in keyed], 50, filters)
-    told: Told = "own_listings" if seller else "listings"
-    made = call.staged(told, [_listing(call, *each) for each in shown], [ask for ask, _ in shown])
+    list_name: ListName = "own_listings" if seller else "listings"
+    made = call.staged(list_name, [_listing(call, *each) for each in shown], [ask for ask, _ in shown])
     return {"listings": made, "pagination": pagination}
 
 
@@ -207,11 +207,11 @@ def sent_offers(call: OrdnetHandler) -> Row:
     return _offers(call, market, "own_bids", found, {"actionBindingId": call.session.binding_id})
 
 
-def _offers(call: OrdnetHandler, market: Market, told: Told, bids: list[Order], more: Row) -> Row:
+def _offers(call: OrdnetHandler, market: Market, list_name: ListName, bids: list[Order], more: Row) -> Row:
     known = members(call.engine, market, ORDNET)
     rows = [_offer(bid, len(eligible(known, of_order(bid)))) | more for bid in bids]
     return {
-        "rows": call.staged(told, rows, bids),
+        "rows": call.staged(list_name, rows, bids),
         "totalCount": len(bids),
         "collectionOfferCount": sum(not bid.traits for bid in bids),
         "traitOfferCount": sum(bool(bid.traits) for bid in bids),
@@ -298,17 +298,17 @@ def own_item_offers(call: OrdnetHandler) -> Row:
     sent = [bid for bid in call.engine.bids_of(call.session.payment, venue=ORDNET) if bid.inscription is not None]
     held = call.engine.wallets.inscriptions.get(call.session.ordinals, {})
     received = {each: bids for each in held if (bids := call.engine.bids_on(each, ORDNET))}
-    told: Row = {"view": view}
+    answer: Row = {"view": view}
     if view == "sent":
-        told["rows"] = [_named(call, bid.inscription or "") | _seen_from(call, bid, "sent") for bid in sent]
+        answer["rows"] = [_named(call, bid.inscription or "") | _seen_from(call, bid, "sent") for bid in sent]
     elif view == "owned":
-        told["groups"] = [_group(call, each, bids) for each, bids in received.items()]
+        answer["groups"] = [_group(call, each, bids) for each, bids in received.items()]
     elif view == "history":
         raise ApiError(501, "view=history is not implemented by the practice market")
     else:
         raise bad("view must be owned, sent or history")
     counts = {"sentCount": len(sent), **same(len(received), "actionableCount ownedCount")}
-    return told | counts | {"hasMore": False, "nextCursor": None}
+    return answer | counts | {"hasMore": False, "nextCursor": None}
 
 
 def _named(call: OrdnetHandler, inscription: str) -> Row:

@@ -15,7 +15,7 @@ from typing import Any
 from simulator.engine import Kind, Market, Order, Sale, Side, ticker_key
 from simulator.handler import Made, Routes, VenueHandler, asked, belongs_to, by_url, picked, same, sign_in_address
 from simulator.holdings import follow
-from simulator.scenes import Told
+from simulator.scenes import ListName
 from simulator.wallets import Item, Trait, media_of, name_of
 from simulator.wire import EXACT, ApiError, bad, iso, plain
 
@@ -71,12 +71,12 @@ def attributes(traits: tuple[Trait, ...]) -> list[dict[str, str]]:
 
 def listing(ask: Order, market: Market, *, is_as_seen: bool) -> Row:
     """Returns a row of `/activity/listings`, with traits only if the market shows them: no document promises them."""
-    told = {"attributes": attributes(ask.traits)} if market.kind == "ordinals" and market.listing_traits else {}
+    token = {"attributes": attributes(ask.traits)} if market.kind == "ordinals" and market.listing_traits else {}
     if is_as_seen:
         inner = picked(ask, "inscriptionId=inscription sellerOrdAddress=maker sellerReceiveAddress=receive")
         inner |= {"price": str(ask.price), **_amounts(ask)}
-        return _seen_order(ask, market) | {"ask": inner, "token": told}
-    row = {"type": "listing", "collectionSlug": market.slug} | told
+        return _seen_order(ask, market) | {"ask": inner, "token": token}
+    row = {"type": "listing", "collectionSlug": market.slug} | token
     row |= picked(ask, "_id=order_id inscriptionId=inscription price sellerOrdAddress=maker timestamp=placed_ms")
     return row | (picked(ask, "quantity unitPrice=unit_price") if market.kind == "runes" else {})
 
@@ -202,7 +202,7 @@ def sales(call: SatflowHandler) -> Row:
     return _activity(call, "sales", found, sale, _SALE_SORTS, "desc", unfilled)
 
 
-def _open_orders(call: SatflowHandler, told: Told, side: Side, row: Callable[..., Row]) -> Row:
+def _open_orders(call: SatflowHandler, list_name: ListName, side: Side, row: Callable[..., Row]) -> Row:
     if call.get_query_argument("active", "true") != "true":
         raise ApiError(501, "only active=true is implemented here", "NOT_IMPLEMENTED")
     now_ms = call.engine.now_ms()
@@ -211,12 +211,12 @@ def _open_orders(call: SatflowHandler, told: Told, side: Side, row: Callable[...
         return sorted(market.best(side, now_ms, VENUE), key=lambda order: (order.placed_ms, order.sequence))
 
     way = "asc" if side == "ask" else "desc"
-    return _activity(call, told, found, row, _ORDER_SORTS, way, lambda best: over(best, side, now_ms))
+    return _activity(call, list_name, found, row, _ORDER_SORTS, way, lambda best: over(best, side, now_ms))
 
 
 def _activity(
     call: SatflowHandler,
-    told: Told,
+    list_name: ListName,
     found: Callable[[Market], list[Any]],
     row: Callable[..., Row],
     sorts: dict[str, Callable[[Any], Any]],
@@ -235,11 +235,11 @@ def _activity(
     made: Any = Made(lambda each: row(each, market, is_as_seen=call.is_as_seen), about)
     if about and call.is_as_seen:
         made = [*decoys(made[0]), *made]
-    shown = call.staged(told, made, about)
+    shown = call.staged(list_name, made, about)
     total, start = len(shown), (page - 1) * size
     part = shown[start : start + size]
     if call.is_as_seen:
-        return {told: part, "total": total}
+        return {list_name: part, "total": total}
     pagination = {"page": page, "pageSize": size, "total": total, "totalPages": -(-total // size)}
     return {"items": part, "pagination": pagination}
 
@@ -466,7 +466,7 @@ def own_bids(call: SatflowHandler) -> Row:
         raise ApiError(404, "address not found or no bids", "NOT_FOUND")
     markets = [call.engine.market(bid.kind, bid.slug) for bid in found]
     made = [own_bid(*each, is_as_seen=call.is_as_seen) for each in zip(found, markets, strict=True)]
-    told = list(call.staged("own_bids", made, found))
+    rows = list(call.staged("own_bids", made, found))
     if call.is_as_seen:
-        told.append(made[0] | {"bid_id": {"$oid": "0" * 24}, "cancelledAt": iso(call.engine.now_ms())})
-    return {"results": told}
+        rows.append(made[0] | {"bid_id": {"$oid": "0" * 24}, "cancelledAt": iso(call.engine.now_ms())})
+    return {"results": rows}

@@ -210,10 +210,10 @@ def list_one(call: SatflowHandler) -> Row:
 def _ask_terms(row: dict[str, Any]) -> AskTerms:
     if row.get("runesOutput") is not None:
         raise ApiError(501, "listing runes is not implemented here", "NOT_IMPLEMENTED")
-    told = row.get("tapInternalKey") or ""
+    given = row.get("tapInternalKey") or ""
     # Documented with 66 digits; without its parity (64) it is the same key.
-    internal_key = X_ONLY_KEY.fullmatch(told) if isinstance(told, str) else None
-    if told and internal_key is None:
+    internal_key = X_ONLY_KEY.fullmatch(given) if isinstance(given, str) else None
+    if given and internal_key is None:
         raise bad("tapInternalKey must have 66 hex digits, or 64")
     if row.get("collectionSlug") is not None:
         text(row["collectionSlug"], "collectionSlug")

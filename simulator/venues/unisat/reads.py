@@ -19,7 +19,7 @@ from msgspec.structs import replace
 
 from simulator.engine import Engine, Market, Order, unit_price
 from simulator.handler import Made, Routes, picked, same
-from simulator.scenes import Told
+from simulator.scenes import ListName
 from simulator.venues.unisat.runes import (
     COLLECTIONS,
     PREFIX,
@@ -104,11 +104,11 @@ def listings(call: UnisatHandler) -> Row:
     body = call.body()
     wanted = open_filter(body, "collection")
     found = _sorted(call, body.get("sort"), [each for each in _listed(call, wanted) if _meets(each[0], wanted)])
-    told: Told = "listings" if wanted.get("address") is None else "own_listings"
+    list_name: ListName = "listings" if wanted.get("address") is None else "own_listings"
     markets = {market.slug: market for _, market in found}
     traits = cache(lambda slug: Traits(call.engine, markets[slug]))
     made = Made(lambda each: _listing(call, *each) | _more(call, each[0], traits), found)
-    rows = call.staged(told, made, [ask for ask, market in found if ask.order_id in market.asks])
+    rows = call.staged(list_name, made, [ask for ask, market in found if ask.order_id in market.asks])
     shown = rows[:] if wanted.get("all") is True else page(body, rows)
     return {"list": shown, "total": len(rows), "timestamp": call.engine.now_ms()}
 
@@ -302,12 +302,12 @@ def actions(engine: Engine, market: Market) -> Iterator[Action]:
         if row.get("venue") != VENUE or row["kind"] != "ask" or row["slug"] != market.slug:
             continue
         quantity = Decimal(str(row["quantity"]))
-        told = row["orderId"], row["time"], row["price"], quantity, row["maker"], row["inscriptionId"]
+        event = row["orderId"], row["time"], row["price"], quantity, row["maker"], row["inscriptionId"]
         if row["event"] == "accepted":
-            yield Action("Updated" if row["orderId"] in listed else "Listed", *told)
+            yield Action("Updated" if row["orderId"] in listed else "Listed", *event)
             listed.add(row["orderId"])
         elif row["event"] == "cancelled" and row.get("reason") != REPRICED:
-            yield Action("Cancel", *told)
+            yield Action("Cancel", *event)
 
 
 def _passes(action: Action, wanted: Row) -> bool:
