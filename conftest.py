@@ -22,8 +22,8 @@ from models.database import base
 from tests import postgresql
 from tests.ordering import ordered
 
-# Databases lie in memory where there is room: on a disk each commit waits for it, and what a lost process leaves is the
-# same. A given TMPDIR decides.
+# Databases are in memory if it has space, because on a disk each commit waits for it, and a killed process leaves the
+# same files in both. A given TMPDIR decides.
 _MEMORY = Path("/dev/shm")
 if "TMPDIR" not in os.environ and _MEMORY.is_dir() and shutil.disk_usage(_MEMORY).free > 2 << 30:
     os.environ["TMPDIR"] = str(_MEMORY)
@@ -33,13 +33,13 @@ _PATIENCE_S = 300
 
 
 def pytest_configure() -> None:
-    """Has SIGTERM end a run as Ctrl-C does, so that nothing that a test has started is left."""
+    """Makes SIGTERM end a run as Ctrl-C does, so that nothing that a test has started is left."""
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     os.register_at_fork(after_in_child=partial(signal.signal, signal.SIGTERM, signal.SIG_DFL))
 
 
 def pytest_itemcollected(item: pytest.Item) -> None:
-    """Marks the cases that `thorough_cases` names by their ids."""
+    """Marks the cases whose ids `thorough_cases` names."""
     if any(item.callspec.id in mark.args for mark in item.iter_markers("thorough_cases")):  # type: ignore[attr-defined]
         item.add_marker(pytest.mark.thorough)
 
@@ -50,7 +50,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_collection() -> Generator[None, object, object]:
-    """Leaves what is collected out of all searches for garbage: it stays, and searching it is a tenth of a run."""
+    """Excludes the collected tests from garbage collection: they stay, and searching them takes a tenth of a run."""
     gc.disable()
     try:
         return (yield)
@@ -62,10 +62,10 @@ def pytest_collection() -> Generator[None, object, object]:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
-    """Runs a coroutine test: in the loop `io_loop` if a fixture of the test uses it, otherwise in a loop of its own.
+    """Runs a coroutine test in the loop `io_loop` if a fixture of the test uses it, otherwise in a new loop.
 
-    pytest-tornado itself would import pkg_resources, which is deprecated and slow, in every process. Its plugin is
-    used in tests/server/test_with_pytest_tornado.py alone.
+    pytest-tornado itself would import pkg_resources, which is deprecated and slow, in every process. Only
+    tests/server/test_with_pytest_tornado.py uses its plugin.
     """
     if not inspect.iscoroutinefunction(pyfuncitem.obj):
         return None
@@ -81,7 +81,7 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
 
 @pytest.fixture(autouse=True)
 def own_logging() -> Iterator[None]:
-    """A command that runs in this process sets logging up for it alone: the next test's log is its own again."""
+    """Restores logging after a test, because a command that ran in this process may have set it up."""
     root = logging.getLogger()
     level, handlers = root.level, root.handlers[:]
     yield
@@ -91,7 +91,7 @@ def own_logging() -> Iterator[None]:
 
 @pytest.fixture
 def io_loop() -> Iterator[IOLoop]:
-    """pytest-tornado's own fixture makes loops current in a way that asyncio has deprecated."""
+    """Replaces pytest-tornado's fixture, which makes loops current in a way that asyncio has deprecated."""
     loop = asyncio.new_event_loop()
     asyncio.set_event_loop(loop)
     current = IOLoop.current()
@@ -102,7 +102,7 @@ def io_loop() -> Iterator[IOLoop]:
 
 @pytest.fixture(scope="session")
 def empty_database(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A closed database file of this version, with nothing in it, for tests to copy."""
+    """Makes a closed, empty database file of this version, for tests to copy."""
     path = tmp_path_factory.mktemp("empty") / "bidkeeper.db"
     base.connect(f"sqlite:///{path}")
     schema.migrate()
@@ -113,7 +113,7 @@ def empty_database(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def database(tmp_path: Path, empty_database: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
-    """An empty database of this version, open in this process; gives its URL, for programs."""
+    """Opens an empty database of this version in this process; yields its URL, for programs."""
     if postgresql.is_wanted():
         url = postgresql.fresh()
         monkeypatch.setenv("BIDKEEPER_DATABASE_URL", url)

@@ -1,7 +1,7 @@
-"""The one place of Bidkeeper's metadata and dependencies; tool settings are in pyproject.toml.
+"""Bidkeeper's metadata and dependencies, declared only here; tool settings are in pyproject.toml.
 
-The packages keep their short top-level names (`server`, `models`, ...), so install Bidkeeper into a
-virtual environment of its own: `make setup` does.
+The packages keep their short top-level names (`server`, `models`, ...), so install Bidkeeper into its own virtual
+environment, as `make setup` does.
 """
 
 import sys
@@ -14,7 +14,7 @@ from setuptools.command.build_py import build_py
 from setuptools.command.sdist import sdist
 
 ROOT = Path(__file__).resolve().parent
-sys.path.insert(0, str(ROOT))  # a build does not have it there
+sys.path.insert(0, str(ROOT))  # a build does not add it
 
 from core import version  # noqa: E402
 
@@ -39,26 +39,26 @@ BUILD = tomllib.loads((ROOT / "pyproject.toml").read_text())["build-system"]["re
 # The tools of make test and make lint.
 TEST = [
     *BUILD,  # pytest-tornado imports pkg_resources, which setuptools 82 dropped
-    "axe-playwright-python>=0.1.8,<0.2",  # judges the dashboard's accessibility, in a browser
-    "btclib>=2026.10",  # judges every signature type we make, by a consensus engine of its own
+    "axe-playwright-python>=0.1.8,<0.2",  # checks the dashboard's accessibility in a browser
+    "btclib>=2026.10",  # checks every signature type we make, by its own consensus engine
     "coverage>=7.6",  # make coverage
     "hypothesis>=6.100",
     "playwright>=1.60,<2",  # drives the system's Chromium, and brings the Node that runs the dashboard's unit tests
     "pytest>=8,<10",
     "pytest-tornado==0.8.1",
-    "pyyaml>=6",  # the compose file is held against the other installations
+    "pyyaml>=6",  # compares the compose file with the other installations
     "responses>=0.26",
     "schemathesis>=4.32,<5",
-    "standardwebhooks>=1.1,<2",  # judges the signatures of webhooks as a receiver does
+    "standardwebhooks>=1.1,<2",  # checks the signatures of webhooks as a receiver does
     "mypy>=1.15",
     "ruff>=0.15",
     "types-requests",
 ]
 
-# Only for `make test-ray`: Kubernetes' own schemas, which deploy/kubernetes is held against without a cluster. 108 MB.
+# Only for `make test-ray`: Kubernetes' own schemas (108 MB), which check deploy/kubernetes without a cluster.
 MANIFESTS = ["kubernetes-validate>=1.36,<2"]
 
-# Only for the programs that `make bench` compares with, in an environment of their own.
+# Only for the programs that `make bench` compares with, in their own environment.
 BENCH = [
     "fastapi>=0.115",
     "httptools>=0.6",
@@ -69,14 +69,14 @@ BENCH = [
 
 
 def write_commit(package: Path) -> None:
-    """Writes the commit of these sources into a copy of `core`, never into the checkout."""
+    """Writes the sources' commit into a copy of `core`, never into the checkout."""
     file = package / version.COMMIT_FILE
-    file.unlink(missing_ok=True)  # a release tree may hold links to the sources
+    file.unlink(missing_ok=True)  # because a release tree may hold links to the sources
     file.write_text(version.running().commit)
 
 
 class BuildWithCommit(build_py):
-    """The build of a wheel, which then knows its commit; an editable installation asks git."""
+    """The build of a wheel that knows its commit; an editable installation asks git."""
 
     def run(self) -> None:
         super().run()
@@ -85,7 +85,7 @@ class BuildWithCommit(build_py):
 
 
 class SourcesWithCommit(sdist):
-    """A source archive that knows its commit, and so does a wheel that is built of it."""
+    """A source archive that knows its commit, as does a wheel built from it."""
 
     def make_release_tree(self, base_dir: str, files: Any) -> None:
         super().make_release_tree(base_dir, files)
@@ -103,17 +103,17 @@ setup(
     classifiers=[f"Programming Language :: Python :: 3.{minor}" for minor in range(11, 15)],
     packages=find_packages(include=[name + suffix for name in TOP_LEVEL for suffix in ("", ".*")]),
     package_data={
-        "cli": ["supervisord.conf"],  # a link to the one at the top, which a wheel has in its place
+        "cli": ["supervisord.conf"],  # a link to the file at the top; a wheel has the file itself
         "web": ["*.html", "*.css", "*.svg", "css/*", "fonts/*", "js/**/*.js", "vendor/**/*"],
     },
     install_requires=[
         "tornado>=6.5,<7",
         "peewee>=4.5,<5",
         "requests>=2.32",
-        "certifi>=2024.7.4",  # the certificates that hooks trust: those that requests does
-        "bip322==0.3.0",  # older ones accept forged signatures (GHSA-5chw-87w3-j9cv)
+        "certifi>=2024.7.4",  # the certificates that hooks trust, the same as those of requests
+        "bip322==0.3.0",  # older versions accept forged signatures (GHSA-5chw-87w3-j9cv)
         "supervisor>=4.3,<5",
-        "msgspec>=0.20,<0.23",  # shapes: what is read, written and described
+        "msgspec>=0.20,<0.23",  # shapes: data that is read, written and described
         "embit==0.8.0",
         "cryptography>=44",  # AES-GCM for the keystore; only the signer and `bidkeeper keys` import it
         "setproctitle>=1.3",

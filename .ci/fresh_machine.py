@@ -1,12 +1,10 @@
 #!/usr/bin/env python3
 """Tries the README's own commands on a fresh minimal Debian, as a normal user: `.ci/fresh_machine.py bookworm`.
 
-The commands are read from the README, so that the two cannot differ. The machine is a root file system that mmdebstrap
-makes in `.venv-machines`, with a process tree of its own. Its tests run with a network of their own, which is loopback
-alone. It uses this machine's settings for packages: sources, certificates, pip's configuration.
-
-It needs root and mmdebstrap. Without them it says so and tries nothing, which is an error under CI.
-"""
+It reads the commands from the README, so that the two cannot differ. The machine is a root file system that mmdebstrap
+makes in `.venv-machines`, with its own process tree. Its tests run in a network with only loopback. It uses this
+machine's settings for packages: sources, certificates, pip's configuration.
+It needs root and mmdebstrap. Without them it prints that and tries nothing, which is an error under CI."""
 
 from __future__ import annotations
 
@@ -71,7 +69,7 @@ class Machine:
         self.say("is made")
 
     def use_settings_of_packages(self) -> None:
-        """Copies this machine's settings for packages; a package that was installed may have replaced some."""
+        """Copies this machine's settings for packages again, because an installed package may have replaced some."""
         for name in SETTINGS_OF_PACKAGES:
             here, there = Path("/", name), self.root / name
             there.parent.mkdir(parents=True, exist_ok=True)
@@ -109,14 +107,14 @@ class Machine:
             command.wait()
 
     def run(self, words: str, **how: Any) -> None:
-        """Runs a shell command there to its end. Raises SystemExit when it fails."""
+        """Runs a shell command there to its end. Raises SystemExit if it fails."""
         with self.started(words, **how) as command:
             code = command.wait()
         if code:
             sys.exit(f"{self.suite}: {words}: ended with {code}")
 
     def install(self, words: str) -> None:
-        """Runs the README's command that installs packages, as root and without its question."""
+        """Runs the README's command that installs packages, as root and without asking."""
         words = re.sub(r"^(sudo )?apt-get install", "apt-get install -q -y", words)
         self.run(f"export DEBIAN_FRONTEND=noninteractive; apt-get update -q; {words}", is_root=True)
         self.use_settings_of_packages()
@@ -126,7 +124,7 @@ class Machine:
         words = re.sub(r"git clone \S+ ", "git clone -q /srv/bidkeeper ", words)
         ports = {"BIDKEEPER_PORT": str(port), "BIDKEEPER_SIMULATOR_PORT": str(port + 2)}
         log = self.root / "home/trader/run.log"
-        # The last line names the processes that are left: this shell, and ls itself.
+        # The last line names the remaining processes: this shell, and ls itself.
         words = f"set +e; trap : INT; ({words}) >run.log 2>&1; echo left: $(ls -d /proc/[0-9]*) >>run.log"
         with self.started(words, variables=ports) as demo:
             while len(acting := tasks_that_acted(log, port)) < TASKS:
@@ -149,7 +147,7 @@ def run(*command: str | Path) -> None:
 
 
 def sources_of(suite: str) -> str:
-    """Returns this machine's package sources, for another release of Debian."""
+    """Returns this machine's package sources, changed to another release of Debian."""
     text = Path("/etc/apt/sources.list.d/debian.sources").read_text()
     ours = platform.freedesktop_os_release()["VERSION_CODENAME"]
     if suite != "sid":
@@ -164,7 +162,7 @@ def readme_commands() -> dict[str, str]:
 
 
 def tasks_that_acted(log: Path, port: int) -> list[str]:
-    """Returns the tasks of the demo's user whose last cycle went well."""
+    """Returns the tasks of the demo's user whose last cycle succeeded."""
     token = re.search(r"TOKEN=(\S+)", log.read_text()) if log.exists() else None
     if token is None:
         return []
@@ -179,13 +177,13 @@ def tasks_that_acted(log: Path, port: int) -> list[str]:
 
 
 def try_it(suite: str, commands: Mapping[str, str], target: str, port: int) -> None:
-    """Tries the README's commands on one machine. Raises SystemExit when one fails."""
+    """Tries the README's commands on one machine. Raises SystemExit if one fails."""
     machine = Machine(suite)
     machine.make()
     machine.install(commands["packages-run"])
     machine.try_demo(commands["run"], port)
     machine.install(commands["packages-test"])
-    # Packages come from the network; the tests do without.
+    # Packages need the network; the tests run without it.
     machine.run("cd bidkeeper; make tools")
     test = re.sub(r"\bmake test\b", f"make {target}", commands["test"])
     machine.run(f"cd bidkeeper; {test}", has_network=False)
@@ -199,7 +197,7 @@ def main() -> int:
     parser.add_argument("--target", default="test-fast", help="what is made in place of the README's `make test`")
     parser.add_argument("--port", type=int, default=14888, help="the demo's")
     options = parser.parse_args()
-    signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background job ignores it, and so would make
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # background jobs of a shell ignore it, and so would make
     signal.signal(signal.SIGTERM, lambda *_: sys.exit("ended by SIGTERM"))
     if os.geteuid() != 0 or not shutil.which("mmdebstrap"):
         print(f"{', '.join(options.suites)}: not tried: it needs root and mmdebstrap")

@@ -1,6 +1,6 @@
-"""`python -m bench [NAME ...]`: all measurements, or those of the named files, in one table.
+"""`python -m bench [NAME ...]`: runs all measurements, or those of the named files, and prints one table.
 
-A measurement that fails says why in its place; the others still run, and the exit code is 1.
+A measurement that fails prints why in its place; the others still run, and the exit code is 1.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ def _machine() -> str:
 
 
 def _measurements(module: ModuleType) -> Iterator[Rows]:
-    """Yields the module's functions named `rows` or `..._rows`, in their order in the file."""
+    """Yields the module's functions named `rows` or `..._rows`, in the file's order."""
     for name, value in list(vars(module).items()):
         is_own = inspect.isfunction(value) and value.__module__ == module.__name__
         if is_own and (name == "rows" or (name.endswith("_rows") and not name.startswith("_"))):

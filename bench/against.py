@@ -1,9 +1,8 @@
-"""`python -m bench.against COMMIT`: this checkout and another one, measured in turn, as ratios with an interval.
+"""`python -m bench.against COMMIT`: measures this checkout and another in turn, and prints ratios with an interval.
 
-COMMIT may be the directory of a checkout, too. A ratio is the other's figure by ours of one pair: above 1, ours is
-better. Printed are the median of the pairs' ratios, and its interval by order statistics, which asks nothing of the
-distribution. The other checkout answers through its commands, its HTTP interface and its own `bench`.
-"""
+COMMIT may also be a checkout's directory. A ratio is the other's figure divided by ours in one pair: above 1, ours is
+better. It prints the median of the pairs' ratios, and its interval by order statistics, which assume nothing about the
+distribution. The other checkout is measured through its commands, its HTTP interface and its own `bench`."""
 
 from __future__ import annotations
 
@@ -31,9 +30,9 @@ from bench.scales import PROGRAMS, imported, interpreter
 READ_S, WRITES = 1.0, 300
 OF_BENCH = ("decisions", "ledger", "signing")  # rows that each checkout measures by its own `python -m bench`
 CONFIDENCE = 0.95
-FEWEST = 6  # pairs: the extremes of fewer have the median in less than 95 of 100 repetitions
+FEWEST = 6  # pairs: below this, the lowest and highest ratio enclose the median with less than 95 % confidence
 
-Figures = dict[str, float]  # less is better in each
+Figures = dict[str, float]  # lower is better in each
 
 
 class Tree(NamedTuple):
@@ -52,10 +51,10 @@ class Ratio(NamedTuple):
 
 
 def ratio_of(pairs: Sequence[tuple[float, float]]) -> Ratio:
-    """Returns the ratio of (other, ours); below `FEWEST` pairs the interval has less than its confidence."""
+    """Returns the ratio of (other, ours); with fewer than `FEWEST` pairs the confidence of the interval is lower."""
     ratios = sorted(other / ours for other, ours in pairs)
     number = len(ratios)
-    outside, cut = 2 * 0.5**number, 0  # the chance that all lie on one side of the median
+    outside, cut = 2 * 0.5**number, 0  # the chance that all ratios lie on one side of the median
     while cut + 1 < number // 2:
         more = outside + 2 * math.comb(number, cut + 1) * 0.5**number
         if more > 1 - CONFIDENCE:
@@ -67,9 +66,9 @@ def ratio_of(pairs: Sequence[tuple[float, float]]) -> Ratio:
 def in_turn(
     pairs: int, measures: tuple[Callable[[], Figures], Callable[[], Figures]]
 ) -> dict[str, list[tuple[float, float]]]:
-    """Measures (other, ours) `pairs` times; which is first alternates. Figures of one alone are left out."""
+    """Measures (other, ours) `pairs` times, alternating the order. Leaves out figures that only one of them has."""
     for measure in measures:
-        measure()  # fills caches, and compiles
+        measure()  # to fill caches and compile
     found: dict[str, list[tuple[float, float]]] = {}
     for number in range(pairs):
         figures: dict[int, Figures] = {}
@@ -89,11 +88,11 @@ def import_times(trees: Sequence[Tree], pairs: int) -> dict[str, list[tuple[floa
 
 
 def requests(trees: Sequence[Tree], pairs: int) -> dict[str, list[tuple[float, float]]]:
-    """Measures the CPU time of one request in both servers, which run at the same time over equal databases."""
+    """Measures the CPU time of one request in both servers, which run at the same time on equal databases."""
     with tempfile.TemporaryDirectory(prefix="bk-against-") as name, ExitStack() as stack:
         measures = [stack.enter_context(_server(tree, Path(name, str(number)))) for number, tree in enumerate(trees)]
         found: dict[str, list[tuple[float, float]]] = {}
-        for other, ours in zip(*measures, strict=True):  # reads first: each creation makes a list longer
+        for other, ours in zip(*measures, strict=True):  # reads first, because each creation makes a list longer
             found |= in_turn(pairs, (other, ours))
         return found
 
@@ -135,7 +134,7 @@ def _server(tree: Tree, home: Path) -> Iterator[list[Callable[[], Figures]]]:
 
 
 def starts(trees: Sequence[Tree], pairs: int) -> dict[str, list[tuple[float, float]]]:
-    """Measures starts in two installations at the same time: POST start to its answer, then the worker's memory."""
+    """Measures starts in two installations at the same time: the time of POST start, then the worker's memory."""
     with ExitStack() as stack:
         measures = []
         for tree in trees:
@@ -174,7 +173,7 @@ _ROW = re.compile(r"^(?P<what>.+?) +(?P<number>[\d,.]+)(?P<unit>/s| us| ms)(?: |
 
 
 def figures_in(table: str) -> Iterator[tuple[str, float]]:
-    """Yields the rows of a table of `python -m bench` in us or ms; a rate becomes the us of one."""
+    """Yields the rows of a table of `python -m bench` in us or ms; a rate becomes the us of one call."""
     for line in table.splitlines():
         if row := _ROW.match(line):
             number, what = float(row["number"].replace(",", "")), row["what"]
@@ -189,7 +188,7 @@ MEASURES = {"imports": import_times, "requests": requests, "starts": starts, "be
 
 @contextmanager
 def checkout(of: str) -> Iterator[Tree]:
-    """Gives the checkout of a commit, made for the block, or in a directory. Raises ValueError for neither."""
+    """Yields a checkout: of a commit, made for the block, or in a directory. Raises ValueError if `of` is neither."""
     if Path(of).is_dir():
         path = Path(of).resolve()
         yield Tree(path, interpreter(path))

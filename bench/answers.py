@@ -1,7 +1,7 @@
-"""The time until we answer a rival's bid: from the reading of the book that shows it to our own bid.
+"""The time of our answer to a rival's bid: from the read of the book that shows it until our own bid is accepted.
 
-The peer is a careless script: it reads the book, signs and places, and keeps neither ledger nor limits, cancels nothing
-and reads nothing back.
+The peer is a careless script: it reads the book, signs and places, but has no ledger and no limits, cancels nothing and
+reads nothing back.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def _put(home: Home, rival: int) -> None:
 
 
 def _answered(home: Home, made: Tasks, rival: int) -> int:
-    """Returns the milliseconds from the reading that first showed the rival's bid to our bid above it."""
+    """Returns the milliseconds from the read that first showed the rival's bid to our bid above it."""
     _put(home, rival)
     deadline = time.monotonic() + _PATIENCE_S
     while (placed_ms := _placed_ms(home, rival)) is None:
@@ -70,7 +70,7 @@ def _placed_ms(home: Home, rival: int) -> int | None:
 
 
 def _seen_ms(home: Home, task: int, rival: int, deadline: float) -> int:
-    """Returns when the first reading began that showed a cycle of the task the rival's bid."""
+    """Returns the start time of the first read in which a cycle of the task saw the rival's bid."""
     journal = Path(home.data_dir / "journal" / f"task-{task}.jsonl")
     while True:
         for entry in read_journal([journal]).entries:
@@ -89,9 +89,9 @@ _ids = itertools.count(1)
 
 
 def _script(home: Home, rival: int) -> float:
-    """Returns the script's time, in milliseconds from its request for the book."""
+    """Returns the script's time in milliseconds, from its request for the book."""
     _put(home, rival)
-    time.sleep(0.5)  # its own pace, within the venue's 5 requests a second
+    time.sleep(0.5)  # to stay within the venue's 5 requests a second
     bot, base = Rival(7_000_000), f"{home.simulator_url}/satflow/v1"
     session = requests.Session()
     session.headers["x-api-key"] = "practice"

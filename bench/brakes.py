@@ -1,13 +1,13 @@
-"""`python -m bench.brakes KIND|all|many|hour [...]`: how long brakes take on the practice market at its own pace.
+"""`python -m bench.brakes KIND|all|many|hour [...]`: measures how long brakes take on the practice market.
 
-Each KIND (halt, reduce, stop, delete, cap, ceiling, sign-out, expel) is pressed `--runs` times, at seeded random
-moments of a 30 s loop in which the floor has moved, by a new user with three tasks of four bids: the seconds from the
-request until the market has accepted the last cancel of a bid that the brake concerns. Bids that were on the wire at
-the request count apart. `--while` names a fault that strikes first, in an installation of its own for each run (disks
-need root). `many` halts 200 tasks of ten wallets, `hour` presses a brake of a random kind every minute in the demo.
+Each KIND (halt, reduce, stop, delete, cap, ceiling, sign-out, expel) is used `--runs` times by a new user with three
+tasks of four bids, at seeded random moments of a 30 s loop after the floor has moved. A run's figure is the seconds
+from the request until the market accepts the last cancel of a bid that the brake concerns. Bids on the wire at the
+request are counted separately. `--while` names a fault that happens first, with a new installation for each run (disks
+need root). `many` halts 200 tasks of ten wallets; `hour` uses a brake of a random kind every minute in the demo.
 
-Exit code 1 where a run took longer than `--most-s`, something was placed after an answer, an answer claimed that no bid
-was open while one was, or the ledger and the market disagree.
+The exit code is 1 if a run took longer than `--most-s`, a bid was placed after the answer, an answer claimed that no
+bid was open while one was, or ledger and market differ.
 """
 
 from __future__ import annotations
@@ -48,8 +48,8 @@ from tests.e2e.braking import (
 )
 from tests.e2e.installation import Installation, Trader, until
 
-EVERY_S, LATEST_S = 60.0, 20.0  # a brake a minute, in its first seconds
-# A signature counts against the signer's ceilings until it expires: the demo's hour leaves no allowance for 60 ladders.
+EVERY_S, LATEST_S = 60.0, 20.0  # a brake a minute, within its first 20 seconds
+# A signature counts against the signer's ceilings until it expires, and an hour of the demo cannot carry 60 ladders.
 EXPIRY_MINUTES = 15
 _PATIENCE_S, _SETTLE_S = 40.0, 3.0
 
@@ -72,12 +72,12 @@ class Player(Trader):
 
 @dataclass
 class Pressed:
-    """A brake with its release; `task` is the one that it is about, 0 for all."""
+    """A brake and its release; `task` is the task that it is about, 0 for all."""
 
     brake: Brake
     release: Callable[[], object]
     task: int = 0
-    is_quiet: bool = False  # whether nothing may be accepted for the task until it is released
+    is_quiet: bool = False  # True if nothing may be accepted for the task until the release
 
 
 class Demo(Ladders):
@@ -97,7 +97,7 @@ class Demo(Ladders):
         return Player(self.service).sign_in()
 
     def choose(self, market: Market) -> Pressed:
-        """Returns a brake of a random kind on a random task; one that has bids, if there is one."""
+        """Returns a brake of a random kind on a random task, if possible one with bids."""
         market.read()
         tasks = self._tasks()
         with_bids = [task for task in tasks if market.open(_of(task))] or tasks
@@ -123,7 +123,7 @@ class Demo(Ladders):
         return Pressed(brake, lambda: self._loosen(self.trader, which), task["id"])
 
     def _reduce(self, task: dict[str, Any], market: Market) -> Pressed:
-        # The market moves by itself here, so which bids are too high is not known; nothing may be placed.
+        # The market moves by itself here, so it is unknown which bids are too high; no bid may be placed.
         brake = Brake("reduce", BY_NAME["reduce"].press, concerns=lambda bid: False, is_counted=False)
         return Pressed(brake, lambda: self._loosen(self.trader, {"scope": "user"}))
 
@@ -156,7 +156,7 @@ class Demo(Ladders):
     def _of_task(
         self, name: str, task: dict[str, Any], method: str, path: str, body: Any = None, above: int = 0
     ) -> Brake:
-        """Returns a brake by one request, about the bids of the task above a price."""
+        """Returns a brake made by one request, about the bids of the task above a price."""
 
         def is_concerned(bid: SeenBid) -> bool:
             return bid.price > above and _of(task)(bid)
@@ -205,7 +205,7 @@ class Demo(Ladders):
         return found
 
     def stop_all(self) -> list[Quiet]:
-        """Stops every task and waits for the end of its bids."""
+        """Stops every task, and waits until its bids have ended."""
         quiet = []
         for task in self._tasks():
             self.trader.stop_and_drain(task["id"])
@@ -214,7 +214,7 @@ class Demo(Ladders):
 
 
 def hour(minutes: float, seed: int, most_s: float) -> int:
-    """Presses a brake a minute, prints each and a table; returns the exit code."""
+    """Uses a brake a minute, prints each and a table; returns the exit code."""
     rng, quiet, found = random.Random(seed), [], []
     print(f"the demo for {minutes:g} minutes, a brake a minute, seed {seed}", flush=True)
     with with_admin("demo", BIDKEEPER_WHITELIST="*") as (service, admin):
@@ -258,7 +258,7 @@ def _of(task: dict[str, Any]) -> Callable[[SeenBid], bool]:
 
 
 def _plain(slug: str) -> str:
-    """Returns a slug without the bullets that some spell a rune with."""
+    """Returns a rune's ticker without bullets, which not every spelling has."""
     return slug.replace("•", "").upper()
 
 
@@ -276,7 +276,7 @@ _HEALED_S = 120.0
 
 def main(words: list[str] | None = None) -> int:
     """Runs one measurement and returns the exit code."""
-    signal.signal(signal.SIGTERM, _end)  # so that every program that was started is ended
+    signal.signal(signal.SIGTERM, _end)  # so that it ends every program that it started
     options = _options(words)
     if options.what == "many":
         return _many(options)
@@ -332,7 +332,7 @@ def _run(
     rng: random.Random,
     configs: dict[int, list[BidConfig]],
 ) -> Outcome:
-    """Brakes a new user's bids once; `configs` gets those that the tasks had."""
+    """Brakes a new user's bids once; `configs` gets the configs of that user's tasks."""
     market, service = Market(fault.service), fault.service
     slugs = [f"{brake.name}-{number}-{at}" for at in range(TASKS)]
     for slug in slugs:
@@ -341,7 +341,7 @@ def _run(
     try:
         ladders.start()
         ladders.until_whole(market)
-        ladders.put_floor(round(FLOOR * rng.uniform(0.93, 1.07)))  # so that a loop that comes meanwhile replaces bids
+        ladders.put_floor(round(FLOOR * rng.uniform(0.93, 1.07)))  # so that a loop that starts meanwhile replaces bids
         time.sleep(rng.uniform(0, LOOP_S))
         try:
             outcome = braked(brake, ladders, market, fault)
@@ -357,7 +357,7 @@ def _run(
 
 
 def _readiness(service: Installation) -> str:
-    """Describes what /readyz says after the brake, unless all is well."""
+    """Describes what /readyz reports after the brake, unless all is well."""
     try:
         answer = requests.get(service.url + "/readyz", timeout=15)
     except requests.RequestException as error:
@@ -366,7 +366,7 @@ def _readiness(service: Installation) -> str:
 
 
 def _wrong(service: Installation, configs: dict[int, list[BidConfig]]) -> list[str]:
-    """Holds the ledger against the market's history, once the service is well again."""
+    """Compares the ledger with the market's history, once the service is well again."""
     wrong = []
     try:
         until(service.ready_again, "readiness", _HEALED_S)
@@ -376,7 +376,7 @@ def _wrong(service: Installation, configs: dict[int, list[BidConfig]]) -> list[s
 
 
 def _judged(name: str, found: list[Outcome], wrong: list[str], most_s: float) -> int:
-    """Prints median and worst; returns the exit code."""
+    """Prints median and maximum; returns the exit code."""
     seconds = [each.seconds for each in found if each.ends or each.access_s is not None]
     wire = [second for each in found for second in each.wire]
     if seconds:
@@ -410,7 +410,7 @@ def _many(options: argparse.Namespace) -> int:
                 user.until_whole(market, 300)
             time.sleep(rng.uniform(0, LOOP_S))
             say(name)
-            # The administrator's answers count everyone's bids; of several users each one's would have to be asked.
+            # An administrator's answers count all users' bids; otherwise each user would have to be asked.
             asked = admin if name == GLOBAL else users[0].trader
             brake = Brake(name, press, is_asked_about=name != EACH)
             outcome = braked(brake, _All(users_concerned, asked), market, patience_s=180)

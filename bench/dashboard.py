@@ -1,7 +1,7 @@
-"""The dashboard's budgets, in Debian's Chromium: a first visit, how soon it is of use, and the cost of watching.
+"""The dashboard's budgets in Debian's Chromium: a first visit, the time until it is usable, and the cost of watching.
 
-An installation on the practice market with twenty live tasks of one user; the browser is on the same machine, so the
-line and the processor of a visitor are emulated where a row says so.
+An installation on the practice market has twenty live tasks of one user. The browser runs on the same machine, so a
+visitor's line and processor are emulated where a row says so.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _ASKS = [1_000_000, 1_050_000, 1_200_000]
 # Chromium's own preset "Fast 4G", and a processor a quarter as fast as this machine's.
 _LINE = {"offline": False, "latency": 165, "downloadThroughput": 1_012_500, "uploadThroughput": 168_750}
 SLOWER = 4
-# Written when the banner comes, by the clock that this program reads, too.
+# Notes when the banner appears, by the clock that this program also reads.
 _WATCH_BANNER = """() => {
   window.shownAt = 0;
   new MutationObserver(() => {
@@ -71,7 +71,7 @@ def away_rows() -> Iterator[Row]:
     with _dashboard() as (browser, home), visiting(browser, home) as visitor:
         visitor.give_token(Person(home).sign_in())
         page = visitor.open("#/more")
-        told, back = [], []
+        noticed, back = [], []
         for _ in range(KILLS):
             expect(page.locator(".side .connection")).to_have_text("Live")
             page.evaluate(_WATCH_BANNER)
@@ -79,15 +79,15 @@ def away_rows() -> Iterator[Row]:
             for pid in home.processes("cli.main server"):
                 os.kill(pid, signal.SIGKILL)
             expect(page.locator(".banner")).to_be_visible()
-            told.append(page.evaluate("window.shownAt") / 1000 - killed)
+            noticed.append(page.evaluate("window.shownAt") / 1000 - killed)
             expect(page.locator(".banner")).to_have_count(0)
             back.append(time.time() - killed)
-        yield Row("kill -9 of the server until the page says so", f"{statistics.median(told):.2f} s", "", "", "1 s")
+        yield Row("kill -9 of the server until the page says so", f"{statistics.median(noticed):.2f} s", "", "", "1 s")
         yield Row("... until it is live again by itself", f"{statistics.median(back):.1f} s")
 
 
 class _Wire:
-    """All that a page asks for, as it went over the wire, heads and packed bodies."""
+    """Measures all that a page requests as sent over the wire: headers and compressed bodies."""
 
     def __init__(self, visitor: Visitor) -> None:
         self._sizes: dict[str, float] = {}
@@ -144,10 +144,10 @@ def _from_click_to_ladders(browser: Browser, home: Installation, owner: Person) 
 
 
 def _while_it_runs(page: Page, home: Installation) -> Iterator[Row]:
-    """Yields what the page takes while its tasks' cycles come in, and whether it grows."""
+    """Yields the page's use of resources while its tasks' cycles arrive, and whether its memory grows."""
     session = page.context.new_cdp_session(page)
     session.send("Performance.enable", {"timeDomain": "timeTicks"})
-    _cycles_later(page, home, CYCLES // 10)  # what is loaded once is there
+    _cycles_later(page, home, CYCLES // 10)  # until everything that is loaded once has been loaded
     before, began, counted = _metrics(session), time.monotonic(), _cycles(home)
     _cycles_later(page, home, CYCLES)
     after, took = _metrics(session), time.monotonic() - began
@@ -187,7 +187,7 @@ def _cycles(home: Installation) -> int:
 
 
 def _with_live_tasks(home: Installation) -> Person:
-    """Makes a user whose ladders are all open at the market."""
+    """Creates a user whose ladders are all open at the market."""
     owner = Person(home).sign_in()
     slugs = [f"watched-{number}" for number in range(TASKS)]
     for slug in slugs:

@@ -1,8 +1,8 @@
-"""SQLite and PostgreSQL in turn, in one run: `.venv-postgresql/bin/python -m bench.databases`. Not part of make bench.
+"""`.venv-postgresql/bin/python -m bench.databases`: SQLite and PostgreSQL in turn, in one run. Not in make bench.
 
-PostgreSQL is a cluster of its own with its usual settings, which wait for the disk as SQLite does, reached by a Unix
-socket. Everything lies in TMPDIR, which must be on a disk. A ratio is the median of the rounds' own, so that other load
-on the machine meets both.
+PostgreSQL is a cluster of this run with default settings, which wait for the disk as SQLite does, reached by a Unix
+socket. All files are in TMPDIR, which must be on a disk. A ratio is the median of the rounds' ratios, so that other
+load on the machine affects both.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ READ_S = 3.0
 
 
 class Readers:
-    """Our server over the database at `url`, and 200 users who look at their tasks."""
+    """Our server on the database at `url`, and 200 users who read their tasks."""
 
     def __init__(self, url: str, port: int, pid: int, tokens: list[str]) -> None:
         self._url, self._port, self._pid = url, port, pid
@@ -49,7 +49,7 @@ class Readers:
         press(port, iter(self._requests))  # each user once, to fill the caches
 
     def per_cpu_second(self, *, is_busy: bool) -> float:
-        """Returns the answers for each second of the server's CPU time; `is_busy`: while cycles are recorded."""
+        """Returns the answers per second of the server's CPU time; `is_busy`: while cycles are recorded."""
         before = cpu_seconds(self._pid)
         with cycles_being_recorded(self._url) if is_busy else nullcontext():
             answered = press(self._port, itertools.cycle(self._requests), READ_S)
@@ -66,7 +66,7 @@ def readers_of(url: str, home: Path) -> Iterator[Readers]:
 
 
 def starts_on(urls: dict[str, str], rounds: int) -> dict[str, list[float]]:
-    """Returns the median milliseconds from a POST start to its answer, for each kind and round."""
+    """Returns the median milliseconds of POST start, for each kind of database and each round."""
     found: dict[str, list[float]] = {kind: [] for kind in urls}
     for _ in range(rounds):
         for kind, url in urls.items():
@@ -108,7 +108,7 @@ def made(url: str) -> Ours:
 
 
 def reserve(ours: Ours, rng: random.Random, number: int, turn: int) -> None:
-    """Reserves an order within limits that are mostly reached, and closes it again."""
+    """Reserves an order within limits that are nearly reached, and closes it again."""
     task_id, user_id, token = rng.choice(ours)
     new = NewOrder(
         f"{number:016x}{turn:016x}",
@@ -143,13 +143,13 @@ def compete(url: str, ours: Ours, number: int, started: Barrier, said: Any) -> N
 
 
 def raced(url: str, ours: Ours, racers: int, servers_cpu: Callable[[], float]) -> tuple[float, float, float]:
-    """Returns the tries a second of all racers together, the seconds of the slowest, and the tries a CPU second.
+    """Returns the tries a second of all racers together, the seconds of the slowest racer, and the tries a CPU second.
 
-    That of the database's server counts, where there is one.
+    The CPU time includes the database server's, if there is one.
     """
     context = multiprocessing.get_context("fork")
     started, said = context.Barrier(racers), context.Queue()
-    first = time.time_ns() % 10**12 * 100  # so that no intent comes twice
+    first = time.time_ns() % 10**12 * 100  # so that no intent is repeated
     running = [context.Process(target=compete, args=(url, ours, first + n, started, said)) for n in range(racers)]
     before = servers_cpu()
     for each in running:
@@ -201,22 +201,22 @@ def measured(url: str, ours: Ours, servers_cpu: Callable[[], float]) -> dict[str
 
 
 def cpu_of_all(pid: int) -> float:
-    """Returns the CPU seconds of a process and its children, those that have ended too."""
+    """Returns the CPU seconds of a process and its children, including children that have ended."""
     while True:
         children = [int(each) for each in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
-        with suppress(FileNotFoundError):  # one has just ended: then its parent has its times
+        with suppress(FileNotFoundError):  # it has just ended, so its parent has its times
             return _times(pid, 4) + sum(_times(child, 2) for child in children)
 
 
 def _times(pid: int, count: int) -> float:
-    """Returns utime and stime, and for 4 those of ended children, too."""
+    """Returns utime and stime, and with `count` 4 also those of ended children."""
     fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     return sum(map(int, fields[11 : 11 + count])) / os.sysconf("SC_CLK_TCK")
 
 
 @contextmanager
 def servers() -> Iterator[tuple[Callable[[str], dict[str, str]], int]]:
-    """Gives what makes an empty database of each kind, by a name, and the pid of PostgreSQL."""
+    """Yields the function that makes an empty database of each kind under a name, and PostgreSQL's pid."""
     with tempfile.TemporaryDirectory() as directory, postgresql.cluster("listen_addresses=''") as server:
 
         def made(name: str) -> dict[str, str]:
@@ -227,7 +227,7 @@ def servers() -> Iterator[tuple[Callable[[str], dict[str, str]], int]]:
 
 
 def main() -> int:
-    """Measures each kind in turn, and prints the medians and PostgreSQL's part of SQLite's."""
+    """Measures each kind in turn; prints the medians and PostgreSQL's ratios to SQLite."""
     if postgresql.programs() is None:
         print("PostgreSQL is not installed: nothing was measured", file=sys.stderr)
         return 1

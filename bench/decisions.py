@@ -1,4 +1,4 @@
-"""One decision on a book of 200 orders: asks and bids of others, outbidding on."""
+"""One decision on a book of 200 orders: other traders' asks and bids, with outbidding on."""
 
 from __future__ import annotations
 

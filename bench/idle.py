@@ -1,7 +1,7 @@
-"""The cost of workers that only look: CPU time of 500 of them on 30 s cycles.
+"""The cost of idle workers: CPU time of 500 of them on 30 s cycles that place no bid.
 
-Users with 20 tasks each on the same 20 collections, whose market has no room for a bid. Everything is real but the
-venue; the time of venue, server and signer is not counted.
+Each user has 20 tasks, all on the same 20 collections, where no bid is possible. Everything but the venue is real; the
+time of venue, server and signer is not counted.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def _started(home: Home) -> list[Tasks]:
 def _settle_down(home: Home, made: list[Tasks]) -> None:
     for tasks in made:
         home.until_cycled(tasks, tasks.ids)
-    time.sleep(LOOP_S * 1.25)  # until each has had its own turn
+    time.sleep(LOOP_S * 1.25)  # until each worker has had its turn
 
 
 def _cpu(pids: list[int]) -> float:

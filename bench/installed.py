@@ -23,7 +23,7 @@ max_exposure = 2000000000
 price_sats = 0
 duration_days = 365
 """
-# None of these asks leads to a bid that the simulator takes: its least bid is 10,000 sats.
+# None of these asks leads to a bid that the simulator accepts: its minimum bid is 10,000 sats.
 WITHOUT_BIDS = [12_000, 12_500, 13_000]
 _PATIENCE_S = 120.0
 _AT_ONCE = 8
@@ -46,7 +46,7 @@ class Home:
         self.environment: Mapping[str, str] = installation.environment
 
     def user_with_tasks(self, count: int, asks: Iterable[int] = WITHOUT_BIDS, **config: Any) -> Tasks:
-        """Makes a new user with one stopped task for each of the collections c-0, c-1, ... that get the `asks`."""
+        """Creates a user with one stopped task for each of the collections c-0, c-1, ..., which have the `asks`."""
         slugs = [f"c-{number}" for number in range(count)]
         self.put_collections(slugs, asks)
         return self.user(slugs, **config)
@@ -57,7 +57,7 @@ class Home:
             self._installation.put_collection(slug, prices)
 
     def user(self, slugs: Iterable[str], **config: Any) -> Tasks:
-        """Makes a new user with one stopped task for each of `slugs`."""
+        """Creates a user with one stopped task for each of `slugs`."""
         trader = Trader(self._installation).sign_in()
         token = str(trader.session.headers["Authorization"]).removeprefix("Bearer ")
         fields = {"bidCount": 1, "hardcapSats": 5_000_000} | config
@@ -92,7 +92,7 @@ class Home:
         return self._installation.processes("bidkeeper: bidder") + self._installation.processes("bidkeeper: drain")
 
     def programs(self, *names: str) -> list[int]:
-        """Returns the pids of these programs of the installation."""
+        """Returns the pids of the installation's programs with these names."""
         return [
             pid
             for name in names

@@ -1,4 +1,4 @@
-"""Reservation of an order: one transaction that has reached the disk, against the bare commit that bounds it."""
+"""Reserving an order: one transaction that is on disk, compared with a bare commit as the lower bound."""
 
 from __future__ import annotations
 

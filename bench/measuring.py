@@ -1,4 +1,4 @@
-"""A row, a median, processes with their CPU time and memory, and an HTTP client: what every measurement uses."""
+"""Tools for all measurements: a row, a median, processes with their CPU time and memory, and an HTTP client."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 
 
 class Row(NamedTuple):
-    """One line of the table. `peer` is the same run's measurement of the program that `ours` is compared with."""
+    """One line of the table. `peer` is the figure of the compared program, measured in the same run."""
 
     what: str
     ours: str
@@ -28,7 +28,7 @@ class Row(NamedTuple):
 
 
 def median_seconds(call: Callable[[], object], *, calls: int, rounds: int = 7) -> float:
-    """Returns the median, over `rounds`, of the seconds that one of `calls` calls takes."""
+    """Returns the median seconds of one call, over `rounds` of `calls` calls each."""
     found = []
     for _ in range(rounds):
         began = time.perf_counter()
@@ -52,12 +52,12 @@ def peer_python() -> str:
 
 
 def cpu_seconds(pid: int) -> float:
-    """Returns the CPU time of the process and all its threads so far, with the kernel's for them, to the nanosecond."""
+    """Returns the CPU time of a process and all its threads so far, including the kernel's, to the nanosecond."""
     return time.clock_gettime((~pid << 3) | _ALL_THREADS)
 
 
 def pss_mib(pid: int | None) -> float:
-    """Returns the memory of the process; a page that it shares with n - 1 others counts as an nth."""
+    """Returns a process's memory; a page that n processes share counts as 1/n of a page."""
     text = Path(f"/proc/{pid}/smaps_rollup").read_text()
     return next(int(line.split()[1]) for line in text.splitlines() if line.startswith("Pss:")) / 1024
 
@@ -66,7 +66,7 @@ def pss_mib(pid: int | None) -> float:
 def serving(
     command: Sequence[str], port: int, out: Path, environment: Mapping[str, str] | None = None, tree: Path = ROOT
 ) -> Iterator[int]:
-    """Runs `command` in the checkout `tree`, its output going to the file `out`; gives its pid once it is on `port`."""
+    """Runs `command` in the checkout `tree`, with output to the file `out`; yields the pid once it is on `port`."""
     with out.open("wb") as file:
         process = subprocess.Popen(
             command,
@@ -84,7 +84,7 @@ def serving(
 
 
 def end(process: subprocess.Popen[bytes]) -> None:
-    """Ends a process by SIGTERM, or SIGKILL if that fails."""
+    """Ends a process by SIGTERM, or by SIGKILL if that fails."""
     process.terminate()
     try:
         process.wait(15)
@@ -111,12 +111,12 @@ _LENGTH = re.compile(rb"\r\ncontent-length: *(\d+)", re.IGNORECASE)
 
 
 def get(path: str, token: str) -> bytes:
-    """Returns a GET as it goes over the wire."""
+    """Returns a GET request's bytes."""
     return f"GET {path} HTTP/1.1\r\nHost: bench\r\nAuthorization: Bearer {token}\r\n\r\n".encode()
 
 
 def write(method: str, path: str, token: str, body: object) -> bytes:
-    """Returns a POST or PUT of JSON as it goes over the wire."""
+    """Returns the bytes of a POST or PUT request with JSON."""
     text = json.dumps(body).encode()
     head = (
         f"{method} {path} HTTP/1.1\r\nHost: bench\r\nAuthorization: Bearer {token}\r\n"
@@ -126,9 +126,9 @@ def write(method: str, path: str, token: str, body: object) -> bytes:
 
 
 def call(port: int, method: str, path: str, token: str) -> Any:
-    """Makes one request without a body over a new connection; returns the answer's JSON. May be called in a thread.
+    """Makes one request without a body over a new connection; returns the answer's JSON. Works in threads.
 
-    Raises RuntimeError for a status that is not 2xx.
+    Raises RuntimeError if the status is not 2xx.
     """
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=_PATIENCE_S)
     try:
@@ -143,14 +143,14 @@ def call(port: int, method: str, path: str, token: str) -> Any:
 
 
 def ask(port: int, request: bytes) -> Any:
-    """Makes one request; returns the answer's JSON. Raises RuntimeError for a status that is not 2xx."""
+    """Makes one request; returns the answer's JSON. Raises RuntimeError if the status is not 2xx."""
     return json.loads(asyncio.run(_ask_once(port, request)))
 
 
 def press(port: int, requests: Iterator[bytes], seconds: float = 60.0, connections: int = CONNECTIONS) -> int:
-    """Sends `requests` until they or `seconds` are over; returns the number of answers.
+    """Sends `requests` until they are all answered or `seconds` are over; returns the number of answers.
 
-    Raises RuntimeError for a status that is not 2xx.
+    Raises RuntimeError if a status is not 2xx.
     """
     return asyncio.run(_press(port, requests, time.monotonic() + seconds, connections))
 

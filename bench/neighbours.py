@@ -1,9 +1,8 @@
-"""The cost of one user's streams and long answers to another user: latency of the other's `GET /api/tasks`.
+"""The cost of one user's streams and long answers to another: the latency of the other's `GET /api/tasks`.
 
-A server process with a big database: for each of the users who press, all events that are kept, 20,000 orders of which
-a half were filled, a year of samples, long cycles and a long journal. The stranger asks every few milliseconds over a
-kept connection, alone and while ten connections of one user ask without end, in the same run.
-"""
+A server process with a big database: each of the users who send load has all the events that are kept, 20,000 orders
+(half of them filled), a year of samples, long cycles and a long journal. The other user asks every few milliseconds
+over a kept connection, first alone, then while ten connections of one user ask without pause, in the same run."""
 
 from __future__ import annotations
 
@@ -45,10 +44,10 @@ _AIM = "90th <= 20 ms"
 
 
 class Press(NamedTuple):
-    """Requests that `users` send without end, each over ten connections; `{task}` is one of the user's tasks.
+    """Requests that `users` send without pause, each over ten connections; `{task}` is one of the user's tasks.
 
-    With `missed` they are streams that begin that many events ago, and end once the first bytes are read (`leaves`) or
-    once nothing more comes.
+    With `missed` they are streams that start that many events ago, and end after the first bytes (`leaves`) or once no
+    more events arrive.
     """
 
     what: str
@@ -92,7 +91,7 @@ def _rows(presses: tuple[Press, ...]) -> Iterator[Row]:
     with _server() as (port, tokens):
         stranger = tokens[-1]
         for press in presses:
-            time.sleep(2.0)  # what was asked for before is answered
+            time.sleep(2.0)  # until earlier requests are answered
             alone = _latencies(port, stranger)
             with _pressing(port, tokens, press) as answers:
                 beside = _latencies(port, stranger)
@@ -106,7 +105,7 @@ def _told(found: list[float]) -> str:
 
 
 def _latencies(port: int, token: str) -> list[float]:
-    """Returns the seconds of each answer to the stranger."""
+    """Returns the seconds of each answer to the other user."""
     found, ends = list[float](), time.monotonic() + SECONDS
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
     with contextlib.closing(connection):
@@ -124,7 +123,7 @@ def _latencies(port: int, token: str) -> list[float]:
 
 @contextmanager
 def _pressing(port: int, tokens: list[str], press: Press):  # type: ignore[no-untyped-def]
-    """Presses from another process, which counts its answers, while the body runs."""
+    """While the body runs, sends load from another process, which counts its answers."""
     context = multiprocessing.get_context("spawn")
     answers = context.Value("i", 0)
     process = context.Process(target=_press, args=(port, tokens[: press.users], press, answers), daemon=True)
@@ -153,7 +152,7 @@ def _request(press: Press, user: int, token: str) -> bytes:
     request = get(press.path.format(task=1 + user * traders_database.TASKS_EACH, then=then), token)
     if press.missed is None:
         return request
-    # The events of all pressing users are written in turn.
+    # The events of all users who send load are written in turn.
     after = PRESSING_USERS * (LASTING + PASSING - press.missed)
     return request[:-2] + _STREAM.format(after=max(1, after)).encode() + b"\r\n"
 
@@ -182,7 +181,7 @@ async def _answered(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, 
 
 
 async def _caught_up(reader: asyncio.StreamReader, press: Press) -> None:
-    """Reads until the newest event, a reset or a refusal has come."""
+    """Reads until the newest event, a reset or a refusal has arrived."""
     last = f"id: {PRESSING_USERS * (LASTING + PASSING) - PRESSING_USERS + 1}".encode()[:-1]
     text = b""
     while piece := await reader.read(1 << 20):
@@ -279,7 +278,7 @@ def _order(number: int, now_ms: int) -> dict[str, object]:
 
 
 def _decision(number: int, at_ms: int) -> Entry:
-    """Returns a cycle that saw two books of 200 rows, ten rows of which are new."""
+    """Returns a cycle that saw two books of 200 rows, of which ten are new."""
     asks = [Ask(f"ask-{row}", 100_000 + row, Decimal(1), Decimal(100_000 + row), "bc1qseller") for row in range(200)]
     for row in range(number % 190, number % 190 + 10):
         asks[row] = Ask(f"ask-{row}-{number}", 90_000, Decimal(1), Decimal(90_000), "bc1qseller")

@@ -1,12 +1,11 @@
-"""`python -m bench.odd_health [--minutes N] [--postgresql]`: a day of odd health on a real installation.
+"""`python -m bench.odd_health [--minutes N] [--postgresql]`: a real installation with one fault after another.
 
-One thing after the other is broken for N minutes, between quiet minutes: the disk is full (needs root), the WAL of the
-database is removed, the database is removed, a byte of it is flipped, the sockets are removed, the clock is an hour
-ahead and an hour behind. With `--postgresql` the database is a server of its own, which is killed in place of the
-file's faults. At each minute `/readyz`, `bidkeeper doctor`, the reads of the page and the tasks' own answers are
-compared with one another and with what was broken (bench/odd_health.py). Exit code 1 where one of them was wrong.
-
-While the WAL is lost a worker is killed and a change of a config is tried: no bid stays above the market.
+Each fault lasts N minutes, between quiet minutes: the disk is full (needs root), the database's WAL is removed, the
+database is removed, a byte of it is flipped, the sockets are removed, the clock is an hour ahead, then an hour behind.
+With `--postgresql` the database is on a separate server, which is killed instead of the file's faults. Every minute,
+`/readyz`, `bidkeeper doctor`, the page's reads and the tasks' own answers are compared with one another and with the
+fault. The exit code is 1 if any of them was wrong.
+While the WAL is lost, a worker is killed and a change of a config is tried: no bid stays above the market.
 """
 
 from __future__ import annotations
@@ -43,18 +42,18 @@ PAGE_READS = ("/api/auth/me", "/api/tasks", "/api/control", "/api/budgets")  # o
 IS_DAMAGED, IS_AWAY = "The database is damaged", "The database cannot be asked"
 DOORS = ("facts", "gateway", "hooks", "manager", "signer")
 DOCTOR_S = 120
-LOOKS = 3  # of each minute, once all have settled: every one has to be right
-_TRIES = 5  # until they have, at least: the questions are not asked at one moment
+LOOKS = 3  # checks a minute after all answers have settled; each must be right
+_TRIES = 5  # checks until the answers have settled, at least: the questions are not asked at one moment
 _WITHDRAWAL = {"from": "payment", "amountSats": 20_000, "force": True}
 
 
 @dataclass(frozen=True)
 class Truth:
-    """The answers that are true of one fault; the defaults are those while nothing is broken.
+    """The correct answers during one fault; the defaults are those without a fault.
 
-    `missing`: all parts by /readyz; `failed`: all lines of the doctor; `codes`: each task has one. `read`: the status
-    and error of each read of the page. `withdrawal`: the error of one that is tried; "": none is tried.
-    `also`: parts that cannot work for that reason, and may be missing, too.
+    `missing`: parts that /readyz lists; `failed`: FAIL lines of the doctor; `codes`: each task has one of them. `read`:
+    the status and error of each read of the page. `withdrawal`: the error of a withdrawal; "" tries none. `also`: parts
+    that may be missing as well, because they cannot work without the others.
     """
 
     missing: frozenset[str] = frozenset()
@@ -67,9 +66,9 @@ class Truth:
 
 QUIET = Truth()
 DISK = Truth(frozenset({"disk"}), frozenset({"disk space"}), frozenset({"disk_full", "no_cycle"}))
-# The programs still have the lost file open, so that reads work.
+# The programs still have the lost file open, so reads work.
 LOST = Truth(frozenset({"database"}), frozenset({"database"}), frozenset({"database_damaged"}), withdrawal=IS_DAMAGED)
-# The page that is broken is read by every request.
+# Every request reads the broken page of the database.
 BROKEN = Truth(frozenset({"database"}), frozenset({"database"}), read=(503, IS_DAMAGED), withdrawal=IS_DAMAGED)
 DOORS_GONE = Truth(frozenset(DOORS), frozenset(DOORS))
 AWAY = Truth(
@@ -84,18 +83,18 @@ CLOCK = Truth(frozenset({"clock"}), frozenset({"clock"}), frozenset({"clock_skew
 
 @dataclass(frozen=True)
 class View:
-    """The answers of one moment."""
+    """The answers at one moment."""
 
     ready: int
     missing: frozenset[str]
     failed: frozenset[str]
     reads: tuple[tuple[int, str], ...]
     codes: tuple[str | None, ...]
-    wrongly_shown: tuple[int, ...]  # tasks (ids) whose isRunning is not true
-    idle: frozenset[int]  # those that have no worker
+    wrongly_shown: tuple[int, ...]  # tasks (ids) whose isRunning is wrong
+    idle: frozenset[int]  # tasks without a worker
 
     def faults(self, truth: Truth) -> list[str]:
-        """Returns who said something else than the truth, or than the others."""
+        """Returns the answers that differ from the truth or from one another."""
         found = []
         is_broken = bool(truth.missing)
         if (self.ready, self.missing >= truth.missing) != (503 if is_broken else 200, True):
@@ -124,7 +123,7 @@ class View:
 
 
 class Day:
-    """One installation with some tasks, under whose eyes things break."""
+    """One installation with some tasks, while faults happen."""
 
     def __init__(self, service: Installation, minute_s: float, patience_s: float) -> None:
         self.service, self.minute_s, self.patience_s = service, minute_s, patience_s
@@ -136,14 +135,14 @@ class Day:
         self.looks = 0
         payment = self.trader.ok("GET", "/api/wallet")["payment"]
         service.sim("PUT", f"/sim/coins/{payment}", {"values": [100_000]})
-        self.trader.ok("POST", "/api/wallet/withdraw", _WITHDRAWAL | {"dryRun": True})  # it lacks nothing else
+        self.trader.ok("POST", "/api/wallet/withdraw", _WITHDRAWAL | {"dryRun": True})  # proves that it lacks nothing
 
     @property
     def trader(self) -> Trader:
         return self.fleet.trader
 
     def look(self) -> View:
-        """Asks everything once."""
+        """Asks for all answers once."""
         answer = requests.get(f"{self.service.url}/readyz", timeout=60)
         ready = _object(answer)
         reads, codes, wrongly_shown = [], (), ()
@@ -160,7 +159,7 @@ class Day:
         )
 
     def _doctor(self) -> frozenset[str]:
-        """Returns the names of the doctor's failed lines without the server's, which repeats /readyz."""
+        """Returns the names of the doctor's failed lines, except the server's, which repeats /readyz."""
         command = [sys.executable, "-m", "cli.main", "doctor", "--json", "--only", "data", "--only", "programs"]
         said = subprocess.run(
             command, env=self.service.environment, capture_output=True, text=True, timeout=DOCTOR_S, check=False
@@ -169,7 +168,7 @@ class Day:
         return frozenset(each["name"] for each in checks if each["status"] == "fail") - {"server"}
 
     def pass_minutes(self, name: str, minutes: int, truth: Truth) -> None:
-        """Compares all views: after the first right one, which takes a minute at most, each one has to be right."""
+        """Compares all answers each minute; after the first right ones, within a minute, they must stay right."""
         began = time.monotonic()
         tries = 0
         while True:
@@ -208,7 +207,7 @@ def _object(answer: requests.Response) -> dict[str, Any]:
 DISK_BYTES = 320 << 20
 HOUR_MS = 3_600_000
 HIGHEST = FLOOR * 3 // 4  # the highest bid of each ladder
-SETTLE_S = 60.0  # from a fault, or its end, until all say so
+SETTLE_S = 60.0  # maximum time from a fault or its end until all answers are right
 
 
 # The faults: each is in force for its block
@@ -228,7 +227,7 @@ def full_disk(day: Day) -> Iterator[None]:
 
 @contextmanager
 def flipped_byte(day: Day) -> Iterator[None]:
-    """Flips a byte of a page that every request reads; mends it as the refusal of `migrate` says."""
+    """Flips a byte of a page that every request reads; repairs it as the refusal of `migrate` says."""
     file = _file(day)
     kept = file.parent / damage.BACKUPS / "day" / file.name
     kept.parent.mkdir(parents=True, exist_ok=True)
@@ -274,7 +273,7 @@ def flip_root(file: Path, table: str) -> None:
 
 @contextmanager
 def lost_wal(day: Day) -> Iterator[None]:
-    """Removes the WAL while bids are 75,000; afterwards the ledger has every bid.
+    """Removes the WAL while bids are at 75,000 sats; afterwards the ledger has every bid.
 
     One worker is killed, a change of another task's config is refused, and the floors fall below the bids: each task's
     bids are cancelled, by its worker or by the manager.
@@ -307,7 +306,7 @@ def lost_wal(day: Day) -> Iterator[None]:
 
 
 def _change_refused(day: Day, task: int) -> None:
-    """Tries to lower a hard cap, which must be refused without a change and without an end of the worker."""
+    """Tries to lower a hard cap: it must be refused, change nothing and leave the worker running."""
     workers = day.fleet.workers()[task]
     answer = day.trader.call("PUT", f"/api/tasks/{task}", {"hardcapSats": HARDCAP // 2})
     if answer.status_code != 503 or answer.json()["error"] != IS_DAMAGED:
@@ -337,7 +336,7 @@ def _file(day: Day) -> Path:
 
 @contextmanager
 def lost_doors(day: Day) -> Iterator[None]:
-    """Removes every socket again and again, since each program makes its own anew."""
+    """Removes all sockets repeatedly, because each program recreates its own."""
     is_over = threading.Event()
 
     def remove() -> None:
@@ -397,7 +396,7 @@ OF_ANY: list[tuple[str, Truth, Fault]] = [
 
 @contextmanager
 def installed(database: str, *, disk: bool) -> Iterator[Installation]:
-    """Starts an installation whose clock can be shifted, on a small disk of its own if `disk`."""
+    """Starts an installation whose clock can be shifted, on its own small disk if `disk`."""
     with tempfile.TemporaryDirectory(prefix="bk-clock-") as scratch, contextlib.ExitStack() as stack:
         clock = Path(scratch) / "clock"
         clock.write_bytes(struct.pack("<q", 0))
@@ -426,7 +425,7 @@ def day_of(
     database: str = "",
     disk: bool = False,
 ) -> list[str]:
-    """Breaks one thing after the other, `minutes` each; returns the wrong answers, and disagreements."""
+    """Runs one fault after another, `minutes` each; returns the wrong answers and the disagreements."""
     print(f"{'':>4} {'broken':<16} {'s':>5} {'/readyz':<30} {'doctor FAIL':<34} {'page reads':<28} tasks", flush=True)
     with installed(database, disk=disk) as service:
         day = Day(service, minute_s, patience_s)
@@ -444,21 +443,21 @@ def day_of(
 
 
 def on_file(minutes: int, minute_s: float, patience_s: float) -> list[str]:
-    """Runs the day on SQLite; without root no disk is full. Returns what was said wrongly."""
+    """Runs the faults on SQLite, without the full disk unless it is root. Returns the wrong answers."""
     is_root = os.geteuid() == 0
     faults = [("full disk", DISK, full_disk)] if is_root else []
     return day_of([*faults, *OF_FILE, *OF_ANY], minutes, minute_s, patience_s, disk=is_root)
 
 
 def on_server(minutes: int, minute_s: float, patience_s: float) -> list[str]:
-    """Runs the day on a PostgreSQL server of its own."""
+    """Runs the faults on a separate PostgreSQL server."""
     with postgresql.cluster("listen_addresses=''") as cluster:
         faults = [("PostgreSQL away", AWAY, server_away(cluster)), *OF_ANY]
         return day_of(faults, minutes, minute_s, patience_s, database=cluster.url("postgres"))
 
 
 def main(words: list[str] | None = None) -> int:
-    """Runs the day and returns the exit code."""
+    """Runs the faults, and returns the exit code."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--minutes", type=int, default=3, help="of each fault (default 3)")
     parser.add_argument("--postgresql", action="store_true", help="on a PostgreSQL server of its own")

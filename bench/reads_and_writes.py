@@ -1,7 +1,7 @@
-"""Reads, creations and changes of tasks, by the CPU time of the server's process, against the same in FastAPI.
+"""Reads, creations and changes of tasks, by the server process's CPU time, compared with the same in FastAPI.
 
 All servers run at the same time, each with a copy of the same database and the same pragmas, and take turns, so that
-other load on the machine meets all of them. The client's time does not count.
+other load on the machine affects them equally. The client's time is not counted.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ OURS, SQLMODEL = "ours", "FastAPI, SQLModel"
 ROUNDS = 3
 _READ_S = 3.0
 _COMMITS_EVERY_S = 0.02  # as often as fifteen hundred tasks on 30 s cycles would write
-_WRITES = 1_000  # a round and server, so that the tables of all grow alike
+_WRITES = 1_000  # a round and server, so that all tables grow equally
 _PLAN = """
 [plans.beta]
 name = "Beta"
@@ -90,7 +90,7 @@ def change_rows() -> Iterator[Row]:
         def changes() -> Iterator[bytes]:
             for number in itertools.islice(numbers, _WRITES):
                 token, task = owned[number % len(owned)]
-                # 5 is every task's value: each change changes something.
+                # All tasks have 5, so each request changes a value.
                 yield write("PUT", f"/api/tasks/{task}", token, {"bidCount": 6 + number // len(owned)})
 
         first = write("PUT", f"/api/tasks/{owned[0][1]}", owned[0][0], {"bidPercentLow": 0.25, "traitType": "Hat"})
@@ -100,7 +100,7 @@ def change_rows() -> Iterator[Row]:
 
 
 def _rates(servers: list[Server], load: Callable[[Server], int]) -> dict[str, float]:
-    """Measures each server's requests per CPU second, as the median of rounds in which the servers take turns."""
+    """Returns each server's requests per CPU second: the median of rounds in which the servers take turns."""
     found: dict[str, list[float]] = {server.name: [] for server in servers}
     for _ in range(ROUNDS):
         for server in servers:
@@ -117,7 +117,7 @@ def _compared(what: str, rates: dict[str, float]) -> Iterator[Row]:
 
 @contextmanager
 def cycles_being_recorded(url: str) -> Iterator[None]:
-    """Commits to one task after another, as workers do, while the block lasts."""
+    """Commits cycles of one task after another during the block, as workers do."""
     is_over = threading.Event()
     tasks = range(1, traders_database.USERS * traders_database.TASKS_EACH + 1)
 
@@ -140,7 +140,7 @@ def cycles_being_recorded(url: str) -> Iterator[None]:
 
 @contextmanager
 def _servers() -> Iterator[tuple[list[Server], list[str]]]:
-    """Starts all servers, each over its own copy of one database; gives them and the users' bearer tokens."""
+    """Starts all servers, each on a copy of one database; yields them and the users' bearer tokens."""
     with tempfile.TemporaryDirectory(prefix="bk-bench-") as name, ExitStack() as stack:
         home = Path(name)
         (home / "source").mkdir()
@@ -150,7 +150,7 @@ def _servers() -> Iterator[tuple[list[Server], list[str]]]:
 
 @contextmanager
 def _our_server(home: Path) -> Iterator[Server]:
-    """Starts our server over a copy of the database in `home`'s `source`."""
+    """Starts our server on a copy of the database in `home`'s `source`."""
     (home / "data").mkdir()
     database = home / "data" / "bidkeeper.db"
     shutil.copyfile(home / "source" / "bidkeeper.db", database)
@@ -160,7 +160,7 @@ def _our_server(home: Path) -> Iterator[Server]:
 
 @contextmanager
 def server_on(url: str, home: Path, tree: Path = ROOT, python: str = sys.executable) -> Iterator[tuple[int, int]]:
-    """Starts the server of `tree` over the database at `url`, its other files in `home`; gives its port and its pid."""
+    """Starts the server of `tree` on the database at `url`, with other files in `home`; yields its port and pid."""
     (home / "bidkeeper.toml").write_text(_PLAN)
     (port,) = free_ports(1)
     environment = {

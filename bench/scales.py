@@ -1,6 +1,6 @@
-"""`python -m bench.scales`: how large the program is, and how far one fact or one request spreads in it.
+"""`python -m bench.scales`: measures how large the program is, and how far one fact or one request spreads in it.
 
-`--tree PATH` measures another checkout by the same rules, through its files, its commands and its HTTP interface alone.
+`--tree PATH` measures another checkout by the same rules, only through its files, commands and HTTP interface.
 """
 
 from __future__ import annotations
@@ -29,18 +29,18 @@ from tests.e2e.installation import Installation, Trader, until
 HOOK = Path(__file__).parent / "trip_hook"
 POSTS, BIDS = 5, 3
 _FLOOR, _NO_ROOM = 1_000_000, 12_000
-_CALM_S = 0.3  # the answer has come; what it leaves behind in the programs is over by then
+_CALM_S = 0.3  # after this, the work that an answer leaves behind in the programs is over
 
 
 class Trip(NamedTuple):
-    """One trip: distinct files of the product, and changes of file on the way."""
+    """The path of one request: the number of different product files, and of changes from one file to another."""
 
     files: int
     changes: int
 
 
 class Watch:
-    """A directory in which watched processes write, and the switch that they look at."""
+    """A directory in which watched processes write, and the switch that they read."""
 
     def __init__(self, directory: Path) -> None:
         self.directory = directory
@@ -50,7 +50,7 @@ class Watch:
             self._on = mmap.mmap(file.fileno(), 1)
 
     def environment(self, tree: Path, folders: Sequence[str]) -> dict[str, str]:
-        """Returns the variables that have a process of `tree` watched."""
+        """Returns the variables that make a process of `tree` a watched one."""
         return {
             "PYTHONPATH": os.pathsep.join((str(HOOK), str(tree))),
             "TRIP": str(self.directory),
@@ -60,7 +60,7 @@ class Watch:
 
     @contextmanager
     def on(self) -> Iterator[None]:
-        """Has processes count during the block, and no trip before it."""
+        """Counts during the block, starting a new trip."""
         for file in self.directory.iterdir():
             if file.name != "on":
                 file.unlink()
@@ -72,7 +72,7 @@ class Watch:
             time.sleep(_CALM_S)
 
     def trip(self, of: Sequence[int] = (), during: int | None = None) -> Trip:
-        """Returns the last trip, of all processes or those of `of`; with `during`, while that one was at work."""
+        """Returns the last trip, of all processes or those in `of`; with `during`, only while that process worked."""
         entered = {int(file.name): _read(file) for file in self.directory.iterdir() if file.name != "on"}
         if during is not None:
             first, last = entered[during][0][0], entered[during][-1][0]
@@ -90,7 +90,7 @@ class Trips(NamedTuple):
 
 
 def measured(tree: Path, python: str, folders: Sequence[str]) -> Trips:
-    """Makes the trips in an installation of `tree`. Raises RuntimeError where a cycle placed another number of bids."""
+    """Makes the trips in an installation of `tree`. Raises RuntimeError if a cycle placed another number of bids."""
     with TemporaryDirectory(prefix="bk-trip-") as name:
         watch = Watch(Path(name))
         home = Installation(python=python, tree=tree, **watch.environment(tree, folders))
@@ -119,7 +119,7 @@ def _post(home: Installation, watch: Watch, trader: Trader, number: int) -> Trip
 
 
 def _placed_bid(home: Installation, watch: Watch, trader: Trader, database: sqlite3.Connection, number: int) -> Trip:
-    """Measures the cycle in which a running task first finds room for a bid, from its first step to its last."""
+    """Measures the cycle in which a running task can first place a bid, from its first step to its last."""
     slug = f"bid-{number}"
     home.put_collection(slug, [_NO_ROOM])
     task = trader.task(slug=slug, bidCount=1, hardcapSats=2_000_000, loopSeconds=5)
@@ -136,7 +136,7 @@ def _placed_bid(home: Installation, watch: Watch, trader: Trader, database: sqli
 
 
 def _start(home: Installation, watch: Watch, trader: Trader, database: sqlite3.Connection, number: int) -> Trip:
-    """Measures a start and its first cycle, which places a bid: all programs, from the request to the cycle's end."""
+    """Measures a start and its first cycle, which places a bid, in all programs from the request to the cycle's end."""
     slug = f"start-{number}"
     home.put_collection(slug, [_FLOOR])
     task = trader.task(slug=slug, bidCount=1, hardcapSats=2_000_000, loopSeconds=300)
@@ -150,7 +150,7 @@ def _start(home: Installation, watch: Watch, trader: Trader, database: sqlite3.C
 
 
 def _until_cycles(database: sqlite3.Connection, task: int, cycles: int) -> None:
-    # The ledger is read as a file: a question to a program would be part of the trip.
+    # The ledger is read as a file, because a request to a program would be part of the trip.
     until(lambda: _row(database, task)[0] >= cycles, f"cycle {cycles} of task {task}")
 
 
@@ -180,7 +180,7 @@ Number = int | float
 
 
 class Scale(NamedTuple):
-    """One line of the table: numbers by their names, and how they were counted."""
+    """One line of the table: numbers by name, and how they were counted."""
 
     what: str
     numbers: Mapping[str, Number]
@@ -195,7 +195,7 @@ class Size(NamedTuple):
 
 
 def scales(tree: Path, python: str) -> Iterator[Scale]:
-    """Yields the lines of the table for the checkout `tree`, whose packages the interpreter `python` has."""
+    """Yields the lines of the table for the checkout `tree`; the interpreter `python` has its packages."""
     yield from sizes(tree)
     yield from spreads(tree)
     made = measured(tree, python, product(tree))
@@ -216,7 +216,7 @@ def scales(tree: Path, python: str) -> Iterator[Scale]:
 
 
 def sizes(tree: Path) -> Iterator[Scale]:
-    """Counts lines and files by the newlines in them."""
+    """Counts files, and lines by their newlines."""
     packages = product(tree)
     for what, folders, ending, how in (
         ("product Python", packages, "py", f"*.py of {', '.join(packages)}"),
@@ -245,7 +245,7 @@ def spreads(tree: Path) -> Iterator[Scale]:
 
 
 def product(tree: Path) -> list[str]:
-    """Returns the packages that the tree's wheel holds. Raises FileNotFoundError for any other directory."""
+    """Returns the packages in the tree's wheel. Raises FileNotFoundError if `tree` is not a checkout."""
     for statement in ast.parse((tree / "setup.py").read_text()).body:
         if isinstance(statement, ast.Assign) and ast.unparse(statement.targets[0]) == "TOP_LEVEL":
             return [str(name) for name in ast.literal_eval(statement.value)]
@@ -253,7 +253,7 @@ def product(tree: Path) -> list[str]:
 
 
 def files(tree: Path, folders: Sequence[str], endings: Sequence[str]) -> Iterator[Path]:
-    """Yields the files in these folders whose names end so; what a run has left there and links do not count."""
+    """Yields the files in these folders with these endings, without links and what a run has left there."""
     for folder in folders:
         for ending in endings:
             for path in sorted((tree / folder).rglob(f"*.{ending}")):
@@ -267,7 +267,7 @@ def size_of(paths: Iterable[Path]) -> Size:
 
 
 def naming(paths: Iterable[Path], pattern: str) -> int:
-    """Returns the number of files whose text matches, whatever the case."""
+    """Returns the number of files whose text matches, ignoring case."""
     wanted = re.compile(pattern, re.IGNORECASE)
     return sum(wanted.search(path.read_text(errors="replace")) is not None for path in paths)
 
@@ -291,7 +291,7 @@ print(1000 * (time.perf_counter() - began), len(sys.modules) - before)
 
 
 def imports(tree: Path, python: str) -> Iterator[Scale]:
-    """Measures imports in fresh interpreters, the programs in turn. The first of each compiles and does not count."""
+    """Measures imports in fresh interpreters, the programs in turn. Each first import compiles and is not counted."""
     found: dict[str, list[tuple[float, int]]] = {program: [] for program in PROGRAMS}
     for _ in range(IMPORTS + 1):
         for program, runs in found.items():
@@ -303,9 +303,9 @@ def imports(tree: Path, python: str) -> Iterator[Scale]:
 
 
 def imported(tree: Path, python: str, program: str) -> tuple[float, int]:
-    """Returns the milliseconds of one import in a fresh interpreter, and the modules that it adds."""
+    """Returns the milliseconds of one import in a fresh interpreter, and the number of modules that it adds."""
     environment = os.environ | {"PYTHONPATH": str(tree)}
-    environment.pop("PYTHONDONTWRITEBYTECODE", None)  # only the first is to compile
+    environment.pop("PYTHONDONTWRITEBYTECODE", None)  # so that only the first import compiles
     command = [python, "-P", "-c", _IMPORT.format(program)]
     said = subprocess.run(command, env=environment, cwd=tree, check=True, capture_output=True, text=True).stdout
     ms, modules = said.split()
@@ -313,7 +313,7 @@ def imported(tree: Path, python: str, program: str) -> tuple[float, int]:
 
 
 def memory(tree: Path, python: str) -> Iterator[Scale]:
-    """Measures an installation whose tasks have each had a cycle."""
+    """Measures an installation after a cycle of each task."""
     with installed(max_tasks=WORKERS, python=python, tree=tree) as home:
         tasks = home.user_with_tasks(WORKERS, loopSeconds=300)
         home.start_all([tasks])
@@ -333,13 +333,13 @@ def _workers(home: Home) -> list[int]:
 
 
 def interpreter(tree: Path) -> str:
-    """Returns the Python of the checkout's own environment, and this one where it has none."""
+    """Returns the Python of the checkout's own environment, or this one if it has none."""
     own = tree / ".venv" / "bin" / "python"
     return str(own) if own.exists() else sys.executable
 
 
 def table(row: Scale) -> str:
-    """Returns the line of the table without the way of counting, which is printed below all."""
+    """Returns the line of the table without how it is counted, which is printed below the table."""
     return f"{row.what:<34} " + ", ".join(f"{value:,} {name}" for name, value in row.numbers.items())
 
 

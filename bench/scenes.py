@@ -1,7 +1,7 @@
-"""`python -m bench.scenes`: what our adapters, gateway and tasks make of the oddities of real venues' answers.
+"""`python -m bench.scenes`: checks how our adapters, gateway and tasks handle the oddities of real venues' answers.
 
-Each seed is a practice market with all four dialects and its own scenes, read and traded on by an installation in this
-process. Prints what is wrong at each seed, and exits with 1 if anything is.
+Each seed is a practice market with all four dialects and its own scenes, on which an installation in this process reads
+and trades. It prints the faults of each seed, and exits with 1 if there are any.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from functools import partial
 from simulator.scenes import BY_NAME, SCENES
 from tests.scenes.run import faults
 
-# Books of these sizes in turn: few asks, more than a page of Ordinals Wallet's, more than two of UniSat's.
+# The sizes of books, in turn: few asks, more than a page at Ordinals Wallet, more than two pages at UniSat.
 _SIZES = (6, 7, 130, 240)
 
 
@@ -61,7 +61,7 @@ def _judged(seed: int, names: list[str] | None, *, ahead: bool, asks: int | None
 
 
 def _table(options: argparse.Namespace) -> int:
-    """Prints each scene's first faults of each dialect, at both forms of Satflow's and three sizes of a book."""
+    """Prints each scene's first faults by dialect, in both forms of Satflow's answers and with three book sizes."""
     names = options.scene or [scene.name for scene in SCENES]
     broken = 0
     print("| scene | what is wrong |\n|---|---|")
@@ -73,7 +73,7 @@ def _table(options: argparse.Namespace) -> int:
 
 
 def _alone(name: str, *, ahead: bool) -> list[str]:
-    """Returns the faults of a scene, except the kinds that the same markets have without it."""
+    """Returns the faults of a scene, except kinds that the same markets have without it."""
     found = []
     for seed, asks in enumerate(_SIZES, 1):
         without = {_kind(each) for each in faults(seed, [], asks=asks)}
@@ -82,7 +82,7 @@ def _alone(name: str, *, ahead: bool) -> list[str]:
 
 
 def _in_short(found: Iterable[str]) -> Iterator[str]:
-    """Yields each kind of fault with the first of its kind."""
+    """Yields the first fault of each kind."""
     seen: dict[str, str] = {}
     for each in found:
         seen.setdefault(_kind(each), each)
@@ -91,7 +91,7 @@ def _in_short(found: Iterable[str]) -> Iterator[str]:
 
 
 def _kind(fault: str) -> str:
-    """Returns the dialect and what is wrong there, without collection and figures."""
+    """Returns the dialect and the kind of fault, without collection and figures."""
     return ": ".join(fault.split(": ")[:2]).split(" of ")[0]
 
 

@@ -1,4 +1,4 @@
-"""Signatures per second on one core: bids as messages, and listings as PSBTs, each checked, signed and verified."""
+"""Signatures per second on one core: bids as messages and listings as PSBTs, each checked, signed and verified."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ _KINDS: tuple[OwnKind, ...] = ("p2tr", "p2wpkh", "p2sh-p2wpkh")
 
 
 def rows() -> Iterator[Row]:
-    """Yields the rows. The peer signs without any check: the minimum time that signing can take in Python here."""
+    """Yields the rows. The peer signs without checks, in the minimum time that signing takes in Python here."""
 
     def bid() -> None:
         assert verify_ownership(_ADDRESS, "bench", sign_message(_KEY, "p2wpkh", "bench"))
@@ -56,7 +56,7 @@ def rows() -> Iterator[Row]:
 
 
 def _whole_signer(unverified: Callable[[], object]) -> Row:
-    """Measures the whole signer: grant, rules, the sums of an hour, and two files synced to the disk for each bid."""
+    """Measures the whole signer: grant, rules, the sums of an hour, and two files synced to disk for each bid."""
     now_ms, user = 1_800_000_000_000, _ADDRESS
     bids = itertools.count()
     with (

@@ -1,7 +1,7 @@
-"""Starts of workers: the API's start, to its answer, against supervisord's start of the same worker.
+"""Starts of workers: the time of the API's start request, compared with supervisord's start of the same worker.
 
-Both are over when the worker holds its task's lock. Ours goes through HTTP, server and manager, which asks signer and
-gateway for the worker's rights; supervisord is asked over XML-RPC and the rights are there already.
+A start is over once the worker holds its task's lock. Ours passes through HTTP, server and manager, which asks signer
+and gateway for the worker's rights; supervisord is called over XML-RPC, and the rights exist already.
 """
 
 from __future__ import annotations
@@ -73,21 +73,21 @@ class Assigned(NamedTuple):
 
 @contextmanager
 def proxy(listening: Path) -> Iterator[Any]:
-    """Gives the XML-RPC operations of the supervisord that listens at `listening`."""
+    """Yields the XML-RPC operations of the supervisord that listens at `listening`."""
     transport = SupervisorTransport(None, None, f"unix://{listening}")
     with ServerProxy("http://127.0.0.1", transport=transport) as server:
         yield server.supervisor
 
 
 def _listens(path: Path) -> bool:
-    """Tells whether a program takes connections there: a socket's file is made before."""
+    """Returns True if a program accepts connections at `path`; the socket's file exists before that."""
     with socket.socket(socket.AF_UNIX) as way:
         return way.connect_ex(str(path)) == 0
 
 
 @contextmanager
 def of_workers(home: Path, workers: list[Assigned], environment: Mapping[str, str]) -> Iterator[Any]:
-    """Starts a supervisord with one program for each of `workers`, none running; gives its XML-RPC operations."""
+    """Starts a supervisord with one stopped program for each of `workers`; yields its XML-RPC operations."""
     programs = [_PROGRAM.format(home=home, python=sys.executable, **worker._asdict()) for worker in workers]
     (home / "s.conf").write_text(_HEAD.format(home=home) + "".join(programs))
     process = subprocess.Popen(
@@ -149,7 +149,7 @@ def our_starts(home: Home, made: Tasks) -> tuple[float, float]:
 
 
 def _supervised(home: Home, made: Tasks) -> tuple[float, float]:
-    """Measures supervisord's starts; it is asked not to wait, so that it takes a burst as fast as it can."""
+    """Measures supervisord's starts; it does not wait for each, so that it takes a burst as fast as it can."""
     single, first, burst = [], made.ids[:ONE_BY_ONE], made.ids[ONE_BY_ONE:]
     with TemporaryDirectory(prefix="bks-") as name:
         os.mkfifo(f"{name}/status")
@@ -174,7 +174,7 @@ def _supervised(home: Home, made: Tasks) -> tuple[float, float]:
 
 
 def _seconds(status: int, count: int, start: Callable[[], None]) -> float:
-    """Measures from before `start` until `count` workers have said that they hold their locks."""
+    """Returns the seconds from before `start` until `count` workers have reported that they hold their locks."""
     began = time.monotonic()
     start()
     said = b""
@@ -187,7 +187,7 @@ def _seconds(status: int, count: int, start: Callable[[], None]) -> float:
 
 
 def _assigned(settings: Settings, ids: list[int]) -> list[Assigned]:
-    """Does the manager's part for these workers: they are wanted, with a token and a right to bid."""
+    """Prepares these workers as the manager does: it sets them to run, and gives each a token and a right to bid."""
     signer = SignerClient(settings.signer_socket)
     base.connect(settings.database_url)
     try:

@@ -1,8 +1,8 @@
-"""`python -m bench.thousand [--tasks N] [--bids]`: a thousand tasks started and stopped together.
+"""`python -m bench.thousand [--tasks N] [--bids]`: starts and stops a thousand tasks together.
 
-Users with 20 tasks each on the same 20 collections. Without `--bids` the market has no room for a bid, so that only our
-part is measured; with it each task places one, and the venue's 5 requests a second decide (a place or cancel each).
-Every wait is bounded. Exit code 1 when an aim is missed.
+Each user has 20 tasks, all on the same 20 collections. Without `--bids` no bid is possible, so it measures only our
+part; with it each task places one bid, and the venue's 5 requests a second set the pace (a place or cancel each). Every
+wait is limited. The exit code is 1 if an aim is missed.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ WITH_BIDS = [1_000_000, 1_010_000]
 _AT_ONCE = 64
 _LOOK_S = 0.02
 _PATIENCE_S = 240.0
-_GRACE_S = 10.0  # a stop waits this long for bids to be cancelled; their cancels may end a little later
+_GRACE_S = 10.0  # a stop waits this long for bids to be cancelled; the cancels may end a little later
 
 
 class Watcher:
-    """A reader of one user's task list after another, like dashboards: it records answer times and first cycles."""
+    """Reads one user's task list after another, as dashboards do, and records answer times and first cycles."""
 
     def __init__(self, home: Home, users: list[Tasks]) -> None:
         self.seconds: list[float] = []

@@ -1,10 +1,10 @@
 """`.venv-postgresql/bin/python -m bench.thousand_hosts [--tasks N]`: a thousand tasks on one host, then on three.
 
-Every host is a network of its own on a bridge, so it needs root; the database has two, the second of which every commit
-waits for, and the signer, the gateways and the server have one each. The market has no room for a bid. Cycles are a
-minute apart: each opens a connection to the database over TLS, and one machine does all of that here. Memory is PSS:
-what a host's processes share counts once, but files that all hosts read here, such as libraries, count for each of them
-in part only. Every wait is bounded. Exit code 1 when a task has not finished a cycle.
+Every host is a separate network on a bridge, so it needs root. The database has two hosts, and every commit waits for
+the second; the signer, the gateways and the server have one each. No bid is possible. Cycles are a minute apart,
+because each opens a TLS connection to the database, and one machine does all of that here. Memory is PSS: memory that a
+host's processes share counts once, but files that all hosts read here, such as libraries, count only partly for each
+host. Every wait is limited. The exit code is 1 if a task has not finished a cycle.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _PATIENCE_S = 600.0
 
 
 def main() -> int:
-    """Measures one number of trading hosts after the other; returns the exit code."""
+    """Measures each number of trading hosts in turn; returns the exit code."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--tasks", type=int, default=1000, help="how many, in twenties (default 1000)")
     options = parser.parse_args()
@@ -49,7 +49,7 @@ def _site(hosts: int) -> Iterator[FarSite]:
     with tempfile.TemporaryDirectory(prefix="bk-bench-") as directory:
         config = Path(directory) / "bidkeeper.toml"
         config.write_text(PLAN.format(max_tasks=TASKS_EACH))
-        # As many slots in both, so that both do the same work, at the lease that is shipped.
+        # The same number of slots and the shipped lease in both cases, so that both do the same work.
         site = FarSite(hosts, max(HOSTS), BIDKEEPER_CONFIG=str(config), BIDKEEPER_LEASE_SECONDS="15")
         try:
             site.up()
@@ -74,7 +74,7 @@ def _measure(hosts: int, count: int) -> int:
             f"{again} starts asked for again"
         )
         print(f"{cycled} have finished a cycle after {time.monotonic() - began:.1f} s")
-        time.sleep(_WATCHED_S)  # what starts cost is over
+        time.sleep(_WATCHED_S)  # until the starts' own work is over
         before = {name: _cpu(pids) for name, pids in _hosts(site).items()}
         cycles = _cycles(site)
         time.sleep(_WATCHED_S)
@@ -91,9 +91,9 @@ def _measure(hosts: int, count: int) -> int:
 
 
 def _start_all(home: Home, users: list[Tasks]) -> int:
-    """Starts all tasks; returns how often one had to be asked for again: a program was too busy.
+    """Starts all tasks; returns the number of repeated requests, which were refused because a program was too busy.
 
-    One machine does the work of seven here, and says 503 in its worst moments, as it should.
+    One machine does the work of seven here, and correctly answers 503 in its worst moments.
     """
     refused: list[int] = []
 
@@ -129,7 +129,7 @@ def _cycles(site: FarSite) -> int:
 
 
 def _hosts(site: FarSite) -> dict[str, list[int]]:
-    """Returns the processes of each host, by what it does."""
+    """Returns the processes of each host, by the host's role."""
     named = {"hub": "server and market", "vault": "signer", "g1": "gateway", "g2": "standby gateway"}
     found = {named.get(machine.name, f"trading {machine.name}"): machine.pids() for machine in site.machines}
     for name, server in (("database", site.database.primary), ("database's standby", site.database.standby)):

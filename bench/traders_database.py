@@ -20,7 +20,7 @@ USERS, TASKS_EACH = 200, 20
 
 
 def make(url: str) -> list[str]:
-    """Fills the empty database at `url`; returns the bearer tokens, one for each user."""
+    """Fills the empty database at `url`; returns one bearer token for each user."""
     rng, now_ms = random.Random(1), time.time_ns() // 1_000_000
     tokens = [f"{number:043d}" for number in range(USERS)]
     base.connect(url)
@@ -59,7 +59,7 @@ def _tasks(user: int, rng: random.Random, now_ms: int) -> list[dict[str, object]
 
 
 def copy_with_shown_configs(source: Path, target: Path) -> None:
-    """Copies the database with configs in the API's form, so that they need no work when they are read."""
+    """Copies the database with configs in the API's form, so that reads need not convert them."""
     shutil.copyfile(source, target)
     with sqlite3.connect(target) as database:
         rows = database.execute("SELECT id, config FROM tasks").fetchall()

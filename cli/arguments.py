@@ -38,7 +38,7 @@ def _read(read: Callable[[str], str], text: str) -> str:
 
 
 def up_to(most: int) -> Callable[[str], int]:
-    """Returns a reader of whole numbers from 1 to `most`, for argparse."""
+    """Returns an argparse type for whole numbers from 1 to `most`."""
 
     def read(text: str) -> int:
         if text.isascii() and text.isdigit() and 1 <= int(text[:9]) <= most:

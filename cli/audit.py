@@ -1,4 +1,4 @@
-"""`bidkeeper audit verify`: a check that the signer's audit log is whole and in order, without loading the signer."""
+"""`bidkeeper audit verify`: checks that the signer's audit log is complete and in order, without loading the signer."""
 
 from __future__ import annotations
 

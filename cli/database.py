@@ -1,4 +1,4 @@
-"""`bidkeeper migrate|database`: the upgrade to this version's schema, and a copy of the database into an empty one."""
+"""`bidkeeper migrate|database`: upgrades the schema to this version, or copies the database into an empty one."""
 
 from __future__ import annotations
 
@@ -97,9 +97,9 @@ def migrated(settings: Settings) -> Iterator[None]:
 
 
 def check_database(settings: Settings, *, of_up: bool = False) -> None:
-    """Reads every page of an SQLite database before anything runs on it. `of_up`: the caller holds the lock of `up`.
+    """Reads every page of an SQLite database before a program uses it. `of_up`: the caller holds the lock of `up`.
 
-    Raises BidkeeperError for a damaged database, and for one that cannot be read: then its note stays.
+    Raises BidkeeperError if the database is damaged or cannot be read; an unreadable one keeps its note of damage.
     """
     if is_postgresql(settings.database_url):
         return
@@ -120,7 +120,7 @@ def check_database(settings: Settings, *, of_up: bool = False) -> None:
 
 
 def missing_with_logs(settings: Settings) -> str:
-    """Returns the words for an SQLite database that is missing or empty although tasks have run; "" for any other."""
+    """Describes an SQLite database that is missing or empty although tasks have run; "" for any other database."""
     path = Path(settings.database_url.removeprefix("sqlite:///"))
     if not damage.is_missing(str(path)) or not any(settings.log_dir.glob("task-*.log")):
         return ""
@@ -128,7 +128,7 @@ def missing_with_logs(settings: Settings) -> str:
 
 
 def _is_running(settings: Settings, *, of_up: bool) -> bool:
-    """Tells whether a program that uses the database holds its lock. `of_up` leaves out the lock of `up`."""
+    """Returns True if a program that uses the database is running. `of_up` ignores the lock of `up`."""
     patterns = ("manager*.lock", "hooks.lock", "task-*.lock", *(() if of_up else ("up.lock",)))
     for path in (path for pattern in patterns for path in settings.run_dir.glob(pattern)):
         lock = hold_lock(path)
@@ -140,7 +140,7 @@ def _is_running(settings: Settings, *, of_up: bool) -> bool:
 
 def _copy(settings: Settings, target: str) -> int:
     settings.run_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
-    with _nobody_else(settings, target):
+    with _kept_stopped(settings, target):
         copied = schema.copy(settings.database_url, target)
     for table, rows in copied:
         print(f"{table}: {rows}")
@@ -149,12 +149,12 @@ def _copy(settings: Settings, target: str) -> int:
 
 
 @contextmanager
-def _nobody_else(settings: Settings, target: str) -> Iterator[None]:
-    """Keeps manager and hooks of both databases from running for the block. Raises BidkeeperError when one runs."""
+def _kept_stopped(settings: Settings, target: str) -> Iterator[None]:
+    """Stops managers and hooks of both databases from starting during the block. Raises BidkeeperError if one runs."""
     held: list[int] = []
     taken: list[HeldLease] = []
     names = {url: leases.names_at(url) for url in (settings.database_url, target)}
-    # A lease that a program of this directory holds is given to us, too, so its lock comes first.
+    # The locks come first, because a lease that a program of this directory holds would be given to us as well.
     managers = [settings.manager_file("lock", slot) for slot in (None, *range(max(map(len, names.values()))))]
     try:
         for path in (*managers, settings.run_dir / "hooks.lock"):
@@ -166,7 +166,7 @@ def _nobody_else(settings: Settings, target: str) -> Iterator[None]:
             for name in names[url]:
                 kind = name if name == leases.HOOKS else f"manager of {name}"
                 holder = leases.holder_in(settings.run_dir)
-                # Copying takes as long as it takes, and gives no sign of life.
+                # A copy takes any time and renews no lease meanwhile.
                 lease = claim(url, name, holder, settings.lease_seconds, waits=False, kind=kind, silent_s=math.inf)
                 taken.append(lease)
         yield

@@ -1,7 +1,7 @@
-"""`bidkeeper demo`: up, on the practice marketplace, with a demo user whose tasks trade as you watch.
+"""`bidkeeper demo`: runs `up` on the practice marketplace, with a demo user whose tasks trade while you watch.
 
-The demo user is an ordinary one, the practice market's play wallet: it signs in with it and talks to the service over
-HTTP only. The page signs every visitor in as the same user, by one click.
+The demo user is an ordinary user, the practice market's play wallet, and uses the service over HTTP only. The page
+signs every visitor in as the same user, by one click.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ _MOST_OPERATIONS = 6
 
 
 class TaskFigures(Struct):
-    """One task's results; `still` are the cycles that changed nothing, `patience` is the most it needed.
+    """One task's results. `still` counts the cycles that changed nothing, `patience` is the highest value it reached.
 
-    A listing (`is_listing`) is placed when it is listed or repriced, and a sale is its fill.
+    A listing (`is_listing`) counts as placed when it is listed or repriced, and its sale counts as a fill.
     """
 
     is_listing: bool = False
@@ -49,7 +49,7 @@ class TaskFigures(Struct):
     patience: Decimal = Decimal(1)
 
     def count(self, cycle: dict[str, Any]) -> None:
-        """Adds a cycle of a bidding task or an auto-list task, as the API shows it."""
+        """Adds a cycle of a bidding or auto-list task, in the API's form."""
         detail = cycle["detail"] or {}
         places = sum(rung.get("fate") == "placed" for rung in detail.get("rungs", ()))
         places += detail.get("fate") == "listed"
@@ -83,7 +83,7 @@ class Figures:
         self._tasks.setdefault(name, TaskFigures(is_listing=name.startswith("auto"))).count(cycle)
 
     def lines(self, seconds: float, metrics: str | None) -> Iterator[str]:
-        """Yields a headline, a line for each task and the calls (not without `metrics`); nothing before a cycle."""
+        """Yields a headline, a line a task, and the calls unless `metrics` is None; nothing before the first cycle."""
         if not self._tasks:
             return
         yield f"results after {in_words(seconds)}:"
@@ -94,15 +94,15 @@ class Figures:
 
 
 def calls(metrics: str) -> str:
-    """Returns the calls since the gateway's start, all and by operation, the most frequent first."""
+    """Returns the number of calls since the gateway's start, in total and by operation, the most frequent first."""
     counts = Counter[str]()
     for _, operation, count in _CALLS.findall(metrics):
         counts[operation] += int(count)
     most = counts.most_common(_MOST_OPERATIONS)
-    told = [f"{count:,} {operation}" for operation, count in most]
+    counted = [f"{count:,} {operation}" for operation, count in most]
     if rest := counts.total() - sum(count for _, count in most):
-        told.append(f"{rest:,} other")
-    return f"{counts.total():,} ({', '.join(told)})"
+        counted.append(f"{rest:,} other")
+    return f"{counts.total():,} ({', '.join(counted)})"
 
 
 def in_words(seconds: float) -> str:
@@ -113,14 +113,14 @@ def in_words(seconds: float) -> str:
     return f"{minutes} min {round(seconds) % 60} s"
 
 
-# Pictures, and one of each other thing that people inscribe; of two collections in turn.
-_SHELF: tuple[Kind, ...] = ("picture", "picture", "picture", "svg", "text", "picture", "large", "picture")
+# Mostly pictures, and one of each other kind of inscription; of two collections in turn.
+_GIFT_KINDS: tuple[Kind, ...] = ("picture", "picture", "picture", "svg", "text", "picture", "large", "picture")
 
 
 def gifts(vault: str, collection: str) -> list[dict[str, str]]:
-    """Returns the gifts to a vault, always the same ones; the first is of `collection`, to be sold."""
+    """Returns the gifts to a vault, the same at each call; the first, of `collection`, is to be sold."""
     slugs = itertools.cycle(("quantum-cats-demo", "nodemonkes-demo"))
-    wanted: list[tuple[str, Kind]] = [(collection, "picture"), *zip(slugs, _SHELF, strict=False)]
+    wanted: list[tuple[str, Kind]] = [(collection, "picture"), *zip(slugs, _GIFT_KINDS, strict=False)]
     found = []
     for at, (slug, kind) in enumerate(wanted):
         ids = (f"{hashlib.sha256(f'{vault} {at} {number}'.encode()).hexdigest()}i0" for number in itertools.count())
@@ -129,7 +129,7 @@ def gifts(vault: str, collection: str) -> list[dict[str, str]]:
 
 
 class Session:
-    """Calls to one installation, and to its practice marketplace."""
+    """Calls to one installation and its practice marketplace."""
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
@@ -140,7 +140,7 @@ class Session:
         return bool(self._token)
 
     def sign_in(self) -> None:
-        """Signs in and prints the page and the token of the same user. Raises as `call`."""
+        """Signs in, and prints the page's address and the user's token. Raises as `call`."""
         who = self._market("GET", "/sim/play-wallet")["address"]
         challenge = self.call("POST", "/api/auth/challenge", {"address": who})
         signed = self._market("POST", "/sim/play-wallet/sign", {"message": challenge["message"]})
@@ -153,8 +153,7 @@ class Session:
     def call(self, method: str, path: str, body: Any = None) -> Any:
         """Returns the service's answer.
 
-        Raises NoAnswer when none comes, Unauthorized when the session has ended, and BidkeeperError with the text of
-        a refusal.
+        Raises NoAnswer without an answer, Unauthorized after the session's end, and BidkeeperError for other errors.
         """
         try:
             return api.ask_json("server", self._settings.server_at(), method, path, body, token=self._token)
@@ -163,15 +162,15 @@ class Session:
             raise
 
     def metrics(self) -> str:
-        """Returns the installation's metrics as text, with little patience at the end; raises as `call`."""
+        """Returns the installation's metrics as text, within 2 s because the demo may be ending; raises as `call`."""
         return api.ask("server", self._settings.server_at(), "GET", "/metrics", patience_s=2)
 
     def give(self, vault: str, gifts: list[dict[str, str]]) -> None:
-        """Lets the practice market put inscriptions into a vault, and take out any others."""
+        """Has the practice market put inscriptions into a vault and remove any others."""
         self._market("PUT", f"/sim/wallets/{vault}", {"inscriptions": gifts})
 
     def send(self, inscription: str, address: str) -> None:
-        """Sends an inscription of the demo user's to another address."""
+        """Sends an inscription of the demo user to another address."""
         self._market("POST", "/sim/move", {"inscriptionId": inscription, "address": address})
 
     def _market(self, method: str, path: str, body: Any = None) -> Any:
@@ -186,9 +185,9 @@ def page_line(settings: Settings) -> str:
 
 
 _PUPPETS, _NINJAS = "bitcoin-puppets-demo", "pizza-ninjas-demo"
-# A ladder on a collection, one of a rune, and a pair of bids that outbids rivals. Their prices follow the floor within
-# 4 %: at 1 % the top would move every minute or two, and each move signs one more bid for an hour. The pair moves
-# whenever a rival does, some twenty times an hour: it signs for a third of that.
+# A ladder on a collection, a ladder on a rune, and a pair of bids that outbids rivals. Prices follow the floor within
+# 4 %: at 1 % the top bid would move every minute or two, and each move signs one more bid for an hour. The pair moves
+# with its rivals, about twenty times an hour, so each of its bids is signed for only 20 minutes.
 _TASKS: tuple[dict[str, Any], ...] = (
     {"slug": _PUPPETS, "bidCount": 4, "hardcapSats": 3_500_000, "bidExpiryMinutes": 60}
     | {"bidPercentLow": 0.5, "bidPercentHigh": 0.9},
@@ -197,13 +196,13 @@ _TASKS: tuple[dict[str, Any], ...] = (
     {"slug": _NINJAS, "bidCount": 2, "hardcapSats": 1_000_000, "bidExpiryMinutes": 20}
     | {"bidPercentLow": 0.6, "bidPercentHigh": 0.88, "outbidEnabled": True, "outbidAmount": 5_000},
 )
-# Bought inscriptions are put up for sale, one at a time, at this share of the floor and not below that price.
+# Bought inscriptions are listed one at a time, at this multiple of the floor, and not below these prices (sats).
 _PRICE_PERCENT = 1.15
 _LEAST_PRICE = {_PUPPETS: 1_500_000, _NINJAS: 400_000}
 
-_LOOK_EVERY_S = 1.0
+_READ_EVERY_S = 1.0
 _FIGURES_EVERY_S = 3600.0
-_CYCLES_A_LOOK = 10
+_CYCLES_A_READ = 10
 _LIST_EVERY_S = 30.0
 
 
@@ -212,10 +211,10 @@ def add_arguments(verb: str, parser: argparse.ArgumentParser) -> None:
 
 
 def run(settings: Settings, options: argparse.Namespace) -> int:
-    """Runs `up`, with the demo's own settings where none are given."""
+    """Runs `up`, with the demo's own defaults for settings that are not given."""
     if settings.market != "simulator":
         raise SettingsError(["BIDKEEPER_MARKET must be simulator: the demo never trades on a real marketplace"])
-    # A demo is there to be looked at, so every visitor may use the play wallet unless the setting says otherwise.
+    # The demo is for visitors, so everyone may use the play wallet unless the setting says otherwise.
     has_play_wallet = not os.environ.get("BIDKEEPER_PLAY_WALLET") or settings.play_wallet
     environment = {
         "BIDKEEPER_PLAY_WALLET": "true" if has_play_wallet else "false",
@@ -228,18 +227,18 @@ def run(settings: Settings, options: argparse.Namespace) -> int:
     print("starting on the practice marketplace, with play money; Ctrl-C stops everything", flush=True)
     print("each task prints a line when it does something new; the page shows the reason for every bid", flush=True)
     demo = Demo(Session(settings))
-    return Installation(settings, environment).run(demo.step, demo.tell_figures)
+    return Installation(settings, environment).run(demo.step, demo.print_figures)
 
 
 class Demo:
-    """Starts the demo user's tasks, then prints each cycle's result; repetitions are printed once."""
+    """Starts the demo user's tasks, then prints each cycle's result, and repeated results only once."""
 
     def __init__(self, session: Session) -> None:
         self._session = session
         self._figures = Figures()
-        self._began = self._figures_told = time.monotonic()
+        self._began = self._figures_printed = time.monotonic()
         self._began_at = int(time.time())
-        self._looked = self._listed = -math.inf
+        self._read_at = self._listed = -math.inf
         self._is_started = False
         self._trouble = ""
         self._shown: dict[str, Any] = {}
@@ -247,13 +246,13 @@ class Demo:
         self._words: dict[str, str] = {}
 
     def step(self) -> None:
-        """Looks once; a failed question is asked again at the next look."""
+        """Reads the tasks and prints their new cycles, at most once a second; a failed read is retried."""
         now = time.monotonic()
-        if now - self._looked < _LOOK_EVERY_S:
+        if now - self._read_at < _READ_EVERY_S:
             return
-        self._looked = now
+        self._read_at = now
         try:
-            self._look()
+            self._read_tasks()
             self._trouble = ""
         except Unauthorized:
             pass
@@ -261,11 +260,11 @@ class Demo:
             if self._trouble != str(error):
                 self._trouble = str(error)
                 _say(f"retrying every second: {error}")
-        if now - self._figures_told > _FIGURES_EVERY_S:
-            self._figures_told = now
-            self.tell_figures()
+        if now - self._figures_printed > _FIGURES_EVERY_S:
+            self._figures_printed = now
+            self.print_figures()
 
-    def tell_figures(self) -> None:
+    def print_figures(self) -> None:
         """Prints the figures of the run so far, if there are any."""
         try:
             metrics = self._session.metrics()
@@ -274,7 +273,7 @@ class Demo:
         for line in self._figures.lines(time.monotonic() - self._began, metrics):
             print(line, flush=True)
 
-    def _look(self) -> None:
+    def _read_tasks(self) -> None:
         if not self._session.is_signed_in:
             self._session.sign_in()
         if not self._is_started:
@@ -291,24 +290,24 @@ class Demo:
             self._list_another(listings)
 
     def _follow(self, name: str, path: str, task: dict[str, Any]) -> None:
-        """Counts and prints the cycles since the last look, without those of an earlier demo."""
+        """Counts and prints the cycles since the last read, without those of an earlier demo."""
         shown = (task["lastCycle"], task["lastError"])
         if shown == self._shown.get(name, (None, None)):
             return
-        cycles = self._session.call("GET", f"{path}/cycles?limit={_CYCLES_A_LOOK}")
+        cycles = self._session.call("GET", f"{path}/cycles?limit={_CYCLES_A_READ}")
         newest = self._newest.get(name)
         new = list(itertools.takewhile(lambda cycle: cycle != newest and cycle["time"] >= self._began_at, cycles))
         for cycle in reversed(new):
             self._figures.count(name, cycle)
             words = cycle["action"] + (f" ({cycle['error']})" if cycle["error"] else "")
-            self._tell(name, words, cycle["time"])
+            self._print_if_new(name, words, cycle["time"])
         if task["lastError"] and not new:
-            # It did not reach the end of a cycle.
-            self._tell(name, task["lastError"])
+            # The task failed before its cycle ended.
+            self._print_if_new(name, task["lastError"])
         self._shown[name], self._newest[name] = shown, cycles[0] if cycles else None
 
-    def _tell(self, name: str, words: str, at_seconds: float | None = None) -> None:
-        # A listing that stays as it is gives its other possible price at each floor.
+    def _print_if_new(self, name: str, words: str, at_seconds: float | None = None) -> None:
+        # An unchanged listing reports another wanted price at each floor, which is not news.
         gist = words.partition(": wanted ")[0]
         if gist != self._words.get(name):
             self._words[name] = gist
@@ -324,7 +323,7 @@ class Demo:
             _say(f"task {task['id']} {task['slug']}: started: {_in_words(task['config'])}")
 
     def _list_another(self, ended: list[dict[str, Any]]) -> None:
-        """Puts an inscription without a task up for sale: at first a gift of the market, then a bought one."""
+        """Lists an inscription that has no task: at first a gift of the market, then a bought one."""
         vault = self._session.call("GET", "/api/wallet")["vault"]
         if not ended:
             self._session.give(vault, gifts(vault, _PUPPETS))
@@ -333,7 +332,7 @@ class Demo:
             inscription, slug = item["id"], item["collectionId"]
             if slug in _LEAST_PRICE and inscription not in known:
                 if item["address"] != vault:
-                    # Bids buy to the user's own address; the demo user sends the inscription to the vault.
+                    # Bids deliver to the user's own address, so the demo user sends the inscription to the vault.
                     self._session.send(inscription, vault)
                 self._list(inscription, slug, ended)
                 return

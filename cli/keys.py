@@ -1,6 +1,6 @@
-"""`bidkeeper keys`: the keystore of real money, for its operator.
+"""`bidkeeper keys`: manages the keystore for real money.
 
-Secrets are asked for at a prompt and never taken from arguments or the environment, which others can see.
+Secrets are read at a prompt, never from arguments or the environment, because other users could see them there.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ from wallet.signer.signer_process import AUDIT_LOG, KEYSTORE, now_ms
 
 
 def secret(question: str) -> str:
-    """Reads one line, without its end and a byte order mark. Raises BidkeeperError when there is no more input."""
+    """Reads one line without its line end and byte order mark. Raises BidkeeperError at the end of the input."""
     try:
         if sys.stdin.isatty():
             return getpass.getpass(f"{question}: ")
-        # A locale without UTF-8 keeps bytes that it does not know as they are (surrogateescape).
+        # A locale without UTF-8 keeps undecodable bytes as surrogates (surrogateescape).
         line = decoded(sys.stdin.readline().encode("utf-8", "surrogateescape"))
     except EOFError:
         line = ""
@@ -42,7 +42,7 @@ def secret(question: str) -> str:
 
 
 def twice(question: str) -> str:
-    """Reads the same line twice. Raises BidkeeperError when they differ."""
+    """Asks for the same line twice. Raises BidkeeperError if the two differ."""
     first = secret(question)
     if secret(f"{question}, again") != first:
         raise BidkeeperError("the two entries differ")
@@ -50,7 +50,7 @@ def twice(question: str) -> str:
 
 
 PASSPHRASE = "Passphrase of the keystore"
-# scrypt takes half a second, the reading of a long audit log some more.
+# scrypt takes half a second, and reading a long audit log takes longer.
 _UNLOCK_S = 120.0
 _SHOWN_ONCE = """
 Only these words restore the keys if the file or the passphrase is lost. They are shown once: write them on paper,
@@ -77,7 +77,7 @@ def add_arguments(verb: str, parser: argparse.ArgumentParser) -> None:
 
 
 def run(settings: Settings, options: argparse.Namespace) -> int:
-    """Runs one action. Raises BidkeeperError with the reason when it cannot."""
+    """Runs one action. Raises BidkeeperError with the reason if it fails."""
     hardening.harden()
     path = settings.signer_files / KEYSTORE
     try:
@@ -97,7 +97,7 @@ def run(settings: Settings, options: argparse.Namespace) -> int:
                     keystore.change_passphrase(path, secret("Present passphrase"), twice("New passphrase"))
                 print("changed. Earlier backups still open with the old passphrase: make a new backup and destroy them")
             case _:
-                # Where we may ask at the operators' socket, wrong passphrases are counted apart there.
+                # The operators' socket, where it is writable, counts wrong passphrases separately.
                 is_here = settings.signer_host is None and os.access(settings.operators_socket, os.W_OK)
                 _unlock(settings.operators_socket if is_here else settings.signer_socket)
     except OSError as error:

@@ -15,7 +15,7 @@ from wallet.signer.allowed import with_normal_addresses
 
 log = logging.getLogger(__name__)
 
-# verb → (its module, one line of help); a module is imported only for its verb.
+# verb → (its module, one line of help); only the chosen verb's module is imported
 VERBS = {
     "up": ("cli.up", "start everything and stay in the foreground"),
     "demo": ("cli.demo", "like up, with play money and a demo user whose tasks trade"),
@@ -43,12 +43,12 @@ VERBS = {
     "venue": ("cli.venue", "save a marketplace's answers, or check such a file"),
 }
 
-# Other programs do not read the secrets, so none can leak from them; under users of their own they could not.
+# The other programs do not read the secrets, so they cannot leak them; if each has its own user, they are unable to.
 SECRETS_READ = dict.fromkeys(("up", "demo", "gateway", "venue probe"), SECRETS) | {"facts": ("unisat_api_key",)}
 
 
 class _Version(argparse.Action):
-    """`--version`: the commit is looked for only when it is asked for."""
+    """`--version`: looks up the commit only when it is asked for."""
 
     def __call__(self, parser: argparse.ArgumentParser, *given: object) -> None:
         print(f"bidkeeper {importlib.import_module('core.version').running()}")
@@ -56,9 +56,9 @@ class _Version(argparse.Action):
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Runs one verb. Returns 0, 1 when it failed, 2 when settings or arguments are wrong."""
+    """Runs one verb. Returns 0, 1 if it failed, 2 if settings or arguments are wrong."""
     for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, io.TextIOWrapper):  # a letter that the terminal cannot show must not end the program
+        if isinstance(stream, io.TextIOWrapper):  # a character that the terminal cannot show must not end the program
             stream.reconfigure(errors="backslashreplace")
     parser = argparse.ArgumentParser(
         prog="bidkeeper", description="Keeps bids and listings of Ordinals and Runes alive."
@@ -72,7 +72,7 @@ def main(arguments: list[str] | None = None) -> int:
             importlib.import_module(module).add_arguments(verb, added)
     options = parser.parse_args(given)
     try:
-        if options.verb == "doctor":  # it explains wrong settings first
+        if options.verb == "doctor":  # the doctor explains wrong settings itself
             return int(importlib.import_module("cli.doctor.doctor").run_alone(options))
         verb = f"venue {options.action}" if options.verb == "venue" else str(options.verb)
         settings = with_normal_addresses(load(secrets=SECRETS_READ.get(verb, ())))
@@ -92,13 +92,13 @@ def main(arguments: list[str] | None = None) -> int:
         return 130
     except Exception as error:
         if _is_program(options) or not _is_of_database(error):
-            raise  # a program's log is to have the traceback
+            raise  # so that a program's log gets the traceback
         text = f"the database cannot be used: {error}; bidkeeper doctor --only data says what to do"
         return _failed(options, [text], 1)
 
 
 def _remedy(error: BidkeeperError) -> str:
-    """Returns what to do about the database or a program that does not listen, to follow the error's text; else ""."""
+    """Returns the remedy to append to an error of the database or of a program that is down; "" for others."""
     database_errors = sys.modules.get("models.database.damage")
     if database_errors is not None and isinstance(error, database_errors.DatabaseAway):
         return "; bidkeeper doctor --only data says what to do"
@@ -110,7 +110,7 @@ def _remedy(error: BidkeeperError) -> str:
 
 
 def _is_of_database(error: Exception) -> bool:
-    """Tells whether the database itself failed (damaged, locked, away), and not a statement that is wrong.
+    """Returns True if the database itself failed (damaged, locked, away), False for a wrong SQL statement.
 
     Programs without a database do not load the library, so it is not imported here.
     """
@@ -123,7 +123,7 @@ def _is_program(options: argparse.Namespace) -> bool:
 
 
 def _failed(options: argparse.Namespace, problems: list[str], code: int) -> int:
-    """Says why the verb failed: a person on stderr, and in a program's log that is JSON in its form."""
+    """Prints why the verb failed to stderr; a program whose log is JSON logs it instead."""
     for problem in problems:
         if _is_program(options) and logs.writes_json():
             log.error("%s", problem)

@@ -1,13 +1,11 @@
 """`bidkeeper ray start|show|rebalance|stop`: the slots' managers in a Ray cluster (docs/several-machines.md).
 
-The actor of a slot runs the slot's manager as its child, which ends with it.
-
-A manager that fails after a while, as all do when the database is lost, is started again here: Ray would need seconds
-more for an actor. If that one does not act in time, perhaps since this machine alone has lost the database, the actor
-ends, and so it does with one that fails immediately or ends in order. Ray starts the actor again,
-wherever there is room, when it or its machine is lost. Two of one slot may be there for a while, as Ray cannot know
-what a machine does that it does not reach: the lease in the database lets one of them work.
-"""
+The actor of a slot runs that slot's manager as a child process, which ends when the actor does.
+The actor itself restarts a manager that fails after a while, as all do when the database is lost, because Ray would
+take seconds longer. The actor ends if the manager fails within 10 s of its start or ends in order, or if a restarted
+one does not act in time, perhaps because only this machine has lost the database. Ray restarts an actor that ended or
+whose machine was lost, on any machine with room. Two actors of one slot may run for a while, because Ray does not know
+what an unreachable machine does; the lease in the database lets only one of their managers work."""
 
 from __future__ import annotations
 
@@ -33,9 +31,9 @@ from core.program_calls import Ping
 from core.settings import Settings, load
 from models.leases import leases
 
-_END_S = 13.0  # as long as supervisord gives a manager
-# Between the end of a young manager and ours: otherwise one that fails immediately would be started again and again
-# without a pause. After an end in order, the operator can end or move the actor within it.
+_END_S = 13.0  # as long as supervisord gives a manager to end
+# Wait between the end of a manager and the end of its actor: otherwise a manager that fails immediately would be
+# restarted without a pause. After an end in order, the operator can end or move the actor meanwhile.
 _REST_S = 2.0
 _YOUNG_S = 10.0
 _ACTS_S = 5.0
@@ -43,7 +41,7 @@ _WATCH_S = 1.0
 
 
 def manager_acts(slot: int | None) -> bool:
-    """Tells whether this machine's manager of the slot (None: of all users) answers, as one does that has its lease."""
+    """Returns True if this machine's manager of the slot (None: of all users) answers, as it does with its lease."""
     try:
         call(load().manager_file("sock", slot), "manager", Ping(), timeout=_ACTS_S)
     except PeerError:
@@ -52,23 +50,23 @@ def manager_acts(slot: int | None) -> bool:
 
 
 class SlotActor:
-    """The keeper of one manager process, of which Ray makes an actor."""
+    """Keeps one manager process running; Ray makes an actor of it."""
 
     def __init__(self, program: Sequence[str], acts: Callable[[], bool], acts_within_s: float) -> None:
-        """Starts `python -m PROGRAM`, a module and its arguments, with the environment of this machine's raylet.
+        """Starts `python -m PROGRAM` (a module and its arguments) with the environment of this machine's raylet.
 
-        `acts` tells whether it does its work, as one that takes a former one's place has to after this many seconds.
+        `acts` returns whether the manager works; a restarted one has to within `acts_within_s`.
         """
         self._program = program
         self._acts, self._acts_within_s = acts, acts_within_s
         self._is_stopped = False
         self._is_successor = False
-        self._turn = threading.Lock()  # to stop a manager, or to start the next
+        self._turn = threading.Lock()  # held while a manager is stopped or the next one is started
         self._start()
         threading.Thread(target=self._keep_running, daemon=True).start()
 
     def state(self) -> dict[str, Any]:
-        """Returns Ray's id of the machine, its name, the manager's pid, and since when it runs (seconds since 1970)."""
+        """Returns Ray's id of the machine, its name, the manager's pid and start time (seconds since 1970)."""
         import ray
 
         node = ray.get_runtime_context().get_node_id()
@@ -103,10 +101,10 @@ class SlotActor:
                     self._is_successor = True
             time.sleep(_REST_S)
         finally:
-            os._exit(1)  # for Ray an actor that ends by itself has failed, and is started again
+            os._exit(1)  # Ray counts an actor that ends by itself as failed, and restarts it
 
     def _end_of_manager(self) -> int | None:
-        """Waits for the manager's end, and returns its exit code; None when it followed another and does not act."""
+        """Waits for the manager to end and returns its exit code; None if a restarted manager does not act in time."""
         deadline = self._began + self._acts_within_s
         while self._is_successor and not self._acts():
             if time.monotonic() > deadline:
@@ -116,18 +114,18 @@ class SlotActor:
         return self._manager.wait()
 
 
-RESOURCE = "bidkeeper_slot"  # what `ray start --resources` gives each machine that may run managers
-MANAGER = ("cli.main", "manager", "--slot")  # the module of a manager, and its arguments before the slot
+RESOURCE = "bidkeeper_slot"  # the resource that `ray start --resources` gives each machine that may run managers
+MANAGER = ("cli.main", "manager", "--slot")  # a manager's module and arguments, without the slot's number
 _NAMESPACE = "bidkeeper"
 _ANSWER_S = 10.0
 _STOP_S = 20.0
-_TO_ACT_S = 30.0  # with a lease that is free
+_TO_ACT_S = 30.0  # time that a manager takes to act once its lease is free
 _BACK_S = 60.0
 _LOOK_S = 0.5
 
 
 class Machine(NamedTuple):
-    """A machine that may run managers: Ray's id of it, its name, and how many have room."""
+    """A machine that may run managers: Ray's id of it, its name, and how many managers it has room for."""
 
     node: str
     name: str
@@ -135,7 +133,7 @@ class Machine(NamedTuple):
 
 
 class Place(NamedTuple):
-    """A manager's machine (Ray's id of it, its name), its pid, and since when it runs (seconds since 1970)."""
+    """A running manager's place: Ray's id of the machine, its name, the pid, the start time (seconds since 1970)."""
 
     node: str
     machine: str
@@ -144,13 +142,13 @@ class Place(NamedTuple):
 
 
 class Cluster:
-    """The cluster that this machine is in. `joined` makes it."""
+    """The Ray cluster of this machine; `joined` creates it."""
 
     def __init__(self, ray: Any) -> None:
         self._ray = ray
 
     def machines(self) -> list[Machine]:
-        """Returns the living machines that may run managers."""
+        """Returns the machines that are alive and may run managers."""
         return [
             Machine(node["NodeID"], node["NodeManagerHostname"], int(node["Resources"][RESOURCE]))
             for node in self._ray.nodes()
@@ -158,9 +156,9 @@ class Cluster:
         ]
 
     def start(self, slots: int, lease_s: float) -> None:
-        """Has the managers of this many slots kept running from now on, where they are not yet.
+        """Starts an actor for each slot without one; the actors keep the managers running.
 
-        `lease_s` is how long the lease of a lost one may last.
+        `lease_s` is how long the lease of a lost manager may last.
         """
         for slot in range(slots):
             self._ray.remote(SlotActor).options(
@@ -174,7 +172,7 @@ class Cluster:
             ).remote((*MANAGER, str(slot)), partial(manager_acts, slot if slots > 1 else None), lease_s + _TO_ACT_S)
 
     def places(self, slots: Iterable[int], seconds: float = _ANSWER_S) -> dict[int, Place]:
-        """Returns where the slots' managers are; those that do not answer in time are left out."""
+        """Returns where the slots' managers run, without those that do not answer in time."""
         asked = {slot: actor.state.remote() for slot in slots if (actor := self.actor(slot)) is not None}
         if asked:
             self._ray.wait(list(asked.values()), num_returns=len(asked), timeout=seconds)
@@ -185,7 +183,7 @@ class Cluster:
         return found
 
     def wait_for(self, slots: Iterable[int], former: Container[Place] = ()) -> None:
-        """Returns when the slots' managers run, and not at `former` places any more; after a minute in any case."""
+        """Waits until the slots' managers run, and not at their `former` places, for at most a minute."""
         waited_for = set(slots)
         deadline = time.monotonic() + _BACK_S
         while waited_for and time.monotonic() < deadline:
@@ -194,9 +192,9 @@ class Cluster:
             time.sleep(_LOOK_S)
 
     def end(self, slots: Iterable[int], *, for_good: bool) -> None:
-        """Ends managers so that they give their leases back; one that cannot be asked ends with its actor.
+        """Ends managers so that they give their leases back; a manager that does not answer ends with its actor.
 
-        Ray starts them again, on the machines that are next, unless it is `for_good`.
+        Ray restarts them, each on a machine with room, unless `for_good`.
         """
         actors = [actor for slot in slots if (actor := self.actor(slot)) is not None]
         asked = [actor.stop.remote() for actor in actors]
@@ -206,7 +204,7 @@ class Cluster:
             self._ray.kill(actor, no_restart=for_good)
 
     def actor(self, slot: int) -> Any:
-        """Returns the actor that keeps the slot's manager running, None before its start."""
+        """Returns the actor of the slot; None before it is started."""
         try:
             return self._ray.get_actor(f"slot {slot}")
         except ValueError:
@@ -215,7 +213,7 @@ class Cluster:
 
 @contextlib.contextmanager
 def joined() -> Iterator[Cluster]:
-    """Joins this machine's cluster for the block. Raises BidkeeperError where Ray or a cluster is missing."""
+    """Joins this machine's cluster for the block. Raises BidkeeperError if Ray or a cluster is missing."""
     try:
         import ray
     except ImportError:
@@ -240,7 +238,7 @@ def add_arguments(verb: str, parser: argparse.ArgumentParser) -> None:
 
 
 def run(settings: Settings, options: argparse.Namespace) -> int:
-    """Does it on the cluster that this machine is in. Returns 1 when a manager does not answer afterwards."""
+    """Runs the action on this machine's cluster. Returns 1 if a manager does not answer afterwards."""
     slots = leases.slots_at(settings.database_url)
     with joined() as cluster:
         if options.action == "stop":
@@ -258,9 +256,9 @@ def run(settings: Settings, options: argparse.Namespace) -> int:
 
 
 def slot_to_move(machines: Iterable[str], machine_of: Mapping[int, str]) -> int | None:
-    """Returns a slot of the machine that has most; None when no machine has two more than another.
+    """Returns a slot of the fullest machine; None if no machine has two slots more than another.
 
-    `machines` are all that may run managers, `machine_of` has the slots' ones.
+    `machines` are all machines that may run managers, `machine_of` maps each slot to its machine.
     """
     counts = dict.fromkeys(machines, 0) | Counter(machine_of.values())
     fullest = max(counts, key=lambda machine: counts[machine])
@@ -270,11 +268,11 @@ def slot_to_move(machines: Iterable[str], machine_of: Mapping[int, str]) -> int 
 
 
 def _rebalance(cluster: Cluster, slots: int) -> None:
-    """Moves one manager at a time; each one's tasks rest for some seconds. Ray chooses where it goes."""
+    """Moves one manager at a time; its tasks pause for some seconds. Ray chooses the new machine."""
     for _ in range(2 * slots):
         places = cluster.places(range(slots))
         if len(places) < slots:
-            return  # where the others are cannot be known
+            return  # because the places of the other managers are unknown
         nodes = [machine.node for machine in cluster.machines()]
         slot = slot_to_move(nodes, {slot: place.node for slot, place in places.items()})
         if slot is None:

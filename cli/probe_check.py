@@ -1,4 +1,4 @@
-"""`bidkeeper venue check FILE`: a probe file held against the parsers of this version. Nothing connects."""
+"""`bidkeeper venue check FILE`: checks a probe file with this version's parsers. It opens no connection."""
 
 from __future__ import annotations
 
@@ -40,37 +40,37 @@ from markets.ordnet.adapter import OrdNet
 from markets.parse import first
 from markets.unisat.index import Unisat, UnisatIndex
 
-MOST_NAMED = 20  # oddities of one answer, and rows of one oddity
-_MOST_ROWS = 10_000  # of a list that are looked at one by one; a venue's answer has at most 2 MB
-_MOST_READ = 50_000  # rows that are read to find those for which one answer is refused
+MOST_NAMED = 20  # oddities shown of one answer, and rows shown of one oddity
+_MOST_ROWS = 10_000  # of a list that are checked one by one; a venue's answer has at most 2 MB
+_MOST_READ = 50_000  # rows read to find the rows for which one answer is refused
 _ID_FIELDS = ("_id", "bid_id", "id", "auctionId", "listingId", "saleId", "inscriptionId")
 _TOTALS = ("total", "totalCount")
 _IN_ROW = re.compile(r"(?:^|: )[a-z][a-z \-']{0,40} (\d{1,5}): (.*)$")
 _INSCRIPTION = re.compile(r"[0-9a-f]{64}i[0-9]{1,9}", re.ASCII)
 _FIRST_S, _FIRST_YEAR = 10**9, 2001
-_ALIKE = Decimal("0.75")  # of the rows: a value that this many have is usual
-_FEWEST = 4  # rows by which something can be usual
+_ALIKE = Decimal("0.75")  # of the rows: a type that this share of them has is usual
+_FEWEST = 4  # rows that a type needs to be usual
 
 
 class Odd(NamedTuple):
-    """An odd row: its number from 1, 0 for the answer as a whole, and what is odd about it."""
+    """An odd row: its number from 1 (0 for the answer as a whole), and the oddity."""
 
     row: int
     why: str
 
 
 class _Place(NamedTuple):
-    """The longest list of an answer, and the names that lead to it."""
+    """The longest list of an answer, and the field names that lead to it."""
 
     names: tuple[str, ...]
     rows: Sequence[Any]
 
 
 def stumbled(records: Sequence[Recorded], put: Callable[[Sequence[Recorded]], VenueAnswer]) -> tuple[Odd, ...]:
-    """Finds the rows for which an answer is refused: the last row of the shortest refused beginning, then the next.
+    """Finds the rows for which an answer is refused, by bisection.
 
-    `put` asks the question of other records. Returns () when the fault is not in a row. The search ends at `MOST_NAMED`
-    rows, or once it has read `_MOST_READ`.
+    It takes out the last row of the shortest refused beginning, and repeats. `put` asks the question of other records.
+    Returns () if the fault is not in a row. Stops at `MOST_NAMED` rows, or once it has read `_MOST_READ`.
     """
     places = [(at, place) for at, record in enumerate(records) if (place := _longest(record.answer)) is not None]
     if not places or len(places[-1][1].rows) > _MOST_ROWS:
@@ -96,17 +96,17 @@ def stumbled(records: Sequence[Recorded], put: Callable[[Sequence[Recorded]], Ve
         alone = asked([number])
         why = _odd((alone if alone.outcome == "drifted" else asked([*left[: bad - 1], number])).reason)
         if not why.row and alone.outcome != "drifted":
-            break  # it is the number of rows
+            break  # the number of rows is the fault, not a row
         found.append(Odd(number + 1, why.why))
     else:
-        # Rows that no longer spoil the answer are left out of it.
+        # The accepted answer also reports rows that its parser left out.
         unread = [_odd(each.why) for each in answer.unread if not each.is_foreign]
         found += [Odd(left[each.row - 1] + 1, each.why) for each in unread if 0 < each.row <= len(left)]
     return tuple(sorted(found))
 
 
 def strange(records: Sequence[Recorded]) -> Iterator[Odd]:
-    """Yields what no parser minds: rows with one id, other types than usual, times of 1970, a total below the rows."""
+    """Yields oddities that parsers accept: rows with one id, unusual types, times of 1970, totals below the rows."""
     for record in records:
         place = _longest(record.answer)
         if place is None:
@@ -131,7 +131,7 @@ def strange(records: Sequence[Recorded]) -> Iterator[Odd]:
 
 
 def _odd(why: str) -> Odd:
-    """Reads the row's number out of a parser's reason."""
+    """Reads the row's number from a parser's reason."""
     found = _IN_ROW.search(why)
     if found is None:
         return Odd(0, re.sub(r"^failed to understand [^:]{1,40}: ", "", why))
@@ -140,11 +140,11 @@ def _odd(why: str) -> Odd:
 
 def _other_types(rows: Sequence[Any]) -> Iterator[Odd]:
     types: dict[str, Counter[str]] = {}
-    told = [dict(_types(row)) for row in rows]
-    for each in told:
+    kinds = [dict(_types(row)) for row in rows]
+    for each in kinds:
         for name, kind in each.items():
             types.setdefault(name, Counter())[kind] += 1
-    for number, each in enumerate(told, 1):
+    for number, each in enumerate(kinds, 1):
         for name, kind in each.items():
             (usual, count), total = types[name].most_common(1)[0], types[name].total()
             if kind != usual and total >= _FEWEST and count >= _ALIKE * total:
@@ -185,7 +185,7 @@ def _is_before_bitcoin(value: Any) -> bool:
 
 
 def _longest(answer: Any) -> _Place | None:
-    """Returns the longest list that is not inside another one; None without any."""
+    """Returns the longest list that is not inside another list; None without a list."""
     return max(_lists(answer, ()), key=lambda place: len(place.rows), default=None)
 
 
@@ -198,7 +198,7 @@ def _lists(value: Any, names: tuple[str, ...]) -> Iterator[_Place]:
 
 
 def _with(answer: Any, names: Sequence[str], rows: list[Any]) -> Any:
-    """Returns the answer with another list there, and with totals that fit it."""
+    """Returns the answer with `rows` in place of the list at `names`, and with totals that fit it."""
     if not names:
         return rows
     assert isinstance(answer, Mapping)
@@ -210,25 +210,25 @@ def _with(answer: Any, names: Sequence[str], rows: list[Any]) -> Any:
     return changed
 
 
-ORIGIN = "https://replayed.invalid"  # a name that never leads anywhere (RFC 2606)
+ORIGIN = "https://replayed.invalid"  # a name that never resolves (RFC 2606)
 _LEFT_OUT = "its answer was left out of the file, because the file would be too large"
 
 
 class Replay:
-    """`hook` each Http before it is used; `put` asks a question."""
+    """Answers questions from a file's records. Call `hook` for each Http first; `put` then asks a question."""
 
     def __init__(self) -> None:
         self._left: list[Recorded] = []
         self._heard: list[Exchange] = []
 
     def hook(self, http: Http) -> None:
-        """Answers all requests of `http` from now on; its connections are closed and it opens none."""
+        """Answers all requests of `http` from the records from now on; closes its connections."""
         http._session.close()
         http._session = None  # type: ignore[assignment]
         http._exchange = self._exchange  # type: ignore[method-assign, assignment]
 
     def put(self, question: Question, records: Sequence[Recorded]) -> VenueAnswer:
-        """Asks one question, which is answered from `records`. Never raises."""
+        """Asks one question, answered from `records`. Never raises."""
         self._left, self._heard = list(records), []
         return answer_of(question, self._heard)
 
@@ -249,7 +249,7 @@ class Replay:
 
 
 _EXPECTED: frozenset[Outcome] = frozenset({"understood", "not known", "not supported", "no session"})
-_SIGNATURE = "AA=="  # in place of a session's signatures, which no file has
+_SIGNATURE = "AA=="  # in place of a session's signatures, which no file contains
 _MEANING: dict[Outcome, str] = {
     "not known": "not known there",
     "not supported": "not supported",
@@ -263,7 +263,7 @@ _MEANING: dict[Outcome, str] = {
 
 
 class Finding(Struct, frozen=True):
-    """The result of one question. `odd` rows are not understood, `notes` are strange and understood."""
+    """The result of one question. `odd` rows are not understood; `notes` are strange rows that are understood."""
 
     answer: VenueAnswer
     odd: tuple[Odd, ...] = ()
@@ -272,14 +272,14 @@ class Finding(Struct, frozen=True):
 
     @property
     def is_clear(self) -> bool:
-        """Whether the parsers understand all of it, or it says nothing about them."""
+        """True if the parsers understand the whole answer, or it says nothing about them."""
         outcome = self.answer.outcome
         if outcome in ("refused", "no access") and self.answer.question in MAY_BE_REFUSED:
             return True
         return outcome in _EXPECTED and not self.odd
 
     def lines(self) -> Iterator[str]:
-        """Writes the result, then a line for each oddity with its rows."""
+        """Yields the result, then a line for each oddity with its rows."""
         state = "ok  " if self.is_clear else "odd " if self.answer.outcome == "understood" else "FAIL"
         yield f"{state} {self.answer.question}: {self._said()}"
         for kind, found in (("", self.odd), ("about something else: ", self.foreign), ("strange: ", self.notes)):
@@ -302,7 +302,7 @@ class Finding(Struct, frozen=True):
 
 
 def _named(question: str, found: Sequence[Odd]) -> Iterator[str]:
-    """Writes each oddity once with the rows that have it, `MOST_NAMED` of both at most."""
+    """Yields each oddity once with its rows, at most `MOST_NAMED` of both."""
     rows: dict[str, list[int]] = {}
     for odd in found:
         rows.setdefault(odd.why, []).append(odd.row)
@@ -314,7 +314,7 @@ def _named(question: str, found: Sequence[Odd]) -> Iterator[str]:
 
 
 def run(settings: Settings, file: Path) -> int:
-    """Returns 0 when everything is understood, 1 when something is not, 2 when the file is not a probe file."""
+    """Returns 0 if all answers are understood, 1 if any is not, 2 if the file is not a probe file."""
     try:
         record = read(file)
         findings = check(record, settings)
@@ -327,7 +327,7 @@ def run(settings: Settings, file: Path) -> int:
 
 
 def shown(findings: Sequence[Finding]) -> int:
-    """Prints the findings; returns 0 when all are clear, else 1."""
+    """Prints the findings; returns 0 if all are clear, else 1."""
     for finding in findings:
         for line in finding.lines():
             print(_printable(line), flush=True)
@@ -337,12 +337,12 @@ def shown(findings: Sequence[Finding]) -> int:
 
 
 def _printable(line: str) -> str:
-    """Returns a line of foreign words without what could steer a terminal."""
+    """Returns a line of a venue's text without characters that could control a terminal."""
     return "".join(letter if letter.isprintable() else "?" for letter in line)
 
 
 def check(record: Record, settings: Settings) -> list[Finding]:
-    """Asks the file's questions again, answered from the file. Raises NotAProbeFile for an unknown venue."""
+    """Asks the file's questions again, answered from the file. Raises NotAProbeFile if the venue is unknown."""
     replay = Replay()
     if "rune_price" in record.about:
         settings = replace(settings, satflow_rune_price=record.about["rune_price"])
@@ -374,7 +374,7 @@ def _finding(question: Question | None, name: str, records: Sequence[Recorded], 
 
 
 def _adapters(record: Record, settings: Settings, replay: Replay) -> Adapters:
-    """Makes the adapters of the file's venue, which ask `replay`."""
+    """Makes the adapters of the file's venue; `replay` answers them."""
     venue = record.venue
     if venue not in (*VENUES, "mempool", "ord"):
         raise NotAProbeFile(f"its venue {venue!r} is not one that this Bidkeeper knows")

@@ -1,8 +1,8 @@
-"""Replacements in what is kept of a venue's answers: the same thing gets the same replacement within one file.
+"""Masks a venue's saved answers; within one file, equal values get equal replacements.
 
-The rule, which docs/probe-files.md explains: keys, addresses, ids, signatures, PSBTs and texts that anyone can write
-are replaced letter by letter, so that length and kind of letters stay. Amounts of sats are multiplied by one secret
-factor, so that types, order and ratios stay. Field names, slugs, states, times, counts and quantities stay.
+docs/probe-files.md explains the rule: keys, addresses, ids, signatures, PSBTs and texts that anyone can write are
+replaced character by character, which keeps their length and kinds of character. Amounts of sats are multiplied by one
+secret factor, which keeps types, order and ratios. Field names, slugs, states, times, counts and quantities are kept.
 """
 
 from __future__ import annotations
@@ -25,16 +25,16 @@ from markets.parse import MAX_SATS, same
 
 
 class Sort(Enum):
-    """The sorts of values."""
+    """The kinds of values, each with its own replacement."""
 
-    SECRET = auto()  # a key, a session's token, a signature, a PSBT: replaced whole
-    TEXT = auto()  # anyone can write it, or it is a picture's address: replaced whole
+    SECRET = auto()  # a key, a session's token, a signature, a PSBT: replaced entirely
+    TEXT = auto()  # a text that anyone can write, or a picture's address: replaced entirely
     ID = auto()
     SLUG = auto()
-    WORD = auto()  # a state, a kind, an error's text: its words stay
+    WORD = auto()  # a state, a kind, an error's text: only keys, ids and amounts in it are replaced
     TIME = auto()
-    PRICE = auto()  # an amount of sats, whatever its size
-    VALUE = auto()  # the sats of an output: small ones are padding, which says nothing
+    PRICE = auto()  # an amount of sats of any size
+    VALUE = auto()  # the sats of an output: small values are padding and reveal nothing
     PLAIN = auto()  # a count, a page, a height, a rate, a quantity
     UNKNOWN = auto()
 
@@ -82,7 +82,7 @@ def sort_of(name: str, parent: str, row: Mapping[str, Any]) -> Sort:
         return Sort.SECRET
     if _is_of_trait(plain, row):
         return Sort.TEXT
-    if above == "sort":  # in a request: which way
+    if above == "sort":  # in a request: the direction of sorting
         return Sort.PLAIN
     if plain in _SLUGS or (plain == "id" and "collection" in above) or (plain == "name" and "rune" in above):
         return Sort.SLUG
@@ -104,7 +104,7 @@ def sort_of(name: str, parent: str, row: Mapping[str, Any]) -> Sort:
 
 
 def _is_of_trait(plain: str, row: Mapping[str, Any]) -> bool:
-    """Tells whether it is the kind or the value of a trait."""
+    """Returns True if the field `plain` is a trait's kind or value."""
     if plain not in ("traittype", "type", "value", "values"):
         return False
     if plain in ("value", "values") and isinstance(row.get("value", row.get("values")), str | list):
@@ -114,23 +114,23 @@ def _is_of_trait(plain: str, row: Mapping[str, Any]) -> bool:
 
 
 def _is_quantity(above: str, row: Mapping[str, Any]) -> bool:
-    """Tells whether an `amount` counts tokens: a price is in the same row, or the row is a rune's."""
+    """Returns True if an `amount` counts tokens: a price is in the same row, or the row is about a rune."""
     names = " ".join(row).lower()
     return "rune" in above or any(word in names for word in ("price", "divisibility", "rune"))
 
 
-HIDDEN = "[hidden]"  # in place of our own key
-_RUN = 12  # letters of a key by which a part of it is known
+HIDDEN = "[hidden]"  # replaces our own key
+_RUN = 12  # characters of a key that identify a part of it
 _LOWER = str.maketrans(string.ascii_uppercase, string.ascii_lowercase)
-_FEW = 10_000  # sats of an output that are only padding
-_LEAST_UNKNOWN, _LEAST_STRANGE = 1000, 100_000  # codes of errors have fewer digits
+_FEW = 10_000  # sats of an output; smaller values are only padding
+_LEAST_UNKNOWN, _LEAST_STRANGE = 1000, 100_000  # error codes have fewer digits
 _PLACES = 4  # decimal places of an amount in BTC
-_STRAIGHT_TO = Decimal(10**11)  # sats; above 1,000 BTC amounts come nearer to all there are, and stay below them
+_STRAIGHT_TO = Decimal(10**11)  # sats; above 1,000 BTC amounts approach the total supply and stay below it
 _TIMES = ((10**9, 10**10), (10**12, 10**13))  # epoch seconds and milliseconds, from 2001 to 2286
 _BECH32 = "qpzry9x8gf2tvdw0s3jn54khce6mua7l"
 _HEX = "0123456789abcdef"
 _BASE58 = "123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz"
-_PSBTS = {"70736274ff": 12, "cHNidP8": 8}  # the beginning of a PSBT, and how many letters of it stay
+_PSBTS = {"70736274ff": 12, "cHNidP8": 8}  # the beginning of a PSBT, and how many of its characters are kept
 _URL = re.compile(r"[a-z][a-z0-9+]{1,10}://", re.I)
 _ISO_TIME = re.compile(r"\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d(?::\d\d(?:\.\d{1,9})?)?(?:Z|[+-]\d\d(?::?\d\d)?)?)?", re.ASCII)
 _NUMBER = re.compile(r"-?[0-9]{1,39}(?:\.[0-9]{1,39})?", re.ASCII)
@@ -138,7 +138,7 @@ _FIELD = re.compile(r"[A-Za-z0-9_$.\-]{1,64}", re.ASCII)
 _RUNE = re.compile(r"[A-Z]{1,28}(?:•[A-Z]{1,28})+")
 _LONE_WORD = re.compile(r"[A-Za-z][A-Za-z_\-]{0,31}", re.ASCII)
 _TOKEN = re.compile(r"[A-Za-z0-9_\-]{8,}", re.ASCII)
-_IN_TEXT = re.compile(  # a time, or a number that may have thousands set apart
+_IN_TEXT = re.compile(  # a time, or a number that may have separators between thousands
     rf"(?P<time>{_ISO_TIME.pattern})"
     r"|(?<![0-9A-Za-z_.,])(?<![0-9A-Za-z]-)"
     r"(?:[0-9]{1,3}(?:(?P<mark>[,'_ \xa0\u202f])[0-9]{3}(?:(?P=mark)[0-9]{3})*|(?:\.[0-9]{3}){2,})|[0-9]+)(?:\.[0-9]+)?"
@@ -162,7 +162,7 @@ _FOUND = re.compile(
 
 
 class Masker:
-    """The replacements of one file. `salt` is random and is kept nowhere; `kept` are texts that stay as they are."""
+    """The replacements of one file. `salt` is random and never stored; texts in `kept` are not replaced."""
 
     def __init__(self, salt: bytes, secrets: Collection[str], kept: Collection[str], numbers: Collection[int]) -> None:
         self._salt = salt
@@ -177,7 +177,7 @@ class Masker:
         self._factor = Decimal(1000) + Decimal(drawn % 8_999_000_000) / 1_000_000
 
     def value(self, value: Any, name: str = "", parent: str = "", row: Mapping[str, Any] | None = None) -> Any:
-        """Replaces in parsed JSON; `name` is its field, in the object `row` that is itself the field `parent`."""
+        """Masks parsed JSON. `name` is its field, in the object `row`, which is itself the field `parent`."""
         if isinstance(value, Mapping):
             return {self._name(each): self.value(part, each, name, value) for each, part in value.items()}
         if isinstance(value, list):
@@ -188,23 +188,23 @@ class Masker:
         return self._text_of(value, sort) if isinstance(value, str) else self._number(value, sort)
 
     def text(self, text: str) -> str:
-        """Replaces in words: keys, addresses, ids, tokens, IP addresses, amounts, and ids known from fields."""
+        """Masks keys, addresses, ids, tokens, IP addresses and amounts in words, and ids known from fields."""
         found = self.marks(text)
         return _IN_TEXT.sub(self._counted, found)
 
     def marks(self, text: str) -> str:
-        """Replaces as `text`, and leaves numbers alone."""
+        """Masks as `text` does, but keeps numbers."""
         if same(text) in self._kept:
             return text
         found = _FOUND.sub(self._marked, self._hidden(text))
         return _TOKEN.sub(self._recalled, found)
 
     def path(self, path: str) -> str:
-        """Replaces in each segment of a path."""
+        """Masks each segment of a path."""
         return "/".join(quote(self.marks(unquote(segment)), safe="") for segment in path.split("/"))
 
     def amount(self, number: Decimal) -> Decimal:
-        """Multiplies an amount by the file's factor, and keeps its decimal places. More than all sats stay."""
+        """Multiplies an amount by the file's factor, keeping its decimal places. More than the total supply is kept."""
         size = abs(number)
         if not size or size > MAX_SATS or (number == int(number) and int(number) in self._numbers):
             return number
@@ -215,7 +215,7 @@ class Masker:
             return scaled.quantize(number, ROUND_FLOOR).copy_sign(number)
 
     def _hidden(self, text: str) -> str:
-        """Hides our keys, and each part of one that is long enough to be known by."""
+        """Hides our keys, and each part of a key that is long enough to identify it."""
         for form in self._short:
             text = text.replace(form, HIDDEN)
         kept, end = [], 0
@@ -225,7 +225,7 @@ class Masker:
         return "".join([*kept, text[end:]])
 
     def _name(self, name: str) -> str:
-        """Replaces a name that is not a field's: an id, or a text that anyone can write."""
+        """Masks an object's key that is not a field name: an id, or a text that anyone can write."""
         if _RUNE.fullmatch(name) or same(name) in self._kept:
             return name
         if (found := self.marks(name)) != name or _FIELD.fullmatch(name):
@@ -237,7 +237,7 @@ class Masker:
         if not number.is_finite():
             return value
         is_amount = sort is Sort.PRICE or (sort is Sort.VALUE and abs(number) > _FEW)
-        if sort is Sort.UNKNOWN:  # nothing says what it is: of four digits or more it may be an amount
+        if sort is Sort.UNKNOWN:  # of unknown meaning: from four digits on it may be an amount
             is_amount = _may_be_amount(number)
         elif sort in (Sort.TIME, Sort.WORD, Sort.TEXT, Sort.SLUG):
             is_amount = abs(number) >= _LEAST_STRANGE and not _is_time(number)
@@ -271,7 +271,7 @@ class Masker:
                 return self._unknown(value)
 
     def _digits(self, value: str, sort: Sort) -> str:
-        """Replaces digits in text by digits, with as many decimal places."""
+        """Replaces a number in text by one with as many decimal places."""
         number = Decimal(value)
         if sort is Sort.UNKNOWN and _is_time(number):
             return value
@@ -279,7 +279,7 @@ class Masker:
         return value if found == number else format(found, "f") if isinstance(found, Decimal) else str(found)
 
     def _unknown(self, value: str) -> str:
-        """Keeps a lone word, which may be a state; replaces all of a longer text in which more than marks is left."""
+        """Keeps a lone word, which may be a state; replaces a longer text entirely unless it holds only masked ids."""
         found = self.marks(value)
         rest = _FOUND.sub("", value)
         if _LONE_WORD.fullmatch(value) or (found != value and not re.search(r"[^\W\d_]|\d{5}", rest.replace("i", ""))):
@@ -296,7 +296,7 @@ class Masker:
         return format(self.amount(number), ",f" if mark else "f").replace(",", mark)
 
     def _recalled(self, token: re.Match[str]) -> str:
-        # A known name without a digit may be a word of the venue's own, such as "insufficient".
+        # A known name without a digit may be one of the venue's own words, such as "insufficient".
         return self._known.get(token[0], token[0]) if any(map(str.isdigit, token[0])) else token[0]
 
     def _marked(self, found: re.Match[str]) -> str:
@@ -316,10 +316,10 @@ class Masker:
         return f"192.0.2.{drawn % 256}" if version == 4 else f"2001:db8::{drawn:x}"
 
     def _like(self, text: str) -> str:
-        """Returns another text of the same length and the same kinds of letters, the same one for the same text."""
+        """Returns another text of the same length and kinds of characters; equal texts get equal results."""
         if text in self._known:
             return self._known[text]
-        for attempt in range(20):  # short texts have few others
+        for attempt in range(20):  # because short texts have few alternatives
             found = "".join(_drawn(text, self._stream(f"{attempt}:{text}")))
             if found != text and found not in self._given:
                 break
@@ -335,7 +335,7 @@ class Masker:
 
 
 def _drawn(text: str, stream: Iterator[int]) -> Iterator[str]:
-    """Yields a letter of the same kind for each letter; what makes an address, a PSBT or a web address stays."""
+    """Yields a random character of the same kind for each; keeps the prefix of an address, a PSBT or a URL."""
     start = _start_of(text)
     yield text[:start]
     lower = text.lower()
@@ -371,24 +371,24 @@ def _start_of(text: str) -> int:
 
 
 def _forms(secret: str) -> Iterator[str]:
-    """Yields the spellings in which a venue may repeat a key, also as a part of what it encodes."""
+    """Yields the spellings in which a venue may repeat a key, also inside base64."""
     raw = secret.encode()
     yield from (secret, quote(secret), quote(secret, safe=""), quote_plus(secret), html.escape(secret), raw.hex())
     yield from (json.dumps(secret)[1:-1], json.dumps(secret, ensure_ascii=False)[1:-1])
-    for before, dropped in enumerate((0, 2, 3)):  # the letters that the bytes before it change
+    for before, dropped in enumerate((0, 2, 3)):  # the base64 characters that depend on the bytes before the key
         for encode in (base64.b64encode, base64.urlsafe_b64encode):
             whole = (before + len(raw)) * 8 // 6
             yield encode(b"\0" * before + raw).decode()[dropped:whole]
 
 
 def _runs(text: str) -> Iterator[str]:
-    """Yields each run of `_RUN` letters, in lower case."""
+    """Yields each run of `_RUN` characters, in lower case."""
     lower = text.translate(_LOWER)
     return (lower[at : at + _RUN] for at in range(len(lower) - _RUN + 1))
 
 
 def _may_be_amount(number: Decimal) -> bool:
-    """Tells whether a number of unknown meaning may be an amount: of sats, or of BTC by its decimal places."""
+    """Returns True if a number of unknown meaning may be an amount of sats, or of BTC by its decimal places."""
     exponent = number.as_tuple().exponent
     return abs(number) >= _LEAST_UNKNOWN or (isinstance(exponent, int) and exponent <= -_PLACES)
 

@@ -1,4 +1,4 @@
-"""The questions of a probe to each venue, and the file that keeps their answers."""
+"""The questions of a probe to each venue, and the file that stores the answers."""
 
 from __future__ import annotations
 
@@ -33,12 +33,12 @@ from markets.unisat.adapter import UnisatMarket
 
 FORMAT, VERSION = "bidkeeper-probe", 1
 MOST_BYTES = 16_000_000
-LONGEST_TEXT = 20_000  # characters of an answer that is not JSON
+LONGEST_TEXT = 20_000  # characters kept of an answer that is not JSON
 _MOST_QUESTIONS, _MOST_EXCHANGES, _MOST_HEADERS = 100, 10, 50
 _METHODS = frozenset({"GET", "POST"})
 _HEADER = re.compile(r"[A-Za-z0-9\-]{1,60}", re.ASCII)
 _LAST_MS = 10**13  # in 2286
-_DEEPEST = 60  # lists and objects within one another
+_DEEPEST = 60  # nesting of lists and objects
 
 
 class NotAProbeFile(BidkeeperError):
@@ -46,7 +46,7 @@ class NotAProbeFile(BidkeeperError):
 
 
 class Recorded(Struct, frozen=True):
-    """One exchange. `status` None is no answer; `text` is an answer without JSON, None where it was left out."""
+    """One exchange. `status` None: no answer. `text` is an answer that is not JSON, or None if it was left out."""
 
     method: str
     path: str
@@ -64,7 +64,7 @@ class Recorded(Struct, frozen=True):
 
 
 class Record(Struct, frozen=True):
-    """A probe file. `about` are the questions' subjects, `questions` the exchanges by question, in their order."""
+    """A probe file. `about` are the questions' subjects, `questions` the exchanges of each question, in order."""
 
     venue: str
     bidkeeper: str
@@ -74,7 +74,7 @@ class Record(Struct, frozen=True):
 
 
 def written(record: Record) -> bytes:
-    """Returns the file's bytes."""
+    """Returns the file's content."""
     content = {
         "format": FORMAT,
         "version": VERSION,
@@ -99,7 +99,7 @@ def _exchange(made: Recorded) -> dict[str, Any]:
 
 
 def dumps(value: Any, indent: int | None = None) -> str:
-    """Writes JSON in which a Decimal is the number with its own digits; with `indent`, an entry a line."""
+    """Writes JSON, each Decimal as a number with all its digits; with `indent`, one entry a line."""
     if isinstance(value, Decimal):
         return str(value)
     if not isinstance(value, Mapping | list | tuple):
@@ -117,7 +117,7 @@ def dumps(value: Any, indent: int | None = None) -> str:
 
 
 def read(path: Path) -> Record:
-    """Reads a probe file. Raises NotAProbeFile, also for one that is too large."""
+    """Reads a probe file. Raises NotAProbeFile, also if the file is too large."""
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
         with open(descriptor, "rb") as file:  # noqa: PTH123
@@ -166,15 +166,15 @@ def _recorded(entry: Mapping[str, Any], name: str) -> Recorded:
         raise Unreadable(f"{name}: the headers are not headers")
     if not all(isinstance(each, str) for each in (*params.values(), *headers.values())):
         raise Unreadable(f"{name}: a parameter or header is not a text")
-    status, told = entry.get("status"), entry.get("text")
+    status, raw_text = entry.get("status"), entry.get("text")
     if status is not None and (type(status) is not int or not 100 <= status < 600):
         raise Unreadable(f"{name}: the status is not an HTTP status")
-    if told is not None and not isinstance(told, str):
+    if raw_text is not None and not isinstance(raw_text, str):
         raise Unreadable(f"{name}: the text is not a text")
     _check_depth(entry.get("answer"), name)
     path = text(entry.get("path"), f"{name}: path", longest=2000)
     is_json = "answer" in entry
-    return Recorded(method, path, params, entry.get("body"), status, headers, entry.get("answer"), told, is_json)
+    return Recorded(method, path, params, entry.get("body"), status, headers, entry.get("answer"), raw_text, is_json)
 
 
 def _check_depth(value: Any, name: str, depth: int = 0) -> None:
@@ -185,9 +185,9 @@ def _check_depth(value: Any, name: str, depth: int = 0) -> None:
 
 
 DRAFT = "listing draft"
-DRAFTED_AT = 123_457_000  # sats; nothing is signed, and at this price nothing would be lost
+DRAFTED_AT = 123_457_000  # sats; nothing is signed, and a sale at this price would lose nothing
 NOT_ASKED = {"satflow": "cancel: not asked, because no cancel can be asked for without a bid to cancel"}
-# A refusal of these says something about the venue and nothing about our parsers.
+# Refusals of these questions are about the venue, and say nothing about our parsers.
 MAY_BE_REFUSED = {DRAFT, "floors with topBid", "listings of 250", "actions of 400", "statistics list"}
 MAY_BE_REFUSED |= {"listings from the 21st", "listings without a session"}
 NOTHING_ASKED = "nothing was asked"
@@ -195,13 +195,13 @@ _PAIR = Pair(ADDRESS, PUBKEY, VAULT, "")
 
 
 class Raw(Struct, frozen=True):
-    """An answer that no parser reads: it is kept as evidence."""
+    """An answer that no parser reads; it is kept as evidence."""
 
     answer: Any
 
 
 class Subjects(Struct):
-    """The addresses and slugs that the questions are about; "" is an address that no answer has named yet."""
+    """The addresses and slugs that the questions are about; "" means that no answer has named the address yet."""
 
     about: About
     bidder: str = ""
@@ -210,7 +210,7 @@ class Subjects(Struct):
     texts: SignInTexts | None = None
 
     def named(self) -> dict[str, str]:
-        """Returns them by name, as a probe file keeps them."""
+        """Returns the known subjects by name, as a probe file stores them."""
         pair = {} if self.pair == _PAIR else {"payment": self.pair.payment, "ordinals": self.pair.ordinals}
         return (
             asdict(self.about) | pair | {name: each for name in ("bidder", "seller") if (each := getattr(self, name))}
@@ -218,7 +218,7 @@ class Subjects(Struct):
 
 
 def subjects_of(named: Mapping[str, str], usual: About) -> Subjects:
-    """Returns the subjects that `named` names, as `Subjects.named` does."""
+    """Reads the subjects back from `Subjects.named`."""
     about = replace(usual, **{name: named[name] for name in About.__struct_fields__ if name in named})
     pair = Pair(named["payment"], "", named["ordinals"], "") if {"payment", "ordinals"} <= named.keys() else _PAIR
     return Subjects(about, named.get("bidder", ""), named.get("seller", ""), pair)
@@ -226,15 +226,15 @@ def subjects_of(named: Mapping[str, str], usual: About) -> Subjects:
 
 Sign = Callable[[SignInTexts], Mapping[str, str]]
 Asks = dict[str, Callable[[], Any]]
-_WITH_MAKERS = {"listings", "bids", "rune bids"}  # pages of orders, whose first makers later questions are about
+_WITH_MAKERS = {"listings", "bids", "rune bids"}  # pages of orders; later questions are about the first makers in them
 
 
 def questions(
     venue: str, adapters: Adapters, subjects: Subjects, hook: Callable[[Http], None], sign: Sign | None
 ) -> list[Question]:
-    """Returns the questions to `venue` (a marketplace's name, mempool, ord) in their order.
+    """Returns the questions to `venue` (a marketplace's name, mempool, ord) in order.
 
-    `sign` signs a venue's texts, for a session; None = none is opened. `hook` gets the session's connection.
+    `sign` signs a venue's texts to open a session; None opens none. `hook` gets the session's connection.
     """
     dialect = dialect_of(venue) or venue
     asked = doctor.questions(dialect, adapters, subjects.about) if dialect in doctor.ASKED else []
@@ -253,12 +253,12 @@ def questions(
     if dialect == "mempool" and (mempool := adapters.mempool) is not None:
         found["coins"] = lambda: mempool.coins(ADDRESS)
     for name in _WITH_MAKERS & found.keys():
-        found[name] = partial(_noted, found[name], subjects)
+        found[name] = partial(_noting_makers, found[name], subjects)
     return [Question(name, ask) for name, ask in found.items()]
 
 
-def _noted(ask: Callable[[], Any], subjects: Subjects) -> Any:
-    """Asks; the first bidder and seller that a page of orders names become subjects."""
+def _noting_makers(ask: Callable[[], Any], subjects: Subjects) -> Any:
+    """Asks, and takes the first bidder and seller in a page of orders as subjects."""
     found = ask()
     for each in found.entries if isinstance(found, Page) else ():
         subjects.bidder = subjects.bidder or getattr(getattr(each, "bid", None), "maker", "")
@@ -267,14 +267,14 @@ def _noted(ask: Callable[[], Any], subjects: Subjects) -> Any:
 
 
 def _named(who: str, what: str) -> str:
-    """Returns the address `who`. Raises NotFound when the answers have named none."""
+    """Returns `who`. Raises NotFound if no answer has named that address."""
     if not who:
         raise NotFound(f"{NOTHING_ASKED}: no answer names {what}")
     return who
 
 
 def _usual(venue: Satflow | UnisatMarket | OrdNet | OrdinalsWallet, subjects: Subjects) -> Asks:
-    """Returns the questions that most marketplaces answer; each one's own say which, and in which order."""
+    """Returns the questions that most marketplaces answer; each venue's function picks and orders them."""
     slug, rune = subjects.about.collection, subjects.about.rune
     market: Any = venue
     return {

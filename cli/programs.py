@@ -16,11 +16,11 @@ from core.process import PARENT, end_with_parent
 from core.settings import MOST_SLOTS, Settings
 from models.database import servers
 
-_OF_DATABASE = ("server", "manager", "hooks")  # of one user, who may write in the data directory
+_OF_DATABASE = ("server", "manager", "hooks")  # these run as one user, who may write to the data directory
 
 
 def add_arguments(verb: str, parser: argparse.ArgumentParser) -> None:
-    """Adds the program's own arguments, besides its settings."""
+    """Adds the program's own arguments."""
     if verb == "server":
         parser.add_argument("--index", type=int, default=0, help="which of the server processes this is, from 0")
     if verb == "manager":
@@ -33,18 +33,18 @@ def run(settings: Settings, options: argparse.Namespace) -> int:
     if PARENT in os.environ:
         end_with_parent(int(os.environ[PARENT]))
     elif "SUPERVISOR_ENABLED" in os.environ:
-        # supervisord leaves its programs behind when it is killed; a program left without it would not be restarted.
+        # A killed supervisord leaves its programs running without anything to restart them, so they end with it.
         end_with_parent()
     if "SUPERVISOR_ENABLED" in os.environ:
-        logs.stop_when_short(settings.log_dir)  # where supervisord writes our lines
+        logs.stop_when_short(settings.log_dir)  # the directory to which supervisord writes our lines
     os.environ["BIDKEEPER_DATA_DIR"] = str(settings.data_dir)
     for directory in (settings.data_dir, settings.run_dir, settings.log_dir):
         directory.mkdir(mode=0o700, parents=True, exist_ok=True)
     if options.verb in _OF_DATABASE:
         servers.keep_in(settings.data_dir / servers.TIMELINES_FILE)
-    elif options.verb == "gateway":  # whose user may be another one
+    elif options.verb == "gateway":  # the gateway's user may be another one
         servers.keep_in(settings.quota_file.with_name(servers.TIMELINES_FILE))
-    gc.disable()  # a tenth of a program's start; later collections leave its modules out
+    gc.disable()  # saves a tenth of a program's start; later collections skip the modules' objects
     try:
         start = _PROGRAMS[options.verb](settings, options)
     finally:
@@ -54,7 +54,7 @@ def run(settings: Settings, options: argparse.Namespace) -> int:
     return 0
 
 
-# Each function imports its program, and returns what runs it.
+# Each function imports its program and returns the function that runs it.
 
 
 def _server(settings: Settings, options: argparse.Namespace) -> Callable[[], object]:
@@ -83,12 +83,12 @@ def _gateway(settings: Settings, options: argparse.Namespace) -> Callable[[], ob
     from models.tasks import tasks
 
     def least_token(task_id: int) -> int:
-        # It may only read the database, and rarely does: no connection is held open.
+        # The gateway may only read the database, and rarely does, so it holds no connection open.
         with base.reading(settings.database_url):
             return tasks.least_token(task_id)
 
     if settings.gateway_listen:
-        tls.server_context(settings.tls_dir)  # a fault shows now, and not when this one is needed
+        tls.server_context(settings.tls_dir)  # so that a fault shows now and not at the first connection
 
     @contextmanager
     def right() -> Iterator[HeldLease]:

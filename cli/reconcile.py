@@ -1,7 +1,7 @@
-"""`bidkeeper reconcile`: what marketplaces have of our users that no order here knows, as after a restored backup.
+"""`bidkeeper reconcile`: finds our users' bids and purchases that no order here knows, as after a restored backup.
 
 Without an option it changes nothing. `--cancel` cancels the bids without an open order. `--count-for TASK` counts
-purchases in the limits of a task; a purchase proves no task by its collection and price, so the operator decides.
+purchases in a task's limits; the operator decides, because a purchase's collection and price do not prove its task.
 """
 
 from __future__ import annotations
@@ -43,10 +43,10 @@ from workers.manager.brakes import Known, Wallet, take_off
 
 
 class Purchase(Struct, frozen=True):
-    """A sale to one of the user's addresses that no order knows, and the tasks (ids) that may have made it.
+    """A sale to one of the user's addresses that no order knows, and the ids of the tasks that may have made it.
 
-    `is_proven`: it names the bid of a closed order of the only task. `may_be_by_hand`: it names no bid, and its buyer
-    is an address whose key the user has.
+    `is_proven`: it names the bid of a closed order, so that order's task made it. `may_be_by_hand`: it bought a
+    listing, or it names no bid and its buyer is the user's sign-in or ordinals address.
     """
 
     sale: Sale
@@ -56,10 +56,10 @@ class Purchase(Struct, frozen=True):
 
 
 class Findings(Struct):
-    """One user's bids, listings and purchases at one venue. `unknown` says what could not be read.
+    """One user's bids, listings and purchases at one venue. `unknown` lists failed reads.
 
-    `needs_session`: nothing was read, since the venue wants a session and the user has no task or order there.
-    `closed` are the closed orders of bids that the venue still shows, by the bid's id.
+    `needs_session`: nothing was read, because the venue wants a session and the user has no task or order there.
+    `closed` maps the ids of bids that the venue still shows to their closed orders.
     """
 
     user: User
@@ -78,7 +78,7 @@ class Findings(Struct):
 
 
 def look(market: MarketClient, user: User, keys: UserKeys, venue: str, since_ms: int) -> Findings:
-    """Reads all that the user has at the venue, with the sales since `since_ms`. Raises GatewayAway."""
+    """Reads all that the user has at the venue, and the sales since `since_ms`. Raises GatewayAway."""
     market, can, found = market.at(venue), capabilities(venue), Findings(user, keys, venue)
     market.user = int(user.id)
     slugs = _slugs(user, venue)
@@ -105,7 +105,7 @@ def look(market: MarketClient, user: User, keys: UserKeys, venue: str, since_ms:
 
 
 def _read(found: Findings, what: str, read: Callable[[], Any]) -> Any:
-    """Returns what was read; None, with a word in `found`, when that failed."""
+    """Returns the result of `read`; None if it failed, with a line in `found.unknown`."""
     try:
         return read()
     except GatewayAway:
@@ -121,7 +121,7 @@ def _note_unread(found: Findings, many: int, what: str) -> None:
 
 
 def _slugs(user: User, venue: str) -> list[str]:
-    """Returns the collections and runes of the user's tasks and orders at the venue, each once."""
+    """Returns each collection and rune of the user's tasks and orders at the venue once."""
     of_tasks: Any = Task.select(Task.slug).where(Task.user == user, Task.kind == BIDDING, Task.venue == venue)
     of_orders: Any = Order.select(Order.slug).where(Order.user_id == user.id, Order.venue == venue, IS_REAL).distinct()
     every = [slug for (slug,) in (*of_tasks.tuples(), *of_orders.tuples())]
@@ -129,7 +129,7 @@ def _slugs(user: User, venue: str) -> list[str]:
 
 
 def _match(found: Findings, can: Capabilities, own: OwnBids) -> None:
-    # The ledger is read after the venue: a bid that a task placed meanwhile has its order by now.
+    # The ledger is read after the venue, because a bid that a task placed meanwhile has its order by now.
     found.bids = match(None, can, found.keys.payment, own.bids, own.taken_ms).foreign
     expiries = [bid.expires_ms for bid in found.bids if bid.expires_ms is not None]
     by_expiry = orders.orders_by_expiry(found.keys.payment, expiries)
@@ -164,7 +164,7 @@ def _purchases(found: Findings, sales: Collection[Sale], own: OwnBids | None) ->
         if fills.is_purchase(user.id, found.venue, sale.sale_id) or any(each.venue_id in names for each in open_):
             continue
         if order is not None and order.close_reason == FILLED:
-            continue  # another part of its sale
+            continue  # the order was filled, and this is another part of that sale
         if order is not None:
             is_alive = Task.select().where(Task.id == order.task_id, Task.deleted_ms.is_null()).exists()
             yield Purchase(sale, (order.task_id,) if is_alive else (), is_proven=True)
@@ -176,7 +176,7 @@ def _purchases(found: Findings, sales: Collection[Sale], own: OwnBids | None) ->
 
 
 def _may_explain(order: Order, sale: Sale, shown: Collection[str]) -> bool:
-    """Tells whether the sale, which names no order, may be one into this open order."""
+    """Returns True if the sale, which names no order, may be a fill of this open order."""
     if sale.is_of_listing or order.venue_id in shown or (order.venue_id and sale.bid_id):
         return False
     is_price = sale.price == order.price_sats or (is_ticker(order.slug) and sale.price < order.price_sats)
@@ -190,7 +190,7 @@ def _bidding_on(user: User, venue: str, slug: str) -> tuple[int, ...]:
 
 
 def moment(at_ms: int) -> str:
-    """Returns a time in words, such as 2026-11-28 13:57:02 UTC."""
+    """Formats a time, such as 2026-11-28 13:57:02 UTC."""
     return datetime.fromtimestamp(at_ms // 1000, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
 
 
@@ -199,7 +199,7 @@ def _key(slug: str) -> str:
 
 
 DAY_MS = 86_400_000
-_DAYS, _MOST_DAYS = 8, 90  # the longest lifetime of a bid
+_DAYS, _MOST_DAYS = 8, 90  # a bid lives 7 days at most
 _PATIENCE_S, _GATEWAY_S = 15.0, 60.0
 _ROUNDS, _REST_S = 3, 1.0
 _FOR_EVER_MS = 1 << 53
@@ -218,7 +218,7 @@ def add_arguments(verb: str, parser: argparse.ArgumentParser) -> None:
 
 
 class _Done(Struct):
-    """The changes made and those that failed, in words."""
+    """The changes made, and the changes that failed, as lines of text."""
 
     counted: list[str] = field(default_factory=list)
     cancelled: list[str] = field(default_factory=list)
@@ -226,9 +226,9 @@ class _Done(Struct):
 
 
 def run(settings: Settings, options: argparse.Namespace) -> int:
-    """Prints what was found and does what was asked for. Returns 1 when something could not be read or done.
+    """Prints the findings and makes the requested changes. Returns 1 if a read or a change failed.
 
-    Raises BidkeeperError when a program that it needs does not run.
+    Raises BidkeeperError if a program that it needs does not run.
     """
     changes = options.cancel or options.count_for is not None
     if options.sale and options.count_for is None:
@@ -350,7 +350,7 @@ def _agreed(options: argparse.Namespace, question: str) -> bool:
 
 
 def _count(found: Sequence[Findings], task: Task, options: argparse.Namespace, done: _Done) -> None:
-    """Counts the purchases that the task may have made, and that were asked for, in its limits."""
+    """Counts the requested purchases that the task may have made in its limits."""
     wanted = None if options.sale is None else set(options.sale)
     chosen = [
         (each, purchase.sale)
@@ -399,7 +399,7 @@ def _cancel_at(settings: Settings, found: Findings, done: _Done) -> None:
     left, known = {bid.order.id: bid for bid in bids}, Known()
     wallet = Wallet(found.venue, found.keys.payment)
     ids = [str(bid.order.venue_id) for bid in bids]
-    # On disk before anything is signed: these bids have no row whose state could say it.
+    # On disk before anything is signed, because these bids have no row that could record it.
     _note(settings, {"state": "cancelling", "venue": wallet.venue, "wallet": wallet.address, "bids": ids})
     for number in range(_ROUNDS):
         time.sleep(_REST_S if number else 0)
@@ -424,7 +424,7 @@ def _cancel_at(settings: Settings, found: Findings, done: _Done) -> None:
 
 
 def _owed(found: Findings, bid: OwnBid, number: int) -> Owed:
-    """Returns the bid in the form in which bids are cancelled. It gets no row: no task is known to have made it."""
+    """Returns the bid as the cancelling code takes it, without saving a row: no task is known to have made it."""
     order = Order(
         id=-1 - number,
         user_id=found.user.id,
@@ -443,7 +443,7 @@ def _owed(found: Findings, bid: OwnBid, number: int) -> Owed:
 
 
 def _note(settings: Settings, entry: dict[str, Any]) -> None:
-    """Adds a line to the journal of this command, on disk when this returns."""
+    """Adds a line to this command's journal, on disk when this returns."""
     descriptor = os.open(settings.data_dir / "reconcile.jsonl", os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
     with open(descriptor, "w", encoding="utf-8") as file:  # noqa: PTH123
         file.write(json.dumps({"at": moment(_now_ms()), **entry}) + "\n")

@@ -1,7 +1,7 @@
-"""`bidkeeper relay`: an nginx that takes this host's requests to gateway, facts and signer on other hosts, over TLS.
+"""`bidkeeper relay`: runs an nginx that forwards requests to the gateway, facts and signer on other hosts, over TLS.
 
-Programs ask at its Unix sockets, so that no worker has TLS in it. On the signer's host it ends the others' TLS, so that
-none is in the process with the keys, and hands on to the signer's socket what has the certificate for it.
+Programs connect to its Unix sockets, so no worker needs TLS. On the signer's host it ends the other hosts' TLS, so the
+process with the keys needs none, and forwards connections with a permitted certificate to the signer's socket.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from core.errors import BidkeeperError
 from core.process import end_with_parent, hold_lock
 from core.settings import Settings
 
-_CONNECTIONS = 8192  # a question takes two, and each of a thousand workers keeps one to the gateway
-_LOOK_S = 2.0  # between two checks that the sockets' files are there
-_OPENED_S = 10.0  # until nginx has made them
-_FAILURES_OF_ONE_AWAY = 3  # connections: a host that is only busy may let a single one wait too long
-# Where packages put the module; without any of them nginx has it built in.
+_CONNECTIONS = 8192  # a request takes two, and each of a thousand workers keeps one open to the gateway
+_LOOK_S = 2.0  # between two checks that the sockets' files exist
+_OPENED_S = 10.0  # for nginx to create them
+_FAILURES_OF_ONE_AWAY = 3  # failed connections: one alone may only mean that the host is busy
+# Where packages put the module; if it is in none of them, nginx has it built in.
 MODULES = [Path(f"/usr/{lib}/nginx/modules/ngx_stream_module.so") for lib in ("lib", "lib64")]
 _HEAD = """\
 # Bidkeeper's relay on this host; `bidkeeper relay` writes it anew at each start.
@@ -41,7 +41,7 @@ events {{
 }}
 
 stream {{
-    # A host that is down or only stands by is soon passed over, for a second or two; then one connection tries it.
+    # nginx skips a host that is down or on standby for a second or two, then tries it with one connection.
     proxy_connect_timeout 1s;
     proxy_ssl_protocols TLSv1.3;
     proxy_ssl_certificate {tls}/cert.pem;
@@ -87,7 +87,7 @@ def add_arguments(verb: str, parser: argparse.ArgumentParser) -> None:
 
 
 def run(settings: Settings, options: argparse.Namespace) -> int:
-    """Becomes nginx, until SIGTERM or SIGINT; at SIGHUP it reads the certificates anew. Raises BidkeeperError."""
+    """Becomes nginx until SIGTERM or SIGINT; SIGHUP reloads the certificates. Raises BidkeeperError."""
     text = configuration(settings)
     if not options.print:
         _become_nginx(settings, text)
@@ -96,7 +96,7 @@ def run(settings: Settings, options: argparse.Namespace) -> int:
 
 
 def configuration(settings: Settings) -> str:
-    """Writes nginx's configuration for this host. Raises BidkeeperError when there is nothing to relay."""
+    """Returns nginx's configuration for this host. Raises BidkeeperError if there is nothing to relay."""
     directory, certificates = settings.relay_files, settings.tls_dir
     signer_hosts = (settings.signer_host,) if settings.signer_host else ()
     away = {
@@ -118,7 +118,7 @@ def configuration(settings: Settings) -> str:
         if not str(path).isprintable() or set(str(path)) & set(" ;{}$\"'\\#"):
             raise BidkeeperError(f"nginx cannot use the path {path}: choose one without spaces and special characters")
     module = "".join(f"load_module {path};\n" for path in MODULES if path.exists())
-    # Workers of root's nginx would have a user without rights, who may enter nothing here.
+    # Started by root, nginx would run its workers as a user who cannot enter this directory.
     user = "user root;\n" if os.getuid() == 0 else ""
     head = _HEAD.format(module=module, user=user, directory=directory, connections=_CONNECTIONS, tls=certificates)
     return head + "".join(parts) + "}\n"
@@ -130,10 +130,10 @@ def _become_nginx(settings: Settings, text: str) -> NoReturn:
     program = shutil.which("nginx", path=os.environ.get("PATH", "") + ":/usr/sbin")
     if program is None:
         raise BidkeeperError("nginx is not installed (Debian: nginx-light libnginx-mod-stream)")
-    tls.client_context(settings.tls_dir)  # says what is wrong with the certificates
+    tls.client_context(settings.tls_dir)  # so that a fault in the certificates is reported
     directory = settings.relay_files
     held = _prepare(directory)
-    (directory / "relay.conf").write_bytes(os.fsencode(text))  # the path's own bytes, whatever the locale
+    (directory / "relay.conf").write_bytes(os.fsencode(text))  # in the path's own bytes, whatever the locale
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
     asked = {"gateway": settings.gateway_hosts, "facts": settings.facts_hosts, "signer": settings.signer_host}
@@ -143,16 +143,16 @@ def _become_nginx(settings: Settings, text: str) -> NoReturn:
 
 
 def _watch(sockets: list[Path], held: int) -> None:
-    """Starts a child that ends this process, nginx by then, once one of the sockets' files is removed or replaced.
+    """Starts a child that ends this process (nginx by then) once a socket's file is removed or replaced.
 
-    nginx cannot make a socket again, so the supervisor has to start it anew. The child ends with its parent.
+    nginx cannot recreate a socket, so the supervisor has to restart it. The child ends with its parent.
     """
     parent = os.getpid()
     if os.fork():
         return
     try:
         end_with_parent(parent, signal.SIGKILL)
-        os.close(held)  # the lock is nginx's alone
+        os.close(held)  # because only nginx may hold the lock
         deadline = time.monotonic() + _OPENED_S
         while None in (made := _inodes(sockets)) and time.monotonic() < deadline:
             time.sleep(_LOOK_S / 10)
@@ -170,10 +170,10 @@ def _inodes(paths: list[Path]) -> list[int | None]:
 
 
 def _prepare(directory: Path) -> int:
-    """Makes the directory, closed to strangers, and takes away a dead relay's sockets, over which nginx would stumble.
+    """Creates the directory, closed to other users, and removes a dead relay's sockets, on which nginx would fail.
 
-    Returns the descriptor of the relay's lock. nginx makes its sockets open to all users, so the directory alone says
-    who may ask.
+    Returns the descriptor of the relay's lock. nginx makes its sockets open to all users, so only the directory
+    restricts access.
     """
     if not directory.exists():
         directory.mkdir(parents=True)
@@ -183,7 +183,7 @@ def _prepare(directory: Path) -> int:
     held = hold_lock(directory / "relay.lock")
     if held is None:
         raise BidkeeperError(f"another relay runs in {directory}, or a worker process of one that was killed")
-    os.set_inheritable(held, True)  # nginx holds it from now on
+    os.set_inheritable(held, True)  # nginx holds the lock from now on
     for socket in directory.glob("*.sock"):
         socket.unlink()
     return held

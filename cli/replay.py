@@ -1,4 +1,4 @@
-"""`bidkeeper replay`: a task's recorded cycles, or recorded order books, through the present decision."""
+"""`bidkeeper replay`: runs recorded cycles of a task, or recorded order books, through the current decision code."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ def _journal_files(settings: Settings, options: argparse.Namespace) -> list[Path
 def _changing(
     options: argparse.Namespace, given: dict[str, Any], recording: Recording
 ) -> Callable[[BidConfig], BidConfig]:
-    """Returns the change of each recorded config. Only here, and only if needed, are the request's rules loaded."""
+    """Returns a function that changes each recorded config; loads the request's rules only if there is a change."""
     if options.config is None and not given:
         return lambda recorded: recorded
     fixed = None if options.config is None else _merged(_from_file(options.config), None)
@@ -130,7 +130,7 @@ def _from_file(path: Path | None) -> dict[str, Any]:
 
 
 def _given(options: argparse.Namespace) -> dict[str, Any]:
-    """Reads the fields of --set: each value is JSON, or else text."""
+    """Reads the fields of --set; a value that is not JSON is text."""
     given: dict[str, Any] = {}
     for each in options.set:
         name, equals, value = each.partition("=")
@@ -158,7 +158,7 @@ def _whole(value: str) -> int:
 def _print(
     recording: Recording, verified: Verified | None, changing: Callable[[BidConfig], BidConfig] | None, as_json: bool
 ) -> None:
-    """Prints whether the recording is verified, if it was (a journal), and a simulation with `changing`, if given."""
+    """Prints the verification, if it was made (of a journal), and the simulation with `changing`, if given."""
     outcome = None
     if changing is not None:
         try:
@@ -172,11 +172,11 @@ def _print(
         print("\n".join(lines(found)))
 
 
-# ---- the result as values: the same recording gives the same bytes
+# ---- the result as values; the same recording always gives the same bytes
 
 
 def values(recording: Recording, verified: Verified | None, outcome: Simulation | None) -> dict[str, Any]:
-    """Returns everything as JSON values; money in sats, exact numbers as Decimal, times in ISO 8601."""
+    """Returns the whole result as JSON values: money in sats, exact numbers as Decimal, times in ISO 8601."""
     first, last = recording.entries[0], recording.entries[-1]
     found: dict[str, Any] = {
         "recording": recording.name,
@@ -195,7 +195,7 @@ def values(recording: Recording, verified: Verified | None, outcome: Simulation 
         found["fillRule"] = FILL_RULE
         changed = {} if verified is None else changes(last.config, outcome.config)
         found["changes"] = {camel(name): list(pair) for name, pair in changed.items()}
-        found["decisions"] = [_decision(step) for step in _telling(outcome.steps)]
+        found["decisions"] = [_decision(step) for step in _notable(outcome.steps)]
         found["fills"] = to_builtins(
             [fill_shown(fill, outcome) for fill in outcome.fills], builtin_types=(Decimal,), enc_hook=Decimal
         )
@@ -217,12 +217,12 @@ def _notes(recording: Recording, outcome: Simulation) -> list[str]:
             f"bids of others are wanted and not known in {outcome.without_bids} of {len(outcome.steps)} cycles"
         )
     if outcome.config.bid_type == "trait":
-        notes.append("sales do not tell traits: a bid on a trait is filled only where a recorded bid of ours was")
+        notes.append("sales do not name traits, so a bid on a trait is filled only where your recorded bid was")
     return notes
 
 
-def _telling(steps: list[ReplayStep]) -> Iterator[ReplayStep]:
-    """Yields the steps that acted, or skipped rungs for other reasons than the step before."""
+def _notable(steps: list[ReplayStep]) -> Iterator[ReplayStep]:
+    """Yields the steps that acted, or that skipped rungs for other reasons than the step before."""
     former = None
     for step in steps:
         skipped = [note.label for note in step.plan.rungs if note.is_skipped]
@@ -263,7 +263,7 @@ def _summary(outcome: Simulation) -> dict[str, Any]:
     }
 
 
-# ---- the result as lines for people
+# ---- the result as lines of text
 
 
 def lines(found: dict[str, Any]) -> Iterator[str]:
@@ -338,12 +338,11 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 # ---- order books recorded by others, one JSON object a line; docs/replay.md describes them
-#
-# People and other programs write them, so anything but a clear value ends the reading with the number of its line.
+# People and other programs write them, so any unclear value stops the reading, with its line number in the error.
 
 
 class BookTerms(Struct, frozen=True):
-    """Terms that a recorded book does not tell: the venue's grid and minimum, and the task's limit (sats)."""
+    """Terms that a recorded book lacks: the venue's price step and minimum bid, the balance, and the fees (sats)."""
 
     tick: int | None
     min_bid: int | None
@@ -352,7 +351,7 @@ class BookTerms(Struct, frozen=True):
 
 
 def is_book(path: Path) -> bool:
-    """Tells whether the file begins as a recording of books, not as a journal."""
+    """Returns True if the file begins as recorded books, not as a journal."""
     try:
         first = json.loads(next((line for line in lines_of(path) if line.strip()), b"null"))
     except (ValueError, RecursionError):
@@ -361,7 +360,7 @@ def is_book(path: Path) -> bool:
 
 
 def read_books(path: Path, config: BidConfig, terms: BookTerms) -> Recording:
-    """Reads the books of the config's slug as the cycles of a task with that config. Raises ReplayError."""
+    """Reads the books of the config's slug as cycles of a task with that config. Raises ReplayError."""
     wanted, others = normal_slug(config.type, config.slug), set[str]()
     entries = list[Entry]()
     for number, line in enumerate(lines_of(path), start=1):
@@ -437,7 +436,7 @@ def _bids(row: Mapping[str, Any], is_rune: bool) -> list[Bid]:
 
 
 def _order(what: str, row: list[Any], is_rune: bool) -> tuple[str, int, Decimal, Decimal, str]:
-    """Reads what asks and bids have: a name, the price, the quantity, the price of one, and the maker."""
+    """Reads the fields common to asks and bids: a name, the price, the quantity, the unit price, and the maker."""
     price, quantity, maker = row
     sats, many = parse.sats(price, f"{what} price", least=1), _quantity(quantity, what) or Decimal(1)
     with localcontext(prec=50):
@@ -460,7 +459,7 @@ def _sales(row: Mapping[str, Any], now_ms: int) -> Iterator[SaleIntoBid]:
 
 
 def _rows(row: Mapping[str, Any], name: str, most: int) -> Iterator[tuple[str, list[Any]]]:
-    """Yields each row under its name in errors (counted from 0), filled up with None."""
+    """Yields each row, padded with None, with its name in errors (counted from 0)."""
     for index, values in enumerate(parse.rows(row.get(name), name, most=_MOST_ROWS)):
         what = f"{name}[{index}]"
         if not isinstance(values, list) or not 1 <= len(values) <= most:
@@ -473,7 +472,7 @@ def _quantity(value: Any, what: str) -> Decimal | None:
 
 
 def _time(value: Any, what: str) -> int:
-    """Reads milliseconds since 1970, given as such or in ISO 8601."""
+    """Reads a time as milliseconds since 1970 or in ISO 8601."""
     if not isinstance(value, str):
         return parse.milliseconds(value, what)
     try:

@@ -1,4 +1,4 @@
-"""`bidkeeper sign-in ADDRESS`: a session without a front end, with a signature made in any wallet."""
+"""`bidkeeper sign-in ADDRESS`: signs in without a front end, by a signature made in any wallet."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from cli.arguments import address
 from core.errors import BidkeeperError
 from core.settings import Settings
 
-# The way to a BIP-322 signature in each wallet; several give another kind by default.
+# How to make a BIP-322 signature in each wallet; several make another kind by default.
 WALLETS = """Sign this text with BIP-322 in your wallet:
   UniSat, OKX   signMessage(text, "bip322-simple")        Leather   request("signMessage", {message, paymentType})
   Xverse        request("signMessage", {address, message, protocol: "BIP322"})
@@ -25,7 +25,7 @@ def add_arguments(verb: str, parser: argparse.ArgumentParser) -> None:
 def run(settings: Settings, options: argparse.Namespace) -> int:
     """Prints the text to sign, reads the signature from standard input, and prints the session's token.
 
-    Raises BidkeeperError when the service does not answer or refuses.
+    Raises BidkeeperError if the service does not answer or refuses.
     """
     challenge = _ask(settings, "/api/auth/challenge", {"address": options.address})
     print(f"{WALLETS}\n\n{challenge['message']}\n", file=sys.stderr)

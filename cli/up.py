@@ -1,4 +1,4 @@
-"""`bidkeeper up`: everything in the foreground, under supervisord, until SIGINT or SIGTERM."""
+"""`bidkeeper up`: runs all programs in the foreground, under supervisord, until SIGINT or SIGTERM."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ from core.settings import Settings
 from models.leases import leases
 
 CONFIGURATION = Path(__file__).with_name("supervisord.conf")
-# The programs need at most 5 + 13 s, and seldom more than 3; service managers expect an end within 15.
+# The programs need at most 5 + 13 s, and seldom more than 3; service managers expect an end within 15 s.
 _STOP_SECONDS = 13.0
-_MOST_AGAIN, _AGAIN_WITHIN_S = 3, 3_600.0  # starts of a supervisord that ended by itself
+_MOST_AGAIN, _AGAIN_WITHIN_S = 3, 3_600.0  # restarts of a supervisord that ended by itself
 _LIMITS = (
     ("minfds", resource.RLIMIT_NOFILE, "open files", "n", "LimitNOFILE"),
     ("minprocs", resource.RLIMIT_NPROC, "processes", "u", "LimitNPROC"),
@@ -44,12 +44,12 @@ def add_arguments(verb: str, parser: argparse.ArgumentParser) -> None:
 
 
 def run(settings: Settings, options: argparse.Namespace) -> int:
-    """Prints the ready line once everything answers; returns when everything has ended."""
+    """Prints the ready line once all programs answer; returns when all have ended."""
     return Installation(settings, {}).run(lambda: None)
 
 
 class Installation:
-    """All programs of one data directory, started and ended together."""
+    """All programs of one data directory, which start and end together."""
 
     def __init__(self, settings: Settings, environment: Mapping[str, str]) -> None:
         self.settings = settings
@@ -61,12 +61,12 @@ class Installation:
         self._started_again: list[float] = []
 
     def run(self, when_ready: Callable[[], None], before_end: Callable[[], None] = lambda: None) -> int:
-        """Starts everything, prints the ready line, calls `when_ready` again and again until it is asked to stop.
+        """Starts all programs, prints the ready line, and calls `when_ready` repeatedly until asked to stop.
 
-        `before_end` is called once at that moment, while everything still answers. A supervisord that ends by itself
-        after that line is started again, three times an hour at most. Returns 0 after an ordered end, 1 when it ended
-        before the line or too often. Raises BidkeeperError when the data directory is in use, open for others to
-        write to or not one for supervisord, a port is taken, or the database is damaged.
+        Before it stops the programs, it calls `before_end` once. A supervisord that ends by itself after the ready line
+        is restarted, at most three times an hour. Returns 0 after an orderly end; 1 if supervisord ended before the
+        ready line or too often. Raises BidkeeperError if the data directory is in use, writable by others or unusable
+        by supervisord, a port is taken, or the database is damaged.
         """
         self._prepare()
         for number in (signal.SIGINT, signal.SIGTERM):
@@ -100,15 +100,15 @@ class Installation:
         settings = self.settings
         if problems := supervisor_problems(settings):
             raise SettingsError(problems)
-        os.umask(0o077)  # everything is one user's here; supervisord and the programs inherit it
+        os.umask(0o077)  # because one user owns everything here; supervisord and the programs inherit it
         settings.data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
         _require_own(settings.data_dir)
         for directory in (settings.run_dir, settings.log_dir):
             directory.mkdir(mode=0o700, parents=True, exist_ok=True)
             _require_writable(directory)
         _raise_limits()
-        # Held by this process until it dies, and by supervisord after it: two installations in one directory would be
-        # two managers of the same tasks.
+        # This process holds the lock until it dies, and supervisord after it, because two installations in one
+        # directory would be two managers of the same tasks.
         lock = hold_lock(self._lock_path)
         if lock is None:
             raise BidkeeperError(f"{settings.data_dir} is in use by another `bidkeeper up`")
@@ -122,7 +122,7 @@ class Installation:
 
     def _keep_lock(self) -> None:
         """Takes the lock anew where its file was removed, so that a second installation is still refused."""
-        with contextlib.suppress(OSError):  # the directory may be missing, or the disk full: tries again
+        with contextlib.suppress(OSError):  # the directory may be missing or the disk full: the next call tries again
             if self.settings.run_dir.exists() and not self._lock_path.exists():
                 hold_lock(self._lock_path)
 
@@ -131,7 +131,7 @@ class Installation:
         environment = dict(os.environ) | dict(self._environment)
         environment |= {
             "BIDKEEPER_DATA_DIR": str(settings.data_dir),
-            "BIDKEEPER_COMMAND": shlex.join((*PYTHON, "-m", "cli.main")),  # supervisord reads it as a shell does
+            "BIDKEEPER_COMMAND": shlex.join((*PYTHON, "-m", "cli.main")),  # supervisord splits it as a shell does
             "BIDKEEPER_WITH_SIMULATOR": "true" if settings.market == "simulator" else "false",
             "BIDKEEPER_SERVER_PROCESSES": str(settings.server_processes),
             "BIDKEEPER_WITH_RELAY": "false",
@@ -146,10 +146,10 @@ class Installation:
             command,
             env=environment,
             stdin=subprocess.DEVNULL,
-            # It prints each line that it cannot log, and a fault of that print would end it: a full disk may have both.
+            # supervisord prints lines that it cannot log, and would end if that print failed too, as on a full disk.
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
-            # Ctrl-C in a terminal goes to the whole group, but supervisord must get it from us, once.
+            # Ctrl-C in a terminal signals the whole process group, but supervisord must get it only once, from us.
             start_new_session=True,
             preexec_fn=_end_with_parent,
             pass_fds=(self._lock,),
@@ -159,7 +159,7 @@ class Installation:
         return supervisord
 
     def _may_start_again(self) -> bool:
-        """Tells whether supervisord, which ended by itself, is to be started again."""
+        """Returns True if supervisord, which ended by itself, may be restarted."""
         now = time.monotonic()
         self._started_again = [at for at in self._started_again if now - at < _AGAIN_WITHIN_S]
         if not self._was_ready or len(self._started_again) >= _MOST_AGAIN:
@@ -168,19 +168,19 @@ class Installation:
         return True
 
     def _wait_until_ready(self, supervisord: subprocess.Popen[bytes]) -> bool:
-        began = told = time.monotonic()
+        began = printed = time.monotonic()
         while not self._stop_asked and supervisord.poll() is None:
             answer = readiness(self.settings)
             if answer is None:
                 return True
-            if time.monotonic() - told > 10:
-                told = time.monotonic()
-                print(f"not ready after {told - began:.0f} s: {answer}; logs: {self.settings.log_dir}", flush=True)
+            if time.monotonic() - printed > 10:
+                printed = time.monotonic()
+                print(f"not ready after {printed - began:.0f} s: {answer}; logs: {self.settings.log_dir}", flush=True)
             time.sleep(0.1)
         return False
 
     def _end(self, supervisord: subprocess.Popen[bytes]) -> None:
-        """Ends everything in order by SIGTERM, and kills the rest after a while."""
+        """Ends all programs in order by SIGTERM, and kills the remaining ones after at most 13 s."""
         if supervisord.poll() is None:
             supervisord.terminate()
             try:
@@ -194,7 +194,7 @@ class Installation:
 
 
 def _pass_on(output: IO[bytes]) -> None:
-    """Copies supervisord's output to stderr until it ends; what cannot be written is dropped."""
+    """Copies supervisord's output to stderr until it ends; drops lines that cannot be written."""
     with output:
         for line in output:
             with contextlib.suppress(OSError, ValueError):
@@ -203,7 +203,7 @@ def _pass_on(output: IO[bytes]) -> None:
 
 
 def readiness(settings: Settings) -> str | None:
-    """Returns None when `/readyz` says that everything answers, else the missing parts."""
+    """Returns None if `/readyz` reports that all programs answer, else the missing parts."""
     try:
         api.ask("server", settings.server_at(), "GET", "/readyz", patience_s=5)
         return None
@@ -212,7 +212,7 @@ def readiness(settings: Settings) -> str | None:
 
 
 def _require_own(directory: Path) -> None:
-    """Refuses a data directory that others may write to, and warns of one that they may enter: it was there before."""
+    """Refuses an existing data directory that others may write to, and warns about one that they may enter."""
     mode = stat.S_IMODE(directory.stat().st_mode)
     text = f"{directory} has mode {mode:04o}: other users of this machine may"
     if mode & 0o022:
@@ -223,7 +223,7 @@ def _require_own(directory: Path) -> None:
 
 
 def _require_writable(directory: Path) -> None:
-    """Raises BidkeeperError for a directory, or a file of supervisord's in it, that this user cannot write to."""
+    """Raises BidkeeperError if this user cannot write to the directory or to supervisord's files in it."""
     for path in (directory, directory / "supervisord.log", directory / "supervisord.pid"):
         mode = os.W_OK | os.X_OK if path == directory else os.W_OK
         if path.exists() and not os.access(path, mode):
@@ -231,7 +231,7 @@ def _require_writable(directory: Path) -> None:
 
 
 def _raise_limits() -> None:
-    """Raises the limits of open files and processes to those that supervisord wants. Raises BidkeeperError."""
+    """Raises the limits of open files and processes to supervisord's minimums. Raises BidkeeperError if it cannot."""
     configuration = RawConfigParser()
     configuration.read(CONFIGURATION)
     for wanted, limit, what, letter, setting in _LIMITS:
@@ -241,21 +241,21 @@ def _raise_limits() -> None:
             continue
         try:
             resource.setrlimit(limit, (least, hard if hard == resource.RLIM_INFINITY else max(least, hard)))
-        except ValueError:  # only root may go beyond the hard limit
+        except ValueError:  # only root may raise the hard limit
             text = f"at least {least} {what} are needed, and the limit is {hard}"
             remedy = f"raise it as root: `ulimit -{letter} {least}`, or {setting}={least} in the service's unit"
             raise BidkeeperError(f"{text}: {remedy}") from None
 
 
 def _end_with_parent() -> None:
-    # Between fork and exec, so nothing may be imported here: not even core.process.
+    # This runs between fork and exec, so nothing may be imported here, not even core.process.
     _libc.prctl(1, signal.SIGTERM, 0, 0, 0)
 
 
 def _processes_of(data_dir: Path, session: int) -> list[int]:
-    """Returns the pids of the other processes that work in `data_dir`, or are of supervisord's session.
+    """Returns the pids of the other processes that work in `data_dir` or belong to supervisord's session.
 
-    The directory is in their environment. The signer closes its own even to its user, but stays in the session.
+    Their environment names the directory. The signer hides its environment, but stays in the session.
     """
     mark = b"BIDKEEPER_DATA_DIR=" + os.fsencode(data_dir)
     found = []

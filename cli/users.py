@@ -46,12 +46,12 @@ def _days(text: str) -> int:
 
 
 def run(settings: Settings, options: argparse.Namespace) -> int:
-    """Changes or prints the list. Tasks that are no longer allowed to trade are stopped immediately."""
+    """Changes or prints the list. Tasks of users who may no longer trade are stopped immediately."""
     with migrated(settings):
         match options.verb, options.action:
             case _, "add":
                 found = accounts.find(options.address)
-                is_admin = options.admin or (found is not None and found.is_admin)  # only `remove` takes that away
+                is_admin = options.admin or (found is not None and found.is_admin)  # only `remove` takes it away
                 accounts.put(options.address, time.time_ns() // 1_000_000, is_admin=is_admin)
                 print(f"{options.address} may sign in{' as an administrator' if is_admin else ''}")
             case _, "remove":
@@ -101,9 +101,9 @@ def _list_plans(settings: Settings) -> None:
 
 
 def _enforce(settings: Settings) -> None:
-    """Has the manager stop the tasks of users who may no longer trade; returns when it has, and prints the result.
+    """Has the manager stop the tasks of users who may no longer trade; waits for it, and prints the result.
 
-    A manager that is down runs no workers, and checks when it starts.
+    A manager that is down has no workers running, and checks this when it starts.
     """
     try:
         answers = [call(address_at(settings, place), "manager", Enforce(), timeout=60.0) for place in places(settings)]

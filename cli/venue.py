@@ -1,4 +1,4 @@
-"""`bidkeeper venue probe|check`: a venue's raw answers, saved for a report, and held against the parsers."""
+"""`bidkeeper venue probe|check`: saves a venue's raw answers for a report, or checks them with the parsers."""
 
 from __future__ import annotations
 
@@ -57,8 +57,8 @@ from markets.orders import Pair, SignInTexts
 from markets.parse import Unreadable, decoded
 
 _KEPT_HEADERS = frozenset({"content-type", "date", "age", "retry-after", "server"})
-_LEAST_KEY = 12  # letters
-_HEAD = 20_000  # bytes for the file's own fields
+_LEAST_KEY = 12  # characters
+_HEAD = 20_000  # bytes reserved for the file's own fields
 
 
 def add_arguments(verb: str, parser: argparse.ArgumentParser) -> None:
@@ -81,9 +81,9 @@ def add_arguments(verb: str, parser: argparse.ArgumentParser) -> None:
 
 
 def run(settings: Settings, options: argparse.Namespace) -> int:
-    """Runs one action. Raises BidkeeperError when nothing can be asked.
+    """Runs one action. Raises BidkeeperError if no question can be asked.
 
-    Returns 0 when every answer was understood, 1 otherwise, and 2 when a file to check is not a probe file.
+    Returns 0 if every answer was understood, 1 otherwise, and 2 if a file to check is not a probe file.
     """
     if options.action == "check":
         return probe_check.run(settings, options.file)
@@ -91,7 +91,7 @@ def run(settings: Settings, options: argparse.Namespace) -> int:
 
 
 def probe(settings: Settings, options: argparse.Namespace, clock_ms: Callable[[], int], salt: bytes) -> int:
-    """Runs the probe by the given clock (epoch); `salt` decides the replacements and is stored nowhere."""
+    """Runs the probe at the times of `clock_ms` (epoch); `salt` decides the replacements and is never stored."""
     adapters = make_adapters(settings)
     venue = _venue(options.venue, settings, adapters)
     about = replace(about_of(options, settings.market), inscription=options.inscription)
@@ -115,16 +115,16 @@ def probe(settings: Settings, options: argparse.Namespace, clock_ms: Callable[[]
         hidden = [*_secrets(settings), *listener.credentials()]
         masker = Masker(salt, hidden, kept | {f"rune-{about.rune}"}, {DRAFTED_AT})
         record = masked(venue, asked_ms, subjects, answers, masker)
-        if settings.satflow_rune_price:  # the unit by which this installation reads a rune's price
+        if settings.satflow_rune_price:  # the unit in which this installation reads a rune's price
             record = replace(record, about={**record.about, "rune_price": settings.satflow_rune_price})
         keep(written(record))
     return _report(record, settings, options.save, answers)
 
 
 def masked(venue: str, asked_ms: int, subjects: Subjects, answers: Iterable[VenueAnswer], masker: Masker) -> Record:
-    """Returns the answers as they are kept: with everything replaced that may name a person or a key."""
+    """Returns the answers for the file, with everything replaced that may identify a person or a key."""
     answers = list(answers)
-    for answer in answers:  # once for the ids alone, so that words of the same answers find them
+    for answer in answers:  # a first pass learns the ids, so that they are found in the words of earlier answers too
         for exchange in answer.exchanges:
             _recorded(exchange, masker, MOST_BYTES)
     room = MOST_BYTES - _HEAD
@@ -140,7 +140,7 @@ def masked(venue: str, asked_ms: int, subjects: Subjects, answers: Iterable[Venu
 
 
 def _venue(name: str, settings: Settings, adapters: Adapters) -> str:
-    """Returns the venue's name in this installation, which a dialect's name leads to as well."""
+    """Returns the venue's name in this installation; `name` may also be a dialect's name."""
     if dialect_of(name) is None:
         if getattr(adapters, name) is None:
             raise BidkeeperError(f"BIDKEEPER_{name.upper()}_URL is not set")
@@ -154,7 +154,7 @@ def _venue(name: str, settings: Settings, adapters: Adapters) -> str:
 
 
 def _secrets(settings: Settings) -> Iterator[str]:
-    """Yields our keys, and the long parts of the venues' addresses: some providers have a key in there."""
+    """Yields our keys, and the long parts of the venues' URLs, because some providers put a key there."""
     yield from secrets_of(settings)
     for venue in (*DIALECTS, "mempool", "ord"):
         parts = urlsplit(settings.venue_url(venue) or "")
@@ -179,7 +179,7 @@ def _recorded(exchange: Exchange, masker: Masker, room: int) -> Recorded:
 
 
 def _text(body: bytes, name: str, masker: Masker) -> str:
-    """Returns an answer that no parser takes for JSON. What JSON forbids (NaN) stays, the rest of it is replaced."""
+    """Returns the masked text of an answer that is not valid JSON. NaN and infinity, which JSON forbids, are kept."""
     try:
         value = json.loads(body, parse_float=Decimal, parse_int=Decimal, parse_constant=Decimal)
         text = dumps(masker.value(value, name))
@@ -206,7 +206,7 @@ def _sign(texts: SignInTexts) -> Mapping[str, str]:
 
 
 def _report(record: Record, settings: Settings, path: Path, answers: list[VenueAnswer]) -> int:
-    """Prints how the file's answers are understood, and where the replacements have changed that."""
+    """Prints how the file's answers are understood, and where masking changed the result."""
     findings = probe_check.check(record, settings)
     code = probe_check.shown(findings)
     for answer, finding in zip(answers, findings, strict=True):
@@ -226,7 +226,7 @@ def _report(record: Record, settings: Settings, path: Path, answers: list[VenueA
 
 @contextmanager
 def _new_file(path: Path) -> Iterator[Callable[[bytes], object]]:
-    """Gives the writer of a new file that only its owner can read. Raises BidkeeperError when the path is taken."""
+    """Creates a file that only its owner can read; yields its write function. Raises BidkeeperError if it exists."""
     try:
         descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     except FileExistsError:

@@ -1,4 +1,4 @@
-"""`bidkeeper wallet|judge`: a user's addresses with their sats, and the signer's judgement of a listing, unsigned."""
+"""`bidkeeper wallet|judge`: a user's addresses and their sats, or the signer's judgement of an unsigned listing."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def fundings(settings: Settings) -> Iterator[Funding]:
 
 
 def funds(market: MarketClient, funding: Funding, keys: UserKeys, receive: str) -> tuple[str, int]:
-    """Returns the address to fund and the sats there now. Raises VenueError; NotFound without a wallet yet."""
+    """Returns the address to fund and its sats now. Raises VenueError; NotFound before there is a bidding wallet."""
     if funding.place == "bidding":
         wallet = market.at(funding.venue).balance(keys.payment, receive, keys.payment_pubkey, 0.0)
         return wallet.address, wallet.sats
@@ -62,7 +62,7 @@ def _price(text: str) -> int:
 
 
 def run(settings: Settings, options: argparse.Namespace) -> int:
-    """Prints the addresses, or a judgement. Raises BidkeeperError when the user is not known, or a program is down."""
+    """Prints the addresses, or a judgement. Raises BidkeeperError if the user is unknown or a program is down."""
     if options.verb == "judge":
         return _judge(settings, options)
     receive = receive_of(settings, options.address)
@@ -74,7 +74,7 @@ def run(settings: Settings, options: argparse.Namespace) -> int:
 
 
 def receive_of(settings: Settings, address: str) -> str:
-    """Returns where a user's bids deliver to. Raises BidkeeperError for an address that has never signed in."""
+    """Returns the address that a user's bids deliver to. Raises BidkeeperError if the user has never signed in."""
     with migrated(settings):
         user = User.get_or_none(User.address == address)
     if user is None:
@@ -112,7 +112,7 @@ def _place(market: MarketClient, funding: Funding, keys: UserKeys, receive: str)
 
 
 def _judge(settings: Settings, options: argparse.Namespace) -> int:
-    """Returns 0 when the first form would be signed, else 1; raises BidkeeperError when there is nothing to judge."""
+    """Returns 0 if the draft would be signed, else 1; raises BidkeeperError if there is nothing to judge."""
     venue = options.venue or settings.market
     if problem := settings.why_no_venue(venue):
         raise BidkeeperError(problem)

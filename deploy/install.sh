@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# Installs Bidkeeper from this checkout as a service with users of its own, or brings an installed one to this version.
-# As root: deploy/install.sh [--postgresql] [--ray] [users] [directories] [program] [settings] [service]; without words
-# all of them, in this order. Each may be done again at any time; settings that are there are kept.
+# Installs Bidkeeper from this checkout as a service with its own users, or upgrades an installed one to this version.
+# As root: deploy/install.sh [--postgresql] [--ray] [users] [directories] [program] [settings] [service]; without steps
+# it does all of them, in this order. Each step can be repeated at any time; existing settings are kept.
 #
-# --postgresql: the program gets PostgreSQL's driver, too, and keeps it from then on; --ray: Ray likewise.
+# --postgresql: the program gets PostgreSQL's driver, and keeps it in later upgrades; --ray: Ray likewise.
 #
 # For images and tests: BIDKEEPER_INSTALL_ROOT is put before every path, BIDKEEPER_INSTALL_OWNERS ("REST GATEWAY SIGNER
 # GROUP RELAY", names or numbers) replaces the owners of directories, PYTHON names the interpreter.
@@ -27,7 +27,7 @@ users() {
   done
 }
 
-# directory MODE OWNER PATH: all belong to the one group, through which sockets and the database are reached.
+# directory MODE OWNER PATH: all directories belong to one group, which has access to sockets and the database.
 directory() {
   install -d -m "$1" -o "$2" -g "$group" "$root$3"
 }
@@ -42,18 +42,18 @@ directories() {
   directory 0750 "$gateway" /var/lib/bidkeeper-gateway
   directory 0750 "$gateway" /var/lib/bidkeeper-gateway/run
   directory 0710 "$relay" /var/lib/bidkeeper-relay
-  # The signer's own directory is root's, so that not even the signer can replace its contents.
+  # root owns the signer's directory, so that not even the signer can replace its contents.
   directory 0750 root /var/lib/bidkeeper-signer
   directory 0750 "$signer" /var/lib/bidkeeper-signer/run
   directory 0700 "$signer" /var/lib/bidkeeper-signer/keys
 }
 
-# Program and environment of a version are in a directory of their own, since an environment cannot be moved, and one
-# rename puts both in the place of the former ones. A step that fails before it leaves the installation as it was. Restart
-# the service afterwards: until then a running program uses its own version, which is kept, and one that ends gets the new one.
+# Each version has its own directory with program and environment, because an environment cannot be moved; one rename
+# replaces both. A step that fails before it leaves the installation as it was. Restart the service afterwards: until
+# then a running program uses its own version, which is kept, and a program that restarts gets the new one.
 program() {
   local extra locks=(requirements.lock) source part former
-  # Not by asking its Python, which a newer Debian may have taken away.
+  # Not by asking its Python, because a newer Debian may have removed that.
   if compgen -G "$opt/venv/lib/python3*/site-packages/psycopg" >/dev/null; then extras+=(postgresql); fi
   if compgen -G "$opt/venv/lib/python3*/site-packages/ray" >/dev/null; then extras+=(ray); fi
   for extra in "${extras[@]}"; do locks+=("requirements-$extra.lock"); done
@@ -64,7 +64,7 @@ program() {
   trap give_up EXIT
   mkdir "$opt/$version/program"
   for source in "${sources[@]}"; do cp -R "$checkout/$source" "$opt/$version/program/"; done
-  # The copy has no git to ask: what `bidkeeper --version` says is written down.
+  # The copy has no git to ask, so the commit for `bidkeeper --version` is written to a file.
   (cd "$checkout" && "${PYTHON:-python3}" -B -m core.version) >"$opt/$version/program/core/commit.txt"
   find "$opt/$version/program" -name __pycache__ -type d -prune -exec rm -rf {} +
   chown -R root:root "$opt/$version/program"
@@ -77,20 +77,20 @@ program() {
   rm -rf "$opt/program.old" "$opt/venv.old" "$opt/requirements.txt"
   for part in program venv; do
     if [ -L "$opt/$part" ]; then continue; fi
-    # An older install.sh made directories of them.
+    # An older install.sh made them directories.
     if [ -e "$opt/$part" ]; then mv "$opt/$part" "$opt/$part.old"; fi
     ln -s "current/$part" "$opt/$part"
   done
   for part in "$opt"/versions/*; do
     case "versions/${part##*/}" in "$version" | "$former") continue ;; esac
-    # A running program has libraries mapped from its version, and starts workers from there.
+    # A running program has mapped libraries of its version, and starts workers from there.
     grep -qsF "$(realpath "$part")/" /proc/[0-9]*/maps || rm -rf "$part"
   done
 }
 
 give_up() {
   rm -rf "${opt:?}/$version"
-  echo "install.sh: the program could not be installed; what was installed before is as it was" >&2
+  echo "install.sh: the program could not be installed; the earlier installation is as it was" >&2
 }
 
 settings() {
@@ -122,6 +122,6 @@ if [ "$#" = 0 ]; then steps=(users directories program settings service); fi
 for step in "${steps[@]}"; do
   case "$step" in
     users | directories | program | settings | service) "$step" ;;
-    *) echo "install.sh: there is no step $step" >&2; exit 2 ;;
+    *) echo "install.sh: unknown step $step" >&2; exit 2 ;;
   esac
 done

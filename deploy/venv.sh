@@ -1,16 +1,16 @@
 #!/bin/sh
 # Makes DIRECTORY a virtual environment with the packages of the locks: deploy/venv.sh DIRECTORY LOCK...
-# requirements.lock is what Bidkeeper needs to run: this checkout's program is installed with it, to run from where it is.
-# Locks that DIRECTORY lacks are added to it. It is made anew where its Python, its place, setup.py or one of its locks is
-# not what it was: an environment works with one Python in one place only. Otherwise nothing is done.
+# requirements.lock has the packages that Bidkeeper needs to run; with it, this checkout is installed too, as editable.
+# Locks that DIRECTORY lacks are added. It is rebuilt if its Python, its path, setup.py or one of its locks has changed,
+# because an environment works with only one Python at one path. Otherwise it is left as it is.
 # PYTHON names the interpreter; DIRECTORY is absolute, or in the checkout.
 set -eu
 cd "$(dirname "$0")/.."
 directory=$1
 shift
-ok=$directory/.ok # its first line says Python and place, the others are as sha256sum prints them
+ok=$directory/.ok # its first line names Python and path, the others are in the format of sha256sum
 
-# In an activated environment `python3` is that one's: the interpreter that it was made of is what counts.
+# In an activated environment `python3` is that environment's, so use the interpreter it was made from.
 python=$("${PYTHON:-python3}" -c 'if True:
     import os, sys
     if sys.version_info < (3, 11):
@@ -29,7 +29,7 @@ elif has_all "$@"; then
 fi
 echo "setting up $directory ..."
 
-# Nothing is built in isolation: that would take whatever setuptools is the newest, and not the one of the lock.
+# Builds are not isolated, because an isolated build would use the newest setuptools, not the locked one.
 install() {
     "$directory/bin/python" -m pip install -q --disable-pip-version-check --no-build-isolation "$@"
 }
@@ -45,8 +45,8 @@ if [ ! -d "$directory" ]; then
 fi
 requirements=
 for lock; do requirements="$requirements -r $lock"; done
-# embit has no wheels. The last line is for pip 23.0 (Debian 12), which complains of the second one without it;
-# newer ones take it from here in silence, and not from the command line.
+# embit has no wheels. pip 23.0 (Debian 12) warns about the second line without the last one; newer versions of pip
+# accept the last one silently here, but not on the command line.
 # shellcheck disable=SC2086
 install --require-hashes -r /dev/stdin $requirements <<'END'
 --only-binary :all:

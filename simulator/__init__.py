@@ -1,1 +1,1 @@
-"""A practice marketplace: the real venues' dialects over one order-book engine, with play money and faults."""
+"""A practice marketplace: the real venues' APIs over one order-book engine, with play money and faults."""

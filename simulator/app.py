@@ -34,9 +34,9 @@ log = logging.getLogger(__name__)
 HOST = "127.0.0.1"
 STEP_SECONDS = 1.0
 SAVE_SECONDS = 2.0
-# Larger bodies are cut off by the connection; up to here the handler answers 413 itself.
+# The connection cuts off larger bodies; below this size the handler answers 413 itself.
 MAX_REQUEST = 16 << 20
-# Modules with routes, in the order in which they are tried.
+# The modules with routes, in the order in which routes are matched.
 _VENUES = (
     *(satflow_reads, satflow_writes, unisat_reads, unisat_runes, unisat_writes),
     *(ordinalswallet_reads, ordinalswallet_writes),
@@ -55,7 +55,7 @@ def make_app(world: World) -> web.Application:
 def run(
     port: int, seed: int, background: bool, state_file: Path, seller_fee_ppm: int = 0, *, scenes: bool = False
 ) -> None:
-    """Answers on 127.0.0.1:`port` until SIGTERM or SIGINT; then saves and returns within a second.
+    """Serves 127.0.0.1:`port` until SIGTERM or SIGINT; then saves and returns within a second.
 
     Continues from `state_file` if it exists. Raises OSError if the port is taken.
     """
@@ -71,7 +71,7 @@ async def _serve(port: int, make: Callable[[], World], state_file: Path) -> None
     world = make()
     state = StateFile(state_file, world)
     state.load()
-    # Made and on disk before any client sees it: otherwise a kill would orphan its user's tasks.
+    # The play wallet is created and saved before any client sees it: otherwise a kill would orphan its user's tasks.
     log.info("play wallet %s", world.play_wallet.address)
     state.save()
     server = HTTPServer(make_app(world), max_buffer_size=MAX_REQUEST, max_body_size=MAX_REQUEST)
@@ -97,4 +97,4 @@ async def _beat(every_seconds: float, act: Callable[[], None]) -> None:
         try:
             act()
         except Exception:
-            log.exception("failed in the background; the next beat goes on")
+            log.exception("a background step failed; the next one runs as usual")

@@ -1,7 +1,7 @@
-"""Bidding wallets on the chain: the purchases that they pay, and the withdrawals that their user signs.
+"""Bidding wallets on the chain: the purchases that they pay for, and the withdrawals that their users sign.
 
-As at Satflow, a purchase is two transactions: the item goes into the market's own script while the wallet pays the
-seller, and then on to the buyer. A withdrawal is a PSBT for its user, and then the market's own half.
+As at Satflow, a purchase is two transactions: the item moves into the market's own script while the wallet pays the
+seller, then on to the buyer. A withdrawal is a PSBT that first the user and then the market signs.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ from simulator.taproot import LEAF_VERSION, Map, whole_digest
 from simulator.wallets import Item, Pair, WalletKind, bidding_kind_of, leaf_output, market_key, witness_script
 
 _ESCROW = "the practice market's own script"
-# This chain does not have the keys: placeholders of the size of signatures.
+# Placeholders of the size of signatures, because this chain does not have the keys.
 _ECDSA, _SCHNORR = bytes(72), bytes(64)
 
 
 def deliver(engine: Engine, bid: Order, sale: Sale, item: Item, fee: int) -> str | None:
-    """Buys `item` for the bid out of its bidding wallet; returns the txid.
+    """Buys `item` for the bid with its bidding wallet's coins; returns the txid.
 
-    None, with nothing done, for a bid without such a wallet, or of the very holder.
+    Returns None and does nothing if the bid has no bidding wallet, or its bidder already holds the item.
     """
     backing = _backing(engine, bid.maker, sale.price + fee)
     held = engine.chain.coin_of(item.id) or engine.chain.place(item.id, sale.seller)
@@ -55,7 +55,7 @@ def deliver(engine: Engine, bid: Order, sale: Sale, item: Item, fee: int) -> str
 
 
 def _backing(engine: Engine, payment: str, sats: int) -> list[Coin]:
-    """Returns coins of the bidding wallets of `payment` that come to `sats`, or all of them."""
+    """Returns coins of the bidding wallets of `payment` worth at least `sats`, or all coins if they are worth less."""
     found: list[Coin] = []
     for address in engine.wallets.bidding_wallets(payment):
         for coin in sorted(holdings.coins(engine, address), key=lambda coin: -coin.value):
@@ -65,7 +65,7 @@ def _backing(engine: Engine, payment: str, sats: int) -> list[Coin]:
 
 
 def _opened(pair: Pair, address: str) -> Witness:
-    """Makes the witness that spends a bidding wallet's coin: it shows the wallet's script."""
+    """Makes the witness that spends a bidding wallet's coin by revealing the wallet's script."""
     kind = bidding_kind_of(address, pair)
     if kind == "leaf":
         output = leaf_output(pair)
@@ -75,7 +75,7 @@ def _opened(pair: Pair, address: str) -> Witness:
 
 FEE_PER_VB = 8
 DUST = 330
-# Virtual bytes: of every transaction with two outputs, and of each input of two of two.
+# Virtual bytes: of a transaction with two outputs, and of each 2-of-2 input.
 _FRAME, _INPUT = 10 + 31 + 43 + 1, 41 + 56
 _PARTIAL_SIG, _LEAF_SIG = b"\x02", b"\x14"
 
@@ -83,12 +83,12 @@ _PARTIAL_SIG, _LEAF_SIG = b"\x02", b"\x14"
 def draft(engine: Engine, payment: str, amount: int, poison: Poison | None = None) -> tuple[str, int]:
     """Drafts a PSBT (base64) that takes `amount` sats from the bidding wallet; returns it and its coin count.
 
-    The change pays the network's fee, or the amount does if the change is too small. Raises Refusal.
+    The fee comes out of the change, or out of the amount if the change is too small. Raises Refusal.
     """
     wallets = engine.wallets
     known = wallets.bidding_wallets(payment)
     if not known:
-        raise Refusal("there is no bidding wallet for this address")
+        raise Refusal("this address has no bidding wallet")
     source = max(known, key=wallets.balance)
     held = [coin for coin in coins(engine, source) if engine.chain.confirmations(coin.txid)]
     chosen: list[Coin] = []
@@ -125,14 +125,14 @@ def draft(engine: Engine, payment: str, amount: int, poison: Poison | None = Non
 
 
 def submit(engine: Engine, payment: str, signed: str) -> str:
-    """Adds the market's signatures to a signed draft and sends it; returns the txid. Raises Refusal."""
+    """Adds the market's signatures to a signed draft and broadcasts it; returns the txid. Raises Refusal."""
     psbt = read(signed, "signedWithdrawPSBT")
     tx: Transaction = psbt.tx
     wallets = engine.wallets
     ours = {script_of(each).data: each for each in wallets.bidding_wallets(payment)}
     for output in tx.vout:
         if output.script_pubkey.data not in (*ours, script_of(payment).data):
-            raise Refusal("signedWithdrawPSBT pays somebody else")
+            raise Refusal("signedWithdrawPSBT pays another address")
     spent: list[Coin] = []
     for source in tx.vin:
         coin = engine.chain.coins.get(outpoint_of(source))
@@ -154,13 +154,13 @@ def _fee(inputs: int) -> int:
 
 
 def _completed(tx: Transaction, at: int, spent: list[Coin], given: Map, pair: Pair, kind: WalletKind) -> list[bytes]:
-    """Returns the whole witness: the user's signature from the PSBT, and the market's. Raises Refusal."""
+    """Returns the complete witness: the user's signature from the PSBT, and the market's. Raises Refusal."""
     key, ours = bytes.fromhex(pair.public_key), market_key(*pair[:2])
     if kind == "leaf":
         output = leaf_output(pair)
         theirs = given.get(_LEAF_SIG + key[1:] + output.leaf_hash)
         digest = whole_digest(tx, at, [coin.output for coin in spent], leaf=output.leaf)
-        # The stack is taken from its end: the first key of the script gets the last signature.
+        # Scripts take the stack from its end, so the script's first key gets the last signature.
         witness = [ours.schnorr_sign(digest).serialize(), theirs, output.leaf, output.control_block]
     else:
         script = witness_script(pair, kind)

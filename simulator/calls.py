@@ -1,7 +1,7 @@
-"""Every dialect request before its answer: its operation is counted, limited, and struck by a fault.
+"""The steps before every API answer: each request is counted by operation, limited, and hit by faults.
 
-docs/simulator.md has the modes of faults and the operations. A fault comes after key and rate limit, because their 429
-must not use it up.
+docs/simulator.md lists the faults' modes and the operations. Faults come after key and rate limit, so that a 429 of
+those does not use up a fault.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ OTHERS = "(others)"
 
 
 class Counts:
-    """Counts by operation and key of every request, also of refused and faulty ones."""
+    """Counts of all requests by operation and key, including refused and faulty ones."""
 
     def __init__(self) -> None:
         self._counts: dict[str, dict[str, int]] = {}
@@ -74,7 +74,7 @@ class Limits:
         self.per_second, self.burst, self.monthly, self.daily = PER_SECOND, BURST, PER_MONTH, 0
 
     def change(self, per_second: int, burst: int, monthly: int, daily: int = 0) -> None:
-        """Sets other limits and fills all buckets; `daily` is 0 without a limit. The use of month and day stays."""
+        """Sets new limits and fills all buckets; `daily` 0 sets none. The calls used this month and day are kept."""
         self.per_second, self.burst, self.monthly, self.daily = per_second, burst, monthly, daily
         now = self._monotonic()
         for key in self._keys.values():
@@ -83,7 +83,7 @@ class Limits:
     def admit(self, name: str, per_month: int = PER_MONTH, *, day_is_over: ApiError | None = None) -> None:
         """Counts one request of the key `name`. Raises ApiError(429) beyond a limit.
 
-        `per_month` is the venue's own quota until other limits are set. `day_is_over` is the refusal of a venue with a
+        `per_month` is the venue's own quota, until other limits are set. `day_is_over` is the error of a venue with a
         daily limit.
         """
         key = self._key(name)
@@ -126,13 +126,13 @@ class Limits:
 
     def load(self, row: dict[str, Any]) -> None:
         for name, kept in row.items():
-            # A state file of an older version counts no days.
+            # A state file of an older version has no daily counts.
             use = kept["month"], int(kept["used"]), kept.get("day", ""), int(kept.get("usedToday", 0))
             self._keys[name] = _Key(float(self.burst), self._monotonic(), *use)
 
 
 class Windows:
-    """Rate limits in fixed windows of the clock, as ord.net's are: counts in the current one. `clock` is in ms."""
+    """Rate limits in fixed clock windows, like ord.net's: the counts of the current window. `clock` is in ms."""
 
     def __init__(self, clock: Callable[[], int]) -> None:
         self._clock = clock
@@ -154,18 +154,18 @@ def frozen(engine: Engine) -> Engine:
     """Returns a frozen copy of `engine` without history."""
     taken_ms = engine.now_ms()
     copy = Engine(lambda: taken_ms, random.Random(0))
-    # Through a dump, so that the copy shares no object with the original.
+    # The dump makes sure that the copy shares no object with the original.
     copy.load(engine.dump(with_history=False))
     return copy
 
 
-# Modes that strike after the change: a request for a draft changes nothing yet and does not use them up.
-AFTER_THE_DEED: frozenset[str] = frozenset({"bad_json", "late", *get_args(_SaidOtherwise)})
+# Modes that take effect after a change. Requests for drafts change nothing, so they do not use these faults up.
+AFTER_THE_CHANGE: frozenset[str] = frozenset({"bad_json", "late", *get_args(_SaidOtherwise)})
 _DEFAULT_DELAY = {"timeout": 30.0, "accept_then_timeout": 30.0, "rate_429": 1.0}
 
 
 class Fault(Struct):
-    """One rule: `left` None strikes without end. `then` is the market as it was when a stale fault was set."""
+    """One rule. `left` None never runs out. `then` is the market at the time when a stale fault was set."""
 
     operation: str
     mode: str
@@ -176,14 +176,14 @@ class Fault(Struct):
 
 
 class Faults:
-    """The rules in force; the first one that strikes wins."""
+    """The rules in force; the first one that applies is used."""
 
     def __init__(self, rng: random.Random) -> None:
         self._rng = rng
         self._rules: list[Fault] = []
 
     def put(self, body: Any, engine: Engine) -> None:
-        """Replaces all rules by those of `body`. Raises ApiError(400) and changes nothing if one is wrong."""
+        """Replaces all rules with those of `body`. Raises ApiError(400) and changes nothing if a rule is wrong."""
         rules = [_rule(row, at) for at, row in enumerate(items(body, "faults", 200))]
         if any(rule.mode == "stale" for rule in rules):
             then = frozen(engine)
@@ -192,7 +192,7 @@ class Faults:
         self._rules = rules
 
     def draw(self, operation: str, but: frozenset[str] = frozenset()) -> Fault | None:
-        """Draws the fault that strikes this request and uses it up by one; those of modes in `but` stay for others."""
+        """Draws the fault for this request and counts it as used; skips faults whose modes are in `but`."""
         for rule in self._rules:
             if rule.operation != operation or rule.mode in but or rule.left == 0:
                 continue

@@ -1,4 +1,4 @@
-"""The play chain: real transactions, though never mined, outputs that hold inscriptions, and blocks by the clock."""
+"""The play chain: real transactions that are never mined, outputs with inscriptions, and blocks by the clock."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _NO_OUTPUT = 0xFFFFFFFF
 
 
 def script_of(owner: str) -> Script:
-    """Returns the script that pays an address; a scripted owner with a made-up name gets one of its own."""
+    """Returns the script that pays an address; a made-up name from a script gets its own script."""
     try:
         parsed = address.parse(owner)
     except address.AddressError:
@@ -31,7 +31,7 @@ def address_of(script: Script) -> str | None:
 
 
 def spent_together(outpoints: list[str], outputs: list[TransactionOutput]) -> Transaction:
-    """Spends outputs with zeros for the owners' signatures: this chain does not have the keys."""
+    """Spends outputs with zeros as signatures, because this chain does not have the owners' keys."""
     sources = [spend(each) for each in outpoints]
     for source in sources:
         source.witness = Witness([bytes(64)])
@@ -53,20 +53,20 @@ def parse(raw: str) -> Transaction:
 
 
 BLOCK_SECONDS = 600
-# A known height and its time; one block every ten minutes follows from it.
+# A known height and its time; later heights follow from one block every ten minutes.
 KNOWN_HEIGHT, KNOWN_TIME = 900_000, 1_750_000_000
-# The depth of coins that were there from the beginning.
+# The depth of coins that exist from the start.
 OLD_BLOCKS = 120
-# An unconfirmed transaction gets into the next block but one, so never by chance within a test's first seconds.
+# An unconfirmed transaction gets into the next block but one, so a block never confirms it in a test's first seconds.
 UNCONFIRMED_BLOCKS = 2
-# Sats of an output that holds an inscription.
+# The range of sats on an inscription's output.
 LEAST_POSTAGE, MOST_POSTAGE = 546, 10_000
 
 
 class Coin(Struct):
-    """One output: sats, script in hex, the assets found on it by an index, and its spending (txid, input), if any.
+    """One output: its sats, script in hex, indexed assets, and the input (txid, number) that spends it, if any.
 
-    `runes` are raw amounts with divisibility by spaced name.
+    `runes` maps spaced names to (raw amount, divisibility).
     """
 
     outpoint: str
@@ -102,22 +102,22 @@ class Chain:
         self._clock = clock
         self.coins: dict[str, Coin] = {}
         self.transactions: dict[str, Recorded] = {}
-        # The outpoints that each inscription passed through, newest last.
+        # The outpoints that have held each inscription, newest last.
         self._trails: dict[str, list[str]] = {}
-        self.just_spent: list[str] = []  # until the engine has cancelled the orders behind them
+        self.just_spent: list[str] = []  # until the engine has cancelled the orders that depend on them
         self.mined = 0  # blocks in addition to the clock's
-        # Of blocks that took a transaction immediately: its time, because a block is not older than its content.
+        # The times of blocks that took a transaction immediately, because a block is not older than its content.
         self._times: dict[int, int] = {}
-        self._forks: dict[int, int] = {}  # how often a block of this height was reorganised
+        self._forks: dict[int, int] = {}  # how often a height's block was reorganised
 
     # Blocks
 
     def height(self) -> int:
-        """Returns the height of the newest block: one more every BLOCK_SECONDS."""
+        """Returns the newest block's height; it grows by one every BLOCK_SECONDS."""
         return KNOWN_HEIGHT + (self._clock() // 1000 - KNOWN_TIME) // BLOCK_SECONDS + self.mined
 
     def confirmations(self, txid: str) -> int:
-        """Counts the blocks since the transaction's, its own among them; 0 while it waits."""
+        """Counts the blocks from the transaction's own to the newest; 0 while it waits."""
         return max(0, self.height() - self.transactions[txid].height + 1)
 
     def confirm(self, txid: str | None) -> list[str]:
@@ -128,7 +128,7 @@ class Chain:
         return waiting
 
     def _newest(self) -> int:
-        """Returns the height of the newest block, which takes something in now."""
+        """Returns the newest block's height, and notes that a transaction enters that block now."""
         height = self.height()
         self._times[height] = self._clock() // 1000
         return height
@@ -140,7 +140,7 @@ class Chain:
         return block_hash(height, self._forks.get(height, 0))
 
     def reorganise(self, txid: str) -> list[str]:
-        """Takes a transaction, and all that came with it or later, out of their blocks, so that they wait again."""
+        """Takes a transaction's block and all later ones off the chain, so that their transactions wait again."""
         first = self.transactions[txid].height
         gone = [each for each, found in self.transactions.items() if first <= found.height <= self.height()]
         for height in range(first, self.height() + 1):
@@ -152,12 +152,12 @@ class Chain:
     # Coins
 
     def coin_of(self, inscription: str) -> Coin | None:
-        """Returns the output that holds an inscription, waiting transactions included."""
+        """Returns the output that holds an inscription, counting waiting transactions."""
         trail = self._trails.get(inscription)
         return self.coins[trail[-1]] if trail else None
 
     def confirmed_coin_of(self, inscription: str) -> Coin | None:
-        """Returns the output that holds an inscription by the blocks alone, as an index sees it."""
+        """Returns the output that holds an inscription in the blocks, as an index sees it."""
         trail = self._trails.get(inscription, [])
         seen = (self.coins[outpoint] for outpoint in reversed(trail))
         return next((coin for coin in seen if self.confirmations(coin.txid)), None)
@@ -170,7 +170,7 @@ class Chain:
     # Changes
 
     def place(self, inscription: str, owner: str, *, confirmed: bool = True) -> Coin:
-        """Puts an inscription alone on a new output of `owner`: moved from its place, else out of nothing."""
+        """Puts an inscription alone on a new output of `owner`, moving or creating it."""
         former = self.coin_of(inscription)
         if former is not None:
             made = spent_together([former.outpoint], [TransactionOutput(former.value, script_of(owner))])
@@ -180,7 +180,7 @@ class Chain:
         return self.coins[f"{txid}:0"]
 
     def mint(self, tag: str, outputs: list[tuple[int, str]], inscriptions: dict[int, tuple[str, ...]]) -> str:
-        """Makes old coins of (sats, owner); returns the txid. Equal calls make different coins."""
+        """Makes old coins for each (sats, owner); returns the txid. Equal calls make different coins."""
         made = [TransactionOutput(value, script_of(owner)) for value, owner in outputs]
         for count in itertools.count():
             mark = hashlib.sha256(f"{tag} {count}".encode()).digest()
@@ -198,7 +198,7 @@ class Chain:
         confirmed: bool = True,
         height: int | None = None,
     ) -> str:
-        """Records a transaction whose outputs hold `inscriptions` by their numbers; returns the txid."""
+        """Records a transaction; `inscriptions` maps output numbers to inscriptions. Returns the txid."""
         txid: str = made.txid().hex()
         if height is None:
             height = self._newest() if confirmed else self.height() + UNCONFIRMED_BLOCKS
@@ -217,14 +217,14 @@ class Chain:
         return txid
 
     def add_to(self, coin: Coin, inscriptions: list[str], runes: dict[str, tuple[int, int]]) -> None:
-        """Lets an index find more on an output."""
+        """Adds inscriptions and runes to an output, as if an index had found them there."""
         coin.inscriptions += tuple(each for each in inscriptions if each not in coin.inscriptions)
         coin.runes |= runes
         for inscription in inscriptions:
             self._trails.setdefault(inscription, [coin.outpoint])
 
     def forget(self, inscription: str) -> None:
-        """Takes an inscription off the chain, as if its output had been made without it."""
+        """Deletes an inscription, as if its outputs had never held it."""
         for outpoint in self._trails.pop(inscription, []):
             coin = self.coins[outpoint]
             coin.inscriptions = tuple(held for held in coin.inscriptions if held != inscription)
@@ -249,9 +249,9 @@ class Chain:
         self.transactions = convert(row["transactions"], dict[str, Recorded])
         self._trails = convert(row["trails"], dict[str, list[str]])
         self.mined = int(row["mined"])
-        # A state file of an older version may have neither.
-        told = (convert(row.get(name, {}), dict[int, int], strict=False) for name in ("times", "forks"))
-        self._times, self._forks = told
+        # A state file of an older version may lack both.
+        counts = (convert(row.get(name, {}), dict[int, int], strict=False) for name in ("times", "forks"))
+        self._times, self._forks = counts
 
 
 def postage(inscription: str) -> int:

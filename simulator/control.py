@@ -1,8 +1,8 @@
-"""The control routes `/sim/...`: set a scene, read the history. For tests and demos, never through nginx.
+"""The control routes `/sim/...`, which set scenes and read the history. For tests and demos, never through nginx.
 
-Times are milliseconds since the epoch, prices sats of the whole order, paths percent-encoded; docs/simulator.md has a
-line for each. Every row is read and checked before anything changes. Rows may break the market's own rules (no tick, no
-minimum): a test must be able to set any scene.
+Times are milliseconds since the epoch, prices the whole order's sats, paths percent-encoded; docs/simulator.md lists
+the routes. All rows are checked before anything changes. Rows may break the market's rules (price step, minimum),
+because a test must be able to set any state.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ def _get(path: str) -> Callable[[Answer], Answer]:
 
 
 def _change(method: str, path: str, *fields: str, may_be_empty: bool = False) -> Callable[[Answer], Answer]:
-    """Declares the decorated function as the answer to a call with these fields in its body, or with any body."""
+    """Registers the decorated function for calls with these body fields; without fields any body is accepted."""
 
     def declared(function: Answer) -> Answer:
         def answer(call: JsonHandler, *parts: str) -> None:
@@ -93,7 +93,7 @@ _get("play-wallet")(lambda call: {"address": call.world.play_wallet.address})
 
 @_change("post", "reset", "seed", "background", may_be_empty=True)
 def reset(call: JsonHandler, body: Body) -> Body:
-    """Deletes everything, also faults, counts and quotas."""
+    """Deletes everything, including faults, counts and quotas."""
     seed = whole(body.get("seed", 0), "seed", -MAX_WHOLE, MAX_WHOLE)
     background = flag(body, "background", default=False)
     call.world.reset(seed, background=background)
@@ -103,14 +103,14 @@ def reset(call: JsonHandler, body: Body) -> Body:
 
 @_change("put", "faults")
 def put_faults(call: JsonHandler, body: Any) -> list[Body]:
-    """Replaces all faults by the rows `{operation, mode, count?|probability?, delaySeconds?}`."""
+    """Replaces all faults with the rows `{operation, mode, count?|probability?, delaySeconds?}`."""
     call.world.faults.put(body, call.engine)
     return call.world.faults.rows()
 
 
 @_change("put", "limits", "perSecond", "burst", "monthly", "daily")
 def put_limits(call: JsonHandler, body: Body) -> dict[str, int]:
-    """Sets the limits of one key until a reset; a field left out means the venue's own. `daily` is UniSat's alone."""
+    """Sets the limits of each key until a reset; missing fields get the venue's own limits. `daily` is UniSat's."""
     call.world.limits.change(
         whole(body.get("perSecond", PER_SECOND), "perSecond", 1, MAX_LIMIT),
         whole(body.get("burst", BURST), "burst", 1, MAX_LIMIT),
@@ -128,7 +128,7 @@ def put_windows(call: JsonHandler, body: Body) -> Body:
 
 @_get("history")
 def history(call: JsonHandler) -> list[Body]:
-    """Answers the events, oldest first; with `since` only those of a greater `number`, or 410 if some were deleted."""
+    """Answers the events, oldest first; with `since` only later numbers, or 410 if some of those were deleted."""
     call.engine.expire()
     asked = call.get_query_argument("since", "")
     return call.engine.history.rows(call.query_whole("since", 0, 0, MAX_WHOLE) if asked else None)
@@ -159,7 +159,7 @@ def _summary(engine: Engine, market: Market) -> Body:
 
 @_change("put", "scenes", "names", "ahead")
 def put_scenes(call: JsonHandler, body: Body) -> Body:
-    """Chooses the oddities in the dialects' answers until a reset: a list of names, or "drawn" for the seed's own."""
+    """Chooses the oddities in the venues' answers until a reset: a list of names, or "drawn" for the seed's own."""
     names, ahead = body.get("names"), flag(body, "ahead", default=False)
     if names == "drawn":
         call.world.scenes.draw()
@@ -172,7 +172,7 @@ def put_scenes(call: JsonHandler, body: Body) -> Body:
 
 @_change("put", "scenes/sale_names_other_item", "inscriptionId")
 def put_other_item(call: JsonHandler, body: Body) -> Body:
-    """Makes every dialect name this inscription in sales into bids; nothing else changes. `null` or a reset ends it."""
+    """Makes all venues name this inscription in sales into bids; changes nothing else. `null` or a reset ends it."""
     call.engine.sales.other_item = optional_text(body, "inscriptionId")
     return {"inscriptionId": call.engine.sales.other_item}
 
@@ -187,7 +187,7 @@ def put_poison(call: JsonHandler, body: Body) -> Body:
 
 
 class Row(NamedTuple):
-    """One ask or bid of a script; `maker` None gets a new address, `placed_ms` None is now."""
+    """One ask or bid of a script; `maker` None gets a new address, `placed_ms` None means now."""
 
     side: Side
     price: int
@@ -203,8 +203,8 @@ class Row(NamedTuple):
 def put_collection(call: JsonHandler, body: Body, slug: str) -> Body:
     """Sets a collection's book.
 
-    `listingTraits` false leaves the traits out of the rows of the listings, as the venue documents them, until a later
-    call says true. The address `creator` takes a part of each price at Ordinals Wallet.
+    `listingTraits` false leaves traits out of listings, as the venue documents them, until a call says true. The
+    address `creator` gets a part of each price at Ordinals Wallet.
     """
     slug = text(slug, "slug")
     name = text(body["name"], "name") if "name" in body else ""
@@ -214,7 +214,7 @@ def put_collection(call: JsonHandler, body: Body, slug: str) -> Body:
     rows = [_ask(row, f"asks[{at}]") for at, row in enumerate(items(body.get("asks", []), "asks"))]
     named = [row.inscription for row in rows if row.inscription]
     if len(named) != len(set(named)):
-        raise bad("asks: an inscriptionId stands twice")
+        raise bad("asks: an inscriptionId is repeated")
     rows += [_bid(row, f"bids[{at}]") for at, row in enumerate(items(body.get("bids", []), "bids"))]
     market = call.engine.open_market("ordinals", slug, name)
     market.listing_traits, market.creator = listing_traits, creator or market.creator
@@ -286,7 +286,7 @@ def _rune_bid(row: Body, where: str, places: int) -> Row:
 
 
 def _total(tokens: Decimal, unit: Decimal, where: str) -> int:
-    """Returns sats of the whole order, rounded to the nearest and at least 1."""
+    """Returns the sats of the whole order, rounded and at least 1."""
     total = EXACT.multiply(tokens, unit).to_integral_value(context=EXACT)
     if total > MAX_SATS:
         raise bad(f"{where} costs more than {MAX_SATS} sats")
@@ -316,7 +316,7 @@ def traits(value: Any, name: str) -> tuple[Trait, ...]:
 
 
 def known_address(value: str) -> str:
-    """Returns the normal form of an address; other texts stay as they are, since scripts may name makers freely."""
+    """Returns the normal form of an address; keeps other texts, because scripts may name makers freely."""
     try:
         return addresses.parse(value).text
     except addresses.AddressError:
@@ -348,13 +348,13 @@ def _inscriptions(value: Any) -> list[Item]:
         of_it = traits(row.get("traits", {}), f"{where}.traits")
         made.append(Item(found, slug, name or name_of(slug, found), of_it, number_of(found)))
     if len({item.id for item in made}) != len(made):
-        raise bad("inscriptions: an id stands twice")
+        raise bad("inscriptions: an id is repeated")
     return made
 
 
 @_change("post", "play-wallet/sign", "message")
 def play_wallet_sign(call: JsonHandler, body: Body) -> Body:
-    """Signs a text by BIP-322; it may have line feeds."""
+    """Signs a text by BIP-322; the text may have line feeds."""
     message = body.get("message")
     if not isinstance(message, str) or not 1 <= len(message) <= _LONGEST_TEXT:
         raise bad(f"message must be a text of 1 to {_LONGEST_TEXT} characters")
@@ -366,7 +366,7 @@ def play_wallet_sign(call: JsonHandler, body: Body) -> Body:
 
 @_change("put", "bidding-wallets", "kind")
 def put_bidding_wallets(call: JsonHandler, body: Body) -> Body:
-    """Sets the script of bidding wallets that are asked for from now on."""
+    """Sets the script of bidding wallets that are created from now on."""
     kinds = [kind for kind in KINDS if kind == body.get("kind")]
     if not kinds:
         raise bad(f"kind must be one of {', '.join(KINDS)}")
@@ -386,7 +386,7 @@ def put_coins(call: JsonHandler, body: Body, address: str) -> list[Body]:
 
 @_change("put", "outputs/([^/]+)", "inscriptions", "runes")
 def put_output(call: JsonHandler, body: Body, outpoint: str) -> Body:
-    """Lets an index find more on an output than its inscription; a rune's `amount` is raw."""
+    """Adds inscriptions and runes to an output, as if an index had found them; a rune's `amount` is raw."""
     coin = call.engine.chain.coins.get(outpoint)
     if coin is None:
         raise ApiError(404, "no such output", "NOT_FOUND")
@@ -415,7 +415,7 @@ def confirm(call: JsonHandler, body: Body) -> Body:
 
 @_change("post", "reorganise", "txid")
 def reorganise(call: JsonHandler, body: Body) -> Body:
-    """Takes its block and those after it out of the chain; their transactions wait."""
+    """Takes a transaction's block and all later ones off the chain; their transactions wait again."""
     chain, txid = call.engine.chain, text(body.get("txid"), "txid")
     if txid not in chain.transactions or not chain.confirmations(txid):
         raise bad("txid: is in no block")
@@ -424,14 +424,14 @@ def reorganise(call: JsonHandler, body: Body) -> Body:
 
 @_change("post", "blocks", "count")
 def blocks(call: JsonHandler, body: Body) -> Body:
-    """Makes blocks in addition to those of the clock; a reset ends it."""
+    """Adds blocks to those of the clock; a reset removes them."""
     call.engine.chain.mined += whole(body.get("count"), "count", 1, _MOST_BLOCKS)
     return {"height": call.engine.chain.height()}
 
 
 @_change("post", "move", "inscriptionId", "address", "confirmed")
 def move(call: JsonHandler, body: Body) -> Body:
-    """Moves an inscription and ends its listing; unconfirmed it waits 10 to 20 minutes of the market's clock."""
+    """Moves an inscription and ends its listing; an unconfirmed move waits 10 to 20 minutes of the market's clock."""
     inscription = text(body.get("inscriptionId"), "inscriptionId")
     to = known_address(text(body.get("address"), "address"))
     confirmed = flag(body, "confirmed", default=True)
@@ -456,7 +456,7 @@ def delist(call: JsonHandler, body: Body) -> Body:
 
 @_change("post", "escrow", "inscriptionId", "back", "confirmed")
 def escrow(call: JsonHandler, body: Body) -> Body:
-    """Moves an item that is listed out of an escrow into it, without a sale; with `back` out again, which ends it."""
+    """Moves a listed item into its escrow without a sale; `back` moves it out again and ends the listing."""
     listed = call.engine.asks_of(text(body.get("inscriptionId"), "inscriptionId"))
     ask = next((each for each in listed if each.papers), None)
     if ask is None:
@@ -474,10 +474,10 @@ def escrow(call: JsonHandler, body: Body) -> Body:
 
 @_change("post", "sell", "slug", "inscriptionId", "bidId", "fillQuantity", "confirmed", "venue", "networkFee")
 def sell_now(call: JsonHandler, body: Body) -> Body:
-    """Sells into the best bid, or the given one; of a client's listing (at `venue`, or the oldest) buys it instead.
+    """Sells into the best bid or the given one; for a client's listing (at `venue`, or the oldest), buys it instead.
 
-    Without `fillQuantity` one inscription, or all tokens that a rune bid asks for. `networkFee` is what its bidder pays
-    on top. `remaining` is what the bid still asks for.
+    Without `fillQuantity` it sells one inscription, or all tokens of a rune bid. The bidder pays `networkFee` on top.
+    `remaining` is the quantity that the bid still asks for.
     """
     engine, fee = call.engine, whole(body.get("networkFee", 0), "networkFee", 0, MAX_WHOLE)
     names = ("slug", "inscriptionId", "bidId", "venue")
@@ -494,7 +494,7 @@ def sell_now(call: JsonHandler, body: Body) -> Body:
 
 
 def _bought(engine: Engine, ask: Order, *, confirmed: bool) -> Body:
-    """Buys a signed listing; returns the answer. Raises ApiError(409) when it cannot be sold."""
+    """Buys a signed listing; returns the answer. Raises ApiError(409) if it cannot be sold."""
     assert ask.inscription is not None
     try:
         sale, txid = buy_signed(engine, ask, confirmed=confirmed)

@@ -15,21 +15,21 @@ from simulator.wallets import Trait
 
 # The range of a floor, as shares of its start.
 LOWEST, HIGHEST = 0.6, 1.6
-# Ranges in steps of about a second. Between two moves of one market's floor.
+# The ranges below count steps of about a second. Between two moves of a market's floor.
 DRIFT_EVERY = (20, 40)
-# Between two rivals that pass the leader.
+# Between two rivals that outbid the leader.
 OUTBID_EVERY = (300, 900)
-# After a client's order, until the cheap listings are bought up.
+# From a client's order until the cheap listings are bought up.
 SWEEP_EVERY = (3_600, 9_000)
-# After a client's bid leads, until it is sold into: soon at first, then rarely enough for play money to last.
+# From a client's bid becoming the best until it is sold into: soon at first, then rarely, so that play money lasts.
 FIRST_SALE = (150, 400)
 SALE_EVERY = (1_800, 5_400)
-# After a client lists cheaply, until the listing is bought.
+# From a client's cheap listing until it is bought.
 BUY_EVERY = (900, 2_700)
 
 
 class Demo(Struct, frozen=True):
-    """One demo market: its first floor in sats (per token), and the steps before its first sweep and first sale."""
+    """One demo market: its first floor (sats; a rune's per token), and the steps to its first sweep and first sale."""
 
     kind: Kind
     slug: str
@@ -40,7 +40,7 @@ class Demo(Struct, frozen=True):
     to_sale: int = 0
 
 
-# In its first two minutes a newcomer sees a floor leap and a bid filled.
+# Visitors see a floor jump and a bid filled within their first two minutes.
 DEMOS = (
     Demo("ordinals", "bitcoin-puppets-demo", "Bitcoin Puppets (practice)", 2_400_000, to_sweep=30),
     Demo("ordinals", "quantum-cats-demo", "Quantum Cats (practice)", 9_500_000),
@@ -53,8 +53,8 @@ DEMOS = (
 class Course(Struct, array_like=True):
     """The state of a demo market: its floor, and the steps until its next events.
 
-    `settle_at` is the level that the floor comes back to after a sweep, or 0. `to_sweep`, `to_sale` and `to_buy` count
-    only steps in which clients have orders, a leading bid or a cheap listing: late clients see the same as the first.
+    `settle_at` is the level to which the floor returns after a sweep, or 0. `to_sweep`, `to_sale` and `to_buy` count
+    only steps with a client's order, leading bid or cheap listing, so that late clients see the same as the first.
     """
 
     level: float
@@ -69,29 +69,29 @@ class Course(Struct, array_like=True):
 log = logging.getLogger(__name__)
 
 MIN_ASKS, MAX_ASKS = 6, 16
-# The step of a floor, as a share of itself; small moves are likelier.
+# A step of the floor, as a share of it; small steps are more likely.
 DRIFT = (0.003, 0.015)
-# The pull back to the start, in proportion to the floor's distance: at 5 % off, 55 of 100 moves go back.
+# The pull back to the start, in proportion to the floor's distance: at 5 % off, 55 of 100 steps go back.
 PULL = 1.0
-# The rise of a sweep, and the number of most expensive listings that it leaves.
+# A sweep's rise of the floor, and the number of the most expensive listings that it leaves.
 SWEEP = (1.08, 1.11)
 LEFT_BY_SWEEP = 3
-# A client's listing below this share of the floor's level is bought.
+# A client's listing is bought if it is cheaper than this multiple of the floor's level.
 WORTH_BUYING = 1.2
 HATS = ("Red", "Blue", "Gold", "None")
 MIN_BIDS, MAX_BIDS = 4, 14
-# First bids, and the limit of outbidding, as shares of the floor.
+# First bids, and the limits of outbidding, as shares of the floor.
 FIRST = (0.55, 0.85)
 FIRST_FOR_TRAIT = (0.6, 0.88)
 PATIENCE = (0.65, 0.9)
 OUTBID_BY = (1.002, 1.01)
 TRAIT_SHARE = 0.2
-# A bid below the first share of the floor is never sold into; the crowd's own from the second one.
+# Shares of the floor: below the first, no client's bid is sold into; below the second, none of the crowd's bids.
 WORTH_SELLING, NEAR_FLOOR = 0.55, 0.8
 
 
 class Traders:
-    """The crowd. All randomness is `rng`'s, all time the engine's, so equal seeds and steps give equal markets."""
+    """The crowd. It takes all randomness from `rng` and all time from the engine, so equal seeds and steps repeat."""
 
     def __init__(self, engine: Engine, rng: random.Random) -> None:
         self._engine = engine
@@ -125,7 +125,7 @@ class Traders:
         self._pass_by(market, course)
 
     def _pass_by(self, market: Market, course: Course) -> None:
-        """Lets a trader list, buy, bid, give up or sell to the crowd now and then; most steps do nothing."""
+        """Now and then has a trader list, buy, bid, withdraw or sell to the crowd; most steps do nothing."""
         chance = self._rng.random()
         if chance < 0.03 or len(_asks(market)) < MIN_ASKS:
             self.list(market, course)
@@ -147,7 +147,7 @@ class Traders:
         return self._courses[demo.slug]
 
     def dump(self) -> dict[str, Any]:
-        """Returns the courses as plain JSON values; randomness begins anew after a restart."""
+        """Returns the courses as plain JSON values; the random numbers start afresh after a restart."""
         return dict(to_builtins(self._courses))
 
     def load(self, row: dict[str, Any]) -> None:
@@ -157,7 +157,7 @@ class Traders:
         asks = _asks(market)
         if len(asks) >= MAX_ASKS:
             return
-        # The first ask makes the floor, others stand above it.
+        # The first ask is the floor, and the others are above it.
         level = course.level * (1 + abs(self._rng.gauss(0, 0.12)) if asks else 1)
         seller = self._engine.new_address("p2tr")
         if market.kind == "runes":
@@ -171,13 +171,13 @@ class Traders:
         self._engine.add(market, "ask", seller, price, traits=traits, inscription=inscription, origin="trader")
 
     def buy(self, market: Market) -> None:
-        """Buys one of the cheaper asks; never just the cheapest, since the floor moves in `drift`."""
+        """Buys any ask except the cheapest, because only `drift` moves the floor."""
         asks = _asks(market)
         if len(asks) > MIN_ASKS:
             buy(self._engine, self._rng.choice(asks[1:]), self._engine.new_address())
 
     def buy_from_client(self, market: Market, course: Course) -> None:
-        """Buys the cheapest listing of a client, after one has been cheap for long enough."""
+        """Buys a client's cheapest listing once one has been cheap for long enough."""
         asks = _of_clients(market)
         if not asks or float(asks[0].unit_price) > WORTH_BUYING * course.level:
             return
@@ -193,7 +193,7 @@ class Traders:
             log.warning("the listing %s could not be bought: %s", ask.order_id, refusal)
 
     def _drift_when_due(self, demo: Demo, market: Market, course: Course) -> None:
-        """Moves the floor by 0.3 to 1.5 % up or down; more likely back when it is far from its start."""
+        """Moves the floor by 0.3 to 1.5 % up or down; far from its start it is likelier to return."""
         course.to_drift -= 1
         if course.to_drift > 0:
             return
@@ -212,7 +212,7 @@ class Traders:
             self._price(market, ask, float(ask.unit_price) * factor)
 
     def _sweep_when_due(self, demo: Demo, market: Market, course: Course) -> bool:
-        """Sweeps when clients have had orders for long enough; returns whether it was due."""
+        """Sweeps once clients have had orders for long enough; returns True if it was due."""
         if not any(order.origin == "dialect" for order in market.orders()):
             return False
         course.to_sweep -= 1
@@ -223,7 +223,7 @@ class Traders:
         return True
 
     def sweep(self, demo: Demo, market: Market, course: Course) -> None:
-        """Buys all but the most expensive listings, whose sellers then ask for more: the floor leaps.
+        """Buys all but the most expensive listings, whose sellers then ask for more, so the floor jumps.
 
         Clients' listings below the new floor are bought as well.
         """
@@ -235,7 +235,7 @@ class Traders:
         for ask in asks[:-LEFT_BY_SWEEP]:
             buy(self._engine, ask, buyer)
         for ask in _of_clients(market):
-            # An inscription listed at two venues is sold once.
+            # because an inscription listed at two venues is sold once
             if float(ask.unit_price) < lifted and self._engine.order(ask.order_id) is ask:
                 self._buy_signed(ask)
         left = asks[-LEFT_BY_SWEEP:]
@@ -268,10 +268,10 @@ class Traders:
             self.outbid(market, course)
 
     def outbid(self, market: Market, course: Course) -> None:
-        """Passes the leader by a little, as long as that stays well below the floor.
+        """Outbids the leader slightly, while the price stays well below the floor.
 
-        Where clients bid, the leader is the bid that competes with a client's: a bid on a trait must pass those on
-        that trait and those on the whole collection.
+        If clients bid, the leader is a client's best competitor: a bid on a trait competes with bids on that trait and
+        on the whole collection.
         """
         bids = market.best("bid", self._engine.now_ms())
         clients = [bid for bid in bids if bid.origin == "dialect"]
@@ -284,24 +284,24 @@ class Traders:
             return
         own = _bids(market)
         if len(own) >= MAX_BIDS:
-            # The lowest of the crowd makes room for it.
+            # The crowd's lowest bid makes way for the new one.
             self._engine.cancel(own[-1])
         self._add(market, level, trait)
 
     def withdraw(self, market: Market) -> None:
-        """Lets a bidder give up, every other time the leader, as if the price were too high."""
+        """Cancels a bid of the crowd, half the time its best one."""
         bids = _bids(market)
         if len(bids) > MIN_BIDS:
             self._engine.cancel(bids[0] if self._rng.random() < 0.5 else self._rng.choice(bids))
 
     def sell_into(self, market: Market, course: Course) -> None:
-        """Sells into the best bid of the crowd, when it leads and is near the floor."""
+        """Sells into the crowd's best bid if it leads and is near the floor."""
         bids = market.best("bid", self._engine.now_ms())
         if bids and bids[0].origin != "dialect" and float(bids[0].unit_price) > NEAR_FLOOR * course.level:
             sell(self._engine, slug=market.slug, bid_id=bids[0].order_id)
 
     def sell_to_client(self, market: Market, course: Course) -> None:
-        """Sells into a client's covered bid, after one has led for long enough."""
+        """Sells into a client's covered bid once one has led for long enough."""
         bids = market.best("bid", self._engine.now_ms())
         if not bids or bids[0].origin != "dialect" or float(bids[0].unit_price) < WORTH_SELLING * course.level:
             return
@@ -315,7 +315,7 @@ class Traders:
         bidder = self._engine.new_address()
         tokens = Decimal(self._rng.randrange(5_000, 50_000, 500)) if market.kind == "runes" else Decimal(1)
         tick = TICK[market.kind]
-        # Rounded up, so that an outbid really passes the best bid.
+        # Rounded up, so that an outbid exceeds the best bid.
         price = -(-round(level * float(tokens)) // tick) * tick
         traits = (trait,) if trait else ()
         self._engine.add(market, "bid", bidder, price, tokens, expires_ms=end_ms, traits=traits, origin="trader")

@@ -1,6 +1,6 @@
-"""The order books of collections and runes, their history, and the engine: every change of an order goes through it.
+"""The order books of collections and runes, their history, and the engine, through which every order changes.
 
-It knows no HTTP, no signature and no dialect; time and randomness are arguments.
+It knows no HTTP, signatures or venue formats; time and randomness are arguments.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ BULLET = "\u2022"
 
 
 def ticker_key(ticker: str) -> str:
-    """Returns a form that all spellings of a rune share: no bullets, upper case."""
+    """Returns the form that all spellings of a rune share: upper case without bullets."""
     return ticker.replace(BULLET, "").upper()
 
 
@@ -40,7 +40,7 @@ def market_key(kind: Kind, slug: str) -> MarketKey:
 
 
 def takes(wanted: tuple[Trait, ...], traits: tuple[Trait, ...]) -> bool:
-    """Tells whether a bid on `wanted` takes an item of these traits: of each type that it names, one of the values."""
+    """Returns True if the item has, for each trait type in `wanted`, one of the wanted values."""
     return all(any(t in traits for t in wanted if t[0] == kind) for kind in {t[0] for t in wanted})
 
 
@@ -49,8 +49,8 @@ class Order(Struct):
 
     `maker` is the seller's address or the bidder's payment address, `receive` the address for bought goods. Reads do
     not show the order before `visible_ms`. A signed listing has the `outpoint` that it sells and the `psbt` (base64)
-    that its seller signed for any buyer. Without a `venue`, as from scripts and traders, it is open at every one. A bid
-    ends when an output in `funding` is spent. `papers`: a venue's further data, in its own form.
+    that its seller signed for any buyer. An order without a `venue`, as from scripts and traders, is open at every
+    venue. A bid ends when an output in `funding` is spent. `papers` are a venue's further data, in its own form.
     """
 
     order_id: str
@@ -78,16 +78,16 @@ class Order(Struct):
     papers: tuple[str, ...] = ()
 
     def at(self, venue: str | None) -> bool:
-        """Tells whether the order is open at `venue`; None means any."""
+        """Returns True if the order is open at `venue`; None means any venue."""
         return venue is None or self.venue in ("", venue)
 
     @property
     def trait(self) -> Trait | None:
-        """The one trait that a trait bid asks for, the first when it takes others as well."""
+        """The trait that a trait bid asks for; the first if it accepts several."""
         return self.traits[0] if self.side == "bid" and self.traits else None
 
     def rank(self) -> tuple[Decimal, int, int]:
-        """Returns the sort key, best first: the lowest ask; the highest bid; among equals the older."""
+        """Returns the sort key, best first: the lowest ask, the highest bid; the older of equals."""
         price = -self.unit_price if self.side == "bid" else self.unit_price
         return price, self.placed_ms, self.sequence
 
@@ -96,7 +96,7 @@ class Market(Struct):
     """One collection or rune with its open orders by id. `slug` is as first written, with a rune's bullets.
 
     `scripted`: a control call set its book, so background traders leave it alone. `listing_traits`: listings show their
-    traits. `creator` takes a part of each price at Ordinals Wallet.
+    traits. `creator` gets a part of each price at Ordinals Wallet.
     """
 
     kind: Kind
@@ -121,16 +121,16 @@ class Market(Struct):
         yield from self.bids.values()
 
     def best(self, side: Side, now_ms: int, venue: str | None = None) -> list[Order]:
-        """Returns the visible orders of one side, best first: those at `venue`, or at any.
+        """Returns the visible orders of one side at `venue` (None: any), best first.
 
-        Bids on one inscription are left out: they do not compete for the collection.
+        Leaves out bids on one inscription, because they do not compete for the collection.
         """
         shown = (order for order in self.side(side).values() if order.visible_ms <= now_ms and order.at(venue))
         return sorted((order for order in shown if side == "ask" or order.inscription is None), key=Order.rank)
 
 
 def unit_price(price: int, quantity: Decimal) -> Decimal:
-    """Returns sats per token of a whole order, exact to far more digits than any book shows."""
+    """Returns an order's sats per token, with far more digits than any book shows."""
     return EXACT.divide(Decimal(price), quantity).quantize(Decimal("1e-18"), context=EXACT).normalize(EXACT)
 
 
@@ -155,11 +155,11 @@ class BidTerms(Struct, frozen=True):
 
 
 class Refusal(Exception):
-    """A refusal of the market; the text gives the reason in the venue's words."""
+    """The market refuses; the text gives the reason in the venue's words."""
 
 
 def check_bid(market: Market, terms: BidTerms, now_ms: int, balance: int) -> None:
-    """Raises Refusal for a bid that breaks a rule. Each bid alone must be covered by `balance` (sats)."""
+    """Raises Refusal if the bid breaks a rule. `balance` (sats) must cover each bid by itself."""
     places = market.divisibility if market.kind == "runes" else 0
     if decimal_places(terms.quantity) > places:
         raise Refusal(f"quantity has more than {places} decimal places")
@@ -176,7 +176,7 @@ def check_bid(market: Market, terms: BidTerms, now_ms: int, balance: int) -> Non
 
 
 def _keys(order: Order) -> list[tuple[str, str]]:
-    """Returns the keys by which an open order is found: its maker, an ask's inscription, its funding."""
+    """Returns the index keys of an open order: its maker, an ask's inscription, its funding."""
     asked = [("ask", order.inscription)] if order.side == "ask" and order.inscription is not None else []
     return [("maker", order.maker), *asked, *(("funding", outpoint) for outpoint in order.funding)]
 
@@ -187,8 +187,8 @@ KEPT_SALES = 1_000
 class Sale(Struct, frozen=True):
     """One trade: `price` sats for `quantity` tokens or for one inscription.
 
-    `buyer` pays, `receive` gets the goods. `bid_id` is the bid sold into, or `ask_id` the listing bought. `txid` is
-    empty where nothing moved on the chain.
+    `buyer` pays, `receive` gets the goods. `bid_id` is the filled bid, or `ask_id` the bought listing. `txid` is empty
+    if the trade made no transaction.
     """
 
     sale_id: str
@@ -208,7 +208,7 @@ class Sale(Struct, frozen=True):
     txid: str = ""
 
     def at(self, venue: str) -> bool:
-        """Tells whether the filled order stood at `venue`."""
+        """Returns True if the filled order was open at `venue`."""
         return self.venue in ("", venue)
 
     @property
@@ -218,7 +218,7 @@ class Sale(Struct, frozen=True):
 
 
 def sale_height(chain: Chain, sale: Sale) -> int:
-    """Returns the height of a sale's block: its transaction's, or by its time where nothing moved on the chain."""
+    """Returns the height of the block of a sale's transaction; without one, the height at the time of the sale."""
     found = chain.transactions.get(sale.txid)
     return found.height if found else KNOWN_HEIGHT + (sale.sold_ms // 1000 - KNOWN_TIME) // BLOCK_SECONDS
 
@@ -226,7 +226,7 @@ def sale_height(chain: Chain, sale: Sale) -> int:
 class Sales:
     def __init__(self) -> None:
         self.all_of: dict[MarketKey, deque[Sale]] = {}
-        # The scene `sale_names_other_item`: the inscription that answers name in sales into bids.
+        # For the scene `sale_names_other_item`: the inscription that answers name in sales into bids.
         self.other_item: str | None = None
 
     def record(self, sale: Sale) -> None:
@@ -246,24 +246,24 @@ KEPT_OF_TRADERS = 1_000
 
 
 class History:
-    """The last KEPT events of orders that came through a dialect or a script, and KEPT_OF_TRADERS of the traders'.
+    """The last KEPT events of orders from clients or scripts, and the last KEPT_OF_TRADERS of traders' orders.
 
-    They are kept apart so that a night of background trading does not push out interesting events.
+    They are kept separately so that a night of background trading does not push out clients' events.
     """
 
     def __init__(self) -> None:
         self._kept: deque[dict[str, Any]] = deque()
         self._traders: deque[dict[str, Any]] = deque(maxlen=KEPT_OF_TRADERS)
         self._count = 0
-        # The number of the newest deleted event, the traders' aside.
+        # The number of the newest deleted event, not counting the traders'.
         self._gone = 0
 
     def record(
         self, event: Event, order: Order, time_ms: int, reason: str | None = None, remaining: Decimal | None = None
     ) -> None:
-        """Notes an event of `order`; an order without an id was refused.
+        """Records an event of `order`; an order without an id was refused.
 
-        `remaining` is the rest of a partly filled bid; price and quantity are then those of the part.
+        `remaining` is the quantity left of a partly filled bid; price and quantity are then those of the filled part.
         """
         self._count += 1
         row: dict[str, Any] = {"number": self._count, "time": time_ms, "event": event, "kind": order.side}
@@ -285,7 +285,7 @@ class History:
             self._gone = self._kept.popleft()["number"]
 
     def rows(self, since: int | None = None) -> list[dict[str, Any]]:
-        """Returns every kept event, or those with a number above `since`, oldest first.
+        """Returns all kept events, or those with a number above `since`, oldest first.
 
         Raises ApiError(410) if events after `since` (except the traders') were deleted.
         """
@@ -323,7 +323,7 @@ class Engine:
         self._ends: list[tuple[int, str]] = []
         self._sequence = 0
         self.seller_fee_ppm = 0  # millionths of a listing's price that its seller is not paid
-        # Grows with every change, so that the state file's writer sees one.
+        # Grows with every change, so that the writer of the state file notices it.
         self.changes = 0
 
     # Time and names
@@ -338,7 +338,7 @@ class Engine:
         return found
 
     def new_address(self, kind: str = "p2wpkh") -> str:
-        """Makes a valid mainnet address without a known key: "p2wpkh" to pay from, "p2tr" to hold inscriptions."""
+        """Makes a valid mainnet address with an unknown key: "p2wpkh" to pay from, "p2tr" to hold inscriptions."""
         if kind == "p2tr":
             return address.p2tr(self._rng.randbytes(32))
         return address.p2wpkh(self._rng.randbytes(20))
@@ -365,12 +365,12 @@ class Engine:
         return market
 
     def floor(self, market: Market, venue: str | None = None) -> Decimal | None:
-        """Returns the lowest ask: sats of an inscription, sats per whole token of a rune. None without listings."""
+        """Returns the lowest ask in sats per inscription or per whole token; None without listings."""
         asks = market.best("ask", self.now_ms(), venue)
         return asks[0].unit_price if asks else None
 
     def bids_of(self, maker: str, *, hidden: bool = False, venue: str | None = None) -> list[Order]:
-        """Returns every open bid of a payment address, oldest first; `hidden` adds those that reads do not show yet."""
+        """Returns all open bids of a payment address, oldest first; `hidden` adds those that reads do not show yet."""
         self.expire()
         now = self.now_ms()
         bids = (o for o in self._under("maker", maker) if o.side == "bid" and o.at(venue))
@@ -381,7 +381,7 @@ class Engine:
         return self._under("ask", inscription)
 
     def ask_of(self, inscription: str, venue: str | None = None) -> Order | None:
-        """Returns the open ask for an inscription at `venue`, or the oldest at any."""
+        """Returns the open ask for an inscription at `venue`, or the oldest at any venue."""
         return next((ask for ask in self.asks_of(inscription) if ask.at(venue)), None)
 
     def bids_on(self, inscription: str, venue: str) -> list[Order]:
@@ -391,7 +391,7 @@ class Engine:
         return [bid for bid in bids if bid.at(venue) and bid.visible_ms <= now]
 
     def ask_on(self, outpoint: str, maker: str, venue: str | None = None) -> Order | None:
-        """Returns the open ask by which `maker` sells an output."""
+        """Returns the open ask with which `maker` sells an output."""
         self.expire()
         asks = (order for order in self._under("maker", maker) if order.side == "ask" and order.at(venue))
         return next((ask for ask in asks if ask.outpoint == outpoint), None)
@@ -406,7 +406,7 @@ class Engine:
         return self._orders.get(order_id)
 
     def _under(self, kind: str, name: str) -> list[Order]:
-        """Returns the open orders of one key, oldest first."""
+        """Returns the open orders of one index key, oldest first."""
         return list(self._index.get((kind, name), {}).values())
 
     # Changes
@@ -427,7 +427,7 @@ class Engine:
         inscription: str | None = None,
         origin: Origin = "scripted",
     ) -> Order:
-        """Puts an order into the book without any check: for scripts and traders."""
+        """Puts an order of a script or trader into the book, without checks."""
         unit, placed_ms = (
             unit_price(price, quantity) if unit is None else unit,
             self.now_ms() if placed_ms is None else placed_ms,
@@ -439,7 +439,7 @@ class Engine:
         return order
 
     def place_bid(self, market: Market, terms: BidTerms, visible_ms: int = 0) -> Order:
-        """Enters a bid of a dialect, or notes the reason and raises Refusal. Equal bids are allowed."""
+        """Enters a client's bid, or records the reason and raises Refusal. Equal bids are allowed."""
         self.expire()
         try:
             check_bid(market, terms, self.now_ms(), self.wallets.backing(terms.maker))
@@ -452,7 +452,7 @@ class Engine:
         return order
 
     def enter(self, market: Market, order: Order) -> None:
-        """Puts the checked order of a dialect into the book, giving it an id unless it has one."""
+        """Puts a client's checked order into the book, and gives it an id unless it has one."""
         order.order_id, order.sequence = order.order_id or self.new_id(), self._next()
         self._enter(market, order)
         self.record("accepted", order)
@@ -465,24 +465,24 @@ class Engine:
         self.record("cancelled", order, reason)
 
     def cancel_at(self, order: Order, end_ms: int) -> None:
-        """Takes an open order out at `end_ms`: a cancel that the venue confirms before it takes effect."""
+        """Removes an open order at `end_ms`, for a cancel that the venue confirms before it takes effect."""
         heapq.heappush(self._ends, (end_ms, order.order_id))
         self.changes += 1
 
     def replace_book(self, market: Market) -> None:
-        """Takes out every order that did not come through a dialect, without an event: a script sets a new scene."""
+        """Removes all orders that are not a client's, without events, because a script sets a new scene."""
         for order in [order for order in market.orders() if order.origin != "dialect"]:
             self.remove(order)
         market.scripted = True
 
     def reprice(self, order: Order, price: int, unit: Decimal | None = None) -> None:
-        """Changes the price of an ask in place, as when a seller lists again."""
+        """Changes an ask's price in place, as when a seller lists again."""
         order.price = price
         order.unit_price = unit if unit is not None else unit_price(price, order.quantity)
         self.changes += 1
 
     def expire(self) -> None:
-        """Takes out ended orders. Every read and change calls it first, so that no dead order is seen."""
+        """Removes expired orders. Every read and change calls it first, so that no expired order is seen."""
         now = self.now_ms()
         while self._ends and self._ends[0][0] <= now:
             end_ms, order_id = heapq.heappop(self._ends)
@@ -520,7 +520,7 @@ class Engine:
             heapq.heappush(self._ends, (order.expires_ms, order.order_id))
 
     def remove(self, order: Order) -> None:
-        """Takes an open order out of its book, without an event."""
+        """Removes an open order from its book, without an event."""
         del self._orders[order.order_id]
         for key in _keys(order):
             del self._index[key][order.order_id]
@@ -546,7 +546,7 @@ class Engine:
         return row | {"history": self.history.dump()} if with_history else row
 
     def load(self, row: dict[str, Any]) -> None:
-        """Fills an empty engine from a dump. Raises KeyError, TypeError or ValueError for anything else."""
+        """Fills an empty engine from a dump. Raises KeyError, TypeError or ValueError if `row` is not a dump."""
         self._sequence = int(row["sequence"])
         orders: list[Order] = []
         for each in row["markets"]:
@@ -561,7 +561,7 @@ class Engine:
         for sale in convert(row["sales"], list[Sale]):
             self.sales.record(sale)
         self.chain.load(row["chain"])
-        if "history" in row:  # a frozen copy has none
+        if "history" in row:  # a frozen copy has no history
             self.history.load(row["history"])
 
 

@@ -1,8 +1,8 @@
 """The transactions that fill orders: a listing is bought, an offer is settled, an item is sent into its escrow.
 
-A purchase is the seller's signed half with a buyer's inputs and outputs. The buyer's two small inputs and their sum as
-output 0 come first, so that the inscription's sat lands on output 1 and the seller's input and payout stand at the same
-index, as SINGLE needs it (magiceden-oss/msigner, README).
+A purchase is the seller's signed half plus a buyer's inputs and outputs. The buyer's two small inputs and their sum as
+output 0 come first, so that the inscription's sat lands on output 1, and the seller's input and payout have the same
+index, as SINGLE requires (magiceden-oss/msigner, README).
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ PADDING = 600
 FEE = 2_000
 SELLER_AT = 2
 INSCRIPTION_AT = 1
-_RECOVERY = 3  # its place in the papers of a listing at ord.net
-# The venue's share of an offer's price: from the documents' example and settlements on the chain.
+_RECOVERY = 3  # its index in the papers of a listing at ord.net
+# The venue's share of an offer's price, from the documents' example and settlements on the chain.
 OFFER_FEE_BPS = 250
-# A placeholder signature: this chain does not have the key of the seller.
-_NOBODYS = Witness([bytes(64)])
+# A placeholder signature, because this chain does not have the seller's key.
+_PLACEHOLDER = Witness([bytes(64)])
 
 Opener = Callable[[Transaction, list[TransactionOutput]], Witness]
 
@@ -55,9 +55,9 @@ class Buyer(Struct, frozen=True):
 
 
 def complete(chain: Chain, coin: Coin, sale: SignedSale, buyer: Buyer, opened: Opener | None = None) -> Transaction:
-    """Completes the signed transaction with a buyer's coins, made on `chain`; raises Refusal before it makes any.
+    """Completes the signed transaction with a buyer's coins, made on `chain`. Raises Refusal before it makes any.
 
-    `opened` makes the witness of the seller's input; without it, that is the seller's signature.
+    `opened` makes the witness of the seller's input; without it, the witness is the seller's signature.
     """
     if coin.spent_by is not None:
         raise Refusal("the inscription's output is spent")
@@ -99,11 +99,11 @@ def _witness(made: Transaction, at: int, spends: Script, value: int, key: Privat
     return Witness([key.sign(digest).serialize() + bytes([SIGHASH.ALL]), key.get_public_key().sec()])
 
 
-# Sales out of an escrow: the transfer that the seller signed is sent, and the venue signs the sale together with them
+# Sales from an escrow: the transfer that the seller signed is sent, then the sale, signed by seller and venue
 
 
 def opener(ask: Order, sale: SignedSale) -> Opener:
-    """Makes the witness of the seller's input, by the sale's leaf: both signatures, the leaf, the control block."""
+    """Makes the witness of the seller's input by the sale's leaf: both signatures, the leaf, the control block."""
     seller = bytes.fromhex(ask.papers[1])
     if ask.venue == venue_scripts.ORDNET:
         output, key = LeafOutput(seller, bytes.fromhex(ask.papers[2])), venue_scripts.MARKET
@@ -124,7 +124,7 @@ def opener(ask: Order, sale: SignedSale) -> Opener:
 
 
 def release(engine: Engine, ask: Order, *, confirmed: bool) -> tuple[Coin, SignedSale]:
-    """Sends the transfer, unless that is done; returns its output, and the seller's half of the sale from there."""
+    """Sends the transfer unless it was sent; returns its output, and the seller's half of the sale from there."""
     coin = engine.chain.coins[ask.outpoint]
     if coin.spent_by is not None:
         raise Refusal("the inscription's output is spent")
@@ -136,11 +136,11 @@ def release(engine: Engine, ask: Order, *, confirmed: bool) -> tuple[Coin, Signe
     return engine.chain.coins[passed], sale
 
 
-# Transfers without a sale: an item in its escrow, as after a purchase that fell out of the mempools
+# Transfers without a sale: an item left in its escrow, as after a purchase that fell out of the mempools
 
 
 def strand(engine: Engine, ask: Order, *, confirmed: bool, ends: bool) -> Coin:
-    """Sends the transfer of a listing, which may end; returns the escrow. Raises Refusal when it was sent."""
+    """Sends a listing's transfer, and ends the listing if `ends`; returns the escrow. Raises Refusal if it was sent."""
     coin = engine.chain.coins[ask.outpoint]
     if coin.spent_by is not None or not ask.papers[0]:
         raise Refusal("the inscription's output is spent, or it is in the escrow already")
@@ -173,11 +173,11 @@ def _moved(engine: Engine, ask: Order) -> Coin:
     return found
 
 
-# Offers at ord.net: the buyer's signed transactions get their other half and are sent
+# Offers at ord.net: the buyer's signed transactions are completed and sent
 
 
 def settle(engine: Engine, bid: Order, item: Item, seller: str) -> str:
-    """Fills an offer with `item` of `seller`; returns the txid of the transaction that brings it to the buyer."""
+    """Fills an offer with `item` of `seller`; returns the txid of the transaction that delivers it to the buyer."""
     coin = engine.chain.coin_of(item.id) or engine.chain.place(item.id, seller)
     if bid.inscription is not None:
         tx = parse(bid.papers[0])
@@ -185,7 +185,7 @@ def settle(engine: Engine, bid: Order, item: Item, seller: str) -> str:
         parent = parse(bid.papers[0])
         holdings.settle(engine, parent, {})
         tx = _child(bid, coin, parent, seller)
-    tx.vin[0].witness = _NOBODYS
+    tx.vin[0].witness = _PLACEHOLDER
     txid = holdings.settle(engine, tx, {0: coin.inscriptions})
     engine.wallets.move(item, bid.receive)
     return txid
@@ -207,7 +207,7 @@ def _child(bid: Order, coin: Coin, parent: Transaction, seller: str) -> Transact
         key.schnorr_sign(digest).serialize()
         for key in (venue_scripts.MARKET, venue_scripts.GATE, venue_scripts.ENCLAVE)
     )
-    # The last to be checked comes first; the empty one is the buyer's.
+    # The signature that is checked last comes first; the empty one is the buyer's.
     secret = bytes.fromhex(bid.papers[3])
     tx.vin[1].witness = Witness([enclave, gate, market, b"", secret, offer.leaf, offer.control_block])
     return tx

@@ -1,4 +1,4 @@
-"""The base of every request handler, and the venues' routes: a route is one function with its method and path."""
+"""The base of all request handlers, and the venues' routes: each route is one function with its method and path."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from typing import Any, ClassVar
 
 from tornado import web
 
-from simulator.calls import AFTER_THE_DEED, Fault, Operation
+from simulator.calls import AFTER_THE_CHANGE, Fault, Operation
 from simulator.engine import Order, Refusal
-from simulator.scenes import Told
+from simulator.scenes import ListName
 from simulator.wire import ApiError, bad, load_object, number, text
 from simulator.world import World
 from wallet import address as addresses
@@ -25,7 +25,7 @@ from wallet import address as addresses
 log = logging.getLogger(__name__)
 
 MAX_BODY = 1 << 20
-# The answers of the faults by which nothing is done: status, text and code.
+# Faults that refuse without doing anything: their answer's status, text and code.
 _REFUSALS: dict[str, tuple[int, str, str | None]] = {
     "error_500": (500, "internal error", None),
     "rate_429": (429, "too many requests", "RATE_LIMITED"),
@@ -35,11 +35,11 @@ _REFUSALS: dict[str, tuple[int, str, str | None]] = {
 
 
 class JsonHandler(web.RequestHandler):
-    """The base of JSON handlers. A handler raises ApiError to refuse; anything else is a 500 and a line in the log."""
+    """The base of JSON handlers. A handler raises ApiError to refuse; any other error is logged and answered by 500."""
 
     def initialize(self, world: World) -> None:
         self.world, self.engine = world, world.engine
-        # Whether to answer as clients have seen it, if that differs from the documentation.
+        # True if answers have the form that clients have seen, where that differs from the documentation.
         self.is_as_seen = world.shape == "seen"
 
     def _log(self) -> None:
@@ -114,17 +114,17 @@ class NotFound(JsonHandler):
 
 
 class VenueHandler(JsonHandler):
-    """The base of the venues' handlers: one documented route, counted, limited and struck by faults, in that order.
+    """The base of the venues' handlers: one documented route, counted, limited and hit by faults, in that order.
 
-    A route's function is its synchronous `data`; `envelope` wraps its value.
+    A route's function is its synchronous `data`; `envelope` wraps the result.
     """
 
     operation: Operation
     # The venue's name in scenes.
     dialect: ClassVar[str] = ""
-    # The route's only method: an answer to another one would not be the venue's.
+    # The route's only method; no other method is answered as the venue would.
     method = "GET"
-    # Whether the route only drafts: faults that strike after the change do not apply to it.
+    # True for a route that only drafts: faults that take effect after a change do not apply to it.
     drafts = False
     fault: Fault | None = None
     mode = ""
@@ -134,7 +134,7 @@ class VenueHandler(JsonHandler):
         return ""
 
     def admit(self) -> None:
-        """Raises ApiError when the caller may not ask, or not now."""
+        """Raises ApiError if the caller may not make this request, or not now."""
 
     def data(self) -> Any:
         raise NotImplementedError
@@ -147,12 +147,12 @@ class VenueHandler(JsonHandler):
         if not self.drafts:
             return faults.draw(self.operation)
         found = faults.draw("draft") if self.operation in ("list", "place") else None
-        return found or faults.draw(self.operation, but=AFTER_THE_DEED)
+        return found or faults.draw(self.operation, but=AFTER_THE_CHANGE)
 
-    def staged(self, told: Told, rows: Sequence[Any], about: Sequence[Any]) -> Sequence[Any]:
-        """Returns the rows of an answer as the scenes have them; the last ones are those `about` real orders."""
+    def staged(self, list_name: ListName, rows: Sequence[Any], about: Sequence[Any]) -> Sequence[Any]:
+        """Returns an answer's rows with the scenes' changes; the last rows are those `about` real orders."""
         scenes = self.world.scenes
-        return scenes.rows(self.dialect, told, rows, about, self.engine) if scenes.chosen else rows
+        return scenes.rows(self.dialect, list_name, rows, about, self.engine) if scenes.chosen else rows
 
     async def get(self, *_: str) -> None:
         await self._serve("GET")
@@ -174,7 +174,7 @@ class VenueHandler(JsonHandler):
             self.deliver(self.envelope(self.data()))
             return
         self.mode = fault.mode
-        if fault.then is not None:  # a read under a stale fault is of the market's frozen copy
+        if fault.then is not None:  # a read under a stale fault sees the market's frozen copy
             self.engine = fault.then
         if self.mode in ("timeout", "cut"):
             await self._hang(fault.delay_seconds if self.mode == "timeout" else 0)
@@ -184,7 +184,7 @@ class VenueHandler(JsonHandler):
             raise ApiError(*_REFUSALS[self.mode], wait)
         if self.mode == "slow" or (self.mode == "late" and self.method == "GET"):
             await asyncio.sleep(fault.delay_seconds)
-            self.initialize(self.world)  # a reset may have come meanwhile
+            self.initialize(self.world)  # because the market may have been reset meanwhile
         value = self.envelope(self.data())
         if self.mode == "accept_then_timeout":
             await self._hang(fault.delay_seconds)
@@ -196,7 +196,7 @@ class VenueHandler(JsonHandler):
             self.deliver(value)
 
     def deliver(self, value: Any) -> None:
-        """Sends an answer: JSON, unless the route has another form."""
+        """Sends an answer, as JSON unless the route overrides this."""
         self.send(value)
 
     def send_text(self, value: Any, status: int = 200) -> None:
@@ -211,7 +211,7 @@ class VenueHandler(JsonHandler):
         return self.world.engine.now_ms() + round(self.fault.delay_seconds * 1000)
 
     def end(self, order: Order) -> None:
-        """Cancels an order; a fault may delay that, or leave it out."""
+        """Cancels an order; a fault may delay or skip that."""
         if self.mode == "late":
             self.world.engine.cancel_at(order, self.visible_ms())
         elif self.mode != "cancel_lie":
@@ -240,7 +240,7 @@ MAX_OFFSET = 10_000_000
 UNREADABLE = "(unreadable)"
 
 
-# The subject of a request, for the counts. It must not raise.
+# Reads the subject of a request, for the counts; it must not raise.
 Subject = Callable[[Any], str]
 Data = Callable[..., Any]
 Declare = Callable[[Data], Data]
@@ -255,7 +255,7 @@ class Routes:
         return [(f"{prefix or self.prefix}/{path}", handler, {"world": world}) for path, handler in self._handlers]
 
     def get(self, path: str, operation: Operation, subject: Subject | None = None, **more: Any) -> Declare:
-        """Declares the decorated function as the answer to GET; `more` replaces further members of the handler."""
+        """Registers the decorated function for GET; `more` sets further attributes of the handler."""
 
         def declared(data: Data) -> Data:
             members = {"operation": operation, "data": data} | ({"subject": subject} if subject else {}) | more
@@ -269,7 +269,7 @@ class Routes:
 
 
 class Made(Sequence[Any]):
-    """The rows that `make` makes `of` orders, each when it is taken: of a long list only a page is."""
+    """The rows that `make` makes of `of`, each made only when it is read, because an answer shows one page of them."""
 
     def __init__(self, make: Callable[..., Any], of: Sequence[Any]) -> None:
         self._make, self._of = make, of
@@ -305,7 +305,7 @@ def named(*names: str) -> Subject:
 
 
 def peek(body: bytes, *names: str) -> str:
-    """Reads a text field for the counts, from any body; of a list the first row."""
+    """Reads a text field of any body, for the counts; in a list it reads the first row."""
     try:
         value: Any = load_object(body)
     except ApiError:
@@ -318,7 +318,7 @@ def peek(body: bytes, *names: str) -> str:
 
 
 def picked(about: object, names: str) -> dict[str, Any]:
-    """Returns fields of `about` as a row; `names` lists each as `name`, or as `name=attribute`."""
+    """Returns fields of `about` as a row; `names` lists each as `name` or `name=attribute`."""
     return {name: getattr(about, attribute) for name, attribute in _pairs(names)}
 
 
@@ -334,7 +334,7 @@ def same(value: Any, names: str) -> dict[str, Any]:
 
 @contextmanager
 def refusals(said: Callable[[Refusal], ApiError] = lambda refusal: bad(str(refusal))) -> Iterator[None]:
-    """Turns the market's refusals into a venue's answers."""
+    """Turns the market's refusals into the venue's error answers."""
     try:
         yield
     except Refusal as refusal:
@@ -352,7 +352,7 @@ _COMPRESSED = re.compile(r"0[23][0-9a-fA-F]{64}")
 
 
 def belongs_to(public_key: str, payment: str) -> bool:
-    """Tells whether `payment` is the P2WPKH or nested P2WPKH address of a compressed key in hex."""
+    """Returns True if `payment` is the P2WPKH or nested P2WPKH address of a compressed key in hex."""
     if not _COMPRESSED.fullmatch(public_key):
         return False
     key_hash = addresses.hash160(bytes.fromhex(public_key))
@@ -363,7 +363,7 @@ def belongs_to(public_key: str, payment: str) -> bool:
 
 
 def mainnet(value: Any, name: str) -> str:
-    """Reads an address that can be paid, of any kind. Raises ApiError(400)."""
+    """Reads a payable mainnet address of any kind. Raises ApiError(400)."""
     try:
         found = addresses.parse(text(value, name))
     except addresses.AddressError as error:

@@ -1,7 +1,7 @@
 """The holdings of addresses: coins, inscriptions with their outputs, and the known items of a collection.
 
-Balances are numbers in `wallets` and stay the master: the coins of an address are made at the first request for them,
-and follow the number from then on.
+A balance in `wallets` decides: an address gets coins of that sum at the first request for them, and the coins follow
+the balance from then on.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def coins(engine: Engine, owner: str) -> list[Coin]:
 
 
 def follow(engine: Engine, owner: str) -> None:
-    """Makes the coins of `owner` follow a changed balance, if there are any."""
+    """Adjusts the coins of `owner` to a changed balance, if there are any."""
     if _held(engine.chain, owner):
         coins(engine, owner)
 
@@ -45,7 +45,7 @@ def set_coins(engine: Engine, owner: str, values: list[int]) -> list[Coin]:
 
 
 def settle(engine: Engine, tx: Transaction, held: dict[int, tuple[str, ...]], *, confirmed: bool = True) -> str:
-    """Puts a signed transaction on the chain; balances follow. `held`: its outputs' inscriptions. Returns the txid."""
+    """Adds a signed transaction to the chain and updates balances; `held`: inscriptions by output. Returns the txid."""
     for source in tx.vin:
         coin = engine.chain.coins.get(outpoint_of(source))
         if coin is not None and coin.spent_by is None and coin.address and _is_money(coin):
@@ -68,21 +68,21 @@ def _is_money(coin: Coin) -> bool:
 
 
 def _spend(chain: Chain, owner: str, found: list[Coin], sats: int) -> None:
-    """Takes `sats` away by spending as few coins as possible; the rest comes back as change."""
+    """Spends as few coins as possible to pay `sats`; the rest returns as change."""
     chosen: list[Coin] = []
     for coin in sorted(found, key=lambda coin: -coin.value):
         if sum(each.value for each in chosen) >= sats:
             break
         chosen.append(coin)
     change = sum(coin.value for coin in chosen) - sats
-    outputs = [TransactionOutput(sats, script_of("whoever took it"))]
+    outputs = [TransactionOutput(sats, script_of("the recipient of the sats"))]
     if change:
         outputs.append(TransactionOutput(change, script_of(owner)))
     chain.add(spent_together([coin.outpoint for coin in chosen], outputs), {})
 
 
 def hold(engine: Engine, address: str, items: list[Item]) -> None:
-    """Makes `items` all that the wallet of `address` holds; any other item vanishes from the chain too."""
+    """Sets the inscriptions of `address` to `items`; its other items vanish from the chain too."""
     kept = {item.id for item in items}
     for inscription in engine.wallets.inscriptions.pop(address, {}):
         if inscription not in kept:
@@ -93,7 +93,7 @@ def hold(engine: Engine, address: str, items: list[Item]) -> None:
 
 
 def give(engine: Engine, item: Item, to: str) -> None:
-    """Puts `item` into the wallet of `to`, on an output of its own; if it is there already, it stays."""
+    """Puts `item` into the wallet of `to`, on its own output; keeps the output if `to` already holds it."""
     coin = engine.chain.coin_of(item.id)
     if coin is None or coin.output.script_pubkey != script_of(to):
         send(engine, item, to)
@@ -103,7 +103,7 @@ def give(engine: Engine, item: Item, to: str) -> None:
 
 
 def send(engine: Engine, item: Item, to: str, *, confirmed: bool = True) -> None:
-    """Puts `item` on a new output of `to`, even the holder's own."""
+    """Moves `item` to a new output of `to`, even if `to` holds it already."""
     engine.wallets.move(item, to)
     engine.chain.place(item.id, to, confirmed=confirmed)
     end_listing(engine, item.id, "the inscription was moved")
@@ -118,7 +118,7 @@ def end_listing(engine: Engine, inscription: str, reason: str) -> None:
 
 
 class Member(Struct, frozen=True):
-    """An inscription of a collection with its holder, and its open listing here if there is one."""
+    """An inscription of a collection with its holder, and its open listing if there is one."""
 
     item: Item
     owner: str
@@ -126,7 +126,7 @@ class Member(Struct, frozen=True):
 
 
 def members(engine: Engine, market: Market, venue: str) -> list[Member]:
-    """Returns every known inscription of a collection, listed or in a play wallet, lowest number first."""
+    """Returns all known inscriptions of a collection, listed or in a play wallet, lowest number first."""
     found: dict[str, Member] = {}
     for owner, held in engine.wallets.inscriptions.items():
         for item in held.values():
@@ -151,6 +151,6 @@ def known_item(engine: Engine, inscription: str) -> Item | None:
 
 
 def item_of(ask: Order) -> Item:
-    """Returns the inscription of a listing that no play wallet holds."""
+    """Returns a listing's inscription with made-up details, because no play wallet holds it."""
     assert ask.inscription is not None
     return Item(ask.inscription, ask.slug, name_of(ask.slug, ask.inscription), ask.traits, number_of(ask.inscription))

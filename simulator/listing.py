@@ -1,4 +1,4 @@
-"""Listings of inscriptions that play wallets hold: drafted, signed by the seller, checked, put into the book."""
+"""Listings of inscriptions in play wallets: drafted, signed by the seller, checked, and put into the book."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ from simulator.wallets import Item
 
 
 class Draft(Struct, frozen=True):
-    """A PSBT to sign: the outputs it spends and pays, and the inputs to be signed, with sighash and x-only key."""
+    """A PSBT to sign: the outputs that it spends and pays, and the inputs to sign, with sighash and x-only key."""
 
     coins: tuple[Coin, ...]
     outputs: tuple[TransactionOutput, ...]
@@ -56,14 +56,14 @@ class Draft(Struct, frozen=True):
 
 
 class Drafts(Struct, frozen=True):
-    """The two forms of one listing: the plain one can be filled by any buyer, the secure one covers all outputs."""
+    """The two forms of one listing: any buyer can fill the plain one; the secure one covers all outputs."""
 
     plain: Draft
     secure: Draft
 
 
 def drafts(coin: Coin, payout: TransactionOutput, internal_key: str) -> Drafts:
-    """Drafts one input and one output each: `coin` goes, `payout` comes."""
+    """Drafts both forms with one input, `coin`, and one output, `payout`."""
     plain = Draft((coin,), (payout,), SINGLE_ANYONECANPAY, internal_key=internal_key)
     return Drafts(plain, replace(plain, sighash=ALL_ANYONECANPAY))
 
@@ -83,7 +83,7 @@ class SignedSale(Struct, frozen=True):
 
 
 def read_signed(text: str, draft: Draft, name: str) -> SignedSale:
-    """Reads the signed form of `draft` from base64. Raises Refusal, which calls it `name`, for anything else."""
+    """Reads the signed form of `draft` from base64. Raises Refusal, calling it `name`, for any other PSBT."""
     psbt = read(text, name)
     tx, wanted = psbt.tx, draft.transaction
     if len(tx.vin) != 1 or len(tx.vout) != 1:
@@ -108,12 +108,12 @@ def read_signed(text: str, draft: Draft, name: str) -> SignedSale:
 
 
 def signed_sale(text: str) -> SignedSale:
-    """Reads the seller's half from a PSBT that `read_signed` took, or that `encode_sale` wrote."""
+    """Reads the seller's half from a PSBT that `read_signed` accepted or `encode_sale` wrote."""
     return signed_sales(text, "the listing")[0]
 
 
 def signed_sales(text: str, name: str) -> list[SignedSale]:
-    """Reads the halves of a PSBT, signed or finalized: each input pays the output with its number. Raises Refusal."""
+    """Reads the halves in a PSBT, signed or finalized: input N pays output N. Raises Refusal."""
     psbt = read(text, name)
     tx = psbt.tx
     if len(tx.vin) != len(tx.vout):
@@ -125,13 +125,13 @@ def signed_sales(text: str, name: str) -> list[SignedSale]:
 
 
 def encode_sale(sale: SignedSale, coin: Coin) -> str:
-    """Encodes this half alone, which sells `coin`, as a PSBT in base64."""
+    """Encodes only this half, which sells `coin`, as a PSBT in base64."""
     signed = spends(coin.output) | {FINAL_SCRIPTWITNESS: Witness([sale.signature]).serialize()}
     return Unsigned(sale.transaction, [signed]).encode()
 
 
 def signature_of(fields: Map) -> bytes:
-    """Returns the key path signature of a taproot input, finalized or not; empty if it has none."""
+    """Returns a taproot input's key path signature, finalized or not; empty without one."""
     witness = fields.get(FINAL_SCRIPTWITNESS, b"")
     # One item of 64 or 65 bytes: a count, a length, the item.
     if len(witness) in (66, 67) and witness[:2] == bytes([1, len(witness) - 2]):
@@ -140,7 +140,7 @@ def signature_of(fields: Map) -> bytes:
 
 
 def read(text: str, name: str) -> Psbt:
-    """Reads any PSBT. Raises Refusal, which calls it `name`, if it is invalid."""
+    """Reads any PSBT. Raises Refusal, calling it `name`, if it is invalid."""
     try:
         return parse(text)
     except ValueError as error:
@@ -148,7 +148,7 @@ def read(text: str, name: str) -> Psbt:
 
 
 def read_drafted(text: str, name: str, tx: Transaction, step: str) -> Psbt:
-    """Reads the signed PSBT of `tx`, which a `step` before has drafted. Raises Refusal for another one."""
+    """Reads the signed PSBT of `tx`, which an earlier `step` drafted. Raises Refusal for another PSBT."""
     psbt = read(text, name)
     if psbt.tx.serialize() != tx.serialize():
         raise Refusal(f"{name} is not the one of the {step}")
@@ -156,7 +156,7 @@ def read_drafted(text: str, name: str, tx: Transaction, step: str) -> Psbt:
 
 
 class AskTerms(Struct, frozen=True):
-    """The terms of a listing: `receive` is paid; `internal_key` is the seller's, x-only in hex, maybe empty."""
+    """The terms of a listing: `receive` is paid; `internal_key` is the seller's, x-only in hex, or empty."""
 
     inscription: str
     price: int
@@ -170,7 +170,7 @@ Cause = Literal["unknown", "holder", "unconfirmed", "crowded", "script", "key"]
 
 
 class Unlistable(Refusal):
-    """An inscription that cannot be listed as asked; the error names the fault, for venues that have a code for it."""
+    """An inscription cannot be listed as requested; `cause` is for venues that have a code for it."""
 
     def __init__(self, cause: Cause, text: str) -> None:
         super().__init__(text)
@@ -191,7 +191,7 @@ def draft(engine: Engine, terms: AskTerms) -> Drafts:
 
 
 def list_signed(engine: Engine, terms: AskTerms, signed: Signed, visible_ms: int = 0) -> Order:
-    """Enters a signed listing, in place of the inscription's older one, or notes the reason and raises Refusal."""
+    """Enters a signed listing in place of the inscription's older one, or records the reason and raises Refusal."""
     try:
         coin, item = holding(engine, terms)
         wanted = draft(engine, terms)
@@ -214,14 +214,14 @@ def list_signed(engine: Engine, terms: AskTerms, signed: Signed, visible_ms: int
 
 
 def former_asks(engine: Engine, terms: AskTerms) -> list[Order]:
-    """Returns the open listings at the venue that a new one takes the place of, oldest first."""
+    """Returns the open listings at the venue that a new one replaces, oldest first."""
     return [ask for ask in engine.asks_of(terms.inscription) if ask.at(terms.venue)]
 
 
 def enter_ask(
     engine: Engine, terms: AskTerms, item: Item, formers: list[Order], *, note: str = "listed again", **kept: Any
 ) -> Order:
-    """Enters a checked listing in place of `formers`, whose end is noted; `kept` are further fields of the order."""
+    """Enters a checked listing in place of `formers`, and records their end; `kept` are further fields of the order."""
     for former in formers:
         engine.cancel(former, note)
     market = market_of(engine, item)
@@ -242,12 +242,12 @@ def refuse(engine: Engine, terms: AskTerms, reason: str) -> None:
 
 
 def ask_order(engine: Engine, market: Market, item: Item, terms: AskTerms) -> Order:
-    told = {"maker": terms.seller, "receive": terms.receive, "traits": item.traits, "inscription": item.id}
-    return client_order(engine, terms.venue, market, "ask", terms.price, **told)
+    about = {"maker": terms.seller, "receive": terms.receive, "traits": item.traits, "inscription": item.id}
+    return client_order(engine, terms.venue, market, "ask", terms.price, **about)
 
 
 def client_order(engine: Engine, venue: str, market: Market, side: Side, price: int, **more: Any) -> Order:
-    """Makes a client's order for one item, which is in no book yet and has no id: the book gives one."""
+    """Makes a client's order for one item without an id; the book gives it one when it is entered."""
     numbers: dict[str, Any] = {
         "price": price,
         "quantity": Decimal(1),
@@ -276,19 +276,19 @@ def holding(engine: Engine, terms: AskTerms) -> tuple[Coin, Item]:
     return coin, holder[1]
 
 
-# The plain form: every input, an inscription's output, pays the output with its number. The payout is the price alone;
-# the sats of the inscription's output go with it to the buyer.
+# The plain form: input N, an inscription's output, pays output N. The payout is only the price, because the buyer gets
+# the sats of the inscription's output with it.
 
 
 def draft_plain(engine: Engine, wanted: Sequence[AskTerms]) -> Draft:
-    """Drafts the PSBT that lists all of `wanted`, one seller's. Raises Unlistable when one cannot be listed now."""
+    """Drafts the PSBT that lists all of `wanted`, from one seller. Raises Unlistable if any cannot be listed now."""
     coins = tuple(holding(engine, terms)[0] for terms in wanted)
     payouts = tuple(_payout(terms) for terms in wanted)
     return Draft(coins, payouts, SINGLE_ANYONECANPAY, tuple(range(len(coins))), wanted[0].internal_key)
 
 
 def check_plain(engine: Engine, terms: AskTerms, sale: SignedSale) -> tuple[Coin, Item]:
-    """Returns the coin and item that a signed half sells by `terms`, or notes why not and raises Refusal."""
+    """Returns the coin and item that a signed half sells by `terms`, or records the reason and raises Refusal."""
     try:
         coin, item = holding(engine, terms)
         _check(sale, coin, terms)
@@ -315,7 +315,7 @@ def list_plain(
 
 
 def base64_of(digits: str, name: str) -> str:
-    """Converts a PSBT from hex to base64. Raises Refusal, which calls it `name`, if it is not hex."""
+    """Converts a PSBT from hex to base64. Raises Refusal, calling it `name`, if it is not hex."""
     try:
         return b64encode(bytes.fromhex(digits)).decode()
     except ValueError:

@@ -1,4 +1,4 @@
-"""A node's judgement of a sent transaction: every rule of refusal, and the moves of its assets."""
+"""A node's judgement of a broadcast transaction: all rules for refusing it, and the moves of its assets."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ MAX_WEIGHT = 400_000
 LEAST_FEE_PER_KVB = 1_000
 _DUST = {"p2wpkh": 294, "p2tr": 330, "p2wsh": 330, "p2sh": 540, "p2pkh": 546}
 _OP_1 = 0x51
-# Of a sequence (BIP-68): no lock, one in seconds (which this market does not count), and the number of blocks.
+# Parts of a sequence (BIP-68): no lock; a lock in seconds, which this market refuses; the number of blocks.
 _NO_LOCK, _IN_SECONDS, _BLOCKS = 1 << 31, 1 << 22, 0xFFFF
 _CSV_DROP = b"\xb2\x75"
 
 
 class Rejected(Exception):
-    """A refusal to relay. `code` and text are Bitcoin Core's."""
+    """The node refuses to relay. `code` and text are Bitcoin Core's."""
 
     def __init__(self, code: int, text: str) -> None:
         super().__init__(text)
@@ -30,9 +30,9 @@ class Rejected(Exception):
 
 
 def send(engine: Engine, raw: bytes) -> str:
-    """Takes a signed transaction into the mempool, where it waits for its block; returns the txid. Raises Rejected.
+    """Puts a signed transaction into the mempool, where it waits for its block; returns the txid. Raises Rejected.
 
-    Sending a waiting one again changes nothing.
+    Sending a waiting transaction again changes nothing.
     """
     tx = _read(raw)
     txid: str = tx.txid().hex()
@@ -54,7 +54,7 @@ def _read(raw: bytes) -> Transaction:
         tx = Transaction.parse(raw)
         same = tx.serialize() == raw
     except Exception:
-        # embit answers hostile bytes with any error that they happen to cause.
+        # embit may raise any error on hostile bytes.
         raise Rejected(-22, "TX decode failed. Make sure the tx has at least one input.") from None
     if not same or not tx.vin or not tx.vout:
         raise Rejected(-22, "TX decode failed. Make sure the tx has at least one input.")
@@ -88,7 +88,7 @@ def _check_amounts(tx: Transaction, coins: list[Coin]) -> None:
 
 
 def _check_locks(engine: Engine, tx: Transaction, coins: list[Coin]) -> None:
-    """Checks relative locks in blocks (BIP-68): in the next block each coin must be as old as its sequence says."""
+    """Checks relative locks in blocks (BIP-68): in the next block, each coin must be as old as its sequence says."""
     chain = engine.chain
     for source, coin in zip(tx.vin, coins, strict=True):
         if tx.version < 2 or source.sequence & _NO_LOCK:
@@ -133,7 +133,7 @@ def _is_p2tr_signed(tx: Transaction, at: int, coins: list[Coin], witness: list[b
 
 
 def _is_leaf_signed(tx: Transaction, at: int, coins: list[Coin], witness: list[bytes]) -> bool:
-    """Checks a leaf that all of its keys sign for: a signature for each key, the last key's first, with DEFAULT or ALL.
+    """Checks a leaf that all its keys sign with DEFAULT or ALL: one signature a key, the last key's first.
 
     The leaf is alone in its tree or has one sibling. A leaf of a single key may lock the coin for a number of blocks.
     """
@@ -157,7 +157,7 @@ def _is_leaf_signed(tx: Transaction, at: int, coins: list[Coin], witness: list[b
 
 
 def _is_late(tx: Transaction, at: int, code: bytes, key: bytes) -> bool:
-    """Checks `<blocks> CSV DROP <key> CHECKSIG` (BIP-112), of two bytes of blocks; the age itself is BIP-68's."""
+    """Checks `<blocks> CSV DROP <key> CHECKSIG` (BIP-112) with two bytes of blocks; BIP-68 checks the age."""
     sequence, blocks = tx.vin[at].sequence, int.from_bytes(code[1:3], "little")
     if code != b"\x02" + code[1:3] + _CSV_DROP + b"\x20" + key + b"\xac":
         return False
@@ -189,7 +189,7 @@ def _keys_of(code: Script) -> tuple[int, list[bytes]]:
 
 
 def _move(engine: Engine, tx: Transaction, coins: list[Coin]) -> None:
-    """Moves assets first in, first out: an inscription goes with its coin's first sat; runes go to the first output."""
+    """Moves assets: inscriptions go with their coin's first sat (first in, first out), runes to the first output."""
     held = _carried(tx, coins)
     runes = {name: pile for coin in coins for name, pile in coin.runes.items()}
     txid = settle(engine, tx, held, confirmed=False)

@@ -1,7 +1,7 @@
-"""Rows as scenes show them: odd ones made of real ones, and real ones in the form that clients have seen.
+"""Rows as scenes show them: odd copies of real rows, and real rows in the form that clients have seen.
 
-Fields are found by their names, in whatever depth they are. The ids of a copy are fresh and lead to nothing. A copy
-that can still be read as an order never competes with a real one: an ask has ten times the price, a bid a tenth.
+Fields are found by name at any depth. A copy has new ids, which no request finds. A copy that can still be read as an
+order never competes with a real one: an ask has ten times the price, a bid a tenth.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ def _words(text: str) -> frozenset[str]:
 
 
 PRICES = _words("price unitPrice priceSats totalSats satoshi_price escrow_price price_per floor")
-# For a rune these may be fractions of a sat.
+# A rune's may be fractions of a sat.
 _OF_ONE = frozenset({"unitPrice", "price_per"})
 _COUNTS = frozenset({"count"})
 _IDS = _words("_id id bid_id bidId auctionId listingId saleId inscriptionId inscription_id outpoint")
@@ -41,23 +41,23 @@ _MAKERS = _words(
     "buyerAddress buyer_address bidderTokenReceiveAddress buyerTokenReceiveAddress fillOrdAddress fillAddress"
 )
 _STATES = frozenset({"orderType", "marketType", "event", "saleType", "status", "secure_purchase_state"})
-# Rows have a collection as an object, whose id is a slug and not an order's id.
+# Rows contain a collection as an object, whose id is a slug and not an order's id.
 _COLLECTION = "collection"
 _EPOCH = "1970-01-01T00:00:00.000Z"
 _LIFE_FIELDS = ("cancelledAt", "invalidAt", "fillPendingAt", "fillCompletedAt")
 _STRANGER, _STRANGER_RUNE = "somewhere-else", "SOMEWHEREELSE"
 _TENFOLD = 10
-# The maker of every odd order: not a client.
-_SOMEBODY = p2wpkh(bytes(range(20)))
-# More digits than any venue's price has; the longer one exceeds what most readers of JSON accept as a number.
+# The maker of every odd order, who is not a client.
+_NOT_A_CLIENT = p2wpkh(bytes(range(20)))
+# More digits than any venue's price has; most JSON readers refuse the longer one as a number.
 _HUGE, _ENDLESS = 10**24, 10**60
 
 
 class Real(Struct, frozen=True):
-    """The row that an odd one is made of, with its list, the odd one's number in it and the market's seed."""
+    """The real row that an odd row is made from, its list's name, the odd row's number, and the market's seed."""
 
     row: Any
-    told: str
+    list_name: str
     number: int
     seed: int
 
@@ -67,7 +67,7 @@ _DROPPED = object()
 
 
 def without_id(real: Real) -> Any:
-    names = {"traits": _KEYS_OF_TRAITS, "floors": _SLUGS}.get(real.told)
+    names = {"traits": _KEYS_OF_TRAITS, "floors": _SLUGS}.get(real.list_name)
     return _changed(real.row if names else _copied(real), names or _IDS, lambda _, value: None)
 
 
@@ -93,7 +93,7 @@ def maker_a_number(real: Real) -> Any:
 
 def unknown_state(real: Real) -> Any:
     row = no_rival(real)
-    if real.told == "own_bids" and isinstance(row, dict) and "type" in row:
+    if real.list_name == "own_bids" and isinstance(row, dict) and "type" in row:
         return row | {"type": "mystery"}
     return _changed(row, _STATES, lambda _, value: "mystery")
 
@@ -101,12 +101,12 @@ def unknown_state(real: Real) -> Any:
 def foreign(real: Real) -> Any:
     """Makes a row of another collection, at a price that would be the best one here."""
     row = _of_another_rune(_named(_better(real), _STRANGER))
-    # Rows that name no collection cannot be another collection's.
+    # A row that names no collection cannot be another collection's.
     return None if row == _better(real) else row
 
 
 def bundle(real: Real) -> Any:
-    """Makes ord.net's row of a bundle: it shows one inscription, maybe of another collection, at the price of all."""
+    """Makes ord.net's row of a bundle: one inscription, perhaps of another collection, at the price of all of them."""
     row = _named(_better(real), _STRANGER)
     return row | {"inscriptionName": "Bundle of 5"} if isinstance(row, dict) else row
 
@@ -116,42 +116,42 @@ def no_slug(real: Real) -> Any:
 
 
 def unconfirmed_ask(real: Real) -> Any:
-    """Makes Satflow's row of an ask whose item's output waits for its block."""
+    """Makes Satflow's row of an ask whose item's output is unconfirmed."""
     row = _better(real)
     inner = row.get("ask") if isinstance(row, dict) else None
     return row | {"ask": (inner if isinstance(inner, dict) else {}) | {"unconfirmed": True}}
 
 
 def no_rival(real: Real) -> Any:
-    """Returns a copy at a price behind every real one's, should it be read as an order."""
+    """Returns a copy that, if read as an order, has a price worse than all real ones."""
 
     def worse(name: str, value: Any) -> Any:
-        return _scaled(name, value, Decimal(1) / _TENFOLD if real.told == "bids" else Decimal(_TENFOLD))
+        return _scaled(name, value, Decimal(1) / _TENFOLD if real.list_name == "bids" else Decimal(_TENFOLD))
 
-    return _copied(real) if real.told == "sales" else _changed(_copied(real), PRICES, worse)
+    return _copied(real) if real.list_name == "sales" else _changed(_copied(real), PRICES, worse)
 
 
 def _better(real: Real) -> Any:
-    factor = Decimal(2) if real.told == "bids" else Decimal("0.5")
+    factor = Decimal(2) if real.list_name == "bids" else Decimal("0.5")
     return _changed(_copied(real), PRICES, lambda name, value: _scaled(name, value, factor))
 
 
 def _copied(real: Real) -> Any:
-    """Returns the row with fresh ids; one of a floor is another collection's, so that the real one is not hidden."""
+    """Returns the row with new ids; a floor's copy is another collection's, so that it does not hide the real floor."""
 
     def fresh(_: str, value: Any) -> Any:
         if isinstance(value, dict):
             return {name: fresh(name, each) for name, each in value.items()}
         return f"0dd{real.number:05x}{value[8:]}" if isinstance(value, str) and len(value) > 8 else value
 
-    if real.told == "floors":
+    if real.list_name == "floors":
         return _named(real.row, f"{_STRANGER}-{real.number}")
-    if real.told == "traits":
+    if real.list_name == "traits":
         return copy.deepcopy(real.row)
     row = _changed(real.row, _IDS, fresh)
-    if real.told not in ("listings", "lots", "bids", "sales"):
+    if real.list_name not in ("listings", "lots", "bids", "sales"):
         return row
-    return _changed(row, _MAKERS, lambda _, value: _SOMEBODY if isinstance(value, str) else value)
+    return _changed(row, _MAKERS, lambda _, value: _NOT_A_CLIENT if isinstance(value, str) else value)
 
 
 def _named(row: Any, slug: str | None) -> Any:
@@ -159,7 +159,7 @@ def _named(row: Any, slug: str | None) -> Any:
 
 
 def _of_another_rune(value: Any) -> Any:
-    """Renames the runes in a row, so that it contradicts itself nowhere."""
+    """Renames the runes in a row everywhere, so that the row does not contradict itself."""
     if isinstance(value, list):
         return [_of_another_rune(each) for each in value]
     if not isinstance(value, dict):
@@ -169,8 +169,8 @@ def _of_another_rune(value: Any) -> Any:
 
 
 def _with_number(real: Real, number: Any) -> Any:
-    """Puts `number` in the place of each price; of a trait's counts, or of an item's traits where none is counted."""
-    if real.told != "traits":
+    """Replaces each price with `number`; in rows of traits it replaces the counts, or else the item's traits."""
+    if real.list_name != "traits":
         return _changed(_copied(real), PRICES, lambda _, value: number)
     row = _changed(_copied(real), _COUNTS, lambda _, value: number)
     return row | {"traits": number} if isinstance(row, dict) and row == real.row else row
@@ -188,7 +188,7 @@ def _scaled(name: str, value: Any, factor: Decimal) -> Any:
 
 
 def _changed(value: Any, names: frozenset[str], change: Change, *, into_collections: bool = False) -> Any:
-    """Returns a copy in which every field of these names is changed, those of collections only if asked for."""
+    """Returns a copy with every field of these names changed; inside collections only if asked for."""
     if isinstance(value, list):
         return [_changed(each, names, change, into_collections=into_collections) for each in value]
     if not isinstance(value, dict):
@@ -206,11 +206,11 @@ def _changed(value: Any, names: frozenset[str], change: Change, *, into_collecti
 
 
 # Other forms of real rows: each function takes a row in the dialect's usual form, its order or sale, and the engine,
-# and returns the row to send. The order is None for a row without one of the market's.
+# and returns the row to send. The order is None for a row that is not one of the market's orders.
 
 
 def placeholder_times(row: Row, about: Any, engine: Engine) -> Row:
-    """Shows 1970 for each time without a value, the end's included."""
+    """Shows 1970 for each time without a value, including the end."""
     found = row | {name: row.get(name) or _EPOCH for name in ("lastValidationAt", *_LIFE_FIELDS)}
     if isinstance(about, Sale):
         found["fillCompletedAt"] = row.get("fillCompletedAt")
@@ -221,16 +221,16 @@ def placeholder_times(row: Row, about: Any, engine: Engine) -> Row:
 
 
 def bidder_addresses(row: Row, about: Any, engine: Engine) -> Row:
-    """Shows a client's bid by its bidding wallet's address; its own one is that which receives the item."""
+    """Names a client's bid by its bidding wallet's address; its own address is the one that receives the item."""
     own = engine.wallets.bidding_wallets(about.maker) if isinstance(about, Order) else []
     if not own:
         return row
-    told = row | {"bidderAddress": own[0]}
-    return told | {"bidder": {"address": own[0]}} if "bidder" in row else told
+    shown = row | {"bidderAddress": own[0]}
+    return shown | {"bidder": {"address": own[0]}} if "bidder" in row else shown
 
 
 def trait_attributes(row: Row, about: Any, engine: Engine) -> Row:
-    """Shows a bid's trait in the list `attributes`, and none in the older field."""
+    """Shows a bid's trait in the list `attributes` instead of the older field."""
     trait = row.get("attribute")
     return row | {"attribute": None, "attributes": [trait] if trait else []}
 
@@ -243,15 +243,15 @@ def rune_sale(row: Row, about: Any, engine: Engine) -> Row:
     raw = int(about.quantity.scaleb(market.divisibility, EXACT))
     runes = [{"name": market.slug, "amount": str(raw), "divisibility": market.divisibility}]
     usual = {name: value for name, value in row.items() if name not in ("quantity", "inscriptionId", "runes_metadata")}
-    told = usual | {"price": about.price, "unitPrice": about.unit_price, "runesAmountAsNumber": about.quantity}
+    shown = usual | {"price": about.price, "unitPrice": about.unit_price, "runesAmountAsNumber": about.quantity}
     if about.bid_id is None and hashlib.sha256(about.sale_id.encode()).digest()[0] % 2:
         ask = row.get("ask")
-        return told | {"ask": (ask if isinstance(ask, dict) else {}) | {"runesData": {"runes": runes}}}
-    return told | {"runes": runes}
+        return shown | {"ask": (ask if isinstance(ask, dict) else {}) | {"runesData": {"runes": runes}}}
+    return shown | {"runes": runes}
 
 
 def fill_fields(row: Row, about: Any, engine: Engine) -> Row:
-    """Shows who filled an order: the buyer of an ask, the seller into a bid; and the transactions that did."""
+    """Shows the other party of a filled order (an ask's buyer, a bid's seller) and the transactions."""
     if not isinstance(about, Sale):
         return row
     usual = {
@@ -271,7 +271,7 @@ def fill_fields(row: Row, about: Any, engine: Engine) -> Row:
 
 
 def txid_and_height(row: Row, about: Any, engine: Engine) -> Row:
-    """Shows the transaction and block of every sale, no height while it waits for one."""
+    """Shows the transaction and block of every sale; the height is missing while the transaction is unconfirmed."""
     if not isinstance(about, Sale):
         return row
     waits = about.txid in engine.chain.transactions and not engine.chain.confirmations(about.txid)

@@ -1,4 +1,4 @@
-"""Drafts of a venue turned evil, which a seller's or a buyer's signer must refuse."""
+"""Drafts as a malicious venue would make them; a seller's or a buyer's signer must refuse them."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from simulator.listing import AskTerms, Draft
 from simulator.taproot import SIGHASH_TYPE, TAP_LEAF_SCRIPT, Unsigned, spends
 from simulator.venue_scripts import practice_key, xonly
 
-# The draft's fault: the payout goes to a stranger; it is a sat below the price; the input is another output of the
-# seller's; a stranger's input is added; NONE instead of SINGLE or ALL is asked for; a stranger is paid besides; a
-# second output of the seller's is to be signed away. The stranger's input and payment cost the seller nothing.
-# Of escrows (ord.net) only: it is a stranger's; it gets a sat less than the item has; the item is to be sold without
-# the escrow's leaf; the recovery goes to a stranger.
+# The faults of a draft: the payout goes to a stranger; it is a sat too low; the input is another output of the seller;
+# a stranger's input is added; the sighash is NONE instead of SINGLE or ALL; a stranger is paid as well; a second output
+# of the seller is to be signed. The stranger's input and payment cost the seller nothing. Only with escrows (ord.net):
+# the escrow is a stranger's; it gets a sat less than the item has; the sale does not use the escrow's leaf; the
+# recovery goes to a stranger.
 OfAny = Literal[
     "wrong_payout", "low_payout", "other_outpoint", "extra_input", "sighash_none", "extra_output", "two_inputs"
 ]
@@ -33,7 +33,7 @@ THIEFS_KEY = xonly(practice_key("the thief"))
 
 
 def poisoned(draft: Draft, poison: Poison | None, engine: Engine, terms: AskTerms) -> Draft:
-    """Applies `poison` to `draft`; returns it unchanged without one."""
+    """Applies `poison` to `draft`; None changes nothing."""
     payout = draft.outputs[0]
     match poison:
         case None | "escrow_theirs" | "escrow_short" | "sale_by_key" | "recovery_theirs":
@@ -111,18 +111,18 @@ def paying(shown: Unsigned, outputs: list[TransactionOutput]) -> Unsigned:
 
 
 def without_leaf(shown: Unsigned) -> Unsigned:
-    """Returns `shown` without the leaf that its first input is to be spent by."""
+    """Returns `shown` without the leaf that its first input spends."""
     first = {name: value for name, value in shown.inputs[0].items() if not name.startswith(TAP_LEAF_SCRIPT)}
     return replace(shown, inputs=[first, *shown.inputs[1:]])
 
 
 def indexes(asked: list[int], poison: Poison | None) -> list[int]:
-    """Returns the inputs to be signed; under `two_inputs` one more."""
+    """Returns the inputs to sign; `two_inputs` adds one."""
     return [*asked, asked[-1] + 1] if poison == "two_inputs" else asked
 
 
 def another(engine: Engine, owner: str, used: set[str]) -> Coin:
-    """Returns a coin of `owner` besides the `used` ones; or a made-up one."""
+    """Returns a coin of `owner` that is not in `used`, or a made-up coin."""
     free = (coin for coin in coins(engine, owner) if coin.outpoint not in used)
     made_up = Coin(f"{hashlib.sha256(owner.encode()).hexdigest()}:0", 10_000, script_of(owner).data.hex())
     return next(free, made_up)

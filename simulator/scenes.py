@@ -1,11 +1,11 @@
-"""Scenes: oddities of real venues' answers, declared in one place and shown by the dialects.
+"""Scenes: oddities of real venues' answers, declared here and shown by the venues' handlers.
 
-A scene adds odd rows to a list, changes the form of its rows, or changes a status. A dialect's handler asks for them in
-one line where it writes rows or a status. `evidence` names the source of each by its mark: R a recorded answer, P a
-program in production, C the venue's own client, D its documentation, K the kind of the others: no source, but likely.
+A scene adds odd rows to a list, changes the form of its rows, or changes a status. A handler applies scenes in one line
+where it writes rows or a status. The letter in `evidence` marks the source: R a recorded answer, P a program in
+production, C the venue's own client, D its documentation, K none, but it is like the others and likely.
 
-No scene changes an order, a sale or a wallet. An odd row is a copy of a real one with ids that lead to nothing. Where
-it can be read as an order, its price does not rival a real one's, or the row says itself that it is not for sale.
+No scene changes an order, a sale or a wallet. An odd row is a copy of a real one with ids that no request finds. If it
+can be read as an order, its price does not compete with a real one, or the row itself says that it is not for sale.
 """
 
 from __future__ import annotations
@@ -21,26 +21,26 @@ from simulator.engine import Engine
 from simulator.wire import bad
 
 Dialect = Literal["satflow", "unisat", "ordinalswallet", "ordnet"]
-Told = Literal["listings", "lots", "bids", "own_bids", "own_listings", "wallet", "sales", "floors", "traits"]
+ListName = Literal["listings", "lots", "bids", "own_bids", "own_listings", "wallet", "sales", "floors", "traits"]
 # Books whose order no documentation promises.
-UNORDERED: frozenset[tuple[Dialect, Told]] = frozenset({("ordinalswallet", "listings"), ("ordnet", "bids")})
+UNORDERED: frozenset[tuple[Dialect, ListName]] = frozenset({("ordinalswallet", "listings"), ("ordnet", "bids")})
 _UNORDERED: tuple[Dialect, ...] = ("ordinalswallet", "ordnet")
-# Lists by whose rows a client knows its own orders: odd rows come and go there, so that its orders can be settled.
-_OWN: frozenset[Told] = frozenset({"own_bids", "own_listings", "wallet", "sales"})
+# Lists that show clients their own orders: odd rows are there only sometimes, so that orders can be settled.
+_OWN: frozenset[ListName] = frozenset({"own_bids", "own_listings", "wallet", "sales"})
 _SPAN_MS = 60_000
 
 
 class Scene(Struct, frozen=True):
-    """One oddity. `odd` makes a row out of a real one, `form` another form of each row; without both the handlers
-    write it themselves, as they do a status.
+    """One oddity. `odd` makes a row from a real one, `form` another form of each row.
 
-    The odd row comes `ahead` of the best real one, `last` of all, or behind some. `hides`: with it the best price is
-    unknown, so a client refuses the list, and no seed draws it.
+    The handlers themselves apply a scene without both, such as a status. The odd row comes `ahead` of the best real
+    one, `last` of all, or in between. `hides`: the scene makes the best price unknown, so a client refuses the list;
+    no seed draws it.
     """
 
     name: str
     dialects: tuple[Dialect, ...]
-    lists: tuple[Told, ...]
+    lists: tuple[ListName, ...]
     evidence: str
     odd: Callable[[odd_rows.Real], Any] | None = None
     form: Callable[[dict[str, Any], Any, Engine], dict[str, Any]] | None = None
@@ -48,23 +48,23 @@ class Scene(Struct, frozen=True):
     last: bool = False
     hides: bool = False
 
-    def is_told(self, dialect: str, told: str) -> bool:
-        if dialect not in self.dialects or told not in self.lists:
+    def is_shown_in(self, dialect: str, list_name: str) -> bool:
+        if dialect not in self.dialects or list_name not in self.lists:
             return False
-        return self.odd is not odd_rows.price_in_letters or self.hides == ((dialect, told) in UNORDERED)
+        return self.odd is not odd_rows.price_in_letters or self.hides == ((dialect, list_name) in UNORDERED)
 
 
 ALL: tuple[Dialect, ...] = ("satflow", "unisat", "ordinalswallet", "ordnet")
-# Lots are the listings of a rune at UniSat, which have a route of their own.
-_BOOKS: tuple[Told, ...] = ("listings", "lots", "bids")
-_OWN_ORDERS: tuple[Told, ...] = ("own_bids", "own_listings")
-_PRICED: tuple[Told, ...] = (*_BOOKS, *_OWN_ORDERS, "sales", "floors", "traits")
-# Nothing in a wallet may look like an item that its owner does not have.
-_EVERY: tuple[Told, ...] = (*_PRICED, "wallet")
+# Lots are a rune's listings at UniSat, which have their own route.
+_BOOKS: tuple[ListName, ...] = ("listings", "lots", "bids")
+_OWN_ORDERS: tuple[ListName, ...] = ("own_bids", "own_listings")
+_PRICED: tuple[ListName, ...] = (*_BOOKS, *_OWN_ORDERS, "sales", "floors", "traits")
+# No odd row may make a wallet seem to hold an item that its owner does not have.
+_EVERY: tuple[ListName, ...] = (*_PRICED, "wallet")
 _K = "K: one odd row among many"
 
 _OMB, _FLOORBOARD = "P: mrv777/omb-gallery src/lib/satflow.ts", "R: TerraBloch/floorboard"
-_TIMED: tuple[Told, ...] = ("listings", "bids", *_OWN_ORDERS, "wallet", "sales")
+_TIMED: tuple[ListName, ...] = ("listings", "bids", *_OWN_ORDERS, "wallet", "sales")
 _FINETRADER = "P: Bit-Trading-Company/finetrader.com src/trading/satflow/satflowApi.js"
 _PARSER = "P: a sales parser of a client with a key"
 _OW_CLI = "C, R: ordinals-wallet/ow-cli fixtures/error-bodies.json"
@@ -112,7 +112,7 @@ BY_NAME = {scene.name: scene for scene in SCENES}
 
 
 class Scenes:
-    """The scenes of one practice market. `clock` is in ms. Without a choice it has no scenes."""
+    """The scenes of one practice market; none until some are chosen. `clock` is in ms."""
 
     def __init__(self, seed: int, clock: Callable[[], int], *, drawn: bool) -> None:
         self._seed = seed
@@ -127,18 +127,18 @@ class Scenes:
 
     @property
     def names(self) -> list[str]:
-        """The names of those in force, in the order of their declaration."""
+        """The names of the chosen scenes, in the order of their declaration."""
         return [scene.name for scene in SCENES if scene.name in self.chosen]
 
     def draw(self) -> None:
-        """Takes half of all, by the seed; of odd rows each list then has at most two kinds, which come and go."""
+        """Chooses about half of all scenes by the seed; each list then has at most two kinds of odd rows."""
         self.chosen = frozenset(
             scene.name for scene in SCENES if not scene.hides and self._rng(scene.name).random() < 0.5
         )
         self.is_drawn, self._is_ahead = True, False
 
     def choose(self, names: Iterable[str], *, ahead: bool = False) -> None:
-        """Shows only these until the next choice or reset. With `ahead` odd rows come before the best real one."""
+        """Shows only these until the next choice or reset. `ahead` puts odd rows before the best real one."""
         wanted = list(names)
         if unknown := [name for name in wanted if name not in BY_NAME]:
             raise bad(f"no such scene: {', '.join(unknown[:5])} (there is {', '.join(BY_NAME)})")
@@ -149,13 +149,13 @@ class Scenes:
         return BY_NAME[name].name in self.chosen
 
     def strikes(self, name: str) -> bool:
-        """Tells whether a scene of a status strikes this request: one of 25, or of 4 where it was chosen by name."""
+        """Returns True if a scene of a status applies to this request: 1 in 25, or 1 in 4 if it was chosen by name."""
         return self.has(name) and self._strikes.random() < (0.04 if self.is_drawn else 0.25)
 
     def rows(
-        self, dialect: str, told: Told, rows: Sequence[Any], about: Sequence[Any], engine: Engine
+        self, dialect: str, list_name: ListName, rows: Sequence[Any], about: Sequence[Any], engine: Engine
     ) -> Sequence[Any]:
-        """Returns the rows of an answer as the scenes have them. The last rows are those `about` real orders or items.
+        """Returns an answer's rows with the scenes' changes. The last rows are those `about` real orders or items.
 
         Odd rows are never more than half as many as real ones, and no list has only odd ones.
         """
@@ -163,41 +163,41 @@ class Scenes:
             return rows
         found = list(rows)
         offset = len(found) - len(about)
-        for scene in self._of(dialect, told):
+        for scene in self._of(dialect, list_name):
             if scene.form is not None:
                 around = [scene.form(row, None, engine) for row in found[:offset]]
                 real = [scene.form(row, one, engine) for row, one in zip(found[offset:], about, strict=True)]
                 found = around + real
-        return self._with_odd_ones(dialect, told, found, offset)
+        return self._with_odd_ones(dialect, list_name, found, offset)
 
-    def _with_odd_ones(self, dialect: str, told: Told, found: list[Any], offset: int) -> list[Any]:
+    def _with_odd_ones(self, dialect: str, list_name: ListName, found: list[Any], offset: int) -> list[Any]:
         room = max(1, (len(found) - offset) // 2)
-        kinds = [scene for scene in self._of(dialect, told) if scene.odd is not None and self._is_on(told)]
+        kinds = [scene for scene in self._of(dialect, list_name) if scene.odd is not None and self._is_on(list_name)]
         if self.is_drawn:
-            kinds = self._rng(dialect, told).sample(kinds, min(2, len(kinds)))
+            kinds = self._rng(dialect, list_name).sample(kinds, min(2, len(kinds)))
         template, best = found[-1], found[offset]
         front: list[Any] = []
         back: list[tuple[Scene, Any]] = []
         for at, scene in enumerate(each for each in SCENES if each in kinds):
             assert scene.odd is not None
             is_front = scene.ahead or (self._is_ahead and not scene.last)
-            real = odd_rows.Real(best if is_front else template, told, at + 1, self._seed)
+            real = odd_rows.Real(best if is_front else template, list_name, at + 1, self._seed)
             if is_front:
                 front.append(scene.odd(real))
             elif len(back) < room:
                 back.append((scene, scene.odd(real)))
         for scene, row in back:
-            behind = 0 if scene.last else self._rng(scene.name, dialect, told).randrange(len(found) - offset)
+            behind = 0 if scene.last else self._rng(scene.name, dialect, list_name).randrange(len(found) - offset)
             found.insert(len(found) - behind, row)
         return front + found
 
-    def _of(self, dialect: str, told: Told) -> list[Scene]:
-        return [scene for scene in SCENES if scene.name in self.chosen and scene.is_told(dialect, told)]
+    def _of(self, dialect: str, list_name: ListName) -> list[Scene]:
+        return [scene for scene in SCENES if scene.name in self.chosen and scene.is_shown_in(dialect, list_name)]
 
-    def _is_on(self, told: Told) -> bool:
-        """Returns whether odd rows are in the list now: in one of own orders every third minute, unless ahead."""
+    def _is_on(self, list_name: ListName) -> bool:
+        """Returns True if the list has odd rows now: a list of own orders every third minute, unless ahead."""
         minute = (self._clock() - self._began_ms) // _SPAN_MS
-        return told not in _OWN or self._is_ahead or minute % 3 == 2
+        return list_name not in _OWN or self._is_ahead or minute % 3 == 2
 
     def _rng(self, *about: str) -> random.Random:
         return random.Random(f"scenes {self._seed} {' '.join(about)}")

@@ -1,4 +1,4 @@
-"""Challenges, sessions and drafts to be confirmed: the venues keep them between two calls."""
+"""Challenges, sessions and unconfirmed drafts, which venues keep between two calls."""
 
 from __future__ import annotations
 
@@ -34,19 +34,19 @@ class Newest(OrderedDict[Key, Value]):
 
 
 LIFE_MS = 10 * 60 * 1000
-# One text is issued again for a while, so that many tasks of one wallet do not displace each other's.
+# A text is issued again for a while, so that many tasks of one wallet do not displace each other's texts.
 SAME_FOR_MS = 60 * 1000
 
 
 class Challenges:
-    """The live challenges of every address, each good for LIFE_MS and for any number of uses."""
+    """The live challenges of every address; each is valid for LIFE_MS and can be used repeatedly."""
 
     def __init__(self, clock: Callable[[], int]) -> None:
         self._clock = clock
         self._issued: Newest[str, deque[tuple[int, str]]] = Newest()
 
     def issue(self, address: str) -> str:
-        """Issues a text for `address`: one printable ASCII line of less than 200 characters without a colon."""
+        """Issues a text for `address`: one printable ASCII line, shorter than 200 characters, without a colon."""
         now = self._clock()
         issued = self._issued.get(address, deque(maxlen=LIFE_MS // SAME_FOR_MS))
         self._issued.keep(address, issued)
@@ -56,15 +56,15 @@ class Challenges:
         return issued[-1][1]
 
     def answered(self, address: str, signature: str) -> bool:
-        """Tells whether `signature` is by `address`, for a challenge that was issued to it and still lives."""
+        """Returns True if `signature` is by `address`, over a challenge that was issued to it and is still valid."""
         now = self._clock()
         live = [text for issued_ms, text in self._issued.get(address, ()) if now - issued_ms < LIFE_MS]
         return any(verify_ownership(address, text, signature) for text in reversed(live))
 
 
-# Ordinals Wallet's sign-in: a text with a nonce for one use, and a token that proves an address
+# Ordinals Wallet's sign-in: a text with a single-use nonce, and a token that proves an address
 
-# The limits of a signed text (its age, and how far ahead of our clock), and the life of a token.
+# A signed text's maximum age, its maximum lead over our clock, and a token's lifetime.
 MAX_AGE_MS = 5 * 60 * 1000
 MAX_AHEAD_MS = 60 * 1000
 LIFE_S = 24 * 3600
@@ -72,7 +72,7 @@ _MARK = "ows1"
 
 
 class WalletSessions:
-    """The sessions, without a store: each token is signed with a key from `seed`, so that it outlives a restart."""
+    """Sessions without a store: each token is signed with a key from `seed`, so it stays valid over a restart."""
 
     def __init__(self, clock: Callable[[], int], seed: str) -> None:
         self._clock = clock
@@ -80,12 +80,12 @@ class WalletSessions:
         self._used: dict[tuple[str, str], int] = {}
 
     def open(self, address: str, nonce: str, issued_ms: int, signature: str) -> tuple[str, int] | None:
-        """Returns a token and its end (unix seconds); None for a used nonce, a wrong time or another's signature."""
+        """Returns a token and its end (unix seconds); None for a used nonce, a wrong time or an invalid signature."""
         now = self._clock()
         self._used = {key: used for key, used in self._used.items() if now - used <= MAX_AGE_MS + MAX_AHEAD_MS}
         if (address, nonce) in self._used or not now - MAX_AGE_MS <= issued_ms <= now + MAX_AHEAD_MS:
             return None
-        # Used up at the first try, valid or not.
+        # The first try uses the nonce up, whether it is valid or not.
         self._used[address, nonce] = now
         text = (
             "Sign in to Ordinals Wallet\n\n"
@@ -98,7 +98,7 @@ class WalletSessions:
         return self._token(f"{address} {expires}"), expires
 
     def owner(self, token: str) -> str | None:
-        """Returns the address of a token; None when it is over or not ours."""
+        """Returns the address of a token; None if the token has expired or is not ours."""
         parts = token.split(".")
         if len(parts) != 3 or not token.isascii():
             return None
@@ -115,10 +115,10 @@ class WalletSessions:
         return f"{_MARK}.{urlsafe_b64encode(said.encode()).decode()}.{proof}"
 
 
-# ord.net's sign-in: challenges for the two addresses of a wallet, and tokens for their answers
+# ord.net's sign-in: challenges for the two addresses of a wallet, and tokens for signed challenges
 
 SESSION_MS = 60 * 60 * 1000
-# The life of a challenge: the documents name no time.
+# The lifetime of a challenge; the documents state none.
 FLOW_MS = 10 * 60 * 1000
 _SPACE = uuid.UUID("8f8e2f0e-6f72-4d2e-b6e5-74706f72646e")
 
@@ -131,7 +131,7 @@ class Challenge(Struct, frozen=True):
 
 
 class Flow(Struct, frozen=True):
-    """A sign-in that has begun. It can be answered until `ends_ms`."""
+    """A started sign-in; it can be answered until `ends_ms`."""
 
     request_id: str
     ordinals: str
@@ -141,7 +141,7 @@ class Flow(Struct, frozen=True):
 
 
 class Session(Struct, frozen=True):
-    """A signed-in wallet of two addresses. Equal pairs have equal profiles and bindings, in every session."""
+    """A signed-in wallet of two addresses. Equal pairs have equal profiles and bindings in all sessions."""
 
     token: str
     ordinals: str
@@ -157,7 +157,7 @@ class Session(Struct, frozen=True):
         return str(uuid.uuid5(_SPACE, f"binding {self.ordinals} {self.payment}"))
 
 
-# The life of a preflight: the documents name no time.
+# The lifetime of a preflight; the documents state none.
 PREFLIGHT_MS = 10 * 60 * 1000
 
 
@@ -177,11 +177,11 @@ class Desk:
         self._flows: Newest[str, Flow] = Newest()
         self._sessions: Newest[str, Session] = Newest()
         self._preflights: Newest[str, Preflight] = Newest()
-        # Ids of offers and listings that were entered: a request for an ended one has an answer of its own.
+        # Ids of entered offers and listings, because requests about ended ones get a different error.
         self.taken: set[str] = set()
 
     def begin(self, ordinals: str, payment: str) -> Flow:
-        """Begins a sign-in: a text to sign for each of the two addresses, one if they are the same."""
+        """Starts a sign-in with a text to sign for each of the two addresses, or one text if they are the same."""
         now = self._clock()
         roles = {ordinals: "ordinals", payment: "payment"} if ordinals != payment else {ordinals: "ordinals"}
         said_at = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(now / 1000))
@@ -196,7 +196,7 @@ class Desk:
         return flow
 
     def flow(self, request_id: str) -> Flow:
-        """Returns a sign-in. Raises ApiError: 404 for an unknown one, 410 when it is over."""
+        """Returns a sign-in. Raises ApiError: 404 if it is unknown, 410 if it has expired."""
         flow = self._flows.get(request_id)
         if flow is None:
             raise ApiError(404, "Auth challenge not found")
@@ -227,7 +227,7 @@ class Desk:
                 raise ApiError(401, "Invalid signature")
 
     def open(self, flow: Flow) -> Session:
-        """Ends a flow with right answers, and returns a session with its token."""
+        """Ends a sign-in with valid answers, and returns a session with its token."""
         del self._flows[flow.request_id]
         session = Session(secrets.token_urlsafe(32), flow.ordinals, flow.payment, self._clock() + SESSION_MS)
         self._sessions.keep(session.token, session)
@@ -243,7 +243,7 @@ class Desk:
         return handle
 
     def draft(self, session: Session, asked: str, handle: str) -> Any:
-        """Returns the draft of a handle. Raises ApiError: 409 when it is over or used, 400 for other fields."""
+        """Returns the draft of a handle. Raises ApiError: 409 if it expired or was used, 400 if fields differ."""
         found = self._preflights.get(handle)
         if found is None or found.binding_id != session.binding_id or found.ends_ms <= self._clock():
             raise ApiError(409, "The preflight is over; start again")
@@ -255,13 +255,13 @@ class Desk:
         self._preflights.pop(handle, None)
 
 
-# UniSat's drafts, kept under an auction's id until the signed PSBT comes
+# UniSat's drafts, kept under an auction's id until the signed PSBT arrives
 
 Step = Literal["put_on", "modify_price", "put_off"]
 
 
 class Asked(Struct, frozen=True):
-    """One draft and its purpose. `former_price` is the old price of a listing to be repriced."""
+    """One draft and its purpose. `former_price` is the old price of a listing that is being repriced."""
 
     terms: AskTerms
     draft: Draft

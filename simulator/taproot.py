@@ -1,6 +1,6 @@
-"""PSBTs (BIP-174) read and written, and taproot's outputs and signatures (BIP-341, BIP-342).
+"""Reads and writes PSBTs (BIP-174), and makes taproot's outputs and signatures (BIP-341, BIP-342).
 
-embit's reader is not used: a count in a few hostile bytes makes it fill the memory, and it alters a sequence of 0.
+embit's reader is not used, because a count in a few hostile bytes makes it fill the memory, and it changes sequence 0.
 
 embit's own digest is wrong for ANYONECANPAY and for SINGLE, which sign a listing.
 """
@@ -55,7 +55,7 @@ def _transaction(raw: bytes) -> Transaction:
         tx = Transaction.parse(raw)
         same = tx.serialize() == raw
     except Exception:
-        # embit answers hostile bytes with any error that they happen to cause.
+        # embit may raise any error on hostile bytes.
         raise ValueError("its transaction cannot be read") from None
     if not same or tx.is_segwit or not tx.vin:
         raise ValueError("its transaction is not an unsigned one")
@@ -63,7 +63,7 @@ def _transaction(raw: bytes) -> Transaction:
 
 
 class _Reader:
-    """A reader that takes bytes from the front. Raises ValueError when there are too few."""
+    """Reads bytes from the front. Raises ValueError if there are too few."""
 
     def __init__(self, data: bytes) -> None:
         self.data = data
@@ -85,7 +85,7 @@ class _Reader:
         found: Map = {}
         while key := self.sized():
             if key in found:
-                raise ValueError("a field stands twice")
+                raise ValueError("a field is repeated")
             found[key] = self.sized()
         return found
 
@@ -95,7 +95,7 @@ TAP_LEAF_SCRIPT, TAP_INTERNAL_KEY, TAP_MERKLE_ROOT = b"\x15", b"\x17", b"\x18"
 
 
 class Unsigned(Struct, frozen=True):
-    """A PSBT to be signed: `inputs` are the fields of each input of `tx`, which has no signature."""
+    """A PSBT to sign: `inputs` are the fields of each input of `tx`, which has no signature."""
 
     tx: Transaction
     inputs: list[Map]
@@ -125,14 +125,14 @@ LEAF_VERSION = 0xC0
 
 
 class LeafOutput(Struct, frozen=True):
-    """An output with the leaf that it is spent by: `internal` is the x-only key that may spend it alone.
+    """An output and the leaf that spends it: the x-only key `internal` may also spend it alone.
 
-    `beside` has the hash of the tree's other leaf, empty without one.
+    `sibling` is the hash of the tree's other leaf, empty without one.
     """
 
     internal: bytes
     leaf: bytes
-    beside: bytes = b""
+    sibling: bytes = b""
 
     @property
     def leaf_hash(self) -> bytes:
@@ -140,9 +140,9 @@ class LeafOutput(Struct, frozen=True):
 
     @property
     def root(self) -> bytes:
-        if not self.beside:
+        if not self.sibling:
             return self.leaf_hash
-        return bytes(tagged_hash("TapBranch", b"".join(sorted((self.leaf_hash, self.beside)))))
+        return bytes(tagged_hash("TapBranch", b"".join(sorted((self.leaf_hash, self.sibling)))))
 
     def _tweaked(self) -> bytes:
         """Returns the output key with its parity in front (02 or 03)."""
@@ -160,7 +160,7 @@ class LeafOutput(Struct, frozen=True):
 
     @property
     def control_block(self) -> bytes:
-        return bytes([LEAF_VERSION | (self._tweaked()[0] & 1)]) + self.internal + self.beside
+        return bytes([LEAF_VERSION | (self._tweaked()[0] & 1)]) + self.internal + self.sibling
 
 
 def hash_of(leaf: bytes) -> bytes:
@@ -169,14 +169,14 @@ def hash_of(leaf: bytes) -> bytes:
 
 ALL_ANYONECANPAY = 0x81
 SINGLE_ANYONECANPAY = 0x83
-# The sighash by a signature's length and last byte: DEFAULT is not written out, ALL is.
+# The sighash for a signature's length and last byte: DEFAULT is not written, ALL is.
 _WHOLE = {(64, b""): 0x00, (65, b"\x01"): 0x01}
 
 
 def digest(tx: Transaction, index: int, spent: TransactionOutput, sighash: int, leaf_hash: bytes = b"") -> bytes:
     """Returns the 32 bytes that input `index` signs, by key path or for the leaf of `leaf_hash`, without annex.
 
-    Raises ValueError for any other sighash, and when SINGLE has no output to cover.
+    Raises ValueError for other sighashes, and if SINGLE has no output to cover.
     """
     if sighash not in (ALL_ANYONECANPAY, SINGLE_ANYONECANPAY):
         raise ValueError("only ALL|ANYONECANPAY and SINGLE|ANYONECANPAY are known here")
@@ -204,7 +204,7 @@ def is_signed(
     key: bytes = b"",
     leaf_hash: bytes = b"",
 ) -> bool:
-    """Tells whether `signature` (64 bytes and the sighash) is by the P2TR output's key, or by `key` for a leaf."""
+    """Returns True if `signature` (64 bytes and the sighash) is by the P2TR output's key, or by `key` for a leaf."""
     script = spent.script_pubkey
     if len(signature) != 65 or signature[64] != sighash or script.script_type() != "p2tr":
         return False
@@ -216,7 +216,7 @@ def is_signed(
 
 
 def is_ecdsa_signed(tx: Transaction, index: int, code: Script, value: int, signature: bytes, key: bytes) -> bool:
-    """Tells whether a segwit input of `value` sats is signed with ALL by a compressed key."""
+    """Returns True if a compressed key signed a segwit input of `value` sats with ALL."""
     try:
         message = tx.sighash_segwit(index, code, value, SIGHASH.ALL)
         is_by_key = PublicKey.parse(key).verify(Signature.parse(signature[:-1]), message)
@@ -228,7 +228,7 @@ def is_ecdsa_signed(tx: Transaction, index: int, code: Script, value: int, signa
 def whole_digest(
     tx: Transaction, index: int, spent: Sequence[TransactionOutput], sighash: int = 0, leaf: bytes = b""
 ) -> bytes:
-    """Returns the 32 bytes that a signature of all of `tx` is over, with DEFAULT or ALL: by key path, or for `leaf`."""
+    """Returns the 32 bytes that a signature of the whole `tx` signs, with DEFAULT or ALL: by key path or for `leaf`."""
     scripts, values = [output.script_pubkey for output in spent], [output.value for output in spent]
     path = {"ext_flag": 1, "script": Script(leaf), "leaf_version": LEAF_VERSION} if leaf else {}
     return bytes(tx.sighash_taproot(index, scripts, values, sighash=sighash, **path))
@@ -242,9 +242,9 @@ def is_whole_signed(
     key: bytes | None = None,
     leaf: bytes = b"",
 ) -> bool:
-    """Tells whether all of `tx` is signed at input `index`, with DEFAULT or ALL.
+    """Returns True if input `index` signs the whole `tx`, with DEFAULT or ALL.
 
-    The signer is the x-only `key` for the script `leaf`, or else the key in the P2TR output that is spent.
+    The signer is the x-only `key` for the script `leaf`, or else the key in the spent P2TR output.
     """
     sighash = _WHOLE.get((len(signature), signature[64:]))
     script = spent[index].script_pubkey

@@ -1,4 +1,4 @@
-"""The exchange of a trade: a bid that is sold into, a listing that is bought."""
+"""The exchange of a trade: a bid is sold into, or a listing is bought."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ from simulator.wire import EXACT, ApiError, bad, decimal_places
 def fill(
     engine: Engine, bid: Order, quantity: Decimal, price: int, items: list[Item], network_fee: int = 0
 ) -> list[Sale]:
-    """Sells `quantity` for `price` sats into `bid`, whose rest stays open; `network_fee` comes on top of the price.
+    """Sells `quantity` for `price` sats into `bid`, which stays open for the remaining quantity.
 
-    Its account pays, its receive address gets the `items` (as many as `quantity`) or the tokens. Bids of the account
-    that its balance no longer covers are cancelled, as the venue documents.
+    Its account pays the price and `network_fee`; its receive address gets the `items` (`quantity` of them) or the
+    tokens. Bids that the balance no longer covers are cancelled, as the venue documents.
     """
-    # To the sat: 100 sats for 3 items are 33, 33 and 34.
+    # Exact to the sat: 100 sats for 3 items are 33, 33 and 34.
     cuts = [price * at // len(items) for at in range(len(items) + 1)] if items else []
     prices = [high - low for low, high in pairwise(cuts)]
     sales = [_sale(engine, bid, Decimal(1), sats, item) for item, sats in zip(items, prices, strict=True)]
@@ -55,7 +55,7 @@ def _sale(engine: Engine, bid: Order, quantity: Decimal, price: int, item: Item 
 
 
 def _take(engine: Engine, bid: Order, quantity: Decimal, price: int) -> None:
-    """Takes a sold quantity off a bid, the whole bid when nothing is left, and notes it."""
+    """Subtracts a sold quantity from a bid, closes the bid at 0, and records it."""
     if quantity == bid.quantity:
         engine.remove(bid)
         engine.record("filled", bid)
@@ -70,7 +70,7 @@ def _take(engine: Engine, bid: Order, quantity: Decimal, price: int) -> None:
 def _settle(
     engine: Engine, bid: Order, quantity: Decimal, items: list[Item], sales: list[Sale], network_fee: int
 ) -> list[Sale]:
-    """Lets the account pay, and the goods go to the bid's address; returns the sales with their transactions."""
+    """Has the account pay, and sends the goods to the bid's address; returns the sales with their transactions."""
     settled = []
     for at, sale in enumerate(sales):
         fee = network_fee if at == 0 else 0
@@ -91,13 +91,13 @@ def _settle(
 
 
 def buy_signed(engine: Engine, ask: Order, *, confirmed: bool = True) -> tuple[Sale, str]:
-    """Buys the listing of a client; returns the sale and the txid. Cancels an impossible one, and raises Refusal."""
+    """Buys a client's listing; returns the sale and the txid. If it cannot be sold, cancels it and raises Refusal."""
     assert ask.inscription is not None
     coin, holder = engine.chain.coins[ask.outpoint], engine.wallets.holder_of(ask.inscription)
     buyer = Buyer(ask.order_id)
     try:
         if holder is None:
-            raise Refusal("nobody holds the inscription")
+            raise Refusal("the inscription has no holder")
         inscriptions = coin.inscriptions
         if ask.papers:
             passed, sold = release(engine, ask, confirmed=confirmed)
@@ -118,7 +118,7 @@ def buy_signed(engine: Engine, ask: Order, *, confirmed: bool = True) -> tuple[S
 
 
 def buy(engine: Engine, ask: Order, buyer: str, receive: str = "", txid: str = "") -> Sale:
-    """Buys a listing of a script or a trader, which has no output: only the record changes."""
+    """Buys a listing of a script or trader, which has no output, so only the records change."""
     engine.remove(ask)
     engine.record("filled", ask)
     traded = engine.new_id(), ask.kind, ask.slug, ask.price, ask.quantity, engine.now_ms(), buyer, receive or buyer
@@ -139,11 +139,11 @@ def sell(
     quantity: Decimal | None = None,
     network_fee: int = 0,
 ) -> tuple[Order, list[Sale]]:
-    """Fills the best bid of `slug`, or the best that `inscription` meets, or `bid_id`; returns it and its sales.
+    """Fills the best bid of `slug`, or the best one that accepts `inscription`, or `bid_id`; returns it and its sales.
 
-    Without `quantity` one inscription, or all tokens that are left. Without an inscription, bids that ask for a trait
-    are met only when `bid_id` names them. Raises ApiError: 404 without such a bid, 409 when the balance does not cover
-    it, 400 for an impossible `quantity`.
+    Without `quantity` it sells one inscription, or all remaining tokens. Without an inscription, only `bid_id` fills a
+    bid that asks for a trait. Raises ApiError: 404 without such a bid, 409 if the balance does not cover it, 400 for an
+    impossible `quantity`.
     """
     if (slug is None) == (inscription is None):
         raise bad("one of slug and inscriptionId is required")
@@ -170,7 +170,7 @@ def sell(
         if part != 1:
             raise bad("one inscription is a quantity of 1")
         return bid, fill(engine, bid, part, price, [item], network_fee)
-    # One value for each type that it names.
+    # One value of each trait type that the bid names.
     traits = tuple(dict(reversed(bid.traits)).items())
     count = int(part) if market.kind == "ordinals" else 0
     items = [_new_item(engine, market.slug, traits) for _ in range(count)]
@@ -180,7 +180,7 @@ def sell(
 def part_price(bid: Order, part: Decimal) -> int:
     """Returns the sats that `part` of a bid pays, rounded down; the rest of the bid keeps the remainder.
 
-    2 of 3 tokens bid at 100 sats pay 66, and 1 token at 34 sats stays.
+    Of a bid of 100 sats on 3 tokens, 2 tokens pay 66, and 1 token at 34 sats stays.
     """
     if part == bid.quantity:
         return bid.price

@@ -1,7 +1,7 @@
-"""The outputs of the venues' own scripts, and checks of a client's signatures, which also make the witnesses.
+"""The outputs of the venues' own scripts, and checks of a client's signatures that also make the witnesses.
 
-ord.net: from its technical documents "Collection Offers" and "Sale PSBT Construction"; the order of the four keys in
-the offer's leaf is that of settlements on the chain. Ordinals Wallet: from its client ("passthrough v4").
+ord.net: from its technical documents "Collection Offers" and "Sale PSBT Construction"; the four keys in the offer's
+leaf have the order seen in settlements on the chain. Ordinals Wallet: from its client ("passthrough v4").
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _ONE, _TWO, _NUMEQUAL, _NUMEQUALVERIFY = b"\x51", b"\x52", b"\x9c", b"\x9d"
 
 
 def practice_key(name: str) -> PrivateKey:
-    """Derives one of the practice venue's keys; the real ones are the venue's alone."""
+    """Derives one of the practice venue's keys; only the real venue has the real ones."""
     return PrivateKey(hashlib.sha256(name.encode()).digest())
 
 
@@ -54,7 +54,7 @@ def xonly(key: PrivateKey) -> bytes:
 
 
 def is_internal(key: bytes, program: bytes) -> bool:
-    """Tells whether the x-only `key`, tweaked without any script, is the output key `program` (BIP-341)."""
+    """Returns True if the x-only `key`, tweaked without a script, is the output key `program` (BIP-341)."""
     try:
         return bytes(PublicKey.from_xonly(key).taproot_tweak().xonly()) == program
     except ECError:
@@ -72,11 +72,11 @@ class OfferTerms(Struct, frozen=True):
 
 
 def offer_output(buyer: bytes, terms: OfferTerms, secret_hash: bytes) -> LeafOutput:
-    """Makes the output that funds an offer: the buyer alone may take it back, or the venue's keys together settle."""
+    """Makes the output that funds an offer: the buyer can take it back alone, or the venue's keys together settle."""
     price, expires_s = (number.to_bytes(8, "little") for number in (terms.price, terms.expires_s))
-    told = (b"ordnet-offer/v2", price, expires_s, terms.receive, terms.eligible_root, terms.criteria_hash)
+    terms_in_leaf = (b"ordnet-offer/v2", price, expires_s, terms.receive, terms.eligible_root, terms.criteria_hash)
     leaf = (
-        (b"\x00" + _IF + b"".join(map(_push, told)) + _ENDIF)
+        (b"\x00" + _IF + b"".join(map(_push, terms_in_leaf)) + _ENDIF)
         + (_SHA256 + _push(secret_hash) + _EQUALVERIFY)
         + (_push(buyer) + _CHECKSIG + _push(xonly(MARKET)) + _CHECKSIGADD + _ONE + _NUMEQUALVERIFY)
         + (_push(xonly(GATE)) + _CHECKSIGVERIFY + _push(xonly(ENCLAVE)) + _CHECKSIG)
@@ -85,13 +85,13 @@ def offer_output(buyer: bytes, terms: OfferTerms, secret_hash: bytes) -> LeafOut
 
 
 def passthrough_output(seller: bytes) -> LeafOutput:
-    """Makes tr(seller, multi_a(2, seller, ord.net)): the seller alone may take it back, both together sell."""
+    """Makes tr(seller, multi_a(2, seller, ord.net)): the seller can take it back alone; both together sell."""
     leaf = _push(seller) + _CHECKSIG + _push(xonly(MARKET)) + _CHECKSIGADD + _TWO + _NUMEQUAL
     return LeafOutput(seller, leaf)
 
 
 def announcement(offer: LeafOutput) -> Script:
-    """Makes the OP_RETURN of a funding parent: internal key and merkle root, for the buyer to find the offer again."""
+    """Makes a funding parent's OP_RETURN: internal key and merkle root, so that the buyer can find the offer again."""
     return Script(b"\x6a" + _push(offer.internal + offer.leaf_hash))
 
 
@@ -101,20 +101,20 @@ def _push(data: bytes) -> bytes:
 
 
 # The escrow of Ordinals Wallet, tr(NUMS, {multi_a(2, seller, venue), <144> CSV DROP <seller> CHECKSIG}): both together
-# sell, and the seller alone takes the item back 144 blocks after it came there.
+# sell, and from 144 blocks after the item arrived the seller can take it back alone.
 
 
-# The practice venue's key for sales; the real one is the venue's alone.
+# The practice venue's key for sales; only the real venue has the real one.
 COSIGNER = practice_key("practice market Ordinals Wallet co-signer")
 # The point without a known private key (BIP-341).
-NOBODY = bytes.fromhex("50929b74c1a04954b78b4b6035e97a5e078a5a0f28ec96d547bfee9ace803ac0")
+NUMS = bytes.fromhex("50929b74c1a04954b78b4b6035e97a5e078a5a0f28ec96d547bfee9ace803ac0")
 LOCK_BLOCKS = 144
 
 
 def sale_output(seller: bytes) -> LeafOutput:
     """Makes the escrow of the x-only key `seller`, to be spent by its sale leaf."""
     leaf = b"\x20" + seller + b"\xac\x20" + xonly(COSIGNER) + b"\xba\x52\x9c"
-    return LeafOutput(NOBODY, leaf, hash_of(recovery_leaf(seller)))
+    return LeafOutput(NUMS, leaf, hash_of(recovery_leaf(seller)))
 
 
 def recovery_leaf(seller: bytes) -> bytes:
@@ -126,9 +126,9 @@ DEFAULT = 0
 
 
 def payment_witness(psbt: Psbt, at: int, spent: list[TransactionOutput], public_key: bytes) -> Witness:
-    """Returns the witness of input `at`, signed ALL by the compressed `public_key` (a P2TR one DEFAULT or ALL).
+    """Returns the witness of input `at`, signed ALL by the compressed `public_key` (P2TR: DEFAULT or ALL).
 
-    P2WPKH, P2WPKH in P2SH, P2TR by key path; signed or finalized. Raises Refusal when it is not signed so.
+    Accepts P2WPKH, P2WPKH in P2SH, and P2TR by key path, signed or finalized. Raises Refusal for other signatures.
     """
     fields, own = psbt.inputs[at], spent[at]
     if own.script_pubkey.script_type() == "p2tr":
@@ -149,7 +149,7 @@ def payment_witness(psbt: Psbt, at: int, spent: list[TransactionOutput], public_
 
 
 def redeem(own: TransactionOutput, public_key: bytes) -> Script:
-    """Returns the script of an input that spends `own`: empty except for P2SH."""
+    """Returns the script sig of an input that spends `own`: empty except for P2SH."""
     if own.script_pubkey.script_type() != "p2sh":
         return Script()
     return Script(b"\x16\x00\x14" + hash160(public_key))
@@ -174,7 +174,7 @@ def key_path_witness(
 
 
 def leaf_signature(psbt: Psbt, at: int, own: LeafOutput, value: int, key: bytes) -> bytes:
-    """Returns the signature of the x-only `key` for the leaf of `own`, with SINGLE|ANYONECANPAY. Raises Refusal."""
+    """Returns the x-only `key`'s signature for the leaf of `own`, with SINGLE|ANYONECANPAY. Raises Refusal."""
     signature = psbt.inputs[at].get(TAP_SCRIPT_SIG + key + own.leaf_hash)
     if signature is None:
         raise Refusal(f"input {at} is not signed for the passthrough script")
@@ -184,7 +184,7 @@ def leaf_signature(psbt: Psbt, at: int, own: LeafOutput, value: int, key: bytes)
 
 
 def holds_for_leaf(tx: Transaction, at: int, own: LeafOutput, value: int, key: bytes, signature: bytes) -> bool:
-    """Tells whether a SINGLE|ANYONECANPAY signature holds for input `at` of `tx`."""
+    """Returns True if a SINGLE|ANYONECANPAY signature is valid for input `at` of `tx`."""
     return is_signed(tx, at, TransactionOutput(value, own.script), signature, key=key, leaf_hash=own.leaf_hash)
 
 
@@ -192,5 +192,5 @@ def _items(fields: Map) -> list[bytes]:
     try:
         return list(Witness.parse(fields.get(FINAL_SCRIPTWITNESS, b"\x00")).items)
     except Exception:
-        # embit answers hostile bytes with any error that they happen to cause.
+        # embit may raise any error on hostile bytes.
         raise Refusal("a final witness cannot be read") from None

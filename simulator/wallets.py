@@ -1,7 +1,7 @@
 """Play money and play inscriptions by address, with their content; bidding wallets with their scripts; the play wallet.
 
-Each address has a balance of its own. Of a payment address's bidding wallets only the first one has sats at first: as
-many as a fresh address, or half of what the payment address was given.
+Each address has its own balance. Only the first bidding wallet of a payment address starts with sats: as many as a new
+address, or half of the payment address's balance if that was set.
 """
 
 from __future__ import annotations
@@ -23,18 +23,18 @@ from wallet.address import hash160, p2wpkh
 from wallet.signer.challenges import sign_message
 
 Trait = tuple[str, str]
-_MOST = 10_000  # as large as such collections are
+_MOST = 10_000  # as many as the largest such collections have
 
 
 def name_of(slug: str, inscription: str) -> str:
-    """Returns for example "Bitcoin Puppets #4711": always the same name for an inscription of a collection."""
+    """Returns for example "Bitcoin Puppets #4711", the same at each call."""
     number = int.from_bytes(hashlib.sha256(f"name {inscription}".encode()).digest()[:4]) % _MOST + 1
     title = " ".join(word.capitalize() for word in slug.removesuffix("-demo").replace("-", " ").split())
     return f"{title or 'Inscription'} #{number}"
 
 
 def number_of(inscription: str) -> int:
-    """Returns the number that a practice inscription has, always the same one for an id."""
+    """Returns a practice inscription's number, the same at each call."""
     return int.from_bytes(inscription.encode()[:4]) % 90_000_000
 
 
@@ -43,7 +43,7 @@ KINDS: tuple[WalletKind, ...] = ("2of2", "2of3", "leaf")
 
 
 class Pair(NamedTuple):
-    """The owner of a bidding wallet: two addresses, and the key (hex) of the payment address."""
+    """The owner of a bidding wallet: two addresses, and the payment address's key (hex)."""
 
     payment: str
     ordinals: str
@@ -57,7 +57,7 @@ def market_key(payment: str, ordinals: str, *, spare: bool = False) -> PrivateKe
 
 
 def witness_script(pair: Pair, kind: WalletKind) -> Script:
-    """Returns the script of P2WSH: the user's key and the market's, and of three keys its spare one as well."""
+    """Returns the P2WSH script: the user's key and the market's, and in the kind with three keys its spare one."""
     keys = [PublicKey.parse(bytes.fromhex(pair.public_key)), market_key(*pair[:2]).get_public_key()]
     if kind == "2of3":
         keys.append(market_key(*pair[:2], spare=True).get_public_key())
@@ -65,7 +65,7 @@ def witness_script(pair: Pair, kind: WalletKind) -> Script:
 
 
 def leaf_output(pair: Pair) -> LeafOutput:
-    """Returns the taproot output whose one leaf user and market must both sign for (BIP-342).
+    """Returns the taproot output whose only leaf both user and market must sign (BIP-342).
 
     The internal key is the market's spare one.
     """
@@ -102,12 +102,12 @@ class Wallets:
     def __init__(self) -> None:
         self._balances: dict[str, int] = {}
         self._pair_of: dict[str, Pair] = {}
-        self.bidding_kind: WalletKind = "2of2"  # of new bidding wallets
+        self.bidding_kind: WalletKind = "2of2"  # the kind of new bidding wallets
         self.inscriptions: dict[str, dict[str, Item]] = {}
         self.runes: dict[str, dict[str, Decimal]] = {}
 
     def bidding_wallet(self, payment: str, ordinals: str, public_key: str) -> str:
-        """Returns the address that collects the pair's money for bids; `public_key` (hex) is the payment address's."""
+        """Returns the address that holds the pair's money for bids; `public_key` (hex) is the payment address's."""
         pair = Pair(payment, ordinals, public_key)
         address = bidding_address(pair, self.bidding_kind)
         if address not in self._pair_of:
@@ -130,11 +130,11 @@ class Wallets:
         return [address for address, pair in self._pair_of.items() if pair.payment == payment]
 
     def backing(self, payment: str) -> int:
-        """Returns the sats that back the bids of `payment`: its bidding wallets', or its own while it has none."""
+        """Returns the sats behind the bids of `payment`: its bidding wallets' balances, or its own without any."""
         return sum(map(self.balance, self.bidding_wallets(payment) or [payment]))
 
     def pay_from_backing(self, payment: str, sats: int) -> None:
-        """Takes the cost of a bid of `payment` from its backing."""
+        """Takes the cost of a bid of `payment` from the sats behind its bids."""
         for address in self.bidding_wallets(payment) or [payment]:
             part = min(sats, self.balance(address))
             self.debit(address, part)
@@ -188,7 +188,7 @@ class Wallets:
 
 
 class PlayWallet:
-    """One P2WPKH key, made at its first use and kept, that signs any text for any caller: it holds play money only."""
+    """One P2WPKH key for play money, made at its first use and kept, that signs any text for any caller."""
 
     def __init__(self, random_bytes: Callable[[int], bytes]) -> None:
         self._random_bytes = random_bytes
@@ -205,7 +205,7 @@ class PlayWallet:
         return None if self._secret is None else self._secret.hex()
 
     def load(self, row: str | None) -> None:
-        """Continues with a dumped key. Raises ValueError or TypeError for anything else."""
+        """Continues with a dumped key. Raises ValueError or TypeError if it is not a key."""
         secret = None if row is None else bytes.fromhex(row)
         if secret is not None and len(secret) != 32:
             raise ValueError("the play wallet's key has not 32 bytes")
@@ -220,13 +220,13 @@ class PlayWallet:
 Kind = Literal["picture", "svg", "text", "large"]
 _OTHERS: tuple[Kind, ...] = ("svg", "text", "large")
 _MEDIA: Mapping[Kind, str] = {"svg": "image/svg+xml", "text": "text/plain;charset=utf-8"}
-_ONE_IN = 24  # inscriptions without a picture
+_ONE_IN = 24  # one inscription in this many has no picture
 _LARGE = 2_300_000
 _SVG = (
     '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 10 10">'
     '<rect width="10" height="10" fill="#{}"/><circle cx="5" cy="5" r="3" fill="#fff"/></svg>'
 )
-# A picture's cells a side, the pixels of a cell's side, and its colours.
+# A picture's cells a side, the pixels of a cell's side, and its number of colours.
 _SIDE, _CELL, _COLOURS = 12, 16, 4
 
 
@@ -252,12 +252,12 @@ def content_of(item: Item) -> Content:
         return Content(_MEDIA[kind], _SVG.format(item.id[:6]).encode())
     if kind == "text":
         return Content(_MEDIA[kind], f"{item.name or 'gm'}\n".encode())
-    # A large one has extra bytes after its end, as some inscribed ones do.
+    # A large picture has extra bytes after its end, as some real inscriptions do.
     return Content("image/png", _picture(item.id) + bytes(_LARGE if kind == "large" else 0))
 
 
 def _picture(inscription: str) -> bytes:
-    """Returns a PNG of coloured cells, the same on both sides, all drawn from the inscription's id."""
+    """Returns a PNG of coloured cells, symmetric left to right, drawn from the inscription's id."""
     drawn = hashlib.shake_256(f"looks {inscription}".encode()).digest(3 * _COLOURS + _SIDE * _SIDE // 2)
     palette, cells = drawn[: 3 * _COLOURS], drawn[3 * _COLOURS :]
     lines = b""
@@ -265,7 +265,7 @@ def _picture(inscription: str) -> bytes:
         half = [cell % _COLOURS for cell in cells[at : at + _SIDE // 2]]
         pixels = bytes(cell for cell in half + half[::-1] for _ in range(_CELL))
         lines += (b"\0" + pixels) * _CELL  # a line begins with its filter: none
-    # Eight bits a pixel, each the number of a colour.
+    # Eight bits a pixel, each an index of a colour.
     head = struct.pack(">IIBBBBB", _SIDE * _CELL, _SIDE * _CELL, 8, 3, 0, 0, 0)
     parts = ((b"IHDR", head), (b"PLTE", palette), (b"IDAT", zlib.compress(lines, 9)), (b"IEND", b""))
     return b"\x89PNG\r\n\x1a\n" + b"".join(_chunk(kind, data) for kind, data in parts)

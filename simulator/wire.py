@@ -1,7 +1,7 @@
 """Readers of requests and writers of answers: strict JSON, whole sats, exact decimals.
 
 Every reader raises ApiError(400) that names the field, so that bad input never becomes a traceback. A venue may answer
-in two forms: as its documentation has it, or as its clients have seen it. It is not known which, so each is practised.
+as documented or as its clients have seen it. Both forms are practised, because it is not known which is current.
 """
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ from decimal import ROUND_HALF_UP, Context, Decimal
 from typing import Any, Literal
 
 MAX_SATS = 21_000_000 * 100_000_000
-# JavaScript's largest whole number: a venue written for it can mean no larger one.
+# JavaScript's largest exact whole number: venues written in it cannot mean a larger one.
 MAX_WHOLE = 2**53 - 1
 MAX_TEXT = 200
-# Token amounts have up to 38 places and prices up to 16 digits: their product must stay exact.
+# Token amounts have up to 38 places and prices up to 16 digits, and their product must stay exact.
 EXACT = Context(prec=120, rounding=ROUND_HALF_UP)
 
 _PLAIN_DIGITS = re.compile(r"(0|[1-9]\d{0,29})(\.\d{1,38})?")
@@ -39,7 +39,7 @@ def bad(text: str) -> ApiError:
 
 
 def loads(body: bytes) -> Any:
-    """Parses the JSON value in `body`; numbers with point or exponent become Decimal; NaN and Infinity are refused."""
+    """Parses the JSON value in `body`. Numbers with a point or exponent become Decimal; refuses NaN and Infinity."""
     try:
         return json.loads(body.decode(), parse_float=Decimal, parse_constant=_no_constant)
     except RecursionError:
@@ -65,7 +65,7 @@ def plain(value: Decimal) -> str:
 
 
 def number(value: Decimal) -> int | float | str:
-    """Returns a JSON number if it says exactly `value` without an exponent, else plain digits as text."""
+    """Returns a JSON number if it equals `value` exactly without an exponent, else plain digits as text."""
     if value == value.to_integral_value():
         return int(value) if abs(value) <= MAX_WHOLE else plain(value)
     as_float = float(value)
@@ -74,7 +74,7 @@ def number(value: Decimal) -> int | float | str:
 
 
 def whole(value: Any, name: str, low: int = 0, high: int = MAX_SATS) -> int:
-    """Reads a JSON whole number in [low, high]; booleans, texts and 1.0 are refused."""
+    """Reads a JSON whole number in [low, high]; refuses booleans, texts and 1.0."""
     if type(value) is not int:
         raise bad(f"{name} must be a whole number")
     if not low <= value <= high:
@@ -92,7 +92,7 @@ def seconds(value: Any, name: str, high: int = 3600) -> float:
 
 
 def amount(value: Any, name: str, places: int = 38) -> Decimal:
-    """Reads an exact number above 0 with at most `places` decimal places, as JSON number or as plain digits."""
+    """Reads an exact number above 0 with at most `places` decimal places, as a JSON number or plain digits in text."""
     if type(value) is int:
         found = Decimal(value) if abs(value) < 10**30 else Decimal(0)
     elif isinstance(value, Decimal) and -60 < value.adjusted() < 30:
@@ -109,7 +109,7 @@ def amount(value: Any, name: str, places: int = 38) -> Decimal:
 
 
 def decimal_places(value: Decimal) -> int:
-    """Counts the digits behind the point, trailing zeros aside."""
+    """Counts the decimal places, without trailing zeros."""
     exponent = value.normalize(EXACT).as_tuple().exponent
     return max(0, -exponent) if isinstance(exponent, int) else 0
 
@@ -139,7 +139,7 @@ def items(value: Any, name: str, limit: int = 5000) -> list[dict[str, Any]]:
 
 
 def only(fields: dict[str, Any], allowed: frozenset[str], where: str) -> None:
-    """Raises for an unknown field: a typing error must not pass as a setting."""
+    """Raises ApiError(400) for an unknown field, so that a typing error does not pass as a setting."""
     unknown = sorted(str(field)[:40] for field in fields if field not in allowed)
     if unknown:
         raise bad(f"{where} has unknown fields: {', '.join(unknown[:10])}")
@@ -149,6 +149,6 @@ Shape = Literal["documented", "seen"]
 
 
 def iso(time_ms: int) -> str:
-    """Returns a time as text, as JavaScript prints it."""
+    """Formats a time as JavaScript does."""
     seconds, ms = divmod(time_ms, 1000)
     return f"{time.strftime('%Y-%m-%dT%H:%M:%S', time.gmtime(seconds))}.{ms:03}Z"

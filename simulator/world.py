@@ -1,4 +1,4 @@
-"""The whole state of one practice market in memory, its reset, and the file that carries it over a restart."""
+"""The whole state of one practice market in memory, its reset, and the file that keeps it over a restart."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ VERSION = 1
 class World:
     """One practice market. `clock` gives ms since the epoch, `monotonic` seconds for intervals.
 
-    `seller_fee_ppm`: millionths of a listing's price that Satflow keeps. `scenes`: show the oddities of the seed.
-    After `reset` with the same seed and clock the same steps give the same market. Challenges, drafts, faults,
-    poison, chosen scenes, request counts and buckets are not part of the state file. The play wallet outlives a reset.
+    `seller_fee_ppm`: millionths of a listing's price that Satflow keeps. `scenes`: show the oddities of the seed. After
+    `reset`, equal seeds, clocks and steps give equal markets. The state file lacks challenges, drafts, faults, poison,
+    chosen scenes, request counts and buckets. The play wallet survives a reset.
     """
 
     def __init__(
@@ -63,7 +63,7 @@ class World:
 
     def _start(self, seed: int, *, background: bool, salt: str = "") -> None:
         self.seed = seed
-        # The form in which a venue that has two of them answers.
+        # The form of the answers of venues that have two.
         self.shape: Shape = "documented" if seed % 2 else "seen"
         self.background = background
         self.engine = Engine(self._clock, random.Random(f"engine {seed}{salt}"))
@@ -107,7 +107,7 @@ class World:
         }
 
     def load(self, row: dict[str, Any]) -> None:
-        """Continues from a dump; traders trade as before unless this start asks for something else.
+        """Continues from a dump; traders trade as before unless this start's settings differ.
 
         Raises KeyError, TypeError, ValueError, ArithmeticError or AttributeError if `row` is not such a dump.
         """
@@ -115,7 +115,7 @@ class World:
             raise ValueError("the state is of another version")
         same = row["startedWith"] == self._started_with
         background = bool(row["background"]) if same else self._started_with
-        # The number of orders so far, so that random numbers, and with them order ids, do not repeat.
+        # The salt is the number of orders so far, so that random numbers, and thus order ids, do not repeat.
         self._start(int(row["seed"]), background=background, salt=f" after {row['engine']['sequence']}")
         self.engine.load(row["engine"])
         given = row["limitsSet"]
@@ -129,12 +129,12 @@ class World:
 
 log = logging.getLogger(__name__)
 
-# The most of the time that saving may take, so that a large history does not hold up answers.
+# Maximum share of the time spent saving, so that a large history does not delay answers.
 MAX_SHARE = 0.05
 
 
 class StateFile:
-    """Keeps `world` in the file at `path`. Writes survive the end of the process, not a power cut: it is only play."""
+    """Keeps `world` in the file at `path`. Play data may be lost in a power cut, but not when the process ends."""
 
     def __init__(self, path: Path, world: World) -> None:
         self._path = path
@@ -143,7 +143,7 @@ class StateFile:
         self._not_before = 0.0
 
     def load(self) -> bool:
-        """Reads the state; returns whether there was one. An unreadable file is put aside as `*.unreadable`."""
+        """Reads the state; returns True if there was one. An unreadable file is renamed to `*.unreadable`."""
         try:
             self._world.load(json.loads(self._path.read_bytes()))
         except FileNotFoundError:
@@ -158,7 +158,7 @@ class StateFile:
         return True
 
     def save_if_changed(self) -> None:
-        """Writes when something changed since the last time; a failure is a line in the log."""
+        """Writes the state if it changed since the last time; logs a failure."""
         if self._world.changes == self._saved_changes or time.monotonic() < self._not_before:
             return
         self.save()

@@ -1,1 +1,1 @@
-"""Programs for those who work on Bidkeeper; the service needs none of them."""
+"""Programs for Bidkeeper's developers; the service needs none of them."""

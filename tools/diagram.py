@@ -1,6 +1,6 @@
 """Draws the imports between the product's folders in docs/architecture.md: `python -m tools.diagram --write`.
 
-Without `--write` it prints the diagram. tests/test_docs.py fails while the page has another one.
+Without `--write` it prints the diagram. tests/test_docs.py fails if the page has a different one.
 """
 
 from __future__ import annotations
@@ -38,12 +38,12 @@ def _imported(file: Path) -> Iterator[str]:
 
 
 def direct(graph: Graph) -> Graph:
-    """Returns the arrows that no longer path implies. Expects a graph without circles."""
+    """Returns the imports without those that a longer path implies. `graph` must have no cycles."""
     return {name: below - {far for near in below for far in reached(graph, near)} for name, below in graph.items()}
 
 
 def reached(graph: Graph, start: str) -> set[str]:
-    """Returns every folder that `start` imports, also by way of others."""
+    """Returns every folder that `start` imports, directly or indirectly."""
     return graph[start].union(*(reached(graph, below) for below in graph[start]))
 
 
@@ -54,7 +54,7 @@ def diagram(root: Path = ROOT) -> str:
 
 
 def renewed(page: str) -> str:
-    """Returns a page with today's diagram between its markers. Raises ValueError if a marker is missing."""
+    """Returns the page with a new diagram between its markers. Raises ValueError if a marker is missing."""
     begin, end = page.index(_BEGIN) + len(_BEGIN), page.index(_END)
     return f"{page[:begin]}\n{diagram()}\n{page[end:]}"
 

@@ -1,7 +1,7 @@
-"""Other people's files in web/: each is what its package published, and may be passed on.
+"""Third-party files in web/: each is exactly as its package published it, under a licence that allows redistribution.
 
-`python -m tools.vendor --check` (offline, a part of `make lint`) holds every file against web/vendor/LOCK.json.
-`python -m tools.vendor --update NAME VERSION` takes another version from the npm registry.
+`python -m tools.vendor --check` (offline, a part of `make lint`) compares every file with web/vendor/LOCK.json. `python
+-m tools.vendor --update NAME VERSION` takes another version from the npm registry.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ Lock = dict[str, Any]
 
 
 def faults(web: Path = WEB) -> Iterator[str]:
-    """Yields what is wrong with the vendored files: unknown, missing or changed ones, and licences."""
+    """Yields the faults of the vendored files: unknown, missing or changed files, and missing licences."""
     lock: Lock = json.loads((web / "vendor" / "LOCK.json").read_text())
     listed = {"vendor/LOCK.json"}
     for name, package in lock.items():
@@ -52,7 +52,7 @@ def _fault(path: Path, file: Lock) -> Iterator[str]:
 
 
 def update(name: str, version: str) -> None:
-    """Takes a package's files from the registry in this version, and writes the lock anew. Raises SystemExit."""
+    """Takes a package's files in this version from the registry, and rewrites the lock. Raises SystemExit."""
     lock: Lock = json.loads(LOCK.read_text())
     if name not in lock:
         raise SystemExit(f"{name} is not in {LOCK}: add its licence and files there first")
@@ -86,7 +86,7 @@ def _sha256(body: bytes) -> str:
 
 
 def main() -> int:
-    """Checks, or updates one package."""
+    """Checks all packages, or updates one."""
     parser = argparse.ArgumentParser(description=__doc__)
     group = parser.add_mutually_exclusive_group(required=True)
     group.add_argument("--check", action="store_true")

@@ -1,1 +1,1 @@
-"""Programs to compare with, each its own process; they import nothing of Bidkeeper unless they say so."""
+"""Programs to compare with, each in its own process; they import nothing of Bidkeeper unless they say so."""

@@ -1,4 +1,4 @@
-"""Tasks listed, created and changed in the style of FastAPI's and SQLModel's own documentation.
+"""Lists, creates and changes tasks in the style of FastAPI's and SQLModel's own documentation.
 
 `python -m bench.peers.fastapi_sqlmodel DATABASE PORT PRAGMAS`: rows by SQLModel, one session a request, answers checked
 and written by `response_model`. The table's `config` is JSON with the API's names.
@@ -25,7 +25,7 @@ from sqlalchemy import JSON, event
 from sqlmodel import Column, Field, Session, SQLModel, col, create_engine, func, select
 
 MAX_TASKS = {"beta": 100_000}
-DEFAULT_VENUE = "simulator"  # of a new task that names none
+DEFAULT_VENUE = "simulator"  # of a new task that names no venue
 IDLE_MS, ABSOLUTE_MS, TOUCH_MS = 24 * 3_600_000, 7 * 24 * 3_600_000, 60_000
 
 

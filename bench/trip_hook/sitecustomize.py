@@ -1,7 +1,7 @@
 """Counts the product's files that a process enters; Python runs this first in every process of a watched installation.
 
-TRIP names a directory. While the first byte of its file `on` is 1, each function that is entered in another file than
-the thread's last one adds a line to the file of its process: the time in ns, and the file.
+TRIP names a directory. While the first byte of its file `on` is 1, each call of a function in another file than the
+thread's last call adds a line to the process's file: the time in ns, and the file's name.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def begin(trip: str, tree: str, folders: frozenset[str]) -> None:
         name = names[path] if path in names else counted(path)
         if name and name != getattr(last, "name", ""):
             last.name = name
-            # Opened for each line: a fork has a file of its own, and a program may close what it did not open.
+            # Opened for each line: a fork has its own file, and a program may close descriptors it did not open.
             file = os.open(f"{trip}/{os.getpid()}", os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
             os.write(file, f"{time.monotonic_ns()} {name}\n".encode())
             os.close(file)

@@ -1,4 +1,4 @@
-"""The doctor's findings: a part's name and state, the words, and the remedy."""
+"""The doctor's findings: a part's name and state, a text, and the remedy."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ Status = Literal["ok", "warn", "FAIL"]
 
 
 class Check(NamedTuple):
-    """A finding: the part looked at (`name`), its state, and the `remedy`, empty when nothing is to be done."""
+    """One finding: the checked part (`name`), its state, a text, and the `remedy`, which is empty if none is needed."""
 
     status: Status
     name: str
@@ -18,31 +18,31 @@ class Check(NamedTuple):
     remedy: str = ""
 
     def line(self) -> str:
-        """Writes `warn name: text -> remedy`."""
+        """Returns `warn name: text -> remedy`."""
         return f"{self.status:<4} {self.name}: {self.text}" + (f" -> {self.remedy}" if self.remedy else "")
 
     def as_json(self) -> dict[str, str]:
-        """Returns the fields, `status` in lower case."""
+        """Returns the fields, with `status` in lower case."""
         return self._asdict() | {"status": self.status.lower()}
 
 
 def ok(text: str, name: str = "") -> Check:
-    """Makes a finding that needs nothing. Without a name it gets one by `named`."""
+    """Makes a finding without a fault. `named` names it if it has no name."""
     return Check("ok", name, text)
 
 
 def warn(text: str, remedy: str, name: str = "") -> Check:
-    """Makes a finding that works, but may not be wanted."""
+    """Makes a finding about a part that works, but perhaps not as intended."""
     return Check("warn", name, text, remedy)
 
 
 def fail(text: str, remedy: str, name: str = "") -> Check:
-    """Makes a finding that does not work, or must not be so."""
+    """Makes a finding about a part that does not work, or must not be in that state."""
     return Check("FAIL", name, text, remedy)
 
 
 def first(*cases: tuple[object, Check]) -> Check:
-    """Returns the finding of the first case that holds; the last one always does."""
+    """Returns the finding of the first case that holds; at least one must."""
     return next(check for holds, check in cases if holds)
 
 
@@ -50,7 +50,7 @@ Found = Iterable[Check] | Check | None
 
 
 def unreadable(path: Path, error: Exception, remedy: str) -> Check:
-    """Makes the finding of a path that cannot be read; `remedy` is that of contents that are damaged."""
+    """Makes the finding of a path that cannot be read; `remedy` is for damaged contents."""
     why = error.strerror if isinstance(error, OSError) else None
     if isinstance(error, PermissionError):
         remedy = "run the doctor as the user of the installation, or as root"
@@ -60,13 +60,13 @@ def unreadable(path: Path, error: Exception, remedy: str) -> Check:
 
 
 def named(name: str, found: Found) -> Iterator[Check]:
-    """Yields the findings, each under its own name or this one; None is nothing to report."""
+    """Yields the findings, and gives `name` to those without one; None yields none."""
     for check in (found,) if isinstance(found, Check) else found or ():
         yield check if check.name else check._replace(name=name)
 
 
 def safely(part: str, checks: Iterator[Check]) -> Iterator[Check]:
-    """Yields a part's checks. A fault of the doctor ends that part alone, with a line that says why."""
+    """Yields a part's checks. An error of the doctor itself ends only that part, with a line that says why."""
     try:
         yield from checks
     except Exception as error:
@@ -75,7 +75,7 @@ def safely(part: str, checks: Iterator[Check]) -> Iterator[Check]:
 
 
 def way_to_keys(reason: str) -> str:
-    """Returns what to do about a locked signer, by the reason that it gives."""
+    """Returns how to unlock the signer, which is locked for `reason`."""
     if "play keystore" in reason:
         return "move the practice data away, then bidkeeper keys init (docs/going-live.md)"
     return f"run bidkeeper keys {'init' if 'keys init' in reason else 'unlock'}"

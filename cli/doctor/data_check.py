@@ -1,4 +1,4 @@
-"""The doctor on the data directory, the signer's files, the database and its leases. Changes nothing there."""
+"""The doctor on the data directory, the signer's files, the database and its leases; changes none of them."""
 
 from __future__ import annotations
 
@@ -35,10 +35,10 @@ from strategy import monthly
 from wallet.signer.signer_process import KEYSTORE
 from wallet.signer.start_checks import LEARNT_FILE, former_forms
 
-_LEAST_FREE, _FEW_FREE = 100 << 20, 1 << 30
+_MIN_FREE_BYTES, _LOW_FREE_BYTES = 100 << 20, 1 << 30
 _NETWORK = {"nfs", "nfs4", "cifs", "smb3", "smbfs", "9p", "afs", "ceph", "glusterfs", "lustre", "ncpfs", "vboxsf"}
 _IN_MEMORY = {"tmpfs", "ramfs"}
-_AUDIT_TAIL = 1 << 20
+_AUDIT_TAIL_BYTES = 1 << 20
 _WAL_FORMAT = (2, 2)  # bytes 18 and 19 of a database in WAL mode
 CUSTOMARY_TASKS = 100
 _OTHERS = 20  # connections of all programs except the workers, and of an operator's tools
@@ -49,7 +49,7 @@ _PAGE = "docs/several-machines.md"
 class DatabaseState(Struct):
     """The database's contents: wanted tasks (their number, and by venue), the newest slugs traded, and people.
 
-    `users` are (sign-in, receive) addresses; None, as are the others, if the contents were not read. `fault` says why.
+    `users` are (sign-in, receive) addresses. Fields are None if the contents were not read; `fault` then says why.
     """
 
     tasks: int | None = None
@@ -62,7 +62,7 @@ class DatabaseState(Struct):
 
 
 def examine(settings: Settings, seen: DatabaseState) -> Iterator[Check]:
-    """Examines everything; the database's contents go to `seen`."""
+    """Examines all of them, and stores the database's contents in `seen`."""
     directory, signer = settings.data_dir, settings.signer_files
     if (missing := _missing(directory)) is not None:
         seen.fault = missing
@@ -72,7 +72,7 @@ def examine(settings: Settings, seen: DatabaseState) -> Iterator[Check]:
         return
     yield from named("data directory", _directory(settings))
     yield from named("file system", _file_system(settings))
-    yield from named("disk space", _room(directory))
+    yield from named("disk space", _disk_space(directory))
     yield from named("signer's files", _signer_files(signer))
     yield from named("learnt forms", _former_forms(signer))
     yield from _database(settings, seen)
@@ -127,7 +127,7 @@ def _file_system(settings: Settings) -> Check:
 
 
 def file_system(path: Path, mounts: Path = Path("/proc/self/mountinfo")) -> str | None:
-    """Returns the kind of file system that `path` is on (ext4, nfs4, ...), None when that cannot be found out."""
+    """Returns the file system type of `path` (ext4, nfs4, ...), None if it is unknown."""
     best, kind = -1, None
     try:
         lines = mounts.read_text().splitlines()
@@ -136,19 +136,19 @@ def file_system(path: Path, mounts: Path = Path("/proc/self/mountinfo")) -> str 
     for line in lines:
         fields, _, rest = line.partition(" - ")
         point = fields.split(" ")[4].encode().decode("unicode_escape")  # a space is \040
-        # Of two mounts on one point the later one hides the former.
+        # Of two mounts at one point, the later one hides the earlier one.
         if path.is_relative_to(point) and len(point) >= best:
             best, kind = len(point), rest.split(" ")[0]
     return kind
 
 
-def _room(directory: Path) -> Check:
+def _disk_space(directory: Path) -> Check:
     free, nodes = shutil.disk_usage(directory).free, os.statvfs(directory)
     text, remedy = f"{free / (1 << 30):.1f} GiB free", f"free space on the disk of {directory}"
     return first(
-        (free < _LEAST_FREE, fail(text + ": without space to record bids, none is placed", remedy)),
+        (free < _MIN_FREE_BYTES, fail(text + ": without space to record bids, none is placed", remedy)),
         (nodes.f_files and not nodes.f_favail, fail("no more files can be created (no inodes left)", remedy)),
-        (free < _FEW_FREE, warn(text, remedy)),
+        (free < _LOW_FREE_BYTES, warn(text, remedy)),
         (True, ok(text)),
     )
 
@@ -174,7 +174,7 @@ def _signer_files(directory: Path) -> list[Check] | Check:
 
 
 def _former_forms(directory: Path) -> Check | None:
-    """Reports where an operator confirmed forms of drafts in a former version, which refuse nothing any more."""
+    """Reports a file of draft forms that an operator confirmed in an older version; this version ignores it."""
     path = directory / LEARNT_FILE
     remedy = f"see bidkeeper judge and docs/custody.md; delete {path} when you have read this"
     try:
@@ -182,7 +182,7 @@ def _former_forms(directory: Path) -> Check | None:
     except PermissionError:
         return ok(f"only the signer's user can see whether {path} is there; the signer's log says so at its start")
     except NotADirectoryError:
-        return None  # another line says so
+        return None  # another check reports this
     except OSError as error:
         return unreadable(path, error, remedy)
     text = f"{forms}: a draft of another form is no longer refused, and is signed when every rule holds"
@@ -205,12 +205,12 @@ def _audit(path: Path) -> Check:
 
 
 def verify_tail(path: Path) -> int:
-    """Checks that the lines in the last megabyte follow one another and returns their number. Raises ValueError.
+    """Checks that the lines in the last megabyte form a chain, and returns their number. Raises ValueError.
 
-    An unfinished last line is being written, or was torn by a crash; the signer cuts it off.
+    Ignores an unfinished last line: it is being written, or a crash cut it off and the signer will remove it.
     """
     with path.open("rb") as file:
-        start = max(0, file.seek(0, os.SEEK_END) - _AUDIT_TAIL)
+        start = max(0, file.seek(0, os.SEEK_END) - _AUDIT_TAIL_BYTES)
         file.seek(start)
         tail = file.read()
     whole = tail[: tail.rfind(b"\n") + 1].splitlines(keepends=True)[1 if start else 0 :]
@@ -263,7 +263,7 @@ def _file(settings: Settings, seen: DatabaseState) -> Iterator[Check]:
             is_wal = tuple(file.read(20)[18:]) == _WAL_FORMAT
         with base.reading(settings.database_url, alone=not is_open):
             rows = [str(row[0]) for row in base.database.execute_sql("PRAGMA quick_check(3)")]
-            # A newer SQLite puts several faults into one row, below a line that names the database.
+            # A newer SQLite returns several faults in one row, below a line that names the database.
             faults = [line for row in rows for line in row.splitlines() if not line.startswith("*** in database")]
             if faults != ["ok"]:
                 yield _damaged("; ".join(faults), path)
@@ -321,7 +321,7 @@ def _newest(kind: str) -> str | None:
 
 
 def examine_postgresql(tasks: int | None, seen: list[Seen]) -> Iterator[Check]:
-    """Examines the server of the open connection, one of those `seen`, for `tasks` wanted tasks (None: not known)."""
+    """Examines the server of the open connection, one of `seen`, for `tasks` wanted tasks (None: unknown)."""
     version, name = _setting("server_version").split()[0], "postgresql"
     if unsafe := ", ".join(each for each in ("fsync", "full_page_writes") if _setting(each) != "on"):
         yield fail(f"{version}: {unsafe} is off", "turn it on: a power cut would lose recorded bids", name)
@@ -341,7 +341,7 @@ def _setting(name: str) -> str:
 
 
 def _servers(seen: list[Seen]) -> Check:
-    """Tells whether the servers of the address are one primary and its standbys."""
+    """Reports whether the servers of the address are one primary and its standbys."""
     primaries = [f"{each.place} (timeline {each.timeline})" for each in seen if each.timeline is not None]
     both = f"{' and '.join(primaries)} are both primaries: writes to one do not reach the other"
     end = "stop the one with the lower timeline immediately, and make it a standby (pg_rewind)"
@@ -355,7 +355,7 @@ def _servers(seen: list[Seen]) -> Check:
 
 
 def _standby(servers: int) -> Check:
-    """Tells whether a standby that takes over would have all that was committed."""
+    """Reports whether a standby that takes over would have every commit."""
     wanted = _setting("synchronous_standby_names")
     rows = database.execute_sql(
         "SELECT application_name, sync_state, EXTRACT(EPOCH FROM replay_lag)::bigint FROM pg_stat_replication"
@@ -381,7 +381,7 @@ def _standby(servers: int) -> Check:
 
 
 def _leases(run_dir: Path) -> Iterator[Check]:
-    """Examines the leases on the open database; nothing where none was ever taken."""
+    """Examines the leases in the open database; yields none for leases that were never taken."""
     slots = leases.slots()
     for number in range(slots):
         held = leases.held(name := leases.slot_name(number))
@@ -396,7 +396,7 @@ def _leases(run_dir: Path) -> Iterator[Check]:
     for name in (leases.GATEWAY, leases.HOOKS):
         held = leases.held(name)
         if held is None or (slots == 1 and held.left_ms < 0):
-            continue  # where there is one machine, whether programs run is asked of them
+            continue  # on a single machine, the programs themselves are asked whether they run
         found = ok(f"held by {_where(held, run_dir)}") if held.left_ms >= 0 else _unheld(held, name)
         yield found._replace(name=name)
 

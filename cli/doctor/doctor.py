@@ -1,4 +1,4 @@
-"""`bidkeeper doctor`: examines everything that Bidkeeper needs, with the remedy for each fault. Changes nothing."""
+"""`bidkeeper doctor`: examines everything that Bidkeeper needs, and prints a remedy for each fault; changes nothing."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from cli.doctor.questions import about_of, add_about
 from core import logs, version
 
 PARTS = ("machine", "settings", "data", "programs", "venues")
-LIVE = "live"  # asked for by --live, or alone by --only live
+LIVE = "live"  # added by --live, or checked alone by --only live
 
 
 def add_arguments(verb: str, parser: argparse.ArgumentParser) -> None:
@@ -26,7 +26,7 @@ def add_arguments(verb: str, parser: argparse.ArgumentParser) -> None:
 
 
 def run_alone(options: argparse.Namespace) -> int:
-    """Runs the doctor, which reads the settings itself to explain wrong ones. Returns 1 when anything fails."""
+    """Runs the doctor, which reads the settings itself to explain wrong ones. Returns 1 if any check fails."""
     logs.set_up("doctor", "ERROR")
     running = version.running()
     if not options.json:
@@ -38,15 +38,15 @@ def run_alone(options: argparse.Namespace) -> int:
             print(check.line(), flush=True)
     has_failed = any(check.status == "FAIL" for check in checks)
     if options.json:
-        told = {"version": running.number, "commit": running.commit or None, "ok": not has_failed}
-        print(json.dumps(told | {"checks": [check.as_json() for check in checks]}, indent=1))
+        summary = {"version": running.number, "commit": running.commit or None, "ok": not has_failed}
+        print(json.dumps(summary | {"checks": [check.as_json() for check in checks]}, indent=1))
     return 1 if has_failed else 0
 
 
 def examine(
     options: argparse.Namespace, environment: Mapping[str, str], clock_ms: Callable[[], int]
 ) -> Iterator[Check]:
-    """Yields the checks that `options` ask for, as they are made. `clock_ms` is this machine's clock (epoch)."""
+    """Yields the checks that `options` select. `clock_ms` is this machine's clock (epoch)."""
     parts = (*(options.only or PARTS), *([LIVE] if options.live else []))
     if "machine" in parts:
         yield from safely("machine", machine_check.examine())
@@ -58,7 +58,7 @@ def examine(
         yield from safely("settings", settings_check.examine(settings, environment))
     seen = data_check.DatabaseState()
     own = machine_check.own_processes(settings.data_dir)
-    # Also when it is not to be printed: later checks need the number of tasks, and their slugs.
+    # Runs even if it is not printed, because later checks need the number of tasks and their slugs.
     for check in safely("data", data_check.examine(settings, seen)):
         if "data" in parts:
             yield check

@@ -1,4 +1,4 @@
-"""The doctor on the machine: Python, libraries, limits, swap, the clock's synchronisation, processes and ports."""
+"""The doctor on the machine: Python, libraries, limits, swap, clock synchronisation, processes and ports."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ from wallet.keystore import hardening
 from wallet.signer.challenges import require_libsecp256k1
 
 _LEAST_SQLITE = (3, 37, 0)  # STRICT tables
-_NORMAL, _FULL = 1, 2  # answers of PRAGMA synchronous
+_NORMAL, _FULL = 1, 2  # results of PRAGMA synchronous
 _FILES_A_TASK, _OTHER_FILES = 3, 200
-_TRY_S = 60  # for a fresh Python on a busy machine
+_TRY_S = 60  # time for a new Python process on a busy machine
 
 
 def examine() -> Iterator[Check]:
-    """Examines everything that needs no settings."""
+    """Examines the parts that need no settings."""
     yield ok(f"{platform.python_version()} on {platform.system()} {platform.machine()}", "python")
     yield from named("sqlite", _sqlite())
     signs = f"{metadata.version('bip322')} accepts valid signatures and refuses forged ones"
@@ -48,7 +48,7 @@ def examine() -> Iterator[Check]:
 
 
 def examine_for(settings: Settings, tasks: int | None, manager: int | None) -> Iterator[Check]:
-    """Examines room for `tasks` (None = unknown) under the settings and, if it runs, the manager's (a pid) limits."""
+    """Examines open files for `tasks` (None: unknown) and memory; `manager` is the manager's pid if it runs."""
     yield from named("open files", _open_files(CUSTOMARY_TASKS if tasks is None else tasks, manager))
     yield from named("swap", _memory(settings))
 
@@ -92,7 +92,7 @@ def _clock_sync() -> Check:
 
 
 def _network() -> Check:
-    """Tries in a child process whether a process can give up the network, as the signer and the workers do."""
+    """Checks in a child process that a process can give up network access, as the signer and the workers do."""
     program = "from core.process import give_up_network; print(give_up_network())"
     try:
         command = [*PYTHON, "-c", program]
@@ -106,7 +106,7 @@ def _network() -> Check:
 
 
 def _open_files(tasks: int, manager: int | None) -> Check:
-    """Checks the hard limit: the manager raises its soft limit to it."""
+    """Checks the hard limit, because the manager raises its soft limit to it."""
     most = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     whose = "this shell"
     if manager is not None and (found := _hard_limit(manager)) is not None:
@@ -119,7 +119,7 @@ def _open_files(tasks: int, manager: int | None) -> Check:
 
 
 def _hard_limit(pid: int) -> int | None:
-    """Reads the hard limit of `Max open files` of a process; None when it cannot be read."""
+    """Returns the hard limit of a process's open files; None if it cannot be read."""
     try:
         for line in Path(f"/proc/{pid}/limits").read_text().splitlines():
             if line.startswith("Max open files"):
@@ -131,22 +131,22 @@ def _hard_limit(pid: int) -> int | None:
 
 
 def _memory(settings: Settings) -> Check:
-    """Checks memory: the signer forbids its own core dumps and locks its memory, as far as it may."""
+    """Checks for swap: the signer disables its core dumps and locks its memory, as far as its limit allows."""
     soft = resource.getrlimit(resource.RLIMIT_MEMLOCK)[0]
     is_safe = settings.market == "simulator" or soft == resource.RLIM_INFINITY
-    told = "on; play keys are worthless, and real keys are locked in memory where the limit allows it"
+    safe = "on; play keys are worthless, and real keys are locked in memory where the limit allows it"
     text = f"on, and only {soft // 1024} KiB of memory can be locked: keys may be written to the disk"
     return first(
         (not hardening.has_swap(), ok("none; the signer writes no core dump")),
-        (is_safe, ok(told)),
+        (is_safe, ok(safe)),
         (True, warn(text, "encrypt or turn off swap, or set LimitMEMLOCK=infinity in the unit")),
     )
 
 
 def own_processes(data_dir: Path) -> dict[int, str]:
-    """Returns command lines by pid of the processes that work in `data_dir`, which is in their environment.
+    """Returns the command lines, by pid, of the processes whose environment names `data_dir`.
 
-    Processes of other users and those that hide from their own (the signer) are not seen.
+    It does not see other users' processes, or the signer, which hides even from its own user.
     """
     mark = b"BIDKEEPER_DATA_DIR=" + os.fsencode(data_dir)
     found = {}

@@ -1,4 +1,4 @@
-"""The doctor on the programs, each asked through its own socket; on other hosts; and on the calls of each key."""
+"""The doctor on the programs here (asked at their sockets), on other hosts, and on the calls that each key allows."""
 
 from __future__ import annotations
 
@@ -49,14 +49,14 @@ from wallet.signer_client import SignerClient
 
 PATIENCE_S = 5.0
 CLOCK_REMEDY = "set the clock by NTP: timedatectl set-ntp true"
-RUNES_FROM = "unisat"  # whichever marketplace they bid on
-_LEFT_IS_LITTLE = 0.1
+RUNES_FROM = "unisat"  # the venue whose rune asks every rune task reads, on any marketplace
+_LOW_SHARE = 0.1
 _SOON_S = 30 * 86_400
 _PAGE = "docs/several-machines.md"
 
 
 def examine(settings: Settings, own: dict[int, str]) -> Iterator[Check]:
-    """Examines ports and programs; a service that is down is one line. `own` are the installation's processes."""
+    """Examines ports and programs; a stopped service gets one line. `own` are the installation's processes."""
     servers = [settings.server_at(index) for index in range(settings.server_processes)]
     is_practice = settings.market == PLAY_MARKET
     for at, variable in api.ports(settings).items():
@@ -65,7 +65,7 @@ def examine(settings: Settings, own: dict[int, str]) -> Iterator[Check]:
         yield warn("Bidkeeper is not running, so none was checked", "bidkeeper up", "programs")
         yield from named("quota", _kept_quota(settings))
         return
-    # They may be on another machine: their leases show where.
+    # They may be on another machine; the leases show where.
     may_be_elsewhere = is_postgresql(settings.database_url) or settings.tls_dir is not None
     here = _leases_here(settings) if may_be_elsewhere else []
     is_all_here = not may_be_elsewhere
@@ -92,12 +92,12 @@ def examine(settings: Settings, own: dict[int, str]) -> Iterator[Check]:
 
 
 def manager_of(own: dict[int, str]) -> int | None:
-    """Returns the pid of the manager, None when it is not seen."""
+    """Returns the manager's pid, None if it is not seen."""
     return next((pid for pid, line in own.items() if line.rstrip().endswith("manager")), None)
 
 
 def quota(venue: str, status: dict[str, Any]) -> Iterator[Check]:
-    """Reports the use and rest of the month and the day, from the status of a venue's quota."""
+    """Reports the calls used and left of the month and the day, from the status of a venue's quota."""
     for period, used in (("month", status), ("day", status.get("day", {}))):
         if "limit" in used:
             yield _used(venue, period, used, status.get("rungs"))._replace(name="quota")
@@ -109,14 +109,14 @@ def _used(venue: str, period: str, use: dict[str, Any], rungs: int | None) -> Ch
     used = f"{int(use['used']):,} of {limit:,} calls at {venue} used {since}, {left:,} left"
     text = f"{used}; {int(use['projected']):,} by its end at the rate of the last hour"
     slower = "" if rungs is None else f"; only the top {rungs} of a ladder get new bids"
-    is_little = rungs is not None or left < limit * _LEFT_IS_LITTLE
+    is_little = rungs is not None or left < limit * _LOW_SHARE
     larger = f"wait for the next {period}, or get a larger quota ({quota_variable(venue, period)})"
     fewer = "run fewer tasks, raise loopSeconds, or get a larger quota (docs/venues.md)"
     return first((left == 0, fail(text, larger)), (is_little, warn(text + slower, fewer)), (True, ok(text)))
 
 
 def _kept_quota(settings: Settings) -> Iterator[Check]:
-    """Yields the use of each quota as the gateway has written it down."""
+    """Yields the use of each quota as the gateway has saved it."""
     if any(is_held(settings, name) for name in SECRETS) or not os.access(settings.quota_file.parent, os.X_OK):
         return
     if settings.quota_file.exists() and not os.access(settings.quota_file, os.R_OK):
@@ -124,7 +124,7 @@ def _kept_quota(settings: Settings) -> Iterator[Check]:
     try:
         kept = quotas(settings)
     except (DatabaseAway, PeeweeException):
-        return  # what is wrong with the database is said there
+        return  # the check of the database reports the fault
     except BidkeeperError as error:
         yield fail(str(error), "remove the file if the count may start again at 0")
         return
@@ -139,14 +139,14 @@ def _runs(settings: Settings, own: dict[int, str]) -> bool:
 
 
 def _leases_here(settings: Settings) -> list[str]:
-    """Returns the leases of managers and hooks that programs of this directory have; none where that is not known."""
+    """Returns the manager and hooks leases held by programs of this directory; none if that is unknown."""
     try:
         names = leases.names_at(settings.database_url)
         with base.reading(settings.database_url):
             found = {name: leases.held(name) for name in names}
         home = leases.home_of(settings.run_dir)
     except (BidkeeperError, PeeweeException, OSError):
-        return []  # what is wrong with the database is said there
+        return []  # the check of the database reports the fault
     return [name for name, each in found.items() if each is not None and each.left_ms >= 0 and each.home == home]
 
 
@@ -189,18 +189,18 @@ def _port(at: HostPort, variable: str, own: dict[int, str]) -> Check:
         if status == 200 and json.loads(body).get("status") == "ok":
             return ok("a Bidkeeper answers; this user cannot see whether it is this one")
     except (OSError, http.client.HTTPException, ValueError, AttributeError):
-        pass  # it is another user's
+        pass  # it belongs to another user
     is_host = why.startswith("BIDKEEPER_HOST")
     return fail(why, "set BIDKEEPER_HOST" if is_host else f"stop that program, or set {variable}")
 
 
 def _holds_port(pid: int, port: int) -> bool:
-    """Tells whether this process listens at `port` (TCP)."""
+    """Returns True if this process listens at TCP port `port`."""
     inodes = set()
     for table in (Path("/proc/net/tcp"), Path("/proc/net/tcp6")):
         with contextlib.suppress(OSError):
             for fields in map(str.split, table.read_text().splitlines()[1:]):
-                if fields[3] == "0A" and int(fields[1].rsplit(":", 1)[1], 16) == port:  # 0A: it listens
+                if fields[3] == "0A" and int(fields[1].rsplit(":", 1)[1], 16) == port:  # 0A: listening
                     inodes.add(f"socket:[{fields[9]}]")
     try:
         return any(str(entry.readlink()) in inodes for entry in Path(f"/proc/{pid}/fd").iterdir())
@@ -209,7 +209,7 @@ def _holds_port(pid: int, port: int) -> bool:
 
 
 def _asked(name: str, settings: Settings, look: Callable[[Settings], Found], path: Path | None) -> Iterator[Check]:
-    """Yields the checks of `look`, or one that there was no answer. `path` is the program's socket, if it has one."""
+    """Yields the checks of `look`, or one that reports a missing answer. `path` is the program's socket, if any."""
     try:
         yield from named(name, look(settings))
     except (BidkeeperError, OSError, http.client.HTTPException) as error:
@@ -243,7 +243,7 @@ def _silent(settings: Settings, error: Exception, reason: str, path: Path | None
 
 
 def _listener(path: Path) -> int:
-    """Returns the pid of the process that listens at a socket; 0 where that is not known."""
+    """Returns the pid of the process that listens at a socket; 0 if it is unknown."""
     try:
         return _connected(path)
     except OSError:
@@ -337,7 +337,7 @@ def _get(at: HostPort, path: str) -> tuple[int, bytes]:
 
 
 def examine_hosts(settings: Settings, clock_ms: Callable[[], int]) -> Iterator[Check]:
-    """Examines certificates and other hosts, nothing where everything is on this host. `clock_ms` is the epoch."""
+    """Examines certificates and other hosts; yields none if everything is on this host. `clock_ms` is the epoch."""
     if settings.tls_dir is None:
         return
     try:
@@ -376,7 +376,7 @@ def _certificates(client: ssl.SSLContext, server: ssl.SSLContext, now_s: float) 
 
 
 def _shown(client: ssl.SSLContext, server: ssl.SSLContext) -> dict[str, Any]:
-    """Returns this host's certificate, once it has convinced itself of it. Raises SSLError."""
+    """Returns this host's certificate after a handshake with itself that verifies it. Raises SSLError."""
     client.check_hostname = False
     to_server, to_client = ssl.MemoryBIO(), ssl.MemoryBIO()
     asking, answering = client.wrap_bio(to_client, to_server), server.wrap_bio(to_server, to_client, server_side=True)
@@ -400,9 +400,9 @@ def _host(address: tls.FarAddress, may_stand_by: bool) -> Check:
 
 
 def examine_months(settings: Settings, running: Mapping[str, Sequence[Task]] | None) -> Iterator[Check]:
-    """Yields a line for each key with a quota, of what all `running` tasks (by venue; None when unknown) take of it.
+    """Yields a line for each key with a quota: the calls that all `running` tasks (by venue) take of it.
 
-    It is about the key's tightest quota, of a month or a day.
+    It compares with the key's tightest quota, of a month or a day. `running` None (unknown) yields none.
     """
     if running is None:
         return
@@ -447,6 +447,6 @@ def _counted(number: int, what: str) -> str:
 
 
 def quota_variable(venue: str, period: str) -> str:
-    """Returns the setting with the size of the quota of a month or a day."""
+    """Returns the name of the setting for a monthly or daily quota."""
     often = "DAILY" if period == "day" else "MONTHLY"
     return f"BIDKEEPER_{(dialect_of(venue) or venue).upper()}_{often}_CALLS"

@@ -1,4 +1,4 @@
-"""Questions to a venue that show whether its answers fit its adapter (reads only), and the exchanges on the wire."""
+"""Read-only questions to a venue that show whether its answers fit its adapter, and the HTTP exchanges they made."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ from markets.parse import Page, Unread, Unreadable, noting
 from markets.satflow.adapter import Satflow
 
 MASKED = "[masked]"
-PAUSE_S = 0.3  # 3 of a key's 5 requests a second: the gateway uses the same key meanwhile
+PAUSE_S = 0.3  # 3 of a key's 5 requests a second, because the gateway uses the same key meanwhile
 _CREDENTIALS = ("Authorization", "x-api-key")
 QUOTA_WORDS = ("ratelimit", "rate-limit", "quota", "credits")
 ASKED = ("satflow", "unisat", "mempool", "ord")
-# An unused address: its key was made for the self-test of signatures and thrown away.
+# An unused address: its key was made for the self-test of signatures and discarded.
 ADDRESS = "bc1qlzrwcf49yrltr5graye452qeypxcrwk7l0wg75"
 PUBKEY = "02f6b160813359d5d8436e9bd23829641dd6d85598f0c64c981a2a58cff159b5ff"
 VAULT = "bc1pr5tl40fulfznkxw64j577qfx2927zlrydv2e9qwdzffgd3pnadcsk3hs39"
@@ -43,7 +43,7 @@ Outcome = Literal[
 
 
 class Exchange(Struct, frozen=True):
-    """One request and its whole answer; `reply` None: no answer came. Times are our clock's epoch milliseconds."""
+    """One request and its whole answer; `reply` None: no answer. Times are epoch milliseconds of our clock."""
 
     method: str
     path: str
@@ -54,9 +54,9 @@ class Exchange(Struct, frozen=True):
     reply: Reply | None
 
     def skew_s(self) -> float | None:
-        """Returns the seconds that our clock is at least ahead of the venue's (behind: below 0); None without a date.
+        """Returns the minimum seconds that our clock is ahead of the venue's (negative: behind); None without a date.
 
-        `Date` names a second between sending and receiving, so a difference within that span proves nothing.
+        `Date` is a second between sending and receiving, so a difference within that span proves nothing.
         """
         made = None if self.reply is None else made_s(self.reply.headers)
         if made is None:
@@ -66,13 +66,13 @@ class Exchange(Struct, frozen=True):
         return max(ahead, 0) / 1000 - max(behind, 0) / 1000
 
     def quota_headers(self) -> dict[str, str]:
-        """Returns the headers in which the venue gives its remaining quota."""
+        """Returns the headers that show the venue's remaining quota."""
         headers = {} if self.reply is None else self.reply.headers
         return {name: value for name, value in headers.items() if any(word in name.lower() for word in QUOTA_WORDS)}
 
 
 class Listener:
-    """A listener to the exchanges of adapters. `clock_ms` is the epoch; `before` runs ahead of each exchange."""
+    """Records the exchanges of adapters. `clock_ms` is the epoch; `before` runs ahead of each exchange."""
 
     def __init__(self, clock_ms: Callable[[], int], before: Callable[[], None] = lambda: None) -> None:
         self.heard: list[Exchange] = []
@@ -81,7 +81,7 @@ class Listener:
         self._before = before
 
     def listen(self, http: Http) -> None:
-        """Listens to the exchanges of `http` from now on."""
+        """Records the exchanges of `http` from now on."""
         self._heard_of.append(http)
         exchange = http._exchange
 
@@ -99,12 +99,12 @@ class Listener:
         http._exchange = heard  # type: ignore[method-assign, assignment]
 
     def credentials(self) -> list[str]:
-        """Returns the keys and tokens that the adapters send along."""
+        """Returns the keys and tokens that the adapters send."""
         sent = (http._session.headers.get(name) for http in self._heard_of for name in _CREDENTIALS)
         return [str(each).removeprefix("Bearer ") for each in sent if each]
 
     def close(self) -> None:
-        """Closes the connections of the adapters."""
+        """Closes the adapters' connections."""
         for http in self._heard_of:
             http._session.close()
 
@@ -120,14 +120,14 @@ def secrets_of(settings: Settings) -> list[str]:
 
 
 def masked(text: str, secrets: list[str]) -> str:
-    """Returns `text` without our keys, should the venue repeat them."""
+    """Returns `text` without our keys, because a venue may repeat them."""
     for secret in secrets:
         text = text.replace(secret, MASKED)
     return text
 
 
 class About(Struct, frozen=True):
-    """The subjects of the questions: a collection's slug, a rune's spaced name."""
+    """The subjects of the questions: a collection's slug, a rune's spaced name, an inscription's id."""
 
     collection: str
     rune: str
@@ -135,16 +135,16 @@ class About(Struct, frozen=True):
 
 
 class Question(Struct, frozen=True):
-    """One read."""
+    """One question, which only reads."""
 
     name: str
     ask: Callable[[], Any]
 
 
 class VenueAnswer(Struct, frozen=True):
-    """The result of a question: a `value` when it was understood, else the `reason`.
+    """The result of a question: a `value` if it was understood, else the `reason`.
 
-    `unread` are the rows that its parser left out, `exchanges` all that was asked for it.
+    `unread` are the rows that the parser left out, `exchanges` all requests made for the question.
     """
 
     question: str
@@ -182,7 +182,7 @@ def about_of(options: argparse.Namespace, market: str, newest: str | None = None
 
 
 def https_of(venue: str, adapters: Adapters) -> list[Http]:
-    """Returns the connections of the adapters that talk to `venue`; none when it is not set up."""
+    """Returns the connections of the adapters for `venue`; none if it is not set up."""
     found: list[Any] = [adapters.speaking(dialect_of(venue) or "")]
     if dialect_of(venue) == "unisat":
         found += [adapters.unisat, adapters.unisat_index]
@@ -192,7 +192,7 @@ def https_of(venue: str, adapters: Adapters) -> list[Http]:
 
 
 def questions(venue: str, adapters: Adapters, about: About) -> list[Question]:
-    """Returns the questions to `venue`, in order; the first is one that every key may ask."""
+    """Returns the questions to `venue` in order; any key may ask the first one."""
     asked: dict[str, Callable[[], Any]] = {}
     if venue == "satflow" and isinstance(satflow := adapters.speaking("satflow"), Satflow):
         asked |= {
@@ -219,12 +219,12 @@ def questions(venue: str, adapters: Adapters, about: About) -> list[Question]:
 
 
 def put(question: Question, listener: Listener) -> VenueAnswer:
-    """Asks one question of an adapter that `listener` listens to. Never raises."""
+    """Asks one question; `listener` records the exchanges. Never raises."""
     return answer_of(question, listener.heard)
 
 
 def answer_of(question: Question, heard: list[Exchange]) -> VenueAnswer:
-    """Asks one question, whose exchanges are added to `heard` meanwhile. Never raises."""
+    """Asks one question, whose exchanges are appended to `heard` meanwhile. Never raises."""
     before = len(heard)
     unread: list[Unread] = []
     value, reason = None, ""
@@ -234,7 +234,7 @@ def answer_of(question: Question, heard: list[Exchange]) -> VenueAnswer:
             value = question.ask()
     except VenueError as error:
         outcome, reason = _outcome(error, heard[before:]), error.message
-    except Exception as error:  # the adapter's own fault, which the answer next to it explains
+    except Exception as error:  # an error of the adapter itself; the recorded answer explains it
         outcome, reason = "drifted", f"{type(error).__name__}: {error}"
     if isinstance(value, Page):
         value = value.entries

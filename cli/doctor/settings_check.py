@@ -1,4 +1,4 @@
-"""The doctor on settings: all their faults, legal values that are seldom meant, and the checklist for real money.
+"""The doctor on settings: all their faults, valid values that are seldom intended, and the checklist for real money.
 
 The checklist is in the order of docs/going-live.md.
 """
@@ -25,8 +25,7 @@ from wallet.signer.allowed import with_normal_addresses
 from wallet.signer_client import SignerClient
 from wallet.terms import SETTING, ceilings_of, escrow_terms_of
 
-# Variables that are not settings: `up` and the installer hand them to their programs, and a service's file names what
-# runs on its machine.
+# Variables that are not settings: `up` and the installer set them for programs, and a service's file names what runs.
 _OTHERS = {"CONFIG", "COMMAND", "CRASHPOINT", "INSTALL_ROOT", "INSTALL_OWNERS", "SLOTS", "RAY"}
 _OTHERS |= {f"WITH_{name}" for name in ("SIMULATOR", "SERVER", "GATEWAY", "SIGNER", "MANAGER", "RELAY")}
 _PATIENCE_S = 15.0
@@ -36,9 +35,9 @@ _LOCKED = "meaning: transfer and sale, by an escrow that your own key opens {} b
 
 
 def read(environment: Mapping[str, str]) -> tuple[Settings | None, list[Check]]:
-    """Reads the settings, None when they are wrong; and a line for each fault.
+    """Reads the settings (None if they are wrong), and makes a finding for each fault.
 
-    A key's file that only another user may read counts as right: HELD takes that key's place.
+    A key's file that only another user may read counts as right; HELD takes the place of that key.
     """
     try:
         return with_normal_addresses(load(environment)), []
@@ -48,23 +47,23 @@ def read(environment: Mapping[str, str]) -> tuple[Settings | None, list[Check]]:
         settings = with_normal_addresses(load(environment, secrets=()))
     except SettingsError:
         return None, [fail(problem, "see docs/settings.md", "settings") for problem in problems]
-    # The rest are files of keys that cannot be read; one that is there is another user's, as it should be.
+    # The remaining faults are unreadable key files; a file that exists is another user's, as it should be.
     files = _key_files(environment)
     absent = [problem for problem in problems if not os.path.lexists(files.get(problem.split()[0], ""))]
     return settings, [fail(problem, "put the key into that file", "settings") for problem in absent]
 
 
 def is_held(settings: Settings, secret: str) -> bool:
-    """Tells whether this key is in a file that this user may not read."""
+    """Returns True if this key is in a file that this user may not read."""
     return bool(getattr(settings, secret) == HELD)
 
 
 def examine(settings: Settings, environment: Mapping[str, str]) -> Iterator[Check]:
-    """Examines settings that can be read."""
-    yield from named("settings", _strangers(settings, environment))
+    """Examines valid settings."""
+    yield from named("settings", _unknown_variables(settings, environment))
     yield from named("settings", _secret_files(settings, environment))
     remedy = "use another BIDKEEPER_DATA_DIR: bidkeeper up does not start in this one"
-    # The settings, when read, check the sockets of the programs.
+    # Loading the settings has already checked the paths of the programs' sockets.
     problems = [fail(problem, remedy, "sockets") for problem in supervisor_problems(settings)]
     yield from problems or [ok("the data directory's path is short enough, and supervisord can read it", "sockets")]
     yield from named("settings", _seldom_meant(settings, environment))
@@ -84,12 +83,12 @@ def _seldom_meant(settings: Settings, environment: Mapping[str, str]) -> Iterato
 
 
 def _key_files(environment: Mapping[str, str]) -> dict[str, str]:
-    """Returns the files of keys, and of the database's address, by the variable that names them or could."""
+    """Returns the path of each key's file, and of the database address's, by its variable."""
     table = read_table(environment, (), [])
     return {f"BIDKEEPER_{name.upper()}_FILE": own_file(name, environment, table) for name in IN_FILES}
 
 
-def _strangers(settings: Settings, environment: Mapping[str, str]) -> Iterator[Check]:
+def _unknown_variables(settings: Settings, environment: Mapping[str, str]) -> Iterator[Check]:
     source = str(table_file(environment) or "")
     yield ok(f"read from the environment{' and ' + source if source else ''}; market {settings.market}")
     known = {option.variable for option in OPTIONS} | {f"BIDKEEPER_{name}" for name in _OTHERS}
@@ -100,23 +99,23 @@ def _strangers(settings: Settings, environment: Mapping[str, str]) -> Iterator[C
 
 
 def _secret_files(settings: Settings, environment: Mapping[str, str]) -> Iterator[Check]:
-    """Yields files with keys that others than their owner may read."""
+    """Reports key files that users other than their owner may read."""
     files = _key_files(environment)
     files["BIDKEEPER_KEYSTORE_PASSPHRASE_FILE"] = str(settings.keystore_passphrase_file or "")
     if any(name in read_table(environment, (), []) for name in SECRETS):
         files["the settings file, which contains a key,"] = str(table_file(environment) or "")
     for what, name in files.items():
-        # The service's group reads the database, and so its address.
+        # The service's group may read the database, so it may read its address too.
         strangers = 0o037 if what == "BIDKEEPER_DATABASE_URL_FILE" else 0o077
         try:
             if name and Path(name).is_file() and Path(name).stat().st_mode & strangers:
                 yield fail(f"{what} can be read by other users: {name}", f"chmod 600 {name}")
         except OSError:
-            continue  # in a directory that only its own user can enter
+            continue  # it is in a directory that only its own user can enter
 
 
 def examine_live(settings: Settings, seen: DatabaseState) -> Iterator[Check]:
-    """Yields a line for each step; a setting that is right for practice only is a fault here."""
+    """Yields the checklist's lines; a setting that is right only for practice is a fault here."""
     if settings.market == PLAY_MARKET:
         remedy = "set BIDKEEPER_MARKET, and use another data directory"
         yield fail("this is the practice marketplace", remedy, "live market")
@@ -134,7 +133,7 @@ def _live_settings(settings: Settings) -> Iterator[Check]:
     wrong = fail(text, "set BIDKEEPER_PUBLIC_NAME to your domain", "live name")
     yield ok(f"the sign-in text names {settings.public_name}", "live name") if settings.public_name else wrong
 
-    most = ceilings_of(settings)  # the signer's own, which hold in any case
+    most = ceilings_of(settings)  # the signer's own limits, which always apply
     text = (
         f"open bids: at most {settings.max_exposure_sats:,} sats; signed bids, which count until they expire: "
         f"at most {most.outstanding_host:,} sats, and {most.sats_hour_host:,} an hour"
@@ -181,7 +180,7 @@ def _keys(settings: Settings) -> Check:
 
 
 def drafts(settings: Settings) -> Iterator[Check]:
-    """Yields a line for each venue and kind of draft that it writes: `meaning`, or `not signed` and why."""
+    """Yields a line for each venue and each kind of draft it writes: the drafts' `meaning`, or `not signed` and why."""
     secure = ceilings_of(settings).secure_listings
     for venue in settings.venues:
         can = capabilities(venue)
@@ -200,7 +199,7 @@ def drafts(settings: Settings) -> Iterator[Check]:
             yield _drafted(can, "plain listings")
             if venue in secure:
                 yield _drafted(can, "secure listings")
-            elif can.delist_proof == "challenge":  # where secure forms are drafted
+            elif can.delist_proof == "challenge":  # where secure listings are drafted
                 yield _drafted(can, "secure listings", "not signed: the setting is off, so only plain ones are")
 
 
@@ -208,8 +207,8 @@ def _drafted(can: Capabilities, kind: str, text: str = "meaning", why: list[str]
     name = f"live {can.name} {kind}"
     if not why:
         return ok(text, name)
-    told = "; ".join(each.removeprefix("venue: ") for each in why)
-    return warn(f"not signed: {told}", "see docs/custody.md", name)
+    reasons = "; ".join(each.removeprefix("venue: ") for each in why)
+    return warn(f"not signed: {reasons}", "see docs/custody.md", name)
 
 
 def _people(settings: Settings, seen: DatabaseState) -> Check:
@@ -226,7 +225,7 @@ def _people(settings: Settings, seen: DatabaseState) -> Check:
 
 
 def _users_funds(settings: Settings, seen: DatabaseState) -> Iterator[Check]:
-    """Yields the funds behind the bids of each user who signed in."""
+    """Reports the funds behind the bids of each user who has signed in."""
     if seen.users == []:
         yield warn("no user has signed in yet", "bidkeeper sign-in ADDRESS")
     for address, receive in seen.users or ():

@@ -1,4 +1,4 @@
-"""The doctor on marketplaces and sources of data: reads only, by the gateway's own adapters."""
+"""The doctor on marketplaces and data sources, read through the gateway's own adapters; it only reads."""
 
 from __future__ import annotations
 
@@ -46,9 +46,9 @@ _WITHOUT = {
     "ord": "no listing is signed, unless UniSat is the index",
 }
 _SKEW_WARN_S = 2.0
-_MOST_APART = 5  # two venues' floors of one rune
-_LEAST_BID = Decimal("0.01")  # a best bid below this part of the lowest ask is strange, yet possible
-_MOST_BID = 2  # a best bid above twice the lowest ask is impossible: it would have been filled
+_MAX_FACTOR = 5  # maximum factor between two venues' floors of one rune
+_LEAST_BID = Decimal("0.01")  # a best bid below this part of the lowest ask is suspicious, but possible
+_MOST_BID = 2  # a best bid above twice the lowest ask is impossible, because it would have been filled
 _PROBE = "bidkeeper venue probe {} --save FILE, and report what it saves"
 _REPORT = "bidkeeper venue probe {} --save FILE, and report it"
 _UNIT = _REPORT.format("satflow") + "; do not bid on runes there until this is resolved"
@@ -57,7 +57,7 @@ Answers = Mapping[tuple[str, str], Any]  # by venue and question
 
 
 class _Examiner(Struct):
-    """The questions to venues, with their answers; `calls` counts the requests by venue."""
+    """Asks venues and keeps their answers; `calls` counts the requests by venue."""
 
     settings: Settings
     about: About
@@ -68,12 +68,12 @@ class _Examiner(Struct):
     answers: dict[tuple[str, str], Any] = field(default_factory=dict)
 
     def is_key_closed(self, venue: str) -> bool:
-        """Tells whether only the gateway's user may read the key of `venue`; the practice market takes any."""
+        """Returns True if only the gateway's user may read the key of `venue`; the practice market accepts any key."""
         is_real = self.settings.market != PLAY_MARKET
         return is_real and f"{venue}_api_key" in SECRETS and settings_check.is_held(self.settings, f"{venue}_api_key")
 
     def by_gateway(self, venue: str) -> Check:
-        """Checks that the gateway's key is accepted, for a user who may not read it."""
+        """Checks that the gateway's key is accepted, for a user who may not read that key."""
         remedy = "for all checks, run bidkeeper doctor --only venues as the gateway's user (docs/operations.md)"
         try:
             with MarketClient(self.settings.gateway_socket, _GATEWAY_S) as market:
@@ -98,14 +98,14 @@ class _Examiner(Struct):
                 self.answers[venue, answer.question] = answer.value
                 yield self.check(venue, answer)._replace(name=f"{venue} {answer.question}")
                 if answer.outcome in ("no access", "pause", "silent"):
-                    break  # the others would fail the same way
+                    break  # the other questions would fail the same way
         heard = listener.heard
         self.calls[venue] += len(heard)
-        if venue in ("satflow", "unisat"):  # whose answers are read row by row
+        if venue in ("satflow", "unisat"):  # their answers are parsed row by row
             yield rows_read(venue, unread, self.secrets)._replace(name=f"{venue} rows")
         yield from named(f"clock against {venue}", _skew(heard))
-        if heard and (told := heard[-1].quota_headers()):
-            text = ", ".join(f"{name}: {value[:60]}" for name, value in told.items())
+        if heard and (quota := heard[-1].quota_headers()):
+            text = ", ".join(f"{name}: {value[:60]}" for name, value in quota.items())
             yield ok(masked(text, self.secrets), f"{venue} limits")
 
     def check(self, venue: str, answer: VenueAnswer) -> Check:
@@ -124,7 +124,7 @@ class _Examiner(Struct):
             case "pause":
                 return warn(f"too many calls: {reason}", "wait, and stop other programs that use this key")
             case "silent":
-                url = urlsplit(self.settings.venue_url(venue) or "")  # in its path some providers have a key
+                url = urlsplit(self.settings.venue_url(venue) or "")  # some providers put a key into its path
                 text = f"{url.scheme}://{url.netloc} does not answer: {reason}"
                 return fail(text, f"check the network, and {variable}")
             case "drifted":
@@ -164,7 +164,7 @@ def _key_remedy(venue: str) -> str:
 
 
 def understood(venue: str, answer: VenueAnswer) -> Check:
-    """Reports an understood answer; a warning where it was empty."""
+    """Reports an answer that was understood; warns if it was empty."""
     value = answer.value
     if isinstance(value, tuple | dict) and not value:
         if answer.question == "own bids":
@@ -173,9 +173,9 @@ def understood(venue: str, answer: VenueAnswer) -> Check:
     if answer.question in ("bids", "rune bids"):
         maker_count = sum(1 for offer in value if offer.bid.maker)
         text = f"{len(value)} understood, none names its bidder: own bids are recognised by id and price only"
-        told = ok(f"{len(value)} understood, {maker_count} name their bidder")
-        return told if maker_count else warn(text, _PROBE.format("satflow"))
-    if answer.question == "challenge":  # which the signer signs, or nothing can be cancelled there
+        found = ok(f"{len(value)} understood, {maker_count} name their bidder")
+        return found if maker_count else warn(text, _PROBE.format("satflow"))
+    if answer.question == "challenge":  # the signer signs it, otherwise no bid can be cancelled there
         try:
             check_challenge(value)
         except MessageError as error:
@@ -188,7 +188,7 @@ def understood(venue: str, answer: VenueAnswer) -> Check:
 
 
 def rows_read(venue: str, unread: Sequence[Unread], secrets: list[str]) -> Check:
-    """Reports the rows of a venue's answers that the adapter left out: few do no harm, and more are on their way."""
+    """Warns of rows that the adapter left out: a few do no harm, but more may follow."""
     odd = [each for each in unread if not each.is_foreign]
     if not odd:
         others = f"; {len(unread)} were about something else" if unread else ""
@@ -198,11 +198,11 @@ def rows_read(venue: str, unread: Sequence[Unread], secrets: list[str]) -> Check
 
 
 def _skew(heard: list[Exchange]) -> Check | None:
-    """Reports the skew: each exchange proves a least one; the smallest counts, since a cache may show an old date."""
-    told = [each for exchange in heard if (each := exchange.skew_s()) is not None]
-    if not told:
+    """Reports our clock's skew: the smallest that any exchange proves, because a cache may return an old date."""
+    skews = [each for exchange in heard if (each := exchange.skew_s()) is not None]
+    if not skews:
         return None
-    least = min(told, key=abs)
+    least = min(skews, key=abs)
     text = f"at least {abs(least):.1f} s {'ahead' if least > 0 else 'behind'}"
     return first(
         (abs(least) <= _SKEW_WARN_S, ok("agrees within 2 s")),
@@ -212,10 +212,10 @@ def _skew(heard: list[Exchange]) -> Check | None:
 
 
 def rune_unit(answers: Answers) -> Iterator[Check]:
-    """Checks that prices of a rune are sats per whole token at UniSat and Satflow.
+    """Checks that a rune's prices at UniSat and Satflow are sats per whole token.
 
-    UniSat's own lots are checked one by one by its adapter (price against amount times unit price). Between two venues
-    a wrong unit shows as a factor that no market has.
+    UniSat's adapter itself checks each lot (price against amount times unit price). Between the two venues, a wrong
+    unit shows as a factor that no market has.
     """
     lots = answers.get(("unisat", "rune listings"))
     if not lots:
@@ -225,7 +225,7 @@ def rune_unit(answers: Answers) -> Iterator[Check]:
     for floor in (answers.get(("satflow", "rune floors")) or {}).values():
         if floor.floor is not None:
             text = f"Satflow's floor is {shown(floor.floor)} sats, UniSat's {shown(ask)} a token"
-            is_near = ask / _MOST_APART <= floor.floor <= ask * _MOST_APART
+            is_near = ask / _MAX_FACTOR <= floor.floor <= ask * _MAX_FACTOR
             yield ok(text) if is_near else fail(f"{text}: Satflow's is not per token", _UNIT)
     if offers := answers.get(("satflow", "rune bids")):
         bid = max(offer.bid.unit_price for offer in offers)
@@ -238,12 +238,12 @@ def rune_unit(answers: Answers) -> Iterator[Check]:
 
 
 def shown(number: Decimal) -> str:
-    """Writes four digits of a number: 0.01234, 12.35, 1234."""
+    """Formats a number with four significant digits: 0.01234, 12.35, 1234."""
     return format(Decimal(f"{number:.4g}"), "f")
 
 
 def floors(answers: Answers, slug: str) -> Iterator[Check]:
-    """Checks that the floor is the price of the cheapest listing, at each venue whose floors are relied on for asks."""
+    """Checks that the floor equals the cheapest listing, at each venue whose floors replace reads of asks."""
     for venue in sorted({venue for venue, question in answers if question == "listings"}):
         floor = (answers.get((venue, "floors")) or {}).get(slug)
         listings = answers[venue, "listings"]
@@ -262,7 +262,7 @@ def floors(answers: Answers, slug: str) -> Iterator[Check]:
 
 
 def _sales(answers: Answers) -> Check | None:
-    """Compares Satflow's newest sales, asked for with `active=false`, with those sent without it.
+    """Compares Satflow's newest sales, requested with `active=false`, with those requested without it.
 
     A filled bid without a sale looks like a cancelled one.
     """
@@ -270,7 +270,7 @@ def _sales(answers: Answers) -> Check | None:
     if asked is None or not unasked:
         return None
     known = {sale.sale_id for sale in asked}
-    # Older ones may be on a later page.
+    # Older sales may be on a later page.
     since_ms = min((sale.sold_ms for sale in asked), default=0)
     hidden = [sale for sale in unasked if sale.sold_ms > since_ms and sale.sale_id not in known]
     if not hidden:
@@ -280,7 +280,7 @@ def _sales(answers: Answers) -> Check | None:
 
 
 def _indexes(answers: Answers) -> Iterator[Check]:
-    """Tells whether the indexes keep up with the chain."""
+    """Reports whether the indexes keep up with the chain."""
     tip, state = answers.get(("mempool", "height")), answers.get(("ord", "index"))
     heights = {"unisat": answers.get(("unisat", "height"))}
     if state is not None:

@@ -1,7 +1,7 @@
 """mempool.space under `/mempool`: fees and addresses of play money, transactions and blocks, and broadcasts.
 
-From mempool/mempool (backend/src/api) and Esplora (API.md, src/rest.rs); esplora's part is under `/esplora`, too. Both
-see the mempool: an output that a waiting transaction spends is spent here.
+From mempool/mempool (backend/src/api) and Esplora (API.md, src/rest.rs); Esplora's part is also under `/esplora`. Both
+include the mempool: an output that a waiting transaction spends is reported as spent.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ from wallet import address as addresses
 # sat/vB
 FEES = {"fastestFee": 12, "halfHourFee": 8, "hourFee": 5, "economyFee": 3, "minimumFee": 1}
 PRECISE = {"fastestFee": 12.5, "halfHourFee": 7.75, "hourFee": 4.5, "economyFee": 2.5, "minimumFee": 1.0}
-# Esplora's, by the number of blocks.
+# Esplora's estimates by number of blocks.
 ESTIMATES = {"1": 12.5, "2": 12.5, "3": 7.75, "6": 4.5, "25": 3.01, "144": 2.5, "504": 1.027, "1008": 1.0}
 _TXID = "([0-9a-f]{64})"
 _TYPES = {"p2tr": "v1_p2tr", "p2wpkh": "v0_p2wpkh", "p2wsh": "v0_p2wsh", "p2sh": "p2sh", "p2pkh": "p2pkh"}
 
 
 class MempoolHandler(VenueHandler):
-    """The base handler. It asks for no key and sets no limit: the documentation publishes no numbers."""
+    """The base handler. It needs no key and sets no limits, because the documentation publishes no numbers."""
 
     def subject(self) -> str:
         return by_path(self)
@@ -84,7 +84,7 @@ def _stats(sats: int) -> dict[str, int]:
 
 @_BOTH.get("address/([^/]+)/utxo", "balance")
 def utxos(call: MempoolHandler) -> list[dict[str, Any]]:
-    """Answers the coins that make up the balance, and every output that holds an inscription."""
+    """Answers the coins that make up the balance, and all outputs that hold an inscription."""
     address = call.address()
     coins(call.engine, address)
     return [
@@ -183,7 +183,7 @@ def _raw(call: MempoolHandler) -> str:
 
 @_BOTH.post("tx", "broadcast", _raw, refuse=MempoolHandler.refuse_in_text, deliver=MempoolHandler.send_text)
 def broadcast(call: MempoolHandler) -> str:
-    """Sends a transaction in hex into the mempool, where it waits for its block; answers the txid."""
+    """Puts a transaction in hex into the mempool, where it waits for its block; answers the txid."""
     try:
         raw = bytes.fromhex(call.request.body.decode("ascii").strip())
     except ValueError:

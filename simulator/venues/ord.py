@@ -1,7 +1,7 @@
 """`ord server` under `/ord`, from ordinals/ord (docs/src/guides/api.md, src/index.rs), and content under `/content`.
 
-Inscriptions and runes are those of the blocks; whether an output is spent comes from the node, mempool included. So an
-output that waits for its block holds no inscription yet, and one that a waiting transaction spends still does.
+Inscriptions and runes are those of confirmed blocks, but the node's mempool decides whether an output is spent. So an
+output that waits for its block holds no inscription yet, and one that a waiting transaction spends still holds it.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ SYMBOL = "\u00a4"
 
 
 class OrdHandler(VenueHandler):
-    """The base handler. It asks for no key and sets no limit; JSON only with `Accept`, else a web page."""
+    """The base handler. It needs no key and sets no limits; answers JSON only with `Accept`, else a web page."""
 
     def subject(self) -> str:
         return by_path(self)
@@ -35,7 +35,7 @@ class OrdHandler(VenueHandler):
         self.send_text(error.text, error.status)
 
     def holds(self, coin: Coin) -> list[str]:
-        """Returns the inscriptions on an output, as far as the index has got."""
+        """Returns the inscriptions on an output that the index already knows."""
         found = self.engine.chain.confirmed_coin_of
         return [each for each in coin.inscriptions if found(each) is coin]
 
@@ -103,7 +103,7 @@ def inscription(call: OrdHandler) -> dict[str, Any]:
 
 @_ORD.get("address/([^/]+)", "holdings")
 def address(call: OrdHandler) -> dict[str, Any]:
-    """Answers an address's unspent outputs with assets; ord knows no play money."""
+    """Answers an address's unspent outputs that hold assets; ord does not know play money."""
     chain = call.engine.chain
     coins = [coin for coin in chain.unspent(call.path_args[0]) if chain.confirmations(coin.txid)]
     return {
@@ -131,14 +131,14 @@ _ORD.get("blockheight", "index", deliver=OrdHandler.send_text)(lambda call: call
 def _content(call: VenueHandler, content: Content) -> None:
     call.set_header("Content-Type", content.media)
     call.set_header("Cache-Control", "public, max-age=31536000, immutable")
-    # A browser that opens one from here must not run an inscribed script.
+    # so that a browser that opens an inscription does not run its script
     call.set_header("Content-Security-Policy", "default-src 'none'; sandbox")
     call.finish(content.data)
 
 
 @_CONTENT.get("([^/]+)", "content", by_path, deliver=_content)
 def content(call: VenueHandler) -> Content:
-    """Answers what was inscribed, as its own type: of an inscription that is listed, or in a play wallet."""
+    """Answers an inscription's content with its own type, if it is listed or in a play wallet."""
     item = known_item(call.engine, call.path_args[0])
     if item is None:
         raise ApiError(404, "no such inscription", "NOT_FOUND")

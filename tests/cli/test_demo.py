@@ -64,7 +64,7 @@ def house() -> House:
 @pytest.fixture
 def look(house: House, monkeypatch: pytest.MonkeyPatch) -> Any:
     """Looks once more, as if there were no need to wait."""
-    monkeypatch.setattr("cli.demo._LOOK_EVERY_S", 0)
+    monkeypatch.setattr("cli.demo._READ_EVERY_S", 0)
     monkeypatch.setattr("cli.demo._LIST_EVERY_S", 0)
     return Demo(house).step  # type: ignore[arg-type]
 

@@ -301,7 +301,7 @@ async def test_odd_rows_leave_the_real_ones_as_they_are(desk: Desk) -> None:
     await desk.sim("PUT", "limits", {"perSecond": 1000, "burst": 1000})
     plain = (await desk.data("activity/listings", collectionSlug=PUPPETS))["items"]
     for scene in SCENES:
-        if scene.odd is None or not scene.is_told("satflow", "listings"):
+        if scene.odd is None or not scene.is_shown_in("satflow", "listings"):
             continue
         await desk.sim("PUT", "scenes", {"names": [scene.name]})
         data = await desk.data("activity/listings", collectionSlug=PUPPETS)

@@ -28,9 +28,9 @@ from wallet import address as addresses
 VENUE = "ordinalswallet"
 PREFIX = "/ordinalswallet"
 RUNE_SLUG = "rune-"
-# The buyer's fee, on top of the seller's price: 2.7 % of the buyer's price, at least 1,000 sats.
+# The buyer's fee comes on top of the seller's price: 2.7 % of the buyer's price, at least 1,000 sats.
 LEFT_OF_PRICE = Decimal("0.973")
-CREATORS_PART = Decimal("0.05")  # of the buyer's price, where a collection's creator takes a part
+CREATORS_PART = Decimal("0.05")  # of the buyer's price, if the collection's creator takes a part
 LEAST_FEE = 1_000
 
 
@@ -44,14 +44,14 @@ class OrdinalsWalletHandler(VenueHandler):
 
     def error_body(self, status: int, text: str, code: str | None) -> dict[str, Any]:
         body: dict[str, Any] = {"error": True, "message": text}
-        # This venue's codes are in lower case; those of the base's own errors are not this venue's.
+        # The venue's codes are in lower case, so other codes, of the base handler, are left out.
         return body | {"code": code} if code and code.islower() else body
 
     def refuse(self, error: ApiError) -> None:
         if error.status not in (400, 404) or error.code or not self.world.scenes.has("ordinalswallet_bare_errors"):
             super().refuse(error)
             return
-        # No body for an absent item, plain text for an invalid request.
+        # A missing item has no body, an invalid request has plain text.
         self.send_text(error.text if error.status == 400 else "", error.status)
 
     def market(self) -> Market:
@@ -70,7 +70,7 @@ class OrdinalsWalletHandler(VenueHandler):
         return sorted(asks, key=lambda ask: (ask.unit_price * self.shown(ask) / ask.price, ask.placed_ms))
 
     def shown(self, made: Order | Sale) -> int:
-        """Returns the sats that a listing or sale shows: a client's with the fees, scripts' and traders' as stated."""
+        """Returns the sats shown for a listing or sale: a client's with fees, scripts' and traders' as stated."""
         if made.venue != VENUE:
             return made.price
         market = self.engine.market(made.kind, made.slug)
@@ -81,7 +81,7 @@ class OrdinalsWalletHandler(VenueHandler):
         return plain((self.shown(made) / made.quantity).quantize(Decimal("1e-8"), ROUND_DOWN))
 
     def missing(self) -> Any:
-        """Refuses a route that the venue has and this market lacks: drafts of recoveries, funded offers, purchases."""
+        """Refuses the venue's routes that this market lacks: drafts of recoveries, funded offers, purchases."""
         raise ApiError(400, "This is not offered here", "not_offered")
 
 
@@ -96,7 +96,7 @@ def mainnet_address(value: str) -> str:
 
 
 def gross(price: int, creators_part: Decimal) -> int:
-    """Returns the buyer's price of a listing whose seller gets `price`: 15,000 shows as 16,000, 300,000 as 308,324."""
+    """Returns the buyer's price if the seller gets `price`, such as 16,000 for 15,000, and 308,324 for 300,000."""
     return max(price + LEAST_FEE, int(price / (LEFT_OF_PRICE - creators_part)))
 
 
@@ -105,12 +105,12 @@ def escrow_id(order_id: str) -> str:
 
 
 def moment(at_ms: int) -> str:
-    """Writes a time as `2026-05-05 18:30:03.972000+00`."""
+    """Formats a time as `2026-05-05 18:30:03.972000+00`."""
     return time.strftime("%Y-%m-%d %H:%M:%S", time.gmtime(at_ms // 1000)) + f".{at_ms % 1000:03d}000+00"
 
 
 def serialized(coin: Coin) -> str:
-    """Writes an outpoint as in a transaction: 72 hex digits, txid and number little-endian."""
+    """Formats an outpoint as in a transaction: 72 hex digits, txid and number little-endian."""
     txid, vout = coin.outpoint.split(":")
     return (bytes.fromhex(txid)[::-1] + int(vout).to_bytes(4, "little")).hex()
 
@@ -120,7 +120,7 @@ def made_up_txid(name: str) -> str:
 
 
 def outpoint_of(ask: Order) -> str:
-    """Returns the listed output; made up for a stranger's, which never was on the chain."""
+    """Returns the listed output; made up for scripts' and traders' listings, which are not on the chain."""
     return ask.outpoint or f"{made_up_txid(ask.order_id)}:0"
 
 
@@ -140,7 +140,7 @@ def x_only_key(body: dict[str, Any], name: str, form: re.Pattern[str]) -> str:
 Row = dict[str, Any]
 
 DAY_MS = 86_400_000
-# Rows in one answer, where it comes in pages.
+# Rows in one answer, if it is paged.
 MAX_PAGE = 100
 # The venue's numbers of marketplaces; 0 is an unknown one.
 MARKETPLACES = {"ordinalswallet": 1, "satflow": 2, "unisat": 9, "ordnet": 10}
@@ -208,7 +208,7 @@ def attributes(call: OrdinalsWalletHandler) -> Any:
 
 @routes.get("collection/([^/]+)/escrows", "book")
 def escrows(call: OrdinalsWalletHandler) -> Any:
-    """Answers the active listings, all of them or, by a scene, a page."""
+    """Answers all active listings, or one page of them in a scene."""
     market = call.market()
     asks = call.asks(market)
     rows = call.staged("listings", [_escrow_row(call, market, ask) for ask in asks], asks)
@@ -253,7 +253,7 @@ def _slug_of(market: Market) -> str:
 
 @routes.get("collection/([^/]+)/sold-escrows", "sales")
 def sold_escrows(call: OrdinalsWalletHandler) -> Any:
-    """Answers listings of this venue that were bought, newest first."""
+    """Answers this venue's listings that were bought, newest first."""
     market = call.market()
     limit = call.query_whole("limit", MAX_PAGE, 1, MAX_PAGE)
     offset = call.query_whole("offset", 0, 0, MAX_OFFSET)
@@ -281,7 +281,7 @@ def _sold(call: OrdinalsWalletHandler, market: Market, sale: Sale) -> Row:
 
 @routes.get("collection/([^/]+)/sales", "sales")
 def sales_tape(call: OrdinalsWalletHandler) -> Row:
-    """Answers sales of inscriptions at all venues that are in a block, below `before_height`."""
+    """Answers confirmed sales of inscriptions at all venues, below `before_height`."""
     market = call.market()
     limit = call.query_whole("limit", MAX_PAGE, 1, MAX_PAGE)
     before = call.query_whole("before_height", 0, 0, MAX_OFFSET)
@@ -319,9 +319,9 @@ def _sold_outpoint(call: OrdinalsWalletHandler, sale: Sale) -> str:
 
 
 def _found(call: OrdinalsWalletHandler) -> tuple[str, Item, Coin, Order | None]:
-    """Returns holder, details, place and listing of the path's inscription. Raises ApiError.
+    """Returns holder, details, output and listing of the path's inscription. Raises ApiError.
 
-    Of a stranger's only the listing is known: it lies nowhere on the play chain.
+    For inscriptions of scripts and traders only the listing is known, because they are not on the play chain.
     """
     wanted = call.path_args[0]
     if not _INSCRIPTION.fullmatch(wanted):
@@ -370,7 +370,7 @@ def inscription_outpoint(call: OrdinalsWalletHandler) -> Row:
 
 @routes.get("market/escrow/([^/]+)", "item")
 def escrow(call: OrdinalsWalletHandler) -> Row:
-    """Answers the listing of an inscription with both its prices; 404 without one."""
+    """Answers the listing of an inscription with both its prices, or 404."""
     owner, item, coin, ask = _found(call)
     if ask is None:
         raise ApiError(404, "not found")

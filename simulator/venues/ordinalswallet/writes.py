@@ -1,7 +1,7 @@
-"""Ordinals Wallet's writes: sign-in, listings in the standard form, protected ones, and the return of any.
+"""Ordinals Wallet's writes: sign-in, listings in the standard form, protected listings, and the end of either.
 
-The first moves the inscription into the escrow, the second sells it from there. A guess: the venue leaves 12 of
-the item's sats to the network where enough remain.
+A protected listing has two PSBTs: the transfer moves the inscription into the escrow, the sale sells it from there. A
+guess: the venue leaves 12 of the item's sats to the network as the fee, if enough remain.
 """
 
 from __future__ import annotations
@@ -96,7 +96,7 @@ def _first_named(call: OrdinalsWalletHandler) -> str:
 
 @routes.post("wallet/escrow-bulk", "list", _first_named, drafts=True)
 def build_escrows(call: OrdinalsWalletHandler) -> Row:
-    """Answers the PSBT, in hex, that lists inscriptions of one wallet. Changes nothing."""
+    """Answers the PSBT (hex) that lists inscriptions of one wallet. Changes nothing."""
     wanted = _wanted(call.body())
     with refusals(_said):
         made = listing.draft_plain(call.engine, wanted)
@@ -134,7 +134,7 @@ def _first_sold(call: OrdinalsWalletHandler) -> str:
 
 @routes.post("market/escrow-bulk", "list", _first_sold)
 def submit_escrows(call: OrdinalsWalletHandler) -> Row:
-    """Takes a signed PSBT with listings, all or none; listing again replaces."""
+    """Takes a signed PSBT with listings, all or none; a new listing replaces the older one."""
     engine, visible_ms = call.world.engine, call.visible_ms()
     with refusals(_said):
         found = [(_terms(call, sale), sale) for sale in _sales(call)]
@@ -151,7 +151,7 @@ def _sales(call: OrdinalsWalletHandler) -> list[listing.SignedSale]:
 
 
 def _terms(call: OrdinalsWalletHandler, sale: listing.SignedSale) -> listing.AskTerms:
-    """Returns the terms that a half states itself: it has no other source."""
+    """Returns the terms from the signed half itself, their only source."""
     coin = call.world.engine.chain.coins.get(outpoint_of(sale.source))
     receive = address_of(sale.payout.script_pubkey)
     if coin is None or not coin.inscriptions or coin.address is None:
@@ -159,7 +159,7 @@ def _terms(call: OrdinalsWalletHandler, sale: listing.SignedSale) -> listing.Ask
     if coin.spent_by is not None:
         raise Refusal("the inscription's output is spent")
     if receive is None or sale.payout.value < LEAST_PRICE:
-        raise Refusal("the PSBT pays nobody, or too little")
+        raise Refusal("the PSBT pays no address, or too little")
     return listing.AskTerms(coin.inscriptions[0], sale.payout.value, coin.address, receive, venue=VENUE)
 
 
@@ -184,7 +184,7 @@ def cancel_escrow(call: OrdinalsWalletHandler) -> Row:
         ask = engine.ask_on(wanted, coin.address or owner, VENUE) if coin else None
     else:
         ask = next((each for each in engine.asks_of(wanted) if each.venue == VENUE), None)
-    if ask is None or (ask.papers and names[0] != "outpoint"):  # a protected one is known by its output
+    if ask is None or (ask.papers and names[0] != "outpoint"):  # a protected listing is found only by its output
         raise ApiError(404, "This item is not listed", "listing_not_found")
     if ask.maker != owner:
         raise ApiError(401, "This wallet does not own this item", "not_the_owner")
@@ -198,11 +198,11 @@ def cancel_escrow(call: OrdinalsWalletHandler) -> Row:
 LEAST_POSTAGE = 330
 TRANSFER_FEE = 12
 POLICY = "passthrough_v4"
-_WHOLE = (0x00, 0x01)  # sighashes that cover all
+_WHOLE = (0x00, 0x01)  # sighashes that cover the whole transaction
 _MOST_DRAFTS = 5_000
 _OUTPOINT = re.compile(r"[0-9a-f]{64}:\d{1,9}")
 _COMPRESSED = re.compile(r"0[23]([0-9a-f]{64})")
-# The poisons of the step that moves the inscription; the others spoil the step that sells it.
+# The poisons of the transfer into the escrow; the others apply to the sale.
 _OF_THE_TRANSFER = frozenset({"other_outpoint", "two_inputs", "extra_output", "extra_input"})
 _CODES: dict[listing.Cause, str] = {
     "unknown": "asset_not_current",
@@ -246,7 +246,7 @@ class Draft(Struct, frozen=True):
 
     @property
     def digest(self) -> str:
-        """The name of this draft, which its signed form must repeat."""
+        """The draft's digest, which its signed form must repeat."""
         return hashlib.sha256(self.transfer.serialize() + self.sale.serialize()).hexdigest()
 
     def to_sign(self) -> tuple[Unsigned, Unsigned]:
@@ -257,9 +257,7 @@ class Draft(Struct, frozen=True):
 
 
 def list_protected(engine: Engine, made: Draft, transfer: str, sale: str, *, visible_ms: int = 0) -> Order:
-    """Enters a listing of two signed PSBTs (hex), in place of the inscription's former one there, or notes the reason
-    and raises Refusal.
-    """
+    """Enters a listing of two signed PSBTs (hex) in place of the older one here, or raises Refusal and records why."""
     whole = made.transfer
     try:
         signed = listing.read_drafted(listing.base64_of(transfer, "psbt"), "psbt", whole, "draft")
@@ -287,7 +285,7 @@ def spoiled(made: Draft, poison: Poison | None, engine: Engine) -> tuple[Unsigne
             return paying(transfer, [TransactionOutput(made.held.value - 1, made.held.script_pubkey)]), sale
         case "sale_by_key":
             return transfer, without_leaf(sale)
-        case "recovery_theirs":  # asks for a signature by the recovery leaf
+        case "recovery_theirs":  # asks for a signature with the recovery leaf
             leaf = recovery_leaf(made.seller)
             back = LeafOutput(made.escrow.internal, leaf, made.escrow.leaf_hash)
             shown = {TAP_LEAF_SCRIPT + back.control_block: leaf + bytes([LEAF_VERSION])}
@@ -303,7 +301,7 @@ def spoiled(made: Draft, poison: Poison | None, engine: Engine) -> tuple[Unsigne
 
 
 class _Refused(Exception):
-    """A refusal of one item, by its code; the call's other items are not affected."""
+    """One item is refused, by its code; the call's other items are not affected."""
 
 
 def _first_output(call: OrdinalsWalletHandler) -> str:
@@ -331,7 +329,7 @@ def build_protected(call: OrdinalsWalletHandler) -> Row:
 
 
 def _each(call: OrdinalsWalletHandler, answered: Callable[[Row, str], Row]) -> list[Row]:
-    """Answers each item and its output; a refusal of one is its row."""
+    """Answers each item and its output; a refused item gets its own row."""
     rows = call.body().get("items")
     if not isinstance(rows, list) or not 1 <= len(rows) <= MAX_ITEMS:
         raise ApiError(400, "Select between 1 and 100 items", "invalid_batch_size")
@@ -350,7 +348,7 @@ def _each(call: OrdinalsWalletHandler, answered: Callable[[Row, str], Row]) -> l
 
 
 def _drafted(call: OrdinalsWalletHandler, outpoint: str, price: int, receive: str, key: str) -> Draft:
-    """Drafts a listing of what lies on the output. Raises _Refused."""
+    """Drafts a listing of the inscription on the output. Raises _Refused."""
     coin = call.engine.chain.coins.get(outpoint)
     if coin is None or not coin.inscriptions or coin.address is None:
         raise _Refused("no_supported_assets_on_output")
@@ -383,13 +381,13 @@ def _to_sign(call: OrdinalsWalletHandler, made: Draft) -> Row:
 
 
 def _one_or_all(call: OrdinalsWalletHandler, value: Row) -> None:
-    """Answers an authorization with its rows; a single item with its row alone, and 400 if it is refused."""
+    """Answers all rows of an authorization; for a single item only its row, and status 400 if it is refused."""
     call.send(value, 400 if value.get("error") else 200)
 
 
 @routes.post("market/secure-listing/authorize-bulk", "list", _first_output, deliver=_one_or_all)
 def authorize_protected(call: OrdinalsWalletHandler) -> Row:
-    """Takes the signed PSBTs; listing again replaces."""
+    """Takes the signed PSBTs; a new listing replaces the older one."""
     rows = _each(call, partial(_listed_protected, call))
     return {"version": 4, "policy": POLICY, "items": rows} if len(rows) > 1 else rows[0]
 
@@ -412,10 +410,10 @@ def _listed_protected(call: OrdinalsWalletHandler, item: Row, outpoint: str) -> 
     return {**_about(made), "state": "listed"}
 
 
-# Last: its path would take the others' places.
+# Declared last, because its path would match the other routes too.
 @routes.get("market/secure-listing/([^/]+)", "item")
 def protected_state(call: OrdinalsWalletHandler) -> Row:
-    """Answers the protected listing of an output; 404 without one."""
+    """Answers the protected listing of an output, or 404."""
     outpoint = call.path_args[0]
     coin = call.engine.chain.coins.get(outpoint)
     ask = call.engine.ask_on(outpoint, coin.address or "", VENUE) if coin else None

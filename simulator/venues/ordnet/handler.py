@@ -1,4 +1,4 @@
-"""Readers and handlers"""
+"""ord.net's base handler, its sign-in, and readers of its requests' fields."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ Bucket = Literal["read", "write"]
 # Requests in one window: of one IP address, and of one profile.
 LIMITS: dict[Bucket, tuple[int, int]] = {"read": (60, 30), "write": (20, 8)}
 SIGN_INS_BY_IP, SIGN_INS_BY_ADDRESS = 20, 5
-# The confirmed sats that the payment address of a signed-in wallet must hold.
+# Minimum confirmed sats at the payment address of a wallet that signs in.
 LEAST_CONFIRMED = 1_000_000
 MAX_SIGNATURE = 8192
 PREFIX = "/ordnet"
@@ -41,7 +41,7 @@ Row = TypeVar("Row")
 
 
 class OrdnetHandler(VenueHandler):
-    """The base handler: asks for a bearer token of `/auth/verify`; answers errors as {"error": text}."""
+    """The base handler: needs a bearer token of `/auth/verify`; answers errors as {"error": text}."""
 
     dialect = ORDNET
     bucket: Bucket = "read"
@@ -68,7 +68,7 @@ class OrdnetHandler(VenueHandler):
 
     @property
     def session(self) -> Session:
-        """The session of this request; `admit` has seen to it that there is one."""
+        """The session of this request, which `admit` has required."""
         found = self._bearer()
         if found is None:
             raise ApiError(401, "Invalid or expired bearer session token")
@@ -88,7 +88,7 @@ class OrdnetHandler(VenueHandler):
         return found
 
     def bound(self, body: dict[str, Any]) -> Session:
-        """Returns the session if the request names its wallet binding. Raises ApiError(403) for another one."""
+        """Returns the session if the request names its wallet binding. Raises ApiError(403) if it names another."""
         session = self.session
         if text(body.get("walletBindingId"), "walletBindingId") != session.binding_id:
             raise ApiError(403, "walletBindingId is not one of this session")
@@ -97,7 +97,7 @@ class OrdnetHandler(VenueHandler):
     def page(self, rows: list[Row], keys: list[list[Any]], default: int, filters: str) -> tuple[list[Row], Any]:
         """Returns the rows of the requested page, and the answer's `pagination`.
 
-        `keys` are the rows' sort keys, in their order; a cursor of other `filters` is refused.
+        `keys` are the rows' sort keys, in order; a cursor made for other `filters` is refused.
         """
         size = self.query_whole("limit", default, 1, 100)
         cursor = self.get_query_argument("cursor", "")
@@ -125,11 +125,11 @@ def _after(cursor: str, filters: str) -> list[Any]:
 routes = Routes(PREFIX, OrdnetHandler)
 
 
-# Sign-in: a challenge for each address of a wallet, and a bearer token for right answers
+# Sign-in: a challenge for each address of a wallet, and a bearer token for valid answers
 
 
 def _admit_anyone(call: OrdnetHandler) -> None:
-    """Limits a step of the sign-in by its caller; it asks for no bearer."""
+    """Limits a step of the sign-in by its caller; it needs no bearer token."""
     call.desk.windows.admit(type(call).__name__, call.request.remote_ip or "", SIGN_INS_BY_IP)
 
 
@@ -184,7 +184,7 @@ def _who(session: Session) -> dict[str, Any]:
 
 
 def ordinals_key(body: dict[str, Any], session: Session) -> bytes:
-    """Reads the x-only key of the session's ordinals address, out of 64 or 66 hex digits. Raises ApiError(400)."""
+    """Reads the x-only key of the session's ordinals address from 64 or 66 hex digits. Raises ApiError(400)."""
     given = text(body.get("ordinalsPublicKey"), "ordinalsPublicKey").lower()
     if not _PUBLIC_KEY.fullmatch(given):
         raise bad("ordinalsPublicKey must be an x-only or a compressed public key in hex")

@@ -1,8 +1,8 @@
-"""ord.net's offers for one inscription: the settlement is drafted immediately, and the buyer signs their inputs of it.
+"""ord.net's offers for one inscription: the settlement is drafted immediately, and the buyer signs its own inputs.
 
-The documents show the fields of requests and answers. The form of the settlement is a guess: the inscription's output
-first, then the buyer's coins; the inscription to the buyer, the price less the seller's fee to the owner, both fees to
-the venue, change. It pays no network fee here.
+The documents show the fields of requests and answers. The form of the settlement is a guess: inputs are the
+inscription's output, then the buyer's coins; outputs are the inscription to the buyer, the price less the seller's fee
+to the owner, both fees to the venue, change. It pays no network fee here.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ Row = dict[str, Any]
 
 MAX_ITEMS = 20
 LEAST_PRICE, TICK = 10_000, 1_000
-# Of the price, from each side.
+# In basis points of the price, from each side.
 FEE_BPS = 100
 # The preflight's fields that submit must repeat.
 _REPEATED = ("paymentPublicKey", "inscriptionIds", "priceSats")
@@ -71,21 +71,21 @@ class Draft(Struct, frozen=True):
         return Transaction(2, [spend(coin.outpoint) for coin in (self.coin, *self.coins)], outputs)
 
     def stale(self, engine: Engine) -> str:
-        """Says why it can no longer be entered, however it is signed; empty when it can."""
+        """Returns why the offer can no longer be entered, however it is signed; empty if it can."""
         if engine.chain.coins[self.coin.outpoint].spent_by is not None:
             return "the inscription has moved"
         spent = any(engine.chain.coins[coin.outpoint].spent_by is not None for coin in self.coins)
         return "a payment input is spent" if spent else ""
 
     def order(self, engine: Engine, market: Market) -> Order:
-        """Makes the order without id and signature, as a refused one is noted."""
+        """Makes the order without id and signature, the form in which a refused one is recorded."""
         # The inscription's own output too: when it moves, the settlement becomes impossible.
         coins, expires_ms = (self.coin, *self.coins), engine.now_ms() + self.hours * offers.HOUR_MS
         about = {"expires_ms": expires_ms, "inscription": self.member.item.id}
         return offers.offer_order(engine, market, self.session, self.price, coins, **about)
 
     def signed(self, engine: Engine, market: Market, psbt: str, key: bytes) -> Order:
-        """Makes the order of the signed settlement, not in the book yet. Raises Refusal."""
+        """Makes the order of the signed settlement, not yet in the book. Raises Refusal."""
         given = read_drafted(psbt, "the signed step", self.settlement, "preflight")
         spent = [coin.output for coin in (self.coin, *self.coins)]
         witnesses = [payment_witness(given, at, spent, key) for at in range(1, len(spent))]
@@ -105,7 +105,7 @@ def draft(
     hours: int,
     named: tuple[offers.Spendable, ...],
 ) -> list[Draft]:
-    """Drafts one offer for each inscription, all on the same coins. Raises ApiError: 404 for another collection's."""
+    """Drafts one offer for each inscription, all on the same coins. Raises ApiError: 404 outside the collection."""
     if price < LEAST_PRICE or price % TICK:
         raise bad(f"priceSats must be at least {LEAST_PRICE} and a multiple of {TICK}")
     known = {member.item.id: member for member in members(engine, market, ORDNET)}
@@ -158,7 +158,7 @@ def _inscriptions(body: Row) -> list[str]:
         raise bad(f"inscriptionIds must be a list of 1 to {MAX_ITEMS} ids")
     found = [text(each, "inscriptionIds") for each in given]
     if len(set(found)) < len(found):
-        raise bad("inscriptionIds: an id stands twice")
+        raise bad("inscriptionIds: an id is repeated")
     return found
 
 
@@ -174,13 +174,13 @@ def item_offer_submit(call: OrdnetHandler) -> Row:
     rows = items(body.get("signedItems"), "signedItems", MAX_ITEMS)
     if [row.get("inscriptionId") for row in rows] != _inscriptions(body):
         raise bad("signedItems must have one entry for each inscription, in the same order")
-    told = [outpoint for outpoint, _ in offers.utxos(body.get("selectedPaymentUtxos"), "selectedPaymentUtxos")]
+    named = [outpoint for outpoint, _ in offers.utxos(body.get("selectedPaymentUtxos"), "selectedPaymentUtxos")]
     handles = [text(row.get("expectedSettlementTxid"), "expectedSettlementTxid") for row in rows]
     orders: list[Order] = []
     for handle, row in zip(handles, rows, strict=True):
         made: Draft = call.desk.draft(session, _items_asked(body, market), handle)
         steps = items(row.get("signedSteps"), "signedSteps", 1)
-        if told != [coin.outpoint for coin in made.coins] or len(steps) != 1:
+        if named != [coin.outpoint for coin in made.coins] or len(steps) != 1:
             raise bad("submit must repeat what the preflight answered, with one signed step for each item")
         psbt = signed_step(steps[0], "signedSteps[0]")
         orders.append(offers.signed_order(call, market, made, psbt, key))

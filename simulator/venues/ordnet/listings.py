@@ -1,8 +1,8 @@
 """ord.net's listings: a seller signs three transactions for one inscription; none is sent before a sale.
 
 From "Sale PSBT Construction": TX1 moves the inscription to an output that seller and venue share, TX2 sells it from
-there, TX3 brings it back. Two guesses: the payout goes to the payment address, a hundredth less than the price, and the
-recovery pays no fee.
+there, TX3 returns it. Two guesses: the payout is 99 % of the price and goes to the payment address, and the recovery
+(TX3) pays no fee.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ LEAST_PRICE = 1_000
 ANCHOR = practice_key("practice market ord.net anchors")
 # Sats of an anchor, and its part that pays for TX1 at a tenth of a sat per vbyte.
 ANCHOR_SATS, ANCHOR_FEE = 1_000, 25
-# The poisons of the step that moves the inscription; the others spoil the step that sells it.
+# The poisons of the step that moves the inscription; the others apply to the step that sells it.
 _OF_THE_TRANSFER = frozenset({"other_outpoint", "two_inputs", "extra_output"})
 
 routes = Routes(PREFIX, OrdnetHandler)
@@ -91,14 +91,12 @@ class Draft(Struct, frozen=True):
 
     def passing(self, sighash: int) -> Map:
         """Returns the fields of an input that spends the output of TX1."""
-        told = {TAP_INTERNAL_KEY: self.passthrough.internal, TAP_MERKLE_ROOT: self.passthrough.leaf_hash}
-        return spends(TransactionOutput(self.coin.value, self.passthrough.script), sighash) | told
+        leaf_fields = {TAP_INTERNAL_KEY: self.passthrough.internal, TAP_MERKLE_ROOT: self.passthrough.leaf_hash}
+        return spends(TransactionOutput(self.coin.value, self.passthrough.script), sighash) | leaf_fields
 
 
 def draft(engine: Engine, session: Session, key: bytes, wanted: list[tuple[str, int]]) -> list[Draft]:
-    """Drafts the listings of inscriptions at their prices, by the x-only key. Raises Unlistable when one cannot be
-    listed.
-    """
+    """Drafts listings at these prices, by the x-only key. Raises Unlistable if any item cannot be listed."""
     found = []
     for inscription, price in wanted:
         terms = AskTerms(inscription, price, session.ordinals, session.payment, key.hex(), ORDNET)
@@ -115,13 +113,13 @@ def draft(engine: Engine, session: Session, key: bytes, wanted: list[tuple[str, 
 
 
 def recovery(drafts: list[Draft]) -> Transaction:
-    """Makes TX3, one for all drafts: every inscription goes back to its place."""
+    """Makes TX3, one for all drafts: every inscription returns to its address."""
     outputs = [TransactionOutput(each.coin.value, each.coin.output.script_pubkey) for each in drafts]
     return Transaction(3, [spend(each.passed) for each in drafts], outputs)
 
 
 def signed_recovery(drafts: list[Draft], text: str) -> str:
-    """Returns the whole recovery in hex. Raises Refusal when `text` is not it, signed at every input."""
+    """Returns the complete recovery in hex. Raises Refusal unless `text` is it, signed at every input."""
     made = recovery(drafts)
     psbt = read_drafted(text, "signedRecoveryPsbt", made, "preflight")
     spent = [TransactionOutput(each.coin.value, each.passthrough.script) for each in drafts]
@@ -131,7 +129,7 @@ def signed_recovery(drafts: list[Draft], text: str) -> str:
 
 
 def signed_order(engine: Engine, made: Draft, transfer: str, settlement: str, back: str) -> Order:
-    """Makes the listing of two signed PSBTs, not in the book yet; `back` is the recovery in hex. Raises Refusal."""
+    """Makes the listing of two signed PSBTs, not yet in the book; `back` is the recovery in hex. Raises Refusal."""
     first, second = read(transfer, "step 0"), read(settlement, "step 1")
     if first.tx.serialize() != made.transfer.serialize() or second.tx.serialize() != made.settlement.serialize():
         raise Refusal("a signed step is not the one of the preflight")
@@ -141,7 +139,7 @@ def signed_order(engine: Engine, made: Draft, transfer: str, settlement: str, ba
     whole = made.transfer
     anchored = ANCHOR.taproot_tweak(b"").schnorr_sign(whole_digest(whole, 1, spent)).serialize()
     whole.vin[0].witness, whole.vin[1].witness = witness, script.Witness([anchored])
-    # The needs of a sale: the whole TX1, and the parts of its output. And TX3, which brings it back.
+    # A sale needs the complete TX1 and the parts of its output; a return needs TX3.
     papers = (whole.serialize().hex(), made.passthrough.internal.hex(), made.passthrough.leaf.hex(), back)
     kept: Row = {"outpoint": made.coin.outpoint, "psbt": settlement, "signature": signature.hex(), "papers": papers}
     order = ask_order(engine, market_of(engine, made.item), made.item, made.terms)
@@ -171,7 +169,7 @@ def listing_preflight(call: OrdnetHandler) -> Row:
 
 
 def _wanted(call: OrdnetHandler, body: Row) -> list[tuple[str, int]]:
-    """Reads inscriptions and prices. Raises ApiError: 404 for one of another collection."""
+    """Reads inscriptions and prices. Raises ApiError: 404 outside the collection."""
     market = call.market()
     rows = items(body.get("items"), "items", MAX_ITEMS)
     found = [
@@ -205,7 +203,7 @@ def _to_sign(call: OrdnetHandler, made: Draft, drafts: list[Draft], session: Ses
             transfer = spoiled(transfer, poison, 0, other)
         else:
             settlement = spoiled(settlement, poison, 0, other)
-    if poison == "escrow_short":  # leaves a sat of the item to the network
+    if poison == "escrow_short":  # a sat of the item goes to the network as a fee
         first, *rest = transfer.tx.vout
         transfer = paying(transfer, [TransactionOutput(first.value - 1, first.script_pubkey), *rest])
     elif poison == "sale_by_key":
@@ -245,7 +243,7 @@ def listing_submit(call: OrdnetHandler) -> Row:
 
 
 def _by_item(body: Row, name: str, ids: list[str]) -> list[Row]:
-    """Reads a list with one entry for each item, in their order. Raises ApiError(400)."""
+    """Reads a list with one entry for each item, in order. Raises ApiError(400)."""
     rows = items(body.get(name), name, MAX_ITEMS)
     if [row.get("inscriptionId") for row in rows] != ids:
         raise bad(f"{name} must have one entry for each item, in the same order")

@@ -1,4 +1,4 @@
-"""ord.net's offers for a collection or for traits: drafted, signed by the buyer, checked, put into the book."""
+"""ord.net's offers for a collection or for traits: drafted, signed by the buyer, checked, and put into the book."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ LEAST_PRICE, TICK = 10_000, 5_000
 HOUR_MS = 3_600_000
 LIVES_HOURS = (6, 12, 24, 168, 720, 2160)
 DEFAULT_HOURS = 168
-# The change of fewer sats would be dust that no node relays.
+# Less change would be dust that no node relays.
 LEAST_CHANGE = 330
 MAX_VALUES, MAX_COINS, MAX_COUNT, MAX_UTXOS = 100, 50, 10, 1_000
 OFFERS = f"{SLUG}/collection-offers"
@@ -45,7 +45,7 @@ routes = Routes(PREFIX, OrdnetHandler)
 
 
 class Target(Struct, frozen=True):
-    """A target. `traits` are all accepted values; none is the whole collection."""
+    """The target of an offer. `traits` are all accepted values; empty means the whole collection."""
 
     traits: tuple[Trait, ...] = ()
 
@@ -91,7 +91,7 @@ def of_order(bid: Order) -> Target:
 
 
 def eligible(found: list[Member], target: Target) -> list[Member]:
-    """Returns the members that an offer for `target` takes."""
+    """Returns the members that an offer for `target` accepts."""
     return [member for member in found if takes(target.traits, member.item.traits)]
 
 
@@ -100,9 +100,9 @@ def root(found: list[Member]) -> bytes:
     return hashlib.sha256("\n".join(sorted(member.item.id for member in found)).encode()).digest()
 
 
-# The funding parent: the buyer's coins go to the offer's output and back to the buyer, without a fee. From ord.net's
+# The funding parent pays the buyer's coins to the offer's output and back to the buyer, without a fee. From ord.net's
 # documents: a transaction of version 3 that is not broadcast before the offer is filled, with the offer's output first
-# and an OP_RETURN that helps to find it again. The change as the last output is a guess.
+# and an OP_RETURN that helps to find the offer again. That the change comes last is a guess.
 
 
 class Parent(Struct, frozen=True):
@@ -123,7 +123,7 @@ class Parent(Struct, frozen=True):
 
     @property
     def comes_back(self) -> int:
-        """The number of the buyer's output: the change, or the offer's own without change."""
+        """The index of the buyer's output: the change, or the offer's own output without change."""
         return 2 if len(self.transaction.vout) > 2 else 0
 
     @property
@@ -139,7 +139,7 @@ class Parent(Struct, frozen=True):
         return made
 
     def signed(self, text: str, public_key: bytes) -> Transaction:
-        """Returns the whole transaction from the signed PSBT. Raises Refusal for another one or an unsigned one."""
+        """Returns the complete transaction from the signed PSBT. Raises Refusal if it differs or is unsigned."""
         psbt = read_drafted(text, "the signed funding parent", self.transaction, "preflight")
         spent = [coin.output for coin in self.coins]
         witnesses = [payment_witness(psbt, at, spent, public_key) for at in range(len(spent))]
@@ -158,7 +158,7 @@ def with_witnesses(tx: Transaction, witnesses: list[Witness], script_sigs: list[
 def spendable(engine: Engine, payment: str, named: tuple[Spendable, ...]) -> list[Coin]:
     """Returns the coins that a request names by outpoint and sats. Raises ApiError.
 
-    400 for one that is not a coin of `payment` with that value, or is not confirmed; 409 when it is spent.
+    400 for a coin that is not the payment address's, has another value or is not confirmed; 409 if it is spent.
     """
     coins(engine, payment)
     found = []
@@ -177,7 +177,7 @@ def spendable(engine: Engine, payment: str, named: tuple[Spendable, ...]) -> lis
 
 
 def select(found: list[Coin], sats: int) -> tuple[Coin, ...]:
-    """Selects the fewest coins that pay `sats`, without change that would be dust. Raises ApiError(400)."""
+    """Selects the fewest coins that pay `sats`, without dust as change. Raises ApiError(400)."""
     chosen: list[Coin] = []
     for coin in sorted(found, key=lambda coin: -coin.value):
         chosen.append(coin)
@@ -199,21 +199,21 @@ class Draft(Struct, frozen=True):
     secret: bytes
 
     def stale(self, engine: Engine) -> str:
-        """Says why it can no longer be entered, however it is signed; empty when it can."""
+        """Returns why the offer can no longer be entered, however it is signed; empty if it can."""
         if any(engine.chain.coins[coin.outpoint].spent_by is not None for coin in self.parent.coins):
             return "a payment input is spent"
         return "the offer is over" if self.expires_ms <= engine.now_ms() else ""
 
     def order(self, engine: Engine, market: Market) -> Order:
-        """Makes the order without id and signature, as a refused one is noted."""
+        """Makes the order without id and signature, the form in which a refused one is recorded."""
         about = {"expires_ms": self.expires_ms, "traits": self.target.traits}
         return offer_order(engine, market, self.session, self.parent.price, self.parent.coins, **about)
 
     def signed(self, engine: Engine, market: Market, psbt: str, key: bytes) -> Order:
-        """Makes the order of the signed funding parent, not in the book yet. Raises Refusal."""
+        """Makes the order of the signed funding parent, not yet in the book. Raises Refusal."""
         whole, offer = self.parent.signed(psbt, key), self.parent.offer
         signature = whole.vin[0].witness.items[0].hex()
-        # The needs of a settlement: the whole parent, the parts of its output, and the secret that opens it.
+        # A settlement needs the complete parent, the parts of its output, and the secret that opens it.
         papers = (whole.serialize().hex(), offer.internal.hex(), offer.leaf.hex(), self.secret.hex())
         made = self.order(engine, market)
         return replace(made, order_id=new_id(engine), signature=signature, psbt=psbt, papers=papers)
@@ -229,7 +229,7 @@ def offer_order(
 
 
 def signed_order(call: OrdnetHandler, market: Market, made: Any, psbt: str, key: bytes) -> Order:
-    """Makes the order of a signed draft of any kind. Notes and refuses one that is stale, or wrongly signed."""
+    """Makes the order of a signed draft of any kind. Records and refuses a stale or wrongly signed draft."""
     engine = call.world.engine
     reason, status = made.stale(engine), 409
     if not reason:
@@ -251,20 +251,20 @@ def enter(call: OrdnetHandler, market: Market, orders: list[Order]) -> None:
 
 
 def replaced(engine: Engine, market: Market, buyer: str, target: Target, outpoints: set[str]) -> list[Order]:
-    """Returns the buyer's open offers of the same scope on one of these coins: a new one takes their place."""
+    """Returns the buyer's open offers of the same scope on any of these coins, which a new offer replaces."""
     own = [bid for bid in engine.bids_of(buyer, hidden=True, venue=ORDNET) if bid.venue == ORDNET]
     same = [bid for bid in own if bid.slug == market.slug and bid.inscription is None and of_order(bid) == target]
     return [bid for bid in same if outpoints & set(bid.funding)]
 
 
 def new_id(engine: Engine) -> str:
-    """Makes a UUID, like those of the venue's offers and listings."""
+    """Makes a UUID, like the ids of the venue's offers and listings."""
     digest = hashlib.sha256(f"ordnet {engine.new_id()}".encode()).digest()
     return str(uuid.UUID(bytes=digest[:16], version=4))
 
 
 def public_id(order: Order) -> str:
-    """Returns the order's id as a UUID: those of scripts and traders have 24 hex digits elsewhere."""
+    """Returns the order's id as a UUID, because scripts' and traders' ids have 24 hex digits."""
     return order.order_id if "-" in order.order_id else str(uuid.UUID(int=int(order.order_id, 16)))
 
 
@@ -313,7 +313,7 @@ def offer_preflight(call: OrdnetHandler) -> Row:
 def _drafts(
     call: OrdnetHandler, body: Row, market: Market, session: Session
 ) -> tuple[Target, list[Draft], list[Member]]:
-    """Drafts `count` offers, each a ladder's step less than the one before, and finds what they are for."""
+    """Drafts `count` offers, each one ladder step below the one before, and returns their target and members."""
     engine, (price, count, ladder) = call.world.engine, _prices(body)
     target, hours = target_of(body.get("target")), life_hours(body)
     key, _ = ordinals_key(body, session), payment_key(body, session)
@@ -326,7 +326,7 @@ def _drafts(
     found = eligible(members(engine, market, ORDNET), target)
     usable = spendable(engine, session.payment, named)
     criteria = hashlib.sha256(target.criteria(market.slug).encode()).digest()
-    # The leaf has whole seconds.
+    # because the leaf contains whole seconds
     expires_s = engine.now_ms() // 1000 + hours * 3600
     drafts = []
     for each in prices:
@@ -365,7 +365,7 @@ def utxos(value: Any, name: str) -> tuple[Spendable, ...]:
     if not found:
         raise bad(f"{name} is required")
     if len({outpoint for outpoint, _ in found}) < len(found):
-        raise bad(f"{name}: an output stands twice")
+        raise bad(f"{name}: an output is repeated")
     return tuple(found)
 
 
@@ -375,7 +375,7 @@ def utxo_row(outpoint: str, sats: int) -> Row:
 
 
 def _asked(body: Row, market: Market) -> str:
-    """Returns the fields that preflight and submit must have in common, as one text."""
+    """Returns the fields that preflight and submit must share, as one text."""
     counts = {"offerCount": body.get("offerCount", 1), "ladderStepSats": body.get("ladderStepSats", 0)}
     return as_text({name: body.get(name) for name in _REPEATED} | counts, body, market)
 
@@ -421,8 +421,8 @@ def offer_submit(call: OrdnetHandler) -> Row:
         made: Draft = call.desk.draft(session, asked, token)
         parent, name = made.parent, f"offers[{at}]"
         named = [outpoint for outpoint, _ in utxos(row.get("selectedPaymentUtxos"), f"{name}.selectedPaymentUtxos")]
-        told = (row.get("priceSats"), row.get("expectedFundingParentTxid"), row.get("fundingParentVout"))
-        if told != (parent.price, parent.txid, 0) or named != [coin.outpoint for coin in parent.coins]:
+        repeated = (row.get("priceSats"), row.get("expectedFundingParentTxid"), row.get("fundingParentVout"))
+        if repeated != (parent.price, parent.txid, 0) or named != [coin.outpoint for coin in parent.coins]:
             raise bad(f"{name} does not repeat what the preflight answered")
         psbt = signed_step(row.get("signedFundingParentStep"), f"offers[{at}].signedFundingParentStep")
         orders.append(signed_order(call, market, made, psbt, key))
@@ -450,7 +450,7 @@ def offer_cancel(call: OrdnetHandler) -> Row:
 
 
 def cancelled(call: OrdnetHandler, session: Session) -> Row:
-    """Takes out the offer of the path. Raises ApiError: 404 when unknown, 409 when over, 403 when another's."""
+    """Removes the offer of the path. Raises ApiError: 404 if unknown, 409 if over, 403 if another user's."""
     about, offer_id = call.path_args[:2]
     order = call.world.engine.order(offer_id)
     if order is None or order.side != "bid" or order.venue != ORDNET:

@@ -9,7 +9,7 @@ from typing import Any
 from simulator.engine import Market, Order, Sale
 from simulator.handler import Routes, asked, by_path, picked, same
 from simulator.holdings import Member, item_of, members
-from simulator.scenes import Told
+from simulator.scenes import ListName
 from simulator.venue_scripts import ORDNET
 from simulator.venues.ordnet.handler import PREFIX, SLUG, OrdnetHandler
 from simulator.venues.ordnet.item_offers import FEE_BPS, fee
@@ -28,7 +28,7 @@ routes = Routes(PREFIX, OrdnetHandler)
 
 @routes.get("collection-stats/floors", "floors", asked("slugs"))
 def floors(call: OrdnetHandler) -> Row:
-    """Answers many floors; unknown slugs are left out."""
+    """Answers several floors; leaves unknown slugs out."""
     slugs = [slug.strip() for slug in call.query("slugs").split(",") if slug.strip()]
     if not slugs or len(slugs) > MAX_SLUGS:
         raise bad(f"slugs: 1 to {MAX_SLUGS} collection slugs")
@@ -66,13 +66,13 @@ def listings(call: OrdnetHandler) -> Row:
     rows = [(ask, market) for _, ask, market in keyed]
     filters = f"listings {sort} {slug} {inscription} {seller}"
     shown, pagination = call.page(rows, [key for key, _, _ in keyed], 50, filters)
-    told: Told = "own_listings" if seller else "listings"
-    made = call.staged(told, [_listing(call, *each) for each in shown], [ask for ask, _ in shown])
+    list_name: ListName = "own_listings" if seller else "listings"
+    made = call.staged(list_name, [_listing(call, *each) for each in shown], [ask for ask, _ in shown])
     return {"listings": made, "pagination": pagination}
 
 
 def _slug(call: OrdnetHandler) -> str:
-    """Reads a collection slug of a query, in lower case; empty for none. Raises ApiError(400)."""
+    """Reads a collection slug of a query, in lower case; empty without one. Raises ApiError(400)."""
     value: str = call.get_query_argument("collectionSlug", "")
     if value and not _SLUG_FORM.fullmatch(value):
         raise bad("Invalid collectionSlug")
@@ -117,7 +117,7 @@ def _collection(market: Market) -> Row:
 
 
 def _location(call: OrdnetHandler, inscription: str) -> Row:
-    """Returns an inscription's place; scripts' listings have none."""
+    """Returns the location of an inscription; scripts' listings have none."""
     coin = call.engine.chain.coin_of(inscription)
     if coin is None:
         return same(None, "sat locationTxid locationVout locationSatpoint")
@@ -166,7 +166,7 @@ def _inscription(call: OrdnetHandler, member: Member, market: Market) -> Row:
 
 @routes.get("sales", "sales", asked("collectionSlug"))
 def sales(call: OrdnetHandler) -> Row:
-    """Answers a page of sales, newest first; an unknown slug has none. A fill of another venue's order is external."""
+    """Answers a page of sales, newest first; an unknown slug has none. A sale at another venue is external."""
     slug = _slug(call)
     markets = [m for m in call.engine.markets.values() if m.kind == "ordinals" and slug in ("", m.slug)]
     every = [sale for market in markets for sale in call.engine.sales.of(market.key)]
@@ -207,11 +207,11 @@ def sent_offers(call: OrdnetHandler) -> Row:
     return _offers(call, market, "own_bids", found, {"actionBindingId": call.session.binding_id})
 
 
-def _offers(call: OrdnetHandler, market: Market, told: Told, bids: list[Order], more: Row) -> Row:
+def _offers(call: OrdnetHandler, market: Market, list_name: ListName, bids: list[Order], more: Row) -> Row:
     known = members(call.engine, market, ORDNET)
     rows = [_offer(bid, len(eligible(known, of_order(bid)))) | more for bid in bids]
     return {
-        "rows": call.staged(told, rows, bids),
+        "rows": call.staged(list_name, rows, bids),
         "totalCount": len(bids),
         "collectionOfferCount": sum(not bid.traits for bid in bids),
         "traitOfferCount": sum(bool(bid.traits) for bid in bids),
@@ -220,7 +220,7 @@ def _offers(call: OrdnetHandler, market: Market, told: Told, bids: list[Order], 
 
 def _offer(bid: Order, count: int) -> Row:
     target = of_order(bid)
-    # Bids of scripts and traders may have no end: shown as a week after their start.
+    # Bids of scripts and traders may have no expiry; they show one a week after their start.
     end_ms = bid.expires_ms if bid.expires_ms is not None else bid.placed_ms + DEFAULT_HOURS * HOUR_MS
     return {
         "id": public_id(bid),
@@ -257,7 +257,7 @@ def item_offers(call: OrdnetHandler) -> Row:
 
 
 def _owner(call: OrdnetHandler, inscription: str, *, visible: bool) -> str | None:
-    """Returns the holder of an inscription, or who lists it: here as reads show it, or at any venue."""
+    """Returns an inscription's holder or seller: a listing here as reads show it, else at any venue."""
     holder, engine = call.engine.wallets.holder_of(inscription), call.engine
     ask = engine.listing_of(inscription, ORDNET) if visible else engine.ask_of(inscription)
     return holder[0] if holder else ask.maker if ask else None
@@ -298,17 +298,17 @@ def own_item_offers(call: OrdnetHandler) -> Row:
     sent = [bid for bid in call.engine.bids_of(call.session.payment, venue=ORDNET) if bid.inscription is not None]
     held = call.engine.wallets.inscriptions.get(call.session.ordinals, {})
     received = {each: bids for each in held if (bids := call.engine.bids_on(each, ORDNET))}
-    told: Row = {"view": view}
+    answer: Row = {"view": view}
     if view == "sent":
-        told["rows"] = [_named(call, bid.inscription or "") | _seen_from(call, bid, "sent") for bid in sent]
+        answer["rows"] = [_named(call, bid.inscription or "") | _seen_from(call, bid, "sent") for bid in sent]
     elif view == "owned":
-        told["groups"] = [_group(call, each, bids) for each, bids in received.items()]
+        answer["groups"] = [_group(call, each, bids) for each, bids in received.items()]
     elif view == "history":
         raise ApiError(501, "view=history is not implemented by the practice market")
     else:
         raise bad("view must be owned, sent or history")
     counts = {"sentCount": len(sent), **same(len(received), "actionableCount ownedCount")}
-    return told | counts | {"hasMore": False, "nextCursor": None}
+    return answer | counts | {"hasMore": False, "nextCursor": None}
 
 
 def _named(call: OrdnetHandler, inscription: str) -> Row:

@@ -1,7 +1,7 @@
 """Satflow's reads under `/satflow/v1`, from its reference of API 1.1.4: activity, numbers, items, wallets.
 
-As seen, orders lie in the row (`ask`, `bid`), times are text, prices digits in text, and among the open orders are some
-that cannot be filled any more: a client that takes those for open finds a floor, or a bid, that is not there.
+As seen, rows contain their orders (`ask`, `bid`), times are text, prices are digits in text, and some of the open
+orders can no longer be filled: a client that counts those as open finds a floor or bid that does not exist.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Any
 from simulator.engine import Kind, Market, Order, Sale, Side, ticker_key
 from simulator.handler import Made, Routes, VenueHandler, asked, belongs_to, by_url, picked, same, sign_in_address
 from simulator.holdings import follow
-from simulator.scenes import Told
+from simulator.scenes import ListName
 from simulator.wallets import Item, Trait, media_of, name_of
 from simulator.wire import EXACT, ApiError, bad, iso, plain
 
@@ -30,7 +30,7 @@ def kind_of(value: Any, name: str) -> Kind:
 
 
 class SatflowHandler(VenueHandler):
-    """The base handler: asks for `x-api-key`, applies its limits, wraps answers as {"success": true, "data": ...}."""
+    """The base handler: needs `x-api-key`, applies its limits, wraps answers as {"success": true, "data": ...}."""
 
     dialect = VENUE
 
@@ -70,13 +70,13 @@ def attributes(traits: tuple[Trait, ...]) -> list[dict[str, str]]:
 
 
 def listing(ask: Order, market: Market, *, is_as_seen: bool) -> Row:
-    """Returns a row of `/activity/listings`: traits only where the market shows them, as no document promises them."""
-    told = {"attributes": attributes(ask.traits)} if market.kind == "ordinals" and market.listing_traits else {}
+    """Returns a row of `/activity/listings`, with traits only if the market shows them: no document promises them."""
+    token = {"attributes": attributes(ask.traits)} if market.kind == "ordinals" and market.listing_traits else {}
     if is_as_seen:
         inner = picked(ask, "inscriptionId=inscription sellerOrdAddress=maker sellerReceiveAddress=receive")
         inner |= {"price": str(ask.price), **_amounts(ask)}
-        return _seen_order(ask, market) | {"ask": inner, "token": told}
-    row = {"type": "listing", "collectionSlug": market.slug} | told
+        return _seen_order(ask, market) | {"ask": inner, "token": token}
+    row = {"type": "listing", "collectionSlug": market.slug} | token
     row |= picked(ask, "_id=order_id inscriptionId=inscription price sellerOrdAddress=maker timestamp=placed_ms")
     return row | (picked(ask, "quantity unitPrice=unit_price") if market.kind == "runes" else {})
 
@@ -112,7 +112,7 @@ def own_bid(found: Order, market: Market | None, *, is_as_seen: bool) -> Row:
 
 
 def sale(found: Sale, market: Market, *, is_as_seen: bool) -> Row:
-    """Returns a row of `/activity/sales`; it adds to the documented fields both sides and the bid sold into."""
+    """Returns a row of `/activity/sales`: the documented fields, both parties, and the bid sold into."""
     row = picked(found, "_id=sale_id inscriptionId=inscription") | {"collectionSlug": market.slug}
     if is_as_seen:
         buyer = picked(found, "bidderAddress=buyer bidderTokenReceiveAddress=receive")
@@ -149,7 +149,7 @@ def over(row: Row, side: Side, now_ms: int) -> list[Row]:
 
 
 def unfilled(row: Row) -> list[Row]:
-    """Returns a sale's row as one of an order that was cancelled unfilled."""
+    """Returns a sale's row as that of an order that was cancelled unfilled."""
     ended = {"fillCompletedAt": None, "cancelledAt": row["fillCompletedAt"]}
     return [row | {"_id": f"{'0' * 8}{row['_id'][8:]}"} | ended]
 
@@ -189,7 +189,7 @@ def bids(call: SatflowHandler) -> Row:
 
 @routes.get("activity/sales", "sales", asked("collectionSlug"))
 def sales(call: SatflowHandler) -> Row:
-    """Answers the newest thousand trades of a market, newest first; as seen, only to those who ask `active=false`."""
+    """Answers the newest thousand trades of a market, newest first; as seen, only with `active=false`."""
     if call.get_query_argument("timeRange", "24h") not in RANGES_MS:
         raise bad(f"timeRange must be one of {', '.join(RANGES_MS)}")
     span = call.get_query_argument("timeRange", "")
@@ -202,7 +202,7 @@ def sales(call: SatflowHandler) -> Row:
     return _activity(call, "sales", found, sale, _SALE_SORTS, "desc", unfilled)
 
 
-def _open_orders(call: SatflowHandler, told: Told, side: Side, row: Callable[..., Row]) -> Row:
+def _open_orders(call: SatflowHandler, list_name: ListName, side: Side, row: Callable[..., Row]) -> Row:
     if call.get_query_argument("active", "true") != "true":
         raise ApiError(501, "only active=true is implemented here", "NOT_IMPLEMENTED")
     now_ms = call.engine.now_ms()
@@ -211,21 +211,21 @@ def _open_orders(call: SatflowHandler, told: Told, side: Side, row: Callable[...
         return sorted(market.best(side, now_ms, VENUE), key=lambda order: (order.placed_ms, order.sequence))
 
     way = "asc" if side == "ask" else "desc"
-    return _activity(call, told, found, row, _ORDER_SORTS, way, lambda best: over(best, side, now_ms))
+    return _activity(call, list_name, found, row, _ORDER_SORTS, way, lambda best: over(best, side, now_ms))
 
 
 def _activity(
     call: SatflowHandler,
-    told: Told,
+    list_name: ListName,
     found: Callable[[Market], list[Any]],
     row: Callable[..., Row],
     sorts: dict[str, Callable[[Any], Any]],
     way: str,
     decoys: Callable[[Row], list[Row]],
 ) -> Row:
-    """Answers a page of what is `found` (oldest first) of a collection or rune; an unknown one has none.
+    """Answers a page of the orders or sales `found` (oldest first) in a collection or rune; an unknown one has none.
 
-    The first of `sorts` and `way` are the default. As seen, `decoys` come ahead of the best row.
+    The first of `sorts` and `way` are the defaults. As seen, `decoys` come before the best row.
     """
     slug = call.query("collectionSlug")
     page = call.query_whole("page", 1, 1, 1_000_000)
@@ -235,11 +235,11 @@ def _activity(
     made: Any = Made(lambda each: row(each, market, is_as_seen=call.is_as_seen), about)
     if about and call.is_as_seen:
         made = [*decoys(made[0]), *made]
-    shown = call.staged(told, made, about)
+    shown = call.staged(list_name, made, about)
     total, start = len(shown), (page - 1) * size
     part = shown[start : start + size]
     if call.is_as_seen:
-        return {told: part, "total": total}
+        return {list_name: part, "total": total}
     pagination = {"page": page, "pageSize": size, "total": total, "totalPages": -(-total // size)}
     return {"items": part, "pagination": pagination}
 
@@ -251,7 +251,7 @@ def _sorted(call: SatflowHandler, found: list[Any], sorts: dict[str, Callable[[A
         raise bad(f"sortBy must be one of {', '.join(sorts)}, sortDirection asc or desc")
     if way == "asc":
         return sorted(found, key=sorts[by])
-    # A reversed sort keeps the order of equals; by time the newer of two in one millisecond comes first.
+    # A reversed sort keeps the order of equals; by time, the newer of two in one millisecond must come first.
     return sorted(found if by in _BY_PRICE else found[::-1], key=sorts[by], reverse=True)
 
 
@@ -269,11 +269,11 @@ def collection_stats(call: SatflowHandler) -> Row:
 
 @routes.get("collection-stats/floors", "floors", asked("slugs"))
 def floors(call: SatflowHandler) -> Any:
-    """Answers many floors; unknown slugs are left out."""
+    """Answers several floors; leaves unknown slugs out."""
     kind = kind_of(call.query("type"), "type")
     slugs = [slug.strip() for slug in call.query("slugs").split(",")]
     if len(slugs) > MAX_SLUGS:
-        raise bad(f"slugs: at most {MAX_SLUGS} at once")
+        raise bad(f"slugs: at most {MAX_SLUGS} in one request")
     markets = [call.engine.market(kind, slug) for slug in dict.fromkeys(slugs) if slug]
     found = [market for market in markets if market is not None]
     shown = list(call.staged("floors", [_floor(call, market) for market in found], found))
@@ -303,7 +303,7 @@ def collection(call: SatflowHandler) -> Row:
 
 
 def _metadata(call: SatflowHandler, market: Market, *, with_traits: bool) -> Row:
-    # An inscription listed at several venues still counts once.
+    # because an inscription listed at several venues counts once
     every = {ask.inscription or ask.order_id: ask.traits for ask in market.asks.values()}
     held = [item for items in call.engine.wallets.inscriptions.values() for item in items.values()]
     every = {item.id: item.traits for item in held if item.collection == market.slug} | every
@@ -358,7 +358,7 @@ def item(call: SatflowHandler) -> Row:
 
 @routes.get("challenge", "challenge", asked("address"), envelope=lambda call, answer: answer)
 def challenge(call: SatflowHandler) -> Row:
-    """Answers the text to sign for cancels and other proofs: as seen, without `data`."""
+    """Answers the text to sign for cancels and other proofs; as seen, without `data`."""
     data = {"challenge": call.world.challenges.issue(call.query_address())}
     return {"success": True} | (data if call.is_as_seen else {"data": data})
 
@@ -366,11 +366,11 @@ def challenge(call: SatflowHandler) -> Row:
 @routes.get("challenge/verify", "challenge", asked("address"))
 def verify_challenge(call: SatflowHandler) -> Row:
     address = call.query_address()
-    # A base64 plus sign arrives as a blank when the client did not escape it.
+    # A base64 plus sign arrives as a space if the client did not escape it.
     signature = call.query("signature").replace(" ", "+")
     if not call.world.challenges.answered(address, signature):
         return {"validity": False, "publicKey": None}
-    # The key ends a P2WPKH witness; a taproot witness shows none.
+    # The key ends a P2WPKH witness; a taproot witness contains none.
     try:
         witness = base64.b64decode(signature.removeprefix("smp"), validate=True)
     except (ValueError, binascii.Error):
@@ -381,13 +381,13 @@ def verify_challenge(call: SatflowHandler) -> Row:
 
 @routes.get("address/bidding-wallet", "balance", asked("paymentAddress"))
 def bidding_wallet(call: SatflowHandler) -> Row:
-    """Answers the address to fund for collection and rune bids; as seen in `multiSig` alone."""
+    """Answers the address to fund for collection and rune bids; as seen, only in `multiSig`."""
     payment = sign_in_address(call.query("paymentAddress"), "paymentAddress")
     ordinals = sign_in_address(call.query("ordinalsAddress"), "ordinalsAddress")
     public_key = call.query("paymentPubkey")
     if not belongs_to(public_key, payment):
         raise bad("paymentPubkey is not the key of paymentAddress")
-    # The live market, because a frozen copy loses the names that it learns.
+    # The live market, because a frozen copy (a stale fault's) would lose the new bidding wallet.
     engine = call.world.engine
     address = engine.wallets.bidding_wallet(payment, ordinals, public_key)
     follow(engine, payment)
@@ -436,7 +436,7 @@ def _ordinal(call: SatflowHandler, item: Item) -> Row:
 
 def _listing(call: SatflowHandler, ask: Order | None) -> Row | None:
     if call.is_as_seen:
-        # A listing that has ended still shows a price.
+        # because a listing that has ended still shows a price
         ended = {"price": "1000", "cancelledAt": iso(call.engine.now_ms())}
         return {"_id": ask.order_id, "price": str(ask.price), "cancelledAt": None} if ask else ended
     return {"price": ask.price, "secureListing": True} if ask else None
@@ -466,7 +466,7 @@ def own_bids(call: SatflowHandler) -> Row:
         raise ApiError(404, "address not found or no bids", "NOT_FOUND")
     markets = [call.engine.market(bid.kind, bid.slug) for bid in found]
     made = [own_bid(*each, is_as_seen=call.is_as_seen) for each in zip(found, markets, strict=True)]
-    told = list(call.staged("own_bids", made, found))
+    rows = list(call.staged("own_bids", made, found))
     if call.is_as_seen:
-        told.append(made[0] | {"bid_id": {"$oid": "0" * 24}, "cancelledAt": iso(call.engine.now_ms())})
-    return {"results": told}
+        rows.append(made[0] | {"bid_id": {"$oid": "0" * 24}, "cancelledAt": iso(call.engine.now_ms())})
+    return {"results": rows}

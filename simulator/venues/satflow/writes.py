@@ -19,7 +19,7 @@ from simulator.wallets import Trait
 from simulator.wire import MAX_WHOLE, ApiError, amount, bad, items, text, whole
 from wallet.bip322 import verify_ownership
 
-# The limits of a signed bid's timestamp: its age, and how far it may be ahead of our clock.
+# A signed bid's maximum age, and its maximum lead over our clock.
 MAX_AGE_MS = 5 * 60 * 1000
 MAX_AHEAD_MS = 60 * 1000
 MAX_IDS = 1_000
@@ -60,7 +60,7 @@ def place_bid(call: SatflowHandler) -> Row:
 
 
 def _signed_bid(body: dict[str, Any]) -> tuple[Kind, BidTerms, str, int]:
-    """Reads a bid with its public key and time; every number must be plain, since its text is signed."""
+    """Reads a bid with its public key and time; every number must be plain digits, because its text is signed."""
     if "inscriptionId" in body or "signedBiddingPSBT" in body:
         raise ApiError(501, "bids on one inscription are not implemented here", "NOT_IMPLEMENTED")
     if "bidChallengeId" in body and "timestamp" not in body:
@@ -79,7 +79,7 @@ def _signed_bid(body: dict[str, Any]) -> tuple[Kind, BidTerms, str, int]:
     maker = sign_in_address(body.get("bidderAddress"), "bidderAddress")
     receive = sign_in_address(body.get("bidderTokenReceiveAddress"), "bidderTokenReceiveAddress")
     public_key = text(body.get("bidderAddressPublicKey"), "bidderAddressPublicKey")
-    # The addresses as they were sent: another spelling of the same address is another text.
+    # The addresses as they were sent, because another spelling of an address makes another text.
     signers = (body["bidderAddress"], public_key, body["bidderTokenReceiveAddress"])
     message = ":".join(map(str, (*signers, price, digits, expires_ms, slug, timestamp_ms)))
     signature = text(body.get("signedBiddingMessage"), "signedBiddingMessage", 1000)
@@ -88,7 +88,7 @@ def _signed_bid(body: dict[str, Any]) -> tuple[Kind, BidTerms, str, int]:
 
 
 def _quantity(value: Any, kind: Kind) -> tuple[Decimal, str]:
-    """Reads the quantity, and its text in the signed message: a rune's may have decimals, as number or as text."""
+    """Reads the quantity and its text in the signed message; a rune's may have decimals, as a number or text."""
     if kind == "runes" and isinstance(value, (str, Decimal)):
         # The digits as they were sent; a number with an exponent has none that could be signed.
         return amount(str(value), "quantity"), str(value)
@@ -129,7 +129,7 @@ def cancel(call: SatflowHandler) -> Row:
         order = call.world.engine.order(each)
         is_own = order is not None and order.maker == maker and order.side == side and order.at(VENUE)
         if order is not None and is_own:
-            # Of several cancels every other one is a lie: so that one does not predict the next.
+            # Of several cancels, every other one is left out, so that one result does not predict the next.
             if call.mode == "cancel_lie" and at % 2:
                 call.world.engine.cancel(order)
             else:
@@ -141,7 +141,7 @@ def cancel(call: SatflowHandler) -> Row:
 
 
 def _ask_ids(call: SatflowHandler, body: dict[str, Any], maker: str) -> tuple[list[str], bool]:
-    """Reads the ids to cancel; listings may be named by `inscriptionId`, `output` or `runesOutput`, too."""
+    """Reads the ids to cancel; listings may also be named by `inscriptionId`, `output` or `runesOutput`."""
     if body.get("_id") is not None or body.get("_ids") is not None:
         return _order_ids(body)
     if body.get("inscriptionId") is not None:
@@ -186,7 +186,7 @@ def intent_sell(call: SatflowHandler) -> Row:
 
 @routes.post("list", "list", named("listings", "inscriptionId"))
 def list_one(call: SatflowHandler) -> Row:
-    """Takes one signed listing; listing again replaces the former one. The plain form alone will do."""
+    """Takes one signed listing, of which only the plain form is required; a new one replaces the older one."""
     body = call.body()
     rows = items(body.get("listings"), "listings", 100)
     if len(rows) != 1:
@@ -210,10 +210,10 @@ def list_one(call: SatflowHandler) -> Row:
 def _ask_terms(row: dict[str, Any]) -> AskTerms:
     if row.get("runesOutput") is not None:
         raise ApiError(501, "listing runes is not implemented here", "NOT_IMPLEMENTED")
-    told = row.get("tapInternalKey") or ""
-    # Documented with 66 digits, and without its parity it is the same.
-    internal_key = X_ONLY_KEY.fullmatch(told) if isinstance(told, str) else None
-    if told and internal_key is None:
+    given = row.get("tapInternalKey") or ""
+    # Documented with 66 digits; without its parity (64) it is the same key.
+    internal_key = X_ONLY_KEY.fullmatch(given) if isinstance(given, str) else None
+    if given and internal_key is None:
         raise bad("tapInternalKey must have 66 hex digits, or 64")
     if row.get("collectionSlug") is not None:
         text(row["collectionSlug"], "collectionSlug")
@@ -240,7 +240,7 @@ def _signed_listing(body: dict[str, Any]) -> Signed:
 
 @routes.post("intent/withdraw", "withdraw", named("userAddress"), drafts=True)
 def intent_withdraw(call: SatflowHandler) -> Row:
-    """Answers the PSBT that would take `amount` sats out of the bidding wallet of `userAddress`."""
+    """Answers the PSBT that would withdraw `amount` sats from the bidding wallet of `userAddress`."""
     body = call.body()
     payment = sign_in_address(body.get("userAddress"), "userAddress")
     sats = whole(body.get("amount"), "amount", 1)

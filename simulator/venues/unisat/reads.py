@@ -1,8 +1,8 @@
 """UniSat's collection market under `/unisat/v3`: numbers, listings, items, and the events of both its markets.
 
-Prices are sats, a collection's id is its slug. Where answers of 2026 were recorded that say more than the
-documentation, a market that answers as seen shows them: rows show their traits with floors, `unitPrice` may be another
-number than the price, and among the listings is one whose item has moved, so that its floor is not there.
+Prices are sats, a collection's id is its slug. Answers recorded in 2026 contain more than the documentation, and a
+market that answers as seen shows it: rows have traits with floors, `unitPrice` may differ from the price, and one
+listing's item has moved, so its price is not the floor.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from msgspec.structs import replace
 
 from simulator.engine import Engine, Market, Order, unit_price
 from simulator.handler import Made, Routes, picked, same
-from simulator.scenes import Told
+from simulator.scenes import ListName
 from simulator.venues.unisat.runes import (
     COLLECTIONS,
     PREFIX,
@@ -41,9 +41,9 @@ Row = dict[str, Any]
 MAX_COLLECTIONS = 20
 MAX_IDS = 100
 NOT_FOUND = -109
-TIME_TYPES = frozenset({"24h", "7d"})  # of statistics as seen; any other one has an empty list
+TIME_TYPES = frozenset({"24h", "7d"})  # of statistics as seen; any other one gets an empty list
 EVENTS = ("Cancel", "Claim", "Listed", "Sold", "Updated")
-# The history's reason for a listing that ended because its seller asked another price.
+# The history's reason for a listing that ended because its seller changed the price.
 REPRICED = "another price"
 _LONG_MS = 90 * 86_400_000
 _NOT_SHOWN = 10**18
@@ -56,7 +56,7 @@ def collection_statistic(call: UnisatHandler) -> Row:
     market = call.engine.market("ordinals", text(call.body().get("collectionId"), "collectionId"))
     if market is None:
         raise ApiError(404, "collection not found")
-    # As seen, the statistic of some collections, by their names, fails if it is requested alone.
+    # As seen, the statistic of some collections (chosen by name) fails if it is requested alone.
     if call.shows("unisat_statistic_500") and crc32(market.slug.encode()) % 2 == 0:
         raise ApiError(500, "Internal Server Error")
     return _statistic(call, market)
@@ -104,11 +104,11 @@ def listings(call: UnisatHandler) -> Row:
     body = call.body()
     wanted = open_filter(body, "collection")
     found = _sorted(call, body.get("sort"), [each for each in _listed(call, wanted) if _meets(each[0], wanted)])
-    told: Told = "listings" if wanted.get("address") is None else "own_listings"
+    list_name: ListName = "listings" if wanted.get("address") is None else "own_listings"
     markets = {market.slug: market for _, market in found}
     traits = cache(lambda slug: Traits(call.engine, markets[slug]))
     made = Made(lambda each: _listing(call, *each) | _more(call, each[0], traits), found)
-    rows = call.staged(told, made, [ask for ask, market in found if ask.order_id in market.asks])
+    rows = call.staged(list_name, made, [ask for ask, market in found if ask.order_id in market.asks])
     shown = rows[:] if wanted.get("all") is True else page(body, rows)
     return {"list": shown, "total": len(rows), "timestamp": call.engine.now_ms()}
 
@@ -130,7 +130,7 @@ def _listed(call: UnisatHandler, wanted: Row) -> list[tuple[Order, Market]]:
 
 
 def _moved(market: Market, now_ms: int) -> list[Order]:
-    """Returns a listing that stayed when its item moved: cheaper than all others with its trait, and months old."""
+    """Returns a stale listing of a moved item: cheaper than all others with its trait, and months old."""
     first = next((ask for ask in market.best("ask", now_ms, VENUE) if ask.traits and ask.venue != VENUE), None)
     if first is None:
         return []
@@ -163,7 +163,7 @@ def _sorted(call: UnisatHandler, sort: Any, found: list[tuple[Order, Market]]) -
 
 
 def _unit_price(ask: Order) -> int | None:
-    """Returns the `unitPrice` of a row as seen; of a few it is ten times the price, of others null."""
+    """Returns the `unitPrice` of a row as seen: a third each equal the price, are ten times the price, or are null."""
     return (ask.price, 10 * ask.price, None)[ask.sequence % 3]
 
 
@@ -183,7 +183,7 @@ def _listing(call: UnisatHandler, ask: Order, market: Market) -> Row:
 
 
 def _more(call: UnisatHandler, ask: Order, traits: Callable[[str], Traits]) -> Row:
-    """Returns the fields that the documentation does not have, or that were recorded otherwise."""
+    """Returns the fields that the documentation lacks or that were recorded with other values."""
     found: Row = {}
     if call.shows("unisat_attrs") or call.shows("unisat_stale_row"):
         found = {"amount": 1, "attrs": traits(ask.slug).of(ask.inscription, ask.traits), "onSaleTime": ask.placed_ms}
@@ -191,7 +191,7 @@ def _more(call: UnisatHandler, ask: Order, traits: Callable[[str], Traits]) -> R
 
 
 class Traits:
-    """The traits of one collection, each with the number of its items, the listed ones, and their lowest price."""
+    """The traits of one collection, each with its number of items, its listed items, and their lowest price."""
 
     def __init__(self, engine: Engine, market: Market) -> None:
         held = [item for items in engine.wallets.inscriptions.values() for item in items.values()]
@@ -214,7 +214,7 @@ class Traits:
 
 
 class Action(Struct, frozen=True):
-    """One event of a listing; `price` sats for `quantity`, `to` the buyer."""
+    """One event of a listing: `price` sats for `quantity`; `to` is the buyer."""
 
     event: Literal["Listed", "Sold", "Cancel", "Updated"]
     auction_id: str
@@ -288,7 +288,7 @@ def _action(call: UnisatHandler, action: Action) -> Row:
 
 
 def actions(engine: Engine, market: Market) -> Iterator[Action]:
-    """Yields every event of one market that is still known: sales, open listings, and clients' actions here."""
+    """Yields every known event of one market: sales, open listings, and clients' actions here."""
     for sale in engine.sales.of(market.key):
         if sale.at(VENUE) and sale.bid_id is None:
             sold = sale.quantity, sale.seller, sale.inscription, sale.receive, sale.txid
@@ -302,16 +302,16 @@ def actions(engine: Engine, market: Market) -> Iterator[Action]:
         if row.get("venue") != VENUE or row["kind"] != "ask" or row["slug"] != market.slug:
             continue
         quantity = Decimal(str(row["quantity"]))
-        told = row["orderId"], row["time"], row["price"], quantity, row["maker"], row["inscriptionId"]
+        event = row["orderId"], row["time"], row["price"], quantity, row["maker"], row["inscriptionId"]
         if row["event"] == "accepted":
-            yield Action("Updated" if row["orderId"] in listed else "Listed", *told)
+            yield Action("Updated" if row["orderId"] in listed else "Listed", *event)
             listed.add(row["orderId"])
         elif row["event"] == "cancelled" and row.get("reason") != REPRICED:
-            yield Action("Cancel", *told)
+            yield Action("Cancel", *event)
 
 
 def _passes(action: Action, wanted: Row) -> bool:
-    """Tells whether an action passes a filter's event, inscription and address (as seller or buyer)."""
+    """Returns True if an action matches a filter's event, inscription and address (seller or buyer)."""
     return (
         wanted.get("event") in (None, action.event)
         and wanted.get("inscriptionId") in (None, action.inscription)
@@ -371,7 +371,7 @@ def inscription_info(call: UnisatHandler) -> Row:
     }
     if not call.shows("unisat_holder_in_utxo"):
         return row
-    # Recorded otherwise: without a listing the holder is in `utxo` alone.
+    # As recorded, an unlisted inscription's holder is only in `utxo`.
     market = call.engine.market("ordinals", slug)
     row |= {"notOnSale": ask is None, "marketType": "fixedPrice"}
     row["attrs"] = Traits(call.engine, market).of(wanted) if market else []
@@ -397,7 +397,7 @@ def inscription_infos(call: UnisatHandler) -> Row:
 
 
 def _with_listing(inscription: str, held: tuple[str, Item] | None, ask: Order | None) -> Row:
-    """Returns an inscription with its listing, whose fields are null without one."""
+    """Returns an inscription with its listing; without one, the listing's fields are null."""
     return {
         "auctionId": ask.order_id if ask else None,
         "inscriptionId": inscription,
@@ -414,7 +414,7 @@ def _held_by(call: UnisatHandler, body: Row) -> list[Item]:
 
 
 def _item(call: UnisatHandler, inscription: str | None, slug: str = "") -> Item:
-    """Returns an inscription of a play wallet, or one with the details that a stranger's shows."""
+    """Returns an inscription of a play wallet, or the details made up for any other."""
     found = call.engine.wallets.holder_of(inscription) if inscription else None
     return found[1] if found else Item(inscription or "", slug, item_name(slug, inscription or ""))
 

@@ -24,12 +24,12 @@ MAX_PAGE = 99
 
 
 class UnisatHandler(VenueHandler):
-    """The base handler: asks for a bearer key, counts it against the limits, wraps answers as {code, msg, data}."""
+    """The base handler: needs a bearer key, counts it against the limits, wraps answers as {code, msg, data}."""
 
     dialect = VENUE
 
     def shows(self, scene: str) -> bool:
-        """Tells whether a scene is in force; a market that answers as recorded has all that are forms of an answer."""
+        """Returns True if a scene is in force; a market that answers as seen shows every scene of a form."""
         return self.is_as_seen or self.world.scenes.has(scene)
 
     def admit(self) -> None:
@@ -48,7 +48,7 @@ class UnisatHandler(VenueHandler):
             raise over if scenes.strikes("unisat_403_over_the_rate") else refused(int(OVER_LIMIT), over.text)
 
     def error_body(self, status: int, text: str, code: str | None) -> dict[str, Any]:
-        # The marketplace's own codes are negative numbers; others are errors common to its services.
+        # The marketplace's own codes are negative numbers; other errors get the code common to its services.
         number = int(code) if code and code.startswith("-") else COMMON_ERROR
         return {"code": number, "msg": text, "data": None}
 
@@ -61,12 +61,12 @@ class UnisatHandler(VenueHandler):
         return [market for market in self.engine.markets.values() if market.kind == kind]
 
     def missing(self) -> Any:
-        """Refuses a purchase, which is called `bid` there: the practice market lacks it."""
+        """Refuses a purchase (called `bid` there), which the practice market lacks."""
         raise ApiError(501, "not implemented by the practice market")
 
 
 def about(*names: str) -> Subject:
-    """Returns a subject: the first of these fields of the body, or of its filter."""
+    """Returns a reader of a subject: the first of these fields in the body or its filter."""
 
     def subject(call: UnisatHandler) -> str:
         try:
@@ -100,7 +100,7 @@ def open_filter(body: dict[str, Any], kind: str) -> dict[str, Any]:
 
 
 def sorted_by(sort: Any, found: list[Row], keys: dict[str, Callable[[Row, int], Any]]) -> list[Row]:
-    """Sorts by the field that `sort` names; a key is made of a row and its way, 1 upwards and -1 downwards."""
+    """Sorts by the field that `sort` names; a key is made from a row and its direction, 1 or -1 (descending)."""
     if not isinstance(sort, dict) or not set(sort) <= keys.keys() or len(sort) > 1:
         raise bad(f"sort must be one of {', '.join(keys)}")
     if not all(type(way) is int and way in (1, -1) for way in sort.values()):

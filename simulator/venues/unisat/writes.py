@@ -1,7 +1,7 @@
 """UniSat's writes: put on sale, change the price, put off sale, each drafted and then confirmed.
 
-To put a listing off without the chain (`offChain`) its seller signs a transaction that is never sent: the whole listed
-output back to the seller.
+To end a listing without the chain (`offChain`), its seller signs a transaction that is never sent: it pays the whole
+listed output back to the seller.
 """
 
 from __future__ import annotations
@@ -162,12 +162,12 @@ def _check_off_chain(body: dict[str, Any]) -> None:
 
 
 def _place(call: UnisatHandler, auction_id: str, step: Step) -> None:
-    """Notes that a draft became a listing, or ended one."""
+    """Records that a draft became a listing, or ended one."""
     call.world.placed.keep(auction_id, call.world.drafts.pop((auction_id, step)).terms)
 
 
 def _listing(call: UnisatHandler, auction_id: str) -> Order:
-    """Returns the open listing of that id. Raises ApiError when it is over or unknown."""
+    """Returns the open listing of that id. Raises ApiError if it is unknown or has ended."""
     order = call.world.engine.order(auction_id)
     if order is not None and order.side == "ask" and order.venue == VENUE and order.inscription is not None:
         return order
@@ -205,13 +205,13 @@ def _half(body: dict[str, Any]) -> listing.SignedSale:
 
 
 def _signed_psbt(body: dict[str, Any]) -> str:
-    """Reads the PSBT of a confirmation into base64; it is hex unless `fromBase64` is set. Raises Refusal."""
+    """Reads the PSBT of a confirmation as base64; it is hex unless `fromBase64` is set. Raises Refusal."""
     psbt = text(body.get("psbt"), "psbt", MAX_PSBT_TEXT)
     return psbt if body.get("fromBase64") is True else listing.base64_of(psbt, "psbt")
 
 
 def _price(body: dict[str, Any]) -> int:
-    """Reads the sats of `initPrice`, a text; `unitPrice` is the same for a single inscription."""
+    """Reads the sats of `initPrice`, a text; `unitPrice` must equal it for a single inscription."""
     found = [body.get(name) for name in ("initPrice", "unitPrice")]
     if not all(isinstance(each, str) and _SATS.fullmatch(each) for each in found):
         raise refused(BAD_PARAMS, "User params error: initPrice and unitPrice must be whole sats in text")
