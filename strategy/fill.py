@@ -427,8 +427,9 @@ class Handover:
         """Delays some renewals to the next cycle if they would take most of the ladder off the market together.
 
         Renewals that overlap with the old bid may all happen in one cycle. Otherwise up to half of the live bids are
-        renewed at a time. Single renewals would be slower and more expensive: each round costs a cancel, its challenge and two
-        reads, so a ladder of 20 would take 100 calls; two rounds take 28. Returns whether any renewal was delayed.
+        renewed at a time. Single renewals would cost more: each round costs a cancel, its
+        challenge and two reads, so a ladder of 20 would take 100 calls; two rounds take 28. Returns whether any renewal
+        was delayed.
         """
         builder = self._builder
         renewals = [swap for swap in self._swaps if swap.is_renewal]

@@ -380,7 +380,7 @@ def _longer(task: Bidding, costs: CallCosts, total_sats: int, limits: Limits) ->
         text += f"; each bid may then be moved {_shown(moves)} times an hour"
         if (before := _moves(task, costs, total_sats, limits)) is not None:
             text += f" instead of {_shown(before)}"
-        text += ", because a signature counts until its signed expiry"
+        text += ", for a signature counts until its signed expiry"
     yield text
 
 
