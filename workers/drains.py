@@ -110,7 +110,7 @@ class BiddingDrain(Drain[DrainMoment]):
                 self._cancel(moment, wallet, found)
 
     def _cancel(self, moment: DrainMoment, wallet: str, found: Found | None) -> None:
-        """Cancels the wallet's orders that are at the venue, and unrecorded bids of ours.
+        """Cancels the wallet's orders that are at the venue, and our unrecorded bids.
 
         Known orders are cancelled even if a read does not show them, and their cancels are repeated, because only a
         cancel ends them.

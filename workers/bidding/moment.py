@@ -411,7 +411,7 @@ def read_bidding_moment(context: Context, state: BidderState) -> BiddingMoment |
 def goes_to_vault(config: BidConfig, venue: Capabilities) -> bool:
     """Tells whether the vault receives the items that a bid buys.
 
-    It always does if bids are transactions, because such a venue identifies us by two addresses of ours, one of them
+    It always does if bids are transactions, because such a venue identifies us by two of our addresses, and one is
     the vault.
     """
     return config.to_vault or venue.bids_are_psbt

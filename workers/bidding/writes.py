@@ -211,7 +211,7 @@ def cancel_on_paper(doomed: Iterable[Order], clock_ms: Callable[[], int]) -> Non
 def settle_on_paper(task_id: int, clock_ms: Callable[[], int], *, is_dry: bool) -> None:
     """Ends orders of a dry run that have expired, or that a crashed worker left in between.
 
-    `is_dry` False: the task is no longer a dry run, so all of them end.
+    `is_dry` False: the dry run has ended, so all of them end.
     """
     for order in orders.open_orders(task_id):
         if not order.dry_run:

@@ -1,9 +1,10 @@
-"""One task's keeper: it makes the kernel agree with the row, one operation at a time; and what all keepers share.
+"""The keeper of one task, which makes its process agree with its row, one operation at a time; and the keepers' shared
+parts.
 
-`desired` is the API's to write. There is one exception: a task whose owner may no longer trade is set to stopped, with
-`last_error` saying why; otherwise it would start again at the next look.
+Only the API writes `desired`, with one exception: a task whose owner may no longer trade is set to stopped, with the
+reason in `last_error`. Otherwise it would be started again at the next check.
 
-The file is long because the sequences of a start and of a stop are best read side by side.
+The file is long so that the sequences of a start and of a stop are next to each other.
 """
 
 from __future__ import annotations
@@ -49,24 +50,24 @@ from workers.spawning.spawner import Spawner
 
 
 class Timing(Struct, frozen=True):
-    """Times in seconds. Together they bound a start (signer, fence, locked) and a stop (signer, fence, term, kill)."""
+    """Times in seconds. Together they limit a start (signer, fence, locked) and a stop (signer, fence, term, kill)."""
 
     signer_s: float = 5.0
     fence_s: float = 20.0  # longer than a write may be on the wire, which is twice markets/http.py's READ_S
     locked_s: float = 10.0  # from the start of a process until it holds its lock
     term_s: float = 5.0  # from SIGTERM to SIGKILL
     kill_s: float = 10.0  # from SIGKILL to an error
-    silent_s: float = 120.0  # a worker without a sign of life for this and for three cycles is hung
-    first_rest_s: float = 1.0  # after a death or a failed start; it doubles with each
-    refused_rest_s: float = 5.0  # after a refused start, for the client to take it back
+    silent_s: float = 120.0  # a worker is hung if it gives no sign of life for this time and for three cycles
+    first_rest_s: float = 1.0  # after a death or a failed start; it doubles each time
+    refused_rest_s: float = 5.0  # after a refused start, so that the client can withdraw it
     sweep_s: float = 1.0
     full_sweep_s: float = 10.0
-    files_s: float = 5.0  # between two looks whether the database's files are still there
+    files_s: float = 5.0  # between two checks whether the database's files still exist
     fill_look_s: float = 5.0  # between two reads of a bought inscription that is to be listed
 
 
 class Surroundings(Struct, frozen=True):
-    """The peers and clocks. `clock_ms` is the wall clock; intervals are measured by the monotonic one."""
+    """The peers and clocks. `clock_ms` is the wall clock; intervals are measured by the monotonic clock."""
 
     settings: Settings
     spawner: Spawner
@@ -89,7 +90,7 @@ _RENEW_MS = 3_600_000
 
 
 class Keeper:
-    """The worker, back-off and operations of one task. All runs in the manager's loop."""
+    """The worker, back-off and operations of one task. Everything runs in the manager's loop."""
 
     def __init__(self, task_id: int, surroundings: Surroundings) -> None:
         self.task_id = task_id
@@ -109,7 +110,7 @@ class Keeper:
 
     @property
     def is_busy(self) -> bool:
-        """Whether an operation goes on, or is about to."""
+        """Whether an operation runs, or is about to."""
         return self._look_due or self._turns.is_taken or self._askers > 0
 
     @property
@@ -119,13 +120,13 @@ class Keeper:
 
     @property
     def has_worker(self) -> bool:
-        """Whether a process of the task lives, its drain among them."""
+        """Whether a process of the task, its drain included, is alive."""
         return self.child is not None and not self.child.has_ended
 
     async def settle(self, drain_s: float) -> Settled:
-        """Makes the kernel agree with the row for a waiting client: the manager's operation `settle`.
+        """Makes the process agree with the row for a waiting client: the manager's operation `settle`.
 
-        Raises PeerRefused. The request forgets every crash, back-off and earlier failure.
+        Raises PeerRefused. The request resets every crash, back-off and earlier failure.
         """
         if tasks.with_owner(self.task_id) is None:
             raise PeerRefused(ME, "unknown_task", f"there is no task {self.task_id}")
@@ -146,19 +147,19 @@ class Keeper:
         return Settled("running" if self._runs_worker() else "stopped", closing.count_open(self.task_id))
 
     def look(self) -> None:
-        """Makes the kernel agree with the row, soon and in the background."""
+        """Makes the process agree with the row, soon and in the background."""
         if not self._look_due and not self._closed:
             self._look_due = True
             self._surroundings.background.run(self._look())
 
     def entitlement_over(self, reason: str) -> None:
-        """Stops and drains a task whose owner may not trade any more, and writes the reason to its row."""
+        """Stops and drains a task whose owner may no longer trade, and writes the reason to its row."""
         self._stop_reason = reason
         tasks.stop_wanting(self.task_id, reason, NOT_ENTITLED)
         self.look()
 
     def check(self, row: Task | None) -> None:
-        """Checks the worker in the slow sweep: a missed end, silence, rights that run out."""
+        """Checks the worker in the slow sweep: a missed end, silence, expiring rights."""
         child = self.child
         if child is None:
             return
@@ -172,7 +173,7 @@ class Keeper:
             self.look()
 
     def close(self) -> None:
-        """Starts no worker from now on."""
+        """Prevents further starts of workers."""
         self._closed = True
         self._restarts.wait_no_more()
         if self._timer is not None:
@@ -201,10 +202,10 @@ class Keeper:
                 self._restarts.rest(time.monotonic())
 
     async def _agree(self, *, asked: bool) -> bool:
-        """Takes step after step; returns False when another operation must go on instead, with a newer row.
+        """Takes step after step; returns False if another operation must continue with a newer row.
 
-        The task's place is kept from a worker's end to the start of the one that follows it, also while a dead one's
-        successor rests; a start that fails leaves it.
+        The task keeps its place from a worker's end to its successor's start, even during the successor's back-off; a
+        failed start gives the place up.
         """
         agreed = True
         try:
@@ -226,7 +227,7 @@ class Keeper:
                 self._has_died = False
                 await self._vanished()
                 return True
-            owed = 0 if self.child else closing.to_be_ended(row)  # of no interest while there is a worker
+            owed = 0 if self.child else closing.to_be_ended(row)  # not needed while there is a worker
             resting = not asked and self.is_resting
             step = next_step(facts_of(row, self.child, owed, resting=resting, asked=asked))
             self._has_died = self._has_died and step in (NextStep.REST, NextStep.START_WORKER)
@@ -252,27 +253,27 @@ class Keeper:
             return await self._start("drain", row, asked)
         if step is NextStep.STOP:
             if row.desired == RUNNING and row.deleted_ms is None:
-                require_files()  # otherwise its bids would be left without the worker's successor
+                require_files()  # otherwise its bids would be left without a worker, because no successor can start
             await self._stop(row)
         elif step is NextStep.TELL and self.child is not None:
-            self._is_up(self.child)  # the database was away when it came up
+            self._is_up(self.child)  # the database was unavailable when the worker came up
         elif step is NextStep.SETTLE:
             if self._granted is not None:
-                # A worker that died may have left a write on the wire, under a token that a row that has gone back
-                # does not know.
+                # A dead worker may have left a write on the wire, under a token that is newer than the row's if the
+                # database was restored.
                 await self._surroundings.rights.take_back(row.id, max(row.token, self._granted))
             tasks.observe(row.id, STOPPED, self._now_ms, pid=None)
         elif step is NextStep.REMOVE:
             await self._withdraw()
-            # Before the row: whoever dies in between comes by here again.
+            # Before the row, so that after a crash in between the removal is repeated.
             layout.remove_task_files(self._surroundings.settings.data_dir, row.id)
             tasks.remove_tombstone(row.id)
-            # No worker is started for a row that is gone, so no process can be about to lock this file.
+            # No worker is started for a removed row, so no process can be about to lock this file.
             self._lock_path.unlink(missing_ok=True)
         return True
 
     async def _start(self, kind: Kind, row: Task, asked: bool) -> bool:
-        """Starts a worker; returns False when another operation must go on instead. Raises PeerRefused if `asked`."""
+        """Starts a worker; returns False if another operation must continue instead. Raises PeerRefused if `asked`."""
 
         def gives_way() -> bool:
             return self._turns.askers > 0 and (not asked or has_changed(row))
@@ -288,7 +289,8 @@ class Keeper:
                     reason := self._surroundings.rights.entitlements.refusal(row.user, self._surroundings.clock_ms())
                 ):
                     raise PeerRefused(ME, "not_entitled", reason)
-                # After a whole restart, or the end of a zygote, all start at once, and no client waits for this one.
+                # After a restart of everything, or of a zygote, all workers start together, and no client waits for
+                # this one.
                 is_awaited = asked or kind == "drain"
                 wait_s = 0.0 if is_awaited else until_first_cycle(place_key(row), self._surroundings.starts.waiting)
                 return await self._bring_up(kind, row, wait_s)
@@ -337,7 +339,7 @@ class Keeper:
 
         timeout_s = self._surroundings.timing.locked_s
         up = await self._turns.until(lambda: child.has_lock or child.has_ended, overtaken, timeout_s)
-        # A worker whose item is sold ends at once, and no longer wants to run; a drain may have little to do.
+        # A worker whose item is sold ends immediately and its task stops being wanted; a drain may have little to do.
         ended_well = child.has_lock and child.exit_status == EXIT_STOPPED
         is_done = ended_well and (child.kind == "drain" or has_changed(row))
         if child.exit_status is not None and not is_done:
@@ -347,9 +349,9 @@ class Keeper:
             return True
         try:
             changed = has_changed(row)
-            # It may have got its lock, and begun to act, before we heard of it.
+            # The worker may have taken its lock and begun to act before the manager noticed.
             await self._surroundings.rights.take_back(row.id, child.token)
-        finally:  # also where the database is away
+        finally:  # even if the database is unavailable
             await self._end(child, term_s=0)
         if changed:
             return False
@@ -367,7 +369,7 @@ class Keeper:
         self._error_told = False
 
     def _start_refused(self, kind: Kind) -> None:
-        """Tells the waiting client, which may take its row back before the next try."""
+        """Records a refused start; the back-off lets the waiting client take its row back before the next try."""
         self._has_died = False
         if self.child is not None and self.child.has_ended:
             self.child = None
@@ -380,7 +382,7 @@ class Keeper:
             tasks.stop_wanting(row.id, refusal.message, NOT_ENTITLED)
             return
         if self.child is not None and self.child.has_ended:
-            return  # it is buried at the next step
+            return  # its death is recorded at the next step
         self._has_died = False
         log.warning("task %d: failed to start its %s worker: %s", row.id, kind, refusal.message)
         if refusal.code in PEERS_AWAY:
@@ -395,8 +397,8 @@ class Keeper:
             tasks.set_error(row, f"open orders cannot be cancelled: {refusal.message}", CANNOT_CANCEL)
 
     async def _stop(self, row: Task) -> None:
-        """Runs the sequence of a stop: the right to place, writes on the wire, the process. Absent peers do not
-        prevent it.
+        """Runs the sequence of a stop: the right to place, writes on the wire, the process. It works without signer and
+        gateway, too.
         """
         child = self.child
         assert child is not None
@@ -410,13 +412,13 @@ class Keeper:
             self._surroundings.brakes.soon((row.id,))
             await self._end(child, self._surroundings.timing.term_s)
         except OperationalError as error:
-            # A worker that hangs in a transaction keeps others from writing, so its end comes first.
+            # A worker that hangs in a transaction blocks other writers, so it is ended first.
             log.error("task %d: its worker is killed first: %s", row.id, error)
             await self._end(child, term_s=0)
             await self._surroundings.rights.take_back(row.id, child.token)
         facts: dict[str, object] = {"pid": None, "exit_status": None}
         if self._stop_reason is not None:
-            # Again: the last cycle may have cleared it.
+            # Repeated, because the last cycle may have cleared it.
             facts |= error_columns(self._stop_reason, NOT_ENTITLED)
         tasks.observe(row.id, STOPPED, self._now_ms, **facts)
         log.info("task %d: stopped", row.id)
@@ -434,7 +436,7 @@ class Keeper:
                 await child.end(self._surroundings.timing.term_s, self._surroundings.timing.kill_s)
 
     async def _vanished(self) -> None:
-        """Ends whatever acts for a row that is gone, by no hand of ours."""
+        """Ends the process of a row that was removed by someone else."""
         if self.child is not None:
             await self._end(self.child, self._surroundings.timing.term_s)
 
@@ -444,7 +446,7 @@ class Keeper:
             await self._surroundings.rights.end_rights(self.task_id, token)
 
     async def _drained(self, drain_s: float) -> None:
-        """Waits until no order is open, or the task runs again, at most `drain_s`."""
+        """Waits until no order is open, or the task runs again, for at most `drain_s`."""
         deadline = time.monotonic() + drain_s
         while time.monotonic() < deadline:
             if self._runs_worker() or not closing.count_open(self.task_id):
