@@ -343,7 +343,7 @@ def until_first_cycle(slug_key: str, starting: int) -> float:
     A venue that answers 5 requests a second would fail simultaneous requests from all of them. So of 300 workers on as
     many slugs, 33 begin each second. A few starts are not delayed.
     """
-    return _place(slug_key) * min(_LONGEST_FIRST_S, starting * _EACH_FIRST_S)
+    return _position(slug_key) * min(_LONGEST_FIRST_S, starting * _EACH_FIRST_S)
 
 
 def until_cycle(slug_key: str, loop_s: float, now_s: float) -> float:
@@ -352,7 +352,7 @@ def until_cycle(slug_key: str, loop_s: float, now_s: float) -> float:
     Tasks on one slug with the same loop wake up together, so that they share one read of the book; different slugs are
     spread. With a loop of 10 s and a slug whose turn is at 1.5 s: 4 s at 7.5, 10 s at 1.5, 11 s at 0.5.
     """
-    turn_s = _place(slug_key) * _SPREAD * loop_s
+    turn_s = _position(slug_key) * _SPREAD * loop_s
     wait_s = (turn_s - now_s) % loop_s
     return wait_s if wait_s >= _LEAST_GAP * loop_s else wait_s + loop_s
 
@@ -364,19 +364,19 @@ def until_rare_cycle(first_s: float, loop_s: float, now_s: float, *, every: int,
     time).
     """
     wait_s = first_s
-    while now_s + wait_s < due_s and _number(now_s + wait_s, loop_s) % every:
+    while now_s + wait_s < due_s and _loop_number(now_s + wait_s, loop_s) % every:
         wait_s += loop_s
     return wait_s
 
 
-def _number(turn_s: float, loop_s: float) -> int:
+def _loop_number(turn_s: float, loop_s: float) -> int:
     """Returns the number of the loop that a turn is in. Adding 0.3 avoids rounding errors, because turns are in the
     first two fifths.
     """
     return int(turn_s / loop_s + (1 - _SPREAD) / 2)
 
 
-def _place(slug_key: str) -> float:
+def _position(slug_key: str) -> float:
     """Returns the slug's fixed position in [0, 1), equal in every process."""
     return zlib.crc32(slug_key.encode()) / 2**32
 

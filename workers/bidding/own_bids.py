@@ -92,7 +92,7 @@ class Explainer:
             self._note_failed(order.slug)
         for sale in found.sales if found else ():
             if self._explains(sale, order, is_confirmed=is_confirmed) and orders.fill(
-                order, now_ms, self._as_told(sale, order)
+                order, now_ms, self._sold_into(sale, order)
             ):
                 return True
         return False
@@ -225,7 +225,7 @@ class Explainer:
         if error is not None:
             self._faults.add(Step.READ_SALES, "read the sales that may explain why a bid is gone", error)
 
-    def _as_told(self, sale: Sale, order: Order) -> SoldInto:
+    def _sold_into(self, sale: Sale, order: Order) -> SoldInto:
         return SoldInto(sale.sale_id, sale.inscription_id, sale.sold_ms, self._part(sale, order))
 
     def _part(self, sale: Sale, order: Order) -> Part | None:
@@ -236,7 +236,7 @@ class Explainer:
         sats = sum(each.price for each in parts)
         whole = Decimal(order.quantity)
         # All parts have the same token price. If the venue reports no quantity, it is computed from the sats.
-        quantity = sum((each.quantity or _share(whole, each.price, order.price_sats) for each in parts), Decimal(0))
+        quantity = sum((each.quantity or _part_of(whole, each.price, order.price_sats) for each in parts), Decimal(0))
         if sats >= order.price_sats or quantity >= whole:
             return None
         return Part(sats, f"{quantity.normalize():f}")
@@ -246,7 +246,7 @@ def _is_named(sale: Sale, order: Order) -> bool:
     return bool(order.venue_id) and order.venue_id in (sale.bid_id, sale.sale_id)
 
 
-def _share(quantity: Decimal, sats: int, of_sats: int) -> Decimal:
+def _part_of(quantity: Decimal, sats: int, of_sats: int) -> Decimal:
     with localcontext(prec=38, rounding=ROUND_DOWN):
         return quantity * sats / of_sats
 
@@ -400,7 +400,7 @@ def _absent(
     if explainer and explainer.fill(order, now_ms, is_confirmed=is_confirmed):
         return True
     if order.state == UNKNOWN:
-        _doubt(order, read_ms, now_ms, explainer)
+        _end_doubtful(order, read_ms, now_ms, explainer)
     elif explainer and (not is_confirmed or order.id in explainer.partly) and explainer.is_in_the_dark(order):
         _wait(order, read_ms, now_ms)
     elif is_confirmed or count_miss(order, read_ms) >= VANISHED_READS:
@@ -425,7 +425,7 @@ def _end(order: Order, read_ms: int, now_ms: int) -> None:
         orders.move(order, CLOSED, now_ms, reason="cancelled")
 
 
-def _doubt(order: Order, read_ms: int, now_ms: int, explainer: Explainer | None) -> None:
+def _end_doubtful(order: Order, read_ms: int, now_ms: int, explainer: Explainer | None) -> None:
     """Ends an order in doubt once it can no longer be live, or once the venue must have cancelled it.
 
     The venue has cancelled a bid that it once showed, that no read shows, no sale explains, and the balance no longer

@@ -40,7 +40,7 @@ from workers.listing.moment import (
 from workers.listing.places import ListingPlacer, bring_home
 
 # Reasons that keep a task from listing although nothing has failed.
-_HINDRANCES = {
+_OBSTACLES = {
     Reason.NO_REFERENCE,
     Reason.IMPOSSIBLE_PRICE,
     Reason.HOLDING_UNKNOWN,
@@ -50,7 +50,7 @@ _HINDRANCES = {
 
 def record_listing(moment: ListingMoment) -> None:
     """Records the cycle and logs it."""
-    _note_hindrances(moment)
+    _note_obstacles(moment)
     record(moment, _action(moment), _detail(moment), _sample(moment))
 
 
@@ -64,12 +64,12 @@ def _sample(moment: ListingMoment) -> Sample:
     return Sample(floor=floor, own_top=price, own_low=price, guard_sats=least or None, open_count=int(is_open))
 
 
-def _note_hindrances(moment: ListingMoment) -> None:
+def _note_obstacles(moment: ListingMoment) -> None:
     plan, faults = moment.plan, moment.faults
     if moment.error is not None:
         faults.add(Step.LIST, "keep the item listed", moment.error, backs_off=False, code=FaultCode.NOT_IN_VAULT)
     note_machine_and_rights(moment, Step.LIST, "list")
-    if plan is not None and plan.action in ("wait", "pause") and plan.reason in _HINDRANCES:
+    if plan is not None and plan.action in ("wait", "pause") and plan.reason in _OBSTACLES:
         faults.add(Step.LIST, "list", plan.note, backs_off=False, code=FaultCode(plan.reason.value))
 
 

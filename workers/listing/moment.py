@@ -129,7 +129,7 @@ def settle_listing(
             listings.move(listing, LIVE, now_ms, venue_id=shown.listing_id)
             context.crash("listing-adopted")
     elif shown is not None:
-        _outdone(listing, read_ms, now_ms)
+        _settle_repriced(listing, read_ms, now_ms)
     elif listing.state == CANCELLING:
         if is_acknowledged or count_miss(listing, read_ms) >= VANISHED_READS:
             listings.move(listing, CLOSED, now_ms, reason=CANCELLED)
@@ -159,7 +159,7 @@ def needs_fresh_read(listing: Listing | None) -> bool:
     return listing is not None and (listing.state != LIVE or listing.misses > 0)
 
 
-def _outdone(listing: Listing, read_ms: int, now_ms: int) -> None:
+def _settle_repriced(listing: Listing, read_ms: int, now_ms: int) -> None:
     """Handles our listing at another price: the venue never accepted this one, or accepted another after it."""
     misses = count_miss(listing, read_ms)
     if listing.state == UNKNOWN and misses >= LOST_READS and _is_late(listing, read_ms):
@@ -271,13 +271,13 @@ class CollectionFinder:
 
     def __init__(self, context: Context) -> None:
         self._context = context
-        self._told: str | None = None
+        self._found: str | None = None
 
     def slug(self, task: Task, shown: str | None, faults: Faults) -> str | None:
         """Returns the collection's slug, None if unknown; `shown` is the slug that the venue shows with our listing."""
-        known = task.collection_id or shown or self._told or venue_memory.collection_of(task.inscription_id)
+        known = task.collection_id or shown or self._found or venue_memory.collection_of(task.inscription_id)
         if known is None:
-            known = self._told = self._asked(task.inscription_id, faults)
+            known = self._found = self._asked(task.inscription_id, faults)
         return known
 
     def _asked(self, inscription_id: str, faults: Faults) -> str | None:

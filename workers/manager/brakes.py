@@ -272,7 +272,7 @@ _WORKER_S = 2.0  # the time for a working worker to act on a lower limit
 _REPEAT_S = 1.0  # between two reactions to the same state
 
 
-class _Going(NamedTuple):
+class _InProgress(NamedTuple):
     """Cancels in progress: the wallet, the start (monotonic), and the tasks and orders (ids)."""
 
     wallet: Wallet
@@ -309,15 +309,15 @@ class Brakes:
         self._wake = wake
         self._unwatched = unwatched
         self._sign_in = sign_in
-        self._told_unwatched: frozenset[int] = frozenset()
+        self._logged_unwatched: frozenset[int] = frozenset()
         self._look_s = look_s
-        self._told = BrakeFile(settings.data_dir / (f"brakes-{slot.number}" if slot.of > 1 else "brakes"))
-        self._untold: dict[tuple[str, str], Brake] = {}  # brakes that the file lacks, or has not removed
+        self._file = BrakeFile(settings.data_dir / (f"brakes-{slot.number}" if slot.of > 1 else "brakes"))
+        self._unsaved: dict[tuple[str, str], Brake] = {}  # brakes that the file lacks, or has not removed
         self._due = asyncio.Event()
         # Tasks whose limits may have been lowered, and the time from which the manager cancels their bids.
         self._lowered: dict[int, float] = {}
-        self._going: list[_Going] = []
-        self._heard: dict[tuple[str, int, str], int] = {}  # the control states applied, with their times
+        self._in_progress: list[_InProgress] = []
+        self._applied: dict[tuple[str, int, str], int] = {}  # the control states applied, with their times
         self._known = Known()
         self._busy: frozenset[int] = frozenset()  # tasks whose bids had to be cancelled at the last read
         # By scope and subject: the state applied last, those applied within a second, and those to repeat after it.
@@ -354,7 +354,7 @@ class Brakes:
     def heed(self, scope: str, subject: int, state: str | None, at_ms: int) -> None:
         """Applies a control state that was set for `subject`; `state` None: another limit became stricter."""
         if state is not None:
-            self._heard[scope, subject, state] = at_ms
+            self._applied[scope, subject, state] = at_ms
             self._remember(scope, subject, state, at_ms)
         self._follow(scope, subject, state)
 
@@ -372,14 +372,14 @@ class Brakes:
     def drain_rest_s(self, task_id: int) -> float:
         """Returns the seconds until a drain of the task may be needed, while its cancels are under way from here."""
         now = time.monotonic()
-        working = [going for going in self._going if now - going.since < _HANGS_S]
+        working = [going for going in self._in_progress if now - going.since < _HANGS_S]
         is_going = any(task_id in going.tasks for going in working)
         # While its wallet waits for a seat, a drain for each task would only take calls from wallets with a seat.
         waits = task_id in self._busy and len(working) >= _SEATS
         return _OWING_S if is_going or waits else 0.0
 
     def close(self) -> None:
-        self._told.close()
+        self._file.close()
 
     def _remember(self, scope: str, subject: int, state: str, at_ms: int) -> None:
         """Keeps a brake that has no row, until it has one or is released."""
@@ -391,11 +391,11 @@ class Brakes:
         except PeeweeException as error:
             log.warning("failed to look for the row of a brake: %s", error)
         try:
-            self._told.put(scope, str(subject), state, at_ms)
-            self._untold.pop((scope, str(subject)), None)
+            self._file.put(scope, str(subject), state, at_ms)
+            self._unsaved.pop((scope, str(subject)), None)
         except OSError as error:
             log.error("a brake is kept in memory only, since its file cannot be written: %s", error)
-            self._untold[scope, str(subject)] = brake
+            self._unsaved[scope, str(subject)] = brake
         log.warning("%s on %s %d has no row yet: it is in force all the same", state, scope, subject)
 
     def _let_go(self, brake: Brake) -> None:
@@ -403,16 +403,16 @@ class Brakes:
         overrides the file.
         """
         try:
-            self._told.remove(brake.scope, brake.subject)
-            self._untold.pop((brake.scope, brake.subject), None)
+            self._file.remove(brake.scope, brake.subject)
+            self._unsaved.pop((brake.scope, brake.subject), None)
         except OSError as error:
             log.error("failed to remove a brake from its file: %s", error)
-            self._untold[brake.scope, brake.subject] = replace(brake, state=RUN)
+            self._unsaved[brake.scope, brake.subject] = replace(brake, state=RUN)
 
     def _halted(self) -> list[tuple[str, int]]:
         """Returns the halts without a row; removes halts that now have a newer row."""
         found = []
-        kept = {(brake.scope, brake.subject): brake for brake in self._told.all()} | self._untold
+        kept = {(brake.scope, brake.subject): brake for brake in self._file.all()} | self._unsaved
         for brake in kept.values():
             row = Control.get_or_none(Control.scope == brake.scope, Control.subject_id == int(brake.subject))
             if row is not None and row.set_ms >= brake.since_ms:
@@ -421,16 +421,16 @@ class Brakes:
                 found.append((brake.scope, int(brake.subject)))
         return found
 
-    def _listen(self) -> None:
+    def _apply_recent(self) -> None:
         """Applies states of the last minute that came without a request, because the request to this process may have
         failed, or another program may have written the row.
         """
         minute_ago_ms = self._clock_ms() - _HEARD_MS
         for row in Control.select().where(Control.set_ms > minute_ago_ms):
-            if self._heard.get((row.scope, row.subject_id, row.state), 0) < row.set_ms:
-                self._heard[row.scope, row.subject_id, row.state] = row.set_ms
+            if self._applied.get((row.scope, row.subject_id, row.state), 0) < row.set_ms:
+                self._applied[row.scope, row.subject_id, row.state] = row.set_ms
                 self._follow(row.scope, row.subject_id, row.state)
-        self._heard = {heard: at_ms for heard, at_ms in self._heard.items() if at_ms > minute_ago_ms}
+        self._applied = {key: at_ms for key, at_ms in self._applied.items() if at_ms > minute_ago_ms}
 
     async def _heeded(self, scope: str, subject: int, state: str | None, *, is_new: bool) -> None:
         of = scope, subject
@@ -469,37 +469,37 @@ class Brakes:
 
         `lowered` are tasks whose limits may have been lowered; the tasks in `hurried` wait for no back-off.
         """
-        self._listen()
+        self._apply_recent()
         self._lower(lowered)
         found: dict[Wallet, list[Owed]] = {}
         now = time.monotonic()
         above = [task_id for task_id, due in self._lowered.items() if now >= due]
-        for bid in owed(self._slot, self._clock_ms(), self._halted(), above, self._left_alone()):
+        for bid in owed(self._slot, self._clock_ms(), self._halted(), above, self._without_worker()):
             found.setdefault(Wallet(bid.order.venue, bid.order.wallet), []).append(bid)
         every = [bid.order for bids in found.values() for bid in bids]
         busy = frozenset(order.task_id for order in every)
         self._lowered = {task: due for task, due in self._lowered.items() if now < due or task in busy}
         self._known = self._known.of({order.id for order in every})
         self._rests = {wallet: rest for wallet, rest in self._rests.items() if wallet in found}
-        under_way = {order_id for going in self._going for order_id in going.orders}
+        under_way = {order_id for going in self._in_progress for order_id in going.orders}
         for wallet, owing in found.items():
             # Cancels in progress may hang, so the bids of a later brake do not wait for them.
             bids = [bid for bid in owing if bid.order.id not in under_way]
             is_due = now >= self._rests.get(wallet, (0.0, 0.0))[1] or any(bid.order.task_id in hurried for bid in bids)
             if bids and is_due and self._has_seat(wallet.venue, now):
                 of_tasks = frozenset(bid.order.task_id for bid in bids)
-                going = _Going(wallet, now, of_tasks, frozenset(bid.order.id for bid in bids))
-                self._going.append(going)
+                going = _InProgress(wallet, now, of_tasks, frozenset(bid.order.id for bid in bids))
+                self._in_progress.append(going)
                 self._background.run(self._take_off(wallet, bids, going))
         self._busy = busy
         return busy
 
-    def _left_alone(self) -> frozenset[int]:
+    def _without_worker(self) -> frozenset[int]:
         """Returns the tasks that have no worker because of a damaged database; logs each of them once."""
         found = frozenset(self._unwatched())
-        for task_id in sorted(found - self._told_unwatched):
+        for task_id in sorted(found - self._logged_unwatched):
             log.critical("task %d: no worker can be started (%s): its bids are cancelled", task_id, DATABASE_DAMAGED[0])
-        self._told_unwatched |= found
+        self._logged_unwatched |= found
         return found
 
     def _lower(self, task_ids: Collection[int]) -> None:
@@ -513,11 +513,11 @@ class Brakes:
         With many wallets at the same time, calls would wait at the gateway until they time out. A wallet whose calls
         hang gives its seat to another.
         """
-        since = [going.since for going in self._going if going.wallet.venue == venue]
+        since = [going.since for going in self._in_progress if going.wallet.venue == venue]
         working = sum(now - each < _HANGS_S for each in since)
         return working < _SEATS and len(since) < _MOST_SEATS
 
-    async def _take_off(self, wallet: Wallet, bids: Sequence[Owed], going: _Going) -> None:
+    async def _take_off(self, wallet: Wallet, bids: Sequence[Owed], going: _InProgress) -> None:
         """Cancels the bids of one wallet, and closes those whose cancel is proved."""
         found = Cancelled(frozenset(), self._known, {})
         rest_s, is_done = self._next_rest_s(wallet), False
@@ -545,7 +545,7 @@ class Brakes:
         except (VenueError, SignerError) as error:
             log.warning("%s: failed to cancel %d bids of %s: %s", wallet.venue, len(bids), wallet.address, error)
         finally:
-            self._going.remove(going)
+            self._in_progress.remove(going)
             self._known = self._known.after(going.orders, found.known)
             is_first = wallet not in self._rests
             if not is_done:
@@ -554,7 +554,7 @@ class Brakes:
                 self._wake(going.tasks)
             self.soon()  # another wallet may take the seat
 
-    async def _has_signed_in(self, wallet: Wallet, going: _Going) -> bool:
+    async def _has_signed_in(self, wallet: Wallet, going: _InProgress) -> bool:
         try:
             if self._sign_in is not None and await self._sign_in(going.tasks):
                 return True

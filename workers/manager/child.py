@@ -332,17 +332,17 @@ class Restarts:
     def rest_for_peers(self, now: float) -> None:
         """Delays the next start until signer and gateway answer; their absence does not count as the task's failure."""
         self._unanswered += 1
-        self.not_before = now + self._growing(self._unanswered, self._absences.longest_rest_s(self._peers_are_back))
+        self.not_before = now + self._growing(self._unanswered, self._absences.longest_wait_s(self._peers_are_back))
 
     def answered(self) -> None:
         """Records that signer and gateway answer, and wakes all tasks that wait for them."""
         self._unanswered = 0
         self.wait_no_more()
-        self._absences.are_over()
+        self._absences.wake_all()
 
     def wait_no_more(self) -> None:
         """Removes this task from those that wait for signer and gateway."""
-        self._absences.forget(self._peers_are_back)
+        self._absences.remove(self._peers_are_back)
 
     def forgive(self) -> None:
         """Resets every death and delay."""

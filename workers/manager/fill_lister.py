@@ -201,9 +201,9 @@ class FillLister:
         """Proves by the chain that the order bought its inscription, and stores the proof."""
         try:
             evidence = await in_thread(lambda: self._read(order, user, outpoint))
-            told = evidence.collection
-            if told is not None and normal_slug("ordinals", told) != normal_slug("ordinals", order.slug):
-                raise NotShown(f"it is of the collection {told}")
+            reported = evidence.collection
+            if reported is not None and normal_slug("ordinals", reported) != normal_slug("ordinals", order.slug):
+                raise NotShown(f"it is of the collection {reported}")
             claim = Claim(
                 order.id, str(order.inscription_id), order.spent_sats, int(order.created_ms), evidence.receive
             )

@@ -66,7 +66,7 @@ class Timing(Struct, frozen=True):
     fill_look_s: float = 5.0  # between two reads of a bought inscription that is to be listed
 
 
-class Surroundings(Struct, frozen=True):
+class KeeperContext(Struct, frozen=True):
     """The peers and clocks. `clock_ms` is the wall clock; intervals are measured by the monotonic clock."""
 
     settings: Settings
@@ -92,19 +92,19 @@ _RENEW_MS = 3_600_000
 class Keeper:
     """The worker, back-off and operations of one task. Everything runs in the manager's loop."""
 
-    def __init__(self, task_id: int, surroundings: Surroundings) -> None:
+    def __init__(self, task_id: int, shared: KeeperContext) -> None:
         self.task_id = task_id
         self.child: Child | None = None
-        self._surroundings = surroundings
-        timing, absences = surroundings.timing, surroundings.absences
-        self._restarts = Restarts(surroundings.rng, timing.first_rest_s, absences, self.look)
+        self._shared = shared
+        timing, absences = shared.timing, shared.absences
+        self._restarts = Restarts(shared.rng, timing.first_rest_s, absences, self.look)
         self._turns = OperationTurns()
         self._look_due = False
         self._closed = False
         self._askers = 0
         self._timer: asyncio.TimerHandle | None = None
         self._stop_reason: str | None = None
-        self._error_told = False
+        self._has_reported_error = False
         self._granted: int | None = None
         self._has_died = False  # and no worker was tried since
 
@@ -150,7 +150,7 @@ class Keeper:
         """Makes the process agree with the row, soon and in the background."""
         if not self._look_due and not self._closed:
             self._look_due = True
-            self._surroundings.background.run(self._look())
+            self._shared.background.run(self._look())
 
     def entitlement_over(self, reason: str) -> None:
         """Stops and drains a task whose owner may no longer trade, and writes the reason to its row."""
@@ -165,10 +165,10 @@ class Keeper:
             return
         child.look_for_end()
         if child.is_silent(self._lock_path, time.monotonic()):
-            self._surroundings.background.run(self._end_hung(child))
-        now_ms = self._surroundings.clock_ms()
+            self._shared.background.run(self._end_hung(child))
+        now_ms = self._shared.clock_ms()
         runs_out = child.kind != "drain" and child.rights_end_ms < now_ms + _RENEW_MS
-        if row and runs_out and self._surroundings.rights.ends_ms(row, now_ms) > child.rights_end_ms + _RENEW_MS:
+        if row and runs_out and self._shared.rights.ends_ms(row, now_ms) > child.rights_end_ms + _RENEW_MS:
             child.revision = 0
             self.look()
 
@@ -181,11 +181,11 @@ class Keeper:
 
     @property
     def _lock_path(self) -> Path:
-        return kernel.lock_path(self._surroundings.settings.run_dir, self.task_id)
+        return kernel.lock_path(self._shared.settings.run_dir, self.task_id)
 
     @property
     def _now_ms(self) -> int:
-        return self._surroundings.clock_ms()
+        return self._shared.clock_ms()
 
     def _runs_worker(self) -> bool:
         return self.child is not None and self.child.kind != "drain"
@@ -213,7 +213,7 @@ class Keeper:
             return agreed
         finally:
             if agreed and not self._runs_worker() and not self._has_died:
-                self._surroundings.places.leave(self.task_id)
+                self._shared.places.leave(self.task_id)
 
     async def _steps(self, *, asked: bool) -> bool:
         """Takes the steps of `_agree`. A waiting client (`asked`) does not wait for the start of a drain worker."""
@@ -239,7 +239,7 @@ class Keeper:
                 if not asked and self.child is None:
                     await self._withdraw()
                 return True
-            if step is NextStep.START_DRAIN and (rest_s := self._surroundings.brakes.drain_rest_s(self.task_id)):
+            if step is NextStep.START_DRAIN and (rest_s := self._shared.brakes.drain_rest_s(self.task_id)):
                 self._look_at(time.monotonic() + rest_s)
                 return True
             if not await self._take(step, row, asked):
@@ -261,12 +261,12 @@ class Keeper:
             if self._granted is not None:
                 # A dead worker may have left a write on the wire, under a token that is newer than the row's if the
                 # database was restored.
-                await self._surroundings.rights.take_back(row.id, max(row.token, self._granted))
+                await self._shared.rights.take_back(row.id, max(row.token, self._granted))
             tasks.observe(row.id, STOPPED, self._now_ms, pid=None)
         elif step is NextStep.REMOVE:
             await self._withdraw()
             # Before the row, so that after a crash in between the removal is repeated.
-            layout.remove_task_files(self._surroundings.settings.data_dir, row.id)
+            layout.remove_task_files(self._shared.settings.data_dir, row.id)
             tasks.remove_tombstone(row.id)
             # No worker is started for a removed row, so no process can be about to lock this file.
             self._lock_path.unlink(missing_ok=True)
@@ -278,7 +278,7 @@ class Keeper:
         def gives_way() -> bool:
             return self._turns.askers > 0 and (not asked or has_changed(row))
 
-        with self._surroundings.starts.ask(urgent=asked, on_granted=self._turns.news) as ticket:
+        with self._shared.starts.ask(urgent=asked, on_granted=self._turns.news) as ticket:
             if not ticket.granted:
                 if not await self._turns.until(lambda: ticket.granted, gives_way):
                     return False
@@ -286,13 +286,13 @@ class Keeper:
                     return True
             try:
                 if kind != "drain" and (
-                    reason := self._surroundings.rights.entitlements.refusal(row.user, self._surroundings.clock_ms())
+                    reason := self._shared.rights.entitlements.refusal(row.user, self._shared.clock_ms())
                 ):
                     raise PeerRefused(ME, "not_entitled", reason)
                 # After a restart of everything, or of a zygote, all workers start together, and no client waits for
                 # this one.
                 is_awaited = asked or kind == "drain"
-                wait_s = 0.0 if is_awaited else until_first_cycle(place_key(row), self._surroundings.starts.waiting)
+                wait_s = 0.0 if is_awaited else until_first_cycle(place_key(row), self._shared.starts.waiting)
                 return await self._bring_up(kind, row, wait_s)
             except PeerRefused as refusal:
                 if asked:
@@ -303,14 +303,14 @@ class Keeper:
 
     async def _bring_up(self, kind: Kind, row: Task, wait_s: float) -> bool:
         """Runs the sequence of a start: token, signer, gateway, process, lock."""
-        surroundings = self._surroundings
+        shared = self._shared
         if kind == "drain":
             token = tasks.raise_token(row.id)
         else:
             token = tasks.begin_start(row.id, self._now_ms)
-            surroundings.places.take(row.id)
+            shared.places.take(row.id)
         require_files()
-        right = await surroundings.rights.hand_over(row, kind, token, surroundings.clock_ms())
+        right = await shared.rights.hand_over(row, kind, token, shared.clock_ms())
         self._granted = token = right.token
         self._restarts.answered()
         if self._closed:
@@ -318,7 +318,7 @@ class Keeper:
         if has_changed(row):
             return True
         try:
-            handle = await surroundings.spawner.start(kind, row.id, token, right.secret, wait_s=wait_s)
+            handle = await shared.spawner.start(kind, row.id, token, right.secret, wait_s=wait_s)
         except OSError as error:
             raise PeerRefused(ME, "start_failed", f"failed to start a process: {error}") from error
         self.child = Child(
@@ -327,7 +327,7 @@ class Keeper:
             token=token,
             revision=row.revision,
             cycles_before=row.cycles,
-            silent_s=max(3.0 * loop_s(row), surroundings.timing.silent_s),
+            silent_s=max(3.0 * loop_s(row), shared.timing.silent_s),
             rights_end_ms=right.ends_ms,
             on_news=self._on_news,
         )
@@ -337,7 +337,7 @@ class Keeper:
         def overtaken() -> bool:
             return self._turns.askers > 0 and has_changed(row)
 
-        timeout_s = self._surroundings.timing.locked_s
+        timeout_s = self._shared.timing.locked_s
         up = await self._turns.until(lambda: child.has_lock or child.has_ended, overtaken, timeout_s)
         # A worker whose item is sold ends immediately and its task stops being wanted; a drain may have little to do.
         ended_well = child.has_lock and child.exit_status == EXIT_STOPPED
@@ -350,7 +350,7 @@ class Keeper:
         try:
             changed = has_changed(row)
             # The worker may have taken its lock and begun to act before the manager noticed.
-            await self._surroundings.rights.take_back(row.id, child.token)
+            await self._shared.rights.take_back(row.id, child.token)
         finally:  # even if the database is unavailable
             await self._end(child, term_s=0)
         if changed:
@@ -359,21 +359,21 @@ class Keeper:
 
     def _is_up(self, child: Child) -> None:
         log.info("task %d: %s worker runs, token %d, pid %d", self.task_id, child.kind, child.token, child.pid)
-        facts: dict[str, object] = dict(error_columns(None)) if self._error_told else {}
+        facts: dict[str, object] = dict(error_columns(None)) if self._has_reported_error else {}
         if child.kind != "drain":
             self._stop_reason = None
             facts |= {"pid": child.pid, "exit_status": None}
             tasks.observe(self.task_id, RUNNING, self._now_ms, **facts)
-        elif self._error_told and (row := tasks.with_owner(self.task_id)):
+        elif self._has_reported_error and (row := tasks.with_owner(self.task_id)):
             tasks.set_error(row, None)
-        self._error_told = False
+        self._has_reported_error = False
 
     def _start_refused(self, kind: Kind) -> None:
         """Records a refused start; the back-off lets the waiting client take its row back before the next try."""
         self._has_died = False
         if self.child is not None and self.child.has_ended:
             self.child = None
-        self._restarts.rest_for(time.monotonic(), self._surroundings.timing.refused_rest_s)
+        self._restarts.rest_for(time.monotonic(), self._shared.timing.refused_rest_s)
         if kind != "drain":
             tasks.observe(self.task_id, STOPPED, self._now_ms, pid=None)
 
@@ -389,7 +389,7 @@ class Keeper:
             self._restarts.rest_for_peers(time.monotonic())
         else:
             self._restarts.rest(time.monotonic())
-        self._error_told = True
+        self._has_reported_error = True
         if kind != "drain":
             fault = DATABASE_DAMAGED if refusal.code == DAMAGED else START_FAILED
             tasks.observe(row.id, "backoff", self._now_ms, pid=None, **error_columns(refusal.message, fault))
@@ -403,19 +403,19 @@ class Keeper:
         child = self.child
         assert child is not None
         if child.kind == "drain":
-            await self._end(child, self._surroundings.timing.term_s)
+            await self._end(child, self._shared.timing.term_s)
             return
         try:
             if "stopping" in MOVES[row.observed]:
                 tasks.observe(row.id, "stopping", self._now_ms)
-            await self._surroundings.rights.take_back(row.id, child.token)
-            self._surroundings.brakes.soon((row.id,))
-            await self._end(child, self._surroundings.timing.term_s)
+            await self._shared.rights.take_back(row.id, child.token)
+            self._shared.brakes.soon((row.id,))
+            await self._end(child, self._shared.timing.term_s)
         except OperationalError as error:
             # A worker that hangs in a transaction blocks other writers, so it is ended first.
             log.error("task %d: its worker is killed first: %s", row.id, error)
             await self._end(child, term_s=0)
-            await self._surroundings.rights.take_back(row.id, child.token)
+            await self._shared.rights.take_back(row.id, child.token)
         facts: dict[str, object] = {"pid": None, "exit_status": None}
         if self._stop_reason is not None:
             # Repeated, because the last cycle may have cleared it.
@@ -424,7 +424,7 @@ class Keeper:
         log.info("task %d: stopped", row.id)
 
     async def _end(self, child: Child, term_s: float) -> None:
-        if not await child.end(term_s, self._surroundings.timing.kill_s):
+        if not await child.end(term_s, self._shared.timing.kill_s):
             raise PeerRefused(ME, "stop_failed", f"task {self.task_id}: process {child.pid} does not end")
         self.child = None
 
@@ -433,17 +433,17 @@ class Keeper:
             if self.child is child and not child.has_ended:
                 log.error("task %d: its worker gives no sign of life and is ended", self.task_id)
                 child.was_hung = True
-                await child.end(self._surroundings.timing.term_s, self._surroundings.timing.kill_s)
+                await child.end(self._shared.timing.term_s, self._shared.timing.kill_s)
 
     async def _vanished(self) -> None:
         """Ends the process of a row that was removed by someone else."""
         if self.child is not None:
-            await self._end(self.child, self._surroundings.timing.term_s)
+            await self._end(self.child, self._shared.timing.term_s)
 
     async def _withdraw(self) -> None:
         if self._granted is not None:
             token, self._granted = self._granted, None
-            await self._surroundings.rights.end_rights(self.task_id, token)
+            await self._shared.rights.end_rights(self.task_id, token)
 
     async def _drained(self, drain_s: float) -> None:
         """Waits until no order is open, or the task runs again, for at most `drain_s`."""

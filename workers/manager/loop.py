@@ -222,7 +222,7 @@ class Absences:
         self._wakes: dict[Callable[[], None], None] = {}
         self._tries = 0  # of the task that tries often, since the last success of any task
 
-    def longest_rest_s(self, wake: Callable[[], None]) -> float:
+    def longest_wait_s(self, wake: Callable[[], None]) -> float:
         """Registers a failed start; `wake` is called once both peers are back.
 
         Returns the maximum time that its task may wait before it tries again.
@@ -233,11 +233,11 @@ class Absences:
         self._tries += 1
         return OFTEN_S
 
-    def forget(self, wake: Callable[[], None]) -> None:
+    def remove(self, wake: Callable[[], None]) -> None:
         """Removes this task, because it no longer waits for the peers."""
         self._wakes.pop(wake, None)
 
-    def are_over(self) -> None:
+    def wake_all(self) -> None:
         """Wakes all waiting tasks, because a task has got its grant."""
         wakes, self._wakes, self._tries = self._wakes, {}, 0
         for wake in wakes:

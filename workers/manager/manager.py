@@ -61,7 +61,7 @@ from workers import kernel
 from workers.manager.brakes import Brakes
 from workers.manager.child import NextStep, facts_of, is_lost, next_step
 from workers.manager.fill_lister import FillLister
-from workers.manager.keeper import Keeper, Surroundings, Timing
+from workers.manager.keeper import Keeper, KeeperContext, Timing
 from workers.manager.loop import Absences, Background, StartQueue, WorkerPlaces, in_thread
 from workers.manager.rights import ME, Rights, end_former_rights, hold, slot_wanted
 from workers.spawning.spawner import PopenSpawner, Spawner, ZygoteSpawner
@@ -210,7 +210,7 @@ class Manager:
                 AskStanding: self._standing,
             },
         )
-        self._surroundings = Surroundings(
+        self._shared = KeeperContext(
             settings=settings,
             spawner=spawner,
             rights=Rights(settings, timing.signer_s, timing.fence_s),
@@ -231,8 +231,8 @@ class Manager:
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, asked_to_stop.set)
-        loop.add_signal_handler(signal.SIGHUP, self._surroundings.spawner.renew)
-        await end_former_rights(lease, self._slot, self._surroundings.rights, asked_to_stop)
+        loop.add_signal_handler(signal.SIGHUP, self._shared.spawner.renew)
+        await end_former_rights(lease, self._slot, self._shared.rights, asked_to_stop)
         if asked_to_stop.is_set():
             return
         await self.start()
@@ -248,7 +248,7 @@ class Manager:
     async def start(self) -> None:
         """Cleans up after a former manager, starts wanted tasks, and begins to answer requests."""
         self._background.run(self._brakes.run())
-        self._surroundings.spawner.open()
+        self._shared.spawner.open()
         _free_locks(self._settings, self._slot)
         try:
             tasks.forget_workers(self._slot)
@@ -282,14 +282,14 @@ class Manager:
             tasks.forget_workers(self._slot)
         except (OperationalError, LeaseLost) as error:
             log.warning("the next manager will note that no worker runs: %s", error)
-        await self._surroundings.spawner.close()
+        await self._shared.spawner.close()
         log.info("%d workers ended", sum(ended))
         for child, has_ended in zip(children, ended, strict=True):
             if not has_ended:
                 log.error("process %d does not end", child.pid)
 
     def _ping(self, asked: Ping) -> Readiness:
-        return Readiness("ready" if self._surroundings.spawner.is_ready else "without a zygote")
+        return Readiness("ready" if self._shared.spawner.is_ready else "without a zygote")
 
     async def settle(self, asked: Settle) -> Settled:
         """Answers a request to settle a task. Raises PeerRefused."""
@@ -354,7 +354,7 @@ class Manager:
             keeper = self._keepers.get(task_id)
             row = tasks.with_owner(task_id)
             if row is not None and (keeper is None or not keeper.has_worker):
-                await self._surroundings.rights.sign_in(row, now_ms())
+                await self._shared.rights.sign_in(row, now_ms())
                 return True
         return False
 
@@ -362,7 +362,7 @@ class Manager:
         if self._stopping:
             raise PeerRefused(ME, "stopping", "the manager is about to end")
         if task_id not in self._keepers:
-            self._keepers[task_id] = Keeper(task_id, self._surroundings)
+            self._keepers[task_id] = Keeper(task_id, self._shared)
         return self._keepers[task_id]
 
     async def _every(self, seconds: float, sweep: Callable[[], Awaitable[object]]) -> None:
@@ -417,7 +417,7 @@ class Manager:
         for row in rows.values():
             owner = row.user.id
             if row.desired == RUNNING and owner not in reasons:
-                reasons[owner] = self._surroundings.rights.entitlements.refusal(row.user, now_ms())
+                reasons[owner] = self._shared.rights.entitlements.refusal(row.user, now_ms())
             reason = reasons.get(owner)
             if row.desired == RUNNING and reason:
                 log.info("task %d: is stopped: %s", row.id, reason)
@@ -429,7 +429,7 @@ class Manager:
 
     def _end_sessions(self) -> None:
         for user in accounts.users_with_sessions(self._slot):
-            if not self._surroundings.rights.entitlements.may_sign_in(user.address):
+            if not self._shared.rights.entitlements.may_sign_in(user.address):
                 accounts.end_sessions(user.id)
 
 

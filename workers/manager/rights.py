@@ -157,7 +157,7 @@ class Rights:
         Raises PeerRefused, also if writes under this token are refused.
         """
         least = await self._fence(lambda client: client.fence(task_id, token))
-        _refuse_nonsense(least, token)
+        _refuse_impossible(least, token)
         if least > token:
             raise PeerRefused(ME, "start_failed", f"the gateway has seen token {least}, above {token}", least)
 
@@ -182,7 +182,7 @@ class Rights:
         signers = await self._ask_signer(lambda: self._signer.end_all_rights(tokens))
         gateways = await self._fence(lambda client: client.fence_all(tokens))
         for task_id, least in gateways.items():
-            _refuse_nonsense(least, tokens[task_id])
+            _refuse_impossible(least, tokens[task_id])
         return {each: max(signers.get(each, 0), gateways.get(each, 0)) for each in signers.keys() | gateways.keys()}
 
     async def take_back(self, task_id: int, token: int) -> None:
@@ -248,7 +248,7 @@ def _ends_ms(subscription: Subscription | None, now_ms: int) -> int:
     return min(subscription.expires_ms if subscription else 0, now_ms + GRANT_MS)
 
 
-def _refuse_nonsense(least: int, token: int) -> None:
+def _refuse_impossible(least: int, token: int) -> None:
     """Raises PeerRefused for a gateway's token that no start can have reached, because the signer would never accept
     it.
     """

@@ -184,7 +184,7 @@ _ANSWER_S = 10.0  # a start waits this long for a zygote's answer
 _STATUS_S = 5.0  # a living zygote reports a worker's end within this time
 _ORPHAN_S = 5.0  # a dead zygote's worker is killed after this time if it has not ended
 # Workers write their titles over the zygote's arguments, so these must be long enough.
-_ROOM_FOR_TITLES = "-" * 120
+_TITLE_SPACE = "-" * 120
 
 
 class ForkedHandle:
@@ -195,7 +195,7 @@ class ForkedHandle:
         self._number = number
         self._life_line = start.life_line
         self._seen_ended: float | None = None
-        self._is_cut = False
+        self._is_life_line_closed = False
         self._is_closed = False
         self.pid = pid
         self.pidfd = pidfd
@@ -217,15 +217,15 @@ class ForkedHandle:
         if not self._is_closed:
             send(self.pidfd, number)
 
-    def cut(self) -> None:
+    def close_life_line(self) -> None:
         """Closes its life line; a running worker ends on that."""
-        if not self._is_cut:
-            self._is_cut = True
+        if not self._is_life_line_closed:
+            self._is_life_line_closed = True
             os.close(self._life_line)
 
     def close(self) -> None:
         self._is_closed = True
-        self.cut()
+        self.close_life_line()
         os.close(self.pidfd)
         os.close(self.status_fd)
         self._zygote.forget(self._number)
@@ -269,7 +269,7 @@ class ZygoteProcess:
         self._link, its_end = kernel.link_pair()
         with its_end:
             self._process = subprocess.Popen(
-                [*command, str(its_end.fileno()), str(os.getpid()), _ROOM_FOR_TITLES],
+                [*command, str(its_end.fileno()), str(os.getpid()), _TITLE_SPACE],
                 stdin=subprocess.DEVNULL,
                 pass_fds=(its_end.fileno(),),
                 env=environment,
@@ -296,7 +296,7 @@ class ZygoteProcess:
 
         Raises OSError, and may then set `is_unfit`.
         """
-        start = self._ask(number, {"kind": kind, "task": task_id, "token": token}, line)
+        start = self._send_start(number, {"kind": kind, "task": task_id, "token": token}, line)
         try:
             async with asyncio.timeout(_ANSWER_S):
                 return await start.answer
@@ -311,9 +311,9 @@ class ZygoteProcess:
     def retire(self) -> None:
         """Excludes it from new starts; it ends with its last worker."""
         self.is_retired = True
-        self._let_go_if_done()
+        self._close_link_if_done()
 
-    def let_go(self) -> None:
+    def close_link(self) -> None:
         """Closes its link, so that it ends with all of its workers."""
         if self._link.fileno() >= 0:
             self._loop.remove_reader(self._link)
@@ -326,7 +326,7 @@ class ZygoteProcess:
     def forget(self, number: int) -> None:
         """Removes a start whose worker has ended and whose handle is closed."""
         self._workers.pop(number, None)
-        self._let_go_if_done()
+        self._close_link_if_done()
 
     def read(self) -> None:
         """Reads the zygote's messages."""
@@ -336,11 +336,11 @@ class ZygoteProcess:
             except BlockingIOError:
                 return
             if received is None:
-                self.let_go()
+                self.close_link()
             else:
-                self._hear(*received)
+                self._handle_message(*received)
 
-    def _ask(self, number: int, facts: dict[str, Any], line: bytes) -> _Start:
+    def _send_start(self, number: int, facts: dict[str, Any], line: bytes) -> _Start:
         status_fd, worker_status = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
         worker_line, life_line = os.pipe2(os.O_CLOEXEC)
         start = _Start(self._loop.create_future(), status_fd, life_line)
@@ -367,20 +367,20 @@ class ZygoteProcess:
             if handle.status is not None:
                 handle.close()
 
-    def _hear(self, told: dict[str, Any], descriptors: list[int]) -> None:
-        if "ready" in told:
+    def _handle_message(self, message: dict[str, Any], descriptors: list[int]) -> None:
+        if "ready" in message:
             self._on_ready(self)
-        elif "started" in told:
-            self._started(told["started"], told["pid"], descriptors[0])
-        elif "failed" in told:
-            self.is_unfit = self.is_unfit or told["unfit"]
-            if start := self._starts.pop(told["failed"], None):
-                start.fail(OSError(told["text"]))
-        elif handle := self._workers.get(told["ended"]):
-            handle.status = told["status"]
+        elif "started" in message:
+            self._started(message["started"], message["pid"], descriptors[0])
+        elif "failed" in message:
+            self.is_unfit = self.is_unfit or message["unfit"]
+            if start := self._starts.pop(message["failed"], None):
+                start.fail(OSError(message["text"]))
+        elif handle := self._workers.get(message["ended"]):
+            handle.status = message["status"]
             if handle.is_unwanted:
                 handle.close()
-        self._let_go_if_done()
+        self._close_link_if_done()
 
     def _started(self, number: int, pid: int, pidfd: int) -> None:
         start = self._starts.pop(number, None)
@@ -397,7 +397,7 @@ class ZygoteProcess:
         self.read()
         self._loop.remove_reader(self._pidfd)
         os.close(self._pidfd)
-        self.let_go()
+        self.close_link()
         self.exit_status = self._process.wait()
         for start in self._starts.values():
             start.fail(OSError("the zygote has ended"))
@@ -405,7 +405,7 @@ class ZygoteProcess:
         for handle in list(self._workers.values()):
             # The kernel has already sent it SIGTERM, but a stopped worker acts on that only after SIGCONT. Until then
             # it may hold the database's lock and block this loop, and thus the SIGKILL below.
-            handle.cut()
+            handle.close_life_line()
             handle.signal(signal.SIGCONT)
             if handle.is_unwanted:
                 handle.close()
@@ -413,9 +413,9 @@ class ZygoteProcess:
                 self._loop.call_later(_ORPHAN_S, handle.signal, signal.SIGKILL)
         self._on_end(self)
 
-    def _let_go_if_done(self) -> None:
+    def _close_link_if_done(self) -> None:
         if self.is_retired and not self._workers and not self._starts:
-            self.let_go()
+            self.close_link()
 
 
 log = logging.getLogger(__name__)
@@ -424,7 +424,7 @@ ZYGOTE = (*PYTHON, "-m", "workers.spawning.zygote")
 _READY_S = 10.0  # a start waits this long for a zygote
 _WARM_UP_S = 60.0
 _END_S = 2.0
-_LONGEST_REST_S = 60.0
+_LONGEST_DELAY_S = 60.0
 _OLD_AGE_S = 60.0
 
 
@@ -473,7 +473,7 @@ class ZygoteSpawner:
     async def close(self) -> None:
         self._closed = True
         for zygote in self._all:
-            zygote.let_go()
+            zygote.close_link()
         try:
             async with asyncio.timeout(_END_S):
                 await self._all_ended()
@@ -518,9 +518,9 @@ class ZygoteSpawner:
         asyncio.get_running_loop().call_later(_WARM_UP_S, self._end_if_cold, self._coming)
 
     def _launch_later(self) -> None:
-        rest = min(_LONGEST_REST_S, 2.0 ** min(self._early_deaths - 1, 10)) if self._early_deaths else 0.0
+        delay_s = min(_LONGEST_DELAY_S, 2.0 ** min(self._early_deaths - 1, 10)) if self._early_deaths else 0.0
         self._early_deaths += 1
-        asyncio.get_running_loop().call_later(rest, self._launch)
+        asyncio.get_running_loop().call_later(delay_s, self._launch)
 
     def _end_if_cold(self, zygote: ZygoteProcess) -> None:
         if zygote is self._coming:

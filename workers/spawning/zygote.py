@@ -184,12 +184,12 @@ def dry_run(cycles: int = _CYCLES) -> list[str]:
     base.connect("sqlite:///:memory:")
     try:
         schema.migrate()
-        return _days_work(cycles)
+        return _run_each_kind(cycles)
     finally:
         base.close()
 
 
-def _days_work(cycles: int) -> list[str]:
+def _run_each_kind(cycles: int) -> list[str]:
     settings = Settings(whitelist=frozenset({_NOBODY}))
     user = users.find_or_create(_NOBODY, dict(settings.plans), _clock_ms())
     bids = tasks.create_bidding_task(
@@ -302,17 +302,17 @@ def _fill_pools() -> None:
 def _free_blocks() -> dict[int, int]:
     """Returns the number of free blocks by size in partly used pools; the allocator reports it only on stderr."""
     stderr = os.dup(2)
-    told = os.memfd_create("allocator")
+    report = os.memfd_create("allocator")
     try:
-        os.dup2(told, 2)
+        os.dup2(report, 2)
         try:
             sys._debugmallocstats()
         finally:
             os.dup2(stderr, 2)
-        text = os.pread(told, 1 << 20, 0).decode()
+        text = os.pread(report, 1 << 20, 0).decode()
     finally:
         os.close(stderr)
-        os.close(told)
+        os.close(report)
     rows = (line.split() for line in text.splitlines())
     return {int(row[1]): int(row[4]) for row in rows if len(row) == 5 and all(map(str.isdigit, row))}
 
