@@ -145,8 +145,7 @@ class Rules(Struct, frozen=True):
 
     @classmethod
     def of(cls, loop_s: int, stretch_s: int = 0, tolerance: Decimal = TOLERANCE, min_age_s: int = MIN_AGE_S) -> Rules:
-        """Returns the service's rules for a task with this cycle interval: a snapshot is stale after max(3 loops, 120
-        s).
+        """Returns the rules for a task with this cycle interval: snapshots go stale after max(3 loops, 120 s).
 
         `stretch_s` is the intended extra age of reads while the key's quota of calls is short.
         """
@@ -295,8 +294,7 @@ _NOT_LEFT = (Reason.KEPT, Reason.RENEW, Reason.IN_FLIGHT, Reason.CANCELLING, Rea
 
 
 def summary(placed: int, kept: int, cancelled: Sequence[str], skipped: Iterable[str], left: int = 0) -> str:
-    """Returns one line of counts; `cancelled` has the reason of each cancelled bid, `skipped` the reason of each empty
-    rung.
+    """Returns one line of counts; `cancelled` has each cancelled bid's reason, `skipped` each empty rung's.
 
     `left` is the number of live bids that are neither kept nor cancelled (`left_alone`); 0 is not shown. For example
     `placed 2, kept 2, left 1, cancelled 1 (hardcap); skipped 1 exposure_limit`; reasons in order of appearance.
@@ -397,9 +395,7 @@ def by_price(bids: Iterable[Bid]) -> list[Bid]:
 
 
 def first_of_equals(ranked: Sequence[Bid], at: int) -> Bid:
-    """Returns the bid that ranks first among those with the unit price of the bid at `at`, the first of them in
-    `ranked`.
-    """
+    """Returns the first-ranking bid at the unit price of `ranked[at]`, which must be the first bid at that price."""
     unit_price = ranked[at].unit_price
     oldest = ranked[at]
     for bid in ranked[at + 1 :]:
@@ -553,9 +549,7 @@ _SETTLED = frozenset(
 
 
 class LastMove(Struct, frozen=True):
-    """The last time a bid was placed, moved or cancelled; None before the first cycle. A renewal does not count as a
-    move.
-    """
+    """The last time a bid was placed, moved or cancelled; None before the first cycle. Renewals do not count."""
 
     moved_ms: int | None = None
 
@@ -569,9 +563,7 @@ class LastMove(Struct, frozen=True):
         return self if is_still else LastMove(entry.now_ms)
 
     def loops(self, config: BidConfig, now_ms: int) -> int:
-        """Returns the number of loops from one cycle to the next: more than one only for a task without its own
-        loopSeconds.
-        """
+        """Returns the number of loops between two cycles; above 1 only for a task without its own loopSeconds."""
         if config.loop_seconds is not None or self.moved_ms is None:
             return 1
         still_ms = now_ms - self.moved_ms

@@ -212,9 +212,7 @@ class PlanBuilder(Struct):
 def over_limits(
     orders: list[OwnOrder], counted: list[OwnOrder], budget: SatsBudget
 ) -> Iterator[tuple[OwnOrder, Reason]]:
-    """Yields orders to cancel, from the front, until the remaining ones of `counted` (which includes `orders`) fit the
-    limits.
-    """
+    """Yields `orders` to cancel, from the front, until the rest of `counted`, which includes them, fits the limits."""
     sats, count = sum(order.price_sats for order in counted), len(counted)
     for order in orders:
         if (reason := budget.over_limit(sats, count)) is None:
@@ -336,8 +334,7 @@ class Filling:
         builder.note(rung, reason, order.id, detail=rung.detail if reason is Reason.SIGNED_LIMIT else rung.lowered)
 
     def _make_way(self, top: Rung, free: int, budget: SatsBudget) -> None:
-        """Cancels one bid so that the top rung's bid can be placed: `beaten`, or the highest of `staying` if no slot is
-        free.
+        """Cancels one bid to make room for the top rung's: `beaten`, or the highest of `staying` if no slot is free.
 
         The placement is checked before the cancel, so that a bid without a possible replacement is kept.
         """
@@ -456,9 +453,7 @@ class Handover:
         return budget
 
     def _overlapping(self) -> dict[int, int]:
-        """Returns the replaced bids that may stay open until all new bids are accepted, by id, with their new bids'
-        rungs.
-        """
+        """Returns the replaced bids (by id) that may stay open until all new ones are accepted, with the new rungs."""
         builder, budget = self._builder, self._budget()
         found = {}
         for swap in self._swaps:
@@ -566,8 +561,7 @@ class Ration:
         return moved if waits else None
 
     def _take(self, rung: Rung, left: int, part: int) -> str:
-        """Counts the rung's bid and returns "" if it fits; otherwise returns the text for the ceiling that delays it
-        longest.
+        """Counts the rung's bid and returns "" if it fits; otherwise names the ceiling that delays it longest.
 
         The bid fits if each ceiling still has `left` times 1.5 and its `part` for other tasks, and no missing bid above
         waits.

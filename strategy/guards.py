@@ -229,9 +229,7 @@ class _Extreme:
 
 
 def _is_outside(bounds: tuple[Decimal, ...], floor: Decimal | None, was_outside: bool) -> bool:
-    """Tells whether the floor is outside, or was outside and is not yet inside by 1 %. An unknown floor counts as
-    outside.
-    """
+    """Tells whether the floor is outside, or was and is not yet inside by 1 %. Unknown counts as outside."""
     low, high = bounds
     if floor is None or not low <= floor <= high:
         return True
@@ -244,7 +242,7 @@ def _is_well_inside(bounds: tuple[Decimal, ...], floor: Decimal) -> bool:
 
 
 def _was_outside(bounds: tuple[Decimal, ...], samples: Sequence[MinuteSample]) -> bool:
-    """Tells whether the task was last outside, by the last sample that is outside or at least 1 % inside."""
+    """Tells whether the last sample outside the bounds is newer than the last one at least 1 % inside."""
     for sample in reversed(samples):
         if sample.low < bounds[0] or sample.high > bounds[1]:
             return True

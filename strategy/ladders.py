@@ -226,9 +226,7 @@ def _grid(config: BidConfig, profile: VenueProfile) -> tuple[int, Decimal]:
 def _note_bounds(
     rungs: list[Rung], at: Sequence[Level], levels: Sequence[Level], low: Level, high: Level, top: str
 ) -> None:
-    """Notes which levels the range lowers, and refuses levels below it, because a bid is never above its configured
-    level.
-    """
+    """Notes levels that the range lowers; refuses levels below it, because bids never exceed their level."""
     for rung, bounded, level in zip(rungs, at, levels, strict=False):
         if bounded < low:
             rung.refused, rung.detail = Reason.RANGE_EMPTY, "low"
@@ -300,9 +298,7 @@ class QuantityLadder:
         return rungs
 
     def _rung(self, index: int, price: int, gap_part: int) -> Rung:
-        """Returns a rung that keeps a bid within a fraction of its price or of the gap between two rungs, at least a
-        tick.
-        """
+        """Returns a rung that keeps a bid within a fraction of its price or of a gap between rungs, at least a tick."""
         parts, of = self._reach
         reach = max(self._tick, price * parts // of, gap_part)
         return Rung(index, price, self._quantity, price, reach, reach)
@@ -473,8 +469,7 @@ class SatsLadder:
         return 2 * self._config.outbid_amount * _inverse(top.quantity)
 
     def _rung(self, index: int, unit: Level, gap_part: Fraction = NOTHING) -> Rung:
-        """Returns a rung with all the smallest units that `satsPerOrder` buys at this price, at their cost rounded
-        down.
+        """Returns a rung of all the smallest units that `satsPerOrder` buys at this price; their cost is rounded down.
 
         It keeps a bid within a fraction of its price or of the gap between two rungs, at least a sat per order.
         Example: 50,000 sats at 0.972972... buy 51,388 tokens for 49,999.
@@ -540,9 +535,7 @@ Ladder: TypeAlias = QuantityLadder | SatsLadder
 def ladder_for(
     config: BidConfig, profile: VenueProfile, rules: Rules, market: MarketPrices, divisibility: int | None
 ) -> Ladder:
-    """Returns the ladder of this config in this market; `divisibility` is the rune's number of decimals, None if
-    unknown.
-    """
+    """Returns the ladder of this config in this market; `divisibility`: the rune's decimals, if known."""
     if config.is_rune and config.quantity_mode == "sats":
         return SatsLadder(config, profile, rules, market.exact, market.lowest_ask, divisibility)
     return QuantityLadder(config, profile, rules, market.exact, market.lowest_ask)

@@ -62,9 +62,7 @@ class Bidding(Struct, frozen=True):
 
     @property
     def cycle_s(self) -> int:
-        """The seconds between two cycles in a still market. Competing bids, if the config needs them, are assumed to
-        exist.
-        """
+        """The seconds between two cycles in a still market; with competing bids, if the config reads them."""
         return self.config.loop_s if self.config.wants_bids else self.config.slowest_s
 
     def cycles(self, costs: CallCosts) -> int:
@@ -73,8 +71,7 @@ class Bidding(Struct, frozen=True):
         return MONTH_S // cycle_s + self.rounds(costs) * (cycle_s - loop_s) // cycle_s
 
     def looks(self, costs: CallCosts) -> Iterator[tuple[Read, int]]:
-        """Yields the task's reads of the marketplace with their number in a month. A rune's asks come from another
-        source.
+        """Yields the task's reads of the marketplace with their monthly numbers, without a rune's asks.
 
         A `floor` read replaces the read of the asks.
         """
@@ -92,18 +89,14 @@ class Bidding(Struct, frozen=True):
         return self.config.hangs_on_floor and costs.floors_at_once > 1
 
     def asks_confirmed(self, costs: CallCosts) -> int:
-        """Counts a month's reads of asks that unchanged floors have confirmed for ten minutes; each renewal also reads
-        them.
-        """
+        """Counts a month's reads of asks that floors confirmed for ten minutes; each renewal reads them, too."""
         step_s = -(-CONFIRMED_S // self.cycle_s) * self.cycle_s
         if not self.rounds(costs):
             return MONTH_S // step_s
         return self.rounds(costs) * (-(-self.round_s(costs) // step_s) - 1)
 
     def round_s(self, costs: CallCosts) -> int:
-        """Returns the seconds between two renewals in a still market: a bid is renewed in the first loop in which it is
-        due.
-        """
+        """Returns the seconds between two renewals in a still market: the first loop in which a bid is due."""
         wanted_s, loop_s = self.config.expiry_ms // 1000, self.config.loop_s
         due_s = costs.life_s(wanted_s) - margin_ms(self.config) // 1000
         return (due_s // loop_s + 1) * loop_s
@@ -265,8 +258,7 @@ def fits_from_minutes(mine: Bidding, others: Sequence[Task], quota: int, costs: 
 
 
 def all_fit_from_minutes(tasks: Sequence[Task], quota: int, costs: CallCosts, taken: int = 0) -> int | None:
-    """Returns the shortest expiry, in minutes, at which all tasks fit if no task's expiry is shorter; None if none
-    does.
+    """Returns the shortest minimum expiry (minutes) at which all tasks fit; longer ones stay. None if none fits.
 
     `taken` are calls by others under the same quota.
     """
@@ -341,8 +333,7 @@ _FEW_MOVES = 4  # per hour; below this the bids hardly follow the market
 
 
 def hints(task: Bidding, costs: CallCosts, total_sats: int, limits: Limits) -> list[str]:
-    """Returns plain sentences of advice about the config of `task`, whose bids total `total_sats`; empty if there is
-    none.
+    """Returns sentences of advice about the config of `task`, whose bids total `total_sats`; may be empty.
 
     A signature counts until its signed expiry, even if its bid is cancelled: the longer bids live, the fewer of them
     may be replaced in an hour. So the advice for a longer expiry names this disadvantage.

@@ -84,9 +84,7 @@ class PaperMarket:
             self._next_id += 1
 
     def is_top(self, bids: Iterable[Bid]) -> bool:
-        """Tells whether our best bid ranks ahead of all of these: its price is higher, or it is equal and known to be
-        older.
-        """
+        """Tells whether our best bid ranks ahead of all of these: at a higher price, or equal and known to be older."""
         best = next(iter(best_first(self.own)), None)
         return best is not None and all(ranks_ahead(best, bid) for bid in bids)
 
@@ -162,7 +160,7 @@ class Simulation(Struct):
     top_ms: int = 0
     ranked_ms: int = 0  # time with known bids of others
     without_bids: int = 0  # cycles that needed the bids of others, which were not recorded
-    without_sales: int = 0  # of all recorded cycles
+    without_sales: int = 0  # counted in all recorded cycles
     without_trait: int = 0  # recorded for another trait
     without_budget: int = 0  # recorded for a task that did not share this budget
     without_pace: int = 0  # recorded less often than this config's cycles
@@ -373,9 +371,7 @@ COMPARED = ("to_cancel", "to_place", "rungs", "bids", "reference")  # the other 
 
 
 class Difference(Struct, frozen=True):
-    """A recorded decision that this version makes differently; without `fields` it is undecidable, and `error` says
-    why.
-    """
+    """A recorded decision that this version makes differently; without `fields` it is undecidable (`error`)."""
 
     now_ms: int
     fields: list[str]

@@ -192,9 +192,7 @@ class Faults(Struct):
                 self.coded.insert(0, self.coded.pop())
 
     def add_unsigned(self, step: Step, failed_to: str, error: SignerError, *, price_sats: int | None = None) -> None:
-        """Adds a failure to sign. If control (reduce, halt) or a full disk refuses, it is no outage: cancels still
-        pass.
-        """
+        """Adds a failure to sign. Control (reduce, halt) and a full disk still let cancels pass: no outage."""
         is_forbidden = isinstance(error, SignerRefused) and error.tag in _CANCELS_ONLY
         self.add(step, failed_to, error, backs_off=not is_forbidden, price_sats=price_sats)
 

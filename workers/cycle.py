@@ -204,9 +204,7 @@ class Cycles(ABC, Generic[M]):
         """Returns the seconds until the next cycle, None after the last one."""
 
     def _known_keys(self, moment: M) -> UserKeys | None:
-        """Returns the user's addresses and keys, and adds them to the moment; None, with a fault added,
-        if unavailable.
-        """
+        """Returns the user's addresses and keys, and adds them to the moment; None and a fault if unknown."""
         if self._keys is None:
             self._keys = read_user_keys(self._context, moment.user.address, moment.faults)
         if self._keys is not None:
@@ -370,9 +368,7 @@ def until_rare_cycle(first_s: float, loop_s: float, now_s: float, *, every: int,
 
 
 def _loop_number(turn_s: float, loop_s: float) -> int:
-    """Returns the number of the loop that a turn is in. Adding 0.3 avoids rounding errors, because turns are in the
-    first two fifths.
-    """
+    """Returns the number of a turn's loop. Turns are in its first two fifths, so adding 0.3 avoids rounding errors."""
     return int(turn_s / loop_s + (1 - _SPREAD) / 2)
 
 
@@ -407,8 +403,7 @@ class Backoff:
 
 # successful reads in a row without a live order, after which it counts as vanished, or its cancel as done
 VANISHED_READS = 2
-# successful reads in a row without an order that may never have arrived, after which it counts as lost once its time is
-# well over
+# likewise for an order that may never have arrived: it then counts as lost, if it is long overdue
 LOST_READS = 3
 APART_MS = 5_000  # two reads closer together count as one, because both may come from the same lagging copy
 # The maximum lag of a venue's clock behind ours, and two seconds because it may report whole seconds only. The sale of
@@ -418,9 +413,7 @@ CLOCKS_MS = int(MOST_SKEW_S * 1_000) + 2_000
 
 
 def count_miss(row: Order | Listing, read_ms: int) -> int:
-    """Counts the successful reads in a row, well apart, that do not show the order, including the read begun at
-    `read_ms`.
-    """
+    """Counts the successful reads in a row, well apart, without the order, including the one begun at `read_ms`."""
     if read_ms < row.updated_ms + APART_MS:
         return int(row.misses)
     return states.count_miss(row, read_ms)

@@ -132,9 +132,7 @@ class BiddingDrain(Drain[DrainMoment]):
                 log.info("task %d: cancelled %d of %s, order %d", task.id, order.price_sats, order.slug, order.id)
 
     def _must_cancel(self, moment: DrainMoment) -> bool:
-        """Tells whether the bids must be cancelled: always, unless the task's user stopped it and chose to leave its
-        bids.
-        """
+        """Tells whether the bids must be cancelled: always, unless the user stopped the task and left its bids."""
         task, context = moment.task, self._context
         if task.deleted_ms is not None:
             return True
@@ -222,7 +220,7 @@ class ListingDrain(Drain[ListingDrainMoment]):
 
     def _decide(self, moment: ListingDrainMoment) -> None:
         if moment.read is not None:
-            # A row whose item is spent cannot be bought any more, whatever it is.
+            # If the item is spent, no row of it can be bought any more.
             moment.way = "close" if moment.place == "spent" else "cancel" if moment.is_shown else "settle"
 
     def _carry_out(self, moment: ListingDrainMoment) -> None:

@@ -71,9 +71,7 @@ WAKE = signal.SIGUSR1  # asks a worker to begin its next cycle now
 
 
 def start_time(pid: int) -> int | None:
-    """Returns the process's start in clock ticks since boot (field 22 of /proc/PID/stat); None if there is no such
-    process.
-    """
+    """Returns a process's start in clock ticks since boot (field 22 of /proc/PID/stat); None if it has ended."""
     try:
         fd = os.open(f"/proc/{pid}/stat", os.O_RDONLY | os.O_CLOEXEC)
         try:
@@ -87,9 +85,7 @@ def start_time(pid: int) -> int | None:
 
 
 def open_process(pid: int, started: int) -> int | None:
-    """Opens a pidfd of the process, which the caller closes; None if `pid` no longer is the process started at
-    `started`.
-    """
+    """Opens a pidfd of the process, which the caller closes; None if `pid` is not the one started at `started`."""
     if start_time(pid) != started:
         return None
     try:
@@ -243,8 +239,7 @@ def _end_holder(fd: int, deadline: float) -> None:
     if pidfd is None:
         return
     try:
-        # A new holder that has not yet written the file may be preceded there by the former holder, so the file is read
-        # again.
+        # Read again, because a new holder may not have replaced its predecessor's content at the first read.
         if _holder(fd) == holder:
             send(pidfd, SIGKILL)
             wait_for_end(pidfd, deadline - time.monotonic())

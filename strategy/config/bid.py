@@ -531,9 +531,7 @@ def dump_bid_config(config: BidConfig) -> str:
 
 @lru_cache(maxsize=16)  # one request, or one cycle, reads the same text several times
 def load_bid_config(text: str) -> BidConfig:
-    """Reads a config that `dump_bid_config` wrote. Raises ValueError for any other text; ranges are checked by
-    `problems`.
-    """
+    """Reads a config that `dump_bid_config` wrote. Raises ValueError for other texts; `problems` checks ranges."""
     return load(BidConfig, text, {"fee_rate": _stored_fee_rate})
 
 

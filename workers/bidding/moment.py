@@ -301,9 +301,7 @@ class BiddingMoment(WantedMoment[BidConfig]):
 
     @property
     def restraint(self) -> Reason | None:
-        """The restraint by control, plan and machine: None for no restraint; REDUCE only cancels; HALT cancels
-        everything.
-        """
+        """The restraint by control, plan and machine: None, REDUCE (only cancels) or HALT (cancels all)."""
         if self.control.state == HALT:
             return Reason.HALT
         is_reduced = self.refusal or self.is_short_of_disk or self.damage or self.control.state == REDUCE
@@ -424,8 +422,7 @@ def life_ms(
     patience: Decimal = Decimal(1),
     stood_ms: int | None = None,
 ) -> int:
-    """Returns a bid's lifetime: as configured, at least the venue's minimum, and in the venue's steps of hours if it
-    has them.
+    """Returns a bid's lifetime: as configured, at least the venue's minimum, and in its steps of hours if any.
 
     It is shorter with `patience`, or if the market soon forced a bid off (strategy/decision.py). With a minimum of 6
     hours, 16 minutes become 6 hours; 7 hours become 12 if the venue has no step in between.

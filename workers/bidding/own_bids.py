@@ -157,8 +157,10 @@ class Explainer:
         return not any(self._fits_better(sale, each, order) for each in others)
 
     def _fits_better(self, sale: Sale, other: Order, order: Order) -> bool:
-        """Tells whether the sale matches the other order better: only `other` has exactly its price, or both or neither
-        have and the sale may be before `order` while `other` is older. An order that is still shown whole was not sold.
+        """Tells whether the sale matches the other order better.
+
+        It does if only the other order has exactly the sale's price. If price does not decide, it does if the other
+        order is older and the sale is from before this order. An order that is still shown whole was not sold.
         """
         if other.id in self.unsold:
             return False

@@ -119,9 +119,7 @@ class Canceller:
         return [asks[start : start + most] for asks in (lasting, ending) for start in range(0, len(asks), most)]
 
     def note_denied(self) -> None:
-        """Adds faults for the cancels that the venue reported as failed; call it after a read, because closed bids need
-        none.
-        """
+        """Adds faults for the cancels that the venue reported as failed. Read first: closed bids need none."""
         now_ms = self._context.clock_ms()
         for ask in self._denied:
             order = ask.order and Order.get_by_id(ask.order.id)
@@ -260,8 +258,7 @@ class PaymentCoins:
         return self._has_unconfirmed or self._has_unknown
 
     def pay(self, price: int, in_use: Collection[str], what: str = "a bid") -> tuple[Coin, ...] | PlaceResult:
-        """Chooses the fewest coins, none of them `in_use`, that pay `price` sats without dust as change; highest value
-        first.
+        """Chooses the fewest coins, none of them `in_use`, that pay `price` sats without leaving dust.
 
         If impossible, returns NO_COINS; if unknown, NOT_SENT. In both cases a fault is added.
         """
@@ -483,9 +480,7 @@ class BidPlacer:
         self._signing = DraftSigning(moment) if moment.context.venue.bids_are_psbt else TextSigning(moment)
 
     def place_one(self, planned: PlannedBid) -> Try:
-        """Tries one bid of the last decision. The bid that it replaces is cancelled once it is accepted: see
-        `orders.reserve`.
-        """
+        """Tries one bid of the last decision. A replaced bid is cancelled once it is accepted (`orders.reserve`)."""
         with signals_held():
             return self._placed(planned)
 

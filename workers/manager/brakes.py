@@ -4,9 +4,10 @@ The ledger names the bids to cancel: those of halted, stopped and deleted tasks 
 and those of tasks whose worker cannot be started because the database is damaged. The manager reads it every second, so
 that a brake survives any crash; `heed` makes it read immediately. The order:
 
-1. The gateway holds the tasks, so that no new bid is sent. 2. The cancels of one wallet are sent together, with a
-signature that needs no grant. 3. A bid is closed if a read that began after its cancel does not show it. 4. The workers
-are woken and do the rest.
+1. The gateway holds the tasks, so that no new bid is sent.
+2. The cancels of one wallet are sent together, with a signature that needs no grant.
+3. A bid is closed if a read that began after its cancel does not show it.
+4. The workers are woken and do the rest.
 
 If a full disk prevents a row, the cancel is sent anyway. A brake without a row is kept in a file with preallocated
 space, or in memory if that file cannot be written either.
@@ -78,7 +79,7 @@ class Cancelled(NamedTuple):
     """The result of one wallet's cancels.
 
     - `closed`: orders (ids) whose cancel the venue has confirmed and that a later read does not show.
-    - `known`: the present knowledge about cancels.
+    - `known`: all orders whose cancel was sent.
     - `named`: the venue's ids, by order, of bids whose id was not known.
     """
 

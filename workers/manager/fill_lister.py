@@ -1,5 +1,4 @@
-"""The lister of fills: it proves the purchase of each fill, and creates the auto-list task that a bidding task wants
-for it.
+"""The lister of fills: proves each fill's purchase, and creates the auto-list task that its bidding task wants.
 
 A marketplace's report proves nothing. A fill waits (models/ledger/purchases.py) until the chain confirms or contradicts
 that its bid bought the inscription. If its task wants the item listed, the fill then waits until two reads show the
@@ -220,9 +219,7 @@ class FillLister:
         return proof
 
     async def _refuse_void(self, proof: ProvenPurchase, look: _Look) -> None:
-        """Checks the proof right before an auto-list task is created from it. Raises _NotYet if it is void or
-        unreadable.
-        """
+        """Checks the proof right before an auto-list task is created from it. Raises _NotYet if that fails."""
         try:
             reason = await self._void_unless_shown(proof)
         except NotYetShown as missing:

@@ -1,5 +1,4 @@
-"""The keeper of one task, which makes its process agree with its row, one operation at a time; and the keepers' shared
-parts.
+"""The keeper of one task: makes its process agree with its row, one operation at a time.
 
 Only the API writes `desired`, with one exception: a task whose owner may no longer trade is set to stopped, with the
 reason in `last_error`. Otherwise it would be started again at the next check.

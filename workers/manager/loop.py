@@ -1,5 +1,4 @@
-"""Background work of the manager's loop, and the waits of all tasks: for a turn, a place, the start queue, absent
-peers.
+"""Background work of the manager's loop, and the tasks' waits: for a turn, a place, their start, absent peers.
 
 A task has one operation at a time. The numbers of running and of starting workers are limited. Among workers that wait
 to start, those that a user waits for come first, then the oldest request. While signer or gateway is away, one task
@@ -75,9 +74,7 @@ async def in_thread(call: Callable[[], T]) -> T:
 
 
 class OperationTurns:
-    """The right to change a task's worker. `askers` counts operations that a client waits for and that have no turn
-    yet.
-    """
+    """The right to change a task's worker. `askers` counts client requests that wait for their turn."""
 
     def __init__(self) -> None:
         self.askers = 0
@@ -137,9 +134,7 @@ TOO_MANY = "too_many_workers"
 
 
 class WorkerPlaces:
-    """The places of running workers, by task, at most `most`. A drain worker needs none, because cancels are never
-    refused.
-    """
+    """The places of running workers, by task, at most `most`. Drains need none: cancels are never refused."""
 
     def __init__(self, most: int) -> None:
         self._most = most

@@ -464,8 +464,6 @@ def _free_locks(settings: Settings, slot: Slot) -> None:
 
 
 def _raise_file_limit() -> None:
-    """Raises the file limit, because each worker needs three descriptors and the usual soft limit of 1024 allows only
-    300 workers.
-    """
+    """Raises the file limit: a worker needs three descriptors, and the usual limit of 1024 allows 300 workers."""
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))

@@ -249,9 +249,7 @@ def _ends_ms(subscription: Subscription | None, now_ms: int) -> int:
 
 
 def _refuse_impossible(least: int, token: int) -> None:
-    """Raises PeerRefused for a gateway's token that no start can have reached, because the signer would never accept
-    it.
-    """
+    """Raises PeerRefused for a gateway's token that no start can reach; the signer would never accept it."""
     if least > token + TOKEN_JUMP:
         text = f"the gateway was told of token {least}, far above {token}: restart it"
         raise PeerRefused(ME, "start_failed", text)
@@ -260,9 +258,7 @@ def _refuse_impossible(least: int, token: int) -> None:
 def bidder_grant(
     row: Task, config: BidConfig, plan: SubscriptionPlan, token: int, ends_ms: int, *, spent_sats: int
 ) -> Grant:
-    """Returns a grant to bid and cancel within the config; `spent_sats` are already spent, prices are whole orders'
-    sats.
-    """
+    """Returns a grant to bid and cancel within the config; `spent_sats` are already spent."""
     venue = capabilities(row.venue)
     life = life_ms(config, profile(row.venue, kind_of(config)), venue)
     return replace(

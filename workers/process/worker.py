@@ -139,8 +139,7 @@ class LifeLine:
 def set_title(title: str) -> None:
     """Shows `title` as the command line; no-op if that is impossible."""
     # Otherwise the title would overwrite the environment that the kernel shows, by which operators identify the
-    # process. If the variable is set, as under Ray, it is not changed, because setproctitle finds its place by the
-    # first variable, which this may be.
+    # process. A set variable (as under Ray) stays, because setproctitle may locate its memory by it.
     if not os.environ.get("SPT_NOENV"):
         os.environ["SPT_NOENV"] = "1"
     try:

@@ -82,8 +82,7 @@ class Spawner(Protocol):
 
 
 def worker_environment(settings: Settings) -> dict[str, str]:
-    """Returns our environment without venue keys, and with the data directory, by which operators identify its
-    processes.
+    """Returns our environment without venue keys; its data directory lets operators identify the processes.
 
     A set key is replaced by a placeholder; otherwise the worker would refuse its settings.
     """

@@ -324,9 +324,7 @@ class _HeapFacts(ctypes.Structure):
 
 
 def _fill_heap() -> None:
-    """Fills the gaps of the C library's allocator with chunks from large to small, each until one comes from the heap's
-    end.
-    """
+    """Fills the gaps of the C library's allocator, from large to small chunks, until each comes from the heap's end."""
     libc = ctypes.CDLL(None)
     facts, allocate, free = libc.mallinfo2, libc.malloc, libc.free
     facts.restype, facts.argtypes = _HeapFacts, []
