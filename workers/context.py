@@ -265,7 +265,7 @@ class TaskLock:
         """
         os.utime(self._fd)
         if not os.fstat(self._fd).st_nlink:
-            log.warning("%s was removed: locks a new one", self._path)
+            log.warning("%s was removed: a new file is locked", self._path)
             former, self._fd = self._fd, take_lock(self._path, 0.0)
             os.close(former)
 

@@ -165,7 +165,7 @@ class Cycles(ABC, Generic[M]):
                 self._report_nothing_done(moment)
             return self._pause(moment)
         except MovedMeanwhile as moved:
-            log.info("task %d: begins anew: %s", self._context.task_id, moved)
+            log.info("task %d: the cycle is started again: %s", self._context.task_id, moved)
             return self.FIRST_S
 
     @abstractmethod

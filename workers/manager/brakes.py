@@ -216,7 +216,7 @@ class _Calls:
             for together in calls:
                 self._cancel(together, splits=splits)
         except VenueError as error:
-            log.warning("%s: cancels of %s stop here: %s", self._wallet.venue, self._wallet.address, error)
+            log.warning("%s: stopped sending cancels of %s: %s", self._wallet.venue, self._wallet.address, error)
             return error
         return None
 
@@ -397,7 +397,7 @@ class Brakes:
         except OSError as error:
             log.error("a brake is kept in memory only, since its file cannot be written: %s", error)
             self._unsaved[scope, str(subject)] = brake
-        log.warning("%s on %s %d has no row yet: it is in force all the same", state, scope, subject)
+        log.warning("%s on %s %d has no row yet: it is in force anyway", state, scope, subject)
 
     def _let_go(self, brake: Brake) -> None:
         """Removes a brake that has a row, or was released. While its file cannot be written, the copy in memory

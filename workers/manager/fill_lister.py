@@ -116,13 +116,13 @@ class FillLister:
                 look.rest_s = min(2 * look.rest_s, max(LONGEST_REST_S, self._look_s))
                 self._wait(order, str(reason))
             except _Never as reason:
-                log.info("order %d: what it bought is not listed: %s", order.id, reason)
+                log.info("order %d: its item is not listed: %s", order.id, reason)
                 purchases.drop_wish(order, str(reason))
             except _Unproven as reason:
                 self._give_up(order, str(reason))
             except Exception:
                 # A fill that fails must not block the others.
-                log.exception("order %d: failed to have what it bought listed", order.id)
+                log.exception("order %d: failed to list its item", order.id)
                 look.rest_s = min(2 * look.rest_s, LONGEST_REST_S)
 
     async def _check_proofs(self) -> None:
@@ -147,13 +147,13 @@ class FillLister:
 
     def _void(self, proof: ProvenPurchase, detail: str) -> str:
         reason = f"the chain does not show its purchase any more: {detail}"
-        log.warning("order %d: %s; an auto-list task that came of it stops", proof.order_id, reason)
+        log.warning("order %d: %s; its auto-list task stops", proof.order_id, reason)
         purchases.void(proof, reason, self._clock_ms())
         return reason
 
     def _wait(self, order: Order, reason: str) -> None:
         if self._clock_ms() - int(order.closed_ms or 0) > WEEK_MS:
-            log.warning("order %d: what it bought could not be listed for a week: %s", order.id, reason)
+            log.warning("order %d: its item could not be listed for a week: %s", order.id, reason)
             purchases.drop_wish(order, f"not possible for a week: {reason}")
             if purchases.of_order(order.id) is None:
                 purchases.drop(order, f"not possible for a week: {reason}", self._clock_ms())

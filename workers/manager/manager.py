@@ -121,7 +121,7 @@ class DatabaseWatch:
         if copy is None:
             self._is_copied = False  # the database is at its path again, and may be removed again
             if not self._was_saved:
-                log.critical("what was committed to the removed file is saved in the database; restart Bidkeeper soon")
+                log.critical("the commits of the removed file are saved in the database; restart Bidkeeper soon")
             self._was_saved = True
         elif not self._is_copied:
             fault = await in_thread(copy)

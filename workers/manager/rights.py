@@ -194,12 +194,12 @@ class Rights:
         try:
             await self._ask_signer(lambda: self._signer.revoke_place(task_id, token))
         except PeerRefused as refusal:
-            log.warning("task %d: failed to take back the right to place: %s", task_id, refusal.message)
+            log.warning("task %d: failed to revoke the right to place: %s", task_id, refusal.message)
         next_token = tasks.raise_token(task_id, above=token)
         try:
             await self.fence(task_id, next_token)
         except PeerRefused as refusal:
-            log.warning("task %d: failed to wait for what is on the wire: %s", task_id, refusal.message)
+            log.warning("task %d: failed to wait for writes on the wire: %s", task_id, refusal.message)
 
     async def end_rights(self, task_id: int, token: int) -> None:
         """Ends every right under this and lower tokens. A failure is only logged, because the rights expire."""
@@ -328,7 +328,7 @@ def _ask(settings: Settings, name: str, address: str) -> Seen | None:
         at = address_at(settings, address)
         standing = call(at, ME, AskStanding(name), timeout=_PATIENCE_S)
     except (PeerError, ValueError, RuntimeError) as error:  # an invalid address, too
-        log.info("%s: the manager at %s is not asked what it has seen: %s", name, address, error)
+        log.info("%s: failed to ask the manager at %s what it has seen: %s", name, address, error)
         return None
     at_s = now_s()  # after the answer, so that the lease's age is never overestimated
     return None if standing is None else Seen(standing.version, at_s - standing.stood_s)

@@ -349,7 +349,7 @@ class Worker:
                 log.info("nothing left to do")
                 return kernel.EXIT_STOPPED
             if context.signer.has_lost_grant and time.monotonic() - began >= _LEAST_LIFE_S:
-                log.warning("the signer does not know our grant any more: a successor gets one")
+                log.warning("the signer no longer knows our grant: a successor gets a new one")
                 return kernel.EXIT_WITHOUT_GRANT
             lock.touch()
             self._rotate_log()

@@ -548,6 +548,6 @@ class ZygoteSpawner:
         elif zygote.is_retired:
             log.info("zygote %d has ended after its last worker", zygote.pid)
             return
-        log.error("zygote %d ended unasked (%s)", zygote.pid, zygote.exit_status)
+        log.error("zygote %d ended unexpectedly (%s)", zygote.pid, zygote.exit_status)
         if self._current is None and self._coming is None:
             self._launch_later()
