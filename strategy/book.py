@@ -132,7 +132,6 @@ _UP = Context(prec=50, rounding=ROUND_CEILING, traps=[InvalidOperation, Division
 
 
 def times(first: Decimal | int, *others: Decimal | int) -> Decimal:
-    """Returns the exact product."""
     product = Decimal(first)
     for factor in others:
         product = _EXACT.multiply(product, factor)
@@ -140,7 +139,6 @@ def times(first: Decimal | int, *others: Decimal | int) -> Decimal:
 
 
 def plus(*terms: Decimal | int) -> Decimal:
-    """Returns the exact sum."""
     total = Decimal(0)
     for term in terms:
         total = _EXACT.add(total, term)

@@ -372,7 +372,6 @@ class BiddingMoment(WantedMoment[BidConfig]):
         return frozenset(order.id for order in (*self.replaced, self.last.waiting.get(rung)) if order is not None)
 
     def add(self, attempt: Try) -> None:
-        """Adds one bid that was tried."""
         self.tries.append(attempt)
         replaced = self.last.waiting.get(attempt.planned.rung)
         if attempt.result is PlaceResult.PLACED and replaced is not None:

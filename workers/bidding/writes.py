@@ -39,8 +39,6 @@ from workers.context import WRITE_MS, Context, Faults, signals_held
 
 
 class CancelAnswer(Enum):
-    """The venue's answer to a cancel."""
-
     DONE = "done"
     NOT_FOUND = "not_found"  # it knows no such bid: it was cancelled before, has expired, or was sold
     FAILED = "failed"  # it refused, or its answer was lost

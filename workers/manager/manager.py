@@ -313,7 +313,6 @@ class Manager:
         return Stopped(len(stopped))
 
     def heed(self, asked: Heed) -> None:
-        """Applies a control state."""
         self._brakes.heed(asked.scope, asked.subject, asked.state, asked.at_ms)
 
     def _standing(self, asked: AskStanding) -> Standing | None:

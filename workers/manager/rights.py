@@ -97,8 +97,8 @@ class Rights:
         """Runs `give` and `fence` at the same time, and waits for both.
 
         If signer or gateway have seen a higher token, the database was restored: it is an older copy, or a standby that
-        lacked the newest commits. Then the task's token is raised above that one, once for each of them. If the task
-        has a newer token meanwhile, another manager has taken over, and the refusal stands.
+        lacked the newest commits. Then the task's token is raised above the higher one, at most once for each of the
+        two. If the task has a newer token meanwhile, another manager has taken over, and the refusal stands.
 
         Raises PeerRefused if either fails. A fence without a right stays, because the row's token is raised, too; a
         right without a fence is withdrawn.

@@ -328,7 +328,6 @@ class ZygoteProcess:
         self._close_link_if_done()
 
     def read(self) -> None:
-        """Reads the zygote's messages."""
         while self._link.fileno() >= 0:
             try:
                 received = kernel.receive_packet(self._link)
