@@ -1,4 +1,4 @@
-"""The market at one moment: orders of others, the rules of the venue, and exact arithmetic on prices."""
+"""The market at one moment: other users' orders, the venue's rules, and exact arithmetic on prices."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from msgspec import Struct
 
 
 class Ask(Struct, frozen=True, array_like=True, forbid_unknown_fields=True, gc=False):
-    """An offer to sell: `price` in sats of the whole order, `unit_price` in sats per token (ordinals: the same)."""
+    """An offer to sell: `price` in sats for the whole order, `unit_price` in sats per token (for ordinals the same)."""
 
     order_id: str
     price: int
@@ -31,9 +31,9 @@ class Ask(Struct, frozen=True, array_like=True, forbid_unknown_fields=True, gc=F
 
 
 class Bid(Struct, frozen=True, array_like=True, forbid_unknown_fields=True, gc=False):
-    """An offer to buy, in the units of `Ask`; `placed_ms` is None if the venue does not tell.
+    """An offer to buy, in the units of `Ask`; `placed_ms` is None if the venue does not report it.
 
-    `receive` is the address that gets the item, "" where the venue does not name it.
+    `receive` is the address that gets the item, "" if the venue does not report it.
     """
 
     order_id: str
@@ -45,16 +45,18 @@ class Bid(Struct, frozen=True, array_like=True, forbid_unknown_fields=True, gc=F
     receive: str = ""
 
     def is_by(self, addresses: Collection[str]) -> bool:
-        """Tells whether the bidder is known by one of these addresses."""
+        """Tells whether one of these addresses is the bidder's."""
         return self.maker in addresses or self.receive in addresses
 
 
 class History(Struct, frozen=True):
     """The references of a slug over the last hour, one a minute: their median, and their number.
 
-    The rest is for a task with guards (strategy/guards.py), of the time before this cycle: `highest` and
-    `lowest` within the window of pauseOnFloorDrop, `dropped_ms` when the floor last fell that far, and `was_outside`
-    if onlyWhileFloorBetween last kept the task from bidding.
+    The other fields are for a task with guards (strategy/guards.py) and cover the time before this cycle:
+
+    - `highest` and `lowest` within the window of pauseOnFloorDrop.
+    - `dropped_ms`: when the floor last fell that far.
+    - `was_outside`: onlyWhileFloorBetween last kept the task from bidding.
     """
 
     median: Decimal | None = None
@@ -69,17 +71,19 @@ NO_HISTORY = History()
 
 
 class Snapshot(Struct, frozen=True):
-    """The book of one slug. The orders of every wallet of our user are already removed.
+    """The book of one slug, without the orders of our user's wallets.
 
-    `complete` is False when a page of asks was cut or missing: such a snapshot gives no reference price. `bids` are
-    those that compete with ours (for a trait task the ones on the whole collection and the ones on that trait), None
-    when they were not, or could not be, read. `trait_asks` are the asks known to have the trait of a trait task, None
-    when the venue does not tell traits, or a row that could not be read may have it. `divisibility` is a rune's number
-    of decimals, None when unknown.
-    `confirmed_ms`, if there is one: the asks were read at `taken_ms`, and the floor was still the same at
-    `confirmed_ms`. That is good enough for the reference; a bid is placed on asks read a moment before.
-    Where a row that could not be read may be a cheaper ask of others, `is_floor_sure` is False; where it may be any
-    ask, `is_depth_sure` is; where it may be a bid of others, but not the best, `are_bids_whole` is.
+    - `complete` is False if a page of asks was cut or missing: such a snapshot gives no reference price.
+    - `bids` compete with ours (for a trait task: bids on the collection or the trait). None if not requested or not
+      readable.
+    - `trait_asks`: the asks known to have the task's trait. None if the venue does not report traits, or if an
+      unreadable row may have the trait.
+    - `divisibility`: a rune's number of decimals, None if unknown.
+    - `confirmed_ms`: the asks were read at `taken_ms` and the floor was unchanged at `confirmed_ms`. The reference may
+      use such asks; a placement needs freshly read asks.
+    - `is_floor_sure` is False if an unreadable row may be a cheaper ask of others.
+    - `is_depth_sure` is False if it may be any ask of others.
+    - `are_bids_whole` is False if it may be a bid of others below the best one.
     """
 
     taken_ms: int
@@ -96,15 +100,15 @@ class Snapshot(Struct, frozen=True):
 
     @property
     def as_of_ms(self) -> int:
-        """The last time at which the floor was known to be as in the asks."""
+        """The last time at which the asks' floor was known to be correct."""
         return max(self.taken_ms, self.confirmed_ms or 0)
 
 
 class VenueProfile(Struct, frozen=True, forbid_unknown_fields=True):
     """A venue's rules for bids on one kind of goods: grid and minimum in sats of the whole order.
 
-    `balance_model` is `per_bid` if the balance must cover every bid alone, and `reserved` if it must cover all
-    together. `overlaps` is False if a bid and its successor need separate coins to stand side by side. Rune orders are
+    `balance_model` is `per_bid` if the balance must cover each bid alone, and `reserved` if it must cover all together.
+    `overlaps` is False if a bid and its replacement need separate coins to be open at the same time. Rune orders are
     always planned on a grid of one sat, whatever `tick` says.
     """
 
@@ -117,18 +121,17 @@ class VenueProfile(Struct, frozen=True, forbid_unknown_fields=True):
     overlaps: bool = True
 
 
-Exact: TypeAlias = Decimal | Fraction  # a price of a token that was not rounded
+Exact: TypeAlias = Decimal | Fraction  # a token's price that was not rounded
 
-# Wide enough that a product of a fraction, a unit price and a rune quantity is never rounded: rounded up to the next
-# whole sat it would be a bid above its range. Independent of the caller's own context.
+# This precision keeps a product of a fraction, a unit price and a rune quantity exact: rounded up to the next sat, a
+# bid would exceed its range. The context is independent of the caller's.
 _EXACT = Context(prec=200, rounding=ROUND_HALF_EVEN, traps=[InvalidOperation, DivisionByZero, Overflow])
 _AVERAGE = Context(prec=50, rounding=ROUND_HALF_EVEN, traps=[InvalidOperation, DivisionByZero, Overflow])
-_HALVES = Context(prec=1_000)  # more digits than any price has: sums and halves are not rounded
+_HALVES = Context(prec=1_000)  # more digits than any price has, so that sums and halves are exact
 _UP = Context(prec=50, rounding=ROUND_CEILING, traps=[InvalidOperation, DivisionByZero, Overflow])
 
 
 def times(first: Decimal | int, *others: Decimal | int) -> Decimal:
-    """Returns the exact product."""
     product = Decimal(first)
     for factor in others:
         product = _EXACT.multiply(product, factor)
@@ -136,7 +139,6 @@ def times(first: Decimal | int, *others: Decimal | int) -> Decimal:
 
 
 def plus(*terms: Decimal | int) -> Decimal:
-    """Returns the exact sum."""
     total = Decimal(0)
     for term in terms:
         total = _EXACT.add(total, term)
@@ -144,13 +146,13 @@ def plus(*terms: Decimal | int) -> Decimal:
 
 
 def ceil_quotient(value: Decimal | int, divisor: Decimal | int) -> int:
-    """Returns the lowest whole number that is not below value / divisor; both above zero."""
+    """Returns the lowest whole number that is not below value / divisor; both must be above zero."""
     whole, rest = _EXACT.divmod(value, divisor)
     return int(whole) + (1 if rest else 0)
 
 
 def ratio_of(*factors: Decimal | Fraction | int) -> tuple[int, int]:
-    """Returns two whole numbers whose quotient is the exact product, the second above zero; faster than fractions."""
+    """Returns the exact product as a numerator and a positive denominator; faster than Fraction."""
     above = below = 1
     for factor in factors:
         over, under = factor.as_integer_ratio()
@@ -159,7 +161,7 @@ def ratio_of(*factors: Decimal | Fraction | int) -> tuple[int, int]:
 
 
 def quotient_up(value: Decimal | int, divisor: Decimal | int) -> Decimal:
-    """Returns value / divisor, rounded up in the fiftieth digit if at all."""
+    """Returns value / divisor, rounded up in the fiftieth digit if necessary."""
     return _UP.divide(value, divisor)
 
 
@@ -174,18 +176,18 @@ def ceil_to_tick(value: Decimal | int, tick: int) -> int:
 
 
 def vwap(asks: Iterable[Ask], depth_sats: int) -> tuple[Decimal | None, int]:
-    """Returns a token's average cost when `depth_sats` are spent on the cheapest asks, and the sats spent.
+    """Returns a token's average cost if `depth_sats` are spent on the cheapest asks, and the sats spent.
 
-    Asks are walked upwards and the last one is taken in part; a book thinner than the depth gives the average of the
-    whole book. (None, 0) when nothing can be bought. Example: 400,000 @ 1.00, 300,000 @ 1.10 and 800,000 @ 1.20 with
-    depth 1,000,000: 400,000 + 330,000 + 270,000 sats buy 925,000 tokens, 1.081081... each.
+    The last ask is bought in part; a book below the depth gives the average of the whole book. (None, 0) if no token
+    can be bought. Example: 400,000 @ 1.00, 300,000 @ 1.10 and 800,000 @ 1.20 with depth 1,000,000: 400,000 + 330,000 +
+    270,000 sats buy 925,000 tokens, 1.081081... each.
     """
     average, spent = average_cost(asks, depth_sats)
     return None if average is None else rounded(average), math.floor(spent)
 
 
 def median(ascending: Sequence[Decimal]) -> Decimal:
-    """Returns the median of at least one price in ascending order, exactly."""
+    """Returns the exact median of prices in ascending order; needs at least one price."""
     middle = len(ascending) // 2
     if len(ascending) % 2:
         return ascending[middle]
@@ -193,7 +195,7 @@ def median(ascending: Sequence[Decimal]) -> Decimal:
 
 
 def rounded(exact: Fraction) -> Decimal:
-    """Returns the fraction with fifty digits, as it is shown and kept."""
+    """Returns the fraction as a decimal with fifty digits, for display and storage."""
     return _AVERAGE.divide(exact.numerator, exact.denominator)
 
 
@@ -216,10 +218,9 @@ def _quotient(value: Decimal, divisor: Decimal) -> Fraction:
 
 
 def plain(number: Decimal) -> str:
-    """Writes a finite `number` in its only form, digits without an exponent or needless zeros: 1E+3 is "1000", 0.150 is
-    "0.15".
+    """Formats a finite `number` without an exponent or trailing zeros: 1E+3 is "1000", 0.150 is "0.15".
 
-    Signed texts, orders and answers have numbers in it.
+    Signed texts, orders and answers use this only form.
     """
     digits = format(number, "f")
     if "." in digits:

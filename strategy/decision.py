@@ -1,4 +1,4 @@
-"""The values of a decision: inputs, plan, the cycle that a journal keeps, the ranking of bids, and a task's pace."""
+"""The inputs and the plan of a decision, one cycle's journal entry, the ranking of bids, and a task's pace."""
 
 from __future__ import annotations
 
@@ -19,16 +19,17 @@ from strategy.book import Bid, Snapshot, VenueProfile, quotient_up, times
 from strategy.config.bid import MAX_SATS, MOST_LOOPS, BidConfig
 from strategy.reasons import Reason
 
-TOLERANCE, MIN_AGE_S = Decimal("0.01"), 60  # where the service's settings say nothing else
-LONGEST_REACH = Decimal("0.2")  # of a rung's price: no patience goes further
+TOLERANCE, MIN_AGE_S = Decimal("0.01"), 60  # defaults, if the service's settings do not set them
+LONGEST_REACH = Decimal("0.2")  # of a rung's price: patience extends no further
 IN_FLIGHT: frozenset[str] = frozenset({"reserved", "signed", "submitted", "unknown"})
 
 
 class OwnOrder(Struct, frozen=True):
-    """An open order of this task, as the ledger has it.
+    """An open order of this task, as the ledger records it.
 
-    A `live` one pairs with a rung and can be cancelled. `reserved`, `signed`, `submitted` and `unknown` are in flight:
-    they pair with a rung, count as exposure and cannot be cancelled. `cancelling` only counts as exposure.
+    A `live` order pairs with a rung and can be cancelled. `reserved`, `signed`, `submitted` and `unknown` orders are in
+    flight: they pair with a rung, count as exposure and cannot be cancelled. A `cancelling` order only counts as
+    exposure.
     """
 
     id: int
@@ -41,11 +42,13 @@ class OwnOrder(Struct, frozen=True):
 
 
 class SignedRoom(Struct, frozen=True):
-    """The use of one of the signer's ceilings: a signature counts until its signed expiry, cancelled or not.
+    """The use of one of the signer's ceilings; a signature counts until its signed expiry, even if it is cancelled.
 
-    `whose` is `task`, `user` or `installation`. `most_sats` is the ceiling, `signed_sats` counts against it now,
-    `frees_ms` is the next expiry of a part of it (None: nothing is signed). `others_sats` are the open orders of other
-    tasks that share it. `ends_ms` are its next expiries, `freed_sats` what is free again by each; later ones may lack.
+    - `whose`: `task`, `user` or `installation`.
+    - `most_sats`: the ceiling. `signed_sats`: the sats that count against it now.
+    - `frees_ms`: the next signed expiry (None: nothing is signed).
+    - `others_sats`: the open orders of other tasks that share the ceiling.
+    - `ends_ms`: the next expiries, perhaps not all. `freed_sats`: the total sats released by each.
     """
 
     whose: str
@@ -57,7 +60,7 @@ class SignedRoom(Struct, frozen=True):
     freed_sats: tuple[int, ...] = ()
 
     def free_at_ms(self, sats: int) -> int | None:
-        """Returns when this many signed sats have expired; None if that is not known, or not before more are signed."""
+        """Returns when this many signed sats will have expired; None if unknown, or if fewer are signed."""
         if not self.ends_ms:
             return self.frees_ms if sats <= self.signed_sats else None
         pairs = zip(self.ends_ms, self.freed_sats, strict=True)
@@ -65,9 +68,9 @@ class SignedRoom(Struct, frozen=True):
 
 
 class BudgetRoom(Struct, frozen=True):
-    """The room that a budget of several tasks leaves for one of them, its own open orders included.
+    """One task's remaining allowance under a budget that several tasks share; its own open orders are included.
 
-    `sats` and `orders` are None without such a limit, and below what the task holds where the limit was lowered.
+    `sats` and `orders` are None without such a limit. They are below the task's open orders if the limit was lowered.
     """
 
     budget_id: int
@@ -79,19 +82,24 @@ class BudgetRoom(Struct, frozen=True):
 class Limits(Struct, frozen=True):
     """The limits of this task's orders. All limits are inclusive.
 
-    `task_total` 0 is unlimited. `user_headroom` is the user's exposure left for this task, its own orders included.
-    `balance_sats` under the `reserved` balance model likewise includes the sats that the venue holds back for this
-    task's orders. None in `balance_sats` and `fee_reserve_sats` (one order's fees) is "unknown".
-
-    `fills_left` and `spend_left_sats` are the fills and sats that maxFills and spendCapSats still allow, None without
-    them: open and new orders together stay within both; `fills_left_today` and `spend_left_today_sats` likewise for
-    maxFillsPerDay and spendCapPerDaySats, over the last 24 hours. `hold` says why nothing may be placed or raised now
-    though everything is known (`fill_pause`, `fill_burst`, `clock_skew`, `active_hours`). `rungs` is the number of
-    rungs, from the top, that may have new and renewed bids while the key's quota of calls runs short, None = all.
-    `signed` are the signer's ceilings for a new bid, empty if nothing is signed. `installation_room` is the exposure of
-    all users left for this task, its own orders included: it decides whether a bid and its successor fit side by side.
-    Only the ledger refuses by it. `budget` is the room of the budget that the task shares, None without one: it refuses
-    new bids, and ends none.
+    - `task_total`: 0 is unlimited.
+    - `user_headroom`: the user's exposure left for this task, its own orders included.
+    - `balance_sats`: under the `reserved` balance model it includes the sats that the venue reserves for this task's
+      orders. None is unknown.
+    - `fee_reserve_sats`: one order's fees. None is unknown.
+    - `fills_left`, `spend_left_sats`: the fills and sats that maxFills and spendCapSats still allow, None without them.
+      Open and new orders together stay within both.
+    - `fills_left_today`, `spend_left_today_sats`: likewise for maxFillsPerDay and spendCapPerDaySats, over the last 24
+      hours.
+    - `hold`: the reason (`fill_pause`, `fill_burst`, `clock_skew`, `active_hours`) why no bid may be placed or raised
+      now although all inputs are known.
+    - `rungs`: the number of rungs, from the top, that may have new and renewed bids while the key's quota of calls is
+      short; None = all.
+    - `signed`: the signer's ceilings for a new bid, empty if nothing is signed.
+    - `installation_room`: the exposure of all users left for this task, its own orders included. It decides only
+      whether a bid and its replacement may be open together; refusals by it are the ledger's.
+    - `budget`: the allowance under the budget that the task shares, None without one. It refuses new bids and cancels
+      none.
     """
 
     task_total: int
@@ -113,10 +121,11 @@ class Limits(Struct, frozen=True):
 class Rules(Struct, frozen=True):
     """Defaults of the service, the same for every task.
 
-    `tolerance` is a fraction of the rung's price within which a live bid is kept (never less than one tick).
-    `max_raises` is the number of raises an hour to outbid. With at least `min_samples` in the hour's history a
-    reference above `spike_factor` medians is clamped there, and one above `alarm_factor` medians is an alarm.
-    `patience` is the number of tolerances that a live bid may be away from its rung; it widens no limit.
+    - `tolerance`: the fraction of the rung's price within which a live bid is kept (at least one tick).
+    - `max_raises`: the maximum number of raises an hour to outbid.
+    - `min_samples`: with this many samples in the hour's history, a reference above `spike_factor` medians is clamped,
+      and a reference above `alarm_factor` medians is an alarm.
+    - `patience`: the factor on the tolerance for a live bid's distance from its rung; it widens no limit.
     """
 
     tolerance: Decimal = TOLERANCE
@@ -131,35 +140,35 @@ class Rules(Struct, frozen=True):
 
     @property
     def reach(self) -> Decimal:
-        """The fraction of a rung's price within which a live bid still holds it."""
+        """The fraction of a rung's price within which a live bid still holds the rung."""
         return max(self.tolerance, min(self.tolerance * self.patience, LONGEST_REACH))
 
     @classmethod
     def of(cls, loop_s: int, stretch_s: int = 0, tolerance: Decimal = TOLERANCE, min_age_s: int = MIN_AGE_S) -> Rules:
-        """Makes the service's rules for a task with this cycle interval: a snapshot is stale after max(3 loops, 120 s).
+        """Returns the rules for a task with this cycle interval: snapshots go stale after max(3 loops, 120 s).
 
-        `stretch_s` is the intended extra age of reads while the key's quota of calls runs short.
+        `stretch_s` is the intended extra age of reads while the key's quota of calls is short.
         """
         return cls(tolerance, min_age_s * 1000, (max(3 * loop_s, 120) + stretch_s) * 1000)
 
 
 class Memory(Struct, frozen=True):
-    """The values that one cycle hands to the next.
+    """The values that one cycle passes to the next.
 
-    `no_reference_since_ms`: when the reference price went missing. `raises_ms`: when bids were raised to outbid in the
-    last hour, oldest first.
+    `no_reference_since_ms`: when the reference price became unknown. `raises_ms`: the times of the last hour's raises
+    to outbid, oldest first.
     """
 
     no_reference_since_ms: int | None = None
     raises_ms: tuple[int, ...] = ()
 
     def dumps(self) -> str:
-        """Writes the memory as JSON for storage."""
+        """Returns the memory as JSON for storage."""
         return json.dumps(msgspec.to_builtins(self))
 
     @classmethod
     def loads(cls, text: str) -> Memory:
-        """Reads the memory of `dumps`. Keys of other versions, and all that cannot be read, are dropped."""
+        """Reads the JSON of `dumps`. Unknown keys and unreadable values are dropped."""
         try:
             values = json.loads(text)
         except ValueError:
@@ -171,10 +180,10 @@ class Memory(Struct, frozen=True):
 
 
 class PlannedCancel(Struct, frozen=True):
-    """A live order to cancel. A hard cancel must happen even when our own bids cannot be read.
+    """A live order to cancel. A hard cancel must happen even if our own bids cannot be read.
 
-    With `after_rung` the bid at that rung takes its place and is placed first: this one is cancelled only once the
-    venue has accepted that bid, and is kept on anything unclear.
+    With `after_rung` the new bid at that rung replaces the order. It is placed first, and the order is cancelled only
+    once the venue has accepted it; otherwise the order is kept.
     """
 
     order_id: int
@@ -194,10 +203,10 @@ class PlannedBid(Struct, frozen=True):
 
 
 class RungNote(Struct, frozen=True):
-    """The fate of one rung (0 is the top); without price and quantity when none could be computed.
+    """The outcome for one rung (0 is the top); price and quantity are None if they could not be computed.
 
-    `quantity` is what a new bid there would ask for, in items or whole tokens. `order_id` is the own order that holds
-    or renews it; `detail` refines the reason (cause of `range_empty`).
+    `quantity` is the amount of a new bid there, in items or whole tokens. `order_id` is the own order that holds the
+    rung or is renewed there. `detail` refines the reason (for example the cause of `range_empty`).
     """
 
     rung: int
@@ -209,7 +218,7 @@ class RungNote(Struct, frozen=True):
 
     @property
     def is_skipped(self) -> bool:
-        """Whether the rung stays without a bid that we hold, place or wait for."""
+        """Whether the rung has no bid that is held, placed or awaited."""
         return self.order_id is None and self.reason is not Reason.PLACE
 
     @property
@@ -219,7 +228,7 @@ class RungNote(Struct, frozen=True):
 
 
 class BidNote(Struct, frozen=True):
-    """The fate of one own order."""
+    """The outcome for one own order."""
 
     order_id: int
     reason: Reason
@@ -228,9 +237,9 @@ class BidNote(Struct, frozen=True):
 class BidPlan(Struct, frozen=True):
     """The decision of one cycle: `to_cancel` and `to_place` in the order of their execution.
 
-    `reference` is the unit price that the range depends on, None without one; histories sample it. `raw_reference` is
-    the same before it was clamped to the history. `rungs` has one note for every rung of the config's bidCount, `bids`
-    one for every own order, `marks` hold for the whole plan.
+    `reference` is the unit price that the range depends on, None without one; it is recorded in the history.
+    `raw_reference` is the same before it was clamped to the history. `rungs` has one note for every rung of the
+    config's bidCount, `bids` one for every own order; `marks` apply to the whole plan.
     """
 
     reference: Decimal | None
@@ -246,8 +255,8 @@ class BidPlan(Struct, frozen=True):
 class SaleIntoBid(Struct, frozen=True):
     """A sale into a bid: its price in sats of the whole order, `quantity` in items or whole tokens.
 
-    `placed_ms` is when that bid was placed and `bid_id` its id at the venue, where they are known; `is_own` means that
-    it was a bid of ours.
+    `placed_ms` is the time at which that bid was placed, `bid_id` its id at the venue; each is None if unknown.
+    `is_own`: the bid was ours.
     """
 
     sale_id: str
@@ -260,11 +269,11 @@ class SaleIntoBid(Struct, frozen=True):
 
 
 class Entry(Struct, frozen=True):
-    """One cycle: the inputs of `plan_bids`, and the plan that was carried out.
+    """One cycle: the inputs of `plan_bids`, and the executed plan.
 
-    `restraint` is why the worker did less than planned: `halt` cancels everything, `own_bids_unknown` leaves the hard
-    cancels, anything else (`reduce`) all cancels. `sales` are those read in this cycle, None when none were asked for;
-    one that was read before adds nothing. `plan` is None in a recording without a task.
+    `restraint` is the reason why the worker did less than planned: `halt` cancels everything, `own_bids_unknown` leaves
+    only the hard cancels, any other (`reduce`) only the cancels. `sales` are the sales read in this cycle, None if none
+    were requested; a sale that an earlier cycle read is ignored. `plan` is None in a recording without a task.
     """
 
     now_ms: int
@@ -280,14 +289,14 @@ class Entry(Struct, frozen=True):
     plan: BidPlan | None = None
 
 
-# A live bid that holds a rung, or one that no plan can change.
+# Reasons of a live bid that holds a rung, or of a bid that no plan can change.
 _NOT_LEFT = (Reason.KEPT, Reason.RENEW, Reason.IN_FLIGHT, Reason.CANCELLING, Reason.EXPIRED)
 
 
 def summary(placed: int, kept: int, cancelled: Sequence[str], skipped: Iterable[str], left: int = 0) -> str:
-    """Writes one line of counts; `cancelled` has the reason of each cancelled bid, `skipped` that of each empty rung.
+    """Returns one line of counts; `cancelled` has each cancelled bid's reason, `skipped` each empty rung's.
 
-    `left` are live bids that stand though they are not kept (`left_alone`), named only if there are any. For example
+    `left` is the number of live bids that are neither kept nor cancelled (`left_alone`); 0 is not shown. For example
     `placed 2, kept 2, left 1, cancelled 1 (hardcap); skipped 1 exposure_limit`; reasons in order of appearance.
     """
     text = f"placed {placed}, kept {kept}"
@@ -305,14 +314,14 @@ _RENEWED = (Reason.RENEW, Reason.RENEW_WAITS, Reason.NO_OVERLAP)
 
 
 def missing_sats(entry: Entry, plan: BidPlan) -> int:
-    """Returns the sats to add to the balance for all bids that it does not cover; 0 where it covers all."""
+    """Returns the sats missing from the balance for all bids that it does not cover; 0 if it covers all."""
     limits = entry.limits
     refused = [note.price_sats for note in plan.rungs if note.reason is Reason.INSUFFICIENT_BALANCE and note.price_sats]
     if not refused or limits.balance_sats is None:
         return 0
     fee, needed = limits.fee_reserve_sats or 0, max(refused)
     if entry.profile.balance_model == "reserved":
-        # A bid that is renewed and its successor may both be open for a moment.
+        # A renewed bid and its replacement may both be open for a moment.
         new = [note for note in plan.rungs if note.order_id is None or note.reason in _RENEWED]
         wanted = [note.price_sats for note in new if note.price_sats] + [order.price_sats for order in entry.own]
         fee, needed = fee * len(wanted), sum(wanted)
@@ -320,7 +329,7 @@ def missing_sats(entry: Entry, plan: BidPlan) -> int:
 
 
 def left_alone(plan: BidPlan) -> int:
-    """Counts the live bids that stay without a rung, or past their renewal: too young, limited or irreplaceable."""
+    """Counts the live bids that stay without a rung or past their renewal: too young, limited or irreplaceable."""
     gone = {cancel.order_id for cancel in plan.to_cancel}
     return sum(note.order_id not in gone and note.reason not in _NOT_LEFT for note in plan.bids)
 
@@ -329,7 +338,7 @@ ONE = Decimal(1)
 
 
 class OwnPrice(Protocol):
-    """An order of ours, as a plan or as the ledger has it."""
+    """One of our orders, from a plan or from the ledger."""
 
     @property
     def id(self) -> int: ...
@@ -343,29 +352,29 @@ Own = TypeVar("Own", bound=OwnPrice)
 
 
 def ratio(bid: Bid) -> tuple[Decimal | int, Decimal]:
-    """Returns sats and tokens whose quotient is the bid's unit price: exact, unlike the quotient itself."""
+    """Returns sats and tokens whose quotient is the bid's unit price; unlike the quotient they are exact."""
     return (bid.price, bid.quantity) if bid.quantity > 0 else (bid.unit_price, ONE)
 
 
 def is_above(price_sats: int, quantity: Decimal, bid: Bid) -> bool:
-    """Tells whether an order pays more for a token than the bid: then it ranks ahead, however young it is."""
+    """Tells whether an order pays more for a token than the bid, so that it ranks ahead whatever its age."""
     sats, tokens = ratio(bid)
     return times(price_sats, tokens) > times(sats, quantity)
 
 
 def pays_as_much(order: OwnOrder, bid: Bid) -> bool:
-    """Tells whether our order pays as much for a token as the bid, or more."""
+    """Tells whether our order pays at least as much for a token as the bid."""
     sats, tokens = ratio(bid)
     return times(order.price_sats, tokens) >= times(sats, order.quantity)
 
 
 def ranks_ahead(order: OwnOrder, bid: Bid) -> bool:
-    """Tells whether our order ranks ahead of the bid. A bid of unknown age counts as the older one."""
+    """Tells whether our order ranks ahead of the bid. A bid of unknown age counts as older."""
     return is_ahead(order, *ratio(bid), bid.placed_ms)
 
 
 def is_ahead(order: OwnOrder, sats: Decimal | int, tokens: Decimal, placed_ms: int | None) -> bool:
-    """Tells whether our order ranks ahead of a bid of `sats` for `tokens`; without `placed_ms` its age is unknown."""
+    """Tells whether our order ranks ahead of a bid of `sats` for `tokens`; None in `placed_ms` means an unknown age."""
     ours: Decimal | int = order.price_sats
     theirs: Decimal | int = sats
     if tokens != order.quantity:
@@ -386,7 +395,7 @@ def by_price(bids: Iterable[Bid]) -> list[Bid]:
 
 
 def first_of_equals(ranked: Sequence[Bid], at: int) -> Bid:
-    """Returns the bid that ranks first among those with the unit price of the one at `at`, where these begin."""
+    """Returns the first-ranking bid at the unit price of `ranked[at]`, which must be the first bid at that price."""
     unit_price = ranked[at].unit_price
     oldest = ranked[at]
     for bid in ranked[at + 1 :]:
@@ -403,9 +412,9 @@ def best_first(own: Iterable[OwnOrder]) -> list[OwnOrder]:
 
 
 def ranks(own: Iterable[OwnOrder], bids: Iterable[Bid], *, is_whole: bool = True) -> dict[int, int]:
-    """Returns the rank, from 1, of each own order by its id, among the bids of others and the own ones.
+    """Returns the rank (from 1) of each own order, by its id, among our orders and the bids of others.
 
-    Without `is_whole` some of the bids are not known, of which none is the best: then only the first rank is known.
+    `is_whole` False: some bids below the best one are unknown. Then only the rank 1 is returned.
     """
     ranked = sorted(bids, key=lambda bid: (-bid.unit_price, -1 if bid.placed_ms is None else bid.placed_ms))
     found = {
@@ -418,7 +427,7 @@ def ranks(own: Iterable[OwnOrder], bids: Iterable[Bid], *, is_whole: bool = True
 def ranks_of_plan(
     plan: BidPlan, own: Iterable[OwnOrder], bids: Iterable[Bid], now_ms: int, *, is_whole: bool = True
 ) -> dict[int, int]:
-    """Returns the rank of each rung's bid, by the rung, once the plan is carried out. Rungs without a bid have none."""
+    """Returns the expected rank of each rung's bid, by rung, once the plan is executed; none for an empty rung."""
     gone = {cancel.order_id for cancel in plan.to_cancel}
     left = {order.id: order for order in own if order.id not in gone and order.state != "cancelling"}
     placed, standing = {bid.rung: bid for bid in plan.to_place}, list[OwnOrder]()
@@ -427,12 +436,12 @@ def ranks_of_plan(
             standing.append(OwnOrder(note.rung, "live", bid.price_sats, bid.quantity, now_ms, now_ms))
         elif order := left.pop(note.order_id or 0, None):
             standing.append(replace(order, id=note.rung))
-    standing += [replace(order, id=-order.id) for order in left.values()]  # held by no rung, and ahead all the same
+    standing += [replace(order, id=-order.id) for order in left.values()]  # they hold no rung, but may rank ahead
     return {rung: rank for rung, rank in ranks(standing, bids, is_whole=is_whole).items() if rung >= 0}
 
 
 def rules_of(config: BidConfig, rules: Rules) -> Rules:
-    """Returns the service's rules with this task's own fields in their place."""
+    """Returns the service's rules with the task's own fields applied."""
     if config.update_tolerance is None and config.min_age_seconds is None:
         return rules
     return replace(
@@ -443,38 +452,37 @@ def rules_of(config: BidConfig, rules: Rules) -> Rules:
 
 
 def margin_ms(config: BidConfig) -> int:
-    """Returns how long before its end a bid is renewed: min(a quarter of the expiry, max(three cycles, a minute)).
+    """Returns how long before its expiry a bid is renewed: min(a quarter of the expiry, max(three loops, a minute)).
 
-    Rare cycles come for that, too. Example: expiry 16 minutes, cycle 30 s: 90 s.
+    A task with rare cycles also has one for a renewal. Example: expiry 16 minutes, loop 30 s: 90 s.
     """
     return min(config.expiry_ms // 4, max(3 * config.loop_s, 60) * 1000)
 
 
-# Patience: a task moves its bids less as its signatures near the signer's ceilings.
+# Patience: a task moves its bids less often as its signatures near the signer's ceilings.
 #
-# A signature counts until its signed expiry, whether its bid was cancelled or not. So room comes back at the rate
-# (signed sats) / (a bid's life), and a ladder whose every rung moves once in a time A signs (the ladder) / A. A
-# ceiling is four times the most that may be live at once, so no ladder is above a quarter of it: at nine tenths of
-# use, moves once in A = (a quarter of the ceiling) x life / (nine tenths of the ceiling) = life x 5 / 18 refill by
-# themselves. From half use on, the least age of a bid that may move, and the distance that it may have from its rung,
-# grow in a straight line up to there and beyond. A smaller ladder comes to rest at less than nine tenths.
+# A signature counts until its signed expiry, even if its bid was cancelled. So allowance returns at the rate
+# (signed sats) / (a bid's lifetime), and a ladder whose every rung moves once per time A signs (the ladder) / A. A
+# ceiling is four times the maximum that may be live, so no ladder is above a quarter of it. At nine tenths of use,
+# moves every A = (a quarter of the ceiling) x lifetime / (nine tenths of the ceiling) = lifetime x 5 / 18 therefore
+# sign no more than expires. From half use on, the minimum age of a bid that may move, and its tolerated distance
+# from its rung, grow linearly up to that point and beyond. A smaller ladder settles below nine tenths.
 #
-# A signature of a short life gives its room back sooner. So a new bid's life is divided by the patience's square,
-# though not below 16 minutes if it was that long. In a fall that would be late, as what was signed for long before it
-# counts for long. So when the market cancels bids that had replaced others, the next live for 18 / 5 of the time for
-# which the youngest of those stood at most: with that life, moves at that pace refill by themselves.
+# A signature of a short lifetime expires sooner. So a new bid's lifetime is divided by the patience's square, but not
+# below 16 minutes if it was that long. In a fall this would be too late, because signatures from long before the fall
+# count for long. So when the market forces cancels of bids that had replaced others, the next bids live for 18 / 5 of
+# the time for which the youngest of those was open: with that lifetime, moves at that pace sign no more than expires.
 #
-# Example: bids of 16 minutes, a least age of 60 seconds, a tolerance of 1 %. Up to half use: just that. At 64 %:
-# patience 2.05, at an age of 132 seconds, within 2.05 %. At 90 %: patience 4, 266 seconds, 4 %. Bids of 120 minutes
-# live for 120 up to half use, for 28 at 64 %, and for 16 from 72 % on; where a second one had to go after ten minutes,
-# for 36.
+# Example: bids of 16 minutes, a minimum age of 60 seconds, a tolerance of 1 %. Up to half use: just that. At 64 %:
+# patience 2.05, an age of 132 seconds, 2.05 %. At 90 %: patience 4, 266 seconds, 4 %. Bids of 120 minutes live for
+# 120 up to half use, for 28 at 64 %, and for 16 from 72 % on; for 36 if a second one was cancelled after ten minutes.
 _AT_HALF, _AT_NINE_TENTHS = 100, 400  # hundredths
 _LEAST_LIFE_MS = 16 * 60_000  # shorter ones cost more calls for renewals than the signatures are worth
 
 
 def used_percent(rooms: Iterable[SignedRoom]) -> int:
-    """Returns the use of the fullest ceiling in percent, rounded down; 0 without one."""
-    return max((_share(room, 100) for room in rooms), default=0)
+    """Returns the use of the fullest ceiling in percent, rounded down; 0 if there is no ceiling."""
+    return max((_used_parts(room, 100) for room in rooms), default=0)
 
 
 def patience_of(rooms: Iterable[SignedRoom]) -> Decimal:
@@ -483,12 +491,12 @@ def patience_of(rooms: Iterable[SignedRoom]) -> Decimal:
     Rounded down to hundredths.
     """
     # 3 / (2/5) = 7.5, in hundredths of the whole use: 750 x use - 375.
-    most = max((_share(room, 750) for room in rooms), default=0)
+    most = max((_used_parts(room, 750) for room in rooms), default=0)
     return Decimal(_AT_HALF + max(0, most - 375)).scaleb(-2)
 
 
 def paced(rules: Rules, rooms: Iterable[SignedRoom], life_ms: int) -> Rules:
-    """Returns the rules of a task whose bids live for `life_ms`, with the patience that its signatures demand."""
+    """Applies the patience that the task's signatures demand to its rules; its bids live for `life_ms`."""
     patience = patience_of(rooms)
     if patience == 1:
         return rules
@@ -499,11 +507,11 @@ def paced(rules: Rules, rooms: Iterable[SignedRoom], life_ms: int) -> Rules:
 
 
 def shortened_ms(life_ms: int, loop_s: int, patience: Decimal, stood_ms: int | None = None) -> int:
-    """Returns the life of a new bid that would be `life_ms` in a task without patience and on a market that stands.
+    """Returns the lifetime of a new bid; without patience and in a still market it would be `life_ms`.
 
-    `stood_ms` is the shortest time for which a bid stood that the market has just had go, and that had come after
-    another one had to go. Never so short that a renewal, due three loops before the end, takes more than the last
-    quarter of it.
+    `stood_ms` is the shortest time for which a bid was open that replaced a cancelled one and that the market has just
+    forced to be cancelled; None without one. The lifetime is at least 12 loops, so that a renewal, due three loops
+    before the expiry, takes at most the last quarter of it.
     """
     least_ms = max(_LEAST_LIFE_MS, 12 * loop_s * 1000)
     wanted_ms = life_ms * 10_000 // int(patience * 100) ** 2
@@ -512,16 +520,16 @@ def shortened_ms(life_ms: int, loop_s: int, patience: Decimal, stood_ms: int | N
     return max(min(life_ms, least_ms), wanted_ms)
 
 
-def _share(room: SignedRoom, parts: int) -> int:
-    """Counts the used parts of a ceiling, rounded down; none if the ceiling is 0, which no patience widens."""
+def _used_parts(room: SignedRoom, parts: int) -> int:
+    """Returns the use of a ceiling in `parts`, rounded down; 0 if the ceiling is 0, because no patience widens that."""
     return room.signed_sats * parts // room.most_sats if room.most_sats else 0
 
 
-# Without a move for so long (ms), a cycle comes every so many loops. Each number is a multiple of the one before, so a
-# turn of the rarest is one of all others, too, and their reads are shared.
+# (Time in ms without a move, loops from one cycle to the next). Each number of loops is a multiple of the next smaller
+# one, so that rare cycles coincide with frequent ones and share their reads.
 _STEPS = ((90 * 60_000, MOST_LOOPS), (60 * 60_000, 2))
-# Reasons that hold as long as config and market do. A rung that waits for anything else (money, room, an age, an
-# answer) may get it any time.
+# Reasons that hold while config and market stay the same. A rung that waits for anything else (money, allowance, age,
+# an answer) may get it any time.
 _SETTLED = frozenset(
     {
         Reason.KEPT,
@@ -541,7 +549,7 @@ _SETTLED = frozenset(
 
 
 class LastMove(Struct, frozen=True):
-    """The last time a bid was placed, moved or cancelled, None before the first cycle. A renewal moves nothing."""
+    """The last time a bid was placed, moved or cancelled; None before the first cycle. Renewals do not count."""
 
     moved_ms: int | None = None
 
@@ -555,7 +563,7 @@ class LastMove(Struct, frozen=True):
         return self if is_still else LastMove(entry.now_ms)
 
     def loops(self, config: BidConfig, now_ms: int) -> int:
-        """Returns in every how many loops a cycle is due: more than one only for a task without its own loopSeconds."""
+        """Returns the number of loops between two cycles; above 1 only for a task without its own loopSeconds."""
         if config.loop_seconds is not None or self.moved_ms is None:
             return 1
         still_ms = now_ms - self.moved_ms

@@ -1,4 +1,4 @@
-"""The plan in the making, the budget of its orders, the fate of bids without a rung, and the filling of rungs."""
+"""Builds a plan: budgets its orders, decides about bids without a rung, and fills the rungs."""
 
 from __future__ import annotations
 
@@ -28,16 +28,17 @@ from strategy.guards import MarketPrices
 from strategy.ladders import Ladder, Rung
 from strategy.reasons import Reason
 
-# Reasons of a bid that goes because another takes its place. Any other goes for its own sake, and waits for nothing.
+# Reasons to cancel a bid that another bid replaces. A cancel for any other reason waits for no replacement.
 MAKES_WAY = frozenset({Reason.RENEW, Reason.OUTBID, Reason.SURPLUS, Reason.STEP_DOWN, Reason.BELOW_RANGE})
-# Holds that take all places out of the finished plan. Under any other, a bid that cannot be replaced is not given up.
+# Holds that remove every placement from the finished plan. Under any other hold, a bid without a possible replacement
+# is kept.
 WITHOUT_ANY_PLACE = frozenset({Reason.FILL_BURST, Reason.ACTIVE_HOURS})
 
 
 class SatsBudget:
-    """A count of orders against the limits, which are inclusive. An unknown balance or fee limits nothing here.
+    """Counts orders against the limits, which are inclusive. An unknown balance or fee limits nothing here.
 
-    Fees are no part of exposure: the fee reserve counts against the balance only.
+    Fees do not count as exposure: the fee reserve counts against the balance only.
     """
 
     def __init__(self, limits: Limits, balance_model: str, holding: Iterable[OwnOrder] = ()) -> None:
@@ -59,9 +60,10 @@ class SatsBudget:
         self.orders -= 1
 
     def refusal(self, price_sats: int, *, is_there: bool = False) -> Reason | None:
-        """Says why one more order of this price does not fit, None when it does.
+        """Returns the reason why one more order at this price does not fit, None if it fits.
 
-        One that `is_there` is not given up for the budget that tasks share: each of them would give up something.
+        `is_there`: the order is already open, so the shared budget of several tasks does not refuse it. Otherwise every
+        task of an exceeded budget would give up an order.
         """
         used = self.used + price_sats
         if over := self.over_limit(used, self.orders + 1):
@@ -72,7 +74,7 @@ class SatsBudget:
         return Reason.INSUFFICIENT_BALANCE if self._balance is not None and needed > self._balance else None
 
     def has_room(self, sats: int, orders: int) -> bool:
-        """Tells whether these sats in these orders, which are there already, fit as well."""
+        """Tells whether these open orders (their total sats and their number) fit, too."""
         used, count = self.used + sats, self.orders + orders
         if self.over_limit(used, count) or used > self._limits.installation_room or self._is_over_budget(used, count):
             return False
@@ -83,7 +85,7 @@ class SatsBudget:
         return room is not None and (_is_over(used, room.sats) or _is_over(orders, room.orders))
 
     def over_limit(self, used: int, orders: int) -> Reason | None:
-        """Returns the limit that these sats in these orders would pass, or None."""
+        """Returns the limit that this exposure in this number of orders would exceed, or None."""
         limits = self._limits
         if 0 < limits.task_total < used:
             return Reason.TASK_TOTAL
@@ -105,7 +107,7 @@ def _is_over(number: int, most: int | None) -> bool:
 
 
 class PlanBuilder(Struct):
-    """The arguments of one decision, the own orders by their possible treatment, and the plan's parts."""
+    """The inputs of one decision, the own orders grouped by possible treatment, and the parts of the plan."""
 
     config: BidConfig
     profile: VenueProfile
@@ -115,29 +117,29 @@ class PlanBuilder(Struct):
     now_ms: int
     market: MarketPrices
     ladder: Ladder
-    marks: tuple[Reason, ...] = ()  # beside those of the market's prices
-    may_make_way: int | None = None  # how many live bids may make way for others; None: any number
+    marks: tuple[Reason, ...] = ()  # in addition to the marks of the market's prices
+    may_make_way: int | None = None  # the maximum number of live bids that new ones may replace; None: any number
     live: list[OwnOrder] = field(default_factory=list)
     fixed: list[OwnOrder] = field(default_factory=list)  # block a slot and cannot be cancelled
     cancelling: list[OwnOrder] = field(default_factory=list)
-    going: list[OwnOrder] = field(default_factory=list)  # the cancelled ones that only make way
+    going: list[OwnOrder] = field(default_factory=list)  # the cancelled orders that new bids may replace
     cancels: list[PlannedCancel] = field(default_factory=list)
     places: list[PlannedBid] = field(default_factory=list)
     rungs: dict[int, RungNote] = field(default_factory=dict)
     bids: dict[int, Reason] = field(default_factory=dict)
-    due_by_ms: int = 0  # what ends by then is to be placed anew
+    due_by_ms: int = 0  # an order that expires by then is due for renewal
 
     def __post_init__(self) -> None:
         self.due_by_ms = self.now_ms + margin_ms(self.config)
 
     @property
     def count(self) -> int:
-        """The rungs that config and plan allow together."""
+        """The number of rungs that both config and plan allow."""
         return min(self.config.bid_count, max(self.limits.plan_bids, 0))
 
     @property
     def blocked(self) -> Reason | None:
-        """The reason why nothing at all may be placed, if any."""
+        """The reason why no bid may be placed, or None."""
         if self.limits.fee_reserve_sats is None:
             return Reason.FEE_UNKNOWN
         if self.limits.balance_sats is None:
@@ -157,7 +159,7 @@ class PlanBuilder(Struct):
             self.going.append(order)
 
     def wait(self, rungs: Mapping[int, int]) -> None:
-        """Delays the cancels of these orders (by id) until the bids at their rungs were accepted."""
+        """Delays the cancels of these orders (by id) until the venue has accepted the bids at their rungs."""
         self.cancels = [
             replace(each, after_rung=rungs[each.order_id]) if each.order_id in rungs else each for each in self.cancels
         ]
@@ -210,7 +212,7 @@ class PlanBuilder(Struct):
 def over_limits(
     orders: list[OwnOrder], counted: list[OwnOrder], budget: SatsBudget
 ) -> Iterator[tuple[OwnOrder, Reason]]:
-    """Yields orders to cancel, from the front, until the rest of `counted` (`orders` included) fits the limits."""
+    """Yields `orders` to cancel, from the front, until the rest of `counted`, which includes them, fits the limits."""
     sats, count = sum(order.price_sats for order in counted), len(counted)
     for order in orders:
         if (reason := budget.over_limit(sats, count)) is None:
@@ -222,7 +224,7 @@ def over_limits(
 def over_count(orders: list[OwnOrder], others: list[OwnOrder], excess: int) -> Iterator[tuple[OwnOrder, Reason]]:
     """Yields `excess` of these orders to cancel: duplicates of another own bid first, then the highest.
 
-    `orders` come highest and oldest first; of equal ones the youngest goes.
+    `orders` are sorted highest and oldest first; among duplicates the youngest is cancelled.
     """
     left = list(orders)
     twins = Counter((order.price_sats, order.quantity) for order in (*orders, *others))
@@ -237,9 +239,10 @@ def over_count(orders: list[OwnOrder], others: list[OwnOrder], excess: int) -> I
 def judge_surplus(
     builder: PlanBuilder, order: OwnOrder, *, slot_is_wanted: bool, refused: Reason | None
 ) -> tuple[bool, Reason]:
-    """Decides whether to cancel one surplus bid that breaks no hard rule; returns the reason, too.
+    """Decides whether to cancel a surplus bid that breaks no hard rule, and returns the decision with its reason.
 
-    `slot_is_wanted`: a missing rung waits for its slot. `refused`: why the rung it stood for no longer gets a bid.
+    `slot_is_wanted`: a missing rung waits for the slot of this bid. `refused`: the reason why the bid's former rung may
+    no longer get a bid.
     """
     is_low = builder.ladder.is_low(order)
     if not builder.config.update_bid_enabled and not is_low:
@@ -252,16 +255,18 @@ def judge_surplus(
     return True, refused or (Reason.BELOW_RANGE if is_low else Reason.SURPLUS)
 
 
-RAISE = "raise"  # detail of the note of a rung that is placed to outbid
+RAISE = "raise"  # detail in the note of a rung whose new bid outbids a competitor
 
 
 class Filling:
     """Fills the rungs of one plan from the top.
 
-    `staying` are live bids that hold no rung and are left alone, highest first. `beaten` is our best bid if it holds no
-    rung since the bid to outbid ranks ahead of it: it goes, at any age, only if its successor can be placed. `raising`
-    are the rungs at which a new bid outbids while our best one is behind; all of one cycle are one raise. `steps_down`:
-    our best bid goes for a lower one at the top rung.
+    - `staying`: live bids that hold no rung and stay open, highest first.
+    - `beaten`: our best bid, if it holds no rung because the bid to outbid ranks ahead of it. It is cancelled, whatever
+      its age, only if its replacement can be placed.
+    - `raising`: the rungs whose new bids outbid a competitor ahead of our best bid. All of one cycle count as one
+      raise.
+    - `steps_down`: a lower bid at the top rung replaces our best bid.
     """
 
     def __init__(self, builder: PlanBuilder, rungs: list[Rung], raising: list[Rung]) -> None:
@@ -281,7 +286,7 @@ class Filling:
             self.staying.insert(0, self.beaten)
         holding = [*builder.fixed, *builder.cancelling, *kept, *self.staying]
         budget = SatsBudget(builder.limits, builder.profile.balance_model, holding)
-        # Renewals first: the room they free or take is known before the missing rungs.
+        # Renewals first, because they change the remaining allowance for the missing rungs.
         for rung in rungs:
             if rung.order:
                 self._keep_or_renew(rung, rung.order, budget)
@@ -313,7 +318,7 @@ class Filling:
 
     def _keep_or_renew(self, rung: Rung, order: OwnOrder, budget: SatsBudget) -> None:
         builder = self._builder
-        reason = builder.bids.get(order.id, Reason.KEPT)  # in flight and expired have theirs
+        reason = builder.bids.get(order.id, Reason.KEPT)  # bids in flight and expired bids already have a reason
         if reason is Reason.KEPT and rung.barred is Reason.SIGNED_LIMIT:
             reason = Reason.SIGNED_LIMIT
         elif reason is Reason.KEPT and rung.barred is None and builder.is_renewable(order):
@@ -329,9 +334,9 @@ class Filling:
         builder.note(rung, reason, order.id, detail=rung.detail if reason is Reason.SIGNED_LIMIT else rung.lowered)
 
     def _make_way(self, top: Rung, free: int, budget: SatsBudget) -> None:
-        """Gives up one bid for the top one: the outbid one, or, without a free slot, the highest that stays.
+        """Cancels one bid to make room for the top rung's: `beaten`, or the highest of `staying` if no slot is free.
 
-        Decided before anything is cancelled: a bid that cannot be replaced is not given up.
+        The placement is checked before the cancel, so that a bid without a possible replacement is kept.
         """
         order = self.beaten or (self.staying[0] if self.staying and free <= 0 else None)
         if order is None:
@@ -363,7 +368,7 @@ class Filling:
 
 
 class Swap(Struct, frozen=True):
-    """An order and the new one that takes its place; `is_renewal` if the order would be kept, had it longer to live."""
+    """An order and the new bid that replaces it. `is_renewal`: the order would be kept if it did not expire soon."""
 
     order: OwnOrder
     new: PlannedBid
@@ -371,10 +376,10 @@ class Swap(Struct, frozen=True):
 
 
 class Handover:
-    """The order of cancels and places: which bids stay until their successor was accepted (make before break).
+    """Orders the cancels and placements: decides which bids stay open until their replacement is accepted.
 
-    `holding` are the orders that stay whatever the swaps' fate. A waiting order stands beside the new bids while they
-    are placed, so all of them must fit every limit at once, in whatever order the venue's answers come.
+    `holding` are the orders that stay open in any case. A bid whose cancel waits is open together with the new bids. So
+    all of them must fit every limit together, whatever order the venue's answers arrive in.
     """
 
     def __init__(self, builder: PlanBuilder, holding: Iterable[OwnOrder]) -> None:
@@ -388,13 +393,13 @@ class Handover:
             self._make_first()
         elif self._swaps:
             may_overlap = mode == "auto" and self._builder.profile.overlaps
-            beside = self._beside() if may_overlap else {}
-            if self._spread_renewals(beside) and may_overlap:
-                beside = self._beside()
-            self._builder.wait(beside)
+            overlapping = self._overlapping() if may_overlap else {}
+            if self._spread_renewals(overlapping) and may_overlap:
+                overlapping = self._overlapping()
+            self._builder.wait(overlapping)
 
     def _make_first(self) -> None:
-        """Lets nothing go before its successor: a new bid that does not fit beside the old one waits."""
+        """Cancels no bid before its replacement is accepted; a new bid that does not fit next to the old one waits."""
         builder = self._builder
         by_rung = {swap.new.rung: swap for swap in self._swaps}
         old = [swap.order for swap in self._swaps]
@@ -415,16 +420,17 @@ class Handover:
                 builder.keep(swap.order, Reason.NO_OVERLAP)
         builder.wait(waits)
 
-    def _spread_renewals(self, beside: Mapping[int, int]) -> bool:
-        """Puts some renewals off to the next cycle if they would take most of the ladder off the market at once.
+    def _spread_renewals(self, overlapping: Mapping[int, int]) -> bool:
+        """Delays some renewals to the next cycle if they would take most of the ladder off the market together.
 
-        Renewals without a gap may all happen together. Else half of the standing bids are off at a time, not one after
-        the other: each round costs a cancel, its challenge and two reads, so that a ladder of 20 would take 100 calls
-        where two rounds take 28. Returns whether some were put off.
+        Renewals that overlap with the old bid may all happen in one cycle. Otherwise up to half of the live bids are
+        renewed at a time. Single renewals would cost more: each round costs a cancel, its
+        challenge and two reads, so a ladder of 20 would take 100 calls; two rounds take 28. Returns whether any renewal
+        was delayed.
         """
         builder = self._builder
         renewals = [swap for swap in self._swaps if swap.is_renewal]
-        broken = [swap for swap in renewals if swap.order.id not in beside]
+        broken = [swap for swap in renewals if swap.order.id not in overlapping]
         standing = sum(order.state == "live" for order in self._holding) + len(renewals)
         at_once = max(0, (standing + 1) // 2 - (len(renewals) - len(broken)))
         late = broken[at_once:]
@@ -440,14 +446,14 @@ class Handover:
         return bool(late)
 
     def _budget(self) -> SatsBudget:
-        """Returns the budget after every old bid has gone and every new one has come."""
+        """Returns the budget as it will be once all replaced bids are cancelled and all new bids are placed."""
         budget = SatsBudget(self._builder.limits, self._builder.profile.balance_model, self._holding)
         for new in self._builder.places:
             budget.take(new.price_sats)
         return budget
 
-    def _beside(self) -> dict[int, int]:
-        """Returns the old bids (by id) that may stand until all new ones do, with the rungs of the new ones."""
+    def _overlapping(self) -> dict[int, int]:
+        """Returns the replaced bids (by id) that may stay open until all new ones are accepted, with the new rungs."""
         builder, budget = self._builder, self._budget()
         found = {}
         for swap in self._swaps:
@@ -463,9 +469,10 @@ class Handover:
 
 
 def _swaps(builder: PlanBuilder) -> list[Swap]:
-    """Returns each order that only makes way, from the top, with the new bid that takes its place.
+    """Pairs each replaced order, from the top, with the new bid that replaces it.
 
-    A renewal's is at its own rung, an outbid one's at the top, a moved one's at the nearest rung.
+    A renewal is paired with the bid at its own rung, an outbid order with the top one, any other order with the nearest
+    in price.
     """
     if not builder.going:
         return []
@@ -482,27 +489,28 @@ def _swaps(builder: PlanBuilder) -> list[Swap]:
     return sorted(swaps, key=lambda swap: swap.new.rung)
 
 
-_NOTHING, _EIGHTH, _QUARTER = 0, 8, 4  # parts of a ceiling that are left to the bids of others
+_NOTHING, _EIGHTH, _QUARTER = 0, 8, 4  # 1/8 and 1/4 of a shared ceiling are reserved for other tasks' bids
 
 
 class Ration:
-    """Shares of the room under the signer's ceilings: renewals first, then missing bids, moves last.
+    """Rations the remaining allowance under the signer's ceilings: renewals first, then missing bids, moved bids last.
 
-    A new signature costs its price until it expires, and a cancel gives nothing back. So a ladder that moves too often
-    could not renew its bids. Each bid therefore leaves room for the more important ones:
+    A new signature counts until it expires, even if its bid is cancelled. So a ladder that moves too often could not
+    renew its bids. Therefore each bid must leave an allowance for the more important ones:
 
-    - a renewal: nothing;
-    - a raise, and a bid that is missing: the renewals of all that is held beside it, at prices that may be half as high
-      again by then; under a ceiling that other tasks share, those of their bids, too, up to an eighth of it;
-    - a bid that another one makes way for: the same for one whole ladder, and for the bids of others up to a quarter of
-      the ceiling, which is all that may be live under it at once.
+    - A renewal: none.
+    - A raise or a missing bid: the renewals of all other held bids, at prices up to half as high again. Under a ceiling
+      that tasks share, also the renewals of the other tasks' bids, up to an eighth of the ceiling.
+    - A bid that replaces another one: the same for one whole ladder, and for other tasks' bids up to a quarter of the
+      ceiling, which is the maximum that may be live under it.
 
     Example: a task's ceiling of 1,200,000 and rungs of 90,000, 70,000 and 50,000, which may cost 315,000 to renew. All
-    three are moved while no more than 675,000 are signed; only the top one while it is no more than 795,000; all are
-    renewed while it is no more than 990,000.
+    three move while at most 675,000 are signed; only the top one while at most 795,000 are; all are renewed while at
+    most 990,000 are.
 
-    A bid that waits says which ceiling, whether the rest of it is kept for renewals, and when enough signatures will
-    have expired for it and for the waiting bids above it. New signatures may postpone that.
+    The note of a bid that waits names the ceiling, says whether its remaining allowance is kept for renewals, and says
+    when enough signatures will have expired for this bid and the waiting bids above it. New signatures may postpone
+    that.
 
     `rooms` empty: nothing is signed, and nothing is rationed.
     """
@@ -511,16 +519,16 @@ class Ration:
         self._rooms = tuple(rooms)
         self._now_ms = now_ms
         self._taken = 0
-        self._ahead = 0  # the sats of the missing bids that wait, from the top
+        self._ahead = 0  # the total sats of the missing bids that wait, from the top
 
     def share_out(
         self, rungs: Iterable[Rung], due: Collection[int], raising: Collection[Rung], free: int
     ) -> int | None:
-        """Bars the renewals (of orders `due`) and refuses the missing rungs that have no room.
+        """Bars renewals (of the orders `due`) and refuses missing rungs that have no allowance left.
 
-        From the top; below the first missing rung that waits all others wait for it. `raising` are the rungs that
-        outbid, `free` is the number of missing ones that need no other bid to make way. Returns how many bids may make
-        way for the rest, None if nothing waits.
+        Works from the top; if a missing rung waits, all missing rungs below it wait, too. `raising` are the rungs that
+        outbid. `free` is the number of missing rungs that need no other bid to be cancelled. Returns how many bids may
+        be replaced for the other rungs, None if no rung waits.
         """
         if not self._rooms:
             return None
@@ -553,9 +561,10 @@ class Ration:
         return moved if waits else None
 
     def _take(self, rung: Rung, left: int, part: int) -> str:
-        """Counts the rung's bid if it leaves `left`, and that part of a shared ceiling, and no missing bid above waits.
+        """Counts the rung's bid and returns "" if it fits; otherwise names the ceiling that delays it longest.
 
-        Else returns the words for the ceiling that keeps it waiting for the longest time.
+        The bid fits if each ceiling still has `left` times 1.5 and its `part` for other tasks, and no missing bid above
+        waits.
         """
         left = left * 3 // 2
         waits: list[tuple[bool, int, str]] = []
@@ -564,7 +573,7 @@ class Ration:
             signed = room.signed_sats + self._taken + rung.price_sats
             if (more := signed + self._ahead + max(left, others) - room.most_sats) > 0:
                 free_at_ms = room.free_at_ms(more)
-                # For example `task, kept for renewals, frees in 42 s`; without a time where none is known.
+                # For example `task, kept for renewals, frees in 42 s`; without a time if it is unknown.
                 kept = ", kept for renewals" if signed <= room.most_sats else ""
                 left_s = None if free_at_ms is None else max(0, -(-(free_at_ms - self._now_ms) // 1000))
                 frees = "" if left_s is None else f", frees in {left_s} s"

@@ -1,4 +1,4 @@
-"""The market's prices that a plan depends on, how far they are believed, and the guards that watch the floor."""
+"""The market prices that a plan depends on, their plausibility checks, and the guards that watch the floor."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from strategy.config.bid import BidConfig, FloorDrop
 from strategy.decision import Rules
 from strategy.reasons import Reason
 
-WINDOW_MINUTES = 60  # of the history that a reference is held against
-KEPT_MINUTES = 1_440  # for tasks that are guarded against a fall
+WINDOW_MINUTES = 60  # of the history that a reference is compared with
+KEPT_MINUTES = 1_440  # for tasks with a guard against a fall
 
 
 def measure(config: BidConfig) -> str:
-    """Returns the measure of this config's reference: tasks of one slug with the same measure share its history."""
+    """Returns the key of this config's reference: tasks of one slug with the same key share its history."""
     found = "floor"
     if config.bid_type == "trait":
         kind = config.trait_type.replace("\\", "\\\\").replace("=", "\\=")  # "A=B" of "c" is not "A" of "B=c"
@@ -32,16 +32,17 @@ def measure(config: BidConfig) -> str:
 
 
 def without_addresses(ignored: Collection[str]) -> str:
-    """Returns the end of a measure for which the orders of these addresses do not count."""
+    """Returns the end of a measure that excludes the orders of these addresses."""
     return f" without {' '.join(sorted(ignored))}" if ignored else ""
 
 
 class MarketPrices(Struct, frozen=True):
-    """Unit prices in sats per item or token, None if unknown. `bids` are foreign ones, None if unknown.
+    """Unit prices in sats per item or token, None if unknown. `bids` are those of others, None if unknown.
 
-    `reference` is `raw` clamped to the history; `exact` is the same without the rounding of an average, and the basis
-    of prices: at an average of 4/3, 9,000 tokens at 70 % are 8,400 sats, not 8,399. `cause` says in a word why there is
-    no reference, unless simply no ask is known.
+    - `reference` is `raw` clamped to the history.
+    - `exact` is the reference before an average is rounded, and the basis of prices: at an average of 4/3, 9,000 tokens
+      at 70 % are 8,400 sats, not 8,399.
+    - `cause` is the reason code for a missing reference; "" if there is one, or if simply no ask is known.
     """
 
     raw: Decimal | None = None
@@ -54,16 +55,17 @@ class MarketPrices(Struct, frozen=True):
 
 
 def read_prices(config: BidConfig, snapshot: Snapshot | None, rules: Rules, now_ms: int) -> MarketPrices:
-    """Reads the prices that matter to a task of this config.
+    """Reads the prices that a task with this config needs.
 
     A price is unknown if it could not be read, was cut short, is older than `stale_after_ms`, is not listed, or is 0.
-    An ask that could not be read leaves no reference where it may be cheaper than all others, and no VWAP in any case:
-    without it both would be too high. The ask cap stays.
+    An unreadable ask removes the VWAP, and the reference if it may be the cheapest ask: without that ask both would be
+    too high. The ask cap stays.
+
     The reference is the lowest ask, never the second lowest or an average: after a sweep of the floor these are even
-    higher. Runes may ask for the VWAP, which a book of less than half the depth does not give. Trait tasks use the
-    lowest ask with the trait; if none is known the collection's floor, which cannot be above it, stands in: as
-    reference, and in percent mode as the ask that is not reached. A fixed range is the owner's own value of the trait,
-    and goes on without the ask cap.
+    higher. Runes may use the VWAP, which needs a book of at least half the depth. Trait tasks use the lowest ask with
+    the trait. If none is known, the collection's floor, which cannot be above it, replaces it as reference, and in
+    percent mode also as the ask that bids stay below. With a fixed range the owner has priced the trait, so the task
+    bids without the ask cap.
     """
     if snapshot is None or now_ms - snapshot.as_of_ms > rules.stale_after_ms:
         return MarketPrices()
@@ -98,9 +100,10 @@ def read_prices(config: BidConfig, snapshot: Snapshot | None, rules: Rules, now_
 
 
 def clamp(raw: Decimal | None, history: History, rules: Rules) -> tuple[Decimal | None, tuple[Reason, ...]]:
-    """Returns the reference, at most `spike_factor` medians of the last hour, and marks about it.
+    """Returns the reference, clamped to `spike_factor` medians of the last hour, and marks about it.
 
-    Falls are followed at once: lower is safe for a buyer. Example: median 100,000 and raw 180,000 give 125,000.
+    A fall is followed immediately, because a lower price is safe for a buyer. Example: median 100,000 and raw 180,000
+    give 125,000.
     """
     if raw is None:
         return None, ()
@@ -121,13 +124,14 @@ def _lowest(asks: Iterable[Ask]) -> Decimal | None:
 
 MINUTE_MS = 60_000
 DAY_MINUTES = 1_440
-_INSIDE_LOW, _INSIDE_HIGH = Decimal("1.01"), Decimal("0.99")  # back by 1 % before bids come back
+_INSIDE_LOW, _INSIDE_HIGH = Decimal("1.01"), Decimal("0.99")  # the floor must be inside by 1 % before bids resume
 
 
 class MinuteSample(Struct, frozen=True):
-    """The reference in one minute since 1970: the first one seen, and the lowest, which was seen at `low_ms`.
+    """The reference in one minute since 1970: the first value, and the lowest, which was seen at `low_ms`.
 
-    `high` is the highest before it was clamped: a floor beyond its bounds is outside, however far bids follow it.
+    `high` is the highest value before clamping: a floor above its bounds is outside even if the clamped reference is
+    not.
     """
 
     minute: int
@@ -138,14 +142,14 @@ class MinuteSample(Struct, frozen=True):
 
 
 def minutes_wanted(config: BidConfig) -> int:
-    """Returns how many minutes of samples the task's guards look back; 0 without guards."""
+    """Returns how many minutes of samples the task's guards need; 0 without guards."""
     drop = config.pause_on_floor_drop
     of_drop = drop.window_minutes + drop.for_minutes if drop else 0
     return max(of_drop, DAY_MINUTES if config.only_while_floor_between is not None else 0)
 
 
 def guarded(history: History, config: BidConfig, samples: Sequence[MinuteSample], now_ms: int) -> History:
-    """Returns the history with what the task's guards need of these samples, oldest first."""
+    """Adds the values that the task's guards need from these samples (oldest first) to the history."""
     minute = now_ms // MINUTE_MS
     drop, bounds = config.pause_on_floor_drop, config.only_while_floor_between
     if drop is not None:
@@ -162,10 +166,11 @@ def guarded(history: History, config: BidConfig, samples: Sequence[MinuteSample]
 
 
 def guard_reason(config: BidConfig, market: MarketPrices, history: History, now_ms: int) -> Reason | None:
-    """Returns `floor_drop` or `floor_guard` if a guard keeps the task from bidding now, None if none does.
+    """Returns `floor_drop` or `floor_guard` if a guard keeps the task from bidding now, otherwise None.
 
-    A fall is told by the reference at which bids would be made: while that is not known, one may be under way.
-    Not while a collection's floor stands in for a trait's own, which is another price.
+    A fall is detected from the reference for new bids. So without a reference the result is `floor_guard`, because a
+    fall may be under way. The check is skipped while a collection's floor replaces a trait's own floor, because their
+    prices differ.
     """
     drop, bounds = config.pause_on_floor_drop, config.only_while_floor_between
     if drop is not None:
@@ -182,16 +187,17 @@ def guard_reason(config: BidConfig, market: MarketPrices, history: History, now_
 
 
 def _is_fall(drop: FloorDrop, price: Decimal, highest: Decimal | None, lowest: Decimal | None) -> bool:
-    """Tells whether this is a new low of the window, and far enough below its highest price.
+    """Tells whether the price is a new low of the window, and far enough below the window's highest price.
 
-    Only a new low begins the pause anew: 89,000 after 100,000 is a fall by a tenth for the rest of the hour.
+    Only a new low restarts the pause; otherwise 89,000 after 100,000 would count as a fall of a tenth for the rest of
+    the hour.
     """
     is_new = lowest is None or price < lowest
     return highest is not None and is_new and price < times(highest, 1 - drop.percent)
 
 
 def _last_drop(drop: FloorDrop, samples: Sequence[MinuteSample]) -> int | None:
-    """Returns when the last sample was seen that was a fall when it came."""
+    """Returns the time of the last sample that was a fall when it was seen, or None."""
     highest = _Extreme(drop.window_minutes, lambda one, other: one > other)
     lowest = _Extreme(drop.window_minutes, lambda one, other: one < other)
     found = None
@@ -204,7 +210,7 @@ def _last_drop(drop: FloorDrop, samples: Sequence[MinuteSample]) -> int | None:
 
 
 class _Extreme:
-    """The greatest, or least, price of the last minutes."""
+    """The highest, or lowest, price of the last minutes."""
 
     def __init__(self, minutes: int, is_beyond: Callable[[Decimal, Decimal], bool]) -> None:
         self._minutes = minutes
@@ -223,7 +229,7 @@ class _Extreme:
 
 
 def _is_outside(bounds: tuple[Decimal, ...], floor: Decimal | None, was_outside: bool) -> bool:
-    """Tells whether the floor is outside, or was and has not come back by 1 %. An unknown floor is not inside."""
+    """Tells whether the floor is outside, or was and is not yet inside by 1 %. Unknown counts as outside."""
     low, high = bounds
     if floor is None or not low <= floor <= high:
         return True
@@ -236,7 +242,7 @@ def _is_well_inside(bounds: tuple[Decimal, ...], floor: Decimal) -> bool:
 
 
 def _was_outside(bounds: tuple[Decimal, ...], samples: Sequence[MinuteSample]) -> bool:
-    """Tells by the last sample that is outside, or well inside, on which side the task stood."""
+    """Tells whether the last sample outside the bounds is newer than the last one at least 1 % inside."""
     for sample in reversed(samples):
         if sample.low < bounds[0] or sample.high > bounds[1]:
             return True

@@ -1,8 +1,8 @@
-"""A task's journal: each decision with its inputs as one JSON line a cycle, and its reader.
+"""A task's journal: one JSON line a cycle with each decision and its inputs, and its reader.
 
-A line has the time and every difference from the line before it; the first line of a run of them (`n` is 0) has
-everything. An order book is the list of its rows, in which `{"at": 3, "n": 57}` stands for 57 rows of the former book
-from the third on (counted from 0). Money is whole sats, other numbers are text: there are no floats.
+A line has the time and every difference from the previous line. The first line of a sequence (`n` is 0) is complete. An
+order book is the list of its rows, in which `{"at": 3, "n": 57}` replaces 57 rows of the previous book from index 3 on
+(counted from 0). Money is in whole sats, other numbers are text; floats do not occur.
 """
 
 from __future__ import annotations
@@ -24,7 +24,8 @@ from strategy.decision import Entry
 BOOKS: dict[str, type[Ask] | type[Bid]] = {"asks": Ask, "bids": Bid, "trait_asks": Ask}
 _COLUMNS = {name: kind.__struct_fields__ for name, kind in BOOKS.items()}
 _REST = [field.name for field in fields(Snapshot) if field.name not in BOOKS]
-# Left out where they have their default: they seldom differ, and every line has a snapshot of its own time.
+# Left out if they have their default: they seldom differ, and almost every line writes its snapshot, whose time
+# differs.
 _SELDOM = {
     field.name: field.default
     for field in fields(Snapshot)
@@ -36,16 +37,16 @@ _WRITER = msgspec.json.Encoder()
 
 
 class Encoder:
-    """Writes entries as lines; each line but the first needs the one before it."""
+    """Writes entries as lines; each line except the first depends on the previous one."""
 
     def __init__(self) -> None:
         self.forget()
 
     def forget(self) -> None:
-        """Makes the next line self-contained: the last one was lost, or is in another file."""
+        """Makes the next line self-contained, because the last line was lost or is in another file."""
         self._number = 0
         self._former: dict[str, Any] = {}
-        # Hashes stand for the orders of the last books: hundreds of workers keep them.
+        # Hashes replace the orders of the last books to save memory, because hundreds of workers keep them.
         self._books: dict[str, list[int] | None] = {}
         self._sales: set[int] = set()
 
@@ -55,7 +56,7 @@ class Encoder:
         return self._number == 0
 
     def line(self, entry: Entry) -> str:
-        """Writes one line, without its end."""
+        """Returns one line, without a line break."""
         line: dict[str, Any] = {"n": self._number, "now_ms": entry.now_ms}
         if self._number == 0:
             line["columns"] = _COLUMNS
@@ -65,7 +66,7 @@ class Encoder:
                 line[name] = msgspec.Raw(msgspec.json.encode(value, order="sorted")) if name == "config" else value
         self._write_snapshot(line, entry.snapshot)
         if entry.sales is not None:
-            # Each reading of a venue's sales repeats those of the one before it.
+            # Each read of a venue's sales repeats the sales of the previous read.
             line["sales"] = [sale for sale in entry.sales if hash(sale) not in self._sales]
             self._sales = {hash(sale) for sale in entry.sales}
         self._number += 1
@@ -95,10 +96,10 @@ class Encoder:
 
 
 def _delta(former: list[int] | None, book: tuple[Ask | Bid, ...], hashes: list[int]) -> list[Any]:
-    """Returns the rows of a book, those of the former one as references to it."""
+    """Returns the rows of a book; rows of the previous book become references to it."""
     places = {each: place for place, each in enumerate(former or ())}
     delta: list[Any] = []
-    following = None  # the row of the former book that would prolong the last reference
+    following = None  # the row of the previous book that would extend the last reference
     for order, each in zip(book, hashes, strict=True):
         place = places.get(each)
         if place is None:
@@ -112,7 +113,7 @@ def _delta(former: list[int] | None, book: tuple[Ask | Bid, ...], hashes: list[i
 
 
 class Decoder:
-    """Reads the lines that one Encoder, or several in turn, wrote; in their order."""
+    """Reads lines in the order in which one Encoder, or several in turn, wrote them."""
 
     def __init__(self) -> None:
         self._hints = get_type_hints(Entry)
@@ -128,7 +129,7 @@ class Decoder:
         self._books: dict[str, list[Ask | Bid] | None] = {}
 
     def read(self, text: str) -> Entry:
-        """Reads the entry of one line. Raises ValueError, and can then only go on at a self-contained line."""
+        """Reads the entry of one line. Raises ValueError; the next line must then be self-contained."""
         try:
             return self._read(_parse(text))
         except (KeyError, TypeError, IndexError, AttributeError) as error:
@@ -194,19 +195,19 @@ def _parse(text: str) -> dict[str, Any]:
 
 
 def _refuse(number: str) -> Any:
-    raise ValueError(f"{number} is no number of a journal")
+    raise ValueError(f"{number} is not a number of a journal")
 
 
 def unpack(kind: Any, packed: Any, what: str) -> Any:
     """Returns the value of type `kind` from its JSON value; `what` names it in errors.
 
-    Nothing here names a field: an unknown key is ignored, a missing one has its default, and a member of an enumeration
-    that this version does not know stays text. Raises ValueError for anything that no Encoder would write.
+    An unknown key is ignored, a missing key gets its default, and an enumeration's unknown member stays text. So
+    journals of other versions stay readable. Raises ValueError for anything else that no Encoder would write.
     """
     arguments = get_args(kind)
     if get_origin(kind) is tuple:
         if not isinstance(packed, list):
-            raise ValueError(f"{what} is no list")
+            raise ValueError(f"{what} is not a list")
         kinds = arguments[:1] * len(packed) if arguments[-1] is Ellipsis else arguments
         if len(kinds) != len(packed):
             raise ValueError(f"{what} has not {len(kinds)} entries")
@@ -227,7 +228,7 @@ def unpack(kind: Any, packed: Any, what: str) -> Any:
 
 def _unpack_struct(kind: type[Struct], packed: Any, what: str) -> Struct:
     if not isinstance(packed, dict):
-        raise ValueError(f"{what} is no object")
+        raise ValueError(f"{what} is not an object")
     values = {}
     for name, (hint, is_required) in _fields_of(kind).items():
         if name in packed:
@@ -239,7 +240,7 @@ def _unpack_struct(kind: type[Struct], packed: Any, what: str) -> Struct:
 
 @cache
 def _fields_of(kind: type[Struct]) -> dict[str, tuple[Any, bool]]:
-    """Returns the type of each field, and whether it must be given."""
+    """Returns the type of each field, and whether it is required."""
     hints = get_type_hints(kind)
     return {each.name: (hints[each.name], each.required) for each in fields(kind)}
 
@@ -250,5 +251,5 @@ def _decimal(text: str, what: str) -> Decimal:
     except InvalidOperation:
         number = Decimal("NaN")
     if not number.is_finite():
-        raise ValueError(f"{what} is no number: {text[:60]!r}")
+        raise ValueError(f"{what} is not a number: {text[:60]!r}")
     return number

@@ -1,4 +1,4 @@
-"""The ladder of a task: how its rungs are spaced, and where each lies for orders of one quantity or of one price."""
+"""The ladder of a task: the spacing of its rungs, and their prices for orders of one quantity or of one amount."""
 
 from __future__ import annotations
 
@@ -28,20 +28,22 @@ from strategy.decision import OwnOrder, Rules, is_above, ratio
 from strategy.guards import MarketPrices
 from strategy.reasons import Reason
 
-_FINE = 10**12  # the parts of a rune's lowest unit price to which a root is exact
+_FINE = 10**12  # a unit price between the ends is exact to this fraction of the lowest unit price
 
 
-# The scale of rungs: sats of the whole order if all orders have one quantity, else the price of a token.
+# The scale of rungs: sats of the whole order if all orders have one quantity, otherwise the price of a token.
 Level: TypeAlias = int | Fraction
 
 
 class Rung(Struct):
     """One rung while the plan is made, with its order, or the reason why it gets none.
 
-    `below` and `above` are the distances from `level` within which a live bid still holds the rung. `barred` says why
-    no new bid may be placed here, though an old one may stay. `accepts` decides which orders may hold the rung where
-    nearness does not. Neither `order` nor `refused` means that a bid is missing. `lowered` names the end that put the
-    rung below its owner's level.
+    - `below` and `above`: the distances from `level` within which a live bid still holds the rung.
+    - `barred`: the reason why no new bid may be placed here, though an old one may stay.
+    - `accepts`: decides, if set, which orders may hold the rung, instead of the distance.
+    - `lowered`: the end of the range that put the rung below its configured level.
+
+    Without `order` and `refused` the rung's bid is missing.
     """
 
     index: int
@@ -59,21 +61,21 @@ class Rung(Struct):
 
     @property
     def is_missing(self) -> bool:
-        """Whether a bid is wanted here and none is held."""
+        """Whether a bid is wanted here but not held."""
         return self.order is None and self.refused is None
 
 
 def merge_equals(rungs: list[Rung]) -> None:
-    """Refuses every rung that is equal to the one above it, for venues that take no equal bids."""
+    """Refuses every rung that is equal to the one above it, for venues that accept no equal bids."""
     for upper, rung in pairwise(rungs):
         if rung.level == upper.level and rung.refused is None:
             rung.refused = Reason.RUNGS_MERGED
 
 
 def level_ratios(config: BidConfig, reference: Exact | None, *factors: Exact) -> list[tuple[int, int]] | None:
-    """Returns the price of each wanted bid, highest first, as a quotient of whole numbers; None without levels.
+    """Returns the price of each wanted bid, highest first, as a ratio of whole numbers; None without levels.
 
-    In percent mode a price is `at` of the reference, times `factors`; without a reference none is known.
+    In percent mode a price is `at` times the reference times `factors`; None without a reference.
     """
     if config.bid_levels is None or (reference is None and config.bid_mode == "percent"):
         return None
@@ -83,7 +85,7 @@ def level_ratios(config: BidConfig, reference: Exact | None, *factors: Exact) ->
 
 
 def targets(low: int, high: int, count: int, tick: int) -> list[int]:
-    """Spreads `count` prices evenly from `high` down to `low`, each floored to the grid; a single one is at `high`.
+    """Spreads `count` prices evenly from `high` down to `low`, each floored to the grid; a single price is `high`.
 
     Example: 70,000 down to 53,000 in 4, tick 1,000: 70,000 / 64,000 / 58,000 / 53,000.
     """
@@ -103,7 +105,7 @@ def crowded(low: int, high: int, count: int, tick: int) -> list[int]:
 
 
 def geometric(low: int, high: int, count: int, tick: int) -> list[int]:
-    """Spreads prices from `high` down to `low` (above zero), each the same part of the one above it.
+    """Spreads prices from `high` down to `low` (above zero) at a constant ratio.
 
     Each is floored to the grid. Example: 80,000 down to 10,000 in 4: 80,000 / 40,000 / 20,000 / 10,000.
     """
@@ -112,7 +114,7 @@ def geometric(low: int, high: int, count: int, tick: int) -> list[int]:
 
 
 def geometric_units(low: Fraction, high: Fraction, count: int) -> list[Fraction]:
-    """Spreads unit prices as `geometric`; those between the ends are rounded down to 1 / _FINE of the lowest."""
+    """Spreads unit prices like `geometric`; prices between the ends are rounded down to 1 / _FINE of the lowest."""
     gaps = max(count - 1, 1)
     grain = low * Fraction(1, _FINE)
     parts = high * Fraction(grain.denominator, grain.numerator)
@@ -124,7 +126,7 @@ def geometric_units(low: Fraction, high: Fraction, count: int) -> list[Fraction]
 
 
 def crowded_units(low: Fraction, high: Fraction, count: int) -> list[Fraction]:
-    """Spreads unit prices as `crowded`."""
+    """Spreads unit prices like `crowded`."""
     squares = max(count - 1, 1) ** 2
     return [high - Fraction(i * i, squares) * (high - low) for i in range(count)]
 
@@ -132,8 +134,8 @@ def crowded_units(low: Fraction, high: Fraction, count: int) -> list[Fraction]:
 def whole_root(number: int, degree: int) -> int:
     """Returns the greatest whole number whose `degree`-th power is not above `number`.
 
-    By Newton's method from above, which never passes the root. It begins less than twice too high: from far above it
-    takes a step for each hundredth part of the way where the degree is a hundred.
+    Uses Newton's method from above, which never falls below the root. The start is less than twice the root, because
+    from far above it each step covers little (a hundredth for the degree 100).
     """
     if degree == 1 or number == 0:
         return number
@@ -144,7 +146,7 @@ def whole_root(number: int, degree: int) -> int:
 
 
 def nearest_gaps(levels: Sequence[int | Fraction]) -> list[int | Fraction]:
-    """Returns each rung's distance to the nearest other level; 0 at the top level, whose bids keep to their price."""
+    """Returns each rung's distance to the nearest other level; 0 at the top, whose bids must match their price."""
     distinct = sorted(set(levels))
     gaps: dict[int | Fraction, int | Fraction] = {}
     for place, level in enumerate(distinct[:-1]):
@@ -154,11 +156,12 @@ def nearest_gaps(levels: Sequence[int | Fraction]) -> list[int | Fraction]:
 
 
 class Range(Struct, frozen=True):
-    """Lowest and highest price of new bids, both on the grid; `high` is every bitcoin there is if nothing caps it.
+    """Lowest and highest price of new bids, both on the grid. `high` is the total supply of bitcoin if no cap applies.
 
-    `most` is the highest price at which a live bid may stay, `above` says why one over it may not. `cause` is empty
-    unless low > high, and then names the reason: `hardcap`, `ask`, `min_bid` or `tick` (no price of the grid lies
-    between the ends). `top` names what the high end is: `hardcap`, `ask` or, if it is the range's own, `high`.
+    - `most`: the highest price at which a live bid may stay. `above`: the reason why a higher one may not.
+    - `cause`: "" unless low > high. Then the reason: `hardcap`, `ask`, `min_bid` or `tick` (no price of the grid lies
+      between the ends).
+    - `top`: what limits the high end: `hardcap`, `ask` or, if it is the range's own end, `high`.
     """
 
     low: int
@@ -172,24 +175,24 @@ class Range(Struct, frozen=True):
 def price_range(
     config: BidConfig, profile: VenueProfile, tolerance: Decimal, reference: Exact | None, lowest_ask: Decimal | None
 ) -> Range:
-    """Returns the allowed prices of one order; `reference` and `lowest_ask` are unit prices, None when unknown.
+    """Returns the allowed prices of one order; `reference` and `lowest_ask` are unit prices, None if unknown.
 
-    Without a reference percent mode knows no more than the caps. The range is never shifted to fit. Example: floor
-    87,300, 0.60-0.85, hard cap 70,000, tick 1,000: 53,000 to 70,000.
+    In percent mode without a reference only the caps apply. The range is never shifted to fit. Example: floor 87,300,
+    0.60-0.85, hard cap 70,000, tick 1,000: 53,000 to 70,000.
 
-    A high end that the market moves has a `tolerance` (a fraction, a tick at least) for live bids, which still stay
-    below the ask and within the hard cap. One set by the owner, or by the ask, has none. Example: floor 99,500, 0.75,
-    tick 1,000, 1 %: new bids up to 74,000, and one at 75,000 may stay.
+    A high end that follows the market has a `tolerance` (a fraction, at least a tick) for live bids, which still stay
+    below the ask and within the hard cap. A fixed high end, or one set by the ask, has none. Example: floor 99,500,
+    0.75, tick 1,000, 1 %: new bids up to 74,000, and a live bid at 75,000 may stay.
     """
     tick, quantity = _grid(config, profile)
     caps: list[tuple[int, str, Reason]] = []
     ask = None if lowest_ask is None else times(lowest_ask, quantity)
     if ask is not None:
-        # A bid never reaches an ask: the listing could be bought instead.
+        # A bid never reaches an ask, because buying the listing would cost no more.
         caps.append((math.floor(ask) - tick, "ask", Reason.AT_ASK))
     if config.hardcap_sats > 0:
         caps.append((config.hardcap_sats, "hardcap", Reason.HARDCAP))
-    over, under = 0, 1  # the low end as it is wanted
+    over, under = 0, 1  # the unrounded low end, as a ratio
     if config.bid_mode == "fixed":
         over = config.bid_fixed_low
         caps.append((config.bid_fixed_high, "", Reason.ABOVE_RANGE))
@@ -216,14 +219,14 @@ def price_range(
 
 
 def _grid(config: BidConfig, profile: VenueProfile) -> tuple[int, Decimal]:
-    """Returns the step of prices and the quantity of one order; rune orders are planned to the sat."""
+    """Returns the price step and the quantity of one order; rune orders are planned to the sat."""
     return (1, config.quantity) if config.is_rune else (profile.tick, Decimal(1))
 
 
 def _note_bounds(
     rungs: list[Rung], at: Sequence[Level], levels: Sequence[Level], low: Level, high: Level, top: str
 ) -> None:
-    """Notes which levels the range lowers, and refuses those below it: a bid is never above its owner's level."""
+    """Notes levels that the range lowers; refuses levels below it, because bids never exceed their level."""
     for rung, bounded, level in zip(rungs, at, levels, strict=False):
         if bounded < low:
             rung.refused, rung.detail = Reason.RANGE_EMPTY, "low"
@@ -253,8 +256,8 @@ class QuantityLadder:
         self._range = price_range(config, profile, rules.tolerance, reference, lowest_ask)
         self.low: Level = self._range.low
         self.high: Level = self._range.high
-        self.cause = self._range.cause  # why the range is empty, "" when it is not
-        self._highest = self._range.high  # of a bid that outbids
+        self.cause = self._range.cause  # why the range is empty, "" if it is not
+        self._highest = self._range.high  # the highest price of a bid that outbids
         self._levels: list[int] | None = None
         if config.bid_levels is not None and (ratios := level_ratios(config, reference, self._quantity)) is not None:
             self._levels = [over // (under * self._tick) * self._tick for over, under in ratios]
@@ -269,7 +272,7 @@ class QuantityLadder:
         return order.price_sats
 
     def forbidden(self, order: OwnOrder) -> Reason | None:
-        """Returns why a live order must go, None when it may stay."""
+        """Returns the reason why a live order must be cancelled, None if it may stay."""
         if order.quantity != self._quantity:
             return Reason.WRONG_QUANTITY
         return self._range.above if order.price_sats > self._range.most else None
@@ -278,7 +281,7 @@ class QuantityLadder:
         return order.price_sats < self._range.low
 
     def rungs(self, top: Level, count: int, ceiling: Level | None = None) -> list[Rung]:
-        """Returns `count` rungs from `top` down to the low end; the lower ones are not above `ceiling`."""
+        """Returns `count` rungs from `top` down to the low end; `ceiling` limits all rungs except the first."""
         if self._levels is not None:
             prices = [min(level, int(top)) for level in self._levels[:count]]
         else:
@@ -295,15 +298,15 @@ class QuantityLadder:
         return rungs
 
     def _rung(self, index: int, price: int, gap_part: int) -> Rung:
-        """Makes a rung that keeps a bid within a part of its price or of the gap between two rungs, a tick at least."""
+        """Returns a rung that keeps a bid within a fraction of its price or of a gap between rungs, at least a tick."""
         parts, of = self._reach
         reach = max(self._tick, price * parts // of, gap_part)
         return Rung(index, price, self._quantity, price, reach, reach)
 
     def _parts_of_gaps(self, prices: list[int], top: int) -> list[int]:
-        """Returns for each rung the part of the gap to the next one that a bid may be away from it; 0 at the top.
+        """Returns each rung's tolerated distance as a part of the gap to the next rung; 0 for the top rung.
 
-        None while outbidding. Example: a quarter of the gap between 72,000 and 15,000 in five is 3,562.
+        0 for all rungs while outbidding. Example: a quarter of the gap between 72,000 and 15,000 in five is 3,562.
         """
         count = len(prices)
         if count < 2 or self._config.outbid_enabled:
@@ -314,7 +317,7 @@ class QuantityLadder:
         return [int(gap) * parts // of for gap in nearest_gaps(prices)]
 
     def _two_steps(self, price: int) -> int:
-        """Returns twice the step of outbidding at this price: the top bid does not step down for less."""
+        """Returns twice the outbid step at this price; the top bid does not step down for less."""
         if self._config.outbid_mode == "percent":
             return math.floor(times(2, price, self._config.outbid_percent))
         return 2 * self._config.outbid_amount
@@ -338,10 +341,10 @@ NOTHING = Fraction(0)
 
 
 class SatsLadder:
-    """Orders of `satsPerOrder` at most: levels are unit prices.
+    """The ladder of orders of up to `satsPerOrder` each: levels are unit prices.
 
-    `divisibility` is the rune's number of decimals; without it no quantity can be computed, and only questions that
-    need none are answered (`is_known`).
+    `divisibility` is the rune's number of decimals. Without it (`is_known` False) no quantity can be computed, and only
+    methods that need none may be called.
     """
 
     def __init__(
@@ -356,7 +359,7 @@ class SatsLadder:
         self._config = config
         self._tolerance = Fraction(rules.tolerance)
         self._reach = Fraction(rules.reach)
-        # While outbidding a wide gap does not widen a rung's tolerance.
+        # While outbidding, a wide gap does not increase a rung's tolerance.
         self._share = NOTHING if config.outbid_enabled else Fraction(config.keep_within_gap)
         self._least = max(profile.min_bid, 1)
         self._ask = lowest_ask
@@ -366,13 +369,13 @@ class SatsLadder:
         self.low: Level = low if low is not None else 0
         self.high: Level = high if high is not None else MAX_SATS
         self.cause = ""
-        # If the ask is the high end, a live bid may not be above it either.
+        # If the ask is the high end, no live bid may be above it either.
         self._is_asked = lowest_ask is not None and self.high >= lowest_ask
         if lowest_ask is not None and self._is_asked:
             self.high = Fraction(lowest_ask)
         ratios = level_ratios(config, reference)
         self._levels = None if ratios is None else [Fraction(*ratio) for ratio in ratios]
-        self._highest = min([self.high, *(self._levels or ())[:1]])  # of a bid that outbids
+        self._highest = min([self.high, *(self._levels or ())[:1]])  # the highest price of a bid that outbids
         if self.low > self.high:
             self.cause = "ask"
         elif config.sats_per_order < self._least:
@@ -380,7 +383,7 @@ class SatsLadder:
 
     @property
     def is_known(self) -> bool:
-        """Whether orders can be computed at all."""
+        """Whether orders can be computed."""
         return self._divisibility is not None
 
     @property
@@ -392,7 +395,7 @@ class SatsLadder:
         return Fraction(order.price_sats) * _inverse(order.quantity)
 
     def forbidden(self, order: OwnOrder) -> Reason | None:
-        """Returns why a live order must go, None when it may stay."""
+        """Returns the reason why a live order must be cancelled, None if it may stay."""
         price, quantity = order.price_sats, Fraction(order.quantity)
         if price > self._config.sats_per_order or self._is_too_small(price, quantity):
             return Reason.WRONG_QUANTITY
@@ -407,9 +410,9 @@ class SatsLadder:
         return Reason.ABOVE_RANGE if price > most + spare else None
 
     def _is_too_small(self, price: int, quantity: Fraction) -> bool:
-        """Tells whether the order is too small: one more of the smallest unit would fit with sats to spare.
+        """Tells whether the unused sats of the order would buy another smallest unit of the rune.
 
-        Flooring the total and staying below an ask leave less than five sats unused.
+        Up to four unused sats do not count, because flooring the total and staying below an ask cost less than five.
         """
         if self._divisibility is None:
             return False
@@ -421,13 +424,13 @@ class SatsLadder:
         return math.floor(Fraction(self._ask) * quantity) - 1
 
     def is_low(self, order: OwnOrder) -> bool:
-        """Tells whether an order is below the range. Totals are floored: the lowest rung's is less than a sat below."""
+        """Tells whether an order is below the range by at least a sat; floored totals are less than a sat below."""
         return order.price_sats + 1 <= self.low * Fraction(order.quantity)
 
     def rungs(self, top: Level, count: int, ceiling: Level | None = None) -> list[Rung]:
         """Returns `count` rungs from the unit price `top` down to the low end, refused where no order is possible.
 
-        The lower ones are not above `ceiling`.
+        `ceiling` limits all rungs except the first.
         """
         units = self._units(top, count)
         gap_parts = self._parts_of_gaps(units, top)
@@ -453,23 +456,23 @@ class SatsLadder:
         return [top - Fraction(index, gaps) * (top - self.low) for index in range(count)]
 
     def _parts_of_gaps(self, units: list[Level], top: Level) -> list[Fraction]:
-        """Returns for each rung the part of the gap to the next one that a bid may be away from it; 0 at the top."""
+        """Returns each rung's tolerated distance as a part of the gap to the next rung; 0 for the top rung."""
         if self._levels is None and self._config.ladder_shape == "even":
             gap_part = self._share * Fraction(1, max(len(units) - 1, 1)) * (top - self.low)
             return [NOTHING, *[gap_part] * (len(units) - 1)]
         return [self._share * gap for gap in nearest_gaps(units)]
 
     def _two_steps(self, top: Rung) -> Fraction:
-        """Returns twice the step of outbidding in the price of a token: the top bid does not step down for less."""
+        """Returns twice the outbid step, per token; the top bid does not step down for less."""
         if self._config.outbid_mode == "percent":
             return 2 * Fraction(self._config.outbid_percent) * top.level
         return 2 * self._config.outbid_amount * _inverse(top.quantity)
 
     def _rung(self, index: int, unit: Level, gap_part: Fraction = NOTHING) -> Rung:
-        """Makes a rung of as many smallest units as `satsPerOrder` buys at this price, at their cost rounded down.
+        """Returns a rung of all the smallest units that `satsPerOrder` buys at this price; their cost is rounded down.
 
-        It keeps a bid within a part of its price or of the gap between two rungs, a sat an order at least. Example:
-        50,000 sats at 0.972972... buy 51,388 tokens for 49,999.
+        It keeps a bid within a fraction of its price or of the gap between two rungs, at least a sat per order.
+        Example: 50,000 sats at 0.972972... buy 51,388 tokens for 49,999.
         """
         assert self._divisibility is not None
         unit = Fraction(unit)
@@ -485,7 +488,7 @@ class SatsLadder:
             price = min(price, self._config.hardcap_sats)
         level, sat = Fraction(price) * _inverse(quantity), _inverse(quantity)
         reach = max(sat, self._reach * unit, gap_part)
-        # The total was rounded down: above the rung the unrounded price counts.
+        # The total was rounded down, so the distance above the rung is measured from the unrounded price.
         rung = Rung(index, price, quantity, level, reach, max(unit - level, NOTHING) + reach)
         if price < self._least:
             rung.refused, rung.detail = Reason.RANGE_EMPTY, "min_bid"
@@ -497,7 +500,7 @@ class SatsLadder:
         return sats * 10**self._divisibility * unit.denominator // unit.numerator
 
     def outbidding(self, bid: Bid) -> Level | None:
-        """Returns the lowest unit price that outbids this bid by the config's step, if an order of it is allowed."""
+        """Returns the lowest unit price that outbids this bid by the config's step; None if that is not allowed."""
         sats, tokens = ratio(bid)
         theirs = Fraction(sats) * _inverse(tokens)
         unit = self._raised(theirs)
@@ -516,7 +519,7 @@ class SatsLadder:
         return self._spread(theirs, max(self._config.outbid_amount, 1))
 
     def _spread(self, theirs: Fraction, amount: int) -> Fraction | None:
-        """Returns `theirs` and `amount` sats spread over an order of quantity q; (theirs + amount / q) x q must fit."""
+        """Returns the unit price `amount` sats per order above `theirs`, None if no order fits `satsPerOrder`."""
         lots = self._lots(max(self._config.sats_per_order - amount, 0), theirs)
         return theirs + Fraction(amount * 10 ** (self._divisibility or 0), lots) if lots else None
 
@@ -532,7 +535,7 @@ Ladder: TypeAlias = QuantityLadder | SatsLadder
 def ladder_for(
     config: BidConfig, profile: VenueProfile, rules: Rules, market: MarketPrices, divisibility: int | None
 ) -> Ladder:
-    """Makes the ladder of this config in this market; `divisibility` is the rune's number of decimals, if known."""
+    """Returns the ladder of this config in this market; `divisibility`: the rune's decimals, if known."""
     if config.is_rune and config.quantity_mode == "sats":
         return SatsLadder(config, profile, rules, market.exact, market.lowest_ask, divisibility)
     return QuantityLadder(config, profile, rules, market.exact, market.lowest_ask)

@@ -1,4 +1,4 @@
-"""The cost of tasks in calls to one marketplace a month, and the bid expiry from which it fits the quota."""
+"""The cost of tasks in monthly calls to one marketplace, and the shortest bid expiry that fits the quota."""
 
 from __future__ import annotations
 
@@ -17,20 +17,23 @@ from strategy.decision import Limits, margin_ms
 
 _DAYS = 30
 MONTH_S = _DAYS * 86_400
-STRETCHED_S = 600  # no read is older than this, however short the quota
+STRETCHED_S = 600  # no read is older than this, however small the quota
 CONFIRMED_S = 590  # a book confirmed by unchanged floors is read again once it is older than this
-OFTEN_S = 90  # with more frequent cycles every second one reuses the own bids of the one before
+OFTEN_S = 90  # if cycles are more frequent, every second one reuses the own bids of the previous one
 _DEFAULT = BidConfig(slug="")
 
-Read: TypeAlias = tuple[Hashable, ...]  # the subject of a read; tasks with the same one share the answer
+Read: TypeAlias = tuple[Hashable, ...]  # the subject of a read; tasks with the same subject share the answer
 
 
 class CallCosts(Struct, frozen=True):
-    """The cost of a marketplace's verbs in calls.
+    """The number of calls that each kind of request costs at a marketplace.
 
-    `place` and `cancel` include their preparation (a draft, a challenge); one cancel ends up to `cancels_at_once` bids.
-    `own_bids_by_slug`: a wallet's bids are read slug by slug. One call reads `floors_at_once` floors, which make reads
-    of listings needless (0 = they do not; 1 saves nothing). `life_s` turns a wanted life of a bid into the real one.
+    - `place` and `cancel` include their preparation (a draft, a challenge). One cancel covers up to `cancels_at_once`
+      bids.
+    - `own_bids_by_slug`: a wallet's bids are read slug by slug.
+    - `floors_at_once`: the number of floors in one call, which replaces reads of listings (0 = it does not; 1 saves
+      nothing).
+    - `life_s` maps a wanted lifetime of a bid to the real one.
     """
 
     place: int = 1
@@ -41,12 +44,12 @@ class CallCosts(Struct, frozen=True):
     life_s: Callable[[int], int] = lambda wanted_s: wanted_s
 
     def round(self, bids: int) -> int:
-        """Counts the calls that place so many bids again: each, and their cancels together."""
+        """Counts the calls that renew this number of bids: one placement each, and joint cancels."""
         return bids * self.place + -(-bids // self.cancels_at_once) * self.cancel
 
 
 class Bidding(Struct, frozen=True):
-    """A bidding task with the number of its bids; `wallet` is any value that tells its bidder from others."""
+    """A bidding task with the number of its bids. `wallet` is any value that identifies its wallet."""
 
     config: BidConfig
     bids: int
@@ -59,18 +62,18 @@ class Bidding(Struct, frozen=True):
 
     @property
     def cycle_s(self) -> int:
-        """The seconds between two cycles while nothing moves. Rivals, if they matter, are assumed to be there."""
+        """The seconds between two cycles in a still market; with competing bids, if the config reads them."""
         return self.config.loop_s if self.config.wants_bids else self.config.slowest_s
 
     def cycles(self, costs: CallCosts) -> int:
-        """Counts the cycles in a month. Rare cycles also come for each renewal, if it is not their turn anyway."""
+        """Counts the cycles in a month. Rare cycles have an extra one for each renewal between two of them."""
         loop_s, cycle_s = self.config.loop_s, self.cycle_s
         return MONTH_S // cycle_s + self.rounds(costs) * (cycle_s - loop_s) // cycle_s
 
     def looks(self, costs: CallCosts) -> Iterator[tuple[Read, int]]:
-        """Yields its reads of the marketplace itself, and their number in a month; a rune's asks come from elsewhere.
+        """Yields the task's reads of the marketplace with their monthly numbers, without a rune's asks.
 
-        A `floor` stands for the asks that it makes needless.
+        A `floor` read replaces the read of the asks.
         """
         cycles = self.cycles(costs)
         if not self.config.is_rune:
@@ -82,24 +85,24 @@ class Bidding(Struct, frozen=True):
             yield own, cycles // 2 if self.cycle_s < OFTEN_S else cycles
 
     def hangs_on_floor(self, costs: CallCosts) -> bool:
-        """Tells whether its asks are read only when the floor moves."""
+        """Tells whether the task's asks are read only when the floor moves."""
         return self.config.hangs_on_floor and costs.floors_at_once > 1
 
     def asks_confirmed(self, costs: CallCosts) -> int:
-        """Counts the month's reads of asks that floors have confirmed for ten minutes; each round reads them anew."""
+        """Counts a month's reads of asks that floors confirmed for ten minutes; each renewal reads them, too."""
         step_s = -(-CONFIRMED_S // self.cycle_s) * self.cycle_s
         if not self.rounds(costs):
             return MONTH_S // step_s
         return self.rounds(costs) * (-(-self.round_s(costs) // step_s) - 1)
 
     def round_s(self, costs: CallCosts) -> int:
-        """Returns the seconds from one renewal to the next in a still market: the first loop that finds it due."""
+        """Returns the seconds between two renewals in a still market: the first loop in which a bid is due."""
         wanted_s, loop_s = self.config.expiry_ms // 1000, self.config.loop_s
         due_s = costs.life_s(wanted_s) - margin_ms(self.config) // 1000
         return (due_s // loop_s + 1) * loop_s
 
     def rounds(self, costs: CallCosts) -> int:
-        """Counts the times that its bids are placed again in a month, in a still market."""
+        """Counts the renewals of the task's bids in a month, in a still market."""
         return MONTH_S // self.round_s(costs) if self.bids else 0
 
     def living(self, minutes: int) -> Bidding:
@@ -129,9 +132,9 @@ Task: TypeAlias = Bidding | Selling
 
 
 class MonthlyCalls(Struct, frozen=True):
-    """Calls in 30 days: `reads` and `writes` in a still market if every read is as fresh as asked for.
+    """The calls in 30 days in a still market: `reads` and `writes` if every read is as fresh as requested.
 
-    `least` of them remain when every read is as old as allowed.
+    `least` is the total if every read is as old as allowed.
     """
 
     reads: int
@@ -145,19 +148,19 @@ class MonthlyCalls(Struct, frozen=True):
 def monthly_calls(tasks: Iterable[Task], costs: CallCosts) -> MonthlyCalls:
     """Returns the joint cost of these tasks at their marketplace.
 
-    A read that several share is counted once, for the one that asks most often. Each bid is placed again before it
-    expires; of each such round the task's bids are cancelled together, on books of that moment, with own bids read
-    before and after and sales read after. Example: 5 bids that live 16 minutes, in cycles of 30 s, at a marketplace
-    where a cancel wants a challenge: 2,880 rounds of 5 places and 2 calls for the cancels, 20,160 writes.
+    A read that several tasks share is counted once, at the highest frequency. Each bid is renewed before it expires. A
+    renewal cancels the task's bids together and reads the books; it also reads own bids before and after, and sales
+    after. Example: 5 bids that live 16 minutes, in cycles of 30 s, at a marketplace where a cancel needs a challenge:
+    2,880 rounds of 5 places and 2 calls for the cancels, 20,160 writes.
     """
     tasks = list(tasks)
     if len({task.slug for task in tasks if isinstance(task, Bidding) and task.hangs_on_floor(costs)}) == 1:
-        costs = replace(costs, floors_at_once=0)  # one floor costs a call as its listings do, and tells less
+        costs = replace(costs, floors_at_once=0)  # a single floor costs a call like the listings, but shows less
     looks: dict[Read, int] = {}
     for task in tasks:
         for read, times in task.looks(costs):
             looks[read] = max(times, looks.get(read, 0))
-    # No floor where the asks are read.
+    # A slug whose asks are read needs no floor.
     looks = {read: times for read, times in looks.items() if read[0] != "floor" or ("asks", *read[1:]) not in looks}
     reads = sum(times for read, times in looks.items() if read[0] != "floor") + _by_floor(tasks, costs, looks)
     writes = fresh = 0
@@ -165,7 +168,7 @@ def monthly_calls(tasks: Iterable[Task], costs: CallCosts) -> MonthlyCalls:
         if isinstance(task, Bidding):
             rounds = task.rounds(costs)
             writes += rounds * costs.round(task.bids)
-            # Own bids and sales after the cancels, own bids before them if the last read was reused; asks, if only
+            # Own bids and sales after the cancels; own bids before them if the last read was reused; asks if only
             # floors were read.
             reads += rounds * (2 + (task.cycle_s < OFTEN_S) + task.hangs_on_floor(costs))
             fresh += rounds * (sum(read[0] in ("asks", "floor", "bids") for read, _ in task.looks(costs)) + 3)
@@ -173,7 +176,7 @@ def monthly_calls(tasks: Iterable[Task], costs: CallCosts) -> MonthlyCalls:
 
 
 def _by_floor(tasks: Iterable[Task], costs: CallCosts, looks: Mapping[Read, int]) -> int:
-    """Counts the calls for floors, many of which are one call, and for the asks that they no longer confirm."""
+    """Counts the calls for floors, several of which share a call, and for asks whose confirmation by floors expired."""
     slugs = [read[1:] for read in looks if read[0] == "floor"]
     if not slugs:
         return 0
@@ -186,7 +189,7 @@ def _by_floor(tasks: Iterable[Task], costs: CallCosts, looks: Mapping[Read, int]
 
 
 def rune_calls(tasks: Iterable[tuple[Task, CallCosts]]) -> MonthlyCalls:
-    """Returns the tasks' cost at the source of runes' asks, wherever they bid: each task with its venue's costs."""
+    """Returns the cost of these tasks, each with its venue's costs, at the shared source of runes' asks."""
     looks: dict[Read, int] = {}
     fresh = 0
     for task, costs in tasks:
@@ -197,19 +200,19 @@ def rune_calls(tasks: Iterable[tuple[Task, CallCosts]]) -> MonthlyCalls:
 
 
 def _stretched(looks: Iterable[int]) -> int:
-    """Counts the looks that remain when every one is as old as allowed."""
+    """Counts the reads that remain if each is as old as allowed."""
     return sum(min(times, MONTH_S // STRETCHED_S) for times in looks)
 
 
 class KeyQuota(Struct, frozen=True):
-    """The tightest of a key's quotas: `calls` in `days` days, a calendar month's taken as those of 30; 0 = no quota."""
+    """The tightest of a key's quotas: `calls` in `days` days; a calendar month counts as 30; 0 calls = no quota."""
 
     calls: int = 0
     days: int = _DAYS
 
     @classmethod
     def tightest(cls, monthly: int, daily: int) -> KeyQuota:
-        """Returns the quota that fewer calls fit into, the day's if as many do; 0 is a quota that the key has not."""
+        """Returns the tighter of a monthly and a daily quota, the daily one if they are equal; 0 = no such quota."""
         found = [cls(calls, days) for calls, days in ((daily, 1), (monthly, _DAYS)) if calls]
         return min(found, key=lambda each: each.monthly, default=cls())
 
@@ -228,24 +231,24 @@ class KeyQuota(Struct, frozen=True):
         return usable(self.calls)
 
     def share(self, monthly: int) -> int:
-        """Returns the calls of one period, rounded up, that make so many in 30 days."""
+        """Converts calls in 30 days to calls in one period of this quota, rounded up."""
         return -(-monthly * self.days // _DAYS)
 
 
 def usable(quota: int) -> int:
-    """Returns the calls of a quota that tasks may use: the last tenth is for cancels."""
+    """Returns the calls of a quota that tasks may use; the last tenth is reserved for cancels."""
     return quota * 9 // 10
 
 
 def bids_carried(quota: int, costs: CallCosts) -> int:
-    """Counts the default expiry's bids that a quota carries, places alone: 100,000 calls carry 30 of 16 minutes."""
+    """Counts the bids of default expiry whose placements alone fit a quota: 100,000 calls fit 30 bids of 16 minutes."""
     return usable(quota) // (Bidding(_DEFAULT, 1).rounds(costs) * costs.place)
 
 
 def fits_from_minutes(mine: Bidding, others: Sequence[Task], quota: int, costs: CallCosts) -> int | None:
-    """Returns the least bidExpiryMinutes of `mine` with which all fit into the quota; None when there is none.
+    """Returns the shortest bidExpiryMinutes of `mine` at which all tasks fit the quota; None if none does.
 
-    Without a quota (0) that is the shortest: a bid lives for two cycles and a minute at least.
+    Without a quota (0) it is the shortest expiry allowed: at least two cycles and a minute.
     """
 
     def fits(minutes: int) -> bool:
@@ -255,9 +258,9 @@ def fits_from_minutes(mine: Bidding, others: Sequence[Task], quota: int, costs: 
 
 
 def all_fit_from_minutes(tasks: Sequence[Task], quota: int, costs: CallCosts, taken: int = 0) -> int | None:
-    """Returns `fits_from_minutes` as the least of every task; longer expiries stay as they are.
+    """Returns the shortest minimum expiry (minutes) at which all tasks fit; longer ones stay. None if none fits.
 
-    `taken` are calls of others under the same quota.
+    `taken` are calls by others under the same quota.
     """
 
     def fits(minutes: int) -> bool:
@@ -271,7 +274,7 @@ def all_fit_from_minutes(tasks: Sequence[Task], quota: int, costs: CallCosts, ta
 
 
 def _least_minutes(fits: Callable[[int], bool], low: int) -> int | None:
-    """Finds the least minutes that fit: the longer bids live, the less they cost."""
+    """Finds the shortest expiry, in minutes, that fits; a longer expiry costs fewer calls."""
     shortest, longest = EXPIRY_MINUTES
     low, high = min(max(low, shortest), longest), longest
     if not fits(high):
@@ -286,10 +289,11 @@ def _least_minutes(fits: Callable[[int], bool], low: int) -> int | None:
 
 
 class MonthlyVerdict(Struct, frozen=True):
-    """The cost of one task: `alone`, and at least `together` with other running ones.
+    """The cost of one task: `alone`, and the minimum `together` with the other running tasks.
 
-    `most` is the quota's room for them, None without one; with `from_minutes` of bidExpiryMinutes or more all of it
-    fits, None = never. Then `all_from_minutes` is the least that would fit if every task had it.
+    - `most`: the usable calls of the quota, None without a quota.
+    - `from_minutes`: the shortest bidExpiryMinutes of this task at which everything fits, None if none does.
+    - `all_from_minutes`: in that case, the shortest expiry that would fit if every task had it.
     """
 
     alone: MonthlyCalls
@@ -304,14 +308,14 @@ class MonthlyVerdict(Struct, frozen=True):
 
 
 class MonthlyQuota(Struct, frozen=True):
-    """The demands on a marketplace's key: its tightest `quota`, and the tasks that share it."""
+    """The key's tightest `quota` at a marketplace, and the tasks that share it."""
 
     quota: KeyQuota
     costs: CallCosts
     others: Sequence[Task] = ()
 
     def judged(self, mine: Bidding) -> MonthlyVerdict:
-        """Returns the effect of running this task beside the others."""
+        """Returns the cost of running this task together with the others."""
         alone = monthly_calls([mine], self.costs)
         together = monthly_calls([mine, *self.others], self.costs).least
         quota = self.quota.monthly
@@ -322,17 +326,17 @@ class MonthlyQuota(Struct, frozen=True):
         return MonthlyVerdict(alone, together, usable(quota) if quota else None, from_minutes, of_all)
 
 
-LONGER_MINUTES = 120  # the life that shorter ones are compared with
-CEILING = 4  # the signer's ceiling as a multiple of the plan's exposure, where it has not told its own
+LONGER_MINUTES = 120  # the expiry that shorter ones are compared with
+CEILING = 4  # the signer's ceiling as a multiple of the plan's exposure, if the signer's own ceiling is unknown
 _WORTH = Decimal("0.8")  # a saving below a fifth is not mentioned
-_FEW_MOVES = 4  # an hour; with fewer the market is hardly followed
+_FEW_MOVES = 4  # per hour; below this the bids hardly follow the market
 
 
 def hints(task: Bidding, costs: CallCosts, total_sats: int, limits: Limits) -> list[str]:
-    """Returns plain sentences about the config of `task`, whose bids sum up to `total_sats`; empty when all is well.
+    """Returns sentences of advice about the config of `task`, whose bids total `total_sats`; may be empty.
 
-    A signature counts until its signed end, whether or not its bid was cancelled: the longer bids live, the fewer of
-    them may be replaced in an hour. So a longer life is advised with its disadvantage.
+    A signature counts until its signed expiry, even if its bid is cancelled: the longer bids live, the fewer of them
+    may be replaced in an hour. So the advice for a longer expiry names this disadvantage.
     """
     if not task.bids:
         return []
@@ -342,14 +346,15 @@ def hints(task: Bidding, costs: CallCosts, total_sats: int, limits: Limits) -> l
 def moves_an_hour(total_sats: int, ceiling_sats: int, life_s: int) -> Decimal:
     """Returns how often an hour each bid of a ladder may be replaced under the signer's ceiling.
 
-    The ladder is signed once as it stands, and the rest of the ceiling within each life. Example: a ladder of the whole
-    exposure under a ceiling of four times that leaves three ladders a life: 11.25 times at 16 minutes, 1.5 at 120.
+    The ladder itself is signed once; the remaining allowance is available for moves within each lifetime. Example: a
+    ladder of the whole exposure under a ceiling of four times that leaves three ladders per lifetime: 11.25 moves an
+    hour at 16 minutes, 1.5 at 120.
     """
     return rounded(Fraction((ceiling_sats - total_sats) * 3600, total_sats * life_s))
 
 
 def _longer(task: Bidding, costs: CallCosts, total_sats: int, limits: Limits) -> Iterator[str]:
-    """Yields the hint that longer lives cost less, if they do."""
+    """Yields the hint that a longer expiry costs fewer calls, if it does."""
     if task.config.expiry_ms >= LONGER_MINUTES * 60_000:
         return
     longer = task.living(LONGER_MINUTES)
@@ -360,29 +365,29 @@ def _longer(task: Bidding, costs: CallCosts, total_sats: int, limits: Limits) ->
     times = rounded(Fraction(task.rounds(costs), longer.rounds(costs)))
     text = (
         f"at {LONGER_MINUTES} minutes this ladder takes {fewer:,} calls a month instead of {calls:,}, and is placed "
-        f"again {_shown(times)} times less often: each time a bid is placed again it goes behind those at its price"
+        f"again {_shown(times)} times less often: each renewed bid ranks behind the older bids at its price"
     )
     if (moves := _moves(longer, costs, total_sats, limits)) is not None:
         text += f"; each bid may then be moved {_shown(moves)} times an hour"
         if (before := _moves(task, costs, total_sats, limits)) is not None:
             text += f" instead of {_shown(before)}"
-        text += ", for a signature counts until its signed end"
+        text += ", for a signature counts until its signed expiry"
     yield text
 
 
 def _room(task: Bidding, costs: CallCosts, total_sats: int, limits: Limits) -> Iterator[str]:
-    """Yields the hint that the ladder can hardly follow a market."""
+    """Yields the hint that the ladder can hardly follow the market, if it is so."""
     moves = _moves(task, costs, total_sats, limits)
     if moves is not None and moves < _FEW_MOVES:
         yield (
             f"with {total_sats:,} sats in bids that live {costs.life_s(task.config.expiry_ms // 1000) // 60} minutes, "
-            f"each may be moved {_shown(moves)} times an hour before it has to wait (signed_limit): shorter lives or "
+            f"each may be moved {_shown(moves)} times an hour before it must wait (signed_limit): shorter lives or "
             "a smaller ladder move more often"
         )
 
 
 def _loop(task: Bidding, costs: CallCosts) -> Iterator[str]:
-    """Yields the hint that a loop of its own costs more than none."""
+    """Yields the hint that the task's own loopSeconds costs more calls than the adaptive loop, if it does."""
     config = task.config
     if config.loop_seconds is None or config.wants_bids:
         return
@@ -392,12 +397,12 @@ def _loop(task: Bidding, costs: CallCosts) -> Iterator[str]:
     if fewer <= calls * _WORTH:
         yield (
             f"without loopSeconds this task looks every 30 seconds while the market moves and less often while it does "
-            f"not: {fewer:,} calls in a month that stands still instead of {calls:,}"
+            f"not: {fewer:,} calls a month in a still market instead of {calls:,}"
         )
 
 
 def _moves(task: Bidding, costs: CallCosts, total_sats: int, limits: Limits) -> Decimal | None:
-    """Returns the moves an hour; None if the signer's ceiling is far away or unknown."""
+    """Returns the possible moves an hour; None if they are at least 60 or cannot be computed."""
     ceiling_sats = min((room.most_sats for room in limits.signed), default=CEILING * limits.user_headroom)
     if total_sats <= 0 or ceiling_sats <= 0:
         return None
@@ -406,5 +411,5 @@ def _moves(task: Bidding, costs: CallCosts, total_sats: int, limits: Limits) -> 
 
 
 def _shown(number: Decimal) -> str:
-    """Writes 11.25 as 11, 1.5 as 1.5."""
+    """Formats 11.25 as 11 and 1.5 as 1.5."""
     return f"{number:.0f}" if number >= 10 else f"{number:.1f}".removesuffix(".0")

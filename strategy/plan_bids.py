@@ -1,7 +1,7 @@
-"""The decision of one cycle: an entry (config, market, own orders, limits) in, a plan out.
+"""The decision of one cycle: takes an entry (config, market, own orders, limits) and returns a plan.
 
-The plan assumes that its cancels succeed; the worker reserves each new bid on its own, which guards the limits when a
-cancel fails. Read this file first, then what each step imports: guards (prices), ladders (rungs), fill.
+The plan assumes that its cancels succeed. If a cancel fails, the limits still hold, because the worker reserves each
+new bid on its own. Read this file first, then the modules of its steps: guards (prices), ladders (rungs), fill.
 """
 
 from __future__ import annotations
@@ -40,11 +40,12 @@ HOUR_MS = 3_600_000
 
 
 class Rivals:
-    """The foreign bids as one config sees them: `bids` None when it ignores them.
+    """The other users' bids that one config considers. `bids` is None if it ignores them.
 
-    `top` is the ladder's upper end. With outbidding that is the price that outbids `leader`, the highest foreign bid
-    that can be outbid within the range, or the low end without one. A bid above the lowest ask is left out, since
-    its maker could buy that listing for less; `has_implausible` says so.
+    - `top`: the ladder's upper end. With outbidding it is the price that outbids `leader`, or the low end without a
+      leader.
+    - `leader`: the highest bid of others that can be outbid within the range.
+    - `has_implausible`: a bid above the lowest ask was left out, because its maker could buy that listing for less.
     """
 
     def __init__(
@@ -73,7 +74,7 @@ class Rivals:
         return self.first is not None and not ranks_ahead(order, self.first)
 
     def beaten(self, own: Sequence[OwnOrder]) -> OwnOrder | None:
-        """Returns the best of these orders if the bid to outbid ranks ahead of it, else None."""
+        """Returns the best of these orders if the bid to outbid ranks ahead of it, otherwise None."""
         if self.leader is None or not own:
             return None
         best = max(own, key=lambda order: (self._ladder.level(order), -order.created_ms, -order.id))
@@ -84,17 +85,17 @@ class Rivals:
         return self.leader is not None and is_above(rung.price_sats, rung.quantity, self.leader)
 
     def is_raise(self, own: Sequence[OwnOrder]) -> bool:
-        """Tells whether a new bid that outbids is a raise: our best bid is behind the one to outbid.
+        """Tells whether a new bid that outbids is a raise, because our best bid ranks behind the bid to outbid.
 
-        Where a bid that is not the highest is cancelled at once, its successor is a raise all the same.
+        If a config cancels bids that are not the highest, the replacement of a cancelled bid is a raise, too.
         """
         return self.beaten(own) is not None or (self.leader is not None and self.first is not None and not own)
 
     def rungs(self, count: int, own: Sequence[OwnOrder], is_renewable: Callable[[OwnOrder], bool]) -> list[Rung]:
-        """Returns the rungs, barred where a new bid would not be first.
+        """Returns the rungs, barred where a new bid would not be the highest.
 
-        A bid of ours that ranks ahead of the leader for less than the top rung's price keeps that rung until it is
-        renewed; the other rungs are then not above that bid, or they would pay too much.
+        If our bid ranks ahead of the leader for less than the top rung's price, it keeps the top rung until its
+        renewal. The other rungs then lie at most at its price, because a higher bid would pay too much.
         """
         rungs = self._barred(self._ladder.rungs(self.top, count))
         if self.leader is None or not rungs:
@@ -116,7 +117,7 @@ class Rivals:
         return rungs
 
     def _holder_of(self, top: Rung, leader: Bid) -> Callable[[OwnOrder], bool]:
-        """Makes the test for the top rung's holder: any bid ahead of the leader, unless it pays too much for that."""
+        """Returns the test for the top rung's holder: any bid ahead of the leader that does not pay too much."""
         least, most = top.level - top.below, top.level + top.above
 
         def accepts(order: OwnOrder) -> bool:
@@ -131,17 +132,17 @@ class Rivals:
 
 
 def recent_raises(memory: Memory, now_ms: int) -> tuple[int, ...]:
-    """Returns the raises of the last hour; one in the future, after a clock was set back, counts too."""
+    """Returns the raises of the last hour. A raise in the future (the clock was set back) counts, too."""
     return tuple(raised_ms for raised_ms in memory.raises_ms if now_ms - raised_ms < HOUR_MS)
 
 
 def plan_bids(entry: Entry) -> BidPlan:
     """Decides what to cancel and to place now, with one reason for every rung and every own order.
 
-    `entry.snapshot` is None when the market could not be read. `entry.own` are the open orders of this task, in any
-    order. `entry.rules` are the service's: the task's own fields come before them (`rules_of`), and the signatures in
-    use make them more patient (`paced`). The config must be free of `problems`. Raises ValueError for a wish that is
-    not built (`unsupported`): it must never be treated as something else.
+    `entry.snapshot` is None if the market could not be read. `entry.own` are the open orders of this task, in any
+    order. `entry.rules` are the service's: the task's own fields override them (`rules_of`), and the signatures in use
+    increase the patience (`paced`). The config must be free of `problems`. Raises ValueError for a setting that is not
+    supported yet (`unsupported`).
     """
     if entry.restraint is Reason.HALT:
         return halted(entry.config, entry.own, entry.memory)
@@ -155,7 +156,7 @@ def _unrestrained(entry: Entry) -> BidPlan:
     config, snapshot, now_ms = entry.config, entry.snapshot, entry.now_ms
     if asked := unsupported(config):
         raise ValueError("; ".join(f"{problem.field}: {problem.text}" for problem in asked))
-    life_ms = max(config.expiry_ms, entry.profile.min_duration_s * 1000)  # about: a venue may round it up
+    life_ms = max(config.expiry_ms, entry.profile.min_duration_s * 1000)  # approximately: a venue may round it up
     rules = paced(rules_of(config, entry.rules), entry.limits.signed, life_ms)
     if snapshot is not None and config.ignore_addresses:
         snapshot = without_makers(snapshot, frozenset(config.ignore_addresses))
@@ -176,17 +177,18 @@ def _unrestrained(entry: Entry) -> BidPlan:
     else:
         if ladder.cause:
             planner.skip_all(Reason.RANGE_EMPTY, ladder.cause)
-        # A trait may be worth more than the collection's floor: then no ask tells which bid is implausible.
+        # A trait may be worth more than the collection's floor, so without the trait's own floor no bid counts as
+        # implausible.
         dearest_meant = None if Reason.TRAIT_FLOOR_MISSING in market.marks else market.lowest_ask
         rivals = Rivals(config, ladder, market.bids, dearest_meant)
         planner.walk(rivals)
         if rivals.has_implausible:
             planner.marks = (Reason.RIVAL_ABOVE_ASK,)
-    return _held_back(planner.plan(), entry, market, snapshot)
+    return _restricted(planner.plan(), entry, market, snapshot)
 
 
-def _held_back(plan: BidPlan, entry: Entry, market: MarketPrices, snapshot: Snapshot | None) -> BidPlan:
-    """Returns the plan with no more than the hours, the guards, the fills and the key's quota leave of it."""
+def _restricted(plan: BidPlan, entry: Entry, market: MarketPrices, snapshot: Snapshot | None) -> BidPlan:
+    """Restricts the plan to what the active hours, the guards, the fills and the key's quota allow."""
     limits = entry.limits
     if limits.hold is Reason.ACTIVE_HOURS:
         return emptied(plan, entry, Reason.ACTIVE_HOURS)
@@ -217,11 +219,12 @@ def without_makers(snapshot: Snapshot, makers: Collection[str]) -> Snapshot:
 
 
 class Pairing:
-    """The walk of the rungs through the budget, with the own orders that hold them.
+    """Pairs the rungs with the own orders that hold them, and counts both against the budget.
 
-    `fixed` are ids of orders that the budget already counts, `due` of those to be renewed at their rung's price. After
-    `walk`, `surplus` has those of the others without a rung, highest first, and `refused` says by order id why a rung
-    could not keep an order.
+    - `fixed`: ids of orders that the budget already counts.
+    - `due`: ids of orders to be renewed at their rung's price.
+    - `surplus`, after `walk`: the other orders without a rung, highest first.
+    - `refused`: by order id, the reason why an order could not hold a rung.
     """
 
     def __init__(
@@ -232,7 +235,7 @@ class Pairing:
         budget: SatsBudget,
         level: Callable[[OwnOrder], Level],
     ) -> None:
-        # Of equal ones the older ranks first at the venue; one due for renewal loses its rank anyway.
+        # Among equal orders the older ranks first at the venue; an order due for renewal loses its rank anyway.
         self._pool = sorted(pool, key=lambda order: (-level(order), order.id in due, order.created_ms, order.id))
         self.refused: dict[int, Reason] = {}
         self._fixed = fixed
@@ -241,7 +244,7 @@ class Pairing:
         self._level = level
 
     def walk(self, rungs: list[Rung]) -> None:
-        """Gives each rung that fits, from the top, the highest order close enough; skips other rungs."""
+        """Gives each rung that fits, from the top, the highest order close enough; refuses rungs that do not fit."""
         for rung in rungs:
             if rung.refused:
                 continue
@@ -267,11 +270,11 @@ class Pairing:
         return rung.price_sats if order.id in self._due and rung.barred is None else order.price_sats
 
     def _highest_within(self, rung: Rung, lower: Rung | None) -> OwnOrder | None:
-        """Returns the highest order that may hold the rung and fits the budget.
+        """Returns the highest order that may hold the rung and fits the budget, or None.
 
-        `lower` is the next rung if this one has no room for a new bid: orders closer to that one are left to it, or the
-        two would take turns. Renewing an order is pointless if another one is at the rung's own price or above: that
-        one ranks ahead of the renewed one, and would take its rung.
+        `lower` is the next lower rung if this rung cannot get a new bid. Orders closer to `lower` are left to it,
+        because otherwise the two rungs would alternate. An order due for renewal is skipped if another order is at the
+        rung's price or above: that one would rank ahead of the renewed bid, and would take its rung.
         """
         most: Level = rung.level + rung.above
         least: Level = rung.level - rung.below
@@ -299,10 +302,10 @@ def _distance(one: Level, other: Level) -> Level:
 
 
 class BidPlanner(PlanBuilder):
-    """One decision while it is being made."""
+    """One decision in progress."""
 
     def sort(self, own: Sequence[OwnOrder]) -> None:
-        """Sorts the own orders by their possible treatment; cancels, at any age, those that config or range forbid."""
+        """Groups the own orders by possible treatment; cancels, at any age, the orders that config or range forbid."""
         for order in highest_first(own):
             if order.state == "cancelling":
                 self.cancelling.append(order)
@@ -311,7 +314,7 @@ class BidPlanner(PlanBuilder):
                 self.fixed.append(order)
                 self.bids[order.id] = Reason.IN_FLIGHT
             elif order.state != "live":
-                raise ValueError(f"order {order.id} is {order.state!r}, which is no open state")
+                raise ValueError(f"order {order.id} is {order.state!r}, which is not an open state")
             elif order.expires_ms <= self.now_ms:
                 self.fixed.append(order)
                 self.bids[order.id] = Reason.EXPIRED
@@ -323,13 +326,13 @@ class BidPlanner(PlanBuilder):
                 self.live.append(order)
 
     def rest(self, reason: Reason, detail: str = "") -> None:
-        """Places nothing, since something is unknown; cancels only orders that break the hard rules."""
+        """Places nothing because an input is unknown; cancels only orders that break the hard rules."""
         self.skip_all(reason, detail)
         for order in self._within_hard_rules([], self.live):
             self.leave(order, reason)
 
     def rest_without_reference(self) -> None:
-        """Places nothing; leaves the live bids alone until the grace is over, then cancels them."""
+        """Places nothing; keeps the live bids during the grace period, then cancels them."""
         self.rest(Reason.NO_REFERENCE, self.market.cause)
         since = self.memory.no_reference_since_ms
         if since is not None and self.now_ms - since >= self.rules.grace_no_floor_ms:
@@ -338,7 +341,7 @@ class BidPlanner(PlanBuilder):
                     self.cancel(order, Reason.NO_REFERENCE, hard=True)
 
     def walk(self, rivals: Rivals) -> None:
-        """Pairs orders with rungs, settles those that hold none, then renews and places missing bids."""
+        """Pairs orders with rungs, decides about orders without a rung, then renews bids and places missing ones."""
         for order in [order for order in self.live if rivals.is_outranked(order)]:  # at any age
             self.cancel(order, Reason.NOT_HIGHEST, hard=False)
             self.live.remove(order)
@@ -388,17 +391,18 @@ class BidPlanner(PlanBuilder):
         refused: Mapping[int, Reason],
         filling: Filling,
     ) -> None:
-        """Cancels or leaves each order that holds no rung, and tells the filling what that means for the rungs."""
+        """Cancels or keeps each order that holds no rung, and updates `filling` accordingly."""
         is_wanted = any(rung.is_missing for rung in rungs)
         doubts = sum(order.state == "unknown" for order in self.fixed)
         short = 0 if is_wanted else sum(rung.refused is Reason.BUDGET for rung in rungs)
         for order in surplus:
             is_cancelled, reason = self._settle(order, rivals, is_wanted, refused.get(order.id))
             if doubts and is_cancelled and not is_wanted:
-                # Its successor may not exist: an order of unknown fate replaces nothing yet.
+                # Its replacement may not exist, because an order of unknown state replaces nothing yet.
                 is_cancelled, reason, doubts = False, Reason.IN_FLIGHT, doubts - 1
             elif short and is_cancelled and reason is Reason.SURPLUS:
-                # Its rung has moved to where other tasks' bids leave no room: what it holds, they would take.
+                # Other tasks' bids leave no budget for its rung. So it is kept, because they would take the amount that
+                # it frees.
                 is_cancelled, reason, short = False, Reason.BUDGET, short - 1
             if is_cancelled:
                 self.cancel(order, reason, hard=False)
@@ -408,9 +412,9 @@ class BidPlanner(PlanBuilder):
                 filling.staying.append(order)
 
     def _waits_for_raise(self, beaten: OwnOrder, rungs: list[Rung]) -> bool:
-        """Tells whether our outbid best bid is cancelled only once the bid that outbids in turn is placed.
+        """Tells whether our outbid best bid is kept until the bid that outbids the leader is placed.
 
-        Without that bid it is still our best, unless another rung above it gets a bid.
+        Until then it is still our best bid, unless another rung above it gets a bid.
         """
         if not rungs or rungs[0].is_missing:
             return bool(rungs)
@@ -419,7 +423,7 @@ class BidPlanner(PlanBuilder):
 
     def _settle(self, order: OwnOrder, rivals: Rivals, is_wanted: bool, refused: Reason | None) -> tuple[bool, Reason]:
         if self.blocked and is_wanted:
-            # A bid that cannot be replaced is not given up: an unreadable balance is not an empty one.
+            # A bid without a possible replacement is kept, because an unreadable balance may still be sufficient.
             return False, self.blocked
         is_cancelled, reason = judge_surplus(self, order, slot_is_wanted=is_wanted, refused=refused)
         if reason is Reason.SURPLUS and self.config.outbid_enabled and self.ladder.level(order) > rivals.top:
@@ -431,7 +435,7 @@ class BidPlanner(PlanBuilder):
         return is_cancelled, reason
 
     def _within_hard_rules(self, rungs: list[Rung], surplus: list[OwnOrder]) -> list[OwnOrder]:
-        """Returns the surplus that remains within limits and count. Bids that hold no rung go first."""
+        """Returns the surplus orders that fit limits and count; cancels the others, bids without a rung first."""
         by_order = {rung.order.id: rung for rung in rungs if rung.order}
         paired = [order for order in self.live if order.id in by_order]
         budget = SatsBudget(self.limits, self.profile.balance_model)
@@ -446,11 +450,11 @@ class BidPlanner(PlanBuilder):
         return [order for order in surplus if order.id not in self.bids]
 
 
-# ---- plans that do less than the market would allow
+# # ---- reduced plans
 
 
 def halted(config: BidConfig, own: Sequence[OwnOrder], memory: Memory) -> BidPlan:
-    """Makes the plan under halt: every live order is cancelled, nothing is placed."""
+    """Returns the plan under halt: every live order is cancelled, nothing is placed."""
     live = [order for order in highest_first(own) if order.state == "live"]
     others = {
         order.id: Reason.CANCELLING if order.state == "cancelling" else Reason.IN_FLIGHT
@@ -469,13 +473,13 @@ def halted(config: BidConfig, own: Sequence[OwnOrder], memory: Memory) -> BidPla
 
 
 def emptied(plan: BidPlan, entry: Entry, reason: Reason) -> BidPlan:
-    """Returns the plan with nothing placed and every live order cancelled, even while our own bids are unknown.
+    """Returns the plan with nothing placed and every live order cancelled, even if our own bids are unknown.
 
-    Rungs and orders without an action of their own get `reason`.
+    Every rung and order without a more specific reason gets `reason`.
     """
     reasons = {cancel.order_id: cancel.reason for cancel in plan.to_cancel if cancel.hard}
     live = [order for order in entry.own if order.state == "live" and order.expires_ms > entry.now_ms]
-    going = sorted(live, key=lambda order: (-order.price_sats, order.id))  # as every plan has its cancels
+    going = sorted(live, key=lambda order: (-order.price_sats, order.id))  # the order of every plan's cancels
     for order in going:
         reasons.setdefault(order.id, reason)
     blocked = (Reason.IN_FLIGHT, Reason.CANCELLING, Reason.EXPIRED, Reason.PLAN_BIDS)
@@ -493,11 +497,11 @@ def emptied(plan: BidPlan, entry: Entry, reason: Reason) -> BidPlan:
 
 
 def without_places(plan: BidPlan, reason: Reason, *, soft_cancels: bool, from_rung: int = 0) -> BidPlan:
-    """Returns the plan with nothing placed, renewed or raised at the rungs from `from_rung` on.
+    """Returns the plan without placements, renewals and raises at the rungs from `from_rung` on.
 
-    `soft_cancels` False leaves the hard cancels only: our own bids could not be read (`own_bids_unknown`). True is for
-    the control state reduce: an order without a successor to wait for goes at once. Rungs and bids that lose their
-    action get `reason`.
+    `soft_cancels` False keeps only the hard cancels, because our own bids could not be read (`own_bids_unknown`). True
+    is for the control state reduce: a cancel that waited for one of these placements no longer waits. Rungs and bids
+    that lose their action get `reason`.
     """
     undone = [note for note in plan.rungs if note.rung >= from_rung and note.reason in (Reason.PLACE, Reason.RENEW)]
     rungs = {note.rung for note in undone}
@@ -520,12 +524,12 @@ def without_places(plan: BidPlan, reason: Reason, *, soft_cancels: bool, from_ru
 
 
 def raise_rung(plan: BidPlan) -> int | None:
-    """Returns the rung at which the plan raises to outbid; None when it raises nothing."""
+    """Returns the rung at which the plan raises to outbid, or None."""
     return next((note.rung for note in plan.rungs if note.detail == RAISE), None)
 
 
 def memory_without_raise(plan: BidPlan) -> Memory:
-    """Returns the memory of a plan whose raise, if it has one, was not made after all."""
+    """Returns the memory of a plan whose raise, if any, is not carried out."""
     if raise_rung(plan) is None:
         return plan.memory
     return replace(plan.memory, raises_ms=plan.memory.raises_ms[:-1])

@@ -1,9 +1,9 @@
-"""The decision of one cycle of an auto-list task: its inputs in, one action with price and reason out.
+"""The decision of one cycle of an auto-list task: takes its inputs, returns one action with price and reason.
 
-A fall is the danger for a seller, so low asks and sales are doubted.
+A price fall is the seller's risk, so low asks and sales are treated with suspicion.
 
-A signed listing can be filled at its price until the inscription moves, whatever the marketplace shows. So nothing is
-signed in doubt, prices fall slowly, small raises are left alone, and the guard comes last.
+A signed listing can be filled at its price until the inscription moves, even if the marketplace no longer shows it. So
+nothing is signed in doubt, prices fall slowly, small raises are skipped, and the guard is applied last.
 """
 
 from __future__ import annotations
@@ -32,21 +32,21 @@ class Listed(Struct, frozen=True):
 
 
 class ListingInputs(Struct, frozen=True):
-    """The inputs of one cycle of an auto-list task. Prices in sats; None is unknown.
+    """The inputs of one cycle of an auto-list task. Prices are in sats; None is unknown.
 
-    `asks` is the whole book with our own listings, () when nothing is listed; `trait_asks` are those known to have
-    `config.trait`. `own_wallets` are the addresses whose asks are ours, or to be ignored. `fee_ppm` is the venue's fee
-    of a sale, in millionths of the price. `median_60m` is of the asks that the price depends on. `last_sales` are the
-    prices of the collection's recent sales, newest first.
-
-    `listed` is our listing, with `missing_reads` as it was when last seen; `own_read` False says that our listings
-    could not be read. `highest_last_hour` is the highest price at which the inscription was listed at any time within
-    the last hour, `delistings_last_hour` the number of times that the venue dropped the listing by itself.
-    `missing_reads` counts the good reads in a row that do not show our listing.
-
-    `inscription_state`: the inscription is on the output that the listing was (or would be) signed for `held`, on
-    another output of ours `moved`, is gone `spent`, about to be moved by an unconfirmed transaction `pending`, or
-    `unknown`.
+    - `asks`: the whole book with our own listings, () if it is empty. `trait_asks`: the asks known to have
+      `config.trait`.
+    - `own_wallets`: the addresses whose asks are ours or ignored.
+    - `fee_ppm`: the venue's fee on a sale, in millionths of the price.
+    - `median_60m`: the median of the asks that the price depends on, over the last hour.
+    - `last_sales`: the prices of the collection's recent sales, newest first.
+    - `listed`: our listing, as last seen while `missing_reads` is above 0. `own_read` False: our listings could not be
+      read.
+    - `highest_last_hour`: the highest price at which the inscription was listed at any time within the last hour.
+    - `delistings_last_hour`: the number of times that the venue dropped the listing on its own.
+    - `missing_reads`: the number of consecutive successful reads without our listing.
+    - `inscription_state`: `held` on the output that the listing is signed for, `moved` to another of our outputs,
+      `spent`, `pending` (an unconfirmed transaction moves it), or `unknown`.
     """
 
     now_ms: int
@@ -67,11 +67,11 @@ class ListingInputs(Struct, frozen=True):
 
 
 class ListingPlan(Struct, frozen=True):
-    """The action, the resulting price, one reason, and `note` with the same in words.
+    """The action, the resulting price, the reason code, and `note` with the reason in words.
 
-    `list` signs a listing at `price` if there is none, or none that can be filled; `reprice` replaces the live one.
-    `keep` leaves the listing at `price` (None if unknown) as it is. `wait`, `pause` and `ended` sign nothing: for now,
-    until the venue stops dropping the listing, and for good.
+    - `list` signs a listing at `price` if no listing can be filled; `reprice` replaces the live one.
+    - `keep` leaves the listing at `price` (None if unknown) as it is.
+    - `wait`, `pause` and `ended` sign nothing: for now, until the venue stops dropping the listing, and permanently.
     """
 
     action: Action
@@ -84,10 +84,10 @@ HOUR_MS = 3_600_000
 
 
 def scheduled(config: ListingConfig, first_listed_ms: int | None, now_ms: int) -> ListingConfig:
-    """Returns the config with the price of this hour's step in place of its own, and no schedule.
+    """Returns the config with the price of the schedule's current step, and without the schedule.
 
-    Before the first step it is the config's own price. `first_listed_ms` is None while nothing was listed yet: the
-    schedule is at its beginning then. Guard and pace are the config's, whatever the step.
+    Before the first step it is the config's own price. `first_listed_ms` is None before the first listing; the schedule
+    has not begun then. Guard and pace are the config's in every step.
     """
     if not config.price_schedule:
         return config
@@ -107,9 +107,9 @@ _MILLION = 1_000_000
 
 
 class Wanted(Struct, frozen=True):
-    """The wanted price and the least one (0 without), both on the grid; `basis` gives its source in words.
+    """The wanted price and the minimum price (0 without one), both on the grid; `basis` names the price's source.
 
-    Without anything to start from `price` is None; `basis` then names the missing value.
+    `price` is None if a value that it depends on is missing; `basis` then names that value.
     """
 
     price: int | None
@@ -119,7 +119,7 @@ class Wanted(Struct, frozen=True):
 
 
 def guard(config: ListingConfig, fee_ppm: int, tick: int) -> int:
-    """Returns the least price on the grid, 0 for none: no less than `min_price_sats`, nor than cost, margin and fee.
+    """Returns the minimum price on the grid, 0 for none: at least `min_price_sats`, and at least cost, margin and fee.
 
     Example: cost 80,000, margin 0.10, fee 2 %, tick 1,000: 88,000 / 0.98 is 89,796 rounded up, 90,000 on the grid.
     """
@@ -131,7 +131,7 @@ def guard(config: ListingConfig, fee_ppm: int, tick: int) -> int:
 
 
 def wanted(inputs: ListingInputs) -> Wanted:
-    """Computes the price regardless of the present listing. The guard comes last."""
+    """Computes the price independently of the present listing. The guard is applied last."""
     config, tick = inputs.config, inputs.tick
     least = guard(config, inputs.fee_ppm, tick)
     if config.price_mode == "fixed":
@@ -175,7 +175,7 @@ def _reference(inputs: ListingInputs) -> tuple[Decimal | None, str]:
 
 
 def _undercut(inputs: ListingInputs, least: int) -> Wanted:
-    """Returns the price just under the cheapest ask that can be undercut above guard and believable market."""
+    """Returns a price just under the cheapest ask that can be undercut within the guard and the plausible market."""
     tick, step = inputs.tick, inputs.config.undercut_sats
     if inputs.asks is None:
         return Wanted(None, least, "the listings of others are not known")
@@ -205,13 +205,13 @@ _HALF = Decimal("0.5")
 
 
 def foreign_prices(asks: Iterable[Ask], own_wallets: Collection[str]) -> list[int]:
-    """Returns the prices that others ask, lowest first, without impossible ones and outliers."""
+    """Returns the prices that others ask, lowest first, without impossible prices and outliers."""
     prices = [ask.price for ask in asks if ask.maker not in own_wallets and 0 < ask.price <= MAX_SATS]
     return without_outliers(sorted(prices))
 
 
 def without_outliers(ascending: list[int]) -> list[int]:
-    """Drops up to two lowest prices, each of which is under 70 % of the next: bait, or a slip.
+    """Drops up to two lowest prices that are each under 70 % of the next: bait, or a mistake.
 
     Example: of 20,000, 98,000 and 99,000 the first is dropped.
     """
@@ -224,7 +224,7 @@ def without_outliers(ascending: list[int]) -> list[int]:
 
 
 def least_believed(median_60m: Decimal | None) -> Decimal | None:
-    """Returns three quarters of the last hour's median: the market is not followed further down than that at once."""
+    """Returns three quarters of the last hour's median, the lowest price that a sudden fall of the market justifies."""
     if median_60m is None or not median_60m.is_finite() or median_60m <= 0:
         return None
     return times(_FALL, median_60m)
@@ -233,7 +233,8 @@ def least_believed(median_60m: Decimal | None) -> Decimal | None:
 def median_of_sales(newest_first: Sequence[int]) -> tuple[Decimal, int] | None:
     """Returns the median of the newest five sales, and their number; None for fewer than three.
 
-    So two odd sales (bait, a gift, a slip) cannot set the price. Example: of 20,000, 98,000 and 99,000 it is 98,000.
+    So a single odd sale of three or four, or two of five (bait, a gift, a mistake), cannot set the price. Example: of
+    20,000, 98,000 and 99,000 it is 98,000.
     """
     prices = sorted([price for price in newest_first if 0 < price <= MAX_SATS][:SALES])
     count = len(prices)
@@ -257,11 +258,11 @@ def plan_listing(inputs: ListingInputs) -> ListingPlan:
     """
     if inputs.tick < 1 or not 0 <= inputs.fee_ppm < _MILLION:
         raise ValueError(f"tick {inputs.tick} or fee {inputs.fee_ppm} ppm cannot be")
-    return _doubt(inputs) or _priced(inputs, wanted(inputs))
+    return _refusal(inputs) or _priced(inputs, wanted(inputs))
 
 
-def _doubt(inputs: ListingInputs) -> ListingPlan | None:
-    """Returns the decision if nothing may be signed, whatever the price; else None."""
+def _refusal(inputs: ListingInputs) -> ListingPlan | None:
+    """Returns the decision if nothing may be signed at any price; otherwise None."""
     if inputs.inscription_state == "spent":
         return ListingPlan("ended", None, Reason.SPENT, "the inscription is sold or was sent away")
     if inputs.inscription_state == "pending":
@@ -270,7 +271,7 @@ def _doubt(inputs: ListingInputs) -> ListingPlan | None:
         price = inputs.listed.price if inputs.listed else None
         return ListingPlan("keep", price, Reason.OWN_LISTINGS_UNKNOWN, "the own listings cannot be read")
     if inputs.inscription_state == "unknown":
-        return _still(inputs, Reason.HOLDING_UNKNOWN, "where the inscription is cannot be read")
+        return _unchanged(inputs, Reason.HOLDING_UNKNOWN, "where the inscription is cannot be read")
     if inputs.delistings_last_hour >= MOST_DELISTINGS:
         note = f"the marketplace dropped the listing {inputs.delistings_last_hour} times within an hour"
         return ListingPlan("pause", None, Reason.DELISTED_OFTEN, note)
@@ -282,9 +283,9 @@ def _doubt(inputs: ListingInputs) -> ListingPlan | None:
 
 def _priced(inputs: ListingInputs, want: Wanted) -> ListingPlan:
     if want.price is None:
-        return _still(inputs, Reason.NO_REFERENCE, want.basis)
+        return _unchanged(inputs, Reason.NO_REFERENCE, want.basis)
     if want.price > MAX_SATS:
-        return _still(inputs, Reason.IMPOSSIBLE_PRICE, f"{want.price:,} ({want.basis}) is no price")
+        return _unchanged(inputs, Reason.IMPOSSIBLE_PRICE, f"{want.price:,} ({want.basis}) is no price")
     live = _live(inputs)
     if live is None:
         return _list(inputs, want, want.price)
@@ -300,13 +301,13 @@ def _priced(inputs: ListingInputs, want: Wanted) -> ListingPlan:
 
 
 def _live(inputs: ListingInputs) -> Listed | None:
-    """Returns our listing, if it can be filled."""
+    """Returns our listing if it can be filled, otherwise None."""
     is_gone = inputs.inscription_state == "moved" or inputs.missing_reads >= CONFIRMING_READS
     return None if is_gone else inputs.listed
 
 
 def _list(inputs: ListingInputs, want: Wanted, price: int) -> ListingPlan:
-    """Lists where nothing is listed. Neither a restart nor the venue's dropping it is a way around slow falling."""
+    """Lists an item without a live listing. No restart, and no delisting by the venue, bypasses the limit on falls."""
     before = inputs.listed
     if before is not None and inputs.now_ms - before.since_ms < LOWER_AGE_MS:
         price = max(price, ceil_to_tick(before.price, inputs.tick))
@@ -330,13 +331,13 @@ def _is_close(inputs: ListingInputs, listed: int, price: int) -> bool:
 
 
 def _least_this_hour(inputs: ListingInputs) -> int:
-    """Returns the lowest price that is no fall of more than a tenth within an hour."""
+    """Returns the lowest price that is at most a tenth below the last hour's highest."""
     highest = max(inputs.highest_last_hour or 0, inputs.listed.price if inputs.listed else 0)
     return ceil_to_tick(times(_KEPT_AN_HOUR, highest), inputs.tick)
 
 
 def _sign(action: Action, reason: Reason, inputs: ListingInputs, want: Wanted, price: int) -> ListingPlan:
-    """Signs a listing at `price`, or at the lowest that this hour allows: also when it rises again after a fall."""
+    """Signs a listing at `price`, but at least at the lowest price allowed this hour, even for a raise."""
     price = max(price, _least_this_hour(inputs))
     note = f"at {price:,}: {want.basis}"
     if want.price is not None and price > want.price:
@@ -351,8 +352,8 @@ def _keep(live: Listed, reason: Reason, want: Wanted) -> ListingPlan:
     return ListingPlan("keep", live.price, reason, f"at {live.price:,}: wanted {want.price:,} ({want.basis})")
 
 
-def _still(inputs: ListingInputs, reason: Reason, note: str) -> ListingPlan:
-    """Signs nothing; a listing stays as it is."""
+def _unchanged(inputs: ListingInputs, reason: Reason, note: str) -> ListingPlan:
+    """Signs nothing and leaves a live listing as it is."""
     live = _live(inputs)
     if live is None or inputs.missing_reads:
         return ListingPlan("wait", None, reason, note)

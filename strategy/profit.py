@@ -1,8 +1,8 @@
-"""The match of sales with what was bought: what each sale cost, and what is still held at which cost.
+"""Matches sales with purchases: the cost of each sale, and the cost of all holdings.
 
-An item is matched by its id, with its newest purchase before the sale. Runes of one ticker are alike: the oldest are
-sold first (`fifo`), or all at the average cost of what is held (`average`). A purchase costs its price and its network
-fee. Nothing is rounded here.
+An item is matched by its id with its newest purchase before the sale. Runes of one ticker are interchangeable: the
+oldest are sold first (`fifo`), or all at the average cost of the holding (`average`). A purchase costs its price and
+its network fee. Nothing is rounded here.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ _NOTHING = Fraction(0)
 class Trade(Struct, frozen=True):
     """One purchase or sale of `quantity` for `price_sats`.
 
-    `fee_sats` is a purchase's network fee, which comes on top of the price, or a sale's venue fee, which goes off it;
-    None is not known, and counts as none. An item that was bought without its id (None) is never sold.
+    `fee_sats` is a purchase's network fee, added to the price, or a sale's venue fee, subtracted from it. None is
+    unknown, and counts as 0. A purchased item without an id (None) is never matched with a sale.
     """
 
     id: str
@@ -48,7 +48,7 @@ class Trade(Struct, frozen=True):
 
 
 class Cost(NamedTuple):
-    """Sats that were paid for something; `fees` are part of `sats`."""
+    """An amount paid in sats; `fees` are part of `sats`."""
 
     sats: Fraction = _NOTHING
     fees: Fraction = _NOTHING
@@ -61,7 +61,7 @@ class Cost(NamedTuple):
 
 
 class MatchedSale(Struct, frozen=True):
-    """A sale, the share of it that was bought here (0 to 1), and the cost of that; `origin` is the first purchase."""
+    """A sale, its share (0 to 1) that was bought here, and the cost of that share; `origin` is the first purchase."""
 
     sale: Trade
     share: Fraction
@@ -75,12 +75,12 @@ class MatchedSale(Struct, frozen=True):
 
     @property
     def fees_sats(self) -> Fraction:
-        """The fees of the share that was bought here: the venue's of the sale, the network's of the purchase."""
+        """The fees of the share that was bought here: the venue's for the sale, the network's for the purchase."""
         return self.sale.known_fee_sats * self.share + self.cost.fees
 
     @property
     def realized_sats(self) -> Fraction:
-        """The gain by the share that was bought here."""
+        """The gain on the share that was bought here."""
         return (self.sale.price_sats - self.sale.known_fee_sats) * self.share - self.cost.sats
 
 
@@ -93,7 +93,7 @@ class HeldLot(Struct, frozen=True):
 
 
 class Matching(Struct, frozen=True):
-    """All sales, in the order of their time, and all that is held."""
+    """All sales, in order of time, and all holdings."""
 
     sales: tuple[MatchedSale, ...]
     held: tuple[HeldLot, ...]
@@ -106,10 +106,10 @@ class _Taken(NamedTuple):
 
 
 class _InOrder(Struct):
-    """Purchases that are sold one after the other: the oldest first, or (`is_newest_first`) the newest."""
+    """Purchases that are sold one after another: the oldest first, or (`is_newest_first`) the newest."""
 
     is_newest_first: bool
-    _lots: deque[tuple[Trade, Fraction]] = field(default_factory=deque)  # with the quantity that is left
+    _lots: deque[tuple[Trade, Fraction]] = field(default_factory=deque)  # with the remaining quantity
 
     def add(self, purchase: Trade) -> None:
         self._lots.append((purchase, Fraction(purchase.quantity)))
@@ -132,10 +132,10 @@ class _InOrder(Struct):
 
 
 class _Pool(Struct):
-    """Purchases that are sold alike: each sale takes the same share of all of them, at their average cost.
+    """Purchases that are sold together: each sale takes the same share of all of them, at their average cost.
 
-    `_left` is the share that is left of a purchase made when the pool began; of a later one it is that, by `_left` at
-    its time.
+    `_left` is the remaining share of a purchase made when the pool began. For a later purchase it is `_left` divided by
+    its value at that purchase.
     """
 
     _quantity: Fraction = _NOTHING
@@ -169,7 +169,7 @@ class _Pool(Struct):
 
 
 def match(trades: Iterable[Trade], method: str = FIFO) -> Matching:
-    """Matches the trades, which must be in the order of their time, by one of METHODS for runes.
+    """Matches the trades, which must be in order of time, by one of METHODS for runes.
 
     Raises ValueError for another method.
     """
@@ -205,10 +205,10 @@ Key = str | int | None
 
 
 class ProfitRow(Struct):
-    """The trades of one group in a time. `held` was bought in it and not sold since.
+    """The trades of one group in a period. `held` is what was bought in it and not sold since.
 
-    A sale that was bought here only in part counts as matched, by that part, and as unmatched. `unknown_fees` counts
-    the trades whose fee is not known, and so is in no sum.
+    A sale that was only partly bought here counts as matched and as unmatched. `unknown_fees` is the number of trades
+    whose fee is unknown and therefore missing from all sums.
     """
 
     key: Key
@@ -234,23 +234,23 @@ class ProfitRow(Struct):
 
     @property
     def realized_sats(self) -> int:
-        """The gain by what was bought here and sold, fees taken off."""
+        """The gain on sold purchases, net of fees."""
         return floor(self._realized)
 
     @property
     def fees_sats(self) -> int:
-        """The fees in that gain: the venue's of the sales, the network's of their purchases."""
+        """The fees in that gain: the venue's for the sales, the network's for their purchases."""
         return floor(sum((each.fees_sats for each in self.sold), Fraction(0)))
 
     @property
     def realized_percent(self) -> Decimal | None:
-        """The gain in percent of its cost, to a tenth; None when nothing was sold that cost anything."""
+        """The gain in percent of its cost, to a tenth; None if the sales had no cost."""
         cost = sum((each.cost.sats for each in self.sold), Fraction(0))
         return Decimal(floor(Fraction(self._realized * 1000, cost))).scaleb(-1) if cost else None
 
     @property
     def held_sats(self) -> int:
-        """The cost of what is held."""
+        """The cost of the holdings."""
         return floor(sum((lot.cost.sats for lot in self.held), Fraction(0)))
 
     @property
@@ -265,13 +265,11 @@ class ProfitRow(Struct):
 def rows_of(
     trades: Iterable[Trade], group_by: str, method: str, month_of: Callable[[int], str], from_ms: int | None = None
 ) -> list[ProfitRow]:
-    """Returns the rows of the trades, which must be in the order of their time and go back to the first of all.
+    """Returns the rows of the trades, which must be in order of time and complete from the first one.
 
-    `month_of` names the month of a time (Unix ms).
-
-    Trades before `from_ms` are in no row, but in the costs of those that are. Grouped by task or slug a sale belongs to
-    what it sold (of several purchases: to the first), and a sale of something that was not bought here to its own.
-    Without a group there is one row, in any case.
+    `month_of` names the month of a time (Unix ms). Trades before `from_ms` are in no row, but count in the costs.
+    Grouped by task or slug, a sale belongs to its purchase (of several: the first); a sale of something not bought here
+    belongs to its own task or slug. Without a group there is always one row.
     """
     found = list(trades)
     matching = match(found, method)
@@ -294,12 +292,12 @@ def rows_of(
     for lot in matching.held:
         if counts(lot.purchase):
             row(lot.purchase).held.append(lot)
-    # Numbers by their size, texts by the alphabet, and those without a key last.
+    # Numbers in numeric order, texts in alphabetical order, rows without a key last.
     return sorted(rows.values(), key=lambda r: (r.key is None, r.key if isinstance(r.key, int) else 0, str(r.key)))
 
 
 def cost_and_profit(sale: MatchedSale) -> tuple[int, int] | None:
-    """Returns what a whole sale cost and gained, in whole sats that add up; None unless all of it was bought here."""
+    """Returns the cost and profit of a whole sale, in whole sats that add up; None unless all of it was bought here."""
     if sale.share < 1:
         return None
     profit = floor(sale.realized_sats)

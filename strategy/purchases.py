@@ -1,7 +1,7 @@
-"""The proof of a purchase: the facts of the chain that make a marketplace's word about a fill count.
+"""The proof of a purchase: chain data that confirm a fill that a marketplace reports.
 
-A marketplace says which inscription a bid bought. Only a ProvenPurchase lets that inscription be listed by itself, or
-gives it a cost. `prove` makes one, and models/ledger/purchases.py reads it back.
+A marketplace reports which inscription a bid bought. Only a ProvenPurchase allows that inscription to be listed
+automatically, and sets its cost. `prove` makes one, and models/ledger/purchases.py reads it back.
 """
 
 from __future__ import annotations
@@ -13,18 +13,18 @@ from typing import Literal
 from msgspec import Struct
 
 NOT_SHOWN = "the chain does not show that this bid bought it"
-MOST_MOVES = 2  # a marketplace takes the item into its own script first, and then sends it on
+MOST_MOVES = 2  # a marketplace moves the item into its own script first, and then sends it on
 SETTLED_BLOCKS = 6  # a block this deep is not reorganised
-BLOCK_CLOCK_S = 7_200  # a miner's clock may be wrong by as much (BIP 113)
-# backing: coins that pay for this very bid; own: our other coins; receiver: addresses that hold the user's items.
+BLOCK_CLOCK_S = 7_200  # a block's timestamp may be wrong by this much (BIP 113)
+# backing: coins that pay for this bid; own: our other coins; receiver: addresses that hold the user's items.
 Holder = Literal["backing", "own", "receiver", "other"]
 
 
 class ProvenPurchase(Struct, frozen=True):
     """A purchase that the chain shows: the order bought the inscription in transaction `txid`, in `block` at `height`.
 
-    `outpoint` (txid:vout) is where the item came to the order's address, in `arrival_block`. `cost_sats` is what left
-    our scripts, fees included, and never less than the order's price.
+    `outpoint` (txid:vout) is the output by which the item reached the order's address, in `arrival_block`. `cost_sats`
+    is the total that left our scripts, fees included, and at least the order's price.
     """
 
     order_id: int
@@ -38,15 +38,15 @@ class ProvenPurchase(Struct, frozen=True):
 
 
 class NotShown(Exception):
-    """A refusal for good: the chain shows something else than this purchase. The message says what."""
+    """A final refusal: the chain contradicts this purchase. The message gives the reason."""
 
 
 class NotYetShown(Exception):
-    """A refusal for now: the chain, or an index, does not show enough yet. The message says what is missing."""
+    """A temporary refusal: the chain, or an index, does not show enough yet. The message says what is missing."""
 
 
 class Claim(Struct, frozen=True):
-    """A marketplace's word: this order bought this inscription. `receive` is the script (hex) that the order names."""
+    """A fill that a marketplace reports. `receive` is the script (hex) that the order names for the item."""
 
     order_id: int
     inscription_id: str
@@ -56,9 +56,9 @@ class Claim(Struct, frozen=True):
 
 
 class SpentCoin(Struct, frozen=True):
-    """An output that a transaction spends; `script` in hex. Where it is ours, `sats` is what left us by it.
+    """An output that a transaction spends; `script` in hex. If it is ours, `sats` is the value that left us.
 
-    `is_newer`: the coin was made after the bid was signed, whatever the time of its block says.
+    `is_newer`: the coin was created after the bid was signed, whatever its block's timestamp says.
     """
 
     outpoint: str
@@ -79,8 +79,8 @@ class MadeOutput(Struct, frozen=True):
 class Move(Struct, frozen=True):
     """A transaction that moved the item from the coin `item_from` to its output `item_to`.
 
-    `spent` are our other coins that it spends. `block`, `height` and `time_s` (Unix seconds) are None while it
-    is in no block.
+    `spent` are our other coins that it spends. `block`, `height` and `time_s` (Unix seconds) are None until it is in a
+    block.
     """
 
     txid: str
@@ -98,14 +98,15 @@ class Move(Struct, frozen=True):
 
     @property
     def others(self) -> tuple[MadeOutput, ...]:
-        """The outputs but the item's."""
+        """The outputs except the item's."""
         return self.outputs[: self.item_to] + self.outputs[self.item_to + 1 :]
 
     @property
     def left_sats(self) -> int:
         """The sats that left our scripts.
 
-        A script gets no more back than it paid: a marketplace may write our key into a script that it opens alone.
+        Change to a script counts only up to the sats that it paid, because a marketplace may write our key into a
+        script that it alone can spend.
         """
         paid, returned = Counter[str](), Counter[str]()
         for coin in self.spent:
@@ -116,9 +117,9 @@ class Move(Struct, frozen=True):
 
 
 def prove(claim: Claim, moves: Sequence[Move]) -> ProvenPurchase:
-    """Proves the claim by the item's last moves, newest first. Raises NotShown, or NotYetShown.
+    """Proves the claim from the item's last moves, newest first. Raises NotShown or NotYetShown.
 
-    A transaction that proves one order proves no other: the keeper of the proofs (models/) refuses a second one.
+    A transaction proves only one order: models/ refuses to store a second proof by it.
     """
     paid = next((at for at, move in enumerate(moves[:MOST_MOVES]) if move.is_paid_by_backing), None)
     if paid is None:
@@ -136,7 +137,8 @@ def prove(claim: Claim, moves: Sequence[Move]) -> ProvenPurchase:
     bought = moves[paid]
     if bought.block is None or bought.height is None or bought.time_s is None or arrival.block is None:
         raise NotYetShown("the transaction that bought it is in no block yet")
-    # Coins of a bidding wallet back later bids, too, so only the block's time separates an older purchase from this.
+    # Coins of a bidding wallet back later bids, too, so only the block's time separates an older purchase from this
+    # one.
     is_newer = any(coin.holder == "backing" and coin.is_newer for coin in bought.spent)
     if bought.time_s < claim.placed_ms // 1000 - (BLOCK_CLOCK_S if is_newer else 0):
         raise NotShown("it was bought before this bid was placed")

@@ -1,8 +1,8 @@
-"""The codes of reasons, fates and faults, with their words: docs/reasons.md and the page are made from these.
+"""The codes of reasons, results and faults, with their texts: docs/reasons.md and the page are made from these.
 
-Codes are stored and shown, so they do not change. A member has its code; for the page its kind (which chooses colour
-and shape), a title of three words at most and one short sentence; and last its meaning for docs/reasons.md, unless that
-is the page's sentence. Where several kinds have a code, the first of them has the page's words for it.
+Codes are stored and shown, so they do not change. A member has its code; for the page its kind (which selects colour
+and shape), a title of at most three words and one short sentence; and last its meaning for docs/reasons.md, unless that
+is the page's sentence. If several classes have the same code, the first class has the page's texts for it.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ _KINDS = ("do", "keep", "wait", "limit", "fault", "stop", "mark")
 
 
 class Code(StrEnum):
-    """A code with its words."""
+    """A code with its texts."""
 
     _value_: str
     kind: str
@@ -33,7 +33,7 @@ class Code(StrEnum):
 
 # fmt: off
 class Reason(Code):
-    """The treatment of a rung, a bid or a listing in a plan, summary or cycle record."""
+    """The outcome for a rung, a bid or a listing in a plan, summary or cycle record."""
 
     # Actions.
     PLACE = ("place", "do", "New bid", "A bid is wanted at this price.")
@@ -190,7 +190,7 @@ class Reason(Code):
 
 
 class PlaceResult(Code):
-    """The fate of a bid to be placed; the name of a limit (`LedgerLimit`) may stand in its place."""
+    """The outcome for a bid to be placed; a limit's name (`LedgerLimit`) may replace it."""
 
     PLACED = ("placed", "do", "Placed", "The marketplace took it.")
     UNKNOWN = ("unknown", "wait", "Fate unknown",
@@ -209,7 +209,7 @@ class PlaceResult(Code):
 
 
 class LedgerLimit(Code):
-    """A limit that the ledger holds a bid against at the last moment, when others may have just used the room."""
+    """A limit that the ledger checks when a bid is reserved, because other tasks may just have used the allowance."""
 
     TASK_TOTAL = ("task_total", "would pass maxBidTotal")
     EXPOSURE_LIMIT = ("exposure_limit", "would pass the user's exposure limit")
@@ -222,7 +222,7 @@ class LedgerLimit(Code):
 
 
 class WorkerReason(Code):
-    """The worker's own reason to cancel a bid that no plan judges."""
+    """The worker's own reason to cancel a bid, without a plan."""
 
     DRY_RUN = ("dry_run", "do", "On paper", "The task was turned into a dry run, or out of one.")
     WRONG_SLUG = ("wrong_slug", "do", "Other collection", "The task was changed to another collection or rune.")
@@ -231,7 +231,7 @@ class WorkerReason(Code):
 
 
 class ListingResult(Code):
-    """The fate of a listing that was to be put up."""
+    """The outcome for a listing to be placed."""
 
     LISTED = ("listed", "do", "Listed", "The marketplace took it.")
     UNKNOWN = ("unknown", "the venue's answer was lost: it is looked for")
@@ -244,7 +244,7 @@ class ListingResult(Code):
 
 
 class FaultCode(Code):
-    """The kind of a task's trouble, for programs: every `lastErrorCode`. Title and sentence are for people."""
+    """The kind of a task's fault, for programs: every `lastErrorCode`. Title and sentence are for people."""
 
     VENUE_UNAVAILABLE = ("venue_unavailable", "The marketplace does not answer",
         "Open bids there can still be filled. It is asked again in the next cycle.",
@@ -378,7 +378,7 @@ class Step(Code):
 
 
 def page_module() -> str:
-    """Writes the page's module of words: REASONS are [title, why, kind] by code, MARKS and FAULTS [title, why]."""
+    """Returns the page's module of texts: REASONS are [title, why, kind] by code, MARKS and FAULTS [title, why]."""
     codes = [code for kind in (Reason, PlaceResult, LedgerLimit, WorkerReason, ListingResult) for code in kind]
     shown = [code for code in codes if code.heading and code.kind != "mark"]
     tables = {

@@ -1,4 +1,4 @@
-"""A recording decided again: with another config, cycle after cycle, against a market on paper; or to verify it."""
+"""Decides a recording again: with another config against a simulated market, or to verify the recorded decisions."""
 
 from __future__ import annotations
 
@@ -47,17 +47,17 @@ class Fill(Struct, frozen=True):
 
 
 class PaperMarket:
-    """Our simulated orders. Every write succeeds at once; a bid lives until it is cancelled, filled or expired."""
+    """Our simulated orders. Every write succeeds immediately; a bid lives until it is cancelled, filled or expired."""
 
     def __init__(self) -> None:
         self.own: list[OwnOrder] = []
         self.fills: list[Fill] = []
-        self._bids: Sequence[Bid] | None = None  # other makers', as last recorded
+        self._bids: Sequence[Bid] | None = None  # the other users' bids of the last recorded book
         self._counted: set[str] = set()
         self._next_id = 1
 
     def settle(self, entry: Entry, config: BidConfig) -> tuple[list[Fill], list[OwnOrder]]:
-        """Moves on to the entry's time; returns the fills, and the orders that expired."""
+        """Advances to the entry's time; returns the fills, and the orders that expired."""
         fills = []
         for sale in sorted(entry.sales or (), key=lambda sale: (sale.sold_ms, sale.sale_id)):
             if sale.sale_id in self._counted:
@@ -84,7 +84,7 @@ class PaperMarket:
             self._next_id += 1
 
     def is_top(self, bids: Iterable[Bid]) -> bool:
-        """Tells whether our best bid ranks ahead of all of these: its price is higher, or equal and surely older."""
+        """Tells whether our best bid ranks ahead of all of these: at a higher price, or equal and known to be older."""
         best = next(iter(best_first(self.own)), None)
         return best is not None and all(ranks_ahead(best, bid) for bid in bids)
 
@@ -92,10 +92,10 @@ class PaperMarket:
 def taken_by(
     sale: SaleIntoBid, own: Iterable[OwnOrder], bids: Sequence[Bid] | None, config: BidConfig
 ) -> OwnOrder | None:
-    """Returns our order that the sale would have filled by the fill rule, None for none.
+    """Returns our order that the sale would have filled by the fill rule, or None.
 
-    Prices of runes are compared per token, and an order for more tokens than were sold is not filled. The unknown
-    counts against us: the age of the recorded bid, the quantity sold, the traits of the sold item.
+    Rune prices are compared per token, and an order for more tokens than were sold is not filled. Unknown facts count
+    against us: the age of the recorded bid, the quantity sold, the traits of the sold item.
     """
     placed_ms = sale.placed_ms if sale.placed_ms is not None else _age_of_recorded(sale, bids or ())
     for order in best_first(own):
@@ -113,7 +113,7 @@ def taken_by(
 
 
 def _age_of_recorded(sale: SaleIntoBid, bids: Iterable[Bid]) -> int | None:
-    """Returns when the bid that was sold into was placed: found by its id, else the oldest at its price."""
+    """Returns when the bid that was sold into was placed: found by its id, otherwise the oldest at its price."""
     bids = list(bids)
     same = [bid for bid in bids if bid.order_id == sale.bid_id]
     if not same:
@@ -124,7 +124,7 @@ def _age_of_recorded(sale: SaleIntoBid, bids: Iterable[Bid]) -> int | None:
 
 
 class _Place(NamedTuple):
-    """Our place in the book of a recorded cycle, and until when that book is believed."""
+    """Our rank in the book of a recorded cycle, and how long that book counts as fresh."""
 
     since_ms: int
     stale_after_ms: int
@@ -132,20 +132,20 @@ class _Place(NamedTuple):
 
 
 class ReplayStep(Struct, frozen=True):
-    """One simulated cycle; `fills` and `expired` happened since the one before it."""
+    """One simulated cycle; `fills` and `expired` happened since the previous one."""
 
     now_ms: int
     plan: BidPlan
     fills: list[Fill]
     expired: list[OwnOrder]
-    prices: list[int]  # of our live bids after it, highest first
+    prices: list[int]  # of our live bids after the cycle, highest first
 
 
 class Simulation(Struct):
-    """A finished simulation. Times are milliseconds; `floors` are lowest asks per token, by time.
+    """A finished simulation. Times are in milliseconds; `floors` are lowest asks per token, by time.
 
-    `cycles` were decided, with so many bids `placed` and `cancelled`. The counts that begin with `without` are of the
-    cycles in which the recording lacks a thing that the config depends on.
+    `cycles`, `placed` and `cancelled` count the decided cycles and their bids. A count that begins with `without` is
+    the number of cycles in which the recording lacks something that the config depends on.
     """
 
     config: BidConfig
@@ -158,33 +158,34 @@ class Simulation(Struct):
     skipped: Counter[str] = field(default_factory=Counter)
     calls: Counter[str] = field(default_factory=Counter)
     top_ms: int = 0
-    ranked_ms: int = 0  # with known bids of others
-    without_bids: int = 0  # cycles that needed the bids of others and had none recorded
-    without_sales: int = 0  # of all recorded cycles
+    ranked_ms: int = 0  # time with known bids of others
+    without_bids: int = 0  # cycles that needed the bids of others, which were not recorded
+    without_sales: int = 0  # counted in all recorded cycles
     without_trait: int = 0  # recorded for another trait
     without_budget: int = 0  # recorded for a task that did not share this budget
-    without_pace: int = 0  # recorded less often than this config looks
+    without_pace: int = 0  # recorded less often than this config's cycles
     without_ignored: int = 0  # recorded without the orders of addresses that this config does not ignore
 
     def floor_at(self, ms: int) -> Decimal | None:
-        """Returns the floor as last recorded before `ms`."""
+        """Returns the last floor recorded up to `ms`, or None."""
         place = bisect_right(self.floors, ms, key=lambda floor: floor[0])
         return self.floors[place - 1][1] if place else None
 
     def floor_later(self, ms: int) -> Decimal | None:
-        """Returns the floor 24 hours after `ms`, or within the hour that follows."""
+        """Returns the first floor recorded from 24 to 25 hours after `ms`, or None."""
         place = bisect_left(self.floors, ms + LATER_MS, key=lambda floor: floor[0])
         if place == len(self.floors) or self.floors[place][0] > ms + LATER_MS + LATER_WITHIN_MS:
             return None
         return self.floors[place][1]
 
 
-# Returns the recorded limits as our simulated fills leave them; the ledger's rules are not known here.
+# Adjusts the recorded limits to our simulated fills; the caller supplies it, because the ledger's rules are not known
+# here.
 AfterFills: TypeAlias = Callable[[Limits, BidConfig, Sequence[Fill], int], Limits]
 
 
 class UndecidableError(ValueError):
-    """A recorded cycle that this version cannot decide; the message says why, `now_ms` which."""
+    """A recorded cycle at `now_ms` that this version cannot decide; the message gives the reason."""
 
     def __init__(self, now_ms: int, why: str) -> None:
         super().__init__(why)
@@ -198,10 +199,10 @@ def simulate(
     *,
     is_journal: bool,
 ) -> Simulation:
-    """Runs the recorded cycles with the configs that `config_of` makes of theirs.
+    """Runs the recorded cycles; `config_of` maps each recorded config to the simulated one.
 
-    Begins without orders. A recorded cycle is passed over while the one before it is less than nine tenths of
-    `loopSeconds` old, unless it is a journal's at exactly that pace. Raises UndecidableError.
+    Starts without orders. A recorded cycle is skipped if the previous one is less than nine tenths of `loopSeconds`
+    old; cycles of a journal with the same `loopSeconds` are never skipped. Raises UndecidableError.
     """
     outcome = Simulation(config_of(entries[-1].config))
     run = Run(outcome, after_fills, is_journal=is_journal, keeps_steps=True)
@@ -211,9 +212,9 @@ def simulate(
 
 
 class Run:
-    """A simulation in progress: `outcome` so far, and the state that one cycle hands to the next.
+    """A simulation in progress: `outcome` so far, and the state that one cycle passes to the next.
 
-    Without `keeps_steps` the outcome has sums only, so that a long recording takes little memory.
+    Without `keeps_steps` the outcome has only totals, so that a long recording needs little memory.
     """
 
     def __init__(
@@ -232,7 +233,7 @@ class Run:
         self._place: _Place | None = None
 
     def step(self, entry: Entry, config: BidConfig) -> None:
-        """Goes on to the next recorded cycle, under `config`. Raises UndecidableError."""
+        """Simulates the next recorded cycle under `config`. Raises UndecidableError."""
         outcome = self.outcome
         self._count_place(entry.now_ms)
         fills, expired = self._market.settle(entry, config)
@@ -287,18 +288,18 @@ class Run:
         paces = [(each.loop_s, each.slowest_s) for each in (config, entry.config)]
         outcome.without_pace += paces[0] < paces[1]
         outcome.calls.update(asks=1, bids=int(config.wants_bids), own_bids=1)
-        # One call for the hard cancels, one for those before a new bid, one for those after it.
+        # One call for the hard cancels, one for the cancels before a new bid, one for those after it.
         cancels = {(cancel.hard, cancel.after_rung is None) for cancel in plan.to_cancel}
         outcome.calls.update(place=len(plan.to_place), cancel=len(cancels))
 
     def _place_now(self, entry: Entry, config: BidConfig) -> _Place | None:
-        """Returns our place among the bids of others; None where those that compete were not recorded."""
+        """Returns our rank among the bids of others; None if the competing bids were not recorded."""
         if entry.snapshot is None or entry.snapshot.bids is None or config.trait != entry.config.trait:
             return None
         return _Place(entry.now_ms, entry.rules.stale_after_ms, self._market.is_top(entry.snapshot.bids))
 
     def _count_place(self, now_ms: int) -> None:
-        """Counts the time of the last entry until now, while its book was not stale."""
+        """Counts the time since the last entry, up to the time at which its book became stale."""
         if self._place is None:
             return
         span_ms = min(now_ms - self._place.since_ms, self._place.stale_after_ms)
@@ -347,7 +348,7 @@ class Run:
                 del samples[min(samples)]
 
     def _limits(self, limits: Limits, config: BidConfig, now_ms: int) -> Limits:
-        """Returns the recorded limits with our simulated fills in place of the recorded ones."""
+        """Returns the recorded limits, adjusted to our simulated fills instead of the recorded ones."""
         spent = sum(fill.order.price_sats for fill in self._market.fills)
         limits = replace(
             limits,
@@ -359,18 +360,18 @@ class Run:
 
 
 def changes(old: BidConfig, new: BidConfig) -> dict[str, tuple[Any, Any]]:
-    """Returns the fields of two configs that differ, each with both values."""
+    """Returns the fields in which two configs differ, each with both values."""
     pairs = {each.name: (getattr(old, each.name), getattr(new, each.name)) for each in fields(BidConfig)}
     return {name: pair for name, pair in pairs.items() if pair[0] != pair[1]}
 
 
 # ---- verification
 
-COMPARED = ("to_cancel", "to_place", "rungs", "bids", "reference")  # the rest of a plan follows from these
+COMPARED = ("to_cancel", "to_place", "rungs", "bids", "reference")  # the other fields of a plan follow from these
 
 
 class Difference(Struct, frozen=True):
-    """A recorded decision that came out otherwise; without `fields` it cannot be decided, and `error` says why."""
+    """A recorded decision that this version makes differently; without `fields` it is undecidable (`error`)."""
 
     now_ms: int
     fields: list[str]
@@ -380,14 +381,14 @@ class Difference(Struct, frozen=True):
 
 
 class Verified(Struct, frozen=True):
-    """The comparison: `decided` recorded decisions were made again; `differences` came out otherwise."""
+    """The comparison: `decided` recorded decisions were made again, with `differences`."""
 
     decided: int
     differences: list[Difference]
 
 
 def verify(entries: list[Entry]) -> Verified:
-    """Decides every entry with a plan again: does this version decide as the recorded one did?"""
+    """Decides every entry with a plan again, to see whether this version makes the recorded decisions."""
     decided, differences = 0, list[Difference]()
     for entry in entries:
         if entry.plan is None:
@@ -398,7 +399,7 @@ def verify(entries: list[Entry]) -> Verified:
         except ValueError as error:
             differences.append(Difference(entry.now_ms, [], error=str(error)))
             continue
-        # Without quantities, which journals of earlier versions do not have.
+        # Without quantities, because journals of earlier versions do not have them.
         both = [replace(p, rungs=tuple(replace(note, quantity=None) for note in p.rungs)) for p in (plan, entry.plan)]
         wrong = [name for name in COMPARED if getattr(both[0], name) != getattr(both[1], name)]
         if wrong:
@@ -407,7 +408,7 @@ def verify(entries: list[Entry]) -> Verified:
 
 
 def action(plan: BidPlan) -> str:
-    """Writes the plan in one line, as if all of it was carried out. A reason of another version stays text."""
+    """Returns a one-line summary of the plan, as if all of it was carried out. An unknown reason stays text."""
     return summary(
         len(plan.to_place),
         sum(note.reason == Reason.KEPT for note in plan.rungs),

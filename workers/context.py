@@ -1,4 +1,4 @@
-"""The surroundings of a job: its task, lock, right to act, peers and faults, and points where it can be made to die."""
+"""The environment of a job: its task, lock, grant, peers and faults, and the points where tests can kill it."""
 
 from __future__ import annotations
 
@@ -31,18 +31,18 @@ from workers.kernel import take_lock
 
 log = logging.getLogger(__name__)
 
-WRITE_MS = 10_000  # a write that has not reached the venue after this long is given up
+WRITE_MS = 10_000  # a write that has not reached the venue after this time is abandoned
 
 _ENDS = {signal.SIGTERM, signal.SIGINT, signal.SIGIO}
 
 
 @contextmanager
 def signals_held() -> Iterator[None]:
-    """Puts off the signals that end a worker until the block is left.
+    """Delays the signals that end a worker until the end of the block.
 
-    For one write to a venue, from its reservation to its recorded answer: cut off in between, an order would have to
-    count as unknown until its expiry although the venue's answer was on its way. It is short, since a stop makes signer
-    and gateway refuse the worker's writes first, and SIGKILL waits for nothing.
+    Use it for one write to a venue, from its reservation to its recorded answer. Without it, an interrupted order would
+    count as unknown until its expiry although the venue's answer was on its way. The delay is short, because a stop
+    first makes signer and gateway refuse the worker's writes. SIGKILL is not delayed.
     """
     before = signal.pthread_sigmask(signal.SIG_BLOCK, _ENDS)
     try:
@@ -51,16 +51,17 @@ def signals_held() -> Iterator[None]:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
-VARIABLE = "BIDKEEPER_CRASHPOINT"  # NAME, NAME:N (the N-th time the process passes it), random:N (any of its first N)
+# NAME, NAME:N (the N-th time the process reaches it), random:N (one of its first N points)
+VARIABLE = "BIDKEEPER_CRASHPOINT"
 NAMES = (
     "after_free",  # a reserved order that was never signed has been freed
-    "after_adopt",  # a bid that the venue shows has been found to be an order's
+    "after_adopt",  # a bid that the venue shows has been matched with an order
     "after_fill",  # an order has been found to be sold
     "after_settle",  # ledger and venue are reconciled
     "after_plan",
     "after_cancelling",
     "after_cancel",
-    "before_replace",  # cancels are confirmed, their successors are not reserved
+    "before_replace",  # cancels are confirmed, their replacements are not reserved
     "after_reserve",
     "after_build",
     "after_sign",
@@ -68,15 +69,15 @@ NAMES = (
     "before_submit",
     "after_submit",
     "after_record",
-    "before_break",  # bids are accepted, the replaced ones stand beside them
-    "after_replace",  # cancels are confirmed and their successors are recorded
+    "before_break",  # new bids are accepted, the replaced bids are still open
+    "after_replace",  # cancels are confirmed and their replacements are recorded
 )
-# Points of a listing's cycle and of its cancelling.
+# Points of a listing's cycle and of its cancel.
 LISTING_NAMES = (
     "listing-freed",  # a reserved listing that was never signed has been freed
     "listing-settled",  # ledger and venue are reconciled
-    "listing-adopted",  # a listing that the venue shows is the ledger's now
-    "listing-ended",  # its inscription has been found to be gone
+    "listing-adopted",  # a listing that the venue shows has been recorded in the ledger
+    "listing-ended",  # its inscription has been found to be sold or moved
     "listing-planned",
     "listing-reserved",
     "listing-drafted",
@@ -88,16 +89,16 @@ LISTING_NAMES = (
     "listing-cancelling",
     "listing-cancelled",
 )
-# Points of an item's way home from the escrow that it was listed in.
+# Points of an item's return from the escrow that it was listed in.
 HOMECOMING_NAMES = ("homecoming-reserved", "homecoming-signed", "homecoming-stored")
-# Points of the manager, on a fill's way to its auto-list task.
+# Points of the manager while it turns a fill into an auto-list task.
 FILL_NAMES = ("fill-seen", "fill-listed")
 
 _hits: Counter[str] = Counter()
 
 
 def crashpoint(name: str) -> None:
-    """Kills this process as `kill -9` would, if BIDKEEPER_CRASHPOINT names this point and its turn has come."""
+    """Kills this process like `kill -9` if BIDKEEPER_CRASHPOINT names this point and its turn has come."""
     wanted, _, turn = os.environ.get(VARIABLE, "").partition(":")
     if wanted not in (name, "random"):
         return
@@ -108,28 +109,30 @@ def crashpoint(name: str) -> None:
 
 
 def _one_of(most: int) -> int:
-    """Returns a number from 1 to `most`: another one for each process but always the same within it."""
+    """Returns a number from 1 to `most` that differs between processes but is constant within one."""
     return os.getpid() * 2_654_435_761 % 2**32 * most // 2**32 + 1
 
 
 _CANCELS_ONLY = ("control-state", DISK_FULL)  # tags of the signer's refusals
 _OF_MONEY = (FaultCode.INSUFFICIENT_FUNDS, FaultCode.NO_COINS)
-_LONGEST = 200  # of one text: it may quote a venue
+_LONGEST = 200  # characters of one text, because it may quote a venue
 _MOST = 5
 
 
 class CodedFault(NamedTuple):
-    """One fault for programs: its code, and the values in its words."""
+    """One fault for programs: its code, and the values in its text."""
 
     code: FaultCode
     params: dict[str, Any]
 
 
 class Faults(Struct):
-    """The faults of one cycle, as they come, in words (`texts`) and as codes (`coded`), in the same order.
+    """The faults of one cycle in order, as texts (`texts`) and as codes (`coded`).
 
-    `backs_off`: something is down, so tries go further apart. `retry_after_s`: the venue's own wish for the next try.
-    `rejected`: the venue refused our credentials for a write, in these words. `has_accepted_write`: it took a write.
+    - `backs_off`: something is down, so the delay between tries grows.
+    - `retry_after_s`: the venue's requested delay before the next try.
+    - `rejected`: the text with which the venue rejected our credentials for a write.
+    - `has_accepted_write`: the venue accepted a write.
     """
 
     texts: list[str] = field(default_factory=list)
@@ -152,10 +155,10 @@ class Faults(Struct):
         fund: ToFund | None = None,
         **params: int | str,
     ) -> None:
-        """Notes a step that failed; `failed_to` completes "failed to ...". An error has its own code.
+        """Adds a step that failed; `failed_to` completes "failed to ...". A known error determines its code.
 
-        `price_sats` is that of the one bid or listing which it is about, `params` are other values in the words.
-        `fund` is the way to enough money, added to a fault of money only.
+        `price_sats` is the price of the bid or listing concerned, if there is only one. `params` are other values of
+        the text. `fund` says how to add funds; it is used only for a fault about money.
         """
         text = mask(f"failed to {failed_to}: {error}".replace("\n", " "))[:_LONGEST]
         if fund is not None and (code or _code_of(error)) in _OF_MONEY:
@@ -179,7 +182,7 @@ class Faults(Struct):
         price_sats: int | None = None,
         fund: ToFund | None = None,
     ) -> None:
-        """Notes a fault of a write. A refusal of our credentials comes first and backs off: it may end the task."""
+        """Adds a fault of a write. Rejected credentials are put first and back off, because they may end the task."""
         is_rejected, known = isinstance(error, AuthFailed), len(self.texts)
         self.add(step, failed_to, error, backs_off=backs_off or is_rejected, price_sats=price_sats, fund=fund)
         if is_rejected:
@@ -189,13 +192,13 @@ class Faults(Struct):
                 self.coded.insert(0, self.coded.pop())
 
     def add_unsigned(self, step: Step, failed_to: str, error: SignerError, *, price_sats: int | None = None) -> None:
-        """Notes that the signer did not sign. Control (reduce, halt) and a full disk let cancels through: no outage."""
+        """Adds a failure to sign. Control (reduce, halt) and a full disk still let cancels pass: no outage."""
         is_forbidden = isinstance(error, SignerRefused) and error.tag in _CANCELS_ONLY
         self.add(step, failed_to, error, backs_off=not is_forbidden, price_sats=price_sats)
 
     @property
     def text(self) -> str | None:
-        """All faults in one line, None when there were none."""
+        """All faults in one line, None if there are none."""
         if not self.texts:
             return None
         more = len(self.texts) - _MOST
@@ -203,7 +206,7 @@ class Faults(Struct):
 
     @property
     def first(self) -> CodedFault | None:
-        """The fault that a task shows as its own: the first one, with the number of the others as `more`."""
+        """The fault that the task shows: the first one, with the number of the others as `more`."""
         if not self.coded:
             return None
         fault, more = self.coded[0], len(self.coded) - 1
@@ -228,7 +231,7 @@ def _coded(
     return CodedFault(code or _code_of(error), params | given)
 
 
-# The first class that an error is of gives its code.
+# The code of the first class that an error is an instance of applies.
 _CODES: tuple[tuple[type[BidkeeperError], FaultCode], ...] = (
     (RateLimited, FaultCode.VENUE_RATE_LIMITED),
     (NotUnderstood, FaultCode.VENUE_NOT_UNDERSTOOD),
@@ -242,32 +245,32 @@ _CODES: tuple[tuple[type[BidkeeperError], FaultCode], ...] = (
 
 def _code_of(error: BidkeeperError | str) -> FaultCode:
     if isinstance(error, Refused):
-        # A venue's own codes are not ours to promise; a leaf's kind is, and so are the gateway's.
+        # A venue's own codes are not part of our API, so only known kinds and codes pass.
         known = {code.value: code for code in FaultCode}
         return known.get(error.kind) or known.get(error.code) or FaultCode.VENUE_REFUSED
     return next((code for kind, code in _CODES if isinstance(error, kind)), FaultCode.OTHER)
 
 
 class TaskLock:
-    """The lock of a task, which this process holds from now on to its end. Raises LockHeld when another has it."""
+    """The lock of a task, which this process holds until its end. Raises LockHeld if another process has it."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
         self._fd = take_lock(path)
 
     def touch(self) -> None:
-        """Tells the manager that we are alive; one that is silent for long is killed.
+        """Shows the manager that this process is alive; a worker that is silent for long is killed.
 
-        A file that was removed proves nothing, so its successor is locked, too. Raises LockHeld when another has it.
+        If the lock file was removed, its replacement is locked, too. Raises LockHeld if another process has it.
         """
         os.utime(self._fd)
         if not os.fstat(self._fd).st_nlink:
-            log.warning("%s was removed: locks a new one", self._path)
+            log.warning("%s was removed: a new file is locked", self._path)
             former, self._fd = self._fd, take_lock(self._path, 0.0)
             os.close(former)
 
     def now_ms(self) -> int:
-        """Returns the time (epoch). Every step of a job asks for it, so it is a sign of life, too."""
+        """Returns the time (Unix ms). Every step of a job calls it, so it touches the lock, too."""
         self.touch()
         return time.time_ns() // 1_000_000
 
@@ -276,17 +279,17 @@ Kind = Literal["bidder", "lister", "drain"]  # of worker
 
 
 class BadConfig(BidkeeperError):
-    """A refusal: the task's stored config cannot be carried out; a restart would not help."""
+    """A refusal: the task's stored config cannot be run; a restart would not help."""
 
 
 class BadCredentials(BidkeeperError):
-    """A refusal: a venue does not accept us, by more than one answer; a restart would not help."""
+    """A refusal: a venue rejects our credentials in more than one answer; a restart would not help."""
 
 
 class Context(WithSecrets, frozen=True):
-    """One worker's surroundings. `token` and `secret` are its right to act: at signer, gateway and ledger.
+    """One worker's environment. `token` and `secret` are its right to act with signer, gateway and ledger.
 
-    `crash` is called with the name of each crash point that the worker comes by (workers/context.py).
+    `crash` is called with the name of each crash point that the worker reaches.
     """
 
     hidden = frozenset({"secret"})
@@ -299,14 +302,14 @@ class Context(WithSecrets, frozen=True):
     signer: SignerClient
     clock_ms: Callable[[], int]
     crash: Callable[[str], None] = crashpoint
-    venue: Capabilities = cast("Capabilities", None)  # the task's; `__post_init__` sets it
+    venue: Capabilities = cast("Capabilities", None)  # of the task; set by `__post_init__`
 
     def __post_init__(self) -> None:
         force_setattr(self, "venue", capabilities(self.market.venue or self.settings.market))
 
     @property
     def is_short_of_disk(self) -> bool:
-        """Whether the data directory's disk has too little room to place anything; False where that is not known."""
+        """Whether the data directory's disk has too little room to place anything; False if unknown."""
         try:
             return files.is_short(self.settings.data_dir)
         except OSError:
@@ -314,7 +317,7 @@ class Context(WithSecrets, frozen=True):
 
     @property
     def damage(self) -> str:
-        """The damage of the database in words, for which nothing is placed; "" if none is known."""
+        """The database damage, in words, that forbids placing anything; "" if none is known."""
         found = base.look_for_damage()
         return "" if found is None else found.for_owners
 
@@ -323,8 +326,8 @@ class Job(Protocol):
     """The repeated work of a worker."""
 
     def cycle(self) -> float | None:
-        """Runs one cycle. Returns the seconds until the next one is due, or None when nothing is left to do.
+        """Runs one cycle. Returns the seconds until the next one is due, or None if nothing is left to do.
 
-        A fault of venue, signer or database is reported in the task's `last_error` and returned from with a delay;
-        BadConfig and BadCredentials end the process.
+        A fault of venue, signer or database is reported in the task's `last_error` and delays the next cycle; BadConfig
+        and BadCredentials end the process.
         """

@@ -1,7 +1,7 @@
-"""The one cycle of a task: assignment, settle, decide, carry out, report. Each kind of job fills in these steps.
+"""The cycle of a task: assignment, settle, decide, carry out, report. Each kind of job implements these steps.
 
-Then the time of the next one: tasks on one slug share a moment, faults back off, workers are spread over the loop.
-And the evidence that an unseen order has ended: a read may lag behind, so it takes several that are well apart.
+Also the time of the next cycle: tasks on one slug share a moment, faults back off, workers are spread over the loop.
+And the evidence that an unseen order has ended: because a read may lag, it takes several reads well apart.
 """
 
 from __future__ import annotations
@@ -35,11 +35,11 @@ from workers.context import BadConfig, BadCredentials, Context, Faults
 
 log = logging.getLogger(__name__)
 
-REFUSED_APART_MS = 2 * 3_600_000  # between two refused writes that end a task by themselves
+REFUSED_APART_MS = 2 * 3_600_000  # the minimum time between two refused writes that end a task without a refused read
 
 
 class Config(Protocol):
-    """A config of a task that runs, as far as every cycle goes by it."""
+    """The part of a running task's config that every cycle uses."""
 
     @property
     def dry_run(self) -> bool:
@@ -51,9 +51,9 @@ C = TypeVar("C", bound=Config)
 
 @dataclass(slots=True, kw_only=True, eq=False, repr=False)
 class Moment:
-    """All that one cycle of a task knows: its row as the cycle began, then what each step finds.
+    """The data of one cycle of a task: its row at the beginning, then the results of each step.
 
-    A value that a step finds has none before that step. `faults` collects failures.
+    A step's results are unset before that step. `faults` collects failures.
     """
 
     context: Context
@@ -67,7 +67,7 @@ class Moment:
 
     @property
     def addresses(self) -> frozenset[str]:
-        """All addresses of the user's."""
+        """All addresses of the user."""
         return frozenset({self.user.address, self.user.ordinals_address, self.keys.payment, self.keys.vault})
 
 
@@ -76,9 +76,10 @@ M = TypeVar("M", bound=Moment)
 
 @dataclass(slots=True, kw_only=True, eq=False, repr=False)
 class WantedMoment(Moment, Generic[C]):
-    """A cycle of a task that runs, with its config and its user's rights.
+    """A cycle of a running task, with its config and its user's rights.
 
-    `refusal` says why nothing may be signed though control allows it; `damage` is the database's.
+    `refusal` is the reason why nothing may be signed although control allows it; `damage` describes the database's
+    damage.
     """
 
     config: C
@@ -88,7 +89,7 @@ class WantedMoment(Moment, Generic[C]):
     damage: str = field(init=False)
 
     def __post_init__(self) -> None:
-        Moment.__post_init__(self)  # `super()` knows another class: `slots=True` makes a new one
+        Moment.__post_init__(self)  # `super()` would fail, because `slots=True` replaces the class
         context = self.context
         self.refusal = Entitlements(context.settings).refusal(self.user, context.clock_ms())
         self.control = users.control_of(self.user.id, context.task_id)
@@ -99,13 +100,13 @@ W = TypeVar("W", bound=WantedMoment[Any])
 
 
 def wanted_task(context: Context) -> Task | None:
-    """Returns the worker's task; None when it is no longer wanted or another worker has taken over."""
+    """Returns the worker's task; None if it is no longer wanted or another worker has taken over."""
     task = tasks.under_token(context.task_id, context.token)
     return None if task is None or task.desired != RUNNING or task.deleted_ms is not None else task
 
 
 def config_of(task: Task, loads: Callable[[str], C], problems: Callable[[C], Iterable[Problem]]) -> C:
-    """Reads the task's config. Raises BadConfig, with the task's `last_error` written, for one that cannot be run."""
+    """Reads the task's config. If it cannot be run, sets the task's `last_error` and raises BadConfig."""
     try:
         config = loads(task.config)
     except ValueError as error:
@@ -121,7 +122,7 @@ def _bad(task: Task, trouble: str) -> BadConfig:
 
 
 def read_user_keys(context: Context, address: str, faults: Faults) -> UserKeys | None:
-    """Asks the signer for the user's addresses and keys; returns None, with the fault noted, when it did not answer."""
+    """Asks the signer for the user's addresses and keys; returns None, with a fault added, if it did not answer."""
     try:
         return context.signer.addresses(address)
     except SignerError as error:
@@ -130,12 +131,12 @@ def read_user_keys(context: Context, address: str, faults: Faults) -> UserKeys |
 
 
 class Cycles(ABC, Generic[M]):
-    """The job of one task (see `Job`): one `cycle` after the other, whose steps the kinds of job fill in.
+    """The job of one task (see `Job`): repeats `cycle`, whose steps the kinds of job implement.
 
-    It survives being killed anywhere: a successor needs only the ledger and the venue's own word on what is ours.
+    It may be killed at any point, because its successor needs only the ledger and the venue's reads of our orders.
     """
 
-    FIRST_S: ClassVar[float] = 1.0  # between tries, while something is down
+    FIRST_S: ClassVar[float] = 1.0  # between tries while something is down
     LONGEST_S: ClassVar[float] = 60.0
 
     def __init__(self, context: Context, rng: random.Random | None = None) -> None:
@@ -144,10 +145,10 @@ class Cycles(ABC, Generic[M]):
         self._keys: UserKeys | None = None
 
     def cycle(self) -> float | None:
-        """Runs one cycle; returns the seconds until the next one, None when nothing is left to do for this worker.
+        """Runs one cycle; returns the seconds until the next one, None if this worker has nothing left to do.
 
-        That is so when the task is no longer wanted, or another worker acts. When the manager has closed a bid of this
-        cycle meanwhile, for a brake, the next one begins soon.
+        It has nothing left to do if the task is no longer wanted or another worker has taken over. If the manager has
+        closed a bid of this cycle meanwhile, for a brake, the next cycle begins soon.
         """
         try:
             moment = self._assigned()
@@ -164,19 +165,19 @@ class Cycles(ABC, Generic[M]):
                 self._report_nothing_done(moment)
             return self._pause(moment)
         except MovedMeanwhile as moved:
-            log.info("task %d: begins anew: %s", self._context.task_id, moved)
+            log.info("task %d: the cycle is started again: %s", self._context.task_id, moved)
             return self.FIRST_S
 
     @abstractmethod
     def _assigned(self) -> M | None:
-        """Reads the assignment of this moment; None when there is nothing to do for this worker any more."""
+        """Reads the present assignment; None if this worker has nothing left to do."""
 
     def _rest(self, moment: M) -> float | None:
-        """Returns the seconds to rest when no cycle is due yet."""
+        """Returns the seconds to wait if no cycle is due yet, otherwise None."""
         return None
 
     def _is_ready(self, moment: M) -> bool:
-        """Learns what each step needs; False, with the fault noted, when that is not to be had."""
+        """Fetches what the steps need; returns False, with a fault added, if it is not available."""
         return True
 
     @abstractmethod
@@ -185,25 +186,25 @@ class Cycles(ABC, Generic[M]):
 
     @abstractmethod
     def _decide(self, moment: M) -> None:
-        """Decides what is to be done."""
+        """Decides what to do."""
 
     @abstractmethod
     def _carry_out(self, moment: M) -> None:
-        """Does it."""
+        """Carries the decision out."""
 
     @abstractmethod
     def _report(self, moment: M) -> None:
-        """Writes down what was done, and the faults."""
+        """Records the actions and the faults."""
 
     def _report_nothing_done(self, moment: M) -> None:
-        """Writes down a cycle that got nowhere."""
+        """Records a cycle that could not act."""
 
     @abstractmethod
     def _pause(self, moment: M) -> float | None:
         """Returns the seconds until the next cycle, None after the last one."""
 
     def _known_keys(self, moment: M) -> UserKeys | None:
-        """Returns the user's addresses and keys, and puts them into the moment; None, with the fault noted, without."""
+        """Returns the user's addresses and keys, and adds them to the moment; None and a fault if unknown."""
         if self._keys is None:
             self._keys = read_user_keys(self._context, moment.user.address, moment.faults)
         if self._keys is not None:
@@ -212,17 +213,17 @@ class Cycles(ABC, Generic[M]):
 
 
 class Keeping(Cycles[W]):
-    """The cycles of a task that runs: it needs the user's keys, and refused credentials end it.
+    """The cycles of a running task: it needs the user's keys, and rejected credentials end it.
 
-    Its `cycle` raises BadConfig, and BadCredentials; both are recorded first. One refusal of a write proves nothing:
-    a 401 or 403 may come from a firewall, from a plan that lacks one route, or from a fault of the venue. It counts
-    when a read with the same key or session is refused, too. Else it counts when another write is refused hours after
-    it and none was accepted between: as far as this worker remembers, so that a restart can only prolong a task.
+    `cycle` raises BadConfig and BadCredentials; both are recorded first. A single rejected write proves nothing: a 401
+    or 403 may come from a firewall, from a plan that lacks one route, or from a fault of the venue. It counts if a read
+    with the same key or session is rejected, too. Otherwise it counts if another write is rejected hours later and none
+    was accepted in between. Only this worker's own memory counts, so a restart can only prolong a task.
     """
 
     def __init__(self, context: Context, rng: random.Random | None = None) -> None:
         super().__init__(context, rng)
-        self._first_refused_ms: int | None = None  # the first refusal of a write since the last accepted one
+        self._first_refused_ms: int | None = None  # the first rejection of a write since the last accepted write
 
     def _is_ready(self, moment: W) -> bool:
         return self._known_keys(moment) is not None
@@ -237,14 +238,14 @@ class Keeping(Cycles[W]):
 
     @abstractmethod
     def _look(self, moment: W, looked: Faults) -> None:
-        """Reads at the venue with the credentials of our writes."""
+        """Reads from the venue with the credentials of our writes."""
 
     @abstractmethod
     def _until_next(self, moment: W) -> float:
         """Returns the seconds until the next cycle while nothing is down."""
 
     def _judge_credentials(self, moment: W) -> None:
-        """Raises BadCredentials when the refusal of a write counts. A cycle with an accepted write counts for none."""
+        """Raises BadCredentials if a rejected write counts. In a cycle with an accepted write it does not count."""
         faults, now_ms = moment.faults, self._context.clock_ms()
         if faults.has_accepted_write:
             self._first_refused_ms = None
@@ -260,14 +261,14 @@ class Keeping(Cycles[W]):
 
 
 class Drain(Cycles[M]):
-    """The cycles of a task that must not run: they read and cancel until nothing of it is open."""
+    """The cycles of a task that must not run: they read and cancel until none of its orders is open."""
 
     FIRST_S = 0.5
     LONGEST_S = 30.0
 
 
 def note_machine_and_rights(moment: WantedMoment[Any], step: Step, failed_to: str) -> None:
-    """Adds to the faults what forbids every task of the user's, or of the host, to place anything."""
+    """Adds the faults that forbid every task of this user, or of this host, to place anything."""
 
     def note(code: FaultCode, text: str) -> None:
         moment.faults.add(step, failed_to, text, backs_off=False, code=code)
@@ -288,7 +289,7 @@ def record(
     memory: str = "{}",
     conditions: Conditions = cycles.NONE_HOLDS,
 ) -> None:
-    """Writes the cycle down and logs it. A restraint and a dry run stand before the words of its `action`."""
+    """Records the cycle and logs it. A restraint and a dry run are prefixed to `action`."""
     if moment.config.dry_run:
         action = f"dry run: {action}"
     if moment.control.state != users.RUN:
@@ -297,7 +298,7 @@ def record(
 
 
 def record_nothing_done(moment: Moment, sample: Sample | None = None, memory: str = "{}") -> None:
-    """Writes down a cycle that got nowhere."""
+    """Records a cycle that could not act."""
     _write(moment, "nothing done", {}, sample, memory)
 
 
@@ -327,56 +328,57 @@ def _write(
 
 
 _JITTER = 0.2
-# All turns are in the first two fifths of each loop: within half a loop, the age up to which a cycle reuses another's
-# reads. So one read of a wallet serves all its tasks, as one of a book serves all tasks on its slug.
+# All turns are in the first two fifths of each loop, so that they are within half a loop, up to which a cycle reuses
+# another's reads. So one read of a wallet serves all its tasks, and one read of a book serves all tasks on its slug.
 _SPREAD = 0.4
 _EACH_FIRST_S, _LONGEST_FIRST_S = 0.03, 12.0
 _LEAST_GAP = 0.25  # of a loop, between two turns of one task
 
 
 def until_first_cycle(slug_key: str, starting: int) -> float:
-    """Returns the seconds before a worker's first cycle when `starting` others start with it.
+    """Returns the seconds before a worker's first cycle if `starting` other workers start with it.
 
-    A venue that answers 5 requests a second would make all of them fail if they asked at once: of 300 on as many slugs,
-    33 begin a second. A few starts are not held up.
+    A venue that answers 5 requests a second would fail simultaneous requests from all of them. So of 300 workers on as
+    many slugs, 33 begin each second. A few starts are not delayed.
     """
-    return _place(slug_key) * min(_LONGEST_FIRST_S, starting * _EACH_FIRST_S)
+    return _position(slug_key) * min(_LONGEST_FIRST_S, starting * _EACH_FIRST_S)
 
 
 def until_cycle(slug_key: str, loop_s: float, now_s: float) -> float:
-    """Returns the seconds from `now_s` (Unix time) until this slug's next turn, from a quarter of a loop on.
+    """Returns the seconds from `now_s` (Unix time) until this slug's next turn, at least a quarter of a loop.
 
-    Tasks with the same loop wake up together, so that they share one read of the book; different slugs are spread. With
-    a loop of 10 s and a slug whose turn is at 1.5 s: 4 s at 7.5, 10 s at 1.5, 11 s at 0.5.
+    Tasks on one slug with the same loop wake up together, so that they share one read of the book; different slugs are
+    spread. With a loop of 10 s and a slug whose turn is at 1.5 s: 4 s at 7.5, 10 s at 1.5, 11 s at 0.5.
     """
-    turn_s = _place(slug_key) * _SPREAD * loop_s
+    turn_s = _position(slug_key) * _SPREAD * loop_s
     wait_s = (turn_s - now_s) % loop_s
     return wait_s if wait_s >= _LEAST_GAP * loop_s else wait_s + loop_s
 
 
 def until_rare_cycle(first_s: float, loop_s: float, now_s: float, *, every: int, due_s: float) -> float:
-    """Returns the seconds until the first turn with something to do; the next turn is in `first_s`.
+    """Returns the seconds until the first turn with work to do; the next turn is in `first_s`.
 
-    That is one turn in `every`, the same for all tasks with this loop, and the first one after `due_s` (Unix time).
+    One turn in `every` has work, the same one for all tasks with this loop; so has the first turn after `due_s` (Unix
+    time).
     """
     wait_s = first_s
-    while now_s + wait_s < due_s and _number(now_s + wait_s, loop_s) % every:
+    while now_s + wait_s < due_s and _loop_number(now_s + wait_s, loop_s) % every:
         wait_s += loop_s
     return wait_s
 
 
-def _number(turn_s: float, loop_s: float) -> int:
-    """Returns the number of the loop that a turn is in, safe from rounding: turns are in its first two fifths."""
+def _loop_number(turn_s: float, loop_s: float) -> int:
+    """Returns the number of a turn's loop. Turns are in its first two fifths, so adding 0.3 avoids rounding errors."""
     return int(turn_s / loop_s + (1 - _SPREAD) / 2)
 
 
-def _place(slug_key: str) -> float:
+def _position(slug_key: str) -> float:
     """Returns the slug's fixed position in [0, 1), equal in every process."""
     return zlib.crc32(slug_key.encode()) / 2**32
 
 
 class Backoff:
-    """The seconds between tries: `first_s`, twice that, and so on up to `longest_s`, each up to a fifth shorter."""
+    """The seconds between tries: `first_s`, doubled each time up to `longest_s`, each shortened by up to a fifth."""
 
     def __init__(self, first_s: float, longest_s: float, rng: random.Random) -> None:
         self._first_s = first_s
@@ -391,25 +393,27 @@ class Backoff:
     def delay(self, at_least_s: float = 0.0) -> float:
         """Returns the seconds until the next try.
 
-        `at_least_s` is the venue's wish. Above `longest_s` it is cut: the gateway keeps the venue's own pause, so that
-        asking the gateway again costs the venue nothing.
+        `at_least_s` is the venue's requested delay. It is cut to `longest_s`, because the gateway enforces the venue's
+        pause itself, so that asking the gateway again costs the venue nothing.
         """
         delay = self._next_s * (1 - _JITTER * self._rng.random())
         self._next_s = min(2 * self._next_s, self._longest_s)
         return min(max(delay, at_least_s), self._longest_s)
 
 
-VANISHED_READS = 2  # good reads in a row without a live row until it counts as vanished, or its cancel as done
-LOST_READS = 3  # ... without one that may never have arrived until, well after its time, it counts as lost
-APART_MS = 5_000  # two reads that are closer together may have come from the same lagging copy: they are one
-# How far a venue's clock may be behind ours; it may tell whole seconds only. The sale of a bid that was just placed has
-# an earlier time then. So another's sale may be taken for a bid's own, and its task buys less than it may; one that was
-# missed would have it buy more.
+# successful reads in a row without a live order, after which it counts as vanished, or its cancel as done
+VANISHED_READS = 2
+# likewise for an order that may never have arrived: it then counts as lost, if it is long overdue
+LOST_READS = 3
+APART_MS = 5_000  # two reads closer together count as one, because both may come from the same lagging copy
+# The maximum lag of a venue's clock behind ours, and two seconds because it may report whole seconds only. The sale of
+# a just placed bid then has an earlier time than the bid. With this allowance another bid's sale may be taken for ours,
+# so that the task buys less than allowed; without it a missed sale would make the task buy more.
 CLOCKS_MS = int(MOST_SKEW_S * 1_000) + 2_000
 
 
 def count_miss(row: Order | Listing, read_ms: int) -> int:
-    """Counts the good reads in a row, well apart, that have not shown it, the one begun at `read_ms` included."""
+    """Counts the successful reads in a row, well apart, without the order, including the one begun at `read_ms`."""
     if read_ms < row.updated_ms + APART_MS:
         return int(row.misses)
     return states.count_miss(row, read_ms)

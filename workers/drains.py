@@ -1,4 +1,4 @@
-"""The drains: they end the orders of a task that must not run; without strategy, they only read and cancel."""
+"""The drains: jobs that end the orders of a task that must not run. They only read and cancel, without strategy."""
 
 from __future__ import annotations
 
@@ -46,16 +46,16 @@ log = logging.getLogger(__name__)
 
 @dataclass(slots=True, kw_only=True, eq=False, repr=False)
 class DrainMoment(Moment):
-    """One round of the drain. `wallets` have open orders in its beginning, in the order of their names."""
+    """One cycle of the drain. `wallets` have open orders at its beginning, sorted by name."""
 
     wallets: tuple[str, ...] = ()
-    left: int = 0  # open orders, in the end
+    left: int = 0  # open orders at the end
 
 
 class BiddingDrain(Drain[DrainMoment]):
-    """The job that reads, and cancels unless the user wants bids to stay, until every order of the task is closed.
+    """Reads, and cancels unless the user wants bids to stay, until every order of the task is closed.
 
-    Refused credentials do not end it: bids that cannot be cancelled are watched until their expiry has passed.
+    Rejected credentials do not end this job: bids that cannot be cancelled are watched until after their expiry.
     """
 
     def __init__(self, context: Context, *, rng: random.Random | None = None) -> None:
@@ -78,7 +78,7 @@ class BiddingDrain(Drain[DrainMoment]):
     def _settle_wallet(
         self, moment: DrainMoment, wallet: str, cancels: dict[int, CancelAnswer] | None = None
     ) -> Found | None:
-        """Tells sold bids from cancelled ones: fills count when the task is started again."""
+        """Distinguishes sold bids from cancelled ones, because fills count if the task is started again."""
         context, task, faults = self._context, moment.task, moment.faults
         read = read_own_bids(context, wallet, task.slug, 0, faults)
         if read is None:
@@ -94,7 +94,7 @@ class BiddingDrain(Drain[DrainMoment]):
         return found
 
     def _vault(self, moment: DrainMoment) -> frozenset[str]:
-        """Returns the vault, which gets bought items at venues that know us by our own two addresses."""
+        """Returns the vault, which receives bought items at venues that identify us by our two addresses."""
         keys = self._known_keys(moment) if self._context.venue.bids_are_psbt else None
         return frozenset() if keys is None else frozenset({keys.vault})
 
@@ -103,16 +103,17 @@ class BiddingDrain(Drain[DrainMoment]):
         moment.wallets = tuple(sorted({order.wallet for order in own if not order.dry_run}))
 
     def _carry_out(self, moment: DrainMoment) -> None:
-        """Ends the bids of one wallet after the other: no read of another wallet holds up or forbids its cancels."""
+        """Ends the bids wallet by wallet, so that no read of another wallet delays or prevents cancels."""
         for wallet in moment.wallets:
             found = self._settle_wallet(moment, wallet)
             if self._must_cancel(moment):
                 self._cancel(moment, wallet, found)
 
     def _cancel(self, moment: DrainMoment, wallet: str, found: Found | None) -> None:
-        """Cancels the wallet's orders that are at the venue, and strays.
+        """Cancels the wallet's orders that are at the venue, and our unrecorded bids.
 
-        Known orders are cancelled though no read shows them, and sent again: they end in no other way.
+        Known orders are cancelled even if a read does not show them, and their cancels are repeated, because only a
+        cancel ends them.
         """
         task, now_ms = moment.task, self._context.clock_ms()
         states = {LIVE} if found is not None and not found.may_hide_strays else {LIVE, CANCELLING}
@@ -131,7 +132,7 @@ class BiddingDrain(Drain[DrainMoment]):
                 log.info("task %d: cancelled %d of %s, order %d", task.id, order.price_sats, order.slug, order.id)
 
     def _must_cancel(self, moment: DrainMoment) -> bool:
-        """Tells whether the bids must go; only a task stopped by its user, and told to leave them, keeps them."""
+        """Tells whether the bids must be cancelled: always, unless the user stopped the task and left its bids."""
         task, context = moment.task, self._context
         if task.deleted_ms is not None:
             return True
@@ -142,7 +143,7 @@ class BiddingDrain(Drain[DrainMoment]):
         return not stays(task)
 
     def _report(self, moment: DrainMoment) -> None:
-        """Writes to the task's `last_error` why we cannot cancel, and clears only our own text there."""
+        """Writes the reason why we cannot cancel to the task's `last_error`, and clears only our own text there."""
         task, faults = moment.task, moment.faults
         left = moment.left = orders.count_open(task.id)
         log.info("task %d: %d open orders left%s", task.id, left, f"; {faults.text}" if faults.texts else "")
@@ -164,20 +165,21 @@ def _can_be_cancelled(order: Order, wallet: str) -> bool:
 
 
 def _is_over(order: Order, now_ms: int) -> bool:
-    """Tells whether it has expired and is gone: the next reads say how it ended."""
+    """Tells whether the order has expired and the venue no longer shows it: later reads find out how it ended."""
     return order.state == LIVE and order.expires_ms <= now_ms and order.misses > 0
 
 
-BLOCK_S = 600.0  # about the time until another block: a lock is counted in them
+BLOCK_S = 600.0  # about the time until another block, the unit of the escrow's lock
 _WORDS = {"challenge": "challenge", "psbt": "PSBT"}
-_CHAIN_AGE_S = 0.0  # how old the chain's facts may be
+_CHAIN_AGE_S = 0.0  # the maximum age of chain data
 
 
 @dataclass(slots=True, kw_only=True, eq=False, repr=False)
 class ListingDrainMoment(Moment):
-    """One round of the drain. `read` are our listings at the venue, None when that failed.
+    """One cycle of the drain. `read` are our listings at the venue, None if the read failed.
 
-    `is_shown`: the `listing` is among them, or may be (`may_hide`); then `place` is the inscription's, if it was asked.
+    `is_shown`: the read has the `listing`, or may hide it (`may_hide`). In the latter case `place` is the inscription's
+    state.
     """
 
     listing: Listing
@@ -189,16 +191,16 @@ class ListingDrainMoment(Moment):
 
 
 class ListingDrain(Drain[ListingDrainMoment]):
-    """The job that reads and cancels until the task's listing is closed. A task that is not deleted keeps its listing.
+    """Reads and cancels until the task's listing is closed. A task that is not deleted keeps its listing.
 
-    A listing is cancelled as long as any read shows it, or may, whatever the venue answers, and closed only by a read
-    without it (`settle_hidden` is the one exception).
+    A listing is cancelled as long as a read shows it, or may hide it, whatever the venue answers. It is closed only by
+    a read without it (`settle_hidden` is the one exception).
     """
 
     def __init__(self, context: Context, *, rng: random.Random | None = None) -> None:
         super().__init__(context, rng)
         self._end_finder = EndFinder(context)
-        self._is_locked = False  # the item, by its escrow
+        self._is_locked = False  # the item, in its escrow
 
     def _assigned(self) -> ListingDrainMoment | None:
         context = self._context
@@ -218,7 +220,7 @@ class ListingDrain(Drain[ListingDrainMoment]):
 
     def _decide(self, moment: ListingDrainMoment) -> None:
         if moment.read is not None:
-            # Whatever a row is whose item is spent, it cannot be bought any more.
+            # If the item is spent, no row of it can be bought any more.
             moment.way = "close" if moment.place == "spent" else "cancel" if moment.is_shown else "settle"
 
     def _carry_out(self, moment: ListingDrainMoment) -> None:
@@ -226,7 +228,7 @@ class ListingDrain(Drain[ListingDrainMoment]):
             self._close_left(moment)
         elif moment.way != "wait":
             is_acknowledged = self._cancelled(moment) if moment.way == "cancel" else None
-            # While the row is open: nobody looks after an item whose listing is closed.
+            # Before the row is closed, because no job watches the item of a closed listing.
             how = self._brought_home(moment)
             self._is_locked = how is Homecoming.LOCKED
             if how in (Homecoming.LATER, Homecoming.LOCKED):
@@ -234,14 +236,14 @@ class ListingDrain(Drain[ListingDrainMoment]):
             if moment.way == "settle":
                 self._settle_unshown(moment)
             elif is_acknowledged is not None:
-                # A transaction that is in no block yet may be its sale, or never be mined.
+                # An unconfirmed transaction may be its sale, or may never be mined.
                 self._settle_cancelled(moment, is_acknowledged and moment.place != "pending")
 
     def _settle_unshown(self, moment: ListingDrainMoment) -> None:
         context, listing, read = self._context, moment.listing, moment.read
         assert read is not None
         if listing.state == CANCELLING and self._has_left(moment):
-            self._close_left(moment)  # it vanished without a cancel of ours
+            self._close_left(moment)  # it vanished without our cancel
             return
         settle_unsent(context, listing, moment.faults)
         if listing.state != CLOSED:
@@ -255,12 +257,12 @@ class ListingDrain(Drain[ListingDrainMoment]):
         log.info("listing at %d: %s%s", listing.price_sats, how, f"; {text}" if text else "")
 
     def _pause(self, moment: ListingDrainMoment) -> float | None:
-        if not listings.count_open(self._context.task_id):  # the listing that a failed one was to replace counts
+        if not listings.count_open(self._context.task_id):  # a listing that a failed one was to replace counts, too
             return None
         return BLOCK_S if self._is_locked else self._backoff.delay(moment.faults.retry_after_s)
 
     def _brought_home(self, moment: ListingDrainMoment) -> Homecoming | None:
-        """Begins the way home of an item that lies in its escrow; one that is impossible is left to its owner."""
+        """Begins the return of an item from its escrow; None if none is needed or possible."""
         context = self._context
         if not context.venue.lists_in_escrow:
             return None
@@ -277,7 +279,7 @@ class ListingDrain(Drain[ListingDrainMoment]):
         return bring_home(context, task.user, keys, item, located.outpoint, moment.faults)
 
     def _cancelled(self, moment: ListingDrainMoment) -> bool | None:
-        """Sends the cancel; tells whether the venue confirms it, None when it could not be sent."""
+        """Sends the cancel; returns whether the venue confirms it, None if it could not be sent."""
         context, listing = self._context, moment.listing
         signature = self._proof(moment)
         if signature is None:
@@ -305,7 +307,7 @@ class ListingDrain(Drain[ListingDrainMoment]):
             settle_listing(context, listing, shown, read.taken_ms, is_acknowledged=is_acknowledged)
 
     def _proof(self, moment: ListingDrainMoment) -> str | None:
-        """Returns the signed proof that the venue wants before it cancels the listing; "" where it is a session."""
+        """Returns the signed proof that the venue requires for a cancel; "" if it needs only a session."""
         context, listing, faults = self._context, moment.listing, moment.faults
         wanted = context.venue.delist_proof
         right = context.task_id, context.token, context.secret
@@ -323,7 +325,7 @@ class ListingDrain(Drain[ListingDrainMoment]):
         return None
 
     def _sent(self, moment: ListingDrainMoment, signature: str) -> bool:
-        """Sends the cancel; tells whether the venue confirms it, or has no such listing and no sale of it."""
+        """Sends the cancel; returns whether the venue confirms it, or has no such listing and the item was not sold."""
         context, listing, faults = self._context, moment.listing, moment.faults
         try:
             is_done = context.market.delist(
@@ -359,7 +361,7 @@ class ListingDrain(Drain[ListingDrainMoment]):
             own_listings.close_left(listing, ending.sale, self._context.clock_ms())
 
     def _has_left(self, moment: ListingDrainMoment) -> bool:
-        """Tells whether a transaction spends the listing's output, in a block or not."""
+        """Tells whether a transaction, confirmed or not, spends the listing's output."""
         return self._locate(moment) in ("spent", "pending")
 
     def _locate(self, moment: ListingDrainMoment) -> InscriptionState:

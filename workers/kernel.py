@@ -1,9 +1,9 @@
-"""Worker processes as the kernel identifies them, holds their lock, and reports their ends; log, and the zygote's link.
+"""Worker processes at the level of the kernel: identity, lock, end, log file, and the zygote's link.
 
-A process is known by pid and start time, since a pid alone may be another process's by now. A flock on
-`run/task-17.lock`, held until death, is the proof that at most one worker acts for a task. The file holds the holder's
-pid and start time, so that a successor which finds it locked can end the holder; its mtime is the holder's sign of
-life. It is never unlinked while its task may have a worker: two workers could then hold locks on two files of one name.
+A process is identified by pid and start time, because a pid may be reused. A flock on `run/task-17.lock`, held until
+death, guarantees that at most one worker acts for a task. The file has the holder's pid and start time, so that a
+successor can end the holder; its mtime is the holder's sign of life. It is never unlinked while its task may have a
+worker; otherwise two workers could hold locks on two files of one name.
 
 Manager and zygote send each other one JSON object a packet, with descriptors where needed:
 
@@ -13,7 +13,8 @@ Manager and zygote send each other one JSON object a packet, with descriptors wh
              {"failed": 7, "text": "why", "unfit": false}             unfit: it will never fork again
              {"ended": 7, "status": -9}                               as in `Handle.poll`
 
-The number of a start names its worker for ever, unlike a pid. Secrets go down the life line, past the zygote.
+The number of a start identifies its worker uniquely, unlike a pid. Secrets pass through the life line, so that the
+zygote never has them.
 """
 
 from __future__ import annotations
@@ -40,17 +41,17 @@ _MOST_DESCRIPTORS = 2
 
 
 def link_pair() -> tuple[socket.socket, socket.socket]:
-    """Makes the two ends: the manager's, and the zygote's."""
+    """Returns the two ends of a link: the manager's, and the zygote's."""
     return socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
 
 
 def send_packet(link: socket.socket, message: dict[str, Any], descriptors: Sequence[int] = ()) -> None:
-    """Raises OSError when the other end is gone, or does not read and the link does not block."""
+    """Sends one message. Raises OSError if the other end is closed, or if a non-blocking link is full."""
     socket.send_fds(link, [json.dumps(message).encode()], descriptors)
 
 
 def receive_packet(link: socket.socket) -> tuple[dict[str, Any], list[int]] | None:
-    """Receives one message with its descriptors, which the caller closes; None when the other end is gone."""
+    """Receives one message with its descriptors, which the caller closes; None if the other end is closed."""
     try:
         packet, descriptors, _, _ = socket.recv_fds(link, _LONGEST_PACKET, _MOST_DESCRIPTORS, socket.MSG_CMSG_CLOEXEC)
     except ConnectionResetError:
@@ -70,28 +71,28 @@ WAKE = signal.SIGUSR1  # asks a worker to begin its next cycle now
 
 
 def start_time(pid: int) -> int | None:
-    """Returns when the process started, in clock ticks since boot (field 22 of /proc/PID/stat); None without one."""
+    """Returns a process's start in clock ticks since boot (field 22 of /proc/PID/stat); None if it has ended."""
     try:
         fd = os.open(f"/proc/{pid}/stat", os.O_RDONLY | os.O_CLOEXEC)
         try:
             stat = os.read(fd, 4096)
         finally:
             os.close(fd)
-    except OSError:  # also when it ends between the two
+    except OSError:  # also if the process ends between open and read
         return None
-    # The command name, field 2, stands in brackets and may itself hold brackets and blanks.
+    # The command name, field 2, is in brackets and may itself contain brackets and blanks.
     return int(stat.rpartition(b")")[2].split()[19])
 
 
 def open_process(pid: int, started: int) -> int | None:
-    """Opens a pidfd of the process, if `pid` is still the one that started at `started`. The caller closes it."""
+    """Opens a pidfd of the process, which the caller closes; None if `pid` is not the one started at `started`."""
     if start_time(pid) != started:
         return None
     try:
         pidfd = os.pidfd_open(pid)
     except OSError:
         return None
-    # It may have ended, and its pid been reused, between the first look and the opening.
+    # The process may have ended, and its pid been reused, between the first check and pidfd_open.
     if start_time(pid) != started:
         os.close(pidfd)
         return None
@@ -99,7 +100,7 @@ def open_process(pid: int, started: int) -> int | None:
 
 
 def send(pidfd: int, number: signal.Signals) -> None:
-    """Sends a signal to the process, unless it has ended."""
+    """Sends a signal to the process; no-op if it has ended."""
     try:
         signal.pidfd_send_signal(pidfd, number)
     except ProcessLookupError:
@@ -107,25 +108,25 @@ def send(pidfd: int, number: signal.Signals) -> None:
 
 
 def wait_for_end(pidfd: int, timeout_s: float) -> bool:
-    """Tells whether the process has ended within `timeout_s`."""
+    """Waits up to `timeout_s` for the process's end and returns whether it has ended."""
     poll = select.poll()
     poll.register(pidfd, select.POLLIN)
     return bool(poll.poll(max(0.0, timeout_s) * 1000))
 
 
-EXIT_STOPPED = 0  # it was asked to stop, or had nothing left to do
+EXIT_STOPPED = 0  # a stop was requested, or nothing was left to do
 EXIT_BAD_CONFIG = 3
-EXIT_SUPERSEDED = 4  # the task's lock or token is another worker's
+EXIT_SUPERSEDED = 4  # another worker holds the task's lock or token
 EXIT_BAD_CREDENTIALS = 5
-EXIT_WITHOUT_GRANT = 6  # the signer does not know its grant: another copy of the signer's file was put in its place
-EXIT_UNKNOWN = 256  # no process exits with it: the process that could have reported the end is gone
+EXIT_WITHOUT_GRANT = 6  # the signer does not know its grant, because its file was replaced by another copy
+EXIT_UNKNOWN = 256  # no process exits with it; the process that could have reported the end has ended, too
 
 
 class Sequel(Enum):
-    """The manager's reaction to a worker's unasked end."""
+    """The manager's reaction to a worker's unrequested end."""
 
     RESTART = "restart"  # counted, with back-off
-    RESTART_SOON = "restart soon"  # not counted: it gave way to another, or died with its parent
+    RESTART_SOON = "restart soon"  # not counted, because it yielded to another worker or died with its parent
     GIVE_UP = "give up"  # a restart would not help
 
 
@@ -146,7 +147,7 @@ _ENDED = {
 
 
 def judge_end(status: int) -> End:
-    """Judges `status` as subprocess gives it: an exit code, or a signal's number below 0."""
+    """Judges an end status in subprocess's form: an exit code, or minus a signal's number."""
     if status == -signal.SIGKILL:
         return End("was killed by SIGKILL (perhaps out of memory)", Sequel.RESTART)
     if status < 0:
@@ -169,7 +170,7 @@ _LONGEST_CONTENT = 64
 
 
 class LockHeld(BidkeeperError):
-    """A refusal: another process keeps the lock and could not be ended."""
+    """A refusal: another process holds the lock and could not be ended."""
 
 
 def lock_path(run_dir: Path, task_id: int) -> Path:
@@ -182,9 +183,9 @@ def lock_paths(run_dir: Path) -> Iterator[Path]:
 
 
 def take_lock(path: Path, wait_s: float = WAIT_S) -> int:
-    """Takes the lock, killing its holder if need be, writes this process into its file and returns its descriptor.
+    """Takes the lock, killing its holder if necessary, writes this process into its file and returns its descriptor.
 
-    Nothing but the descriptor's end gives it back. Raises LockHeld after `wait_s`.
+    The lock is held until the descriptor is closed. Raises LockHeld after `wait_s`.
     """
     fd = _locked(path, wait_s)
     os.ftruncate(fd, 0)
@@ -193,9 +194,9 @@ def take_lock(path: Path, wait_s: float = WAIT_S) -> int:
 
 
 def free_lock(path: Path, wait_s: float = WAIT_S) -> None:
-    """Makes sure that no process holds the lock, killing its holder if need be. Raises LockHeld after `wait_s`.
+    """Makes sure that no process holds the lock, killing its holder if necessary. Raises LockHeld after `wait_s`.
 
-    The file is emptied: a name left in it would be taken for the next holder's until that one has written its own.
+    The file is emptied; otherwise the old content would count as the next holder's until that one writes its own.
     """
     fd = _locked(path, wait_s)
     os.ftruncate(fd, 0)
@@ -238,7 +239,7 @@ def _end_holder(fd: int, deadline: float) -> None:
     if pidfd is None:
         return
     try:
-        # A process that has the lock but has not yet written its name may have its predecessor's in the file.
+        # Read again, because a new holder may not have replaced its predecessor's content at the first read.
         if _holder(fd) == holder:
             send(pidfd, SIGKILL)
             wait_for_end(pidfd, deadline - time.monotonic())
@@ -249,7 +250,7 @@ def _end_holder(fd: int, deadline: float) -> None:
 
 
 def _holder(fd: int) -> tuple[int, int] | None:
-    """Reads pid and start time from the file; None when they are not readable."""
+    """Reads pid and start time from the file; None if they are unreadable."""
     try:
         pid, started = map(int, os.pread(fd, _LONGEST_CONTENT, 0).split())
     except ValueError:
@@ -264,7 +265,7 @@ _STDERR = 2
 
 
 class OwnLog:
-    """The log file `path`, and its older ones `path`.1, `path`.2."""
+    """The log file `path`, and its older versions `path`.1 and `path`.2."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -275,9 +276,9 @@ class OwnLog:
             self._redirect()
 
     def rotate(self) -> None:
-        """Begins a new file when this one is full. Between cycles, so that no traceback is torn apart.
+        """Begins a new file if this one is full. Call it between cycles, so that no traceback is split.
 
-        On a full disk it cannot: then the next call tries again.
+        If it fails on a full disk, the next call tries again.
         """
         if os.fstat(_STDERR).st_size < MAX_BYTES:
             return

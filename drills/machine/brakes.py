@@ -198,7 +198,7 @@ class BrakedHouse(House):
         idle = 0
         while idle < 20:  # turns of the loop, in which the next read of the ledger starts its rounds
             await asyncio.sleep(0)
-            idle = 0 if self._brakes._going else idle + 1
+            idle = 0 if self._brakes._in_progress else idle + 1
 
     async def _begin(self) -> None:
         self._brake_work.run(self._brakes.run())

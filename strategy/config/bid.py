@@ -1,9 +1,9 @@
 """A bidding task's config, and the rules that its fields must keep.
 
-A part is replaced as a whole: a change names all of it.
+A part is replaced as a whole, so a change must contain all of its fields.
 
-`problems` is called on a request and again when the worker loads the stored config, so it checks single ranges too.
-Fields of a mode that is not selected are stored and not used.
+`problems` is called on a request and again when the worker loads the stored config, so it checks single ranges, too.
+Fields of an unselected mode are stored but not used.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import Annotated, Any, NamedTuple
 
 from msgspec import Struct
 
-from core.fields import MAX_SATS as MAX_SATS  # the plans bound their sums by it, too
+from core.fields import MAX_SATS as MAX_SATS  # the plans limit their sums by it, too
 from strategy.config.table import (
     MAX_DECIMALS,
     MAX_TEXT,
@@ -48,7 +48,7 @@ _ADDRESS = re.compile(ADDRESS)
 
 
 class BidLevel(Struct, frozen=True):
-    """So many bids at one price: `at` is a fraction of the reference in percent mode, sats of a bid in fixed mode."""
+    """`count` bids at one price: `at` is a fraction of the reference in percent mode, sats of a bid in fixed mode."""
 
     at: Decimal
     count: int
@@ -63,7 +63,7 @@ class FloorDrop(Struct, frozen=True):
 
 
 class ActiveHours(Struct, frozen=True):
-    """The hours of a day at which there are bids, as clocks show them in a time zone ("22:00" to "06:30")."""
+    """The hours of a day in which bids are open, as local times in a time zone ("22:00" to "06:30")."""
 
     tz: str
     begin: str
@@ -71,9 +71,10 @@ class ActiveHours(Struct, frozen=True):
 
 
 class OnFill(Struct, frozen=True):
-    """The auto-list task to make of each fill. `autolist` is its stored config (listing.py), without its cost.
+    """The auto-list task to create for each fill. `autolist` is its stored config (listing.py), without its cost.
 
-    With `start` it is started as well. `max_open` bounds how many of them there are, sold and deleted ones not counted.
+    With `start` the task is also started. `max_open` limits the number of such tasks; sold and deleted ones do not
+    count.
     """
 
     autolist: str
@@ -82,7 +83,7 @@ class OnFill(Struct, frozen=True):
 
 
 def wrong_levels(levels: tuple[BidLevel, ...], *, is_fixed: bool, most: Decimal) -> Iterator[str]:
-    """Yields every fault of these levels; `most` is the greatest `at`."""
+    """Yields every fault of these levels; `most` is the maximum `at`."""
     if not 1 <= len(levels) <= MOST_LEVELS:
         yield f"must be null or a list of 1 to {MOST_LEVELS} levels"
         return
@@ -103,7 +104,7 @@ def _is_at(at: Decimal, most: Decimal) -> bool:
 
 
 def wrong_bounds(bounds: tuple[Decimal, ...], *, is_rune: bool, most: int) -> Iterator[str]:
-    """Yields the fault of two prices between which a floor is to be."""
+    """Yields the fault of the two prices between which the floor must be."""
     if len(bounds) != 2 or not all(b.is_finite() and 0 <= b <= most and decimals(b) <= MAX_DECIMALS for b in bounds):
         yield f"must be null or two prices from 0 to {most}, the lower one first"
     elif bounds[0] >= bounds[1]:
@@ -124,7 +125,7 @@ def wrong_drop(drop: FloorDrop) -> Iterator[str]:
 
 
 def wrong_hours(hours: ActiveHours) -> Iterator[str]:
-    """Yields every fault of these hours. Whether there is such a zone is for those who know time zones."""
+    """Yields every fault of these hours. Callers with a time zone database check whether the zone exists."""
     if len(hours.tz) > 64 or not _ZONE.fullmatch(hours.tz):
         yield 'tz must be the name of a time zone, such as "Europe/Berlin"'
     if not (_CLOCK.fullmatch(hours.begin) and _CLOCK.fullmatch(hours.end)):
@@ -134,7 +135,7 @@ def wrong_hours(hours: ActiveHours) -> Iterator[str]:
 
 
 def wrong_on_fill(on_fill: OnFill, *, to_vault: bool) -> Iterator[str]:
-    """Yields every fault of this rule, but for those of the config in it, which its own rules judge."""
+    """Yields every fault of this rule; the faults of its auto-list config are found by that config's own rules."""
     if not 1 <= on_fill.max_open <= MOST_OPEN:
         yield f"maxOpen must be a whole number from 1 to {MOST_OPEN}"
     if not to_vault:
@@ -153,7 +154,7 @@ MAX_PERCENT = 10
 EXPIRY_MINUTES = (15, 10_080)
 DEFAULT_EXPIRY_MINUTES = 16
 DEFAULT_LOOP_SECONDS = 30
-MOST_LOOPS = 4  # a calm task without a loop of its own reads the market once in this many loops
+MOST_LOOPS = 4  # a task in a still market, without its own loopSeconds, reads the market once in this many loops
 TYPES = {"ordinals": "Collection", "rune": "Rune"}
 FEE_TIERS = {
     "fastestFee": "The next block",
@@ -162,7 +163,7 @@ FEE_TIERS = {
     "minimumFee": "The lowest that is relayed",
 }
 
-# When a field matters.
+# The conditions under which a field is used.
 IN_PERCENT, IN_SATS = {"bid_mode": ("percent",)}, {"bid_mode": ("fixed",)}
 OF_ITEMS, OF_RUNES = {"type": ("ordinals",)}, {"type": ("rune",)}
 ON_TRAIT = OF_ITEMS | {"bid_type": ("trait",)}
@@ -181,9 +182,9 @@ def _part_of_price(least: str, most: str, label: str, words: str, hint: str, **m
 
 
 class BidConfig(Struct, frozen=True, dict=True):
-    """The config of one bidding task. Sats are of one whole bid, percents are fractions (0.01 is 1 %).
+    """The config of one bidding task. Sats are for one whole bid, percents are fractions (0.01 is 1 %).
 
-    With `bid_levels`, `bid_count` is the number of their bids.
+    With `bid_levels`, `bid_count` is the total number of their bids.
     """
 
     # fmt: off
@@ -331,12 +332,12 @@ class BidConfig(Struct, frozen=True, dict=True):
 
     @cached_property
     def slowest_s(self) -> int:
-        """The longest time in seconds that is meant to be between two cycles."""
+        """The intended maximum number of seconds between two cycles."""
         return MOST_LOOPS * DEFAULT_LOOP_SECONDS if self.loop_seconds is None else self.loop_seconds
 
     @cached_property
     def level_count(self) -> int:
-        """The bids of all levels together, 0 without levels."""
+        """The total number of bids of all levels, 0 without levels."""
         return sum(level.count for level in self.bid_levels or ())
 
     @cached_property
@@ -345,7 +346,7 @@ class BidConfig(Struct, frozen=True, dict=True):
 
     @cached_property
     def trait(self) -> tuple[str, str] | None:
-        """The trait (type, value) that is bid on, None for bids on the whole collection."""
+        """The trait (type, value) to bid on, None for bids on the whole collection."""
         return (self.trait_type, self.trait_value) if self.bid_type == "trait" else None
 
     @cached_property
@@ -358,21 +359,21 @@ class BidConfig(Struct, frozen=True, dict=True):
 
     @cached_property
     def hangs_on_floor(self) -> bool:
-        """Whether a collection's lowest ask is all that matters of the market.
+        """Whether the task needs only a collection's lowest ask.
 
-        Not for a trait, whose own floor moves independently, nor for a rune, whose asks are read elsewhere and may
-        count as far as a depth goes, nor where some sellers are ignored, of whom the floor may be.
+        False for a trait, because its floor moves independently. False for a rune, because its asks come from another
+        source and may be needed to some depth. False with ignored addresses, because the lowest ask may be theirs.
         """
         return not (self.wants_bids or self.is_rune or self.bid_type == "trait" or self.ignore_addresses)
 
     @cached_property
     def is_guarded(self) -> bool:
-        """Whether the floor's own course may keep the task from bidding."""
+        """Whether moves of the floor may keep the task from bidding."""
         return self.only_while_floor_between is not None or self.pause_on_floor_drop is not None
 
     @cached_property
     def wants_history(self) -> bool:
-        """Whether earlier references matter: to clamp a reference that bids depend on, or to guard against its fall."""
+        """Whether earlier references are needed: to clamp the reference, or to guard against its fall."""
         return self.bid_mode == "percent" or self.is_guarded
 
 
@@ -399,7 +400,7 @@ def canonical_slug(type: str, slug: str) -> str:
 
 
 def normal_slug(type: str, slug: str) -> str:
-    """Returns the key by which a user's slugs are unique: as `canonical_slug`, tickers also without their bullets."""
+    """Returns the key by which a user's slugs are unique: `canonical_slug`, for tickers without their bullets."""
     canonical = canonical_slug(type, slug)
     return canonical.replace(_BULLET, "") if type == "rune" else canonical
 
@@ -410,22 +411,22 @@ def is_ticker(slug: str) -> bool:
 
 
 def is_on(config: BidConfig, slug: str) -> bool:
-    """Tells whether an order on this stored slug is on the config's: an order outlives a change of its task's slug."""
+    """Tells whether an order's stored slug is the config's; it may differ, because orders outlive a changed slug."""
     return is_ticker(slug) == config.is_rune and normal_slug(config.type, slug) == normal_slug(config.type, config.slug)
 
 
 def problems(config: BidConfig) -> list[Problem]:
-    """Returns every broken rule of this config; an empty list means that it can be planned with.
+    """Returns every broken rule of this config; if the list is empty, the config can be planned with.
 
-    Both ranges are checked for low <= high, even the unselected one: a contradiction left in storage would surprise at
-    the PUT that selects it.
+    Both ranges are checked for low <= high, even the unselected one; otherwise a stored contradiction would appear only
+    in the later PUT that selects it.
     """
     found = [*(Problem(*fault) for fault in faults(config)), *_parts(config), *_slug(config)]
     return found + list(_between_fields(config, {problem.field for problem in found}))
 
 
 def _parts(config: BidConfig) -> Iterator[Problem]:
-    """Finds one fault of each part; most configs have none of them."""
+    """Yields at most one problem per part."""
     found: dict[str, Iterator[str]] = {}
     is_fixed = config.bid_mode == "fixed"
     if config.bid_levels is not None:
@@ -464,7 +465,7 @@ def _between_fields(config: BidConfig, broken: set[str]) -> Iterator[Problem]:
     c = config
 
     def sound(*names: str) -> bool:
-        """Tells whether these fields are valid by themselves: only then does a rule between them make sense."""
+        """Tells whether these fields are valid alone; otherwise rules between them are not checked."""
         return broken.isdisjoint(names)
 
     if sound("bid_percent_low", "bid_percent_high") and c.bid_percent_low > c.bid_percent_high:
@@ -479,7 +480,7 @@ def _between_fields(config: BidConfig, broken: set[str]) -> Iterator[Problem]:
     if sound("bid_expiry_minutes", "loop_seconds") and c.expiry_ms < least_s * 1000:
         yield Problem("bid_expiry_minutes", f"must be at least two cycles and a minute ({least_s} seconds)")
     if c.pause_on_floor_drop is not None and sound("pause_on_floor_drop", "loop_seconds"):
-        # In a shorter window there would be no price to fall from.
+        # A shorter window might contain no earlier price to fall from.
         least = -(-2 * c.slowest_s // 60)
         if c.pause_on_floor_drop.window_minutes < least:
             yield Problem("pause_on_floor_drop", f"must have windowMinutes of two cycles at least ({least})")
@@ -517,7 +518,7 @@ def _of_sats_mode(config: BidConfig, order_sound: bool, hardcap_sound: bool) -> 
 
 
 def unsupported(config: BidConfig) -> list[Problem]:
-    """Returns the legal wishes of this config that are not built. A task with such a config must not start."""
+    """Returns the valid settings of this config that are not supported yet. A task with any of them must not start."""
     if not config.is_rune and config.quantity != 1:
         return [Problem("quantity", "several items per bid are not available yet")]
     return []
@@ -530,7 +531,7 @@ def dump_bid_config(config: BidConfig) -> str:
 
 @lru_cache(maxsize=16)  # one request, or one cycle, reads the same text several times
 def load_bid_config(text: str) -> BidConfig:
-    """Reads a config that `dump_bid_config` wrote. Raises ValueError when it is none; ranges are for `problems`."""
+    """Reads a config that `dump_bid_config` wrote. Raises ValueError for other texts; `problems` checks ranges."""
     return load(BidConfig, text, {"fee_rate": _stored_fee_rate})
 
 
@@ -538,4 +539,4 @@ def _stored_fee_rate(value: Any) -> str | Decimal:
     return value if isinstance(value, str) and value in FEE_TIERS else stored_number("fee_rate", value)
 
 
-table_of(BidConfig)  # before the workers are forked
+table_of(BidConfig)  # evaluated before the workers are forked, so that they share it

@@ -1,7 +1,7 @@
-"""An auto-list task's config, and the rules that its fields must keep together.
+"""An auto-list task's config, and the rules between its fields.
 
-`problems` is called on a request and again when the worker loads the stored config. Fields of a mode or reference that
-is not selected are stored and not used.
+`problems` is called on a request and again when the worker loads the stored config. Fields of an unselected mode or
+reference are stored but not used.
 """
 
 from collections.abc import Iterator
@@ -35,13 +35,13 @@ MOST_STEPS, MOST_HOURS = 20, 8_760
 MAX_DECIMALS = 18
 DEFAULT_LOOP_SECONDS, LEAST_LOOP_SECONDS, MOST_LOOP_SECONDS = 30, 5, 3_600
 
-# When a field matters.
+# The conditions under which a field is used.
 BY_PERCENT, AT_SATS, BELOW_OTHERS = ({"price_mode": (mode,)} for mode in ("percent", "fixed", "undercut"))
 OF_TRAIT = {"reference": ("traitFloor",)}
 
 
 class PriceStep(Struct, frozen=True):
-    """A price from some hours after the first listing on: a multiple of the reference, or sats."""
+    """A price that applies from some hours after the first listing: a multiple of the reference, or sats."""
 
     after_hours: int
     price_percent: Decimal | None = None
@@ -49,10 +49,9 @@ class PriceStep(Struct, frozen=True):
 
 
 class ListingConfig(Struct, frozen=True):
-    """The pricing of a listing. Sats are the item's, `price_percent` and `min_margin` are fractions (1.05 is 105 %).
+    """The pricing of a listing. Sats are for the item; `price_percent` and `min_margin` are fractions (1.05 is 105 %).
 
-    `price_schedule` changes the price as time goes by (strategy/plan_listing.py). Asks of `ignore_addresses` are no
-    part of the market.
+    `price_schedule` changes the price over time (strategy/plan_listing.py). Asks of `ignore_addresses` are ignored.
     """
 
     # fmt: off
@@ -117,7 +116,7 @@ class ListingConfig(Struct, frozen=True):
 
     @property
     def trait(self) -> tuple[str, str] | None:
-        """The trait (type, value) whose cheapest listing is the reference, None where another reference is used."""
+        """The trait (type, value) whose cheapest listing is the reference, None with another reference."""
         wanted = self.multiplies and self.reference == "traitFloor"
         return (self.trait_type, self.trait_value) if wanted else None
 
@@ -128,12 +127,12 @@ class ListingConfig(Struct, frozen=True):
 
     @property
     def wants_collection(self) -> bool:
-        """Whether the price depends on asks or sales of others, for which the collection must be known."""
+        """Whether the price depends on other users' asks or sales, so that the collection must be known."""
         return self.wants_asks or (self.multiplies and self.reference == "lastSale")
 
 
 def problems(config: ListingConfig) -> list[Problem]:
-    """Returns every broken rule of this config; an empty list means that it can be planned with."""
+    """Returns every broken rule of this config; if the list is empty, the config can be planned with."""
     found = list(_single_fields(config))
     return found + list(_between_fields(config, {problem.field for problem in found}))
 
@@ -188,7 +187,7 @@ def _between_fields(config: ListingConfig, broken: set[str]) -> Iterator[Problem
             yield Problem("price_sats", "is required in fixed mode")
         elif c.price_sats < c.min_price_sats:
             yield Problem("price_sats", "must not be below minPriceSats")
-    # A sum that no price may exceed is no least price for the signer either.
+    # A sum above every allowed price cannot be the signer's minimum price either.
     if (
         not {"cost_sats", "min_margin"} & broken
         and c.cost_sats is not None
@@ -198,7 +197,7 @@ def _between_fields(config: ListingConfig, broken: set[str]) -> Iterator[Problem
 
 
 def unstartable(config: ListingConfig) -> list[Problem]:
-    """Returns the gaps of this legal config. It may be stored, but a task that is to start must fill them."""
+    """Returns the gaps of a valid config that must be filled before its task may start."""
     if not config.multiplies:
         return []
     if config.reference == "purchase" and config.cost_sats is None:
@@ -213,7 +212,7 @@ def unstartable(config: ListingConfig) -> list[Problem]:
 
 
 def warnings(config: ListingConfig) -> list[str]:
-    """Returns legal but probably unintended settings, in words for the task's owner."""
+    """Returns valid but probably unintended settings, in words for the task's owner."""
     if config.price_mode != "fixed" and config.min_price_sats == 0 and config.cost_sats is None:
         return ["no minPriceSats and no costSats: the price follows the market down without a limit"]
     return []
@@ -225,8 +224,11 @@ def dump_listing_config(config: ListingConfig) -> str:
 
 
 def load_listing_config(text: str) -> ListingConfig:
-    """Reads a config that `dump_listing_config` wrote. Raises ValueError when it is none; ranges are for `problems`."""
+    """Reads a config that `dump_listing_config` wrote. Raises ValueError for other texts.
+
+    Ranges are checked by `problems`.
+    """
     return load(ListingConfig, text, {})
 
 
-table_of(ListingConfig)  # before the workers are forked
+table_of(ListingConfig)  # evaluated before the workers are forked, so that they share it

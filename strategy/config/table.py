@@ -1,7 +1,7 @@
-"""The marks of a config's fields: bounds, words, unit, and the modes in which a field matters.
+"""The declarations of a config's fields: bounds, texts, unit, and the modes in which a field is used.
 
-Each field's type is marked with a `Field`. The rules of single fields, the bodies and answers of the interface with
-their description, and the page's forms derive from these marks.
+Each field's type is annotated with a `Field`. The rules of single fields, the API's bodies and answers with their
+description, and the page's forms derive from these declarations.
 """
 
 from __future__ import annotations
@@ -31,13 +31,16 @@ Number = int | Decimal
 
 
 class Field(Struct, frozen=True, kw_only=True):
-    """The declaration of one field; its type and default are the config's own.
+    """The declaration of one field; its type and default are those of the config.
 
-    `words` describe the field to programs; `label` and `hint` name and explain it in forms, in the group `group`. It
-    matters while each field of `when` has one of these values. Values are at least `least` or greater than `above`,
-    and at most `most`; a text has at most `longest` characters. A broken bound is reported as `fault`. `usual` is what
-    a form shows for null. `no_limit_at_0`: 0 is unlimited. A replay cannot show what a field does that is not
-    `is_replayed`.
+    - `words`: the description in the API; `label` and `hint`: its name and explanation in forms, in the group `group`.
+    - `when`: the field is used only if each of these fields has one of the given values.
+    - `least`, `above`, `most`: a value is at least `least`, greater than `above`, and at most `most`.
+    - `longest`: the maximum number of characters of a text.
+    - `fault`: the report of a value out of bounds.
+    - `usual`: what a form shows for null.
+    - `no_limit_at_0`: 0 is unlimited.
+    - `is_replayed`: False if a replay cannot show the field's effect.
     """
 
     kind: str
@@ -49,7 +52,7 @@ class Field(Struct, frozen=True, kw_only=True):
     least: Number | None = None
     above: Number | None = None
     most: Number | None = None
-    has_open_top: bool = False  # `most` is not described: it is only what can be stored
+    has_open_top: bool = False  # `most` is not described, because it is only the storage limit
     places: int = MAX_DECIMALS
     longest: int | None = None
     choices: Mapping[str, str] = {}
@@ -74,32 +77,32 @@ class Field(Struct, frozen=True, kw_only=True):
 
 
 def decimals(value: Decimal) -> int:
-    """Returns the number of digits after the point of a finite number."""
+    """Returns the number of decimal places of a finite number."""
     exponent = value.as_tuple().exponent
     return -exponent if isinstance(exponent, int) and exponent < 0 else 0
 
 
 @cache
 def fields_of(config: Any) -> tuple[FieldInfo, ...]:
-    """Returns a config's fields in their order: their types are evaluated once, since that takes milliseconds."""
+    """Returns a config's fields in order; cached, because evaluating their types takes milliseconds."""
     return fields(config)
 
 
 @cache
 def table_of(config: Any) -> dict[str, Field]:
-    """Returns the declarations of a config's fields by name, in their order."""
+    """Returns the declarations of a config's fields by name, in order."""
     return {each.name: mark for each in fields_of(config) for mark in get_args(each.type) if isinstance(mark, Field)}
 
 
 @cache
 def _judged(config: Any) -> list[tuple[str, Field, Any]]:
-    """Returns the fields that have a fault, with their defaults, which are within bounds."""
+    """Returns the fields that declare a fault, with their defaults, which are within bounds."""
     table = table_of(config)
     return [(each.name, table[each.name], each.default) for each in fields_of(config) if table[each.name].fault]
 
 
 def faults(config: Any) -> Iterator[tuple[str, str]]:
-    """Yields each field whose value is out of its bounds, and the fault, in words that follow the field's name."""
+    """Yields each field whose value is out of bounds, and the fault, in words that follow the field's name."""
     for name, field, default in _judged(cast(Any, type(config))):
         value = getattr(config, name)
         if value is not default and not field.takes(value):
@@ -107,30 +110,30 @@ def faults(config: Any) -> Iterator[tuple[str, str]]:
 
 
 def whole(least: int, most: int, group: str, label: str, words: str, hint: str, **more: Any) -> Field:
-    """Makes the mark of a whole number from `least` to `most`."""
+    """Returns the declaration of a whole number from `least` to `most`."""
     own: dict[str, Any] = {"kind": "count", "fault": f"must be a whole number from {least} to {most}"} | more
     return Field(least=least, most=most, group=group, label=label, words=words, hint=hint, **own)
 
 
 def sats(group: str, label: str, words: str, hint: str, least: int = 0, **more: Any) -> Field:
-    """Makes the mark of an amount in sats."""
+    """Returns the declaration of an amount in sats."""
     return whole(least, MAX_SATS, group, label, words, hint, kind="sats", **more)
 
 
 def one_of(
     choices: Mapping[str, str], group: str, label: str, words: str, hint: str, says: str = "", **more: Any
 ) -> Field:
-    """Makes the mark of a text that is one of `choices`, of which each has its words in forms."""
+    """Returns the declaration of a text that is one of the keys of `choices`, whose values are their texts in forms."""
     fault = f"must be {says or ' or '.join(choices)}"
     return part("choice", group, label, words, hint, choices=choices, fault=fault, **more)
 
 
 def part(kind: str, group: str, label: str, words: str, hint: str, **more: Any) -> Field:
-    """Makes the mark of a field with a reader, a form and rules of its own."""
+    """Returns the declaration of a field with its own reader, form and rules."""
     return Field(kind=kind, group=group, label=label, words=words, hint=hint, **more)
 
 
-fraction = partial(part, "fraction")  # which forms show in percent (0.01 is 1 %)
+fraction = partial(part, "fraction")  # forms show it in percent (0.01 is 1 %)
 flag = partial(part, "check")
 text = partial(part, "text", longest=MAX_TEXT, fault=f"must not be longer than {MAX_TEXT} characters")
 
@@ -144,11 +147,11 @@ def dump(config: Any) -> str:
 
 
 def load(kind: type[Config], text: str, readers: Mapping[str, Callable[[Any], Any]]) -> Config:
-    """Reads a config that `dump` wrote; a missing field (stored by an older version) has its default.
+    """Reads a config that `dump` wrote; a missing field (stored by an older version) gets its default.
 
-    `readers` read the fields whose type msgspec does not know. Raises ValueError when the text is not such JSON, names
-    an unknown field, lacks one without a default, or holds a value that this version would write otherwise: what it
-    does not know could be a limit.
+    `readers` read the fields whose type msgspec does not know. Raises ValueError if the text is not such JSON, has an
+    unknown field, lacks a field without a default, or holds a value that this version would write differently. An
+    unknown field is refused because it could be a limit.
     """
     try:
         values = json.loads(text)
@@ -171,7 +174,7 @@ def load(kind: type[Config], text: str, readers: Mapping[str, Callable[[Any], An
 
 
 def stored_number(name: str, value: Any) -> Decimal:
-    """Reads a Decimal of a stored config. Raises ValueError."""
+    """Reads a Decimal of a stored config. Raises ValueError for any other text."""
     try:
         return Decimal(value if isinstance(value, str) else "")
     except InvalidOperation:

@@ -46,7 +46,7 @@ async def test_the_manager_answers_malformed_frames_as_before(installation: Inst
     async with installation.running():
         manager = installation.manager
         assert manager is not None
-        await eventually(lambda: manager._surroundings.spawner.is_ready)
+        await eventually(lambda: manager._shared.spawner.is_ready)
         asked = {"op": "heed", "scope": "task", "subject": 1, "state": None, "at_ms": 1}
         path = installation.settings.manager_socket
         found = await asyncio.to_thread(lambda: list(rows(path, by_line, "op", {"op": "ping"}, asked)))

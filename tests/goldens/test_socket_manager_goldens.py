@@ -100,7 +100,7 @@ async def test_each_operation_and_each_refusal_at_the_managers_socket_are_as_bef
     async with installation.running():
         manager = installation.manager
         assert manager is not None
-        await eventually(lambda: manager._surroundings.spawner.is_ready)
+        await eventually(lambda: manager._shared.spawner.is_ready)
         tap = Tap(path, installation.settings.manager_socket)
         session = Session(tap, as_it_is)
         await answers(session, client, installation)

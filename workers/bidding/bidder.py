@@ -1,4 +1,4 @@
-"""A bidding task's cycles: settle, look, decide, place and cancel, and the time of the next."""
+"""A bidding task's cycles: settle, read the market, decide, place and cancel, and the time of the next cycle."""
 
 from __future__ import annotations
 
@@ -49,10 +49,10 @@ def decide(
     by_floor: bool = False,
     replaced: Collection[int] = (),
 ) -> Decision:
-    """Decides on books that are `max_age_s` old at most, and writes that to the journal; our bids are as `found`.
+    """Decides on books at most `max_age_s` old and on our bids in `found`, and writes the decision to the journal.
 
-    `by_floor`: the present floor may confirm older asks. Orders with the ids of `replaced` are as good as gone.
-    Our bids are unknown (None), too, while a row that could not be read may be any of them, or may fill all limits.
+    `by_floor`: an unchanged floor may confirm older asks. Orders with ids in `replaced` count as cancelled. Our bids
+    are also unknown, as with None, while an unreadable row may be any of them, or may use up all limits.
     """
     config, context = moment.config, moment.context
     restraint, is_blind = moment.restraint, found is None or found.may_hide_strays
@@ -89,17 +89,17 @@ def decide(
 
 
 def _wants_rooms(moment: BiddingMoment, plan: BidPlan) -> bool:
-    """Tells whether the signer's ceilings matter: a bid will be placed, or they made the task patient."""
+    """Tells whether the signer's ceilings matter: a bid will be placed, or they have increased the task's patience."""
     return not moment.config.dry_run and (bool(plan.to_place) or patience_of(moment.state.rooms) > 1)
 
 
 def _has_new_rooms(moment: BiddingMoment) -> bool:
-    """Asks the signer how much may be signed; tells whether that has changed."""
+    """Asks the signer for the remaining allowances; returns whether they have changed."""
     context, before = moment.context, moment.state.rooms
     try:
         moment.state.rooms = context.signer.rooms(context.task_id, context.token, context.secret)
     except SignerError as error:
-        # Its last answer stands. A signer that is away shows by the signature that it does not give.
+        # The last answer stays valid. An absent signer is noticed when it gives no signature.
         log.info("task %d: failed to ask how much may be signed: %s", context.task_id, error)
     return moment.state.rooms != before
 
@@ -107,7 +107,7 @@ def _has_new_rooms(moment: BiddingMoment) -> bool:
 def _sample(moment: BiddingMoment, plan: BidPlan, now_ms: int) -> None:
     """Stores the reference as the minute's sample.
 
-    Not if a fixed range made no use of it (a guard does), nor if a collection's floor stands in for a trait's own.
+    Skipped if a fixed range without a guard does not use it, or if a collection's floor replaces a trait's own floor.
     """
     if plan.reference is None or not moment.config.wants_history or Reason.TRAIT_FLOOR_MISSING in plan.marks:
         return
@@ -167,25 +167,24 @@ def _overruled(own: tuple[Order, ...], config: BidConfig, now_ms: int) -> dict[i
             reasons[order.id] = WorkerReason.DRY_RUN
         elif not is_on(config, order.slug):
             reasons[order.id] = WorkerReason.WRONG_SLUG
-        elif order.state == LIVE and now_ms > order.expires_ms + LATE_MS and not order.misses:  # it is shown
+        elif order.state == LIVE and now_ms > order.expires_ms + LATE_MS and not order.misses:  # it is still shown
             reasons[order.id] = WorkerReason.OVERDUE
     return reasons
 
 
-# A book for placing may be this old when it comes, so that tasks on one slug that place at the same time share it.
+# A book for placements may be this old on arrival, so that tasks on one slug that place at the same time share it.
 FRESH_BOOK_S = 3.0
-LONGEST_PLACING_MS = 60_000  # or a loop; then our own bids are read again before more are placed
+LONGEST_PLACING_MS = 60_000  # or a loop; afterwards our own bids are read again before more bids are placed
 SHORTEST_PAUSE_S = 1.0
 AT_ONCE_S = 0.05
 LOOK_AGAIN_S = APART_MS / 1000 + 1
-LONGEST_REST_S = 30.0  # between cycles; a longer loop wakes up meanwhile to look for stricter limits
+LONGEST_REST_S = 30.0  # the maximum wait between cycles; a longer loop wakes up in between to check for stricter limits
 
 
 class Bidder(Keeping[BiddingMoment]):
-    """The job that keeps the bids of one task right.
+    """Keeps the bids of one task as its config wants them.
 
-    When our own bids cannot be read, nothing is placed; known bids that cap, range or limits forbid are cancelled all
-    the same.
+    If our own bids cannot be read, nothing is placed, but known bids forbidden by cap, range or limits are cancelled.
     """
 
     def __init__(
@@ -198,7 +197,7 @@ class Bidder(Keeping[BiddingMoment]):
         journal: Journal | None = None,
         until_cycle: Callable[[str, float, float], float] | None = None,
     ) -> None:
-        """Wires the job. `until_cycle`, see workers/cycle.py, times the cycles; without it they begin a loop apart."""
+        """Wires the job. `until_cycle` (see workers/cycle.py) times the cycles; without it they begin a loop apart."""
         super().__init__(context, rng)
         self._monotonic = monotonic
         self._until_cycle = until_cycle
@@ -207,7 +206,7 @@ class Bidder(Keeping[BiddingMoment]):
         self._month = QuotaWords(context)
         self._profiles: dict[str, VenueProfile] = {}
         self._due = 0.0  # on the monotonic clock
-        self._limits: object = None  # in the last cycle that came to its end
+        self._limits: object = None  # of the last finished cycle
         self._was_late = False
 
     def _assigned(self) -> BiddingMoment | None:
@@ -215,7 +214,7 @@ class Bidder(Keeping[BiddingMoment]):
         moment = read_bidding_moment(self._context, self._state)
         if moment is not None:
             moment.began = began
-            # Under a halt the manager cancels, so that this can wait.
+            # Under a halt the manager cancels, so this cycle need not hurry.
             moment.is_braked = self._limits not in (None, moment.limits) and moment.control.state != HALT
         return moment
 
@@ -245,7 +244,7 @@ class Bidder(Keeping[BiddingMoment]):
     def _decide(self, moment: BiddingMoment) -> None:
         decision = self._decided(moment)
         if decision.wants_anything and moment.is_reused:
-            # The last cycle's bids are good enough to see that all is well, and for nothing else.
+            # The previous cycle's read suffices to see that nothing needs doing, but not to act on.
             moment.found = settle_again(moment, moment.max_age_s)
             decision = self._decided(moment)
         moment.first = moment.last = decision
@@ -256,11 +255,11 @@ class Bidder(Keeping[BiddingMoment]):
         return decide(moment, moment.found, moment.max_age_s, memory, by_floor=True)
 
     def _carry_out(self, moment: BiddingMoment) -> None:
-        """Cancels the doomed orders and the strays, places, then cancels replaced bids, in the given order.
+        """Cancels orders and strays that must go first, places bids, then cancels the replaced bids.
 
-        Nothing is placed when the first cancels could not be sent, when no read tells their fate, or while a stray is
-        still there. A cancel that merely failed stops nothing: its order counts, and each new bid is reserved against
-        the limits. An order that waits for a bid that was not clearly accepted is kept.
+        Nothing is placed if the first cancels could not be sent, if no read shows their result, or while a stray is
+        still open. A failed cancel stops nothing, because its order still counts, and each new bid is reserved against
+        the limits. A replaced order is kept unless its new bid was clearly accepted.
         """
         canceller = Canceller(self._context, moment.keys.payment, moment.faults, self._state.unstored)
         left = self._cancel_what_must_go(moment, canceller)
@@ -278,7 +277,7 @@ class Bidder(Keeping[BiddingMoment]):
                 self._context.crash("after_replace")
 
     def _cancel_what_must_go(self, moment: BiddingMoment, canceller: Canceller) -> Found | None:
-        """Sends the first cancels; returns what is left at the venue, None when nothing may be placed."""
+        """Sends the first cancels; returns our bids left at the venue, None if nothing may be placed."""
         self._note_forced(moment.first)
         hard, soft, strays = moment.first.hard, moment.first.soft, moment.shown.stray_ids
         self._cancel(canceller, hard)
@@ -293,9 +292,9 @@ class Bidder(Keeping[BiddingMoment]):
         return None if left is None or left.stray_ids or left.may_hide_strays else left
 
     def _note_forced(self, decision: Decision) -> None:
-        """Notes that the market forced bids off, and the shortest life of a replacement that was itself forced off.
+        """Records that the market forced bids off, and the shortest time for which a forced replacement was open.
 
-        One alone says little: a cheap listing may come and go.
+        A single forced bid says little, because a cheap listing may come and go.
         """
         state, now_ms, forced = self._state, self._context.clock_ms(), decision.forced
         stood = [now_ms - order.created_ms for order in forced if order.id in state.followers]
@@ -303,11 +302,11 @@ class Bidder(Keeping[BiddingMoment]):
         state.is_forced = state.is_forced or bool(forced)
 
     def _place(self, moment: BiddingMoment) -> None:
-        """Tries each bid of the decision, in its order, until one shows that the rest is pointless.
+        """Tries each bid of the decision, in order, until a result shows that the remaining ones cannot succeed.
 
-        If the decision has become too old, or a bid was sold since, a new one is made on a new look at the market, and
-        its bids go on for the untried rungs. If it wants cancels first, or there is none, the rest is put off: no bid
-        is made on an old book.
+        If the decision is too old, or a bid was sold since, a new one is made on fresh books for the untried rungs. If
+        the new decision needs cancels first, or cannot be made, the remaining bids are put off, because no bid is
+        placed on an old book.
         """
         clock_ms, placer = self._context.clock_ms, BidPlacer(moment)
         is_current = not moment.filled_since
@@ -328,7 +327,7 @@ class Bidder(Keeping[BiddingMoment]):
         moment.put_off()
 
     def _note_followers(self, moment: BiddingMoment) -> None:
-        """Remembers the bids placed after a forced cancel, and forgets that it was forced."""
+        """Records the bids placed after a forced cancel, and resets the record of forced cancels."""
         state = self._state
         placed = [tried.order.id for tried in moment.tries if tried.result is PlaceResult.PLACED and tried.order]
         if placed:
@@ -337,9 +336,9 @@ class Bidder(Keeping[BiddingMoment]):
             state.is_forced, state.stood_ms = False, None
 
     def _decided_again(self, moment: BiddingMoment) -> Decision | None:
-        """Decides on the market of this moment; returns None when the task's wishes have changed meanwhile.
+        """Decides on the present market; returns None if the task's settings or limits have changed meanwhile.
 
-        Own bids are not read again, so this must not last long: a fill would go unseen.
+        Own bids are not read again, so this is limited in time; otherwise a fill could stay unseen.
         """
         if self._context.clock_ms() - moment.settled_ms > max(LONGEST_PLACING_MS, moment.config.loop_s * 1000):
             return None
@@ -348,19 +347,19 @@ class Bidder(Keeping[BiddingMoment]):
             return None
         if (now.task.revision, now.plan, now.config) != (moment.task.revision, moment.plan, moment.config):
             return None
-        # A raise that the last decision has made counts. One that it had no time for is still the same.
+        # A raise counts if the last decision made it. A raise that it did not get to is still the same raise.
         last = moment.last.plan
         is_made = raise_rung(last) is None or raise_rung(last) in moment.tried
         memory = last.memory if is_made else memory_without_raise(last)
         gone = frozenset(order.id for order in moment.replaced)
         newer = decide(moment, moment.left, FRESH_BOOK_S, memory, replaced=gone)
         if not is_made and newer.plan.to_place and raise_rung(newer.plan) is None:
-            # The outbid bid is gone, so its successor looks like a first bid.
+            # The outbid bid is already cancelled, so its replacement looks like a first bid.
             return replace(newer, plan=replace(newer.plan, memory=last.memory))
         return newer
 
     def _cancel_what_was_replaced(self, moment: BiddingMoment, canceller: Canceller) -> None:
-        # As they are now: one that a read has not shown since the decision may be in doubt.
+        # The present state counts, because an order that a read has not shown since the decision may be in doubt.
         replaced = frozenset(order.id for order in moment.replaced)
         doomed = [o for o in orders.open_orders(self._context.task_id) if o.id in replaced and o.state == LIVE]
         if not doomed:
@@ -408,9 +407,9 @@ class Bidder(Keeping[BiddingMoment]):
         pause_s = max(self._until_due(moment), SHORTEST_PAUSE_S)
         for order in orders.open_orders(self._context.task_id):
             if order.state == LIVE and order.misses and order.expires_ms <= self._context.clock_ms():
-                pause_s = min(pause_s, LOOK_AGAIN_S)  # it holds its place until a second read
+                pause_s = min(pause_s, LOOK_AGAIN_S)  # it keeps its slot until a second read
             elif order.state == CANCELLING or order.misses:
-                pause_s = min(pause_s, LONGEST_REST_S)  # what became of it does not wait for a long loop
+                pause_s = min(pause_s, LONGEST_REST_S)  # its state is checked before the end of a long loop
         if pause_s > LONGEST_REST_S:
             self._due = self._monotonic() + pause_s
         return min(pause_s, LONGEST_REST_S)
@@ -426,13 +425,13 @@ class Bidder(Keeping[BiddingMoment]):
             due_s = self._next_due_ms(config, now_ms) / 1000
             first_s = until_rare_cycle(first_s, config.loop_s, now_ms / 1000, every=every, due_s=due_s)
         if hours := config.active_hours:
-            # Bids must not outlast their hours by a long loop.
+            # Otherwise bids could stay open for up to a long loop after their hours.
             change_ms = next_change_ms(hours.tz, hours.begin, hours.end, now_ms, int(first_s * 1000))
             return first_s if change_ms is None else (change_ms - now_ms) / 1000
         return first_s
 
     def _next_due_ms(self, config: BidConfig, now_ms: int) -> float:
-        """Returns when an order of ours next needs a cycle, whatever the market does."""
+        """Returns when one of our orders next needs a cycle, whatever the market does."""
         own = orders.open_orders(self._context.task_id)
         if needs_fresh_read(own, now_ms):
             return now_ms
@@ -444,7 +443,7 @@ def _real(found: Iterable[Order]) -> list[Order]:
 
 
 def _closed(doomed: Sequence[Order]) -> tuple[Order, ...]:
-    """Returns the doomed orders that are gone, without those sold before their cancel came."""
+    """Returns the doomed orders that are now cancelled, without those sold before their cancel arrived."""
     if not doomed:
         return ()
     open_ids = {order.id for order in orders.open_orders(doomed[0].task_id)}

@@ -1,11 +1,11 @@
-"""Reconciliation of the ledger with the venue's bids: a shown bid counts at once, a missing one closes slowly.
+"""Reconciles the ledger with the venue's bids: a shown bid counts immediately, a missing one closes slowly.
 
-A read is evidence of absence only for an order that had reached its present state before the read began, and that
-cannot be in a row that could not be read; a failed read is none at all. A second pass over the same answer changes
-nothing. A missing bid is first looked for among the sales: only if none explains it may it have been cancelled, have
-expired or be lost. A sale explains one order only, and an explanation that could not be looked up is not a missing one.
+A read proves the absence of an order only if the order had reached its present state before the read began, and if no
+unreadable row may be the order. A failed read proves nothing. A second pass over the same answer changes nothing. A
+missing bid is first looked for among the sales. Only if no sale explains its absence may it have been cancelled, have
+expired or be lost. A sale explains only one order, and a failed read of sales does not count as "no sale".
 
-Orders of dry runs are left out: no venue knows them (`writes.settle_on_paper`).
+Orders of dry runs are skipped, because no venue has them (`writes.settle_on_paper`).
 """
 
 from __future__ import annotations
@@ -47,16 +47,17 @@ from workers.bidding.writes import CancelAnswer, store_cancels
 from workers.context import Context, Faults
 from workers.cycle import APART_MS, CLOCKS_MS, LOST_READS, VANISHED_READS, count_miss
 
-LONG_AGO_MS = 600_000  # a bid that was at the venue at our last look was not sold longer ago than this
+LONG_AGO_MS = 600_000  # a bid that was at the venue at our last read was not sold longer ago than this
 
 
 class Explainer:
-    """Looks up the fate of a task's orders, for one pass over them. Sales are read when needed.
+    """Finds out how a task's orders ended, for one pass over them. Sales are read when needed.
 
-    `buyers` are the addresses that a sale to us may name; one into an order names that order's own two. `cover`
-    returns the dearest bid (sats) that the bidding wallet covers now, fees considered, or None when that is unknown.
-    `partly` are orders that were seen sold in part, so that they were not cancelled whole; `unsold` are those that this
-    pass sees whole.
+    - `buyers`: the addresses that a sale to us may name. A sale into an order with its own receive address names that
+      order's wallet or this address.
+    - `cover`: returns the highest bid (sats) that the bidding wallet covers now after fees, None if unknown.
+    - `partly`: orders that were seen sold in part; a sale may have ended them even if their cancel is confirmed.
+    - `unsold`: orders that this pass sees unsold.
     """
 
     def __init__(
@@ -76,30 +77,31 @@ class Explainer:
         self.unsold: Collection[int] = ()
         self._task_id = task_id
         self._sales: dict[str, Sales | None] = {}
-        self._failed: dict[str, VenueError] = {}  # failed reads of sales, by slug, before the cycle's faults name them
-        self._covered: tuple[int | None] | None = None  # the answer of `cover`, if it was asked
-        self._coins: dict[str, frozenset[str] | None] = {}  # by payment address, as far as they were read
+        # failed reads of sales, by slug, until they are added to the cycle's faults
+        self._failed: dict[str, VenueError] = {}
+        self._covered: tuple[int | None] | None = None  # the result of `cover`, None before its first call
+        self._coins: dict[str, frozenset[str] | None] = {}  # by payment address, as far as they have been read
 
     def fill(self, order: Order, now_ms: int, *, is_confirmed: bool = False) -> bool:
-        """Closes the order as filled if a sale explains that it is gone; returns whether it did.
+        """Closes the order as filled if a sale explains its absence; returns whether it did.
 
-        With `is_confirmed` the cancel explains it, too: a failed read of the sales is then left out of the faults.
+        With `is_confirmed` the cancel explains the absence, too, so a failed read of the sales is then no fault.
         """
         found = self._sales_of(order.slug)
         if not is_confirmed:
             self._note_failed(order.slug)
         for sale in found.sales if found else ():
             if self._explains(sale, order, is_confirmed=is_confirmed) and orders.fill(
-                order, now_ms, self._as_told(sale, order)
+                order, now_ms, self._sold_into(sale, order)
             ):
                 return True
         return False
 
     def is_in_the_dark(self, order: Order) -> bool:
-        """Tells whether the sales that might explain the order could not be read, or not far enough back.
+        """Tells whether the sales that may explain the order could not be read, or not far enough back.
 
-        A sale that could not be read may be the order's own. Nothing says when an order in doubt was last at the venue,
-        so any such sale since it was made counts.
+        An unreadable sale may be the order's own. For an order in doubt, any unreadable sale since its creation counts,
+        because it is unknown when the order was last at the venue.
         """
         found, made_ms = self._sales_of(order.slug), order.created_ms - CLOCKS_MS
         self._note_failed(order.slug)
@@ -112,7 +114,7 @@ class Explainer:
 
     @property
     def unread(self) -> int:
-        """The number of sales that were left out of what was read, since they could not be."""
+        """The number of unreadable sales in the answers read."""
         return sum(len(found.unread_ms) for found in self._sales.values() if found is not None)
 
     def is_uncovered(self, order: Order) -> bool:
@@ -123,7 +125,7 @@ class Explainer:
         return sats is not None and sats < order.price_sats
 
     def has_lost_coins(self, order: Order) -> bool:
-        """Tells whether a coin behind the order is spent, so that it can no longer be filled."""
+        """Tells whether a coin behind the order is spent, so that the order can no longer be filled."""
         wanted = frozenset(str(order.coins).split())
         if wanted and order.wallet not in self._coins:
             self._coins[order.wallet] = self._unspent(order.wallet)
@@ -131,14 +133,14 @@ class Explainer:
         return unspent is not None and not wanted <= unspent
 
     def told(self, slug: str) -> tuple[decision.SaleIntoBid, ...] | None:
-        """Returns the sales into bids on `slug` that were read, for the journal; None when none were asked for."""
+        """Returns the sales into bids on `slug` that were read, for the journal; None if none were requested."""
         found = self._sales.get(slug)
         if found is None:
             return None
         return tuple(
             decision.SaleIntoBid(s.sale_id, s.price, s.quantity, s.sold_ms, s.bid_id, None, s.buyer in self._buyers)
             for s in found.sales
-            if s.bid_id  # others were purchases of listings, as far as one can tell
+            if s.bid_id  # sales without a bid id were purchases of listings, as far as is known
         )
 
     def _explains(self, sale: Sale, order: Order, *, is_confirmed: bool = False) -> bool:
@@ -146,17 +148,19 @@ class Explainer:
             return False
         if _is_named(sale, order):
             return True
-        # No bid on paper is ever sold into.
+        # An order of a dry run is never sold into.
         real = (each for each in orders.open_orders(self._task_id) if not each.dry_run and each.id != order.id)
         others = (each for each in real if each.slug == order.slug and self._fits(sale, each))
-        if is_confirmed:  # the read of our bids may be older than the sale: one that it still shows may be sold
+        if is_confirmed:  # the read of our bids may be older than the sale, so a bid that it still shows may be sold
             is_exact = sale.price == order.price_sats
             return not any((sale.price == each.price_sats) >= is_exact for each in others)
         return not any(self._fits_better(sale, each, order) for each in others)
 
     def _fits_better(self, sale: Sale, other: Order, order: Order) -> bool:
-        """Tells whether the sale is one into the other order rather: at exactly its price, or, of a sale that may have
-        been before this one, into an older one. An order that is still shown whole was not sold.
+        """Tells whether the sale matches the other order better.
+
+        It does if only the other order has exactly the sale's price. If price does not decide, it does if the other
+        order is older and the sale is from before this order. An order that is still shown whole was not sold.
         """
         if other.id in self.unsold:
             return False
@@ -165,23 +169,23 @@ class Explainer:
         return is_exact_other > is_exact or (is_exact_other == is_exact and is_older)
 
     def _fits(self, sale: Sale, order: Order) -> bool:
-        """Tells whether the sale may be one into this order, as far as the two tell."""
+        """Tells whether the sale may be into this order, as far as their data show."""
         if _is_named(sale, order):
             return True
         if sale.is_of_listing:
             return False  # the user bought a listing by hand, perhaps at the bid's price
         if order.venue_id and sale.bid_id:
-            return False  # sold to another bid, perhaps of the same price
+            return False  # sold into another bid, perhaps at the same price
         if sale.bid_id and any(other.venue_id == sale.bid_id for other in orders.wallet_orders(order.wallet)):
-            return False  # it was another bid of ours; this one's id was never told
-        # Two of our bids may have one price, and deliver to different addresses.
+            return False  # it was another of our bids, because this order has no known id
+        # Two of our bids may have the same price, but deliver to different addresses.
         buyers = {order.wallet, order.receive} if order.receive else self._buyers
         is_price = sale.price == order.price_sats or self._is_part(sale, order)
         return is_price and sale.buyer in buyers and sale.sold_ms + CLOCKS_MS >= order.created_ms
 
     def _is_part(self, sale: Sale, order: Order) -> bool:
-        """Tells whether a part of the order was sold: some tokens at its price, to a sat or a thousandth, since the
-        price of one is printed rounded. Without a quantity, any sale for less into an order seen sold in part.
+        """Tells whether a part of the order was sold: some tokens at its price, to a sat or a thousandth, because token
+        prices are shown rounded. Without a quantity: any sale for less, if the order was seen sold in part.
         """
         if not is_ticker(order.slug) or sale.price >= order.price_sats:
             return False
@@ -203,7 +207,7 @@ class Explainer:
         return self._sales[slug]
 
     def _read(self, slug: str) -> Sales | None:
-        # Once for all orders on the slug, so as far back as the oldest of them.
+        # One read serves all orders on the slug, so it goes back to the oldest of them.
         made_ms = [order.created_ms for order in orders.open_orders(self._task_id) if order.slug == slug]
         if not made_ms:
             return None  # a brake of the manager has closed them meanwhile
@@ -211,7 +215,7 @@ class Explainer:
         try:
             found = self._market.sales(slug, kind_of_slug(slug), since_ms, 0)
         except NotSupported:
-            return Sales((), 0, 0)  # this venue tells no sales: vanished bids are judged without them
+            return Sales((), 0, 0)  # this venue reports no sales, so vanished bids are judged without them
         except VenueError as error:
             self._failed[slug] = error
             return None
@@ -223,7 +227,7 @@ class Explainer:
         if error is not None:
             self._faults.add(Step.READ_SALES, "read the sales that may explain why a bid is gone", error)
 
-    def _as_told(self, sale: Sale, order: Order) -> SoldInto:
+    def _sold_into(self, sale: Sale, order: Order) -> SoldInto:
         return SoldInto(sale.sale_id, sale.inscription_id, sale.sold_ms, self._part(sale, order))
 
     def _part(self, sale: Sale, order: Order) -> Part | None:
@@ -233,8 +237,8 @@ class Explainer:
         parts = [other for other in found.sales if self._explains(other, order)] if found else [sale]
         sats = sum(each.price for each in parts)
         whole = Decimal(order.quantity)
-        # The price of a token does not change: where the venue tells no quantity, it follows from the sats.
-        quantity = sum((each.quantity or _share(whole, each.price, order.price_sats) for each in parts), Decimal(0))
+        # All parts have the same token price. If the venue reports no quantity, it is computed from the sats.
+        quantity = sum((each.quantity or _part_of(whole, each.price, order.price_sats) for each in parts), Decimal(0))
         if sats >= order.price_sats or quantity >= whole:
             return None
         return Part(sats, f"{quantity.normalize():f}")
@@ -244,20 +248,20 @@ def _is_named(sale: Sale, order: Order) -> bool:
     return bool(order.venue_id) and order.venue_id in (sale.bid_id, sale.sale_id)
 
 
-def _share(quantity: Decimal, sats: int, of_sats: int) -> Decimal:
+def _part_of(quantity: Decimal, sats: int, of_sats: int) -> Decimal:
     with localcontext(prec=38, rounding=ROUND_DOWN):
         return quantity * sats / of_sats
 
 
-# How long after its expiry, and how many good reads, a bid is waited for while the sales that may explain it cannot be
-# read: after an outage its expiry may be long ago at the first look.
+# How long after its expiry, and for how many successful reads, a missing bid stays open while the sales that may
+# explain it cannot be read. Both apply, because after an outage the first read may come long after its expiry.
 DARK_MS, DARK_READS = 600_000, 10
 
 
 def read_own_bids(context: Context, wallet: str, slug: str, max_age_s: float, faults: Faults) -> OwnBids | None:
-    """Reads the venue's bids of the wallet; None when that failed, which is not the same as no bids.
+    """Reads the venue's bids of the wallet; None if the read failed, which differs from no bids.
 
-    A venue that tells a wallet's bids by collection only is asked about `slug` and all slugs of the task's orders.
+    A venue that lists a wallet's bids only by collection is asked for `slug` and for all slugs of the task's orders.
     """
     try:
         read = _read_of(context, wallet, slug, max_age_s)
@@ -277,17 +281,17 @@ def _read_of(context: Context, wallet: str, slug: str, max_age_s: float) -> OwnB
     try:
         return context.market.own_bids(wallet, max_age_s, sorted({slug, *ours}))
     except Refused:
-        # A slug that the venue does not know, such as a misspelt one, must not hide the bids on another.
+        # A slug unknown to the venue, such as a misspelt one, must not hide the bids on the other slugs.
         if not ours or slug in ours:
             raise
         return context.market.own_bids(wallet, max_age_s, ours)
 
 
 def settle_reserved(context: Context, faults: Faults) -> None:
-    """Settles orders that were only reserved: frees those never signed, doubts those that were.
+    """Settles orders that were only reserved: closes those never signed, and marks signed ones `unknown`.
 
-    Without the signer's word they stay as they are. A signature made only now would reach nobody: the client that asked
-    for it is dead, or waits no more.
+    If the signer does not answer, they stay reserved. A signature made only now cannot reach a venue, because its
+    client has ended or stopped waiting.
     """
     now_ms = context.clock_ms()
     for order in orders.open_orders(context.task_id):
@@ -315,16 +319,16 @@ def settle(
 ) -> Found:
     """Moves the task's open orders of this wallet at this venue to the states that the read shows.
 
-    `just_cancelled`: orders (by id) whose cancel was sent a moment ago, with the venue's answer. Those that the read no
-    longer shows are closed if it confirmed the cancel; those that it still shows are left to a later read, since this
-    one may have begun before the cancel took effect. Without an `explainer` the sales are not searched.
+    `just_cancelled`: orders (by id) whose cancel was just sent, with the venue's answer. If the read no longer shows
+    such an order, it is closed if the venue confirmed the cancel. If the read still shows it, a later read decides,
+    because this one may have begun before the cancel took effect. Without an `explainer` no sales are searched.
     """
     cancels, now_ms = just_cancelled or {}, context.clock_ms()
     shown = match(context.task_id, context.venue, wallet, read.bids, read.taken_ms, read.unread)
     if explainer is not None:
         explainer.unsold = shown.by_order.keys() - shown.partly.keys()
     filled: list[Order] = []
-    # A sale that names no bid is rather one into a bid whose cancel is not confirmed.
+    # Orders without a confirmed cancel first, because a sale that names no bid more probably filled one of them.
     for order in sorted(shown.own, key=lambda order: cancels.get(order.id) is CancelAnswer.DONE):
         with unless_full(f"what became of order {order.id}"):
             date_back(order, now_ms)
@@ -347,7 +351,7 @@ def settle(
 
 
 def as_shown(own: Iterable[Order], found: Found | None) -> tuple[Order, ...]:
-    """Returns the orders as the read shows them, also where the disk had no room to store that."""
+    """Returns the orders as the read shows them, even if the disk had no room to store that."""
     orders_shown = tuple(own)
     for order in orders_shown:
         bid = found.by_order.get(order.id) if found is not None else None
@@ -368,7 +372,7 @@ def _shown(order: Order, venue_id: str, read_ms: int, now_ms: int) -> None:
 
 
 def _may_be_hidden(order: Order, venue: Venue, unread: tuple[str, ...], read_ms: int) -> bool:
-    """Tells whether one of these rows that could not be read may be the order; well after its expiry none is."""
+    """Tells whether one of these unreadable rows may be the order; well after the order's expiry, none may."""
     return not is_over(order, venue, read_ms) and may_be_among(unread, order.venue_id or None)
 
 
@@ -381,10 +385,10 @@ def _absent(
     *,
     is_hidden: bool = False,
 ) -> bool:
-    """Draws the conclusions from a read that does not show the order; returns True when a sale explains it.
+    """Handles an order that a read does not show; returns True if a sale explains its absence.
 
-    An order that may be hidden in an unread row is neither gone nor sold. Only the venue's word on its cancel, given
-    for as many reads as a missing bid takes, ends it.
+    An order that may be in an unreadable row counts neither as ended nor as sold. Only a confirmed cancel ends it,
+    after as many reads as for a missing bid.
     """
     if read_ms <= order.updated_ms or order.state == RESERVED:
         return False
@@ -394,11 +398,11 @@ def _absent(
     if is_hidden and answer is CancelAnswer.FAILED:
         return False
     is_confirmed = answer is CancelAnswer.DONE and not is_hidden
-    # A venue may confirm the cancel of a bid that was sold a moment before, too.
+    # A venue may confirm the cancel even of a bid that was just sold.
     if explainer and explainer.fill(order, now_ms, is_confirmed=is_confirmed):
         return True
     if order.state == UNKNOWN:
-        _doubt(order, read_ms, now_ms, explainer)
+        _end_doubtful(order, read_ms, now_ms, explainer)
     elif explainer and (not is_confirmed or order.id in explainer.partly) and explainer.is_in_the_dark(order):
         _wait(order, read_ms, now_ms)
     elif is_confirmed or count_miss(order, read_ms) >= VANISHED_READS:
@@ -407,14 +411,14 @@ def _absent(
 
 
 def _wait(order: Order, read_ms: int, now_ms: int) -> None:
-    """Neither cancels nor expires what may have been sold, as long as that cannot be known; it comes into doubt."""
+    """Moves a vanished order that may have been sold to `unknown`, instead of ending it as cancelled or expired."""
     is_gone = order.state == LIVE and read_ms < order.expires_ms and count_miss(order, read_ms) >= VANISHED_READS
     if is_gone or read_ms > order.expires_ms + LATE_MS:
         orders.move(order, UNKNOWN, now_ms)
 
 
 def _end(order: Order, read_ms: int, now_ms: int) -> None:
-    """Ends what is gone and was not sold: sales may be told some seconds late, so that one read was not enough."""
+    """Ends a vanished order that was not sold; a single read is not enough, because sales may appear seconds late."""
     if read_ms >= order.expires_ms:
         orders.move(order, CLOSED, now_ms, reason="expired")
     elif order.state == LIVE:
@@ -423,18 +427,17 @@ def _end(order: Order, read_ms: int, now_ms: int) -> None:
         orders.move(order, CLOSED, now_ms, reason="cancelled")
 
 
-def _doubt(order: Order, read_ms: int, now_ms: int, explainer: Explainer | None) -> None:
-    """Ends an order in doubt when it can no longer be live, or when the venue must have cancelled it.
+def _end_doubtful(order: Order, read_ms: int, now_ms: int, explainer: Explainer | None) -> None:
+    """Ends an order in doubt once it can no longer be live, or once the venue must have cancelled it.
 
-    A bid that the venue once showed, that no read shows and no sale explains, and that the balance no longer covers,
-    was cancelled by the venue. There is no hurry: nothing can be placed on such a balance, and sales may lag. The same
-    goes for one whose coin is spent; the spend may be a sale into the bid itself, so that has to have had its time to
-    show.
+    The venue has cancelled a bid that it once showed, that no read shows, no sale explains, and the balance no longer
+    covers. This may wait, because nothing can be placed on such a balance, and sales may lag. The same holds for an
+    order with a spent coin. As the spend may be a sale into the bid itself, the sale first gets time to appear.
     """
     if count_miss(order, read_ms) < LOST_READS:
         return
     if read_ms > order.expires_ms + LATE_MS:
-        # It may have been sold: it is not lost for some more minutes and reads while the sales are unknown.
+        # It may have been sold, so while the sales are unknown it is closed as lost only after more minutes and reads.
         is_long_ago = read_ms > order.expires_ms + DARK_MS and order.misses >= DARK_READS
         if is_long_ago or not (explainer and explainer.is_in_the_dark(order)):
             orders.move(order, CLOSED, now_ms, reason="lost")
@@ -445,18 +448,18 @@ def _doubt(order: Order, read_ms: int, now_ms: int, explainer: Explainer | None)
 
 
 def needs_fresh_read(own: Iterable[Order], now_ms: int) -> bool:
-    """Tells whether some order's fate depends on the next read."""
+    """Tells whether the next read decides the state of some order."""
     return any(order.state != LIVE or order.expires_ms <= now_ms or order.misses for order in own)
 
 
-GHOST_MS = 120_000  # and a loop: for how long a book may show a bid of ours that the read before did not show
-# After a quiet cycle our own bids may be this old, in loops and at most in seconds: the ones of the cycle before, not
-# of the one before that, and only where cycles are frequent.
+GHOST_MS = 120_000  # and a loop: how long a book may show our bid after our own bids last showed it
+# The maximum age of our own bids after a quiet cycle, in loops and in seconds: one previous cycle's read is reused, and
+# only with frequent cycles.
 QUIET_LOOPS, QUIET_S = 1.5, 90.0
 
 
 def settle_at_first(moment: BiddingMoment) -> None:
-    """Reconciles ledger and venue as a cycle begins; `found` stays None when our own bids could not be read."""
+    """Reconciles ledger and venue at the beginning of a cycle; `found` stays None if our own bids could not be read."""
     context, state, config = moment.context, moment.state, moment.config
     task_id = context.task_id
     own = orders.open_orders(task_id)
@@ -470,15 +473,15 @@ def settle_at_first(moment: BiddingMoment) -> None:
     own = [order for order in own if not order.dry_run]
     moment.settled_ms = context.clock_ms()
     if config.dry_run and not own:
-        moment.found = Found()  # nothing of ours is at the venue for this task to look after
+        moment.found = Found()  # this task has no bid at the venue
     elif not state.has_read or needs_fresh_read(own, context.clock_ms()):
         moment.found = settle_again(moment, 0.0)
     elif moment.is_braked or not state.is_quiet:
         moment.found = settle_again(moment, moment.max_age_s)
     else:
-        # The read of the cycle before is enough. A fill is then seen a cycle later, which does no harm: a bid that was
-        # filled unseen counts in full, against maxFills, spendCapSats and every limit, until a read closes it. Before
-        # anything is placed or cancelled our bids are read anew, so the pause after a fill holds, too.
+        # The previous cycle's read is enough. A fill is then seen a cycle later, which is safe: until a read closes the
+        # filled bid, it counts in full against maxFills, spendCapSats and every limit. Before any placement or cancel
+        # our bids are read again, so the pause after a fill holds, too.
         moment.found = settle_again(moment, max(config.loop_s / 2, min(QUIET_LOOPS * config.loop_s, QUIET_S)))
         half_a_loop_ms = config.loop_s * 500
         moment.is_reused = moment.found is not None and context.clock_ms() - state.read_ms > half_a_loop_ms
@@ -487,7 +490,7 @@ def settle_at_first(moment: BiddingMoment) -> None:
 def settle_again(
     moment: BiddingMoment, max_age_s: float, cancels: dict[int, CancelAnswer] | None = None
 ) -> Found | None:
-    """Reconciles by one more read; `cancels` are the orders (by id) whose cancel was sent a moment ago."""
+    """Reconciles with one more read; `cancels` are the orders (by id) whose cancel was just sent."""
     context, state, faults, wallet = moment.context, moment.state, moment.faults, moment.keys.payment
     read = read_own_bids(context, wallet, moment.config.slug, max_age_s, faults)
     if read is None:

@@ -1,9 +1,8 @@
-"""A cycle's report: one line for its owner, the details, one log line for each bid, and notes on fills.
+"""A cycle's report: one line for the task's owner, the details, one log line per bid, and notes on fills.
 
-The cycle that learns of a fill notes the reference price of the moment, and the network's fee: the fall of the balance
-beyond the price. The fee is noted only if nothing else can have moved the balance between two readings as far as
-Bidkeeper knows: one bid was filled, no coins were withdrawn, and the rest of the fall has a fee's size. Otherwise it
-stays unknown.
+The cycle that sees a fill notes the present reference price, and the network fee: the fall of the balance minus the
+price. The fee is noted only if, as far as Bidkeeper knows, nothing else moved the balance between two readings: one bid
+was filled, no coins were withdrawn, and the remaining fall is within a fee's range. Otherwise it stays unknown.
 """
 
 from __future__ import annotations
@@ -44,18 +43,19 @@ from workers.bidding.moment import BiddingMoment, Decision, Found, Try
 from workers.context import Context
 from workers.cycle import note_machine_and_rights, record, record_nothing_done
 
-BALANCE_CLOCKS_MS = 2_000  # between a balance and a sale; a fee is not noted where clocks are further apart
+# the assumed maximum clock difference between a balance and a sale; a larger one leaves the fee unknown
+BALANCE_CLOCKS_MS = 2_000
 
 
-KEPT_BALANCES = 10  # readings; a fill is learnt of within a few cycles
+KEPT_BALANCES = 10  # readings, because a fill is seen within a few cycles
 
 
-# No purchase costs more than the larger of these; a fall beyond it has another reason as well.
+# No purchase's fee is above the larger of these; a larger fall has another cause, too.
 MOST_FEE_SATS, MOST_RESERVES = 2_000, 4
 
 
 def note_fills(moment: BiddingMoment) -> None:
-    """Writes the notes on the fills of this cycle, and remembers the balance for the next."""
+    """Stores the notes on this cycle's fills, and keeps the balance for the next cycle."""
     for order in moment.filled:
         orders.note_fill(order, _floor(moment, order), _network_fee(moment, order))
     seen = moment.last.seen
@@ -104,10 +104,10 @@ def _remember(moment: BiddingMoment, at_ms: int, sats: int) -> None:
 
 
 def ranks_after(moment: BiddingMoment) -> dict[int, int]:
-    """Returns the rank of each standing order by its id; none when the bids of others were not read.
+    """Returns the rank of each open order by its id; empty if the bids of others were not read.
 
-    With a bid in the book that could not be read only the first rank is known: the best bid never is.
-    The orders that the cycle found to be filled stand no more. Beside others' bids only the task's own count.
+    If the book has an unreadable bid, only rank 1 is returned, because the best bid is never unreadable. Orders that
+    the cycle found to be filled are excluded. Of our own bids only this task's count.
     """
     entry = moment.last.entry
     if entry.snapshot is None or entry.snapshot.bids is None:
@@ -121,7 +121,7 @@ def ranks_after(moment: BiddingMoment) -> dict[int, int]:
 
 
 def note_restraints(moment: BiddingMoment) -> None:
-    """Adds to the cycle's faults every restraint of the task's places."""
+    """Adds every restraint on the task's placements to the cycle's faults."""
     config, limits, rungs = moment.config, moment.first.entry.limits, moment.first.plan.rungs
 
     def note(code: FaultCode, text: str, **params: int) -> None:
@@ -156,14 +156,14 @@ def note_restraints(moment: BiddingMoment) -> None:
 
 
 def _left(room: BudgetRoom) -> str:
-    """Describes the room of a budget in which not all of the ladder fits."""
+    """Describes what a budget leaves for a ladder that does not fit it."""
     found = [] if room.sats is None else [f"{max(0, room.sats)} sats"]
     found += [] if room.orders is None else [f"{max(0, room.orders)} fills"]
     return f"leaves this task {' and '.join(found)}, its open bids included"
 
 
 def _low_cap(moment: BiddingMoment) -> str:
-    """Describes the fault of a hard cap that leaves no price to bid, and its remedy."""
+    """Describes a hard cap that leaves no price to bid, and the remedy."""
     if moment.config.hardcap_sats < moment.profile.min_bid:
         return "the hard cap is below the market's least bid: raise it"
     if moment.config.bid_mode == "fixed":
@@ -171,11 +171,11 @@ def _low_cap(moment: BiddingMoment) -> str:
     return "the hard cap is below bidPercentLow of the floor: raise it or use fixed mode"
 
 
-_EVERY_MS = 600_000  # the other running tasks are looked up again
+_EVERY_MS = 600_000  # the other running tasks are read again after this time
 
 
 class QuotaWords:
-    """The words of one worker, computed again when the config has changed or some minutes have passed."""
+    """One worker's clause about its monthly calls, computed again after a change of the config or some minutes."""
 
     def __init__(self, context: Context) -> None:
         self._context = context
@@ -184,7 +184,7 @@ class QuotaWords:
         self._known: tuple[int, Bidding, MonthlyVerdict] | None = None
 
     def words(self, moment: BiddingMoment) -> str:
-        """Returns a clause for the line of the cycle; empty without a quota, and while there are calls enough."""
+        """Returns a clause for the cycle's line; "" without a quota, and while the calls suffice."""
         quota = self._quota
         if not quota.calls:
             return ""
@@ -214,8 +214,8 @@ class QuotaWords:
 
 log = logging.getLogger(__name__)
 
-MOST_FOREIGN = 50  # bids of other origin that a cycle's details list
-# Marks that the owner reads in the line; a short history is left to the details.
+MOST_FOREIGN = 50  # the maximum number of foreign bids in a cycle's details
+# Marks that the cycle's line shows; `cold_start` is left to the details.
 TOLD_MARKS = (
     Reason.FLOOR_ALARM,
     Reason.FLOOR_SPIKE,
@@ -227,7 +227,7 @@ TOLD_MARKS = (
 
 
 def record_bidding(moment: BiddingMoment, monthly_words: str = "") -> None:
-    """Writes the cycle down and logs it. `monthly_words` is the clause about its cost in calls."""
+    """Records the cycle and logs it. `monthly_words` is the clause about its cost in calls."""
     context, config = moment.context, moment.config
     every_s = stretch_s(context.market, is_rune=config.is_rune)
     stretched = f"the market is read every {every_s} s (quota)" if every_s else ""
@@ -249,12 +249,12 @@ def record_bidding(moment: BiddingMoment, monthly_words: str = "") -> None:
 
 
 def record_no_bidding(moment: BiddingMoment) -> None:
-    """Writes down a cycle that got nowhere; the task remembers what it did."""
+    """Records a cycle that could not act; the task keeps its memory."""
     record_nothing_done(moment, _sample(moment, None), Memory.loads(moment.task.memory).dumps())
 
 
 def _conditions(moment: BiddingMoment, every_s: int) -> Conditions:
-    """Returns the conditions that the owner is told of when they begin to hold."""
+    """Returns the conditions whose beginning the owner is notified of."""
     found: dict[str, dict[str, Any]] = {}
     slug, limited = moment.config.slug, [n.reason for n in _notes(moment)].count(Reason.RAISE_LIMITED)
     if limited:
@@ -265,7 +265,7 @@ def _conditions(moment: BiddingMoment, every_s: int) -> Conditions:
 
 
 def _sample(moment: BiddingMoment, decision: Decision | None) -> Sample:
-    """Returns the cycle in numbers; without a decision only those of our own bids, as the ledger has them now."""
+    """Returns the cycle in numbers; without a decision only those of our own bids in the ledger."""
     own = orders.open_orders(moment.context.task_id)
     prices = [order.price_sats / Decimal(order.quantity) for order in own]
     snapshot = None if decision is None else decision.seen.snapshot
@@ -281,7 +281,7 @@ def _sample(moment: BiddingMoment, decision: Decision | None) -> Sample:
 
 
 def _action(moment: BiddingMoment) -> str:
-    """Writes, for example, `control reduce (user): placed 0, kept 2, cancelled 1 (surplus); skipped 1 reduce`."""
+    """Returns the cycle's line, for example `placed 0, kept 2, cancelled 1 (surplus); skipped 1 reduce`."""
     tries = {tried.planned.rung: tried for tried in moment.tries}
     notes = _notes(moment)
     kept = sum(note.reason is Reason.KEPT for note in notes)
@@ -307,14 +307,14 @@ def _fund(moment: BiddingMoment) -> ToFund | None:
 
 
 def _patience(moment: BiddingMoment) -> str:
-    """Writes, for example, `patience x 2.05 (signatures 64 %)`; empty without patience."""
+    """Returns, for example, `patience x 2.05 (signatures 64 %)`; "" without patience."""
     rooms = moment.last.entry.limits.signed
     patience = patience_of(rooms)
     return f"patience x {patience.normalize():f} (signatures {used_percent(rooms)} %)" if patience > 1 else ""
 
 
 def _notes(moment: BiddingMoment) -> list[RungNote]:
-    """Returns one note for each rung: of the decision that tried it, else of the last one."""
+    """Returns one note for each rung: of the decision that tried it, otherwise of the last one."""
     first, last = moment.first.plan, moment.last.plan
     if last is first:
         return list(first.rungs)
@@ -338,7 +338,7 @@ def _skipped(note: RungNote, tried: Try | None) -> str | None:
 def _cancel_reasons(moment: BiddingMoment) -> Mapping[int, str]:
     decision = moment.first
     found = {note.order_id: str(note.reason) for note in decision.plan.bids} | dict(decision.overruled)
-    # A second look may have had others go than the first.
+    # The last decision may have cancelled other orders than the first.
     return found | {order_id: str(reason) for order_id, (_, reason) in moment.made_way.items()}
 
 
@@ -471,7 +471,7 @@ def _bids(moment: BiddingMoment) -> list[dict[str, Any]]:
             "reason": reasons.get(order.id),
         }
         if order.id in waiting:
-            row["after_rung"] = waiting[order.id]  # goes only once the bid there was accepted
+            row["after_rung"] = waiting[order.id]  # is cancelled only once the bid there is accepted
         if order.id in partly:
             row["quantity_left"] = str(partly[order.id])
         rows.append(row)

@@ -1,11 +1,11 @@
-"""Places and cancels of bids, in steps, so that a crash anywhere leaves no bid that the ledger does not know.
+"""Placements and cancels of bids, in steps, so that no crash leaves a bid that the ledger does not know.
 
-Reserve, sign, store, submit, record: each step's fact is on disk before the next one begins, nothing is sent twice, and
-an answer that is not clear leaves the order `unknown`, counted. A cancel is written down and sent, and believed only by
-a later read.
+The steps are reserve, sign, store, submit, record. Each step's result is on disk before the next one begins, no write
+is sent twice, and an unclear answer makes the order `unknown`, which still counts. A cancel is recorded and sent, but
+confirmed only by a later read.
 
-A signature is on a text that the signer composes, or on PSBTs that the venue drafts. There bids are transactions, and
-plain coins of the payment address pay for them. Orders of dry runs are in the ledger like real ones, and unknown to any
+The signer signs a text that it composes itself, or PSBTs that the venue drafts. In the latter case bids are
+transactions, paid by plain coins of the payment address. Orders of dry runs are in the ledger like real ones, but at no
 venue: they expire by the clock, and their cancels cannot fail.
 """
 
@@ -39,15 +39,13 @@ from workers.context import WRITE_MS, Context, Faults, signals_held
 
 
 class CancelAnswer(Enum):
-    """The venue's answer to a cancel."""
-
     DONE = "done"
-    NOT_FOUND = "not_found"  # it knows no such bid: cancelled before, expired, or sold
+    NOT_FOUND = "not_found"  # it knows no such bid: it was cancelled before, has expired, or was sold
     FAILED = "failed"  # it refused, or its answer was lost
 
 
 class _Doomed(Struct, frozen=True):
-    """One bid to cancel, with its order unless it is a stray."""
+    """A bid to cancel, with its order; without an order it is a stray bid, which no order records."""
 
     venue_id: str
     order: Order | None = None
@@ -63,9 +61,9 @@ class _Doomed(Struct, frozen=True):
 
 
 def store_cancels(own: Iterable[Order], unstored: set[int], now_ms: int) -> None:
-    """Moves the orders of `unstored`, whose cancel was sent, to `cancelling`, if the disk has room by now.
+    """Moves the orders in `unstored`, whose cancel was sent, to `cancelling`, if the disk has room now.
 
-    Then reads and sales show how they ended, as for any other.
+    Then reads and sales show how they ended, as for any other order.
     """
     for order in own:
         if order.id in unstored:
@@ -78,8 +76,8 @@ def store_cancels(own: Iterable[Order], unstored: set[int], now_ms: int) -> None
 class Canceller:
     """Cancels bids of one wallet during one cycle; a challenge is signed once, when needed.
 
-    `asked` are the orders (by id) whose cancel was sent, with the venue's answer. `unstored` gets those whose row has
-    no room for it: see `store_cancels`.
+    `asked` has the orders (by id) whose cancel was sent, with the venue's answer. `unstored` collects orders whose
+    cancel could not be stored on a full disk; see `store_cancels`.
     """
 
     def __init__(self, context: Context, wallet: str, faults: Faults, unstored: set[int]) -> None:
@@ -95,11 +93,11 @@ class Canceller:
     def cancel(self, doomed: Sequence[Order], strays: Sequence[str] = ()) -> None:
         """Sends cancels for these orders and for the bids of `strays` (venue ids), many in one call.
 
-        Those that may expire meanwhile are last and together: they would have the venue report a failure of all. If the
-        venue refuses several, or reports a failure for some without naming them, each is cancelled by itself. An order
-        that is `cancelling` already is sent again: a bid that is gone cannot be cancelled twice. A cancel that fails or
-        whose answer is lost leaves its order `cancelling`; the others go on. When the venue asks for a pause or gives
-        no challenge, the rest is left alone: `is_stuck`.
+        Orders that may expire meanwhile come last, in their own calls, because they could make the venue report a
+        failure of the whole call. If the venue refuses several bids, or reports a failure without naming the bids, each
+        is cancelled alone. An order that is already `cancelling` is sent again, which is harmless. A failed or lost
+        cancel leaves its order `cancelling`; the others continue. If the venue asks for a pause or gives no challenge,
+        `is_stuck` is set and no more are sent.
         """
         for together in self._calls(doomed, strays):
             if not self._is_ready():
@@ -119,7 +117,7 @@ class Canceller:
         return [asks[start : start + most] for asks in (lasting, ending) for start in range(0, len(asks), most)]
 
     def note_denied(self) -> None:
-        """Notes the cancels that the venue reported as failed, after a read: bids gone by then needed none."""
+        """Adds faults for the cancels that the venue reported as failed. Read first: closed bids need none."""
         now_ms = self._context.clock_ms()
         for ask in self._denied:
             order = ask.order and Order.get_by_id(ask.order.id)
@@ -148,12 +146,12 @@ class Canceller:
         return None
 
     def _ask(self, asks: list[_Doomed]) -> CancelAnswer | None:
-        """Sends one call, with its orders `cancelling` before it; returns the answer of `_sent`."""
+        """Sends one call, after moving its orders to `cancelling`; returns the answer of `_sent`."""
         doomed = [ask.order for ask in asks if ask.order is not None]
         with signals_held():
             for order in doomed:
                 if order.state != CANCELLING:
-                    # A full disk keeps no cancel from being sent.
+                    # A full disk must not prevent a cancel.
                     self._unstored.add(order.id)
                     store_cancels([order], self._unstored, self._context.clock_ms())
                 self._context.crash("after_cancelling")
@@ -163,7 +161,7 @@ class Canceller:
         return answer
 
     def _sent(self, asks: list[_Doomed]) -> CancelAnswer | None:
-        """Sends one cancel; returns the venue's answer, None when it refused several without naming one."""
+        """Sends one cancel; returns the venue's answer, None if it refused several bids without naming one."""
         context, failed_to = self._context, f"cancel {', '.join(map(str, asks))}"
         try:
             is_done = context.market.cancel(
@@ -193,23 +191,23 @@ class Canceller:
 
 
 def place_on_paper(order: Order, clock_ms: Callable[[], int]) -> None:
-    """Takes a reserved order to `live`, as a venue that accepts it would."""
+    """Moves a reserved order to `live`, as if a venue had accepted it."""
     orders.move(order, SIGNED, clock_ms())
     orders.move(order, SUBMITTED, clock_ms())
     orders.move(order, LIVE, clock_ms(), venue_id=f"dry-{order.id}")
 
 
 def cancel_on_paper(doomed: Iterable[Order], clock_ms: Callable[[], int]) -> None:
-    """Cancels live orders, which cannot fail."""
+    """Cancels live orders of a dry run, which cannot fail."""
     for order in doomed:
         orders.move(order, CANCELLING, clock_ms())
         orders.move(order, CLOSED, clock_ms(), reason="cancelled")
 
 
 def settle_on_paper(task_id: int, clock_ms: Callable[[], int], *, is_dry: bool) -> None:
-    """Ends orders that expired by the clock, or that a dead worker left half-way.
+    """Ends orders of a dry run that have expired, or that a crashed worker left in between.
 
-    With `is_dry` False the task has become a real one: all of them end.
+    `is_dry` False: the dry run has ended, so all of them end.
     """
     for order in orders.open_orders(task_id):
         if not order.dry_run:
@@ -224,7 +222,7 @@ def settle_on_paper(task_id: int, clock_ms: Callable[[], int], *, is_dry: bool) 
             cancel_on_paper([order], clock_ms)
 
 
-# By the code of its refusal.
+# Keys are the codes of refusals.
 GATEWAY_REFUSALS = {
     "stale_token": PlaceResult.NOT_ALLOWED,
     "held": PlaceResult.NOT_ALLOWED,
@@ -232,11 +230,11 @@ GATEWAY_REFUSALS = {
     "clock_skew": PlaceResult.CLOCK_SKEW,
 }
 
-COINS_S = 2.0  # how old the list of coins may be: it is read only when something is to be placed
-# A coin's assets never change; a spend shows in the list.
+COINS_S = 2.0  # the maximum age of the list of coins, which is read only for a placement
+# A coin's contents never change, and a spent coin disappears from the list.
 CONTENTS_S = 3600.0
-MOST_COINS = 20  # for one bid: the signer looks each of them up
-# Less does not come back as change: nodes relay no such small output.
+MOST_COINS = 20  # for one bid, because the signer looks each of them up
+# Smaller change is not created, because nodes do not relay such an output.
 DUST_SATS = 546
 
 
@@ -247,20 +245,20 @@ class PaymentCoins:
         self._context = context
         self._payment = payment
         self._faults = faults
-        self._coins: list[Utxo] | None = None  # confirmed, dearest first
+        self._coins: list[Utxo] | None = None  # confirmed, highest value first
         self._is_plain: dict[str, bool] = {}
         self._has_unconfirmed = False
         self._has_unknown = False
 
     @property
     def is_in_doubt(self) -> bool:
-        """Whether a coin was passed over that may pay later: in no block yet, or of contents that nobody knows."""
+        """Whether a skipped coin may pay later, because it is unconfirmed or its contents are unknown."""
         return self._has_unconfirmed or self._has_unknown
 
     def pay(self, price: int, in_use: Collection[str], what: str = "a bid") -> tuple[Coin, ...] | PlaceResult:
-        """Chooses the fewest coins, none of them `in_use`, that pay `price` sats and leave no dust; the dearest first.
+        """Chooses the fewest coins, none of them `in_use`, that pay `price` sats without leaving dust.
 
-        Else returns NO_COINS, or NOT_SENT when that could not be found out, with the fault noted.
+        If impossible, returns NO_COINS; if unknown, NOT_SENT. In both cases a fault is added.
         """
         chosen: list[Coin] = []
         failed_to = f"find coins for {what} of {price}"
@@ -303,28 +301,28 @@ class PaymentCoins:
         return self._is_plain[outpoint]
 
 
-# The signer's tags for its ceilings on unexpired signatures. The plan keeps to them; but between its look at them and
-# the signature another task of the user may have been faster.
+# The signer's tags for its ceilings on unexpired signatures. The plan respects them, but another task of the user may
+# sign between the plan's query and its signature.
 CEILINGS = frozenset({"outstanding-task", "outstanding-user", "outstanding-host"})
 
 T = TypeVar("T")
 
 
 class TextSigning:
-    """The signing of one cycle's bids, where the signer composes the venue's text from our numbers."""
+    """Signs one cycle's bids at a venue whose text the signer composes from our numbers."""
 
     def __init__(self, moment: BiddingMoment) -> None:
         self._moment = moment
 
     def coins(self, planned: PlannedBid) -> tuple[Coin, ...] | PlaceResult:
-        """Chooses the coins for a bid that is still to be reserved; else returns its fate, with the fault noted."""
+        """Chooses the coins for a bid before it is reserved; on failure returns the result, with a fault added."""
         return ()
 
     def signed(self, order: Order, coins: tuple[Coin, ...]) -> BidOrder | PlaceResult:
         """Returns the signed form of a reserved order, ready to be submitted.
 
-        Else its fate, and the order is closed (nothing was signed), unknown (signed, but out of our hands) or still
-        reserved: the signer could not even be asked, and the next cycle asks it.
+        On failure returns the result, and the order is closed (not signed), `unknown` (signed, but lost), or still
+        reserved (the signer did not answer, and the next cycle asks it again).
         """
         context = self._moment.context
         message = BidMessage(
@@ -345,17 +343,17 @@ class TextSigning:
 
 
 class DraftSigning(TextSigning):
-    """Signing where the venue drafts PSBTs on coins that we choose, and the signer signs them if they are right."""
+    """Signs bids at a venue that drafts PSBTs on coins that we choose; the signer checks the PSBTs before it signs."""
 
     def __init__(self, moment: BiddingMoment) -> None:
         super().__init__(moment)
         self._payment_coins = PaymentCoins(moment.context, moment.keys.payment, moment.faults)
 
     def coins(self, planned: PlannedBid) -> tuple[Coin, ...] | PlaceResult:
-        """Chooses coins that no other bid of the same scope stands on.
+        """Chooses coins that no other bid of the same scope uses.
 
-        A venue takes a bid on the same coin as a replacement of the other. Bids on other collections and traits may
-        share coins: one of them can be filled.
+        A venue treats a bid on the same coin as a replacement of the other bid. Bids on other collections and traits
+        may share coins; then only one of them can be filled.
         """
         config, venue = self._moment.config, self._moment.context.venue.name
         slug = normal_slug(config.type, config.slug)
@@ -421,7 +419,7 @@ class DraftSigning(TextSigning):
 
 
 def _asked(moment: BiddingMoment, order: Order, ask: Callable[[], T]) -> T | PlaceResult:
-    """Returns the signer's answer, or the order's fate without one."""
+    """Returns the signer's answer, or the order's result without one."""
     context, faults = moment.context, moment.faults
     failed_to = f"sign a bid of {order.price_sats}"
     try:
@@ -471,7 +469,7 @@ ENDS_PLACING = {
 
 
 class BidPlacer:
-    """The placer of one cycle's bids."""
+    """Places one cycle's bids."""
 
     def __init__(self, moment: BiddingMoment) -> None:
         self._moment = moment
@@ -480,7 +478,7 @@ class BidPlacer:
         self._signing = DraftSigning(moment) if moment.context.venue.bids_are_psbt else TextSigning(moment)
 
     def place_one(self, planned: PlannedBid) -> Try:
-        """Tries one bid of the last decision. What it replaces goes once it is accepted: see `orders.reserve`."""
+        """Tries one bid of the last decision. A replaced bid is cancelled once it is accepted (`orders.reserve`)."""
         with signals_held():
             return self._placed(planned)
 
@@ -544,11 +542,11 @@ class BidPlacer:
         return result
 
     def _sent(self, bid: BidOrder, rung: int) -> tuple[PlaceResult, str | None]:
-        """Sends a bid once; returns the venue's id as well, if it gave one.
+        """Sends a bid once; returns the result, and the venue's id if it gave one.
 
-        An Unavailable closes the order like a refusal: it is the gateway's word that nothing was written to the venue,
-        and the signature was in no other hands. Were that ever wrong, the bid would be found by its expiry as a stray
-        and cancelled.
+        Unavailable closes the order like a refusal, because the gateway guarantees that nothing was written to the
+        venue, and no one else has the signature. If that were ever wrong, a later read would find the bid as a stray,
+        and cancel it.
         """
         context, failed_to = self._context, f"place {bid.price}"
         try:

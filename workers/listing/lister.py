@@ -1,4 +1,4 @@
-"""An auto-list task's cycles: settle, find the inscription, look, decide, list, report, and the time of the next."""
+"""An auto-list task's cycles: settle, find the item, read the market, decide, list, report, time the next cycle."""
 
 from __future__ import annotations
 
@@ -39,8 +39,8 @@ from workers.listing.moment import (
 )
 from workers.listing.places import ListingPlacer, bring_home
 
-# Reasons that keep a task from listing though nothing has failed.
-_HINDRANCES = {
+# Reasons that keep a task from listing although nothing has failed.
+_OBSTACLES = {
     Reason.NO_REFERENCE,
     Reason.IMPOSSIBLE_PRICE,
     Reason.HOLDING_UNKNOWN,
@@ -49,13 +49,13 @@ _HINDRANCES = {
 
 
 def record_listing(moment: ListingMoment) -> None:
-    """Writes the cycle down and logs it."""
-    _note_hindrances(moment)
+    """Records the cycle and logs it."""
+    _note_obstacles(moment)
     record(moment, _action(moment), _detail(moment), _sample(moment))
 
 
 def _sample(moment: ListingMoment) -> Sample:
-    """Returns the cycle in numbers: the listing's price now, what it is never below, and the floor."""
+    """Returns the cycle in numbers: the listing's present price, its minimum price, and the floor."""
     listing, config, context = moment.listing, moment.config, moment.context
     is_open = listing is not None and listing.state in (LIVE, CANCELLING)
     price = None if listing is None or not is_open else Decimal(listing.price_sats)
@@ -64,17 +64,17 @@ def _sample(moment: ListingMoment) -> Sample:
     return Sample(floor=floor, own_top=price, own_low=price, guard_sats=least or None, open_count=int(is_open))
 
 
-def _note_hindrances(moment: ListingMoment) -> None:
+def _note_obstacles(moment: ListingMoment) -> None:
     plan, faults = moment.plan, moment.faults
     if moment.error is not None:
         faults.add(Step.LIST, "keep the item listed", moment.error, backs_off=False, code=FaultCode.NOT_IN_VAULT)
     note_machine_and_rights(moment, Step.LIST, "list")
-    if plan is not None and plan.action in ("wait", "pause") and plan.reason in _HINDRANCES:
+    if plan is not None and plan.action in ("wait", "pause") and plan.reason in _OBSTACLES:
         faults.add(Step.LIST, "list", plan.note, backs_off=False, code=FaultCode(plan.reason.value))
 
 
 def _action(moment: ListingMoment) -> str:
-    """Writes, for example, `listed at 105,000: 1.05 x floor 100,000` or `control halt (user): kept at 105,000: ...`."""
+    """Returns, for example, `listed at 105,000: 1.05 x floor 100,000` or `control halt (user): kept at 105,000`."""
     plan = moment.plan
     text = moment.words if plan is None else _decided(plan, moment)
     if moment.adopted_sats is not None:
@@ -158,15 +158,15 @@ def _listing(listing: Listing) -> dict[str, Any]:
 
 
 HOUR_MS = 3_600_000
-CHAIN_AGE_S = 5.0  # how old the chain's facts may be when something is to be signed; the signer asks for itself
-# ... while the venue shows the listing as we know it: a sold one is not shown, and then the chain is asked at once.
-# Asking for each item at each cycle would be too much for a public explorer.
+CHAIN_AGE_S = 5.0  # the maximum age of chain data before a signature; the signer reads the chain itself
+# The maximum age while the venue shows the listing as we know it. A sold listing is no longer shown, and then the chain
+# is read immediately. Reading it for each item in each cycle would overload a public explorer.
 CHAIN_AGE_WHILE_SHOWN_S = 600.0
-IN_DOUBT_S = 6.0  # until the next read may resolve a doubt
+IN_DOUBT_S = 6.0  # until the next read, which may resolve a doubt
 
 
 class Lister(Keeping[ListingMoment]):
-    """The job that keeps one inscription listed at the configured price, until it is sold or gone."""
+    """Keeps one inscription listed at the configured price, until it is sold or has left the vault."""
 
     def __init__(
         self,
@@ -176,7 +176,7 @@ class Lister(Keeping[ListingMoment]):
         new_intent: Callable[[], str] = lambda: os.urandom(32).hex(),
         until_cycle: Callable[[str, float, float], float] | None = None,
     ) -> None:
-        """Wires the job. `until_cycle`, see workers/cycle.py, times the cycles; without it a loop lies between two."""
+        """Wires the job. `until_cycle` (see workers/cycle.py) times the cycles; without it they are a loop apart."""
         super().__init__(context, rng)
         self._until_cycle = until_cycle
         self._state = ListerState(CollectionFinder(context), EndFinder(context), new_intent)
@@ -217,7 +217,7 @@ class Lister(Keeping[ListingMoment]):
         self._state.has_read, moment.unread_listings = True, len(read.unread)
         moment.shown = shown_of(read, item, vault)
         if is_hidden(read, item, vault, moment.faults):
-            moment.is_read = False  # by this read it is neither listed nor gone
+            moment.is_read = False  # this read neither shows the listing nor proves its absence
             return
         listing = listings.open_listing(context.task_id)
         if listing is not None:
@@ -230,15 +230,15 @@ class Lister(Keeping[ListingMoment]):
         return items.locate(market, item, keys.vault, outpoint, max_age_s, moment.faults, escrows)
 
     def _adopted(self, moment: ListingMoment) -> Listing | None:
-        """Writes a row for a listing that the venue shows and the ledger does not know.
+        """Records a listing that the venue shows and the ledger does not have.
 
-        Not when the inscription has moved since: such a listing cannot be bought.
+        Skipped if the inscription has moved since, because such a listing cannot be bought.
         """
         outpoint, former = moment.located.outpoint, listings.newest_listed(self._context.task_id)
         if moment.shown is None or outpoint is None or moment.located.inscription_state != "held":
             return None
         if moment.located.is_in_escrow and former is not None:
-            outpoint = former.outpoint  # its listing is of the output that it came from
+            outpoint = former.outpoint  # its listing refers to the output from which it went into the escrow
         if former is not None and former.outpoint != outpoint:
             return None
         new = self._placer(moment).new(moment.item(outpoint), moment.shown.price)
@@ -268,7 +268,7 @@ class Lister(Keeping[ListingMoment]):
             self._context.crash("listing-planned")
 
     def _decide_end(self, moment: ListingMoment) -> None:
-        """Ends the task, or waits, when the inscription left the vault: sold, gone, or not known yet."""
+        """Ends the task, or waits, after the inscription left the vault: sold, gone, or not known yet."""
         newest = self._newest_signed(moment)
         if newest is None:
             moment.words, moment.is_over = "ended: the inscription is not in the vault", True
@@ -276,7 +276,7 @@ class Lister(Keeping[ListingMoment]):
             return
         ending = self._state.end_finder.ending(newest, moment.slug, moment.faults)
         moment.unread_sales = ending.unread_sales
-        # On its way into an escrow it leaves its output without a sale, and only an index tells where it is then.
+        # On its way into an escrow the item leaves its output without a sale, and only an index can locate it.
         is_in_doubt = moment.located.is_untraced and self._context.venue.lists_in_escrow
         if ending.sale is not None and not is_in_doubt:
             moment.sale = ending.sale
@@ -331,7 +331,7 @@ class Lister(Keeping[ListingMoment]):
                 self._put_up(moment)
 
     def _end(self, moment: ListingMoment) -> None:
-        """Closes the listing of an inscription that left; the sale of one that is closed is noted late."""
+        """Closes the listing of an inscription that left the vault; if it is already closed, notes the late sale."""
         late = None if moment.open is not None or moment.sale is None else self._newest_signed(moment)
         if moment.open is not None:
             own_listings.close_left(moment.open, moment.sale, self._context.clock_ms())
@@ -347,7 +347,7 @@ class Lister(Keeping[ListingMoment]):
         moment.verdict = self._state.drafts.judge(self._context, moment.user, moment.config, *about, moment.faults)
 
     def _put_up(self, moment: ListingMoment) -> None:
-        """Lists the item once, or begins its way home from an escrow: where it is is asked for anew before that."""
+        """Lists the item once, or begins its return from an escrow; first reads again where it is."""
         if moment.is_as_known:
             moment.located = self._locate(moment, CHAIN_AGE_S)
             if moment.located.inscription_state != "held":
@@ -368,24 +368,24 @@ class Lister(Keeping[ListingMoment]):
         self._read(moment, 0.0)
         left = listings.open_listing(self._context.task_id)
         if moment.result is ListingResult.UNKNOWN and left is not None and left.state == LIVE:
-            moment.result = ListingResult.LISTED  # the answer was lost, and the listing is there
+            moment.result = ListingResult.LISTED  # the answer was lost, but the listing exists
 
     def _free(self, moment: ListingMoment) -> None:
-        """Begins the way home from an escrow with a lock: what lies there without a sale is sold there no more."""
+        """Begins the return from an escrow with a lock, because an item there without a sale can no longer be sold."""
         terms = escrow_terms_of(self._context.settings).get(self._context.venue.name)
         if terms is not None and terms.lock_blocks:
             self._bring_home(moment)
 
     def _would_be_unlisted(self, open_: Listing | None, price_sats: int) -> bool:
-        """Tells whether an item that comes home for this price only loses its listing: the gateway takes no new one.
+        """Tells whether returning the item would only end its listing, because the gateway accepts no new listing now.
 
-        One that is for sale for less comes home all the same.
+        False if it is for sale at less than `price_sats`, because a listing that is too cheap must end anyway.
         """
         is_too_cheap = open_ is not None and open_.price_sats < price_sats
         return self._context.market.scarcity.rungs == 0 and not is_too_cheap
 
     def _bring_home(self, moment: ListingMoment) -> None:
-        """Begins the way home from the escrow: another price is signed for an output of the vault only."""
+        """Begins the return from the escrow, because another price can be signed only for an output of the vault."""
         item, outpoint, plan = moment.task.inscription_id, moment.located.outpoint, moment.plan
         assert outpoint is not None and plan is not None
         how = bring_home(self._context, moment.user, moment.keys, item, outpoint, moment.faults, plan.price)

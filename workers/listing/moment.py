@@ -1,8 +1,8 @@
-"""All that one cycle of an auto-list task knows, and the reconciliation of the ledger's listing with the venue's.
+"""The data of one auto-list cycle, and the reconciliation of the ledger's listing with the venue's.
 
-A shown listing counts at once, absence slowly. A read is evidence of absence only when it began after the listing had
-reached its present state, and when the listing cannot be in a row that could not be read; a failed read is none at all.
-A second pass over the same answer changes nothing.
+A shown listing counts immediately, absence slowly. A read proves absence only if it began after the listing had reached
+its present state, and if no unreadable row may be the listing; a failed read proves nothing. A second pass over the
+same answer changes nothing.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ from workers.listing.places import ItemToList, JudgedDrafts
 
 
 def read_own_listings(context: Context, wallet: str, max_age_s: float, faults: Faults) -> OwnListings | None:
-    """Reads the vault's listings at the venue; None when that failed, which is not the same as no listings."""
+    """Reads the vault's listings at the venue; None if the read failed, which differs from no listings."""
     try:
         return context.market.own_listings(wallet, max_age_s)
     except VenueError as error:
@@ -71,7 +71,7 @@ def read_own_listings(context: Context, wallet: str, max_age_s: float, faults: F
 
 
 def shown_of(read: OwnListings | None, inscription_id: str, wallet: str) -> OwnListing | None:
-    """Returns the listing of this inscription by this wallet in the read."""
+    """Returns this wallet's listing of this inscription in the read, or None."""
     for found in read.listings if read else ():
         if found.inscription_id == inscription_id and found.owner == wallet:
             return found
@@ -79,7 +79,7 @@ def shown_of(read: OwnListings | None, inscription_id: str, wallet: str) -> OwnL
 
 
 def is_hidden(read: OwnListings, inscription_id: str, wallet: str, faults: Faults) -> bool:
-    """Tells whether the inscription's listing may be in a row that could not be read, and notes the fault then."""
+    """Tells whether the inscription's listing may be in an unreadable row; if so, adds a fault."""
     if shown_of(read, inscription_id, wallet) is not None or not read.may_hold(inscription_id):
         return False
     text = "one of them cannot be understood, and may be this inscription's"
@@ -89,9 +89,9 @@ def is_hidden(read: OwnListings, inscription_id: str, wallet: str, faults: Fault
 
 
 def settle_unsent(context: Context, listing: Listing, faults: Faults) -> None:
-    """Settles a dead worker's beginnings: frees a listing that was never signed, doubts one that was.
+    """Settles a listing that a crashed worker began: closes it if never signed, makes it `unknown` if signed.
 
-    Without the signer's word a reserved listing stays as it is.
+    If the signer does not answer, a reserved listing stays reserved.
     """
     now_ms = context.clock_ms()
     if listing.state in (SIGNED, SUBMITTED):
@@ -115,8 +115,8 @@ def settle_listing(
 ) -> None:
     """Moves the open listing to the state that a read begun at `read_ms` shows.
 
-    `is_acknowledged`: the venue has just said that it cancelled it. A live listing that is not shown stays live, with
-    its misses counted: whether it was dropped depends on the inscription's place (`drop`).
+    `is_acknowledged`: the venue has just confirmed its cancel. A live listing that is not shown stays live, and its
+    misses are counted; the caller decides by the inscription's place whether it was dropped.
     """
     now_ms = context.clock_ms()
     date_back(listing, now_ms)
@@ -129,7 +129,7 @@ def settle_listing(
             listings.move(listing, LIVE, now_ms, venue_id=shown.listing_id)
             context.crash("listing-adopted")
     elif shown is not None:
-        _outdone(listing, read_ms, now_ms)
+        _settle_repriced(listing, read_ms, now_ms)
     elif listing.state == CANCELLING:
         if is_acknowledged or count_miss(listing, read_ms) >= VANISHED_READS:
             listings.move(listing, CLOSED, now_ms, reason=CANCELLED)
@@ -138,10 +138,10 @@ def settle_listing(
 
 
 def settle_hidden(listing: Listing, read: OwnListings, now_ms: int, *, is_acknowledged: bool) -> None:
-    """Settles the cancel of a listing that may be in a row that could not be read.
+    """Settles the cancel of a listing that may be in an unreadable row.
 
-    A row with its id shows that it is there. Where the row has no readable id, cancels that the venue confirms replace
-    the reads that would not show it: as many of them, well apart.
+    A row with its id shows that it still exists. If the row's id is unreadable, confirmed cancels replace the missing
+    reads: the same number of them, well apart.
     """
     date_back(listing, now_ms)
     is_heard = listing.state == CANCELLING and is_acknowledged and listing.inscription_id not in read.unread
@@ -150,17 +150,17 @@ def settle_hidden(listing: Listing, read: OwnListings, now_ms: int, *, is_acknow
 
 
 def is_dropped(listing: Listing) -> bool:
-    """Tells whether enough good reads do not show a listing that was live."""
+    """Tells whether enough successful reads do not show a listing that was live."""
     return bool(listing.state == LIVE and listing.misses >= VANISHED_READS)
 
 
 def needs_fresh_read(listing: Listing | None) -> bool:
-    """Tells whether the listing's fate depends on the next read."""
+    """Tells whether the next read decides the state of the listing."""
     return listing is not None and (listing.state != LIVE or listing.misses > 0)
 
 
-def _outdone(listing: Listing, read_ms: int, now_ms: int) -> None:
-    """Handles a listing of ours at another price: the venue never took this one, or it took another after it."""
+def _settle_repriced(listing: Listing, read_ms: int, now_ms: int) -> None:
+    """Handles our listing at another price: the venue never accepted this one, or accepted another after it."""
     misses = count_miss(listing, read_ms)
     if listing.state == UNKNOWN and misses >= LOST_READS and _is_late(listing, read_ms):
         listings.give_up(listing, LOST, now_ms)
@@ -172,17 +172,17 @@ def _is_late(listing: Listing, read_ms: int) -> bool:
     return read_ms > (listing.signed_ms or listing.created_ms) + WRITE_MS + LATE_MS
 
 
-SPEND_AGE_S = 60.0  # how old the chain's word may be on what spent the output
+SPEND_AGE_S = 60.0  # the maximum age of chain data about the spend of the output
 SALE_LATE_MS = 120_000  # how late after the spend the venue may report a sale
-UNREAD_SALE_MS = 3_600_000  # ... and for how long one that cannot be read, and may be it, is waited for
+UNREAD_SALE_MS = 3_600_000  # how long an unreadable sale that may be the listing's is waited for
 
 log = logging.getLogger(__name__)
 
 
 class ListingEnd(Struct, frozen=True):
-    """An end: the `sale`, if there was one. `is_dark`: the sales could not be read, or may come later.
+    """The end of a listing: the `sale`, if there was one. `is_dark`: the sales could not be read, or may appear later.
 
-    `unread_sales` of that time could not be read; one of them may be it.
+    `unread_sales` is the number of unreadable sales since the listing, any of which may be the sale.
     """
 
     sale: SoldFor | None = None
@@ -191,9 +191,9 @@ class ListingEnd(Struct, frozen=True):
 
 
 class EndFinder:
-    """The end of one task's listing; it remembers the output that the inscription left, and since when that is known.
+    """Finds out how a task's listing ended; keeps the output that the inscription left, and when that was first seen.
 
-    Only in memory: a new worker waits anew for a late sale, and only a record depends on that.
+    Both are only in memory: after a restart the wait for a late sale begins again, which delays only the record.
     """
 
     def __init__(self, context: Context) -> None:
@@ -219,7 +219,7 @@ class EndFinder:
         return ListingEnd(is_dark=now_ms - self._since_ms < late_ms, unread_sales=unread)
 
     def _sale(self, newest: Listing, slug: str, faults: Faults) -> tuple[Sale | None, int]:
-        # Not further back: we may have bought it ourselves, perhaps by a bid a moment before.
+        # No earlier sales, because we may have bought the item ourselves, perhaps by a recent bid.
         since_ms = listings.first_ms(newest.outpoint) - CLOCKS_MS
         try:
             found = self._context.market.sales(slug, "ordinals", since_ms, 0)
@@ -228,28 +228,28 @@ class EndFinder:
         ours = [
             sale for sale in found.sales if sale.inscription_id == newest.inscription_id and sale.sold_ms >= since_ms
         ]
-        # The user may have bought it, by a bid here or by hand.
+        # Sales to the user are excluded, because they are purchases by a bid here or by hand.
         user = User.get_by_id(newest.user_id)
         keys = read_user_keys(self._context, user.address, faults) if ours else None
         buyers = {user.address, user.ordinals_address, *((keys.payment, keys.vault) if keys else ())}
         ours = [each for each in ours if each.buyer not in buyers]
         ours = [each for each in ours if not fills.is_purchase(user.id, newest.venue, each.sale_id)]
-        # The first one since: it spent our output, and whoever bought it may have sold it on. One from before is that
-        # where the venue's clock is behind.
+        # The first sale since then spent our output; later ones are the buyer's own sales. An earlier sale counts only
+        # if there is no later one, because the venue's clock may be behind.
         first_ms = since_ms + CLOCKS_MS
         first = min(ours, key=lambda sale: (sale.sold_ms < first_ms, sale.sold_ms), default=None)
         return first, sum(at_ms is None or at_ms >= since_ms for at_ms in found.unread_ms)
 
     def _sold_for(self, sale: Sale, newest: Listing) -> SoldFor:
-        # The signer signs for the whole price but for what the operator lets the venue keep.
+        # The signer signs for the whole price, minus the fee that the operator lets the venue keep.
         fee_sats = self._context.settings.known_seller_fee(newest.venue, sale.price)
-        # In an escrow the sale spends another output, which the ledger does not know: there the id is the venue's.
+        # From an escrow the sale spends another output, unknown to the ledger, so the venue's transaction id is used.
         is_in_escrow = newest.venue in escrow_terms_of(self._context.settings)
         txid = sale.txid if is_in_escrow else self._spent_by(newest.outpoint)
         return SoldFor(sale.price, sale.sale_id, sale.sold_ms, fee_sats, txid)
 
     def _spent_by(self, outpoint: str) -> str | None:
-        """Returns the id of the transaction in a block that spends the output; None where the chain does not tell."""
+        """Returns the id of the confirmed transaction that spends the output; None if unknown."""
         try:
             facts = self._context.market.outpoint(outpoint, SPEND_AGE_S)
         except VenueError as error:
@@ -259,7 +259,7 @@ class EndFinder:
 
 
 def close_left(listing: Listing, sale: SoldFor | None, now_ms: int) -> None:
-    """Closes the open listing, whose output is spent: by the `sale`, or gone."""
+    """Closes the open listing, whose output is spent: as sold by the `sale`, or as gone without one."""
     listings.move(listing, CLOSED, now_ms, reason=GONE if sale is None else SOLD, sale=sale)
 
 
@@ -267,17 +267,17 @@ ITEM_S = 86_400.0  # an inscription's collection does not change
 
 
 class CollectionFinder:
-    """The search for the collection of the task's inscription, at the venue last."""
+    """Finds the collection of the task's inscription; asks the venue last."""
 
     def __init__(self, context: Context) -> None:
         self._context = context
-        self._told: str | None = None
+        self._found: str | None = None
 
     def slug(self, task: Task, shown: str | None, faults: Faults) -> str | None:
-        """Returns the collection's slug; `shown` is the venue's word beside our listing."""
-        known = task.collection_id or shown or self._told or venue_memory.collection_of(task.inscription_id)
+        """Returns the collection's slug, None if unknown; `shown` is the slug that the venue shows with our listing."""
+        known = task.collection_id or shown or self._found or venue_memory.collection_of(task.inscription_id)
         if known is None:
-            known = self._told = self._asked(task.inscription_id, faults)
+            known = self._found = self._asked(task.inscription_id, faults)
         return known
 
     def _asked(self, inscription_id: str, faults: Faults) -> str | None:
@@ -298,20 +298,20 @@ def read_market(context: Context, config: ListingConfig, slug: str | None, fault
 
 
 def floor_of(market: ListingMarket, own_wallets: Collection[str]) -> int | None:
-    """Returns the lowest ask of others; None without one."""
+    """Returns the lowest ask of others, or None."""
     asks = market.asks if market.asks is not None else market.trait_asks
     return next(iter(foreign_prices(asks or (), own_wallets)), None)
 
 
 def record_floor(market: ListingMarket, floor_sats: int | None, now_ms: int) -> None:
-    """Stores the believed floor as the minute's sample."""
+    """Stores the plausible floor as the minute's sample."""
     if market.key is not None and floor_sats is not None:
         believed = least_believed(market.history.median) or Decimal(0)
         cycles.record_reference(*market.key, max(Decimal(floor_sats), believed), now_ms)
 
 
 class ListerState(Struct):
-    """The state that one worker keeps from cycle to cycle. `new_intent` gives 64 hex digits, never the same again."""
+    """The state that one worker keeps between cycles. `new_intent` returns 64 unique hex digits."""
 
     finder: CollectionFinder
     end_finder: EndFinder
@@ -324,13 +324,20 @@ class ListerState(Struct):
 class ListingMoment(WantedMoment[ListingConfig]):
     """One cycle of an auto-list task.
 
-    Settled: `shown` is the venue's listing of the inscription, `is_read` whether that is known, `open` the ledger's.
-        `located` is the inscription's place, `slug` its collection. `adopted_sats` is the price of a listing that only
-        the venue knew. `unread_listings` and `unread_sales` could not be read.
-    Decided: without a `plan` the strategy was not asked, and `words` says why. `floor_sats` is the lowest ask of
-        others. `is_over`: the task has nothing left to do; `sale` is what ended it, `error` is for its owner.
-    Done: `former_sats` is the price that was replaced. `verdict` is the signer's on a dry run's draft. `listing` is the
-        task's newest one afterwards. `is_in_doubt`: the next read may resolve a doubt.
+    Settled:
+    - `shown`: the venue's listing of the inscription; `is_read`: whether that is known; `open`: the ledger's listing.
+    - `located`: the inscription's place; `slug`: its collection.
+    - `adopted_sats`: the price of a listing that the ledger did not have.
+    - `unread_listings` and `unread_sales`: the numbers of unreadable rows.
+
+    Decided:
+    - `plan`: None if the strategy was not asked; `words` then has the reason.
+    - `floor_sats`: the lowest ask of others.
+    - `is_over`: the task has nothing left to do; `sale` is the sale that ended it, `error` a text for its owner.
+
+    Done:
+    - `former_sats`: the price that was replaced. `verdict`: the signer's judgement of a dry run's draft.
+    - `listing`: the task's newest listing afterwards. `is_in_doubt`: the next read may resolve a doubt.
     """
 
     state: ListerState
@@ -360,7 +367,7 @@ class ListingMoment(WantedMoment[ListingConfig]):
 
     @property
     def may_sign(self) -> bool:
-        """Whether the item may be listed or its price changed. An existing listing stays in any case."""
+        """Whether the item may be listed or repriced. An existing listing stays in any case."""
         is_free = self.refusal is None and self.control.state == RUN
         return is_free and not (self.is_short_of_disk or self.damage or self.config.dry_run)
 
@@ -376,27 +383,27 @@ class ListingMoment(WantedMoment[ListingConfig]):
 
     @property
     def not_the_market(self) -> frozenset[str]:
-        """The addresses whose asks do not count: our own, and those to ignore."""
+        """The addresses whose asks do not count: our own and ignored ones."""
         return self.addresses.union(self.config.ignore_addresses)
 
     @property
     def config_of_now(self) -> ListingConfig:
-        """The config with the price that its schedule has for this hour."""
+        """The config with the price of the schedule's current step."""
         if not self.config.price_schedule:
             return self.config
         first_ms = listings.first_listed_ms(self.context.task_id)
         return scheduled(self.config, first_ms, self.context.clock_ms())
 
     def item(self, outpoint: str) -> ItemToList:
-        """Returns the item as it is listed from this output."""
+        """Returns the item to list from this output."""
         task, venue = self.task, self.context.venue.name
         return ItemToList(task.inscription_id, outpoint, self.slug, task.user_id, self.keys, venue, task.revision)
 
 
 def read_listing_moment(context: Context, state: ListerState) -> ListingMoment | None:
-    """Reads the assignment of this moment; None when the task is no longer wanted or another worker has taken over.
+    """Reads the present assignment; None if the task is no longer wanted or another worker has taken over.
 
-    Raises BadConfig, with the task's `last_error` written, when its config cannot be carried out.
+    If the config cannot be run, sets the task's `last_error` and raises BadConfig.
     """
     task = wanted_task(context)
     if task is None:

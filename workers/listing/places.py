@@ -1,13 +1,13 @@
-"""Listings put up in steps, so that a crash anywhere leaves none at the venue that the ledger does not know.
+"""Places listings in steps, so that no crash leaves a listing at the venue that the ledger does not know.
 
-Reserve, draft, sign, store, submit, record: each step's fact is on disk before the next one begins, nothing is sent
-twice, and an answer that is not clear leaves the row `unknown`: it is looked for, never sent again.
+The steps are reserve, draft, sign, store, submit, record. Each step's result is on disk before the next one begins. No
+listing is sent twice, and an unclear answer makes the row `unknown`: later reads look for the listing.
 
-The way home of an item that lies in its escrow without a sale is a withdrawal, to the vault instead of out of it. Its
-row is on disk with its coins before it is signed, and with its txid before anything is sent. The server's caretaker of
-withdrawals sends it, and looks after it whatever dies meanwhile.
+An item that is in its escrow without a sale returns by a withdrawal to the vault. Its row, with the coins, is on disk
+before it is signed; its txid is on disk before it is sent. The server's withdrawal caretaker sends and watches it, so a
+crash of the worker does not matter.
 
-Of a dry run the venue writes the draft, the signer judges it, and nothing is signed or sent.
+For a dry run the venue makes a draft and the signer judges it, but nothing is signed or sent.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ class ItemToList(Struct, frozen=True):
 
 
 def ask_for(item: ItemToList, price_sats: int) -> ListingToDraft:
-    """Makes the question for a draft of the item's listing."""
+    """Returns the request for a draft of the item's listing."""
     return ListingToDraft(
         price=price_sats,
         inscription_id=item.inscription_id,
@@ -74,7 +74,7 @@ def ask_for(item: ItemToList, price_sats: int) -> ListingToDraft:
 
 
 class ListingPlacer:
-    """Puts listings up for one task. `new_intent` gives 64 hex digits, never the same again."""
+    """Places listings for one task. `new_intent` returns 64 unique hex digits."""
 
     def __init__(self, context: Context, faults: Faults, new_intent: Callable[[], str]) -> None:
         self._context = context
@@ -82,7 +82,7 @@ class ListingPlacer:
         self._new_intent = new_intent
 
     def put_up(self, item: ItemToList, price_sats: int, replacing: Listing | None) -> ListingResult:
-        """Lists the item once, in place of `replacing` when that is live."""
+        """Lists the item once, replacing the listing `replacing` if that is live."""
         with signals_held():
             try:
                 row = listings.reserve(self.new(item, price_sats), replacing, self._context.clock_ms())
@@ -96,7 +96,7 @@ class ListingPlacer:
             return self._carried_out(row, item)
 
     def new(self, item: ItemToList, price_sats: int) -> NewListing:
-        """Makes the row of a listing of this item."""
+        """Returns the row of a listing of this item."""
         return NewListing(
             intent=self._new_intent(),
             task_id=self._context.task_id,
@@ -145,8 +145,8 @@ class ListingPlacer:
             return None
 
     def _signed(self, row: Listing, draft: ListingDraft) -> SignedListing | None:
-        """Returns the signed listing. None leaves the row closed, or reserved when the signer may have signed: the
-        next cycle asks it.
+        """Returns the signed listing. On failure returns None and closes the row; if the signer may have signed, the
+        row stays reserved, and the next cycle asks the signer again.
         """
         context = self._context
         listing = ListingToSign(
@@ -187,12 +187,12 @@ class ListingPlacer:
         return result
 
     def _sent(self, order: ListingOrder, deadline_ms: int) -> ListingResult:
-        """Sends a listing once. An Unavailable never reached the venue, by the gateway's word."""
+        """Sends a listing once. If the gateway raises Unavailable, it guarantees that the venue was not reached."""
         context, failed_to = self._context, f"list at {order.ask.price}"
         try:
             context.market.list_item(order, task=context.task_id, token=context.token, deadline_ms=deadline_ms)
         except Refused as error:
-            fund = to_fund(order.ask.receive, None)  # the payment address, for a venue that wants sats there
+            fund = to_fund(order.ask.receive, None)  # the payment address, for a venue that requires sats there
             self._faults.add_write(Step.LIST, failed_to, error, price_sats=order.ask.price, fund=fund)
             return ListingResult.NOT_ALLOWED if error.code in ("stale_token", "held") else ListingResult.REFUSED
         except Unavailable as error:
@@ -207,8 +207,8 @@ class ListingPlacer:
 
 
 class JudgedDrafts(Struct):
-    """The newest draft's judgements. The same item at the same price is drafted once: at some venues each draft stays
-    as an order.
+    """The newest draft's judgements. The same item at the same price is drafted only once, because at some venues each
+    draft stays as an order.
     """
 
     about: tuple[str, int] | None = None
@@ -217,7 +217,7 @@ class JudgedDrafts(Struct):
     def judge(
         self, context: Context, user: User, config: ListingConfig, item: ItemToList, price: int, faults: Faults
     ) -> str:
-        """Returns in words whether the signer would sign a listing of the item at this price; "" when that failed."""
+        """Returns in words whether the signer would sign a listing of the item at this price; "" if that failed."""
         if self.about != (item.outpoint, price):
             least = guard(config, context.settings.seller_fee_ppm(item.venue), tick=1)
             try:
@@ -237,25 +237,27 @@ class JudgedDrafts(Struct):
 
 
 FEES_S = 60.0
-# Virtual bytes of the transaction with a few coins that pay for it.
+# Virtual bytes of the return transaction with a few coins that pay its fee.
 VSIZE = 500
 WAY_HOME = (Step.BRING_HOME, "bring the inscription home from its escrow")
-# Ways home of one item that may begin in a day, and how many of them for another price: the rest is for its end.
+# The maximum number of returns of one item in a day, and of those for another price; the others are reserved for the
+# task's end.
 MOST_A_DAY, MOST_A_DAY_FOR_A_PRICE = 8, 4
 DAY_MS = 86_400_000
-# Another price is worth this part of it in fees.
+# For another price, the fee may be at most this part (a tenth) of the price.
 FEE_SHARE = 10
-# Refusals that pass: a fact is missing, a day's limit is used up, a person has stopped all signatures.
+# Temporary refusals: a fact is missing, a day's limit is used up, or a person has stopped all signatures.
 _PASSING = frozenset({"inputs-confirmed", "inputs-cardinal", "amount-proof", "velocity", "control-state"})
 
 
 class Homecoming(StrEnum):
-    """The state of an item's way home."""
+    """The state of an item's return from its escrow."""
 
     ON_ITS_WAY = "on its way home"
-    LATER = "not on its way home yet"  # something did not answer, or must wait: to be tried again
-    LOCKED = "not free yet to come home"  # its escrow keeps it for some more blocks: its owner is told how many
-    IMPOSSIBLE = "not to be brought home"  # no coin pays the fee, or the signer refuses for good: its owner is told why
+    LATER = "not on its way home yet"  # a peer did not answer, or the return must wait: to be tried again
+    LOCKED = "not free yet to come home"  # its escrow keeps it for some more blocks; its owner is notified how many
+    # no coin pays the fee, or the signer's refusal is final; its owner is notified why
+    IMPOSSIBLE = "not to be brought home"
 
 
 def bring_home(
@@ -268,9 +270,9 @@ def bring_home(
     wanted_sats: int | None = None,
     new_intent: Callable[[], str] = lambda: os.urandom(20).hex(),
 ) -> Homecoming:
-    """Signs the way home of the inscription at `outpoint`, once.
+    """Signs the return of the inscription at `outpoint`, once.
 
-    `wanted_sats` is the price that it is to be listed for afterwards, if that is why it comes home.
+    `wanted_sats` is the price to list it for afterwards, if that is the reason for its return.
     """
     if (why_not := _why_not_now(context, user.id, inscription_id, outpoint, faults, wanted_sats)) is not None:
         return why_not
@@ -295,10 +297,10 @@ def bring_home(
 def _why_not_now(
     context: Context, user_id: int, inscription_id: str, outpoint: str, faults: Faults, wanted_sats: int | None
 ) -> Homecoming | None:
-    """Returns the state of a way home that is begun already, or LATER after too many in a day; None: it may begin."""
+    """Returns the state of a return that has already begun, LATER after too many in a day, None if it may begin."""
     for row in withdrawals.open_of(user_id):
         if outpoint in json.loads(row.coins):
-            # A reserved one may never be signed: the caretaker finds that out, and frees its coins.
+            # A reserved withdrawal may never be signed; the caretaker finds that out, and releases its coins.
             return Homecoming.LATER if row.state == RESERVED else Homecoming.ON_ITS_WAY
     most = MOST_A_DAY if wanted_sats is None else MOST_A_DAY_FOR_A_PRICE
     if withdrawals.ways_home_since(user_id, inscription_id, context.clock_ms() - DAY_MS) >= most:
@@ -340,7 +342,7 @@ def _reserved_and_signed(
 
 
 def _judged(context: Context, asked: WithdrawalToSign, wanted_sats: int | None, faults: Faults) -> Homecoming | None:
-    """Has the way home judged before its row is written, so that no rows of refused ones pile up; None: it may go."""
+    """Has the return judged before its row is stored, so that refused ones leave no rows; None: it is allowed."""
     try:
         _, fee_sats = context.signer.judge_withdrawal(asked)
     except SignerError as error:
@@ -362,7 +364,7 @@ def _unsigned(error: SignerError, faults: Faults) -> Homecoming:
 
 
 def _paying(context: Context, user_id: int, keys: UserKeys, faults: Faults) -> tuple[int, tuple[str, ...]] | Homecoming:
-    """Returns sats for 1000 vB and the coins that pay them."""
+    """Returns the fee rate in sats per 1000 vB and the coins that pay the fee."""
     try:
         rate = max(LEAST_FEE_PER_KVB, per_kvb(context.market.fees(FEES_S).hour))
     except VenueError as error:
@@ -378,7 +380,7 @@ def _paying(context: Context, user_id: int, keys: UserKeys, faults: Faults) -> t
         most_fee, taken | set(withdrawals.coins_behind_bids(user_id)), "the way home from an escrow, a fee"
     )
     if isinstance(found, PlaceResult):
-        # An open withdrawal gives its coins back, or their change.
+        # An open withdrawal may still release its coins, or return change.
         is_final = found is PlaceResult.NO_COINS and not (taken or coins.is_in_doubt)
         return Homecoming.IMPOSSIBLE if is_final else Homecoming.LATER
     return rate, tuple(coin.outpoint for coin in found)

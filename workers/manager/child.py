@@ -1,8 +1,8 @@
-"""A task's worker as the manager's loop sees it: the next step that row and worker want, the process, its end.
+"""A task's worker in the manager's loop: the next step that row and worker require, the process, its end.
 
-It starts, holds its lock, gives signs of life, and ends. After an unasked end the task's row says why. A worker that
-died is started again after growing delays, and no more if it only dies. Times are seconds of a monotonic clock, given
-by the caller; other code carries the steps out.
+The worker starts, takes its lock, gives signs of life, and ends. After an unrequested end the task's row has the
+reason. A dead worker is started again after growing delays, but not if it keeps dying. Times are seconds of a monotonic
+clock, passed by the caller; other code carries out the steps.
 """
 
 from __future__ import annotations
@@ -34,24 +34,26 @@ from workers.spawning.spawner import Handle
 
 
 class NextStep(Enum):
-    """The one thing to do next; then the facts are looked at again."""
+    """The next step; after it the facts are read again."""
 
     NOTHING = "nothing"
-    REST = "rest"  # a start is due, but not before the back-off is over
-    START_WORKER = "start worker"  # the task's own: a bidder or a lister
+    REST = "rest"  # a start is due, but must wait for the end of the back-off
+    START_WORKER = "start worker"  # the task's own worker: a bidder or a lister
     START_DRAIN = "start drain"
     STOP = "stop"
-    TELL = "tell"  # its worker is up, though the row still says that it starts
-    SETTLE = "settle"  # nothing runs, though the row says otherwise
+    TELL = "tell"  # its worker is up, but the row still has `starting`
+    SETTLE = "settle"  # no worker runs, but the row says otherwise
     REMOVE = "remove"  # a deleted task without open orders
 
 
 class TaskFacts(Struct, frozen=True):
-    """A task's row, its worker (`kind` and the `worker_revision` of the config it reads), its back-off.
+    """A task's row, its worker (`kind`, and `worker_revision`, the revision of its config), its back-off.
 
-    `is_up`: the worker holds its task's lock. `open_orders` are those that must be ended when the task has no worker of
-    its own. `resting`: an automatic start has to wait. `given_up`: it crashed, and no client has asked for it since.
-    `is_lost`: a file of the database is lost, so that no process can be started in place of another.
+    - `is_up`: the worker holds its task's lock.
+    - `open_orders`: the orders that must be ended if the task has no worker of its own.
+    - `resting`: an automatic start must wait.
+    - `given_up`: it crashed, and no client has asked for it since.
+    - `is_lost`: a file of the database is lost, so that no new process can be started.
     """
 
     is_wanted: bool
@@ -70,9 +72,9 @@ class TaskFacts(Struct, frozen=True):
 def next_step(facts: TaskFacts) -> NextStep:
     """Returns the step that makes worker and row agree.
 
-    A wanted task has a worker of its own for the newest revision; an unwanted one has none, and a drain worker as long
-    as orders must be ended. A worker of the wrong kind is stopped first: there is never a second one. While a
-    file is lost it has no successor, so it keeps running: it still cancels bids above the market.
+    A wanted task has its own worker for the newest revision. An unwanted one has none, but a drain worker while orders
+    must be ended. A worker of the wrong kind is stopped first, because there is never a second one. While a file is
+    lost, no successor can start, so the worker keeps running: it still cancels bids above the market.
     """
     worker_due = facts.is_wanted and not facts.is_deleted and not facts.given_up
     if facts.worker == "drain":
@@ -86,7 +88,7 @@ def next_step(facts: TaskFacts) -> NextStep:
     if worker_due:
         return NextStep.REST if facts.resting else NextStep.START_WORKER
     if facts.observed == "backoff" or (facts.observed == "crashed" and not facts.is_wanted):
-        # Before its orders: a client that stops a task is not answered while its dead worker's write is on the wire.
+        # Before its orders, because a client's stop is not answered while the dead worker's write is on the wire.
         return NextStep.SETTLE
     if facts.open_orders:
         return NextStep.REST if facts.resting else NextStep.START_DRAIN
@@ -102,7 +104,10 @@ def is_lost() -> bool:
 def facts_of(
     row: Task | summaries.Glance, child: Child | None, open_orders: int, *, resting: bool, asked: bool = False
 ) -> TaskFacts:
-    """Returns the facts of a task's row and its worker. A waiting client (`asked`) is refused."""
+    """Returns the facts of a task's row and its worker.
+
+    For a waiting client (`asked`) a former crash does not count, and a lost file is refused only by the step itself.
+    """
     return TaskFacts(
         is_wanted=row.desired == RUNNING,
         is_deleted=row.deleted_ms is not None,
@@ -125,7 +130,7 @@ def has_changed(row: Task) -> bool:
 
 
 def loop_s(row: Task) -> float:
-    """Returns the seconds between cycles; 0 when the config cannot be read, which the worker will report."""
+    """Returns the seconds between cycles; 0 if the config cannot be read, which the worker will report."""
     try:
         return load_bid_config(row.config).loop_s if row.kind == BIDDING else load_listing_config(row.config).loop_s
     except ValueError:
@@ -133,12 +138,12 @@ def loop_s(row: Task) -> float:
 
 
 def place_key(row: Task) -> str:
-    """Returns the key that tasks on the same book share, see workers/cycle.py."""
+    """Returns the key that tasks on the same book share; see workers/cycle.py."""
     return str(row.slug_key or row.collection_id or row.inscription_id)
 
 
 def leaves_orders(row: Task) -> bool:
-    """Tells whether a stop by its user leaves the task's orders at the venue: a listing, or bids until they expire."""
+    """Tells whether a stop by the user leaves the task's orders at the venue: a listing, or bids until they expire."""
     if row.kind == LISTING:
         return row.deleted_ms is None
     return stays(row)
@@ -151,9 +156,9 @@ _LEAST_WAKE_S = 1.0
 
 
 class Child:
-    """Watches one worker from the loop it is made in, until its end; then gives its descriptors back.
+    """Watches one worker, in the loop in which it is created, until its end; then closes its descriptors.
 
-    `on_news` is called when it has its lock and when it has ended. `revision` is the config's at its start (0: none, so
+    `on_news` is called when the worker has its lock and when it has ended. `revision` is the config's at its start (0:
     it is due to be replaced), `cycles_before` the task's number of cycles before it.
     """
 
@@ -198,14 +203,14 @@ class Child:
             self._handle.signal(number)
 
     def wake(self) -> None:
-        """Has it begin its next cycle now instead of at the end of its rest, but no more than once a second."""
+        """Wakes the worker for its next cycle now, but at most once a second."""
         if self._wake is None:
             rest_s = max(0.0, self._woken_at + _LEAST_WAKE_S - self._loop.time())
             self._wake = self._loop.call_later(rest_s, self._wake_now)
 
     def _wake_now(self) -> None:
         self._wake, self._woken_at = None, self._loop.time()
-        if self.has_lock:  # before, it has not looked at anything yet, and the signal would end it
+        if self.has_lock:  # before that it has read nothing yet, and the signal would end it
             self.signal(WAKE)
 
     async def end(self, term_s: float, kill_s: float) -> bool:
@@ -225,9 +230,9 @@ class Child:
         return True
 
     def is_silent(self, lock: Path, now: float) -> bool:
-        """Tells whether the lock file's mtime has not moved for `silent_s`; call it every few seconds.
+        """Tells whether the lock file's mtime has not changed for `silent_s`; call it every few seconds.
 
-        Only whether it moves counts, by the monotonic `now`: the wall clock that it is written in may jump.
+        Only a change counts, measured by the monotonic `now`, because the wall clock of the mtime may jump.
         """
         try:
             touched = lock.stat().st_mtime_ns
@@ -238,7 +243,7 @@ class Child:
         return self.has_lock and now - self._sign_of_life[1] > self._silent_s
 
     def look_for_end(self) -> None:
-        """Looks for an end that the pidfd's event has missed."""
+        """Checks for an end that the pidfd's event has missed."""
         if not self.has_ended:
             self._on_end()
 
@@ -253,7 +258,7 @@ class Child:
             self._on_news()
 
     def _on_pidfd(self) -> None:
-        # The cause may be heard of a moment later, and until then this event would come without a pause.
+        # The status may follow a moment later, and until then this event would fire continuously.
         self._loop.remove_reader(self._handle.pidfd)
         self._ask_how_it_ended()
 
@@ -267,7 +272,7 @@ class Child:
         if status is None:
             return
         if not self.has_lock:
-            self._read_status()  # it may have said so a moment before it ended
+            self._read_status()  # it may have reported its lock just before it ended
         self._loop.remove_reader(self._handle.status_fd)
         self._loop.remove_reader(self._handle.pidfd)
         self._handle.close()
@@ -283,9 +288,9 @@ _JITTER = 0.2
 
 
 class Restarts:
-    """One task's record of deaths and failed starts. A finished cycle, or its user, wipes it out (`forgive`).
+    """One task's record of deaths and failed starts. A finished cycle, or its user, resets it (`forgive`).
 
-    `look` is called when a rest has ended early, since signer and gateway are there again; `absences` are all tasks'.
+    `look` is called when a wait ends early because signer and gateway are back; all tasks share `absences`.
     """
 
     def __init__(
@@ -305,13 +310,13 @@ class Restarts:
         self.not_before = 0.0  # no automatic start before this time
 
     def died(self, now: float) -> bool:
-        """Counts a death of its own; returns True for the MAX_DEATHS-th within WINDOW_S: do not start it again."""
+        """Counts a death; returns True for the MAX_DEATHS-th within WINDOW_S, after which it must not be restarted."""
         self._deaths = [death for death in self._deaths if death > now - WINDOW_S] + [now]
         self.rest(now)
         return len(self._deaths) >= MAX_DEATHS
 
     def rest(self, now: float) -> float:
-        """Makes the next start wait 1, 2, 4 ... times the first rest, at most LONGEST_REST_S; less up to 20 %.
+        """Delays the next start by 1, 2, 4 ... times the first delay, at most LONGEST_REST_S; minus up to 20 %.
 
         Returns the seconds.
         """
@@ -319,28 +324,28 @@ class Restarts:
         return self.rest_for(now, self._growing(self._failures, LONGEST_REST_S))
 
     def rest_for(self, now: float, seconds: float) -> float:
-        """Makes the next start wait this long; returns it."""
+        """Delays the next start by these seconds, and returns them."""
         self.wait_no_more()
         self.not_before = now + seconds
         return seconds
 
     def rest_for_peers(self, now: float) -> None:
-        """Makes the next start wait for signer and gateway; their absence is no failure of the task's."""
+        """Delays the next start until signer and gateway answer; their absence does not count as the task's failure."""
         self._unanswered += 1
-        self.not_before = now + self._growing(self._unanswered, self._absences.longest_rest_s(self._peers_are_back))
+        self.not_before = now + self._growing(self._unanswered, self._absences.longest_wait_s(self._peers_are_back))
 
     def answered(self) -> None:
-        """Notes that signer and gateway are there, and wakes all tasks that wait for them."""
+        """Records that signer and gateway answer, and wakes all tasks that wait for them."""
         self._unanswered = 0
         self.wait_no_more()
-        self._absences.are_over()
+        self._absences.wake_all()
 
     def wait_no_more(self) -> None:
-        """Leaves this task out of those that wait for signer and gateway."""
-        self._absences.forget(self._peers_are_back)
+        """Removes this task from those that wait for signer and gateway."""
+        self._absences.remove(self._peers_are_back)
 
     def forgive(self) -> None:
-        """Forgets every death and delay."""
+        """Resets every death and delay."""
         self._deaths.clear()
         self._failures = self._unanswered = 0
         self.not_before = 0.0
@@ -357,7 +362,7 @@ SUPERSEDED_REST_S = 1.0
 
 
 def record_death(child: Child, restarts: Restarts, task_id: int, now: float, now_ms: int) -> None:
-    """Writes down the end of `child` and counts it in `restarts`; `now` is monotonic."""
+    """Records the end of `child` and counts it in `restarts`; `now` is monotonic."""
     row = tasks.with_owner(task_id)
     if row is None or child.exit_status is None:
         return
@@ -366,14 +371,14 @@ def record_death(child: Child, restarts: Restarts, task_id: int, now: float, now
     if child.kind == "drain":
         _record_drain_death(child.exit_status, restarts, task_id, now)
     elif row.desired != RUNNING or row.deleted_ms is not None:
-        # Not `stopped` yet: its writes on the wire are waited for first (Step.SETTLE).
+        # Not `stopped` yet, because its writes on the wire are waited for first (NextStep.SETTLE).
         tasks.observe(task_id, row.observed, now_ms, pid=None, exit_status=judge_end(child.exit_status).text)
     else:
         _record_worker_death(row, child, child.exit_status, restarts, now, now_ms)
 
 
 def _record_drain_death(status: int, restarts: Restarts, task_id: int, now: float) -> None:
-    """Notes a drain's end: done, or it starts again as long as orders are open, and is never given up on."""
+    """Records a drain's end: it is done, or it is started again while orders are open; a drain is never given up."""
     if status == EXIT_STOPPED and not closing.count_open(task_id):
         restarts.forgive()
         return

@@ -1,11 +1,11 @@
-"""The lister of fills: it proves what each bid bought, and makes the auto-list task that a bidding task wants for it.
+"""The lister of fills: proves each fill's purchase, and creates the auto-list task that its bidding task wants.
 
-A marketplace's word proves nothing. A fill waits (models/ledger/purchases.py) until the chain shows that its bid bought
-the inscription, or shows something else. If its task wants it listed, it then waits until the inscription
-is seen in the vault, confirmed, by two reads, on the output to which the purchase brought it. Its task is created and
-the wish is over, in one commit. Nothing else is remembered: a manager that dies anywhere leaves a fill that waits.
-Fills wait for a week. A proof is checked until its block is too deep to be reorganised, and right before a task is made
-of it; a void proof ends the authority that came of it.
+A marketplace's report proves nothing. A fill waits (models/ledger/purchases.py) until the chain confirms or contradicts
+that its bid bought the inscription. If its task wants the item listed, the fill then waits until two reads show the
+inscription confirmed in the vault, on the output of the purchase. The task's creation and the end of the fill's wait
+are one commit. Nothing else is stored, so after a crash the fill still waits. Fills wait for a week. A proof is checked
+until its block is too deep to be reorganised, and again right before a task is created from it. If a proof becomes
+void, its auto-list task stops.
 """
 
 from __future__ import annotations
@@ -37,8 +37,8 @@ from workers.manager.purchase_facts import Evidence, Found, PurchaseFacts, Stand
 log = logging.getLogger(__name__)
 
 WEEK_MS = 7 * 86_400_000
-LONGEST_REST_S = 300.0  # between two looks at a fill that cannot be listed yet
-CHECKS = 6  # looks between two checks of a proof
+LONGEST_REST_S = 300.0  # between two reads of a fill that cannot be listed yet
+CHECKS = 6  # reads of fills between two checks of proofs
 
 Find = Callable[[Order, User], Found]
 Read = Callable[[Order, User, str], Evidence]
@@ -46,7 +46,7 @@ Check = Callable[[ProvenPurchase], Standing]
 
 
 class _Look(Struct):
-    """The last look at a fill: the output where it was seen confirmed in the vault, and the time of the next."""
+    """The last read of a fill: the output at which it was confirmed in the vault, and the time of the next read."""
 
     rest_s: float
     due: float
@@ -62,14 +62,14 @@ class _Never(Exception):
 
 
 class _Unproven(Exception):
-    """The words for a fact of the chain that rules the purchase out."""
+    """The chain's fact that rules the purchase out, in words."""
 
 
 class FillLister:
-    """Looks after the slot's fills that wait. `look_s` lies between two reads of one; `find` finds an order's item,
-    `read` reads how it came there, and `check` whether the chain still shows a proof.
+    """Handles the slot's waiting fills. `look_s` is the time between two reads of a fill; `find` finds an order's item,
+    `read` reads how it arrived there, and `check` whether the chain still confirms a proof.
 
-    All but the reads runs in the manager's loop.
+    Everything except the reads runs in the manager's loop.
     """
 
     def __init__(
@@ -97,9 +97,9 @@ class FillLister:
         self._next_check = 0.0
 
     async def look(self) -> None:
-        """Looks at every fill that is due, and takes it as far as it goes."""
+        """Processes every fill that is due, as far as possible."""
         if self._monotonic() >= self._next_check:
-            # Before the work, because an error there must not make every look begin with it.
+            # Before the work, so that an error there does not make every look start with the check.
             self._next_check = self._monotonic() + CHECKS * self._look_s
             await self._check_proofs()
         found = {order.id: order for order in (*purchases.unproven(self._slot), *purchases.waiting(self._slot))}
@@ -116,28 +116,28 @@ class FillLister:
                 look.rest_s = min(2 * look.rest_s, max(LONGEST_REST_S, self._look_s))
                 self._wait(order, str(reason))
             except _Never as reason:
-                log.info("order %d: what it bought is not listed: %s", order.id, reason)
+                log.info("order %d: its item is not listed: %s", order.id, reason)
                 purchases.drop_wish(order, str(reason))
             except _Unproven as reason:
                 self._give_up(order, str(reason))
             except Exception:
-                # One that cannot be worked on keeps no other waiting.
-                log.exception("order %d: failed to have what it bought listed", order.id)
+                # A fill that fails must not block the others.
+                log.exception("order %d: failed to list its item", order.id)
                 look.rest_s = min(2 * look.rest_s, LONGEST_REST_S)
 
     async def _check_proofs(self) -> None:
-        """Checks every proof that is not settled, and voids those that the chain no longer shows."""
+        """Checks every proof that is not settled, and voids those that the chain no longer confirms."""
         for proof in purchases.unsettled(self._slot):
             try:
                 await self._void_unless_shown(proof)
             except (VenueError, NotYetShown) as error:
                 log.info("order %d: its purchase could not be checked: %s", proof.order_id, error)
             except Exception:
-                # Other proofs are checked, and other fills are listed.
+                # The error must not stop the checks of other proofs, or the other fills.
                 log.exception("order %d: failed to check its purchase", proof.order_id)
 
     async def _void_unless_shown(self, proof: ProvenPurchase) -> str | None:
-        """Voids the proof if the chain no longer shows it, and returns why. Raises VenueError, and NotYetShown."""
+        """Voids the proof if the chain no longer confirms it, and returns why. Raises VenueError and NotYetShown."""
         standing = await in_thread(partial(self._check, proof))
         if standing.void is not None:
             return self._void(proof, standing.void)
@@ -147,13 +147,13 @@ class FillLister:
 
     def _void(self, proof: ProvenPurchase, detail: str) -> str:
         reason = f"the chain does not show its purchase any more: {detail}"
-        log.warning("order %d: %s; an auto-list task that came of it stops", proof.order_id, reason)
+        log.warning("order %d: %s; its auto-list task stops", proof.order_id, reason)
         purchases.void(proof, reason, self._clock_ms())
         return reason
 
     def _wait(self, order: Order, reason: str) -> None:
         if self._clock_ms() - int(order.closed_ms or 0) > WEEK_MS:
-            log.warning("order %d: what it bought could not be listed for a week: %s", order.id, reason)
+            log.warning("order %d: its item could not be listed for a week: %s", order.id, reason)
             purchases.drop_wish(order, f"not possible for a week: {reason}")
             if purchases.of_order(order.id) is None:
                 purchases.drop(order, f"not possible for a week: {reason}", self._clock_ms())
@@ -197,12 +197,12 @@ class FillLister:
         self._list(order, proof)
 
     async def _prove(self, order: Order, user: User, outpoint: str) -> ProvenPurchase:
-        """Proves by the chain that the order bought its inscription, and writes that down."""
+        """Proves by the chain that the order bought its inscription, and stores the proof."""
         try:
             evidence = await in_thread(lambda: self._read(order, user, outpoint))
-            told = evidence.collection
-            if told is not None and normal_slug("ordinals", told) != normal_slug("ordinals", order.slug):
-                raise NotShown(f"it is of the collection {told}")
+            reported = evidence.collection
+            if reported is not None and normal_slug("ordinals", reported) != normal_slug("ordinals", order.slug):
+                raise NotShown(f"it is of the collection {reported}")
             claim = Claim(
                 order.id, str(order.inscription_id), order.spent_sats, int(order.created_ms), evidence.receive
             )
@@ -219,7 +219,7 @@ class FillLister:
         return proof
 
     async def _refuse_void(self, proof: ProvenPurchase, look: _Look) -> None:
-        """Checks the proof at the moment at which an auto-list task comes of it. Raises _NotYet."""
+        """Checks the proof right before an auto-list task is created from it. Raises _NotYet if that fails."""
         try:
             reason = await self._void_unless_shown(proof)
         except NotYetShown as missing:
@@ -237,7 +237,7 @@ class FillLister:
             raise _NotYet(f"{count} auto-list tasks of this task's fills are open, as many as maxOpen allows")
 
     def _list(self, seen: Order, proof: ProvenPurchase) -> None:
-        """Creates the auto-list task by what is in the database now: the reads took their time."""
+        """Creates the auto-list task from the present rows, because they may have changed during the reads."""
         order = Order.get_by_id(seen.id)
         row, rule = _rule(order)
         self._refuse_too_many(row, rule)
@@ -261,7 +261,7 @@ class FillLister:
 
 
 def _held_at(order: Order, found: Found, look: _Look) -> str:
-    """Returns the output at which the item is confirmed at the order's address. Raises _NotYet, or _Unproven."""
+    """Returns the output at which the item is confirmed at the order's address. Raises _NotYet or _Unproven."""
     located = found.located
     if located.inscription_state == "held" and not located.is_in_escrow and located.outpoint is not None:
         return located.outpoint
@@ -272,7 +272,7 @@ def _held_at(order: Order, found: Found, look: _Look) -> str:
 
 
 def _rule(order: Order) -> tuple[Task, OnFill]:
-    """Returns the task of the fill, with its owner, and its wish of now. Raises _Never without one, or _NotYet."""
+    """Returns the fill's task, with its owner, and its present onFill rule. Raises _Never without one, or _NotYet."""
     row = tasks.with_owner(order.task_id)
     if row is None or row.deleted_ms is not None:
         raise _Never("its task was deleted")

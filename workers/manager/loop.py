@@ -1,8 +1,8 @@
-"""Work next to the manager's loop, and the waits of all tasks: for a turn, for a place, in the queue, for absent peers.
+"""Background work of the manager's loop, and the tasks' waits: for a turn, a place, their start, absent peers.
 
-A task has one operation at a time. The numbers of workers that run, and that start, have an upper bound; of those that
-wait to start, a worker that a user waits for comes first, then the order of requests counts. While signer or gateway is
-away, one task asks often, for all whose start failed.
+A task has one operation at a time. The numbers of running and of starting workers are limited. Among workers that wait
+to start, those that a user waits for come first, then the oldest request. While signer or gateway is away, one task
+retries often on behalf of all whose start failed.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ T = TypeVar("T")
 
 
 class Background:
-    """Background tasks, which nothing awaits. They are held here, since the loop itself would forget them."""
+    """Background tasks that no caller awaits. They are held here, because the loop keeps only weak references."""
 
     def __init__(self) -> None:
         self._tasks: set[asyncio.Task[None]] = set()
@@ -49,7 +49,7 @@ class Background:
 
 
 async def in_thread(call: Callable[[], T]) -> T:
-    """Makes the call in a thread of its own, which the end of the process does not wait for; returns its result."""
+    """Runs the call in its own daemon thread, so that it does not delay the process's end; returns its result."""
     loop = asyncio.get_running_loop()
     future: asyncio.Future[T] = loop.create_future()
 
@@ -66,7 +66,7 @@ async def in_thread(call: Callable[[], T]) -> T:
             outcome: tuple[T | None, BaseException | None] = (call(), None)
         except Exception as error:
             outcome = (None, error)
-        with suppress(RuntimeError):  # the loop was closed meanwhile: nothing waits any more
+        with suppress(RuntimeError):  # the loop has been closed, so no caller waits any more
             loop.call_soon_threadsafe(settle, *outcome)
 
     threading.Thread(target=work, daemon=True).start()
@@ -74,7 +74,7 @@ async def in_thread(call: Callable[[], T]) -> T:
 
 
 class OperationTurns:
-    """The right to change a task's worker. `askers` counts operations with a waiting client and without a turn."""
+    """The right to change a task's worker. `askers` counts client requests that wait for their turn."""
 
     def __init__(self) -> None:
         self.askers = 0
@@ -86,18 +86,18 @@ class OperationTurns:
         return self._lock.locked()
 
     def news(self) -> None:
-        """Wakes `until` up after an event that it may be waiting for."""
+        """Wakes `until` after an event that it may be waiting for."""
         self._news.set()
 
     @asynccontextmanager
     async def own(self) -> AsyncIterator[None]:
-        """Holds a turn of the manager's own accord."""
+        """Holds a turn for an operation of the manager itself."""
         async with self._lock:
             yield
 
     @asynccontextmanager
     async def asked(self) -> AsyncIterator[None]:
-        """Holds a turn that a client waits for; the present holder learns of that."""
+        """Holds a turn for an operation that a client waits for; notifies the present holder."""
         self.askers += 1
         self.news()
         try:
@@ -112,9 +112,9 @@ class OperationTurns:
     async def until(
         self, done: Callable[[], bool], gives_way: Callable[[], bool], timeout_s: float | None = None
     ) -> bool:
-        """Waits for `done` as the holder of the turn; returns False after `timeout_s` or when it must give way.
+        """Waits for `done` as the holder of the turn; returns False after `timeout_s`, or if `gives_way` returns True.
 
-        Both are looked at again at each `news`.
+        Both callbacks are called again after each `news`.
         """
         loop = asyncio.get_running_loop()
         deadline = None if timeout_s is None else loop.time() + timeout_s
@@ -134,14 +134,14 @@ TOO_MANY = "too_many_workers"
 
 
 class WorkerPlaces:
-    """`most` places, by task. A drain worker needs none: cancelling is never refused."""
+    """The places of running workers, by task, at most `most`. Drains need none: cancels are never refused."""
 
     def __init__(self, most: int) -> None:
         self._most = most
         self._taken: set[int] = set()
 
     def take(self, task_id: int) -> None:
-        """Takes the task's place, if it has none yet. Raises PeerRefused when all are taken."""
+        """Takes a place for the task if it has none. Raises PeerRefused if all are taken."""
         if task_id not in self._taken and len(self._taken) >= self._most:
             text = f"{self._most} tasks run, as many as this installation lets run at once"
             raise PeerRefused("manager", TOO_MANY, text)
@@ -168,7 +168,7 @@ class Ticket:
 
 
 class StartQueue:
-    """A queue from which `count` may start at once."""
+    """A queue from which `count` workers may start at the same time."""
 
     def __init__(self, count: int) -> None:
         self._free = count
@@ -181,7 +181,7 @@ class StartQueue:
         return len(self._queue)
 
     def ask(self, *, urgent: bool, on_granted: Callable[[], None]) -> Ticket:
-        """Requests the right to start, granted now or later; `on_granted` is called then."""
+        """Requests the right to start; `on_granted` is called when it is granted, which may be immediately."""
         ticket = Ticket(self, on_granted)
         heapq.heappush(self._queue, (not urgent, next(self._order), ticket))
         self._hand_out()
@@ -202,24 +202,25 @@ class StartQueue:
                 ticket.on_granted()
 
 
-# The longest wait before the next try. Most absences are short, but asking costs a token and a right each time: so of
-# a thousand tasks one asks each second, and after a minute (a locked signer, say) none more often than the others.
+# The maximum wait before the next try. Most absences are short, but each try costs a token and a grant. So of a
+# thousand tasks only one tries each second, and after a minute (for example of a locked signer) it tries as seldom as
+# the others.
 OFTEN_S = 1.0
 SELDOM_S = 5.0
 OFTEN_TRIES = 60
 
 
 class Absences:
-    """Knows who waits for absent peers, in the order in which they began to."""
+    """The tasks that wait for absent peers, in the order in which their waits began."""
 
     def __init__(self) -> None:
         self._wakes: dict[Callable[[], None], None] = {}
-        self._tries = 0  # of those that ask often, since somebody was answered
+        self._tries = 0  # of the task that tries often, since the last success of any task
 
-    def longest_rest_s(self, wake: Callable[[], None]) -> float:
-        """Notes that a start has failed; `wake` is called once both are there again.
+    def longest_wait_s(self, wake: Callable[[], None]) -> float:
+        """Registers a failed start; `wake` is called once both peers are back.
 
-        Returns how long its task may rest before it tries again by itself.
+        Returns the maximum time that its task may wait before it tries again.
         """
         self._wakes[wake] = None
         if next(iter(self._wakes)) != wake or self._tries >= OFTEN_TRIES:
@@ -227,12 +228,12 @@ class Absences:
         self._tries += 1
         return OFTEN_S
 
-    def forget(self, wake: Callable[[], None]) -> None:
-        """Leaves this one out: its task does not wait for them any more."""
+    def remove(self, wake: Callable[[], None]) -> None:
+        """Removes this task, because it no longer waits for the peers."""
         self._wakes.pop(wake, None)
 
-    def are_over(self) -> None:
-        """Wakes all that wait: a task has got its rights."""
+    def wake_all(self) -> None:
+        """Wakes all waiting tasks, because a task has got its grant."""
         wakes, self._wakes, self._tries = self._wakes, {}, 0
         for wake in wakes:
             wake()

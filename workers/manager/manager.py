@@ -1,12 +1,12 @@
-"""The manager: parent of all workers. It makes the kernel agree with the database, and answers the requests of
+"""The manager: parent of all workers. It makes the processes agree with the database, and answers the requests of
 core/program_calls.py.
 
-One thread runs a loop: the database is asked in it, signer and gateway in threads of their own. It must be the main
-thread, since workers, or the zygote that forks them, die with the thread that started them. SIGTERM and SIGINT end it.
-SIGHUP has new workers started by a new zygote, with the code as it is then.
+One thread runs a loop, which also queries the database; signer and gateway are called in other threads. It must be the
+main thread, because workers, or the zygote that forks them, die with the thread that started them. SIGTERM and SIGINT
+end it. After SIGHUP new workers are started by a new zygote, with the code that is then installed.
 
-It watches an SQLite database. A file that was removed while programs have it open is found within seconds. All pages
-are read, also those that no program reads: every ten minutes, or less often if that takes long. A note of the damage
+It watches an SQLite database. It finds within seconds that a file was removed while programs have it open. It reads all
+pages, even those that no program uses, every ten minutes, or less often if that takes long. A note of the damage
 reaches all programs (models/database/damage.py).
 """
 
@@ -61,7 +61,7 @@ from workers import kernel
 from workers.manager.brakes import Brakes
 from workers.manager.child import NextStep, facts_of, is_lost, next_step
 from workers.manager.fill_lister import FillLister
-from workers.manager.keeper import Keeper, Surroundings, Timing
+from workers.manager.keeper import Keeper, KeeperContext, Timing
 from workers.manager.loop import Absences, Background, StartQueue, WorkerPlaces, in_thread
 from workers.manager.rights import ME, Rights, end_former_rights, hold, slot_wanted
 from workers.spawning.spawner import PopenSpawner, Spawner, ZygoteSpawner
@@ -71,14 +71,16 @@ log = logging.getLogger(__name__)
 _PAGES_EVERY_S = 600.0
 
 
-_MOST_SHARE = 0.01  # of the time in which pages are read
+_MOST_SHARE = 0.01  # the maximum share of time in which pages are read
 
 
 _NICENESS = 10
 
 
 class DatabaseWatch:
-    """Use it in the manager's loop, with its connection open. The first reading of all pages is due immediately."""
+    """Watches the database's files and pages. Use it in the manager's loop, with its connection open; the first read of
+    all pages is due immediately.
+    """
 
     def __init__(self) -> None:
         self._pages_due = time.monotonic()
@@ -87,7 +89,7 @@ class DatabaseWatch:
         self._told: Damage | None = None
 
     async def look_for_files(self) -> None:
-        """Looks for removed files and saves what they hold."""
+        """Looks for removed files and saves their content."""
         found = base.look_for_damage()
         if found is not None and found != self._told:
             log.critical("the database is damaged: %s; nothing new is placed", found.text)
@@ -114,12 +116,12 @@ class DatabaseWatch:
             damage.write_note(database.file, Damage(fault))
 
     async def _save(self) -> None:
-        """Saves what a removed file holds, for as long as this process has it open: a removed database once."""
+        """Saves a removed file's content, which this process still has open; a removed database is copied once."""
         copy = base.database.obj.save_lost()
         if copy is None:
-            self._is_copied = False  # the database is at its path, and may be removed again
+            self._is_copied = False  # the database is at its path again, and may be removed again
             if not self._was_saved:
-                log.critical("what was committed to the removed file is saved in the database; restart Bidkeeper soon")
+                log.critical("the commits of the removed file are saved in the database; restart Bidkeeper soon")
             self._was_saved = True
         elif not self._is_copied:
             fault = await in_thread(copy)
@@ -138,7 +140,7 @@ def _unhurried(call: Callable[[], str]) -> str:
 
 _PREDECESSOR_S = 3.0
 _END_TERM_S = 5.0
-_END_KILL_S = 2.0  # with the above and the rest, well within 10 s
+_END_KILL_S = 2.0  # the total, including the other steps, is well within 10 s
 
 
 def now_ms() -> int:
@@ -148,17 +150,18 @@ def now_ms() -> int:
 def run(settings: Settings, *, spawner: Spawner | None = None, timing: Timing | None = None) -> None:
     """Runs until SIGTERM or SIGINT; then ends all workers, cancels no bids, and leaves wanted tasks wanted.
 
-    The manager of a slot waits for as long as another one has it. Raises BidkeeperError when another manager runs in
-    this data directory or, without slots, on this database, or the database is another version's.
+    The manager of a slot waits while another one holds the slot. Raises BidkeeperError if another manager runs in this
+    data directory or, without slots, on this database, or if the database is another version's.
     """
     _raise_file_limit()
     base.connect_in_time(settings.database_url)
     try:
         schema.check()
         slot = slot_wanted(settings)
-        base.close()  # one that stands by needs none
+        base.close()  # a standby needs no connection
         if settings.manager_listen:
-            tls.server_context(settings.tls_dir)  # a fault shows now, and not when this one is needed
+            # so that a fault is reported now, and not when the certificate is needed
+            tls.server_context(settings.tls_dir)
         held = _instance_lock(settings, slot)
         try:
             lease = hold(settings, slot)
@@ -177,7 +180,7 @@ def run(settings: Settings, *, spawner: Spawner | None = None, timing: Timing | 
 
 
 class Manager:
-    """All keepers and the sweeps over them. Make it and use it in one loop, with the database open."""
+    """All keepers and the sweeps over them. Create and use it in one loop, with the database open."""
 
     def __init__(self, settings: Settings, spawner: Spawner, timing: Timing, slot: Slot = EVERYBODY) -> None:
         self._settings = settings
@@ -207,7 +210,7 @@ class Manager:
                 AskStanding: self._standing,
             },
         )
-        self._surroundings = Surroundings(
+        self._shared = KeeperContext(
             settings=settings,
             spawner=spawner,
             rights=Rights(settings, timing.signer_s, timing.fence_s),
@@ -222,14 +225,14 @@ class Manager:
         )
 
     async def run(self, lease: HeldLease) -> None:
-        """Runs from taking over to the end of the last worker."""
+        """Runs from the takeover to the end of the last worker."""
         self._lease = lease
         asked_to_stop = asyncio.Event()
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, asked_to_stop.set)
-        loop.add_signal_handler(signal.SIGHUP, self._surroundings.spawner.renew)
-        await end_former_rights(lease, self._slot, self._surroundings.rights, asked_to_stop)
+        loop.add_signal_handler(signal.SIGHUP, self._shared.spawner.renew)
+        await end_former_rights(lease, self._slot, self._shared.rights, asked_to_stop)
         if asked_to_stop.is_set():
             return
         await self.start()
@@ -243,16 +246,16 @@ class Manager:
             await self.stop()
 
     async def start(self) -> None:
-        """Ends a dead manager's leftovers, starts wanted tasks, and answers from now on."""
+        """Cleans up after a former manager, starts wanted tasks, and begins to answer requests."""
         self._background.run(self._brakes.run())
-        self._surroundings.spawner.open()
+        self._shared.spawner.open()
         _free_locks(self._settings, self._slot)
         try:
             tasks.forget_workers(self._slot)
         except OperationalError as error:
-            # On a full disk the brakes work all the same. Each task's keeper settles its row when there is room.
+            # On a full disk the brakes still work. Each task's keeper settles its row once there is room.
             log.error("failed to note that no worker of the last manager runs: %s", error)
-        await self._swept(self._database.look_for_files)  # first: it finds this process's descriptors
+        await self._swept(self._database.look_for_files)  # first, because it finds this process's descriptors
         await self._swept(self._full_sweep)
         await self._swept(self._sweep)
         self._servers: list[Door | asyncio.Server] = [await serve(self._socket, self.verbs)]
@@ -265,7 +268,7 @@ class Manager:
         self._background.run(self._every(self._timing.files_s, self._database.read_pages))
 
     async def stop(self) -> None:
-        """Ends every worker. Their bids stay, and wanted tasks stay wanted."""
+        """Ends every worker. Their bids stay open, and wanted tasks stay wanted."""
         self._stopping = True
         for server in self._servers:
             server.close()
@@ -279,14 +282,14 @@ class Manager:
             tasks.forget_workers(self._slot)
         except (OperationalError, LeaseLost) as error:
             log.warning("the next manager will note that no worker runs: %s", error)
-        await self._surroundings.spawner.close()
+        await self._shared.spawner.close()
         log.info("%d workers ended", sum(ended))
         for child, has_ended in zip(children, ended, strict=True):
             if not has_ended:
                 log.error("process %d does not end", child.pid)
 
     def _ping(self, asked: Ping) -> Readiness:
-        return Readiness("ready" if self._surroundings.spawner.is_ready else "without a zygote")
+        return Readiness("ready" if self._shared.spawner.is_ready else "without a zygote")
 
     async def settle(self, asked: Settle) -> Settled:
         """Answers a request to settle a task. Raises PeerRefused."""
@@ -310,7 +313,6 @@ class Manager:
         return Stopped(len(stopped))
 
     def heed(self, asked: Heed) -> None:
-        """Follows a control state."""
         self._brakes.heed(asked.scope, asked.subject, asked.state, asked.at_ms)
 
     def _standing(self, asked: AskStanding) -> Standing | None:
@@ -329,7 +331,7 @@ class Manager:
                 keeper.child.wake()
 
     def _unwatched(self) -> list[int]:
-        """Returns the tasks (ids) that are wanted and have no worker, while a damaged database may allow none."""
+        """Returns the wanted tasks (ids) without a worker, if a damaged database may prevent its start."""
         if base.damage() is None:
             return []
         none_starts = is_lost()
@@ -351,7 +353,7 @@ class Manager:
             keeper = self._keepers.get(task_id)
             row = tasks.with_owner(task_id)
             if row is not None and (keeper is None or not keeper.has_worker):
-                await self._surroundings.rights.sign_in(row, now_ms())
+                await self._shared.rights.sign_in(row, now_ms())
                 return True
         return False
 
@@ -359,7 +361,7 @@ class Manager:
         if self._stopping:
             raise PeerRefused(ME, "stopping", "the manager is about to end")
         if task_id not in self._keepers:
-            self._keepers[task_id] = Keeper(task_id, self._surroundings)
+            self._keepers[task_id] = Keeper(task_id, self._shared)
         return self._keepers[task_id]
 
     async def _every(self, seconds: float, sweep: Callable[[], Awaitable[object]]) -> None:
@@ -377,8 +379,8 @@ class Manager:
     async def _sweep(self) -> None:
         """Finds changed rows without a request.
 
-        It acts only on changes that the last sweep saw, too (the first one on all): a row written a moment ago is about
-        to be followed by a request whose client waits for the outcome.
+        Only the first sweep acts on all changes; later ones act on changes that the previous sweep saw, too. A new
+        change is usually followed by a request whose client waits for the result.
         """
         to_end = frozenset(closing.tasks_to_end())
         glances = summaries.glances(to_end, self._slot)
@@ -414,7 +416,7 @@ class Manager:
         for row in rows.values():
             owner = row.user.id
             if row.desired == RUNNING and owner not in reasons:
-                reasons[owner] = self._surroundings.rights.entitlements.refusal(row.user, now_ms())
+                reasons[owner] = self._shared.rights.entitlements.refusal(row.user, now_ms())
             reason = reasons.get(owner)
             if row.desired == RUNNING and reason:
                 log.info("task %d: is stopped: %s", row.id, reason)
@@ -426,7 +428,7 @@ class Manager:
 
     def _end_sessions(self) -> None:
         for user in accounts.users_with_sessions(self._slot):
-            if not self._surroundings.rights.entitlements.may_sign_in(user.address):
+            if not self._shared.rights.entitlements.may_sign_in(user.address):
                 accounts.end_sessions(user.id)
 
 
@@ -447,8 +449,8 @@ def _instance_lock(settings: Settings, slot: Slot) -> int:
 
 
 def _free_locks(settings: Settings, slot: Slot) -> None:
-    """Frees the locks of the slot's tasks: workers die with their manager; one that did not is killed before its task
-    gets another.
+    """Frees the locks of the slot's tasks. Workers die with their manager; a surviving one is killed, so that its task
+    can get a new worker.
     """
     others = (
         set() if slot.of == 1 else {kernel.lock_path(settings.run_dir, each) for each in summaries.ids_beside(slot)}
@@ -461,6 +463,6 @@ def _free_locks(settings: Settings, slot: Slot) -> None:
 
 
 def _raise_file_limit() -> None:
-    """Raises the file limit: each worker takes three descriptors; the usual soft limit of 1024 means 300 workers."""
+    """Raises the file limit: a worker needs three descriptors, and the usual limit of 1024 allows 300 workers."""
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))

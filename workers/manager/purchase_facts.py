@@ -1,9 +1,9 @@
-"""The facts that prove what a bid bought: from the process facts, which no marketplace's answers reach.
+"""The chain data that prove a bid's purchase, from the facts process, which marketplaces' answers never reach.
 
-The gateway is asked for one thing alone, the item's collection, and can only refuse by it. The last transactions that
-moved the item are read from the chain's facts and judged by our own keys; no marketplace's word is in them. A
-transaction's bytes hash to its id; the script of a coin comes from the transaction that made it, and the witness that
-spends the coin shows the keys in that script.
+The gateway is asked only for the item's collection, which can only lead to a refusal. The transactions that last moved
+the item are read from the chain and judged by our own keys, without any marketplace's data. A transaction's bytes hash
+to its id. A coin's script comes from the transaction that made it, and the witness that spends the coin shows the keys
+in that script.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ from wallet.signer_client import SignerClient, SignerError
 from wallet.withdrawal.rules import WalletScript, has_key, p2wsh
 from workers.context import Faults
 
-MOST_READS = 40  # transactions for one item; a purchase takes a handful
-_NO_TXID = bytes(32)  # of a block's reward
-_CONTROL_BLOCK = 33  # bytes, and 32 for each step
+MOST_READS = 40  # transactions for one item; a purchase needs a handful
+_NO_TXID = bytes(32)  # the input of a block's reward
+_CONTROL_BLOCK = 33  # bytes, plus 32 for each step
 
 ReadTransaction = Callable[[str], TransactionFacts]
 
@@ -41,8 +41,8 @@ ReadTransaction = Callable[[str], TransactionFacts]
 class Ours(Struct, frozen=True):
     """The user's scripts and keys. `keys` (33 bytes) are payment and vault; `payment` and `receivers` are scripts.
 
-    `backing` is the venue's kind of coins behind a bid. `coins` (txid:vout) are those of this very bid, `price_sats`
-    and `receive` (a script) its terms.
+    `backing` is the venue's kind of coins behind a bid. `coins` (txid:vout) are those of this bid, `price_sats` and
+    `receive` (a script) its terms.
     """
 
     keys: tuple[bytes, bytes]
@@ -68,7 +68,7 @@ class _Opened(NamedTuple):
 
 
 def scripts_of(addresses: Collection[str]) -> frozenset[bytes]:
-    """Returns the scripts of those of these texts that are addresses."""
+    """Returns the scripts of these texts, except those that are not addresses."""
     return frozenset(script for script in map(script_at, addresses) if script is not None)
 
 
@@ -81,10 +81,10 @@ def script_at(address: str) -> bytes | None:
 
 
 def last_moves(read: ReadTransaction, outpoint: str, offset: int | None, ours: Ours) -> list[Move]:
-    """Returns the item's moves up to the output `outpoint`, newest first, as far as a purchase may be among them.
+    """Returns the item's moves up to the output `outpoint`, newest first, as far back as a purchase may be.
 
-    `offset` is the item's place within that output; None is not known. Raises NotShown, and VenueError where the chain
-    does not answer.
+    `offset` is the item's place within that output, None if unknown. Raises NotShown, and VenueError if the chain does
+    not answer.
     """
     return _Moves(read, ours).up_to(Outpoint.parse(outpoint), offset)
 
@@ -105,7 +105,7 @@ class _Moves:
         return moves
 
     def _move(self, outpoint: Outpoint, offset: int | None) -> tuple[Move, Outpoint, int | None]:
-        """Returns the transaction that made an output, and the output (with the item's place in it) before that."""
+        """Returns the transaction that made an output, and the item's previous output with its place in it."""
         facts, transaction = self._read(outpoint.txid)
         at, place = self._source(transaction, outpoint.vout, offset)
         came_from = transaction.inputs[at].outpoint
@@ -124,7 +124,7 @@ class _Moves:
         return move, came_from, place
 
     def _source(self, transaction: Transaction, vout: int, offset: int | None) -> tuple[int, int | None]:
-        """Returns the input that the item came in by, and its place there: sats keep their order."""
+        """Returns the input by which the item arrived, and its place there; a transaction keeps the order of sats."""
         if vout >= len(transaction.outputs):
             raise NotShown("its output is not in its transaction")
         first = sum(each.value for each in transaction.outputs[:vout])
@@ -165,10 +165,10 @@ class _Moves:
             yield at, self._own_coin(item.outpoint, spent, opened)
 
     def _own_coin(self, outpoint: Outpoint, spent: TxOutput, opened: _Opened) -> SpentCoin:
-        """Judges our coin: whether it backs this very bid, and what left our scripts for it.
+        """Judges our coin: whether it backs this bid, and how many sats left our scripts for it.
 
-        The signer signs an offer only on coins that are unspent, and those are some of the bid's. So an escrow that
-        all of the bid's coins fund is newer than the bid.
+        The signer signs an offer only on unspent coins, which are among the bid's coins. So an escrow funded by all of
+        the bid's coins is newer than the bid.
         """
         ours, is_backing, is_newer, sats = self._ours, False, False, spent.value
         if ours.backing == "bidding_wallet":
@@ -179,13 +179,13 @@ class _Moves:
             is_meant = (offer.price_sats, offer.receive_script) == (ours.price_sats, ours.receive)
             is_backing = is_meant and coins <= ours.coins
             is_newer = is_backing and coins == ours.coins
-            if is_backing:  # the coins that were chosen for this bid paid for it, and for the fee of its escrow
+            if is_backing:  # the coins chosen for this bid paid for it, and for the fee of its escrow
                 change = sum(each.value for each in funding.outputs if each.script == ours.payment)
                 sats = sum(self._spent(item.outpoint).value for item in funding.inputs) - change
         return SpentCoin(str(outpoint), sats, spent.script.hex(), "backing" if is_backing else "own", is_newer)
 
     def _opened(self, witness: Sequence[str]) -> _Opened | None:
-        """Returns the script that a witness shows, if one of our keys is in it."""
+        """Returns the script that a witness shows, if it has one of our keys, otherwise None."""
         items = [bytes.fromhex(item) for item in witness]
         payment = self._ours.keys[0]
         if len(items) == 2 and items[1] == payment:
@@ -226,7 +226,7 @@ class _Moves:
 
 
 def _witness_script(items: Sequence[bytes], payment: bytes) -> _Opened | None:
-    """Reads the witness of a P2WSH output that our payment key signs for together with others."""
+    """Reads the witness of a P2WSH output that needs our payment key's signature and others; None for any other."""
     if len(items) < 3 or not items[-1]:
         return None
     found = WalletScript(items[-1], p2wsh(items[-1]))
@@ -234,7 +234,7 @@ def _witness_script(items: Sequence[bytes], payment: bytes) -> _Opened | None:
 
 
 def _leaf(items: Sequence[bytes], keys: tuple[bytes, ...]) -> _Opened | None:
-    """Reads the witness of a taproot leaf that one of our keys is in."""
+    """Reads the witness of a taproot leaf with one of our keys; None for any other."""
     *_, script, control_block = items if len(items) > 2 else [b"", b""]
     if len(control_block) % 32 != 1 or len(control_block) < _CONTROL_BLOCK or control_block[0] & 0xFE != TAPSCRIPT:
         return None
@@ -243,7 +243,7 @@ def _leaf(items: Sequence[bytes], keys: tuple[bytes, ...]) -> _Opened | None:
         offer = read_leaf(script)
     except WireError:
         offer = None
-    # An offer's buyer may be either key. Another leaf is a bidding wallet's, if the payment key is in it.
+    # An offer's buyer may be either key. Any other leaf is a bidding wallet's, if it has the payment key.
     is_ours = offer.buyer in {key[1:] for key in keys} if offer else has_key(found, keys[0])
     return _Opened(found.paid_to, offer) if is_ours else None
 
@@ -253,11 +253,11 @@ def _hex(txid: bytes) -> str:
 
 
 PATIENCE_S = 10.0  # for an answer of signer, facts or gateway
-CHAIN_AGE_S = 2.0  # the oldest state of a transaction that counts here
+CHAIN_AGE_S = 2.0  # the maximum age of a transaction's state
 
 
 class Found(Struct, frozen=True):
-    """A bought inscription's place, its owner's vault, and the fault that kept them from being found."""
+    """A bought inscription's place, its owner's vault, and the fault that prevented the search, if any."""
 
     located: LocatedInscription
     vault: str | None
@@ -273,14 +273,14 @@ class Evidence(Struct, frozen=True):
 
 
 class Standing(NamedTuple):
-    """A proof's fate: the reason why it is void, or the depth of its blocks."""
+    """A proof's state: the reason why it is void, or the depth of its blocks."""
 
     void: str | None
     depth: int
 
 
 class PurchaseFacts:
-    """Asks signer, facts and gateway about purchases. Called in threads, one call at a time."""
+    """Queries signer, facts and gateway about purchases. Called in threads, one call at a time."""
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
@@ -299,8 +299,8 @@ class PurchaseFacts:
         return Found(found, keys.vault, notes.text)
 
     def evidence(self, order: Order, user: User, outpoint: str) -> Evidence:
-        """Reads how the order's inscription came to `outpoint`. Raises NotShown, NotYetShown, and VenueError or
-        SignerError where something does not answer.
+        """Reads how the order's inscription arrived at `outpoint`. Raises NotShown, NotYetShown, and VenueError or
+        SignerError if a peer does not answer.
         """
         item, keys = str(order.inscription_id), self._signer.addresses(str(user.address))
         ours = _ours(order, user, keys)
@@ -319,7 +319,7 @@ class PurchaseFacts:
         return Evidence(tuple(moves), ours.receive.hex(), collection)
 
     def standing(self, proof: ProvenPurchase) -> Standing:
-        """Reads whether the proof's transactions are still in its blocks. Raises NotYetShown, and VenueError."""
+        """Reads whether the proof's transactions are still in its blocks. Raises NotYetShown and VenueError."""
         blocks = {proof.txid: proof.block, proof.outpoint.partition(":")[0]: proof.arrival_block}
         depths = []
         with self._facts() as facts:
@@ -345,7 +345,7 @@ class PurchaseFacts:
 
 
 def _ours(order: Order, user: User, keys: UserKeys) -> Ours:
-    """Returns the user's scripts, and the coins behind the order. Raises NotShown where they are not known."""
+    """Returns the user's scripts, and the coins behind the order. Raises NotShown if they are not known."""
     payment, receive = script_at(keys.payment), script_at(str(order.receive))
     try:
         backing = capabilities(order.venue).backing

@@ -1,15 +1,15 @@
-"""A worker's right to act, given and taken back at the signer (grants) and the gateway (fences), and taken over.
+"""A worker's right to act: given and revoked at the signer (grants) and the gateway (fences), and ended at a takeover.
 
-Both are asked in threads, since they may be slow. Their failures become a start's refusals: PeerRefused with the code
-signer_unavailable, signer_locked, gateway_unavailable or start_failed.
+Both are called in threads, because they may be slow. Their failures become refusals of a start: PeerRefused with the
+code signer_unavailable, signer_locked, gateway_unavailable or start_failed.
 
-A manager that takes a slot over waits for the lease, then ends the rights of the former manager's workers. One of them
-may stand still somewhere, with a bid in its hand: ledger, signer and gateway refuse it once they know of a higher
-token, and nothing is started before that.
+A manager that takes over a slot waits for the lease, then ends the rights of the former manager's workers. One of them
+may be suspended with a bid not yet sent. Ledger, signer and gateway refuse that bid once they know a higher token, and
+no worker is started before that.
 
-Other machines' managers report how long a version of the lease has stood, so that a new manager need not watch all of
-its time. That holds whatever the two clocks say, since a version never comes back, unless the database goes back
-(models/leases/held_lease.py).
+Other machines' managers report for how long a version of the lease has been unchanged, so that a new manager need not
+watch it for the whole lease time. This is independent of both clocks. A version never recurs unless the database is
+restored (models/leases/held_lease.py).
 """
 
 from __future__ import annotations
@@ -59,9 +59,9 @@ log = logging.getLogger(__name__)
 
 ME = "manager"
 GRANT_MS = 30 * DAY_MS
-# A bid is signed some time after its life was decided on.
+# A bid is signed some time after its lifetime was decided.
 EXPIRY_ALLOWANCE_MS = 120_000
-_PEERS = 2  # that know of tokens: signer and gateway
+_PEERS = 2  # that know tokens: signer and gateway
 DAMAGED = "database_damaged"  # the refusal of a start while a file of the database is lost
 PEERS_AWAY = ("signer_unavailable", "signer_locked", "gateway_unavailable")
 
@@ -69,7 +69,7 @@ T = TypeVar("T")
 
 
 class Right(WithSecrets, frozen=True):
-    """A worker's proof for the signer, and its end; `token` is the task's, under which it was given."""
+    """A worker's proof for the signer, and its end; `token` is the task's token under which it was given."""
 
     hidden = frozenset({"secret"})
 
@@ -85,7 +85,7 @@ def require_files() -> None:
 
 
 class Rights:
-    """Gives and takes rights. `signer_s` bounds each step at the signer, `fence_s` the wait for writes on the wire."""
+    """Gives and revokes rights. `signer_s` limits calls to the signer, `fence_s` the wait for writes on the wire."""
 
     def __init__(self, settings: Settings, signer_s: float, fence_s: float) -> None:
         self._settings = settings
@@ -94,13 +94,13 @@ class Rights:
         self._fence_s = fence_s
 
     async def hand_over(self, row: Task, kind: Kind, token: int, now_ms: int) -> Right:
-        """Does `give` and `fence` at once: neither waits for the other, and both are done when this returns.
+        """Runs `give` and `fence` at the same time, and waits for both.
 
-        Where signer or gateway have seen a higher token, the database has gone back: it is a copy of an earlier day, or
-        a standby that lacked its newest commits. Then the task's token is raised above that one, once for each of them.
-        Not where the task has got a newer token meanwhile: then another manager has taken over.
+        If signer or gateway have seen a higher token, the database was restored: it is an older copy, or a standby that
+        lacked the newest commits. Then the task's token is raised above the higher one, at most once for each of the
+        two. If the task has a newer token meanwhile, another manager has taken over, and the refusal stands.
 
-        Raises PeerRefused when either fails. A fence without a right stands, since the row's token is raised too; a
+        Raises PeerRefused if either fails. A fence without a right stays, because the row's token is raised, too; a
         right without a fence is withdrawn.
         """
         for _ in range(_PEERS):
@@ -132,9 +132,10 @@ class Rights:
         return Right(await self._ask_signer(lambda: self._signer.grant(grant)), grant.expires_ms, token)
 
     async def sign_in(self, row: Task, now_ms: int) -> None:
-        """Signs the task's owner in at its venue, in place of a drain that cannot be started.
+        """Signs the task's owner in at its venue, instead of a drain that cannot be started.
 
-        To be called only while the task has no process, whose right this would end. Raises PeerRefused, VenueError.
+        Call it only while the task has no process, because it ends that process's right. Raises PeerRefused and
+        VenueError.
         """
         right = await self.give(row, "drain", tasks.raise_token(row.id), now_ms)
         user, owner, venue = int(row.user_id), str(row.user.address), str(row.venue)
@@ -153,10 +154,10 @@ class Rights:
     async def fence(self, task_id: int, token: int) -> None:
         """Refuses the task's writes under lower tokens; returns when none of them is on the wire.
 
-        Raises PeerRefused, also when writes under this token are refused.
+        Raises PeerRefused, also if writes under this token are refused.
         """
         least = await self._fence(lambda client: client.fence(task_id, token))
-        _refuse_nonsense(least, token)
+        _refuse_impossible(least, token)
         if least > token:
             raise PeerRefused(ME, "start_failed", f"the gateway has seen token {least}, above {token}", least)
 
@@ -173,42 +174,42 @@ class Rights:
             raise PeerRefused(ME, "start_failed", f"failed to fence: {error}") from error
 
     async def end_all(self, tokens: Mapping[int, int]) -> dict[int, int]:
-        """Ends all rights of these tasks' workers under this (signer) or lower tokens (gateway), and waits for what is
-        on the wire. Raises PeerRefused when either cannot be told.
+        """Ends all rights of these tasks' workers under this token or lower (signer), or under lower tokens (gateway),
+        and waits for writes on the wire. Raises PeerRefused if either does not confirm it.
 
-        Returns the highest tokens of those tasks of which a higher one was seen than this: their rights may stand.
+        Returns the highest token seen of each task that has a higher one than given; its rights may still be valid.
         """
         signers = await self._ask_signer(lambda: self._signer.end_all_rights(tokens))
         gateways = await self._fence(lambda client: client.fence_all(tokens))
         for task_id, least in gateways.items():
-            _refuse_nonsense(least, tokens[task_id])
+            _refuse_impossible(least, tokens[task_id])
         return {each: max(signers.get(each, 0), gateways.get(each, 0)) for each in signers.keys() | gateways.keys()}
 
     async def take_back(self, task_id: int, token: int) -> None:
-        """Takes back the right to place: nothing is signed, sent or on the wire under `token` any more.
+        """Revokes the right to place: afterwards nothing is signed, sent or on the wire under `token`.
 
-        Failures are only logged, since a stop must not wait for absent peers: the row's new token refuses the worker's
-        reservations, and its end follows.
+        Failures are only logged, because a stop must not wait for absent peers. The row's new token makes the ledger
+        refuse the worker's reservations, and the worker is ended next.
         """
         try:
             await self._ask_signer(lambda: self._signer.revoke_place(task_id, token))
         except PeerRefused as refusal:
-            log.warning("task %d: failed to take back the right to place: %s", task_id, refusal.message)
+            log.warning("task %d: failed to revoke the right to place: %s", task_id, refusal.message)
         next_token = tasks.raise_token(task_id, above=token)
         try:
             await self.fence(task_id, next_token)
         except PeerRefused as refusal:
-            log.warning("task %d: failed to wait for what is on the wire: %s", task_id, refusal.message)
+            log.warning("task %d: failed to wait for writes on the wire: %s", task_id, refusal.message)
 
     async def end_rights(self, task_id: int, token: int) -> None:
-        """Ends every right under this and lower tokens. They end by themselves in time: a failure is only logged."""
+        """Ends every right under this and lower tokens. A failure is only logged, because the rights expire."""
         try:
             await self._ask_signer(lambda: self._signer.end_rights(task_id, token))
         except PeerRefused as refusal:
             log.info("task %d: failed to withdraw its grant: %s", task_id, refusal.message)
 
     def ends_ms(self, row: Task, now_ms: int) -> int:
-        """Returns when the grant of a task's own worker would end, if it were given now."""
+        """Returns when the grant of a task's own worker would end if it were given now."""
         return _ends_ms(subscription_of(row.user_id), now_ms)
 
     def _grant(self, row: Task, kind: Kind, token: int, now_ms: int) -> Grant:
@@ -247,8 +248,8 @@ def _ends_ms(subscription: Subscription | None, now_ms: int) -> int:
     return min(subscription.expires_ms if subscription else 0, now_ms + GRANT_MS)
 
 
-def _refuse_nonsense(least: int, token: int) -> None:
-    """Raises PeerRefused for a gateway's token that no start has led to; the signer would not follow it, ever."""
+def _refuse_impossible(least: int, token: int) -> None:
+    """Raises PeerRefused for a gateway's token that no start can reach; the signer would never accept it."""
     if least > token + TOKEN_JUMP:
         text = f"the gateway was told of token {least}, far above {token}: restart it"
         raise PeerRefused(ME, "start_failed", text)
@@ -257,7 +258,7 @@ def _refuse_nonsense(least: int, token: int) -> None:
 def bidder_grant(
     row: Task, config: BidConfig, plan: SubscriptionPlan, token: int, ends_ms: int, *, spent_sats: int
 ) -> Grant:
-    """Makes a grant to bid and cancel within the config; `spent_sats` are spent, prices are whole orders' sats."""
+    """Returns a grant to bid and cancel within the config; `spent_sats` are already spent."""
     venue = capabilities(row.venue)
     life = life_ms(config, profile(row.venue, kind_of(config)), venue)
     return replace(
@@ -273,19 +274,19 @@ def bidder_grant(
 
 
 def lister_grant(row: Task, config: ListingConfig, token: int, ends_ms: int, fee_ppm: int) -> Grant:
-    """Makes a grant to list the one inscription for the config's least price or more, and to cancel that; a dry run's
-    grant is to cancel only.
+    """Returns a grant to list the inscription for at least the config's minimum price, and to cancel that; for a dry
+    run only to cancel.
 
     `fee_ppm` is the venue's share of a sale in millionths.
     """
     if config.dry_run:
-        return _cancelling(row, token, ends_ms)  # so the signer lists nothing, whatever the worker asks for
+        return _cancelling(row, token, ends_ms)  # so the signer lists nothing, whatever the worker requests
     least_sats = guard(config, fee_ppm, tick=1)
     return replace(_cancelling(row, token, ends_ms), operations=("list", "cancel"), min_price_sats=least_sats)
 
 
 def drain_grant(row: Task, token: int, now_ms: int) -> Grant:
-    """Makes a grant to cancel only, whatever the owner's plan or the config is now."""
+    """Returns a grant only to cancel, independent of the owner's plan and of the config."""
     return _cancelling(row, token, now_ms + GRANT_MS)
 
 
@@ -312,7 +313,7 @@ _AT_ONCE = 8
 
 
 def heard(settings: Settings, name: str, addresses: Sequence[str]) -> list[Seen]:
-    """Asks the managers at these addresses, up to eight at once and for a second, what they have seen of the lease."""
+    """Asks up to eight managers at these addresses at the same time, for a second, what they have seen of the lease."""
     if not addresses:
         return []
     pool = ThreadPoolExecutor(min(len(addresses), _AT_ONCE), "hearsay")
@@ -326,10 +327,10 @@ def _ask(settings: Settings, name: str, address: str) -> Seen | None:
     try:
         at = address_at(settings, address)
         standing = call(at, ME, AskStanding(name), timeout=_PATIENCE_S)
-    except (PeerError, ValueError, RuntimeError) as error:  # an address that is none, too
-        log.info("%s: the manager at %s is not asked what it has seen: %s", name, address, error)
+    except (PeerError, ValueError, RuntimeError) as error:  # an invalid address, too
+        log.info("%s: failed to ask the manager at %s what it has seen: %s", name, address, error)
         return None
-    at_s = now_s()  # after the answer, so that nobody is thought to have stood for longer than it has
+    at_s = now_s()  # after the answer, so that the lease's age is never overestimated
     return None if standing is None else Seen(standing.version, at_s - standing.stood_s)
 
 
@@ -337,7 +338,7 @@ _AGAIN_S = 1.0
 
 
 def slot_wanted(settings: Settings) -> Slot:
-    """Returns the slot that this manager is to keep, by the open connection. Raises BidkeeperError."""
+    """Returns the slot that this manager is to keep; reads the open database. Raises BidkeeperError."""
     of = leases.slots()
     if settings.slot is None and of > 1:
         raise BidkeeperError(f"the users are divided into {of} slots: give --slot, from 0 to {of - 1}")
@@ -347,9 +348,9 @@ def slot_wanted(settings: Settings) -> Slot:
 
 
 def hold(settings: Settings, slot: Slot) -> HeldLease:
-    """Takes the slot's lease. Where there are several slots it stands by until it gets it.
+    """Takes the slot's lease. With several slots it waits until it gets the lease.
 
-    Raises NotTheOne where another one has the only slot, and DatabaseAway.
+    Raises NotTheOne if another manager has the only slot, and DatabaseAway.
     """
     holder = leases.holder_in(settings.run_dir, str(settings.manager_at(slot.number) or ""))
     name = leases.slot_name(slot.number)
@@ -359,7 +360,7 @@ def hold(settings: Settings, slot: Slot) -> HeldLease:
 
 
 async def end_former_rights(lease: HeldLease, slot: Slot, rights: Rights, asked_to_stop: asyncio.Event) -> None:
-    """Returns once no worker of another machine's manager may place, sign or send; or when this one is to stop."""
+    """Returns once no worker of another machine's manager may place, sign or send; or if this manager is to stop."""
     if not lease.is_anothers:
         return
     task_ids = [glance.id for glance in summaries.glances(closing.tasks_to_end(), slot)]
@@ -374,8 +375,8 @@ async def end_former_rights(lease: HeldLease, slot: Slot, rights: Rights, asked_
             log.error("%s: nothing is started before its former workers' rights are ended: %s", slot, refusal.message)
             await asyncio.sleep(_AGAIN_S)
         else:
-            # Seen of tasks whose database has gone back: their former workers' tokens are above the new ones.
+            # Reported for tasks in a restored database, whose former workers have higher tokens than the new ones.
             raised = {task_id: tasks.overtake(task_id, tokens[task_id], seen) for task_id, seen in higher.items()}
             tokens = {task_id: token for task_id, token in raised.items() if token is not None}
-    lease.forget_former()  # not before: whoever is started here in its place has to do this, too
+    lease.forget_former()  # only now, because a manager that restarts here before this must do the same
     log.info("%s: taken over, with %d tasks to look after", slot, len(task_ids))

@@ -1,10 +1,11 @@
 """The entry of a worker process: `python -m workers.process.main KIND TASK_ID TOKEN PARENT_PID STATUS_FD`.
 
-Its environment is the manager's and names BIDKEEPER_DATA_DIR. Its stdin gives `{"secret": ..., "wait_s": 0}` as its
-first line and then stays open as long as the manager lives. On STATUS_FD it writes "locked" once it holds its task's
-lock; then it waits `wait_s` before its first cycle.
-Stdout and stderr go to its log file, so that it has import errors and crashes of C code, too.
-Exit codes are in `workers/kernel.py`.
+Its environment is the manager's and has BIDKEEPER_DATA_DIR. The first line of its stdin is `{"secret": ..., "wait_s":
+0}`; then stdin stays open as long as the manager lives. It writes "locked" to STATUS_FD once it holds its task's lock;
+then it waits `wait_s` before its first cycle.
+
+Stdout and stderr go to its log file, so that the file has import errors and crashes of C code, too. Exit codes are in
+`workers/kernel.py`.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ MakeJob = Callable[[str, "Context"], "Job"]
 
 
 def make_job(kind: str, context: Context, until_cycle: Callable[[str, float, float], float] | None = None) -> Job:
-    """Makes the job of this kind: bidder, lister or drain. Raises ValueError for another."""
+    """Returns the job of this kind: bidder, lister or drain. Raises ValueError for any other."""
     from models.tasks import tasks
     from workers import cycle, drains
     from workers.bidding.bidder import Bidder
@@ -47,14 +48,14 @@ def make_job(kind: str, context: Context, until_cycle: Callable[[str, float, flo
 
 
 def run(argv: Sequence[str], make_job: MakeJob = make_job, settings: Settings | None = None) -> int:
-    """Works until asked to stop, and returns the exit code.
+    """Works until a stop is requested, and returns the exit code.
 
-    `settings` are those of the process that it was forked from; without them it reads its own.
+    `settings` are those of the process that it was forked from; None makes it read its own.
     """
     kind, task_id, token, parent, status_fd = argv[0], *map(int, argv[1:])
     own_log = OwnLog(log_path(Path(os.environ["BIDKEEPER_DATA_DIR"]), task_id))
 
-    # Only now: a failed import then appears in the task's log. A signal before this ends the process by itself.
+    # Imported only now, so that a failed import is logged in the task's log. An earlier signal ends the process anyway.
     from workers.process.worker import LifeLine, StopAsked, Worker
 
     try:

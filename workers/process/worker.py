@@ -1,15 +1,14 @@
-"""A worker's life: lock, token, then cycle after cycle until it is asked to stop; and its sign-ins at a venue.
+"""A worker process: lock, token, then cycle after cycle until a stop is requested; and its sign-ins at a venue.
 
-Asked:  SIGTERM raises StopAsked at any instruction; between cycles it ends the wait.
-Woken:  SIGUSR1 ends the wait between cycles, so that the next one begins; one that comes during a cycle ends the next
-        wait.
+Stop:   SIGTERM raises StopAsked at any instruction; between cycles it ends the wait.
+Wake:   SIGUSR1 ends the wait between cycles, so that the next cycle begins; during a cycle it ends the next wait.
 Orphan: the kernel sends SIGTERM when the manager's thread that started us ends (PDEATHSIG), and SIGIO when the other
-        end of stdin, which the manager holds open, is closed. Either alone is enough: PDEATHSIG is per thread and lost
-        at some exec calls, and the pipe stays open if a stray process inherits its end. Between cycles the wait looks
-        at the pipe itself. A manager that was gone before PDEATHSIG was set is noticed by comparing the parent's pid.
-Not covered: a manager that lives and is stuck. Its workers go on, each within its grant, and can still be killed.
+        end of stdin, which the manager holds open, is closed. Each alone is enough. Both are needed because PDEATHSIG
+        is per thread and lost at some exec calls, and the pipe stays open if a stray process inherits its end. Between
+        cycles the wait also watches the pipe. If the manager ended before PDEATHSIG was set, the parent's pid differs.
+Not covered: a manager that is alive but stuck. Its workers continue, each within its grant, and can still be killed.
 
-And the process's title, and its network, which it gives up: it asks gateway, signer and a database in a file.
+Also the process's title, and its network, which it gives up: it only calls gateway, signer and a database in a file.
 """
 
 from __future__ import annotations
@@ -55,18 +54,18 @@ _LONGEST_LINE = 4096
 
 
 class StopAsked(BaseException):
-    """The worker must end now. It may be raised at any instruction: that is no worse than a kill -9 there."""
+    """The worker must end now. It may be raised at any instruction, with the same effect as a kill -9 there."""
 
 
 class LifeLine:
-    """Signals and stdin of this process. Make one, in the main thread, and only one."""
+    """Signals and stdin of this process. Create only one, in the main thread."""
 
     def __init__(self, parent: int) -> None:
-        """Connects signals and stdin. Ends the process (SystemExit) when `parent` (a pid) is no longer our parent."""
+        """Connects signals and stdin. Ends the process (SystemExit) if `parent` (a pid) is no longer our parent."""
         self._stop_asked = False
         self._wake_asked = False
         self._woken, wake = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
-        # Written to by the C handler: a signal just before select() would otherwise be noticed only after it.
+        # The C handler writes to it, because a signal just before select() would otherwise be noticed only after it.
         signal.set_wakeup_fd(wake, warn_on_full_buffer=False)
         signal.signal(signal.SIGTERM, self._on_term)
         signal.signal(signal.SIGINT, self._on_term)
@@ -74,27 +73,27 @@ class LifeLine:
         signal.signal(WAKE, self._on_wake)
         self._parent = parent
         end_with_parent(parent)
-        # The end of stdin comes as SIGIO. An end before this is seen by read_line.
+        # The end of stdin raises SIGIO. An earlier end is noticed by read_line.
         fcntl.fcntl(_STDIN, fcntl.F_SETOWN, os.getpid())
         fcntl.fcntl(_STDIN, fcntl.F_SETFL, fcntl.fcntl(_STDIN, fcntl.F_GETFL) | os.O_ASYNC)
 
     def die_with_parent(self) -> None:
-        """Has the kernel kill us at once when the one that started us ends.
+        """Makes the kernel kill us immediately when our parent ends.
 
-        Where another machine takes over, nothing of us may go on for a moment longer: not even while we are stopped, or
-        wait within a library that hears no SIGTERM.
+        If another machine takes over, this worker must not continue, even if it is stopped, or waits in a library that
+        ignores SIGTERM.
         """
         end_with_parent(self._parent, signal.SIGKILL)
 
     def read_line(self, timeout_s: float) -> bytes:
-        """Reads the first line of stdin. Raises StopAsked at its end, TimeoutError when it does not come."""
+        """Reads the first line of stdin. Raises StopAsked at its end, TimeoutError if the line does not come."""
         line = b""
         deadline = time.monotonic() + timeout_s
         while not line.endswith(b"\n"):
             readable, _, _ = select.select([_STDIN], [], [], max(0.0, deadline - time.monotonic()))
             if not readable or len(line) > _LONGEST_LINE:
                 raise TimeoutError("failed to read the first line of stdin")
-            # One byte at a time: anything after the line is not ours.
+            # Reads byte by byte, because anything after the line must stay unread.
             read = os.read(_STDIN, 1)
             if not read:
                 raise StopAsked
@@ -102,7 +101,7 @@ class LifeLine:
         return line
 
     def pause(self, seconds: float) -> None:
-        """Waits, until it is woken at the latest. Raises StopAsked as soon as we must end."""
+        """Waits for these seconds, or until it is woken. Raises StopAsked as soon as we must end."""
         deadline = time.monotonic() + seconds
         while True:
             self.check()
@@ -122,7 +121,7 @@ class LifeLine:
             raise StopAsked
 
     def _on_term(self, number: int, frame: FrameType | None) -> None:
-        # Only once: a second one, raised while the first unwinds, would turn a clean end into a traceback.
+        # Only once, because a second one, raised while the first unwinds, would turn a clean end into a traceback.
         if not self._stop_asked:
             self._stop_asked = True
             raise StopAsked
@@ -138,10 +137,9 @@ class LifeLine:
 
 
 def set_title(title: str) -> None:
-    """Shows `title` as the command line; does nothing when that is impossible."""
-    # Else the title would overwrite the environment that the kernel shows, by which operators find us. Where it is
-    # there already, as under Ray, it is left as it lies in memory: setproctitle finds its place by the first variable,
-    # and this may be it.
+    """Shows `title` as the command line; no-op if that is impossible."""
+    # Otherwise the title would overwrite the environment that the kernel shows, by which operators identify the
+    # process. A set variable (as under Ray) stays, because setproctitle may locate its memory by it.
     if not os.environ.get("SPT_NOENV"):
         os.environ["SPT_NOENV"] = "1"
     try:
@@ -155,9 +153,9 @@ log = logging.getLogger(__name__)
 
 
 def give_up_network(database_url: str) -> None:
-    """Takes the network from this process and its children for good, unless its database is at another host.
+    """Gives up the network for this process and its children permanently, unless the database is at another host.
 
-    The log says so when the network stays.
+    Logs a warning if the network stays.
     """
     if host := database_host(database_url):
         log.warning("workers keep the network: their database is at %s", host)
@@ -166,7 +164,7 @@ def give_up_network(database_url: str) -> None:
 
 
 def database_host(database_url: str) -> str:
-    """Returns the hosts that a database is reached at over a network; "" for a file and for Unix sockets."""
+    """Returns the hosts of a database that is reached over a network; "" for a file and for Unix sockets."""
     if not database_url.startswith("postgresql://"):
         return ""
     return ", ".join(host for host in database_hosts(database_url) if not host.startswith("/"))
@@ -176,9 +174,9 @@ SignIn = Callable[[MarketClient], None]
 
 
 class SigningInClient(MarketClient):
-    """A client of the gateway that signs in when a venue asks for it, and then repeats the call.
+    """A client of the gateway that signs in when a venue requires it, and then repeats the call.
 
-    Nothing was sent when a venue asks for a sign-in, so a write is repeated as safely as a read.
+    A venue that requires a sign-in has not processed the call, so a write is repeated as safely as a read.
     """
 
     def __init__(self, socket_path: Path, sign_in: SignIn, timeout_s: float = 30.0, venue: str | None = None) -> None:
@@ -198,7 +196,7 @@ class SigningInClient(MarketClient):
         except RateLimited:
             raise
         except VenueError as error:
-            # Whatever its result, the call itself was not sent.
+            # Whatever the sign-in's result, the call itself was not sent.
             raise Unavailable(f"failed to sign in: {error}") from error
         finally:
             self._is_signing_in = False
@@ -208,7 +206,7 @@ class SigningInClient(MarketClient):
 class TaskSignIn:
     """Signs a task's user in, with the payment address and the vault, under the grant of `token`.
 
-    `owner` is the user's sign-in address; without it the task's row has it.
+    `owner` is the user's sign-in address; None reads it from the task's row.
     """
 
     def __init__(self, signer: SignerClient, task_id: int, token: int, secret: str, owner: str | None = None) -> None:
@@ -220,7 +218,7 @@ class TaskSignIn:
         self._keys: UserKeys | None = None
 
     def __call__(self, market: MarketClient) -> None:
-        """Signs in. Raises VenueError leaves; Unavailable without a signature."""
+        """Signs in. Raises the subclasses of VenueError; Unavailable without a signature."""
         try:
             keys = self._known_keys()
             pair = Pair(keys.payment, keys.payment_pubkey, keys.vault, keys.vault_pubkey)
@@ -230,7 +228,7 @@ class TaskSignIn:
             raise Unavailable(str(error)) from error
         try:
             market.sign_in(SignInAnswer(pair, wanted.reference, signatures))
-        except Refused as error:  # a venue may want some money at that address
+        except Refused as error:  # a venue may require some money at that address
             if "payment address" not in error.message.lower():
                 raise
             raise Unavailable(f"{error.message}; the payment address is {keys.payment}") from error
@@ -254,18 +252,18 @@ class TaskSignIn:
         )
 
 
-_SECRET_S = 10.0  # for the first line of stdin; it is there before we are
+_SECRET_S = 10.0  # for the first line of stdin, which is written right after the start
 _LONGEST_DELAY_S = 60.0
 _FULL_DELAY_S = 4.0
 # A worker that lost its grant runs at least this long, so that a faulty signer causes no restart loop.
 _LEAST_LIFE_S = 60.0
-_RESTS_FROM_S = 2.0  # a shorter pause is not worth a new connection to the database
+_RESTS_FROM_S = 2.0  # for a shorter pause the connection to the database is kept
 _OPEN_FILES = 64
-_OOM_SCORE = 500  # a worker is killed before the programs that all of them need
+_OOM_SCORE = 500  # a worker is killed before the programs that all workers need
 
 
 class Worker:
-    """One worker process. `run` is its whole life and raises StopAsked when it must end."""
+    """One worker process. `run` runs it to its end, and raises StopAsked if it must end early."""
 
     def __init__(
         self,
@@ -300,10 +298,10 @@ class Worker:
             log.error("%s", held)
             return kernel.EXIT_SUPERSEDED
         set_title(f"bidkeeper: {self._kind} task {self._task_id} begins")
-        # Somebody waits for this, and not for what a connection takes.
+        # Reported before the connection, because the manager waits only for the lock.
         os.write(status_fd, b"locked\n")
         os.close(status_fd)
-        # A former primary that answers again is perhaps the first of the address.
+        # A former primary that answers again may be the first host in the address.
         servers.keep_in(settings.data_dir / servers.TIMELINES_FILE)
         base.connect(settings.database_url)
         try:
@@ -340,10 +338,10 @@ class Worker:
             except (BadConfig, BadCredentials):
                 raise
             except Exception as error:
-                # One bad cycle never ends the process.
+                # A failed cycle never ends the process.
                 log.exception("failed to finish a cycle")
                 self._report(error, failed_ms=time.time_ns() // 1_000_000)
-                # On a full disk it is the next cycle that cancels.
+                # On a full disk the wait is short, because the next cycle sends the cancels.
                 longest_s = _FULL_DELAY_S if is_full(error) else _LONGEST_DELAY_S
                 delay = min(longest_s, 2.0 ** min(failures, 10))
                 failures += 1
@@ -351,7 +349,7 @@ class Worker:
                 log.info("nothing left to do")
                 return kernel.EXIT_STOPPED
             if context.signer.has_lost_grant and time.monotonic() - began >= _LEAST_LIFE_S:
-                log.warning("the signer does not know our grant any more: a successor gets one")
+                log.warning("the signer no longer knows our grant: a successor gets a new one")
                 return kernel.EXIT_WITHOUT_GRANT
             lock.touch()
             self._rotate_log()
@@ -399,7 +397,7 @@ def _fault_code(error: Exception) -> FaultCode:
 
 
 def _confine() -> None:
-    """Bounds the harm that a faulty worker can do to its host, and keeps its memory out of core files."""
+    """Limits the harm that a faulty worker can do to its host, and keeps its memory out of core files."""
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
     files = _OPEN_FILES if most == resource.RLIM_INFINITY else min(_OPEN_FILES, most)
@@ -415,6 +413,6 @@ def _confine() -> None:
 
 
 def without_secrets(settings: Settings) -> Settings:
-    """Removes the venue keys from the settings: they are the gateway's alone."""
+    """Returns the settings without the venue keys, which only the gateway may have."""
     without: dict[str, Any] = dict.fromkeys(SECRETS)
     return replace(settings, **without)

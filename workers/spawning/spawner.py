@@ -1,11 +1,11 @@
-"""The manager's way to start and hold workers; the back-ends are interchangeable.
+"""The manager's interface to start and hold workers, with two interchangeable back-ends.
 
-`ZygoteSpawner` forks them from a process that has everything loaded, `PopenSpawner` starts a Python for each. A worker
-is given a kind, a task's id, a token and the secret of its grant; all else it reads from the database. No back-end
-adopts workers it did not start: they die with the manager that started them.
+`ZygoteSpawner` forks workers from a process that has everything loaded; `PopenSpawner` starts a Python process for
+each. A worker gets a kind, a task's id, a token and the secret of its grant; it reads everything else from the
+database. No back-end adopts workers of a former manager, because they die with the manager that started them.
 
-A zygote that dies takes its workers with it, and another follows it: at once, then after 1, 2, 4 ... 60 s if they die
-young. `renew` replaces a living one, which then ends with its last worker.
+If a zygote dies, its workers die with it, and a new zygote starts: immediately, then after 1, 2, 4 ... 60 s while
+zygotes die young. `renew` replaces a living zygote, which then ends with its last worker.
 """
 
 from __future__ import annotations
@@ -35,54 +35,56 @@ class Handle(Protocol):
 
     pid: int
     start_time: int
-    """The process's start in clock ticks since boot: with `pid` it names the process for ever."""
+    """The process's start in clock ticks since boot; together with `pid` it identifies the process uniquely."""
     pidfd: int
-    """Becomes readable when the process has ended. Watch it; do not close it."""
+    """Becomes readable when the process has ended. Watch it, but do not close it."""
     status_fd: int
-    """The read end of the status pipe: "locked" when the worker holds its lock, end of file when it never will."""
+    """The read end of the status pipe: "locked" when the worker holds its lock; end of file if it ended first."""
 
     def poll(self) -> int | None:
-        """Returns the end of the process: its exit code, or the number of the signal that killed it, below 0.
+        """Returns the process's end status: its exit code, or minus the number of the signal that killed it.
 
-        None means that it runs (stopped by SIGSTOP counts as running), or, for moments only, that it has ended in a way
-        not known yet; ask again then. `EXIT_UNKNOWN` means that it has ended in an unknown way. An answer that
-        cannot be found out is an error, never "not running". The first status stays the answer for ever.
+        - None: it runs (also while stopped by SIGSTOP), or it has just ended and the status is not known yet; ask
+          again.
+        - `EXIT_UNKNOWN`: it has ended, and its status cannot be found out.
+
+        A failed query raises; it never counts as "not running". The first status is final.
         """
 
     def signal(self, number: signal.Signals) -> None:
-        """Sends a signal to this process, never to another that has its pid by now; does nothing when it has ended."""
+        """Sends a signal to this process, never to another one that reuses its pid; no-op after its end."""
 
     def close(self) -> None:
-        """Gives back the descriptors, once `poll` has given a status."""
+        """Closes the descriptors; call it once `poll` has returned a status."""
 
 
 class Spawner(Protocol):
-    """Starts worker processes. Use it in the main thread: workers die with the thread that started them."""
+    """Starts worker processes. Use it in the main thread, because workers die with the thread that started them."""
 
     @property
     def is_ready(self) -> bool:
-        """Whether a start would succeed at once, as far as known."""
+        """Whether a start would probably succeed immediately."""
 
     def open(self) -> None:
-        """Gets ready, in the running loop and in the background. `start` may be called at once."""
+        """Prepares in the background, in the running loop. `start` may be called immediately."""
 
     async def start(self, kind: Kind, task_id: int, token: int, secret: str, *, wait_s: float = 0.0) -> Handle:
         """Starts a worker; its handle shows whether it comes up. Raises OSError.
 
-        Once it holds its lock it waits `wait_s` before its first cycle.
+        Once the worker holds its lock, it waits `wait_s` before its first cycle.
         """
 
     def renew(self) -> None:
-        """Makes later starts run the code that is installed now; running workers are left alone."""
+        """Makes later starts run the code that is now installed; running workers are unaffected."""
 
     async def close(self) -> None:
-        """Ends all means to start workers, and starts no more. End the workers first."""
+        """Ends the processes that start workers, and refuses further starts. End the workers first."""
 
 
 def worker_environment(settings: Settings) -> dict[str, str]:
-    """Returns our environment without venue keys, and with the data directory, by which operators find its processes.
+    """Returns our environment without venue keys; its data directory lets operators identify the processes.
 
-    A set key must look set, or the worker's settings would be refused.
+    A set key is replaced by a placeholder; otherwise the worker would refuse its settings.
     """
     environment = dict(os.environ) | {"BIDKEEPER_DATA_DIR": str(settings.data_dir)}
     for name in SECRETS:
@@ -94,7 +96,7 @@ def worker_environment(settings: Settings) -> dict[str, str]:
 
 
 def first_line(secret: str, wait_s: float) -> bytes:
-    """Makes the first line that a worker reads from its stdin."""
+    """Returns the first line that a worker reads from its stdin."""
     return json.dumps({"secret": secret, "wait_s": wait_s}).encode() + b"\n"
 
 
@@ -107,7 +109,7 @@ class PopenHandle:
     def __init__(self, process: subprocess.Popen[bytes], status_fd: int) -> None:
         self._process = process
         self.pid = process.pid
-        # It is our child and not yet waited for: the pid is its own until then.
+        # It is our child and not yet reaped, so its pid cannot be reused.
         self.pidfd = os.pidfd_open(self.pid)
         self.start_time = start_time(self.pid) or 0
         self.status_fd = status_fd
@@ -126,7 +128,7 @@ class PopenHandle:
 
 
 class PopenSpawner:
-    """Starts workers with `command` before their arguments."""
+    """Starts workers by `command` and their arguments."""
 
     def __init__(self, settings: Settings, command: Sequence[str] = WORKER) -> None:
         self._command = tuple(command)
@@ -135,13 +137,13 @@ class PopenSpawner:
     is_ready = True
 
     def open(self) -> None:
-        """Does nothing: there is nothing to prepare."""
+        """Does nothing, because this back-end needs no preparation."""
 
     def renew(self) -> None:
-        """Does nothing: each start reads the code anew."""
+        """Does nothing, because each start reads the installed code."""
 
     async def close(self) -> None:
-        """Does nothing: there is nothing to end."""
+        """Does nothing, because this back-end has no process of its own."""
 
     async def start(self, kind: Kind, task_id: int, token: int, secret: str, *, wait_s: float = 0.0) -> PopenHandle:
         return self._start([kind, str(task_id), str(token)], first_line(secret, wait_s))
@@ -173,15 +175,15 @@ def _write(process: subprocess.Popen[bytes], line: bytes) -> None:
     try:
         process.stdin.write(line)
     except BrokenPipeError:
-        # It has died already, as its handle will show.
+        # The worker has already died; its handle will report that.
         return
 
 
 _ANSWER_S = 10.0  # a start waits this long for a zygote's answer
 _STATUS_S = 5.0  # a living zygote reports a worker's end within this time
-_ORPHAN_S = 5.0  # a dead zygote's worker that does not end by itself is killed after this
-# Its workers write their titles over its arguments, so these must be long enough.
-_ROOM_FOR_TITLES = "-" * 120
+_ORPHAN_S = 5.0  # a dead zygote's worker is killed after this time if it has not ended
+# Workers write their titles over the zygote's arguments, so these must be long enough.
+_TITLE_SPACE = "-" * 120
 
 
 class ForkedHandle:
@@ -192,7 +194,7 @@ class ForkedHandle:
         self._number = number
         self._life_line = start.life_line
         self._seen_ended: float | None = None
-        self._is_cut = False
+        self._is_life_line_closed = False
         self._is_closed = False
         self.pid = pid
         self.pidfd = pidfd
@@ -214,22 +216,22 @@ class ForkedHandle:
         if not self._is_closed:
             send(self.pidfd, number)
 
-    def cut(self) -> None:
-        """Closes its life line, which ends a worker that listens."""
-        if not self._is_cut:
-            self._is_cut = True
+    def close_life_line(self) -> None:
+        """Closes its life line; a running worker ends on that."""
+        if not self._is_life_line_closed:
+            self._is_life_line_closed = True
             os.close(self._life_line)
 
     def close(self) -> None:
         self._is_closed = True
-        self.cut()
+        self.close_life_line()
         os.close(self.pidfd)
         os.close(self.status_fd)
         self._zygote.forget(self._number)
 
 
 class _Start(NamedTuple):
-    """A start that the zygote has not answered yet, and our ends of the pipes."""
+    """A start that the zygote has not answered yet, and our ends of its pipes."""
 
     answer: asyncio.Future[ForkedHandle]
     status_fd: int
@@ -246,7 +248,7 @@ class _Start(NamedTuple):
 
 
 class ZygoteProcess:
-    """A zygote, started when made. `on_ready` is called when it can fork, `on_end` when it has ended and was reaped."""
+    """A running zygote. `on_ready` is called when it can fork, `on_end` when it has ended and was reaped."""
 
     def __init__(
         self,
@@ -266,11 +268,11 @@ class ZygoteProcess:
         self._link, its_end = kernel.link_pair()
         with its_end:
             self._process = subprocess.Popen(
-                [*command, str(its_end.fileno()), str(os.getpid()), _ROOM_FOR_TITLES],
+                [*command, str(its_end.fileno()), str(os.getpid()), _TITLE_SPACE],
                 stdin=subprocess.DEVNULL,
                 pass_fds=(its_end.fileno(),),
                 env=environment,
-                # Ctrl-C in a terminal is for the manager, which ends the workers in order.
+                # Ctrl-C in a terminal must reach only the manager, which ends the workers in order.
                 start_new_session=True,
             )
         self.pid = self._process.pid
@@ -289,11 +291,11 @@ class ZygoteProcess:
         return time.monotonic() - self._began
 
     async def start(self, number: int, kind: Kind, task_id: int, token: int, line: bytes) -> ForkedHandle:
-        """Makes it fork a worker whose stdin begins with `line`; `number` is never used again.
+        """Asks for a worker whose stdin begins with `line`; each `number` is used only once.
 
-        Raises OSError; `is_unfit` may be set then.
+        Raises OSError, and may then set `is_unfit`.
         """
-        start = self._ask(number, {"kind": kind, "task": task_id, "token": token}, line)
+        start = self._send_start(number, {"kind": kind, "task": task_id, "token": token}, line)
         try:
             async with asyncio.timeout(_ANSWER_S):
                 return await start.answer
@@ -306,12 +308,12 @@ class ZygoteProcess:
             raise
 
     def retire(self) -> None:
-        """Asks it for no more starts; it ends with its last worker."""
+        """Excludes it from new starts; it ends with its last worker."""
         self.is_retired = True
-        self._let_go_if_done()
+        self._close_link_if_done()
 
-    def let_go(self) -> None:
-        """Lets it end, and with it its workers."""
+    def close_link(self) -> None:
+        """Closes its link, so that it ends with all of its workers."""
         if self._link.fileno() >= 0:
             self._loop.remove_reader(self._link)
             self._link.close()
@@ -321,23 +323,22 @@ class ZygoteProcess:
             send(self._pidfd, signal.SIGKILL)
 
     def forget(self, number: int) -> None:
-        """Forgets a start whose worker has ended and whose handle is closed."""
+        """Removes a start whose worker has ended and whose handle is closed."""
         self._workers.pop(number, None)
-        self._let_go_if_done()
+        self._close_link_if_done()
 
     def read(self) -> None:
-        """Reads its messages."""
         while self._link.fileno() >= 0:
             try:
                 received = kernel.receive_packet(self._link)
             except BlockingIOError:
                 return
             if received is None:
-                self.let_go()
+                self.close_link()
             else:
-                self._hear(*received)
+                self._handle_message(*received)
 
-    def _ask(self, number: int, facts: dict[str, Any], line: bytes) -> _Start:
+    def _send_start(self, number: int, facts: dict[str, Any], line: bytes) -> _Start:
         status_fd, worker_status = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
         worker_line, life_line = os.pipe2(os.O_CLOEXEC)
         start = _Start(self._loop.create_future(), status_fd, life_line)
@@ -354,7 +355,7 @@ class ZygoteProcess:
         return start
 
     def _abandon(self, number: int, start: _Start) -> None:
-        """Gives up on a start that nothing waits for; a worker that came of it, perhaps only just now, is killed."""
+        """Abandons a start that no caller awaits any more; a worker from it is killed."""
         if self._starts.pop(number, None) is not None:
             start.close()
         elif not start.answer.cancelled() and start.answer.exception() is None:
@@ -364,20 +365,20 @@ class ZygoteProcess:
             if handle.status is not None:
                 handle.close()
 
-    def _hear(self, told: dict[str, Any], descriptors: list[int]) -> None:
-        if "ready" in told:
+    def _handle_message(self, message: dict[str, Any], descriptors: list[int]) -> None:
+        if "ready" in message:
             self._on_ready(self)
-        elif "started" in told:
-            self._started(told["started"], told["pid"], descriptors[0])
-        elif "failed" in told:
-            self.is_unfit = self.is_unfit or told["unfit"]
-            if start := self._starts.pop(told["failed"], None):
-                start.fail(OSError(told["text"]))
-        elif handle := self._workers.get(told["ended"]):
-            handle.status = told["status"]
+        elif "started" in message:
+            self._started(message["started"], message["pid"], descriptors[0])
+        elif "failed" in message:
+            self.is_unfit = self.is_unfit or message["unfit"]
+            if start := self._starts.pop(message["failed"], None):
+                start.fail(OSError(message["text"]))
+        elif handle := self._workers.get(message["ended"]):
+            handle.status = message["status"]
             if handle.is_unwanted:
                 handle.close()
-        self._let_go_if_done()
+        self._close_link_if_done()
 
     def _started(self, number: int, pid: int, pidfd: int) -> None:
         start = self._starts.pop(number, None)
@@ -394,15 +395,15 @@ class ZygoteProcess:
         self.read()
         self._loop.remove_reader(self._pidfd)
         os.close(self._pidfd)
-        self.let_go()
+        self.close_link()
         self.exit_status = self._process.wait()
         for start in self._starts.values():
             start.fail(OSError("the zygote has ended"))
         self._starts.clear()
         for handle in list(self._workers.values()):
-            # The kernel has sent it SIGTERM already. One that is stopped hears it only when it goes on, and may hold
-            # the database's lock, for which this loop would wait, too, and with it the SIGKILL below.
-            handle.cut()
+            # The kernel has already sent it SIGTERM, but a stopped worker acts on that only after SIGCONT. Until then
+            # it may hold the database's lock and block this loop, and thus the SIGKILL below.
+            handle.close_life_line()
             handle.signal(signal.SIGCONT)
             if handle.is_unwanted:
                 handle.close()
@@ -410,9 +411,9 @@ class ZygoteProcess:
                 self._loop.call_later(_ORPHAN_S, handle.signal, signal.SIGKILL)
         self._on_end(self)
 
-    def _let_go_if_done(self) -> None:
+    def _close_link_if_done(self) -> None:
         if self.is_retired and not self._workers and not self._starts:
-            self.let_go()
+            self.close_link()
 
 
 log = logging.getLogger(__name__)
@@ -421,12 +422,12 @@ ZYGOTE = (*PYTHON, "-m", "workers.spawning.zygote")
 _READY_S = 10.0  # a start waits this long for a zygote
 _WARM_UP_S = 60.0
 _END_S = 2.0
-_LONGEST_REST_S = 60.0
+_LONGEST_DELAY_S = 60.0
 _OLD_AGE_S = 60.0
 
 
 class ZygoteSpawner:
-    """Starts workers through `command`, which gets the number of a socket and our pid."""
+    """Starts workers through a zygote; `command` starts it, with the number of a socket and our pid as arguments."""
 
     def __init__(self, settings: Settings, command: Sequence[str] = ZYGOTE) -> None:
         self._command = tuple(command)
@@ -446,7 +447,7 @@ class ZygoteSpawner:
 
     @property
     def pid(self) -> int | None:
-        """The zygote that new workers are forked from."""
+        """The pid of the zygote that forks new workers, None without one."""
         return self._current.pid if self._current else None
 
     def open(self) -> None:
@@ -470,7 +471,7 @@ class ZygoteSpawner:
     async def close(self) -> None:
         self._closed = True
         for zygote in self._all:
-            zygote.let_go()
+            zygote.close_link()
         try:
             async with asyncio.timeout(_END_S):
                 await self._all_ended()
@@ -515,9 +516,9 @@ class ZygoteSpawner:
         asyncio.get_running_loop().call_later(_WARM_UP_S, self._end_if_cold, self._coming)
 
     def _launch_later(self) -> None:
-        rest = min(_LONGEST_REST_S, 2.0 ** min(self._early_deaths - 1, 10)) if self._early_deaths else 0.0
+        delay_s = min(_LONGEST_DELAY_S, 2.0 ** min(self._early_deaths - 1, 10)) if self._early_deaths else 0.0
         self._early_deaths += 1
-        asyncio.get_running_loop().call_later(rest, self._launch)
+        asyncio.get_running_loop().call_later(delay_s, self._launch)
 
     def _end_if_cold(self, zygote: ZygoteProcess) -> None:
         if zygote is self._coming:
@@ -546,6 +547,6 @@ class ZygoteSpawner:
         elif zygote.is_retired:
             log.info("zygote %d has ended after its last worker", zygote.pid)
             return
-        log.error("zygote %d ended unasked (%s)", zygote.pid, zygote.exit_status)
+        log.error("zygote %d ended unexpectedly (%s)", zygote.pid, zygote.exit_status)
         if self._current is None and self._coming is None:
             self._launch_later()

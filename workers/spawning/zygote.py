@@ -1,17 +1,17 @@
 """The process that workers are forked from: `python -m workers.spawning.zygote LINK_FD MANAGER_PID`.
 
-It runs one thread, and only forks, reaps and reports. It holds nothing open that a worker must not have. It ends with
-the manager (PDEATHSIG, and the end of its link) and its workers end with it (PDEATHSIG), so it needs no handler of its
-own for SIGTERM.
+It runs one thread, and only forks, reaps and reports. It holds no descriptor that a worker must not have. It ends with
+the manager (by PDEATHSIG and the end of its link), and its workers end with it (by PDEATHSIG), so it needs no SIGTERM
+handler.
 
-Its warm-up is a worker's day on a made-up market, in memory. Then every module is imported, every query compiled, every
-piece of code has run once; workers share that memory. Nothing is open afterwards.
+Its warm-up runs each kind of worker on a simulated market, in memory. Afterwards every module is imported, every query
+is compiled, and the code has run; workers share that memory. No descriptor stays open.
 
-A fork shares every page until one side writes to it. A worker's allocations would go into the gaps that imports and
-warm-up have left all over the heap, and each touched page is copied. So the gaps are filled before the fork, and a
-worker's allocations lie side by side in pages of their own: nearly two MiB less for each worker, of ten. A function
-that runs writes to its code, too: it counts references and fills caches. So the code that workers run is copied into
-pages of its own: half a MiB less.
+A fork shares each page of memory until one side writes to it. A worker's allocations would use the gaps that imports
+and warm-up leave all over the heap, and each touched page would be copied. So the gaps are filled before the fork,
+which puts a worker's allocations on their own pages: nearly two of ten MiB less for each worker. Running a function
+also writes to its code, which counts references and fills caches. So the code that workers run is copied to its own
+pages: half a MiB less.
 """
 
 from __future__ import annotations
@@ -70,13 +70,13 @@ _VAULT = "bc1pnobody"
 _INSCRIPTION = "0" * 64 + "i0"
 _OUTPOINT = "0" * 64 + ":0"
 _NOWHERE = Path("/nonexistent")
-_SIGNED = "c2lnbmVk"  # or to be signed
+_SIGNED = "c2lnbmVk"  # a signed text, or a text to sign
 _CYCLES = 3
 _MANY_CYCLES = 12  # Python rewrites a function's code during its first eight calls; a worker then copies fewer pages
 
 
 class MadeUpMarket(MarketClient):
-    """A made-up gateway: a book of two hundred asks, and the bids and listings placed."""
+    """A simulated gateway: a book of two hundred asks, and the bids and listings placed."""
 
     def __init__(self, clock_ms: Callable[[], int]) -> None:
         super().__init__(_NOWHERE)
@@ -90,7 +90,7 @@ class MadeUpMarket(MarketClient):
         return verbs.text({"ok": self.answer(args)}).encode()
 
     def answer(self, args: Any) -> Any:
-        """Answers one question of the gateway's socket."""
+        """Answers one request to the gateway's socket."""
         rate = Decimal("2.5")
         match args:
             case verbs.Profile():
@@ -135,7 +135,7 @@ class MadeUpMarket(MarketClient):
 
 
 class MadeUpSigner(SignerClient):
-    """A made-up signer, without keys."""
+    """A simulated signer, without keys."""
 
     def __init__(self) -> None:
         super().__init__(_NOWHERE)
@@ -154,10 +154,10 @@ class MadeUpSigner(SignerClient):
 
 
 def warm_up(gather: Callable[[Callable[[], object]], None]) -> Settings | None:
-    """Makes a dry run, whose failure costs speed and memory only; returns the settings for all workers.
+    """Runs the dry runs, whose failure costs only speed and memory; returns the settings for all workers.
 
-    `gather` makes another one and moves its code together. None when the settings cannot be read: each worker will find
-    out and log it.
+    `gather` runs one more and copies its code to adjacent memory. None if the settings cannot be read; each worker then
+    reports that itself.
     """
     settings = None
     try:
@@ -168,9 +168,9 @@ def warm_up(gather: Callable[[Callable[[], object]], None]) -> Settings | None:
             client.prepare()
             dry_run()
             gather(dry_run)
-            dry_run(_MANY_CYCLES)  # by the code's copies, so that their caches are filled
+            dry_run(_MANY_CYCLES)  # runs the copied code, so that its caches are filled
             if is_postgresql(settings.database_url):
-                # What the dry run has asked, in the words of the workers' database, which nobody asks yet.
+                # Prepares the dry run's queries for the workers' database, without connecting to it.
                 base.prepare_for(settings.database_url)
                 base.prepare_all()
     except Exception:
@@ -180,16 +180,16 @@ def warm_up(gather: Callable[[Callable[[], object]], None]) -> Settings | None:
 
 
 def dry_run(cycles: int = _CYCLES) -> list[str]:
-    """Runs cycles of every kind of worker, on a database in memory; returns their records, oldest first."""
+    """Runs cycles of every kind of worker on a database in memory; returns their reports, oldest first."""
     base.connect("sqlite:///:memory:")
     try:
         schema.migrate()
-        return _days_work(cycles)
+        return _run_each_kind(cycles)
     finally:
         base.close()
 
 
-def _days_work(cycles: int) -> list[str]:
+def _run_each_kind(cycles: int) -> list[str]:
     settings = Settings(whitelist=frozenset({_NOBODY}))
     user = users.find_or_create(_NOBODY, dict(settings.plans), _clock_ms())
     bids = tasks.create_bidding_task(
@@ -223,7 +223,7 @@ def _days_work(cycles: int) -> list[str]:
 def _work(settings: Settings, task: Task, kind: str, market: MadeUpMarket, cycles: int) -> list[str]:
     token = tasks.raise_token(task.id)
     tasks.outline(task.id)
-    # A zygote has no crash points, and every cycle is due at once.
+    # The zygote has no crash points, and every cycle is due immediately.
     context = Context(settings, task.id, token, "", market, MadeUpSigner(), _clock_ms, crash=lambda point: None)
     job = worker_main.make_job(kind, context, until_cycle=lambda slug, loop_s, now_s: 0.0)
     reports = []
@@ -244,16 +244,16 @@ def _clock_ms() -> int:
 
 
 _BYTES_HEAD = sys.getsizeof(b"")
-_SMALLEST_BYTES = 48  # the smallest size class of Python's allocator that an object of `bytes` goes into
+_SMALLEST_BYTES = 48  # the smallest size class of Python's allocator that a `bytes` object fits
 _HEAP_CHUNKS = [1 << power for power in range(16, 5, -1)] + [48, 32]
-_HEAP_HEAD = 8  # the C library's overhead for a chunk
+_HEAP_HEAD = 8  # the C library's overhead per chunk
 _MOST_CHUNKS = 100_000
 
-_fillers: list[object] = []  # for ever
+_fillers: list[object] = []  # kept until the process ends
 
 
 def gather(run: Callable[[], object]) -> None:
-    """Calls `run`, and gives the functions that it enters copies of their code, which lie side by side."""
+    """Calls `run`, and replaces the code of the functions that it enters by copies in adjacent memory."""
     entered: set[CodeType] = set()
     copies: dict[CodeType, CodeType] = {}
 
@@ -273,20 +273,20 @@ def gather(run: Callable[[], object]) -> None:
         run()
     finally:
         sys.setprofile(profiler)
-    fill_gaps()  # otherwise the copies would go into these
+    fill_gaps()  # otherwise the copies would be put into the gaps
     for each in gc.get_objects():
         if isinstance(each, FunctionType) and each.__code__ in entered:
             each.__code__ = copied(each.__code__)
 
 
 def fill_gaps() -> None:
-    """Fills the gaps between present objects, so that new ones lie side by side."""
+    """Fills the gaps between existing objects, so that new objects are adjacent."""
     gc.collect()
     try:
         _fill_pools()
         _fill_heap()
     except (OSError, AttributeError, ValueError) as error:
-        # Another interpreter or C library: workers are just larger.
+        # Another interpreter or C library; workers are then larger, but work.
         log.info("gaps in memory are left as they are: %s", error)
 
 
@@ -300,19 +300,19 @@ def _fill_pools() -> None:
 
 
 def _free_blocks() -> dict[int, int]:
-    """Returns the number of free blocks by size in partly used pools; the allocator prints it to stderr only."""
+    """Returns the number of free blocks by size in partly used pools; the allocator reports it only on stderr."""
     stderr = os.dup(2)
-    told = os.memfd_create("allocator")
+    report = os.memfd_create("allocator")
     try:
-        os.dup2(told, 2)
+        os.dup2(report, 2)
         try:
             sys._debugmallocstats()
         finally:
             os.dup2(stderr, 2)
-        text = os.pread(told, 1 << 20, 0).decode()
+        text = os.pread(report, 1 << 20, 0).decode()
     finally:
         os.close(stderr)
-        os.close(told)
+        os.close(report)
     rows = (line.split() for line in text.splitlines())
     return {int(row[1]): int(row[4]) for row in rows if len(row) == 5 and all(map(str.isdigit, row))}
 
@@ -324,7 +324,7 @@ class _HeapFacts(ctypes.Structure):
 
 
 def _fill_heap() -> None:
-    """Fills the gaps of the C library's allocator: chunks from large to small, until each comes from the heap's end."""
+    """Fills the gaps of the C library's allocator, from large to small chunks, until each comes from the heap's end."""
     libc = ctypes.CDLL(None)
     facts, allocate, free = libc.mallinfo2, libc.malloc, libc.free
     facts.restype, facts.argtypes = _HeapFacts, []
@@ -340,30 +340,30 @@ def _fill_heap() -> None:
                 break
 
 
-Run = Callable[..., int]  # as `workers.process.main.run`
+Run = Callable[..., int]  # like `workers.process.main.run`
 _STDIN = 0
 _KEPT = (0, 1, 2)
 
 
 class Unfit(Exception):
-    """A refusal: this process must not fork, now or ever."""
+    """A refusal: this process cannot fork safely, now or later."""
 
 
 class Zygote:
-    """A zygote that serves one manager over `link`; `run` is each worker's program."""
+    """Serves one manager over `link`; `run` is each worker's program."""
 
     def __init__(self, link: socket.socket, run: Run, settings: Settings | None) -> None:
         self._link = link
         self._run = run
         self._settings = settings
         self._workers: dict[int, int] = {}
-        # Written to by the C handler at each SIGCHLD, so that poll() below wakes up.
+        # The C handler writes to it at each SIGCHLD, so that poll() below wakes up.
         self._woken, wake = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
         signal.set_wakeup_fd(wake, warn_on_full_buffer=False)
         signal.signal(signal.SIGCHLD, lambda number, frame: None)
 
     def serve(self) -> None:
-        """Serves until the manager is gone or lets go of its end."""
+        """Serves until the manager ends or closes its end of the link."""
         kernel.send_packet(self._link, {"ready": True})
         poll = select.poll()
         poll.register(self._link, select.POLLIN)
@@ -391,7 +391,7 @@ class Zygote:
         number = request["start"]
         try:
             status_fd, life_line = descriptors
-            # A manager that gave up on this start has closed the other end.
+            # A manager that abandoned this start has closed the other end.
             if _hung_up(life_line):
                 return
             pid = self._fork(request, status_fd, life_line)
@@ -403,7 +403,7 @@ class Zygote:
             for descriptor in descriptors:
                 os.close(descriptor)
         self._workers[pid] = number
-        # It is not reaped before this is sent: until then its pid is its own.
+        # The worker is reaped only after this is sent, so its pid cannot be reused before.
         pidfd = os.pidfd_open(pid)
         kernel.send_packet(self._link, {"started": number, "pid": pid}, [pidfd])
         os.close(pidfd)
@@ -411,7 +411,8 @@ class Zygote:
     def _fork(self, request: dict[str, Any], status_fd: int, life_line: int) -> int:
         require_one_thread()
         parent = os.getpid()
-        # No handler of the zygote's may run in the child, and no signal may get lost before the child's own.
+        # No handler of the zygote may run in the child, and no signal may be lost before the child sets its own
+        # handlers.
         unblocked = signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
         pid = os.fork()
         if pid == 0:
@@ -421,14 +422,14 @@ class Zygote:
                 arguments = [request["kind"], *map(str, (request["task"], request["token"], parent, status_fd))]
                 code = _exit_code(lambda: self._run(arguments, settings=self._settings))
             finally:
-                # Nothing of the zygote's may be unwound or flushed in a worker.
+                # A worker must not unwind the zygote's stack or flush its buffers.
                 os._exit(code)
         signal.pthread_sigmask(signal.SIG_SETMASK, unblocked)
         return pid
 
 
 def require_one_thread() -> None:
-    """Raises Unfit when there is another thread: a lock it holds would stay locked in the child for ever."""
+    """Raises Unfit if there is another thread, because a lock that it holds would never be released in the child."""
     threads = len(os.listdir("/proc/self/task"))  # noqa: PTH208 - a start is waiting for this
     if threads != 1:
         raise Unfit(f"the zygote has {threads} threads")
@@ -441,14 +442,14 @@ def _hung_up(fd: int) -> bool:
 
 
 def _become_worker(status_fd: int, life_line: int) -> None:
-    """Prepares the child as if started anew: default actions for all signals, no inherited descriptor open."""
+    """Prepares the child as if it was started anew: default actions for all signals, no inherited descriptor open."""
     signal.set_wakeup_fd(-1)
     for number in (signal.SIGCHLD, signal.SIGINT):
         signal.signal(number, signal.SIG_DFL)
     os.dup2(life_line, _STDIN)
     for fd in map(int, os.listdir("/proc/self/fd")):  # noqa: PTH208 - what runs here is paid for by every worker
         if fd not in _KEPT and fd != status_fd:
-            with contextlib.suppress(OSError):  # it was the listing's own
+            with contextlib.suppress(OSError):  # the descriptor of the directory listing itself
                 os.close(fd)
     os.setsid()
     gc.enable()
@@ -456,7 +457,7 @@ def _become_worker(status_fd: int, life_line: int) -> None:
 
 
 def _exit_code(run: Callable[[], int]) -> int:
-    """Returns the interpreter's exit code if `run` were its program."""
+    """Returns the exit code that the interpreter would return with `run` as its program."""
     try:
         try:
             return run()
@@ -475,10 +476,10 @@ def _exit_code(run: Callable[[], int]) -> int:
 
 
 def main(argv: Sequence[str], run: Run = worker_main.run) -> None:
-    """Lives a whole zygote's life; `run` replaces that of `workers/process/main.py`."""
+    """Runs the zygote until its end; `run` replaces that of `workers/process/main.py`."""
     link_fd, manager = map(int, argv[:2])
-    end_with_parent(manager, signal.SIGKILL)  # which ends it even while it is stopped
-    # Ctrl-C is for the manager: it ends its workers in order.
+    end_with_parent(manager, signal.SIGKILL)  # because SIGKILL works even while it is stopped
+    # Ctrl-C must reach only the manager, which ends its workers in order.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     gc.disable()
     link = socket.socket(fileno=link_fd)
@@ -487,11 +488,11 @@ def main(argv: Sequence[str], run: Run = worker_main.run) -> None:
     if settings:
         logs.set_up("zygote", settings.log_level, settings.log_format)
     worker.set_title("bidkeeper: zygote")
-    # Once for all of its workers, which inherit it.
+    # Once for all workers, which inherit it.
     give_up_network(settings.database_url if settings else "")
     fill_gaps()
-    gc.freeze()  # so that the garbage collector never writes to present objects
-    with contextlib.suppress(BrokenPipeError, ConnectionResetError):  # the manager is gone
+    gc.freeze()  # so that the garbage collector never writes to existing objects
+    with contextlib.suppress(BrokenPipeError, ConnectionResetError):  # the manager has ended
         Zygote(link, run, settings).serve()
 
 

@@ -216,7 +216,7 @@ async def test_bid_without_an_id_that_is_not_shown_is_not_noted_as_cancelled(
     halt(here, task)
     reads = len(here.market.max_ages)
     desk.brakes._look()
-    await desk.until(lambda: len(here.market.max_ages) > reads and desk.brakes._going == [])
+    await desk.until(lambda: len(here.market.max_ages) > reads and desk.brakes._in_progress == [])
     assert set(here.open(task).values()) == {"live"}
     here.market.own_ = kept
     desk.background.run(desk.brakes.run())
@@ -321,7 +321,7 @@ async def test_hung_read_of_one_brake_does_not_delay_the_next(
     await desk.until(lambda: here.market.own_ == [])
     assert not is_over.is_set()
     is_over.set()
-    await desk.until(lambda: desk.brakes._going == [])
+    await desk.until(lambda: desk.brakes._in_progress == [])
     await desk.close()
 
 

@@ -215,7 +215,7 @@ async def test_a_stop_ends_a_start_that_takes_long(installation: Installation) -
         manager = installation.manager
         assert manager is not None
         # A stop would wait for a zygote, too.
-        await eventually(lambda: manager._surroundings.spawner.is_ready)
+        await eventually(lambda: manager._shared.spawner.is_ready)
         (installation.settings.data_dir / "slow-to-start").touch()
         task = installation.task()
         started = asyncio.create_task(installation.start(task))
@@ -252,7 +252,7 @@ async def test_a_worker_that_comes_up_too_late_ends_though_the_database_is_away(
             away.append(child.pid)
             slow.unlink()
             # The next one is given time: on a busy machine a fresh Python alone takes longer than half a second.
-            object.__setattr__(installation.manager._surroundings, "timing", QUICK)
+            object.__setattr__(installation.manager._shared, "timing", QUICK)
             raise OperationalError("the server closed the connection unexpectedly")
         await take_back(rights, task_id, token)
 

@@ -29,7 +29,7 @@ def forked(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def zygote(installation: Installation) -> int:
     assert installation.manager is not None
-    spawner = installation.manager._surroundings.spawner
+    spawner = installation.manager._shared.spawner
     assert isinstance(spawner, ZygoteSpawner) and spawner.pid
     return spawner.pid
 
