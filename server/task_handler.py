@@ -335,7 +335,7 @@ def missing_trait(trait: tuple[str, str], catalogue: Catalogue) -> str | None:
 
 
 def _near(text: str, names: Iterable[str]) -> str:
-    """Returns similar names: all that differ only in capitals and spaces, else the closest ones."""
+    """Returns a text with the closest names, compared without regard to capitals and extra spaces; "" without any."""
     from difflib import get_close_matches  # imported here because only mistyped traits need it
 
     by_folded: dict[str, list[str]] = {}
