@@ -42,7 +42,7 @@ Time = Annotated[str, Meta(examples=[A_TIME], extra_json_schema={"format": "date
 Price = Annotated[
     Decimal, Meta(description="Sats per token; exact, with as many digits as it has.", extra_json_schema={"minimum": 0})
 ]
-Quantity = Annotated[Decimal, Meta(extra_json_schema={"exclusiveMinimum": 0})]  # of items or tokens
+Quantity = Annotated[Decimal, Meta(extra_json_schema={"exclusiveMinimum": 0})]  # a number of items or tokens
 Address = Annotated[str, Meta(examples=["bc1qlzrwcf49yrltr5graye452qeypxcrwk7l0wg75"])]
 Slug = Annotated[str, Meta(examples=["bitcoin-puppets"])]
 

@@ -32,7 +32,7 @@ Accept = Callable[[socket.socket], Awaitable[Callable[[], object]]]
 
 
 class Answering(Protocol):
-    """The answers of a program, line by line (`core.call.Verbs`)."""
+    """An object that answers requests line by line, such as `core.call.Verbs`."""
 
     async def answer(self, line: bytes) -> bytes:
         """Answers one line of request with one line of answer."""

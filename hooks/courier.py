@@ -26,7 +26,7 @@ from models.outbox import PASSING
 
 LOOK_S = 0.5
 SLOW_S = 3.0
-FAST, SLOW = 16, 8  # places
+FAST, SLOW = 16, 8  # places in each lane
 OF_A_USER = 2  # places of one user in each lane
 MOST_OF_A_USER = 2 * OF_A_USER  # tries of one user under way, including those that left the fast lane
 # The fast lane has at most FAST times this many tries under way, including those that left it, because a try ends
@@ -112,7 +112,7 @@ class Courier:
                     await asyncio.sleep(0)  # lets other coroutines run between two steps
                 self.send_due()
             except Exception:
-                log.exception("failed to look for deliveries")
+                log.exception("failed to create or send deliveries")
             await asyncio.sleep(LOOK_S)
 
     def look(self) -> None:
@@ -129,7 +129,7 @@ class Courier:
         hooks = queue.users_with_hooks()
         if self._seen is None:
             table.ask_where_none_was(now_ms)
-            seen, concerned = outbox.newest_id(), set(hooks)  # after a start the missed events are not known
+            seen, concerned = outbox.newest_id(), set(hooks)  # at a start all hooks, as missed events are unknown
         else:
             seen, concerned = self._users_with_events_after(self._seen)
         for user_id in again:

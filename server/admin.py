@@ -59,7 +59,7 @@ class WhitelistBody(Body, frozen=True, kw_only=True):
 
 
 class WhitelistAsked(Asked, frozen=True, kw_only=True):
-    """A page of the whitelist."""
+    """The query for a page of the whitelist."""
 
     limit: Limit = 100
     after: Annotated[Annotated[str, text_of(1, 200)] | None, words("`next` of the page before.")] = None
@@ -116,7 +116,7 @@ class PlanInfo(Answer, frozen=True, kw_only=True):
 
 
 class UsersAsked(Asked, frozen=True, kw_only=True):
-    """A page of users."""
+    """The query for a page of users."""
 
     limit: Limit = 100
     after: Annotated[Annotated[int, within(0, MAX_ID)] | None, words("`next` of the page before.")] = None
@@ -267,7 +267,7 @@ class Administration(SignedIn):
         try:
             return await self.services.manager.enforce()
         except PeerError as error:
-            log.warning("failed to tell the manager of a change of rights: %s", error.message)
+            log.warning("failed to notify the manager of a change of rights: %s", error.message)
             return None
 
     @route("GET /api/admin/whitelist", says="One page.", errors={400: INVALID, 403: _ONLY})

@@ -190,7 +190,7 @@ async def _serve(app: Application, sockets: list[socket.socket]) -> None:
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
     log.info("listening on %s", ", ".join(str(HostPort(*s.getsockname()[:2])) for s in sockets))
     services: Services = app.settings["services"]
-    chores = (
+    jobs = (
         asyncio.create_task(asyncio.to_thread(version.running)),  # read now, because the checkout may change later
         asyncio.create_task(_every(_PURGE_S, _purge)),
         asyncio.create_task(_every(_CALENDAR_S, _look_at_the_calendar)),
@@ -201,18 +201,18 @@ async def _serve(app: Application, sockets: list[socket.socket]) -> None:
     await stop.wait()
     log.info("stopping")
     server.stop()
-    for chore in chores:
-        chore.cancel()
+    for job in jobs:
+        job.cancel()
     services.feed.close()
     await _drained(server, services)
 
 
-async def _every(seconds: float, chore: Callable[[], Awaitable[None]]) -> None:
+async def _every(seconds: float, job: Callable[[], Awaitable[None]]) -> None:
     while True:
         try:
-            await chore()
+            await job()
         except Exception:
-            log.exception("failed at a chore of every %d s", seconds)
+            log.exception("failed at a job that runs every %d s", seconds)
         await asyncio.sleep(seconds)
 
 

@@ -295,14 +295,14 @@ def state_of(subject: Subject) -> State:
     return "run" if row is None else cast(State, row.state)
 
 
-async def follow(services: Services, subject: Subject, told: State | None = None) -> None:
+async def follow(services: Services, subject: Subject, sent: State | None = None) -> None:
     """Sends the row's state to the signer, and again if the row changed meanwhile. Raises SignerError.
 
-    `told` is the state that the signer has already.
+    `sent` is the state that the signer has already.
     """
-    while told != (state := state_of(subject)):
+    while sent != (state := state_of(subject)):
         await _tell(services, subject, state)
-        told = state
+        sent = state
 
 
 async def _tell(services: Services, subject: Subject, state: State) -> None:
@@ -395,7 +395,7 @@ async def remind_signer(services: Services) -> None:
         if STATES.index(known) < STATES.index(state_of(subject)):
             with contextlib.suppress(SignerError):
                 await follow(services, subject)
-                log.info("the signer was told again of %s on %s", subject.scope, subject.row_id)
+                log.info("sent the control state of %s %s to the signer again", subject.scope, subject.row_id)
 
 
 def _subject_of(row: Control) -> Subject | None:

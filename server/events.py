@@ -33,7 +33,7 @@ EventId = Annotated[int, within(0, MAX_ID)]  # 0 is before all
 
 
 class EventsAsked(Asked, frozen=True, kw_only=True):
-    """The query of events."""
+    """The query for events."""
 
     after: Annotated[EventId | None, words("Those after this id; without it the newest.")] = None
     limit: Annotated[int, within(1, MOST_EVENTS), words("Most of them to answer.")] = DEFAULT_EVENTS

@@ -71,7 +71,7 @@ def _slugs(text: str) -> tuple[str, str]:
 
 
 class AskedFills(Asked, frozen=True, kw_only=True):
-    """The fills to answer."""
+    """The query for fills."""
 
     task_id: Annotated[Id | None, words("Those of one task of either kind.")] = None
     slug: Annotated[
@@ -87,7 +87,7 @@ class AskedFills(Asked, frozen=True, kw_only=True):
 
 
 class AskedOrders(Asked, frozen=True, kw_only=True):
-    """The orders to answer."""
+    """The query for orders."""
 
     since: Annotated[AskedTime, words(f"Those made from then on. {AS_TIME}")] = None
     before: Annotated[Id | None, _BEFORE] = None
@@ -290,7 +290,7 @@ LISTING_COLUMNS = {"floor": "floor", "price": "own_top", "guard": "guard_sats"}
 
 
 class AskedSpan(Asked, frozen=True, kw_only=True):
-    """The samples of a span."""
+    """The query for a task's samples in a span of time."""
 
     from_: Annotated[AskedTime, words(f"Samples from then on; a day before `to` when left out. {AS_TIME}")] = field(
         name="from", default=None
@@ -400,7 +400,7 @@ _NOBODY = BidderWallet("", "", "", frozenset())  # because the journal's books d
 
 
 class AskedMoment(Asked, frozen=True, kw_only=True):
-    """The moment."""
+    """The query for a moment of a task's past."""
 
     time: Annotated[TimeText, words(f"The moment. {AS_TIME}")]
 

@@ -100,7 +100,7 @@ class HookCode(Body, frozen=True, kw_only=True):
 
 
 class DeliveriesAsked(Asked, frozen=True, kw_only=True):
-    """The query of a hook's deliveries."""
+    """The query for a hook's deliveries."""
 
     limit: Annotated[int, within(1, MOST_DELIVERIES), words("Most of them to answer.")] = DEFAULT_DELIVERIES
 

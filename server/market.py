@@ -88,7 +88,7 @@ _Some = Annotated[str, Meta(min_length=1)]
 
 
 class AskedBook(Asked, frozen=True, kw_only=True):
-    """The market whose book is wanted."""
+    """The query for a market's order book."""
 
     type: Annotated[str, _TYPES, words("What the slug names.")] = "ordinals"
     trait_type: Annotated[_Some | None, words("Trait category, with `traitValue`.")] = None
@@ -99,7 +99,7 @@ class AskedBook(Asked, frozen=True, kw_only=True):
 
 
 class AskedFloor(Asked, frozen=True, kw_only=True):
-    """The collection or rune whose floor is wanted."""
+    """The query for the floor of a collection or rune."""
 
     slug: _Slug
     type: Annotated[str, read_by(str), _TYPES, words("What the slug names.")] = "ordinals"
@@ -107,7 +107,7 @@ class AskedFloor(Asked, frozen=True, kw_only=True):
 
 
 class AskedRune(Asked, frozen=True, kw_only=True):
-    """The rune whose market is wanted."""
+    """The query for a rune's market."""
 
     ticker: Annotated[str, read_by(_ticker), words("Rune ticker.", min_length=1)]
     depth: Annotated[int, within(1, MAX_SATS), words("How many sats of the order book the average walks.")] = (
@@ -116,7 +116,7 @@ class AskedRune(Asked, frozen=True, kw_only=True):
 
 
 class AskedSlugs(Asked, frozen=True, kw_only=True):
-    """A search of slugs."""
+    """The query for a search of slugs."""
 
     q: Annotated[
         Annotated[str, text_of(1, 200)] | None,

@@ -35,7 +35,7 @@ from strategy.guards import measure
 from strategy.profit import FIFO, GROUPS, METHODS, MatchedSale, Trade, cost_and_profit, match, rows_of
 
 CSV = "text/csv; charset=utf-8"
-_PACKED_AT_ONCE = 256 * 1024  # bytes
+_PACKED_AT_ONCE = 256 * 1024  # bytes that are compressed in one turn of the loop
 Cell = str | int | Decimal | None
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n")
@@ -177,7 +177,7 @@ FORMATS: dict[str, tuple[tuple[str, ...], Callable[[TradeRow], list[Cell]]]] = {
 
 
 class AskedTrades(Asked, frozen=True, kw_only=True):
-    """The trades, their costs, and the columns."""
+    """The query for an export: the trades, the method of their costs, and the format."""
 
     format: Annotated[str, one_of(FORMATS), words("The columns.")] = "plain"
     from_: FROM = field(name="from", default=None)
@@ -248,7 +248,7 @@ METHOD = Annotated[
 
 
 class AskedProfit(Asked, frozen=True, kw_only=True):
-    """The trades that count, and how they are summed."""
+    """The query for profit: the trades that count, and how they are summed."""
 
     from_: FROM = field(name="from", default=None)
     to: TO = None

@@ -295,7 +295,7 @@ TAGS = Annotated[
 
 
 class AskedTasks(Asked, frozen=True, kw_only=True):
-    """The tasks of a kind that are wanted."""
+    """The query for the caller's tasks of a kind."""
 
     tag: Annotated[Annotated[str, text_of(1, 200)] | None, read_by(own_words), words("Only those with this tag.")] = (
         None
@@ -307,7 +307,7 @@ def stored_tags(given: Mapping[str, Any], otherwise: str = "[]") -> str:
     return json.dumps(_tags(given["tags"]), ensure_ascii=False) if "tags" in given else otherwise
 
 
-tags_of = Decoder(tuple[str, ...]).decode  # of the stored text
+tags_of = Decoder(tuple[str, ...]).decode  # decodes the stored text
 
 
 def has_tag(stored: str, tag: str) -> bool:

@@ -123,7 +123,7 @@ class TaskHandler(SignedIn):
     async def stop_worker(self, task_id: str) -> int:
         """Stops the worker; returns the number of orders that are open after its end."""
         task = self.task(task_id)
-        # Stored before the lock is taken, so that it holds even if this request fails and a waiting start sees it.
+        # Stored before the lock is taken, so that it stays if this request fails, and a waiting start sees it.
         has_to_end = not is_idle(task)
         await self.wish_to_stop(task)
         async with self.services.locks.of(task.id):
@@ -192,7 +192,7 @@ def is_idle(task: Task) -> bool:
     return bool(task.desired == STOPPED and task.observed in _IDLE)
 
 
-PATIENCE_S = 2.0  # for the two checks that ask a marketplace
+PATIENCE_S = 2.0  # time limit of a check at a marketplace
 _TRAITS_AGE_S = 3600.0  # a collection's traits hardly ever change
 _SPELLING_AGE_S = 86_400.0  # a rune's name never changes
 _MOST_NEAR = 3

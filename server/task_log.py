@@ -62,7 +62,7 @@ log = logging.getLogger(__name__)
 
 
 class AskedCycles(Asked, frozen=True, kw_only=True):
-    """The cycles that are wanted."""
+    """The query for a task's cycles."""
 
     limit: Annotated[int, within(1, KEPT), words(f"Most cycles to answer; the newest {KEPT} are kept.")] = (
         DEFAULT_CYCLES
@@ -70,7 +70,7 @@ class AskedCycles(Asked, frozen=True, kw_only=True):
 
 
 class AskedLines(Asked, frozen=True, kw_only=True):
-    """The lines that are wanted."""
+    """The query for lines of a task's log."""
 
     lines: Annotated[int, within(1, MOST_LINES), words("Most lines to answer.")] = DEFAULT_LINES
 

@@ -98,7 +98,7 @@ class Venues(SignedIn):
 
 
 def _shown(venue: VenueFacts, told: VenueFacts | None) -> VenueInfo:
-    """Returns the venue's capabilities, and the facts that the gateway `told`."""
+    """Returns the venue's capabilities, and the gateway's present facts about it, if known."""
     can = venue.capabilities
     quota: Mapping[str, Any] = (None if told is None else told.quota) or {}
     today: Mapping[str, Any] = quota.get("day", {})

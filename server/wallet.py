@@ -202,7 +202,7 @@ class Wallets(SignedIn):
 class Backing(NamedTuple):
     """The address and the sats behind the caller's bids at a venue, None if unknown.
 
-    The sats are 0 if there is no wallet yet.
+    The sats are 0 as long as the wallet does not exist.
     """
 
     funding: Funding

@@ -92,7 +92,7 @@ Going = Annotated[Closing | None, words("Its bids that must go by a brake; null 
 
 
 def closing_shown(found: ledger.Closing | None) -> Closing | None:
-    """Returns the counts of bids that are to be cancelled and are still open; None if there are none."""
+    """Returns the counts of bids that are to be cancelled and are still open; None without such bids."""
     if found is None:
         return None
     return Closing(open=found.open, unknown=found.unknown, since=iso(found.since_ms))
@@ -151,7 +151,7 @@ def unauthorized() -> ApiError:
 
 
 def not_found(error: str = "Not found") -> ApiError:
-    """Makes a 404, also for another user's row, so that a caller cannot tell the two cases apart."""
+    """Makes a 404, also for another user's row, so that a caller cannot distinguish the two cases."""
     return ApiError(404, error)
 
 

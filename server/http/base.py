@@ -341,7 +341,7 @@ class SignedIn(Handler):
         return self.caller.api_token is not None and self.caller.api_token.task_id is not None
 
     def may_name(self, task_id: int) -> bool:
-        """Tells whether the caller's token covers this task, whoever owns the task."""
+        """Tells whether the caller's token covers this task. The owner of the task is not checked."""
         token = self.caller.api_token
         return token is None or token.task_id in (None, task_id)
 

@@ -130,7 +130,7 @@ class ManagerClient:
         self._drain_s = drain_s
         self._executor = ThreadPoolExecutor(_THREADS + _OWN_QUESTIONS, "manager")
         self._turns = Turns(_THREADS, _OF_USER)  # a stop holds its thread until the task's bids have ended
-        self._brakes = ThreadPoolExecutor(_BRAKE_THREADS, "brake")  # threads that waiting stops cannot fill
+        self._brakes = ThreadPoolExecutor(_BRAKE_THREADS, "brake")  # not shared with stops, which may block
         self._brake_turns = Turns(_BRAKE_THREADS, 2)
         self._is_closed = False
 

@@ -22,7 +22,7 @@ from strategy.journal import Decoder
 
 READ_BYTES = 6_000_000  # read at most of each of the two files; their writer keeps them at five megabytes
 BLOCK_BYTES = 128_000  # read first, from the end, because most requests are for the last decisions
-MOST_BYTES = 5_000_000  # of a replay
+MOST_BYTES = 5_000_000  # of the journal, in one replay
 MOST_CYCLES = 10_000  # of a replay: about three days at one every 30 seconds; ten to twenty seconds of work
 _TIME = re.compile(rb'^\{"n":(\d+),"now_ms":(\d+)[,}]')
 
@@ -110,11 +110,11 @@ def _last_lines(file: BinaryIO, most_bytes: int) -> list[bytes]:
 
 
 def _first_ms(file: BinaryIO) -> int | None:
-    """Returns the time of the first line in a file's last READ_BYTES; None if there is no line."""
+    """Returns the time of the first line in a file's last READ_BYTES; None without a line."""
     begin = max(0, file.seek(0, os.SEEK_END) - READ_BYTES)
     file.seek(begin)
     if begin:
-        file.readline()  # the rest of a line that is cut
+        file.readline()  # skips the rest of a line whose begin is cut off
     for text in file:
         if text.endswith(b"\n") and (head := _TIME.match(text)):
             return int(head[2])
