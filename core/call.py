@@ -1,18 +1,18 @@
-"""Typed calls over a local socket: requests and answers as shapes, one line of JSON each.
+"""Typed calls between programs: requests and answers as shapes, one line of JSON each.
 
-Over a Unix socket, or over TLS at a `core.tls.FarAddress`. The asking side; the answering side is
-`core/local_server.py`, apart so that a worker never imports asyncio.
+The transport is a Unix socket, or TLS at a `core.tls.FarAddress`. This is the client side. The server side is
+`core/local_server.py`, a file of its own so that a worker never imports asyncio.
 
 class Settle(Request[Settled], frozen=True, tag="settle"):
         task: Id
 
-The asker writes `call(address, "manager", Settle(17), timeout=5)` and gets a Settled; the answering program has
+The client writes `call(address, "manager", Settle(17), timeout=5)` and gets a Settled; the server has
 `Verbs("manager", {Settle: settle})`, one function for each request. Both ends import the class from one module, so the
 fields, their bounds and the answer are declared once. On the socket each is a line of JSON:
 
     {"op": "settle", "task": 17}       {"ok": {...}}, or {"error": CODE, "message": TEXT}
 
-A program of another version may know other requests or fields. Then the texts of the errors say so.
+A program of another version may know other requests or fields; the error texts mention that.
 """
 
 from __future__ import annotations
@@ -38,10 +38,10 @@ MAX_SOCKET_PATH = 107
 
 
 class Far(Protocol):
-    """An address on another host; its text is what people call it."""
+    """An address on another host; `str()` of it is for logs and errors."""
 
     def connect(self, timeout: float) -> socket.socket:
-        """Opens a connection, each of whose steps takes at most `timeout` seconds. Raises OSError."""
+        """Opens a connection; each step takes at most `timeout` seconds. Raises OSError."""
 
 
 Address = Path | Far
@@ -58,7 +58,7 @@ def socket_path_problem(path: Path) -> str | None:
 
 
 def exchange(address: Address, peer: str, line: bytes, *, timeout: float) -> bytes:
-    """Sends one line to the `peer` at `address` and returns the line that it answers.
+    """Sends one line to the `peer` at `address` and returns the answer line.
 
     `timeout` (seconds) bounds each step of the exchange. Raises PeerUnavailable when the peer cannot be reached
     or its answer is lost.
@@ -112,7 +112,7 @@ class _Reply(Struct, Generic[A], frozen=True):
 
 
 class _Nothing(Struct, frozen=True):
-    """The answer of a request that has none, on the socket."""
+    """The form of the answer None on the socket: `{}`."""
 
 
 Answering: TypeAlias = Callable[[Any], Any]  # takes the request; returns its answer, or an awaitable of it
@@ -156,11 +156,11 @@ def _replies(kind: type[Request[Any]]) -> json.Decoder[_Reply[Any]]:
 
 
 class Verbs:
-    """The functions by which a program answers each kind of request.
+    """The functions that answer each kind of request to a program.
 
     A function may be a coroutine function. PeerRefused is sent with its code; any other exception is logged and becomes
-    the code `internal`. A request of another kind is refused with the code `unknown`, a misshapen one with `misshapen`.
-    `as_request` reads the object of one kind, where a program has words of its own for faults.
+    the code `internal`. An unknown kind of request is refused with the code `unknown`, wrong fields with `misshapen`.
+    `as_request` replaces the default reader of requests where a program words the faults of fields itself.
     """
 
     def __init__(
@@ -202,7 +202,7 @@ class Verbs:
         return PeerRefused(self._peer, code, text)
 
     async def answer(self, line: bytes) -> bytes:
-        """Answers one line by another one."""
+        """Answers one line of request with one line of answer."""
         name = "a request"
         try:
             try:
@@ -211,11 +211,11 @@ class Verbs:
                 result = self._functions[type(request)](request)
                 if isinstance(result, Awaitable):
                     result = await result
-                told = {"ok": result if result is not None or answer_of(type(request)) is not NoneType else {}}
+                reply = {"ok": result if result is not None or answer_of(type(request)) is not NoneType else {}}
             except PeerRefused as refused:
-                told = {"error": refused.code, "message": refused.message}
-                told |= {} if refused.highest is None else {"highest": refused.highest}
-            return _encoder.encode(told) + b"\n"
+                reply = {"error": refused.code, "message": refused.message}
+                reply |= {} if refused.highest is None else {"highest": refused.highest}
+            return _encoder.encode(reply) + b"\n"
         except Exception:
             log.exception("failed to answer %s", name)
             return _FAILED

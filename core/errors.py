@@ -3,8 +3,8 @@
     BidkeeperError
     ├── SettingsError        the installation is configured wrongly; lists every fault
     └── PeerError            another process of this installation ...
-        ├── PeerUnavailable  ... could not be asked, or its answer did not come
-        └── PeerRefused      ... answered no, with a code
+        ├── PeerUnavailable  ... could not be reached, or did not answer
+        └── PeerRefused      ... refused the request, with a code
 
 Venue errors are in `markets/base.py`, the signer's in `wallet/signer_client.py`. Only `server/` turns any of
 them into a status code.
@@ -35,13 +35,13 @@ class PeerError(BidkeeperError):
 
 
 class PeerUnavailable(PeerError):
-    """The peer is not there, or did not answer in time: the request may or may not have taken effect."""
+    """The peer could not be reached, or its answer was lost: the request may or may not have taken effect."""
 
 
 class PeerRefused(PeerError):
-    """The peer understood and refused; `code` says why in one word.
+    """The peer understood the request and refused it; `code` is the reason in one word.
 
-    `highest` is the highest token that it has seen of a task, where it refused one for not being above that.
+    `highest` is set if a task's token was refused as too low: the highest one that the peer has seen for the task.
     """
 
     def __init__(self, peer: str, code: str, message: str, highest: int | None = None) -> None:

@@ -1,4 +1,4 @@
-"""An event as people and programs outside are told it: a sentence, and its data under the interface's names."""
+"""The two forms of an event outside the service: a sentence, and data under the interface's names."""
 
 from __future__ import annotations
 

@@ -1,14 +1,14 @@
-"""The types of fields, and readers of what comes from outside: JSON, text and pasted values.
+"""The types of fields, and readers of outside input: JSON, text and pasted values.
 
-Each field type is one for `msgspec`, so it reads, checks, writes and describes alike at the API, on the sockets and in
-files. msgspec has no bounds for Decimal: its description has those of a price or fraction, and its reader checks them.
+All field types are msgspec types, so the API, the sockets and the files read, check, write and describe them alike.
+msgspec cannot check bounds of a Decimal: the type only describes them, and the reader of the field checks them.
 
-JSON's whole numbers are read as int, others as Decimal. A number too large for either is Decimal("Infinity"), which no
-field takes, so it is reported with the field's name.
+Whole numbers in JSON are read as int, others as Decimal. A number that is too large becomes Decimal("Infinity"). Every
+field refuses that value, so the fault is reported with the field's name.
 
-A text is taken when it has one meaning: UTF-8 with or without a byte order mark, without the blanks and the characters
-without width that browsers and chats copy along. Any other raises PasteError, NotText or ValueError. Their messages
-continue the field's, file's or variable's name, say what to do, and never repeat the text, which may be a secret.
+A text is accepted if it has exactly one meaning. A byte order mark is dropped, and so are the blanks and zero-width
+characters that browsers and chats copy along. Other text raises PasteError, NotText or ValueError. The message follows
+the name of the field, file or variable, says what to do, and never repeats the text, which may be a secret.
 Checksums, signatures and names are verified elsewhere, on the plain form.
 """
 
@@ -42,7 +42,7 @@ Time = Annotated[str, Meta(examples=[A_TIME], extra_json_schema={"format": "date
 Price = Annotated[
     Decimal, Meta(description="Sats per token; exact, with as many digits as it has.", extra_json_schema={"minimum": 0})
 ]
-Quantity = Annotated[Decimal, Meta(extra_json_schema={"exclusiveMinimum": 0})]  # of items or tokens
+Quantity = Annotated[Decimal, Meta(extra_json_schema={"exclusiveMinimum": 0})]  # a number of items or tokens
 Address = Annotated[str, Meta(examples=["bc1qlzrwcf49yrltr5graye452qeypxcrwk7l0wg75"])]
 Slug = Annotated[str, Meta(examples=["bitcoin-puppets"])]
 
@@ -57,25 +57,25 @@ def iso(ms: int) -> str:
 
 
 def words(text: str, **more: Any) -> Meta:
-    """Makes the mark of a field that describes it, with `more` of msgspec's own marks."""
+    """Makes the annotation that describes a field; `more` are other arguments of msgspec's Meta."""
     return Meta(description=text, **more)
 
 
 def text_of(least: int, most: int) -> Meta:
-    """Makes the mark of a text that has from `least` to `most` characters."""
+    """Makes the annotation of a text with `least` to `most` characters."""
     return Meta(min_length=least, max_length=most)
 
 
 def matching(pattern: str, **more: Any) -> Meta:
-    """Makes the mark of a text that `pattern` matches as a whole, with `more` of msgspec's own marks.
+    """Makes the annotation of a text that `pattern` matches as a whole; `more` are other arguments of msgspec's Meta.
 
-    `$` alone would match before a line's end, too; an end in `\\Z` says nothing to readers of a JSON schema.
+    `$` alone would also match before a final line end, and `\\Z` is not understood by users of a JSON schema.
     """
     return Meta(pattern=rf"^(?:{pattern})(?!\n)$", **more)
 
 
 def within(least: int, most: int) -> Meta:
-    """Makes the mark of a whole number from `least` to `most`."""
+    """Makes the annotation of a whole number from `least` to `most`."""
     return Meta(ge=least, le=most)
 
 
@@ -84,7 +84,7 @@ Outpoint = Annotated[str, matching("[0-9a-f]{64}:(0|[1-9][0-9]{0,9})", examples=
 
 
 class WithSecrets(Struct, frozen=True):
-    """A struct whose repr leaves out the fields that `hidden` names, so no log line or traceback shows them."""
+    """A struct whose repr omits the fields named in `hidden`, so that no log line or traceback shows them."""
 
     hidden: ClassVar[frozenset[str]] = frozenset()
 
@@ -103,7 +103,7 @@ class NotText(ValueError):
 
 
 def decoded(content: bytes) -> str:
-    """Returns the text of UTF-8 without its byte order mark, line ends as they are. Raises NotText."""
+    """Decodes UTF-8, drops a byte order mark, and keeps line ends as they are. Raises NotText."""
     if content.startswith(_UTF_16):
         raise NotText("is UTF-16: save it as UTF-8")
     if b"\0" in content:
@@ -116,12 +116,12 @@ def decoded(content: bytes) -> str:
 
 
 def read_text(path: Path) -> str:
-    """Returns a file's text with every line end as a line feed. Raises OSError and NotText."""
+    """Returns a file's text with each line end as a line feed. Raises OSError or NotText."""
     return decoded(path.read_bytes()).replace("\r\n", "\n").replace("\r", "\n")
 
 
 def secret(value: str) -> str:
-    """Returns an API key without the blanks around it. Raises ValueError for a key that no header can hold."""
+    """Returns an API key without surrounding blanks. Raises ValueError for a key that does not fit in a header."""
     found = value.strip().removeprefix(MARK).strip()
     if any(quote in found for quote in _QUOTES):
         raise ValueError("has a quote in it: write the key alone, without quotes")
@@ -131,9 +131,9 @@ def secret(value: str) -> str:
 
 
 def variable(value: str) -> str:
-    """Returns an environment variable's text without blanks and line ends around it. Raises ValueError.
+    """Returns an environment variable's text without surrounding blanks and line ends. Raises ValueError.
 
-    Files of variables that a Windows editor wrote leave a carriage return, and some tools keep the quotes.
+    A file of variables saved on Windows leaves a carriage return, and some tools keep the quotes.
     """
     found = value.strip()
     if len(found) > 1 and found[0] == found[-1] and found[0] in _QUOTES:
@@ -146,17 +146,17 @@ def variable(value: str) -> str:
 
 
 MAX_DEPTH = 10
-MOST_KEYS, MOST_VALUES = 100, 2000  # of one object; of the whole body, at any depth
+MOST_KEYS, MOST_VALUES = 100, 2000  # in one object; in the whole body, at any depth
 _MAX_DIGITS = 60
 _SHOWN = 60
 
 
 class BadJson(ValueError):
-    """JSON that is refused; the message is ready to be a detail: where the fault is, and what it is."""
+    """Refused JSON; the message names the field and its fault, and can be shown to the caller as it is."""
 
 
 def read_object(given: bytes, name: str = "body", most_values: int = MOST_VALUES) -> dict[str, Any]:
-    """Reads the JSON object in `given`, which faults call `name`. Raises BadJson."""
+    """Reads the JSON object in `given`; messages about faults call it `name`. Raises BadJson."""
     reader = _Reader(name, most_values)
     try:
         value = json.loads(
@@ -177,12 +177,12 @@ def read_object(given: bytes, name: str = "body", most_values: int = MOST_VALUES
 
 
 def shown(key: str, most: int = _SHOWN) -> str:
-    """Makes a caller's own key, or a text that has it, fit to be repeated in a detail: at most `most` characters."""
+    """Makes text from a caller safe to repeat in a message: printable, and at most `most` characters."""
     return "".join(letter if letter.isprintable() else "?" for letter in key[:most])
 
 
 class _Counter:
-    """A count of the values. Too many end the reading, because all other requests wait meanwhile."""
+    """Counts values. Too many end the reading, because all other requests wait meanwhile."""
 
     def __init__(self, name: str, most: int) -> None:
         self._most = self._left = most
@@ -195,12 +195,12 @@ class _Counter:
             raise self.fault(f"has more than {self._most} values")
 
     def fault(self, text: str) -> BadJson:
-        """Makes the error of a fault that no field has."""
+        """Makes the error for a fault of the whole input, not of one field."""
         return BadJson(f"{self._name}: {text}")
 
 
 class _Reader(_Counter):
-    """Numbers and objects as they are read; other values cost nothing before they are checked."""
+    """Reads and counts numbers and objects while JSON is parsed; other values are counted by _Checker."""
 
     def whole(self, text: str) -> int | Decimal:
         self.count()
@@ -229,7 +229,7 @@ class _Reader(_Counter):
 
 
 class _Checker(_Counter):
-    """Every value that has been read."""
+    """Counts and checks all values after parsing."""
 
     def check(self, value: Any, depth: int) -> None:
         self.count()
@@ -246,7 +246,7 @@ class _Checker(_Counter):
                 self.check(item, depth - 1)
 
     def _check_text(self, text: str) -> None:
-        """Refuses text that is not Unicode (a lone surrogate), which no part behind us can store or send."""
+        """Refuses a lone surrogate, because such text can be neither stored nor sent."""
         try:
             text.encode()
         except UnicodeEncodeError:
@@ -274,16 +274,16 @@ _SIMPLE, _OTHER_PROOFS = "smp", ("ful", "pof")  # prefixes of BIP-322
 
 
 class PasteError(BidkeeperError):
-    """A text with no meaning, or with more than one, where it was pasted."""
+    """A pasted text that has no meaning for its field, or more than one."""
 
 
 def trimmed(text: str) -> str:
-    """Returns a free text, such as a name, without blanks and zero-width characters around it."""
+    """Returns a free text, such as a name, without surrounding blanks and zero-width characters."""
     return text.strip(_BLANKS + _NO_WIDTH)
 
 
 def bare(text: str) -> str:
-    """Returns `text` without blanks around it and zero-width characters in it; a run of blanks inside is one space."""
+    """Drops surrounding blanks and all zero-width characters; each run of blanks inside becomes one space."""
     if len(text) > LONGEST:
         raise PasteError(f"is longer than {LONGEST} characters")
     found = _RUN_IN_A_LINE.sub(" ", text.translate(_DROPPED).strip(_BLANKS))
@@ -293,19 +293,19 @@ def bare(text: str) -> str:
 
 
 def slug(type: str, text: str) -> str:
-    """Returns the ticker of a task of type `rune`, and the collection's slug of any other."""
+    """Returns the ticker for a task of type `rune`, and the collection's slug for other types."""
     return ticker(text) if type == "rune" else collection(text)
 
 
 def collection_id(text: str) -> str:
-    """Returns a collection's id, also from a page's address; it keeps its case, which counts at some marketplaces."""
+    """Returns a collection's id, also from a page's address. The case is kept because some marketplaces need it."""
     return _from_page(bare(text), "collection", "paste the collection's slug, such as bitcoin-puppets")
 
 
 def collection(text: str) -> str:
     """Returns a collection's slug in lower case, also from the address of a page that ends in /collection/SLUG."""
     found = collection_id(text)
-    return found.lower() if found.isascii() else found  # otherwise a letter beyond ASCII could become one of ASCII
+    return found.lower() if found.isascii() else found  # lower() turns some letters, such as K (Kelvin), into ASCII
 
 
 def ticker(text: str) -> str:
@@ -324,13 +324,13 @@ def ticker(text: str) -> str:
 
 
 def without_spacers(text: str) -> str:
-    """Returns a part of a ticker without its spacers, for a search while it is typed."""
+    """Returns a part of a ticker without its spacers, for a search while the user types."""
     return _SPACER.sub("", text).replace(" ", "")
 
 
 def _without_symbol(text: str) -> str:
-    """Drops a last word of symbols outside ASCII, such as a rune's emoji. An ASCII one may stand for something else."""
-    from unicodedata import category  # here, because workers load this module for addresses alone
+    """Drops a final word of non-ASCII symbols, such as a rune's emoji. An ASCII symbol may have another meaning."""
+    from unicodedata import category  # imported here because workers never need it
 
     name, blank, last = text.rpartition(" ")
     is_symbol = not last.isascii() and category(last[0])[0] == "S" and all(category(each)[0] in "SM" for each in last)
@@ -338,7 +338,7 @@ def _without_symbol(text: str) -> str:
 
 
 def _from_page(text: str, noun: str, what_to_do: str) -> str:
-    """Returns the part of a web address behind /`noun`/, if it is the last one; any other text as it is."""
+    """Returns NAME of a web address that ends in /`noun`/NAME; text without a slash is unchanged. Raises PasteError."""
     if "/" not in text:
         return text
     page = _PAGE.fullmatch(text)
@@ -369,8 +369,8 @@ def inscription(text: str) -> str:
 def address(text: str) -> str:
     """Returns the Bitcoin address in `text`, also from a `bitcoin:` URI (BIP-21), unverified.
 
-    Amount, label and unknown parameters of a URI ask for a payment and are no part of the address. One that BIP-21
-    marks as required (`req-`) makes the URI invalid for a reader that does not know it.
+    Amount, label and unknown parameters of a URI are ignored because they are not part of the address. A parameter
+    that BIP-21 marks as required (`req-`) makes the URI invalid for a reader that does not know it.
     """
     found = bare(text)
     if not found.lower().startswith(_SCHEME):
@@ -379,17 +379,17 @@ def address(text: str) -> str:
     names = [unquote(each.partition("=")[0]).lower() for each in query.split("&")]
     if any(name.startswith("req-") for name in names):
         raise PasteError("is a payment request with a condition (req-): paste the address alone")
-    if not body or not {"bc", "tb"}.isdisjoint(names):  # BIP-321 has addresses among the parameters
+    if not body or not {"bc", "tb"}.isdisjoint(names):  # BIP-321 allows addresses as parameters
         raise PasteError("is a payment request with addresses in its parameters: paste one address alone")
     return body
 
 
 def signature(text: str) -> str:
-    """Returns a signature in padded base64 of the standard alphabet, with the prefix `smp` if it has that.
+    """Returns a signature in padded base64 of the standard alphabet; a prefix `smp` is kept.
 
-    Taken are base64 with or without padding, in either alphabet, and hex, with blanks anywhere. The bits stay as they
-    are, so that the verifier refuses whatever it refuses bare. Hex digits alone are hex: base64 of a BIP-322 proof or
-    of a recoverable signature always has another letter among its first two.
+    The input may be base64 with or without padding, in either alphabet, or hex, with blanks anywhere. The bits are not
+    changed, so the verifier decides as it would on the original. Text of hex digits only is hex, because the base64 of
+    a BIP-322 proof or of a recoverable signature has another letter among its first two.
     """
     found = bare(_joined(text))
     if found.startswith(_OTHER_PROOFS):
@@ -417,11 +417,11 @@ def public_key(text: str) -> str:
 
 
 def _joined(text: str) -> str:
-    """Returns a text that wallets break into lines and groups without the blanks in it."""
+    """Removes all blanks, because some wallets break such a text into lines and groups."""
     return _RUN.sub("", text)
 
 
 def _hex_digits(text: str) -> str:
-    """Returns the digits of hex with or without 0x; "" for another text."""
+    """Returns the hex digits of a text with or without 0x; "" for other text."""
     digits = text[2:] if text[:2] in ("0x", "0X") else text
     return digits if _HEX.fullmatch(digits) else ""

@@ -1,6 +1,6 @@
-"""Files on a disk that may be full: durable names, facts that are overwritten in place, and room kept for later.
+"""Writing to a disk that may be full: durable file names, records overwritten in place, and reserved space.
 
-A brake must work without a free byte, so what it writes has its room from the start.
+A brake must work on a full disk, so the space for its records is allocated in advance.
 """
 
 from __future__ import annotations
@@ -19,27 +19,27 @@ from pathlib import Path
 
 from msgspec import Struct
 
-# Below this much free room on the disk of a program's directory nothing new is placed or signed.
+# With less free space than this on the disk of a program's directory, nothing new is placed or signed.
 FLOOR_BYTES = 64 << 20
 
 SHORT_OF_DISK = (
     f"the disk of the data directory has less than {FLOOR_BYTES >> 20} MiB free: make room; until then nothing is"
     " placed, and cancels are sent"
 )
-# Freed for what must be written when the disk is full.
+# This file is removed when the disk is full, so that necessary writes still succeed.
 RESERVE_BYTES = 16 << 20
 RESERVE = "reserve"
 
 log = logging.getLogger(__name__)
 
 _without_reserve: set[Path] = set()  # directories whose reserve could not be made
-_KEEP_SIZE = 1  # of fallocate: the file's size stays as it is
+_KEEP_SIZE = 1  # flag of fallocate: do not change the file's size
 _FULL = (errno.ENOSPC, errno.EDQUOT)
-_WORDS_OF_FULL = ("disk is full", "No space left on device")  # SQLite's and PostgreSQL's
+_WORDS_OF_FULL = ("disk is full", "No space left on device")  # in errors of SQLite and PostgreSQL
 
 
 def sync_directory(directory: Path) -> None:
-    """Makes the names in `directory` durable."""
+    """Syncs `directory`, so that its new and renamed files survive a crash."""
     handle = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         os.fsync(handle)
@@ -48,19 +48,19 @@ def sync_directory(directory: Path) -> None:
 
 
 def is_short(directory: Path) -> bool:
-    """Tells whether the disk of `directory` has less free room than FLOOR_BYTES. Raises OSError."""
+    """Tells whether the disk of `directory` has less free space than FLOOR_BYTES. Raises OSError."""
     return _free_bytes(directory) < FLOOR_BYTES
 
 
 def require_room(directory: Path) -> None:
-    """Raises OSError where the disk of `directory`, if it is there, is short: for what leaves the rest to others."""
+    """Raises OSError if `directory` exists and its disk is short of space. Use it before optional writes."""
     if directory.exists() and is_short(directory):
         raise OSError(errno.ENOSPC, f"less than {FLOOR_BYTES >> 20} MiB of the disk are free", os.fspath(directory))
 
 
 @contextlib.contextmanager
 def kept_reserve(directory: Path, every_s: float = 5.0) -> Iterator[None]:
-    """Makes the reserve of `directory`, and makes it anew during the block as soon as there is room, in a thread."""
+    """Keeps the reserve of `directory` during the block: a thread makes it, and makes it again after it was freed."""
     is_over = threading.Event()
 
     def keep() -> None:
@@ -78,9 +78,9 @@ def kept_reserve(directory: Path, every_s: float = 5.0) -> Iterator[None]:
 
 
 def make_reserve(directory: Path) -> None:
-    """Makes the reserve of `directory` unless it is there, or the disk would be short with it.
+    """Makes the reserve of `directory` unless it exists or would leave the disk short of space.
 
-    A failure is logged once, until the reserve could be made.
+    A failure is logged once, and again only after a success.
     """
     path = directory / RESERVE
     try:
@@ -101,7 +101,7 @@ def make_reserve(directory: Path) -> None:
 
 
 def free_reserve(directory: Path) -> bool:
-    """Removes the reserve of `directory`, whose disk is full; tells whether it was there."""
+    """Removes the reserve of `directory` because its disk is full; returns whether there was one."""
     try:
         (directory / RESERVE).unlink()
     except OSError:
@@ -111,7 +111,7 @@ def free_reserve(directory: Path) -> bool:
 
 
 def keep_room(file: int, size: int) -> None:
-    """Takes `size` bytes of the disk past the end of an open file, for what will be appended. Raises OSError."""
+    """Allocates `size` bytes after the end of an open file for later appends. Raises OSError."""
     libc = ctypes.CDLL(None, use_errno=True)
     start = ctypes.c_int64(os.fstat(file).st_size)
     if libc.fallocate64(file, _KEEP_SIZE, start, ctypes.c_int64(size)) != 0:
@@ -125,9 +125,9 @@ def _free_bytes(directory: Path) -> int:
 
 
 def is_full(error: BaseException | None) -> bool:
-    """Tells whether an error, or one that it came of, is the lack of room on a disk.
+    """Tells whether an error or one of its causes is a full disk.
 
-    Words count in errors of the system and of databases alone: in any other they may be a stranger's.
+    Only texts of system and database errors are searched, because other texts may quote outside input.
     """
     while error is not None:
         if isinstance(error, OSError) and error.errno in _FULL:
@@ -140,7 +140,7 @@ def is_full(error: BaseException | None) -> bool:
 
 
 class Brake(Struct, frozen=True):
-    """A control state that is in force: `scope` and `subject` say for whom, `since_ms` (Unix) from when on."""
+    """A control state that has been in force for a subject since `since_ms` (Unix)."""
 
     scope: str
     subject: str
@@ -149,18 +149,19 @@ class Brake(Struct, frozen=True):
 
 
 class BrakeFile:
-    """Brakes that could not be stored elsewhere, in a file whose room is taken when it is made.
+    """Brakes that could not be stored elsewhere, in a file whose whole space is allocated when it is made.
 
-    Each brake has a place of two halves with a checksum each. A change overwrites the older half and returns when it is
-    on disk, so that a crash in the middle leaves the brake as it was. One process at a time; its threads may share it.
+    Each brake has a place of two halves, each with a checksum. A change overwrites the older half and returns when it
+    is on disk, so that a crash during the write leaves the old brake. One process may open the file at a time; its
+    threads may share it.
     """
 
     PLACES = 4_096
-    _HALF = 512  # a disk writes as much in one step
-    _HEAD = struct.Struct(">QHI")  # the write's number in its place, length of the text, checksum
+    _HALF = 512  # bytes: a disk sector, which is written in one step
+    _HEAD = struct.Struct(">QHI")  # number of the write to this place, length of the text, checksum
 
     def __init__(self, path: Path) -> None:
-        """Reads the file, or makes it. Without the room to make it, each `put` tries again."""
+        """Reads or makes the file. If the disk is too full to make it, each `put` tries again."""
         self._path = path
         self._lock = threading.Lock()
         self._file = -1
@@ -179,7 +180,7 @@ class BrakeFile:
             self._file = -1
 
     def all(self) -> list[Brake]:
-        """Returns every brake, in the order in which they began."""
+        """Returns all brakes, oldest first."""
         with self._lock:
             return sorted(self._held.values(), key=lambda brake: (brake.since_ms, brake.scope, brake.subject))
 
@@ -189,7 +190,7 @@ class BrakeFile:
             return None if at is None else self._held[at]
 
     def put(self, scope: str, subject: str, state: str, since_ms: int) -> None:
-        """Stores a brake in place of the subject's former one. Raises OSError when it has no place."""
+        """Stores a brake; replaces the subject's former one. Raises OSError if it cannot be stored."""
         brake = Brake(scope, subject, state, since_ms)
         with self._lock:
             self._open()
@@ -209,7 +210,7 @@ class BrakeFile:
                 del self._at[scope, subject], self._held[at]
 
     def _free_place(self, scope: str) -> int:
-        """Returns a free place. The first is kept for the whole installation's brake, which so always has one."""
+        """Returns a free place; the first is reserved for the whole installation's brake. Raises OSError."""
         places = range(1) if scope == "global" else range(1, self.PLACES)
         for at in places:
             if at not in self._held:
@@ -235,7 +236,7 @@ class BrakeFile:
             self._held[at] = brake
 
     def _half(self, half: bytes) -> tuple[int, bytes]:
-        """Returns number and text of a half; 0 and nothing when it was never written, or not to its end."""
+        """Returns number and text of a half; 0 and b"" if it was never written, or only in part."""
         if len(half) < self._HEAD.size:
             return 0, b""
         number, length, checksum = self._HEAD.unpack_from(half)
@@ -257,7 +258,7 @@ def _checksum(number: int, text: bytes) -> int:
 
 
 def _make_full(path: Path, size: int) -> None:
-    """Makes a file of zeros, whole or not at all: every block of it is on the disk. Raises OSError."""
+    """Makes a file of zeros atomically, with all its blocks on disk. Raises OSError."""
     fresh = path.with_name(f"{path.name}.new")
     try:
         handle = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)

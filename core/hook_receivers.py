@@ -4,7 +4,8 @@ webhook, ntfy, discord   https://...
 telegram                 telegram:CHAT, a number or @name; the secret is the bot's token
 mail                     mailto:name@example.com
 
-The database has a file's name only, so whoever reads the database, or a copy of it, can send nothing in our name.
+The database holds only the name of a receiver's file, so that a reader of the database or of a copy of it cannot send
+messages in our name.
 """
 
 from __future__ import annotations
@@ -27,13 +28,13 @@ from core.setting_values import Network
 WEBHOOK, NTFY, TELEGRAM, DISCORD, MAIL = KINDS = ("webhook", "ntfy", "telegram", "discord", "mail")
 _CHAT = re.compile(r"telegram:(-?[0-9]{1,20}|@[A-Za-z0-9_]{4,32})")
 _MAIL = re.compile(r"mailto:([A-Za-z0-9._%+-]{1,64}@[A-Za-z0-9-]{1,63}(\.[A-Za-z0-9-]{1,63})+)")
-WHSEC = "whsec_"  # before a secret in the form of Standard Webhooks, which is base64 of its key
-_KEY_BYTES = range(24, 65)  # that Standard Webhooks asks for
+WHSEC = "whsec_"  # prefix of a secret of Standard Webhooks, before the key in base64
+_KEY_BYTES = range(24, 65)  # lengths of a key that Standard Webhooks allows
 _BOT = re.compile(r"[0-9]{1,20}:[A-Za-z0-9_-]{20,100}")
 
 
 def url_problem(kind: str, url: str, networks: Sequence[Network], own_name: str = "") -> str | None:
-    """Says why `url` is no address for a hook of this kind, or None. In `networks` hooks may reach private ones."""
+    """Returns why `url` is not valid for this kind of hook, or None. Private addresses in `networks` are allowed."""
     if len(url) > LONGEST:
         return f"must have at most {LONGEST} letters"
     if kind == TELEGRAM:
@@ -44,7 +45,7 @@ def url_problem(kind: str, url: str, networks: Sequence[Network], own_name: str 
 
 
 def secret_problem(kind: str, secret: str) -> str | None:
-    """Says why `secret` cannot be one for this kind, or None; it is empty where none is given."""
+    """Returns why `secret` is not valid for this kind of hook, or None. An empty text stands for no secret."""
     if kind == TELEGRAM:
         return None if _BOT.fullmatch(secret) else "must be the bot's token"
     if kind in (DISCORD, MAIL):
@@ -57,12 +58,12 @@ def secret_problem(kind: str, secret: str) -> str | None:
 
 
 def new_secret() -> str:
-    """Makes a webhook's secret, in the form that the libraries of Standard Webhooks take."""
+    """Makes a webhook's secret in the format of Standard Webhooks."""
     return WHSEC + base64.b64encode(secrets.token_bytes(32)).decode()
 
 
 def standard_key(secret: str) -> bytes:
-    """Returns the key of Standard Webhooks' signatures: base64 after `whsec_`, of any other secret its own bytes."""
+    """Returns the key that signs by Standard Webhooks: decoded after `whsec_`, otherwise the secret's own bytes."""
     return (_decoded(secret) if secret.startswith(WHSEC) else b"") or secret.encode()
 
 
@@ -75,25 +76,25 @@ def _decoded(secret: str) -> bytes:
 
 
 def would_tell_secret(kind: str, former: str, url: str) -> bool:
-    """Tells whether the secret given for `former` would be told to another server when it is sent to `url`.
+    """Tells whether a change from `former` to `url` would send the stored secret to another server.
 
-    A webhook's only signs and never leaves us, Telegram's goes to Telegram whichever the chat, ntfy's to the address.
+    A webhook's secret only signs and is never sent. Telegram's is sent to Telegram whatever the chat, ntfy's to `url`.
     """
     return kind == NTFY and shown(url) != shown(former)
 
 
 def shown(url: str) -> str:
-    """Returns the part of `url` that is no secret: an origin, a chat, a mail address."""
+    """Returns the part of `url` that is not secret: an origin, a chat or a mail address."""
     parts = urlsplit(url)
     return f"{parts.scheme}://{parts.netloc}/..." if parts.scheme in ("http", "https") else url
 
 
 _NAME = re.compile(r"[0-9a-f]{32}")
-_YOUNG_S = 3600.0  # a file may be younger than its row
+_YOUNG_S = 3600.0  # age up to which a file is kept although no hook names it
 
 
 class Receiver(WithSecrets, frozen=True):
-    """An address as its owner gave it, and the secret for it, empty without one."""
+    """A receiver's address as its owner gave it, and its secret, "" if there is none."""
 
     hidden = frozenset({"url", "secret"})
 
@@ -102,17 +103,17 @@ class Receiver(WithSecrets, frozen=True):
 
 
 class NoReceiver(Exception):
-    """The file of a receiver is not there, or cannot be read."""
+    """The file of a receiver is missing or cannot be read."""
 
 
 class Receivers:
-    """The files in `directory`, for our own user only."""
+    """The receivers' files in `directory`, which only our own user can read."""
 
     def __init__(self, directory: Path) -> None:
         self._directory = directory
 
     def keep(self, receiver: Receiver) -> str:
-        """Writes the receiver down, on disk when this returns; returns the name of its file."""
+        """Stores the receiver durably; returns the name of its file."""
         self._directory.mkdir(mode=0o700, parents=True, exist_ok=True)
         name = secrets.token_hex(16)
         handle = os.open(self._directory / name, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
@@ -124,7 +125,7 @@ class Receivers:
         return name
 
     def read(self, name: str) -> Receiver:
-        """Returns the receiver. Raises NoReceiver."""
+        """Returns the receiver in the file `name`. Raises NoReceiver."""
         try:
             found = json.loads((self._directory / name).read_text())
             return Receiver(found["url"], found["secret"])
@@ -136,7 +137,7 @@ class Receivers:
         (self._directory / name).unlink(missing_ok=True)
 
     def forget_all_but(self, names: Collection[str]) -> None:
-        """Removes the files that no hook names, but for the newest: their hook may be about to be made."""
+        """Removes files that no hook names, except young ones, because a file is written before its hook's row."""
         for path in self._directory.glob("*"):
             is_ours = _NAME.fullmatch(path.name) is not None and path.name not in names
             if is_ours and time.time() - path.stat().st_mtime > _YOUNG_S:

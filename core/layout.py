@@ -1,4 +1,4 @@
-"""The places of an installation's files and of its tasks' files."""
+"""The paths of an installation's files and of its tasks' files."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from core.process import PYTHON
 from core.setting_values import HostPort, Option
 
 _LONGEST_PID = 1 << 22  # the kernel's highest
-OPERATORS_SOCKET = "ops.sock"  # in the signer's own directory, which nobody else may enter
+OPERATORS_SOCKET = "ops.sock"  # in the signer's own directory, which is closed to other users
 DIRECTORIES = ("data_dir", "signer_dir", "signer_run_dir", "gateway_run_dir", "tls_dir", "relay_dir")
 
 
 class Layout(WithSecrets, frozen=True):
-    """The part of the settings that says where everything is.
+    """The settings of paths and of addresses between hosts.
 
-    A program that others ask has a socket of its own here (`own_...`). It is asked at that one, or, where `..._hosts`
-    names it on other hosts, at the socket of this host's relay.
+    Each serving program has its own socket (`own_...`). Clients connect to that socket, or to a socket of this host's
+    relay if `..._hosts` (or `signer_host`) names other hosts.
     """
 
     data_dir: Path = Path("data")
@@ -56,7 +56,7 @@ class Layout(WithSecrets, frozen=True):
         return self.run_dir / (f"manager.{kind}" if slot is None else f"manager-{slot}.{kind}")
 
     def manager_at(self, slot: int) -> HostPort | None:
-        """Returns where this host's manager of the slot answers other hosts, if at all."""
+        """Returns the address at which this host's manager of the slot serves other hosts, or None."""
         at = self.manager_listen
         return HostPort(at.host, at.port + slot) if at else None
 
@@ -74,7 +74,7 @@ class Layout(WithSecrets, frozen=True):
 
     @property
     def relay_files(self) -> Path:
-        """The directory of the relay's sockets: who may enter it may ask."""
+        """The directory of the relay's sockets. Every user who may enter it may use them."""
         return self.relay_dir or self.data_dir / "relay"
 
     @property
@@ -100,12 +100,12 @@ class Layout(WithSecrets, frozen=True):
 
     @property
     def pictures_dir(self) -> Path:
-        """The directory of pictures that the gateway has fetched: beside its count of its keys' calls."""
+        """The directory of pictures that the gateway has fetched, next to `quota_file`."""
         return self.quota_file.with_name("pictures")
 
     @property
     def quota_file(self) -> Path:
-        """The gateway's count of its keys' calls: beside the data, or in the directory of its own user."""
+        """The gateway's count of calls by key: in the gateway's own directory if it has one, else with the data."""
         return (self.gateway_run_dir or self.data_dir) / "quota.json"
 
     @property
@@ -134,7 +134,7 @@ _BETWEEN_HOSTS = [option.name for option in HOST_OPTIONS if option.name.endswith
 
 
 def layout_problems(layout: Layout) -> list[str]:
-    """Returns faults of the layout, a line each."""
+    """Returns the faults of the layout, one line each."""
     sockets = {"data_dir": layout.manager_socket}
     sockets |= {"signer_run_dir": layout.own_signer_socket} if layout.signer_run_dir else {}
     sockets |= {"gateway_run_dir": layout.own_gateway_socket} if layout.gateway_run_dir else {}
@@ -156,8 +156,8 @@ def layout_problems(layout: Layout) -> list[str]:
 
 
 def supervisor_problems(layout: Layout) -> list[str]:
-    """Returns why supervisord cannot run this installation, as `bidkeeper up` wants it to, a line each."""
-    # It binds its socket under a name that ends in its pid, and renames it.
+    """Returns why `bidkeeper up` cannot run this installation under supervisord, one line each."""
+    # supervisord binds its socket under a name that ends in its pid, and renames it.
     socket = layout.run_dir / f"supervisor.sock.{_LONGEST_PID}"
     problems = [f"BIDKEEPER_DATA_DIR: {too_long}" for too_long in [socket_path_problem(socket)] if too_long]
     for what, path in {"BIDKEEPER_DATA_DIR": str(layout.data_dir), "this program's path": PYTHON[0]}.items():
@@ -168,7 +168,7 @@ def supervisor_problems(layout: Layout) -> list[str]:
     return problems
 
 
-MOST_LOG_BYTES = 256 * 1024  # that are shown of a log
+MOST_LOG_BYTES = 256 * 1024  # shown from the end of a log
 LOG_FILES = 3  # files of a log: the newest and two older ones
 
 log = logging.getLogger(__name__)
@@ -185,12 +185,12 @@ def journal_path(data_dir: Path, task_id: int) -> Path:
 
 
 def older(path: Path, number: int = 1) -> Path:
-    """Returns what `path` was renamed to when it grew, `number` times; itself for 0."""
+    """Returns the name of a file after `number` rotations; `path` itself for 0."""
     return path.with_name(f"{path.name}.{number}") if number else path
 
 
 def remove_task_files(data_dir: Path, task_id: int) -> None:
-    """Removes log and journal of a task whose worker has ended. A file that stays is logged and holds nothing up."""
+    """Removes log and journal of a task whose worker has ended. A failure is logged and does not stop the others."""
     for path in (log_path(data_dir, task_id), journal_path(data_dir, task_id)):
         for number in range(LOG_FILES):
             try:
@@ -202,9 +202,7 @@ def remove_task_files(data_dir: Path, task_id: int) -> None:
 def end_of_log(path: Path, most: int) -> list[str]:
     """Returns the last `most` lines within the last MOST_LOG_BYTES of the file, as text without secrets.
 
-    Without a file there are none.
-
-    Raises OSError.
+    Returns no lines if the file does not exist. Raises OSError.
     """
     try:
         with path.open("rb") as file:
@@ -214,9 +212,9 @@ def end_of_log(path: Path, most: int) -> list[str]:
     except FileNotFoundError:
         return []
     if start:
-        # The first line may be cut, in the middle of a secret that then does not look like one.
+        # The first line may begin in the middle of a secret, which would then not be recognised.
         found = found.partition(b"\n")[2]
     lines = found.decode("utf-8", "replace").removesuffix("\n").split("\n")
-    # One line more is masked than shown: a secret that begins there may end on the next.
+    # One more line is masked than shown, because a secret that begins on it may end on the next.
     shown = mask("\n".join(map(as_text, lines[-most - 1 :]))).split("\n")[-most:]
     return shown if found else []

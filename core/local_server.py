@@ -1,4 +1,4 @@
-"""The answering side of `core/call.py`: one JSON line each way, over a Unix socket or over TLS."""
+"""The server side of `core/call.py`: one JSON line each way, over a Unix socket or TLS."""
 
 from __future__ import annotations
 
@@ -25,26 +25,26 @@ log = logging.getLogger(__name__)
 
 ROOT = 0
 LOOK_S = 2.0  # between two checks that a socket's file is there
-_LAST_S = 0.1  # in which connections that were made before the file was removed are accepted
+_LAST_S = 0.1  # for which the old listener still accepts connections made before its file was removed
 
 # Serves a listening socket; returns the call that stops it.
 Accept = Callable[[socket.socket], Awaitable[Callable[[], object]]]
 
 
 class Answering(Protocol):
-    """The answers of a program, line by line (`core.call.Verbs`)."""
+    """An object that answers requests line by line, such as `core.call.Verbs`."""
 
     async def answer(self, line: bytes) -> bytes:
-        """Answers one line by another one."""
+        """Answers one line of request with one line of answer."""
 
 
 def peer_uid(connection: socket.socket) -> int:
-    """Returns the user id of the process that connected (SO_PEERCRED), which need not be the one that writes."""
+    """Returns the user id of the process that connected (SO_PEERCRED); another process may do the writing."""
     return _peer(connection)[1]
 
 
 def peer_pid(connection: socket.socket) -> int:
-    """Returns the id of the process at the other end; 0 where it is out of our sight."""
+    """Returns the id of the process that connected; 0 if it is in a pid namespace that we cannot see."""
     return _peer(connection)[0]
 
 
@@ -55,10 +55,10 @@ def _peer(connection: socket.socket) -> tuple[int, int]:
 
 
 def bind(path: Path, allowed_uids: frozenset[int]) -> socket.socket:
-    """Makes a listening Unix socket at `path`, in place of a dead process's.
+    """Makes a listening Unix socket at `path`; replaces any file that is there.
 
-    Its mode is 0600 when only our own user is allowed, and root, who opens any; else 0660: the group can open it, and
-    SO_PEERCRED decides who is served. Raises BidkeeperError for a path that the kernel does not take.
+    The mode is 0600 if only our own user and root are allowed. Otherwise it is 0660: the group can open the socket, and
+    SO_PEERCRED decides which users are served. Raises BidkeeperError for a path that is too long for the kernel.
     """
     if too_long := socket_path_problem(path):
         raise BidkeeperError(too_long)
@@ -67,7 +67,7 @@ def bind(path: Path, allowed_uids: frozenset[int]) -> socket.socket:
     listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     try:
         listener.bind(os.fspath(path))
-        # Not by the umask, which all threads share. The kernel refuses connections until the socket listens.
+        # Not set by the umask, because all threads share it. The kernel refuses connections until the socket listens.
         path.chmod(0o600 if allowed_uids <= {os.getuid(), ROOT} else 0o660)
         listener.listen(512)
     except OSError:
@@ -78,14 +78,14 @@ def bind(path: Path, allowed_uids: frozenset[int]) -> socket.socket:
 
 
 class Door:
-    """A listening Unix socket whose file is made anew when it is removed or replaced. Open connections stay open.
+    """A listening Unix socket that is bound again if its file is removed or replaced. Open connections stay open.
 
-    A path at which another live process listens stays that process's: two programs would take it from each other. A
-    lock that this process holds next to it (`gateway.lock` for `gateway.sock`) is taken anew as well.
+    A path at which another live process listens is left alone, because two programs would take it from each other for
+    ever. A lock that this process holds next to it (`gateway.lock` for `gateway.sock`) is also taken again.
     """
 
     def __init__(self, path: Path, allowed_uids: frozenset[int], accept: Accept, look_s: float = LOOK_S) -> None:
-        """`accept` serves a listening socket and returns the call that stops it. `look_s` is between two checks."""
+        """`accept` serves a listening socket and returns the call that stops it; checks are `look_s` apart."""
         self._path = path
         self._lock = path.with_suffix(".lock")
         self._allowed_uids = allowed_uids
@@ -96,15 +96,15 @@ class Door:
         self._mending: asyncio.Task[None] | None = None
 
     async def open(self) -> None:
-        """Binds the socket in place of a dead process's, and checks it from now on. Raises as `bind`."""
+        """Binds the socket and starts to check it. Raises as `bind` does."""
         self._stop = await self._accept(self._bound())
-        # A directory that is removed is made again like this one.
+        # If the directory is removed, it is made again with this owner and mode.
         self._directory = self._path.parent.stat()
         self._own_lock = _identity(self._lock)
         self._look_later()
 
     def close(self) -> None:
-        """Accepts no more connections, and removes the file unless it is another process's."""
+        """Accepts no more connections, and removes the file unless it belongs to another process."""
         if self._timer is not None:
             self._timer.cancel()
         if self._mending is not None:
@@ -119,7 +119,7 @@ class Door:
         return listener
 
     def _is_ours(self) -> bool:
-        # While we hold a file, the file system gives its inode's number to no other one.
+        # While our socket exists, the file system gives its inode number to no other file.
         return self._own is not None and _identity(self._path) == self._own
 
     def _look_later(self) -> None:
@@ -143,7 +143,7 @@ class Door:
                     raise BidkeeperError(f"another process holds {self._lock}: end one of the two")
                 self._own_lock = _identity(self._lock)
             holder = None if self._is_ours() else _listener_at(self._path)
-            if holder == os.getpid():  # ours all the same: some file systems number their files anew
+            if holder == os.getpid():  # still ours: some file systems change the numbers of inodes
                 self._own = _identity(self._path)
             elif holder is not None:
                 raise BidkeeperError(f"another process listens there (pid {holder or 'unknown'}): end one of the two")
@@ -170,7 +170,7 @@ class Door:
 
 
 def _identity(path: Path) -> tuple[int, int] | None:
-    """Returns device and inode of the file at `path`, None without one or where it cannot be seen."""
+    """Returns device and inode of the file at `path`; None if it is missing or cannot be read."""
     try:
         found = path.lstat()
     except OSError:
@@ -179,9 +179,9 @@ def _identity(path: Path) -> tuple[int, int] | None:
 
 
 def _listener_at(path: Path) -> int | None:
-    """Returns the pid of the process that listens at `path` (0: not known), None when no process does.
+    """Returns the pid of the process that listens at `path` (0: unknown), or None if no process does.
 
-    Raises OSError when that cannot be found out.
+    Raises OSError if the connection fails for another reason.
     """
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
         probe.setblocking(False)
@@ -195,9 +195,9 @@ def _listener_at(path: Path) -> int | None:
 
 
 def _make_again(directory: Path, former: os.stat_result) -> None:
-    """Makes a directory that was removed like its `former` self. Raises OSError.
+    """Makes a removed directory again with its `former` owner and mode. Raises OSError.
 
-    Its parent is not made: a file system may have been unmounted there.
+    A missing parent is not made, because a file system may have been unmounted there.
     """
     try:
         directory.mkdir(mode=0o700)
@@ -212,7 +212,7 @@ def _make_again(directory: Path, former: os.stat_result) -> None:
 
 
 async def serve(path: Path, answering: Answering, *, allowed_uids: frozenset[int] | None = None) -> Door:
-    """Answers each line at `path`.
+    """Serves a Unix socket at `path`: answers each line.
 
     Requests of one connection are answered in order. Connections of other users than `allowed_uids` (default: our own)
     are closed unread.
@@ -235,10 +235,10 @@ async def serve(path: Path, answering: Answering, *, allowed_uids: frozenset[int
 async def serve_far(
     at: HostPort, answering: Answering, *, context: SSLContext, roles: frozenset[str] = frozenset({tls.TRADER})
 ) -> asyncio.Server:
-    """Answers as `serve` does, but other hosts, over TLS (`core.tls.server_context`) at `at`.
+    """Serves other hosts as `serve` does, over TLS (`core.tls.server_context`) at `at`.
 
-    Connections whose certificates are of other `roles` are closed unread. Raises BidkeeperError when the address cannot
-    be used.
+    A connection whose certificate has a role outside `roles` is closed unread. Raises BidkeeperError if the address
+    cannot be used.
     """
 
     def may_ask(writer: asyncio.StreamWriter) -> bool:
@@ -280,7 +280,7 @@ async def _converse(
 
 
 async def _line(reader: asyncio.StreamReader) -> bytes:
-    """Returns the next line, b"" at the end; a line that is too long ends the connection, too."""
+    """Returns the next line; b"" at the end of the connection, or for a line that is too long."""
     try:
         return await reader.readline()
     except ValueError:

@@ -1,4 +1,4 @@
-"""Local time in a time zone. The zones' data are the system's; nothing is loaded before somebody asks."""
+"""Local time in a time zone, by the system's zone data, which is loaded at first use."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ def is_zone(name: str) -> bool:
     """Tells whether this system knows a time zone of this name."""
     try:
         _zone(name)
-    except (ValueError, OSError, KeyError):  # no such key, or a folder of zones
+    except (ValueError, OSError, KeyError):  # no such zone, or a folder of zones
         return False
     return True
 
 
 def is_between(zone: str, begin: str, end: str, now_ms: int) -> bool:
-    """Tells whether clocks in the zone show a time from `begin` on and before `end` ("22:00", "06:30").
+    """Tells whether local time in the zone is at or after `begin` and before `end` ("22:00", "06:30").
 
-    If `end` is the earlier one the hours go past midnight. Where clocks are set back, an hour comes twice and counts
-    twice; one that is skipped does not come at all. Raises KeyError (ZoneInfoNotFoundError) for an unknown zone.
+    If `end` is earlier than `begin`, the hours extend past midnight. An hour that occurs twice, when clocks are set
+    back, counts twice. Raises KeyError (ZoneInfoNotFoundError) for an unknown zone.
     """
     shown = datetime.fromtimestamp(now_ms // 1000, UTC).astimezone(_zone(zone)).strftime("%H:%M")
     if begin < end:
@@ -33,7 +33,7 @@ def is_between(zone: str, begin: str, end: str, now_ms: int) -> bool:
 
 
 def next_change_ms(zone: str, begin: str, end: str, now_ms: int, within_ms: int) -> int | None:
-    """Returns when `is_between` next changes its answer, in whole minutes; None if not within this time."""
+    """Returns the first full minute at which `is_between` changes its answer; None if not within `within_ms`."""
     now = is_between(zone, begin, end, now_ms)
     first = (now_ms // MINUTE_MS + 1) * MINUTE_MS
     minutes = range(first, now_ms + within_ms + 1, MINUTE_MS)

@@ -1,4 +1,4 @@
-"""Logging: one line an event on stderr, with secrets masked wherever they come from."""
+"""Logging: one line for each event on stderr, with secrets masked."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ _SECRETS = re.compile(
     r"|(?P<webhook>\bwhsec_[A-Za-z0-9+/=]{20,})"
     r"|(?P<blob>\b(?:AkcwRA|AkgwRQ|AUD|AUE|cHNidP)[A-Za-z0-9+/=]{20,})"
 )
-# A cheap first look: every secret has one of these words or a run of base64 characters as long as the shortest one.
-# Most lines have neither, which takes a fifth of the time to see.
+# A quick test before the search: each secret contains one of these words, `://` or a run of base64 characters. Most
+# lines contain none of them, and the test takes a fifth of the time of the search.
 _WORDS = ("bearer", "key", "passphrase", "secret", "token")
 _RUN = re.compile(r"[A-Za-z0-9+/=]{23}")
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f\x85\u2028\u2029]")
@@ -40,7 +40,7 @@ def mask(text: str) -> str:
 
 
 def _may_have_secrets(text: str) -> bool:
-    folded = text.casefold()  # as (?i:...) folds, which takes a long s or a Kelvin sign for the letter
+    folded = text.casefold()  # as (?i:...) does, which accepts a long s for s and a Kelvin sign for k
     return any(word in folded for word in _WORDS) or "://" in text or _RUN.search(text) is not None
 
 
@@ -58,19 +58,19 @@ class _MaskingFormatter(logging.Formatter):
 
     converter = staticmethod(time.gmtime)
     program = ""
-    _known = (-1, "")  # a second, and its text
+    _known = (-1, "")  # the last second, and its text
 
     def format(self, record: logging.LogRecord) -> str:
         return mask(super().format(record))
 
     def formatTime(self, record: logging.LogRecord, datefmt: str | None = None) -> str:
-        # A busy program writes many lines in one second. One assignment replaces the pair, since threads share it.
+        # Kept because a program may log many lines a second. One assignment replaces the pair because threads share it.
         if int(record.created) != self._known[0]:
             self._known = int(record.created), super().formatTime(record, datefmt)
         return self._known[1]
 
     def formatMessage(self, record: logging.LogRecord) -> str:
-        record.message = _without_forgery(record)
+        record.message = _without_line_breaks(record)
         record.program = self.program
         return super().formatMessage(record)
 
@@ -81,25 +81,25 @@ class _JsonFormatter(_MaskingFormatter):
     def format(self, record: logging.LogRecord) -> str:
         record.message = record.getMessage()
         task = _task_of(record)
-        told: dict[str, object] = {
+        fields: dict[str, object] = {
             "time": f"{self.formatTime(record, self.datefmt)}.{int(record.msecs):03d}Z",
             "level": record.levelname,
             "program": self.program,
         }
         if self.program.startswith(_OF_TASK):
-            told["program"], task = _WORKER, int(self.program.removeprefix(_OF_TASK))
+            fields["program"], task = _WORKER, int(self.program.removeprefix(_OF_TASK))
         if task is not None:
-            told["task"] = task
-        told |= {"logger": record.name, "message": mask(_without_forgery(record))}
+            fields["task"] = task
+        fields |= {"logger": record.name, "message": mask(_without_line_breaks(record))}
         if record.exc_info:
-            told["exception"] = mask(self.formatException(record.exc_info))
+            fields["exception"] = mask(self.formatException(record.exc_info))
         if record.stack_info:
-            told["stack"] = mask(self.formatStack(record.stack_info))
-        return json.dumps(told)
+            fields["stack"] = mask(self.formatStack(record.stack_info))
+        return json.dumps(fields)
 
 
 class _Handler(logging.StreamHandler[TextIO]):
-    """Writes lines to stderr. While the disk of `directory` is short it leaves them out, and says so in one."""
+    """Writes lines to stderr. Drops them while the disk of `directory` is short, with a notice at begin and end."""
 
     directory: Path | None = None
     _is_short = False
@@ -120,7 +120,7 @@ class _Handler(logging.StreamHandler[TextIO]):
             super().emit(record)
 
     def _finds_short(self) -> bool:
-        """Asks the disk once a second."""
+        """Tells whether the disk is short of space; checks it at most once a second."""
         if self.directory is None or time.monotonic() - self._looked_s < 1:
             return self._is_short
         self._looked_s = time.monotonic()
@@ -134,17 +134,17 @@ class _Handler(logging.StreamHandler[TextIO]):
 
 
 FORMATTERS = {"text": _MaskingFormatter, "json": _JsonFormatter}
-_OF_TASK, _WORKER = "task-", "worker"  # a worker's program in a line of text, and in JSON, which has the task beside it
+_OF_TASK, _WORKER = "task-", "worker"  # a worker's program name in text, and in JSON, where `task` is a separate field
 _NAMED_TASK = re.compile(r"\btask %[ds]")
 
 
-def _without_forgery(record: logging.LogRecord) -> str:
-    """Returns the message; a line break inside an argument would let input forge a line, also of JSON shown as text."""
+def _without_line_breaks(record: logging.LogRecord) -> str:
+    """Returns the message; escapes line breaks if it has arguments, so that outside input cannot forge a log line."""
     return record.message.replace("\r", "\\r").replace("\n", "\\n") if record.args else record.message
 
 
 def _task_of(record: logging.LogRecord) -> int | None:
-    """Returns the task that the message names, taken from its arguments and not from its words, which may be input."""
+    """Returns the task that the message names: taken from the arguments, because the text may contain outside input."""
     if not isinstance(record.msg, str) or not isinstance(record.args, tuple):
         return None
     found = _NAMED_TASK.search(record.msg)
@@ -154,18 +154,18 @@ def _task_of(record: logging.LogRecord) -> int | None:
 
 
 def as_text(line: str) -> str:
-    """Returns a line of JSON as the lines of text that would stand in its place; any other line as it is."""
+    """Converts a log line from JSON to the text format; returns any other line unchanged."""
     if not line.startswith('{"time": "'):
         return line
     try:
-        told = json.loads(line)
+        fields = json.loads(line)
     except ValueError:
         return line
-    program = f"{_OF_TASK}{told.get('task')}" if told.get("program") == _WORKER else told.get("program")
-    text = f"{told['time']} {told.get('level')} {program} {told.get('logger')}: {told.get('message')}"
+    program = f"{_OF_TASK}{fields.get('task')}" if fields.get("program") == _WORKER else fields.get("program")
+    text = f"{fields['time']} {fields.get('level')} {program} {fields.get('logger')}: {fields.get('message')}"
     for added in ("exception", "stack"):
-        if added in told:
-            text += ("" if text.endswith("\n") else "\n") + str(told[added])
+        if added in fields:
+            text += ("" if text.endswith("\n") else "\n") + str(fields[added])
     return text
 
 
@@ -174,7 +174,7 @@ def set_up(program: str, level: str = "INFO", form: str = "text") -> None:
 
     A forked process calls it again to write under its own name.
     """
-    # No line shows its place in the code, thread or process; leaving this out is Python's own advice for speed.
+    # Log lines show no source position, thread or process, so these are not looked up, as Python's manual advises.
     logging._srcfile = None
     logging.logThreads = logging.logProcesses = logging.logMultiprocessing = False
     root = logging.getLogger()
@@ -187,15 +187,15 @@ def set_up(program: str, level: str = "INFO", form: str = "text") -> None:
         handler.setFormatter(formatter)
         root.handlers[:] = [handler]
         if form == "json":
-            _have_python_log()
+            _log_python_errors()
     assert formatter is not None
     formatter.program = program
-    if logging.getLevelName(root.level) != level:  # it writes to every logger, whose pages a fork would then copy
+    if logging.getLevelName(root.level) != level:  # setLevel writes to every logger, so a fork would copy their memory
         root.setLevel(level)
 
 
 def stop_when_short(directory: Path) -> None:
-    """Leaves this process's lines out while the disk of `directory`, where they are written, is short of room."""
+    """Drops this process's lines while the disk of `directory`, where they are written, is short of space."""
     for handler in logging.getLogger().handlers:
         if isinstance(handler, _Handler):
             handler.directory = directory
@@ -206,8 +206,8 @@ def writes_json() -> bool:
     return isinstance(_own_formatter(logging.getLogger()), _JsonFormatter)
 
 
-def _have_python_log() -> None:
-    """Has Python's own words about errors and warnings be lines of the log, too."""
+def _log_python_errors() -> None:
+    """Sends uncaught exceptions and Python's warnings to the log."""
     sys.excepthook = _log_uncaught
     threading.excepthook = lambda args: _log_uncaught(args.exc_type, args.exc_value, args.exc_traceback)
     logging.captureWarnings(True)
@@ -219,7 +219,7 @@ def _log_uncaught(kind: type[BaseException], error: BaseException | None, trace:
 
 
 def _own_formatter(root: logging.Logger) -> _MaskingFormatter | None:
-    """Returns the formatter of the only handler, if `set_up` made it for the present stderr."""
+    """Returns the formatter that `set_up` made for the present stderr, or None."""
     if len(root.handlers) != 1:
         return None
     [handler] = root.handlers

@@ -1,12 +1,12 @@
-"""A process's own locks, its end with its parent or at a moment, and the network that it gives up.
+"""Process control: locks, exit with the parent or at a set time, and giving up the network.
 
-Processes that never need a network give it up, so that nobody who gets in carries away what they hold. It cannot be
-taken back, children inherit it, and all threads have it. Sockets that are open already, and those that another process
-hands over a Unix socket, stay usable; files and all other calls are as before.
+A process that never needs the network gives it up, so that an intruder cannot send out what the process holds. This is
+permanent, and covers all threads and child processes. Sockets that are open already, or that another process passes
+over a Unix socket, stay usable; files and all other system calls are unaffected.
 
-One way around is such a file: whoever may trace another process may write into it through /proc/PID/mem, and use its
-network. That is every dumpable process of the same Unix user, until the kernel lets only ancestors trace
-(kernel.yama.ptrace_scope=1) or each process has a user of its own.
+One gap remains: a process that may trace another one can write to its memory through /proc/PID/mem, and so use its
+network. A process may trace each dumpable process of its own Unix user, unless the kernel lets only ancestors trace
+(kernel.yama.ptrace_scope=1) or each process has its own user.
 """
 
 from __future__ import annotations
@@ -25,17 +25,17 @@ from msgspec import Struct
 
 from core.errors import BidkeeperError
 
-# Starts every program of ours. Without -P a folder `cli` or `core` where it is started would be taken for ours.
+# The command of all our programs. Without -P a folder `cli` or `core` in the working directory would be imported.
 PYTHON = (sys.executable, "-P")
-PARENT = "BIDKEEPER_PARENT"  # names the variable in which an engine tells a program its pid
+PARENT = "BIDKEEPER_PARENT"  # environment variable in which the process that starts a program passes its own pid
 _PR_SET_PDEATHSIG = 1
 
 
 def end_with_parent(parent: int | None = None, by: signal.Signals = signal.SIGTERM) -> None:
     """Has the kernel send this process the signal `by` when the thread that started it ends.
 
-    Call it from the main thread. `parent` is the pid that the starter gave: if it is gone already, the signal would
-    never come, so the process ends at once. (Comparing with pid 1 instead would be wrong in containers.)
+    Call it from the main thread. `parent` is the pid of the process that started this one. If that process has already
+    ended, the signal would never arrive, so SystemExit is raised. (A comparison with pid 1 is wrong in containers.)
     """
     libc = ctypes.CDLL(None, use_errno=True)
     if libc.prctl(_PR_SET_PDEATHSIG, by, 0, 0, 0) != 0:
@@ -45,7 +45,7 @@ def end_with_parent(parent: int | None = None, by: signal.Signals = signal.SIGTE
 
 
 def hold_lock(path: Path) -> int | None:
-    """Takes the lock file at `path` until this process dies; returns its descriptor, or None when another holds it."""
+    """Locks the file at `path` until this process ends; returns its descriptor, or None if another process holds it."""
     path.parent.mkdir(parents=True, exist_ok=True)
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
@@ -56,7 +56,7 @@ def hold_lock(path: Path) -> int | None:
     return descriptor
 
 
-_CLOCK_BOOTTIME = 7  # counts a machine's sleep, too
+_CLOCK_BOOTTIME = 7  # also runs while the machine sleeps
 _TIMER_ABSTIME = 1
 _SIGEV_SIGNAL = 0
 
@@ -66,7 +66,7 @@ class _Event(ctypes.Structure):
         ("value", ctypes.c_void_p),
         ("signal", ctypes.c_int),
         ("notify", ctypes.c_int),
-        ("rest", ctypes.c_char * 48),
+        ("padding", ctypes.c_char * 48),
     )
 
 
@@ -75,12 +75,12 @@ class _Times(ctypes.Structure):
 
 
 def now_s() -> float:
-    """Returns the seconds since the machine's start, those of its sleep among them."""
+    """Returns the seconds since the machine's start, including its sleep."""
     return time.clock_gettime(time.CLOCK_BOOTTIME)
 
 
 def check_mortal() -> None:
-    """Raises BidkeeperError in process 1 of a container: the kernel keeps our alarm's signal from that one."""
+    """Raises BidkeeperError in process 1 of a container, because the kernel delivers no signal of DeathTimer to it."""
     if os.getpid() == 1:
         raise BidkeeperError(
             "as process 1 of its container this program would outlive its lease: start it under an init"
@@ -89,9 +89,9 @@ def check_mortal() -> None:
 
 
 class DeathTimer:
-    """A timer of this process, not of those that it starts; it ends with the program, or by `disarm`.
+    """A timer that kills this process, but not its children; it ends with the program, or by `disarm`.
 
-    SIGKILL cannot be caught or held back, and reaches a process that SIGSTOP has stopped.
+    Its SIGKILL cannot be caught or blocked, and also reaches a process that SIGSTOP has stopped.
     """
 
     def __init__(self) -> None:
@@ -101,12 +101,12 @@ class DeathTimer:
         self._check(self._libc.timer_create(_CLOCK_BOOTTIME, ctypes.byref(event), ctypes.byref(self._timer)))
 
     def arm(self, at_s: float) -> None:
-        """Has the kernel kill this process at the moment `at_s` of `now_s`, and not at an earlier one given before."""
-        seconds = max(at_s, 0.001)  # 0 would disarm it
+        """Has the kernel kill this process when `now_s()` reaches `at_s`; replaces the time set before."""
+        seconds = max(at_s, 0.001)  # 0 would disarm the timer
         self._set(_Times(0, 0, int(seconds), int(seconds % 1 * 1_000_000_000)))
 
     def disarm(self) -> None:
-        """Lets this process live."""
+        """Stops the timer."""
         self._set(_Times(0, 0, 0, 0))
 
     def _set(self, times: _Times) -> None:
@@ -119,20 +119,20 @@ class DeathTimer:
 
 _PR_SET_NO_NEW_PRIVS = 38
 _SET_MODE_FILTER = 1
-# For all threads; and without the brake on speculation that older kernels put on whoever has a filter.
+# Flags: filter all threads; do not limit speculative execution, which older kernels do by default with a filter.
 _ALL_THREADS, _AT_FULL_SPEED = 1, 4
-# Of a program for the kernel's packet filter: loads a word, compares it with a constant, returns.
+# Instructions of the kernel's packet filter: load a word, compare it with a constant, return.
 _LOAD, _IF_EQUAL, _IF_AT_LEAST, _RETURN = 0x20, 0x15, 0x35, 0x06
-_NUMBER, _MACHINE, _FIRST_ARGUMENT = 0, 4, 16  # where they stand in the kernel's description of a call
+_NUMBER, _MACHINE, _FIRST_ARGUMENT = 0, 4, 16  # offsets in the kernel's struct seccomp_data
 _ALLOW, _EPERM = 0x7FFF0000, 0x00050001
-_OTHER_ABI = 0x40000000  # x86_64's calls with pointers of 32 bits count from here
+_OTHER_ABI = 0x40000000  # numbers from here on are the x32 calls of x86_64
 
 
 class Calls(Struct, frozen=True):
-    """A machine's name for itself in the filter, and the numbers of its system calls.
+    """The filter's code of a machine's architecture, and the numbers of its system calls.
 
-    `others` are the ways around: rings of calls that no filter sees, and those into other processes, which may have a
-    network.
+    `others` are calls that would bypass the filter: io_uring, whose calls no filter sees, and access to other
+    processes, which may have a network.
     """
 
     machine: int
@@ -153,12 +153,12 @@ class _Program(ctypes.Structure):
 
 
 def give_up_network() -> str:
-    """Takes the network from this process for good. Returns "", or why it could not."""
+    """Takes the network from this process permanently. Returns "", or the reason of a failure."""
     calls = CALLS.get(os.uname().machine)
     if sys.platform != "linux" or calls is None or struct.calcsize("P") != 8:
         return f"there is no filter for {sys.platform} on {os.uname().machine}"
     libc = ctypes.CDLL(None, use_errno=True)
-    # Without it the kernel takes filters from root only; it also ends all gains by set-user-id programs.
+    # Without this flag the kernel accepts filters from root only. It also makes set-user-id programs gain no rights.
     if libc.prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0:
         return f"no_new_privs: {os.strerror(ctypes.get_errno())}"
     steps = program(calls)
@@ -173,9 +173,9 @@ def give_up_network() -> str:
 
 
 def program(calls: Calls) -> bytes:
-    """Writes the filter: calls of another machine's kind and `others` fail with EPERM, so do sockets but Unix ones."""
+    """Builds the filter: calls of another architecture, `others`, and all sockets except Unix ones fail with EPERM."""
     refused = [(_IF_EQUAL, number) for number in calls.others]
-    # Each test of a call jumps over what follows it, to the ends: look at the family, refuse, allow.
+    # A test that matches jumps over the remaining ones to a step after them: check the socket's family, or refuse.
     tests = [(_IF_AT_LEAST, _OTHER_ABI), *refused, *[(_IF_EQUAL, number) for number in calls.sockets]]
     after = len(tests)
     steps = [(_LOAD, 0, 0, _MACHINE), (_IF_EQUAL, 0, after + 4, calls.machine), (_LOAD, 0, 0, _NUMBER)]

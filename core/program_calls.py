@@ -24,19 +24,17 @@ class Ping(Request[Readiness], frozen=True, tag="ping"):
 
 
 class Settled(Shape, frozen=True):
-    """The manager's final observation; `open_orders` (a listing counts, too) are still to be closed, or stay open on
-    purpose.
-    """
+    """The manager's final observation. `open_orders` counts bids and listings to be closed or left open on purpose."""
 
     observed: Literal["running", "stopped"]
     open_orders: Count
 
 
 class Settle(Request[Settled], frozen=True, tag="settle"):
-    """Makes the kernel agree with a task's row.
+    """Starts or stops a task's worker as the task's row demands.
 
-    The answer follows when the task's worker holds its lock, or has exited and its open orders are closed: at most
-    `drain_s` seconds after its end. A listing is awaited only when its task is deleted. The codes of a refusal:
+    The manager answers when the worker holds its lock; or when it has exited and its open orders are closed, at most
+    `drain_s` seconds after the exit. A listing is awaited only if its task is deleted. Codes of a refusal:
     signer_unavailable, signer_locked, gateway_unavailable, start_failed, stop_failed, not_entitled, too_many_workers,
     database_damaged, unknown_task, stopping.
     """
@@ -50,7 +48,7 @@ class LogLines(Shape, frozen=True):
 
 
 class ReadLog(Request[LogLines], frozen=True, tag="log"):
-    """Returns the end of a task's log, for a server on another machine."""
+    """Reads the end of a task's log, for a server on another machine."""
 
     task: Id
     lines: Annotated[int, within(1, MOST_LOG_LINES)]
@@ -72,13 +70,13 @@ class Stopped(Shape, frozen=True):
 class Enforce(Request[Stopped], frozen=True, tag="entitlements"):
     """Stops all tasks of users who may no longer trade, after a change of a plan or the whitelist.
 
-    The answer follows when these tasks have lost their right to place and their workers. Without this request the
-    manager finds the change itself within seconds.
+    The manager answers when these tasks may place nothing any more and their workers have ended. Without this request
+    it finds the change itself within seconds.
     """
 
 
 class Heed(Request[None], frozen=True, tag="heed"):
-    """Follows a control state; without a state, another limit of the scope's tasks has become stricter.
+    """Applies a control state. If `state` is None, another limit of the scope's tasks has become stricter.
 
     The answer is immediate, and the affected bids are cancelled afterwards (workers/manager/brakes.py).
     """
@@ -90,14 +88,14 @@ class Heed(Request[None], frozen=True, tag="heed"):
 
 
 class Standing(Shape, frozen=True):
-    """A lease's version, and for how many seconds the lease has had it."""
+    """A lease's version, and for how many seconds it has not changed."""
 
     version: str
     stood_s: Annotated[float, Meta(ge=0)]
 
 
 class AskStanding(Request[Standing | None], frozen=True, tag="stood"):
-    """Returns for how long a lease has not changed, for a manager of another machine; None if that is not known."""
+    """Asks for how long a lease has not changed, for a manager on another machine; None if that is unknown."""
 
     lease: Annotated[str, text_of(1, 100)]
 

@@ -1,7 +1,7 @@
-"""Connections to public addresses alone.
+"""Connections to public addresses only.
 
-A public name may lead to public addresses only, and not to this machine's, so that no user makes us ask ourselves or
-our own network. The operator may allow networks. Nothing is followed: a redirect is an answer like any other.
+A host name must resolve to public addresses that are not this machine's, so that no user can make us send requests to
+ourselves or to our own network. The operator may allow private networks. Redirects are not followed.
 """
 
 from __future__ import annotations
@@ -27,26 +27,26 @@ Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 LONGEST = 1_000
 PRINTABLE = re.compile(r"[!-~]+")
 _NAT64 = ipaddress.ip_network("64:ff9b::/96")
-_UNICAST = ipaddress.ip_network("2000::/3")  # all that IANA gives out of IPv6 for hosts anywhere
-# IANA's registries "IPv4 Special-Purpose Address Space" and "IPv6 Special-Purpose Address Space" (RFC 6890), with
-# multicast and the reserved rest of IPv4; of IPv6 those within _UNICAST. Python's own list is older than theirs.
+_UNICAST = ipaddress.ip_network("2000::/3")  # the part of IPv6 that IANA allocates to public hosts
+# From IANA's registries "IPv4 Special-Purpose Address Space" and "IPv6 Special-Purpose Address Space" (RFC 6890), plus
+# IPv4's multicast and reserved ranges; of IPv6 only ranges within _UNICAST. Python's own list is older.
 _SPECIAL_IPV4 = (
     "0.0.0.0/8 10.0.0.0/8 100.64.0.0/10 127.0.0.0/8 169.254.0.0/16 172.16.0.0/12 192.0.0.0/24 192.0.2.0/24 "
     "192.31.196.0/24 192.52.193.0/24 192.88.99.0/24 192.168.0.0/16 192.175.48.0/24 198.18.0.0/15 198.51.100.0/24 "
     "203.0.113.0/24 224.0.0.0/4 240.0.0.0/4 "
-    # Within public space, but Azure gives every virtual machine its own host's services there (Microsoft Learn, "What
-    # is IP address 168.63.129.16?").
+    # A public address, but on Azure each virtual machine reaches services of its host there (Microsoft Learn, "What is
+    # IP address 168.63.129.16?").
     "168.63.129.16/32"
 )
 _SPECIAL_IPV6 = "2001::/23 2001:db8::/32 2002::/16 2620:4f:8000::/48 3fff::/20"
 _SPECIAL = tuple(map(ipaddress.ip_network, [*_SPECIAL_IPV4.split(), *_SPECIAL_IPV6.split()]))
-_WEB, _FIRST_OF_USERS = 443, 1_024  # ports: below are a machine's own services, such as mail and SSH
+_WEB, _FIRST_OF_USERS = 443, 1_024  # ports; lower ones are for a machine's own services, such as mail and SSH
 _NUMBER = re.compile(r"(0x[0-9a-f]*|[0-9]+)", re.IGNORECASE)
 _HOST = re.compile(r"[a-z0-9.:-]+")
 
 
 def read(address: str) -> Address:
-    """Reads an IP address; an IPv4 one that is written as IPv6, or for NAT64, becomes that. Raises ValueError."""
+    """Reads an IP address; an IPv4 address that is mapped into IPv6 or NAT64 is unmapped. Raises ValueError."""
     found = ipaddress.ip_address(address.partition("%")[0])
     if isinstance(found, ipaddress.IPv6Address):
         if found.ipv4_mapped is not None:
@@ -57,7 +57,7 @@ def read(address: str) -> Address:
 
 
 def is_public(address: Address) -> bool:
-    """Tells whether the address is of the public internet and of no special purpose."""
+    """Tells whether the address is on the public internet and has no special purpose."""
     is_given_out = address.version == 4 or address in _UNICAST
     return is_given_out and address.is_global and not is_within(address, _SPECIAL)
 
@@ -65,20 +65,20 @@ def is_public(address: Address) -> bool:
 def is_ours(address: Address) -> bool:
     """Tells whether one of this machine's interfaces has the address.
 
-    A packet to an own address leaves from that address: the kernel says so without sending one. Unlike a list of
-    interfaces that holds for every kind of interface and system, and for an address that was added just now.
+    A socket that is connected to an own address has that address as its source; no packet is sent. Unlike a list of
+    interfaces, this works for every kind of interface and system, and for an address that was added just now.
     """
     family = socket.AF_INET if address.version == 4 else socket.AF_INET6
     try:
         with socket.socket(family, socket.SOCK_DGRAM) as probe:
             probe.connect((str(address), _WEB))
             return read(str(probe.getsockname()[0])) == address
-    except OSError:  # it has no route
+    except OSError:  # no route to the address
         return False
 
 
 def may_be_reached(address: Address, port: int, networks: Sequence[Network]) -> bool:
-    """Tells whether users may make us connect there: to the operator's `networks`, and to web ports of public hosts."""
+    """Tells whether users may make us connect there: to any port in `networks`, or to 443 or 1024+ of public hosts."""
     return is_within(address, networks) or (_is_open(port) and is_public(address) and not is_ours(address))
 
 
@@ -101,9 +101,9 @@ def own_host(public_name: str) -> str:
 
 
 def public_url_problem(url: str, networks: Sequence[Network], own_name: str = "") -> str | None:
-    """Says why `url` is none that we ask, or None. In `networks` it may be private, of any port, and plain http.
+    """Returns why we may not connect to `url`, or None. In `networks` it may be private, on any port, and plain http.
 
-    Names are judged once more by the addresses to which they lead (`core/public_connection.py`).
+    At each connection a name is checked again by its addresses (`addresses_of`).
     """
     if len(url) > LONGEST:
         return f"must have at most {LONGEST} letters"
@@ -129,18 +129,18 @@ def public_url_problem(url: str, networks: Sequence[Network], own_name: str = ""
 
 
 CONNECT_S = 5.0
-_OWN_S = 60.0  # for which the addresses of our own name are kept
-_own: dict[str, tuple[float, frozenset[Address]]] = {}  # until when (monotonic), by name
+_OWN_S = 60.0  # for which the addresses of our own name are cached
+_own: dict[str, tuple[float, frozenset[Address]]] = {}  # by name: end of the cache time (monotonic), addresses
 
 
 class NotAllowed(OSError):
-    """A name that leads to where we do not go."""
+    """A host that we may not connect to."""
 
 
 def addresses_of(host: str, port: int, networks: Sequence[Network], public_name: str = "") -> list[str]:
-    """Looks `host` up, once. Raises NotAllowed when any of its addresses may not be reached, and OSError.
+    """Resolves `host` once. Raises NotAllowed if any of its addresses is not allowed, OSError if it has none.
 
-    `public_name` is this installation's own.
+    `public_name` is this installation's own name.
     """
     addresses = _looked_up(host, port)
     for address in map(read, addresses):
@@ -157,17 +157,17 @@ def _looked_up(host: str, port: int | None) -> list[str]:
 
 
 def _own_addresses(name: str) -> frozenset[Address]:
-    """Returns the addresses of our own name: behind another machine no interface here has them."""
+    """Returns the addresses of our own name, because behind a proxy no interface of this machine has them."""
     until, known = _own.get(name, (0.0, frozenset[Address]()))
     if name and time.monotonic() >= until:
-        with contextlib.suppress(OSError):  # then its last known addresses stay ours
+        with contextlib.suppress(OSError):  # after a failure the last known addresses stay in use
             known = frozenset(map(read, _looked_up(name, None)))
         _own[name] = time.monotonic() + _OWN_S, known
     return known
 
 
 class Connection(http.client.HTTPConnection):
-    """One exchange, over by `ends_at` (monotonic)."""
+    """A connection for one request, which times out at `ends_at` (monotonic)."""
 
     def __init__(
         self,
@@ -207,7 +207,7 @@ class Connection(http.client.HTTPConnection):
         raise failure
 
     def answer(self) -> http.client.HTTPResponse:
-        """Reads the answer's head, in time; what is read of its body is, too."""
+        """Reads the answer's head; reading the head or the body times out at `ends_at`."""
         connection, ends_at = self.sock, self._ends_at
 
         class InTime(http.client.HTTPResponse):

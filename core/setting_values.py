@@ -1,4 +1,4 @@
-"""The reading of a setting's text."""
+"""Readers of the texts of settings."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ Texts = dict[str, tuple[str, str]]  # by a setting's name: where it was set, and
 
 
 def table_file(environment: Mapping[str, str]) -> Path | None:
-    """Returns the TOML file that BIDKEEPER_CONFIG names, or bidkeeper.toml; None if it is not there."""
+    """Returns the TOML file that BIDKEEPER_CONFIG names, or bidkeeper.toml; None if it does not exist."""
     path = Path(_named_file("BIDKEEPER_CONFIG", environment) or "bidkeeper.toml")
     return path if path.exists() else None
 
 
 def read_table(environment: Mapping[str, str], known: Collection[str], problems: list[str]) -> dict[str, Any]:
-    """Reads the TOML file that BIDKEEPER_CONFIG names, or bidkeeper.toml if it is there; adds to `problems`."""
+    """Reads the file of `table_file`, if it exists; adds faults to `problems`."""
     path = table_file(environment)
     if path is None:
         if named := _named_file("BIDKEEPER_CONFIG", environment):
@@ -52,9 +52,9 @@ def read_table(environment: Mapping[str, str], known: Collection[str], problems:
 def read_texts(
     environment: Mapping[str, str], table: Mapping[str, Any], variables: Mapping[str, str], problems: list[str]
 ) -> Texts:
-    """Returns the texts that are set of `variables` (by a setting's name, its variable); the environment wins.
+    """Returns the texts of settings from the environment, else from the TOML table.
 
-    Adds to `problems`.
+    `variables` has each setting's variable by the setting's name. Faults are added to `problems`.
     """
     texts: Texts = {}
     for name, named in variables.items():
@@ -79,7 +79,7 @@ def add_secrets(
     problems: list[str],
     read: Collection[str],
 ) -> None:
-    """Adds the secrets that are in files of their own and not set otherwise; HELD for those that are not to be read."""
+    """Adds secrets from files of their own unless they are set otherwise; HELD stands for secrets not in `read`."""
     for name in names:
         file, source = _file(name, "key", environment, table)
         if file and name not in texts:
@@ -92,10 +92,10 @@ def add_secrets(
 
 
 def add_database(texts: Texts, environment: Mapping[str, str], table: Mapping[str, Any], problems: list[str]) -> str:
-    """Adds the database's address if it is in a file of its own and not set otherwise.
+    """Adds the database's address from a file of its own unless it is set otherwise.
 
-    Returns the file if this user may not read it, else "": a program that needs no database, such as the signer, runs
-    without.
+    Returns the file if this user may not read it, else "". This is not a fault, because a program that needs no
+    database, such as the signer, runs without the address.
     """
     file, source = _file("database_url", "address", environment, table)
     if file and "database_url" not in texts:
@@ -115,7 +115,7 @@ def _variable(name: str) -> str:
 
 
 def own_file(name: str, environment: Mapping[str, str], table: Mapping[str, Any]) -> str:
-    """Returns the file of its own that a setting's text is in, "" without one."""
+    """Returns the path of the separate file that holds a setting's text, or ""."""
     return _named_file(_variable(name), environment) or str(table.get(f"{name}_file") or "")
 
 
@@ -124,7 +124,7 @@ def _named_file(variable_name: str, environment: Mapping[str, str]) -> str:
 
 
 def _file(name: str, what: str, environment: Mapping[str, str], table: Mapping[str, Any]) -> tuple[str, str]:
-    """Returns `own_file`, and the words for the text in it in a fault."""
+    """Returns `own_file`, and how a fault names the text in it."""
     file = own_file(name, environment, table)
     return file, f"the {what} in {file} ({_variable(name)})"
 
@@ -145,7 +145,7 @@ class Option(Struct, frozen=True):
 
 
 class HostPort(NamedTuple):
-    """A program's address in the network: the only place that joins a host and a port."""
+    """A program's network address. Only this class joins a host and a port to one text."""
 
     host: str
     port: int
@@ -156,7 +156,7 @@ class HostPort(NamedTuple):
 
     @property
     def is_every_address(self) -> bool:
-        """Whether a program that listens here takes every address of its family."""
+        """Whether this is the wildcard address, which stands for all addresses of its family."""
         try:
             return ipaddress.ip_address(self.host).is_unspecified
         except ValueError:
@@ -164,13 +164,13 @@ class HostPort(NamedTuple):
 
     @property
     def nearby(self) -> HostPort:
-        """The address at which this machine asks a program that listens here: every address includes loopback."""
+        """The address for clients on this machine: loopback instead of the wildcard address."""
         loopback = "::1" if ":" in self.host else "127.0.0.1"
         return HostPort(loopback, self.port) if self.is_every_address else self
 
     @property
     def url(self) -> str:
-        """The origin at which a browser on this machine asks a program that listens here."""
+        """The origin for a browser on this machine."""
         return f"http://{self.nearby}"
 
 
@@ -219,7 +219,7 @@ def choice(*choices: str) -> Callable[[str], str]:
 
 
 def bid_challenge(value: str) -> str:
-    """Reads the last part of a bid's text at Satflow."""
+    """Reads the kind of challenge that ends a bid's text at Satflow."""
     if value == "challenge-id":
         raise ValueError(
             "cannot be challenge-id: Satflow documents neither who issues the ids nor the text that is signed with one"
@@ -257,7 +257,7 @@ def networks(value: str) -> tuple[Network, ...]:
 
 
 def host(value: str) -> str:
-    """Reads the address or the name that a listener is bound to; an IPv6 address with or without brackets."""
+    """Reads the IP address or name that a server listens on; an IPv6 address may have brackets."""
     found = value.strip()
     bare = found[1:-1] if found.startswith("[") and found.endswith("]") else found
     try:
@@ -269,7 +269,7 @@ def host(value: str) -> str:
 
 
 def host_port(value: str) -> HostPort:
-    """Reads HOST:PORT; an IPv6 address stands in brackets."""
+    """Reads HOST:PORT; an IPv6 address must have brackets."""
     found = re.fullmatch(r"(?:\[([0-9a-fA-F:.]+)\]|([A-Za-z0-9._-]+)):([0-9]{1,5})", value.strip())
     if found is None or not 1 <= int(found[3]) <= 65535:
         raise ValueError(f"must be HOST:PORT, an IPv6 address in brackets, not {value!r}")
@@ -297,7 +297,7 @@ def listing_key(value: str) -> str:
 
 
 def database(value: str) -> str:
-    """Reads a database's address. No fault repeats it, since a password may be in it."""
+    """Reads a database's address. Error texts do not repeat it, because it may contain a password."""
     if value.startswith("postgresql://"):
         return _postgresql(value)
     if value and not value.startswith("sqlite:///"):
@@ -324,7 +324,7 @@ def _postgresql(value: str) -> str:
 
 
 def database_hosts(url: str) -> list[str]:
-    """Returns the hosts that PostgreSQL's database may be at, and the directories of Unix sockets."""
+    """Returns the hosts and the directories of Unix sockets in a PostgreSQL address."""
     parts = urlsplit(url)
     named = parse_qs(parts.query)
     hosts = [host for name in ("host", "hostaddr") for text in named.get(name, ()) for host in text.split(",")]

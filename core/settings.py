@@ -1,6 +1,7 @@
-"""Settings: `BIDKEEPER_...` environment variables over `bidkeeper.toml`, one frozen object, checked at start.
+"""Settings: one frozen object, made of `bidkeeper.toml` and environment variables, and checked at start.
 
-`docs/settings.md` describes each one; a test keeps it complete. Plans live in the TOML file only.
+A variable `BIDKEEPER_...` overrides the file. `docs/settings.md` describes each setting, as a test checks. Plans are
+in the TOML file only.
 """
 
 from __future__ import annotations
@@ -27,15 +28,15 @@ from core.subscription_plans import DEFAULT_PLANS, SubscriptionPlan, read_plans
 PLAY_MARKET = "simulator"
 MARKETS = (PLAY_MARKET, "satflow", "ordnet")
 DIALECTS = ("satflow", "ordnet", "unisat", "ordinalswallet")  # the marketplaces that can be traded at
-# The practice market under each of its dialects, the first by its own name. Play keys sign there and nowhere else.
+# The practice market's venues by name, each with its dialect. Play keys sign for these venues only.
 PLAY_VENUES = {PLAY_MARKET: "satflow"} | {f"{PLAY_MARKET}-{dialect}": dialect for dialect in DIALECTS[1:]}
-VENUES = (*DIALECTS, *PLAY_VENUES)  # every name of a venue, here or elsewhere
+VENUES = (*DIALECTS, *PLAY_VENUES)  # all names of venues, whether set up here or not
 _MONTHLY_CALLS = {"satflow": 100_000, "unisat": 60_000}  # Satflow's partners' keys, UniSat's free plan
-_DAILY_CALLS = {"unisat": 2_000}  # of the same plans
+_DAILY_CALLS = {"unisat": 2_000}  # for the same plans
 MOST_SLOTS = 100
 SPAWNERS = ("zygote", "popen")
 MOST_SELLER_FEE_PPM = 100_000  # a tenth of the price
-# The practice market keeps of a sale, in the dialects whose documents say that the venue does.
+# The practice market's seller fee, for dialects whose venue documents such a fee.
 _PRACTICE_SELLER_FEES_PPM = {"ordnet": 10_000}
 
 
@@ -108,20 +109,20 @@ class Settings(Layout, frozen=True):
 
     @property
     def users_of_signer(self) -> frozenset[int]:
-        """Returns the signer's own user: it may ask for facts, and is not a client of the signer."""
+        """Returns the signer's own user: the users who may ask for facts and are no clients of the signer."""
         return self.facts_clients - self.signer_clients if self.signer_clients else frozenset()
 
     def monthly_calls(self, dialect: str) -> int:
-        """Returns the month's calls of the key at a marketplace, 0 without a quota: as set, else as usually sold."""
+        """Returns the key's calls per month at a marketplace: as set, else its usual plan's; 0 = no quota."""
         given: int | None = getattr(self, f"{dialect}_monthly_calls", None)
         if given is not None:
             return given
         return 0 if self.market == PLAY_MARKET else _MONTHLY_CALLS.get(dialect, 0)
 
     def daily_calls(self, dialect: str) -> int:
-        """Returns the calls a day of the key at a marketplace, 0 without such a quota: as set, else as usually sold.
+        """Returns the key's calls per day at a marketplace: as set, else its usual plan's; 0 = no quota.
 
-        A key with more calls a month than the usual plan, or without that quota, is of another plan.
+        A key with more monthly calls than the usual plan, or without that quota, has another plan.
         """
         given: int | None = getattr(self, f"{dialect}_daily_calls", None)
         if given is not None:
@@ -130,12 +131,12 @@ class Settings(Layout, frozen=True):
         return _DAILY_CALLS.get(dialect, 0) if is_usual else 0
 
     def key_calls(self, venue: str) -> tuple[int, int]:
-        """Returns the calls a month and a day of the key at a venue; 0 = no such quota."""
+        """Returns the key's calls per month and per day at a venue; 0 = no such quota."""
         dialect = dialect_of(venue) or ""
         return self.monthly_calls(dialect), self.daily_calls(dialect)
 
     def seller_fee_ppm(self, venue: str) -> int:
-        """Returns the part of a sale's price, in millionths, that a venue may keep: the seller is paid so much less."""
+        """Returns the maximum seller fee of a venue, in millionths of the price."""
         dialect = dialect_of(venue) or ""
         if venue == PLAY_MARKET:
             return self.simulator_seller_fee_ppm
@@ -145,9 +146,9 @@ class Settings(Layout, frozen=True):
         return kept
 
     def known_seller_fee(self, venue: str, price_sats: int) -> int | None:
-        """Returns what the venue keeps of a sale (sats); None where it may keep something, and nobody knows how much.
+        """Returns the venue's seller fee for a sale (sats); None if it may charge one of an unknown amount.
 
-        The practice market keeps exactly what it may.
+        The practice market charges exactly its maximum.
         """
         ppm = self.seller_fee_ppm(venue)
         return price_sats * ppm // 1_000_000 if ppm == 0 or venue in PLAY_VENUES else None
@@ -159,7 +160,7 @@ class Settings(Layout, frozen=True):
         return tuple(sorted(found, key=lambda name: name != self.market))
 
     def why_no_venue(self, name: str) -> str | None:
-        """Says why the venue of this name cannot be traded at, in words for its user; None when it can."""
+        """Returns why users cannot trade at the venue of this name, as a message for them; None if they can."""
         if name in self.venues:
             return None
         dialect = dialect_of(name)
@@ -169,7 +170,7 @@ class Settings(Layout, frozen=True):
 
     @property
     def has_play_wallet(self) -> bool:
-        """Whether everybody may sign in as the practice market's own user; never where money is real."""
+        """Whether any client may sign in as the practice market's own user; never where money is real."""
         return self.play_wallet and self.market == PLAY_MARKET
 
     def server_at(self, index: int = 0) -> read.HostPort:
@@ -178,7 +179,7 @@ class Settings(Layout, frozen=True):
 
     @property
     def simulator_at(self) -> read.HostPort:
-        """The address that the practice marketplace listens on, wherever the server does."""
+        """The address that the practice marketplace listens on; always on loopback."""
         return read.HostPort("127.0.0.1", self.simulator_port)
 
     @property
@@ -315,7 +316,7 @@ OPTIONS = (
         "most that the signer lets a user withdraw in a day; 0 = no bound (docs/withdrawing.md)",
     ),
 )
-# A secret may be in a file of its own instead, so that it is in no environment: NAME_FILE.
+# The variable NAME_FILE may name a file with the secret instead, so that the secret is in no environment.
 SECRETS = ("satflow_api_key", "unisat_api_key")
 IN_FILES = (*SECRETS, "database_url")
 _NEEDED = {"satflow": ("satflow_url", "satflow_api_key"), "ordnet": ("ordnet_url",)}  # by the default venue
@@ -324,8 +325,8 @@ _NEEDED = {"satflow": ("satflow_url", "satflow_api_key"), "ordnet": ("ordnet_url
 def load(environment: Mapping[str, str] | None = None, *, secrets: Collection[str] = SECRETS) -> Settings:
     """Reads all settings. Raises SettingsError with one line for each fault.
 
-    `BIDKEEPER_CONFIG` names the TOML file (default: bidkeeper.toml beside the caller, if it is there). No secret's file
-    is opened but those of `secrets`; HELD stands for the others.
+    `BIDKEEPER_CONFIG` names the TOML file (default: bidkeeper.toml in the working directory, if it exists). Of the
+    secrets' files only those of `secrets` are opened; HELD stands for the other secrets.
     """
     environment = os.environ if environment is None else environment
     problems: list[str] = []
@@ -362,7 +363,7 @@ def _absolute(settings: Settings) -> Settings:
 
 
 def _problems(settings: Settings) -> list[str]:
-    """Returns faults that only show when settings are seen together."""
+    """Returns the faults of combinations of settings."""
     problems = layout_problems(settings)
     last_port = settings.port + settings.server_processes - 1
     if last_port > 65535:

@@ -1,4 +1,4 @@
-"""Plans: the users' limits. The TOML file defines them; the database holds only who has which and until when."""
+"""Plans: the users' limits. The TOML file defines them; the database holds only each user's plan and its end."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 from msgspec import Struct
 from msgspec.structs import fields
 
-MOST_DAYS = 36_500  # a plan's; a later end could not be shown as a date
+MOST_DAYS = 36_500  # maximum of a plan; a much later end could not be shown as a date
 
 
 class SubscriptionPlan(Struct, frozen=True):
@@ -27,7 +27,7 @@ DEFAULT_PLANS = {FIRST_PLAN: SubscriptionPlan("Beta", 20, 20, 50_000_000, 0, 365
 
 
 def read_plans(tables: Any) -> tuple[dict[str, SubscriptionPlan], list[str]]:
-    """Reads plans from the TOML tables `[plans.KEY]`, over the default ones; returns them and the faults found."""
+    """Adds the plans in the TOML tables `[plans.KEY]` to the default plans; returns all plans and the faults."""
     plans = dict(DEFAULT_PLANS)
     problems: list[str] = []
     if not isinstance(tables, Mapping):

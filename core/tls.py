@@ -1,8 +1,8 @@
-"""TLS between the hosts of one installation: 1.3 only, and both sides show a certificate of its own authority.
+"""TLS 1.3 between the hosts of one installation; both sides present a certificate of the installation's own authority.
 
-A certificate is for a role: its subject is CN=trader (hosts with gateways, managers, workers, servers) or CN=signer,
-and that is also the one name it is valid for. So an address may change, and no host can take another role's place.
-Workers never import this: ssl would be megabytes in each of them.
+A certificate is for a role: its subject is CN=trader (hosts with gateways, managers, workers, servers) or CN=signer.
+The role is also the only name in the certificate, so that addresses may change and no host can pose as another role.
+Workers never import this module, because ssl would take megabytes in each of them.
 """
 
 from __future__ import annotations
@@ -23,20 +23,20 @@ TRADER, SIGNER = "trader", "signer"
 AUTHORITY, CERTIFICATE, KEY = "ca.pem", "cert.pem", "key.pem"
 HANDSHAKE_S = 10.0
 _MARKS = (codecs.BOM_UTF8, codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
-# A host that vanishes sends no word: after half a minute of silence it is asked whether it is still there.
+# A host that vanishes closes no connection, so the kernel probes it after 30 s of silence.
 _KEEPALIVE = {socket.TCP_KEEPIDLE: 30, socket.TCP_KEEPINTVL: 10, socket.TCP_KEEPCNT: 3, socket.TCP_USER_TIMEOUT: 30_000}
 
 
 def server_context(directory: Path | None) -> ssl.SSLContext:
-    """Makes the context of a program that answers other hosts. Raises BidkeeperError."""
+    """Makes the TLS context of a server for other hosts. Raises BidkeeperError."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.verify_mode = ssl.CERT_REQUIRED
-    context.num_tickets = 0  # no session is resumed: each connection shows its certificate
+    context.num_tickets = 0  # no resumption, so that each connection presents its certificate
     return _with_files(context, directory)
 
 
 def client_context(directory: Path | None) -> ssl.SSLContext:
-    """Makes the context of a program that asks other hosts. Raises BidkeeperError."""
+    """Makes the TLS context of a client of other hosts. Raises BidkeeperError."""
     return _with_files(ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT), directory)
 
 
@@ -66,13 +66,13 @@ def _require_plain(path: Path) -> None:
 
 
 def role_of(certificate: Mapping[str, Any] | None) -> str:
-    """Returns the role in a certificate as getpeercert() gives it, "" when its subject is anything but a role."""
+    """Returns the role in a certificate from getpeercert(); "" if its subject is anything but a role."""
     subject = certificate.get("subject") if certificate else None
     return str(subject[0][0][1]) if subject in (((("commonName", TRADER),),), ((("commonName", SIGNER),),)) else ""
 
 
 def keep_alive(listener: socket.socket) -> None:
-    """Has the kernel end connections made at `listener` whose other host has vanished."""
+    """Has the kernel close connections accepted at `listener` whose other host has vanished."""
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
     for option, value in _KEEPALIVE.items():
         listener.setsockopt(socket.IPPROTO_TCP, option, value)
@@ -89,7 +89,7 @@ class FarAddress(Struct, frozen=True):
         return str(self.at)
 
     def connect(self, timeout: float) -> ssl.SSLSocket:
-        """Opens a connection, each of whose steps takes at most `timeout` seconds. Raises OSError."""
+        """Opens a connection; each step takes at most `timeout` seconds. Raises OSError."""
         bare = socket.create_connection(self.at, timeout)
         try:
             return self.context.wrap_socket(bare, server_hostname=self.role)

@@ -1,7 +1,7 @@
-"""A small HTTP client over a Unix socket, for requests to the gateway, and reading from a socket until a moment.
+"""A small HTTP client for the gateway's Unix socket, and reading from a socket with a deadline.
 
-`http.client` would do as a client, but it imports ssl and email, which is a megabyte in each of a thousand workers, and
-it does not tell whether a failed request had been handed over whole.
+`http.client` is not used for the gateway. It imports ssl and email, which would take a megabyte in each of a thousand
+workers, and it does not tell whether a failed request had been sent completely.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ _MOST_BODY = 8 << 20
 
 
 class NotSent(Exception):
-    """The request was not handed over whole, so the peer has not acted on it."""
+    """The request was not sent completely, so the peer has not acted on it."""
 
 
 class NoAnswer(Exception):
-    """The request was handed over, but no whole answer came back."""
+    """The request was sent, but no complete answer arrived."""
 
 
 class UnixHttp:
@@ -37,8 +37,8 @@ class UnixHttp:
     def post(self, body: bytes, *, repeatable: bool) -> bytes:
         """Sends `body` to `/` and returns the answer's body, whatever its status.
 
-        Raises NotSent or NoAnswer. A kept connection that turns out closed is opened anew; a request handed over on it
-        is sent again only if `repeatable`.
+        Raises NotSent or NoAnswer. If the kept connection turns out to be closed, a new one is opened. A request that
+        was sent completely on the old connection is repeated only if `repeatable`.
         """
         deadline = time.monotonic() + self._timeout_s
         kept = self._still_open()
@@ -67,7 +67,7 @@ class UnixHttp:
                 self._socket.recv(1, socket.MSG_PEEK)
             except BlockingIOError:
                 return True
-        # Closed, or it holds bytes that answer no request of ours.
+        # The connection is closed, or has received bytes that belong to no request.
         self.close()
         return False
 
@@ -96,14 +96,14 @@ class UnixHttp:
         while (end := received.find(b"\r\n\r\n")) < 0:
             if len(received) > _MOST_HEAD:
                 raise ValueError("the answer's head is too long")
-            received += _some(connection, deadline, nothing_yet=not received)
+            received += _received(connection, deadline, nothing_yet=not received)
         headers = _headers(bytes(received[:end]))
         length = int(headers.get(b"content-length", b"-1"))
         if not 0 <= length <= _MOST_BODY:
             raise ValueError("the answer's length is missing or too great")
         body = received[end + 4 :]
         while len(body) < length:
-            body += _some(connection, deadline, nothing_yet=False)
+            body += _received(connection, deadline, nothing_yet=False)
         if len(body) > length or headers.get(b"connection", b"").lower() == b"close":
             self.close()
         return bytes(body[:length])
@@ -117,7 +117,7 @@ def _headers(head: bytes) -> dict[bytes, bytes]:
     return {name.strip().lower(): value.strip() for name, _, value in pairs}
 
 
-def _some(connection: socket.socket, deadline: float, *, nothing_yet: bool) -> bytes:
+def _received(connection: socket.socket, deadline: float, *, nothing_yet: bool) -> bytes:
     connection.settimeout(_left(deadline))
     received = connection.recv(65536)
     if received:
@@ -135,7 +135,7 @@ def _left(deadline: float) -> float:
 
 
 class TimedReading(io.RawIOBase):
-    """A socket's bytes until `ends_at` (monotonic); each wait is no longer than the socket's own time limit."""
+    """Reads a socket until `ends_at` (monotonic); the socket's own timeout also bounds each wait."""
 
     def __init__(self, raw: io.RawIOBase, sock: socket.socket, ends_at: float) -> None:
         self._raw = raw

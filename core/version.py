@@ -1,4 +1,4 @@
-"""The version of this program, and the commit that it was made of. setup.py reads both here.
+"""The version of this program, and the commit that it was built from. setup.py reads both.
 
 Standard library only: setup.py, deploy/install.sh and `python3 core/version.py` run this file before anything is
 installed. Workers never import it.
@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 VERSION = "0.1.0"
-# Every build writes it beside this file, so that an installation without git knows its commit; a checkout has none.
+# Each build writes this file to the folder `core`, so that an installation without git knows its commit.
 COMMIT_FILE = "commit.txt"
-CHANGED = "+changes"  # follows the commit of a checkout in which a file of git's differs
+CHANGED = "+changes"  # follows the commit of a checkout with changed files
 _HERE = Path(__file__).resolve().parent
 _GIT_S = 10.0
 
@@ -38,7 +38,7 @@ def running() -> Version:
 
 
 def commit_of(package: Path) -> str:
-    """Returns the commit that the package `core` in this directory was made of, empty when nothing tells it."""
+    """Returns the commit that the package `core` in this directory was built from, "" if it is unknown."""
     try:
         return (package / COMMIT_FILE).read_text(encoding="ascii").strip()
     except (OSError, ValueError):  # not a build, so it may be a checkout
@@ -47,8 +47,8 @@ def commit_of(package: Path) -> str:
 
 def _commit_by_git(checkout: Path) -> str:
     if not (checkout / ".git").exists():
-        return ""  # git would look for a repository further up, which is not ours
-    # Root installs from another user's checkout, and runs its code anyway: git may trust it, too.
+        return ""  # git would search the parent directories and find another repository
+    # Root may install from another user's checkout. It runs that code anyway, so git may trust the directory too.
     command = ["git", "--no-optional-locks", "-C", str(checkout), "-c", f"safe.directory={checkout}"]
     command += ["describe", "--always", "--exclude=*", "--abbrev=8", f"--dirty={CHANGED}"]
     environment = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}

@@ -1,10 +1,10 @@
-"""The courier: it makes deliveries of new events and sends those that are due.
+"""The courier creates deliveries of new events and sends those that are due.
 
-A hook has one delivery on its way at a time. Turns go between users first, then between a user's hooks. The next place
-of a lane goes to the user with the fewest deliveries on the way, then to the one who has held places for the shortest
-time of late. A hook whose last try failed or took longer than SLOW_S is in the slow lane. A longer try leaves
-the fast lane meanwhile, so that a slow receiver holds a place there for SLOW_S. It then counts for its user in the slow
-lane, and takes no place from the hooks there: otherwise users with ever new slow hooks would hold all of them.
+Each hook has at most one try under way. Turns alternate between users first, then between a user's hooks. The next
+place of a lane goes to the user with the fewest tries under way in it; if equal, to the user who held places for the
+shortest time recently. A hook whose last try failed or took longer than SLOW_S uses the slow lane. A try in the fast
+lane gives up its place after SLOW_S. From then on it counts for its user in the slow lane but takes no place there,
+otherwise users who keep adding slow hooks would hold all places.
 """
 
 from __future__ import annotations
@@ -26,33 +26,33 @@ from models.outbox import PASSING
 
 LOOK_S = 0.5
 SLOW_S = 3.0
-FAST, SLOW = 16, 8  # places
-OF_A_USER = 2  # in each lane
-MOST_OF_A_USER = 2 * OF_A_USER  # on the way, those that left the fast lane included
-# Tries of the fast lane that may be on their way, with those that left it: the first of them ends LONGEST_S after its
-# host is resolved. Only the resolver bounds that; the fast lane waits while it takes longer.
+FAST, SLOW = 16, 8  # places in each lane
+OF_A_USER = 2  # places of one user in each lane
+MOST_OF_A_USER = 2 * OF_A_USER  # tries of one user under way, including those that left the fast lane
+# The fast lane has at most FAST times this many tries under way, including those that left it, because a try ends
+# LONGEST_S after its host is resolved. Only the resolver bounds that step; if it is slower, the fast lane waits.
 _FAST_LANES = math.ceil(LONGEST_S / SLOW_S)
-PUT_OFF_S = 60.0  # for which a hook whose try could not begin or be noted is left alone
-_HALVED_S = 60.0  # after this the time that a user has held places counts for half
+PUT_OFF_S = 60.0  # pause of a hook whose try could not be begun or recorded
+_HALVED_S = 60.0  # half-life of the time for which a user has held places
 
 Send = Callable[[str, str, str, str], Outcome]
 log = logging.getLogger(__name__)
 
 
 class _Lane:
-    """Places for deliveries, and the time for which each user has lately held them.
+    """Places for tries, and the time for which each user has recently held them.
 
-    At most `most` of its tries are on their way: those in a place, and those that left it before they ended.
+    At most `most` of the lane's tries are under way, including those that gave up their place before they ended.
     """
 
     def __init__(self, places: int, most: int) -> None:
         self.free = places
         self.room = most
         self.of_user: Counter[int] = Counter()
-        self._held: dict[int, tuple[float, float]] = {}  # by user: seconds, as of when
+        self._held: dict[int, tuple[float, float]] = {}  # by user: seconds held, and when they were last updated
 
     def turn(self, user_id: int, now_s: float) -> tuple[int, float]:
-        """Returns a value that is least for the user whose turn it is."""
+        """Returns a sort key; the user with the smallest key is next."""
         return self.of_user[user_id], self._held_s(user_id, now_s)
 
     def _held_s(self, user_id: int, now_s: float) -> float:
@@ -60,17 +60,17 @@ class _Lane:
         return float(seconds * 0.5 ** ((now_s - at_s) / _HALVED_S))
 
     def count(self, user_id: int) -> None:
-        """Counts a try for its user."""
+        """Adds a try to its user's count."""
         self.of_user[user_id] += 1
 
     def uncount(self, user_id: int, seconds: float, now_s: float) -> None:
-        """Ends the count of a try that was counted for these seconds."""
+        """Removes a try from its user's count, in which it was for `seconds`."""
         self.of_user[user_id] -= 1
         self._held[user_id] = self._held_s(user_id, now_s) + seconds, now_s
 
 
 def _is_before(now_ms: int, until_ms: int) -> bool:
-    """Tells whether the time is yet to come; a clock that was ahead holds nothing for longer than PUT_OFF_S."""
+    """Tells whether a pause still lasts. If the clock was set back, a pause of more than PUT_OFF_S has ended."""
     return now_ms < until_ms <= now_ms + 1000 * PUT_OFF_S
 
 
@@ -79,7 +79,7 @@ def _state(hook: Hook) -> tuple[object, ...]:
 
 
 async def _outcome(sending: asyncio.Future[Outcome]) -> Outcome:
-    """Returns a try's outcome; an error of it is a failed one, otherwise the delivery would be due again for ever."""
+    """Returns a try's outcome. An exception counts as a failed try, otherwise the delivery would be due for ever."""
     try:
         return await sending
     except Exception as error:
@@ -88,7 +88,7 @@ async def _outcome(sending: asyncio.Future[Outcome]) -> Outcome:
 
 
 class Courier:
-    """All hooks' deliveries. Use it in one loop, with the database open; only `send` runs in threads."""
+    """Delivers events to all hooks. Use it in one loop, with the database open; only `send` runs in threads."""
 
     def __init__(self, send: Send, clock_ms: Callable[[], int], new_code: Callable[[], str] = table.new_code) -> None:
         self._send = send
@@ -96,32 +96,32 @@ class Courier:
         self._new_code = new_code
         self._fast, self._slow = _Lane(FAST, FAST * _FAST_LANES), _Lane(SLOW, SLOW)
         self._threads = ThreadPoolExecutor(self._fast.room + self._slow.room, "courier")
-        self._on_the_way: dict[int, asyncio.Task[None]] = {}  # until it is noted
-        self._again: dict[int, int] = {}  # by user whose deliveries could not be made: when to try again
-        self._put_off: dict[tuple[object, ...], int] = {}  # by hook and what may free it: until when
-        self._served: dict[int, int] = {}  # by hook: the number of its latest delivery of all
+        self._on_the_way: dict[int, asyncio.Task[None]] = {}  # by hook, until its try is recorded
+        self._again: dict[int, int] = {}  # by user whose deliveries could not be created: when to try again
+        self._put_off: dict[tuple[object, ...], int] = {}  # by `_state` of a hook: end of its pause
+        self._served: dict[int, int] = {}  # by hook: the number of its last try, counted over all hooks
         self._numbers = itertools.count(1)
         self._mark: object = None
         self._seen: int | None = None
 
     async def run(self) -> None:
-        """Works until it is cancelled."""
+        """Runs until it is cancelled."""
         while True:
             try:
-                for _ in self._looked():
-                    await asyncio.sleep(0)  # others have a turn between two users' deliveries
+                for _ in self._create_deliveries():
+                    await asyncio.sleep(0)  # lets other coroutines run between two steps
                 self.send_due()
             except Exception:
-                log.exception("failed to look for deliveries")
+                log.exception("failed to create or send deliveries")
             await asyncio.sleep(LOOK_S)
 
     def look(self) -> None:
-        """Makes deliveries of the events since the last check."""
-        for _ in self._looked():
+        """Creates deliveries of the events since the last check."""
+        for _ in self._create_deliveries():
             pass
 
-    def _looked(self) -> Iterator[None]:
-        """Makes these deliveries, a few at each step. A fault is the hook's own, which is tried again in PUT_OFF_S."""
+    def _create_deliveries(self) -> Iterator[None]:
+        """Creates them, a few at each step. A hook that fails does not stop the others, and is retried in PUT_OFF_S."""
         mark, now_ms = outbox.newest_mark(), self._clock_ms()
         again = {user for user, until in self._again.items() if not _is_before(now_ms, until)}
         if mark == self._mark and not again:
@@ -129,9 +129,9 @@ class Courier:
         hooks = queue.users_with_hooks()
         if self._seen is None:
             table.ask_where_none_was(now_ms)
-            seen, concerned = outbox.newest_id(), set(hooks)  # after a start: what was missed is not known
+            seen, concerned = outbox.newest_id(), set(hooks)  # at a start all hooks, as missed events are unknown
         else:
-            seen, concerned = self._told_since(self._seen)
+            seen, concerned = self._users_with_events_after(self._seen)
         for user_id in again:
             del self._again[user_id]
         for user_id in (concerned | again) & (hooks.keys() - self._again.keys()):
@@ -144,7 +144,7 @@ class Courier:
                     self._again[user_id] = now_ms + round(1000 * PUT_OFF_S)
         self._mark, self._seen = mark, seen
 
-    def _told_since(self, seen: int) -> tuple[int, set[int]]:
+    def _users_with_events_after(self, seen: int) -> tuple[int, set[int]]:
         concerned = set()
         while found := outbox.of_all_after(seen):
             concerned |= {told.user_id for told in found if told.event not in PASSING}
@@ -152,7 +152,7 @@ class Courier:
         return seen, concerned
 
     def send_due(self) -> None:
-        """Sends the next delivery of each hook that has one and none on its way, as far as places are free."""
+        """Begins the next try of each hook that is due and has none under way, while places are free."""
         now_ms = self._clock_ms()
         table.settle(now_ms)
         lanes: dict[_Lane, dict[int, list[Hook]]] = {self._fast: {}, self._slow: {}}
@@ -166,7 +166,7 @@ class Courier:
             self._fill(lane, of_users, now_ms)
 
     def _fill(self, lane: _Lane, of_users: dict[int, list[Hook]], now_ms: int) -> None:
-        """Gives the free places of a lane away. Each user's hooks are in the order of their turns."""
+        """Fills the free places of a lane. Each user's hooks are in the order of their turns."""
         now_s = asyncio.get_running_loop().time()
         while of_users and lane.free > 0 and lane.room > 0:
             user_id = min(of_users, key=lambda each: lane.turn(each, now_s))
@@ -182,7 +182,7 @@ class Courier:
         self._put_off[_state(hook)] = now_ms + round(1000 * min(seconds, PUT_OFF_S))
 
     def _begin(self, lane: _Lane, hook: Hook, now_ms: int) -> None:
-        """Begins the hook's next try. A fault is the hook's own: the others have their turns."""
+        """Begins the hook's next try. An error is logged and does not stop the other hooks."""
         try:
             deliveries = queue.next_due(hook, now_ms)
             body = queue.begin(hook, deliveries, self._new_code, now_ms) if deliveries else None
@@ -190,7 +190,7 @@ class Courier:
             log.exception("hook %d: failed to begin a try; left alone for %d s", hook.id, PUT_OFF_S)
             self._put_off_for(hook, PUT_OFF_S)
             return
-        if table.is_awaited(hook) and not deliveries:  # its code waits for a bound, for hours perhaps
+        if table.is_awaited(hook) and not deliveries:  # a limit delays its code, perhaps for hours
             self._put_off_for(hook, table.code_wait_s(hook.user_id, hook.shown, now_ms))
         if body is not None:
             lane.free -= 1
@@ -231,7 +231,7 @@ class Courier:
             self._send_more()
 
     def _send_more(self) -> None:
-        """Sends what need not wait for the next look, since a place is free."""
+        """Sends due deliveries without waiting for the next check, because a place is free."""
         try:
             self.send_due()
         except Exception:

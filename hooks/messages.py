@@ -1,4 +1,4 @@
-"""A delivery in the form that each kind of receiver takes."""
+"""The form of a delivery for each kind of receiver."""
 
 from __future__ import annotations
 
@@ -65,24 +65,24 @@ def signature(secret: str, now_s: int, body: str) -> str:
 
 
 def standard_headers(secret: str, now_s: int, body: str, message_id: str) -> dict[str, str]:
-    """Signs the same as Standard Webhooks describes it, for receivers that use one of its libraries."""
+    """Signs the body by the rules of Standard Webhooks, for receivers that use one of its libraries."""
     signed = f"{message_id}.{now_s}.{body}".encode()
     found = base64.b64encode(hmac.digest(standard_key(secret), signed, "sha256")).decode()
     return {"webhook-id": message_id, "webhook-timestamp": str(now_s), "webhook-signature": f"v1,{found}"}
 
 
 def message_id(hook_id: int, delivery_id: int, body: str) -> str:
-    """Returns a name for one event at one hook: every try has the same, and no other delivery of any installation.
+    """Returns the id of a delivery: the same for each try, and unique among all installations.
 
-    The body is part of it, since a restored database gives the numbers of its deliveries again.
+    The id depends on the body, because a restored database gives the numbers of its deliveries again.
     """
     return "msg_" + hashlib.sha256(f"{hook_id}.{delivery_id}.{body}".encode()).hexdigest()[:32]
 
 
 def mail_of(body: str) -> tuple[str, str]:
-    """Makes a mail's subject and text: of a code, of one event, or of several as a summary.
+    """Makes a mail's subject and text for a code, one event, or a summary of several events.
 
-    A code's mail goes to an address that has not agreed: nothing in it is of its user's choice.
+    A mail with a code contains no text of the user's choice, because the owner of the address has not agreed to mails.
     """
     found = json.loads(body)
     if "code" in found:

@@ -27,7 +27,7 @@ from models.leases.held_lease import HeldLease, claim
 
 log = logging.getLogger(__name__)
 
-_ALIVE_S = 1.0  # between two signs of life
+_ALIVE_S = 1.0  # between two reports to the lease that this process is alive
 
 
 def now_ms() -> int:
@@ -36,10 +36,10 @@ def now_ms() -> int:
 
 
 def run(settings: Settings) -> None:
-    """Runs until SIGTERM or SIGINT; what is on its way then is sent again at the next start.
+    """Runs until SIGTERM or SIGINT; unfinished tries are repeated at the next start.
 
-    It waits for as long as one on another machine runs. Raises BidkeeperError when one runs in this data directory, or
-    the database is another version's.
+    Waits while another hooks program runs on another machine. Raises BidkeeperError if one runs in this data directory,
+    or the database has another version.
     """
     lock = hold_lock(settings.run_dir / "hooks.lock")
     if lock is None:
@@ -64,7 +64,7 @@ def run(settings: Settings) -> None:
         base.close()
         os.close(lock)
     logging.shutdown()
-    os._exit(0)  # a thread may still wait for a receiver, and Python would wait for it
+    os._exit(0)  # a normal exit would wait for threads that still wait for receivers
 
 
 def mailer_of(settings: Settings) -> Mailer | None:
@@ -103,5 +103,5 @@ async def _serve(settings: Settings, courier: Courier, lease: HeldLease) -> None
 
 
 def ping(asked: PingHooks) -> HooksReadiness:
-    """Answers that the program works, with its deliveries by state."""
+    """Answers that the program is ready, with the counts of deliveries by state."""
     return HooksReadiness("ready", DeliveryCounts(**queue.counts_of_all()))

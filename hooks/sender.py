@@ -1,4 +1,4 @@
-"""One try to deliver: over HTTP or by mail, and its outcome in words that hold no secret."""
+"""Sends a message once, over HTTP or by mail, and reports the outcome without secrets."""
 
 from __future__ import annotations
 
@@ -22,28 +22,28 @@ from hooks.messages import Post, mail_of, post_of
 
 log = logging.getLogger(__name__)
 
-LONGEST_S = 15.0  # after the look-up of its name, which only the resolver bounds
+LONGEST_S = 15.0  # for one try, without the look-up of the host, which only the resolver bounds
 _SECONDS_OF_MAIL = 15.0
-# All that a user is shown of a receiver without an answer: the true cause would show which ports are open.
+# Users see no other text if a receiver does not answer, because the true cause would show which ports are open.
 NO_ANSWER = "no answer"
-NOTED_AFTER_S = LONGEST_S + 1  # for the same reason: a refused connection is shown no sooner than a silent receiver
+NOTED_AFTER_S = LONGEST_S + 1  # for the same reason: a refused connection shows no sooner than a timeout
 
 
 class Outcome(NamedTuple):
-    """The result of a try: the status that was answered, and the fault, None when it was taken."""
+    """The result of a try: the HTTP status, if any, and the error, None if the message was accepted."""
 
     status: int | None
     error: str | None
 
 
 class Unanswered(Outcome):
-    """The result of a try without an answer; `cause` is for the operator's log alone."""
+    """The result of a try without an answer; `cause` is for the operator's log only."""
 
     cause: str
 
     def __new__(cls, error: Exception) -> Unanswered:
         made = super().__new__(cls, None, NO_ANSWER)
-        # Of other errors the text may repeat the address, which may be a secret.
+        # The texts of other errors may repeat the address, which may be a secret.
         words = str(error) if isinstance(error, NotAllowed) else getattr(error, "strerror", None)
         made.cause = f"{type(error).__name__}: {words}" if words else type(error).__name__
         return made
@@ -77,7 +77,7 @@ class Mailer(Struct, frozen=True):
 
 
 class Sender:
-    """The sender of messages. Several threads may use it concurrently."""
+    """Sends messages to receivers. Several threads may use it concurrently."""
 
     def __init__(
         self,
@@ -94,7 +94,7 @@ class Sender:
         self._public_name = public_name
 
     def send(self, kind: str, receiver_name: str, body: str, message_id: str) -> Outcome:
-        """Tries once to deliver the message of this id; never raises."""
+        """Tries once to deliver the message `message_id`; never raises."""
         try:
             receiver = self._receivers.read(receiver_name)
             if kind == MAIL:
@@ -102,7 +102,7 @@ class Sender:
             return self._post(post_of(kind, receiver, body, int(self._clock()), message_id))
         except NoReceiver as error:
             return Outcome(None, str(error))
-        except Exception as error:  # a body that cannot be sent as well: it must not be tried for ever
+        except Exception as error:  # also for a body that cannot be sent, which otherwise would be tried for ever
             if not isinstance(error, (OSError, HTTPException, ValueError, smtplib.SMTPException)):
                 log.exception("failed to send by %s", kind)
             if kind != MAIL:

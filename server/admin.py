@@ -1,7 +1,7 @@
-"""Administration: who may sign in, users and their plans, and the whole installation in one look.
+"""Administration: the whitelist, users and their plans, and the state of the whole installation.
 
-To everybody but administrators who are signed in all of it is 403, before any other check. Every change is in the log.
-Administrators themselves are made on the machine only.
+All callers except signed-in administrators get a 403, before any other check. Each change is logged. Administrators
+can only be added on the machine itself.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ class WhitelistBody(Body, frozen=True, kw_only=True):
 
 
 class WhitelistAsked(Asked, frozen=True, kw_only=True):
-    """A page of the whitelist."""
+    """The query for a page of the whitelist."""
 
     limit: Limit = 100
     after: Annotated[Annotated[str, text_of(1, 200)] | None, words("`next` of the page before.")] = None
@@ -116,7 +116,7 @@ class PlanInfo(Answer, frozen=True, kw_only=True):
 
 
 class UsersAsked(Asked, frozen=True, kw_only=True):
-    """A page of users."""
+    """The query for a page of users."""
 
     limit: Limit = 100
     after: Annotated[Annotated[int, within(0, MAX_ID)] | None, words("`next` of the page before.")] = None
@@ -256,18 +256,18 @@ class Administration(SignedIn):
             raise ApiError(403, "Only for administrators")
 
     def _record(self, change: str) -> None:
-        """Writes a change to the log, with its author."""
+        """Logs a change with its author."""
         log.warning("administrator %d (%s) %s", self.user.id, self.user.address, change)
 
     async def _enforce(self) -> int | None:
-        """Has the manager stop what is not allowed any more and returns how many tasks; None when it is away.
+        """Has the manager stop tasks that are no longer allowed; returns the number of them, None without an answer.
 
-        It then finds out by itself, within some seconds of its start.
+        Without an answer, the manager finds the change itself within seconds of its start.
         """
         try:
             return await self.services.manager.enforce()
         except PeerError as error:
-            log.warning("failed to tell the manager of a change of rights: %s", error.message)
+            log.warning("failed to notify the manager of a change of rights: %s", error.message)
             return None
 
     @route("GET /api/admin/whitelist", says="One page.", errors={400: INVALID, 403: _ONLY})
@@ -447,7 +447,7 @@ def _listed(row: Whitelist) -> WhitelistedAddress:
 
 
 def _running(kind: str) -> dict[str, int]:
-    """Counts tasks by what runs of them, only states that there are."""
+    """Counts tasks by observed state; states without tasks are left out."""
     counts: dict[str, int] = {}
     for (_, observed), count in summaries.tasks_by_state(kind).items():
         if count:
@@ -473,7 +473,7 @@ def _exact(number: float | None) -> Decimal | None:
 
 
 def _quota(quota: Mapping[str, Any], stretch_s: int) -> KeyQuota | None:
-    """Returns the quota of a period, None where the key has none; reads are stretched for the tightest of them."""
+    """Returns the quota of a period, None if the key has none. The tightest quota decides how far reads are spread."""
     if "limit" not in quota:
         return None
     return KeyQuota(

@@ -1,4 +1,4 @@
-"""One HTTP server process: the application, and its life from start to stop."""
+"""One HTTP server process: the application, its start and its stop."""
 
 from __future__ import annotations
 
@@ -57,19 +57,19 @@ log = logging.getLogger(__name__)
 _access = logging.getLogger("server.access")
 
 _THREADS = 16
-_OWN_QUESTIONS = 4  # to the gateway at a time: withdrawals under way, play money, readiness
+_OWN_QUESTIONS = 4  # concurrent requests to the gateway not made by users: withdrawals under way, play money, readiness
 _BRAKE_THREADS = 4
 _SIGNER_S = 5.0
-_LOOSENED_A_MINUTE = 30  # by one user: the signer bounds those of all users together, so that nobody uses them up
-_SENT_BY_HAND_A_MINUTE = 20  # deliveries that one user tries or repeats
+_LOOSENED_A_MINUTE = 30  # by one user, so that no user exhausts the limit of the signer for all users
+_SENT_BY_HAND_A_MINUTE = 20  # deliveries that one user tests or repeats
 _SWITCH_S = (
     0.0005  # a thread with long work has the interpreter no longer before the loop gets it: Python's own is 5 ms
 )
 _DRAIN_S, _DRAIN_LOOK_S = 1.5, 0.01
 _IDLE_S = 75
 _BODY_S = 15
-_MAX_HEAD = 256 * 1024  # beyond it Tornado closes without an answer; up to it the gate answers
-_NO_LIMIT = 1 << 60  # the gate has its own, and a better answer
+_MAX_HEAD = 256 * 1024  # above this Tornado closes the connection without an answer; below it the gate answers
+_NO_LIMIT = 1 << 60  # because the gate has its own limit and a better answer
 _PURGE_S = 3600.0
 _CALENDAR_S = 60.0
 _KEPT_BYTES = 16 << 20
@@ -83,7 +83,7 @@ class UnknownRoute(Handler):
 
 
 def log_request(handler: RequestHandler) -> None:
-    """Logs one line a request, without its query."""
+    """Logs one line for each request, without its query."""
     request = handler.request
     level = logging.INFO if handler.get_status() < 500 else logging.WARNING
     _access.log(
@@ -94,9 +94,9 @@ def log_request(handler: RequestHandler) -> None:
 def make_app(
     settings: Settings, *, clock_ms: Callable[[], int] = now_ms, manager_wait_s: float = WAIT_S
 ) -> Application:
-    """Makes the application, over the database connection of this process. Raises SettingsError for a bad address.
+    """Makes the application, on the database connection of this process. Raises SettingsError for a bad address.
 
-    `manager_wait_s` is the longest wait for a manager that is away.
+    `manager_wait_s` is the longest wait for a manager that does not respond.
     """
     settings = with_normal_addresses(settings)
     services = Services(
@@ -122,7 +122,7 @@ def make_app(
         feed=Feed(),
         pieces=Turns(1, 1),
         long_answers=Turns(math.inf, LONG_ANSWERS, waiting=LONG_ANSWERS_WAITING),
-        event_pages=Turns(math.inf, LONG_ANSWERS),  # long polls wait as well, so none is refused
+        event_pages=Turns(math.inf, LONG_ANSWERS),  # unlimited, because waiting long polls are not refused
         long_reads=LongReads(),
         sent_by_hand=CallLimit(_SENT_BY_HAND_A_MINUTE, time.monotonic),
     )
@@ -137,7 +137,7 @@ def make_app(
 
 
 def make_server(app: Application) -> HTTPServer:
-    """Makes the HTTP server in front of `app`; the gate refuses large bodies before Tornado's blunter limits."""
+    """Makes the HTTP server for `app`; its gate refuses large bodies before Tornado's limits would."""
     return HTTPServer(
         Gate(app),
         max_body_size=_NO_LIMIT,
@@ -150,7 +150,7 @@ def make_server(app: Application) -> HTTPServer:
 def run(settings: Settings, index: int = 0) -> None:
     """Serves until SIGTERM or SIGINT, as the server process number `index` (from 0) on its own port.
 
-    Raises SettingsError, OtherVersion, or RuntimeError when signatures cannot be trusted to be checked.
+    Raises SettingsError, OtherVersion, or RuntimeError if the check of signatures does not work.
     """
     logs.set_up("server", settings.log_level, settings.log_format)
     sys.setswitchinterval(_SWITCH_S)
@@ -164,12 +164,12 @@ def run(settings: Settings, index: int = 0) -> None:
     finally:
         base.close()
     logging.shutdown()
-    # A thread may still wait for the manager's answer, and Python would wait for it; its request takes effect anyway.
+    # A normal exit would wait for threads that wait for the manager. Their requests take effect anyway.
     os._exit(0)
 
 
 def _trim_heap() -> None:
-    """Returns to the system what the schema's check needed once: half a MiB. A no-op without the GNU C library."""
+    """Returns half a MiB, used only by the check of the schema, to the system. A no-op without the GNU C library."""
     trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
     if trim is not None:
         trim(0)
@@ -190,8 +190,8 @@ async def _serve(app: Application, sockets: list[socket.socket]) -> None:
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
     log.info("listening on %s", ", ".join(str(HostPort(*s.getsockname()[:2])) for s in sockets))
     services: Services = app.settings["services"]
-    chores = (
-        asyncio.create_task(asyncio.to_thread(version.running)),  # which a later change of the checkout is not
+    jobs = (
+        asyncio.create_task(asyncio.to_thread(version.running)),  # read now, because the checkout may change later
         asyncio.create_task(_every(_PURGE_S, _purge)),
         asyncio.create_task(_every(_CALENDAR_S, _look_at_the_calendar)),
         asyncio.create_task(_every(REMIND_S, lambda: remind_signer(services))),
@@ -201,18 +201,18 @@ async def _serve(app: Application, sockets: list[socket.socket]) -> None:
     await stop.wait()
     log.info("stopping")
     server.stop()
-    for chore in chores:
-        chore.cancel()
+    for job in jobs:
+        job.cancel()
     services.feed.close()
     await _drained(server, services)
 
 
-async def _every(seconds: float, chore: Callable[[], Awaitable[None]]) -> None:
+async def _every(seconds: float, job: Callable[[], Awaitable[None]]) -> None:
     while True:
         try:
-            await chore()
+            await job()
         except Exception:
-            log.exception("failed at a chore of every %d s", seconds)
+            log.exception("failed at a job that runs every %d s", seconds)
         await asyncio.sleep(seconds)
 
 
@@ -227,7 +227,7 @@ async def _look_at_the_calendar() -> None:
 
 
 async def _drained(server: HTTPServer, services: Services) -> None:
-    """Lets requests in progress finish, for a while, then closes all connections."""
+    """Waits a limited time for requests in progress, then closes all connections."""
     with contextlib.suppress(TimeoutError):
         async with asyncio.timeout(_DRAIN_S):
             while services.in_flight:  # noqa: ASYNC110 - an event would be set and cleared for each request

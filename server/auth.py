@@ -1,4 +1,4 @@
-"""Sign-in by a wallet's signature, and the sessions that it opens."""
+"""Sign-in by a wallet's signature, sessions, and API tokens."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ class NewApiToken(ApiTokenShown, frozen=True, kw_only=True):
 
 
 class Sessions(SignedIn):
-    """The operations on what may act for the caller."""
+    """The operations on the caller's sessions and API tokens."""
 
     tag = "sessions"
 
@@ -222,7 +222,7 @@ class VerifyBody(Body, frozen=True, kw_only=True):
     challenge_id: AnyText
     address: AnyText
     signature: Annotated[AnyText, words("BIP-322 (simple), in base64 or hex.")]
-    # Only its shape is checked: a key that the caller names proves nothing about the address.
+    # Only the form is checked, because a key sent by the caller proves nothing about the address.
     public_key: Annotated[
         Annotated[str, read_by(as_pasted(fields.public_key))] | None, words("64 or 66 hex digits.")
     ] = None
@@ -273,9 +273,9 @@ class Session(Answer, frozen=True, kw_only=True):
 
 
 class Unproven(BidkeeperError):
-    """A refused proof. The message continues the name of its `part` and says what to do.
+    """A refused proof. The message follows the name of its `part` and says what to do.
 
-    A challenge that is unknown, used, expired or worn out has one message, so that nobody learns which.
+    The message is the same for a challenge that is unknown, used, expired or out of tries, so that it reveals nothing.
     """
 
     def __init__(self, part: Literal["challenge", "address", "signature"], words: str) -> None:
@@ -291,7 +291,7 @@ _NO_CHALLENGE = f"is unknown, used, expired or had {MAX_TRIES} wrong proofs; ask
 
 
 class SignInCall(Handler):
-    """A call that anybody may make, though not too often."""
+    """A call without sign-in, limited by a rate for each client."""
 
     def admit(self) -> None:
         super().admit()
@@ -309,7 +309,7 @@ class SignInCall(Handler):
             )
 
     def offer(self, address: str, user_id: int | None, name: str, approves: str | None = None) -> Challenge:
-        """Returns a new challenge for `address`, whose text names the service by `name`. Raises ApiError (429)."""
+        """Returns a new challenge for `address`; its text calls the service `name`. Raises ApiError (429)."""
         expires_ms = self.now_ms + 1000 * self.services.settings.challenge_seconds
         challenge_id = str(uuid.uuid4())
         message = compose_sign_in(name, address, iso(expires_ms), secrets.token_hex(16))
@@ -353,7 +353,7 @@ class SignIn(SignInCall):
     def _purpose(self, address: str) -> tuple[int | None, str]:
         """Returns the user that the challenge is bound to, and the service's name in its text. Raises ApiError (403).
 
-        When a signed-in user asks for another address, it proves an ordinals address and is no sign-in.
+        A challenge of a signed-in user for another address proves an ordinals address and is not valid for sign-in.
         """
         name = self.services.settings.sign_in_name
         found = self.whoever_calls()
@@ -385,7 +385,7 @@ class SignIn(SignInCall):
             raise _refused(error) from None
         if challenge.user is not None:
             raise ApiError(401, _BAD_PROOF, message=_NO_SIGN_IN)
-        self.require_whitelisted(challenge.address)  # it may have been taken off the list since the challenge
+        self.require_whitelisted(challenge.address)  # it may have left the list since the challenge
         user = users.find_or_create(challenge.address, self.services.settings.plans, self.now_ms)
         token = secrets.token_urlsafe(32)
         client = client_of(self.request.headers.get("User-Agent", ""))
@@ -408,7 +408,7 @@ class SignIn(SignInCall):
 
         The practice market's own user, whom everybody may sign in as: the money is play money.
         """
-        # The page asks wherever it is opened, and a 404 would stand in the console of each browser.
+        # Not a 404, because each page requests this when it opens, and the browser's console would show an error.
         has_one = self.services.settings.has_play_wallet
         return PlayWallet(address=await self._ask(lambda market: market.play_address()) if has_one else None)
 
@@ -436,7 +436,7 @@ class SignIn(SignInCall):
         challenge = users.usable_challenge(challenge_id, self.now_ms)
         if challenge is None or challenge.address != address:
             raise invalid([_NOT_ITS_OWN])
-        # The wallet is the market's: it only signs texts of ours, so that the rest is an ordinary sign-in.
+        # The practice market holds the wallet and only signs our challenge; then an ordinary sign-in follows.
         signature = await self._ask(lambda market: market.play_signature(challenge.message))
         return PlayProof(address=address, signature=signature)
 
@@ -448,7 +448,7 @@ class SignIn(SignInCall):
 
 
 class SignOut(SignedIn):
-    """The end of the session that asks for it."""
+    """The operation that ends the caller's session."""
 
     tag = "sign-in"
 
@@ -467,10 +467,10 @@ def _refused(error: Unproven) -> ApiError:
 
 
 def proven(challenge_id: str, address: str, signature: str, now_ms: int) -> users.Challenge:
-    """Returns the usable challenge of this id, if `signature` proves that `address` is the one it was made for.
+    """Returns the challenge of this id if it is valid, made for `address`, and signed by its key. Raises Unproven.
 
-    Otherwise it raises Unproven. Every failure counts as a bad try, whether the signature was well-formed or not; the
-    caller marks the challenge used.
+    Each failure counts as a bad try, whether the signature was well-formed or not. The caller of this function marks
+    the challenge as used.
     """
     challenge = users.usable_challenge(challenge_id, now_ms) if len(challenge_id) <= 36 else None
     if challenge is None:
@@ -495,7 +495,7 @@ def _verify(challenge: users.Challenge, address: str, signature: str) -> None:
 
 
 def _fault_of(signature: str) -> str:
-    """Returns the fault of a refused signature. Many wallets sign by ECDSA unless asked for BIP-322."""
+    """Returns the fault of a refused signature. Many wallets sign by ECDSA by default, so that gets its own text."""
     raw = base64.b64decode(signature.removeprefix("smp"))
     if len(raw) == _ECDSA_BYTES and raw[0] in _ECDSA_HEADERS:
         return "is not BIP-322; ask the wallet for bip322-simple"

@@ -1,7 +1,7 @@
 """Auto-list tasks: listings of single inscriptions, created, changed, started, stopped and deleted.
 
-The lowest price at which an output can be bought has two sources, which remember signatures on their own: our ledger,
-and the signer. The lower one counts. A signer that is away is left out, and the answer says so.
+The lowest price at which an output can be bought is the minimum of two independent records of signatures: the ledger's
+and the signer's. If the signer does not respond, its record is left out, and the answer mentions that.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ from strategy.config.listing import (
 )
 from wallet.signer_client import SignerClient, SignerError
 
-SHOWN_S = 2.0  # for the signer, while a task is shown
+SHOWN_S = 2.0  # the wait for the signer when a task is shown
 _STILL_LISTED = "The marketplace has not confirmed yet that the listing is gone; this is tried again until it has."
 _STAYS = "The listing stays at the marketplace; deleting the task cancels it."
 _NOT_ASKED = "The signer cannot be asked, so this is by our own records alone."
@@ -157,8 +157,8 @@ class AutolistTasks(TaskHandler):
 
     kind = LISTING
     tag = "auto-list tasks"
-    _note: str | None = None  # the message of a delete
-    _before: states.Listing | None = None  # the newest listing after the worker's last act
+    _note: str | None = None  # the message of the answer to a delete
+    _before: states.Listing | None = None  # the newest listing after the worker's last action
 
     @route("GET /api/autolist", READ, says="Oldest first.", errors={400: INVALID}, has_etag=True)
     async def list_autolist_tasks(self, asked: AskedTasks) -> list[AutolistTask]:
@@ -242,13 +242,13 @@ class AutolistTasks(TaskHandler):
         async with self.services.locks.of(self.task(task_id).id):
             self.require_signed_in()
             while not await self._carried_out(task := self.task(task_id)):
-                pass  # another process changed it meanwhile
+                pass  # another process changed the task meanwhile, so try again
             tasks.set_tags(task, stored_tags(self.json_object(), task.tags))
         task = self.task(task_id)
         return await self._written(task, load_listing_config(task.config))
 
     async def _carried_out(self, task: Task) -> bool:
-        """Writes the change and restarts a running worker with it; returns whether it still was the task's to change.
+        """Writes the change and restarts a running worker with it; returns whether the task was still unchanged.
 
         Raises ApiError.
         """
@@ -325,7 +325,7 @@ class AutolistTasks(TaskHandler):
         """
         async with self.services.locks.of(self.task(task_id).id):
             while not ((task := self.task(task_id)).is_running and task.observed == RUNNING):
-                with suppress(tasks.TaskChanged):  # by another process: then the new config is to be checked
+                with suppress(tasks.TaskChanged):  # changed by another process, so check the new config
                     await self._check_start(task)
                     await self.services.manager.ready(self.user.id)
                     await self.start_worker(self.unchanged(task))
@@ -334,13 +334,13 @@ class AutolistTasks(TaskHandler):
         return await self._one(self.task(task_id))
 
     async def _check_start(self, task: Task) -> None:
-        """Checks a start. Raises ApiError: 400 and 409 (which the task then shows as its error, too), 403, or 503."""
+        """Checks a start. Raises ApiError: 400 and 409 (which the task then also shows as its error), 403, or 503."""
         config = load_listing_config(task.config)
         try:
             collection_id = await startable_collection(self, task, config, task.collection_id)
-            if not config.dry_run:  # it takes nothing in
+            if not config.dry_run:  # a dry run receives no sats
                 refuse_without_sources(self.services.settings)
-            # One that left the vault while its listing stood may have been sold: its worker finds that out and ends.
+            # An inscription that left the vault while it was listed may have been sold; its worker finds that and ends.
             if listings.open_listing(task.id) is None:
                 await refuse_outside_vault(self, task.inscription_id)
         except ApiError as error:
@@ -383,7 +383,7 @@ class AutolistTasks(TaskHandler):
         return [self._task_shown(task, newest[task.id], signed, sources.get(task.id)) for task in wanted]
 
     async def _signed(self, found: Iterable[states.Listing | None]) -> Lowest | None:
-        """Returns the signer's lowest price for each unspent output; None when it does not answer."""
+        """Returns the signer's lowest price for each unspent output; None if the signer does not answer."""
         outpoints = {listing.outpoint for listing in found if listing is not None and not _is_spent(listing)}
         if not outpoints:
             return {}
@@ -417,7 +417,7 @@ class AutolistTasks(TaskHandler):
 
 
 def _listing_shown(newest: states.Listing, signed: Lowest | None) -> Listing:
-    """Returns the newest listing, also when it is closed: its signature can be used until its output is spent."""
+    """Returns the newest listing, even if closed, because its signature can be used until its output is spent."""
     lowest, is_spent = None, _is_spent(newest)
     if not is_spent:
         told = listings.lowest_outstanding(newest.outpoint), (signed or {}).get(newest.outpoint)
@@ -434,7 +434,7 @@ def _listing_shown(newest: states.Listing, signed: Lowest | None) -> Listing:
 
 
 def _proceeds_note(listing: states.Listing) -> str | None:
-    """Says where the proceeds of a sale are, and how they come to back bids again; None without a sale."""
+    """Returns a text that says where a sale's proceeds are and how they can back bids again; None without a sale."""
     if listing.close_reason != SOLD:
         return None
     can = capabilities(listing.venue)

@@ -1,9 +1,9 @@
 """The preview of an auto-list task: the price, the facts behind it, and the signer's verdict.
 
-The facts are looked up before the task is created, previewed, started or deleted. A marketplace or an index that cannot
-be asked does not object to a start: the worker finds out, and the signer looks for itself before it signs.
+The facts are read before a task is created, previewed, started or deleted. A start is not refused because a marketplace
+or an index does not respond: the worker checks again, and so does the signer before it signs.
 
-Decided as in a live cycle. Nothing is signed, written down or listed.
+A preview decides as a live cycle does. It signs, stores and lists nothing.
 """
 
 from __future__ import annotations
@@ -70,10 +70,10 @@ log = logging.getLogger(__name__)
 
 
 async def startable_collection(handler: SignedIn, task: Task, config: ListingConfig, named: str | None) -> str | None:
-    """Returns the collection of the task with this config: `named`, else from any source; None if all are away.
+    """Returns the collection of the task with this config: `named`, else from any source; None if no source responds.
 
-    Raises ApiError (400) for a task that no worker could keep: a config with gaps, a price that depends on a collection
-    that the marketplace does not tell, or on a trait that it does not have.
+    Raises ApiError (400) for a task that no worker could run: an incomplete config, or a price that depends on an
+    unknown collection or on a trait that the collection does not have.
     """
     if found := listing_config.listing_details_of([*problems(config), *unstartable(config)]):
         raise invalid(found, _NOT_YET)
@@ -92,7 +92,7 @@ async def startable_collection(handler: SignedIn, task: Task, config: ListingCon
 
 
 def known_collection(handler: SignedIn, inscription_id: str, venue: str) -> str | None:
-    """Returns the collection found by an earlier look, in the words of the venue asked and of no other."""
+    """Returns the collection found by an earlier read, as this venue names it."""
     is_its_word = venue == task_handler.venue_telling_wallets(handler.services.settings)
     return venue_memory.collection_of(inscription_id) if is_its_word else None
 
@@ -104,7 +104,7 @@ async def _told_collection(handler: SignedIn, inscription_id: str, venue: str) -
     except NotFound:
         found = None
     except (VenueError, TimeoutError):
-        return None  # the worker finds out
+        return None  # the worker reads it again
     if found is None:
         raise invalid([_NO_COLLECTION], _NOT_YET)
     return found
@@ -119,22 +119,22 @@ async def refuse_outside_vault(handler: SignedIn, inscription_id: str) -> None:
     except NotFound:
         raise invalid([_UNKNOWN], _NOT_YET) from None
     except (VenueError, TimeoutError):
-        return  # the signer looks for itself before it signs
-    # One in an escrow of theirs is brought home by its worker.
+        return  # the signer checks this itself before it signs
+    # An inscription in one of the user's escrows is brought back by its worker.
     if found.address is not None and found.address not in (keys.vault, *keys.escrows):
         message = f"It is at {found.address}. Send it to {keys.vault}, and start when that is confirmed."
         raise ApiError(409, "The inscription is not in the vault", message=message)
 
 
-# ---- cost: by the purchase,: proved by the chain, or only claimed by a marketplace
+# ---- cost: from the purchase, which the chain proves or only a marketplace claims
 
 
 def with_known_cost(
     user_id: int, given: Collection[str], inscription_id: str, config: ListingConfig
 ) -> tuple[ListingConfig, int | None]:
-    """Returns the config, with the cost by the inscription's one proved purchase here if the body `given` names none.
+    """Returns the config; its cost is that of the inscription's only proved purchase here, unless `given` names one.
 
-    With it the order that bought it, or is said to have; None where the cost is not asked from there.
+    Also returns the order that bought it, proved or claimed; None if the cost is not taken from a purchase.
     """
     known = None if "costSats" in given else purchases.of_inscription(user_id, inscription_id)
     if not isinstance(known, ProvenPurchase):
@@ -144,7 +144,7 @@ def with_known_cost(
 
 
 def cost_sources(tasks: Collection[Task]) -> Mapping[int, CostSource]:
-    """Returns where each task's cost is from, by the task's id; without those that have none, nor a claim of one."""
+    """Returns the source of each task's cost by the task's id; leaves out tasks without a cost or a claim of one."""
     orders = [task.source_order for task in tasks if task.source_order is not None]
     proofs, claims = purchases.of_orders(orders), purchases.claimed_costs(orders)
     found: dict[int, CostSource] = {}
@@ -161,15 +161,15 @@ def cost_sources(tasks: Collection[Task]) -> Mapping[int, CostSource]:
 
 # ---- leftovers at a marketplace of a task without an open listing, before the task is deleted
 #
-# The ledger may have closed the listing too early, or never had it: it was made before a backup was put back, or by
-# another holder of the vault's key. It becomes an open row of the task, and so is cancelled like any other listing of a
-# deleted task. If the marketplace cannot be read, the last known listing is doubted in the same way.
+# The ledger may have closed the listing too early or never known it, because it was made before a backup was restored
+# or by another holder of the vault's key. It becomes an open row of the task, so that it is cancelled like any other
+# listing of a deleted task. If the marketplace cannot be read, the last known listing is treated in the same way.
 
 
 async def take_up(handler: SignedIn, task: Task) -> str | None:
-    """Gives the task an open listing if the marketplace shows one, or may.
+    """Adds an open listing to the task if the marketplace shows one, or may show one.
 
-    Returns a message for the caller when nothing can be done about it here.
+    Returns a message for the caller if the listing cannot be handled here.
     """
     if listings.open_listing(task.id) is not None:
         return None
@@ -236,7 +236,7 @@ def _row(handler: SignedIn, task: Task, wallet: str, outpoint: str, price_sats: 
 
 
 def _open(write: Callable[[NewListing, int], Listing], new: NewListing, now_ms: int) -> None:
-    # An open listing of the same output belongs to a task that was deleted before: it is being cancelled.
+    # An open listing of the same output belongs to a task that was deleted earlier, so it is being cancelled already.
     with contextlib.suppress(OpenElsewhere):
         write(new, now_ms)
 
@@ -326,7 +326,7 @@ class _Notes(Struct):
 
 
 class _Meant(Struct, frozen=True):
-    """The listing in question. `task` None: one that is yet to be created."""
+    """The listing to preview; `task` is None for a task that is not created yet."""
 
     task: Task | None
     config: ListingConfig
@@ -355,7 +355,7 @@ class AutolistPreviews(TaskHandler):
         body=AutolistPreview,
         says="What a cycle would do now.",
         errors={400: INVALID, 404: NOT_YOURS, 429: TOO_MANY_LOOKUPS, 503: SIGNER_AWAY, 504: TOO_SLOW},
-        answers_s=8.0,  # several calls, one after the other
+        answers_s=8.0,  # because it makes several calls, one after the other
     )
     async def preview_autolist_task(self) -> ListingPreview:
         """The price that would be asked now, and why
@@ -391,14 +391,14 @@ class AutolistPreviews(TaskHandler):
             outpoint=seen.located.outpoint,
             market=_market_shown(seen.market),
             draft=drafted,
-            # The plan is for a task that neither holds back.
+            # The plan is made as if neither of these stopped the task.
             control=convert(control._asdict(), EffectiveState),
             refusal=self.services.entitlements.refusal(self.user, self.now_ms),
             errors=notes.texts,
         )
 
     def _meant(self) -> _Meant:
-        """Returns the listing in question. Raises ApiError: 404, 400."""
+        """Returns the listing to preview. Raises ApiError: 404, 400."""
         given = self.json_object()
         task_id, task, faults = given.pop("taskId", None), None, list[str]()
         if type(task_id) is int and task_id > 0:
@@ -430,7 +430,7 @@ class AutolistPreviews(TaskHandler):
         return _Meant(task, config, inscription_id, named or known_collection(self, inscription_id, venue), venue)
 
     def _look(self, look: ItemLook, meant: _Meant, keys: UserKeys, open_: Listing | None, notes: _Notes) -> _Seen:
-        """Asks the gateway, in a thread of the pool: the database is not for such threads."""
+        """Reads through the gateway. It runs in a thread of the pool, so it must not use the database."""
         default, shown, own_read = look.market, None, True
         market = default.at(meant.venue)
         try:
@@ -458,7 +458,7 @@ class AutolistPreviews(TaskHandler):
         if open_ is not None and open_.state == LIVE and open_.listed_ms is not None:
             listed = Listed(open_.price_sats, open_.listed_ms)
         elif seen.shown_sats is not None:
-            listed = Listed(seen.shown_sats, self.now_ms)  # a worker adopts it
+            listed = Listed(seen.shown_sats, self.now_ms)  # because a worker would adopt it
         own = (self.user.address, self.user.ordinals_address, keys.payment, keys.vault)
         own_wallets = frozenset({*own, *meant.config.ignore_addresses})
         market = seen.market.without_doubt(own_wallets)
@@ -481,13 +481,13 @@ class AutolistPreviews(TaskHandler):
         )
 
     def _fee_ppm(self, meant: _Meant) -> int:
-        """Returns the venue's share of a sale in millionths, as the worker reckons with it."""
+        """Returns the venue's fee of a sale in millionths, as the worker calculates it."""
         return self.services.settings.seller_fee_ppm(meant.venue)
 
     async def _drafted(
         self, meant: _Meant, keys: UserKeys, seen: _Seen, plan: ListingPlan, notes: _Notes
     ) -> JudgedDraft | None:
-        """Returns the judged draft at the plan's price; None where nothing would be signed, or none could be had."""
+        """Returns the judged draft at the plan's price; None if nothing would be signed, or no draft is available."""
         price, outpoint = plan.price, seen.located.outpoint
         if plan.action not in ("list", "reprice") or price is None or outpoint is None:
             return None

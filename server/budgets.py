@@ -133,7 +133,7 @@ class Budgets(SignedIn):
         changes = given.changes()
         if not changes:
             raise invalid(["body: must have at least one field"])
-        # Nothing is cancelled where a limit falls below what stands: the ledger refuses every new order beyond it.
+        # A limit below the open orders cancels nothing; the ledger refuses each new order that exceeds it.
         if not budgets.change(self.user.id, budget.id, **changes):
             raise not_found()
         await heed_limits(self.services, self.user.id, self.now_ms)

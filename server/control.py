@@ -1,9 +1,9 @@
-"""Control of bids and listings: for all, for the caller, for one of their tasks. The strictest state holds.
+"""Control states of bids and listings: for all users, the caller, or one task. The strictest state applies.
 
-Each state is kept in three places: the row, which workers obey; the signer, which refuses to sign against it; the
-manager, which cancels bids and wakes the workers. A stricter state is sent to all three at the same time, so that none
-waits for another: if the row cannot be written, the state is in force and the row is written later. A looser state is
-sent to the signer first and its row is written last: a failure in between leaves the stricter state.
+Each state has three copies: the row, which workers obey; the signer's, against which it refuses to sign; the manager's,
+which cancels bids and wakes the workers. A stricter state is sent to all three concurrently, so that none waits for
+another. If the row cannot be written, the state is in force and the row is written later. A looser state is sent to
+the signer first and its row is written last, so that a failure in between leaves the stricter state.
 """
 
 from __future__ import annotations
@@ -119,7 +119,7 @@ class ControlsChanged(Controls, frozen=True, kw_only=True):
 
 
 class Subject(NamedTuple):
-    """The subject of a state, in the row's form and in the signer's."""
+    """The subject of a state, as the row and the signer identify it."""
 
     scope: Scope
     row_id: int
@@ -136,7 +136,7 @@ class Wanted(NamedTuple):
 
 
 class Said(NamedTuple):
-    """The signer's states that are not `run`, by scope and its name of the subject."""
+    """The signer's states other than `run`, by scope and the signer's name of the subject."""
 
     states: dict[tuple[str, str], str]
     has_halt_file: bool
@@ -189,7 +189,7 @@ class Controlled(SignedIn):
         return ControlsChanged(**structs.asdict(await self._shown()), signer_told=told)
 
     def _change(self) -> ControlChange:
-        """Reads the body. Raises ApiError: 404 for another user's task, whatever else is wrong, and 400."""
+        """Reads the body. Raises ApiError: 404 for another user's task, before any other fault, and 400."""
         values, faults = shapes.read_fields(ControlChange, self.json_object())
         faults.sort(key=shapes.is_missing)
         scope, task_id = values.get("scope"), values.get("task_id")
@@ -217,20 +217,21 @@ class Controlled(SignedIn):
         """Tightens a state; returns whether the signer has it. Raises ApiError (503) if the row was not written."""
         wanted = Wanted(subject, state, self.user.id, self.now_ms)
         telling = asyncio.ensure_future(_told_both(self.services, wanted))
-        await asyncio.sleep(0)  # both are now asked in threads, while this one waits for the disk
+        await asyncio.sleep(0)  # lets both calls start in their threads before this one waits for the disk
         try:
             _store(wanted)
         except PeeweeException as error:
             await _without_row(self.services, wanted, telling, error)
         is_signer_told, _ = await telling
         if is_signer_told:
-            # Another request may have sent it another state meanwhile.
+            # Another request may have sent the signer another state meanwhile.
             is_signer_told = await _told("signer", follow(self.services, subject, state))
         return is_signer_told
 
     async def _loosen(self, subject: Subject, state: State, former: str) -> bool:
-        """Loosens a state. Raises ApiError: 409 when it was changed meanwhile, 429 after too many by this user, 503
-        when the signer cannot be told.
+        """Loosens a state.
+
+        Raises ApiError: 409 if it was changed meanwhile, 429 after too many by this user, 503 without the signer.
         """
         if former != RUN and (wait_s := self.services.loosened.take(str(self.user.id))):
             raise too_many("Too many changes of control", wait_s, "Nothing was loosened; a stricter state never waits.")
@@ -241,7 +242,7 @@ class Controlled(SignedIn):
             self.services.unstored.pop(subject, None)
             _store(wanted)
             await _told("manager", _heeded(self.services, wanted))
-        # Another request may have told it the former state meanwhile. A failure leaves it as strict as that.
+        # Another request may have sent the signer the former state meanwhile. A failure leaves that stricter state.
         with contextlib.suppress(SignerError):
             await follow(self.services, subject)
         if not is_mine:
@@ -289,19 +290,19 @@ def _of_task(task_id: int) -> Subject:
 
 
 def state_of(subject: Subject) -> State:
-    """Returns the state in the subject's row at this moment."""
+    """Returns the current state in the subject's row."""
     row = Control.get_or_none(Control.scope == subject.scope, Control.subject_id == subject.row_id)
     return "run" if row is None else cast(State, row.state)
 
 
-async def follow(services: Services, subject: Subject, told: State | None = None) -> None:
-    """Sends the signer the row's state until the row is unchanged afterwards; `told` is the state that it has.
+async def follow(services: Services, subject: Subject, sent: State | None = None) -> None:
+    """Sends the row's state to the signer, and again if the row changed meanwhile. Raises SignerError.
 
-    Raises SignerError.
+    `sent` is the state that the signer has already.
     """
-    while told != (state := state_of(subject)):
+    while sent != (state := state_of(subject)):
         await _tell(services, subject, state)
-        told = state
+        sent = state
 
 
 async def _tell(services: Services, subject: Subject, state: State) -> None:
@@ -318,7 +319,7 @@ async def _heeded(services: Services, wanted: Wanted) -> None:
 
 
 async def _told(whom: str, telling: Awaitable[None]) -> bool:
-    """Waits until a peer has a state; returns False, with a line in the log, if that failed."""
+    """Waits until a peer has received a state; logs a failure and returns False."""
     try:
         await telling
     except (SignerError, PeerError) as error:
@@ -328,7 +329,7 @@ async def _told(whom: str, telling: Awaitable[None]) -> bool:
 
 
 async def _told_both(services: Services, wanted: Wanted) -> tuple[bool, bool]:
-    """Sends a state to signer and manager; returns whether each has it."""
+    """Sends a state to signer and manager; returns whether each received it."""
     subject, state = wanted.subject, wanted.state
     return await asyncio.gather(
         _told("signer", _tell(services, subject, state)), _told("manager", _heeded(services, wanted))
@@ -338,7 +339,7 @@ async def _told_both(services: Services, wanted: Wanted) -> tuple[bool, bool]:
 async def _without_row(
     services: Services, wanted: Wanted, telling: Awaitable[tuple[bool, bool]], error: Exception
 ) -> NoReturn:
-    """Keeps a stricter state whose row cannot be written, to be stored later. Raises ApiError (503)."""
+    """Remembers a stricter state whose row cannot be written, so that it is stored later. Raises ApiError (503)."""
     log.error("%s on %s is not stored yet: %s", wanted.state, wanted.subject.scope, error)
     services.unstored[wanted.subject] = wanted
     is_signer_told, is_manager_told = await telling
@@ -351,7 +352,7 @@ async def _without_row(
 
 
 async def halt_instead(services: Services, task: Task, at_ms: int, error: Exception) -> NoReturn:
-    """Halts a task whose stop cannot be stored, so that its bids are cancelled all the same. Raises ApiError (503)."""
+    """Halts a task whose stop cannot be stored, so that its bids are still cancelled. Raises ApiError (503)."""
     wanted = Wanted(_of_task(task.id), "halt", task.user_id, at_ms)
     try:
         await _without_row(services, wanted, _told_both(services, wanted), error)
@@ -368,7 +369,7 @@ async def heed_limits(services: Services, user_id: int, at_ms: int) -> None:
 async def store_again(services: Services) -> None:
     """Writes the rows of states that could not be stored when they were set, unless a newer state has a row.
 
-    While that is not possible, signer and manager are sent them again: a peer that was away does not have them.
+    While a row cannot be written, its state is sent again to signer and manager, in case they did not receive it.
     """
     for wanted in list(services.unstored.values()):
         scope, row_id = wanted.subject.scope, wanted.subject.row_id
@@ -384,7 +385,7 @@ async def store_again(services: Services) -> None:
 
 
 async def remind_signer(services: Services) -> None:
-    """Tells the signer every row that is stricter than its own state: it was away, or has lost its file."""
+    """Sends the signer each row that is stricter than its own state, in case it missed the change or lost its file."""
     strict = [subject for row in Control.select().where(Control.state != RUN) if (subject := _subject_of(row))]
     said = await _asked(services) if strict else None
     if said is None:
@@ -394,7 +395,7 @@ async def remind_signer(services: Services) -> None:
         if STATES.index(known) < STATES.index(state_of(subject)):
             with contextlib.suppress(SignerError):
                 await follow(services, subject)
-                log.info("the signer was told again of %s on %s", subject.scope, subject.row_id)
+                log.info("sent the control state of %s %s to the signer again", subject.scope, subject.row_id)
 
 
 def _subject_of(row: Control) -> Subject | None:
@@ -407,7 +408,7 @@ def _subject_of(row: Control) -> Subject | None:
 
 
 async def _asked(services: Services) -> Said | None:
-    """Returns the signer's states; None when it cannot be asked, which proves nothing about them."""
+    """Returns the signer's states; None if the signer does not respond, so that they are unknown."""
     try:
         found = await services.signer(lambda signer: signer.controls())
     except SignerError:

@@ -1,4 +1,4 @@
-"""The description of the interface, from the routes and their shapes; and the same as one HTML page without scripts."""
+"""The OpenAPI description of the interface, made from routes and shapes, and its form as an HTML page."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _TYPES: dict[type, str] = {bool: "boolean", int: "integer", str: "string"}
 
 
 def schemas_of(shapes: Iterable[type[Struct]]) -> dict[str, Schema]:
-    """Returns the schemas of shapes, and of those inside them, by name."""
+    """Returns the schemas of shapes and of all nested shapes, by name."""
     by_name: dict[str, type[Struct]] = {}
     for shape in (shape for shape in inside(shapes) if issubclass(shape, Struct)):
         if by_name.setdefault(shape.__name__, shape) is not shape:
@@ -36,7 +36,7 @@ def schemas_of(shapes: Iterable[type[Struct]]) -> dict[str, Schema]:
 
 
 def inside(shapes: Iterable[type[Any]]) -> set[type[Any]]:
-    """Returns shapes, those inside them, and those that their marks name."""
+    """Returns shapes with all nested shapes and the shapes that their annotations name."""
     found = set[type[Any]]()
 
     def visit(kind: Any) -> None:
@@ -83,13 +83,13 @@ def parameters_of(shape: type[Asked]) -> list[Schema]:
     schema = _tidy(found[shape.__name__])
     described = []
     for name, property_ in schema["properties"].items():
-        # Without it is what null would be.
+        # A query has no null: a parameter is left out instead.
         if "anyOf" in property_:
             (only,) = (each for each in property_.pop("anyOf") if each != {"type": "null"})
             property_ = only | property_
         if property_.get("default", "") is None:
             del property_["default"]
-        if "items" in property_:  # a query has its text
+        if "items" in property_:  # because a query holds a list as text
             property_ = {"type": "string", "minLength": 1, "description": property_["description"]}
         text = property_.pop("description")
         required = name in schema.get("required", ())
@@ -98,7 +98,7 @@ def parameters_of(shape: type[Asked]) -> list[Schema]:
 
 
 def _of_shape(shape: type[Struct] | None, schema: Schema) -> Schema:
-    """Adds what marks say. An answer always has its fields but those that are UNSET, whatever their defaults."""
+    """Applies the annotations. All fields of an answer are required, except those that default to UNSET."""
     properties = schema.get("properties", {})
     if shape is None:
         return schema
@@ -111,7 +111,7 @@ def _of_shape(shape: type[Struct] | None, schema: Schema) -> Schema:
         property_ = properties[field.encode_name]
         if is_answer:
             property_.pop("default", None)
-        elif isinstance(field.default, Decimal):  # msgspec writes it as text
+        elif isinstance(field.default, Decimal):  # because msgspec writes it as text
             property_["default"] = field.default
         elif isinstance(field.default, tuple):
             property_["default"] = list(field.default)
@@ -124,7 +124,7 @@ def _of_shape(shape: type[Struct] | None, schema: Schema) -> Schema:
 
 
 def _referring(shapes: Iterable[type[Any]], schema: Schema) -> Schema:
-    """Returns the schema of a field whose mark names its shapes."""
+    """Returns the schema of a field whose annotation names its shapes."""
     choices: list[Schema] = [{"$ref": REF.format(name=shape.__name__)} for shape in shapes]
     if {"type": "null"} in schema.get("anyOf", ()):
         choices.append({"type": "null"})
@@ -137,7 +137,7 @@ def _may_be_unset(field: inspect.Field) -> bool:
 
 
 def _tidy(schema: Any) -> Any:
-    """Writes a schema as our callers know them: numbers for decimals, a type with its choices, words in one line."""
+    """Normalises a schema: numbers for decimals, a type with its choices, each description on one line."""
     if isinstance(schema, list):
         return [_tidy(each) for each in schema]
     if not isinstance(schema, dict):
@@ -145,11 +145,11 @@ def _tidy(schema: Any) -> Any:
     tidy = {key: value if key in ("enum", "default", "example") else _tidy(value) for key, value in schema.items()}
     if isinstance(tidy.get("default"), tuple):
         tidy["default"] = list(tidy["default"])
-    if isinstance(tidy.get("title"), str):  # else it is a field of this name
+    if isinstance(tidy.get("title"), str):  # otherwise it is a field called `title`
         del tidy["title"]
     if "x-type" in tidy:
         tidy["type"] = tidy.pop("x-type")
-    # msgspec writes a Decimal among marks as text.
+    # msgspec writes a Decimal in annotations as text.
     tidy |= {key: Decimal(tidy[key]) for key in _BOUNDS if isinstance(tidy.get(key), str)}
     if tidy.get("type") == "object" and "properties" not in tidy:
         tidy.setdefault("additionalProperties", True)
@@ -159,7 +159,7 @@ def _tidy(schema: Any) -> Any:
     if "enum" in tidy and "type" not in tidy and len(kinds := {type(each) for each in tidy["enum"]}) == 1:
         tidy["type"] = _TYPES[kinds.pop()]
     if isinstance(text := tidy.get("description"), str):
-        # A docstring's line breaks are its file's, not its reader's.
+        # Line breaks within a paragraph of a docstring only fit the source file.
         tidy["description"] = re.sub(r"(?<!\n)\n(?!\n)", " ", text)
     return tidy
 
@@ -182,7 +182,7 @@ _ERRORS: dict[int, dict[str, Any]] = {
 
 
 def of_error(status: int) -> dict[str, Any]:
-    """Returns an example of the answer that `status` comes with."""
+    """Returns an example of an error answer with this status."""
     return _ERRORS[status]
 
 
@@ -496,7 +496,7 @@ def _limits(schema: Mapping[str, Any]) -> list[str]:
 
 
 def _words(text: str) -> str:
-    """Marks up text with its `code`."""
+    """Escapes text for HTML and marks up its `code`."""
     return re.sub(r"`([^`]+)`", r"<code>\1</code>", escape(text, quote=False))
 
 

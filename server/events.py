@@ -23,8 +23,8 @@ from server.http.gate import STREAM
 from server.http.shapes import Answer, Asked, one_of
 
 DEFAULT_EVENTS, MOST_EVENTS = 100, 500
-CAUGHT_UP_AT_ONCE = 100  # events; the loop is others' before the next ones
-MOST_MISSED = 2_000  # events that a stream sends again; reading everything anew costs less than more of them
+CAUGHT_UP_AT_ONCE = 100  # events sent in one turn of the loop
+MOST_MISSED = 2_000  # events that a stream sends again; beyond that it is cheaper for clients to read everything anew
 LONGEST_WAIT_S = 25
 HEARTBEAT_S = 10.0
 RETRY_MS = 2_000  # a client's pause before it connects again
@@ -33,7 +33,7 @@ EventId = Annotated[int, within(0, MAX_ID)]  # 0 is before all
 
 
 class EventsAsked(Asked, frozen=True, kw_only=True):
-    """The query of events."""
+    """The query for events."""
 
     after: Annotated[EventId | None, words("Those after this id; without it the newest.")] = None
     limit: Annotated[int, within(1, MOST_EVENTS), words("Most of them to answer.")] = DEFAULT_EVENTS
@@ -112,7 +112,7 @@ class Events(SignedIn):
                 return
             await _one_of(events, waiter, wait_s)
             self.require_signed_in()
-            # Everything up to there can be read, so without an event of these the next page begins there.
+            # All events up to `newest_id` can be read, so the next page begins there if none of them matches.
             await self._answer_after(after, most, events, is_last=True, following=max(after, feed.newest_id))
 
     def _place(self) -> AbstractAsyncContextManager[None]:
@@ -121,7 +121,7 @@ class Events(SignedIn):
     async def _answer_after(
         self, after: int, most: int, events: tuple[str, ...], *, is_last: bool, following: int | None = None
     ) -> bool:
-        """Answers with the events after that one; without any only if it is the last read. Tells whether it did."""
+        """Answers with the events after `after`, or with none if `is_last`; returns whether it answered."""
         async with self._place():
             found = await self.in_turn(lambda: outbox.of_user_after(self.user.id, after, most, events))
             if found or is_last:
@@ -134,7 +134,7 @@ class Events(SignedIn):
         self.answer(EventPage(events=shown, next=following, reset=is_reset))
 
     def _last_id(self, after: int | None) -> int | None:
-        """Returns the id that the client saw last, by its header, else by its query; MAX_ID for any other header."""
+        """Returns the last id that the client saw, from its header, else its query; MAX_ID for an invalid header."""
         given = self.request.headers.get("Last-Event-ID", "")
         if not given:
             return after
@@ -156,7 +156,7 @@ class Events(SignedIn):
         with self._waiting() as (feed, waiter):
             self.set_header("Content-Type", STREAM)
             self.set_header("X-Accel-Buffering", "no")
-            # Where the database goes away the stream ends, as it does with the server: the client comes again.
+            # If the database does not respond, the stream ends and the client reconnects, as after a server's restart.
             with contextlib.suppress(StreamClosedError, PeeweeException, DatabaseAway):
                 newest_id = feed.newest_id
                 can_go_on = last_id is not None and await self._can_go_on(last_id, newest_id, events)
@@ -174,7 +174,7 @@ class Events(SignedIn):
         return not waiter.is_over and self.caller.is_good_still(self.now_ms)
 
     async def _can_go_on(self, last_id: int, newest_id: int, events: frozenset[str]) -> bool:
-        """Tells whether all that was missed is kept, and is few enough to be sent again."""
+        """Tells whether all missed events are still stored, and are few enough to be sent again."""
         if not outbox.can_go_on(self.user.id, last_id, events):
             return False
         until = MOST_MISSED + 1
@@ -182,7 +182,7 @@ class Events(SignedIn):
         return missed <= MOST_MISSED
 
     async def _catch_up(self, waiter: Waiter, after: int, until: int, events: frozenset[str]) -> None:
-        """Sends what was missed, a piece in each of the user's turns."""
+        """Sends the missed events, a part in each of the user's turns."""
         while after < until and self._goes_on(waiter):
             found = await self.in_turn(lambda: self._missed(after, until, events))  # noqa: B023  # it is awaited
             if not found:
@@ -195,13 +195,13 @@ class Events(SignedIn):
         return [(told.id, frame(told)) for told in found if told.id <= until]
 
     async def _send(self, text: bytes) -> None:
-        """Sends a piece. Raises StreamClosedError when the client has gone, or takes nothing."""
+        """Sends a part. Raises StreamClosedError if the client has disconnected or receives nothing."""
         self.write(text)
         await self.taken()
 
 
 def _beginning(last_id: int | None, newest_id: int, *, can_go_on: bool) -> bytes:
-    """Returns the first frame: the id after which events follow, or `reset` where some are missing."""
+    """Returns the first frame: the id after which events follow, or `reset` if some are missing."""
     if last_id is None:
         return f"id: {newest_id}\n\n".encode()
     if can_go_on:

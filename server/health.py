@@ -74,7 +74,7 @@ class Metrics(Handler):
 
 
 async def collect(settings: Settings, now_ms: int) -> list[Metric]:
-    """Collects every metric. A peer's are left out while it is away."""
+    """Collects all metrics. Those of a program that does not respond are left out."""
     known = places(settings)
     manager, gateway, signer = await asyncio.gather(
         _asked(lambda: _managers(settings, known)),
@@ -93,7 +93,7 @@ async def collect(settings: Settings, now_ms: int) -> list[Metric]:
 
 
 def _managers(settings: Settings, known: Sequence[Place | PeerUnavailable]) -> dict[str, int]:
-    """Adds up the managers' own numbers. Raises PeerError when one is away."""
+    """Adds up the managers' own counts. Raises PeerError if a manager does not respond."""
     addresses = [address_at(settings, place) for place in known]
     return {
         "workers": sum(call(each, "manager", CountTasks(), timeout=METRICS_PATIENCE_S).workers for each in addresses)
@@ -101,7 +101,7 @@ def _managers(settings: Settings, known: Sequence[Place | PeerUnavailable]) -> d
 
 
 async def _asked(question: Callable[[], Said]) -> Said | None:
-    """Returns the answer, or None without one in time. In a thread of its own: the pools may all be waiting."""
+    """Returns the answer, or None after a timeout. It uses a new thread, because the pools may all be busy."""
     try:
         return await asyncio.wait_for(asyncio.to_thread(question), 2 * METRICS_PATIENCE_S)
     except (BidkeeperError, TimeoutError):
@@ -224,7 +224,7 @@ def _of_each(quotas: Mapping[str, Any], key: str) -> tuple[tuple[dict[str, str],
 
 
 def _by_user(quota: Mapping[str, Any]) -> Iterator[tuple[str, int]]:
-    """Yields the calls of the users that the gateway names, which are few, and of all others together."""
+    """Yields the calls of each user that the gateway lists, which are few, and of all other users together."""
     named: Mapping[str, int] = quota.get("users", {})
     yield from named.items()
     yield "others", max(quota["used"] - sum(named.values()), 0)
@@ -266,7 +266,7 @@ class NotReady(Error, frozen=True, kw_only=True):
 
 
 class Health(Handler):
-    """The operations that monitors ask."""
+    """The operations for monitors."""
 
     tag = "service"
 
@@ -276,7 +276,7 @@ class Health(Handler):
 
         Asks nobody else, so it says nothing of the other programs. Names the version of this server.
         """
-        running = version.running()  # the server has asked at its start
+        running = version.running()  # already cached since the server's start
         return Alive(version=running.number, commit=running.commit or None)
 
     @route(
@@ -293,7 +293,7 @@ class Health(Handler):
         running = version.running()
         if not missing:
             return Ready(version=running.number, commit=running.commit or None)
-        may_see = is_local(str(self.request.remote_ip), self.request.headers)  # reasons name hosts and users
+        may_see = is_local(str(self.request.remote_ip), self.request.headers)  # because reasons name hosts and users
         answer = NotReady(
             error=_headline(missing),
             missing=sorted(missing),
@@ -312,7 +312,7 @@ def _headline(missing: dict[str, str]) -> str:
 
 
 async def missing_peers(handler: Handler) -> dict[str, str]:
-    """Returns each peer with the reason why it is not ready, empty for one that is. Callers share one look."""
+    """Returns for each peer why it is not ready, "" if it is. Concurrent callers share one check."""
     shared = handler.application.settings
     if "writes" not in shared:
         shared["writes"] = Writes(handler.services.settings)
@@ -323,7 +323,7 @@ async def missing_peers(handler: Handler) -> dict[str, str]:
 
 
 async def _looked(services: Services, writes: Writes) -> dict[str, str]:
-    """Asks each program over a new connection: a kept one works even when the program's socket has been removed."""
+    """Checks each program over a new connection, because an old one still works if the socket's file was removed."""
     looks: dict[str, Awaitable[str]] = {
         "database": _database(writes),
         "disk": asyncio.to_thread(writes.to_disk),
@@ -341,7 +341,7 @@ async def _looked(services: Services, writes: Writes) -> dict[str, str]:
 
 
 async def _in_time(look: Awaitable[str]) -> str:
-    """Returns the fault in words; empty without one."""
+    """Returns the fault as text; "" without one."""
     try:
         return await asyncio.wait_for(look, PATIENCE_S)
     except TimeoutError:
@@ -364,16 +364,16 @@ async def _manager(services: Services) -> str:
 
 async def _facts(services: Services) -> str:
     if services.settings.facts_hosts:
-        # The relay listens in any case, and a host of the servers' role is answered.
+        # The relay accepts connections even if the facts are down, but a host of the servers' role gets an answer.
         return await _status(services.settings.facts_socket)
-    # It answers the signer only: from here only its listening can be seen.
+    # The facts answer the signer only, so this only checks that they listen.
     _, writer = await asyncio.open_unix_connection(services.settings.facts_socket)
     writer.close()
     return ""
 
 
 async def _status(socket: Path) -> str:
-    """Asks gateway or facts for its status."""
+    """Requests the status of the gateway or the facts."""
 
     def ask() -> None:
         with MarketClient(socket, PATIENCE_S) as program:
@@ -384,9 +384,9 @@ async def _status(socket: Path) -> str:
 
 
 async def _clock(gateway: Path) -> str:
-    """Compares our clock with the marketplaces' as the gateway has measured it: by a wrong one no bid is placed.
+    """Compares our clock with the marketplaces' clocks, as the gateway measured them. A wrong clock stops all bids.
 
-    A marketplace whose own clock is wrong keeps only its own bids from being placed.
+    A marketplace whose own clock is wrong only stops the bids there.
     """
 
     def ask() -> str:
@@ -394,7 +394,7 @@ async def _clock(gateway: Path) -> str:
             with MarketClient(gateway, PATIENCE_S) as program:
                 venues = program.status().get("venues", {}).values()
         except VenueError:
-            return ""  # the gateway's line says so
+            return ""  # because the gateway's own line reports it
         skews = [venue["skew_s"] for venue in venues if venue.get("skew_s") is not None]
         least = min(skews, key=abs, default=0.0)
         return f"{skew_words(least)}: no bid is placed" if abs(least) > MOST_SKEW_S else ""
@@ -430,8 +430,8 @@ async def _simulator(url: str) -> str:
 class Writes:
     """Checks that the installation's directories and the database take a write.
 
-    Free space is read each time. A write is made at most every WRITE_EVERY_S, because some monitors ask each second;
-    after a fault each time, so that its end is seen.
+    Free space is read each time. A write is made at most every WRITE_EVERY_S, because some monitors ask each second.
+    After a fault a write is made each time, so that the recovery is noticed.
     """
 
     def __init__(self, settings: Settings, clock: Callable[[], float] = time.monotonic) -> None:
@@ -444,7 +444,7 @@ class Writes:
         self._in_progress = threading.Lock()
 
     def to_disk(self) -> str:
-        """Returns the fault in words; empty without one. Raises OSError."""
+        """Returns the fault as text; "" without one. Raises OSError."""
         if not self._in_progress.acquire(blocking=False):
             return "a write has not ended yet"
         try:
@@ -464,9 +464,9 @@ class Writes:
             self._in_progress.release()
 
     def to_database(self) -> str:
-        """Returns the fault in words; empty without one, and while another process is writing. Raises peewee's errors.
+        """Returns the fault as text; "" without one, or while another process is writing. Raises peewee's errors.
 
-        It never waits, because it holds up the server's one loop.
+        It never waits, because it runs on the server's only loop.
         """
         if self._clock() < self._to_database_due:
             return ""
@@ -477,7 +477,7 @@ class Writes:
 
 
 def _free_bytes(directory: Path) -> tuple[int, Path]:
-    """Returns the free bytes at a directory, or at the nearest one above that is there and may be seen."""
+    """Returns the free bytes at a directory, or at its nearest parent that exists and can be read."""
     try:
         found = os.statvfs(directory)
     except (FileNotFoundError, PermissionError):
@@ -488,7 +488,7 @@ def _free_bytes(directory: Path) -> tuple[int, Path]:
 
 
 def _overwrite(path: Path) -> None:
-    """Writes a few bytes over those that are there, down to the disk. Raises OSError."""
+    """Overwrites a few bytes of a file and syncs them to disk. Raises OSError."""
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
     try:
         os.pwrite(descriptor, f"{time.time_ns():020d}\n".encode(), 0)

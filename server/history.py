@@ -63,7 +63,7 @@ _BEFORE = words("`next` of the page before this one.")
 
 
 def _slugs(text: str) -> tuple[str, str]:
-    """Reads a slug: as it is written, which a listing's may be, and in the plain form of a bid's. Raises PasteError."""
+    """Returns a slug as written, for listings, and in its normal form, for bids. Raises PasteError."""
     found = fields.bare(text)
     if not 1 <= len(found) <= MAX_TEXT:
         raise fields.PasteError(f"must have 1 to {MAX_TEXT} letters")
@@ -71,7 +71,7 @@ def _slugs(text: str) -> tuple[str, str]:
 
 
 class AskedFills(Asked, frozen=True, kw_only=True):
-    """The fills to answer."""
+    """The query for fills."""
 
     task_id: Annotated[Id | None, words("Those of one task of either kind.")] = None
     slug: Annotated[
@@ -87,7 +87,7 @@ class AskedFills(Asked, frozen=True, kw_only=True):
 
 
 class AskedOrders(Asked, frozen=True, kw_only=True):
-    """The orders to answer."""
+    """The query for orders."""
 
     since: Annotated[AskedTime, words(f"Those made from then on. {AS_TIME}")] = None
     before: Annotated[Id | None, _BEFORE] = None
@@ -290,7 +290,7 @@ LISTING_COLUMNS = {"floor": "floor", "price": "own_top", "guard": "guard_sats"}
 
 
 class AskedSpan(Asked, frozen=True, kw_only=True):
-    """The samples of a span."""
+    """The query for a task's samples in a span of time."""
 
     from_: Annotated[AskedTime, words(f"Samples from then on; a day before `to` when left out. {AS_TIME}")] = field(
         name="from", default=None
@@ -357,7 +357,7 @@ class _Series(TaskHandler):
         return {"step": "minute" if step == MINUTE else "hour", "time": _column(found[0]), **shown}
 
     def _finest(self, from_ms: int) -> int:
-        """Returns the finest step that is kept back to `from_ms`."""
+        """Returns the finest step of samples that are kept back to `from_ms`."""
         return MINUTE if from_ms >= self.now_ms - (KEPT_MINUTES[MINUTE] + 1) * _MINUTE_MS else HOUR
 
 
@@ -390,17 +390,17 @@ class ListingSeries(_Series):
 
 
 def _column(digits: str) -> Any:
-    """Returns a column whose values are joined digits already: thousands of them are not read and written again."""
+    """Returns a column as finished JSON, so that thousands of its values are not decoded and encoded again."""
     return Raw(f"[{digits}]".encode())
 
 
 # ---- one moment
 
-_NOBODY = BidderWallet("", "", "", frozenset())  # the journal's books are without the user's own orders
+_NOBODY = BidderWallet("", "", "", frozenset())  # because the journal's books do not contain the user's own orders
 
 
 class AskedMoment(Asked, frozen=True, kw_only=True):
-    """The moment."""
+    """The query for a moment of a task's past."""
 
     time: Annotated[TimeText, words(f"The moment. {AS_TIME}")]
 
@@ -513,13 +513,13 @@ class Moments(TaskHandler):
 
 
 def _standing(order: Order, reasons: dict[int, str], places: dict[int, int]) -> StandingOrder:
-    """Returns the order with the reason that the cycle gave it, and its rank; its `state` is today's."""
+    """Returns the order with the cycle's reason for it and its rank; `state` is the present one."""
     shown = structs.asdict(order_shown(order))
     return StandingOrder(**shown, reason=reasons.get(order.id), rank=places.get(order.id))
 
 
 def _ranks(entry: Entry, standing: list[Order]) -> dict[int, int]:
-    """Returns the known ranks of the orders by their ids; none where the cycle read no bids of others."""
+    """Returns the known ranks of the orders by their ids; none if the cycle did not read others' bids."""
     config, snapshot = entry.config, entry.snapshot
     if snapshot is None or snapshot.bids is None:
         return {}
@@ -559,7 +559,7 @@ def _book(snapshot: Snapshot | None) -> OrderBook:
 
 
 def _sample(task_id: int, time_ms: int) -> PastSample | None:
-    """Returns the sample of that minute, else of that hour."""
+    """Returns the sample of the minute of `time_ms`, else of its hour."""
     for step, name in ((MINUTE, "minute"), (HOUR, "hour")):
         begin_ms = time_ms - time_ms % (step * _MINUTE_MS)
         for row in samples_between(task_id, step, begin_ms, begin_ms + _MINUTE_MS):

@@ -1,6 +1,6 @@
 """Hooks: receivers of the caller's events. Only sessions make and change them, never API tokens.
 
-Addresses and secrets are in files that the program `hooks` reads; here they are only written.
+Addresses and secrets are in files that the program `hooks` reads. This module only writes them.
 """
 
 from __future__ import annotations
@@ -100,7 +100,7 @@ class HookCode(Body, frozen=True, kw_only=True):
 
 
 class DeliveriesAsked(Asked, frozen=True, kw_only=True):
-    """The query of a hook's deliveries."""
+    """The query for a hook's deliveries."""
 
     limit: Annotated[int, within(1, MOST_DELIVERIES), words("Most of them to answer.")] = DEFAULT_DELIVERIES
 
@@ -259,13 +259,13 @@ class Hooks(SignedIn):
         try:
             known = self.receivers.read(hook.receiver)
         except NoReceiver:
-            known = Receiver("")  # so both must be given
+            known = Receiver("")  # unreadable, so the body must contain both address and secret
         url = known.url if given.url is UNSET else given.url
         secret = known.secret if given.secret is UNSET else given.secret
         self._check(hook.kind, url, None if given.secret is UNSET else secret)
         is_kept = given.secret is UNSET and bool(secret)
         if is_kept and would_tell_secret(hook.kind, known.url, url):
-            raise invalid(["secret: is required with another address"])  # a stolen session must not get it
+            raise invalid(["secret: is required with another address"])  # otherwise a stolen session could obtain it
         if hook.kind == WEBHOOK and not secret:
             raise invalid(["secret: must not be empty: all that is sent is signed with it"])
         name = self.receivers.keep(Receiver(url, secret))
@@ -315,7 +315,7 @@ class Hooks(SignedIn):
         self._refuse_too_many_calls()
         with transaction():
             is_asked = table.ask(hook.id, self.now_ms)
-        if not is_asked:  # its address has agreed meanwhile
+        if not is_asked:  # the address has been confirmed meanwhile
             self._refuse_with_consent(self.own(str(hook.id)))
         return _shown(hook)
 
@@ -367,7 +367,7 @@ class Hooks(SignedIn):
         return _delivery(row)
 
     def _check(self, kind: str, url: str, secret: str | None) -> None:
-        """Raises ApiError (400) unless this is an address, and a secret if one is given, for a hook of this kind."""
+        """Raises ApiError (400) unless the address, and the secret if given, are valid for a hook of this kind."""
         settings, details = self.services.settings, []
         if kind == MAIL and settings.smtp_url is None:
             details.append("kind: mail is not set up here")
@@ -379,7 +379,7 @@ class Hooks(SignedIn):
             raise invalid(details)
 
     def _refuse_too_many_calls(self) -> None:
-        """Raises ApiError (429) when the caller has had too much sent by hand."""
+        """Raises ApiError (429) if the caller has requested too many deliveries or codes."""
         if wait_s := self.services.sent_by_hand.take(str(self.user.id)):
             raise too_many("Too many deliveries by hand", wait_s)
 

@@ -1,8 +1,8 @@
 """Inscriptions: those of the caller's addresses, one in detail, and its picture.
 
-A marketplace's answers are kept for five minutes. A picture is fetched through the gateway, so that no third party
-learns from a browser what its owner has. It is a stranger's bytes under our name. So its type is one of a few, found in
-the bytes themselves, and the headers let no browser guess another, run anything in it, or load anything for it.
+A marketplace's answers are cached for five minutes. A picture is fetched through the gateway, so that browsers do not
+reveal to third parties what their users own. A picture is untrusted content served from our origin. So only a few types
+are allowed, detected from the bytes, and the headers stop browsers from guessing another type, running or loading code.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ from server.http.shapes import Answer, Asked, dumps, read_by, shown_as
 from server.task_handler import venue_telling_wallets
 
 KEPT_MS = 300_000
-REFRESHED_MS = 20_000  # an answer that was asked for anew may be so old: a page that always does so costs no more
-# The gateway's own copies may be this old, so that a refreshing wallet does not use up the venue's quota.
+REFRESHED_MS = 20_000  # maximum age of an answer to a refresh, so that a page that always refreshes costs little
+# The gateway's copies may be this old, so that refreshing a wallet does not use up the venue's quota.
 _MAX_AGE_S = 30.0
 _MOST_ITEMS = 500
 _MOST_TEXT = 500
 _MOST_TRAITS = 100
-# Seconds for which the browser alone may keep a picture.
+# Seconds for which a browser, but no proxy, may cache a picture.
 _PICTURE_S, _LACKING_S, _AWAY_S = 86_400, 3_600, 60
 _HEADERS = {
     "Content-Security-Policy": "default-src 'none'; sandbox",
@@ -57,12 +57,12 @@ class Refreshed(Asked, frozen=True, kw_only=True):
 
     @property
     def kept_ms(self) -> int:
-        """The greatest age of a kept answer."""
+        """The maximum age of a cached answer."""
         return REFRESHED_MS if self.refresh == "1" else KEPT_MS
 
     @property
     def max_age_s(self) -> float:
-        """The greatest age of the gateway's answer."""
+        """The maximum age of the gateway's answer."""
         return REFRESHED_MS / 1000 if self.refresh == "1" else _MAX_AGE_S
 
 
@@ -108,7 +108,7 @@ class Inscriptions(SignedIn):
     tag = "inscriptions"
 
     def named(self, path: str) -> str:
-        """Returns the id of the inscription that a path names. Raises ApiError (404), whose message explains ids."""
+        """Returns the id of the inscription in a path. Raises ApiError (404) with a message that explains ids."""
         try:
             return fields.inscription(path)
         except fields.PasteError as error:
@@ -145,7 +145,7 @@ class Inscriptions(SignedIn):
             kept = "\n".join(dumps(_item(item, address)) for item in items[:_MOST_ITEMS])
             told = {item.id: Told(item.collection_id, link(item.image_url)) for item in items[:_MOST_ITEMS]}
             venue_memory.store_wallet(address, kept, told, self.now_ms)
-        # One line an item: a JSON text has no line break of its own.
+        # One item on each line, because this JSON contains no line breaks.
         return [Raw(line.encode()) for line in kept.splitlines()]
 
     @route(
@@ -181,7 +181,7 @@ class Inscriptions(SignedIn):
         others=(*PICTURE_MEDIA[1:], _DRAWING),
         errors={404: "There is no such inscription.", 429: TOO_MANY_LOOKUPS, 502: UNREADABLE},
         has_etag=True,
-        answers_s=12.0,  # the gateway fetches ten a second, and a page asks for sixty
+        answers_s=12.0,  # because the gateway fetches ten a second, and a page requests sixty
     )
     async def get_inscription_picture(self, inscription_id: str) -> None:
         """The picture of one inscription
@@ -192,14 +192,14 @@ class Inscriptions(SignedIn):
         """
         pictures, user = self.services.pictures, self.user.id
         pictures.count(user)
-        # Only of an inscription whose picture's address no venue has told yet, one is asked.
+        # A venue is asked only if the address of the picture is not known yet.
         told = venue_memory.told_of(inscription_id)
         url = (told or await self._looked_up(inscription_id, _MAX_AGE_S)).image_url
         try:
             found = await pictures.picture(user, inscription_id, url, self.until)
         except TooManyLookups as error:
             raise blocking.answer_to(error) from error
-        except VenueError:  # the gateway has too much to fetch, or is away: there may be one in a minute
+        except VenueError:  # the gateway is overloaded or does not respond, so the browser may retry in a minute
             found = NoPicture("unreachable")
         self.require_signed_in()
         self._show(inscription_id, found)
@@ -222,9 +222,9 @@ class Inscriptions(SignedIn):
 async def look_up(
     handler: SignedIn, ask: UserMarket, inscription_id: str, max_age_s: float, venue: str | None = None
 ) -> Inscription:
-    """Returns a marketplace's details of an inscription, by `ask`. Raises VenueError.
+    """Reads a marketplace's details of an inscription by `ask`. Raises VenueError.
 
-    They are kept if they are from the usual marketplace: `venue` None, or its name.
+    They are cached if they are from the usual marketplace: `venue` is None or its name.
     """
     usual = venue_telling_wallets(handler.services.settings)
     asked = venue or usual
@@ -240,7 +240,7 @@ def _item(item: WalletItem, address: str) -> WalletInscription:
 
 
 def _detail(item: Item) -> Inscription:
-    """Returns the venue's record in the words of this API."""
+    """Converts the venue's record to the shape of this API."""
     return shown_as(
         Inscription,
         item,
@@ -264,11 +264,11 @@ def _traits(told: Sequence[tuple[str, str]]) -> list[Trait]:
 
 
 def _text(value: str | None) -> str | None:
-    """Returns a text of the venue's, cut and without characters that could disturb a reader's screen."""
+    """Returns a text from a venue, shortened and without unprintable characters."""
     return "".join(letter for letter in (value or "")[:_MOST_TEXT] if letter.isprintable()) or None
 
 
-# ---- the drawing in place of a picture that there is not: a pattern of its inscription's own, and one word
+# ---- the placeholder for a missing picture: a pattern derived from the inscription's id, and one word
 
 _WORDS: Mapping[Instead, str] = {
     "none": "no picture",
@@ -282,7 +282,7 @@ _WORDS: Mapping[Instead, str] = {
 }
 _CELLS, _CELL = 5, 40
 _SIDE = _CELLS * _CELL
-# Ground and two tones above it; all dark enough for the word in white.
+# Background and two tones; all are dark enough for white text.
 _TONES = (
     ("#26323f", "#2f4052", "#3a4f66"),
     ("#2b2f45", "#383d5c", "#474e75"),
@@ -293,7 +293,7 @@ _TONES = (
 
 
 def drawn(inscription_id: str, instead: Instead) -> bytes:
-    """Draws an SVG of 200 by 200, always the same one for an inscription and a kind."""
+    """Draws an SVG of 200 by 200 pixels, always the same for an inscription and a kind."""
     digest = hashlib.sha256(inscription_id.encode()).digest()
     ground, *tones = _TONES[digest[0] % len(_TONES)]
     word = _WORDS[instead]
@@ -311,7 +311,7 @@ def drawn(inscription_id: str, instead: Instead) -> bytes:
 
 
 def _pattern(digest: bytes, tones: list[str]) -> Iterator[str]:
-    """Draws cells, the same on both sides."""
+    """Draws cells, mirrored left to right."""
     half = (_CELLS + 1) // 2
     for row in range(_CELLS):
         for column in range(half):

@@ -1,4 +1,4 @@
-"""Lookups on the markets before a task is made: an order book, a floor, a rune's market, and the slugs known so far."""
+"""Market look-ups before a task is created: an order book, a floor, a rune's market, and known slugs."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ NO_SUCH_SLUG = "The marketplace does not know it."
 DEFAULT_LEVELS, MOST_LEVELS = 50, 200
 PREVIEWED_LEVELS = 50
 MOST_SLUGS = 20
-_MOST_READ = 200  # orders that a marketplace is asked for
+_MOST_READ = 200  # orders requested from a marketplace
 _DEFAULT_DEPTH = 1_000_000
 _PRICE_DIGITS = 20
 _JUDGED = ("slug", "type", "trait_type", "trait_value", "bid_type")
@@ -61,7 +61,7 @@ Book = TypeVar("Book", AskBook, BidBook)
 
 
 def _slug(type_: str, text: str) -> tuple[str, list[tuple[str, str]]]:
-    """Returns the slug that was pasted, and the faults of `type` and `slug`."""
+    """Returns the slug in a pasted text, and the faults of `type` and `slug`."""
     if not text:
         return "", [("slug", "is required")]
     try:
@@ -80,7 +80,7 @@ def _ticker(text: str) -> str:
 
 
 _VENUE = words("The marketplace, by its name; the default one when left out.")
-# The slug's form depends on the type, so both are judged together.
+# The slug's form depends on the type, so both are checked together.
 _Slug = Annotated[str, read_by(str), words("Collection slug or rune ticker.", min_length=1)]
 
 
@@ -88,7 +88,7 @@ _Some = Annotated[str, Meta(min_length=1)]
 
 
 class AskedBook(Asked, frozen=True, kw_only=True):
-    """The market whose book is wanted."""
+    """The query for a market's order book."""
 
     type: Annotated[str, _TYPES, words("What the slug names.")] = "ordinals"
     trait_type: Annotated[_Some | None, words("Trait category, with `traitValue`.")] = None
@@ -99,7 +99,7 @@ class AskedBook(Asked, frozen=True, kw_only=True):
 
 
 class AskedFloor(Asked, frozen=True, kw_only=True):
-    """The collection or rune whose floor is wanted."""
+    """The query for the floor of a collection or rune."""
 
     slug: _Slug
     type: Annotated[str, read_by(str), _TYPES, words("What the slug names.")] = "ordinals"
@@ -107,7 +107,7 @@ class AskedFloor(Asked, frozen=True, kw_only=True):
 
 
 class AskedRune(Asked, frozen=True, kw_only=True):
-    """The rune whose market is wanted."""
+    """The query for a rune's market."""
 
     ticker: Annotated[str, read_by(_ticker), words("Rune ticker.", min_length=1)]
     depth: Annotated[int, within(1, MAX_SATS), words("How many sats of the order book the average walks.")] = (
@@ -116,7 +116,7 @@ class AskedRune(Asked, frozen=True, kw_only=True):
 
 
 class AskedSlugs(Asked, frozen=True, kw_only=True):
-    """A search of slugs."""
+    """The query for a search of slugs."""
 
     q: Annotated[
         Annotated[str, text_of(1, 200)] | None,
@@ -225,7 +225,7 @@ _LOOKUP_FAILS = {400: INVALID, 404: NO_SUCH_SLUG, 429: TOO_MANY_LOOKUPS, 502: UN
 
 
 class Market(SignedIn):
-    """The lookups."""
+    """The operations that look up markets."""
 
     tag = "market"
 
@@ -252,7 +252,7 @@ class Market(SignedIn):
         if isinstance(asks, VenueError) and isinstance(bids, VenueError):
             raise blocking.answer_to(asks)
         if _is_empty(asks) and _is_empty(bids):
-            # An empty book and a missing one look alike; only a known slug has a floor.
+            # An empty book may also mean an unknown slug, so check for a floor, which only known slugs have.
             await self._floor_of(slug, kind, venue)
         book = order_book(asks, bids, wallet, asked.depth)
         ranked = self._ranks(config, venue, bids, wallet) if isinstance(bids, BidBook) else None
@@ -266,7 +266,7 @@ class Market(SignedIn):
         )
 
     def _ranks(self, config: BidConfig, venue: str, book: BidBook, wallet: BidderWallet) -> list[OwnRank]:
-        """Returns the known ranks of the caller's open orders in the book of the config's slug and trait."""
+        """Returns the known ranks of the caller's open orders in the book for the config's slug and trait."""
         key = normal_slug(config.type, config.slug)
         others = [bid for bid in book.bids if not wallet.owns_bid(bid)]
         found = list[OwnRank]()
@@ -274,7 +274,7 @@ class Market(SignedIn):
             if task.venue != venue or task.slug_key != key or not self.may_name(task.id):
                 continue
             placed, of_task = orders.open_orders(task.id), load_bid_config(task.config)
-            # A hidden bid is below the best one, which may be the caller's own of another task.
+            # Hidden bids are below the best visible bid, which may be the caller's own bid of another task.
             least = book.bids if book.hidden else ()
             known = ranks_on(config, placed, of_task, others, is_whole=not book.hidden, least=least)
             found += [OwnRank(order=order, rank=rank) for order, rank in known.items()]
@@ -306,11 +306,11 @@ class Market(SignedIn):
         """
         book = await self.ask_market(lambda market: market.rune_asks(asked.ticker, MAX_AGE_S))
         if not book.asks:
-            # The data provider has no asks for an unknown rune, either; only a known one has a floor.
+            # No asks may also mean an unknown rune, so check for a floor, which only known runes have.
             await self._floor_of(asked.ticker, "runes")
         floor = min((ask.unit_price for ask in book.asks), default=None)
         average, walked = vwap(book.asks, asked.depth)
-        if book.hidden:  # a lot that could not be read would lower it
+        if book.hidden:  # because a lot that could not be read may be cheaper
             average = None
         return RuneMarket(
             ticker=asked.ticker,
@@ -357,7 +357,7 @@ class Market(SignedIn):
         return task_handler.named_venue({} if name is None else {"venue": name}, self.services.settings)
 
     async def _read(self, question: Callable[[MarketClient], Book]) -> Book | VenueError:
-        """Returns the book, or why it is not known: one side hides nothing of the other."""
+        """Returns the book or the error, so that a failure on one side does not hide the other side."""
         try:
             return await self.look(question)
         except NotFound:
@@ -366,7 +366,7 @@ class Market(SignedIn):
             return error
 
     async def _floor_of(self, slug: str, kind: base.Kind, venue: str | None = None) -> base.Floor:
-        """Returns the floor by the marketplace. Raises ApiError: 404 for an unknown slug, 502."""
+        """Returns the marketplace's floor. Raises ApiError: 404 for an unknown slug, 502."""
         floors = await self.ask_market(lambda market: market.at(venue).floors([slug], kind, MAX_AGE_S))
         if slug not in floors:
             raise not_found(UNKNOWN_SLUG)
@@ -384,7 +384,8 @@ def ranks_on(
 ) -> dict[int, int]:
     """Returns the known ranks, by id, of the orders of a task with this config on the slug and trait of `market`.
 
-    An order outlives a change of its task's slug or trait. `least` are bids that an order must pay as much as.
+    An order stays open when its task's slug or trait changes, so the order's market is compared. With `least`, only
+    orders that pay at least as much as these bids are ranked.
     """
     competing = [order for order in placed if is_on(market, order.slug) and order.trait == market.trait]
     own = [order for order in own_orders(competing, config) if all(pays_as_much(order, bid) for bid in least)]
@@ -392,7 +393,7 @@ def ranks_on(
 
 
 def own_marks(user: Any, keys: Any, venue: str) -> BidderWallet:
-    """Returns every mark of the user's own orders at the venue."""
+    """Returns all data that identify the user's own orders at the venue."""
     placed = [order for order in orders.wallet_orders(keys.payment) if order.venue == venue]
     return BidderWallet(
         keys.payment,
@@ -407,7 +408,7 @@ def own_marks(user: Any, keys: Any, venue: str) -> BidderWallet:
 def order_book(
     asks: AskBook | VenueError | str, bids: BidBook | VenueError | str, wallet: BidderWallet, most: int
 ) -> OrderBook:
-    """Returns both sides in at most `most` levels, each null with the reason where it is not known."""
+    """Returns both sides with at most `most` levels each; an unknown side is null, with the reason."""
     return OrderBook(
         asks=_side(asks, asks.asks, wallet.owns_ask, most) if isinstance(asks, AskBook) else None,
         asks_unknown=None if isinstance(asks, AskBook) else str(asks),
@@ -433,7 +434,7 @@ def _side(
     most: int,
     sign: int = 1,
 ) -> BookSide:
-    """Returns the best levels of one side, the best first, and how much of each is our own."""
+    """Returns the best levels of one side, the best first, with the caller's own quantity in each."""
     levels: dict[Decimal, list[Any]] = {}
     count = 0
     for order in found:
@@ -459,14 +460,14 @@ def _level(price: Decimal, quantity: Decimal, count: int, own: Decimal, own_coun
 
 
 def _useful(price: Decimal) -> Decimal:
-    """Returns a price with as many digits as are useful."""
+    """Rounds a price to a useful number of digits."""
     with localcontext() as context:
         context.prec = _PRICE_DIGITS
         return exact(+price)
 
 
 def _rank(known: presets.KnownSlug, text: str) -> tuple[int, int] | None:
-    """Returns the rank of a slug among those found, least first; None when neither it nor its name has the text."""
+    """Returns a sort key of a slug in a search; None if neither the slug nor its name contains the text."""
     texts = [normal_slug(known.type, known.slug).casefold(), (known.name or "").casefold()]
     name = fields.without_spacers(text) if known.type == "rune" else text
     wanted = [name.casefold(), text.casefold()]

@@ -1,6 +1,6 @@
-"""The caller: profile, own ceilings, and the sign-in address's approval of what a bearer token alone must not do.
+"""The caller's profile and own ceilings, and the approval of changes that a bearer token alone must not make.
 
-The text that is signed says the change in full, so that the signature is good for nothing else.
+The sign-in address signs a text that states the whole change, so that the signature is valid for nothing else.
 """
 
 from __future__ import annotations
@@ -182,7 +182,7 @@ class Me(SignedIn):
         """Changes the ordinals address. Raises ApiError: 400, 409, or 502 when the balance cannot be read."""
         if address == self.user.ordinals_address:
             return
-        # The sign-in address agrees to every change, and another one proves itself.
+        # The sign-in address must approve each change, and another address must be proved to be the caller's.
         proofs = [] if address == self.user.address else [self._proof(address, given.challenge_id, given.signature)]
         proofs.append(consent_to(self, words_of_move(address), given))
         try:
@@ -207,7 +207,7 @@ class Me(SignedIn):
         return str(challenge.id)
 
     async def _check_no_balance(self) -> None:
-        """Refuses while there is a balance: the bidding wallet is the pair of addresses', so it would be lost."""
+        """Raises ApiError while there is a balance, because the bidding wallet depends on both addresses."""
         keys = await self.ask_signer(lambda signer: signer.addresses(self.user.address))
         receive = self.user.ordinals_address
         for venue in venues_with_bidding_wallets(self.services.settings):
@@ -255,7 +255,7 @@ class Me(SignedIn):
 
 
 class Approvals(SignedIn, SignInCall):
-    """The texts that approve a change."""
+    """The operation that opens approvals."""
 
     tag = "sessions"
 
@@ -283,7 +283,7 @@ class Approvals(SignedIn, SignInCall):
 
 
 class Bounds(SignedIn):
-    """The operations on the caller's own ceilings: any session lowers them, only the sign-in address raises them."""
+    """The operations on the caller's own ceilings. Any session may lower them; raising needs the sign-in address."""
 
     tag = "sessions"
 
@@ -311,7 +311,7 @@ class Bounds(SignedIn):
             consents.append(consent_to(self, words_of_ceilings(wanted), given))
         try:
             accounts.set_own_ceilings(self.user.id, wanted, consents, self.now_ms)
-        except (accounts.ConsentMissing, accounts.ProofUsed):  # by another request at this moment
+        except (accounts.ConsentMissing, accounts.ProofUsed):  # used by another request meanwhile
             raise invalid(["approvalId: is used, or the ceilings were changed at the same time"]) from None
         await heed_limits(self.services, self.user.id, self.now_ms)
         return self._shown(User.get_by_id(self.user.id))
@@ -323,7 +323,7 @@ class Bounds(SignedIn):
 
 
 def _changed(given: ApprovalBody | CeilingsBody, former: OwnCeilings) -> OwnCeilings | None:
-    """Returns the ceilings after this change of `former`: one that is left out stays. None when none is given."""
+    """Returns the ceilings after a change of `former`; omitted ones stay. None if the change names no ceiling."""
     if given.max_exposure is UNSET and given.max_hardcap is UNSET:
         return None
     return OwnCeilings(
@@ -341,19 +341,19 @@ def ordinals_address(text: str) -> str:
 
 
 def words_of_move(address: str) -> str:
-    """Says that bought items go to `address`."""
+    """Returns the text to sign for a change of the ordinals address to `address`."""
     return f"bought items go to {address}"
 
 
 def words_of_ceilings(wanted: OwnCeilings) -> str:
-    """Says both ceilings as they are to be."""
+    """Returns the text to sign for new ceilings; it states both."""
     total = "what the plan allows" if wanted.max_exposure is None else f"{wanted.max_exposure} sats"
     each = "any sum" if wanted.max_hardcap is None else f"{wanted.max_hardcap} sats"
     return f"bids may be up to {total} in all and {each} each"
 
 
 def consent_to(handler: SignedIn, change: str, given: Consent) -> str:
-    """Returns the id of the approval in which the sign-in address agrees to `change`. Raises ApiError (400)."""
+    """Returns the id of the approval by which the sign-in address agrees to `change`. Raises ApiError (400)."""
     proof = {"approvalId": given.approval_id, "approvalSignature": given.approval_signature}
     if missing := [f"{name}: is required for this change" for name, value in proof.items() if value is None]:
         raise invalid(missing)

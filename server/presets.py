@@ -18,7 +18,7 @@ from server.task_config import BiddingTaskChange
 from server.tasks import refuse_unknown_budget
 
 VERSION = 1
-_ANY_SLUG = "ANY"  # right as a collection's and as a ticker
+_ANY_SLUG = "ANY"  # valid as a collection's slug and as a ticker
 _TAKEN = "There is a preset of this name already."
 _FULL = "There are as many presets as a user may have."
 
@@ -190,9 +190,9 @@ class Presets(SignedIn):
         return Success()
 
     def _checked(self, given: dict[str, Any], where: str = "") -> str:
-        """Returns a config as it is stored, with its slug in plain form.
+        """Returns a config in its stored form, with a normalised slug.
 
-        Raises ApiError (400) for one that no new task could have, whatever its slug.
+        Raises ApiError (400) for a config that is not valid for any new task, whatever its slug.
         """
         config, details = task_config.merged({"slug": _ANY_SLUG, **given}, None)
         venue, unknown = task_handler.named_venue(given, self.services.settings)

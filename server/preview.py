@@ -1,4 +1,4 @@
-"""A preview: a config's plan on the market of this moment, decided as in a live cycle, with nothing placed."""
+"""The preview of a config: its plan for the current market, decided as in a live cycle. Nothing is placed."""
 
 from __future__ import annotations
 
@@ -53,8 +53,8 @@ from strategy.plan_bids import plan_bids
 from strategy.reasons import Reason, Step
 from wallet.signer_client import SignerError
 
-RIVALS_AGE_S = 600.0  # of bids that only the ranks of a plan are made of
-_FOR_NOW = (Reason.QUOTA, Reason.CLOCK_SKEW, Reason.SIGNED_LIMIT)  # a bid is wanted there all the same
+RIVALS_AGE_S = 600.0  # maximum age of bids that are read only for the ranks of a plan
+_FOR_NOW = (Reason.QUOTA, Reason.CLOCK_SKEW, Reason.SIGNED_LIMIT)  # temporary, so the rung still wants a bid
 
 TaskPreview = shape(
     "TaskPreview",
@@ -192,7 +192,7 @@ class Preview(Answer, frozen=True, kw_only=True):
 
 
 class _Notes(Struct):
-    """The failures of a look: words for the caller, and the venue's error by attempt."""
+    """The failures of the reads: texts for the caller, and the venue's error by attempt."""
 
     texts: list[str] = field(default_factory=list)
     errors: dict[str, VenueError] = field(default_factory=dict)
@@ -204,27 +204,27 @@ class _Notes(Struct):
 
 
 class _PreviewReads(Struct, frozen=True):
-    """All values read for one preview; `is_known` says whether there is such a collection or rune."""
+    """All values read for one preview; `is_known` says whether the collection or rune exists."""
 
     profile: VenueProfile
     seen: MarketLook
-    wallet: BidderWallet  # whose payment address `own_bids` are of
+    wallet: BidderWallet  # `own_bids` are the bids of its payment address
     own_bids: OwnBids
     is_known: bool
     faults: tuple[str, ...]
     rungs: int | None
     stretch_s: int
     skew_s: float
-    rivals: BidBook | None  # the bids that rungs are ranked among, own ones included; None if they could not be read
+    rivals: BidBook | None  # all bids, for the ranks of rungs; None if they could not be read
 
     @property
     def others(self) -> list[Bid] | None:
-        """The bids of others among them."""
+        """The bids of other users in `rivals`."""
         return None if self.rivals is None else [bid for bid in self.rivals.bids if not self.wallet.owns_bid(bid)]
 
     @property
     def hidden(self) -> int:
-        """The number of them that could not be read."""
+        """The number of bids that could not be read."""
         return 0 if self.rivals is None else self.rivals.hidden
 
 
@@ -246,7 +246,7 @@ class Previews(BiddingTaskHandler):
             503: SIGNER_AWAY,
         },
         body=TaskPreview,
-        answers_s=8.0,  # several calls, one after the other
+        answers_s=8.0,  # because it makes several calls, one after the other
     )
     async def preview_task(self) -> Preview:
         """What a config would do on the market of this moment
@@ -279,7 +279,7 @@ class Previews(BiddingTaskHandler):
             missing=missing_sats(entry, plan),
             exposure=orders.exposure(self.user.id, dry_run=config.dry_run),
             limits=_limits_shown(entry.limits),
-            # The plan is for a task that neither holds back.
+            # The plan is made as if neither of these stopped the task.
             control=EffectiveState(state=control.state, scope=control.scope),
             refusal=self.services.entitlements.refusal(self.user, self.now_ms),
             errors=[*market.faults, *trouble],
@@ -288,7 +288,7 @@ class Previews(BiddingTaskHandler):
         )
 
     async def _signing(self, task: Task | None, entry: Entry) -> tuple[Entry, list[str]]:
-        """Returns the cycle with the signer's ceilings, or without them and why."""
+        """Returns the cycle with the signer's ceilings, or without them and with the reasons."""
         plan = self.services.entitlements.plan(self.user)
         try:
             signed = await self._task_rooms(task.id if task else None, entry.config, plan)
@@ -299,7 +299,7 @@ class Previews(BiddingTaskHandler):
     async def _task_rooms(
         self, task_id: int | None, config: BidConfig, plan: SubscriptionPlan | None
     ) -> tuple[decision.SignedRoom, ...]:
-        """Returns the use that the task's worker would see with this config; a dry run signs nothing.
+        """Returns the use of ceilings that the task's worker would see with this config; none for a dry run.
 
         Raises SignerError.
         """
@@ -311,13 +311,13 @@ class Previews(BiddingTaskHandler):
         return with_others(rooms, self.user.id, task_id)
 
     def _month(self, task: Task | None, venue: str) -> MonthlyQuota:
-        """Returns the other demands on the key's quota at the venue."""
+        """Returns the quota of the venue's key and its use by other tasks."""
         quota = KeyQuota.tightest(*self.services.settings.key_calls(venue))
         others = running_tasks(but=task.id if task else None) if quota.calls else {}
         return MonthlyQuota(quota, call_costs(venue), others.get(venue, ()))
 
     def _meant(self) -> tuple[Task | None, BidConfig, str]:
-        """Returns the caller's own task in question, if any, config and venue. Raises ApiError: 404, 400."""
+        """Returns the caller's task, if there is one, and the config and the venue. Raises ApiError: 404, 400."""
         given = self.json_object()
         task_id, stored, faults = given.pop("taskId", None), None, list[str]()
         if type(task_id) is int and task_id > 0:
@@ -342,7 +342,7 @@ class Previews(BiddingTaskHandler):
         return next((task for task in tasks.of_user(self.user.id, BIDDING) if task.slug_key == key), None)
 
     async def _read(self, config: BidConfig, venue: str) -> _PreviewReads:
-        """Reads the market. Raises ApiError: 404, 502 when there is nothing to decide on, 503."""
+        """Reads the market. Raises ApiError: 404, 502 if the necessary data cannot be read, 503."""
         user, clock_ms = self.user, self.services.clock_ms
         keys = await self.ask_signer(lambda signer: signer.addresses(user.address))
         addresses = frozenset({user.address, user.ordinals_address, keys.payment, keys.vault})
@@ -354,8 +354,8 @@ class Previews(BiddingTaskHandler):
         def ask(default: MarketClient) -> _PreviewReads:
             market = default.at(venue)
             own_bids = market.own_bids(wallet.payment, MAX_AGE_S, [config.slug])
-            knowing = _knowing(wallet, placed, own_bids)
-            return _looked(market, Looker(market, clock_ms), config, knowing, own_bids, history)
+            marked = _with_own_bids(wallet, placed, own_bids)
+            return _read_market(market, Looker(market, clock_ms), config, marked, own_bids, history)
 
         found = await self.ask_market(ask)
         if not found.is_known:
@@ -363,7 +363,7 @@ class Previews(BiddingTaskHandler):
         return found
 
     def _entry(self, task: Task | None, config: BidConfig, venue: str, market: _PreviewReads) -> Entry:
-        """Makes a cycle of the task, or the first one of a task that is yet to be created."""
+        """Makes the entry of a cycle, which is the first cycle if the task is not created yet."""
         now_ms, settings, task_id = self.now_ms, self.services.settings, task.id if task else None
         plan, bids = self.services.entitlements.plan(self.user), market.own_bids
         wallet = market.wallet.payment
@@ -392,15 +392,15 @@ class Previews(BiddingTaskHandler):
 
 
 def _book(market: _PreviewReads) -> OrderBook:
-    """Returns the levels of the very books that the plan was made on."""
+    """Returns the levels of the books that the plan is based on."""
     books = market.seen.books
     asks = "it was not read" if books is None else books.asks
     bids = books.bids if books is not None and books.bids is not None else "this config does not look at others' bids"
     return order_book(asks, bids, market.wallet, PREVIEWED_LEVELS)
 
 
-def _knowing(wallet: BidderWallet, placed: list[Order], own_bids: OwnBids) -> BidderWallet:
-    """Returns the wallet with everything that tells its own bids from others'."""
+def _with_own_bids(wallet: BidderWallet, placed: list[Order], own_bids: OwnBids) -> BidderWallet:
+    """Returns the wallet with the ids and prices that identify its own bids."""
     ids = (
         {bid.venue_id for bid in own_bids.bids}
         | set(own_bids.unread)
@@ -409,18 +409,18 @@ def _knowing(wallet: BidderWallet, placed: list[Order], own_bids: OwnBids) -> Bi
     return replace(wallet, bid_ids=frozenset(ids), bid_prices=frozenset(order.price_sats for order in placed))
 
 
-def _looked(
+def _read_market(
     market: MarketClient, looker: Looker, config: BidConfig, wallet: BidderWallet, own_bids: OwnBids, history: History
 ) -> _PreviewReads:
-    """Looks at the market. Raises VenueError when there is nothing to decide on."""
+    """Reads the market. Raises VenueError if asks or bids cannot be read."""
     notes = _Notes()
     profile = market.profile(kind_of(config))
-    # Money that was just sent to the wallet must count.
+    # The balance is read anew, so that money sent to the wallet just now counts.
     seen = looker.look(config, wallet, history, MAX_AGE_S, notes, balance_age_s=0.0)
     for failed_to in ("read the asks", "read the bids"):
         if failed_to in notes.errors:
             raise notes.errors[failed_to]
-    # An empty book and a missing one look alike; the floors tell them apart.
+    # An empty book may also mean an unknown slug, so check for a floor, which only known slugs have.
     is_known = bool(seen.asks_read or market.floors([config.slug], kind_of(config), KNOWN_SLUG_S))
     return _PreviewReads(
         profile,
@@ -437,7 +437,7 @@ def _looked(
 
 
 def _rivals(market: MarketClient, config: BidConfig) -> BidBook | None:
-    """Reads the bids of others for the ranks alone: a plan without them is a plan all the same."""
+    """Reads the bids only for the ranks; None if that fails, because the plan does not need them."""
     try:
         return market.bids(config.slug, kind_of(config), RIVALS_AGE_S, trait_of(config))
     except VenueError:
@@ -447,15 +447,15 @@ def _rivals(market: MarketClient, config: BidConfig) -> BidBook | None:
 def rungs_shown(
     entry: Entry, plan: BidPlan, others: Sequence[Bid] | None, fund: ToFund | None = None, *, is_whole: bool
 ) -> list[PlannedRung]:
-    """Returns the fate of each rung, with the bid that holds it or is to come, and its rank among `others`.
+    """Returns the outcome of each rung, with its present or new bid and the bid's rank among `others`.
 
-    `others` are None while they are not known, `fund` is the way to enough balance.
+    `others` is None if they are unknown; `fund` says how to get enough balance.
     """
     ranks = {} if others is None else ranks_of_plan(plan, entry.own, others, entry.now_ms, is_whole=is_whole)
     own = {order.id: order.quantity for order in entry.own}
 
     def quantity(note: RungNote) -> Decimal | None:
-        """Returns what the new bid asks for, else the one that holds the rung, else one that there could be."""
+        """Returns the quantity of the new bid, else of the rung's present bid, else of a possible bid."""
         is_held = note.order_id is not None and note.reason is not Reason.RENEW
         return own.get(note.order_id or 0, note.quantity) if is_held else note.quantity
 
@@ -482,7 +482,7 @@ def cancels_shown(plan: BidPlan) -> list[PlannedCancel]:
 
 
 def _wanted(plan: BidPlan) -> list[RungNote]:
-    """Returns the rungs that have or get a bid, or would if nothing held the task back for now."""
+    """Returns the rungs that have or get a bid, or would get one without a temporary restraint."""
     return [note for note in plan.rungs if not note.is_skipped or note.reason in _FOR_NOW]
 
 
@@ -534,7 +534,7 @@ def _budget(room: BudgetRoom | None) -> BudgetLeft | None:
 
 
 def _monthly(found: MonthlyVerdict) -> MonthlyCalls:
-    """Returns the cost of all bids of the plan in 30 days."""
+    """Returns the calls that all bids of the plan cost in 30 days."""
     return MonthlyCalls(
         reads=found.alone.reads,
         writes=found.alone.writes,

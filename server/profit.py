@@ -1,7 +1,7 @@
 """Profit and loss, and its export.
 
-There are no fiat rates: those programs have theirs. Money is in whole sats in our own columns and in BTC, to the sat,
-in the others. A cell of text never begins like a formula of a spreadsheet.
+There are no fiat rates, because tax programs have their own. Amounts are whole sats in our own format and BTC with 8
+decimals in the others. Text cells never begin like a spreadsheet formula.
 """
 
 from __future__ import annotations
@@ -35,14 +35,14 @@ from strategy.guards import measure
 from strategy.profit import FIFO, GROUPS, METHODS, MatchedSale, Trade, cost_and_profit, match, rows_of
 
 CSV = "text/csv; charset=utf-8"
-_PACKED_AT_ONCE = 256 * 1024  # bytes
+_PACKED_AT_ONCE = 256 * 1024  # bytes that are compressed in one turn of the loop
 Cell = str | int | Decimal | None
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n")
 
 
 class TradeRow(Struct, frozen=True):
-    """One fill, and for a sale what was sold cost and gained, if all of it was bought here."""
+    """One fill; a sale also has the cost and the gain, if everything sold was bought here."""
 
     fill: Fill
     cost_sats: int | None
@@ -55,13 +55,13 @@ class TradeRow(Struct, frozen=True):
 
     @property
     def asset(self) -> str:
-        """The name of what was traded: a ticker without bullets, an inscription's id, else the slug."""
+        """The name of the traded item: a ticker without bullets, an inscription's id, else the slug."""
         fill = self.fill
         return fill.inscription_id or (fill.slug or "").replace("\u2022", "")
 
     @property
     def fee_sats(self) -> int | None:
-        """The fee that the user paid: the network's of a purchase, the venue's of a sale."""
+        """The fee that the user paid: the network's for a purchase, the venue's for a sale."""
         return self.fill.network_fee_sats if self.is_buy else self.fill.venue_fee_sats
 
 
@@ -106,7 +106,7 @@ def _plain(row: TradeRow) -> list[Cell]:
 
 
 def _cointracking(row: TradeRow) -> list[Cell]:
-    """Returns cells with the fee in the amounts, on top of a purchase and off a sale; its own column only tells it."""
+    """Returns cells with the fee included in the amounts; the column of the fee is for information only."""
     fill, fee_sats = row.fill, row.fee_sats or 0
     goods: list[Cell] = [fill.quantity, row.asset]
     money: list[Cell] = [_btc(fill.price_sats + (fee_sats if row.is_buy else -fee_sats)), "BTC"]
@@ -123,7 +123,7 @@ def _cointracking(row: TradeRow) -> list[Cell]:
 
 
 def _koinly(row: TradeRow) -> list[Cell]:
-    """Returns cells with the fee in columns of its own; each amount has a decimal point, and one of BTC 8 decimals."""
+    """Returns cells with the fee in separate columns; each amount has a decimal point, and BTC has 8 decimals."""
     fill = row.fill
     goods: list[Cell] = [_with_point(fill.quantity), row.asset]
     money: list[Cell] = [f"{_btc(fill.price_sats):.8f}", "BTC"]
@@ -177,7 +177,7 @@ FORMATS: dict[str, tuple[tuple[str, ...], Callable[[TradeRow], list[Cell]]]] = {
 
 
 class AskedTrades(Asked, frozen=True, kw_only=True):
-    """The trades, their costs, and the columns."""
+    """The query for an export: the trades, the method of their costs, and the format."""
 
     format: Annotated[str, one_of(FORMATS), words("The columns.")] = "plain"
     from_: FROM = field(name="from", default=None)
@@ -213,7 +213,7 @@ class Exports(SignedIn):
             await self._send_packed(text.encode())
 
     async def _send_packed(self, text: bytes) -> None:
-        """Sends the text in pieces, because packing it takes the loop's time."""
+        """Sends the text in parts, because compressing it blocks the loop."""
         with contextlib.suppress(StreamClosedError):
             for begin in range(0, len(text), _PACKED_AT_ONCE):
                 await self.in_turn(lambda: self.write(text[begin : begin + _PACKED_AT_ONCE]))  # noqa: B023
@@ -235,7 +235,7 @@ def _row(fill: Fill, sale: MatchedSale | None) -> TradeRow:
     return TradeRow(fill, cost_sats, profit_sats)
 
 
-_FILLS_AT_ONCE = 200  # read while others wait: some milliseconds
+_FILLS_AT_ONCE = 200  # read in one turn of the loop: some milliseconds
 
 METHOD = Annotated[
     str,
@@ -248,7 +248,7 @@ METHOD = Annotated[
 
 
 class AskedProfit(Asked, frozen=True, kw_only=True):
-    """The trades that count, and how they are summed."""
+    """The query for profit: the trades that count, and how they are summed."""
 
     from_: FROM = field(name="from", default=None)
     to: TO = None
@@ -342,7 +342,7 @@ def _month_of(ms: int) -> str:
 
 
 class _Kind(NamedTuple):
-    """Goods with one floor."""
+    """Goods that share a floor."""
 
     venue: str
     is_rune: bool
@@ -350,14 +350,14 @@ class _Kind(NamedTuple):
 
 
 class _Summed(NamedTuple):
-    """A row's sums, and how much of each kind is held."""
+    """A row's sums, and the quantity held of each kind."""
 
     sums: ProfitRow
     held: dict[_Kind, Fraction]
 
     @classmethod
     def of(cls, row: profit.ProfitRow) -> _Summed:
-        """Sums a row; what is held has no worth yet."""
+        """Sums a row; the holdings are not valued yet."""
         held = dict[_Kind, Fraction]()
         for lot in row.held:
             trade = lot.purchase
@@ -380,7 +380,7 @@ class _Summed(NamedTuple):
 
 
 class _Floors:
-    """The newest floors that running tasks have looked at in the last hour."""
+    """The newest floors that running tasks have read in the last hour."""
 
     def __init__(self, default_venue: str, now_ms: int) -> None:
         self._default_venue = default_venue
@@ -399,7 +399,7 @@ class _Floors:
             self._known[kind] = cycles.newest(goods, slug_key, measured, self._now_ms)
 
     def mark_sats(self, held: dict[_Kind, Fraction]) -> int | None:
-        """Returns what is held would cost at the floor; None when it is not known of a part."""
+        """Returns the value of the holdings at the floor; None if a floor is unknown."""
         total = Fraction(0)
         for kind, quantity in held.items():
             found = self._known[kind]

@@ -1,9 +1,8 @@
-"""The configs of both kinds of tasks at the JSON edge: their fields, their readers, their forms for callers; and tags.
+"""The JSON form of both kinds of tasks' configs: fields, readers, answers; and tags.
 
-Each field is judged by itself when it is read; the rules between fields are in strategy/config/listing.py.
-
-Types, words, bounds and defaults derive from strategy/config/bid.py, whose `problems` has the rules between fields.
-Callers name a field in camelCase.
+Types, descriptions, bounds and defaults derive from strategy/config/bid.py and strategy/config/listing.py. Each field
+is checked by itself when it is read; the rules between fields are the `problems` of these modules. In JSON the names of
+fields are in camelCase.
 """
 
 from __future__ import annotations
@@ -78,7 +77,7 @@ MOST_TAGS, LONGEST_TAG = 20, 40
 
 
 def described(text: str, **schema: Any) -> Meta:
-    """Makes the mark of a field with these words and bounds, which rules of `strategy` check."""
+    """Makes the annotation that describes a field and its bounds, which rules of `strategy` check."""
     return Meta(description=text, extra_json_schema=schema)
 
 
@@ -131,7 +130,7 @@ def _step(given: Step) -> PriceStep:
 
 
 def _address(text: str) -> str:
-    """Reads an address; the market shows one in bech32 in lower case. Raises PasteError."""
+    """Reads an address; bech32 becomes lower case, as marketplaces show it. Raises PasteError."""
     found = pasted.address(text)
     return found.lower() if found.lower().startswith(("bc1", "tb1", "bcrt1")) else found
 
@@ -172,10 +171,10 @@ def types_of(
     beyond: Mapping[str, str] | None = None,
     is_judged: bool = False,
 ) -> dict[str, Any]:
-    """Returns the types of a config's fields at the JSON edge by name, made of their declarations.
+    """Returns the JSON types of a config's fields by name, derived from their declarations.
 
-    `own` has the type and marks of a field with a reader of its own, `beyond` says why a field reaches beyond its task.
-    With `is_judged` the reader refuses a wrong amount or choice itself, so that a rule between fields never sees it.
+    `own` has the type and annotations of a field with its own reader, `beyond` says why a field affects more than its
+    task. With `is_judged` the reader itself refuses a wrong amount or choice, so that no rule between fields sees it.
     """
     table, found = table_of(config), dict[str, Any]()
     for field in fields_of(config):
@@ -192,7 +191,7 @@ def types_of(
 
 
 def kind_of(annotated: Any) -> Any:
-    """Returns the type of a config's field without its marks."""
+    """Returns the type of a config's field without its annotations."""
     return get_args(annotated)[0]
 
 
@@ -216,7 +215,7 @@ _OF_LISTING = [field.name for field in fields_of(ListingConfig)]
 
 
 def shown_part(value: Any) -> Any:
-    """Returns a part as callers see it; any other value as it is."""
+    """Returns a part of a config as callers see it; other values are unchanged."""
     if isinstance(value, tuple):
         return [shown_part(each) for each in value]
     if isinstance(value, BidLevel):
@@ -247,7 +246,7 @@ class LastCycle(Answer, frozen=True, kw_only=True):
 
 
 def cycle_fields(task: Task | ListedTask, error: ShownError) -> dict[str, Any]:
-    """Returns the fields of an answer that are of the newest cycle, and of the error that the task shows."""
+    """Returns the fields of an answer about the newest cycle and the task's error."""
     cycle = None
     if task.last_cycle_ms is not None:
         cycle = LastCycle(time=task.last_cycle_ms // 1000, action=task.last_cycle_action or "")
@@ -270,11 +269,11 @@ class ErrorParams(OpenAnswer, frozen=True, kw_only=True):
     more: Annotated[Annotated[int, Meta(ge=1)] | None, words("So many other things failed, too.")] | UnsetType = UNSET
 
 
-# ---- tags: the owner's own words for a task, to find and handle many tasks by
+# ---- tags: an owner's labels of tasks, for searches and for actions on many tasks
 
 
 def _tags(value: Any) -> tuple[str, ...]:
-    """Reads a list of tags without blanks around them; one that is there twice counts once. Raises Wrong."""
+    """Reads a list of tags; drops surrounding blanks and duplicates. Raises Wrong."""
     if not isinstance(value, list) or len(value) > MOST_TAGS:
         raise Wrong(f"must be a list of at most {MOST_TAGS} texts")
     found = [plain_text(each) for each in value]
@@ -296,7 +295,7 @@ TAGS = Annotated[
 
 
 class AskedTasks(Asked, frozen=True, kw_only=True):
-    """The tasks of a kind that are wanted."""
+    """The query for the caller's tasks of a kind."""
 
     tag: Annotated[Annotated[str, text_of(1, 200)] | None, read_by(own_words), words("Only those with this tag.")] = (
         None
@@ -304,15 +303,15 @@ class AskedTasks(Asked, frozen=True, kw_only=True):
 
 
 def stored_tags(given: Mapping[str, Any], otherwise: str = "[]") -> str:
-    """Returns the tags of a body that was found right, as a task's row has them; without any those of `otherwise`."""
+    """Returns the tags of a valid body in the form of a task's row, or `otherwise` if the body has none."""
     return json.dumps(_tags(given["tags"]), ensure_ascii=False) if "tags" in given else otherwise
 
 
-tags_of = Decoder(tuple[str, ...]).decode  # of the stored text
+tags_of = Decoder(tuple[str, ...]).decode  # decodes the stored text
 
 
 def has_tag(stored: str, tag: str) -> bool:
-    """Tells whether these stored tags have this one."""
+    """Tells whether the stored tags contain `tag`."""
     return tag in tags_of(stored)
 
 
@@ -348,21 +347,20 @@ LISTING_FIELDS: dict[str, Any] = {
         words("Its collection; taken from an earlier look at the inscription when left out."),
     ],
     **types_of(ListingConfig, is_judged=True),
-    "venue": VENUE,  # of the task, not of its config, as the tags
+    "venue": VENUE,  # belongs to the task and not to its config, as the tags do
     "tags": TAGS,
 }
 _LISTING_DEFAULTS: dict[str, Any] = {field.name: field.default for field in fields_of(ListingConfig)}
 _LISTING_NAMES = list(_LISTING_DEFAULTS)
 _LISTING_CAMEL = {name: camel(name) for name in _LISTING_NAMES}
-# What a fill knows of its own auto-list task: it is for what was bought, at its cost, at the same marketplace,
-# and without tags.
+# Fields of an auto-list task that its fill determines: the bought item, its cost, the same marketplace, and no tags.
 OF_THE_FILL = frozenset({"inscription_id", "collection_id", "cost_sats", "venue", "tags"})
 
 
 def shape(
     name: str, doc: str, types: Mapping[str, Any], defaults: Mapping[str, Any] | None = None, base: type[Struct] = Body
 ) -> Any:
-    """Makes a shape of these fields. `defaults` has those that need not be given; without it none has to be."""
+    """Makes a shape of these fields. Fields in `defaults` are optional; without `defaults` all fields are optional."""
     made: list[Any] = []
     for field, kind in types.items():
         default = UNSET if defaults is None else defaults.get(field, NODEFAULT)
@@ -393,7 +391,7 @@ else:
 
 
 class ListingChange(Struct, frozen=True):
-    """The change in a body. `collection_id` counts only when `names_collection`; `details` are all its faults."""
+    """The change in a body. `collection_id` counts only if `names_collection`; `details` are all faults."""
 
     inscription_id: str | None
     names_collection: bool
@@ -425,7 +423,7 @@ def merged_listing(
 
 
 def listing_details_of(found: Iterable[Problem]) -> list[str]:
-    """Returns broken rules as callers read them."""
+    """Returns broken rules as details for callers."""
     return [f"{_LISTING_CAMEL[problem.field]}: {problem.text}" for problem in found]
 
 
@@ -475,9 +473,9 @@ def _fee_rate(value: Any) -> str | Decimal:
 FIELDS = types_of(
     BidConfig,
     own={
-        "slug": (str, read_by(any_text)),  # which `merged` reads, once the type is known
+        "slug": (str, read_by(any_text)),  # read by `merged`, because its form depends on the type
         "fee_rate": (
-            Any,  # a text or a Decimal, of which msgspec allows no union
+            Any,  # text or Decimal, because msgspec has no union of these
             read_by(_fee_rate),
             Meta(
                 extra_json_schema={
@@ -495,7 +493,7 @@ FIELDS = types_of(
         "on_fill": "makes and starts other tasks",
         "budget_id": "names a budget, which is for several tasks",
     },
-) | {"venue": VENUE, "tags": TAGS}  # these two are the task's, not its config's
+) | {"venue": VENUE, "tags": TAGS}  # these two belong to the task and not to its config
 _DEFAULTS: dict[str, Any] = {field.name: field.default for field in fields_of(BidConfig)}
 _NAMES = list(_DEFAULTS)
 _CAMEL = {name: camel(name) for name in _NAMES}
@@ -523,8 +521,8 @@ BiddingConfig = shape(
 
 # ---- reading and showing
 
-# Values that `problems` finds wrong by themselves, for fields of the wrong shape, which are reported already: rules
-# between them and others are left out so, and all others are checked. By type, and by field where one is a part.
+# Stand-ins for fields of the wrong shape, whose faults are reported already. `problems` finds each stand-in wrong by
+# itself, so rules between it and other fields are skipped and all other rules are checked. By type, or by field.
 _BROKEN: dict[Any, Any] = {
     bool: False,
     int: -1,
@@ -575,7 +573,7 @@ def merged(
 
 
 def details_of(found: list[Problem]) -> list[str]:
-    """Returns problems as details, under the callers' names."""
+    """Returns problems as details, with the fields' names in the interface."""
     return [f"{_CAMEL[problem.field]}: {problem.text}" for problem in found]
 
 
@@ -594,6 +592,6 @@ def shown(config: BidConfig) -> Raw:
     return Raw((_SHOWN % tuple(map(_as_json, _VALUES(config)))).encode())
 
 
-@lru_cache(maxsize=4096, typed=True)  # most fields of most tasks are as they were made; True is not 1 here
+@lru_cache(maxsize=4096, typed=True)  # because most tasks share most values; typed, so that True and 1 stay apart
 def _as_json(value: Any) -> str:
     return dumps(shown_part(value))

@@ -1,6 +1,6 @@
 """The common part of operations on a task of either kind: its row, its worker, its marketplace.
 
-A marketplace's capabilities are known. Only for a trait and for a rune's spelling is a marketplace asked.
+Capabilities of marketplaces are built in. A marketplace is asked only about a trait and about a rune's spelling.
 """
 
 from __future__ import annotations
@@ -40,9 +40,9 @@ _IDLE = (STOPPED, "crashed")
 
 
 class TaskHandler(SignedIn):
-    """Every method that asks the manager raises ApiError when that fails."""
+    """Base of the handlers of tasks. Each method that calls the manager raises ApiError if the call fails."""
 
-    kind: str  # of the tasks that there are under this path
+    kind: str  # of the tasks under this path
 
     def task(self, text: str) -> Task:
         """Returns the caller's own task with this id in the path. Raises ApiError (404)."""
@@ -54,9 +54,9 @@ class TaskHandler(SignedIn):
     def refuse_change_beyond(
         self, shape: type[Body], task: Task, before: Any, after: Any, given: Mapping[str, Any]
     ) -> None:
-        """Raises ApiError (403) if a token for one task changes a field of `shape` that reaches beyond the task.
+        """Raises ApiError (403) if a token for one task changes a field of `shape` that affects more than the task.
 
-        `before` and `after` are the configs; the tags in `given` are the task's own.
+        `before` and `after` are the configs; the tags in `given` belong to the task.
         """
         if not self.is_for_one_task:
             return
@@ -70,13 +70,13 @@ class TaskHandler(SignedIn):
         """Hook: runs before a task is hidden, once its worker has ended."""
 
     def refuse_without_plan(self) -> None:
-        """Raises ApiError (403) when the caller may run no tasks."""
+        """Raises ApiError (403) if the caller's plan allows no tasks."""
         refusal = self.services.entitlements.refusal(self.user, self.now_ms)
         if refusal:
             raise ApiError(403, "Not allowed to run tasks", message=refusal)
 
     async def start_worker(self, task: Task) -> None:
-        """Starts the worker; returns when it runs. After a failure the task is wanted only if it was before."""
+        """Starts the worker; returns when it runs. After a failure the task's desired state is as before."""
         self._refuse_without_files()
         self.require_signed_in()
         was_desired = task.desired
@@ -84,7 +84,7 @@ class TaskHandler(SignedIn):
         try:
             await self.services.manager.settle(self.user.id, task.id)
         except PeerError as error:
-            # Never back to running: another request may have stopped it meanwhile.
+            # Only STOPPED is restored, because another request may have stopped the task meanwhile.
             if was_desired == STOPPED or task.observed == "crashed":
                 tasks.set_desired(task, STOPPED)
             if self.task(str(task.id)).last_error is None:
@@ -94,7 +94,7 @@ class TaskHandler(SignedIn):
     async def restart_worker(self, task: Task, write: Callable[[], int], take_back: Callable[[Any], object]) -> None:
         """Writes a new config by `write` (which returns the revision) and restarts the worker with it.
 
-        If that fails and the task was not changed since, `take_back` gets the task as it is then.
+        If the restart fails and the task was not changed since, `take_back` is called with the current task.
         """
         self._refuse_without_files()
         self.require_signed_in()
@@ -109,21 +109,21 @@ class TaskHandler(SignedIn):
             raise services.answer_to(error) from error
 
     def _refuse_without_files(self) -> None:
-        """Raises ApiError (503) while a file of the database is lost, because no worker can be started then."""
+        """Raises ApiError (503) if a file of the database is missing, because then no worker can be started."""
         if (damage := base.look_for_damage()) is not None and damage.is_lost:
             raise ApiError(503, "The database is damaged", message=f"{damage.text}. {_STILL_WORKS}")
 
     def unchanged(self, task: Task) -> Task:
-        """Returns the task as it is now. Raises TaskChanged when its config is not the one that it was read with."""
+        """Returns the task as it is now. Raises TaskChanged if its config has changed since `task` was read."""
         now = self.task(str(task.id))
         if now.revision != task.revision:
             raise tasks.TaskChanged
         return now
 
     async def stop_worker(self, task_id: str) -> int:
-        """Stops the worker; returns the number of open orders once it is gone."""
+        """Stops the worker; returns the number of orders that are open after its end."""
         task = self.task(task_id)
-        # Before its turn: the wish holds whatever happens to this request, and a waiting start must not outlive it.
+        # Stored before the lock is taken, so that it stays if this request fails, and a waiting start sees it.
         has_to_end = not is_idle(task)
         await self.wish_to_stop(task)
         async with self.services.locks.of(task.id):
@@ -136,7 +136,7 @@ class TaskHandler(SignedIn):
             try:
                 left = await self.services.manager.settle(self.user.id, task.id)
                 if self.task(task_id).desired == RUNNING:
-                    # A delete that failed in another process has restored the wish that it found before ours.
+                    # A failed delete in another process may have restored the state that it found before our stop.
                     tasks.set_desired(task, STOPPED)
                     left = await self.services.manager.settle(self.user.id, task.id)
                 return left.open_orders
@@ -144,10 +144,10 @@ class TaskHandler(SignedIn):
                 raise services.answer_to(error) from error
 
     async def end_task(self, task: Task) -> int:
-        """Hides the task and has its orders ended; returns how many are still open. Call it in the task's turn.
+        """Hides the task and has its orders closed; returns how many are still open. Call it with the task's lock.
 
-        Once the row is hidden nothing is taken back: the manager closes open orders, however long that takes, and
-        removes the row with the last order. The worker ends first: while it runs, its slug or inscription is taken.
+        Hiding the row is final: the manager closes open orders, however long that takes, and removes the row with the
+        last order. The worker is ended first, because until then its slug or inscription is in use.
         """
         if is_idle(task):
             await self.before_hiding(task)
@@ -170,14 +170,14 @@ class TaskHandler(SignedIn):
             return closing.count_open(task.id)
 
     async def wish_to_stop(self, task: Task) -> None:
-        """Writes that the task is to stop. Raises ApiError (503) where that is not possible; then it is halted."""
+        """Stores that the task is to stop. If that fails, halts the task and raises ApiError (503)."""
         try:
             tasks.set_desired(task, STOPPED)
         except PeeweeException as error:
             await halt_instead(self.services, task, self.now_ms, error)
 
     async def _end_worker(self, task: Task) -> None:
-        """Ends the worker. If that fails, the former wish is restored."""
+        """Ends the worker. If that fails, the former desired state is restored."""
         await self.wish_to_stop(task)
         try:
             await self.services.manager.settle(self.user.id, task.id, drain_s=0)
@@ -188,11 +188,11 @@ class TaskHandler(SignedIn):
 
 
 def is_idle(task: Task) -> bool:
-    """Tells whether nothing runs and nothing is wanted to run."""
+    """Tells whether the task is stopped and is to stay stopped."""
     return bool(task.desired == STOPPED and task.observed in _IDLE)
 
 
-PATIENCE_S = 2.0  # for the two checks that ask a marketplace
+PATIENCE_S = 2.0  # time limit of a check at a marketplace
 _TRAITS_AGE_S = 3600.0  # a collection's traits hardly ever change
 _SPELLING_AGE_S = 86_400.0  # a rune's name never changes
 _MOST_NEAR = 3
@@ -207,7 +207,7 @@ def named_venue(given: Mapping[str, Any], settings: Settings) -> tuple[str, list
         return settings.market, []
     name = given["venue"]
     if not isinstance(name, str):
-        return settings.market, []  # its shape is a fault of the body, which is told with the others
+        return settings.market, []  # a wrong type is a fault of the body and reported with its other faults
     problem = settings.why_no_venue(name)
     return name, [] if problem is None else [f"venue: {problem}"]
 
@@ -219,7 +219,7 @@ def moved_venue(given: Mapping[str, Any], venue: str) -> list[str]:
 
 
 def with_delivery(given: Mapping[str, Any], venue: str, config: BidConfig) -> BidConfig:
-    """Returns the config with the venue's only place of delivery, unless the body names one."""
+    """Returns the config with the venue's delivery place if it has only one, unless the body names a place."""
     can = _capabilities(venue)
     is_bound = can is not None and can.bids_are_psbt and "deliverTo" not in given
     return replace(config, deliver_to="vault") if is_bound else config
@@ -246,7 +246,7 @@ def unfit_for_bids(venue: str, config: BidConfig) -> list[str]:
 
 
 def unfit_for_listing(venue: str, config: ListingConfig) -> list[str]:
-    """Returns why the venue cannot list inscriptions of ours at the price of this config."""
+    """Returns why the venue cannot list inscriptions for this config."""
     can = _capabilities(venue)
     if can is None:
         return []
@@ -258,7 +258,7 @@ def unfit_for_listing(venue: str, config: ListingConfig) -> list[str]:
 
 
 def not_signed_bids(venue: str, settings: Settings) -> list[str]:
-    """Returns why the signer does not sign bids there: it pays into no escrow of keys that nobody has named."""
+    """Returns why the signer signs no bids there: it needs the configured keys of the venue's escrow."""
     can = _capabilities(venue)
     if can is None or not can.bids_are_psbt or venue in co_signers_of(settings):
         return []
@@ -267,7 +267,7 @@ def not_signed_bids(venue: str, settings: Settings) -> list[str]:
 
 
 def not_signed_listings(venue: str, settings: Settings) -> list[str]:
-    """Returns why the signer does not sign listings there: they move the item into an escrow that it does not know."""
+    """Returns why the signer signs no listings there: they move the item into an escrow that it does not know."""
     can = _capabilities(venue)
     if can is None or can.lists_plain or venue in escrow_terms_of(settings):
         return []
@@ -275,33 +275,33 @@ def not_signed_listings(venue: str, settings: Settings) -> list[str]:
 
 
 def missing_venue(venue: str, settings: Settings) -> list[str]:
-    """Returns why a task cannot be started at its venue, which may have been set up when it was created."""
+    """Returns why a task cannot be started at its venue, which may no longer be set up."""
     problem = settings.why_no_venue(venue)
     return [] if problem is None else [f"venue: {problem}"]
 
 
 def venue_telling_wallets(settings: Settings) -> str:
-    """Returns the venue that tells an address's contents: the default one if it can, else the first that can.
+    """Returns the venue that lists an address's inscriptions: the default one if it can, else the first that can.
 
-    Its names of collections may differ from others'.
+    Its names of collections may differ from other venues' names.
     """
     found = ((name, _capabilities(name)) for name in settings.venues)
     return next((name for name, can in found if can is not None and can.wallets), settings.market)
 
 
 def venues_with_bidding_wallets(settings: Settings) -> list[str]:
-    """Returns the venues where money of our users lies in a bidding wallet."""
+    """Returns the venues that keep our users' money in a bidding wallet."""
     found = ((name, _capabilities(name)) for name in settings.venues)
     return [name for name, can in found if can is not None and can.kinds and not can.bids_are_psbt]
 
 
-@cache  # since each creation and change of a task asks several times
+@cache  # because each creation and change of a task calls it several times
 def _capabilities(venue: str) -> Capabilities | None:
-    """Returns the venue's capabilities; None for an unknown name, which is a fault of its own."""
+    """Returns the venue's capabilities; None for an unknown name, which is reported separately."""
     return venues.capabilities(venue) if venues.is_known(venue) else None
 
 
-# ---- what the marketplace itself knows
+# ---- checks at the marketplace
 
 
 async def refuse_unknown_trait(
@@ -309,9 +309,9 @@ async def refuse_unknown_trait(
 ) -> None:
     """Raises ApiError (400) when the marketplace `venue` says that the collection has no such trait.
 
-    A marketplace that cannot be asked, takes long, or tells no traits of this collection does not object: a bid for a
-    trait that no item has is never filled, and the marketplace judges it again when it is placed. A trait that `former`
-    had, too, is not looked up again.
+    If the marketplace does not respond, is slow, or lists no traits of this collection, nothing is raised. A bid for a
+    trait without items is never filled, and the marketplace checks it again when it is placed. A trait that `former`
+    already had is not checked again.
     """
     if config.trait is None or (former and (former.slug, former.trait) == (config.slug, config.trait)):
         return
@@ -325,7 +325,7 @@ async def refuse_unknown_trait(
 
 
 def missing_trait(trait: tuple[str, str], catalogue: Catalogue) -> str | None:
-    """Returns the fault of the trait (type, value) as a detail with similar names; None without a fault."""
+    """Returns why the trait (type, value) does not exist, as a detail with similar names; None if it exists."""
     kind, value = trait
     if kind not in catalogue:
         return f"traitType: the collection has no trait {kind}{_near(kind, catalogue)}"
@@ -335,8 +335,8 @@ def missing_trait(trait: tuple[str, str], catalogue: Catalogue) -> str | None:
 
 
 def _near(text: str, names: Iterable[str]) -> str:
-    """Returns names that differ only in capitals and spaces, which venues tell apart: all of them."""
-    from difflib import get_close_matches  # for a mistyped trait only, which few requests name
+    """Returns a text with the closest names, compared without regard to capitals and extra spaces; "" without any."""
+    from difflib import get_close_matches  # imported here because only mistyped traits need it
 
     by_folded: dict[str, list[str]] = {}
     for name in names:
@@ -347,12 +347,12 @@ def _near(text: str, names: Iterable[str]) -> str:
 
 
 def is_unspelled(config: BidConfig) -> bool:
-    """Tells whether the ticker may lack its bullets. Some names have none."""
+    """Tells whether the ticker may lack its bullets. Some runes have none."""
     return config.is_rune and _BULLET not in config.slug
 
 
 async def spelled(market: UserMarket, config: BidConfig) -> BidConfig:
-    """Returns the config with the ticker in the marketplace's spelling; unchanged where that is unknown."""
+    """Returns the config with the ticker in the marketplace's spelling; unchanged if that is unknown."""
     if not is_unspelled(config):
         return config
     question = market(lambda client: client.rune(config.slug, _SPELLING_AGE_S))

@@ -1,4 +1,4 @@
-"""A task's record for its owner: the cycles and the log of both kinds of tasks, and the live bids of bidding tasks."""
+"""A task's records for its owner: cycles and log of both kinds of tasks, and live bids of bidding tasks."""
 
 from __future__ import annotations
 
@@ -55,14 +55,14 @@ DEFAULT_LINES = 200
 DEFAULT_CYCLES = 50
 _CYCLES_AT_ONCE = 10  # each may have details of a hundred rungs
 
-# A key with an underscore. A quote after a backslash is part of a text, and only a key is followed by a colon.
+# A key with an underscore. A quote after a backslash is part of a text; only a key is followed by a colon.
 _SNAKE_KEY = re.compile(r'(?<!\\)"([a-z0-9]+(?:_[a-z0-9]+)+)"(?=\s*:)')
 
 log = logging.getLogger(__name__)
 
 
 class AskedCycles(Asked, frozen=True, kw_only=True):
-    """The cycles that are wanted."""
+    """The query for a task's cycles."""
 
     limit: Annotated[int, within(1, KEPT), words(f"Most cycles to answer; the newest {KEPT} are kept.")] = (
         DEFAULT_CYCLES
@@ -70,7 +70,7 @@ class AskedCycles(Asked, frozen=True, kw_only=True):
 
 
 class AskedLines(Asked, frozen=True, kw_only=True):
-    """The lines that are wanted."""
+    """The query for lines of a task's log."""
 
     lines: Annotated[int, within(1, MOST_LINES), words("Most lines to answer.")] = DEFAULT_LINES
 
@@ -81,7 +81,7 @@ class TaskLog(Answer, frozen=True, kw_only=True):
     lines: Annotated[list[str], words("Oldest first, secrets masked; empty before the first start.")]
 
 
-# ---- cycles: workers write their details
+# ---- cycles, whose details workers write
 
 
 class Fault(OpenAnswer, frozen=True, kw_only=True):
@@ -197,9 +197,7 @@ def _cycle_shown(cycle: cycles.Cycle) -> Cycle:
 
 
 def camel_keys(text: str) -> str:
-    """Returns JSON text with its snake_case keys in camelCase; values stay as they are. Not decoded, for details are
-    large.
-    """
+    """Converts snake_case keys in JSON text to camelCase. The text is not decoded, because details are large."""
     return _SNAKE_KEY.sub(lambda key: f'"{camel(key[1])}"', text)
 
 
@@ -325,7 +323,7 @@ class BiddingTaskRecord(TaskRecord):
         venue, slugs = task.venue, {order.slug for order in placed} or {task.slug}
         own = await self._own_bids(wallets, sorted(slugs), venue)
         found = [pair for wallet, read in own.items() for pair in _of_task(task, wallet, read)]
-        # More than one market only after a change of the task's slug or trait.
+        # There is more than one market only after a change of the task's slug or trait.
         markets = {_market_of(bid, order) for bid, order in found}
         read = await asyncio.gather(*(self._book(market, venue) for market in markets))
         books = dict(zip(markets, read, strict=True))
@@ -350,7 +348,7 @@ class BiddingTaskRecord(TaskRecord):
         return await self.end_of_log(task, asked.lines)
 
     async def _own_bids(self, wallets: Iterable[str], slugs: list[str], venue: str) -> dict[str, OwnBids]:
-        """Returns each wallet's live bids; usually there is one wallet, two after other keys were imported."""
+        """Returns each wallet's live bids. Usually there is one wallet; after an import of keys there are two."""
 
         def ask(market: MarketClient) -> dict[str, OwnBids]:
             return {wallet: market.at(venue).own_bids(wallet, MAX_AGE_S, slugs) for wallet in wallets}
@@ -358,7 +356,7 @@ class BiddingTaskRecord(TaskRecord):
         return await self.ask_market(ask)
 
     async def _book(self, market: _Competition, venue: str) -> BidBook | str:
-        """Returns the book, or why it is not known: that hides no bid, only how it stands."""
+        """Returns the book, or why it is unknown. Without it the bids are shown without ranks."""
         slug, kind, trait = market
         try:
             return await self.look(lambda client: client.at(venue).bids(slug, kind, MAX_AGE_S, trait))
@@ -373,8 +371,8 @@ def _market_of(bid: OwnBid, order: Order) -> _Competition:
 def _of_task(task: Task, wallet: str, read: OwnBids) -> Iterable[tuple[OwnBid, Order]]:
     """Yields the bids of a wallet that this task placed, with their orders.
 
-    Where a venue gives no id to an accepted bid, the signed expiry, unique in its wallet, identifies it. A live order
-    that may be in a row that could not be read is yielded as the ledger has it.
+    If a venue gives an accepted bid no id, the signed expiry identifies it, which is unique in its wallet. A live order
+    that may be in an unreadable row of the venue's answer is yielded from the ledger.
     """
     by_expiry = orders.orders_by_expiry(wallet, [bid.expires_ms for bid in read.bids if bid.expires_ms is not None])
     open_ = [order for order in orders.open_orders(task.id) if not order.dry_run and order.wallet == wallet]
@@ -398,7 +396,7 @@ def _as_placed(order: Order) -> OwnBid:
 def _ranks(found: Iterable[tuple[OwnBid, Order]], market: _Competition, book: BidBook | str) -> dict[int, int]:
     """Returns the known ranks of the orders in a market, by the order's id.
 
-    Of a bid that the book shows, price and age are the book's.
+    The price and age of a bid in the book are taken from the book.
     """
     if isinstance(book, str):
         return {}
@@ -416,7 +414,7 @@ def _ranks(found: Iterable[tuple[OwnBid, Order]], market: _Competition, book: Bi
 def _bid_shown(bid: OwnBid, order: Order, rank: int | None, book: BidBook | str) -> Bid:
     quantity = exact(Decimal(order.quantity))
     why = book if isinstance(book, str) else None
-    if rank is None and isinstance(book, BidBook):  # none of them is the best, but they may be ahead of this one
+    if rank is None and isinstance(book, BidBook):  # hidden bids are not the best, but may rank before this one
         why = f"{book.hidden} bids of the book cannot be understood, and may be ahead of this one"
     return Bid(
         id=bid.venue_id,

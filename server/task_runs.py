@@ -1,4 +1,4 @@
-"""The start and the stop of bidding tasks, and one action on many of them."""
+"""Start and stop of bidding tasks, and actions on many tasks in one request."""
 
 from __future__ import annotations
 
@@ -38,8 +38,8 @@ from strategy.config.bid import load_bid_config, problems
 log = logging.getLogger(__name__)
 
 MOST_IDS = 100
-AT_ONCE = 10  # a stop may wait ten seconds for its bids to go
-BEGINS_S = 35.0  # after which no further task is begun: proxies give up after 60, and one task takes up to 20
+AT_ONCE = 10  # tasks; each stop may wait ten seconds until its bids are cancelled
+BEGINS_S = 35.0  # no task is begun later, because proxies give up after 60 s and one task takes up to 20 s
 _ENDING = ("stop", "delete")
 
 
@@ -162,13 +162,13 @@ class TaskRuns(BiddingTaskHandler):
         return await self.stop(task_id)
 
     async def start(self, task_id: str) -> bool:
-        """Starts the task; tells whether it did not run before. Raises ApiError: 404, 400, 403, 429, 503."""
+        """Starts the task; returns False if it was running already. Raises ApiError: 404, 400, 403, 429, 503."""
         async with self.services.locks.of(self.task(task_id).id):
             while True:
                 task = self.task(task_id)
                 if task.is_running and task.observed == RUNNING:
                     return False
-                with suppress(tasks.TaskChanged):  # by another process: then the new config is to be checked
+                with suppress(tasks.TaskChanged):  # changed by another process, so check the new config
                     await self._check(task)
                     await self.services.manager.ready(self.user.id)
                     await self.start_worker(self.unchanged(task))
@@ -180,7 +180,7 @@ class TaskRuns(BiddingTaskHandler):
         return StoppedBiddingTask(**structs.asdict(self.shown(task_id)), open_bids=open_bids)
 
     async def _check(self, task: Task) -> None:
-        """Checks a start. Raises ApiError: 400 (which the task then shows as its error, too) or 403."""
+        """Checks a start. Raises ApiError: 400 (which the task then also shows as its error) or 403."""
         config, venue = load_bid_config(task.config), task.venue
         try:
             if wrong := task_config.details_of(problems(config)):
@@ -195,7 +195,7 @@ class TaskRuns(BiddingTaskHandler):
             if cannot:
                 raise invalid(cannot, "This cannot be started yet")
             await task_handler.refuse_unknown_trait(self.act, config, venue)
-            if not config.dry_run:  # a dry run takes nothing in
+            if not config.dry_run:  # a dry run receives nothing
                 await refuse_without_way_out(self, venue)
         except ApiError as error:
             tasks.set_error(task, "; ".join(error.details), START_REFUSED)
@@ -206,7 +206,7 @@ class TaskRuns(BiddingTaskHandler):
             change_bidding_task(task, **columns(known))
 
     async def _stop_together(self, ids: list[int]) -> None:
-        """Has the bids of all tasks cancelled now. The stops themselves take their turns, and report what fails."""
+        """Has the bids of all tasks cancelled now; the stops follow in their turns and report failures."""
         own = {task.id: task for task in tasks.of_user(self.user.id, BIDDING) if self.may_name(task.id)}
         for task_id in ids:
             if task_id in own and not is_idle(own[task_id]):

@@ -1,4 +1,4 @@
-"""Bidding tasks: list, create, read, change, clone and delete them; and a task as its owner sees it."""
+"""Bidding tasks: list, create, read, change, clone and delete; and a task's form in answers."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ TAG = "bidding tasks"
 TAKEN = "There is a task for this slug already."
 NOT_ALLOWED = "The plan is over, or the address is not whitelisted any more."
 _LIMIT = "The plan's task limit is reached."
-_SHOWN_MS = 30_000  # a task that falls silent is shown as that after this long at the latest
+_SHOWN_MS = 30_000  # maximum delay before a task without a sign of life is shown as such
 
 
 class TaskFills(Answer, frozen=True, kw_only=True):
@@ -109,7 +109,7 @@ class DeletedBiddingTask(Success, frozen=True, kw_only=True):
     closing: Going
 
 
-@lru_cache(maxsize=4096)  # most tasks have no fills, and no new ones since they were last shown
+@lru_cache(maxsize=4096)  # because most tasks have no fills, or no new ones since they were last shown
 def _fills_shown(total: FillTotal) -> TaskFills:
     last = None if total.last_ms is None else iso(total.last_ms)
     return TaskFills(count=total.count, spent_sats=total.sats, last=last)
@@ -126,8 +126,8 @@ def task_shown(
 ) -> BiddingTask:
     """Returns the task as callers see it.
 
-    `config` and `filled` are the task's own, if they are at hand and need not be read again. `going` counts its bids
-    that must go.
+    `config` and `filled` are passed if they are known already, so that they are not read again. `going` counts the bids
+    that are to be cancelled.
     """
     total = filled or fills.total_of_task(task.id)
     error = shown_error(task, user_id, lambda: (config or load_bid_config(task.config)).slowest_s, now_ms)
@@ -156,14 +156,14 @@ def columns(config: BidConfig) -> dict[str, Any]:
 
 
 def _exists_already() -> ApiError:
-    """Makes the error that the user has a task for this slug."""
+    """Makes the error that the user already has a task for this slug."""
     return ApiError(409, "Task already exists for this slug")
 
 
 def _refuse_another_delivery(task: Task, config: BidConfig) -> None:
-    """Raises ApiError (409) for a change of the place of delivery while orders are open.
+    """Raises ApiError (409) for a change of the delivery place while orders are open.
 
-    A bid that is made at this very moment still delivers where it says itself: its order has the address.
+    A bid that is placed at the same moment is safe, because its order holds its own delivery address.
     """
     is_moved = load_bid_config(task.config).to_vault != config.to_vault
     if is_moved and any(not order.dry_run for order in orders.open_orders(task.id)):
@@ -172,12 +172,12 @@ def _refuse_another_delivery(task: Task, config: BidConfig) -> None:
 
 
 def _unknown_budget() -> ApiError:
-    """Makes the error that a task names no budget of its owner's."""
+    """Makes the error that the task's budget is not one of its owner's."""
     return invalid(["budgetId: is no budget of yours"])
 
 
 def refuse_unknown_budget(user_id: int, config: BidConfig) -> None:
-    """Raises ApiError (400) when the config names a budget that is not this user's."""
+    """Raises ApiError (400) if the config names a budget that is not this user's."""
     if config.budget_id is not None and budgets.own(user_id, config.budget_id) is None:
         raise _unknown_budget()
 
@@ -210,7 +210,7 @@ class BiddingTaskHandler(TaskHandler):
             task, is_done = seen, False
             while not is_done:
                 before, task = task, self.task(task_id)
-                if task.config != before.config:  # by a request that came before, here or in another process
+                if task.config != before.config:  # changed by an earlier request, here or in another process
                     config = self._merged(task, given)
                     row = columns(config)
                 is_done = await self._carried_out(task, config, row)
@@ -221,7 +221,7 @@ class BiddingTaskHandler(TaskHandler):
         return task_shown(task, self.user.id, self.now_ms, known, going=going)
 
     async def _carried_out(self, task: Task, config: BidConfig, row: dict[str, Any]) -> bool:
-        """Writes the config and restarts a running worker with it; returns whether it still was the task's to change.
+        """Writes the config and restarts a running worker with it; returns whether the task was still unchanged.
 
         `row` is the config as columns. Raises ApiError.
         """
@@ -392,7 +392,7 @@ class BiddingTasks(BiddingTaskHandler):
         return config, venue
 
     def _make(self, config: BidConfig, venue: str, tags: str) -> BiddingTask | Awaitable[BiddingTask]:
-        """Creates the task; asks the marketplace first where it knows more. Raises ApiError: 400, 409, 403."""
+        """Creates the task, after checks at the marketplace if it has any. Raises ApiError: 400, 409, 403."""
         if config.trait is not None or task_handler.is_unspelled(config):
             return self._make_as_the_market_knows_it(config, venue, tags)
         return self._made(config, venue, tags)

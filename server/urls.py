@@ -34,8 +34,8 @@ from server.http.base import Handler, routes_of
 from server.http.shapes import dumps
 from server.replay import task_replay
 
-# One class a noun; its methods declare their operations. First those that pages and programs poll: the patterns are
-# tried in turn.
+# The handlers, whose methods declare the operations. The patterns are tried in turn, so handlers that clients poll are
+# first.
 NOUNS: list[type[Handler]] = [
     tasks.BiddingTasks,
     autolist.AutolistTasks,
@@ -84,7 +84,7 @@ ROUTES: list[tuple[str, type[Handler]]] = [
 ]
 
 
-if __name__ == "__main__":  # prints the description that the server answers, for other programs to check
+if __name__ == "__main__":  # prints the server's description, for checks by other programs
     from server.description import document
 
     print(dumps(document(DECLARED)))

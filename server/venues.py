@@ -1,4 +1,4 @@
-"""The marketplaces that are set up here: their capabilities, their rules for bids, and their limits for us."""
+"""The marketplaces that are set up here: capabilities, rules for bids, and request limits."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from server.http.answers import Kind
 from server.http.base import SignedIn, route
 from server.http.shapes import Answer, exact, shown_as
 
-_TYPES = {"ordinals": "ordinals", "runes": "rune"}  # the venue's word for goods, and a task's
+_TYPES = {"ordinals": "ordinals", "runes": "rune"}  # a kind of goods: by a venue, by a task
 
 
 class VenueBids(Answer, frozen=True, kw_only=True):
@@ -92,13 +92,13 @@ class Venues(SignedIn):
         try:
             told = {each.capabilities.name: each for each in await self.look(lambda market: market.venues())}
         except VenueError:
-            told = {}  # the gateway alone knows quotas and connections
+            told = {}  # without the gateway, quotas and connections are unknown
         names, default = self.services.settings.venues, self.services.settings.market
         return [_shown(facts(name, is_default=name == default), told.get(name)) for name in names]
 
 
 def _shown(venue: VenueFacts, told: VenueFacts | None) -> VenueInfo:
-    """Returns what the venue can do, and what the gateway `told` of it at this moment."""
+    """Returns the venue's capabilities, and the gateway's present facts about it, if known."""
     can = venue.capabilities
     quota: Mapping[str, Any] = (None if told is None else told.quota) or {}
     today: Mapping[str, Any] = quota.get("day", {})

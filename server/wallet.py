@@ -1,4 +1,4 @@
-"""The caller's own addresses here, the money behind their bids, and what those bids may cost."""
+"""The caller's addresses in this installation, the money behind their bids, and the maximum cost of those bids."""
 
 from __future__ import annotations
 
@@ -124,7 +124,7 @@ class Wallets(SignedIn):
         """
         keys = await self.ask_signer(lambda signer: signer.addresses(self.user.address))
         receive = self.user.ordinals_address
-        # Together, so that a source that hangs hides nothing of the others.
+        # Read concurrently, so that a slow source does not hide the others.
         paying = asyncio.ensure_future(self._confirmed_sats(keys.payment))
         (wallet, trouble), payment_sats, behind, newest = await asyncio.gather(
             self._bidding_wallet(keys),
@@ -154,7 +154,7 @@ class Wallets(SignedIn):
         )
 
     async def _bidding_wallet(self, keys: UserKeys) -> tuple[MarketplaceWallet | None, str | None]:
-        """Returns the wallet, or None and why it is not known."""
+        """Returns the wallet, or None and the reason."""
         receive = self.user.ordinals_address
         try:
             balance = await self.look(
@@ -167,7 +167,7 @@ class Wallets(SignedIn):
         return MarketplaceWallet(address=balance.address, balance_sats=balance.sats), None
 
     async def _signed_room(self) -> SignedRoom | None:
-        """Returns the use of the user's ceiling by all tasks; None when the signer cannot be asked."""
+        """Returns the use of the user's ceiling by all tasks; None if the signer does not respond."""
         plan, address = self.services.entitlements.plan(self.user), self.user.address
         most = most_signed_user(plan) if plan else 0
         try:
@@ -177,7 +177,7 @@ class Wallets(SignedIn):
         return next(room for room in rooms if room.whose == "user")
 
     def _receives(self, keys: UserKeys) -> list[Receiver]:
-        """Returns the two addresses that may get what is bought, each with the bidding tasks that deliver there."""
+        """Returns the two possible delivery addresses, each with the bidding tasks that deliver there."""
         own = Receiver(deliver_to="ordinalsAddress", address=self.user.ordinals_address, tasks=[])
         vault = Receiver(deliver_to="vault", address=keys.vault, tasks=[])
         for task in bidding_task_list(self.user.id):
@@ -185,7 +185,7 @@ class Wallets(SignedIn):
         return [own, vault]
 
     async def _confirmed_sats(self, payment: str) -> int | None:
-        """Returns the confirmed sats at the payment address; None when they cannot be read."""
+        """Returns the confirmed sats at the payment address; None if they cannot be read."""
         try:
             coins = await self.look(lambda market: market.coins(payment, _MAX_AGE_S))
         except VenueError:
@@ -193,16 +193,16 @@ class Wallets(SignedIn):
         return sum(coin.value for coin in coins if coin.is_confirmed)
 
     async def _withdrawals(self) -> list[Withdrawal]:
-        """Returns the latest withdrawals, newest first; open ones are looked up, briefly."""
+        """Returns the latest withdrawals, newest first; open ones are updated first, within a short time limit."""
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(look_after(self.services, withdrawals.open_of(self.user.id)), _PATIENCE_S)
         return [withdrawal_shown(row) for row in withdrawals.newest(self.user.id, _NEWEST_WITHDRAWALS)]
 
 
 class Backing(NamedTuple):
-    """The address and the sats behind the caller's bids at a venue, None while they are not known.
+    """The address and the sats behind the caller's bids at a venue, None if unknown.
 
-    Where there is no wallet yet, there are 0 sats.
+    The sats are 0 as long as the wallet does not exist.
     """
 
     funding: Funding
@@ -225,23 +225,23 @@ def _funding_row(found: Backing) -> FundingRow:
 async def backings(
     settings: Settings, ask: UserMarket, keys: UserKeys, receive: str, payment_sats: Awaitable[int | None]
 ) -> list[Backing]:
-    """Returns what backs bids at each venue that takes bids."""
+    """Returns the backing of bids at each venue that accepts bids."""
     known = (funding_of(facts(name, is_default=name == settings.market).capabilities) for name in settings.venues)
     return list(await asyncio.gather(*(_backing(ask, each, keys, receive, payment_sats) for each in known if each)))
 
 
 class AtStake(NamedTuple):
-    """The sats that bids can cost: ever, and now if every open order is filled."""
+    """The maximum cost of bids in sats: of any bids ever, and of the open orders."""
 
     worst_loss: int
     if_all_fill_now: int
 
 
 def at_stake(found: Iterable[Backing], open_sats: Mapping[str, int]) -> AtStake | None:
-    """Returns the sats at stake, where `open_sats` are those of the open orders by venue.
+    """Returns the sats at stake; `open_sats` has the sum of the open orders by venue.
 
-    An address counts once, and pays for its own orders only: whichever is less of them and its balance. None while a
-    balance, or what backs some of the orders, is unknown.
+    Each address counts once, with the lower of its balance and its own orders. None if a balance, or the backing of
+    some orders, is unknown.
     """
     balances, wanted = dict[str, int](), Counter[str]()
     for each in found:

@@ -1,6 +1,6 @@
-"""The page: its files, a policy under which nothing else can run in it, the fields of its forms, and the description.
+"""The page: its files, its content security policy, and the fields of its forms.
 
-Also the described interface, for programs, and as a page to read.
+Also the description of the interface, as JSON for programs and as a page.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ _IMPORT_MAP = re.compile(r'<script type="importmap">(.*?)</script>', re.S)
 
 
 class WebFile(NamedTuple):
-    """A file as it is sent: plain, packed where that makes it less, and the tag of both."""
+    """A file as it is sent: plain, compressed unless its type is compressed already, and the entity tag of both."""
 
     kind: str
     body: bytes
@@ -56,9 +56,9 @@ class WebFile(NamedTuple):
 
 @cache
 def web_files() -> dict[str, WebFile]:
-    """Reads the page's files, by name below web/: what is not here is not served, whatever a path says.
+    """Reads the page's files by their names below web/. No other file can be served, whatever the path.
 
-    One of them is made: the words of codes, which strategy/reasons.py has.
+    The file CODES is generated from strategy/reasons.py.
     """
     paths = (path for path in FOLDER.rglob("*") if path.suffix in _TYPES and path.is_file())
     found = {path.relative_to(FOLDER).as_posix(): _file(path.suffix, path.read_bytes()) for path in paths}
@@ -74,8 +74,8 @@ def _file(suffix: str, body: bytes) -> WebFile:
 def policy() -> str:
     """Writes the page's Content-Security-Policy.
 
-    Scripts are files of this server, but for the import map, which browsers take in the page only: it is named by its
-    hash. No text can become markup or a script (Trusted Types), and nothing is asked from anywhere else.
+    Scripts must be files of this server. The import map, which browsers accept only inside the page, is allowed by its
+    hash. No text can become markup or a script (Trusted Types), and nothing is loaded from other servers.
     """
     maps = _IMPORT_MAP.findall(web_files()[_INDEX].body.decode())
     hashes = [base64.b64encode(hashlib.sha256(text.encode()).digest()).decode() for text in maps]
@@ -104,7 +104,7 @@ class WebFileHandler(Handler):
     _tag: str | None = None
 
     def compute_etag(self) -> str | None:
-        """Returns the file's tag, the same packed and plain."""
+        """Returns the file's entity tag, which is the same for both forms."""
         return self._tag
 
     def get(self, name: str) -> None:
@@ -115,9 +115,9 @@ class WebFileHandler(Handler):
 
     def _send_file(self, found: WebFile) -> None:
         self.set_header("Content-Type", found.kind)
-        self.set_header("Cache-Control", "no-cache")  # kept, and asked for by its tag: an update is seen at once
+        self.set_header("Cache-Control", "no-cache")  # cached, but revalidated by its tag each time
         self._tag = found.tag
-        # Packed once, not for each reader; where the coding is set already, the application's packer leaves it alone.
+        # Compressed only once for all clients. The application does not compress an answer whose coding is set.
         if found.packed is not None and "gzip" in self.request.headers.get("Accept-Encoding", ""):
             self.set_header("Content-Encoding", "gzip")
             self.finish(found.packed)
@@ -137,7 +137,7 @@ class PageHandler(WebFileHandler):
 
 
 class IconHandler(WebFileHandler):
-    """GET /favicon.ico, which browsers ask for whatever the page says."""
+    """GET /favicon.ico, which browsers request even if the page names another icon."""
 
     def get(self) -> None:  # type: ignore[override]
         self._send_file(web_files()["icon.svg"])
@@ -150,18 +150,18 @@ class Description(Handler):
 
     def set_default_headers(self) -> None:
         super().set_default_headers()
-        self.set_header("Cache-Control", "no-cache")  # kept, and asked for by its tag
+        self.set_header("Cache-Control", "no-cache")  # cached, but revalidated by its tag each time
 
     async def _texts(self) -> tuple[Raw, bytes, str]:
         """Describes the application's own route table, as JSON and as a page with its policy."""
         shared = self.application.settings
         if "description" not in shared:
-            # In a thread, since it takes a fifth of a second; its task is kept, so that nobody begins it again.
+            # Done in a thread because it takes 0.2 s; the task is stored, so that concurrent requests share it.
             shared["description"] = asyncio.create_task(asyncio.to_thread(_describe, shared["declared"]))
         try:
             made: tuple[Raw, bytes, str] = await shared["description"]
         except Exception:
-            shared.pop("description", None)  # the next one tries again
+            shared.pop("description", None)  # so that the next request tries again
             raise
         return made
 
@@ -188,7 +188,7 @@ class Description(Handler):
 
 
 def _describe(declared: list[Route]) -> tuple[Raw, bytes, str]:
-    # Not with this module: the schemas of all answers are a fifth of a server's start, and few are ever asked for them.
+    # Imported here because the schemas of all answers would take a fifth of a server's start and are rarely requested.
     from server import description
     from server.description import document
 

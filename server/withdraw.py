@@ -1,8 +1,8 @@
-"""Withdrawals of a user's own money and inscriptions: the operation, and each withdrawal's way to a confirmed block.
+"""Withdrawals of a user's money and inscriptions: the operation, and each withdrawal's steps to a confirmed block.
 
-reserved → signed → submitted → confirmed, and `unknown` after an answer that never came. A signed one is sent until
-network or venue has it: the transaction is the same each time, so it moves nothing twice. Several server processes may
-look after one row at a time; one that finds it in another state than expected leaves it alone.
+The states are reserved → signed → submitted → confirmed, and `unknown` after a lost answer. A signed withdrawal is sent
+again until the network or the venue has it. The transaction is the same each time, so nothing is moved twice. Several
+server processes may process a row concurrently; a process that finds an unexpected state leaves the row alone.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ from wallet.protocol import (
 )
 from wallet.signer_client import SignerError, SignerLocked, SignerRefused
 
-# More than a signature takes, which is waited for: a row is signed or refused before the answer.
+# More than a signature takes, so that a row is usually signed or refused before the answer.
 _SENDS_S = 7.0
 _LOOKS_S = 2.0
 _COMES_OUT = "Nothing is lost: GET /api/wallet shows what becomes of it."
@@ -162,7 +162,7 @@ class Quote(Answer, frozen=True, kw_only=True):
 
 
 class Withdrawals(SignedIn):
-    """The operation that sends the caller's money and inscriptions home."""
+    """The operation that withdraws the caller's money and inscriptions."""
 
     tag = "wallet"
 
@@ -183,7 +183,7 @@ class Withdrawals(SignedIn):
             502: UNREADABLE,
             503: SIGNER_AWAY,
         },
-        answers_s=8.0,  # a withdrawal of twenty coins asks about each
+        answers_s=8.0,  # because a withdrawal of twenty coins makes a call for each coin
     )
     async def withdraw(self) -> None:
         """Get my money and inscriptions out
@@ -193,7 +193,7 @@ class Withdrawals(SignedIn):
         twice.
         """
         wanted = self._wanted()
-        # A withdrawal on its way may have arrived: then its coins are spent, and others are there.
+        # An earlier withdrawal may have been confirmed, which changes the coins.
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(look_after(self.services, withdrawals.open_of(self.user.id)), _LOOKS_S)
         plan = await self._planned(wanted)
@@ -207,7 +207,7 @@ class Withdrawals(SignedIn):
         except CoinsTaken:
             raise ApiError(409, "Another withdrawal spends these coins", message=_COMES_OUT) from None
         try:
-            with contextlib.suppress(TimeoutError):  # it goes on, and GET /api/wallet follows it
+            with contextlib.suppress(TimeoutError):  # it continues in the background
                 await asyncio.wait_for(asyncio.shield(self._begun(row)), _SENDS_S)
         except SignerRefused as refused:
             raise _refused(refused) from None
@@ -248,11 +248,11 @@ class Withdrawals(SignedIn):
 
     def _begun(self, row: withdrawals.Withdrawal) -> asyncio.Future[None]:
         sending = asyncio.ensure_future(carry_out(self.services, row))
-        sending.add_done_callback(lambda done: done.cancelled() or done.exception())  # also if nobody waits any more
+        sending.add_done_callback(lambda done: done.cancelled() or done.exception())  # retrieves the error
         return sending
 
     async def _judged(self, plan: WithdrawalPlan) -> None:
-        """Has the signer judge the plan as it would before a signature. Raises ApiError: 409, 503."""
+        """Has the signer check the plan as it would before a signature. Raises ApiError: 409, 503."""
         try:
             await self.services.signer(lambda signer: signer.judge_withdrawal(plan.asked))
         except SignerRefused as refused:
@@ -298,7 +298,7 @@ def _left_out(found: Sequence[withdrawal_plan.LeftOut]) -> list[LeftOut]:
 log = logging.getLogger(__name__)
 
 RESUME_S = 30.0
-# Longer than any request for a signature lives: a row that is still reserved then is abandoned.
+# Longer than the lifetime of a request for a signature; a row that is still reserved after this is abandoned.
 ABANDONED_MS = 180_000
 _SEND_MS = 10_000
 _SEEN_AGE_S = 5.0
@@ -306,7 +306,7 @@ NEVER_SIGNED = "it was never signed"
 
 
 def write_down(user_id: int, plan: WithdrawalPlan, now_ms: int) -> withdrawals.Withdrawal:
-    """Writes the row of a planned withdrawal, under an intent of its own. Raises CoinsTaken."""
+    """Stores a planned withdrawal, with a new intent. Raises CoinsTaken."""
     asked = replace(plan.asked, intent=secrets.token_hex(WITHDRAWAL_INTENT_DIGITS // 2))
     new = withdrawals.NewWithdrawal(
         intent=asked.intent,
@@ -322,7 +322,7 @@ def write_down(user_id: int, plan: WithdrawalPlan, now_ms: int) -> withdrawals.W
 
 
 async def carry_out(services: Services, row: withdrawals.Withdrawal) -> None:
-    """Signs and sends a written withdrawal. Raises SignerError when it is not signed, or that is not known."""
+    """Signs and sends a stored withdrawal. Raises SignerError if it is not, or may not be, signed."""
     try:
         signed = await _signature(services, row)
     except (SignerRefused, SignerLocked) as error:
@@ -332,7 +332,7 @@ async def carry_out(services: Services, row: withdrawals.Withdrawal) -> None:
 
 
 async def look_after(services: Services, rows: Iterable[withdrawals.Withdrawal]) -> None:
-    """Continues each of these where it was left. A failure is tried again later, and holds up no other."""
+    """Continues each of these withdrawals. A failure does not stop the others and is retried later."""
     for row in rows:
         try:
             await _take_up(services, row)
@@ -343,7 +343,7 @@ async def look_after(services: Services, rows: Iterable[withdrawals.Withdrawal])
 
 
 async def look_after_all(services: Services) -> None:
-    """Continues all users' withdrawals that no request is busy with."""
+    """Continues all users' withdrawals that no request is processing."""
     await look_after(services, withdrawals.all_open(services.clock_ms(), round(RESUME_S * 1000)))
 
 
@@ -361,14 +361,14 @@ async def _take_up(services: Services, row: withdrawals.Withdrawal) -> None:
 
 
 async def _send_signed(services: Services, row: withdrawals.Withdrawal, signed: SignedWithdrawal) -> None:
-    """Writes the txid down before anything is sent; leaves a row alone that has moved meanwhile."""
+    """Stores the txid, then sends the transaction; leaves the row alone if its state has changed meanwhile."""
     if withdrawals.signed(row, signed.txid, signed.sent_sats, signed.fee_sats, services.clock_ms()):
         log.info("withdrawal %s of user %s from %s is signed: %s", row.id, row.user_id, row.source, signed.txid)
         await _send(services, row, signed)
 
 
 async def _signature(services: Services, row: withdrawals.Withdrawal) -> SignedWithdrawal:
-    """Asks for the signature, which is the same each time for one row."""
+    """Requests the signature, which is the same each time for a row."""
     asked = decode(row.request, type=WithdrawalToSign)
     return await services.signer(lambda signer: signer.sign_withdrawal(asked))
 
@@ -385,7 +385,7 @@ async def _send(services: Services, row: withdrawals.Withdrawal, signed: SignedW
                 lambda market: market.broadcast(signed.transaction, deadline_ms=_deadline_ms())
             )
     except (Unavailable, AuthFailed, SignInNeeded, NotSupported) as error:
-        # Not sent, this time: the cause is ours, not the transaction's.
+        # Not sent this time; the cause is on our side, not in the transaction.
         log.warning("withdrawal %s was not sent: %s", row.id, error)
     except Refused as refused:
         await _after_refusal(services, row, refused)
@@ -399,15 +399,15 @@ async def _send(services: Services, row: withdrawals.Withdrawal, signed: SignedW
 
 
 def _deadline_ms() -> int:
-    """Returns the deadline of a request that is made now: time spent waiting for a thread does not shorten it.
+    """Returns the deadline of a request that is made now. Call it in the thread, so that waiting for it does not count.
 
-    The gateway compares it with the real time, whatever clock the service is tested with.
+    The deadline is in real time, which the gateway uses, even if a test gives the service another clock.
     """
     return time.time_ns() // 1_000_000 + _SEND_MS
 
 
 async def _after_refusal(services: Services, row: withdrawals.Withdrawal, refused: Refused) -> None:
-    """Looks a refused transaction up: a node also refuses one that is in a block already."""
+    """Looks up a refused transaction, because a node also refuses one that is already in a block."""
     try:
         if not await _is_found(services, row):
             _note(services, row, REFUSED, refused.message)
@@ -416,7 +416,7 @@ async def _after_refusal(services: Services, row: withdrawals.Withdrawal, refuse
 
 
 async def _is_found(services: Services, row: withdrawals.Withdrawal) -> bool:
-    """Tells whether a block or the mempool has it, and notes that. Raises VenueError when it cannot be found out."""
+    """Tells whether a block or the mempool has the transaction, and stores that. Raises VenueError if unknown."""
     txid = row.txid
     assert txid is not None
     try:

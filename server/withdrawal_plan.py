@@ -1,15 +1,15 @@
-"""Planned withdrawals, which coins they spend and what arrives; and the check before a start that one is possible.
+"""Plans of withdrawals: the coins that they spend and the sats that arrive; and the check before a task's start.
 
-The same rules as the signer's, on facts from the gateway; the signer asks again, from sources of its own.
+A plan follows the signer's rules with facts from the gateway. The signer checks again with its own sources.
 
-The signer writes the transaction itself, except from a bidding wallet: the marketplace drafts that one, and the signer
-judges the draft.
+The signer composes the transaction itself. Only from a bidding wallet the marketplace drafts it, and the signer judges
+the draft.
 
-Sats and items of a user lie at the payment address, in the vault, and in a bidding wallet. Goods that bids
-buy are delivered to the user's own ordinals address. Every withdrawal needs a mempool server and an index. One from a
-bidding wallet also needs a script that the signer signs for, which only the marketplace's draft tells.
+A user's sats and items are at the payment address, in the vault, and in a bidding wallet. Purchases are delivered to
+the user's own ordinals address. Every withdrawal needs a mempool server and an index. A withdrawal from a bidding
+wallet also needs a script that the signer signs for, which is known only from the marketplace's draft.
 
-A marketplace or a source that cannot be asked does not object to a start, nor does a wallet with nothing in it.
+A start is not refused if a marketplace or a source does not respond, or if the wallet is empty.
 """
 
 from __future__ import annotations
@@ -67,16 +67,16 @@ class LeftOut(Struct, frozen=True):
 
 
 class Chosen(Struct, frozen=True):
-    """Coins to be spent, and those left out on the way."""
+    """Coins to be spent, and coins that were left out."""
 
     coins: tuple[Coin, ...]
     left_out: tuple[LeftOut, ...]
 
 
 class Choosing:
-    """The choice among one of a user's addresses here; `script` is its script.
+    """Chooses coins at one of a user's addresses; `script` is the address's script.
 
-    `kept` are the coins that stay, each with the reason.
+    `kept` are the coins that must not be spent, each with the reason.
     """
 
     def __init__(
@@ -89,9 +89,10 @@ class Choosing:
         self._least_value = -(-INPUT_VSIZE[kind] * fee_per_kvb // VIRTUAL_KB)
 
     async def choose(self, found: Sequence[Utxo], is_enough: Callable[[Sequence[Coin]], bool], most: int) -> Chosen:
-        """Chooses the largest coins, one after the other, until they are enough; `most` of them at most.
+        """Chooses coins, the largest first, until they are enough; at most `most` coins.
 
-        Once the user may ask no more, those learned of by then are chosen. Raises TooManyLookups if there are none.
+        If the user's limit of look-ups is reached, only the coins checked by then are chosen. Raises TooManyLookups if
+        there are none.
         """
         coins: list[Coin] = []
         left_out: list[LeftOut] = []
@@ -123,10 +124,9 @@ class Choosing:
         return Chosen(tuple(coins), tuple(left_out))
 
     async def coin(self, outpoint: str, inscription_id: str, lock_blocks: int = 0) -> Coin:
-        """Returns the coin of an inscription. Raises PolicyRefused when it is not alone there, or that is not known;
-        TooManyLookups.
+        """Returns the coin of an inscription; `lock_blocks` is the relative lock of its script in blocks.
 
-        `lock_blocks` is how long its script keeps it there.
+        Raises PolicyRefused if the coin has other contents, or that is unknown; TooManyLookups.
         """
         judged = await self._look_at(outpoint, (inscription_id,), lock_blocks)
         if isinstance(judged, TooManyLookups):
@@ -174,7 +174,7 @@ Enough = Callable[[Sequence[Coin]], bool]
 
 
 class CannotWithdraw(BidkeeperError):
-    """A refusal: it is impossible at present. `reason` says why in a few words, `what_to_do` is the remedy."""
+    """A refusal: the withdrawal is impossible at present. `reason` is a short cause, `what_to_do` the remedy."""
 
     def __init__(self, reason: str, what_to_do: str) -> None:
         super().__init__(f"{reason}: {what_to_do}")
@@ -183,7 +183,7 @@ class CannotWithdraw(BidkeeperError):
 
 
 class InvalidWithdrawal(BidkeeperError):
-    """A refusal: the request can never be met. `fault` reads `field: what is wrong`, `reason` is a heading."""
+    """A refusal: the request is not valid. `fault` reads `field: what is wrong`, `reason` is a heading."""
 
     def __init__(self, fault: str, reason: str = "Validation failed") -> None:
         super().__init__(fault)
@@ -192,9 +192,9 @@ class InvalidWithdrawal(BidkeeperError):
 
 
 class Wanted(NamedTuple):
-    """A withdrawal as its caller wants it.
+    """A withdrawal as the caller requests it.
 
-    Without `amount_sats` everything goes, less the fee. `fee_rate` is a tier, or sat/vB.
+    Without `amount_sats` everything is withdrawn, minus the fee. `fee_rate` is a tier, or sat/vB.
     """
 
     source: Source
@@ -206,7 +206,7 @@ class Wanted(NamedTuple):
 
 
 class WithdrawalPlan(Struct, frozen=True):
-    """All that is to be signed but its intent, and the amounts; sats arrive at `destination`."""
+    """All data to be signed except the intent, and the amounts; sats arrive at `destination`."""
 
     asked: WithdrawalToSign
     destination: str
@@ -220,7 +220,7 @@ class WithdrawalPlan(Struct, frozen=True):
 
 
 def script_at(address: str) -> bytes:
-    """Returns the script of a user's own address, or of one that the signer derived for a user."""
+    """Returns the script of a user's own address, or of an address that the signer derived for a user."""
     script = script_of(parse(address))
     assert script is not None
     return script
@@ -319,7 +319,7 @@ class WithdrawalPlanner:
         """Returns the user's escrow at this address."""
         if address is None or address not in keys.escrows:
             return None
-        # An x-only key: its parity is no part of an escrow.
+        # The key is x-only, so any parity byte will do.
         vault = b"\x02" + bytes.fromhex(keys.vault_pubkey)
         known = all_terms(escrow_terms_of(self._services.settings))
         return escrow_at(script_at(address), vault, [terms for _, terms in known])
@@ -337,7 +337,7 @@ class WithdrawalPlanner:
             raise CannotWithdraw("The inscription is listed", text)
 
     def _kept(self) -> dict[str, str]:
-        """Returns the coins that stay, and why. A bid that is a transaction ends with the first of its coins."""
+        """Returns the coins to keep, with reasons. They include coins of bids, because spending one ends its bid."""
         user_id = self._user.id
         behind = {} if self._wanted.force else withdrawals.coins_behind_bids(user_id)
         bids = {
@@ -378,7 +378,7 @@ class WithdrawalPlanner:
 
 
 def _pays(composed: Callable[[Sequence[Coin]], Composed], coins: Sequence[Coin]) -> bool:
-    """Tells whether these coins are enough, so that more would not help."""
+    """Tells whether these coins are enough; also True if the signer refuses for a reason other than funds."""
     if not coins:
         return False
     try:
@@ -389,7 +389,7 @@ def _pays(composed: Callable[[Sequence[Coin]], Composed], coins: Sequence[Coin])
 
 
 def _composed(compose: Callable[[], Composed], chosen: Chosen, what_to_do: str = "") -> Composed:
-    """Returns the transaction that the signer will write. Raises CannotWithdraw for one that it would refuse."""
+    """Returns the transaction that the signer will compose. Raises CannotWithdraw if the signer would refuse it."""
     try:
         return compose()
     except PolicyRefused as refused:
@@ -402,7 +402,7 @@ def _composed(compose: Callable[[], Composed], chosen: Chosen, what_to_do: str =
 async def plan_from_bidding(
     settings: Settings, ask: UserMarket, user: User, wanted: Wanted, payment: str, pubkey: str
 ) -> WithdrawalPlan:
-    """Plans the withdrawal from the bidding wallet to the user's `payment` address, whose key is `pubkey`.
+    """Plans a withdrawal from the bidding wallet to the user's `payment` address, whose key is `pubkey`.
 
     Raises CannotWithdraw, InvalidWithdrawal or VenueError.
     """
@@ -447,7 +447,7 @@ def _refuse_uncovered(user_id: int, wanted: Wanted, venue: str, left: int) -> No
 
 
 def bidding_venue(settings: Settings) -> str:
-    """Returns the marketplace whose bids are paid from a bidding wallet: the first such one, else the default."""
+    """Returns the first marketplace with bidding wallets, else the default one."""
     return next((venue for venue in settings.venues if dialect_of(venue) == "satflow"), settings.market)
 
 
@@ -455,7 +455,7 @@ log = logging.getLogger(__name__)
 
 PATIENCE_S = 5.0
 _NOT_YET = "This cannot be started yet"
-# Rules that a marketplace's draft breaks by its form, so that it would break them tomorrow as well.
+# Rules that a marketplace's draft breaks by its form, so that later drafts would break them too.
 _OF_THE_FORM = frozenset(
     {
         "psbt-size",
@@ -472,7 +472,7 @@ _OF_THE_FORM = frozenset(
 
 
 def refuse_without_sources(settings: Settings) -> None:
-    """Raises ApiError (400) where no withdrawal is ever signed, by the settings alone."""
+    """Raises ApiError (400) if the settings make all withdrawals impossible."""
     if not settings.venue_url("mempool"):
         lacking = "no mempool server is set (BIDKEEPER_MEMPOOL_URL)"
     elif not (settings.venue_url("ord") or settings.venue_url("unisat")):
@@ -483,7 +483,7 @@ def refuse_without_sources(settings: Settings) -> None:
 
 
 async def refuse_without_way_out(handler: SignedIn, venue: str) -> None:
-    """Raises ApiError (400) when sats that back bids at this venue could not be withdrawn."""
+    """Raises ApiError (400) if sats that back bids at this venue could not be withdrawn."""
     settings = handler.services.settings
     refuse_without_sources(settings)
     if venue not in task_handler.venues_with_bidding_wallets(settings):
@@ -494,7 +494,7 @@ async def refuse_without_way_out(handler: SignedIn, venue: str) -> None:
 
 
 async def _refuse_locked_wallet(handler: SignedIn, venue: str) -> None:
-    """Has a withdrawal of all that is in the bidding wallet drafted and judged, once for each user."""
+    """Has a full withdrawal from the bidding wallet drafted and judged, once for each user. Raises ApiError (400)."""
     services, user = handler.services, handler.user
     about = (user.id, user.ordinals_address, venue)
     if about in services.ways_out:
@@ -502,9 +502,9 @@ async def _refuse_locked_wallet(handler: SignedIn, venue: str) -> None:
     try:
         await asyncio.wait_for(_judge(handler), PATIENCE_S)
     except CannotWithdraw:
-        return  # nothing is in there
+        return  # the wallet is empty
     except (VenueError, TimeoutError) as error:
-        # Nothing later asks this until the next start, so the operator has to know.
+        # Logged for the operator, because the check is not repeated before the next start.
         text = "failed to check whether user %d could withdraw from the bidding wallet at %s before a start: %s"
         log.warning(text, user.id, venue, error or "no answer in time")
         return

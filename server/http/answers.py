@@ -1,4 +1,4 @@
-"""Answers: our values as JSON, the words and shapes that several nouns share, errors and entity tags."""
+"""Answers: values as JSON, shapes that several handlers share, errors and entity tags."""
 
 from __future__ import annotations
 
@@ -24,16 +24,16 @@ def seconds(ms: int) -> int:
 
 
 class Tagged(bytes):
-    """A body that is kept for many answers: its tag is computed once."""
+    """A body that is cached for many answers, so its tag is computed only once."""
 
     @cached_property
     def tag(self) -> str:
-        """Its tag."""
+        """The body's entity tag."""
         return tag_of(self)
 
 
 def tag_of(body: bytes) -> str:
-    """Computes a body's tag; a weak one, since the packed answer has the same."""
+    """Computes a body's entity tag. It is weak because the compressed answer has the same tag."""
     return f'W/"{hashlib.sha256(body).hexdigest()[:32]}"'
 
 
@@ -92,13 +92,13 @@ Going = Annotated[Closing | None, words("Its bids that must go by a brake; null 
 
 
 def closing_shown(found: ledger.Closing | None) -> Closing | None:
-    """Returns how many bids that must go are still there; None when none is."""
+    """Returns the counts of bids that are to be cancelled and are still open; None without such bids."""
     if found is None:
         return None
     return Closing(open=found.open, unknown=found.unknown, since=iso(found.since_ms))
 
 
-# ---- the closed lists of codes: docs/reasons.md says what each means, and there is no other
+# ---- the complete lists of codes; docs/reasons.md explains each code
 
 
 CancelReason = Annotated[
@@ -120,9 +120,9 @@ MOST_DETAILS = 50
 
 
 class ApiError(HTTPError):
-    """An answer other than success; its handler stops here.
+    """An error answer; raising it ends the handler.
 
-    `details` read `field: what is wrong`; the first MOST_DETAILS of them are told.
+    Each of `details` reads `field: what is wrong`; the first MOST_DETAILS of them are sent.
     """
 
     def __init__(
@@ -146,12 +146,12 @@ class ApiError(HTTPError):
 
 
 def unauthorized() -> ApiError:
-    """Makes the one answer to a bearer token that is missing, malformed, unknown or over."""
+    """Makes the answer to a bearer token that is missing, malformed, unknown or expired."""
     return ApiError(401, "Unauthorized", headers={"WWW-Authenticate": "Bearer"})
 
 
 def not_found(error: str = "Not found") -> ApiError:
-    """Makes a 404, also for another user's row: the two must not be told apart."""
+    """Makes a 404, also for another user's row, so that a caller cannot distinguish the two cases."""
     return ApiError(404, error)
 
 
@@ -163,12 +163,12 @@ def invalid(details: Sequence[str], error: str = "Validation failed") -> ApiErro
 def disk_full(
     message: str = "The installation's disk has no room to store this. Make room, then try again.",
 ) -> ApiError:
-    """Makes the answer to what cannot be stored."""
+    """Makes the answer to a request whose change cannot be stored because the disk is full."""
     return ApiError(507, "The disk is full", message=message)
 
 
 def away(part: str, message: str) -> ApiError:
-    """Makes the answer that a part of the installation cannot be asked: the database, the gateway, the manager."""
+    """Makes the answer that a part of the installation does not respond: the database, the gateway, the manager."""
     return ApiError(503, f"The {part} cannot be asked", message=message)
 
 

@@ -1,9 +1,9 @@
 """Handlers: sign-in, bodies, answers and errors; and operations, each declared above the method that answers it.
 
-A noun is one class, its operations are methods with `@route`. Paths, scopes, checks, bodies and the description derive
-from the declaration and the method's signature: `given` is the body's shape, `asked` the query's, the returned
-annotation the answer's; the docstring's first line is the summary, the rest describes. The method's name is the
-operation's id.
+Each resource is a class, and its operations are methods with `@route`. Paths, scopes, checks, bodies and the
+description derive from the declaration and the method's signature. `given` is annotated with the body's shape, `asked`
+with the query's, the return value with the answer's. The docstring's first line is the summary, its rest the
+description. The method's name is the operation's id.
 """
 
 from __future__ import annotations
@@ -42,8 +42,8 @@ log = logging.getLogger(__name__)
 
 _METHODS = ("get", "post", "put", "patch", "delete")
 MAX_ID = 2**63 - 1
-SENDING_S = 30.0  # a client that takes nothing for so long has gone
-PIECE = 100  # rows of a long answer that are written while others wait: some milliseconds
+SENDING_S = 30.0  # a client that receives nothing for this long is disconnected
+PIECE = 100  # rows of a long answer that are written in one turn, which takes some milliseconds
 
 Given = TypeVar("Given", bound=shapes.Body)
 Parameters = TypeVar("Parameters", bound=shapes.Asked)
@@ -52,12 +52,12 @@ Row = TypeVar("Row")
 
 
 class Handler(RequestHandler):
-    """Base of all handlers. It asks for no sign-in; `SignedIn` does."""
+    """Base of all handlers. It requires no sign-in; `SignedIn` does."""
 
     has_etag = False
-    is_of_interface = True  # the page's files are not
-    takes_query = False  # where GET does; the others never
-    answers_s = 4.5  # after which a request waits for no marketplace any more
+    is_of_interface = True  # False for the page's files
+    takes_query = False  # whether GET takes a query; other methods never do
+    answers_s = 4.5  # the longest time for which a request waits for marketplaces
 
     @property
     def services(self) -> Services:
@@ -73,7 +73,7 @@ class Handler(RequestHandler):
         return client_ip(str(self.request.remote_ip), self.request.headers, self.services.settings.trusted_proxies)
 
     openings = Openings()  # what API tokens may do here
-    bodies: frozenset[str] = frozenset()  # the methods that take one
+    bodies: frozenset[str] = frozenset()  # the methods that take a body
 
     def initialize(self) -> None:
         self.until = time.monotonic() + self.answers_s
@@ -96,7 +96,7 @@ class Handler(RequestHandler):
             self._refuse_unread()
 
     def admit(self) -> None:
-        """Hook: refuses a caller who may not call this."""
+        """Hook: raises ApiError for a caller who may not use this handler."""
 
     def _refuse_unread(self) -> None:
         """Raises ApiError (400) for fields and parameters that the operation does not read."""
@@ -109,13 +109,13 @@ class Handler(RequestHandler):
     @classmethod
     @cache
     def described(cls) -> list[str]:
-        """Returns the methods that this path has of its own."""
+        """Returns the methods that the description of this path has."""
         return [name.upper() for name in _METHODS if getattr(cls, name) is not getattr(RequestHandler, name)]
 
     @classmethod
     @cache
     def allowed(cls) -> list[str]:
-        """Returns the methods that this path answers: HEAD wherever there is GET."""
+        """Returns the methods that this path answers; HEAD is one of them if GET is."""
         return [*(["HEAD"] if "GET" in cls.described() else []), *cls.described()]
 
     def head(self, *parts: str) -> Awaitable[None] | None:
@@ -123,11 +123,11 @@ class Handler(RequestHandler):
         return self.get(*parts)
 
     def decode_argument(self, value: bytes, name: str | None = None) -> str:
-        # Bad UTF-8 is not found or not valid, like any other unknown text; never an error of its own.
+        # Bad UTF-8 gives the same errors as any other unknown text (not found, not valid) and no special one.
         return value.decode("utf-8", "replace")
 
     def compute_etag(self) -> str | None:
-        """Returns a tag for answers that are polled."""
+        """Returns an entity tag for answers that clients poll."""
         if not self.has_etag:
             return None
         body = self._write_buffer
@@ -167,7 +167,7 @@ class Handler(RequestHandler):
     def query(self, *names: str) -> dict[str, str]:
         """Returns the given query parameters that are present, by name.
 
-        Raises ApiError (400) for one given twice, and for any other.
+        Raises ApiError (400) for a parameter that is given twice or is not in `names`.
         """
         given = {name: self.get_query_arguments(name) for name in names}
         faults = [f"{name}: is given more than once" for name, values in given.items() if len(values) > 1]
@@ -177,7 +177,7 @@ class Handler(RequestHandler):
         return {name: values[0] for name, values in given.items() if values}
 
     def whoever_calls(self) -> Caller | None:
-        """Finds the caller by the request's bearer token; None without a good one."""
+        """Finds the caller by the request's bearer token; None if the token is missing or not valid."""
         return gate.caller(self.request.headers.get("Authorization", ""), self.now_ms)
 
     async def ask_signer(self, question: Callable[[SignerClient], Value]) -> Value:
@@ -206,7 +206,7 @@ class Handler(RequestHandler):
         self.answer(Error(error=responses.get(status_code, "Error")), status_code)
 
     def log_exception(self, typ: Any, value: BaseException | None, tb: Any) -> None:
-        # Tornado's own line repeats the query, where a caller may have put a secret.
+        # Tornado's own log line would repeat the query, which may contain a caller's secret.
         if (answer := blocking.answer_to_any(value)) is not None:
             log.error("failed at %s %s: %s: %s", self.request.method, self.request.path, answer.error, value)
         elif not isinstance(value, HTTPError):
@@ -214,7 +214,7 @@ class Handler(RequestHandler):
 
 
 class SignedIn(Handler):
-    """A handler for the owner of a bearer token."""
+    """A handler that requires a valid bearer token."""
 
     caller: Caller
     _answering: asyncio.Timeout | None = None
@@ -232,44 +232,45 @@ class SignedIn(Handler):
                 raise ApiError(403, "Not allowed to this token", message=refusal)
 
     def is_signed_in(self) -> bool:
-        """Tells whether the caller's token is good at this moment: it may have been ended since the request began."""
+        """Tells whether the caller's token is still valid, because it may have been ended since the request began."""
         return self.whoever_calls() is not None
 
     def require_signed_in(self) -> None:
-        """Raises ApiError (401) once the caller's token is ended. Call it between a wait and what the wait was for."""
+        """Raises ApiError (401) if the caller's token has been ended. Call it after each wait, before the next step."""
         if not self.is_signed_in():
             raise unauthorized()
 
     @property
     def user(self) -> User:
-        """The user who calls, or whose program does."""
+        """The calling user, or the owner of the calling program's token."""
         return self.caller.user
 
     @property
     def plan(self) -> SubscriptionPlan:
-        """The caller's plan; one that is not offered any more allows nothing."""
+        """The caller's plan; a plan that is no longer in the settings allows nothing."""
         subscription = subscription_of(self.user.id)
         key = subscription.plan if subscription else ""
         return self.services.settings.plans.get(key) or SubscriptionPlan(key, 0, 0, 0, 0, 0)
 
     @property
     def look(self) -> UserMarket:
-        """The way to the marketplaces for what the user wants to see."""
+        """A client of the marketplaces for the user's reads."""
         return self.services.market_for(self.user.id, "look", self.until)
 
     @property
     def act(self) -> UserMarket:
-        """The way to the marketplaces for what the user does: starts, deletes, withdraws.
+        """A client of the marketplaces for the user's actions: start, delete, withdraw.
 
-        Its time counts from now: a start that waited for the task's lock still has all of it for its checks.
+        Its time limit begins now, so that a start that waited for the task's lock has the full time for its checks.
         """
         return self.services.market_for(self.user.id, "act", time.monotonic() + self.answers_s)
 
     @asynccontextmanager
     async def long_answer(self, place: AbstractAsyncContextManager[None] | None = None) -> AsyncIterator[None]:
-        """Holds a place of the user's for the block, which reads and writes a long answer.
+        """Holds one of the user's places during the block, which reads and writes a long answer.
 
-        So many of a user's answers are in memory at a time. Stops once the client has gone. Raises ApiError (429).
+        The places limit how many of a user's answers are in memory. The block is left if the client disconnects. Raises
+        ApiError (429).
         """
         if self._has_gone:
             raise Finish
@@ -283,7 +284,7 @@ class SignedIn(Handler):
         except TimeoutError:
             if not present.expired():
                 raise
-            raise Finish from None  # nobody waits for the answer
+            raise Finish from None  # the client has disconnected
         finally:
             self._answering = None
 
@@ -294,7 +295,7 @@ class SignedIn(Handler):
             answering.reschedule(asyncio.get_running_loop().time())
 
     async def taken(self) -> None:
-        """Sends what was written. Raises StreamClosedError when the client has gone, or takes nothing."""
+        """Flushes the answer. Raises StreamClosedError if the client has disconnected or receives nothing."""
         try:
             await asyncio.wait_for(self.flush(), SENDING_S)
         except TimeoutError:
@@ -303,9 +304,9 @@ class SignedIn(Handler):
             raise StreamClosedError from None
 
     async def in_turn(self, work: Callable[[], Value]) -> Value:
-        """Does a piece of a long answer when it is the user's turn, and then leaves the loop to others for as long.
+        """Does a piece of a long answer in the user's turn, then yields the loop to other work for as long as it took.
 
-        Check with `require_signed_in` that the caller may still see it.
+        Check with `require_signed_in` that the caller may still see the answer.
         """
         async with self.services.pieces.of(self.user.id):
             began = time.perf_counter()
@@ -315,7 +316,7 @@ class SignedIn(Handler):
                 await asyncio.sleep(time.perf_counter() - began)
 
     async def in_turns(self, rows: Sequence[Row], build: Callable[[Row], Value], piece: int = PIECE) -> list[Value]:
-        """Builds the parts of a long answer from rows, so many in each turn."""
+        """Builds the parts of a long answer from rows, `piece` rows in each turn."""
         shown = list[Value]()
         for begin in range(0, len(rows), piece):
             some = rows[begin : begin + piece]
@@ -323,7 +324,7 @@ class SignedIn(Handler):
         return shown
 
     async def ask_market(self, question: Callable[[MarketClient], Value]) -> Value:
-        """Looks something up. Raises ApiError: 404, 429, 502 when the venue cannot be read, 504 when it is slow."""
+        """Reads from a marketplace. Raises ApiError: 404, 429, 502 if it cannot be read, 504 if it is too slow."""
         try:
             return await self.look(question)
         except VenueError as error:
@@ -331,7 +332,7 @@ class SignedIn(Handler):
 
     @property
     def is_admin(self) -> bool:
-        """Whether an administrator calls. No program of theirs is one."""
+        """Whether the caller is an administrator; always false for API tokens."""
         return self.caller.api_token is None and self.services.entitlements.is_admin(self.user.address)
 
     @property
@@ -340,7 +341,7 @@ class SignedIn(Handler):
         return self.caller.api_token is not None and self.caller.api_token.task_id is not None
 
     def may_name(self, task_id: int) -> bool:
-        """Tells whether the caller's token is good for this task, be it theirs or not."""
+        """Tells whether the caller's token covers this task. The owner of the task is not checked."""
         token = self.caller.api_token
         return token is None or token.task_id in (None, task_id)
 
@@ -352,7 +353,7 @@ class SignedIn(Handler):
             raise ApiError(403, "Not allowed to this token", message="It is for one task only.", details=found)
 
     def going(self) -> dict[int, Closing]:
-        """Returns the caller's tasks whose bids must go and are not all gone, deleted ones among them."""
+        """Returns the caller's tasks with bids that are to be cancelled and still open, including deleted tasks."""
 
         def is_refused() -> bool:
             return self.services.entitlements.refusal(self.user, self.now_ms) is not None
@@ -362,7 +363,7 @@ class SignedIn(Handler):
         return closing(self.user.id, is_refused=is_refused, unstored=unstored)
 
     def path_id(self, text: str) -> int:
-        """Reads an id in a path. Raises ApiError (404) for one that no row can have."""
+        """Reads an id in a path. Raises ApiError (404) for a text that cannot be an id."""
         if len(text) > 19 or int(text) > MAX_ID or not self.may_name(int(text)):
             raise not_found()
         return int(text)
@@ -418,7 +419,7 @@ class Operation(Struct, frozen=True, kw_only=True):
 
     @property
     def parameters(self) -> tuple[str, ...]:
-        """The names of the method's parameters: hints would have to be evaluated, at each start of a server."""
+        """The names of the method's parameters. Type hints are not used, because evaluating them slows each start."""
         return self.function.__code__.co_varnames[: self.function.__code__.co_argcount]
 
     @property
@@ -433,7 +434,7 @@ class Operation(Struct, frozen=True, kw_only=True):
 
     @property
     def answer(self) -> tuple[type[Struct] | None, bool]:
-        """The answer's shape, and whether it is a list of them; None is a text of another type."""
+        """The answer's shape, or None if it is not JSON; and whether the answer is a list."""
         returned = self.described_answer or _hints(self.function).get("return")
         if get_origin(returned) in (list, tuple):
             return get_args(returned)[0], True
@@ -468,19 +469,18 @@ def route(
 ) -> Callable[[Method], Method]:
     """Declares a method as the operation `name`, such as `PUT /api/budgets/{id}`.
 
-    API tokens need one of `scopes`; without any it is for sessions only. `says` describes the answer of `status`,
-    which has `headers`; `errors` say when each other status is answered. They leave out what the description adds by
-    itself: 401 unless `is_open`, and the refusals of any body. With `may_sign_in` a token may be sent and need not be.
+    API tokens need one of `scopes`; without scopes the operation is for sessions only. `says` describes the answer of
+    `status`, which has `headers`; `errors` say when each other status is answered. The description adds by itself: 401
+    unless `is_open`, and the errors common to all bodies. With `may_sign_in` a token is optional.
 
-    The ids of the path are the method's first arguments. With `of`, a method of the class, they go to it instead, and
-    what it returns is the first argument: it raises the 404, which comes before a fault of the body.
+    The ids of the path are the method's first arguments. If `of`, a method of the class, is given, it gets the ids, and
+    its result is the first argument. It raises the 404, so a missing row is reported before a fault of the body.
 
-    `body` and `answer` describe what the method reads or writes by itself (it takes no `given`, or returns JSON).
-    `media` is the answer's type, `others` are types that may be answered as well. `also` has answers of other statuses
-    that have a shape of their own, each with the words that describe it. `bad_body` is the error's text for faults of
-    the body, `text` describes in place of the docstring. `names_task`: each request names one task, so that a token for
-    one task may come; by itself so for paths of one task. `has_etag` is for answers that are polled. After
-    `answers_s` the request waits for no marketplace.
+    `body` and `answer` are the shapes of a method that reads or writes JSON itself (it takes no `given`, or returns
+    JSON). `media` is the type of the answer, `others` are further types. `also` has the answers of other statuses that
+    have their own shape, each with its description. `bad_body` is the error's text for faults of the body, `text`
+    replaces the docstring. `names_task`: each request names one task, so that a token for one task may be used; default
+    for paths of one task. `has_etag` is for answers that clients poll. `answers_s` limits the wait for marketplaces.
     """
     verb, _, path = name.partition(" ")
 
@@ -522,7 +522,7 @@ class Route(NamedTuple):
     operations: dict[str, Operation]
 
 
-# The groups of a path, by name: their pattern and their schema.
+# By name of a parameter in a path: its pattern and its schema.
 _ID: dict[str, Any] = {"type": "integer", "minimum": 1, "maximum": 2**63 - 1}
 PARTS: dict[str, tuple[str, dict[str, Any]]] = {
     "id": ("([0-9]+)", _ID),
@@ -533,7 +533,7 @@ PARTS: dict[str, tuple[str, dict[str, Any]]] = {
 
 
 def routes_of(nouns: Iterable[type[Handler]]) -> list[Route]:
-    """Makes the routes of classes whose methods are operations, in the order of their declaration."""
+    """Makes the routes of the handlers' operations, in the order of their declaration."""
     made = list[Route]()
     for noun in nouns:
         paths = dict[str, dict[str, Operation]]()
@@ -565,7 +565,7 @@ def _handler(noun: type[Handler], path: str, operations: dict[str, Operation]) -
 
 
 def _method(operation: Operation) -> Callable[..., Awaitable[None] | None]:
-    """Makes the method that Tornado calls. An operation that returns nothing has answered by itself."""
+    """Makes the method that Tornado calls. If the operation returns None, it has sent its answer itself."""
     function, of, status = operation.function, operation.of, operation.status
     reads_body, reads_query = "given" in operation.parameters, "asked" in operation.parameters
 

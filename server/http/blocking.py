@@ -1,6 +1,6 @@
-"""Turns between users at what they share, and calls that block: they run off the loop.
+"""Fair turns between users at shared resources, and threads for blocking calls.
 
-And a limit of calls a minute, of a client that signs in or of a user, counted in this process's memory.
+Also a limit of calls per minute for each client that signs in, or user, counted in this process's memory.
 """
 
 from __future__ import annotations
@@ -37,19 +37,19 @@ from server.http.answers import ApiError, away, disk_full, not_found, too_many
 from wallet.protocol import DISK_FULL
 from wallet.signer_client import SignerError, SignerLocked, SignerRefused
 
-_HALVED_S = 60.0  # after this the time that a user has held places counts for half
+_HALVED_S = 60.0  # half-life of the time for which a user has held places
 _MOST_REMEMBERED = 1_000  # users
 
 
 class TooManyWaiting(Exception):
-    """A refusal: as many requests of this user wait as may, or one has waited too long."""
+    """A refusal: the user's maximum of requests wait already, or the request has waited too long."""
 
 
 class Turns:
-    """Places that users share: `at_once` in all, `each` of one user, and behind them `waiting` of one user.
+    """Places that users share: `at_once` in all, `each` for one user, and at most `waiting` requests of one user wait.
 
-    A free place goes to the waiting user with the fewest places, then to the one who has held places for the shortest
-    time of late, then in turn. Use it in one loop; `clock` is monotonic.
+    A free place goes to the waiting user with the fewest places; if equal, to the user who held places for the shortest
+    time recently; if still equal, in turn. Use it in one loop; `clock` is monotonic.
     """
 
     def __init__(
@@ -66,17 +66,17 @@ class Turns:
         self._waiting = waiting
         self._patience_s = patience_s
         self._clock = clock
-        self._held: dict[Hashable, tuple[float, float]] = {}  # by user: seconds, as of when
+        self._held: dict[Hashable, tuple[float, float]] = {}  # by user: seconds held, and when they were last updated
         self._taken: Counter[Hashable] = Counter()
-        self._queues: dict[Hashable, deque[asyncio.Future[None]]] = {}  # the next user's first
+        self._queues: dict[Hashable, deque[asyncio.Future[None]]] = {}  # the next user is first
 
     def __len__(self) -> int:
-        """Returns how many users have a place or wait for one."""
+        """Returns the number of users who have a place or wait for one."""
         return len(self._queues.keys() | self._taken.keys())
 
     @asynccontextmanager
     async def of(self, user: Hashable) -> AsyncIterator[None]:
-        """Holds a place of the user's for the block. Raises TooManyWaiting."""
+        """Holds one of the user's places during the block. Raises TooManyWaiting."""
         try:
             async with asyncio.timeout(self._patience_s):
                 await self._enter(user)
@@ -89,7 +89,7 @@ class Turns:
             self._leave(user, self._clock() - began_s)
 
     def close(self) -> None:
-        """Cancels all that wait for a turn."""
+        """Cancels all requests that wait for a turn."""
         for turn in [turn for queue in self._queues.values() for turn in queue]:
             turn.cancel()
 
@@ -106,7 +106,7 @@ class Turns:
             await turn
         except asyncio.CancelledError:
             if turn.done() and not turn.cancelled():
-                self._leave(user, 0.0)  # the place was given at the moment of the cancel
+                self._leave(user, 0.0)  # the place was granted just before the cancel
             else:
                 self._withdraw(user, turn)
             raise
@@ -144,7 +144,7 @@ class Turns:
             turn = queue.popleft()
             if queue:
                 self._queues[user] = queue  # behind the others
-            if not turn.cancelled():  # by a caller that gave up and has not run since
+            if not turn.cancelled():  # its caller gave up but has not run since
                 self._free -= 1
                 self._taken[user] += 1
                 turn.set_result(None)
@@ -155,7 +155,7 @@ _MOST_KEYS = 50_000
 
 
 class CallLimit:
-    """`limit` calls for each key in a window of a minute that starts with its first call."""
+    """A limit of `limit` calls for each key in a window of a minute that starts with the first call."""
 
     def __init__(self, limit: int, clock: Callable[[], float]) -> None:
         self._limit = limit
@@ -163,7 +163,7 @@ class CallLimit:
         self._windows: dict[str, tuple[float, int]] = {}
 
     def take(self, key: str) -> int:
-        """Counts one call of `key`; returns 0 when it fits, else the whole seconds until the window ends."""
+        """Counts one call of `key`; returns 0 if it is allowed, else the whole seconds until the window ends."""
         now = self._clock()
         start, used = self._windows.get(key, (now, 0))
         if now - start >= WINDOW_S:
@@ -176,7 +176,7 @@ class CallLimit:
         return 0
 
     def _forget(self, now: float) -> None:
-        """Drops windows that ended; if a flood of addresses leaves none, all of them, rather than grow for ever."""
+        """Drops ended windows. If a flood of addresses leaves none ended, drops all, so that memory stays bounded."""
         self._windows = {key: window for key, window in self._windows.items() if now - window[0] < WINDOW_S}
         if len(self._windows) >= _MOST_KEYS:
             self._windows.clear()
@@ -184,20 +184,20 @@ class CallLimit:
 
 LONG_READS_WAITING = 4  # of one user
 _LONG_READS, _LONG_READ_S = 2, 2
-_LONG_READ_PATIENCE_S = 20.0  # proxies and the page give up after 60, and a read waits twice
-# Long answers of one user. A page with a hundred tasks asks for as many charts when it opens, over one connection.
-# Answers that wait have read no rows yet.
+_LONG_READ_PATIENCE_S = 20.0  # a read waits twice, and proxies and the page give up after 60 s
+# Long answers of one user. A page with a hundred tasks requests a hundred charts when it opens, over one connection.
+# Waiting answers take little memory, because they have read no rows yet.
 LONG_ANSWERS, LONG_ANSWERS_WAITING = 2, 200
 Client = TypeVar("Client")
 Value = TypeVar("Value")
 
 
 class TooSlow(Unavailable):
-    """The end of a request's patience, before the marketplace answered."""
+    """The request's time limit passed before the marketplace answered."""
 
 
 class Pool(Generic[Client]):
-    """A few threads, each with a client of its own."""
+    """A thread pool; each thread has its own client."""
 
     def __init__(
         self,
@@ -214,7 +214,7 @@ class Pool(Generic[Client]):
         self._executor = ThreadPoolExecutor(threads, name)
 
     async def __call__(self, question: Callable[[Client], Value]) -> Value:
-        """Asks `question` of a client in one of the threads; raises its errors."""
+        """Calls `question` with a client in one of the threads; raises its errors."""
         return await asyncio.get_running_loop().run_in_executor(self._executor, self._ask, question)
 
     def _ask(self, question: Callable[[Client], Value]) -> Value:
@@ -225,11 +225,11 @@ class Pool(Generic[Client]):
         try:
             return question(client)
         finally:
-            if self._is_closed:  # while it was asked: it may have opened a connection since
+            if self._is_closed:  # closed during the call, which may have opened a connection
                 self._close_client(client)
 
     def close(self) -> None:
-        """Takes no more questions and does not wait for those in progress."""
+        """Accepts no more calls and does not wait for those in progress."""
         self._is_closed = True
         self._executor.shutdown(wait=False, cancel_futures=True)
         for client in self._made:
@@ -237,10 +237,10 @@ class Pool(Generic[Client]):
 
 
 class LongReads:
-    """Long work on what a user has recorded, in threads of its own: one piece of work of a user at a time.
+    """Long reads of a user's records, in two threads; one read of a user at a time.
 
-    Two threads share one interpreter, so more would only take memory (a journal's two files are 10 MB) and slow the
-    loop; a single one would make a short read wait for another user's long one.
+    More threads would only take memory (a journal's two files are 10 MB) and slow the loop, because all share one
+    interpreter. With a single thread a short read would wait for another user's long one.
     """
 
     def __init__(self) -> None:
@@ -249,32 +249,32 @@ class LongReads:
         self._executor = ThreadPoolExecutor(_LONG_READS, "long-read")
 
     def answer(self, user: int) -> AbstractAsyncContextManager[None]:
-        """Holds the user's one place while an answer is made and sent. Raises ApiError (429)."""
+        """Holds the user's only place while an answer is made and sent. Raises ApiError (429)."""
         message = f"{LONG_READS_WAITING} of yours wait already, or yours take long. Wait for their answers."
         return _place(self._answers, user, message)
 
     def turn(self, user: int) -> AbstractAsyncContextManager[None]:
-        """Waits for the user's turn among all users, and holds it for the block. Raises ApiError (429)."""
+        """Waits for the user's turn and holds it during the block. Raises ApiError (429)."""
         message = f"The long reads of other users took all places for {_LONG_READ_PATIENCE_S:.0f} s. Try again soon."
         return _place(self._turns, user, message)
 
     async def __call__(self, work: Callable[[], Value]) -> Value:
-        """Does a part of what the turn is for in a thread."""
+        """Does a part of the turn's work in a thread."""
         done = asyncio.get_running_loop().run_in_executor(self._executor, work)
         try:
             return await asyncio.shield(done)
         except asyncio.CancelledError:
-            # A client that gives up leaves the thread busy, so the turn stays taken until that is done.
+            # If the client gives up, the thread is still busy, so the turn is held until the work is done.
             await asyncio.wait([done])
             raise
 
     def close(self) -> None:
-        """Takes no more work and does not wait for what is being done."""
+        """Accepts no more work and does not wait for work in progress."""
         self._executor.shutdown(wait=False, cancel_futures=True)
 
 
 def long_answer_place(turns: Turns, user: int) -> AbstractAsyncContextManager[None]:
-    """Holds a place of the user's for one long answer. Raises ApiError (429)."""
+    """Holds one of the user's places for a long answer. Raises ApiError (429)."""
     return _place(turns, user, f"{LONG_ANSWERS_WAITING} of yours wait already. Wait for their answers.")
 
 
@@ -289,7 +289,7 @@ async def _place(turns: Turns, user: Hashable, message: str) -> AsyncIterator[No
 
 
 def answer_to_any(error: BaseException | None) -> ApiError | None:
-    """Makes the client's error of a part that is away, whichever handler met it; None for a fault of the server."""
+    """Makes the client's error for a part that does not respond, in any handler; None for a fault of the server."""
     if is_full(error):
         return disk_full()
     if error is not None and (base.note_damage(error) or isinstance(error, Damaged)):
@@ -304,7 +304,7 @@ def answer_to_any(error: BaseException | None) -> ApiError | None:
 
 
 def answer_to(error: VenueError | SignerError) -> ApiError:
-    """Makes the client's error of a failed question to the venue (through the gateway) or to the signer."""
+    """Makes the client's error for a failed request to the venue (through the gateway) or to the signer."""
     if isinstance(error, NotFound):
         return not_found("Not found at the marketplace")
     if isinstance(error, TooManyLookups):
@@ -327,19 +327,19 @@ def answer_to(error: VenueError | SignerError) -> ApiError:
 
 
 AT_ONCE = 4
-# The pool has a thread for each, and some for withdrawals under way.
+# The pool has a thread for each place, and some for withdrawals under way.
 LOOKS_AT_ONCE, ACTS_AT_ONCE = 10, 10
-# A page asks more than four questions when it opens, so the fifth waits instead of being refused; but not without end,
-# for each one that waits holds a connection.
+# A page makes more than four requests when it opens, so the fifth waits instead of being refused. The number is
+# limited because each waiting request holds a connection.
 WAITING = 16
 PATIENCE_S = 10.0
 
 
 class Seats:
-    """Places for the questions of each user to the marketplaces: AT_ONCE at a time, and `waiting` behind them.
+    """Places for each user's requests to the marketplaces: AT_ONCE run at a time, and at most `waiting` wait.
 
-    What a user does has places of its own beside what the user looks at. Of all users' looks `looks` are asked at a
-    time, of all acts `acts`, users in turn. Who waits longer than `patience_s` is refused.
+    A user's actions and reads have separate places. Of all users together, at most `looks` reads and `acts` actions run
+    at a time, users in turn. A request that waits longer than `patience_s` is refused.
     """
 
     def __init__(
@@ -354,10 +354,10 @@ class Seats:
         self._acts = Turns(acts, AT_ONCE, waiting=waiting, patience_s=patience_s)
 
     async def ask(self, user: int, purpose: Purpose, question: Callable[[], Awaitable[Value]]) -> Value:
-        """Asks when it is its turn. Raises TooManyLookups when too many wait already, or it waits too long."""
+        """Calls `question` in its turn. Raises TooManyLookups if too many wait already, or if it waits too long."""
         asked = asyncio.ensure_future(self._seated(user, purpose, question))
         asked.add_done_callback(_look_at)
-        # A client that gives up leaves the thread busy, so its place stays taken until that has its answer.
+        # If the client gives up, the thread is still busy, so the place is held until the answer has arrived.
         return await asyncio.shield(asked)
 
     def __len__(self) -> int:
@@ -374,7 +374,7 @@ class Seats:
 
 
 class UserMarket:
-    """Asks the gateway for one user who looks at something, or acts, until the monotonic clock shows `until`."""
+    """Calls the gateway for one user's reads or actions until the monotonic clock shows `until`."""
 
     def __init__(self, pool: Pool[MarketClient], seats: Seats, user: int, purpose: Purpose, until: float) -> None:
         self._pool = pool
@@ -384,7 +384,7 @@ class UserMarket:
         self._until = until
 
     async def __call__(self, question: Callable[[MarketClient], Value]) -> Value:
-        """Asks `question` in a thread when it is its turn. Raises VenueError; TooSlow at the end."""
+        """Calls `question` in a thread in its turn. Raises VenueError; TooSlow after `until`."""
         user, purpose, until = self._user, self._purpose, self._until
 
         def ask() -> Awaitable[Value]:
@@ -403,7 +403,7 @@ async def in_time(answer: Awaitable[Value], until: float) -> Value:
 
 
 def _look_at(asked: asyncio.Future[Any]) -> None:
-    """Takes note of an error that nobody waits for any more."""
+    """Retrieves the error of an abandoned call, otherwise asyncio would log it."""
     if not asked.cancelled():
         asked.exception()
 
@@ -412,14 +412,14 @@ def _too_many() -> TooManyLookups:
     return TooManyLookups(2.0, f"{AT_ONCE} of your questions to marketplaces are being asked, and more wait")
 
 
-A_MINUTE = 600  # of one user: a page shows sixty, and may be scrolled
+A_MINUTE = 600  # of one user; a page shows sixty and may be scrolled
 PICTURES_WAITING = 200
 _THREADS = 8
 _PATIENCE_S = 30.0
 
 
 class PictureWay:
-    """Asks the gateway for pictures; `clock` is monotonic."""
+    """Fetches pictures through the gateway; `clock` is monotonic."""
 
     def __init__(self, gateway_socket: Path, clock: Callable[[], float] = time.monotonic) -> None:
         self._pool = Pool(lambda: MarketClient(gateway_socket), _THREADS, "picture", MarketClient.close)
@@ -427,7 +427,7 @@ class PictureWay:
         self._limit = CallLimit(A_MINUTE, clock)
 
     def count(self, user: int) -> None:
-        """Counts one picture that a user asks for. Raises ApiError (429) when these are too many."""
+        """Counts one picture for a user. Raises ApiError (429) if there are too many in a minute."""
         if wait_s := self._limit.take(str(user)):
             raise too_many("Too many pictures", wait_s, f"A user may ask for {A_MINUTE} pictures a minute.")
 

@@ -1,7 +1,7 @@
-"""The feed of events, and events as callers are shown them: one look at the outbox for all who wait in this process.
+"""The feed of events: one reader of the outbox for all streams of this process, and the events' form for callers.
 
-It looks twice a second, only while somebody waits, and reads rows only when something was committed since. Each new
-event is made ready once and handed to all waiters of its user.
+The feed checks the outbox twice a second while a stream is open, and reads rows only after a commit. Each new event is
+encoded once and passed to all waiters of its user.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ from server.http.shapes import Answer, encoded, one_of
 
 LOOK_S = 0.5
 MOST_OF_USER, MOST = 10, 500  # waiters
-RETRY_S, FULL_RETRY_S = 5, 30  # until a refused client tries again
-MOST_WAITING = 1_000  # events that a waiter has not taken
+RETRY_S, FULL_RETRY_S = 5, 30  # before a refused client retries
+MOST_WAITING = 1_000  # events in a waiter's queue
 
-_KEPT = 2_500  # the longest catch-up, and what is new meanwhile; some 3 MB
+_KEPT = 2_500  # the longest catch-up and new events meanwhile; about 3 MB
 
 log = logging.getLogger(__name__)
 
@@ -47,7 +47,7 @@ class EventShown(Answer, frozen=True, kw_only=True):
 
 @lru_cache(_KEPT)
 def event_shown(told: Told) -> EventShown:
-    """Returns the event for callers. It is made once for the streams that show it soon after one another."""
+    """Returns the event for callers; cached, because several streams show it within a short time."""
     return EventShown(
         id=told.id,
         event=told.event,
@@ -59,12 +59,12 @@ def event_shown(told: Told) -> EventShown:
 
 
 def frame(told: Told) -> bytes:
-    """Returns the event as a frame of a stream, whose one line of data is its JSON."""
+    """Returns the event as a frame of a stream, with its JSON as the only line of data."""
     return f"id: {told.id}\nevent: {told.event}\ndata: ".encode() + encoded(event_shown(told)) + b"\n\n"
 
 
 class TooManyWaiters(Exception):
-    """A refusal: the user has as many streams open as there may be, or all are taken and shared out evenly."""
+    """A refusal: the user has the maximum of streams open, or all are taken and no user has many more than another."""
 
     def __init__(self, message: str, retry_after_s: int) -> None:
         super().__init__(message)
@@ -72,14 +72,14 @@ class TooManyWaiters(Exception):
 
 
 class Fresh(NamedTuple):
-    """A new event, as it is sent to all."""
+    """A new event, encoded for all its waiters."""
 
     told: Told
     frame: bytes
 
 
 class Waiter:
-    """One stream's, or one long poll's, events that are new and not taken yet."""
+    """The queue of new events of one stream or long poll."""
 
     def __init__(self, user_id: int) -> None:
         self.user_id = user_id
@@ -88,7 +88,7 @@ class Waiter:
         self._news = asyncio.Event()
 
     def give(self, fresh: Fresh) -> None:
-        """Adds an event; one that takes none for too long is over."""
+        """Queues an event; ends the waiter if its queue is full."""
         if len(self._fresh) >= MOST_WAITING:
             self.end()
         else:
@@ -96,12 +96,12 @@ class Waiter:
             self._news.set()
 
     def end(self) -> None:
-        """Ends it: it is given nothing more."""
+        """Ends the waiter, which gets no more events."""
         self.is_over = True
         self._news.set()
 
     async def take(self, longest_s: float) -> list[Fresh]:
-        """Returns the events that came, once there is one; none when `longest_s` has passed or it is over."""
+        """Waits for events and returns them; returns none after `longest_s`, or if the waiter has ended."""
         try:
             await asyncio.wait_for(self._news.wait(), longest_s)
         except TimeoutError:
@@ -114,23 +114,23 @@ class Waiter:
 
 
 class Feed:
-    """The waiters of this process, and the place up to which they have all been given events.
+    """The waiters of this process, and the id of the newest event that all of them have been given.
 
-    Use it in one loop. Nothing is awaited between `look` and `join`, so that no event falls in between.
+    Use it in one loop. Await nothing between `look` and `join`, otherwise an event could be missed.
     """
 
     def __init__(self) -> None:
         self.newest_id = 0
-        self._waiters: dict[int, list[Waiter]] = {}  # of each user, the newest last
+        self._waiters: dict[int, list[Waiter]] = {}  # by user, the newest last
         self._count = 0
         self._mark: object = None
         self._looking: asyncio.Task[None] | None = None
         self._is_closed = False
 
     def join(self, user_id: int) -> Waiter:
-        """Adds a waiter, which is given all of the user's events after `newest_id`. Raises TooManyWaiters.
+        """Adds a waiter for all of the user's events after `newest_id`. Raises TooManyWaiters.
 
-        When all are taken, the newest of the user with the most gives way to a user with fewer.
+        If all MOST are taken, the newest waiter of the user with the most is ended for a user with fewer.
         """
         if self._is_closed:
             raise TooManyWaiters("This server stops. Try again: another one answers.", RETRY_S)
@@ -151,7 +151,7 @@ class Feed:
 
     def _make_room(self, user_id: int) -> None:
         greediest = max(self._waiters, key=lambda user: len(self._waiters[user]))
-        # A difference of one would change sides with each new stream.
+        # With a difference of only one, the two users would keep ending each other's streams.
         if len(self._waiters[greediest]) < len(self._waiters.get(user_id, ())) + 2:
             raise TooManyWaiters("All are taken, and no user has many more. Ask without waiting.", FULL_RETRY_S)
         newest = self._waiters[greediest][-1]
@@ -172,7 +172,7 @@ class Feed:
             self._looking = None
 
     def close(self) -> None:
-        """Ends all waiters, and takes no more."""
+        """Ends all waiters, and accepts no more."""
         self._is_closed = True
         self._end_all()
 
@@ -182,7 +182,7 @@ class Feed:
                 waiter.end()
 
     def look(self) -> None:
-        """Gives out all events that were committed since the last look."""
+        """Passes on all events that were committed since the last call."""
         mark = outbox.newest_mark()
         if mark == self._mark:
             return
@@ -205,7 +205,7 @@ class Feed:
             try:
                 self.look()
             except PeeweeException as error:
-                # Their clients come again, and are answered once the database can be asked.
+                # The clients reconnect, and are answered once the database responds again.
                 log.error("failed to look for events, so all streams end: %s", error)
                 base.note_damage(error)
                 self._end_all()

@@ -1,6 +1,6 @@
-"""The gate before the application: sizes and kinds of bodies, the client's address, the caller behind a token.
+"""The gate in front of the application: checks of bodies, the client's address, and the caller of a token.
 
-Tornado's own limit closes the connection with a bare 400 whose text clients often never see.
+Tornado's own limit of a body's size is not used: it closes the connection with a bare 400, which clients often miss.
 """
 
 from __future__ import annotations
@@ -36,16 +36,16 @@ from models.users import User
 from server.http.answers import Error
 from server.http.shapes import encoded
 
-# A proxy's headers. Behind one on this machine every client's peer address is loopback.
+# A proxy's headers. Behind a proxy on this machine every client's peer address is loopback.
 _PROXY_HEADERS = ("X-Forwarded-For", "X-Real-Ip", "Forwarded", "Via")
 
 
 def client_ip(peer: str, headers: Mapping[str, str], proxies: Sequence[Network] = ()) -> str:
     """Returns the client's IP address in its normal form.
 
-    A proxy's headers count only when the peer is this machine or one of `proxies`: any other client could write
-    anything there. Of `X-Forwarded-For` the last address that is not our own proxy's is taken; all before it are
-    hearsay. `X-Real-IP` comes first, so a proxy has to set it or take it away (docs/settings.md).
+    A proxy's headers count only if the peer is this machine or one of `proxies`, because any other client could forge
+    them. Of `X-Forwarded-For` the last address that is not one of our proxies is taken; earlier ones could be forged.
+    `X-Real-IP` takes precedence, so a proxy must set or remove it (docs/settings.md).
     """
     own = _normal(peer)
     if own is None:
@@ -65,12 +65,12 @@ def _is_proxy(text: str, proxies: Sequence[Network]) -> bool:
 
 
 def is_local(peer: str, headers: Mapping[str, str]) -> bool:
-    """Tells whether a program on this machine asks by itself. No header about the client is believed."""
+    """Tells whether the request is from this machine and not through a proxy. No header about the client is trusted."""
     return is_loopback(peer) and not any(name in headers for name in _PROXY_HEADERS)
 
 
 def budget_key(ip: str) -> str:
-    """Returns the key of a client's budget: an IPv4 address, or the /64 that one IPv6 client owns."""
+    """Returns the key for a client's rate limit: an IPv4 address, or the /64 network of an IPv6 client."""
     try:
         address = ipaddress.ip_address(ip)
     except ValueError:
@@ -86,22 +86,22 @@ def _normal(text: str) -> str | None:
     except ValueError:
         return None
     mapped = address.ipv4_mapped if isinstance(address, ipaddress.IPv6Address) else None
-    # A zone (fe80::1%eth0) is the peer's own business and would make the text longer than its column.
+    # A zone (fe80::1%eth0) has a meaning on the peer only, and would make the text longer than its column.
     return str(mapped or address).partition("%")[0]
 
 
 _BEARER = re.compile(r"(?i:bearer) +([A-Za-z0-9_-]{43})")
 _MAX_CLIENT = 60
-# Of a browser's User-Agent the first that fits: all of them claim to be several others, too.
+# The first match in a browser's User-Agent counts, because each browser also names several others.
 _BROWSERS = {"Edg": "Edge", "OPR": "Opera", "Firefox": "Firefox", "Chrome": "Chrome", "Safari": "Safari"}
 _SYSTEMS = {"Windows": "Windows", "Android": "Android", "iPhone": "iPhone", "iPad": "iPad", "Mac": "Mac"}
 _SYSTEMS |= {"Linux": "Linux"}
 
 
 class Caller(Struct, frozen=True):
-    """A user by a session, or by an API token, which may do less.
+    """A user with a session, or with an API token, which may do less.
 
-    `mark` is that of the database's state when the caller was found (models/database/base.py), if it was to be had.
+    `mark` is the mark of the database's state when the caller was found (models/database/base.py), if known.
     """
 
     user: User
@@ -110,23 +110,23 @@ class Caller(Struct, frozen=True):
     mark: Any = None
 
     def is_good_still(self, now_ms: int) -> bool:
-        """Tells whether the session or token has not ended since; asking is no use of it."""
+        """Tells whether the session or token is still valid, without counting as a use of it."""
         if self.api_token is None:
             return users.is_open(self.token_hash, now_ms)
         return accounts.token_is_open(self.token_hash, now_ms)
 
 
 class Openings(Struct, frozen=True):
-    """The methods of a path that API tokens may use, each with the scopes of which one is needed; no others.
+    """The methods of a path that API tokens may use; each needs one of the scopes listed for it.
 
-    `names_task`: each request names one task, so a token for one task may come.
+    `names_task`: each request names one task, so a token for one task may be used.
     """
 
     scopes: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     names_task: bool = False
 
     def refusal(self, method: str, token: ApiToken) -> str | None:
-        """Says why the token may not be used for `method` here, or None."""
+        """Returns why the token may not be used for `method` here, or None."""
         wanted = self.scopes.get("GET" if method == "HEAD" else method, ())
         if not wanted:
             return "API tokens may not do this: sign in."
@@ -138,7 +138,7 @@ class Openings(Struct, frozen=True):
 
 
 def caller(authorization: str, now_ms: int) -> Caller | None:
-    """Finds the caller by an Authorization header; None without a good token."""
+    """Finds the caller by an Authorization header; None if the token is missing or not valid."""
     given = _BEARER.fullmatch(authorization)
     if given is None:
         return None
@@ -156,7 +156,7 @@ def hash_of(token: str) -> str:
 
 
 def client_of(user_agent: str) -> str:
-    """Describes a client in a word or two for its owner: browser and system, or a program's first word."""
+    """Describes a client briefly for its owner: browser and system, or the first word of a program's name."""
     browser = next((name for mark, name in _BROWSERS.items() if f"{mark}/" in user_agent), None)
     system = next((name for mark, name in _SYSTEMS.items() if mark in user_agent), None)
     if browser is None or system is None:
@@ -167,8 +167,8 @@ def client_of(user_agent: str) -> str:
 
 MAX_BODY = 64 * 1024
 MAX_PATH, MAX_HEADERS = 8 * 1024, 16 * 1024
-# After a refusal the rest of a well-framed body is read and dropped for a while: closing at once would make the kernel
-# reset the connection, and the client would lose our answer.
+# After a refusal the rest of a well-framed body is read and dropped for a while. Otherwise the kernel would reset the
+# connection, and the client would lose our answer.
 _DISCARD_BYTES = 32 << 20
 _DISCARD_SECONDS = 2.0
 _LENGTH = re.compile(r"[0-9]+(?:, *[0-9]+)*")
@@ -185,17 +185,17 @@ STREAM = "text/event-stream"
 
 
 class Gzip(GZipContentEncoding):
-    """Packs texts of a kilobyte and more for clients that take gzip: quickly, since one thread does it all."""
+    """Compresses texts from 1 KB for clients that accept gzip; at a fast level, because it runs on the loop."""
 
     GZIP_LEVEL = 1
 
     def _compressible_type(self, ctype: str) -> bool:
-        # A stream is sent as it comes, and each packed one would keep a quarter of a megabyte.
+        # A stream is not compressed, because it is sent in small parts and each compressor would hold 256 KB.
         return not ctype.startswith(STREAM) and super()._compressible_type(ctype)
 
 
 class Gate(HTTPServerConnectionDelegate):
-    """The gate hands requests on to the application unless their framing or body is refused."""
+    """Passes requests on to the application unless their framing or body is refused."""
 
     def __init__(self, application: Application) -> None:
         self._application = application
@@ -250,7 +250,7 @@ class _Guard(HTTPMessageDelegate):
             self._inner.on_connection_close()
 
     async def _refuse(self, status: int, error: str, message: str, *, reads_on: bool = False) -> None:
-        """Answers and ends the connection; with `reads_on` Tornado reads on and the rest comes to us."""
+        """Answers and ends the connection; with `reads_on` Tornado passes us the rest of the body first."""
         self._refused = True
         begun = time.monotonic()
         body = encoded(Error(error=error, message=message))
@@ -276,7 +276,7 @@ class _Guard(HTTPMessageDelegate):
             self._connection.finish()
 
     def _end(self) -> None:
-        """Ends a refused connection. By itself a whole body would leave it open for the next request."""
+        """Ends a refused connection, which Tornado would keep open for the next request after a complete body."""
         if self._end_soon is not None:
             self._end_soon.cancel()
         self._connection.finish()
@@ -307,12 +307,12 @@ def _head_problem(
 
 def _problem(headers: HTTPHeaders) -> tuple[int, str, str] | None:
     """Returns status, error and message of the refusal of a request with these headers, or None."""
-    # Testing for a header is cheap, getting an absent one is an exception.
+    # The headers are tested first, because getting an absent one would raise and catch an exception.
     if "Content-Length" in headers or "Transfer-Encoding" in headers:
         problem = _framing_problem(headers.get("Content-Length"), headers.get("Transfer-Encoding"))
         if problem is not None:
             return problem
-    # Other types are ignored: curl and many libraries call every body a form unless they are told otherwise.
+    # Other types are accepted, because curl and many libraries label each body as a form by default.
     if "Content-Type" in headers and headers["Content-Type"].strip().lower().startswith("multipart/"):
         return 415, "Unsupported media type", "Send JSON with Content-Type: application/json."
     return None

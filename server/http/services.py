@@ -56,12 +56,12 @@ class Histogram:
         self._sum_s = 0.0
 
     def observe(self, seconds: float) -> None:
-        """Counts one more duration; one exactly at a bound belongs below it."""
+        """Counts a duration; a duration equal to a bound counts in the bucket below it."""
         self._counts[bisect_left(self._bounds, seconds)] += 1
         self._sum_s += seconds
 
     def lines(self) -> Iterator[str]:
-        """Yields the text format: each bucket counts those below it, too."""
+        """Yields the lines of the text format; each bucket includes the counts of the lower ones."""
         yield f"# HELP {self.name} {_escaped(self.help)}"
         yield f"# TYPE {self.name} histogram"
         for bound, count in zip((*map(str, self._bounds), "+Inf"), accumulate(self._counts), strict=True):
@@ -105,23 +105,23 @@ def _quoted(text: str) -> str:
 
 WAIT_S = 10.0
 DRAIN_S = 10.0
-# A stop takes back rights at signer and gateway, waits 5 s for the worker and DRAIN_S for its bids to end.
+# A stop revokes rights at signer and gateway, waits 5 s for the worker and DRAIN_S for its bids to end.
 _SETTLE_S = 60.0
 _PING_S = 2.0
 _RETRY_S = 0.1
 _THREADS, _OF_USER = 32, 10
-_OWN_QUESTIONS = 4  # that no user asks: readiness, the operator's changes of who may trade
+_OWN_QUESTIONS = 4  # requests not made by users: readiness, changes of rights by the operator
 _BRAKE_THREADS = 4
-_PLACE_S = 60  # until somebody's task may have stopped
+_PLACE_S = 60  # until another task may have stopped
 
 
 A = TypeVar("A")
 
 
 class ManagerClient:
-    """The managers of all users. `wait_s` is the longest wait for one that is away.
+    """A client of all managers. `wait_s` is the longest wait for a manager that does not respond.
 
-    Each call looks up where the manager is, since another one may have taken its place.
+    Each call looks up the manager's address again, because another manager may have taken over.
     """
 
     def __init__(self, settings: Settings, *, wait_s: float = WAIT_S, drain_s: float = DRAIN_S) -> None:
@@ -129,24 +129,24 @@ class ManagerClient:
         self._wait_s = wait_s
         self._drain_s = drain_s
         self._executor = ThreadPoolExecutor(_THREADS + _OWN_QUESTIONS, "manager")
-        self._turns = Turns(_THREADS, _OF_USER)  # a stop holds its thread until its bids have ended
-        self._brakes = ThreadPoolExecutor(_BRAKE_THREADS, "brake")  # which stops that wait for their bids cannot fill
+        self._turns = Turns(_THREADS, _OF_USER)  # a stop holds its thread until the task's bids have ended
+        self._brakes = ThreadPoolExecutor(_BRAKE_THREADS, "brake")  # not shared with stops, which may block
         self._brake_turns = Turns(_BRAKE_THREADS, 2)
         self._is_closed = False
 
     async def state(self, timeout_s: float = _PING_S) -> str:
-        """Returns `ready` when all managers can act, else the state of one that cannot. Raises PeerError."""
+        """Returns `ready` if all managers are, else the state of a manager that is not. Raises PeerError."""
         states = [answer.state for answer in await self._ask_all(Ping(), timeout_s)]
         return next((state for state in states if state != "ready"), "ready")
 
     async def status(self, timeout_s: float) -> list[TaskCounts]:
-        """Returns each manager's own numbers. Raises PeerError."""
+        """Returns the counts of each manager. Raises PeerError."""
         return await self._ask_all(CountTasks(), timeout_s)
 
     async def ready(self, user_id: int, kept: str = "nothing was changed") -> None:
-        """Returns once the user's manager can act. Raises ApiError (503) when it cannot within `wait_s`.
+        """Waits until the user's manager is ready. Raises ApiError (503) if it is not within `wait_s`.
 
-        `kept` tells the caller the fate of the request.
+        `kept` is the part of the error that says what was stored.
         """
         deadline = asyncio.get_running_loop().time() + self._wait_s
         while True:
@@ -162,16 +162,16 @@ class ManagerClient:
             await asyncio.sleep(_RETRY_S)
 
     async def settle(self, user_id: int, task_id: int, *, drain_s: float | None = None) -> Settled:
-        """Makes the kernel agree with the row of the user's task now. Raises PeerUnavailable or PeerRefused.
+        """Has the manager start or stop the worker of the user's task by its row. Raises PeerError.
 
-        `drain_s` is the longest wait for the end of a stopped task's bids, if not the usual one.
+        `drain_s` is the longest wait for the end of a stopped task's bids (default: that of `__init__`).
         """
         return await self._ask(user_id, Settle(task_id, self._drain_s if drain_s is None else drain_s), _SETTLE_S)
 
     async def heed(self, scope: Scope, subject: int, user_id: int, state: State | None, at_ms: int) -> None:
-        """Has the manager follow a control state immediately; None as `state`: another limit became stricter.
+        """Sends a control state to the manager; None as `state` means that another limit became stricter.
 
-        A global state is sent to all managers, any other to the user's. Raises PeerError.
+        A global state is sent to all managers, other states to the user's manager. Raises PeerError.
         """
         request = Heed(scope, subject, state, at_ms)
         found = places(self._settings) if scope == GLOBAL else [place_for(self._settings, user_id)]
@@ -179,18 +179,18 @@ class ManagerClient:
             async with self._brake_turns.of(GLOBAL if scope == GLOBAL else user_id):
                 await asyncio.gather(*(self._ask_at(each, request, _PING_S, self._brakes) for each in found))
         except asyncio.CancelledError:
-            if self._is_closed:  # the state still had to wait for its turn
+            if self._is_closed:  # closed while the state waited for its turn
                 raise _stopping() from None
             raise
 
     async def log(self, user_id: int, task_id: int, most: int) -> list[str]:
-        """Returns the end of the log of the user's task: at most so many lines. Raises OSError and PeerError."""
+        """Returns the last `most` lines of the log of the user's task. Raises OSError and PeerError."""
         if isinstance(place_for(self._settings, user_id), Path):
             return end_of_log(log_path(self._settings.data_dir, task_id), most)
         return list((await self._ask(user_id, ReadLog(task_id, most), _PING_S)).lines)
 
     async def enforce(self) -> int:
-        """Has all stop the tasks that are not allowed any more; returns how many, once they have. Raises PeerError."""
+        """Has all managers stop the tasks that are no longer allowed; returns the number of them. Raises PeerError."""
         return sum(answer.stopped for answer in await self._ask_all(Enforce(), _SETTLE_S))
 
     async def _ask(self, user_id: int, request: Request[A], timeout_s: float) -> A:
@@ -198,7 +198,7 @@ class ManagerClient:
             async with self._turns.of(user_id):
                 return await self._ask_at(place_for(self._settings, user_id), request, timeout_s)
         except asyncio.CancelledError:
-            if self._is_closed:  # the question still had to wait for its turn
+            if self._is_closed:  # closed while the request waited for its turn
                 raise _stopping() from None
             raise
 
@@ -221,12 +221,12 @@ class ManagerClient:
         try:
             return await asyncio.get_running_loop().run_in_executor(threads or self._executor, ask)
         except asyncio.CancelledError:
-            if self._is_closed:  # the question still had to wait for a thread
+            if self._is_closed:  # closed while the request waited for a thread
                 raise _stopping() from None
             raise
 
     def close(self) -> None:
-        """Takes no more questions and does not wait for those in progress."""
+        """Accepts no more requests and does not wait for those in progress."""
         self._is_closed = True
         self._turns.close()
         self._brake_turns.close()
@@ -235,7 +235,7 @@ class ManagerClient:
 
 
 def answer_to(error: PeerError) -> ApiError:
-    """Makes the client's error of the manager's refusal or silence."""
+    """Makes the client's error for a manager that refused or did not answer."""
     if not isinstance(error, PeerRefused):
         return ApiError(503, "The manager is away", message=error.message)
     if error.code == "not_entitled":
@@ -256,7 +256,7 @@ def _stopping() -> PeerUnavailable:
     return PeerUnavailable("manager", "is not asked any more, since this server stops")
 
 
-AT_ONCE = 2  # of one server process
+AT_ONCE = 2  # replays in one server process
 WALL_S = 50.0  # proxies give up after 60
 PATIENCE_S = 8.0  # the wait for a turn, within the same time
 
@@ -264,21 +264,21 @@ log = logging.getLogger(__name__)
 
 
 class TooManyReplays(BidkeeperError):
-    """As many replays run as may."""
+    """The maximum of replays are running already."""
 
 
 class ReplayFailed(BidkeeperError):
-    """A replay that came to no end; the message says why."""
+    """A replay that did not finish; the message says why."""
 
 
 class Replays:
-    """The replays of one server process."""
+    """Runs the replays of one server process."""
 
     def __init__(self) -> None:
         self._turns = Turns(AT_ONCE, 1, waiting=1, patience_s=PATIENCE_S)
 
     async def run(self, user: int, request: bytes) -> bytes:
-        """Replays when it is the user's turn, and returns the program's answer. Raises TooManyReplays, ReplayFailed."""
+        """Runs a replay in the user's turn and returns the program's answer. Raises TooManyReplays, ReplayFailed."""
         async with AsyncExitStack() as held:
             try:
                 await held.enter_async_context(self._turns.of(user))
@@ -316,13 +316,12 @@ async def _run(request: bytes) -> bytes:
 
 
 class Services(Struct, frozen=True):
-    """Settings, the users' rights by them, and peers.
+    """Settings, the users' rights by them, and clients of the other programs.
 
-    `long_answers` and `event_pages` are places for whole answers on this process's one loop, `pieces` the turns of
-    their parts; `long_reads` are those off the loop.
-    `brakes` are threads of the signer's that nothing else uses. `unstored` has the control states (server/control.py)
-    that are in force without a row. `ways_out` has the users (id, ordinals address) and venues whose bidding wallets
-    were found to open.
+    `long_answers` and `event_pages` are places for whole answers on this process's loop, `pieces` are turns for parts
+    of them; `long_reads` run in threads. `brakes` are threads that only send control states to the signer. `unstored`
+    has the control states (server/control.py) that are in force without a row. `ways_out` has the users (id, ordinals
+    address) and venues whose bidding wallets were found to allow withdrawals.
     """
 
     settings: Settings
@@ -351,11 +350,11 @@ class Services(Struct, frozen=True):
     ways_out: set[tuple[int, str, str]] = field(default_factory=set)
 
     def market_for(self, user: int, purpose: Purpose, until: float) -> UserMarket:
-        """Returns the way to the marketplaces for what a user does by hand, until the monotonic clock shows `until`."""
+        """Returns a client of the marketplaces for a user's request, until the monotonic clock shows `until`."""
         return UserMarket(self.market, self.seats, user, purpose, until)
 
     def close(self) -> None:
-        """Ends the threads that ask peers."""
+        """Ends the threads that call other programs."""
         self.feed.close()
         self.long_reads.close()
         self.market.close()
@@ -366,7 +365,7 @@ class Services(Struct, frozen=True):
 
 
 class TaskLocks:
-    """One lock a task: of two operations on it in this process, the second begins after the first has answered."""
+    """One lock for each task, so that operations on it in this process run one after the other."""
 
     def __init__(self) -> None:
         self._locks: WeakValueDictionary[int, asyncio.Lock] = WeakValueDictionary()

@@ -1,7 +1,7 @@
-"""The shapes of the interface: bodies and queries, read with all their faults, and answers, written as JSON.
+"""The shapes of the interface: bodies and queries, whose faults are all reported, and answers, written as JSON.
 
-A shape's fields are types of `core.fields`. From them come the reading here, server/description.py and the JSON. What
-is read has passed core/fields.py: whole numbers are int, all others Decimal, and no key is there twice.
+A shape's fields have types of `core.fields`. The readers here, server/description.py and the JSON derive from them.
+Input has passed core/fields.py: whole numbers are int, all others Decimal, and no key is repeated.
 """
 
 from __future__ import annotations
@@ -38,16 +38,16 @@ def camel(name: str) -> str:
 
 
 class Body(Struct, frozen=True, kw_only=True, rename=camel, forbid_unknown_fields=True):
-    """A request's body. A field that may be left out has a default; UNSET where that is not a value."""
+    """A request's body. An optional field has a default, which is UNSET if no value is meant."""
 
     def changes(self) -> dict[str, Any]:
-        """Returns the given fields of a body whose fields are UNSET where they are left out."""
+        """Returns the fields that are given, for a body whose optional fields default to UNSET."""
         values = ((name, getattr(self, name)) for name in self.__struct_fields__)
         return {name: value for name, value in values if value is not UNSET}
 
 
 class Asked(Struct, frozen=True, kw_only=True, rename=camel):
-    """The parameters of a query. One that may be left out has a default."""
+    """The parameters of a query. An optional parameter has a default."""
 
 
 class Answer(Struct, frozen=True, kw_only=True, rename=camel):
@@ -62,9 +62,9 @@ class OpenAnswer(Answer, frozen=True, kw_only=True):
 
 
 class Beyond(NamedTuple):
-    """A mark of a field that reaches beyond one task: an API token for one task may not change it.
+    """An annotation of a field that affects more than one task, so an API token for one task may not change it.
 
-    `why` follows the field's name. With `values` only these are refused.
+    `why` follows the field's name in the message. With `values` only these values are refused.
     """
 
     why: str
@@ -77,7 +77,7 @@ class Beyond(NamedTuple):
 
 
 class Wrong(Exception):
-    """A fault of a value, with its place in a list or an object: callers read `0.at is required`."""
+    """A fault of a value, with its position in a list or an object, such as `0.at is required`."""
 
     def __init__(self, text: str = "", inside: Iterable[tuple[str, Wrong]] = ()) -> None:
         super().__init__(text)
@@ -88,35 +88,35 @@ class Wrong(Exception):
 
 
 def read_by(read: Callable[[Any], Any]) -> Meta:
-    """Makes the mark of a field that `read` reads; it raises Wrong or BidkeeperError, whose text says what is wrong.
+    """Makes the annotation of a field that `read` reads. `read` raises Wrong or BidkeeperError with the fault's text.
 
-    A BidkeeperError is of a reader of text, which is asked for text only.
+    A function that raises BidkeeperError is called with text only.
     """
     return Meta(extra={"read": read})
 
 
-# The mark of a field whose value callers write as text: it is described as one, whatever `read_by` makes of it.
+# The annotation of a field that callers write as text. It is described as text, whatever type `read_by` returns.
 AS_TEXT = Meta(extra_json_schema={"x-type": "string"})
 
 
 def then(convert: Callable[[Any], Any]) -> Meta:
-    """Makes the mark of a field whose value, once it was read, `convert` turns into another; it may raise Wrong."""
+    """Makes the annotation of a field whose value is passed through `convert` after it was read; it may raise Wrong."""
     return Meta(extra={"then": convert})
 
 
 def one_of(choices: Iterable[str]) -> Meta:
-    """Makes the mark of a text that is one of `choices`; in a query a tuple of such has commas between them."""
+    """Makes the annotation of a text that is one of `choices`; a tuple of them in a query is comma-separated."""
     allowed = tuple(choices)
     return Meta(extra={"choices": allowed}, extra_json_schema={"enum": list(allowed)})
 
 
 def beyond_one_task(why: str, *values: str) -> Meta:
-    """Makes the mark of a field that an API token for one task may not change, or not to these values."""
+    """Makes the annotation of a field that an API token for one task may not change, or not to `values`."""
     return Meta(extra={"beyond": Beyond(why, values)})
 
 
 def described_as(*shapes: type[Any]) -> Meta:
-    """Makes the mark of a value that is read or written elsewhere, and is described as one of `shapes`."""
+    """Makes the annotation of a value that is read or written elsewhere and described as one of `shapes`."""
     return Meta(extra={"described": shapes})
 
 
@@ -156,7 +156,7 @@ def any_text(value: Any) -> str:
 
 
 def text(value: Any) -> str:
-    """Reads text without control characters. Raises Wrong."""
+    """Reads text and refuses control characters. Raises Wrong."""
     found = any_text(value)
     if any(not letter.isprintable() and letter != " " for letter in found):
         raise Wrong("must not have control characters")
@@ -164,7 +164,7 @@ def text(value: Any) -> str:
 
 
 def plain_text(value: Any) -> str:
-    """Reads text without the blanks around it and without control characters. Raises Wrong."""
+    """Reads text, drops surrounding blanks, and refuses control characters. Raises Wrong."""
     return text(fields.trimmed(value) if isinstance(value, str) else value)
 
 
@@ -176,7 +176,7 @@ def flag(value: Any) -> bool:
 
 
 def an_object(value: Any) -> dict[str, Any]:
-    """Reads an object whose fields are judged elsewhere. Raises Wrong."""
+    """Reads an object whose fields are checked elsewhere. Raises Wrong."""
     if not isinstance(value, dict):
         raise Wrong("must be an object")
     return value
@@ -239,7 +239,7 @@ def _own(read: Read) -> Read:
 
 
 def as_pasted(read: Callable[[str], Any]) -> Read:
-    """Makes a reader of the plain form of a text by `read`, whose BidkeeperError says what is wrong with it."""
+    """Makes a reader that normalises text by `read`; a BidkeeperError of it is reported as the fault."""
 
     return lambda value: read(any_text(value))
 
@@ -325,7 +325,7 @@ class _Field(NamedTuple):
 
 @cache
 def _fields(shape: type[Struct]) -> dict[str, _Field]:
-    """Returns the fields of a shape by the caller's names, in their order."""
+    """Returns the fields of a shape, in order, by their names in the interface."""
     found = inspect.type_info(shape)
     assert isinstance(found, inspect.StructType)
     return {
@@ -354,7 +354,7 @@ def _read(shape: type[Struct], given: Mapping[str, Any]) -> tuple[dict[str, Any]
 
 
 def read_fields(shape: type[Struct], given: Mapping[str, Any]) -> tuple[dict[str, Any], list[Fault]]:
-    """Returns the right part of `given` by the names of `shape`'s fields, and every fault of the rest.
+    """Returns the valid values of `given` by the names of `shape`'s fields, and all faults of the other values.
 
     Fields are in the shape's order, unknown ones last.
     """
@@ -368,7 +368,7 @@ def is_missing(fault: Fault) -> bool:
 
 
 def beyond(shape: type[Struct], changes: Mapping[str, Any]) -> list[str]:
-    """Returns the reasons why these changes, by field, reach beyond one task, as details; none if they do not."""
+    """Returns as details why these changes, by field, affect more than one task; none if they do not."""
     return [
         f"{key}: {field.beyond.why}"
         for key, field in _fields(shape).items()
@@ -393,7 +393,7 @@ def milliseconds(text: str) -> int:
 
 
 def own_words(given: str) -> str:
-    """Reads a text of the caller's own without the blanks around it. Raises Wrong."""
+    """Reads a free text of the caller without surrounding blanks. Raises Wrong."""
     return _query_text(fields.trimmed(given))
 
 
@@ -415,9 +415,9 @@ def parameters_of(shape: type[Asked]) -> tuple[str, ...]:
 
 
 def read_query(shape: type[Asked], given: Mapping[str, str]) -> tuple[dict[str, Any], list[str]]:
-    """Returns the right parameters by the names of `shape`'s fields, and every fault as a detail.
+    """Returns the valid parameters by the names of `shape`'s fields, and all faults as details.
 
-    A required one that is left out is as an empty one, which some readers take: then the operation judges it.
+    A missing required parameter counts as an empty one. Some readers accept that; then the operation checks it.
     """
     values, faults = dict[str, Any](), list[str]()
     for key, (name, read, is_required) in _parameters(shape).items():
@@ -487,7 +487,7 @@ def _query_text(given: str) -> str:
 
 
 def shown_as(shape: type[Shown], row: Any, **others: Any) -> Shown:
-    """Makes an answer of a row: its fields of the same names, times of its `_ms`, and `others`."""
+    """Makes an answer from a row: fields of the same names, times from the row's `_ms` fields, and `others`."""
     for name, source in _sources(shape):
         if name not in others:
             value = getattr(row, source)
@@ -497,7 +497,7 @@ def shown_as(shape: type[Shown], row: Any, **others: Any) -> Shown:
 
 @cache
 def _sources(shape: type[Answer]) -> list[tuple[str, str]]:
-    """Returns each field with the name that it has in a row: `created_at` is `created_ms` there."""
+    """Returns each field with its name in a row: `created_at` is `created_ms` there."""
     return [(name, f"{name[:-2]}ms" if name.endswith("_at") else name) for name in shape.__struct_fields__]
 
 
@@ -540,7 +540,7 @@ def dumps(value: Any) -> str:
 
 
 def encoded(value: Any) -> bytes:
-    """Encodes a shape, a list of shapes, or JSON that is ready (`Raw`), for the wire."""
+    """Encodes a shape, a list of shapes, or finished JSON (`Raw`) as bytes."""
     try:
         return _ENCODER.encode(value)
     except UnicodeEncodeError:
@@ -567,12 +567,12 @@ def exact(value: None) -> None: ...
 
 
 def exact(value: Decimal | None) -> Decimal | None:
-    """Returns a number as every answer has it: in its only form, digit for digit."""
+    """Returns a number in the normal form of all answers, digit for digit."""
     return None if value is None else Exact(value)
 
 
 def code_of(codes: Iterable[str], text: str) -> Meta:
-    """Makes the mark of a text that is one of `codes`."""
+    """Makes the annotation of a text that is one of `codes`."""
     return Meta(description=text, extra_json_schema={"enum": sorted({str(code) for code in codes})})
 
 

@@ -1,6 +1,6 @@
-"""The files of a task's journal, read-only: one moment of it, its newest part for a replay, or all of it.
+"""Reads the files of a task's journal: one moment, the newest part for a replay, or everything.
 
-Read them off the server's loop.
+Do not call this on the server's loop.
 """
 
 from __future__ import annotations
@@ -20,19 +20,19 @@ from core.layout import journal_path, older
 from strategy.decision import Entry
 from strategy.journal import Decoder
 
-READ_BYTES = 6_000_000  # of each of the two files; their writer keeps them at five
-BLOCK_BYTES = 128_000  # read at first, from the end: most who ask want what was decided last
-MOST_BYTES = 5_000_000  # of a replay
-MOST_CYCLES = 10_000  # of a replay: three days at one every 30 seconds; ten to twenty seconds of work
+READ_BYTES = 6_000_000  # read at most of each of the two files; their writer keeps them at five megabytes
+BLOCK_BYTES = 128_000  # read first, from the end, because most requests are for the last decisions
+MOST_BYTES = 5_000_000  # of the journal, in one replay
+MOST_CYCLES = 10_000  # of a replay: about three days at one every 30 seconds; ten to twenty seconds of work
 _TIME = re.compile(rb'^\{"n":(\d+),"now_ms":(\d+)[,}]')
 
 
 class ReplayError(BidkeeperError):
-    """An unusable recording, or config to try on it; the message names the fault."""
+    """A recording, or a config for it, that cannot be used; the message names the fault."""
 
 
 class JournalMoment(NamedTuple):
-    """The newest cycle before a moment; None where there is none, and `why`. `from_ms`: the journal's first line."""
+    """The newest cycle before a moment, or None and `why`. `from_ms` is the time of the journal's first line."""
 
     entry: Entry | None
     from_ms: int | None
@@ -40,15 +40,15 @@ class JournalMoment(NamedTuple):
 
 
 class LineHead(NamedTuple):
-    """The head of one line of a journal's file; `number` counts from 0."""
+    """The fields at the begin of a journal's line; `number` counts from 0."""
 
     number: int
-    is_first: bool  # of a run of lines: it needs no other
+    is_first: bool  # of a run of lines; it can be read without other lines
     now_ms: int
 
 
 def moment_of(data_dir: Path, task_id: int, time_ms: int) -> JournalMoment:
-    """Reads the journal's newest cycle at or before this time: from the end, and no further back than it takes."""
+    """Returns the journal's newest cycle at or before this time; reads from the end, only as far as needed."""
     path, from_ms = journal_path(data_dir, task_id), None
     for each in (path, older(path)):
         try:
@@ -65,7 +65,7 @@ def moment_of(data_dir: Path, task_id: int, time_ms: int) -> JournalMoment:
 
 
 def _opened(path: Path) -> BinaryIO:
-    """Opens a file of the journal; one that is not there is empty."""
+    """Opens a file of the journal; a missing file counts as empty."""
     try:
         return path.open("rb")
     except FileNotFoundError:
@@ -73,7 +73,7 @@ def _opened(path: Path) -> BinaryIO:
 
 
 def read_lines(path: Path) -> list[bytes]:
-    """Returns the finished lines at the end of a file, of READ_BYTES at most; none without a file. Raises OSError."""
+    """Returns the complete lines in a file's last READ_BYTES; none if the file is missing. Raises OSError."""
     with _opened(path) as file:
         return _last_lines(file, READ_BYTES)
 
@@ -85,8 +85,10 @@ def heads_of(lines: list[bytes]) -> list[LineHead]:
 
 
 def _run_before(file: BinaryIO, time_ms: int) -> list[bytes]:
-    """Returns the newest line at or before the time, and before it those of its run; without their first one where that
-    is gone. Nothing where no line is as old. Reads twice as much from the end as long as that is not enough.
+    """Returns the newest line at or before the time, after the earlier lines of its run.
+
+    The run's first line is missing if the file no longer has it. Returns no lines if all are newer. Reads from the end,
+    twice as much each time until it is enough.
     """
     size, block = file.seek(0, os.SEEK_END), BLOCK_BYTES
     while True:
@@ -103,16 +105,16 @@ def _last_lines(file: BinaryIO, most_bytes: int) -> list[bytes]:
     begin = max(0, file.seek(0, os.SEEK_END) - most_bytes)
     file.seek(begin)
     lines = file.read(most_bytes).split(b"\n")
-    # The last one was not finished, or is empty; the first one is cut unless the file begins there.
+    # The last line is incomplete or empty; the first line is cut unless the file begins there.
     return lines[1:-1] if begin else lines[:-1]
 
 
 def _first_ms(file: BinaryIO) -> int | None:
-    """Returns the time of the first of the lines that are read of a file; None where there is none."""
+    """Returns the time of the first line in a file's last READ_BYTES; None without a line."""
     begin = max(0, file.seek(0, os.SEEK_END) - READ_BYTES)
     file.seek(begin)
     if begin:
-        file.readline()  # cut
+        file.readline()  # skips the rest of a line whose begin is cut off
     for text in file:
         if text.endswith(b"\n") and (head := _TIME.match(text)):
             return int(head[2])
@@ -120,7 +122,7 @@ def _first_ms(file: BinaryIO) -> int | None:
 
 
 def _beginning(path: Path, otherwise_ms: int | None) -> int | None:
-    """Returns the time of the first line of the older file, where there is one."""
+    """Returns the time of the older file's first line, or `otherwise_ms` without one."""
     try:
         with path.open("rb") as file:
             head = _TIME.match(file.readline(READ_BYTES))
@@ -130,7 +132,7 @@ def _beginning(path: Path, otherwise_ms: int | None) -> int | None:
 
 
 def _decoded(run: list[bytes], from_ms: int | None) -> JournalMoment:
-    """Reads the last line of a run, which is written against those before it."""
+    """Decodes the last line of a run, which holds differences to the lines before it."""
     if not heads_of(run[:1])[0].is_first:
         return JournalMoment(None, from_ms, "the journal's line of that moment needs one that is gone")
     decoder, entry = Decoder(), None
@@ -145,8 +147,8 @@ def _decoded(run: list[bytes], from_ms: int | None) -> JournalMoment:
 class JournalPart:
     """The cycles of a journal's files (oldest first) from `from_ms` to `to_ms`, at most the newest MOST_BYTES of them.
 
-    `first_ms` is the time of the journal's first line, None without one. `is_cut`: there are more in the span than are
-    taken. `unread` counts the lines that cannot be read, known once all have been gone through. Raises ReplayError.
+    `first_ms` is the time of the journal's first line, or None. `is_cut` says that the span has more cycles than are
+    used. `unread` counts the unreadable lines, and is complete after the iteration. Raises ReplayError.
     """
 
     def __init__(self, paths: list[Path], from_ms: int | None, to_ms: int | None) -> None:
@@ -175,7 +177,7 @@ class JournalPart:
             self._files.insert(0, (lines, frozenset(wanted)))
 
     def entries(self) -> Iterator[Entry]:
-        """Yields the cycles, oldest first. The lines before them are read, too: each is written against the last."""
+        """Yields the cycles, oldest first. Earlier lines are read too, because each is a difference to the last."""
         decoder = Decoder()
         for lines, wanted in self._files:
             decoder.forget()
@@ -190,7 +192,7 @@ class JournalPart:
 
 
 class Recording(Struct, frozen=True):
-    """Entries in the order of time; `notes` name what was left out."""
+    """Entries in order of time; `notes` name the lines that were left out."""
 
     name: str
     entries: list[Entry]
@@ -198,7 +200,7 @@ class Recording(Struct, frozen=True):
 
 
 def lines_of(path: Path) -> list[bytes]:
-    """Reads the lines of a file, without their ends and a byte order mark. Raises ReplayError."""
+    """Reads the lines of a file, without line ends and byte order mark. Raises ReplayError."""
     try:
         return path.read_bytes().removeprefix(codecs.BOM_UTF8).split(b"\n")
     except OSError as error:
@@ -208,7 +210,7 @@ def lines_of(path: Path) -> list[bytes]:
 def read_journal(paths: list[Path]) -> Recording:
     """Reads the journal with the files `paths`, oldest first. Unreadable lines are left out and noted.
 
-    After such a line everything is lost until the next self-contained one. Raises ReplayError when no cycle is left.
+    Lines after an unreadable one are lost until the next self-contained line. Raises ReplayError if no cycle is left.
     """
     entries, notes, decoder = list[Entry](), list[str](), Decoder()
     for path in paths:

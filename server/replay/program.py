@@ -1,7 +1,7 @@
-"""Two configs of one task on the same recorded cycles, side by side, in a process of its own.
+"""The replay process: compares two configs of a task on the same recorded cycles.
 
-It reads one JSON object from stdin, prints one to stdout and ends. It is nice, has little time and memory, no network
-and no database, and writes no file: a replay of a large journal is no matter of the processes that trade.
+It reads one JSON object from stdin, prints one to stdout and ends. It has low priority, limits of time and memory, no
+network and no database, and writes no file, so that a replay of a large journal does not disturb trading.
 """
 
 from __future__ import annotations
@@ -42,14 +42,14 @@ Share = Annotated[Decimal, Meta(description="A fraction: 1 is all of it.", extra
 
 
 class Gap(StrEnum):
-    """Things that a recording lacks; the fields that need one are null where no cycle has it."""
+    """Data that a recording may lack. The fields that need it are null if no cycle has it."""
 
-    SALES = "sales"  # sales into bids: a worker reads them only when a bid of its own has vanished
-    BIDS = "bids"  # the bids of others: a task that does not need them reads none
-    TRAIT = "trait"  # bids and asks of this trait: another one was recorded
-    BUDGET = "budget"  # the room in this budget: the task did not share it
+    SALES = "sales"  # sales into bids, because a worker reads them only after its own bid has vanished
+    BIDS = "bids"  # others' bids, because a task reads them only if its config needs them
+    TRAIT = "trait"  # bids and asks for this trait, because another trait was recorded
+    BUDGET = "budget"  # the remaining allowance of this budget, because the task did not share it
     IGNORED = "ignored"  # orders of addresses that were ignored then
-    PACE = "pace"  # the market between the recorded cycles, when this config would have looked
+    PACE = "pace"  # the market between the recorded cycles, at times when this config would have read it
     FLOOR = "floor"  # the floor at the time of a fill
 
 
@@ -144,7 +144,7 @@ class Compared(Answer, frozen=True, kw_only=True):
 class Recorded(Struct, frozen=True, kw_only=True):
     """The answer of a replay's process: the result, or the reason for none.
 
-    `refused` is a fault of the recording. Without one the journal has no cycle of the time and the slug.
+    `refused` is a fault of the recording. If both are missing, the journal has no cycle for the time and the slug.
     """
 
     compared: Compared | None = None
@@ -186,7 +186,7 @@ def compared(part: JournalPart, own: BidConfig, changed: BidConfig) -> Recorded:
 
 
 def after_fills(limits: Limits, config: BidConfig, sold: Sequence[Fill], now_ms: int) -> Limits:
-    """Returns the limits of a task that has had these fills, by the ledger's rules."""
+    """Returns a task's limits after these fills, by the ledger's rules."""
     newest = tuple(sorted((fill.sale.sold_ms for fill in sold), reverse=True)[:10])
     today = [fill.order.price_sats for fill in sold if fill.sale.sold_ms > now_ms - DAY_MS]
     fills = Fills(len(sold), sum(fill.order.price_sats for fill in sold), newest, len(today), sum(today))
@@ -194,12 +194,12 @@ def after_fills(limits: Limits, config: BidConfig, sold: Sequence[Fill], now_ms:
 
 
 def undecidable(error: UndecidableError) -> ReplayError:
-    """Returns the fault of a recording with such a cycle."""
+    """Returns the fault of a recording with a cycle that cannot be decided."""
     return ReplayError(f"the cycle of {iso(error.now_ms)} cannot be decided: {error}")
 
 
 def _in_order(entries: Iterator[Entry]) -> Iterator[Entry]:
-    """Yields the entries that are later than all before them: a clock that was set back records no second past."""
+    """Yields the entries that are later than all before them; skips entries recorded after the clock was set back."""
     newest_ms = None
     for entry in entries:
         if newest_ms is None or entry.now_ms > newest_ms:
@@ -234,7 +234,7 @@ def _result(outcome: Simulation, recorded: int) -> ReplayedConfig:
 
 
 def _gaps(outcome: Simulation, recorded: int, without_floor: int) -> Iterator[tuple[ReplayGap, tuple[str, ...]]]:
-    """Yields each gap with the fields that it touches; `isWhole` where no cycle, or fill, has the thing."""
+    """Yields each gap with the fields that it affects; `isWhole` if no cycle, or no fill, has the data."""
     decided = outcome.cycles
     of_bids = (
         (Gap.BIDS, outcome.without_bids),
@@ -274,9 +274,9 @@ def _of(part_ms: int, whole_ms: int) -> Decimal | None:
 
 
 class FillPrices(NamedTuple):
-    """The fills in averages: sats of an item or token, and their part of the floor then and 24 hours later.
+    """Averages over fills: sats per item or token, and the price relative to the floor then and 24 hours later.
 
-    `with_floor` and `with_later` are the fills whose floor is recorded; an average over none is None.
+    `with_floor` and `with_later` count the fills whose floor is recorded; an average over no fills is None.
     """
 
     spent_sats: int
@@ -304,7 +304,7 @@ def fill_prices(outcome: Simulation) -> FillPrices:
 
 
 def fill_shown(fill: Fill, outcome: Simulation) -> ReplayedFill:
-    """Returns one fill with the floor as last recorded before it, and 24 hours later; None where that is not known."""
+    """Returns a fill with the last floor recorded before it, and the floor 24 hours later; None if unknown."""
     floor, later = outcome.floor_at(fill.sale.sold_ms), outcome.floor_later(fill.sale.sold_ms)
     return ReplayedFill(
         time=iso(fill.sale.sold_ms),
@@ -317,7 +317,7 @@ def fill_shown(fill: Fill, outcome: Simulation) -> ReplayedFill:
 
 
 def _share(number: Decimal, of: Decimal) -> Decimal:
-    """Divides exactly enough for prices of tokens."""
+    """Divides with enough digits for prices of tokens."""
     with localcontext() as context:
         context.prec = 50
         return number / of
@@ -342,7 +342,7 @@ MEMORY_BYTES = 512 << 20
 
 
 def main(arguments: list[str]) -> int:
-    """Replays what stdin asks for. A fault of the recording is told as `refused`."""
+    """Runs the replay that stdin describes. A fault of the recording is reported as `refused`."""
     end_with_parent(int(arguments[0]))
     _be_modest()
     print(dumps(_answer(json.load(sys.stdin))))
@@ -363,7 +363,7 @@ def _be_modest() -> None:
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY_BYTES, MEMORY_BYTES))
     resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    # Where the kernel has no such filter it reads one file of its own user's all the same, and no more.
+    # A failure is accepted: on a kernel without such filters the replay still only reads its user's own files.
     give_up_network()
 
 

@@ -1,4 +1,4 @@
-"""A config tried on the recorded past of a task, beside the task's own."""
+"""The operation that replays a changed config and the task's own on the task's recorded past."""
 
 from __future__ import annotations
 
@@ -123,7 +123,7 @@ class Replays(BiddingTaskHandler):
     async def _replayed(
         self, task: Task, own: BidConfig, changed: BidConfig, from_ms: int | None, to_ms: int | None
     ) -> Recorded:
-        """Returns the result of both configs, as a worker would see them. Raises ApiError: 409, 429, 503."""
+        """Returns the result of both configs, completed as a worker would. Raises ApiError: 409, 429, 503."""
         path, ceilings = journal_path(self.services.settings.data_dir, task.id), own_ceilings(self.user)
         if elsewhere := machine_elsewhere(self.services.settings, self.user.id):
             raise ApiError(503, "The journal is on another machine", message=f"{elsewhere} keeps the task.")
@@ -147,7 +147,7 @@ class Replays(BiddingTaskHandler):
 
     @contextlib.contextmanager
     def _alone(self) -> Iterator[None]:
-        """Keeps the user's other replays out, those of the other server processes, too. Raises ApiError (429)."""
+        """Allows only one replay of the user at a time, in all server processes. Raises ApiError (429)."""
         held = hold_lock(self.services.settings.run_dir / f"replay-{self.user.id}.lock")
         if held is None:
             raise too_many("Too many replays", _AGAIN_S, "One of yours runs: one at a time.")
