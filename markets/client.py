@@ -114,7 +114,7 @@ class GatewayClient:
             more["patience_s"] = max(left_s, 0.0) + _GRACE_S
         asked = _request(args, **more)
         if len(asked) > MAX_REQUEST:
-            raise Refused("bad_request", "the request is too large")
+            raise Refused("bad_request", "too much is asked at once")
         try:
             body = self._exchange(asked, repeatable=not kind.is_write)
         except NotSent as error:

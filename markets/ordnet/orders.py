@@ -113,7 +113,7 @@ def _sighash(value: Any) -> int | None:
         return None
     found = parse.whole(value, "sigHash")
     if found not in _SIGHASHES:
-        raise Unreadable(f"sigHash: {found} is none")
+        raise Unreadable(f"sigHash: {found} is not a sighash")
     return found
 
 
