@@ -108,7 +108,7 @@ class FillTotal(Struct, frozen=True):
 
 
 class _Table(NamedTuple):
-    """One of the two tables with fills: its model, its time column, the condition of a fill, and the columns to read."""
+    """One of the two tables with fills: its model, time column, condition of a fill, and columns to read."""
 
     rows: Any
     filled_ms: Any

@@ -311,7 +311,7 @@ def count_open(task_id: int) -> int:
 
 
 def lowest_outstanding(outpoint: str) -> int | None:
-    """Returns the lowest price signed for this output, at which it can be bought until it is spent; None without one."""
+    """Returns the lowest signed price of this output, at which it can be bought until it is spent, or None."""
     return LOWEST.value(outpoint=outpoint)
 
 

@@ -502,7 +502,7 @@ def orders_by_expiry(wallet: str, expiries: Iterable[int]) -> dict[int, Order]:
 
 
 def closed_by_venue_id(wallet: str, venue_ids: Iterable[str]) -> dict[str, Order]:
-    """Returns the wallet's real closed orders by the venue's id, the newest for each id. Scans all its closed orders."""
+    """Returns the wallet's real closed orders by the venue's id, the newest for each id. Scans all closed ones."""
     found = _rows_with(wallet, "venue_id", venue_ids, f"AND NOT ({_IS_OPEN}) ORDER BY id")
     return {str(order.venue_id): order for order in found}
 
@@ -538,7 +538,7 @@ def fills(task_id: int, *, dry_run: bool = False, now_ms: int | None = None) -> 
 def newest_of_user(
     user_id: int, most: int, *, task_id: int | None = None, since_ms: int | None = None, before: int | None = None
 ) -> list[Order]:
-    """Returns at most `most` of the user's orders, newest first: of this task, made since then, with id < `before`."""
+    """Returns at most `most` of the user's orders, newest first; the other arguments are optional filters."""
     query = Order.select().where(Order.user_id == user_id)
     if task_id is not None:
         query = query.where(Order.task_id == task_id)
