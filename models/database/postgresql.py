@@ -242,7 +242,7 @@ class Postgresql(PostgresqlDatabase):
             self._take(HOLD_BACK)
 
     def settled_event(self) -> int:
-        """Returns the highest event id below which no more events will appear; the next read sees all of these.
+        """Returns the event id up to which no more events will appear; the next read sees all of these.
 
         It never decreases, although a lock that was taken late may name an older event.
         """
@@ -251,7 +251,7 @@ class Postgresql(PostgresqlDatabase):
         return self._settled
 
     def may_tidy(self) -> bool:
-        """Returns whether no other transaction is deleting old rows now, and keeps others from it until this one ends."""
+        """Returns whether this transaction may delete old rows, and then keeps others from it until this one ends."""
         if self._is_alone:
             return True
         [(is_first,)] = self.execute_sql("SELECT pg_try_advisory_xact_lock(%s)", [_HOUSEKEEPING]).fetchall()
