@@ -202,7 +202,7 @@ def judged(
         return _settled(found, LocatedInscription("held", where.outpoint))
     former = facts_of(signed_at)
     if former is None or former.is_unspent is not False:
-        return _UNKNOWN  # contradiction: moved by the index, unspent by the chain
+        return _UNKNOWN  # because the index says that it moved, and the chain that its output is unspent
     found = facts_of(where.outpoint)
     if is_in_escrow:
         return _settled(found, in_escrow)

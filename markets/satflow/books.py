@@ -256,7 +256,7 @@ class ReadBack:
         self._sent.note(key, (order.price, order.quantity))
 
     def checked(self, wallet: str, bids: Iterable[OwnBid]) -> tuple[OwnBid, ...]:
-        """Returns the bids; a bid that differs from the sent one gets the highest possible price."""
+        """Returns the bids; one that reads back at another price than sent gets its highest possible price."""
         return tuple(self._checked(wallet, bid) for bid in bids)
 
     def _checked(self, wallet: str, bid: OwnBid) -> OwnBid:

@@ -61,7 +61,7 @@ _WAL_HEAD_BYTES = 32  # they change when SQLite begins to overwrite the file
 unwritten: dict[str, Damage] = {}  # notes that could not be written, by the path of their database
 
 
-# By the end of the file's name ("", "-wal", "-shm"): its descriptor in this process, its device and its inode.
+# Ending of the file's name ("", "-wal", "-shm"): its descriptor in this process, its device and its inode.
 Opened = dict[str, tuple[int, int, int]]
 
 
@@ -98,7 +98,7 @@ def words_of(error: BaseException | None) -> str:
 
 
 def note_error(file: str, error: BaseException) -> bool:
-    """Notes the damage that an error reports of `file`; of "", which is only read here, nothing."""
+    """Notes the damage that an error reports, unless `file` is "" (read only); returns whether it reports any."""
     found = words_of(error)
     if found and file:
         write_note(file, Damage(found))
@@ -128,7 +128,7 @@ def known(path: str) -> Damage | None:
 
 
 def write_note(path: str, damage: Damage) -> None:
-    """Keeps the damage of a database, for all its programs; the first note stays unless a file is lost, too."""
+    """Writes the note of a database's damage for all its programs; only a lost file replaces an earlier note."""
     former = known(path)
     if former is not None and (former.is_lost or not damage.is_lost):
         return
@@ -144,7 +144,7 @@ def write_note(path: str, damage: Damage) -> None:
 
 
 def remove_note(path: str) -> None:
-    """Removes the note of a database that was checked; a copy that was saved before gets the name of its date."""
+    """Removes the note of a database that was checked; a copy that was saved before is renamed to its date."""
     put_away(_saved_of(path))
     unwritten.pop(path, None)
     note_of(path).unlink(missing_ok=True)

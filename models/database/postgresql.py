@@ -61,10 +61,10 @@ class PreparedReads:
         self._count = 0  # of the names that were given
 
     def rows(self, sql: str, values: Sequence[Any]) -> list[tuple[Any, ...]] | None:
-        """Returns the rows of a SELECT; None where it must be asked the usual way, which also says what is wrong.
+        """Returns the rows of a SELECT; None if it must be run unprepared, which also reports any error.
 
-        Raises psycopg's QueryCanceled or LockNotAvailable when the server ends it, which it may after a minute only: to
-        ask again would take as long.
+        Raises psycopg's QueryCanceled or LockNotAvailable if the server cancels it, because a repeat could take another
+        minute.
         """
         try:
             name = self._names.get(sql) or self._prepare(sql)
@@ -268,7 +268,7 @@ class Postgresql(PostgresqlDatabase):
             self.execute_sql(statement % words)
 
     def _open(self) -> None:
-        """Sends what begins the transaction; on a new connection if the old one was lost meanwhile."""
+        """Sends BEGIN and the first locks; on a new connection if the old one was lost meanwhile."""
         opening, self._opening = "; ".join(self._opening), []
         try:
             super().execute_sql(opening)
@@ -298,7 +298,7 @@ class Postgresql(PostgresqlDatabase):
 
     @contextmanager
     def migrating(self) -> Iterator[None]:
-        """Holds the lock of those who change the schema, and one transaction: a failure leaves nothing behind."""
+        """Holds the schema's lock and one transaction, so that a failed migration changes nothing."""
         self.execute_sql(f"SELECT pg_advisory_lock({_SCHEMA_LOCK})")
         try:
             with self.atomic():
@@ -326,7 +326,7 @@ class Postgresql(PostgresqlDatabase):
             yield
 
     def take_time(self) -> None:
-        """Lets the open transaction last: the rows of one table may be long on their way to another database."""
+        """Removes the statement time-out of the open transaction, because copying a table may take long."""
         self.execute_sql("SET LOCAL statement_timeout TO 0")
         self.execute_sql(f"SET LOCAL {_SILENCE} TO 0")
 
@@ -363,8 +363,8 @@ class Postgresql(PostgresqlDatabase):
     def execute_sql(self, sql: str, params: Any = None) -> Any:
         """Runs a statement; outside of a transaction on a new connection, if the old one was lost while it was idle.
 
-        One that only reads is sent again when the connection is lost meanwhile. Others may have been carried out, so
-        they fail, and the next one finds a connection.
+        If the connection is lost during the statement, a SELECT is sent again. Any other statement may have been
+        executed, so it fails, and the next statement gets a new connection.
         """
         if not self.in_transaction():
             self._revive()
@@ -380,7 +380,7 @@ class Postgresql(PostgresqlDatabase):
         return super().execute_sql(sql, params)
 
     def rows(self, sql: str, values: Sequence[Any]) -> list[tuple[Any, ...]]:
-        """Returns all rows of a statement, which outside of transactions may take the short way for reads."""
+        """Returns all rows of a statement; a SELECT outside of a transaction may use a prepared statement."""
         if self.in_transaction() or self.is_closed() or not sql.startswith("SELECT"):
             found = None
         else:
@@ -390,16 +390,16 @@ class Postgresql(PostgresqlDatabase):
         return self.execute_sql(sql, values).fetchall() if found is None else found
 
     def begin(self, isolation_level: str | None = None) -> None:
-        """Has a transaction begin, by this statement if one is given, together with its first query."""
+        """Begins a transaction with this statement (default BEGIN), which is sent together with the first query."""
         self._revive()
         self._opening = [isolation_level or "BEGIN"]
 
     def commit(self) -> None:
-        """Commits. Raises CommitUnknown when the answer does not come, or with a warning.
+        """Commits. Raises CommitUnknown if the answer is lost or has a warning.
 
-        The server warns when somebody has it wait no longer for the standby that a durable commit must have reached.
+        The server warns if its wait for the standby that a durable commit must reach was cancelled.
         """
-        if self._opening:  # nothing was asked
+        if self._opening:  # no statement was sent
             self._opening = []
             return
         self._was_warned = False
@@ -407,7 +407,7 @@ class Postgresql(PostgresqlDatabase):
             with self._told_of_its_end():
                 super().commit()
         except _Ended:
-            raise  # before the commit reached it
+            raise  # because the server ended the transaction before the commit arrived
         except (OperationalError, InterfaceError) as error:
             if self._is_lost():
                 raise CommitUnknown(str(error)) from error
@@ -416,7 +416,7 @@ class Postgresql(PostgresqlDatabase):
             raise CommitUnknown("the server did not wait for its standby")
 
     def rollback(self) -> None:
-        """Takes the transaction back; where the connection was lost, the server has done so, or will."""
+        """Rolls the transaction back; if the connection was lost, the server does so itself."""
         if self._opening:
             self._opening = []
         elif not self._is_lost():
@@ -425,7 +425,7 @@ class Postgresql(PostgresqlDatabase):
 
     @contextmanager
     def _told_of_its_end(self) -> Iterator[None]:
-        """Raises _Ended where the server tells that it has ended a transaction that was silent for too long."""
+        """Raises _Ended if the server reports that it has ended an idle transaction."""
         try:
             yield
         except InternalError as error:
@@ -434,7 +434,7 @@ class Postgresql(PostgresqlDatabase):
             raise
 
     def rest(self) -> None:
-        """Closes the connection until the next statement: a process of the server's is there for each."""
+        """Closes the connection until the next statement, because each connection occupies a server process."""
         self._is_resting = True
         super().close()
 
@@ -447,13 +447,13 @@ class Postgresql(PostgresqlDatabase):
         return self._thread == get_ident() and bool(self.is_closed() or self._opened.closed)
 
     def _revive(self) -> None:
-        """Renews a connection that was lost while it was idle, which nothing but its socket tells."""
+        """Renews a connection that was lost while it was idle; polls its socket to detect that."""
         if not self.is_closed() and not self._opened.closed:
             poll = select.poll()
             poll.register(self._opened.fileno(), select.POLLIN)
             if not poll.poll(0):
                 return
-            with suppress(Exception):  # what has come is a farewell, or a notice
+            with suppress(Exception):  # the pending data is a notice, or the server's last message
                 self._opened.execute("SELECT 1")
         if self._is_lost():
             self._renew()
@@ -464,7 +464,7 @@ class Postgresql(PostgresqlDatabase):
     def _renew(self) -> None:
         if not self._is_resting:
             log.warning("the connection to the database was lost; connects anew")
-        begun = self.pop_transaction() if self.in_transaction() else None  # nothing of it has been sent
+        begun = self.pop_transaction() if self.in_transaction() else None  # none of its statements was sent yet
         try:
             super().close()
             self.connect()
@@ -478,7 +478,7 @@ def _escaped(value: str) -> str:
 
 
 def _refuse_unfit(info: Any) -> None:
-    """Raises DatabaseAway for a server whose promises are not ours."""
+    """Raises Unfit for a server that is too old, has another encoding, or does not get our settings."""
     if info.server_version < LEAST_POSTGRESQL * 10_000:
         raise Unfit(f"PostgreSQL {LEAST_POSTGRESQL} or newer is needed, not {info.server_version // 10_000}")
     if info.parameter_status("server_encoding") != "UTF8":
@@ -489,7 +489,7 @@ def _refuse_unfit(info: Any) -> None:
 
 @cache
 def _readers() -> tuple[Any, Any]:
-    """Returns how sums are read, and how texts are written."""
+    """Returns psycopg's loader for sums and its dumper for texts."""
     from psycopg.adapt import Loader
     from psycopg.types.string import StrDumper
 
@@ -500,7 +500,7 @@ def _readers() -> tuple[Any, Any]:
             return int(bytes(data))
 
     class Text(StrDumper):
-        """Writes a text, in which PostgreSQL takes every character but NUL."""
+        """Writes a text with NUL replaced, which PostgreSQL does not accept."""
 
         def dump(self, obj: str) -> Any:
             return super().dump(obj.replace("\0", "\ufffd") if "\0" in obj else obj)

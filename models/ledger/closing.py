@@ -238,7 +238,7 @@ def closing(
     if not found:
         return {}
     refused = is_refused()
-    halted: dict[int | None, int] = {}  # since when: all of the user's tasks (None), and single ones by their ids
+    halted: dict[int | None, int] = {}  # start of the halt by task id; None = all of the user's tasks
     for row in users.controls_of(user_id):
         if row.state == HALT:
             halts = row.subject_id if row.scope == TASK else None

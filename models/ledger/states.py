@@ -268,7 +268,7 @@ def tell_order(order: Order, now_ms: int, state: str, reason: str | None, bought
     }
     if reason == FILLED:
         sold = {name: bought[name] for name in ("sale_id", "filled_ms", "inscription_id")}
-        if bought["sold_sats"] is not None:  # not all of it
+        if bought["sold_sats"] is not None:  # filled in part
             sold |= {"price": bought["sold_sats"], "quantity": bought["sold_quantity"]}
         outbox.tell(outbox.FILL, order.user_id, order.task_id, now_ms, {"fill": f"buy-{order.id}"} | found | sold)
     elif state in (LIVE, CLOSED):
