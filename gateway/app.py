@@ -1,4 +1,4 @@
-"""The gateway: the only process that talks to marketplaces. Its parts, made from the settings and wired together."""
+"""Builds the gateway, the only process that talks to marketplaces, from the settings."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ from models.database.base import is_postgresql
 class Marketplace:
     """One marketplace: its reads, its writes, and their limits.
 
-    Its answers are kept apart from other venues', in `snapshots` of its own.
+    `snapshots` stores this marketplace's answers only.
     """
 
     def __init__(
@@ -85,21 +85,21 @@ class Marketplace:
         return text(self.adapter.profile(call.args.kind))
 
     def facts(self, *, is_default: bool, user: int | None = None) -> VenueFacts:
-        """Returns the venue's facts, with what is left of its quotas, and the user's part of them."""
+        """Returns the venue's facts, with its quotas' use and the user's share of them."""
         known, quota = venues.facts(self.adapter.name, is_default=is_default), self.venue.quota
         known = replace(known, connection=self.venue.connection())
         return known if quota is None else replace(known, quota=quota.facts(user))
 
 
-# The verbs that a marketplace answers, whether one is set up or not.
+# Every verb that a marketplace can answer, even if no marketplace is set up.
 _OF_MARKETS = frozenset(kind for part in (Marketplace, Floors, Books, Own, Writes) for kind in marked(part))
 
 
 class GatewayVerbs(VerbTable):
-    """The gateway's verbs: those of `markets` by name, of `holders`, and about itself.
+    """The verbs of `markets` (by name), of `holders`, and of the gateway itself.
 
-    Requests that name no marketplace mean `default`; `why_not` says why one is not set up. `runes` is the scarcity of
-    their provider's quota.
+    A request that names no marketplace means `default`. `why_not` returns the reason why a marketplace is not set up.
+    `runes` restrains reads of rune data by their provider's quota.
     """
 
     def __init__(
@@ -119,7 +119,7 @@ class GatewayVerbs(VerbTable):
         self._runes = runes
 
     def found(self, request: Request, kind: type[Args[Any]]) -> tuple[Answer, float]:
-        """Raises NotSupported when the marketplace that the request means is not set up."""
+        """Finds the method as the base class does. Raises NotSupported if the request's marketplace is not set up."""
         market = self._market(request)
         if kind in self._table or kind not in _OF_MARKETS:
             method, max_age_s = super().found(request, kind)
@@ -169,11 +169,11 @@ class GatewayVerbs(VerbTable):
 
 
 MOST_ANSWERS = 500  # answers kept of each marketplace
-_SWITCH_S = 0.0005  # a thread that judges a picture has the interpreter no longer before the loop gets it
+_SWITCH_S = 0.0005  # short, so that a thread that checks a picture soon hands the interpreter back to the loop
 
 
 class Gateway(Program):
-    """The parts of one gateway, wired together. `least_token` gives a task's token from before the start."""
+    """The parts of one gateway, wired together. `least_token` returns a task's last known lease token."""
 
     def __init__(
         self, settings: Settings, least_token: Callable[[int], int], is_the_one: Callable[[], bool] = lambda: True
@@ -207,7 +207,7 @@ class Gateway(Program):
             Status(settings.market, self.venues.all(), lambda: {"writes_under_way": len(self.fences)}),
             self.pictures,
         ]
-        if settings.has_play_wallet:  # for everybody, at the practice market
+        if settings.has_play_wallet:  # at the practice market, shared by all users
             holders.append(PlayWallet(settings.simulator_url, self.threads))
         scarcity = QuotaRestraint(self.venues.unisat.quota, "runes", self._lookups)
         self.verbs = GatewayVerbs(self.markets, settings.market, settings.why_no_venue, self.fences, scarcity, *holders)
@@ -219,16 +219,16 @@ class Gateway(Program):
     def _venue(self, adapter: Adapter) -> Venue:
         dialect = dialect_of(adapter.name) or ""
         if dialect == "unisat":
-            return self.venues.unisat  # one key for both its market and its data
+            return self.venues.unisat  # because UniSat's market and its data share one key
         can = adapter.capabilities()
-        # Some of several slots stay free for cancels and reads of own bids.
+        # Keep up to two slots free for cancels and reads of own bids.
         budget = CallBudget(can.rate_per_s, can.burst, can.slots, time.monotonic, spare=min(2, can.slots - 1))
         windows = Windows(can, time.monotonic)
         return Venue(can.name, budget, self.threads, self._quotas.get(dialect), windows, self._lookups)
 
 
 def make_adapters(settings: Settings) -> Adapters:
-    """Makes the adapters of the venues and sources that `settings` name."""
+    """Makes the adapters of the venues and data sources in the settings."""
     unisat = settings.venue_url("unisat")
     return replace(
         sources(settings),
@@ -238,7 +238,7 @@ def make_adapters(settings: Settings) -> Adapters:
 
 
 def quotas(settings: Settings) -> dict[str, Quota]:
-    """Makes the quotas by dialect, with the calls used so far; venues without a quota are left out."""
+    """Returns the quotas by dialect, with the calls used so far; venues without a quota are left out."""
     limits = {
         name: dict(zip((MONTH, DAY), calls, strict=True))
         for name in _WITH_KEYS
@@ -246,7 +246,7 @@ def quotas(settings: Settings) -> dict[str, Quota]:
     }
     if not limits:
         return {}
-    # Imported here, since most keys have no quota, and the database's packages are slow to import.
+    # Imported here because most keys have no quota and the database's packages are slow to import.
     from gateway.quota_table import QuotaTable
 
     counts: Counts = QuotaFile(settings.quota_file)
@@ -281,7 +281,7 @@ PLAY_KEY = "simulator"
 
 
 def market_adapters(settings: Settings) -> dict[str, Adapter]:
-    """Makes the adapters of the marketplaces that are set up here, by name, the default one first."""
+    """Returns the adapters of the marketplaces in the settings, by name, the default one first."""
     found = {}
     for name in settings.venues:
         dialect = dialect_of(name) or ""
@@ -297,7 +297,7 @@ def adapter_of(name: str, base: str, key: str, settings: Settings) -> Adapter:
 
 
 def key_of(settings: Settings, dialect: str) -> str:
-    """Returns our key at the marketplace; "" where it wants none."""
+    """Returns our API key for the marketplace, or "" if it needs none."""
     if settings.market == PLAY_MARKET:
         return PLAY_KEY
     given: str | None = getattr(settings, f"{dialect}_api_key", None)
@@ -320,7 +320,7 @@ _PLAY_ROUTE = "/sim/play-wallet"
 class PlayWallet:
     """The play wallet of the practice market at `url`.
 
-    It has a budget of its own: a user who signs in a hundred times costs the tasks no call.
+    It has its own call budget, so that users who sign in again and again do not use up the tasks' calls.
     """
 
     def __init__(self, url: str, threads: Executor) -> None:

@@ -1,7 +1,7 @@
-"""The facts process: a gateway without markets, which answers the signer's questions about outputs.
+"""The facts process: a gateway without marketplaces that answers the signer's questions about outputs.
 
-It asks a mempool server and indexes, UniSat's where that is set, and never the market at which something is traded. It
-is a process of its own so that no signature depends on one that a marketplace's answers may have fooled.
+It reads a mempool server and indexes (ord, and UniSat if set), never a marketplace. It is a separate process so that no
+signature depends on a process that a marketplace's answers may have compromised.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ class FactsProgram(Program):
 
 
 def sources(settings: Settings) -> Adapters:
-    """Makes the sources of facts that `settings` name."""
+    """Makes the adapters of the data sources in the settings."""
     mempool, ord_url = settings.venue_url("mempool"), settings.venue_url("ord")
-    # The practice market speaks UniSat's market, not its index: only a configured UniSat is asked for facts.
+    # Only a configured UniSat, because the practice market imitates UniSat's market but not its index.
     unisat = settings.unisat_url
     return Adapters(
         mempool=Mempool(mempool) if mempool else None,

@@ -1,8 +1,8 @@
-"""The kind and the size of a picture, by its own first bytes: what its sender calls it counts for nothing.
+"""Reads the type and size of a picture from its first bytes; the sender's content type is ignored.
 
-A browser takes memory by the size that a picture claims, however few bytes there are. A decoder of AVIF goes by the
-sequence header of the AV1 frames, whatever the container's boxes say. Standard library only: heads are short, and a
-whole decoder would be one more door for strangers' files.
+A browser allocates memory for the size that a picture claims, even if the file is small. An AVIF decoder uses the
+sequence header of the AV1 frames and ignores the size in the container's boxes. Only the standard library is used,
+because headers are short and a whole decoder would expose more code to untrusted files.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from markets.base import Instead, Media, NoPicture, Picture
 MOST_PIXELS = 40_000_000  # of one frame: 160 MB once it is drawn
 MOST_FRAMES = 1_000
 MOST_PIXELS_PLAYED = 10 * MOST_PIXELS  # of all frames together
-# Markers, chunks and blocks of one file: a real GIF of two megabytes and a thousand frames has ten thousand.
+# Markers, chunks and blocks in one file; a real GIF of 2 MB and 1,000 frames has 10,000.
 MOST_PARTS = 20_000
 _FILL = re.compile(rb"\xff+")
 
@@ -30,13 +30,13 @@ class Size(NamedTuple):
 
     @property
     def fits(self) -> bool:
-        """Whether a browser may be asked to draw it."""
+        """Whether the picture is small enough for a browser."""
         pixels = self.width * self.height
         return pixels <= MOST_PIXELS and self.frames <= MOST_FRAMES and pixels * self.frames <= MOST_PIXELS_PLAYED
 
 
 def size_of(media: Media, data: bytes) -> Size | None:
-    """Reads the size that a picture of this type claims; None if its head has none."""
+    """Returns the size that a picture of this type claims, or None if its header has no size."""
     try:
         found = _READERS[media](data)
     except (Unreadable, RecursionError):
@@ -65,14 +65,14 @@ def _png(data: bytes) -> Size:
 def _jpeg(data: bytes) -> Size:
     at = 2
     for _ in range(MOST_PARTS):
-        fill = _FILL.match(data, at)  # a marker begins with one 0xFF or more
+        fill = _FILL.match(data, at)  # a marker begins with one or more bytes 0xFF
         if fill is None:
             raise Unreadable
         at = fill.end()
         marker = number(data, at, 1)
         if 0xC0 <= marker <= 0xCF and marker not in (0xC4, 0xC8, 0xCC):
             return Size(number(data, at + 6, 2), number(data, at + 4, 2))
-        if marker in (0xD9, 0xDA):  # the end, or the pixels, before any size
+        if marker in (0xD9, 0xDA):  # end of image or start of pixels, with no size before it
             raise Unreadable
         has_length = marker != 0x01 and not 0xD0 <= marker <= 0xD7
         at += 1 + (number(data, at + 1, 2) if has_length else 0)
@@ -80,7 +80,7 @@ def _jpeg(data: bytes) -> Size:
 
 
 def _gif(data: bytes) -> Size:
-    """Reads the canvas, which grows to a frame that is larger, and counts the frames of a file that may be cut off."""
+    """Returns the canvas, enlarged to the largest frame, and the number of frames; the file may be truncated."""
     width, height, frames = _little(data, 6, 2), _little(data, 8, 2), 0
     at, left = 13 + _table(number(data, 10, 1)), MOST_PARTS
     try:
@@ -121,7 +121,7 @@ def _webp(data: bytes) -> Size:
 
 
 def _chunks(data: bytes, at: int, end: int, left: list[int]) -> Iterator[tuple[bytes, int, int]]:
-    """Yields the name, start and end of each chunk. Raises Unreadable when there are more than `left`."""
+    """Yields the name, start and end of each chunk. Raises Unreadable if there are more than `left[0]` chunks."""
     while at + 8 <= end:
         left[0] -= 1
         if left[0] < 0:
@@ -151,19 +151,19 @@ _READERS: dict[Media, Callable[[bytes], Size]] = {
 }
 
 _MOST_BOXES, _MOST_PLACES, _MOST_UNITS = 10_000, 1_000, 20_000
-_DEEPEST = 16  # boxes in boxes; real files have seven
+_DEEPEST = 16  # levels of nested boxes; real files have seven
 _CONTAINERS = {b"moov", b"trak", b"mdia", b"minf", b"stbl", b"iprp", b"ipco"}
-# Items that are made of others: their size is not in the head.
+# Items composed of other items; the header does not give their size.
 _DERIVED = {b"grid", b"iovl", b"tmap"}
 _SEQUENCE_HEADER = 1
 
 
 class Unreadable(Exception):
-    """The end of a reading: this head has no size."""
+    """The header has no readable size."""
 
 
 def number(data: bytes, at: int, length: int, order: Literal["big", "little"] = "big") -> int:
-    """Reads a whole number of `length` bytes. Raises Unreadable."""
+    """Reads an unsigned integer of `length` bytes. Raises Unreadable if the data is too short."""
     part = data[at : at + length]
     if at < 0 or len(part) < length:
         raise Unreadable
@@ -171,7 +171,7 @@ def number(data: bytes, at: int, length: int, order: Literal["big", "little"] = 
 
 
 def _avif_size(data: bytes) -> tuple[int, int, int]:
-    """Returns the greatest width and height of all items, tracks and frames, and the frames of the longest track.
+    """Returns the greatest width and height of all items, tracks and frames, and the longest track's frame count.
 
     Raises Unreadable.
     """
@@ -201,7 +201,7 @@ def _avif_size(data: bytes) -> tuple[int, int, int]:
 
 
 def _boxes(data: bytes, at: int, end: int, left: list[int], depth: int = 1) -> Iterator[tuple[bytes, int, int]]:
-    """Yields the name, start and end of each box and of those inside, as far as sizes may be there."""
+    """Yields the name, start and end of each box; enters only boxes that may contain sizes."""
     if depth > _DEEPEST:
         raise Unreadable
     while at + 8 <= end:
@@ -213,7 +213,7 @@ def _boxes(data: bytes, at: int, end: int, left: list[int], depth: int = 1) -> I
         if left[0] < 0 or last > end or last < at + head:
             raise Unreadable
         yield kind, at + head, last
-        # Before the boxes inside: a version with flags, and the number of entries.
+        # These boxes have a header (version, flags, number of entries) before their inner boxes.
         before = {b"meta": 4, b"stsd": 8, b"iinf": 6 if data[at + head : at + head + 1] == b"\0" else 8}
         if kind in before or kind in _CONTAINERS:
             yield from _boxes(data, at + head + before.get(kind, 0), last, left, depth + 1)
@@ -260,14 +260,14 @@ def _tracks(data: bytes, found: dict[bytes, list[tuple[int, int]]]) -> Iterator[
 
 
 def _frame_sizes(data: bytes, at: int, end: int, left: list[int]) -> list[tuple[int, int]]:
-    """Returns the sizes in the sequence headers of these AV1 frames, of which at least one must have one."""
+    """Returns the sizes in these AV1 frames' sequence headers. Raises Unreadable if there is no sequence header."""
     sizes = list[tuple[int, int]]()
     while at < end:
         head = data[at : at + 1]
         left[0] -= 1
         if left[0] < 0:
             raise Unreadable
-        if head[0] & 0x80:  # no unit of AV1 begins so: something else follows the frames
+        if head[0] & 0x80:  # not the start of an AV1 unit, so the frames end here
             break
         kind, at, length = head[0] >> 3 & 15, at + (2 if head[0] & 4 else 1), len(data)
         if head[0] & 2:
@@ -334,7 +334,7 @@ _WEBM = b"\x1aE\xdf\xa3"
 
 
 def judged(data: bytes) -> Picture | NoPicture:
-    """Returns the picture that the bytes are, or the reason why a browser may not be asked to draw them."""
+    """Returns the picture, or the reason why the bytes may not be shown in a browser."""
     media = media_of(data)
     if media is None:
         return NoPicture(instead_of(data))
@@ -345,7 +345,7 @@ def judged(data: bytes) -> Picture | NoPicture:
 
 
 def media_of(data: bytes) -> Media | None:
-    """Returns the type of a picture that browsers show without running anything in it, or None."""
+    """Returns the type of a picture that cannot contain scripts (PNG, JPEG, GIF, WebP, AVIF), or None."""
     for head, media in _HEADS:
         if data.startswith(head):
             return media
@@ -355,11 +355,11 @@ def media_of(data: bytes) -> Media | None:
 
 
 def instead_of(data: bytes) -> Instead:
-    """Names the kind of what is no such picture."""
+    """Classifies content that is not a supported picture."""
     if _brands(data) or data.startswith(_WEBM):
         return "video"
     try:
-        # A letter may be cut in two where the look ends.
+        # The last character may be incomplete where the sample ends.
         start = data[:_LOOKED_AT].decode("utf-8-sig", "strict" if len(data) <= _LOOKED_AT else "ignore")
     except UnicodeDecodeError:
         return "file"
@@ -372,7 +372,7 @@ def instead_of(data: bytes) -> Instead:
 
 
 def _brands(data: bytes) -> list[bytes]:
-    """Returns the brands of an ISO media file, which AVIF is as films are; none for other files."""
+    """Returns the brands of an ISO media file (AVIF pictures and most videos); empty for other files."""
     if data[4:8] != b"ftyp":
         return []
     end = min(int.from_bytes(data[:4]), 256)

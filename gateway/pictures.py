@@ -1,10 +1,10 @@
-"""Pictures for the server: kept ones immediately, others fetched, each once for all who ask at the same time.
+"""Pictures for the server, from a cache on disk or fetched; concurrent requests for one picture share a fetch.
 
-They are no calls to marketplaces: no quota, no user's budget of looks and no breaker knows of them. They have a pace of
-their own, and threads of their own, so that no bid waits for a picture.
+Fetches are not calls to marketplaces, so they use no quota, no look-up budget and no breaker. They have their own rate
+limit and threads, so that no bid waits for a picture.
 
-Addresses come from venues, so from strangers. Only https on public hosts is asked, a redirect is not followed, no key
-goes along, and no more is read than a picture may have. On the practice market its own pictures alone are asked for.
+Venues supply the addresses, so these are untrusted: only https on public hosts is fetched, redirects are not followed,
+no key is sent, and at most MOST_PICTURE_BYTES are read. On the practice market only its own pictures are fetched.
 """
 
 from __future__ import annotations
@@ -51,10 +51,10 @@ _HEADERS = {
 
 
 class PictureSource:
-    """The source of pictures. May be used by several threads at once.
+    """The source of pictures. Thread-safe.
 
-    `practice` is the address of the practice market, where it is traded at; `networks` are those, beside the public
-    one, that may be asked.
+    `practice` is the practice market's address if that is the market in use. `networks` are the private networks from
+    which pictures may be fetched too.
     """
 
     def __init__(
@@ -70,16 +70,16 @@ class PictureSource:
         self._public_name = public_name
 
     def address_of(self, inscription_id: str, url: str | None) -> str | None:
-        """Returns the address to ask for an inscription's picture, or None; `url` is what a venue told."""
+        """Returns the address of an inscription's picture, or None if it may not be fetched; `url` is the venue's."""
         if self._practice is not None:
             return f"{self._practice}/content/{quote(inscription_id, safe='')}"
         if url is None or public_url_problem(url, self._networks) is not None:
             return None
-        # Pictures are on the web's own port: nobody is to have others' ports asked by us.
+        # Only port 443, so that a venue cannot make us probe other services of a public host.
         return url if self._networks or urlsplit(url).port in (None, 443) else None
 
     def fetch(self, address: str) -> Picture | NoPicture:
-        """Fetches a picture, once; never raises."""
+        """Fetches a picture in one request, without retries; never raises."""
         try:
             return self._fetch(address)
         except (OSError, HTTPException, ValueError) as error:
@@ -114,28 +114,28 @@ class PictureSource:
             if len(data) > MOST_PICTURE_BYTES:
                 return NoPicture("too_large")
             if answer.length:
-                return NoPicture("unreachable")  # it was cut off
+                return NoPicture("unreachable")  # the connection ended early
         finally:
             connection.close()
         return judged(bytes(data))
 
 
 MOST_KEPT_BYTES = 256 << 20
-KEPT_S = 30 * 86_400.0  # an inscription never changes, but a venue's preview of it may
-_BLOCK = 4_096  # a file takes no less on most disks
+KEPT_S = 30 * 86_400.0  # because a venue's preview of an inscription may change, unlike the inscription
+_BLOCK = 4_096  # the smallest allocation of most file systems
 _NAME = re.compile(r"[0-9a-f]{64}")
 
 
 class _File(NamedTuple):
     size: int
     written_at: float
-    media: Media | None = None  # None: an earlier run kept it, and it was not judged since
+    media: Media | None = None  # None: written by an earlier run and not checked since
 
 
 class KeptPictures:
-    """The files in `directory`, of one process, for our own user only. May be used by several threads at once.
+    """A cache of pictures in `directory`, for one process, readable by our own user only. Thread-safe.
 
-    `clock` is that of files (epoch seconds). What cannot be read or written is as if it were not kept.
+    `clock` is the file system's (epoch seconds). A file that cannot be read or written counts as not cached.
     """
 
     def __init__(
@@ -145,12 +145,12 @@ class KeptPictures:
         self._most_bytes = most_bytes
         self._clock = clock
         self._lock = threading.Lock()
-        self._is_failing = False  # logged once, until a picture is kept again
-        self._files: OrderedDict[str, _File] | None = None  # the last used last
-        self._taken = 0  # bytes of the disk
+        self._is_failing = False  # so that a run of failed writes is logged once
+        self._files: OrderedDict[str, _File] | None = None  # least recently used first
+        self._taken = 0  # bytes on disk
 
     def read(self, address: str) -> Picture | None:
-        """Returns the picture from there, if it is kept."""
+        """Returns the cached picture of this address, or None."""
         name = _name(address)
         with self._lock:
             files = self._listed()
@@ -161,7 +161,7 @@ class KeptPictures:
                 self._drop(name)
                 return None
             files.move_to_end(name)
-        # Without the lock: a large file takes its time, and others are read meanwhile.
+        # Read without the lock, so that a large file does not delay other reads.
         try:
             data = (self._directory / name).read_bytes()
         except OSError:
@@ -171,7 +171,7 @@ class KeptPictures:
         found = Picture(media, data) if media is not None and is_known else judged(data)
         is_good = isinstance(found, Picture) and len(data) == kept.size
         with self._lock:
-            if self._files is not None and self._files.get(name) is kept:  # not kept anew meanwhile
+            if self._files is not None and self._files.get(name) is kept:  # not replaced meanwhile
                 if is_good:
                     self._files[name] = kept._replace(media=media)
                 else:
@@ -179,7 +179,7 @@ class KeptPictures:
         return found if is_good and isinstance(found, Picture) else None
 
     def keep(self, address: str, picture: Picture) -> None:
-        """Keeps a picture, and drops others to make room for it."""
+        """Caches a picture, and evicts the least recently used ones if the cache is full."""
         name = _name(address)
         with self._lock:
             files = self._listed()
@@ -214,7 +214,7 @@ class KeptPictures:
             raise
 
     def _listed(self) -> OrderedDict[str, _File]:
-        """Returns the files; those of an earlier run are found by looking, oldest first."""
+        """Returns the cached files; the first call lists those of an earlier run, oldest first."""
         if self._files is None:
             found = []
             with contextlib.suppress(OSError), os.scandir(self._directory) as entries:
@@ -242,10 +242,10 @@ def _room(file: _File) -> int:
     return -(-file.size // _BLOCK) * _BLOCK
 
 
-RATE, BURST, SLOTS = 10, 60, 6  # a page of sixty at once, then ten a second
-_READERS = 2  # threads that are left for kept pictures
+RATE, BURST, SLOTS = 10, 60, 6  # a burst for a page of 60 pictures, then 10 a second
+_READERS = 2  # threads reserved for cached pictures
 _WAIT_S = 12.0
-# An inscription that is a text stays one, but a venue may tell another address; one that is away may be back soon.
+# Failures are cached: an hour if the content is not a picture, a minute if the host was unreachable.
 _REMEMBERED_S = 3_600.0
 _AWAY_S = 60.0
 _MOST_REMEMBERED = 5_000
@@ -262,10 +262,10 @@ class Pictures:
         self._budget = CallBudget(RATE, BURST, SLOTS, clock)
         self._threads = ThreadPoolExecutor(SLOTS + _READERS, thread_name_prefix="picture")
         self._flights: dict[str, asyncio.Task[str]] = {}
-        self._lacking: OrderedDict[str, tuple[float, NoPicture]] = OrderedDict()  # until when each is remembered
+        self._lacking: OrderedDict[str, tuple[float, NoPicture]] = OrderedDict()  # failures, with their expiry
 
     def close(self) -> bool:
-        """Takes nothing new; returns whether something was still being fetched."""
+        """Stops accepting fetches; returns whether one was still running."""
         self._threads.shutdown(wait=False, cancel_futures=True)
         return bool(self._flights)
 
@@ -274,9 +274,9 @@ class Pictures:
         return await self.show(call.args.inscription_id, call.args.url)
 
     async def show(self, inscription_id: str, url: str | None) -> str:
-        """Returns the picture, or the kind of its lack, as JSON text. Raises Unavailable when too many are asked for.
+        """Returns the picture, or the reason why there is none, as JSON text. `url` is the venue's.
 
-        `url` is what a venue told.
+        Raises Unavailable when a fetch had to wait longer than 12 s for its turn.
         """
         address = self._source.address_of(inscription_id, url)
         if address is None:
@@ -321,7 +321,7 @@ class Pictures:
     def _landed(self, address: str, flight: asyncio.Task[str]) -> None:
         self._flights.pop(address, None)
         if not flight.cancelled():
-            flight.exception()  # nobody may wait for it any more
+            flight.exception()  # marks it as retrieved, because all callers may have left
 
     async def _in_thread(self, work: Callable[[], Value]) -> Value:
         return await asyncio.get_running_loop().run_in_executor(self._threads, work)

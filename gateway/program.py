@@ -1,7 +1,7 @@
-"""A process that answers verbs: HTTP on a Unix socket, and over TLS to other hosts, one route, `POST /`.
+"""A process that answers verbs at one HTTP route, `POST /`, on a Unix socket and, for other hosts, over TLS.
 
-Processes of this host are admitted by their user, other hosts by the role in their certificate. A verb is answered by a
-method marked `@answers` where its work is done; it returns the answer as JSON text and raises VenueError leaves.
+Processes on this host are admitted by their user id, other hosts by the role in their certificate. A method marked
+`@answers` answers a verb: it returns JSON text and raises subclasses of VenueError.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ Needed = TypeVar("Needed")
 
 
 class Adapters(Struct, frozen=True):
-    """Marketplaces by name, the default one first, and sources of data; None is a source that is not set."""
+    """Marketplaces by name, the default one first, and data sources; None = not configured."""
 
     markets: Mapping[str, Adapter] = {}
     unisat: Unisat | None = None
@@ -71,7 +71,7 @@ class Adapters(Struct, frozen=True):
 
 
 class Venues(Struct, frozen=True):
-    """The adapters' budgets and counts: one for each key, so UniSat's market and data share one."""
+    """The adapters' budgets and counts, one for each API key; UniSat's market and data share one key."""
 
     markets: Mapping[str, Venue]
     unisat: Venue
@@ -83,7 +83,7 @@ class Venues(Struct, frozen=True):
 
 
 def needed(adapter: Needed | None, setting: str) -> Needed:
-    """Returns `adapter`. Raises NotSupported, naming the missing setting, when it is None."""
+    """Returns `adapter`. Raises NotSupported, naming the missing setting, if it is None."""
     if adapter is None:
         raise NotSupported(f"not set up here: BIDKEEPER_{setting} is not set")
     return adapter
@@ -93,7 +93,7 @@ Given = TypeVar("Given", bound=Args[Any])
 
 
 class Asker:
-    """The client of a request: is it still there, and the work done for it."""
+    """The client of a request, its connection, and the work in progress for it."""
 
     def __init__(self, connection: socket.socket | None) -> None:
         self._connection = connection
@@ -102,13 +102,13 @@ class Asker:
         self.droppable = True
 
     def leave(self) -> None:
-        """Ends work that has not reached the wire, since the client has closed its connection."""
+        """Cancels work that has not been sent to a venue, because the client has closed its connection."""
         self._left = True
         if self.droppable and self.work is not None:
             self.work.cancel()
 
     def is_gone(self) -> bool:
-        """Tells whether the client has left. Safe in any thread; looks at the socket itself."""
+        """Returns whether the client has disconnected; polls the socket. Thread-safe."""
         if self._left or self._connection is None:
             return self._left
         seen = select.poll()
@@ -120,7 +120,7 @@ class Asker:
 
 
 class Call(Struct, Generic[Given], frozen=True):
-    """One request: its arguments, the rest of it, its client, and the age that the quota lets its answer have."""
+    """One request, its arguments and its client; `max_age_s` is the answer's maximum age after the quota's stretch."""
 
     args: Given
     request: Request
@@ -128,7 +128,7 @@ class Call(Struct, Generic[Given], frozen=True):
     max_age_s: float
 
     def given(self, name: str) -> int:
-        """Returns a number that this request must have, such as its task. Raises Refused('bad_request')."""
+        """Returns a required number, such as the task. Raises Refused('bad_request') if the request lacks it."""
         value = getattr(self.request, name)
         if isinstance(value, UnsetType):
             raise Refused("bad_request", f"{name} is missing")
@@ -150,24 +150,24 @@ def answers(*kinds: type[Args[Any]]) -> Callable[[Method], Method]:
 
 
 def marked(holder: type) -> dict[type[Args[Any]], str]:
-    """Returns the names of a class's marked methods by the verbs that they answer."""
+    """Returns the names of a class's marked methods, by verb."""
     return {kind: name for name in dir(holder) for kind in getattr(getattr(holder, name), "answers", ())}
 
 
 def methods(*holders: object) -> dict[type[Args[Any]], Answer]:
-    """Returns the holders' marked methods by the verbs that they answer."""
+    """Returns the holders' marked methods, by verb."""
     return {kind: getattr(holder, name) for holder in holders for kind, name in marked(type(holder)).items()}
 
 
 class VerbTable:
-    """Answers requests by the marked methods of `holders` and of a subclass."""
+    """Answers requests with the marked methods of `holders` and of its own class."""
 
     def __init__(self, *holders: object) -> None:
         self.stopping = False
         self._table = methods(self, *holders)
 
     async def answer(self, request: Request, asker: Asker) -> str:
-        """Returns the answer as JSON text. Raises VenueError leaves; Refused('bad_request') for a bad request."""
+        """Returns the answer as JSON text. Raises subclasses of VenueError, such as Refused('bad_request')."""
         if self.stopping:
             raise Unavailable("the gateway is stopping; nothing was sent")
         kind = verbs.BY_NAME.get(request.verb)
@@ -178,9 +178,9 @@ class VerbTable:
         return await method(Call(args, request, asker, max_age_s))
 
     def found(self, request: Request, kind: type[Args[Any]]) -> tuple[Answer, float]:
-        """Returns the method that answers a request, and the age that its answer may have.
+        """Returns the method that answers a request, and the answer's maximum age in seconds.
 
-        Raises Refused('bad_request') for a verb that is not answered here.
+        Raises Refused('bad_request') for a verb that this process does not answer.
         """
         method = self._table.get(kind)
         if method is None:
@@ -188,30 +188,32 @@ class VerbTable:
         return method, request.max_age_s
 
     def remark(self, request: Request) -> str:
-        """Returns further members of the answer's JSON object: ',"quota":{...}' or nothing."""
+        """Returns extra members for the answer's JSON object, such as ',"quota":{...}', or ""."""
         return ""
 
 
 log = logging.getLogger(__name__)
-# At least as many as all venues have slots, so that a call with a turn never waits for another venue's. Started as
-# needed.
+# At least the sum of all venues' slots, so that a call whose turn has come never waits for a thread. Started as needed.
 THREADS = 32
 _ALIVE_S = 1.0
-_LAST_ANSWERS_S = 0.7  # how long the end waits for calls on the wire
+_LAST_ANSWERS_S = 0.7  # how long `stop` waits for calls already sent
 
 
 class Right(Protocol):
-    """The right to serve while it is held."""
+    """The right to serve, such as a lease."""
 
     def alive(self) -> None:
-        """Is called each second, as a sign of life."""
+        """Reports a sign of life; called every second."""
 
     def is_ours(self) -> bool:
-        """Asks outside of this process, whose machine may have been frozen, whether it still holds the right."""
+        """Returns whether this process still holds the right.
+
+        Checks outside of the process, because its machine may have been frozen meanwhile.
+        """
 
 
-class _OfAll(Right):
-    """The right of a program that may run beside others of its kind."""
+class _Unlimited(Right):
+    """The right of a program that may run in several instances."""
 
     def alive(self) -> None:
         pass
@@ -222,11 +224,11 @@ class _OfAll(Right):
 
 @contextlib.contextmanager
 def needs_none() -> Iterator[Right]:
-    yield _OfAll()
+    yield _Unlimited()
 
 
 class Program:
-    """A process that answers verbs; a subclass has `verbs`. `admission` says who may ask."""
+    """A process that answers verbs to the clients in `admission`; subclasses set `verbs`."""
 
     verbs: VerbTable
 
@@ -237,14 +239,14 @@ class Program:
         unisat: Quota | None = None,
         lookups: LookupBudget | None = None,
     ) -> None:
-        """Wires the process. `unisat` is the quota of its key, `lookups` the budget of looks; None = none."""
+        """Wires the process. `unisat` is UniSat's quota, `lookups` the users' look-up budget; None = no limit."""
         self.cut_off = False
         self.admission = admission
         self._tls_dir = settings.tls_dir
         self.threads = ThreadPoolExecutor(THREADS, thread_name_prefix="venue")
         self.venues = Venues(
             {},
-            # The other two sources have no quota, and their answers are kept: looks there count against nothing.
+            # mempool and ord have no quota and their answers are cached, so look-ups are not limited there.
             Venue(
                 "unisat",
                 CallBudget(rate=5, burst=5, slots=1, clock=time.monotonic),
@@ -257,7 +259,7 @@ class Program:
         )
 
     async def stop(self) -> None:
-        """Takes nothing new, and gives calls on the wire a moment to be answered."""
+        """Refuses new requests, and waits up to 0.7 s for answers to calls already sent."""
         self.verbs.stopping = True
         if running := [task for venue in self.venues.all() for task in venue.running]:
             _, pending = await asyncio.wait(running, timeout=_LAST_ANSWERS_S)
@@ -267,7 +269,7 @@ class Program:
             venue.close()
 
     def listen(self, listener: socket.socket, context: SSLContext | None = None) -> HTTPServer:
-        """Answers at `listener` on the running loop: a Unix socket, or, with a `context`, TCP over TLS."""
+        """Serves `listener` on the running loop: a Unix socket, or TLS if `context` is given."""
         application = Application(
             [("/", AskHandler, {"verbs": self.verbs})],
             log_function=lambda handler: None,
@@ -278,7 +280,7 @@ class Program:
         return server
 
     def listen_far(self, at: HostPort) -> list[HTTPServer]:
-        """Answers other hosts at `at`. Raises BidkeeperError when the certificates or the address cannot be used."""
+        """Serves other hosts at `at`. Raises BidkeeperError if the certificates or the address cannot be used."""
         context = tls.server_context(self._tls_dir)
         try:
             listeners = bind_sockets(at.port, at.host)
@@ -290,7 +292,7 @@ class Program:
 
 
 class Status:
-    """The verb that shows the calls of `venues` by outcome, their budgets and pauses, and what else is under way."""
+    """Answers the verb `status`: the calls of `venues` by outcome, their budgets and pauses, and `more` counts."""
 
     def __init__(self, market: str, venues: Sequence[Venue], more: Callable[[], Mapping[str, int]] = dict) -> None:
         self._market = market
@@ -313,10 +315,9 @@ def serve(
 ) -> None:
     """Serves the program that `make` returns at the socket `path` until SIGTERM or SIGINT, then ends within a second.
 
-    `far` is where it answers other hosts, too, if at all. Call it in the main thread. It serves under `right`, which is
-    asked for when no other one runs at `path`, since a program's own place is given to whoever asks from there. `ready`
-    is called when the socket listens. A call still on the wire after the grace is cut off: its client takes it for
-    Unknown, as it must.
+    Call it in the main thread. `far` is the address for other hosts, or None. `ready` is called once the socket
+    listens. `right` is entered only after the lock at `path` is taken, because a second process at the same path would
+    be granted the first one's right. A call without an answer 0.7 s after the stop is cut off; its client sees Unknown.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.with_suffix(".lock").open("a") as lock:
@@ -328,7 +329,7 @@ def serve(
             program = asyncio.run(_serve(make, path, far, ready, held))
     if program.cut_off:
         logging.shutdown()
-        os._exit(0)  # else the interpreter would wait for the threads' answers
+        os._exit(0)  # otherwise the interpreter would wait for the threads
 
 
 async def _serve(
@@ -364,7 +365,7 @@ async def _serve(
 
 
 def _source_budget(url: str | None) -> CallBudget:
-    """Makes a source's budget: a server on this machine sets no limit; others publish none, and ban heavy users."""
+    """Returns a source's budget: 50 calls a second for a local server, else 2, because public ones ban heavy users."""
     if url is not None and is_loopback(urlsplit(url).hostname or ""):
         return CallBudget(rate=50, burst=50, slots=4, clock=time.monotonic)
     return CallBudget(rate=2, burst=5, slots=2, clock=time.monotonic)
@@ -385,7 +386,7 @@ class AskHandler(RequestHandler):
             request = verbs.read(self.request.body)
             if self._connection is None:
                 raise Refused("not_allowed", "the client has closed its connection")
-            ORIGIN.set(origin_of(request))  # here, so that the remark is the user's, too
+            ORIGIN.set(origin_of(request))  # here, so that `remark` sees the user too
             self._asker.work = asyncio.ensure_future(self._answer(request))
             self.finish('{"ok":' + await self._asker.work + self._verbs.remark(request) + "}")
         except VenueError as error:
@@ -393,7 +394,7 @@ class AskHandler(RequestHandler):
         except asyncio.CancelledError:
             if not self._asker.work or not self._asker.work.cancelled():
                 raise
-            # The client is gone.
+            # The client has disconnected, so no answer is sent.
 
     def on_connection_close(self) -> None:
         self._asker.leave()
@@ -410,7 +411,7 @@ class AskHandler(RequestHandler):
             raise Unavailable("the marketplace has not answered in time; ask again in a moment") from None
         except Exception as error:
             log.exception("failed to answer %s", request.verb)
-            # A fault in here may have come after a write was sent.
+            # The error may have occurred after a write was sent, so a write's outcome is unknown.
             leaf = Unknown if is_write else Unavailable
             raise leaf("failed in the gateway; its log has the reason") from error
 
@@ -424,20 +425,20 @@ OWN_USER = frozenset({os.getuid()})
 
 
 class Admission(Struct, frozen=True):
-    """The users (ids) and roles that may ask."""
+    """The user ids and certificate roles that may connect."""
 
     uids: frozenset[int]
     roles: frozenset[str]
 
     def admits(self, connection: socket.socket) -> bool:
-        """Tells whether the other end of a connection may ask, over TLS once it is established."""
+        """Returns whether the peer may connect; over TLS call it after the handshake."""
         if isinstance(connection, ssl.SSLSocket):
             return tls.role_of(connection.getpeercert()) in self.roles
         return peer_uid(connection) in self.uids
 
 
 class AdmittingServer(HTTPServer):
-    """A server that takes connections by `admission`."""
+    """An HTTP server that closes connections which `admission` does not admit."""
 
     admission: Admission
     refused: frozenset[str] = frozenset()
@@ -451,7 +452,7 @@ class AdmittingServer(HTTPServer):
     async def _handshake(self, stream: SSLIOStream, address: Any) -> None:
         try:
             await asyncio.wait_for(stream.wait_for_handshake(), tls.HANDSHAKE_S)
-        except OSError:  # also when it takes too long
+        except OSError:  # includes a timeout
             stream.close()
         else:
             self._admit(stream, address, f"a certificate whose role may not ask, from {address[0]}")
@@ -460,7 +461,7 @@ class AdmittingServer(HTTPServer):
         if self.admission.admits(stream.socket):
             super().handle_stream(stream, address)
             return
-        if whose not in self.refused:  # logged once: a process that checks whether we live asks again and again
+        if whose not in self.refused:  # logged once, because health checks connect again and again
             log.warning("refused a connection of %s", whose)
             self.refused |= {whose}
         stream.close()

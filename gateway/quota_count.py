@@ -1,29 +1,27 @@
-"""The count of a key's calls in a month and a day, and the pace that makes them last.
+"""Counts a key's calls in a month and a day, and derives the pressure that makes the quota last.
 
-The count is kept in a file: a crash makes it too high, never too low. What is stored is ahead of the real count: it is
-the count that will be reached before it is written again. A clean end writes the exact numbers. A gateway at PostgreSQL
-keeps it in a table instead (`quota_table.py`).
+The count is stored in a file, or in a table on PostgreSQL (`quota_table.py`). The stored count includes the calls until
+the next write, so a crash makes it too high, never too low. A clean stop stores the exact count.
 
-From the first call of the period the even pace leads to `paced` of the quota at its end. Use may be ahead of it:
+The even pace runs from the period's first call to `paced` of the quota at its end. If use is ahead of that pace:
 
-    ahead, of the month   of the day      pressure    what is done
-    up to 3 %             up to 6 %       below 0     nothing: a busy day or hour does no harm
-    3 % to 5 %            6 % to 10 %     below 0     people's looks are refused: they never slow a task down
+    ahead (month)         ahead (day)     pressure    measure
+    up to 3 %             up to 6 %       below 0     none: a busy day or hour does no harm
+    3 % to 5 %            6 % to 10 %     below 0     people's looks are refused, so that they never slow a task down
     5 % to 8 %            10 % to 16 %    0 to 1      reads may be older and older, up to ten minutes
     8 % to 10 %           16 % to 20 %    1 to 2      new and renewed bids are refused too, a ladder's lowest first
     10 % and more         20 % and more   from 2 on   no bid is placed, nothing is listed
 
-A day's steps are twice as wide, because 5 % of a free key's 2,000 calls are 100, and starting twenty tasks takes more.
-Its even pace is lower, so that the steps end at 95 % all the same. `paced` and `head_start` of a day come to the
-`paced` of a month: calls that are spread evenly over the month never meet the measures of a day.
+A day's steps are twice as wide, because 5 % of a free key's 2,000 calls are 100 and starting twenty tasks takes more.
+Its even pace is lower, so that its steps also end at 95 %. A day's `paced` plus `head_start` equals a month's `paced`,
+so calls spread evenly over the month never trigger a day's measures.
 
-Where several users share a key, those within their share of it (`level` in `quota.py`) come into this table `further`
-later. Those beyond it may not read at all from the last line on, but for their own bids and listings, and their looks
-stop at 2 % (4 % of a day) already. Their workers' first reads of these get older like all others, since each restart
-costs one.
+If several users share a key, the measures start `further` later for users within their share (`level` in `quota.py`).
+Users over their share are restricted more: their looks stop at 2 % (4 % of a day), and from the last line on they may
+read only their own bids and listings. Their workers' first reads may be old too, because each restart costs one.
 
-The measures at one pressure slow the calls down until use is level with the pace, whatever tasks want. Cancels and
-their challenges are never refused; the last 5 % is left to them.
+The measures slow the calls down until use is back at the pace, whatever tasks request. Cancels and their challenges are
+never refused; the last 5 % is reserved for them.
 """
 
 from __future__ import annotations
@@ -45,10 +43,10 @@ from core.files import free_reserve, is_full
 
 
 class Period(Struct, frozen=True):
-    """A calendar period (UTC) in which a key's calls are counted, and the steps of its pace as shares of the quota."""
+    """A calendar period (UTC) for counting a key's calls; the floats are shares of the quota."""
 
     name: str
-    spelling: str  # of its date, as strftime has it; a later period's date sorts later
+    spelling: str  # strftime format of its date; dates sort chronologically as text
     longest: timedelta
     paced: float
     looking: float  # the lead from which looks are refused
@@ -62,11 +60,11 @@ class Period(Struct, frozen=True):
 
     @property
     def reading_over_share(self) -> float:
-        """The lead from which those beyond their share read nothing but their own bids and listings."""
+        """The lead from which users over their share may read only their own bids and listings."""
         return self.head_start + self.stretching + self.refusing
 
     def of(self, now_ms: int) -> str:
-        """Returns the date of the period that an epoch time is in: 2026-11, 2026-11-28."""
+        """Returns the date of the period that contains an epoch time: 2026-11 or 2026-11-28."""
         return datetime.fromtimestamp(now_ms / 1000, UTC).strftime(self.spelling)
 
     def end_ms(self, date: str) -> int:
@@ -106,11 +104,11 @@ DAY = Period(
 )
 PERIODS = (MONTH, DAY)
 SHORTEST_STRETCH_S, LONGEST_STRETCH_S = 5.0, 600.0
-_MOST_RUNGS = 32  # placed at pressure 1; half as many with each further fifth
+_MOST_RUNGS = 32  # placed at pressure 1; halved with each further 0.2
 
 
 class Use(Struct, frozen=True):
-    """One period's calls: `used` of `limit` from `since_ms` (the first call) until now; the period ends at `end_ms`."""
+    """One period's calls: `used` of `limit` since `since_ms` (the first call); the period ends at `end_ms`."""
 
     period: Period
     limit: int
@@ -125,7 +123,7 @@ def ahead(use: Use, now_ms: int) -> float:
 
 
 def room(use: Use, now_ms: int, head_start: float) -> float:
-    """Returns the calls that may have been made by now."""
+    """Returns the number of calls allowed by now, `head_start` ahead of the even pace."""
     return use.limit * (_due(use, now_ms) + head_start)
 
 
@@ -135,7 +133,7 @@ def level_in_s(use: Use, now_ms: int, allowed: float) -> float:
 
 
 def pressure(use: Use, now_ms: int, further: float = 0.0) -> float:
-    """Returns the pressure by the table above, which begins `further` later; at least -2."""
+    """Returns the pressure as in the module's table, shifted by `further`; at least -2."""
     over = ahead(use, now_ms) - use.period.head_start - further
     if over < use.period.stretching:
         return max(over / use.period.stretching, -2.0)
@@ -148,9 +146,9 @@ def _due(use: Use, now_ms: int) -> float:
 
 
 def stretch_s(pressure: float) -> float:
-    """Returns the age in seconds that reads may have, even if less was asked for; 0 = none.
+    """Returns the age in seconds that answers may have even if the request asks for less; 0 without pressure.
 
-    Pressure 0.5 gives 55 s, 1 ten minutes.
+    Pressure 0.5 gives 55 s, pressure 1 ten minutes.
     """
     if pressure <= 0:
         return 0.0
@@ -158,29 +156,29 @@ def stretch_s(pressure: float) -> float:
 
 
 def rungs(pressure: float) -> int | None:
-    """Returns how many rungs, from a ladder's top, may have new bids; None = all. Pressure 1.4 gives 8, 1.8 two."""
+    """Returns how many rungs from a ladder's top may have new bids; None = all. Pressure 1.4 gives 8, 1.8 gives 2."""
     if pressure < 1:
         return None
     return int(_MOST_RUNGS ** (2 - pressure)) if pressure < 2 else 0
 
 
-MOST_USERS = 1_000  # the calls of further ones are nobody's
-BLOCK = 20  # calls for each write: a crash counts at most this many too many
-_AHEAD_MS = 3_600_000  # a first call so much later than now was counted by a clock that was wrong
+MOST_USERS = 1_000  # calls of further users are counted without a user
+BLOCK = 20  # calls between writes; after a crash the count is at most this much too high
+_AHEAD_MS = 3_600_000  # a first call this far in the future was counted by a wrong clock
 
 
 class Counts(Protocol):
-    """The place where the counts are kept, each under its venue's name. Safe in any thread."""
+    """A store of the counts, by venue name. Thread-safe."""
 
     def get(self, venue: str) -> Mapping[str, Any] | None:
         """Returns a venue's stored count, or None."""
 
     def put(self, venue: str, kept: Mapping[str, Any]) -> None:
-        """Stores a venue's count for good. When that fails, it is logged."""
+        """Stores a venue's count durably; logs a failure."""
 
 
 class _PeriodCount:
-    """The calls of the current period, from its first call on, in all and by user."""
+    """The calls of the current period, in total and by user."""
 
     _date: str
     _since_ms: int
@@ -193,10 +191,10 @@ class _PeriodCount:
         self._begin(now_ms)
 
     def turn(self, now_ms: int) -> bool:
-        """Begins anew if the period is over, and tells whether it was.
+        """Starts a new period if the current one is over or in the future; returns whether it did.
 
-        A clock that was set back does not bring back the last period's quota. If it was hours ahead, the calls so far
-        are of the present period: of a wrong one they would count for as long as that is ahead.
+        A clock that is set back does not restore an earlier period's quota. If the clock was over an hour ahead, the
+        calls so far move to the present period, because otherwise they would count until the wrong period is over.
         """
         is_over, was_ahead = now_ms >= self._end_ms, now_ms < self._since_ms - _AHEAD_MS
         used, by_user = self.used, self.by_user
@@ -215,14 +213,14 @@ class _PeriodCount:
         return Use(self._period, limit, self.used, self._since_ms, self._end_ms)
 
     def load(self, kept: Mapping[str, Any]) -> None:
-        """Goes on from a stored count, unless its period is over."""
+        """Continues a stored count, unless its period is over."""
         if kept[self._period.name] >= self._date:
             self._date, self._since_ms, self.used = kept[self._period.name], kept["since_ms"], kept["used"]
             self.by_user = {int(user): used for user, used in kept["users"].items()}
             self._end_ms = self._period.end_ms(self._date)
 
     def kept(self, more: int) -> dict[str, Any]:
-        """Returns the count to store, `more` calls ahead."""
+        """Returns the count to store, plus `more` calls that are not made yet."""
         users = {str(user): calls for user, calls in self.by_user.items()}
         return {
             self._period.name: self._date,
@@ -238,9 +236,9 @@ class _PeriodCount:
 
 
 class QuotaCount:
-    """The count of one venue's key; `counts` keeps its hash, so that another key begins anew. Safe in any thread.
+    """The count of one venue's key. Thread-safe. The key's hash is stored too, so that a new key starts at zero.
 
-    Both periods are counted, whichever the key has a quota of: a quota that is set later finds its calls counted.
+    Both periods are counted even if only one has a quota, so that a quota set later includes earlier calls.
     """
 
     def __init__(self, counts: Counts, venue: str, key: str, now_ms: Callable[[], int], block: int = BLOCK) -> None:
@@ -250,15 +248,15 @@ class QuotaCount:
         self._now_ms = now_ms
         self._block = block
         self._lock = threading.Lock()  # guards the numbers; never held while waiting for the disk
-        self._writing = threading.Lock()  # lets calls pass the file one by one: none leaves before it is written down
+        self._writing = threading.Lock()  # serialises `count`, so that no call is sent before it is stored
         self._periods = {period: _PeriodCount(period, now_ms()) for period in PERIODS}
-        self._ahead: int | None = 0  # calls that the stored count has too many; None: it is of an earlier period
+        self._ahead: int | None = 0  # stored count minus real count; None: the stored one is of an earlier period
         self._load()
 
     def count(self, user: int | None = None) -> None:
-        """Counts a call that is about to be sent, of `user` (None = nobody's).
+        """Counts a call of `user` (None = no user) that is about to be sent.
 
-        When it cannot be kept, that is logged and the call goes out.
+        A failure to store the count is logged and does not stop the call.
         """
         with self._writing:
             with self._lock:
@@ -279,13 +277,13 @@ class QuotaCount:
             return self._periods[period].use(limit)
 
     def by_user(self, period: Period) -> dict[int, int]:
-        """Returns the period's use by user. Calls of nobody, and a few after a crash, are missing."""
+        """Returns the period's use by user, without calls of no user and without a few calls after a crash."""
         with self._lock:
             self._turn()
             return dict(self._periods[period].by_user)
 
     def close(self) -> None:
-        """Writes the exact number, if it has changed."""
+        """Stores the exact count if the stored one differs."""
         with self._writing:
             with self._lock:
                 if self._ahead == 0:
@@ -304,7 +302,7 @@ class QuotaCount:
         kept = self._counts.get(self._venue)
         if kept is not None and kept["of"] == self._of:
             self._periods[MONTH].load(kept)
-            # A count stored before days were counted has no day; if its month began today, its calls are today's.
+            # A count of an older version has no `day`; if its month began today, its calls are today's.
             self._periods[DAY].load(kept.get("day") or {**kept, "day": DAY.of(kept["since_ms"])})
 
     def _kept(self, more: int) -> dict[str, Any]:
@@ -316,14 +314,14 @@ log = logging.getLogger(__name__)
 
 
 class QuotaFile:
-    """The file of counts, for each venue: `of` (venue and hash of its key), `month`, `since_ms`, `used`, `users` (the
-    calls by user), and `day`, an object with the same of the day.
+    """The file of counts. Each venue has: `of` (venue and hash of its key), `month`, `since_ms`, `used`, `users` (calls
+    by user), and the same for the day in the object `day`.
 
-    An older file has no `day`; one of one venue alone is just that object.
+    Files of older versions may lack `day`, or hold one venue's object instead of a list.
     """
 
     def __init__(self, path: Path) -> None:
-        """Reads the file. Raises BidkeeperError when it is there and cannot be read."""
+        """Reads the file. Raises BidkeeperError if it exists and cannot be read."""
         self._path = path
         self._lock = threading.Lock()
         self._kept = self._load()
@@ -334,7 +332,7 @@ class QuotaFile:
             return self._kept.get(venue)
 
     def put(self, venue: str, kept: Mapping[str, Any]) -> None:
-        """Writes a venue's count to the disk, beside the others'. When that fails, it is logged."""
+        """Writes a venue's count and all others' to the disk; logs a failure."""
         with self._lock:
             self._kept[venue] = dict(kept)
             self._write()
@@ -352,17 +350,17 @@ class QuotaFile:
             ) from error
 
     def _write(self) -> None:
-        beside = self._path.with_suffix(".new")
+        new_file = self._path.with_suffix(".new")
         try:
             self._path.parent.mkdir(parents=True, exist_ok=True)
-            with beside.open("w") as file:
+            with new_file.open("w") as file:
                 json.dump({"counts": list(self._kept.values())}, file)
                 file.flush()
                 os.fsync(file.fileno())
-            beside.replace(self._path)
+            new_file.replace(self._path)
         except OSError as error:
             if is_full(error):
-                free_reserve(self._path.parent)  # for the next one
+                free_reserve(self._path.parent)  # so that the next write succeeds
             log.error("failed to write %s (%s): a crash now would forget calls", self._path, error.strerror)
 
 

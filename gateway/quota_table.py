@@ -1,6 +1,6 @@
-"""The counts of all keys in the database, from which another machine's gateway goes on. Safe in any thread.
+"""The call counts of all keys, in the database, so that a gateway on another machine can take over. Thread-safe.
 
-Imported only where a key has a quota, since the database's packages are slow to import.
+Imported only if a key has a quota, because the database's packages are slow to import.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ log = logging.getLogger(__name__)
 
 
 class QuotaTable:
-    """The counts at the PostgreSQL database `url`. `former` has those of a gateway that kept them otherwise."""
+    """The counts in the PostgreSQL database `url`. `former` is read for a venue that has no row there yet."""
 
     def __init__(self, url: str, former: Counts) -> None:
         self._url = url
         self._former = former
 
     def get(self, venue: str) -> Mapping[str, Any] | None:
-        """Returns a venue's stored count, or None. Raises peewee's OperationalError."""
+        """Returns a venue's stored count, or None. Raises peewee.OperationalError."""
         kept = venue_memory.kept_of(self._url, venue)
         if kept is None:
             return self._former.get(venue)
@@ -34,7 +34,7 @@ class QuotaTable:
         return found
 
     def put(self, venue: str, kept: Mapping[str, Any]) -> None:
-        """Writes a venue's count. When that fails, it is logged."""
+        """Writes a venue's count; logs a failure."""
         try:
             venue_memory.keep(self._url, venue, json.dumps(kept))
         except (OperationalError, InterfaceError) as error:

@@ -1,8 +1,7 @@
-"""One venue's calls and their limits: turn, limits per minute, breaker, clock skew, thread, log line, counts.
+"""One venue's calls and their limits: turns, limits per minute, breaker, clock skew, threads, log lines, counts.
 
-Time is an argument of the limits: the monotonic clock, in seconds. A venue counts in windows of 60 s that begin at
-unknown times. A limit that holds in any 60 s holds in each of them, so it is kept so here, for a second more, since
-requests take different times to arrive.
+Clocks are passed in and return monotonic seconds. A venue counts calls in windows of 60 s with unknown starts, so the
+limits here hold in every span of 61 s; the extra second is there because requests take different times to arrive.
 """
 
 from __future__ import annotations
@@ -36,8 +35,8 @@ from markets.http import hearing, made_s
 from markets.parse import Unread, noting
 from markets.venues import Capabilities
 
-# Slots kept free for more urgent calls, so that a venue that hangs on reads still gets a cancel. A brake has two
-# more slots of its own, because calls that hang may occupy all others.
+# Slots kept free for more urgent calls, so that a cancel is sent even if a venue's reads hang. A brake has two extra
+# slots, because calls that hang may occupy all others.
 BRAKE_SLOTS = 2
 _SPARE = {
     Priority.BRAKE: -BRAKE_SLOTS,
@@ -47,10 +46,10 @@ _SPARE = {
     Priority.REST: 2,
     Priority.LOOKUP: 2,
 }
-# Of the calls that can wait, a person's is every fourth while tasks wait as well. The people take turns.
+# While both wait, each person's call is followed by three calls of tasks. The people take turns.
 TASK_TURNS = 3
 _MOST_PEOPLE = 1_000
-# Fifths of a second that add up to one token miss it by a rounding error; such a bucket counts as full.
+# Slightly below one token, because refills that should add up to one miss it by a rounding error.
 _ONE = 1 - 1e-6
 _FIRST_BACK_OFF_S, _LONGEST_BACK_OFF_S = 2.5, 30.0
 
@@ -63,9 +62,9 @@ class _Waiter(Struct, eq=False):
 
 
 class CallBudget:
-    """The budget of one key: `rate` requests a second, bursts of `burst`, at most `slots` at once.
+    """The budget of one key: `rate` requests a second, bursts of `burst`, at most `slots` at the same time.
 
-    At most `spare` slots are kept for more urgent calls. Each `take` that returns must be followed by one `done`.
+    At most `spare` slots are kept for more urgent calls. Follow each successful `take` by one `done`.
     """
 
     def __init__(self, rate: float, burst: int, slots: int, clock: Callable[[], float], *, spare: int = 0) -> None:
@@ -81,14 +80,14 @@ class CallBudget:
         self._waiters: list[_Waiter] = []
         self._owed = 0  # turns of tasks before the next person's
         self._turns = 0
-        self._last_turns: OrderedDict[int, int] = OrderedDict()  # of people, the oldest first
+        self._last_turns: OrderedDict[int, int] = OrderedDict()  # by person, the oldest first
         self._timer: asyncio.TimerHandle | None = None
 
     async def take(self, priority: Priority, until: float, person: int | None = None) -> None:
         """Waits for the right to send one request, until the clock shows `until`.
 
-        The request of a `person` (a user's number) has one of the people's turns, whatever its priority. Raises
-        RateLimited when the key is paused for longer than that, Unavailable when its turn did not come.
+        The request of a `person` (a user's number) gets one of the people's turns, whatever its priority. Raises
+        RateLimited if the key is paused beyond `until`, Unavailable if the turn does not come in time.
         """
         waiter = _Waiter(priority, until, asyncio.get_running_loop().create_future(), person)
         self._waiters.append(waiter)
@@ -112,19 +111,19 @@ class CallBudget:
         self.done()
 
     def pause(self, seconds: float | None) -> None:
-        """Pauses the whole key, as the venue asked. Without a time (None) each pause is double the last."""
+        """Pauses the whole key, as the venue asked; None doubles the previous pause, from 2.5 s up to 30 s."""
         if seconds is None:
             seconds = min(_FIRST_BACK_OFF_S * 2**self._refusals, _LONGEST_BACK_OFF_S)
         self._refusals = min(self._refusals + 1, 10)
         self._paused_until = max(self._paused_until, self._clock() + seconds)
         self._refill()
-        # A bucket that filled up meanwhile would end the pause with the burst that began it.
+        # At most one token, because a full bucket would cause another burst right after the pause.
         self._tokens = min(self._tokens, 1.0)
         self._counted_at = self._paused_until
         self.pump()
 
     def answered(self) -> None:
-        """Notes that the venue took a request: the next pause of unknown length is short again."""
+        """Notes that the venue accepted a request, so that the next pause of unknown length is short again."""
         self._refusals = 0
 
     def left(self) -> float:
@@ -132,14 +131,14 @@ class CallBudget:
         return self._tokens
 
     def paused_s(self) -> float:
-        """Returns the seconds until the key is used again; 0 when it is in use."""
+        """Returns the seconds until the pause ends; 0 if there is none."""
         return max(self._paused_until - self._clock(), 0.0)
 
     def waiting(self) -> int:
         return len(self._waiters)
 
     def pump(self) -> None:
-        """Grants all turns that are due and sets the timer for the next; called whenever anything changed."""
+        """Grants all turns that are due and sets the timer for the next; called after every change."""
         self._refill()
         now = self._clock()
         for waiter in [each for each in self._waiters if max(now, self._paused_until) >= each.until]:
@@ -194,20 +193,20 @@ class CallBudget:
             return
         token_at = now + max(1 - self._tokens, 0.0) / self._rate
         turn_at = max(token_at, self._paused_until)
-        # Decided by the tokens, not by the time: the last fraction of a token is due too soon for any clock to tell.
+        # Compare tokens, not times, because the clock cannot resolve the time of the last fraction of a token.
         if self._tokens >= 1 and self._paused_until <= now:
-            turn_at = float("inf")  # it waits for a slot, which `done` frees
+            turn_at = float("inf")  # the waiters need a slot, and `done` calls `pump`
         wake_at = min(turn_at, *(each.until for each in self._waiters))
         self._timer = asyncio.get_running_loop().call_later(max(wake_at - now, 0.001), self.pump)
 
 
 FAILURES = 5  # in a row, and over at least SPAN_S
-SPAN_S = 3.0  # a blip that hits several calls at once is one failure
+SPAN_S = 3.0  # so that a short fault that hits several calls does not open the breaker
 PROBE_S = 10.0
 
 
 class Breaker:
-    """A venue's breaker: open after FAILURES; then one probe every PROBE_S may go out, and an answer closes it."""
+    """A venue's circuit breaker: opens after FAILURES, then allows one probe every PROBE_S; an answer closes it."""
 
     def __init__(self, clock: Callable[[], float]) -> None:
         self._clock = clock
@@ -220,7 +219,7 @@ class Breaker:
         return self._probe_at is not None
 
     def wait_s(self, *, may_probe: bool = True) -> float | None:
-        """Returns None when one call may go out now, perhaps as the probe, else the seconds until the next probe."""
+        """Returns None if one call may be sent now, perhaps as the probe, else the seconds until the next probe."""
         if self._probe_at is None:
             return None
         now = self._clock()
@@ -234,7 +233,7 @@ class Breaker:
         self._probe_at = None
 
     def failed(self) -> bool:
-        """Notes a call without an answer, or with one that could not be used; tells whether that opens it."""
+        """Notes a call without a usable answer; returns whether that opens the breaker."""
         now = self._clock()
         if not self._failures:
             self._first_at = now
@@ -247,15 +246,16 @@ class Breaker:
 
 WINDOW_S = 61.0
 Use = Literal["read", "write"]
-# A quarter of each limit is kept for cancels and reads of own bids. Looks leave half of it to the tasks.
+# A quarter of each limit is reserved for cancels and reads of own bids. Looks may use only half of it.
 _URGENT = frozenset({Priority.BRAKE, Priority.CANCEL, Priority.OWN_BIDS})
 _SPARE_OF_MINUTES, _SPARE_OF_LOOKS = 4, 2
 
 
 class Toll(Struct, frozen=True):
-    """The toll of a call. `wallet` is any address of the profile that makes it, None is a call for everybody.
+    """A call's cost against the limits per minute.
 
-    `more` calls of the same kind must follow this one, else it was wasted.
+    `wallet` is any address of the profile that makes the call; None = no profile. `more` calls of the same use must
+    follow this one, otherwise it was wasted.
     """
 
     use: Use = "read"
@@ -273,7 +273,7 @@ class CountedCall(Struct, eq=False):
 
 
 class Windows:
-    """The calls of the last minute, against the limits of one venue; without limits everything passes."""
+    """The calls of the last minute and one venue's limits for them, if it has any."""
 
     def __init__(self, can: Capabilities, clock: Callable[[], float]) -> None:
         self._all = {"read": can.reads_per_minute, "write": can.writes_per_minute}
@@ -283,15 +283,15 @@ class Windows:
         self._profiles: dict[str, str] = {}
 
     def bind(self, address: str, wallet: str) -> None:
-        """Makes `address` count as `wallet` from now on: both belong to one profile."""
+        """Counts calls of `address` as calls of `wallet` from now on, because both belong to one profile."""
         self._profiles[address] = wallet
 
     def wait_s(self, toll: Toll, priority: Priority) -> float:
-        """Returns the seconds until such a call fits; 0 when it does now."""
+        """Returns the seconds until such a call is within the limits; 0 = now."""
         now, wallet, each = self._clock(), self._wallet(toll), self._each[toll.use]
         self._calls = [call for call in self._calls if now - call.at < WINDOW_S]
         alike = [call for call in self._calls if call.use == toll.use]
-        # Any profile may make a call for everybody: it counts for each of them, and waits for each.
+        # A call of no profile may be made by any, so it counts against every profile's limit.
         makers = {wallet} if wallet is not None else {None, *(call.wallet for call in alike)}
         full_until = max(
             _full_until(alike, self._all[toll.use], toll, priority),
@@ -303,14 +303,14 @@ class Windows:
         return max(full_until - now, 0.0)
 
     def enter(self, toll: Toll) -> CountedCall:
-        """Counts a call whose turn it is; follow it by `sent`, or `give_back` if it is not made."""
+        """Counts a call; follow it by `sent`, or by `give_back` if the call is not made."""
         call = CountedCall(toll.use, self._wallet(toll), self._clock())
         if self._all[toll.use] is not None or self._each[toll.use] is not None:
             self._calls.append(call)
         return call
 
     def sent(self, call: CountedCall) -> None:
-        """Notes that the call goes out now, and counts for a minute."""
+        """Notes that the call is sent now, from when it counts for a minute."""
         call.at = self._clock()
 
     def give_back(self, call: CountedCall) -> None:
@@ -322,7 +322,7 @@ class Windows:
 
 
 def _full_until(calls: list[CountedCall], limit: int | None, toll: Toll, priority: Priority) -> float:
-    """Returns when enough of `calls` are older than a minute for the call to fit under `limit`."""
+    """Returns the time at which enough of `calls` have expired for the new call to fit; 0.0 if it fits now."""
     if limit is None:
         return 0.0
     spare = _SPARE_OF_LOOKS if priority is Priority.LOOKUP else _SPARE_OF_MINUTES
@@ -337,27 +337,27 @@ Value = TypeVar("Value")
 
 
 log = logging.getLogger(__name__)
-_calls = logging.getLogger("gateway.calls")  # names and numbers of ours only: no address, query, body or key
+_calls = logging.getLogger("gateway.calls")  # only our own names and numbers; no address, query, body or key
 _LAST = 5  # answers
 
 
 class Skew:
-    """The skew of the venue `name`, measured by the dates of its answers. Safe in any thread.
+    """The skew between our clock and the venue's, measured by its answers' Date headers. Thread-safe.
 
-    `monotonic` is in seconds, `now_ms` the epoch. It keeps how far the venue's clock is ahead of our monotonic one, so
-    a change of our own clock shows at once, not only in later answers.
+    `monotonic` returns seconds, `now_ms` epoch milliseconds. The venue's clock is compared with our monotonic one, so
+    that a change of our wall clock shows immediately.
     """
 
     def __init__(self, name: str, monotonic: Callable[[], float], now_ms: Callable[[], int]) -> None:
         self._name = name
         self._monotonic = monotonic
         self._now_ms = now_ms
-        self._told: tuple[tuple[float, float], ...] = ()  # for each of the last answers: at least, at most
+        self._told: tuple[tuple[float, float], ...] = ()  # last answers: bounds of venue time minus monotonic time
         self._is_logged = False
 
     @contextmanager
     def watching(self) -> Iterator[None]:
-        """Measures by the dates of the answers that this thread gets in the block."""
+        """Measures the skew with the answers that this thread receives in the block."""
         sent = self._monotonic()
 
         def heard(headers: Mapping[str, str]) -> None:
@@ -368,7 +368,7 @@ class Skew:
             yield
 
     def note(self, made: int, sent: float, received: float) -> None:
-        """Notes one answer, made within the second from `made` (epoch, by the venue); the other times are monotonic."""
+        """Notes one answer. Its date `made` is the venue's epoch second; `sent` and `received` are monotonic."""
         self._told = (*self._told, (made - received, made + 1 - sent))[-_LAST:]
         off_s = self.excess_s()
         if off_s and not self._is_logged:
@@ -376,9 +376,9 @@ class Skew:
         self._is_logged = bool(off_s)
 
     def seconds(self) -> float | None:
-        """Returns the seconds that our clock is at least ahead of the venue's (behind: below 0); None if unknown.
+        """Returns the minimum seconds that our clock is ahead of the venue's (negative: behind); None if unknown.
 
-        The median of the last answers. A difference within one second and the time of the exchange proves nothing.
+        It is the median of the last five answers. A difference up to one second plus the round trip counts as 0.
         """
         if not (told := self._told):
             return None
@@ -397,23 +397,23 @@ class Skew:
             raise Refused("clock_skew", f"{text}; nothing was sent")
 
     def remark(self) -> str:
-        """Returns further members of an answer's JSON object that forbid bids; empty while the clock is right."""
+        """Returns the member `,"skew_s":N` for an answer's JSON object, which forbids bids; "" if the skew is small."""
         off_s = self.excess_s()
         return f',"skew_s":{off_s:.0f}' if off_s else ""
 
 
 _UNREAD_LOG_S = 600.0
-READ_WAIT_S = 20.0  # the longest that a read waits for its turn
+READ_WAIT_S = 20.0  # a read's maximum wait for its turn
 
 
 class Abandoned(Unavailable):
-    """The call was given up before anything was sent: this says nothing about the venue."""
+    """The call was given up before anything was sent, so it does not count as the venue's failure."""
 
 
 class Venue:
-    """One venue's budget, quota and counts. `threads` run the adapter's calls, each one HTTP request.
+    """One venue's budget, quota and counts. `threads` run the adapter's calls, one HTTP request each.
 
-    `lookups` is the budget of people's looks; None = looks here count against nothing.
+    `lookups` is the users' look-up budget; None = no limit.
     """
 
     def __init__(
@@ -447,7 +447,7 @@ class Venue:
         begin: Callable[[], None] = lambda: None,
         toll: Toll = READ,
     ) -> Value:
-        """Waits for its turn, calls `begin`, and runs one reading `call`. Raises VenueError leaves."""
+        """Waits for its turn, calls `begin`, and runs the read `call`. Raises subclasses of VenueError."""
         await self.turn(priority, READ_WAIT_S, toll)
         begin()
         return await self.run(verb, operation, call, Unavailable)
@@ -455,28 +455,28 @@ class Venue:
     async def turn(self, priority: Priority, patience_s: float, toll: Toll) -> None:
         """Waits up to `patience_s` for the turn of one call; follow it by `run`.
 
-        Raises RateLimited when the quota, the minute or the key has no call for it now (TooManyLookups when the user
-        has none), Unavailable when the breaker is open or the turn did not come.
+        Raises RateLimited if the quota, the limits per minute or a pause of the key do not allow the call now,
+        TooManyLookups if the user's budget is empty, Unavailable if the breaker is open or the turn does not come.
         """
         origin = ORIGIN.get()
         if origin.purpose == "brake" and priority <= Priority.OWN_BIDS:  # nothing is placed for a brake
             priority = Priority.BRAKE
         elif origin.purpose == "look":
             priority = Priority.LOOKUP
-        elif origin.purpose == "withdraw":  # what must be known of coins must not wait for a quota that runs short
+        elif origin.purpose == "withdraw":  # its reads of coins must not wait because the quota runs short
             priority = min(priority, Priority.OWN_BIDS)
         if self.lookups is not None:
             self.lookups.permit(origin)
         if self.quota is not None:
             self.quota.permit(priority, origin.user)
-        # A bid whose fate would be unknown is no probe. A brake tries each time: it is for the moment when much fails.
+        # A bid is no probe, because its outcome might stay unknown. A brake ignores the breaker: it must always try.
         is_brake = priority is Priority.BRAKE
         if not is_brake and (wait := self.breaker.wait_s(may_probe=priority is not Priority.PLACE)) is not None:
             text = f"{self.name} has given no usable answer several times in a row"
             raise Unavailable(f"{text}; it is asked again in {wait:.0f} s; nothing was sent")
         until = time.monotonic() + patience_s
         if self.lookups is not None:
-            self.lookups.take(origin)  # before it waits, so that those who wait are counted, too
+            self.lookups.take(origin)  # before waiting, so that waiting calls are counted too
         try:
             while wait_s := self.windows.wait_s(toll, priority):
                 if time.monotonic() + wait_s > until:
@@ -497,22 +497,22 @@ class Venue:
         self.windows.sent(counted)
 
     def permit_place(self, rung: int) -> None:
-        """Raises Refused('clock_skew') while our clock is too far off, Refused('quota') when the quota is too short.
+        """Raises Refused('clock_skew') while our clock is too far off, Refused('quota') if the quota is too short.
 
-        `rung` is the bid's place in its ladder, 0 the top.
+        `rung` is the bid's position in its ladder; 0 is the top.
         """
         self.skew.permit_place()
         self.permit_listing(rung)
 
     def permit_listing(self, rung: int = 0) -> None:
-        """Raises Refused('quota') when the quota is too short for a bid at this rung: at the top nothing is listed."""
+        """Raises Refused('quota') if the quota is too short for a bid at `rung`; a listing counts as rung 0."""
         if self.quota is not None:
             self.quota.permit_place(rung, ORIGIN.get().user)
 
     async def run(self, verb: str, operation: str, call: Callable[[], Value], lost: type[VenueError]) -> Value:
-        """Runs `call`, whose turn it is; a fault of ours becomes `lost`.
+        """Runs `call` after its `turn`; raises `lost` for an error of our own code.
 
-        If the caller is cancelled the call runs on: its turn and its counts end with the call itself.
+        If the caller is cancelled, the call continues, and its slot and counts are settled when it ends.
         """
         task = asyncio.get_running_loop().create_task(self._run(verb, operation, call, lost))
         self.running.add(task)
@@ -532,7 +532,7 @@ class Venue:
         }
 
     def connection(self) -> dict[str, Any]:
-        """Returns how the venue answers now: a pause that it asked for, silence, its clock less ours."""
+        """Returns the state of the connection: the pause, whether the breaker is open, and our clock's skew."""
         return {
             "paused_s": round(self.budget.paused_s(), 3),
             "is_cut_off": self.breaker.is_open,
@@ -551,7 +551,7 @@ class Venue:
 
         def made() -> Value:
             if self.quota is not None:
-                self.quota.count(user)  # first: a call sent but not counted would be missing after a crash
+                self.quota.count(user)  # before the call, otherwise a crash would lose the count of a sent call
             with noting(unread.append), self.skew.watching():
                 return call()
 
@@ -579,7 +579,7 @@ class Venue:
             _calls.info("%s", json.dumps(line))
 
     def _note_unread(self, operation: str, unread: list[Unread]) -> None:
-        """Counts the rows left out of an answer; logs the first one, of each operation every ten minutes at most."""
+        """Counts the rows left out of an answer; logs the first, at most once every ten minutes per operation."""
         self._unread[operation] += len(unread)
         now = time.monotonic()
         if now - self._logged_at.get(operation, -_UNREAD_LOG_S) >= _UNREAD_LOG_S:
@@ -591,9 +591,9 @@ class Venue:
         if isinstance(error, RateLimited):
             self.budget.pause(error.retry_after_s)
         if isinstance(error, SignInNeeded | NotSupported | AskAgain):
-            return  # mostly nothing was sent; or the next source tells whether the venue answers
+            return  # nothing was sent in most cases, or the next endpoint shows whether the venue answers
         if isinstance(error, RateLimited | NotUnderstood | Refused):
             self.breaker.answered()
         elif isinstance(error, Unavailable | Unknown) and not isinstance(error, Abandoned) and self.breaker.failed():
-            # For the operator alone: the failed call may have been about another user's address.
+            # Only in the log, because the failed call may have been about another user's address.
             log.warning("%s is now asked once in %g s only; the last fault: %s", self.name, PROBE_S, error.message)

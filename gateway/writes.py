@@ -1,12 +1,12 @@
-"""Writes, the fences and brakes of their tasks, and withdrawals, behind which no task is.
+"""Writes, the fences and brakes of their tasks, and withdrawals, which belong to no task.
 
-Only writes under a task's newest token may go out. A write is `queued` until it has its turn and `sending` from then
-until its answer is there or lost. Raising a fence drops the writes queued under lower tokens and waits for those being
-sent: a write that has its turn asks `permit` in the instant before its first byte, so after `raise_to` has returned, no
-write under a lower token is or will be on the wire. A brake holds a task: its bids and listings are refused for a time,
-whatever their token, while its cancels go out. That holds for one gateway; `confirm` asks whether it is still the one.
+Only writes under a task's newest token are sent. A write is `queued` until its turn, then `sending` until its answer
+arrives or is lost. Raising a fence drops the writes queued under lower tokens and waits for those being sent. Because a
+write calls `permit` right before its first byte, no write under a lower token is sent after `raise_to` has returned.
+A brake holds a task: its bids and listings are refused for a time, whatever their token; its cancels are sent. All this
+holds within one gateway; `confirm` checks that this is still the only one.
 
-Sending the same withdrawal twice changes nothing, and its txid tells its fate, so Unknown is no dead end there.
+Sending a withdrawal twice is harmless, and its txid shows its outcome, so Unknown can be resolved there.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ log = logging.getLogger(__name__)
 
 
 class Ticket:
-    """One write under way. `drop` is called when the fence passes it while it is queued."""
+    """One write in progress. `drop` cancels it while it is queued."""
 
     def __init__(self, token: int, drop: Callable[[], object], *, is_place: bool = False) -> None:
         self.token = token
@@ -45,16 +45,17 @@ class Ticket:
         self._drop = drop
 
     def refuse(self, refusal: Refused) -> None:
-        """Drops the write with this refusal, unless it is being sent."""
+        """Drops the write with this refusal, unless it is already being sent."""
         if not self.sending:
             self.refusal = refusal
             self._drop()
 
 
 class Fences:
-    """The least token of each task. For a task not seen since the start, `least_token(task)` gives it.
+    """The minimum token of each task. `least_token(task)` returns it for a task not seen since the start.
 
-    `is_the_one` asks outside of this process, whose machine may have been frozen, whether this is still the gateway.
+    `is_the_one` returns whether this is still the only gateway. It checks outside of this process, because the machine
+    may have been frozen meanwhile.
     """
 
     def __init__(
@@ -68,14 +69,14 @@ class Fences:
         self._clock = clock
         self._least: dict[int, int] = {}
         self._tickets: dict[int, set[Ticket]] = {}
-        self._held: dict[int, float] = {}  # until when, on the monotonic clock
+        self._held: dict[int, float] = {}  # task: end of its hold (monotonic)
         self._left = asyncio.Event()
 
     @contextmanager
     def enter(self, task: int, token: int, drop: Callable[[], object], *, is_place: bool = False) -> Iterator[Ticket]:
-        """Registers a write of `task` while it is under way; `is_place` of a bid or a listing.
+        """Registers a write of `task` for the block; `is_place` is True for a bid or a listing.
 
-        Raises as `permit`, or Unavailable when the least token cannot be found out.
+        Raises as `permit` does, or Unavailable if the task's minimum token cannot be read.
         """
         if task not in self._least:
             self._least[task] = self._look_up(task)
@@ -91,8 +92,8 @@ class Fences:
             self._left.set()
 
     def permit(self, task: int, token: int, *, is_place: bool = False) -> None:
-        """Raises Refused('stale_token') when the fence has passed `token`, Refused('held') for a bid or a listing of a
-        task that is held. Safe in any thread.
+        """Raises Refused('stale_token') if `token` is below the task's minimum, Refused('held') for a bid or a listing
+        of a held task. Thread-safe.
         """
         if token < self._least[task]:
             raise Refused("stale_token", f"task {task} is fenced at {self._least[task]}, not {token}")
@@ -100,7 +101,7 @@ class Fences:
             raise _held(task)
 
     def confirm(self) -> None:
-        """Raises Unavailable unless this is surely the only gateway. Safe in any thread."""
+        """Raises Unavailable unless this is certainly the only gateway. Thread-safe."""
         try:
             is_the_one = self._is_the_one()
         except Exception as error:
@@ -110,9 +111,9 @@ class Fences:
             raise Unavailable("another gateway has taken over; nothing was sent")
 
     async def raise_to(self, task: int, token: int) -> int:
-        """Refuses writes of `task` under lower tokens than `token`; returns when none of them is on the wire.
+        """Refuses writes of `task` under tokens below `token`, and waits until none of them is being sent.
 
-        Returns the least token that is not refused: a higher one than `token` where that was seen before.
+        Returns the task's minimum token, which is higher than `token` if a higher one was seen before.
         """
         self._least[task] = max(self._least.get(task, 0), token)
 
@@ -127,7 +128,7 @@ class Fences:
         return self._least[task]
 
     async def hold(self, tasks: Collection[int], seconds: float) -> None:
-        """Refuses bids and listings of `tasks` for `seconds` (0 ends that); returns when none of them is being sent."""
+        """Refuses bids and listings of `tasks` for `seconds` (0 ends the hold) and waits until none is being sent."""
         now = self._clock()
         self._held = {task: until for task, until in self._held.items() if until > now and task not in tasks}
         if not seconds:
@@ -163,7 +164,7 @@ Value = TypeVar("Value")
 
 
 class Sender(Struct, frozen=True):
-    """The way of a write to one venue. `now_ms` is epoch milliseconds."""
+    """Sends writes to one venue. `now_ms` returns epoch milliseconds."""
 
     venue: Venue
     now_ms: Callable[[], int]
@@ -179,10 +180,10 @@ class Sender(Struct, frozen=True):
         forget: Callable[[], None] = lambda: None,
         ticket: Ticket | None = None,
     ) -> Value:
-        """Waits for the write's turn and sends it, unless its deadline passes or its client leaves before.
+        """Waits for the write's turn and sends it, unless its deadline passes or its client disconnects first.
 
-        `confirm` raises when it may not go out for another reason; `forget` drops the answers that it makes untrue;
-        `ticket` is the one of a fence.
+        `confirm` raises if the write may not be sent for another reason. `forget` drops the cached answers that it
+        makes outdated. `ticket` is its ticket in `Fences`, if it has one.
         """
         deadline_ms = min(call.given("deadline_ms"), self.now_ms() + LONGEST_WAIT_MS)
 
@@ -200,7 +201,7 @@ class Sender(Struct, frozen=True):
             if ticket is not None and ticket.refusal is not None:
                 raise ticket.refusal from None
             raise
-        # No await between the turn and these two: a fence or a leaving client finds it either queued or sending.
+        # No await between the turn and these two lines, so that a fence or a disconnect sees it as queued or sending.
         if ticket is not None:
             ticket.sending = True
         call.asker.droppable = False
@@ -212,7 +213,7 @@ class Sender(Struct, frozen=True):
 
 
 class Writes:
-    """The writes of one marketplace. Each raises VenueError leaves; Unavailable means that nothing was sent."""
+    """The writes of one marketplace. Each raises subclasses of VenueError; Unavailable means that nothing was sent."""
 
     def __init__(self, adapter: Adapter, own: Own, venue: Venue, fences: Fences, now_ms: Callable[[], int]) -> None:
         self._adapter = adapter
@@ -223,10 +224,10 @@ class Writes:
 
     @answers(verbs.Place)
     async def _place(self, call: Call[verbs.Place]) -> str:
-        """Submits a signed bid; returns its id where the venue gives one.
+        """Submits a signed bid; returns its id if the venue gives one, else null.
 
-        Raises Refused('quota') where the key's quota is too short for its rung, Refused('clock_skew') while our clock
-        is too far off.
+        Raises Refused('quota') if the key's quota is too short for its rung, Refused('clock_skew') while our clock is
+        too far off.
         """
         _check_right(call)
         self._venue.permit_place(call.request.rung)
@@ -254,17 +255,17 @@ class Writes:
 
     @answers(verbs.ListItem)
     async def _list_item(self, call: Call[verbs.ListItem]) -> str:
-        """Submits a signed listing. Raises Refused('quota') where the key's quota is too short for one."""
+        """Submits a signed listing. Raises Refused('quota') if the key's quota is too short for one."""
         _check_right(call)
         self._venue.permit_listing()
         order = call.args.order
 
         def list_item(permit: Permit) -> None:
-            def permit_to_the_one() -> None:
+            def permit_confirmed() -> None:
                 self._fences.confirm()
                 permit()
 
-            self._adapter.list_item(order, permit_to_the_one)
+            self._adapter.list_item(order, permit_confirmed)
 
         return text(await self._write(call, Priority.PLACE, list_item, order.ask.owner, self._own.forget_listings))
 
@@ -279,7 +280,7 @@ class Writes:
 
     @answers(verbs.SubmitWithdrawal)
     async def _submit_withdrawal(self, call: Call[verbs.SubmitWithdrawal]) -> str:
-        """Hands a signed draft to the venue, which completes and sends it; returns the txid."""
+        """Submits a signed draft to the venue, which completes and broadcasts it; returns the txid."""
         payment, psbt = call.args.payment, call.args.psbt
 
         def submit(permit: Permit) -> str:
@@ -294,7 +295,7 @@ class Writes:
         cancel: Callable[[Value, Permit], bool],
         forget: Callable[[str], None],
     ) -> str:
-        """Cancels part by part; false when the venue reports a failure of any. An error ends it early."""
+        """Cancels part by part; returns false if the venue reports any failure. An error stops the remaining parts."""
         _check_right(call)
         all_gone = True
         for part in parts:
@@ -330,7 +331,7 @@ class Writes:
 
 
 class Broadcasts:
-    """The way of signed transactions to the network, through `mempool`, whose calls have the limits of `venue`."""
+    """Broadcasts signed transactions through `mempool`, within the call limits of `venue`."""
 
     def __init__(self, mempool: Mempool | None, venue: Venue, now_ms: Callable[[], int]) -> None:
         self._mempool = mempool
@@ -347,6 +348,6 @@ class Broadcasts:
 
 
 def _check_right(call: Call[Any]) -> None:
-    """Raises Refused('bad_request') unless the request says by what right a task's write goes out."""
+    """Raises Refused('bad_request') if the request lacks its task, token or deadline."""
     for name in ("task", "token", "deadline_ms"):
         call.given(name)

@@ -1,11 +1,11 @@
-"""The contract of every marketplace: an adapter is a subclass that implements its venue's operations.
+"""The interface of marketplaces: an adapter is a subclass that implements its venue's operations.
 
-Each method is exactly one HTTP request at most. An operation that a venue lacks raises NotSupported, the default here.
-Reads raise Unavailable (RateLimited), and Refused leaves; writes Unknown as well. A method that needs a session it does
-not hold raises SignInNeeded and sends nothing. Sats are int, unit prices Decimal, times epoch milliseconds.
+Each method makes at most one HTTP request. An operation that a venue lacks raises NotSupported, the default here. Reads
+raise Unavailable, RateLimited and Refused leaves; writes also raise Unknown. A method that lacks the session it needs
+raises SignInNeeded and sends nothing. Sats are int, unit prices Decimal, times epoch milliseconds.
 
-Some venues read only final witnesses (BIP-174). A signer leaves a taproot key signature next to its input (BIP-371); a
-key path's witness is just that signature.
+A signer puts a taproot key signature into the PSBT input (BIP-371), but some venues read only final witnesses
+(BIP-174). For a key path the witness is that signature alone.
 """
 
 from __future__ import annotations
@@ -27,28 +27,28 @@ from strategy.book import Ask, Bid, VenueProfile
 
 
 class AskAgain(Unavailable):
-    """One source of the venue does not have the answer; the same call, made again, asks the next one.
+    """This endpoint of the venue does not have the answer; repeat the call to ask the next endpoint.
 
-    It says nothing about whether the venue answers.
+    It counts neither as the venue's success nor as its failure.
     """
 
 
 class TraitedAsk(Struct, frozen=True):
-    """An ask and the traits its item is known to have; None = the venue does not name its traits."""
+    """An ask and its item's traits; None = the venue does not name them."""
 
     ask: Ask
     traits: frozenset[Trait] | None
 
 
 class TraitedBid(Struct, frozen=True):
-    """A bid and the traits it asks for, mostly one; none = it is on the whole collection or rune."""
+    """A bid and the traits it asks for, usually one; empty = it is on the whole collection or rune."""
 
     bid: Bid
     traits: frozenset[Trait]
 
 
 class Adapter:
-    """One venue. Several threads may use it concurrently. It signs nothing."""
+    """One venue. Thread-safe. It signs nothing."""
 
     name: str  # as in tasks and grants
 
@@ -57,15 +57,15 @@ class Adapter:
         return venues.capabilities(self.name)
 
     def profile(self, kind: Kind) -> VenueProfile:
-        """Returns the venue's rules for bids on one kind of goods. No request; NotSupported when it takes none."""
+        """Returns the venue's rules for bids on one kind of goods. No request. Raises NotSupported if it takes none."""
         return venues.profile(self.name, kind)
 
     # reads
 
     def floors(self, slugs: Sequence[str], kind: Kind) -> Mapping[str, base.Floor | Unread]:
-        """Returns floors by the slugs given, at most `floors_at_once`; slugs the venue does not know are left out.
+        """Returns floors for at most `floors_at_once` slugs; slugs the venue does not know are left out.
 
-        A slug whose row could not be read has its Unread instead. Raises AskAgain where the venue has another source.
+        A slug whose row could not be read maps to its Unread. Raises AskAgain if another endpoint may have the answer.
         """
         self._no("floors")
 
@@ -74,7 +74,7 @@ class Adapter:
         self._no("listings of a collection")
 
     def bids(self, slug: str, kind: Kind, cursor: Cursor) -> Page[TraitedBid]:
-        """Returns one page of the bids on a collection or rune and on its traits, best first; none on single items."""
+        """Returns one page of the bids on a collection or rune and its traits, best first, without single items'."""
         self._no("bids of a collection")
 
     def traits(self, slug: str) -> dict[str, dict[str, int]]:
@@ -86,10 +86,9 @@ class Adapter:
         self._no("sales")
 
     def own_bids(self, wallet: str, cursor: Cursor, slugs: Collection[str] = ()) -> Page[base.OwnBid]:
-        """Returns one page of the live bids of a payment address. Unknown is not empty: a strange entry is
-        Unavailable.
+        """Returns one page of a payment address's live bids; rows that cannot be read are in the page's `unread`.
 
-        `slugs` are the collections to read, where a venue lists a wallet's bids by collection only.
+        `slugs` are the collections to read, for a venue that lists a wallet's bids by collection only.
         """
         self._no("a wallet's bids")
 
@@ -116,19 +115,19 @@ class Adapter:
     # drafts to be signed; they change nothing at the venue
 
     def draft_bid(self, order: orders.BidToDraft) -> orders.BidDraft:
-        """Returns the PSBTs that the venue wants signed for a bid, if its bids are not messages."""
+        """Returns the PSBTs to be signed for a bid, at a venue whose bids are PSBTs."""
         self._no("drafts of bids: its bids are messages, or it takes none")
 
     def draft_listing(self, ask: orders.ListingToDraft) -> orders.ListingDraft:
-        """Returns the PSBTs that the venue wants signed for a listing."""
+        """Returns the PSBTs to be signed for a listing."""
         self._no("listings of ours")
 
     def draft_delist(self, owner: str, inscription_id: str) -> orders.ListingDraft:
-        """Returns the PSBT that the venue wants signed to take a listing back; signed, it is `delist`'s signature."""
+        """Returns the PSBT to be signed to end a listing; pass the signed one to `delist` as its signature."""
         self._no("drafts for taking a listing back: it wants none signed")
 
     def draft_withdrawal(self, payment: str, amount: int) -> str:
-        """Returns the PSBT (base64) that the venue wants signed to take `amount` sats out of the bidding wallet."""
+        """Returns the PSBT (base64) to be signed to withdraw `amount` sats from the bidding wallet."""
         self._no("withdrawals from a bidding wallet")
 
     def sign_in_texts(self, pair: orders.Pair) -> orders.SignInTexts:
@@ -136,32 +135,32 @@ class Adapter:
         self._no("sign-in")
 
     def sign_in(self, answer: orders.SignInAnswer) -> None:
-        """Opens the session, which the adapter holds in memory. AuthFailed when the venue refuses it."""
+        """Opens the session, which the adapter keeps in memory. Raises AuthFailed if the venue refuses it."""
         self._no("sign-in")
 
-    # writes: `permit` is called right before the first byte goes out; its error is raised
+    # writes: `permit` is called right before the first byte is sent; its error is raised
 
     def place(self, order: base.BidOrder, permit: Permit | None = None) -> str | None:
-        """Submits a signed bid; returns its id where the venue gives one."""
+        """Submits a signed bid; returns its id, or None if the venue gives none."""
         self._no("bids")
 
     def cancel(self, wallet: str, venue_ids: Sequence[str], signature: str, permit: Permit | None = None) -> bool:
-        """Cancels bids by their ids; False when the venue reports that it failed for any of them.
+        """Cancels bids by their ids; returns False if the venue reports a failure of any of them.
 
-        `signature` is the wallet's under a challenge, "" where the venue asks for none.
+        `signature` is the wallet's signature of a challenge, "" if the venue needs none.
         """
         self._no("bids")
 
     def list_item(self, order: orders.ListingOrder, permit: Permit | None = None) -> None:
-        """Submits a signed listing; a former one of the same inscription is replaced."""
+        """Submits a signed listing; it replaces an earlier one of the same inscription."""
         self._no("listings of ours")
 
     def delist(self, owner: str, inscription_id: str, signature: str, permit: Permit | None = None) -> bool:
-        """Cancels the listing of one inscription; False when the venue reports that it failed."""
+        """Cancels the listing of one inscription; returns False if the venue reports a failure."""
         self._no("listings of ours")
 
     def submit_withdrawal(self, payment: str, psbt: str, permit: Permit | None = None) -> str:
-        """Hands over a signed draft of a withdrawal, which the venue completes and sends; returns the txid."""
+        """Submits a signed draft of a withdrawal, which the venue completes and broadcasts; returns the txid."""
         self._no("withdrawals from a bidding wallet")
 
     def _no(self, what: str) -> NoReturn:
@@ -172,7 +171,7 @@ Value = TypeVar("Value")
 
 
 class Latest(Generic[Value]):
-    """The latest values by name, usually an inscription; of more than `most` the oldest are dropped. Thread-safe."""
+    """A map of at most `most` values, by name (usually an inscription id); evicts the oldest. Thread-safe."""
 
     def __init__(self, most: int = 5000) -> None:
         self._most = most
@@ -197,7 +196,7 @@ class Latest(Generic[Value]):
 
 
 def known_draft(kept: Value | None, is_it: Callable[[Value], bool], what: str) -> Value:
-    """Returns the draft `kept` for a signed order. Raises Refused without one, or for one that is of another order."""
+    """Returns the draft `kept` for a signed order. Raises Refused if it is None or belongs to another order."""
     if kept is None:
         raise Refused("changed", "this draft is not known here any more; nothing was sent")
     if not is_it(kept):
@@ -210,7 +209,7 @@ _BASE64 = re.compile(r"cHNidP8[A-Za-z0-9+/]+={0,2}", re.ASCII)
 
 
 def in_base64(value: Any) -> str:
-    """Reads a PSBT in hex or base64; returns base64. Raises Unreadable for any other text, or a long one."""
+    """Reads a PSBT in hex or base64; returns base64. Raises Unreadable for other values and for overlong ones."""
     if isinstance(value, str) and len(value) <= 2 * LONGEST_PSBT and _HEX.fullmatch(value):
         value = base64.b64encode(bytes.fromhex(value)).decode()
     if not is_base64(value):
@@ -220,12 +219,12 @@ def in_base64(value: Any) -> str:
 
 
 def is_base64(value: Any) -> bool:
-    """Tells whether it is a PSBT in base64."""
+    """Returns whether `value` is a PSBT in base64."""
     return isinstance(value, str) and len(value) <= LONGEST_PSBT and _BASE64.fullmatch(value) is not None
 
 
 def any_base64(value: Any, what: str) -> str:
-    """Reads base64 that may be a PSBT. The signer checks it."""
+    """Reads base64 that may be a PSBT; the signer checks that it is one. Raises Unreadable otherwise."""
     if not isinstance(value, str) or len(value) > LONGEST_PSBT or not re.fullmatch("[A-Za-z0-9+/]{4,}={0,2}", value):
         raise Unreadable(f"{what}: a PSBT is not base64 of a fair length")
     return value
@@ -238,7 +237,7 @@ _Map = list[tuple[bytes, bytes]]
 
 
 def with_witnesses(psbt: str) -> str:
-    """Returns `psbt` (version 0, base64) with a final witness in each input that has a key signature and none yet.
+    """Returns `psbt` (version 0, base64) after adding a final witness to each input that has only a key signature.
 
     Raises ValueError if it is not a PSBT.
     """
@@ -276,13 +275,13 @@ def _maps(raw: bytes, at: int) -> Iterator[_Map]:
 
 
 def _taken(raw: bytes, at: int) -> tuple[bytes, int]:
-    """Returns the bytes whose length is at `at`, and their end, which may lie beyond the end of the PSBT."""
+    """Returns the length-prefixed bytes at `at`, and their end, which may be beyond the PSBT's end."""
     length, at = _number(raw, at)
     return raw[at : at + length], at + length
 
 
 def _number(raw: bytes, at: int) -> tuple[int, int]:
-    """Returns a compact size and where it ends."""
+    """Returns the compact size at `at` and its end."""
     if at >= len(raw):
         raise ValueError("a PSBT that ends too early")
     width = {0xFD: 2, 0xFE: 4, 0xFF: 8}.get(raw[at], 0)
@@ -301,5 +300,5 @@ def _with_length(value: bytes) -> bytes:
 
 
 def _inputs(unsigned_tx: bytes) -> int:
-    """Counts the inputs of a transaction: the number behind its version."""
+    """Returns the number of a transaction's inputs, which follows its version."""
     return _number(unsigned_tx, 4)[0]

@@ -1,21 +1,21 @@
 """The error tree and the values that cross the gateway's socket, shared by adapters and clients.
 
     VenueError
-    ├── Unavailable          a read failed, or a write did not get to the venue: nothing changed there
-    │   ├── RateLimited      ... with the time to wait
-    │   └── NotUnderstood    ... the venue answered, and what it said is not understood
+    ├── Unavailable          a read failed, or a write did not reach the venue: nothing changed there
+    │   ├── RateLimited      wait for `retry_after_s`
+    │   └── NotUnderstood    the venue answered, and the answer is not understood
     ├── Unknown              a write was sent; its answer was lost, late, 5xx or unreadable
-    └── Refused              the venue (or the gateway) said no; `code` says why in one word
+    └── Refused              the venue (or the gateway) refused; `code` gives the reason in one word
         ├── InsufficientFunds, PriceGrid, BelowMinimum
         └── NotFound, AuthFailed, SignInNeeded, NotSupported
 
-Catch by branch, raise by leaf. Sats are int, unit prices and quantities Decimal, times int milliseconds.
+Catch branches, raise leaves. Sats are int, unit prices and quantities Decimal, times int milliseconds.
 
-A value of which there may be hundreds is `array_like`: a row of its fields in their order. A new field goes to the end,
-where a program of another version refuses the row; in the middle it would be read by another field's name.
+Values cross the socket as JSON objects with these field names, so other programs can read them. A type with hundreds of
+values in an answer is `array_like`: each value is a list of its fields in order. Add new fields at the end, where a
+program of another version refuses the row; in the middle it would take one field for another.
 
-They cross a socket as JSON objects with the names of these fields, so a reader needs none of our code. In OutpointFacts
-None means not known, or doubtful because two sources differ; it never means no.
+In OutpointFacts None means unknown, or doubtful because sources differ; it never means no.
 """
 
 from __future__ import annotations
@@ -41,10 +41,10 @@ OrderId = Annotated[str, matching("[A-Za-z0-9_:.-]{1,128}")]  # of an order, or 
 Slug = Annotated[str, matching("[^,]*", min_length=1, max_length=200)]  # or a ticker; many are sent joined by commas
 Trait = tuple[Annotated[str, text_of(1, 200)], Annotated[str, text_of(1, 200)]]  # type and value
 Signature = Annotated[str, matching("[A-Za-z0-9+/]{1,4096}={0,2}")]
-NoSignature = Annotated[str, matching("([A-Za-z0-9+/]{1,4096}={0,2})?")]  # or "" where none is wanted
+NoSignature = Annotated[str, matching("([A-Za-z0-9+/]{1,4096}={0,2})?")]  # or "" if none is needed
 Psbt = Annotated[str, matching("[A-Za-z0-9+/]{4,}={0,2}", max_length=LONGEST_PSBT)]
 NoPsbt = Annotated[str, matching("([A-Za-z0-9+/]{4,}={0,2})?", max_length=LONGEST_PSBT)]  # or "" for none
-Reference = Annotated[str, matching(f"[!-~]{{0,{LONGEST_REFERENCE}}}")]  # a venue gave it and wants it back unchanged
+Reference = Annotated[str, matching(f"[!-~]{{0,{LONGEST_REFERENCE}}}")]  # given by a venue, sent back unchanged
 FeeRate = Annotated[str, matching(r"fastestFee|halfHourFee|hourFee|minimumFee|[0-9]{1,6}(\.[0-9]{1,8})?")]
 SomeSats = Annotated[int, within(1, MAX_SATS)]
 Moment = Annotated[int, within(1, MAX_ID)]  # milliseconds since 1970
@@ -53,7 +53,7 @@ _unit_price = attrgetter("unit_price")
 
 
 class VenueError(BidkeeperError):
-    """Root of the errors between us and a venue. `kind` is stable: it names the leaf on the wire."""
+    """Root of the errors of calls to venues. `kind` names the leaf on the socket, so it must not change."""
 
     kind: ClassVar[str] = "venue_error"
 
@@ -66,11 +66,11 @@ class Unavailable(VenueError):
     """Nothing was sent, a read failed, or a proxy kept a write from the venue. Nothing changed at the venue."""
 
     kind = "unavailable"
-    status: int | None = None  # of the answer to a read, where there was one; it does not cross the socket
+    status: int | None = None  # HTTP status of a read's answer, if any; not sent over the socket
 
 
 class RateLimited(Unavailable):
-    """The venue took too many requests; it listens again in `retry_after_s` seconds, if known."""
+    """The venue received too many requests; retry after `retry_after_s` seconds (None = unknown)."""
 
     kind = "rate_limited"
 
@@ -80,29 +80,29 @@ class RateLimited(Unavailable):
 
 
 class TooManyLookups(RateLimited):
-    """The gateway refused, not the venue: too many look-ups of this user, who may retry in `retry_after_s`."""
+    """The gateway refused the call because the user made too many look-ups; retry after `retry_after_s`."""
 
     kind = "too_many_lookups"
 
 
 class NotUnderstood(Unavailable):
-    """The venue answered a read in JSON that is not understood. It is there, so this never cuts it off."""
+    """The venue's answer to a read is not understood. It does not open the breaker, because the venue answers."""
 
     kind = "not_understood"
 
 
 class GatewayAway(Unavailable):
-    """The gateway itself could not be asked, so nothing was sent."""
+    """The gateway could not be reached, so nothing was sent."""
 
 
 class Unknown(VenueError):
-    """A write was sent and its answer was lost, late, 5xx or unreadable: look before anything is sent again."""
+    """A write was sent and its answer was lost, late, 5xx or unreadable. Read the venue's state before a retry."""
 
     kind = "unknown"
 
 
 class Refused(VenueError):
-    """The venue said no, so nothing changed there; `code` says why in one word."""
+    """The venue refused, so nothing changed there; `code` gives the reason in one word."""
 
     kind = "refused"
 
@@ -131,25 +131,25 @@ class PriceGrid(_RefusedFor):
 
 
 class BelowMinimum(_RefusedFor):
-    """The price is below the venue's least."""
+    """The price is below the venue's minimum."""
 
     kind = "below_minimum"
 
 
 class NotFound(_RefusedFor):
-    """The venue does not know the thing asked for."""
+    """The venue does not know the requested object."""
 
     kind = "not_found"
 
 
 class AuthFailed(_RefusedFor):
-    """The venue does not accept our key or our user's right, says this one answer."""
+    """This answer rejects our key or our user's right; other calls may still succeed."""
 
     kind = "auth_failed"
 
 
 class SignInNeeded(_RefusedFor):
-    """The wallet's session is missing, so nothing was sent; sign in and ask again."""
+    """The wallet has no session, so nothing was sent; sign in and retry."""
 
     kind = "sign_in_needed"
 
@@ -171,7 +171,7 @@ def printable(*texts: str | None) -> None:
 
 
 def check_goods(kind: Kind, quantity: Decimal, slug: str, trait: tuple[str, str] | None) -> None:
-    """Raises ValueError for goods that no bid can be for."""
+    """Raises ValueError for goods or a quantity that cannot be bid on."""
     printable(slug, *(trait or ()))
     if trait is not None and kind != "ordinals":
         raise ValueError("runes have no traits")
@@ -182,13 +182,13 @@ def check_goods(kind: Kind, quantity: Decimal, slug: str, trait: tuple[str, str]
 
 
 def check_outputs(*outpoints: str) -> None:
-    """Raises ValueError for an output (txid:vout) whose number is higher than any transaction has."""
+    """Raises ValueError for an output (txid:vout) whose vout is 2**32 or more."""
     if any(int(outpoint.partition(":")[2]) >= 2**32 for outpoint in outpoints):
         raise ValueError("an output's number is too high")
 
 
 def may_be_among(unread: tuple[str, ...], key: str | None) -> bool:
-    """Tells whether one of the rows left out may be about `key`; None = what the thing is called is not known."""
+    """Returns whether a row left out may be about `key`; None = the object's id is unknown."""
     return bool(unread) and (key is None or key in unread or "" in unread)
 
 
@@ -203,7 +203,7 @@ def to_wire(error: VenueError) -> dict[str, Any]:
 
 
 def from_wire(wire: Any) -> VenueError:
-    """Makes the error that `to_wire` wrote. Raises ValueError or OverflowError for any other object."""
+    """Returns the error that `to_wire` encoded. Raises ValueError or OverflowError for any other object."""
     if not isinstance(wire, dict):
         raise ValueError("the error is not an object")
     kind, message = wire.get("kind"), wire.get("message")
@@ -222,9 +222,9 @@ def from_wire(wire: Any) -> VenueError:
 
 
 class Floor(Struct, frozen=True, forbid_unknown_fields=True):
-    """Lowest listing of a collection (sats) or rune (sats per whole token); `floor` None when nothing is listed.
+    """The lowest listing of a collection (sats) or rune (sats per whole token); `floor` None = nothing is listed.
 
-    `taken_ms` is the time of the reading by the gateway's clock; 0 straight from an adapter.
+    `taken_ms` is the start of the read by the gateway's clock; 0 in an adapter's own answer.
     """
 
     slug: str
@@ -234,7 +234,7 @@ class Floor(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class OwnBid(Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
-    """One live bid of a wallet. `price` is the whole order's, in sats; `quantity` in whole items or tokens, if known.
+    """One live bid of a wallet. `price` is the whole order's in sats; `quantity` in whole items or tokens, if known.
 
     `slug` is empty for a bid on a single inscription, which our tasks never make.
     """
@@ -251,7 +251,7 @@ class OwnBid(Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
 class OwnBids(Struct, frozen=True, forbid_unknown_fields=True):
     """All live bids of a wallet, complete, as of `taken_ms` (epoch milliseconds, when the read began).
 
-    `unread` are the venue's ids of rows that could not be read, "" where not even that could.
+    `unread` are the venue's ids of rows that could not be read, "" if the id is unreadable too.
     """
 
     bids: tuple[OwnBid, ...]
@@ -259,15 +259,15 @@ class OwnBids(Struct, frozen=True, forbid_unknown_fields=True):
     unread: tuple[str, ...] = ()
 
     def may_hold(self, venue_id: str | None) -> bool:
-        """Tells whether an order that is not among the bids may be there all the same; None = its id is not known."""
+        """Returns whether an order that is missing from the bids may be an unread row; None = its id is unknown."""
         return may_be_among(self.unread, venue_id)
 
 
 class AskBook(Struct, frozen=True, forbid_unknown_fields=True):
-    """The cheapest listings, cheapest first, at most 200; for a trait, those of them known to have it.
+    """The cheapest listings, cheapest first, at most 200; for a trait, only those known to have it.
 
-    They were read at `taken_ms`. At `confirmed_ms` the venue's floor showed that the cheapest had not changed.
-    `unread` rows were left out; none of them is the cheapest. `hidden` of them may be asks, and have the trait.
+    They were read at `taken_ms`. At `confirmed_ms` the venue's floor still equalled the cheapest price. `unread` rows
+    were left out, never the cheapest. `hidden` of these may be asks, and may have the trait.
     """
 
     asks: tuple[Ask, ...]
@@ -278,10 +278,10 @@ class AskBook(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class BidBook(Struct, frozen=True, forbid_unknown_fields=True):
-    """The best bids on a whole collection or rune, best first, at most 200; for a trait, the bids on it as well.
+    """The best bids on a whole collection or rune, best first, at most 200; for a trait, also the bids on it.
 
-    Bids on other traits and on single items are not in it. `unread` rows were left out; none of them is the best.
-    `hidden` of them may be bids that compete.
+    Bids on other traits and on single items are excluded. `unread` rows were left out, never the best bid. `hidden` of
+    these may be competing bids.
     """
 
     bids: tuple[Bid, ...]
@@ -299,11 +299,11 @@ class Rune(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Sale(Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
-    """One sale: `price` in sats for all of it, `quantity` in whole items or tokens. None: not known.
+    """One sale: `price` in sats for the whole quantity, `quantity` in whole items or tokens. None = unknown.
 
-    `sale_id` may be the id of the very order that was filled, so our bid is searched in `bid_id` and in
-    `sale_id`. `buyer` may be the buyer's paying or receiving address. `txid` is the transaction that filled the order.
-    `is_of_listing`: the order is known to be a listing, so the sale does not fill a bid.
+    `sale_id` may be the id of the filled order itself, so compare our bid with both `bid_id` and `sale_id`. `buyer` may
+    be the buyer's paying or receiving address. `txid` is the transaction that filled the order. `is_of_listing`: the
+    order is known to be a listing, so the sale does not fill a bid.
     """
 
     sale_id: str
@@ -319,10 +319,10 @@ class Sale(Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
 
 
 class Sales(Struct, frozen=True, forbid_unknown_fields=True):
-    """Sales, newest first; none of those since `since_ms` (epoch) is missing.
+    """Sales, newest first, complete since `since_ms` (epoch).
 
-    `since_ms` is later than was asked for when there were too many to read: earlier sales are then missing here.
-    `unread_ms` are the times of sales that could not be read, None where not even the time could.
+    `since_ms` is later than requested if there were too many sales to read; earlier sales are then missing. `unread_ms`
+    are the times of sales that could not be read, None if the time is unreadable too.
     """
 
     sales: tuple[Sale, ...]
@@ -331,7 +331,7 @@ class Sales(Struct, frozen=True, forbid_unknown_fields=True):
     unread_ms: tuple[int | None, ...] = ()
 
     def may_hide(self, since_ms: int) -> bool:
-        """Tells whether a sale since then could not be read: what is not among the sales may have been sold."""
+        """Returns whether a sale since `since_ms` could not be read, so that a missing sale proves nothing."""
         return any(at_ms is None or at_ms >= since_ms for at_ms in self.unread_ms)
 
 
@@ -367,10 +367,10 @@ class WalletItem(Struct, frozen=True, array_like=True, forbid_unknown_fields=Tru
 
 
 class Item(Struct, frozen=True, forbid_unknown_fields=True):
-    """One inscription as a venue describes it; details it does not give, or gives strangely, are None.
+    """One inscription as a venue describes it; missing or malformed details are None.
 
-    Values and prices in sats. Texts are unfiltered: clean them before showing them. `traits` are sorted pairs of type
-    and value.
+    Values and prices in sats. Texts are unfiltered, so clean them before display. `traits` are sorted pairs of type and
+    value.
     """
 
     id: str
@@ -396,8 +396,8 @@ class Item(Struct, frozen=True, forbid_unknown_fields=True):
 class BidOrder(Struct, frozen=True, forbid_unknown_fields=True):
     """One signed bid, ready to be submitted: `price` is the whole order's sats, `signature` base64 BIP-322.
 
-    `fee_rate` is a tier's name or a decimal number in sat/vB. For a bid drafted by the venue, `signature` is "" and
-    `signed_psbts` are the draft's in its order, under its `reference`.
+    `fee_rate` is a tier's name or a decimal number in sat/vB. For a bid drafted by the venue, `signature` is "", and
+    `signed_psbts` are the draft's PSBTs in the draft's order, with its `reference`.
     """
 
     price: SomeSats
@@ -416,14 +416,14 @@ class BidOrder(Struct, frozen=True, forbid_unknown_fields=True):
     signed_psbts: Annotated[tuple[Psbt, ...], Meta(max_length=MOST_DRAFTED)] = ()
 
     def check(self) -> None:
-        """Raises ValueError for values that do not go together."""
+        """Raises ValueError for values that contradict each other."""
         check_goods(self.kind, self.quantity, self.slug, self.trait)
         if bool(self.signed_psbts) == bool(self.signature):
             raise ValueError("order: it takes a signature or signed PSBTs")
 
 
 Media = Literal["image/png", "image/jpeg", "image/webp", "image/gif", "image/avif"]
-# The venue names no picture; it cannot be read now; otherwise the kind of content found instead.
+# "none": the venue names no picture; "unreachable": it cannot be read now; otherwise the kind of content found.
 Instead = Literal["none", "unreachable", "too_large", "svg", "html", "text", "video", "file"]
 PICTURE_MEDIA: tuple[Media, ...] = get_args(Media)
 PICTURE_LACKS: tuple[Instead, ...] = get_args(Instead)
@@ -431,7 +431,7 @@ MOST_PICTURE_BYTES = 2_000_000
 
 
 class Picture(Struct, frozen=True, forbid_unknown_fields=True, tag="picture"):
-    """A picture, and its type by its own first bytes."""
+    """A picture, and its type as detected from its first bytes."""
 
     media: Media
     data: bytes
@@ -444,10 +444,9 @@ class NoPicture(Struct, frozen=True, forbid_unknown_fields=True, tag="none"):
 
 
 class Whereabouts(Struct, frozen=True, forbid_unknown_fields=True):
-    """The place of an inscription by the newest block of the index; `value` in sats of the whole output.
+    """The place of an inscription as of the index's newest block; `value` is the whole output's in sats.
 
-    `outpoint` (txid:vout) is None for one that is on no output (unbound or lost), `address` None for a script without
-    an address.
+    `outpoint` (txid:vout) is None for an unbound or lost inscription, `address` None for a script without an address.
     """
 
     inscription_id: str
@@ -458,9 +457,9 @@ class Whereabouts(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Confirmation(NamedTuple):
-    """The state of a transaction: in a block or not, and in which; None = in none, or not known.
+    """A transaction's confirmation: its block, if it is in one; None = in no block, or unknown.
 
-    `block` is the block's hash, `time_s` the time in it (Unix seconds, by its miner).
+    `block` is the block's hash, `time_s` its timestamp (Unix seconds, set by its miner).
     """
 
     is_in_block: bool
@@ -470,10 +469,10 @@ class Confirmation(NamedTuple):
 
 
 class TransactionFacts(Struct, frozen=True, forbid_unknown_fields=True):
-    """One transaction, whose bytes (hex) without witnesses hash to its id, and the block that it is in.
+    """One transaction in hex without witnesses, whose hash is its id, and its block.
 
-    `witnesses` has each input's items in hex; one that is very long is left out (empty). `is_confirmed`, the block's
-    `height`, `block` (its hash), `time_s` and the chain's `tip_height` are None where they are not known.
+    `witnesses` has each input's items in hex; an input with more than 2,000 bytes has none. `is_confirmed`, the block's
+    `height`, `block` (its hash) and `time_s`, and the chain's `tip_height` are None if unknown.
     """
 
     transaction: str
@@ -486,7 +485,7 @@ class TransactionFacts(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Spending(NamedTuple):
-    """The fate of an output: spent or not, by which transaction, and whether that one is in a block."""
+    """The spend of an output, if any: its transaction, and whether that is in a block."""
 
     is_spent: bool
     txid: str | None
@@ -494,7 +493,7 @@ class Spending(NamedTuple):
 
 
 class Indexed(Struct, frozen=True):
-    """An index's facts of an output; None is a fact it does not give. `height` is the index's last block."""
+    """An index's facts of an output; None = not given. `height` is the index's last block."""
 
     value: int | None
     script: str | None
@@ -507,13 +506,12 @@ class Indexed(Struct, frozen=True):
 
 
 class OutpointFacts(Struct, frozen=True, forbid_unknown_fields=True):
-    """The facts of one output. `value` in sats, `script` (hex); `spent_by` is the txid of the transaction that spends
-    it.
+    """The facts of one output: `value` in sats, `script` in hex, `spent_by` the txid of the spending transaction.
 
     `inscriptions` are ids, `runes` spaced names, both complete. `tip_height` is the chain's, `index_height` the last
-    block that `inscriptions` and `runes` take into account; a spend is seen in the mempool already, where another may
-    replace it until it `is_spent_in_block`. `item_offset` is how many of its sats lie before its only inscription's.
-    `height` is the block that the output is in.
+    block covered by `inscriptions` and `runes`. A spend in the mempool counts, and may be replaced until it
+    `is_spent_in_block`. `item_offset` is the number of sats before the only inscription's. `height` is the output's
+    block.
     """
 
     outpoint: str
@@ -534,7 +532,7 @@ class OutpointFacts(Struct, frozen=True, forbid_unknown_fields=True):
 class Utxo(Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
     """One unspent output: `outpoint` as txid:vout, `value` in sats.
 
-    Its assets are not known here: only a coin without inscription and rune may be spent.
+    It does not show assets, so check before a spend that it holds no inscription and no rune.
     """
 
     outpoint: str

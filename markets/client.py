@@ -1,6 +1,6 @@
-"""The one client of workers and server that asks the gateway about venues.
+"""The gateway's client for workers and the server.
 
-Imports no TLS, no HTTP library and no event loop, so that it costs a worker little.
+It imports no TLS, no HTTP library and no event loop, so that workers stay small.
 """
 
 from __future__ import annotations
@@ -24,20 +24,20 @@ from markets.verbs import AMPLE, Answer, Answered, Args, Purpose, Scarcity
 from strategy.book import VenueProfile
 
 MAX_REQUEST = 256 * 1024  # bytes; the gateway closes the connection on more
-MOST_SKEW_S = 30.0  # how far apart our clock and a marketplace's may be; beyond, no bid is placed there
+MOST_SKEW_S = 30.0  # maximum difference between our clock and a marketplace's for placing bids
 _ENCODER = msgspec.json.Encoder()
-_GRACE_S = 0.25  # so that the client, which knows why it waits, gives up before the gateway does
+_GRACE_S = 0.25  # added to the gateway's patience, so that the client times out first
 
 
 class KnowsScarcity(Protocol):
-    """A client of the gateway that knows the quotas."""
+    """A gateway client with the scarcity of both quotas."""
 
     scarcity: Scarcity
     rune_scarcity: Scarcity
 
 
 def stretch_s(asker: KnowsScarcity, *, is_rune: bool) -> int:
-    """Returns the age in seconds that a task's reads may have, so that the quotas last; 0 = none."""
+    """Returns the age in seconds that a task's reads may have so that the quotas last; 0 = no quota is short."""
     return max(asker.scarcity.stretch_s, asker.rune_scarcity.stretch_s if is_rune else 0)
 
 
@@ -60,7 +60,7 @@ def read_answer(body: bytes, kind: type[Args[Answer]]) -> Answered[Answer]:
 
 
 def prepare() -> None:
-    """Makes the readers of all answers, for workers to share."""
+    """Creates the decoders of all answers before workers are forked, so that they share them."""
     for kind in verbs.NAMES:
         _reader_of_answers(kind)
 
@@ -73,26 +73,26 @@ def _reader_of_answers(kind: type[Args[Any]]) -> msgspec.json.Decoder[Any]:
 
 
 class GatewayClient:
-    """A client of the gateway at `socket_path`; a subclass has the verbs. `scarcity` and `skew_s` come from the last
-    good answer; `rune_scarcity` is of the source of runes' asks, whose key has a quota of its own.
+    """A client of the gateway at `socket_path`; a subclass has the verbs.
 
-    `venue` is the marketplace's name; None = the installation's default. `user` is the number of the user whose calls
-    these are, if any; `purpose` is None for a task's work, else the reason of a person's or of a brake.
+    `scarcity` and `skew_s` come from the last successful answer; `rune_scarcity` is for the provider of rune asks,
+    whose key has its own quota. `venue` is the marketplace's name; None = the installation's default. `user` is the
+    number of the user that makes these calls, if any. `purpose` is None for a task's work, else see `verbs.Purpose`.
     """
 
     scarcity = AMPLE
     rune_scarcity = AMPLE
     user: int | None = None
     purpose: Purpose | None = None
-    until = math.inf  # the end of a person's patience, by the monotonic clock
-    skew_s = 0.0  # how far our clock is ahead by the marketplace's last answers, if too far to bid by
+    until = math.inf  # deadline of a person's reads, by the monotonic clock
+    skew_s = 0.0  # seconds that our clock is ahead of the marketplace's, if too far to place bids; else 0
 
     def __init__(self, socket_path: Path, timeout_s: float = 30.0, venue: str | None = None) -> None:
         self.venue = venue
         self._http = UnixHttp(socket_path, timeout_s)
 
     def close(self) -> None:
-        """Closes the kept connection; the next call opens one."""
+        """Closes the connection; the next call opens a new one."""
         self._http.close()
 
     def __enter__(self) -> Self:
@@ -102,7 +102,7 @@ class GatewayClient:
         self.close()
 
     def call(self, args: Args[Answer], **more: Any) -> Answer:
-        """Asks the gateway, with `more` members of `verbs.Request`. Raises as `MarketClient` says."""
+        """Sends a request to the gateway; `more` are fields of `verbs.Request`. Raises as `MarketClient` describes."""
         kind = type(args)
         lost: type[VenueError] = Unknown if kind.is_write else Unavailable
         whose = {"venue": self.venue, "user": self.user, "purpose": self.purpose}
@@ -143,12 +143,12 @@ class MarketClient(GatewayClient):
     """A client of the gateway at `socket_path`, for `venue`. Not for concurrent use by threads.
 
     Every method raises VenueError leaves (`markets/base.py`): NotSupported if the venue cannot do it, SignInNeeded if
-    the gateway lacks the wallet's session. When the gateway itself cannot be asked, reads raise Unavailable; place and
-    cancel raise Unavailable when their request was not handed over, else Unknown. `max_age_s` is an answer's greatest
-    age; 0 asks for one whose reading begins after this call. `timeout_s` bounds one call; a write waits at most 10 s
-    for its turn and then for the venue's answer, so keep it above 25. Drafts change nothing at the venue, are never
-    shared, and fail as reads do. Reads take tickers without their bullets, too, where a provider that spells them is
-    set up; `place` does not, for the name is part of the signed text (`rune` gives it).
+    the gateway lacks the wallet's session. If the gateway cannot be reached, reads raise Unavailable; writes raise
+    Unavailable if their request was not sent, else Unknown. `max_age_s` is the maximum age of an answer; 0 requests
+    one whose read begins after this call. `timeout_s` limits one call; keep it above 25, because a write waits up to
+    10 s for its turn and then for the venue's answer. Drafts change nothing at the venue, are never shared, and fail as
+    reads do. Reads accept tickers without bullets if a provider of rune data is set up; `place` does not, because the
+    name is part of the signed text (see `rune`).
     """
 
     def at(self, venue: str | None) -> MarketClient:
@@ -158,9 +158,9 @@ class MarketClient(GatewayClient):
         return other
 
     def by(self, user: int, purpose: Purpose, until: float = math.inf) -> MarketClient:
-        """Returns a client for what a user does by hand, over the same connection.
+        """Returns a client for a person's requests, over the same connection.
 
-        A read ends at `until` on the monotonic clock: it raises Unavailable.
+        A read raises Unavailable at `until` on the monotonic clock.
         """
         other = copy.copy(self)
         other.user, other.purpose, other.until = user, purpose, until
@@ -171,44 +171,44 @@ class MarketClient(GatewayClient):
         return self.call(verbs.Profile(kind))
 
     def floors(self, slugs: Sequence[str], kind: Kind, max_age_s: float) -> dict[str, base.Floor]:
-        """Returns floors by slug; slugs the venue does not know are left out. One venue call for up to 40 slugs."""
+        """Returns floors by slug, without slugs that the venue does not know. One venue call for up to 40 slugs."""
         return self.call(verbs.Floors(tuple(slugs), kind), max_age_s=max_age_s)
 
     def asks(
         self, slug: str, max_age_s: float, trait: tuple[str, str] | None = None, *, by_floor: bool = False
     ) -> base.AskBook:
-        """Returns the cheapest listings of a collection; with `trait` (type, value) those of them known to have it.
+        """Returns the cheapest listings of a collection; with `trait` (type, value) only those known to have it.
 
-        Two venue calls at most, none for another trait. NotSupported if the listings name no traits.
-        `by_floor`: a book of the last ten minutes is enough if a floor not older than `max_age_s` is the price of its
-        cheapest listing; `confirmed_ms` then says when. No effect with a trait.
+        At most two venue calls, and none for a second trait. Raises NotSupported if the listings name no traits.
+        `by_floor`: a book of the last ten minutes is enough if a floor at most `max_age_s` old equals its cheapest
+        price; `confirmed_ms` is then the floor's time. No effect with a trait.
         """
         return self.call(verbs.Asks(slug, trait, by_floor), max_age_s=max_age_s)
 
     def bids(self, slug: str, kind: Kind, max_age_s: float, trait: tuple[str, str] | None = None) -> base.BidBook:
-        """Returns the best bids on a whole collection or rune; with `trait` (type, value) the bids on it, too.
+        """Returns the best bids on a whole collection or rune; with `trait` (type, value) also the bids on it.
 
-        Two venue calls at most, none for another trait.
+        At most two venue calls, and none for a second trait.
         """
         return self.call(verbs.Bids(slug, kind, trait), max_age_s=max_age_s)
 
     def traits(self, slug: str, max_age_s: float) -> dict[str, dict[str, int]]:
-        """Returns a collection's traits: type to value to the count of items. NotFound for an unknown collection."""
+        """Returns a collection's traits, {type: {value: count of items}}. Raises NotFound for an unknown collection."""
         return self.call(verbs.Traits(slug), max_age_s=max_age_s)
 
     def sales(self, slug: str, kind: Kind, since_ms: int, max_age_s: float) -> base.Sales:
-        """Returns the sales of a collection or rune since `since_ms` (epoch), as far as the venue's last 500 reach.
+        """Returns the sales of a collection or rune since `since_ms` (epoch), at most the venue's last 500.
 
-        One venue call for each hundred; none for a `since_ms` that a fresh enough answer covers.
+        One venue call for each hundred; none if a cached answer is fresh enough and goes back to `since_ms`.
         """
         return self.call(verbs.Sales(slug, kind, since_ms), max_age_s=max_age_s)
 
     def rune(self, ticker: str, max_age_s: float) -> base.Rune:
-        """Returns a rune, which never changes, by its ticker. NotFound where the provider does not find it."""
+        """Returns a rune by its ticker. Its facts never change. Raises NotFound if the provider does not find it."""
         return self.call(verbs.Rune(ticker), max_age_s=max_age_s)
 
     def rune_asks(self, ticker: str, max_age_s: float) -> base.AskBook:
-        """Returns the cheapest lots of a rune, from its market data provider. Two venue calls at most."""
+        """Returns the cheapest lots of a rune, from the provider of rune data. At most two venue calls."""
         return self.call(verbs.RuneAsks(ticker), max_age_s=max_age_s)
 
     def own_bids(self, wallet: str, max_age_s: float, slugs: Sequence[str] = ()) -> base.OwnBids:
@@ -216,7 +216,7 @@ class MarketClient(GatewayClient):
         return self.call(verbs.OwnBids(wallet, tuple(slugs)), max_age_s=max_age_s)
 
     def balance(self, payment: str, receive: str, pubkey: str, max_age_s: float) -> base.Balance:
-        """Returns the bidding wallet of a pair of addresses and its sats; NotFound if they have none yet."""
+        """Returns the bidding wallet of a pair of addresses and its sats. Raises NotFound if they have none yet."""
         return self.call(verbs.Balance(payment, receive, pubkey), max_age_s=max_age_s)
 
     def fees(self, max_age_s: float) -> base.Fees:
@@ -224,7 +224,7 @@ class MarketClient(GatewayClient):
         return self.call(verbs.Fees(), max_age_s=max_age_s)
 
     def coins(self, address: str, max_age_s: float) -> tuple[base.Utxo, ...]:
-        """Returns an address's unspent outputs, confirmed and waiting; `outpoint` reads the assets that they hold."""
+        """Returns an address's unspent outputs, confirmed or not; `outpoint` returns the assets of each."""
         return self.call(verbs.Coins(address), max_age_s=max_age_s)
 
     def wallet_contents(self, address: str, max_age_s: float) -> tuple[base.WalletItem, ...]:
@@ -236,9 +236,9 @@ class MarketClient(GatewayClient):
         return self.call(verbs.Item(inscription_id), max_age_s=max_age_s)
 
     def picture(self, inscription_id: str, url: str | None) -> base.Picture | base.NoPicture:
-        """Returns an inscription's picture; `url` is where a venue says it is. No call to a marketplace.
+        """Returns an inscription's picture; `url` is the address that a venue gives. No call to a marketplace.
 
-        Unavailable when more pictures are asked for than the gateway fetches at a time.
+        Raises Unavailable if too many other pictures are being fetched.
         """
         return self.call(verbs.Picture(inscription_id, url))
 
@@ -255,7 +255,7 @@ class MarketClient(GatewayClient):
         return self.call(verbs.SignInTexts(pair))
 
     def sign_in(self, answer: orders.SignInAnswer) -> None:
-        """Opens the session, which the gateway holds. AuthFailed when the venue refuses the signatures."""
+        """Opens the session, which the gateway keeps. Raises AuthFailed if the venue refuses the signatures."""
         self.call(verbs.SignIn(answer))
 
     def venues(self) -> tuple[VenueFacts, ...]:
@@ -263,21 +263,21 @@ class MarketClient(GatewayClient):
         return self.call(verbs.Venues())
 
     def place(self, order: BidOrder, *, task: int, token: int, deadline_ms: int, rung: int = 0) -> str | None:
-        """Submits a signed bid before `deadline_ms` (epoch; the gateway takes 10 s from now at most), or not at all.
+        """Submits a signed bid before `deadline_ms` (epoch; the gateway waits at most 10 s), or not at all.
 
-        Returns the bid's id where the venue gives one; else it shows among the own bids, known by its expiry. Raises
-        Refused('stale_token') when the task's fence has passed `token`, Refused('quota') when the month's quota of
-        calls is too short for bids at this `rung` (0 is the top of the ladder), Refused('clock_skew') when our clock
-        and the venue's are too far apart.
+        Returns the bid's id, or None if the venue gives none; find it among the own bids by its expiry. Raises
+        Refused('stale_token') if `token` is below the task's minimum, Refused('quota') if the quota of calls is too
+        short for bids at this `rung` (0 is the top of the ladder), Refused('clock_skew') if our clock and the venue's
+        are too far apart.
         """
         return self.call(verbs.Place(order), task=task, token=token, deadline_ms=deadline_ms, rung=rung)
 
     def cancel(
         self, wallet: str, venue_ids: Sequence[str], signature: str, *, task: int, token: int, deadline_ms: int
     ) -> bool:
-        """Cancels bids by their ids, as `place` does; False when the venue reported that any of them failed.
+        """Cancels bids by their ids; returns False if the venue reports a failure of any. Deadline as in `place`.
 
-        `signature` is the wallet's under a challenge, "" where the venue wants none.
+        `signature` is the wallet's signature of a challenge, "" if the venue needs none.
         """
         args = verbs.Cancel(wallet, tuple(venue_ids), signature)
         return self.call(args, task=task, token=token, deadline_ms=deadline_ms)
@@ -291,11 +291,11 @@ class MarketClient(GatewayClient):
         return self.call(verbs.DraftListing(ask))
 
     def draft_delist(self, wallet: str, inscription_id: str) -> orders.ListingDraft:
-        """Drafts a delisting. NotSupported where no PSBT is needed."""
+        """Drafts a delisting. Raises NotSupported if the venue needs no PSBT."""
         return self.call(verbs.DraftDelist(wallet, inscription_id))
 
     def list_item(self, order: orders.ListingOrder, *, task: int, token: int, deadline_ms: int) -> None:
-        """Submits a signed listing as `place` does a bid; one of the same inscription replaces the former."""
+        """Submits a signed listing as `place` does a bid; it replaces an earlier one of the same inscription."""
         self.call(verbs.ListItem(order), task=task, token=token, deadline_ms=deadline_ms)
 
     def delist(
@@ -329,15 +329,15 @@ class MarketClient(GatewayClient):
         return self.call(verbs.DraftWithdrawal(payment, amount))
 
     def submit_withdrawal(self, payment: str, psbt: str, *, deadline_ms: int) -> str:
-        """Hands a signed draft of a withdrawal to the venue, which completes and sends it; returns the txid."""
+        """Submits a signed draft of a withdrawal to the venue, which broadcasts it; returns the txid."""
         return self.call(verbs.SubmitWithdrawal(payment, psbt), deadline_ms=deadline_ms)
 
     def broadcast(self, transaction: str, *, deadline_ms: int) -> str:
-        """Sends a signed transaction (hex) to the network; returns its txid. Sending it twice changes nothing."""
+        """Broadcasts a signed transaction (hex); returns its txid. A repeat is harmless."""
         return self.call(verbs.Broadcast(transaction), deadline_ms=deadline_ms)
 
     def is_confirmed(self, txid: str, max_age_s: float) -> bool:
-        """Tells whether a transaction is in a block; NotFound when neither a block nor the mempool has it."""
+        """Returns whether a transaction is in a block. Raises NotFound if neither a block nor the mempool has it."""
         return self.call(verbs.IsConfirmed(txid), max_age_s=max_age_s)
 
     def play_address(self) -> str:
@@ -349,9 +349,9 @@ class MarketClient(GatewayClient):
         return self.call(verbs.PlaySignature(message))
 
     def fence(self, task: int, token: int) -> int:
-        """Refuses writes of `task` under a lower token from now on; returns when none of them is on the wire.
+        """Refuses writes of `task` under tokens below `token`, and waits until none of them is being sent.
 
-        Returns the minimum token that is accepted: above `token` if a higher one was seen before.
+        Returns the task's minimum token, which is above `token` if a higher one was seen before.
         """
         return self.call(verbs.Fence(), task=task, token=token)
 
@@ -361,9 +361,9 @@ class MarketClient(GatewayClient):
         return dict(higher)
 
     def hold(self, tasks: Collection[int], hold_s: int) -> None:
-        """Refuses bids and listings of `tasks` for `hold_s` seconds (0: ends that), and lets cancels through.
+        """Refuses bids and listings of `tasks` for `hold_s` seconds (0 ends the hold); cancels are still sent.
 
-        Returns when none of them is on the wire.
+        Waits until none of the refused writes is being sent.
         """
         self.call(verbs.Hold(tuple(tasks), hold_s))
 

@@ -1,14 +1,14 @@
-"""One HTTP exchange with a venue, and the meaning of its outcome: the only importer of requests.
+"""One HTTP exchange with a venue, and its outcome as a value or an error. The only importer of requests.
 
-A write is never repeated here. Whether its first byte went out is known from the connection itself, so that "nothing
-was sent" (Unavailable) and "sent, and then silence" (Unknown) are facts and not guesses. Statuses other than success:
+A write is never repeated here. The connection records whether the first byte was sent, which separates "nothing was
+sent" (Unavailable) from "sent, but no answer" (Unknown). Statuses other than success:
 
-- 429, or a 4xx whose words are about too many requests: RateLimited.
+- 429, or a 4xx whose text is about too many requests: RateLimited.
 - 401, 403: AuthFailed. A write's 403 about a signature or a challenge is a plain Refused.
-- 404: NotFound, if JSON says so with an error's text that is not about the route; a proxy in front of a venue that is
-  down answers 404, too, and NotFound may mean "no bids". Any other 404 is Unavailable, unless `missing` expects it.
-- 400, 402, 405, 409, 410, 413, 415, 422: Refused, by its words (`refusal`).
-- One of these with a page of HTML, which a proxy or a firewall writes: Unavailable. Nothing reached the venue.
+- 404: NotFound, if the body is JSON with an error text that is not about the route. Any other 404 is Unavailable,
+  unless `missing` expects it, because a proxy in front of a venue that is down answers 404 too.
+- 400, 402, 405, 409, 410, 413, 415, 422: Refused, classified by its text (`refusal`).
+- One of these with an HTML page from a proxy or a firewall: Unavailable, because nothing reached the venue.
 - Any other status: Unavailable for a read, Unknown for a write.
 """
 
@@ -58,21 +58,21 @@ ANY_TEXT = "*"  # as the text of a 404
 LONGEST_TEXT = 300  # bytes of an answer in plain text
 CONNECT_S = 3.0
 READ_S = 8.0
-# Data may arrive for this long after its host or connection has ended.
+# A write may still arrive at the venue this long after our process or connection has ended.
 AFTERMATH_S = CONNECT_S + READ_S
-_STUCK_MS = round(1000 * READ_S)  # then the kernel drops unacknowledged data, even after our end
+_STUCK_MS = round(1000 * READ_S)  # the kernel then drops unacknowledged data, even after our process has ended
 
-Permit = Callable[[], None]  # raises a VenueError when the write may not go out any more
+Permit = Callable[[], None]  # raises a VenueError if the write may no longer be sent
 
 
 class _Exchange:
-    """The state of the request that this thread is making."""
+    """The state of this thread's current request."""
 
     def __init__(self, permit: Permit | None) -> None:
         self.permit = permit
         self.connecting = False
         self.written = False
-        self.ends_at = 0.0  # by time.monotonic(); nothing is read from then on
+        self.ends_at = 0.0  # deadline for reading the answer, by time.monotonic()
 
 
 _thread = threading.local()
@@ -80,7 +80,7 @@ _thread = threading.local()
 
 @contextmanager
 def hearing(heard: Callable[[Mapping[str, str]], None]) -> Iterator[None]:
-    """Gives `heard` the headers of every answer that this thread gets meanwhile, whatever its status."""
+    """Calls `heard` with the headers of every answer that this thread receives in the block, whatever its status."""
     _thread.heard = heard
     try:
         yield
@@ -89,7 +89,7 @@ def hearing(heard: Callable[[Mapping[str, str]], None]) -> Iterator[None]:
 
 
 class _Response(HTTPResponse):
-    """An answer that is read in time from its first byte on: what comes before its body counts, too."""
+    """An answer whose read deadline also covers the status line and headers."""
 
     def __init__(self, sock: socket.socket, *args: Any, **kwargs: Any) -> None:
         super().__init__(sock, *args, **kwargs)
@@ -97,7 +97,7 @@ class _Response(HTTPResponse):
 
 
 class _Watched:
-    """A mixin for urllib3's connections: asks for the permit once connected, right before the first byte."""
+    """A mixin for urllib3's connections that calls the permit after connecting, right before the first byte."""
 
     response_class: Any = _Response
     sock: Any
@@ -108,7 +108,7 @@ class _Watched:
         connection: socket.socket = super()._new_conn()  # type: ignore[misc]
         if not may_be_asked(self.host, connection.getpeername()[0]):
             connection.close()
-            # Before TLS and before the first byte, so it counts as an unreachable host.
+            # NewConnectionError, because nothing was sent: it counts as an unreachable host.
             raise NewConnectionError(self, "the name leads to an address that is not public")  # type: ignore[arg-type]
         return connection
 
@@ -150,9 +150,9 @@ class _Adapter(HTTPAdapter):
 
 
 class Http:
-    """A venue's address with its headers. Several threads may use it concurrently.
+    """A client for one venue's address with fixed headers. Thread-safe.
 
-    `base` is the origin with the path before the documented routes; https, or http on this machine.
+    `base` is the origin plus the path before the documented routes; https, or http on this machine.
     """
 
     def __init__(
@@ -174,9 +174,8 @@ class Http:
     ) -> Any:
         """Returns the JSON answer to a read. Raises Unavailable, RateLimited or a Refused leaf.
 
-        `post` makes it a POST with that JSON body, for venues whose reads are POSTs. `missing` is the whole text of a
-        404 that means NotFound, for servers that say so in plain text or, "", with an empty body; ANY_TEXT for a
-        route that they may not have.
+        `post` is the JSON body for venues whose reads are POSTs. `missing` is the exact body of a 404 that means
+        NotFound at this server: a plain text, "" for an empty body, or ANY_TEXT for a route it may not have.
         """
         body = self.body(path, params, post=post, missing=missing)
         try:
@@ -187,7 +186,7 @@ class Http:
     def body(
         self, path: str, params: Mapping[str, str] | None = None, *, post: Any = None, missing: str | None = None
     ) -> bytes:
-        """Reads an answer that is not JSON, otherwise as `read`."""
+        """Returns the raw answer to a read, otherwise as `read` does."""
         method = "GET" if post is None else "POST"
         try:
             reply = self._exchange(_Exchange(None), method, path, params=dict(params or {}), json=post)
@@ -210,8 +209,8 @@ class Http:
     def write(self, path: str, body: bytes, permit: Permit | None) -> Any:
         """Sends one JSON `body` by POST and returns the answer's JSON.
 
-        `permit` is called right before the first byte goes out; its error is raised, and nothing was sent. Raises
-        Unavailable (nothing sent), RateLimited, a Refused leaf, or Unknown for everything ambiguous.
+        `permit` is called right before the first byte is sent; if it raises, nothing is sent. Raises Unavailable
+        (nothing sent), RateLimited, a Refused leaf, or Unknown for every ambiguous outcome.
         """
         answer = self._sent(path, body, "application/json", permit)
         if answer.status not in (200, 201):
@@ -222,7 +221,7 @@ class Http:
             raise Unknown(f"sent to {path}, but the answer is {error}") from error
 
     def write_text(self, path: str, text: str, permit: Permit | None) -> str:
-        """Writes as `write`, to a server that takes and answers plain text; a 400's text is the Refused's message."""
+        """Writes plain text, otherwise as `write` does; returns the answer's text. A 400's text becomes Refused's."""
         answer = self._sent(path, text.encode(), "text/plain", permit)
         said = plain_words(answer, LONGEST_TEXT)
         if answer.status == 400 and said and not is_too_many(said):
@@ -232,12 +231,12 @@ class Http:
         return said or ""
 
     def _raise_own(self, reply: Reply) -> None:
-        """Raises the error of an answer that means something of its own at one venue, whatever the operation."""
+        """Raises the error of an answer with a special meaning at one venue; overridden by subclasses."""
 
     def _sent(self, path: str, body: bytes, content_type: str, permit: Permit | None) -> Reply:
         exchange = _Exchange(permit)
         if permit is not None:
-            permit()  # no connection for a client that has left
+            permit()  # also here, to save the connection if the write may not be sent
         headers = {"Content-Type": content_type}
         try:
             answer = self._exchange(exchange, "POST", path, data=body, headers=headers)
@@ -250,7 +249,7 @@ class Http:
 
     def _exchange(self, exchange: _Exchange, method: str, path: str, **request: Any) -> Reply:
         _thread.exchange = exchange
-        # Bounds an answer that drips; the read time-out bounds a single wait for bytes.
+        # Limits the whole answer, because the read time-out limits only a single wait for bytes.
         exchange.ends_at = time.monotonic() + 2 * self._timeout[1]
         try:
             with self._session.request(
@@ -264,10 +263,10 @@ class Http:
 
 
 def may_be_asked(host: str, address: str) -> bool:
-    """Tells whether a connection to `host`, as a setting names it, may lead to the IP `address`.
+    """Returns whether a connection to the configured `host` may go to the IP `address`.
 
-    A public name must lead to a public address, so that its owner cannot make us ask a machine of our own network. A
-    private address is asked where the setting names the address itself, or this machine.
+    A public name must resolve to a public address, so that its owner cannot direct us to our own network. A private
+    address is allowed if the setting names the address itself, or this machine.
     """
     try:
         ipaddress.ip_address(host.strip("[]"))
@@ -282,7 +281,7 @@ def segment(value: str) -> str:
     return quote(value, safe="")
 
 
-# A header or an address that cannot be written is a UnicodeError.
+# UnicodeError: a header or an address that cannot be encoded.
 _FAULTS = (requests.RequestException, HTTPError, OSError, Unreadable, UnicodeError)
 
 
@@ -298,7 +297,7 @@ def _body(response: requests.Response) -> bytes:
 
 
 def _never_connected(error: BaseException) -> bool:
-    """Tells whether `error` came from the headers, looking up or connecting, by its type alone."""
+    """Returns whether the type of `error` shows that it came before a connection: headers, DNS or connecting."""
     if isinstance(error, requests.ConnectTimeout | requests.exceptions.InvalidHeader | UnicodeError):
         return True
     reason = getattr(error.args[0], "reason", error.args[0]) if error.args else None
@@ -306,7 +305,7 @@ def _never_connected(error: BaseException) -> bool:
 
 
 def _reason(error: BaseException) -> str:
-    # The error's own text may repeat a key, or the whole URL with its query.
+    # Only the type's name, because the error's text may contain a key or the whole URL.
     if isinstance(error, UnicodeError | requests.exceptions.InvalidHeader):
         return "a key or another header has a letter in it that HTTP cannot send"
     return str(error) if isinstance(error, Unreadable) else type(error).__name__
@@ -319,7 +318,7 @@ _NO_CREDENTIALS = frozenset({401, 403})
 _SECONDS = re.compile(r"[0-9]{1,9}(\.[0-9]{1,9})?", re.ASCII)
 _RETRY_TEXT = re.compile(r"(?:retry|try again)\D{0,20}?(\d{1,6})\s*(second|sec|s\b|minute|min|m\b)", re.IGNORECASE)
 
-# "fee rate limit" is about a fee. A refusal may quote a user's slug, such as "rate-limit", which must pause no one.
+# Excludes "fee rate limit", and a refusal that quotes a user's slug such as "rate-limit": neither may pause the key.
 _TOO_MANY = re.compile(
     r"(?<!fee )(?<!fee)rate limit|rate.?limit(ed|ing)?\W+(\w+\W+){0,2}(exceeded|reached|hit)\b"
     r"|too many (requests|calls)|too (frequent|fast\b)|\bthrottled\b",
@@ -329,8 +328,8 @@ _ABOUT_ROUTES = re.compile(r"cannot (get|post|put)\b|no (such )?route|(route|pat
 
 _MONEY = r"(funds?|balances?|sats?|satoshis?|btc|bitcoins?|coins?|utxos?|money)\b"
 _WORDS = r"\W+(\w+\W+){0,4}?"
-# Tried in this order: the first match names the leaf, unless the words have another subject. A plain Refused is
-# the safe answer: a leaf has the task's owner change something, or send money.
+# Leaf = first match of the first pattern without a match of the second. If in doubt, a plain Refused is safer, because
+# a leaf advises the task's owner to change something or to send money.
 _CLEAR_TEXTS: tuple[tuple[str, str, type[InsufficientFunds | PriceGrid | BelowMinimum]], ...] = (
     (
         rf"(insufficient|not enough){_WORDS}{_MONEY}|{_MONEY}{_WORDS}(insufficient|not enough|too low)"
@@ -376,7 +375,7 @@ def write_fault(reply: Reply, path: str) -> VenueError:
 
 
 def refusal(said: str) -> Refused | RateLimited:
-    """Returns the error for a refusal's text: RateLimited, or a leaf if the text is clear, else a plain Refused."""
+    """Returns the error for a refusal's text: RateLimited, a leaf if the text is clear, else a plain Refused."""
     if is_too_many(said):
         return RateLimited(None, said)
     if not (_ABOUT_TIME.search(said) or _ABOUT_FEES.search(said)):
@@ -387,20 +386,20 @@ def refusal(said: str) -> Refused | RateLimited:
 
 
 def refused_with_200(answer: Any) -> VenueError | Unreadable:
-    """Returns the error for an answer with status 200 that says no: by its words, Unreadable without any."""
+    """Returns the error for a refusal with status 200, classified by its text; Unreadable if it has no text."""
     said = error_text(answer)
     return Unreadable("an error in an answer with status 200") if said is None else refusal(said)
 
 
 def is_too_many(said: str) -> bool:
-    """Tells whether a refusal's text is about too many requests."""
+    """Returns whether a refusal's text is about too many requests."""
     return _TOO_MANY.search(said) is not None
 
 
 def error_text(answer: Any) -> str | None:
     """Returns the text of `{"error": text}` or `{"message": text}`, or None; at most 200 printable characters.
 
-    `{"error": true, "code": text}` has its code alone.
+    For `{"error": true, "code": text}` it is the code.
     """
     return next(_error_texts(answer), None)
 
@@ -417,33 +416,33 @@ def _error_texts(answer: Any) -> Iterator[str]:
 
 
 def cleaned(said: str, longest: int) -> str:
-    """Returns at most `longest` characters of a venue's words, with a space for each that cannot be printed."""
+    """Returns at most `longest` characters of a venue's text, with spaces for unprintable characters."""
     return "".join(c if c.isprintable() else " " for c in said[:longest])
 
 
 def words_of(reply: Reply) -> str | None:
-    """Returns an answer's words: the text of its JSON, or plain text; None for a page of HTML or no words."""
+    """Returns an answer's error text, from its JSON or as plain text; None for an HTML page or an empty text."""
     found = _json(reply)
     return plain_words(reply) if found is None else error_text(found)
 
 
 def plain_words(reply: Reply, longest: int = LONGEST_WORDS) -> str | None:
-    """Returns the words of an answer in plain text, cleaned and bounded; None for a page of HTML or no words."""
+    """Returns an answer's plain text, cleaned and shortened; None for an HTML page or an empty text."""
     if is_page(reply):
         return None
     return cleaned(reply.body[: 4 * longest].decode("utf-8", "replace").strip(), longest) or None
 
 
 def is_page(reply: Reply) -> bool:
-    """Tells whether an answer is a page of HTML: a proxy or a firewall writes those, not a venue's API.
+    """Returns whether an answer is an HTML page, which comes from a proxy or a firewall and not from a venue's API.
 
-    Its body decides: many servers label plain text and JSON as HTML.
+    It checks the body, because many servers label plain text and JSON as HTML.
     """
     return reply.body.lstrip()[:1] == b"<"
 
 
 def retry_after_s(reply: Reply) -> float | None:
-    """Returns the seconds a 429 asks us to wait, from its header or its text; at most a quarter of an hour."""
+    """Returns the seconds to wait after a 429, from its header or its text, at most 15 minutes; None if not given."""
     header = str(reply.headers.get("Retry-After", "")).strip()
     seconds: float | None = None
     if _SECONDS.fullmatch(header):
@@ -491,10 +490,7 @@ def _json(reply: Reply) -> Any:
 
 
 def made_s(headers: Mapping[str, str]) -> int | None:
-    """Returns the epoch seconds of `Date`: the answer was made in the second that begins then. None without it.
-
-    None as well for an answer out of a cache: its date is an older answer's.
-    """
+    """Returns the `Date` header in epoch seconds; None without it, or if the answer came from a cache (`Age`)."""
     if headers.get("Age", "0").strip() != "0":
         return None
     try:

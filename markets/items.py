@@ -1,6 +1,6 @@
-"""A listing's inscription: the market values behind its price, and its place, by index and chain together.
+"""Reads the market values for a listing's price, and locates its inscription by index and chain.
 
-For live cycles and previews alike. A value that cannot be read is None, never a guess, and doubt is not an answer.
+Used by live cycles and previews. A value that cannot be read or is doubtful is None.
 """
 
 from __future__ import annotations
@@ -20,15 +20,15 @@ from strategy.guards import without_addresses
 from strategy.plan_listing import MOST_OUTLIERS, SALES, InscriptionState
 from strategy.reasons import Step
 
-# A book for pricing may be this old, so that tasks on one collection share it.
+# Maximum age of a book for pricing, so that tasks on one collection share it.
 BOOK_S = 10.0
 SALES_S = 60.0
-LAST_SALE_MS = 30 * 86_400_000  # an older one says nothing about today
+LAST_SALE_MS = 30 * 86_400_000  # older sales say nothing about today's price
 
 
 class ListingMarket(Struct, frozen=True):
-    """The values read; None is unknown. `asks` include our own. `key` is that of the asks' history, which is not of the
-    market's own telling. `unread_asks` and `unread_sales` could not be read; `hidden_asks` of them may be asks.
+    """The values read; None = unknown. `asks` include our own. `key` identifies the asks' history, which comes from our
+    own samples. `unread_asks` and `unread_sales` rows could not be read; `hidden_asks` of these may be asks.
     """
 
     asks: tuple[Ask, ...] | None = None
@@ -41,10 +41,10 @@ class ListingMarket(Struct, frozen=True):
     hidden_asks: int = 0
 
     def without_doubt(self, own_wallets: Collection[str]) -> ListingMarket:
-        """Returns these values, without the asks where one that could not be read may make the price too low.
+        """Returns these values, without the asks if an unread ask could make the price too low.
 
-        The next higher ask shows that a low one is bait, and up to two are dropped so. With three asks of others a
-        missing one can only make the price higher; with fewer the price may be that of the bait.
+        Up to two low asks are dropped as bait when the next higher ask shows it. With three or more asks of others, a
+        missing ask can only raise the price; with fewer, the price may be the bait's.
         """
         asks = self.asks if self.asks is not None else self.trait_asks
         others = sum(ask.maker not in own_wallets for ask in asks or ())
@@ -53,12 +53,15 @@ class ListingMarket(Struct, frozen=True):
         return replace(self, asks=None, trait_asks=None)
 
     def with_history(self, history: Callable[[str, str, str, int], History], now_ms: int) -> ListingMarket:
-        """Returns these values with the past of the asks, if they are asks."""
+        """Returns these values with the history of the asks, if `key` is set."""
         return self if self.key is None else replace(self, history=history(*self.key, now_ms))
 
 
 class ItemLook(Struct, frozen=True):
-    """A read by `market` of the venue `elsewhere`, None = the default one. It asks the gateway only, in any thread."""
+    """Reads an item's market values through the gateway. Thread-safe.
+
+    `elsewhere` is the name of `market`'s venue, None for the default venue.
+    """
 
     market: MarketClient
     elsewhere: str | None
@@ -75,7 +78,7 @@ class ItemLook(Struct, frozen=True):
         if wants_sale:
             sales, unread = self._last_sales(slug, notes)
             return ListingMarket(last_sales=sales, unread_sales=unread)
-        # Asks at one venue are not another's history.
+        # Each venue's asks have their own history.
         measured = measure(config) if self.elsewhere is None else f"{measure(config)} at {self.elsewhere}"
         key = ("ordinals", normal_slug("ordinals", slug), measured)
         book = self._book(slug, config.trait, notes)
@@ -94,10 +97,10 @@ class ItemLook(Struct, frozen=True):
             return None
 
     def _last_sales(self, slug: str, notes: Notes) -> tuple[tuple[int, ...] | None, int]:
-        """Returns the prices of the collection's sales, newest first, and the number of those that could not be read.
+        """Returns the prices of the collection's sales, newest first (None = unknown), and the number of unread sales.
 
-        The median of five sales tolerates two odd ones, so two older sales may replace two missing ones. With more
-        missing, or fewer older ones, it is not known.
+        The median of five sales tolerates two odd ones, so two older sales may replace two unread ones. If more are
+        unread, or there are fewer than five, the prices are unknown.
         """
         since_ms = self.now_ms - LAST_SALE_MS
         try:
@@ -105,7 +108,7 @@ class ItemLook(Struct, frozen=True):
         except VenueError as error:
             notes.add(Step.READ_SALES, "read the sales", error)
             return None, 0
-        # An answer made for another task may reach further back.
+        # The cached answer may have been read for another task that wanted older sales.
         newest_first = sorted(
             (each for each in found.sales if each.sold_ms >= since_ms), key=lambda each: -each.sold_ms
         )
@@ -120,7 +123,7 @@ class ItemLook(Struct, frozen=True):
 
 
 def measure(config: ListingConfig) -> str:
-    """Returns the measure of this config's asks. Sellers and bidders trust different values, so each keep their own."""
+    """Returns the history's name for this config's asks, different from a bidder's, who trusts other values."""
     measured = "ask" if config.trait is None else f"ask:{config.trait_type}={config.trait_value}"
     return measured + without_addresses(config.ignore_addresses)
 
@@ -129,10 +132,10 @@ FactsOf = Callable[[str], OutpointFacts | None]
 
 
 class LocatedInscription(Struct, frozen=True):
-    """The place. `outpoint` (txid:vout) is the inscription's, known when it is `held` or `moved`.
+    """An inscription's state and its output `outpoint` (txid:vout), which is known if it is `held` or `moved`.
 
-    `is_untraced`: its output is spent, and no index knows the new one. `is_in_escrow`: it is held by an escrow that the
-    vault's key opens, to which its listing's transfer took it; it can be sold from there.
+    `is_untraced`: its output is spent, and no index knows the new one. `is_in_escrow`: its listing's transfer moved it
+    to an escrow that the vault's key can spend; it can be sold from there.
     """
 
     inscription_state: InscriptionState
@@ -155,9 +158,9 @@ def locate(
     notes: Notes,
     escrows: Collection[str] = (),
 ) -> LocatedInscription:
-    """Asks index and chain, and judges; `signed_at` is the output of the open listing, if there is one.
+    """Locates the inscription by index and chain; `signed_at` is the open listing's output, if there is one.
 
-    `escrows` are the addresses that the vault's key opens, in addition to the vault's own.
+    `escrows` are the escrow addresses that the vault's key can spend from.
     """
 
     def facts_of(outpoint: str) -> OutpointFacts | None:
@@ -182,7 +185,7 @@ def judged(
     facts_of: FactsOf,
     escrows: Collection[str] = (),
 ) -> LocatedInscription:
-    """Judges the answers. An index knows confirmed blocks only, so its unknown spend is a pending one."""
+    """Locates the inscription from the answers. An index covers only blocks, so a spend it lacks counts as pending."""
     if where is None:
         return _UNKNOWN if signed_at is None else _without_index(signed_at, facts_of(signed_at))
     if where.outpoint is None:
@@ -199,7 +202,7 @@ def judged(
         return _settled(found, LocatedInscription("held", where.outpoint))
     former = facts_of(signed_at)
     if former is None or former.is_unspent is not False:
-        return _UNKNOWN  # contradiction: moved by the index, unspent by the chain
+        return _UNKNOWN  # because the index says that it moved, and the chain that its output is unspent
     found = facts_of(where.outpoint)
     if is_in_escrow:
         return _settled(found, in_escrow)
@@ -207,7 +210,10 @@ def judged(
 
 
 def _settled(found: OutpointFacts | None, if_so: LocatedInscription) -> LocatedInscription:
-    """Returns `if_so` when the inscription's output is confirmed and, if it is still ours, unspent."""
+    """Returns `if_so` if the inscription's output is confirmed and, unless `if_so` is "spent", unspent.
+
+    Otherwise returns "pending", or "unknown" if a fact is missing.
+    """
     if found is None or found.is_confirmed is None:
         return _UNKNOWN
     if not found.is_confirmed:

@@ -1,4 +1,4 @@
-"""The market as a decision sees it: book, balance and fees, for live cycles and previews alike.
+"""Reads the market for a decision: book, balance and fees. Used by live cycles and previews.
 
 A value that cannot be read is None, never a guess.
 """
@@ -23,13 +23,13 @@ from strategy.decision import BidPlan, Entry, missing_sats
 from strategy.guards import measure
 from strategy.reasons import Step
 
-# An accepted bid costs its bidder a purchase transaction of about this size, for ordinals and runes alike. Venues state
-# some 600 sats for it at low rates.
+# Approximate size of the purchase transaction that the bidder pays for when a bid is accepted, for ordinals and runes.
+# Venues estimate about 600 sats for it at low fee rates.
 PURCHASE_VBYTES = 250
 SLOW_READ_S = 60.0  # balance and fees
-KNOWN_SLUG_S = 300.0  # whether the market knows a slug
+KNOWN_SLUG_S = 300.0  # maximum age of the answer whether the market knows a slug
 FEES_USABLE_MS = 30 * 60_000
-DAY_S = 86_400.0  # a rune does not change
+DAY_S = 86_400.0  # for a rune's facts, which do not change
 
 Value = TypeVar("Value")
 _UNIT_PRICE = attrgetter("unit_price")
@@ -39,16 +39,15 @@ class Notes(Protocol):
     """The log of failed reads."""
 
     def add(self, step: Step, failed_to: str, error: BidkeeperError | str, *, backs_off: bool = True) -> None:
-        """Notes that a step failed, "failed to `failed_to`"; `backs_off` False if an early retry does no harm."""
+        """Logs that a step failed to `failed_to`; pass `backs_off=False` if an early retry is harmless."""
 
 
 class BidderWallet(Struct, frozen=True):
-    """The user's side: `payment` pays for bids, the goods go to `receive`.
+    """The user's addresses and orders: `payment` pays for bids, the goods go to `receive`.
 
-    `addresses` are all of the user's, of every task. Since a venue may not name a bid's maker, `bid_ids` are the
-    venue's ids of the user's own bids as far as known, and `bid_prices` the prices (sats) of the open ones: a bid of an
-    unknown maker at one of these counts as our own, so that we never outbid ourselves. `ask_prices` (sats) are those of
-    the user's listings.
+    `addresses` are the user's, of all tasks. A venue may not name a bid's maker, so `bid_ids` are the known ids of the
+    user's bids and `bid_prices` the prices (sats) of the open ones. A bid without a maker at one of these prices counts
+    as the user's own, so that we never outbid ourselves. `ask_prices` (sats) are the user's listings'.
     """
 
     payment: str
@@ -63,19 +62,19 @@ class BidderWallet(Struct, frozen=True):
         return ask.maker in self.addresses
 
     def owns_bid(self, bid: Bid) -> bool:
-        """Tells whether the user made this bid, or may have."""
+        """Returns whether the user made this bid, or may have made it."""
         if bid.is_by(self.addresses) or bid.order_id in self.bid_ids:
             return True
         return not bid.maker and bid.price in self.bid_prices
 
     def may_be_floor(self, book: base.AskBook) -> bool:
-        """Tells whether the cheapest listing may be the user's: then the floor does not show the others' prices."""
+        """Returns whether the cheapest listing may be the user's own; the floor then does not show others' prices."""
         lowest = min(ask.price for ask in book.asks)
         return lowest in self.ask_prices or any(ask.price == lowest and self.owns_ask(ask) for ask in book.asks)
 
 
 class Books(Struct, frozen=True):
-    """The books of one look with the user's own orders; None was not, or could not be, read."""
+    """The books of one read, including the user's own orders; None = not needed or not readable."""
 
     asks: base.AskBook
     trait_asks: base.AskBook | None
@@ -88,9 +87,9 @@ class Books(Struct, frozen=True):
 
 
 class MarketLook(Struct, frozen=True):
-    """One look at the market; `asks_read` counts the asks before the user's own were removed.
+    """One read of the market; `asks_read` counts the asks, including the user's own.
 
-    `funded_at` is the address whose balance backs the bids, `balance_ms` when that was read.
+    `funded_at` is the address whose balance backs the bids, `balance_ms` the time of that read.
     """
 
     snapshot: Snapshot | None
@@ -103,13 +102,13 @@ class MarketLook(Struct, frozen=True):
 
 
 def fund_of(entry: Entry, plan: BidPlan, seen: MarketLook) -> ToFund | None:
-    """Returns the address and the sats that the bids of a plan lack, None if they lack none or it is unknown."""
+    """Returns where to send the sats that a plan's bids lack; None if none are missing or the address is unknown."""
     missing = missing_sats(entry, plan)
     return to_fund(seen.funded_at, missing) if missing else None
 
 
 class Looker:
-    """Reads the market and remembers the last fees that could be read."""
+    """Reads the market, and keeps the last fee rates for when a read of them fails."""
 
     def __init__(self, market: MarketClient, clock_ms: Callable[[], int]) -> None:
         self._market = market
@@ -127,10 +126,10 @@ class Looker:
         by_floor: bool = False,
         balance_age_s: float = SLOW_READ_S,
     ) -> MarketLook:
-        """Reads the book at most `max_age_s` old, the rest at most a minute; notes failures.
+        """Reads the books (at most `max_age_s` old), the balance and the fees (at most a minute); notes failures.
 
-        `history` goes into the snapshot as it is. The snapshot is as old as the oldest book in it. `by_floor`: asks of
-        the last ten minutes are enough if the present floor confirms them and the config depends on nothing else.
+        `history` is copied into the snapshot, whose time is its oldest book's. `by_floor`: asks of the last ten minutes
+        are enough if the current floor confirms them and the config's price depends only on the floor.
         """
         books = self._books(config, wallet, max_age_s, notes, by_floor=by_floor)
         balance = _try(
@@ -188,24 +187,24 @@ class Looker:
             return None
 
     def _divisibility(self, config: BidConfig, notes: Notes) -> int | None:
-        """Returns the rune's divisibility where quantities are computed from it; a stated quantity needs none."""
+        """Returns the rune's divisibility, or None if unreadable or if the config states its quantity in tokens."""
         if config.quantity_mode != "sats":
             return None
         rune = _try(lambda: self._market.rune(config.slug, DAY_S), Step.READ_RUNE, "read what the rune is", notes)
         return None if rune is None else rune.divisibility
 
     def _note_unknown(self, config: BidConfig, notes: Notes) -> None:
-        """Notes that the slug is unknown, for the task's owner: its book looks empty, so the floors decide."""
+        """Notes for the task's owner if the market does not know the slug; an empty book alone does not show it."""
         try:
             known = self._market.floors([config.slug], kind_of(config), KNOWN_SLUG_S)
         except VenueError:
-            return  # the next read retries; nothing else depends on it
+            return  # the next read checks again
         if not known:
             what = "rune" if config.is_rune else "collection"
             notes.add(Step.MARKET, "find the market", f"it knows no {what} named {config.slug}", backs_off=False)
 
     def fee_reserve(self, fee_rate: str | Decimal, notes: Notes) -> int | None:
-        """Returns the sats to keep for the fees of one purchase; None without a rate of the last half hour."""
+        """Returns the sats to reserve for one purchase's fees; None without a fee rate of the last 30 minutes."""
         if isinstance(fee_rate, Decimal):
             return fee_reserve(fee_rate)
         fees = _try(lambda: self._market.fees(SLOW_READ_S), Step.READ_FEES, "read the fee rates", notes)
@@ -218,10 +217,10 @@ class Looker:
 def _snapshot(
     books: Books, wallet: BidderWallet, history: History, divisibility: int | None, ignored: Collection[str]
 ) -> Snapshot:
-    """Makes the snapshot of the reads. Measures that need an unreadable row are refused, not guessed.
+    """Builds the snapshot from the books. Measures that depend on an unreadable ask are marked as unsure.
 
-    A missing ask makes a floor or an average too high, so the bids as well. A missing bid only makes ours lower, so
-    others' bids count as they were read.
+    A missing ask would make a floor or an average too high, and so our bids. A missing bid can only make our bids
+    lower, so the bids count as read.
     """
     read = [book for book in (books.asks, books.trait_asks, books.bids) if book is not None]
     asks, with_trait = _foreign(books.asks, wallet), books.trait_asks
@@ -240,7 +239,7 @@ def _snapshot(
 
 
 def is_sure_of(book: base.AskBook, asks: Sequence[Ask]) -> bool:
-    """Tells whether the cheapest of `asks`, a part of the book, has no cheaper one among the hidden rows."""
+    """Returns whether no hidden row of the book can be cheaper than the cheapest of `asks`, a part of the book."""
     if not book.hidden:
         return True
     return bool(asks) and min(map(_UNIT_PRICE, asks)) == min(map(_UNIT_PRICE, book.asks))
@@ -255,20 +254,19 @@ def kind_of(config: BidConfig) -> Kind:
 
 
 def kind_of_slug(slug: str) -> Kind:
-    """Returns the kind of a stored slug: an order outlives a change of its task's type."""
+    """Returns the kind of a stored order's slug, because the task's type may have changed since."""
     return "runes" if is_ticker(slug) else "ordinals"
 
 
 def trait_of(config: BidConfig) -> tuple[str, str] | None:
-    """Returns the trait (type, value) that is bid on, None for a whole collection or rune."""
+    """Returns the trait (type, value) that the config bids on, None for a whole collection or rune."""
     return (config.trait_type, config.trait_value) if config.bid_type == "trait" else None
 
 
 def history_key(config: BidConfig, venue: str, default: str) -> tuple[str, str, str]:
-    """Returns the key of a reference's history: kind, slug key and measure. Tasks that look at the same market share
-    it.
+    """Returns the key of a reference's history: kind, slug key and measure. Tasks on the same market share it.
 
-    A reference at one venue is not another's history: the measure names a `venue` that is not the `default` one.
+    The measure names the `venue` unless it is the `default` one, because each venue has its own history.
     """
     measured = measure(config) if venue == default else f"{measure(config)} at {venue}"
     return kind_of(config), normal_slug(config.type, config.slug), measured
@@ -285,7 +283,7 @@ def tier_rate(fees: base.Fees, tier: str) -> Decimal:
 
 
 def fee_reserve(rate: Decimal) -> int:
-    """Returns the sats to keep for the fees of one purchase at `rate` sat/vB: 2.5 gives 625."""
+    """Returns the sats to reserve for one purchase's fees at `rate` sat/vB: 2.5 gives 625."""
     return int((rate * PURCHASE_VBYTES).to_integral_value(ROUND_CEILING))
 
 

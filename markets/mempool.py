@@ -12,14 +12,14 @@ from markets.http import ANY_TEXT, Http, Permit, segment
 from markets.parse import Unreadable
 
 _NO_TRANSACTION = "Transaction not found"  # esplora's words, in plain text
-# Bitcoin Core's codes that refuse a transaction. Others, such as those of a transaction already in a block or of a
-# starting node, say nothing against it. Mempool's server wraps the JSON in JSON once more.
+# Bitcoin Core's codes that reject a transaction. Other codes, such as for a transaction already in a block or a node
+# that is starting, do not. The pattern allows for mempool's JSON within JSON.
 _VERDICTS = frozenset({"-22", "-25", "-26"})
 _CODE = re.compile(r'(?:RPC error |code\\?": ?\\?"?)(-?\w+)')
 
 
 _RECOMMENDED, _ESTIMATES = "/api/v1/fees/recommended", "/api/fee-estimates"
-# The number of blocks for which esplora's estimate is read as each of mempool's rates.
+# The number of blocks of the esplora estimate that is used for each of mempool's rates.
 _BLOCKS = {"fastestFee": 1, "halfHourFee": 3, "hourFee": 6, "economyFee": 144, "minimumFee": 1008}
 
 
@@ -33,13 +33,13 @@ class Mempool:
     def fees(self, taken_ms: int) -> Fees:
         """Returns the recommended fee rates, sat/vB. Raises Unavailable, RateLimited and Refused leaves.
 
-        esplora has estimates in their place. To find that out takes a second request, once.
+        For esplora they come from its estimates; detecting esplora takes one extra request, once.
         """
         answer, is_esplora = self._fee_rates()
         return parse.of_read(lambda: _fees(answer, is_esplora, taken_ms), "the fee rates")
 
     def _fee_rates(self) -> tuple[Any, bool]:
-        """Returns the answer about fees, and whether it is esplora's. A replaced server is recognised anew."""
+        """Returns the answer about fees, and whether it is esplora's; detects a changed server again."""
         was_esplora, self._is_esplora = self._is_esplora, False
         if not was_esplora:
             try:
@@ -55,23 +55,23 @@ class Mempool:
         return answer, True
 
     def balance(self, address: str) -> int:
-        """Returns sats at `address`, confirmed and in the mempool. Raises as `fees`."""
+        """Returns the sats at `address`, confirmed and in the mempool. Raises as `fees` does."""
         answer = self._http.read(f"/api/address/{segment(address)}")
         return parse.of_read(lambda: _balance(parse.table(answer, "address"), address), "the balance")
 
     def coins(self, address: str) -> tuple[Utxo, ...]:
-        """Returns the unspent outputs of `address`, in blocks and waiting. Raises as `fees`.
+        """Returns the unspent outputs of `address`, confirmed or not. Raises as `fees` does.
 
-        No coin is left out: an absent one counts as spent, and so would end the bid that it pays. So one odd row makes
-        the answer NotUnderstood, and over 1000 rows do.
+        Raises NotUnderstood for one unreadable row or more than 1000 rows, because a missing coin would count as spent
+        and end the bid that it pays for.
         """
         answer = self._http.read(f"/api/address/{segment(address)}/utxo")
         return parse.of_read(lambda: _coins(answer), "the coins")
 
     def transaction(self, wanted: str) -> bytes:
-        """Returns a transaction's bytes as the server gives them; compare their txid. Raises as `fees`.
+        """Returns a transaction's bytes as the server gives them; the caller checks their txid. Raises as `fees` does.
 
-        One of more than 1 MB, such as the reveal of a very large inscription, is Unavailable.
+        Raises Unavailable for more than 1 MB, such as the reveal of a very large inscription.
         """
         answer = self._http.body(f"/api/tx/{segment(wanted)}/hex", missing=_NO_TRANSACTION).strip()
         try:
@@ -80,23 +80,23 @@ class Mempool:
             raise Unavailable("failed to understand a transaction: it is not hex") from error
 
     def confirmation(self, wanted: str) -> Confirmation:
-        """Returns whether a transaction is in a block, and in which; an unknown one is in none. Raises as `fees`."""
+        """Returns a transaction's block, if it has one; an unknown transaction has none. Raises as `fees` does."""
         answer = self._http.read(f"/api/tx/{segment(wanted)}/status")
         return parse.of_read(lambda: _confirmation(parse.table(answer, "status")), "a transaction")
 
     def look_up(self, wanted: str) -> bool:
-        """Tells whether a transaction is in a block; NotFound when neither a block nor the mempool has it.
+        """Returns whether a transaction is in a block. Raises NotFound if neither a block nor the mempool has it.
 
-        esplora's `/status` does not distinguish an unknown one from a waiting one. Raises as `fees`.
+        It does not use `/status`, because esplora answers unknown ones like unconfirmed ones. Raises as `fees` does.
         """
         answer = self._http.read(f"/api/tx/{segment(wanted)}", missing=_NO_TRANSACTION)
         return parse.of_read(lambda: _in_block(parse.table(answer, "transaction").get("status")), "a transaction")
 
     def broadcast(self, raw: str, permit: Permit | None = None) -> str:
-        """Sends a signed transaction in hex to the network; returns the txid that the server answers.
+        """Broadcasts a signed transaction in hex; returns the server's txid, also if its mempool already has it.
 
-        One already in its mempool is answered alike. Raises Refused with the node's reason, Unavailable when nothing
-        was sent, RateLimited, or Unknown, also when the node says no for another reason.
+        Raises Refused with the node's reason if it rejects the transaction, Unavailable if nothing was sent,
+        RateLimited, or Unknown, also for a node's error that is not about the transaction.
         """
         try:
             answer = self._http.write_text("/api/tx", raw, permit)
@@ -108,7 +108,7 @@ class Mempool:
         return parse.of_write(lambda: parse.txid(answer, "txid"))
 
     def spending(self, outpoint: str) -> Spending:
-        """Returns the spending of an output (txid:vout); an unknown one is not spent. Raises as `fees`."""
+        """Returns the spend of an output (txid:vout); an unknown output counts as unspent. Raises as `fees` does."""
         made_by, _, vout = outpoint.partition(":")
         answer = self._http.read(f"/api/tx/{segment(made_by)}/outspend/{segment(vout)}")
         return parse.of_read(lambda: _spending(parse.table(answer, "outspend")), "what spends an output")
@@ -139,7 +139,7 @@ def _fees(answer: Any, is_esplora: bool, taken_ms: int) -> Fees:
 def _by_blocks(estimates: Mapping[str, Any]) -> dict[str, Any]:
     """Returns esplora's estimates under mempool's names.
 
-    A number of blocks without a readable estimate has that of the next smaller number, or else of the smallest.
+    Without a readable estimate for a number of blocks, the next smaller number's is used, else the smallest number's.
     """
     there = sorted(int(blocks) for blocks, rate in estimates.items() if _is_estimate(blocks, rate))
     if not there:
@@ -197,7 +197,7 @@ def _balance(stats: Mapping[str, Any], address: str) -> int:
 
 def _held(stats: Mapping[str, Any], name: str) -> int:
     part = parse.table(stats.get(name), name)
-    # Both sums cover the address's whole history, so either may exceed all sats in existence.
+    # Read with `whole`, because sums over an address's whole history may exceed all sats in existence.
     return parse.whole(part.get("funded_txo_sum"), f"{name}.funded") - parse.whole(
         part.get("spent_txo_sum"), f"{name}.spent"
     )

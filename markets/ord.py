@@ -1,7 +1,7 @@
 """An `ord` server's JSON API: the assets of outputs, by its index. Each method is exactly one HTTP request.
 
-Shapes are those of ord 0.21 to 0.27 (`src/api.rs`); answers of older ones are unreadable or not trusted. The index
-knows confirmed blocks only.
+It reads the answers of ord 0.21 to 0.27 (`src/api.rs`); those of older versions are unreadable or not trusted. The
+index covers confirmed blocks only.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from markets.base import Indexed, Whereabouts
 from markets.http import Http, segment
 from markets.parse import Unreadable
 
-_NOWHERE = "0" * 64  # the txid of no output
+_NOWHERE = "0" * 64  # the txid that ord gives for an unbound or lost inscription
 _LONGEST_OFFSET = 16  # digits of all sats
 
 
 class IndexState(Struct, frozen=True):
-    """The index's contents and its last block; None = it has none yet, or cannot be trusted."""
+    """The index's contents and its last block; `height` None = no block yet, or not to be trusted."""
 
     height: int | None
     has_inscriptions: bool
@@ -31,7 +31,7 @@ class IndexState(Struct, frozen=True):
 class Ord:
     """A client of the server; `base` is the origin before `/output/...`. Reads only.
 
-    Each raises Unavailable, RateLimited and Refused leaves.
+    Each method raises Unavailable, RateLimited and Refused leaves.
     """
 
     def __init__(self, base: str) -> None:
@@ -43,22 +43,22 @@ class Ord:
         return parse.of_read(lambda: _state(parse.table(answer, "status")), "ord")
 
     def output(self, wanted: str, state: IndexState) -> Indexed:
-        """Returns the assets on an output (txid:vout). Ask for `state` first: the answer includes at least its block.
+        """Returns the assets on an output (txid:vout). Read `state` first, so that the answer covers its block.
 
-        An empty list says nothing when the index does not hold such things, or not this output. No inscription or rune
-        is left out: one that cannot be read makes the answer NotUnderstood, because the output must not be spent.
+        Inscriptions or runes are None if the index does not cover them or this output. Raises NotUnderstood if any of
+        them cannot be read, because the output must then not be spent.
         """
         answer = self._http.read(f"/output/{wanted}", missing=f"output {wanted} not found")
         return parse.of_read(lambda: _output(parse.table(answer, "output"), wanted, state), "ord")
 
     def inscription(self, inscription_id: str, taken_ms: int) -> Whereabouts:
-        """Returns the place of an inscription. NotFound for one that the index does not know (yet)."""
+        """Returns the place of an inscription. Raises NotFound if the index does not know it (yet)."""
         missing = f"inscription {inscription_id} not found"
         answer = self._http.read(f"/inscription/{segment(inscription_id)}", missing=missing)
         return parse.of_read(lambda: _inscription(parse.table(answer, "inscription"), inscription_id, taken_ms), "ord")
 
     def item_offset(self, inscription_id: str, wanted: str) -> int | None:
-        """Returns how many sats of the output `wanted` lie before an inscription's; None when it is on another one."""
+        """Returns an inscription's offset in sats within the output `wanted`; None if it is on another output."""
         answer = self._http.read(f"/inscription/{segment(inscription_id)}")
         return parse.of_read(lambda: _offset(parse.table(answer, "inscription"), inscription_id, wanted), "ord")
 
@@ -92,7 +92,7 @@ def _output(found: Mapping[str, Any], wanted: str, state: IndexState) -> Indexed
 
 
 def _script(value: Any) -> str | None:
-    # Its docs show opcodes in words, its source writes hex; words are not a second source of the bytes.
+    # ord's docs show opcodes in words, its source writes hex. Words are ignored, because they do not give the bytes.
     told = parse.text(value, "script_pubkey", longest=20_000)
     return None if told.startswith("OP_") else parse.script(told, "script_pubkey")
 

@@ -1,7 +1,7 @@
-"""Bids and listings as they cross the gateway's socket: live ones, drafts to be signed, signed ones, and sign-ins.
+"""Types of the gateway's socket: live bids and listings, drafts to be signed, signed orders, and sign-ins.
 
-Prices are sats of the whole order, PSBTs and signatures base64, keys hex. Nothing in a venue's draft is true until it
-was checked against the intent. Workers import it.
+Prices are the whole order's in sats, PSBTs and signatures base64, keys hex. A venue's draft is untrusted until it is
+checked against the intent. Workers import this module.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ TextId = Annotated[str, matching("[!-~]{1,200}")]
 
 
 class Pair(Struct, frozen=True, forbid_unknown_fields=True):
-    """The two addresses that a session binds, with their public keys.
+    """The two addresses of a session, with their public keys.
 
     `payment_pubkey` is compressed (66 digits); `ordinals_pubkey` the x-only internal key (64) of a taproot address.
     """
@@ -59,7 +59,7 @@ class Coin(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class BidToDraft(Struct, frozen=True, forbid_unknown_fields=True):
-    """A bid to be drafted: `price` of the whole order, valid for `valid_hours`, paid with some of `coins`.
+    """A bid to be drafted: `price` is the whole order's; it is valid for `valid_hours` and paid with some of `coins`.
 
     `payment` pays, `ordinals` receives the goods; the keys are as in `Pair`.
     """
@@ -83,9 +83,9 @@ class BidToDraft(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class DraftPsbt(Struct, frozen=True, forbid_unknown_fields=True):
-    """A PSBT whose inputs at `indices` the venue wants signed with `sighash` (None = the default of the input).
+    """A PSBT to be signed at the inputs `indices` with `sighash` (None = the input's default).
 
-    `role` is its purpose in the venue's words (such as "funding").
+    `role` is its purpose in the venue's terms, such as "funding".
     """
 
     role: str
@@ -95,9 +95,9 @@ class DraftPsbt(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class BidDraft(Struct, frozen=True, forbid_unknown_fields=True):
-    """The PSBTs that the venue wants signed for a bid. `reference` goes back unchanged with the signed ones.
+    """The PSBTs to be signed for a bid. `reference` is sent back unchanged with the signed PSBTs.
 
-    `leaf` is the script, in hex, by which the venue may spend the escrow that they pay to; empty if it names none.
+    `leaf` is the script (hex) with which the venue may spend the escrow that the PSBTs pay to; "" if it names none.
     """
 
     reference: str
@@ -114,14 +114,14 @@ class SignInText(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class SignInTexts(Struct, frozen=True, forbid_unknown_fields=True):
-    """The texts that the venue wants signed before it opens a session; `reference` goes back with the signatures."""
+    """The texts to be signed before the venue opens a session; `reference` is sent back with the signatures."""
 
     reference: str
     texts: tuple[SignInText, ...]
 
 
 class SignInAnswer(Struct, frozen=True, forbid_unknown_fields=True):
-    """The signatures, base64, by the ids of the texts."""
+    """The signatures (base64) by the ids of their texts."""
 
     pair: Pair
     reference: Reference
@@ -132,9 +132,9 @@ MOST_SECURE = 8  # PSBTs in addition to the plain one
 
 
 class OwnListing(Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
-    """One live listing of a vault: `listing_id` is the inscription's id where the venue has none.
+    """One live listing of a vault: `listing_id` is the inscription's id if the venue gives listings no id.
 
-    `owner` is the address that holds the inscription; `slug` None for an inscription without a collection there.
+    `owner` is the address that holds the inscription; `slug` is None if the venue has no collection for it.
     """
 
     listing_id: str
@@ -147,7 +147,7 @@ class OwnListing(Struct, frozen=True, array_like=True, forbid_unknown_fields=Tru
 class OwnListings(Struct, frozen=True, forbid_unknown_fields=True):
     """All live listings of an address, complete, as of `taken_ms` (epoch milliseconds, when the read began).
 
-    `unread` are the inscriptions of rows that could not be read, "" where not even that could.
+    `unread` are the inscription ids of rows that could not be read, "" if the id is unreadable too.
     """
 
     listings: tuple[OwnListing, ...]
@@ -155,7 +155,7 @@ class OwnListings(Struct, frozen=True, forbid_unknown_fields=True):
     unread: tuple[str, ...] = ()
 
     def may_hold(self, inscription_id: str) -> bool:
-        """Tells whether an inscription that is missing from the listings may still be listed."""
+        """Returns whether an inscription that is missing from the listings may still be listed."""
         return may_be_among(self.unread, inscription_id)
 
 
@@ -163,7 +163,7 @@ class ListingToDraft(Struct, frozen=True, forbid_unknown_fields=True):
     """A listing to be drafted: `owner` (a taproot address) holds the inscription, `receive` is paid.
 
     `tap_internal_key` is the owner's x-only internal key, 64 hex digits; "" in drafts that need no signature.
-    `outpoint` (txid:vout) is the output that the item is on, "" where it is not known; some venues go by it.
+    `outpoint` (txid:vout) is the item's output, which some venues need; "" if unknown.
     """
 
     price: SomeSats
@@ -182,17 +182,17 @@ class ListingToDraft(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class SecureDraft(Struct, frozen=True, forbid_unknown_fields=True):
-    """A PSBT whose inputs at `indices` the venue wants signed with ALL|ANYONECANPAY."""
+    """A PSBT to be signed at the inputs `indices` with ALL|ANYONECANPAY."""
 
     psbt: str
     indices: tuple[int, ...]
 
 
 class ListingDraft(Struct, frozen=True, forbid_unknown_fields=True):
-    """The PSBTs that the venue wants signed: `psbt` at the item's input with SINGLE|ANYONECANPAY, and each of `secure`.
+    """The PSBTs to be signed for a listing: `psbt` at the item's input with SINGLE|ANYONECANPAY, and each of `secure`.
 
-    With a `transfer`, that one moves the item into an escrow, `psbt` sells it from there, and `recovery`, where the
-    venue has one, brings it back; otherwise "". The venue wrote it, so it is checked against the intent before use.
+    If the listing uses an escrow, `transfer` moves the item there, `psbt` sells it from there, and `recovery` (if the
+    venue has one) returns it; otherwise both are "". The venue's draft must be checked against the intent before use.
     """
 
     psbt: str
@@ -214,5 +214,5 @@ class ListingOrder(Struct, frozen=True, forbid_unknown_fields=True):
     signed_recovery: NoPsbt = ""
 
     def check(self) -> None:
-        """Raises ValueError as that of `ListingToDraft`."""
+        """Raises ValueError as `ListingToDraft.check` does."""
         self.ask.check()

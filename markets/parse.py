@@ -1,18 +1,18 @@
-"""Strict readers of foreign JSON: anything that is not clearly a value is Unreadable, never a guess.
+"""Strict readers of venues' JSON: a value that is not clearly valid is Unreadable, never a guess.
 
-Numbers come as JSON numbers or as plain digits in text; shapes drift between versions of an API. Exponents, signs, NaN,
-fractions of a sat and booleans are unreadable. Traits are free text: a strange one is left out and hides nothing else.
+Numbers may be JSON numbers or plain digits in text, because APIs change between versions. Exponents, signs, NaN,
+fractions of a sat and booleans are unreadable. Traits are free text, so a malformed trait is skipped.
 
-A venue's lists have rows of other users' orders, and one odd row proves nothing about the others. So `each_row` reads
-each row by itself, leaves out one that is unreadable, and counts it. It refuses the answer as a whole only where a row
-left out could change a decision:
+Lists contain other users' orders, so an odd row says nothing about the other rows. `each_row` reads each row on its
+own, leaves out unreadable rows, and counts them. It refuses the whole answer only if a row left out could change a
+decision:
 
-- no row is understood, or more than half of the rows are not: then the venue has changed its shape;
-- a row left out of a book may have the best price: it comes before the first row that is kept and its price is not
-  readable, or its price is readable and better than the best one kept.
+- no row is understood, or more than half are not, because the venue has then changed its format;
+- a row left out of a book may have the best price: its price is unreadable and it comes before the first row kept, or
+  its price is better than the best one kept.
 
-A row about something else (another collection, a bundle) is foreign: an answer is refused for it only when all rows
-are foreign. A row without a price is not an offer, whatever else is in it.
+A row about something else (another collection, a bundle) is foreign; an answer is refused for foreign rows only if all
+rows are foreign. A row without a price is not an offer.
 """
 
 from __future__ import annotations
@@ -40,27 +40,27 @@ _SCRIPT = re.compile(r"([0-9a-f]{2}){0,10000}", re.ASCII)
 _CONTROL = re.compile(r"[\x00-\x1f\x7f\ud800-\udfff]")
 _SURROGATE = re.compile(r"[\ud800-\udfff]")
 _ID = re.compile(r"[A-Za-z0-9_\-:.]{1,128}", re.ASCII)
-# From 2001 to 2286: a time in seconds is never taken for one in milliseconds.
+# From 2001 to 2286, so that a time in seconds is never taken for one in milliseconds.
 _FIRST_MS, _LAST_MS = 10**12, 10**13
 _EPOCH = datetime.fromtimestamp(0, UTC)
 _PATHS: dict[str, list[str]] = {}  # the names of fields, split at their dots
 _MOST_COUNTED = 10**9
 _LONGEST_LINK = 500
-_MOST_HEIGHT = 10**8  # indexers write their greatest number for an unconfirmed transaction
+_MOST_HEIGHT = 10**8  # because indexers give their largest integer for an unconfirmed transaction
 
 Entry = TypeVar("Entry")
 Value = TypeVar("Value")
 
 
 class Unreadable(ValueError):
-    """An answer without the agreed shape or values; the message says where."""
+    """An answer does not have the expected format or values; the message names the place."""
 
 
 class Unread(NamedTuple):
     """A row that was left out of an answer, with the reason `why`.
 
-    `key` is the row's id, "" if unreadable; `at_ms` its time, None if unreadable. `is_foreign`: it is clearly about
-    another subject than the request. `is_priced` False: it has no price, or is not an object.
+    `key` is the row's id, "" if unreadable; `at_ms` its time, None if unreadable. `is_foreign`: it is clearly not about
+    the requested goods. `is_priced` False: it has no price, or is not an object.
     """
 
     why: str
@@ -78,7 +78,7 @@ class Unread(NamedTuple):
 class Page(NamedTuple, Generic[Entry]):
     """One page of a longer answer; `following` is the next page's number or cursor, None at the end.
 
-    `unread` are the rows that were left out: what is not among `entries` may be one of them.
+    `unread` are the rows that were left out, so an entry that is missing may be one of these.
     """
 
     entries: tuple[Entry, ...]
@@ -86,7 +86,7 @@ class Page(NamedTuple, Generic[Entry]):
     unread: tuple[Unread, ...] = ()
 
 
-Cursor = int | str | None  # the page of a longer answer: None = the first, then the `following` of the page before
+Cursor = int | str | None  # None = the first page, then `following` of the page before
 
 
 def number_of(cursor: Cursor, first: int) -> int:
@@ -99,9 +99,9 @@ def number_of(cursor: Cursor, first: int) -> int:
 
 
 def decoded(body: bytes, *, keeps_endless: bool = False) -> Any:
-    """Parses JSON with fractions as Decimal. Raises Unreadable, also for NaN, Infinity and endless numbers.
+    """Parses JSON with fractions as Decimal. Raises Unreadable, also for NaN, Infinity and overlong numbers.
 
-    With `keeps_endless` an endless number becomes one that every reader refuses, so that it spoils its row alone.
+    With `keeps_endless` an overlong number becomes a value that every reader refuses, so that only its row is lost.
     """
     whole, fraction = (_whole_or_beyond, _fraction_or_none) if keeps_endless else (_whole, _fraction)
     try:
@@ -139,7 +139,7 @@ def _fraction_or_none(text: str) -> Decimal:
 
 
 def sats(value: Any, what: str, *, least: int = 0) -> int:
-    """Reads a whole number of sats, from `least` to all there are."""
+    """Reads a whole number of sats, from `least` to 21 million bitcoin."""
     number = whole(value, what)
     if not least <= number <= MAX_SATS:
         raise Unreadable(f"{what}: {number} is no amount of sats")
@@ -147,7 +147,7 @@ def sats(value: Any, what: str, *, least: int = 0) -> int:
 
 
 def whole(value: Any, what: str) -> int:
-    """Reads a whole number from 0 up, as number or digits."""
+    """Reads a whole number of at least 0, as a number or digits."""
     if isinstance(value, str) and _DIGITS.fullmatch(value):
         return int(value)
     if isinstance(value, int) and not isinstance(value, bool) and value >= 0:
@@ -197,12 +197,12 @@ def milliseconds(value: Any, what: str) -> int:
 
 
 def moment(value: Any, what: str) -> int:
-    """Reads a time in milliseconds since 1970, or in ISO 8601; without a zone it is UTC."""
+    """Reads a time in milliseconds since 1970 or in ISO 8601, in UTC unless it names a zone."""
     return milliseconds(_since_1970(value, what), what)
 
 
 def moment_if_any(value: Any, what: str) -> int | None:
-    """Reads a `moment`. None for null, empty text, and the first moment of 1970, which venues fill in for none."""
+    """Reads a `moment`; None for null, empty text, and the start of 1970, which venues use for "no time"."""
     found = 0 if value is None or value == "" else _since_1970(value, what)
     return None if found == 0 else milliseconds(found, what)
 
@@ -218,17 +218,17 @@ def _since_1970(value: Any, what: str) -> int:
 
 
 def is_none_or_zero(value: Any) -> bool:
-    """Tells whether it is null or 0, which venues show for no price."""
+    """Returns whether it is null or 0, which venues use for "no price"."""
     return value is None or (not isinstance(value, bool) and value in (0, "0"))
 
 
 def integral(value: Any) -> Any:
-    """Returns a whole number that came with decimals (50000.0) without them."""
+    """Returns a whole number without its decimals (50000.0 becomes 50000); other values unchanged."""
     return int(value) if isinstance(value, Decimal) and value == value.to_integral_value() else value
 
 
 def if_told(read: Callable[[Any, str], Value], value: Any, what: str) -> Value | None:
-    """Reads a value that may be null."""
+    """Reads a value, or returns None for null."""
     return None if value is None else read(value, what)
 
 
@@ -242,7 +242,7 @@ def text(value: Any, what: str, *, longest: int = 200) -> str:
 
 
 def label(value: Any, what: str) -> str:
-    """Reads a trait's type or value: text, or a number, which makers of collections use alike."""
+    """Reads a trait's type or value, which may be text or a number."""
     if isinstance(value, Decimal) and value.is_finite():
         value = format(value, "f")
     elif isinstance(value, int) and not isinstance(value, bool):
@@ -274,12 +274,12 @@ def _like(pattern: re.Pattern[str], kind: str) -> Callable[[Any, str], str]:
     return read
 
 
-txid = _like(_TXID, "a txid")  # as explorers show it: 64 lower-case hex digits
+txid = _like(_TXID, "a txid")  # 64 lower-case hex digits
 script = _like(_SCRIPT, "a script in hex")  # in lower case
 
 
 def outpoint(value: Any, what: str) -> str:
-    """Reads an output as `txid:vout`, in its only spelling."""
+    """Reads an output as `txid:vout`, without leading zeros in vout."""
     found, _, vout = value.partition(":") if isinstance(value, str) else ("", "", "")
     if not _VOUT.fullmatch(vout) or int(vout) >= 2**32:
         raise _unlike(value, what, "an outpoint")
@@ -294,12 +294,12 @@ def height(value: Any, what: str) -> int:
 
 
 def text_or_none(value: Any) -> str | None:
-    """Reads any text, uncleaned; None for anything else, also for half a surrogate, which no socket takes."""
+    """Reads any text, uncleaned; None for other values and for text with surrogates, which cannot be encoded."""
     return value if isinstance(value, str) and not _SURROGATE.search(value) else None
 
 
 def whole_or_none(value: Any) -> int | None:
-    """Reads a whole number of at most 64 bits, None for anything else, also for digits in text."""
+    """Reads a whole number of at most 64 bits; None for other values, also for digits in text."""
     return value if type(value) is int and abs(value) < 2**63 else None
 
 
@@ -309,13 +309,13 @@ def txid_or_none(value: Any) -> str | None:
 
 
 def link(value: Any) -> str | None:
-    """Reads a web address to show if it is https, else None; it is never fetched from here."""
+    """Reads an https address for display, else None; it is never fetched here."""
     is_link = isinstance(value, str) and value.startswith("https://") and len(value) <= _LONGEST_LINK
     return value if is_link and value.isprintable() and value.isascii() else None
 
 
 def name_to_show(value: Any) -> str | None:
-    """Reads a name to show, or None: anyone can inscribe one, so a strange one must not hide the wallet."""
+    """Reads a name for display, or None. Never raises, because any user can inscribe a malformed name."""
     if not isinstance(value, str):
         return None
     return "".join(c for c in value[:200] if c.isprintable()) or None
@@ -339,7 +339,7 @@ def rows(value: Any, what: str, *, most: int = 1000) -> Sequence[Any]:
 def first(source: Mapping[str, Any], *names: str, holders: Sequence[str] = ()) -> Any:
     """Returns the first of `names` that is not null, else None; a dot goes one object deeper (`ask.price`).
 
-    With `holders` ("", "ask.") each name is looked up behind each of them.
+    With `holders`, such as ("", "ask."), each name is looked up with each of these prefixes.
     """
     for name in [holder + name for name in names for holder in holders] if holders else names:
         if (path := _PATHS.get(name)) is None:
@@ -367,16 +367,16 @@ def each_told(source: Mapping[str, Any], names: Sequence[str]) -> list[Any]:
 
 
 def field(read: Callable[[Any, str], Value], what: str, *names: str) -> Callable[[Mapping[str, Any]], Value]:
-    """Returns the reader of one field of a row, by the `first` of its names."""
+    """Returns a reader of one field of a row, under the first of `names` that is not null."""
     return lambda row: read(first(row, *names), what)
 
 
 def same(slug: str) -> str:
-    return slug.replace("•", "").casefold()  # two spellings of a slug are equal: no case, no bullets
+    return slug.replace("•", "").casefold()  # because slugs that differ only in case or bullets are the same
 
 
 def address(value: Any, what: str) -> str:
-    """Reads text that can be an address; other code checks whether it is one."""
+    """Reads text that may be an address; other code validates it."""
     found = text(value, what, longest=100)
     if not found.isascii() or not found.isalnum():
         raise Unreadable(f"{what}: not an address")
@@ -384,7 +384,7 @@ def address(value: Any, what: str) -> str:
 
 
 def _unlike(value: Any, what: str, kind: str) -> Unreadable:
-    """Makes the error of a value that is missing or null, or is not of this kind."""
+    """Returns the error for a value that is missing, null or not of this kind."""
     return Unreadable(f"{what} is missing or null" if value is None else f"{what}: {_shown(value)} is not {kind}")
 
 
@@ -398,14 +398,14 @@ TRAIT_VALUE_NAMES = ("value", "trait_value", "traitValue")
 
 
 def traits_told(given: Any) -> frozenset[Trait] | None:
-    """Reads the traits in a list of them or in `{type: value}`; None for anything else."""
+    """Reads traits from a list of traits or from `{type: value}`; None for other values."""
     if isinstance(given, list):
         return trait_pairs(given)
     return _traits(given.items()) if isinstance(given, Mapping) else None
 
 
 def trait_pairs(given: Any) -> frozenset[Trait]:
-    """Reads the traits in `[{trait_type, value}]` or in one of these."""
+    """Reads traits from `[{trait_type, value}]` or from a single such object."""
     held = [each for each in (given if isinstance(given, list) else [given]) if isinstance(each, Mapping)]
     return _traits([(first(each, *TRAIT_TYPE_NAMES), first(each, *TRAIT_VALUE_NAMES)) for each in held])
 
@@ -416,7 +416,7 @@ def _traits(pairs: Iterable[tuple[Any, Any]]) -> frozenset[Trait]:
 
 
 def trait_part(value: Any) -> str | None:
-    """Reads a trait's type or value, None if it can be neither."""
+    """Reads a trait's type or value; None if it is neither text nor a number."""
     try:
         return label(value, "trait")
     except Unreadable:
@@ -427,13 +427,13 @@ _thread = threading.local()
 
 
 class Foreign(Unreadable):
-    """A row about something else than was asked for."""
+    """The row is not about the requested goods."""
 
 
 class Best(NamedTuple, Generic[Entry]):
-    """The order of a book: `of` is a kept entry's price, `shown` the price of a raw row as `asked_price` returns it.
+    """Compares prices in a book: `of` returns an entry's price, `shown` a raw row's, as `asked_price` does.
 
-    `is_lowest`: the lowest price is the best, as of asks. `is_sorted`: the venue sends the best first.
+    `is_lowest`: the lowest price is the best, as for asks. `is_sorted`: the venue sends the best first.
     """
 
     of: Callable[[Entry], Decimal]
@@ -453,11 +453,11 @@ def each_row(
     best: Best[Entry] | None = None,
     refuses: bool = True,
 ) -> Page[Entry]:
-    """Reads the rows of an answer one by one; None of `read` is a row that is rightly passed over.
+    """Reads the rows of an answer one by one; skips a row for which `read` returns None.
 
-    `key` and `at_ms` read the id and the time of a row left out; both may raise Unreadable. Raises Unreadable where the
-    module's text says so. Without `refuses` the count of odd rows never matters, nor a sorted book's best price: a
-    later page may have one row only, and of floors each row is the answer about another collection.
+    `key` and `at_ms` read the id and the time of a row left out; both may raise Unreadable. Raises Unreadable for the
+    reasons in the module's docstring. Without `refuses` it ignores the number of odd rows, and the best price of a
+    sorted book. Use that for later pages, which may have one row, and for floors, whose rows are separate answers.
     """
     if best is not None and best.is_sorted and not refuses:
         best = None
@@ -491,10 +491,10 @@ def floors_by_slug(
     *,
     needs_one: bool = False,
 ) -> dict[str, Floor | Unread]:
-    """Reads rows of floors by the slugs asked for, however they spell them; `read` returns a row's floor and count.
+    """Reads rows of floors into a map by the requested slugs; `read` returns a row's floor and count.
 
-    A slug whose row cannot be read has its Unread. So has every missing slug next to a row whose slug is not readable.
-    With `needs_one` it raises Unreadable where no row is understood.
+    A slug whose row cannot be read maps to its Unread. If a row's slug is unreadable, so do all missing slugs. With
+    `needs_one` it raises Unreadable if no row is understood.
     """
     asked: dict[str, list[str]] = {}
     for slug in slugs:
@@ -521,7 +521,7 @@ def floors_by_slug(
 
 
 def asked_price(value: Any, what: str) -> Decimal | None:
-    """Reads the price of an omitted row; None without one, or above all existing sats, where no trade happens."""
+    """Reads the price of a row left out; None without a price, or above 21 million bitcoin."""
     if value == "" or is_none_or_zero(value):
         return None
     if isinstance(value, int) and not isinstance(value, bool) and value > MAX_SATS:
@@ -531,7 +531,7 @@ def asked_price(value: Any, what: str) -> Decimal | None:
 
 
 def left_out(error: Unreadable, key: str) -> Unread:
-    """Notes an answer about `key` alone that is not understood; the answers about others stand."""
+    """Notes and returns an unreadable answer about `key`."""
     unread = Unread(str(error), key)
     _note(unread)
     return unread
@@ -539,7 +539,7 @@ def left_out(error: Unreadable, key: str) -> Unread:
 
 @contextmanager
 def noting(note: Callable[[Unread], None]) -> Iterator[None]:
-    """Gives `note` every row that this thread leaves out meanwhile."""
+    """Calls `note` with every row that this thread leaves out in the block."""
     before = getattr(_thread, "note", None)
     _thread.note = note
     try:
@@ -557,7 +557,7 @@ def of_read(understand: Callable[[], Value], venue: str = "the venue") -> Value:
 
 
 def of_write(understand: Callable[[], Value]) -> Value:
-    """Parses the answer to a write. Raises Unknown if it is unreadable: the write was sent."""
+    """Parses the answer to a write. Raises Unknown if it is unreadable, because the write was sent."""
     try:
         return understand()
     except Unreadable as error:
@@ -565,7 +565,7 @@ def of_write(understand: Callable[[], Value]) -> Value:
 
 
 def _check_best(kept: list[tuple[int, Entry]], left: list[tuple[int, Any, Unread]], best: Best[Entry]) -> None:
-    """Raises Unreadable when a row left out may have a better price than every row that is kept."""
+    """Raises Unreadable if a row left out may have a better price than every row that is kept."""
     prices = [best.of(entry) for _, entry in kept]
     limit = None if not prices else min(prices) if best.is_lowest else max(prices)
     first_kept = min((place for place, _ in kept), default=len(left) + len(kept) + 1)
@@ -586,7 +586,7 @@ def _check_best(kept: list[tuple[int, Entry]], left: list[tuple[int, Any, Unread
 def _told(
     ask: Callable[[Mapping[str, Any]], Value | None] | None, row: Any, unclear: Value | None = None
 ) -> Value | None:
-    """Returns what `ask` reads in a row left out, `unclear` where it is there and not readable."""
+    """Returns the value that `ask` reads in a row left out, `unclear` if it is unreadable; None without `ask`."""
     if ask is None or not isinstance(row, Mapping):
         return None
     try:

@@ -1,6 +1,6 @@
-"""The known venues: what each can do, its rules for bids, and the cost of its verbs. Imports no adapter.
+"""The known venues: their capabilities, rules for bids, and the number of calls of their verbs. Imports no adapter.
 
-The practice market speaks the same dialects under names of its own, with its own grid and without quotas.
+The practice market has the same dialects under its own names, with its own price grid and without quotas.
 """
 
 from __future__ import annotations
@@ -23,53 +23,53 @@ DelistProof = Literal["challenge", "session", "psbt"]
 
 
 class Capabilities(Struct, frozen=True, forbid_unknown_fields=True):
-    """One venue: the goods, forms and limits that it has."""
+    """A venue's goods, kinds of orders, and limits."""
 
     name: str  # in tasks and grants
-    title: str  # for people
+    title: str  # for display
     kinds: tuple[Kind, ...] = ()  # goods that it takes bids on; () = it takes no bids
     bid_types: tuple[BidType, ...] = ()  # possible targets of a bid
     listings: bool = False
-    # A listing there may first move the item into a script of the venue's, and always does without `lists_plain`.
+    # Listings may first move the item into the venue's escrow script; without `lists_plain` they always do.
     lists_in_escrow: bool = False
     lists_plain: bool = True
-    drafts_are_orders: bool = False  # each draft of a listing is kept there as an order that waits to be confirmed
-    # The proof that ends a listing: the vault's signature under a challenge, a session, or a PSBT of the venue.
+    drafts_are_orders: bool = False  # the venue stores each draft of a listing as an unconfirmed order
+    # Proof needed to end a listing: the vault's signature of a challenge, a session, or a signed PSBT of the venue.
     delist_proof: DelistProof = "session"
     listing_tick: int = 1  # sats; listings' prices are multiples of it
     tells_traits: bool = False  # listings show their items' traits
-    wallets: bool = False  # it shows any address's contents and any inscription's details
+    wallets: bool = False  # it returns any address's contents and any inscription's details
     needs_sign_in: bool = False
     bids_are_psbt: bool = False  # it drafts the PSBTs of a bid (`draft_bid`); else a message is signed
-    # The coins that a sale into our bid spends, which prove on the chain what it bought: those of a wallet that our
-    # payment key signs for together with the venue, or the escrow of that very bid. None: no purchase is proved.
+    # Coins spent by a sale to our bid, which prove the purchase on the chain: the bidding wallet's (our payment key and
+    # the venue sign together), or those of the bid's own escrow. None: purchases cannot be proved.
     backing: Backing | None = None
     cancel_needs_signature: bool = False
     own_bids_by_collection: bool = False  # a wallet's bids are listed for named collections only
     floors_at_once: int = 40
-    # One request reads many floors, which are the cheapest listings' prices to the sat and at the same moment, so an
-    # unchanged floor makes a read of the listings needless.
+    # One request reads many floors, each exactly the cheapest listing's current price, so an unchanged floor makes a
+    # read of the listings unnecessary.
     floors_tell_asks: bool = False
-    asks_are_sorted: bool = True  # the pages of listings are in order of price, so that the first ones are the cheapest
+    asks_are_sorted: bool = True  # the pages of listings are sorted by price, cheapest first
     cancels_at_once: int = 100
-    # A bucket of requests, at most `slots` of them under way at a time.
+    # A token bucket of requests, at most `slots` at the same time.
     rate_per_s: int = 5
     burst: int = 5
     slots: int = 2
-    # Windows of one minute in addition, for the whole installation or for one payment address; None = no such limit.
+    # Further limits per minute, for the whole installation or for one payment address; None = no limit.
     reads_per_minute: int | None = None
     writes_per_minute: int | None = None
     reads_per_minute_per_wallet: int | None = None
     writes_per_minute_per_wallet: int | None = None
-    # Requests that a verb takes with its preparation (place, cancel, list_item, delist, ...); 1 if absent.
+    # Number of requests for a verb including its preparation (place, cancel, list_item, delist, ...); 1 if absent.
     calls: Mapping[str, int] = field(default_factory=dict)
-    # How exact a bid's end is: to the millisecond, in whole hours, or not given at all.
+    # Precision of a bid's expiry: milliseconds, whole hours, or no expiry.
     expiry: Literal["ms", "hours", "none"] = "none"
     lives_hours: tuple[int, ...] = ()  # lifetimes that a bid may have; () = any
     verified: Literal["documented", "client code", "probed"] = "documented"  # source of this knowledge
 
     def life_hours(self, least: int) -> int | None:
-        """Returns the shortest life of a bid, in hours, that is at least `least`; None = none is as long."""
+        """Returns the shortest allowed lifetime of at least `least` hours; None if all are shorter."""
         if not self.lives_hours:
             return least
         return next((hours for hours in self.lives_hours if hours >= least), None)
@@ -78,8 +78,8 @@ class Capabilities(Struct, frozen=True, forbid_unknown_fields=True):
 class VenueFacts(Struct, frozen=True, forbid_unknown_fields=True):
     """A venue of this installation: its capabilities and, by kind of goods, its rules for bids.
 
-    `quota` is the month's (limit, used, left, ...) where its key has one; `connection` how it answers at the moment
-    (paused_s, is_cut_off, skew_s), None where only the gateway knows.
+    `quota` is its key's monthly quota (limit, used, left, ...), None without one. `connection` is its current state
+    (paused_s, is_cut_off, skew_s), which only the gateway fills in.
     """
 
     capabilities: Capabilities
@@ -104,26 +104,26 @@ _WORDS: dict[Place, tuple[str, str]] = {
 
 
 class ToFund(Struct, frozen=True):
-    """The address that lacks money, and the sats to send there; None where the amount is unknown."""
+    """The address that lacks money, and the sats to send there (None = unknown amount)."""
 
     address: str
     sats: int | None
 
     @property
     def words(self) -> str:
-        """The advice in words, without a full stop."""
+        """The advice as text, without a full stop."""
         return f"send {'sats' if self.sats is None else f'at least {self.sats:,} sats'} to {self.address}"
 
 
 def to_fund(address: str | None, missing_sats: int | None) -> ToFund | None:
-    """Returns the advice for an address that may be unknown; an amount of 0 or less is unknown, too."""
+    """Returns the advice, or None if the address is unknown; an amount of 0 or less counts as unknown."""
     if address is None:
         return None
     return ToFund(address, missing_sats if missing_sats is not None and missing_sats > 0 else None)
 
 
 class Funding(Struct, frozen=True):
-    """The place whose sats back bids at `venue`; `backs` and `way_out` are words for its user."""
+    """The place of the sats that back bids at `venue`; `backs` and `way_out` are texts for the user."""
 
     venue: str
     place: Place
@@ -132,7 +132,7 @@ class Funding(Struct, frozen=True):
 
 
 def funding_of(venue: Capabilities) -> Funding | None:
-    """Returns the funding of bids at `venue`; None when it takes no bids."""
+    """Returns the funding of bids at `venue`; None if it takes no bids."""
     if not venue.kinds:
         return None
     place: Place = "payment" if venue.bids_are_psbt else "bidding"
@@ -142,8 +142,8 @@ def funding_of(venue: Capabilities) -> Funding | None:
 RUNES_TICK = 1  # rune orders are planned on a grid of one sat
 _QUARTER_HOUR_S, _SIX_HOURS_S = 900, 6 * 3600
 
-# Satflow: docs 1.1.4. Its limits come from third parties; one of its burst of 10 is left unused, so that a request that
-# overtakes a slower one never meets an empty bucket.
+# Satflow: docs 1.1.4. Its limits come from third parties. Of its burst of 10 we use 9, so that a request that overtakes
+# a slower one is not refused.
 _SATFLOW = Capabilities(
     "satflow",
     "Satflow",
@@ -164,7 +164,7 @@ _SATFLOW = Capabilities(
     expiry="ms",
     verified="documented",
 )
-# ord.net: developers.ord.net. Our offers and listings are drafted and submitted.
+# ord.net: developers.ord.net. It drafts offers and listings, which we sign and submit.
 _ORDNET = Capabilities(
     "ordnet",
     "ord.net",
@@ -201,7 +201,7 @@ _UNISAT = Capabilities(
     calls={"list_item": 2, "delist": 2},
     verified="documented",
 )
-# Ordinals Wallet: its own client's code. A bid there costs a transaction, and so does its cancel: none are placed.
+# Ordinals Wallet: its own client's code. We place no bids there, because each bid and each cancel costs a transaction.
 _ORDINALSWALLET = Capabilities(
     "ordinalswallet",
     "Ordinals Wallet",
@@ -217,7 +217,7 @@ _ORDINALSWALLET = Capabilities(
 )
 _DIALECTS: Mapping[str, Capabilities] = {each.name: each for each in (_SATFLOW, _ORDNET, _UNISAT, _ORDINALSWALLET)}
 
-# Grid and least bid in sats, and the shortest life of a bid in seconds.
+# Price grid and minimum bid in sats, and the shortest lifetime of a bid in seconds.
 _GRIDS: Mapping[str, tuple[int, int, int]] = {
     "satflow": (1000, 1000, _QUARTER_HOUR_S),
     "ordnet": (5000, 10_000, _SIX_HOURS_S),
@@ -229,7 +229,7 @@ _PRACTICE_GRIDS: Mapping[str, tuple[int, int, int]] = {
 
 
 def is_known(name: str) -> bool:
-    """Tells whether the venue of this name has an adapter."""
+    """Returns whether the venue of this name has an adapter."""
     return dialect_of(name) in _DIALECTS
 
 
@@ -246,13 +246,13 @@ def capabilities(name: str) -> Capabilities:
 
 
 def facts(name: str, *, is_default: bool) -> VenueFacts:
-    """Returns the facts of the venue of this name without asking it. Raises NotSupported for an unknown name."""
+    """Returns the facts of the venue of this name without a call. Raises NotSupported for an unknown name."""
     can = capabilities(name)
     return VenueFacts(can, {kind: profile(name, kind) for kind in can.kinds}, is_default)
 
 
 def profile(name: str, kind: Kind) -> VenueProfile:
-    """Returns the venue's rules for bids on one kind of goods. Raises NotSupported when it takes none."""
+    """Returns the venue's rules for bids on one kind of goods. Raises NotSupported if it takes none."""
     can = capabilities(name)
     if kind not in can.kinds:
         raise NotSupported(f"{can.title} takes no bids on {kind}")
@@ -272,7 +272,7 @@ def profile(name: str, kind: Kind) -> VenueProfile:
 
 
 def call_costs(name: str) -> CallCosts:
-    """Returns the costs at the venue of this name. Raises NotSupported for an unknown name."""
+    """Returns the costs in calls at the venue of this name. Raises NotSupported for an unknown name."""
     can = capabilities(name)
     least_s = max((profile(name, kind).min_duration_s for kind in can.kinds), default=0)
     return CallCosts(
@@ -286,7 +286,7 @@ def call_costs(name: str) -> CallCosts:
 
 
 def life_s(can: Capabilities, least_s: int) -> int:
-    """Returns a bid's lifetime in seconds, rounded up to one that the venue allows: 16 minutes may become an hour."""
+    """Returns a bid's lifetime in seconds, `least_s` rounded up to an allowed one: 16 minutes may become an hour."""
     if can.expiry != "hours":
         return least_s
     hours = -(-least_s // 3600)

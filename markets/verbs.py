@@ -1,8 +1,8 @@
-"""The verbs of the gateway's socket, and of the facts process's: one class for each, with its arguments and its answer.
+"""The verbs of the gateway's and the facts process's sockets: one class for each, with its arguments and answer type.
 
-A request is a JSON object, see `Request`; `args` are the fields of the class that bears the verb's name. The answer is
-`{"ok": ...}`, with what `Answered` has besides, or `{"error": ...}` as `markets/base.py` writes it. Who answers a verb
-is marked by `@answers` in the gateway; who asks is `markets/client.py`. Workers import this.
+A request is a JSON object, see `Request`; `args` are the fields of the verb's class. The answer is `{"ok": ...}` with
+the other members of `Answered`, or `{"error": ...}` as `markets/base.py` encodes it. `markets/client.py` sends
+requests; methods marked `@answers` in the gateway answer them. Workers import this module.
 """
 
 from __future__ import annotations
@@ -29,15 +29,15 @@ Age = Annotated[float, Meta(ge=0, le=86_400)]  # seconds
 SomeOrders = Annotated[tuple[OrderId, ...], Meta(min_length=1, max_length=100)]
 
 _OTHER_VERSION = "restart both programs if one of them is of another version"
-_PATTERN = re.compile(r"matching regex '\^\(\?:(.*)\)\(\?!\\\\n\)\$'")  # as core/fields.py writes it
+_PATTERN = re.compile(r"matching regex '\^\(\?:(.*)\)\(\?!\\\\n\)\$'")  # the form of patterns in core/fields.py
 _ENCODER = msgspec.json.Encoder()
 
 
 class Request(Struct, frozen=True, forbid_unknown_fields=True):
-    """A request. `venue` None is the installation's default, `user` the number of the user that it is for.
+    """A request. `venue` None is the installation's default; `user` is the number of the user that it is for.
 
-    `patience_s` is how long the client waits, None without a limit; `max_age_s` how old the answer may be.
-    The last four give the right of a task's write: see `gateway/writes.py`.
+    `patience_s` is the client's time-out (None = none), `max_age_s` the maximum age of the answer. A task's write needs
+    the last four fields: see `gateway/writes.py`.
     """
 
     verb: str
@@ -54,7 +54,7 @@ class Request(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Scarcity(Struct, frozen=True):
-    """Savings for the month's quota: reads may be `stretch_s` old, and only a ladder's top `rungs` get new bids.
+    """Restrictions while a quota is short: reads may be `stretch_s` old, and only a ladder's top `rungs` get new bids.
 
     `rungs` None = all.
     """
@@ -67,7 +67,7 @@ AMPLE = Scarcity()
 
 
 class Answered(Struct, Generic[Answer], frozen=True):
-    """An answer: one of the first two members, and what is said besides. `skew_s`: how far our clock is ahead."""
+    """An answer: `ok` or `error`, the quota's restrictions, and `skew_s`, the seconds that our clock is ahead."""
 
     ok: Answer | UnsetType = UNSET
     error: Any = None
@@ -76,17 +76,17 @@ class Answered(Struct, Generic[Answer], frozen=True):
 
 
 class Args(Struct, Generic[Answer], frozen=True, forbid_unknown_fields=True, omit_defaults=True):
-    """The arguments of a verb, which is the class's name in lower case (`OwnBids` is "own_bids"), and its answer.
+    """The arguments of a verb and the type of its answer. The class `OwnBids` is the verb "own_bids".
 
-    `quota_of`: its answers are shared, and may be older where the quota of that source runs short: the marketplace's,
-    or the runes' provider's, whichever marketplace is meant.
+    `quota_of` is the source of shared answers, which may be older while its quota is short: the marketplace, or the
+    provider of rune data.
     """
 
-    is_write: ClassVar[bool] = False  # it changes something: a lost answer leaves its fate unknown
+    is_write: ClassVar[bool] = False  # a write's outcome is Unknown if its answer is lost
     quota_of: ClassVar[Source | None] = None
 
     def check(self) -> None:
-        """Raises ValueError for faults that the types of the fields do not exclude."""
+        """Raises ValueError for invalid values that the fields' types do not exclude."""
         for name in ("slug", "ticker", "slugs", "trait"):
             given = getattr(self, name, None) or ()
             printable(*((given,) if isinstance(given, str) else given))
@@ -282,7 +282,7 @@ class Fence(Args[int], frozen=True):
 
 
 class FenceAll(Args[tuple[tuple[int, int], ...]], frozen=True):
-    tokens: tuple[tuple[Whole, Whole], ...]  # of a task and its least token
+    tokens: tuple[tuple[Whole, Whole], ...]  # (task, its minimum token)
 
 
 class Hold(Args[None], frozen=True):
@@ -315,7 +315,7 @@ def read(body: bytes) -> Request:
 
 
 def read_args(asked: Request, kind: type[Args[Answer]]) -> Args[Answer]:
-    """Reads the arguments of a request as those of `kind`. Raises Refused('bad_request')."""
+    """Reads the arguments of a request for the verb `kind`. Raises Refused('bad_request')."""
     args: Args[Answer] = _decoded(_reader(kind), asked.args, "args")
     try:
         args.check()
@@ -345,5 +345,5 @@ def _decoded(reader: msgspec.json.Decoder[Any], body: bytes | Raw, whole: str) -
 
 
 def no_such_verb(name: str) -> Refused:
-    """Makes the refusal for a verb that a program does not answer."""
+    """Returns the refusal for a verb that this program does not answer."""
     return Refused("bad_request", f"there is no such verb here: {name[:60]!r}; {_OTHER_VERSION}")

@@ -1,6 +1,6 @@
 """API tokens, the whitelist, and changes of a user's profile and plan.
 
-An API token is a bearer token for programs, with less than its owner's rights. Only a hash of it is stored.
+An API token is a bearer token for programs, with fewer rights than its owner. Only its hash is stored.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _TOUCH_MS = 60_000
 
 
 class ApiToken(Row):
-    """A token by the SHA-256 (hex) of it. With `task` set it is good for that task alone."""
+    """A token, stored as its SHA-256 (hex). With `task` set it is valid for that task only."""
 
     task_id: int | None
 
@@ -43,7 +43,7 @@ class ApiToken(Row):
     token_hash = CharField(max_length=64, unique=True)
     user = ForeignKeyField(User, on_delete="CASCADE")
     name = CharField(max_length=100)
-    scopes = CharField(max_length=30)  # with blanks between them
+    scopes = CharField(max_length=30)  # separated by blanks
     task = ForeignKeyField(Task, null=True, on_delete="CASCADE")
     created_ms = BigIntegerField()
     used_ms = BigIntegerField(null=True)
@@ -60,14 +60,14 @@ class TooManyApiTokens(Exception):
 
 
 class NotAnyMore(Exception):
-    """A refusal: whoever asks was signed out in the meantime."""
+    """A refusal: the caller was signed out in the meantime."""
 
 
 def add_token(token_hash: str, user_id: int, *, may_still: Callable[[], bool], **values: Any) -> ApiToken:
     """Stores a token with the `values` of its other columns. Raises TooManyApiTokens or NotAnyMore.
 
-    `may_still` is asked within the transaction: a thief who makes tokens while the owner signs out everywhere must not
-    be left with one.
+    `may_still` is called within the transaction, so that a thief cannot create a token while the owner signs out
+    everywhere.
     """
     with transaction():
         if not may_still():
@@ -79,12 +79,12 @@ def add_token(token_hash: str, user_id: int, *, may_still: Callable[[], bool], *
 
 
 def tokens_of(user_id: int, now_ms: int) -> list[ApiToken]:
-    """Returns those that are not over, oldest first."""
+    """Returns the user's tokens that have not expired, oldest first."""
     return list(ApiToken.select().where(ApiToken.user == user_id, ApiToken.expires_ms > now_ms).order_by(ApiToken.id))
 
 
 def remove_token(user_id: int, token_id: int) -> bool:
-    """Ends the user's token; False when there is none with this id."""
+    """Deletes the user's token; returns False if the user has no token with this id."""
     return bool(ApiToken.delete().where(ApiToken.user == user_id, ApiToken.id == token_id).execute())
 
 
@@ -97,12 +97,12 @@ _FOUND = Statement(
 
 
 def token_is_open(token_hash: str, now_ms: int) -> bool:
-    """Tells whether the token is not over. Does not count as use."""
+    """Returns whether the token has not expired. Does not count as use."""
     return _FOUND.row(token_hash=token_hash, now_ms=now_ms) is not None
 
 
 def token_with_owner(token_hash: str, now_ms: int) -> tuple[ApiToken, User] | None:
-    """Returns the token and its owner, unless it is over, and notes that it was used."""
+    """Returns the token and its owner, or None if it has expired; notes that it was used."""
     found = _FOUND.row(token_hash=token_hash, now_ms=now_ms)
     if found is None:
         return None
@@ -123,7 +123,7 @@ def end_sessions(user_id: int) -> None:
 
 
 def purge_sessions(now_ms: int) -> None:
-    """Deletes sessions and API tokens that nobody can use any more."""
+    """Deletes expired sessions and API tokens."""
     over = (Session.used_ms <= now_ms - IDLE_MS) | (Session.created_ms <= now_ms - ABSOLUTE_MS)
     with transaction():
         Session.delete().where(over).execute()
@@ -137,21 +137,21 @@ def users_with_sessions(slot: Slot) -> list[User]:
 
 
 class Removed(NamedTuple):
-    """The result for an address taken off: whether it was there, and whether the settings let it in all the same."""
+    """The result of removing an address: whether it was listed, and whether the settings still admit it."""
 
     was_listed: bool
     may_still: bool
 
 
 def put(address: str, now_ms: int, *, is_admin: bool = False) -> None:
-    """Puts the address on the list, in place of its former row."""
+    """Puts the address on the list; replaces its earlier row."""
     Whitelist.insert(address=address, is_admin=is_admin, added_ms=now_ms).on_conflict(
         conflict_target=[Whitelist.address], preserve=[Whitelist.is_admin, Whitelist.added_ms]
     ).execute()
 
 
 def add(address: str, now_ms: int) -> Whitelist | None:
-    """Puts the address on the list and returns its row; None, with nothing changed, when it is there already."""
+    """Puts the address on the list and returns its row; None, with no change, if it is listed already."""
     with transaction():
         if find(address) is not None:
             return None
@@ -159,18 +159,18 @@ def add(address: str, now_ms: int) -> Whitelist | None:
 
 
 def find(address: str) -> Whitelist | None:
-    """Returns the address's row."""
+    """Returns the address's row, or None."""
     return Whitelist.get_or_none(Whitelist.address == address)
 
 
 def listed(most: int, after: str = "") -> list[Whitelist]:
-    """Returns at most `most` rows in the order of their addresses, those after this one."""
+    """Returns at most `most` rows with addresses after `after`, sorted by address."""
     query = Whitelist.select().where(Whitelist.address > after).order_by(Whitelist.address)
     return list(query.limit(most))
 
 
 def remove(entitlements: Entitlements, address: str) -> Removed:
-    """Takes the address off the list; unless the settings let it in, its sessions and API tokens end."""
+    """Removes the address from the list, and ends its sessions and API tokens unless the settings still admit it."""
     was_listed = bool(Whitelist.delete().where(Whitelist.address == address).execute())
     may_still = entitlements.may_sign_in(address)
     user = None if may_still else User.get_or_none(User.address == address)
@@ -180,7 +180,7 @@ def remove(entitlements: Entitlements, address: str) -> Removed:
 
 
 class StillTrading(Exception):
-    """A refusal: orders are open, or a task runs, so bought items would go to the old address. The message says why."""
+    """A refusal: bids are open or a bidding task runs, so bought items would go to the old address."""
 
 
 class ProofUsed(Exception):
@@ -188,11 +188,11 @@ class ProofUsed(Exception):
 
 
 class ConsentMissing(Exception):
-    """A refusal: the change allows more than before, and the sign-in address has not signed for it."""
+    """A refusal: the change allows more than before, and the sign-in address has not signed its consent."""
 
 
 def check_not_trading(user_id: int) -> None:
-    """Raises StillTrading when the user's ordinals address is in use."""
+    """Raises StillTrading if the user's ordinals address is in use."""
     if has_open_orders(user_id):
         raise StillTrading("bids are open")
     wanted = Task.select().where(Task.desired == RUNNING, Task.deleted_ms.is_null())
@@ -201,14 +201,14 @@ def check_not_trading(user_id: int) -> None:
 
 
 def set_display_name(user_id: int, name: str | None) -> None:
-    """Sets or, with None, takes away the name."""
+    """Sets the name, or removes it with None."""
     User.update(display_name=name).where(User.id == user_id).execute()
 
 
 def set_ordinals_address(user_id: int, address: str, challenge_ids: Iterable[str], now_ms: int) -> None:
-    """Sets the address for bought items, and uses up the challenges that proved it and the user's consent.
+    """Sets the address for bought items, and marks the challenges for its proof and the user's consent as used.
 
-    Raises StillTrading or ProofUsed; then nothing was written.
+    Raises StillTrading or ProofUsed, with nothing written.
     """
     with transaction():
         check_not_trading(user_id)
@@ -217,10 +217,10 @@ def set_ordinals_address(user_id: int, address: str, challenge_ids: Iterable[str
 
 
 def set_own_ceilings(user_id: int, wanted: OwnCeilings, challenge_ids: Collection[str], now_ms: int) -> None:
-    """Sets both, and has the user's bidders started anew, whose grants are of the former ones.
+    """Sets both ceilings, and restarts the user's bidders, because their grants hold the old ceilings.
 
-    What allows more needs the consent that `challenge_ids` are of, and uses it up. Raises ConsentMissing or ProofUsed;
-    then nothing was written.
+    A change that allows more needs the consent in `challenge_ids`, which are marked as used. Raises ConsentMissing or
+    ProofUsed, with nothing written.
     """
     with transaction():
         former = own_ceilings(User.get_by_id(user_id))
@@ -232,23 +232,23 @@ def set_own_ceilings(user_id: int, wanted: OwnCeilings, challenge_ids: Collectio
             User.update(max_exposure=wanted.max_exposure, max_hardcap=wanted.max_hardcap).where(
                 User.id == user_id
             ).execute()
-            _start_bidders_anew(user_id)
+            _restart_bidders(user_id)
 
 
 def set_plan(user_id: int, plan: str, expires_ms: int, now_ms: int) -> None:
-    """Gives the user `plan` until `expires_ms`, in place of the former one.
+    """Gives the user `plan` until `expires_ms`, replacing the current plan.
 
-    With another plan the user's bidders are started anew: their grants are of the former one's limits.
+    If the plan changes, the user's bidders are restarted, because their grants hold the old plan's limits.
     """
     with transaction():
         former = Subscription.get_or_none(Subscription.user == user_id)
         Subscription.delete().where(Subscription.user == user_id).execute()
         Subscription.create(user=user_id, plan=plan, started_ms=now_ms, expires_ms=expires_ms)
         if former is not None and former.plan != plan:
-            _start_bidders_anew(user_id)
+            _restart_bidders(user_id)
 
 
-def _start_bidders_anew(user_id: int) -> None:
+def _restart_bidders(user_id: int) -> None:
     running = Task.user == user_id, Task.kind == BIDDING, Task.desired == RUNNING
     Task.update(revision=Task.revision + 1).where(*running).execute()
 

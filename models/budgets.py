@@ -1,4 +1,4 @@
-"""Budgets: limits that a user's bidding tasks share. Their sums are the ledger's (models/ledger/orders.py)."""
+"""Budgets: limits that a user's bidding tasks share. The ledger computes their use (models/ledger/orders.py)."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ MAX_BUDGETS = 100  # for each user
 
 
 class Budget(Row):
-    """The limits of all tasks that name it together, 0 for none.
+    """The shared limits of all tasks that name this budget; 0 = no limit.
 
-    `max_open_sats` bounds their open orders. `max_fills` and `spend_cap_sats` bound open orders and fills together, and
-    `spend_cap_per_day_sats` open orders and the fills of the last 24 hours.
+    `max_open_sats` limits their open orders. `max_fills` and `spend_cap_sats` limit open orders plus all fills,
+    `spend_cap_per_day_sats` open orders plus the fills of the last 24 hours.
     """
 
     id = primary_key()
     user = ForeignKeyField(User, on_delete="CASCADE")
-    user_id: int  # as peewee names the column itself, so that no query is needed
+    user_id: int  # peewee's name for the column; reading it needs no query
     name = CharField(max_length=100)
     max_open_sats = BigIntegerField(default=0)
     max_fills = IntegerField(default=0)
@@ -46,12 +46,12 @@ def of_user(user_id: int) -> list[Budget]:
 
 
 def own(user_id: int, budget_id: int) -> Budget | None:
-    """Returns the user's budget of this id; None when there is none, or it is another user's."""
+    """Returns the user's budget of this id, or None."""
     return _OWN.instance(Budget, id=budget_id, user=user_id)
 
 
 def named_by_a_task(budget_id: int) -> Budget | None:
-    """Returns the budget of this id, as a task's row names it; None when there is none."""
+    """Returns the budget of this id, or None; for ids from a task's row, whose owner is known to be the same."""
     return _OF_TASK.instance(Budget, id=budget_id)
 
 
@@ -64,16 +64,16 @@ def create(user_id: int, now_ms: int, **values: object) -> Budget:
 
 
 def change(user_id: int, budget_id: int, **values: object) -> bool:
-    """Writes these columns; returns False when the user has no such budget."""
+    """Writes these columns; returns False if the user has no such budget."""
     own_one = Budget.id == budget_id, Budget.user == user_id
     if not values:
         return Budget.select().where(*own_one).exists()
-    with transaction():  # no order is being reserved meanwhile
+    with transaction():  # alone, so that no order is reserved meanwhile
         return bool(Budget.update(**values).where(*own_one).execute())
 
 
 def remove(user_id: int, budget_id: int) -> bool:
-    """Removes the budget; returns False when the user has no such one. Raises BudgetInUse while a task names it."""
+    """Removes the budget; returns False if the user has no such budget. Raises BudgetInUse while a task names it."""
     try:
         return bool(Budget.delete().where(Budget.id == budget_id, Budget.user == user_id).execute())
     except IntegrityError as error:

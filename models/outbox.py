@@ -1,10 +1,10 @@
-"""The outbox: one row for each fact that its owner is told, written in the transaction of the fact itself.
+"""The outbox: one row for each event to report to a user, written in the transaction of the event's cause.
 
-Both are on disk, or neither is. Rows are bounded by number for each user, and by age; the end of what was removed is
-remembered. Readers go on from the last event that they saw, so none is shown while one of a lesser number may come.
+So both are stored or neither. Rows are limited by number per user and by age; the last removed id is kept. Readers
+continue from the last event that they saw, so an event is hidden while one with a lower id may still be committed.
 
-Errors are counted in cycles, and in tries to start a worker, in a row: one bad cycle is no news. A condition is told
-when it begins to hold, and at most once an hour. All of it is in the task's row, so restarts tell nothing twice.
+An error is reported after three cycles (or starts of a worker) in a row with errors. A condition is reported when it
+begins to hold, at most once an hour. The counts are in the task's row, so that a restart reports nothing twice.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from models.database.base import (
 )
 from strategy.reasons import FaultCode
 
-# Facts that people want to be told of; hooks tell no others.
+# Events that people want to know of; hooks deliver only these.
 FILL = "fill"
 SOLD = "sold"
 LISTED = "listed"
@@ -44,7 +44,7 @@ WORKER_DEAD = "worker_dead"
 DAILY = "daily"
 LASTING = (FILL, SOLD, LISTED, OUTBID_LIMITED, ERROR, RECOVERED, HALTED, QUOTA, PLAN_EXPIRING, WORKER_DEAD, DAILY)
 
-# Changes for a page that shows them as they come: many, and soon of no use.
+# Changes for a live page: many, and soon outdated.
 CYCLE = "cycle"
 TASK = "task"
 ORDER = "order"
@@ -57,14 +57,14 @@ EVENTS = (*LASTING, *PASSING)
 
 
 class Event(Row):
-    """One fact about a user's matters, and the task in it, if any.
+    """One event of a user, and its task, if any.
 
-    `data` is a JSON object by the columns' names, with nothing in it that the user may not see. `fact` names a fact
-    that is told once, however many processes notice it.
+    `data` is a JSON object with column names as keys; the user may see all of it. `fact` is a unique key for an event
+    that must be written only once even if several processes notice it.
     """
 
     id = primary_key()
-    user_id = BigIntegerField()  # nothing is checked here: no fact may fail for its event
+    user_id = BigIntegerField()  # no foreign key, so that an event never makes its transaction fail
     task_id = BigIntegerField(null=True)
     event = CharField(max_length=20)
     at_ms = BigIntegerField()
@@ -74,7 +74,7 @@ class Event(Row):
 
 
 class Forgotten(Row):
-    """The newest id of a user's events that are no longer kept, of either kind: older places cannot be gone on from."""
+    """The newest deleted event ids of a user, by kind; a reader at an older id has missed events."""
 
     user_id = BigIntegerField(primary_key=True)
     lasting_id = BigIntegerField(default=0)
@@ -84,10 +84,10 @@ class Forgotten(Row):
         table_name = "forgotten_events"
 
 
-# Literals, as in the indexes: SQLite sees at once which index to use.
+# Literals, as in the indexes, because SQLite chooses an index by them.
 IS_PASSING = Event.is_passing == YES
 IS_LASTING = Event.is_passing == NO
-# What was told once must not be told again because its row was let go early: such rows go by age alone.
+# Events with a `fact` are deleted by age only, because an early deletion would allow them to be written again.
 GOES_BY_NUMBER = IS_LASTING & Event.fact.is_null()
 add_indexes(
     ("events_user", (Event.user_id, Event.id), None, False),
@@ -98,15 +98,15 @@ add_indexes(
 
 KEPT_LASTING = 10_000  # for each user
 KEPT_PASSING = 1_000
-KEPT_MS = 35 * 86_400_000  # longer than a month, whose facts are told once
-_EVERY = 64  # rows; so a user may have some more than is kept, for a while
+KEPT_MS = 35 * 86_400_000  # over a month, because some facts are reported once a month
+_EVERY = 64  # rows between deletions, so a user may temporarily have some more
 _NTH_NEWEST = "SELECT id FROM events WHERE user_id = :user AND {} ORDER BY id DESC LIMIT 1 OFFSET :newer"
 _OLDEST_LASTING = Statement(_NTH_NEWEST.format("is_passing = $no AND fact IS NULL"))
 _OLDEST_PASSING = Statement(_NTH_NEWEST.format("is_passing = $yes"))
 
 
 def make_room(user_id: int, new_id: int) -> None:
-    """Lets go of what is too much for the user, at every 64th event of the installation, unless another does so."""
+    """Deletes the user's surplus events at every 64th event, unless another transaction is doing so."""
     if new_id % _EVERY == 0 and database.obj.may_tidy():
         _bound(user_id)
 
@@ -124,10 +124,10 @@ def _bound(user_id: int) -> None:
 
 
 def forget_old(now_ms: int) -> None:
-    """Lets go of all users' events that are too old or too many."""
+    """Deletes all users' events that are too old or too many."""
     is_old = Event.at_ms <= now_ms - KEPT_MS
     for is_kind, mark in ((IS_PASSING, Forgotten.passing_id), (IS_LASTING, Forgotten.lasting_id)):
-        # One user after the other: nobody's bid waits for long.
+        # One transaction per user, so that no bid waits long for the lock.
         ends: Any = (
             Event.select(Event.user_id, fn.MAX(Event.id)).where(is_old, is_kind).group_by(Event.user_id).tuples()
         )
@@ -153,9 +153,9 @@ _INSERT_ONCE = Statement(f"{insertion(Event)} ON CONFLICT DO NOTHING $returning_
 def tell(
     event: str, user_id: int, task_id: int | None, at_ms: int, data: Mapping[str, Any], *, fact: str | None = None
 ) -> None:
-    """Writes one event, and lets go of the user's oldest ones now and then.
+    """Writes one event, and now and then deletes the user's oldest ones.
 
-    Of several with the same `fact` the first is written. Raises RuntimeError outside of a transaction.
+    Does nothing if the user has an event with this `fact`. Raises RuntimeError outside of a transaction.
     """
     if not database.in_transaction():
         raise RuntimeError("an event belongs in the transaction of its fact")
@@ -197,12 +197,12 @@ _AFTER = Statement(
 
 
 def newest_mark() -> Any:
-    """Returns a value that differs from a former one if there may be more to read; take it before reading."""
+    """Returns a value that changes when there may be more to read; take it before reading."""
     return base.commit_mark(), database.obj.settled_event()
 
 
 def newest_id() -> int:
-    """Returns the id of the newest event that can be read, or 0; it may be gone since, or another user's."""
+    """Returns the id of the newest readable event of any user, or 0; the event may have been deleted."""
     return min(database.obj.settled_event(), _newest_written())
 
 
@@ -225,7 +225,7 @@ def of_user_after(user_id: int, after: int, most: int, events: Collection[str] =
 
 
 def missed(user_id: int, after: int, until: int, most: int, events: Collection[str] = EVENTS) -> int:
-    """Counts the user's events of these names between two ids, `most` at most."""
+    """Counts the user's events of these names after one id up to another, at most `most`."""
     found = _mine(user_id, events).where(Event.id > after, Event.id <= until).limit(most)
     return int(found.count())
 
@@ -242,9 +242,9 @@ def _mine(user_id: int, events: Collection[str]):  # type: ignore[no-untyped-def
 
 
 def can_go_on(user_id: int, after: int, events: Collection[str] = EVENTS) -> bool:
-    """Tells whether nothing of these names is missing between `after` and the oldest event that is kept."""
+    """Returns whether no event of these names was deleted after the id `after`."""
     if after > _newest_written():
-        return False  # an id of another database: this one was restored from a backup
+        return False  # because the id is from another database, such as before a backup was restored
     gone = Forgotten.get_or_none(Forgotten.user_id == user_id)
     if gone is None:
         return True
@@ -252,7 +252,7 @@ def can_go_on(user_id: int, after: int, events: Collection[str] = EVENTS) -> boo
     return not (wants_passing and after < gone.passing_id) and not (wants_lasting and after < gone.lasting_id)
 
 
-Coded = tuple[str, Mapping[str, Any]]  # a code of FaultCode, and the values in its words
+Coded = tuple[str, Mapping[str, Any]]  # a code of FaultCode, and the values for its text
 START_REFUSED: Coded = (FaultCode.START_REFUSED, {})
 START_FAILED: Coded = (FaultCode.START_FAILED, {})
 NOT_ENTITLED: Coded = (FaultCode.NOT_ENTITLED, {})
@@ -263,9 +263,9 @@ GIVEN_UP: Coded = (FaultCode.GIVEN_UP, {})
 
 
 def stored_fault(text: str | None, fault: Coded | None) -> tuple[str | None, str | None]:
-    """Returns the columns of an error: `other` for words without a code, nothing without words.
+    """Returns the columns (code, params) of an error; the code is `other` without `fault`, both None without `text`.
 
-    Raises ValueError for a code that is not in the list.
+    Raises ValueError for an unknown code.
     """
     if text is None:
         return None, None
@@ -274,7 +274,7 @@ def stored_fault(text: str | None, fault: Coded | None) -> tuple[str | None, str
 
 
 def error_columns(text: str | None, fault: Coded | None = None) -> dict[str, str | None]:
-    """Returns all columns of an error by their names."""
+    """Returns all columns of an error, by name."""
     code, params = stored_fault(text, fault)
     return {"last_error": text, "last_error_code": code, "last_error_params": params}
 
@@ -283,11 +283,11 @@ TOLD_AFTER = 3  # cycles in a row
 AGAIN_MS = 3_600_000
 _DAY_MS = 86_400_000
 
-Conditions = Mapping[str, Mapping[str, Any]]  # those that hold now, with the data of their events
+Conditions = Mapping[str, Mapping[str, Any]]  # name of each condition that holds now: data of its event
 
 
 def counted(task_id: int, user_id: int, before: int, error: str | None, now_ms: int) -> int:
-    """Counts one more cycle with or without an error, tells what that means, and returns the new count."""
+    """Returns the number of cycles in a row with errors after this cycle; writes the events ERROR and RECOVERED."""
     if error is None:
         if before >= TOLD_AFTER:
             tell(RECOVERED, user_id, task_id, now_ms, {"cycles": before})
@@ -298,7 +298,7 @@ def counted(task_id: int, user_id: int, before: int, error: str | None, now_ms: 
 
 
 def with_conditions(task_id: int, user_id: int, told: str, conditions: Conditions, now_ms: int) -> str:
-    """Tells the conditions that begin to hold, and returns the new text of the row's `told`."""
+    """Writes events for conditions that begin to hold, and returns the new text for the row's column `told`."""
     if not told and not conditions:
         return told
     before = {name: (stands == "+", int(ms)) for name, stands, ms in (each.split(":") for each in told.split())}
@@ -309,7 +309,7 @@ def with_conditions(task_id: int, user_id: int, told: str, conditions: Condition
         if name in conditions:
             if not stood and not is_recent:
                 told_ms, data = now_ms, conditions[name]
-                if name == QUOTA:  # the key's matter, not the task's: once a day for all of the user's tasks
+                if name == QUOTA:  # once a day for all of the user's tasks, because the quota is the key's
                     tell(name, user_id, None, now_ms, data, fact=f"quota:{data['venue']}:{now_ms // _DAY_MS}")
                 else:
                     tell(name, user_id, task_id, now_ms, data)

@@ -1,4 +1,4 @@
-"""Presets, which are a user's named configs, and the slugs that a user is known to care for."""
+"""Presets (a user's named configs), and the slugs of a user's tasks, orders, presets and wallets."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ MOST_PRESETS = 50  # of a user
 
 
 class Preset(Row):
-    """A named config: the JSON object of the fields that were given."""
+    """A named config: a JSON object of the fields that the user set."""
 
     id = primary_key()
     user = ForeignKeyField(User, on_delete="CASCADE", index=False)
@@ -45,18 +45,18 @@ class TooManyPresets(Exception):
 
 
 def of_user(user_id: int) -> list[Preset]:
-    """Returns the user's presets by their names."""
+    """Returns the user's presets, sorted by name."""
     return list(Preset.select().where(Preset.user == user_id).order_by(Preset.name))
 
 
 def own(user_id: int, preset_id: int) -> Preset | None:
-    """Returns the user's preset of this id; None for another user's."""
+    """Returns the user's preset of this id, or None."""
     found: Preset | None = Preset.get_or_none(Preset.user == user_id, Preset.id == preset_id)
     return found
 
 
 def add(user_id: int, named: Iterable[tuple[str, str]], now_ms: int, *, replaces: bool = False) -> list[Preset]:
-    """Stores presets (name and config), all or none of them; `replaces`: those of the same names give way.
+    """Stores presets (name and config), all or none; with `replaces` they replace presets of the same names.
 
     Raises PresetExists or TooManyPresets.
     """
@@ -81,7 +81,7 @@ def _stored(known: Preset | None, user_id: int, name: str, config: str, now_ms: 
 
 
 def change(preset: Preset, now_ms: int, *, name: str | None = None, config: str | None = None) -> None:
-    """Writes what is given. Raises PresetExists when the name is another preset's."""
+    """Writes the given values. Raises PresetExists if another preset has the name."""
     preset.name = preset.name if name is None else name
     preset.config = preset.config if config is None else config
     preset.updated_ms = now_ms
@@ -93,12 +93,12 @@ def change(preset: Preset, now_ms: int, *, name: str | None = None, config: str 
 
 
 def remove(user_id: int, preset_id: int) -> bool:
-    """Deletes the user's preset; tells whether there was one."""
+    """Deletes the user's preset; returns whether it existed."""
     return bool(Preset.delete().where(Preset.user == user_id, Preset.id == preset_id).execute())
 
 
 TASK, ORDER, PRESET, WALLET = SOURCES = ("task", "order", "preset", "wallet")
-_NEWEST_ORDERS = 2_000  # a user's orders are never deleted, and there may be millions
+_NEWEST_ORDERS = 2_000  # because orders are never deleted and a user may have millions
 _MINUTE_MS = 60_000
 
 
@@ -113,7 +113,7 @@ class KnownSlug(Struct):
 
 
 def known_slugs(user_id: int, addresses: Iterable[str]) -> list[KnownSlug]:
-    """Returns the slugs of the user's tasks, newest orders, presets, and of the items last seen at their addresses."""
+    """Returns the slugs of the user's tasks, newest orders and presets, and of the cached items at `addresses`."""
     found: dict[tuple[str, str], KnownSlug] = {}
 
     def known(source: str, type_: str, slug: str) -> KnownSlug:
@@ -148,7 +148,7 @@ _FLOOR = Statement(
 
 
 def last_floor(task_id: int) -> tuple[Decimal, int] | None:
-    """Returns the floor that the task saw last, and the beginning of that minute in milliseconds."""
+    """Returns the floor in the task's newest sample and that minute's start in milliseconds, or None."""
     row = _FLOOR.row(task=task_id, step=MINUTE)
     return None if row is None else (Decimal(row[0]), row[1] * _MINUTE_MS)
 

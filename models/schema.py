@@ -32,7 +32,7 @@ _HISTORY = "schema_migration"  # the library's table, to which 0003_versions add
 
 
 class OtherVersion(BidkeeperError):
-    """A database of another version, which this one can neither use nor bring to its own schema.
+    """The database is of another version, which this version can neither use nor migrate.
 
     `text` names both versions and the difference; `remedy` says what to run.
     """
@@ -49,7 +49,7 @@ def migrate(by: Callable[[], Version] | None = None) -> list[str]:
     The database records the version that `by` returns; without `by` it records none. Raises OtherVersion for a database
     that this version must not touch; then nothing was changed.
     """
-    writer = by() if by is not None and pending() else None  # it may ask git: not while others wait for the database
+    writer = by() if by is not None and pending() else None  # before the lock, because it may run git
     with database.obj.migrating():
         refuse_foreign()
         applied = list(_runner().up())
@@ -135,10 +135,10 @@ def refuse_foreign() -> None:
 
 
 def _other_tables() -> str:
-    """Names the tables and indexes that the applied migrations of this version make otherwise; empty when none.
+    """Returns a text naming the tables and indexes that differ from this version's migrations; "" if none do.
 
-    A development version may have had a migration of the same name with other columns. Tables of ours without any
-    applied migration are another's, too.
+    A development version may have had a migration of the same name with other columns. Tables with our names but
+    without any applied migration count as different too.
     """
     applied = [row.name for row in _runner().status() if row.applied and row.path]
     made = _made if isinstance(database.obj, Sqlite) else _outlined
@@ -169,12 +169,12 @@ def _made(made_in: Sqlite) -> dict[str, str]:
 
 _AT_ONCE = 500
 _LIBRARYS = "schema_migration"
-_OF_PROGRAMS = Lease._meta.table_name  # by the clock of its own server
+_OF_PROGRAMS = Lease._meta.table_name  # not copied, because leases use their own server's clock
 _EXPOSURE = "SELECT dry_run, COUNT(*), SUM(price_sats) FROM orders WHERE state != 'closed' GROUP BY dry_run ORDER BY 1"
 
 
 class CannotCopy(BidkeeperError):
-    """A refusal to copy, or a copy that is not like its original; then nothing was written."""
+    """The copy was refused, or differs from the original; nothing was written."""
 
 
 class Copied(NamedTuple):
@@ -185,10 +185,10 @@ class Copied(NamedTuple):
 
 
 def copy(source_url: str, target_url: str) -> list[Copied]:
-    """Copies every row, and what ids come next, in one transaction of the target; returns what was copied.
+    """Copies all rows and the next ids, in one transaction of the target; returns the copied tables.
 
-    The target is brought to this version's schema, and must be empty. Nobody may write to the source meanwhile. Raises
-    CannotCopy, OtherVersion and DatabaseAway.
+    The target must be empty; it is migrated to this version's schema. No process may write to the source meanwhile.
+    Raises CannotCopy, OtherVersion and DatabaseAway.
     """
     from core.version import running
 
@@ -263,7 +263,7 @@ def _with_truths(row: tuple[Any, ...], truths: list[int]) -> tuple[Any, ...]:
 
 
 def _compare(source: Sqlite | Postgresql, target: Sqlite | Postgresql) -> None:
-    """Raises CannotCopy unless both have as many rows, and as many sats in open orders."""
+    """Raises CannotCopy unless both have the same number of rows and the same open orders."""
     for table in _tables():
         counts = [_value(each, f"SELECT COUNT(*) FROM {table}") for each in (source, target)]
         if counts[0] != counts[1]:
@@ -274,7 +274,7 @@ def _compare(source: Sqlite | Postgresql, target: Sqlite | Postgresql) -> None:
 
 
 def _open_orders(database: Sqlite | Postgresql) -> list[tuple[int, ...]]:
-    """Returns number and sats of the real ones, and of those of dry runs."""
+    """Returns the number and sats of the open real orders, and of those of dry runs."""
     return [tuple(map(int, row)) for row in database.execute_sql(_EXPOSURE).fetchall()]
 
 

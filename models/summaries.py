@@ -1,7 +1,7 @@
 """Lists and sums over all users: for the manager, the metrics, the administrators, and each day's event.
 
-The calendar's events are told once, whoever looks and however often. A day is told once it is over (UTC), also late,
-but only the last.
+Events of the calendar are written once, however often this runs. A day's event is written after the day is over (UTC),
+perhaps late, and for the last day only.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ def _is_told(user_id: Any, fact: str) -> Any:
 
 
 def _day(user_id: int, from_ms: int, to_ms: int) -> dict[str, Any]:
-    """Returns the trades from `from_ms` to before `to_ms`, and the state of now, of real money only."""
+    """Returns the real trades from `from_ms` to before `to_ms`, and the current open bids and tasks."""
     bought, bought_sats = _sums(
         Order,
         fn.COALESCE(Order.sold_sats, Order.price_sats),
@@ -114,7 +114,7 @@ def tasks_by_state(kind: str) -> dict[tuple[str, str], int]:
 
 
 def cycles_finished() -> int:
-    """Counts the cycles of all tasks ever, by the last id that was given to one: their rows go in time."""
+    """Returns the number of cycles ever finished, by the last row id, because old rows are deleted."""
     return database.obj.last_id(Cycle._meta.table_name) or 0
 
 
@@ -259,16 +259,16 @@ class Glance(NamedTuple):
 
 
 def glances(to_end: Iterable[int], slot: Slot) -> list[Glance]:
-    """Returns the rows of `rows_of_interest`, but cheaply: this runs every second."""
+    """Returns few columns of the rows of `rows_of_interest`, because this runs every second."""
     columns = [getattr(Task, name) for name in Glance._fields]
     rows: Any = Task.select(*columns).where(_of_interest(to_end, slot)).order_by(Task.id).tuples()
     return [Glance._make(row) for row in rows]
 
 
 def rows_of_interest(to_end: Iterable[int], slot: Slot) -> list[Task]:
-    """Returns the rows that the slot's manager must look at, with their users.
+    """Returns the tasks that the slot's manager must check, with their users.
 
-    Wanted, observed as something else than stopped, deleted, or `to_end` (ids), which have orders to be closed.
+    These should run, are not observed as stopped, are deleted, or have orders to be closed (`to_end`, ids).
     """
     return list(Task.select(Task, User).join(User).where(_of_interest(to_end, slot)).order_by(Task.id))
 

@@ -1,12 +1,12 @@
-"""Users, their rights and plans, their own ceilings, control states, and how they sign in.
+"""Users, their rights and plans, their own ceilings, control states, and their sign-in.
 
-The own ceilings are below the plan's, lowered by any session and raised only by the sign-in address's signature. They
-bound what a stolen token can spend, and hold wherever the plan's limits and a task's hard cap do: in a worker's
-decisions, in the ledger's reservations and in the grant that the signer is given. A sign-in is a challenge, used once,
-and a session, of which only a hash of the token is stored.
+A user's own ceilings apply in addition to the plan's. Any session may lower them, but only a signature of the sign-in
+address may raise them, so they limit what a stolen token can spend. They apply wherever the plan's limits and a task's
+hard cap do: in a worker's decisions, the ledger's reservations, and the signer's grant. A sign-in uses a challenge once
+and opens a session; only a hash of the session's token is stored.
 
-Control states are set for the installation, a user or a task; the strictest holds. Each that was ever set has a row,
-with its setter and time.
+Control states are set for the installation, a user or a task; the strictest applies. Each state that was ever set has a
+row, with its setter and time.
 """
 
 from __future__ import annotations
@@ -38,23 +38,23 @@ DAY_MS = 86_400_000
 
 
 class OwnCeilings(Struct, frozen=True):
-    """Sats of all open orders together, and of one order; None where the user has set none."""
+    """Maximum sats of all open orders together, and of one order; None = not set by the user."""
 
     max_exposure: int | None = None
     max_hardcap: int | None = None
 
     def allows_more_than(self, former: OwnCeilings) -> bool:
-        """Tells whether something is allowed that `former` did not allow."""
+        """Returns whether this allows more than `former`."""
         pairs = (self.max_exposure, former.max_exposure), (self.max_hardcap, former.max_hardcap)
         return any(before is not None and (sats is None or sats > before) for sats, before in pairs)
 
     def plan(self, plan: SubscriptionPlan) -> SubscriptionPlan:
-        """Returns the plan with no more exposure than this."""
+        """Returns the plan, with its exposure limited to this ceiling."""
         most = self.max_exposure
         return plan if most is None else replace(plan, max_exposure=min(plan.max_exposure, most))
 
     def config(self, config: BidConfig) -> BidConfig:
-        """Returns the config with no bid above this, by hard cap (which may be 0, none) and by the sats of an order."""
+        """Returns the config, with hard cap (0 = none) and sats per order limited to this ceiling."""
         most = self.max_hardcap
         if most is None:
             return config
@@ -68,9 +68,9 @@ def own_ceilings(user: User) -> OwnCeilings:
 
 
 class User(Row):
-    """A trader, known by the address that signs in; bought inscriptions and runes go to `ordinals_address`.
+    """A trader, identified by the sign-in address; bought inscriptions and runes go to `ordinals_address`.
 
-    `max_exposure` and `max_hardcap` (sats) are the user's own ceilings, see models/users.py; null: none.
+    `max_exposure` and `max_hardcap` (sats) are the user's own ceilings; null = not set.
     """
 
     id = primary_key()
@@ -83,7 +83,7 @@ class User(Row):
 
 
 class Whitelist(Row):
-    """An address that may sign in besides those of the settings; `is_admin` makes it an administrator's."""
+    """An address that may sign in, in addition to those in the settings; `is_admin` makes it an administrator's."""
 
     address = CharField(max_length=90, primary_key=True)
     is_admin = BooleanField(default=False)
@@ -104,7 +104,7 @@ class Subscription(Row):
 
 
 def find_or_create(address: str, plans: Mapping[str, SubscriptionPlan], now_ms: int) -> User:
-    """Returns the user of `address`, made with the first plan at the first sign-in."""
+    """Returns the user of `address`; creates the user with the first plan at the first sign-in."""
     with transaction():
         user = User.get_or_none(User.address == address)
         if user is None:
@@ -118,7 +118,7 @@ _SUBSCRIPTION = Statement(f"SELECT {columns(Subscription)} FROM subscriptions WH
 
 
 def subscription_of(user_id: int) -> Subscription | None:
-    """Returns the user's plan and its end."""
+    """Returns the user's plan and its end, or None."""
     return _SUBSCRIPTION.instance(Subscription, user=user_id)
 
 
@@ -126,31 +126,31 @@ _WHITELISTED = Statement("SELECT 1 FROM whitelist WHERE address = :address")
 
 
 class Entitlements(Struct, frozen=True):
-    """The rights by `settings`, with normalised addresses there and in all questions."""
+    """Users' rights by settings and tables. All addresses must be normalised."""
 
     settings: Settings
 
     def is_admin(self, address: str) -> bool:
-        """Tells whether `address` is an administrator's, by settings or table."""
+        """Returns whether `address` is an administrator's, by settings or table."""
         its = Whitelist.address == address, Whitelist.is_admin
         return address in self.settings.admins or Whitelist.select().where(*its).exists()
 
     def may_sign_in(self, address: str) -> bool:
-        """Tells whether `address` may sign in: everybody with `*`, else by settings or table; administrators always."""
+        """Returns whether `address` may sign in: by settings (`*` admits all) or table; administrators always may."""
         is_set = {"*", address} & self.settings.whitelist or address in self.settings.admins
         return bool(is_set) or _WHITELISTED.row(address=address) is not None
 
     def plan(self, user: User) -> SubscriptionPlan | None:
-        """Returns the user's plan within their own ceilings, ended or not; None without an offered one."""
+        """Returns the user's plan, also an ended one, limited by their own ceilings; None if it is not offered."""
         return self.plan_by(subscription_of(user.id), user)
 
     def plan_by(self, subscription: Subscription | None, user: User) -> SubscriptionPlan | None:
-        """Returns the same of a user with this subscription."""
+        """Returns the same as `plan`, for a subscription that the caller has read."""
         plan = self.settings.plans.get(subscription.plan) if subscription else None
         return plan and own_ceilings(user).plan(plan)
 
     def refusal(self, user: User, now_ms: int) -> str | None:
-        """Says why the user's tasks must not run now (plan over or unknown, no longer whitelisted), or None."""
+        """Returns why the user's tasks must not run now (plan ended or unknown, no longer whitelisted), or None."""
         subscription = subscription_of(user.id)
         if subscription is None or subscription.expires_ms <= now_ms:
             return "plan expired"
@@ -162,8 +162,8 @@ class Entitlements(Struct, frozen=True):
 
 
 MAX_TRIES = 5
-# Per address and client IP together. A client may not open as many while one of them lives (600 calls a minute,
-# 5 minutes), so a stranger at the owner's own IP takes no challenge away that the owner is signing.
+# Per pair of address and client IP. More than a client can open in a challenge's lifetime (600 calls a minute for
+# 5 minutes), so a stranger at the owner's IP cannot evict a challenge that the owner is signing.
 MAX_OPEN_CHALLENGES = 4_000
 MAX_SESSIONS = 10
 IDLE_MS = 24 * 3_600_000
@@ -172,9 +172,9 @@ _TOUCH_MS = 60_000
 
 
 class Challenge(Row):
-    """A text to sign. With `user` set it proves an ordinals address of that user and is no sign-in.
+    """A text to sign, for a sign-in; with `user` set, instead, for a proof of that user's ordinals address.
 
-    With `approves` set, too, it is that user's consent to what these words say, and nothing else.
+    With `approves` set too, it is only that user's consent to the change described there.
     """
 
     user_id: int | None
@@ -191,7 +191,7 @@ class Challenge(Row):
 
 
 class Session(Row):
-    """A signed-in client, by the SHA-256 (hex) of its bearer token; `client` is a word or two for its owner."""
+    """A signed-in client, stored with its bearer token's SHA-256 (hex); `client` describes it to its owner."""
 
     id = primary_key()
     token_hash = CharField(max_length=64, unique=True)
@@ -212,7 +212,7 @@ def open_challenge(
     user_id: int | None,
     approves: str | None = None,
 ) -> None:
-    """Stores a challenge and deletes those that ended. Beyond MAX_OPEN_CHALLENGES the oldest make room."""
+    """Stores a challenge; deletes expired ones, and the oldest beyond MAX_OPEN_CHALLENGES."""
     with transaction():
         Challenge.delete().where(Challenge.expires_ms <= now_ms).execute()
         is_open = (Challenge.address == address, Challenge.client_ip == client_ip, Challenge.used_ms.is_null())
@@ -232,7 +232,7 @@ def open_challenge(
 
 
 def usable_challenge(challenge_id: str, now_ms: int) -> Challenge | None:
-    """Returns the challenge, if it is not used, expired or worn out by bad tries."""
+    """Returns the challenge, or None if it is used, expired, or void after too many wrong signatures."""
     return Challenge.get_or_none(_is_usable(challenge_id, now_ms))
 
 
@@ -247,15 +247,15 @@ def count_bad_try(challenge_id: str) -> None:
 
 
 def use_challenge(challenge_id: str, now_ms: int) -> bool:
-    """Marks the challenge used; returns True to exactly one caller, however many try at once."""
+    """Marks the challenge as used; returns True to exactly one of several concurrent callers."""
     return bool(Challenge.update(used_ms=now_ms).where(_is_usable(challenge_id, now_ms)).execute() == 1)
 
 
 def open_session(token_hash: str, user_id: int, now_ms: int, client: str = "", proof: str | None = None) -> bool:
     """Stores a session and ends the user's oldest ones beyond MAX_SESSIONS.
 
-    `proof` is the challenge that it is opened by, which is used up. Returns False, with nothing written, when another
-    request has used that, or `end_sessions` has taken it away.
+    `proof` is the signed challenge, which is marked as used. Returns False, with nothing written, if another request
+    has used it or `end_sessions` has deleted it.
     """
     with transaction():
         if proof is not None and not use_challenge(proof, now_ms):
@@ -268,7 +268,7 @@ def open_session(token_hash: str, user_id: int, now_ms: int, client: str = "", p
 
 
 def sessions_of(user_id: int, now_ms: int) -> list[Session]:
-    """Returns the user's sessions that are not over, the one used last first."""
+    """Returns the user's sessions that have not ended, most recently used first."""
     is_alive = (Session.used_ms > now_ms - IDLE_MS) & (Session.created_ms > now_ms - ABSOLUTE_MS)
     mine = Session.select().where(Session.user == user_id, is_alive)
     return list(mine.order_by(Session.used_ms.desc(), Session.id.desc()))
@@ -283,9 +283,9 @@ _SESSION = Statement(
 
 
 def user_and_mark(token_hash: str, now_ms: int) -> tuple[User, Any] | None:
-    """Returns the token's user, and the mark of the database's state then, if a query can tell it. Counts as use.
+    """Returns the token's user, and the database's commit mark if the query returns one, else None. Counts as use.
 
-    None once the token was idle for IDLE_MS or is older than ABSOLUTE_MS.
+    Returns None if the token was idle for IDLE_MS or is older than ABSOLUTE_MS.
     """
     found = _found(token_hash, now_ms)
     if found is None:
@@ -297,7 +297,7 @@ def user_and_mark(token_hash: str, now_ms: int) -> tuple[User, Any] | None:
 
 
 def is_open(token_hash: str, now_ms: int) -> bool:
-    """Tells whether the session has not ended. Does not count as use."""
+    """Returns whether the session has not ended. Does not count as use."""
     return _found(token_hash, now_ms) is not None
 
 
@@ -311,7 +311,7 @@ def end_session(token_hash: str) -> None:
 
 
 def end_session_of(user_id: int, session_id: int) -> bool:
-    """Logs the user's session with this id out; False when there is none."""
+    """Ends the user's session with this id; returns False if there is no such session."""
     return bool(Session.delete().where(Session.user == user_id, Session.id == session_id).execute())
 
 
@@ -343,7 +343,7 @@ class Control(Row):
 
 
 class Effective(NamedTuple):
-    """The state in force, and the widest scope that sets it; (run, global) when nothing was set."""
+    """The state in force, and the widest scope that sets it; (run, global) if none was set."""
 
     state: str
     scope: str
@@ -367,9 +367,9 @@ def control_of(user_id: int, task_id: int) -> Effective:
 
 
 def put_control(scope: str, subject_id: int, state: str, by_user: int | None, now_ms: int) -> bool:
-    """Sets the state, on disk when this returns; returns whether that changed it. `by_user` None is the operator.
+    """Sets the state durably; returns whether it changed. `by_user` None is the operator.
 
-    A state that is set already stays as it is, with its setter and time. Raises ValueError for unknown words.
+    If the state is set already, its setter and time stay. Raises ValueError for an unknown scope or state.
     """
     if scope not in SCOPES or state not in STATES or (scope == GLOBAL) != (subject_id == EVERYBODY):
         raise ValueError(f"cannot set {scope} {subject_id} to {state}")
@@ -387,7 +387,7 @@ def put_control(scope: str, subject_id: int, state: str, by_user: int | None, no
 
 
 def _tell_control(scope: str, subject_id: int, state: str, by_user: int | None, now_ms: int) -> None:
-    """Tells those whom the change concerns: the user, the task's owner, or everybody who has a task."""
+    """Writes the event for the user, the task's owner, or all users with a task."""
     owners = _OWNER.rows(task=subject_id) if scope == TASK else _OWNERS.rows()
     task_id = subject_id if scope == TASK else None
     for (owner,) in [(subject_id,)] if scope == USER else owners:
@@ -397,6 +397,6 @@ def _tell_control(scope: str, subject_id: int, state: str, by_user: int | None, 
 
 
 def controls_of(user_id: int) -> list[Control]:
-    """Returns every state set for all, for the user or for one of the user's tasks, widest scope first."""
+    """Returns the states set for the installation, the user and the user's tasks, widest scope first."""
     found = _ALL_OF.instances(Control, user=user_id)
     return sorted(found, key=lambda row: (SCOPES.index(row.scope), row.subject_id))

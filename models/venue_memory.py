@@ -1,4 +1,4 @@
-"""Venues' answers about inscriptions and wallets' contents, and the counts of a key's calls."""
+"""Stored answers of venues about inscriptions and wallets, and the counts of keys' calls."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from models.database.base import Row, opened, transaction, unless_full
 
 
 class Told(NamedTuple):
-    """Parts of what a venue tells of an inscription; None = it does not."""
+    """A venue's facts about an inscription; None = not given."""
 
     collection_id: str | None
     image_url: str | None
@@ -43,7 +43,7 @@ Inscription.add_index(Inscription.index(Inscription.fetched_ms, name="inscriptio
 
 
 def cached_wallet(address: str, newer_than_ms: int, now_ms: int = 1 << 62) -> str | None:
-    """Returns the stored items at `address`, unless older than `newer_than_ms` or of a clock that was ahead."""
+    """Returns the stored items at `address`; None if missing, too old, or stored by a clock that was ahead."""
     return (
         WalletContents.select(WalletContents.items)
         .where(WalletContents.address == address, WalletContents.fetched_ms > newer_than_ms)
@@ -53,7 +53,7 @@ def cached_wallet(address: str, newer_than_ms: int, now_ms: int = 1 << 62) -> st
 
 
 def store_wallet(address: str, items: str, told: Mapping[str, Told], now_ms: int) -> None:
-    """Stores the items of `address`, and what was told of each inscription."""
+    """Stores the items of `address`, and the facts about each inscription."""
     with unless_full("an inscription"), transaction():
         new = WalletContents.insert(address=address, items=items, fetched_ms=now_ms)
         new.on_conflict(
@@ -64,7 +64,7 @@ def store_wallet(address: str, items: str, told: Mapping[str, Told], now_ms: int
 
 
 def cached_inscription(inscription_id: str, newer_than_ms: int, now_ms: int) -> str | None:
-    """Returns the stored details, unless older than `newer_than_ms` or of a clock that was ahead."""
+    """Returns the stored details; None if missing, too old, or stored by a clock that was ahead."""
     return (
         Inscription.select(Inscription.detail)
         .where(Inscription.id == inscription_id, Inscription.fetched_ms > newer_than_ms)
@@ -80,7 +80,7 @@ def store_inscription(inscription_id: str, detail: str, told: Told, now_ms: int)
 
 
 def forget_details(until_ms: int) -> None:
-    """Drops the details that were fetched until then; to which collection an inscription belongs stays known."""
+    """Deletes the details that were fetched up to `until_ms`; the inscriptions' collections stay stored."""
     Inscription.update(detail=None).where(_HAS_DETAIL, Inscription.fetched_ms <= until_ms).execute()
 
 
@@ -99,20 +99,20 @@ def collection_of(inscription_id: str) -> str | None:
 
 
 def told_of(inscription_id: str) -> Told | None:
-    """Returns what a venue told of the inscription, however long ago; None when it was never fetched."""
+    """Returns the stored facts about the inscription, of any age; None if it was never fetched."""
     found = Inscription.get_or_none(Inscription.id == inscription_id)
     return None if found is None else Told(found.collection_id, found.image_url)
 
 
 class MonthCount(Row):
-    """A venue's count, as the JSON that the gateway's file would have."""
+    """A venue's count of calls, in the same JSON as in the gateway's file."""
 
     venue = CharField(max_length=30, primary_key=True)
     kept = TextField()
 
 
 def kept_of(url: str, venue: str) -> str | None:
-    """Returns what is kept for the venue, by a connection of its own. Raises peewee's OperationalError."""
+    """Returns the venue's stored count, with a new connection. Raises peewee.OperationalError."""
     database = opened(url)
     with database.connection_context():
         row = database.execute_sql("SELECT kept FROM month_counts WHERE venue = %s", [venue]).fetchone()
@@ -120,7 +120,7 @@ def kept_of(url: str, venue: str) -> str | None:
 
 
 def keep(url: str, venue: str, text: str) -> None:
-    """Keeps this for the venue, by a connection of its own. Raises peewee's OperationalError."""
+    """Stores the venue's count, with a new connection. Raises peewee.OperationalError."""
     database = opened(url)
     with database.connection_context():
         database.execute_sql(

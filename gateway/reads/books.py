@@ -1,7 +1,7 @@
-"""A market's floors, books, traits, sales, items and runes, each read once for all who ask.
+"""Reads a market's floors, books, traits, sales, items and runes; concurrent requests share a read.
 
-Slugs whose floors are asked for while a request waits for its turn join it; free places go to slugs asked for lately,
-so that tasks on different slugs and clocks still share requests. A trait's book is picked from the whole one.
+A request for floors that waits for its turn takes in further slugs. Its free places go to recently requested slugs, so
+that tasks on different slugs and schedules still share requests. A trait's book is filtered from the whole book.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ _BULLET = "•"
 
 
 class Left(NamedTuple):
-    """The number of rows left out of a book; `hidden` of them may be offers."""
+    """The number of unreadable rows left out of a book; `hidden` of them may be offers."""
 
     unread: int
     hidden: int
@@ -62,16 +62,16 @@ def left_out(rows: Iterable[Unread]) -> Left:
 
 
 class Runes:
-    """The reads of `unisat`, the provider of runes' data, through `source`; None = none is set."""
+    """Reads rune data from `unisat` through `source`; `unisat` is None if it is not configured."""
 
     def __init__(self, unisat: Unisat | None, source: Source) -> None:
         self._unisat = unisat
         self._source = source
 
     async def spelt(self, slug: str, kind: Kind) -> str:
-        """Returns a rune's ticker as venues spell it: as given when it has bullets, or without a provider of runes.
+        """Returns a rune's ticker as venues spell it, with bullets.
 
-        A collection's slug is its own spelling.
+        Returns `slug` unchanged if it is a collection's, already has bullets, or no provider of rune data is set.
         """
         if kind == "ordinals" or _BULLET in slug or self._unisat is None:
             return slug
@@ -103,14 +103,14 @@ class Runes:
 
 
 MOST_SLUGS = 40
-MOST_SOURCES = 3  # of floors at one venue
-_LONGEST_QUERY = 2000  # characters; servers refuse URLs that are not much longer
+MOST_SOURCES = 3  # endpoints for floors at one venue
+_LONGEST_QUERY = 2000  # characters, because servers refuse long URLs
 _LATELY_S = 600.0
 _MOST_REMEMBERED = 1000
 
 
 class _Batch:
-    """One request that is not sent yet: its slugs, and the task that will answer."""
+    """One request for floors that is not sent yet: its slugs and the future of its answer."""
 
     def __init__(self) -> None:
         self.flights: dict[str, list[Flight]] = {}
@@ -120,7 +120,7 @@ class _Batch:
 
 
 class Floors:
-    """Reads floors through `source`, one snapshot for each slug, many slugs in a request."""
+    """Reads floors through `source`: many slugs in one request, one snapshot for each slug."""
 
     def __init__(self, adapter: Adapter, source: Source, runes: Runes) -> None:
         self._adapter = adapter
@@ -142,16 +142,17 @@ class Floors:
         return text({slug: replace(found[name], slug=slug) for slug, name in spelt.items() if name in found})
 
     def are_shared(self, slug: str) -> bool:
-        """Tells whether another collection's floor alone was lately enough for some request.
+        """Returns whether a floor was recently enough for a request about another collection.
 
-        Only then does one call for floors serve several; for one collection its listings cost the same.
+        Only then does one call for floors serve several collections; for a single one, reading its listings costs the
+        same.
         """
         if ORIGIN.get().purpose == "task":
             _remember(self._enough_for, ("ordinals", slug))
         return self._most > 1 and any(key[1] != slug and _recent(self._enough_for, key) for key in self._enough_for)
 
     async def read(self, slugs: Sequence[str], kind: Kind, max_age_s: float) -> dict[str, Floor]:
-        """Returns floors by slug; slugs the venue does not know are left out. Raises VenueError leaves."""
+        """Returns floors by slug, without slugs that the venue does not know. Raises subclasses of VenueError."""
         unique = list(dict.fromkeys(slugs))
         answers = await asyncio.gather(*(self._one(slug, kind, max_age_s) for slug in unique), return_exceptions=True)
         for answer in answers:
@@ -161,7 +162,7 @@ class Floors:
 
     async def _one(self, slug: str, kind: Kind, max_age_s: float) -> Floor | None:
         def fetch(flight: Flight) -> asyncio.Future[Floor | None]:
-            return asyncio.ensure_future(self._seat(slug, kind, flight))
+            return asyncio.ensure_future(self._batched(slug, kind, flight))
 
         key, unknown = ("floors", kind, slug), self._snapshots.unknown
         if ORIGIN.get().purpose == "look" and unknown.has(key):
@@ -175,9 +176,9 @@ class Floors:
             _remember(self._asked_at, (kind, slug))
         return found
 
-    async def _seat(self, slug: str, kind: Kind, flight: Flight) -> Floor | None:
+    async def _batched(self, slug: str, kind: Kind, flight: Flight) -> Floor | None:
         if _recent(self._alone, (kind, slug)):
-            return await self._alone_in_one(slug, kind, flight)
+            return await self._separate(slug, kind, flight)
         batch = self._open.get((kind, _origin()))
         if batch is None or not self._fits([*batch.flights, slug]):
             batch = self._open[kind, _origin()] = _Batch()
@@ -194,9 +195,9 @@ class Floors:
         except Refused:
             if batch.size <= 1:
                 raise
-        # One of the others may be a slug that the venue refuses, or of a user who has used more of the quota.
+        # The refusal may concern another slug of the batch, or another user's share of the quota.
         try:
-            return await self._alone_in_one(slug, kind, flight)
+            return await self._separate(slug, kind, flight)
         except Refused:
             _remember(self._alone, (kind, slug))
             raise
@@ -208,7 +209,7 @@ class Floors:
             self._close(batch, kind)
             for flight in (each for flights in batch.flights.values() for each in flights):
                 flight.begin()
-            for slug in self._lately(kind, batch):
+            for slug in self._riders(kind, batch):
                 riders[slug] = self._snapshots.flight()
                 riders[slug].begin()
             batch.size = len(batch.flights) + len(riders)
@@ -229,7 +230,7 @@ class Floors:
         if self._open.get((kind, _origin())) is batch:
             del self._open[kind, _origin()]
 
-    async def _alone_in_one(self, slug: str, kind: Kind, flight: Flight) -> Floor | None:
+    async def _separate(self, slug: str, kind: Kind, flight: Flight) -> Floor | None:
         def call() -> Mapping[str, Floor | Unread]:
             return self._adapter.floors([slug], kind)
 
@@ -238,7 +239,7 @@ class Floors:
     async def _from_any_source(
         self, call: Callable[[], Mapping[str, Floor | Unread]], begin: Callable[[], None]
     ) -> Mapping[str, Floor | Unread]:
-        """Calls until a source of the venue has the floors; each call waits for a turn of its own and is counted."""
+        """Calls the venue's endpoints in turn until one has the floors; each call waits for its own turn."""
         for _ in range(MOST_SOURCES - 1):
             try:
                 return await self._venue.read("floors", "floors", Priority.REST, call, begin)
@@ -246,7 +247,7 @@ class Floors:
                 begin = _begun
         return await self._venue.read("floors", "floors", Priority.REST, call, begin)
 
-    def _lately(self, kind: Kind, batch: _Batch) -> list[str]:
+    def _riders(self, kind: Kind, batch: _Batch) -> list[str]:
         seats = list(batch.flights)
         riders: list[str] = []
         for each_kind, slug in reversed(self._asked_at):
@@ -260,17 +261,17 @@ class Floors:
 
 
 def _begun() -> None:
-    """Begins nothing: the first call of several has begun the reading."""
+    """Does nothing, because an earlier call has begun the flight."""
 
 
 def _origin() -> Origin:
-    """Returns the origin of a batch: tasks of all users share one, of people each has their own."""
+    """Returns the origin of a batch: one for all users' tasks, a separate one for each person."""
     origin = ORIGIN.get()
     return Origin() if origin.purpose == "task" else origin
 
 
 def _stamped(floor: Floor | Unread | None, flight: Flight) -> Floor | None:
-    """Returns the floor with its time. Raises NotUnderstood for a row that could not be read: it is not unknown."""
+    """Returns the floor with its time, or None if the venue has none. Raises NotUnderstood for an unreadable row."""
     if isinstance(floor, Unread):
         raise NotUnderstood(f"failed to understand the floor: {floor.why}")
     return None if floor is None else replace(floor, taken_ms=flight.taken_ms)
@@ -289,15 +290,15 @@ def _remember(times: dict[tuple[Kind, str], float], key: tuple[Kind, str]) -> No
 
 BOOK_PAGES = 2
 BOOK_ENTRIES = 200
-# A book counts as unchanged for at most ten minutes, whatever the floor says; a little less, so that it is read in
-# every twentieth cycle of 30 s, not in every twenty-first where cycles come a moment early.
+# A book counts as unchanged for at most ten minutes, whatever the floor. Ten seconds less, so that it is read in every
+# twentieth cycle of 30 s even if a cycle starts slightly early.
 CONFIRMED_S = 590.0
 SALES_PAGES = 5
 _Key = tuple[str, Kind, str]
 
 
 class _Asks(Struct, frozen=True):
-    """Listings, cheapest first; `book_json` is the whole book, packed once for all."""
+    """Listings, cheapest first; `book_json` is the whole book, encoded once for all clients."""
 
     listings: tuple[TraitedAsk, ...]
     taken_ms: int
@@ -306,7 +307,7 @@ class _Asks(Struct, frozen=True):
 
 
 class _Bids(Struct, frozen=True):
-    """Bids, best first; `book_json` is the book of bids on the whole collection or rune."""
+    """Bids, best first; `book_json` has only the bids on the whole collection or rune."""
 
     offers: tuple[TraitedBid, ...]
     taken_ms: int
@@ -315,7 +316,7 @@ class _Bids(Struct, frozen=True):
 
 
 class _Sales(Struct, frozen=True):
-    """Sales read, newest first: complete since `since_ms`. `is_all` false means that further pages were not read."""
+    """Sales, newest first, complete since `since_ms`. `is_all`: no further page exists or may be read."""
 
     sales: tuple[Sale, ...]
     taken_ms: int
@@ -325,22 +326,22 @@ class _Sales(Struct, frozen=True):
 
 
 class Books:
-    """The reads of one market's goods, through `source`."""
+    """Reads one market's listings, bids, traits, items and sales through `source`."""
 
     def __init__(self, adapter: Adapter, source: Source, runes: Runes, floors: Floors) -> None:
         self._adapter = adapter
         self._source = source
         self._runes = runes
         self._floors = floors
-        self._asked: dict[_Key, list[int]] = {}  # the starts of sales that waiting clients want
+        self._asked: dict[_Key, list[int]] = {}  # `since_ms` of the clients that wait for sales
 
     @answers(verbs.Asks)
     async def _asks(self, call: Call[verbs.Asks]) -> str:
-        """Returns listings. With `by_floor` a book of the last ten minutes is enough if the floor is still its
-        cheapest price.
+        """Returns listings. With `by_floor` a book of the last ten minutes is returned if its cheapest price still
+        equals the floor.
 
-        A floor is read with those of other slugs in one call, so it costs next to nothing; if no other slug is wanted,
-        the book is read.
+        Floors of several slugs share one call, so a floor costs almost nothing; if no other slug needs one, the book
+        itself is read.
         """
         slug, trait = call.args.slug, call.args.trait
         if call.args.by_floor and trait is None and self._floors.are_shared(slug):
@@ -353,7 +354,7 @@ class Books:
                 flight, "asks", "book", lambda cursor: self._adapter.asks(slug, cursor), BOOK_PAGES
             )
             if not found.is_all and not self._adapter.capabilities().asks_are_sorted:
-                # The cheapest may be on a page that is not read.
+                # The cheapest listing may be on a page that is not read.
                 raise NotUnderstood(f"more listings than {BOOK_PAGES} answers hold, in no order of price")
             unique = {listing.ask.order_id: listing for listing in found.entries}.values()
             listings = tuple(sorted(unique, key=lambda listing: listing.ask.price)[:BOOK_ENTRIES])
@@ -364,7 +365,7 @@ class Books:
         return read.book_json if trait is None else _ask_book(_having(read.listings, trait), read.taken_ms, read.unread)
 
     async def _confirmed(self, slug: str, max_age_s: float) -> str | None:
-        """Returns the stored book if it needs to be confirmed and the floor does so; None: read it, or use it as is."""
+        """Returns the stored book if the floor confirms it; None if it is fresh, missing or not confirmed."""
         key = ("asks", slug)
         kept: _Asks | None = self._source.snapshots.kept(key, CONFIRMED_S)
         if kept is None or not kept.listings or self._source.snapshots.kept(key, max_age_s) is not None:
@@ -372,7 +373,7 @@ class Books:
         try:
             floor = (await self._floors.read([slug], "ordinals", max_age_s)).get(slug)
         except VenueError:
-            return None  # young enough without being confirmed
+            return None  # the caller reads the book
         kept = self._source.snapshots.kept(key, CONFIRMED_S)
         if floor is None or kept is None or not kept.listings or floor.taken_ms < kept.taken_ms:
             return None
@@ -409,7 +410,7 @@ class Books:
 
     @answers(verbs.Sales)
     async def _sales(self, call: Call[verbs.Sales]) -> str:
-        """Returns the sales since `since_ms`; an answer that does not reach back so far is read anew."""
+        """Returns the sales since `since_ms`; re-reads them if the cached answer begins later."""
         since_ms = call.args.since_ms
         key: _Key = ("sales", call.args.kind, await self._runes.spelt(call.args.slug, call.args.kind))
 
@@ -435,7 +436,7 @@ class Books:
         _, kind, slug = key
 
         def enough(found: Sequence[Sale]) -> bool:
-            # Clients that joined meanwhile count too. Out of order, an earlier page may hold an older sale.
+            # `_asked` includes clients that joined meanwhile. Unsorted pages cannot show that older sales are read.
             since_ms = min(self._asked.get(key, ()), default=flight.taken_ms)
             return bool(found) and _in_order(found) and found[-1].sold_ms < since_ms
 
@@ -449,7 +450,7 @@ class Books:
         )
         since_ms = 0
         if not is_complete:
-            # A sale of the same millisecond may be on the page that was not read.
+            # Plus 1, because a sale of the same millisecond may be on the page that was not read.
             since_ms = found[-1].sold_ms + 1 if found and _in_order(found) else flight.taken_ms
         sales = sorted({sale.sale_id: sale for sale in found}.values(), key=lambda sale: -sale.sold_ms)
         unread_ms = tuple(each.at_ms for each in unread if not each.is_foreign)
@@ -457,7 +458,7 @@ class Books:
 
 
 def _having(listings: tuple[TraitedAsk, ...], trait: Trait) -> tuple[TraitedAsk, ...]:
-    """Returns the listings known to have `trait`. Raises NotSupported when no listing tells its traits."""
+    """Returns the listings known to have `trait`. Raises NotSupported if no listing gives its traits."""
     if listings and all(listing.traits is None for listing in listings):
         raise NotSupported("the market's listings do not tell which traits they have")
     return tuple(listing for listing in listings if trait in (listing.traits or ()))

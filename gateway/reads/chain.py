@@ -1,8 +1,8 @@
-"""Facts of the chain: a mempool server's, and of outputs and inscriptions those joined with the indexes that are set.
+"""Facts of the chain, from a mempool server joined with the configured indexes (ord, UniSat).
 
-Value and script come from the transaction's own bytes, whose hash is the txid asked for, so no server can make them up;
-the signer has the bytes handed over and looks for itself. Any other fact is believed unless sources contradict one
-another; then, and without any source, it is None. A source that does not answer says nothing.
+Value and script come from the transaction's own bytes, whose hash is the requested txid, so no server can forge them;
+the signer receives the bytes and checks them itself. Any other fact is accepted unless sources contradict each other.
+It is None if they do, or if no source gives it. A source that does not answer is ignored.
 """
 
 from __future__ import annotations
@@ -35,15 +35,15 @@ from markets.verbs import text
 from wallet.psbt.transaction import Outpoint, Transaction, TxOutput, WireError, decode_witnessed
 
 MADE_AGE_S = 86_400.0  # a transaction never changes
-MOST_ANSWERS = 5000  # each a few hundred bytes, five for an output; a transaction seldom has more than some thousand
-MOST_WITNESS_BYTES = 2_000  # of one input: an inscription's reveal has more, our own spends have some hundred
-PATIENCE_S = 4.0  # the signer waits 5 s: a source that hangs must not hide the others' answers
+MOST_ANSWERS = 5000  # of a few hundred bytes each; an output needs five
+MOST_WITNESS_BYTES = 2_000  # for one input; our own spends have a few hundred, an inscription's reveal has more
+PATIENCE_S = 4.0  # below the signer's 5 s, so that a source that hangs does not hide the others' answers
 Value = TypeVar("Value")
 Witnessed = tuple[Transaction, tuple[tuple[bytes, ...], ...]]
 
 
 class ChainFacts:
-    """The reads of facts, which share a store of their own beside `snapshots`."""
+    """The reads of facts, with their own store of answers on the clocks of `snapshots`."""
 
     def __init__(self, adapters: Adapters, venues: Venues, snapshots: Snapshots) -> None:
         store = snapshots.beside(MOST_ANSWERS)
@@ -53,21 +53,21 @@ class ChainFacts:
 
     @answers(verbs.Outpoint)
     async def _outpoint(self, call: Call[verbs.Outpoint]) -> str:
-        """Returns the facts of an output (txid:vout), and if asked the transaction that made it: hex without witnesses,
-        null while it is not known. NotSupported when no source is set, TooManyLookups when the only index may not be
-        asked for this user now.
+        """Returns the facts of an output (txid:vout), and on request its transaction: hex without witnesses, or null if
+        unknown. Raises NotSupported if no source is set, TooManyLookups if the user's look-up budget is empty and only
+        UniSat's index could answer.
         """
         outpoint, max_age_s = call.args.outpoint, call.max_age_s
         if self._mempool is None and self._ord is None and self._unisat is None:
             raise NotSupported("not set up here: neither BIDKEEPER_MEMPOOL_URL nor BIDKEEPER_ORD_URL is set")
         (on_chain, transaction), by_ord, by_unisat = await asyncio.gather(
             self._on_chain(outpoint, max_age_s),
-            self._told_by_ord(outpoint, max_age_s),
-            self._told_by_unisat(outpoint, max_age_s),
+            self._from_ord(outpoint, max_age_s),
+            self._from_unisat(outpoint, max_age_s),
         )
         if isinstance(by_unisat, TooManyLookups):
             if by_ord is None:
-                raise by_unisat  # nobody else tells, and it would be told later
+                raise by_unisat  # because UniSat is the only index and will answer later
             by_unisat = None
         indexes = [index for index in (by_ord, by_unisat) if index is not None]
         facts = joined(outpoint, on_chain, indexes)
@@ -77,8 +77,8 @@ class ChainFacts:
 
     @answers(verbs.Transaction)
     async def _transaction(self, call: Call[verbs.Transaction]) -> str:
-        """Returns a transaction with its witnesses, and its block. NotSupported without a mempool server, NotFound if
-        the server says so, Unavailable when it does not answer.
+        """Returns a transaction with its witnesses and its block. Raises NotSupported without a mempool server,
+        NotFound if the server does not have the transaction, Unavailable if it does not answer.
         """
         mempool, txid = needed(self._mempool, "MEMPOOL_URL"), call.args.txid
         (made, witnesses), confirmation, tip_height = await asyncio.gather(
@@ -94,8 +94,8 @@ class ChainFacts:
 
     @answers(verbs.Whereabouts)
     async def _whereabouts(self, call: Call[verbs.Whereabouts]) -> str:
-        """Returns the output that an inscription is on. Raises NotFound if the index says so, Unavailable if none
-        answers.
+        """Returns the output that holds an inscription. Raises NotFound if the index does not know the inscription,
+        Unavailable if no index answers.
         """
         if self._ord is not None:
             try:
@@ -138,13 +138,13 @@ class ChainFacts:
     async def _tip_height(self, mempool: Mempool, max_age_s: float) -> int | None:
         return await _known(self._read("tip_height", "", max_age_s, mempool.tip_height))
 
-    async def _told_by_ord(self, outpoint: str, max_age_s: float) -> Indexed | None:
+    async def _from_ord(self, outpoint: str, max_age_s: float) -> Indexed | None:
         ord_, by = self._ord, self._by_ord
         if ord_ is None:
             return None
 
         async def fetch(flight: Flight) -> Indexed:
-            # One reading, in this order: the output is never older than the height reported with it.
+            # The status first, so that the output is never older than the height reported with it.
             state = await by.read(flight, "status", ord_.status, verb="outpoint")
             output = await by.read(flight, "output", lambda: ord_.output(outpoint, state), verb="outpoint")
             if output.is_spent or output.inscriptions is None or len(output.inscriptions) != 1:
@@ -155,28 +155,27 @@ class ChainFacts:
                     flight, "item_offset", lambda: ord_.item_offset(inscription, outpoint), verb="outpoint"
                 )
             except VenueError:
-                return output  # there is no answer about its place within the output
+                return output  # without the inscription's offset, which ord did not give
             return replace(output, item_offset=offset)
 
         return await _known(by.snapshots.get(("by_ord", outpoint), max_age_s, fetch))
 
-    async def _told_by_unisat(self, outpoint: str, max_age_s: float) -> Indexed | TooManyLookups | None:
+    async def _from_unisat(self, outpoint: str, max_age_s: float) -> Indexed | TooManyLookups | None:
         unisat, by = self._unisat, self._by_unisat
         if unisat is None:
             return None
 
         async def fetch_height(flight: Flight) -> int:
-            """Reads the height that both of UniSat's indexes have reached."""
+            """Returns the lower height of UniSat's two indexes."""
             chain = await by.read(flight, "chain_height", unisat.chain_height, verb="outpoint")
             return min(chain, await by.read(flight, "runes_height", unisat.runes_height, verb="outpoint"))
 
         async def fetch(flight: Flight) -> Indexed:
-            # Before the output, which is so never older than its height; and once for all outputs of one withdrawal.
+            # The height first, so that the output is never older; cached, so that a withdrawal's outputs share it.
             height = await by.snapshots.get("height_by_unisat", max_age_s, fetch_height)
             output = await by.read(flight, "output", lambda: unisat.output(outpoint), verb="outpoint")
-            is_told = output.script is not None  # it may say nothing more of a spent output
             runes = None
-            if is_told:
+            if output.script is not None:  # UniSat may give no details of a spent output
                 runes = await by.read(flight, "output_runes", lambda: unisat.runes(outpoint), verb="outpoint")
             return replace(output, runes=runes, height=height)
 
@@ -187,8 +186,8 @@ class ChainFacts:
 
 
 async def _known(reading: Awaitable[Value]) -> Value | None:
-    """Returns the answer, or None while there is none; the log of calls says why. Raises TooManyLookups, which says
-    nothing of the source.
+    """Returns the answer, or None if the source fails or times out (the log of calls has the reason). Raises
+    TooManyLookups, because that is no failure of the source.
     """
     try:
         async with asyncio.timeout(PATIENCE_S):
@@ -200,7 +199,7 @@ async def _known(reading: Awaitable[Value]) -> Value | None:
 
 
 def _transaction(mempool: Mempool, txid: str) -> Witnessed:
-    """Returns the transaction that hashes to the txid, and its witnesses. Runs in a venue's thread."""
+    """Returns the transaction and its witnesses, after checking its hash. Runs in a venue's thread."""
     try:
         transaction, witnesses = decode_witnessed(mempool.transaction(txid))
     except WireError as error:
@@ -216,7 +215,7 @@ def _made(transaction: Transaction | None, outpoint: str) -> TxOutput | None:
 
 
 class OnChain(Struct, frozen=True):
-    """A mempool server's facts; None is a fact it does not give."""
+    """A mempool server's facts; None = not given."""
 
     made: TxOutput | None
     confirmation: Confirmation | None
@@ -228,7 +227,7 @@ def joined(outpoint: str, on_chain: OnChain, indexes: Sequence[Indexed]) -> Outp
     made, spending, tip = on_chain.made, on_chain.spending, on_chain.tip_height
     heights = [index.height for index in indexes if index.height is not None]
     if tip is not None and heights and max(heights) > tip + 1:
-        tip = None  # a block may come between two questions, but a tip that lags is no tip
+        tip = None  # because the server lags; one block of difference may have arrived between the reads
     confirmation = on_chain.confirmation
     is_confirmed = (
         None
@@ -237,9 +236,9 @@ def joined(outpoint: str, on_chain: OnChain, indexes: Sequence[Indexed]) -> Outp
     )
     is_unspent = None if spending is None else not spending.is_spent
     if is_unspent and made is None:
-        is_unspent = None  # servers also call an output unspent that they do not know
+        is_unspent = None  # because servers also call unknown outputs unspent
     if is_unspent and any(index.is_spent for index in indexes):
-        is_unspent = None  # one of them is wrong
+        is_unspent = None  # because the sources contradict each other
     return OutpointFacts(
         outpoint=outpoint,
         value=None if made is None else _agreed([made.value, *(index.value for index in indexes)]),
@@ -258,6 +257,6 @@ def joined(outpoint: str, on_chain: OnChain, indexes: Sequence[Indexed]) -> Outp
 
 
 def _agreed(said: Iterable[Value | None]) -> Value | None:
-    """Returns the value that all sources agree on that know it, else None."""
+    """Returns the value if all sources that know it agree, else None."""
     known = {each for each in said if each is not None}
     return known.pop() if len(known) == 1 else None

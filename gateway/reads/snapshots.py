@@ -1,11 +1,11 @@
-"""Reads that are kept for a while and shared, and the reads of wallets among them.
+"""A cache of shared reads, and the reads of wallets.
 
-The age of an answer counts from the moment its reading began, since the venue may have answered from then. So a client
-with `max_age_s` 0, such as one that has just written, never gets an answer read before it asked.
+An answer's age counts from the start of its read, because it may show the venue's state of that moment. So a client
+with `max_age_s` 0, such as one that has just written, never gets an answer whose read began before its request.
 
-A `Source` reads from one venue into such a store. Names that a venue did not know are remembered for some minutes, so
-that asking for them again costs nothing. Only people's looks are answered from there: a task that runs must learn at
-once that its collection is back.
+A `Source` reads from one venue into such a cache. Names that a venue does not know are remembered for five minutes, so
+that repeated look-ups cost nothing. That applies to people's looks only, because a running task must see immediately
+that its collection is back.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from markets.verbs import text
 
 REMEMBERED_S = 300.0
 _MOST_UNKNOWN = 2_000  # some hundred bytes each
-# Answers about a slug, a ticker or an inscription; a wallet that is not there now may be there soon.
+# Only answers about a slug, a ticker or an inscription, because a wallet that is unknown now may be known soon.
 _NAMED = frozenset({"floors", "asks", "bids", "traits", "sales", "item", "rune", "lots", "where_by_ord"})
 
 Entry = TypeVar("Entry")
@@ -40,7 +40,7 @@ Fetch = Callable[["Flight"], Awaitable[Value]]
 
 
 class Flight:
-    """One reading. Call `begin` right before its first request is sent."""
+    """One read. Call `begin` right before its first request is sent."""
 
     def __init__(self, clock: Callable[[], float], now_ms: Callable[[], int]) -> None:
         self._clock = clock
@@ -52,7 +52,7 @@ class Flight:
         self.task: asyncio.Future[Any] | None = None
 
     def begin(self) -> None:
-        """Marks the reading's beginning; further calls change nothing."""
+        """Records the start of the read; later calls are no-ops."""
         if self.began_at is None:
             self.began_at = self._clock()
             self.taken_ms = self._now_ms()
@@ -60,14 +60,14 @@ class Flight:
 
 class _Entry(Struct):
     value: Any = None
-    began_at: float | None = None  # when the reading of `value` began; None without a value
+    began_at: float | None = None  # start of the read of `value`; None without a value
     not_before: float = float("-inf")
     flights: list[Flight] = field(default_factory=list)
 
 
 class Snapshots:
-    """A store of at most `most` answers; the one unused for longest goes first. `clock` is monotonic, `now_ms` the
-    epoch.
+    """A cache of at most `most` answers; the least recently used is evicted. `clock` is monotonic, `now_ms` returns
+    epoch milliseconds.
     """
 
     def __init__(self, clock: Callable[[], float], now_ms: Callable[[], int], most: int = 500) -> None:
@@ -78,13 +78,13 @@ class Snapshots:
         self._entries: OrderedDict[Hashable, _Entry] = OrderedDict()
 
     def beside(self, most: int) -> Snapshots:
-        """Makes another store on the same clocks, so that many small answers do not push out a few large ones."""
+        """Returns another cache on the same clocks, so that many small answers do not evict a few large ones."""
         return Snapshots(self._clock, self._now_ms, most)
 
     async def get(self, key: Hashable, max_age_s: float, fetch: Fetch[Value]) -> Value:
-        """Returns an answer of `fetch` not older than `max_age_s`; raises its errors, which are not stored.
+        """Returns an answer of `fetch` that is at most `max_age_s` old; raises its errors, which are not cached.
 
-        A look at a name that the venue lately did not know raises NotFound without being read again.
+        Raises NotFound without a read for a look at a name that the venue recently did not know.
         """
         if ORIGIN.get().purpose == "look":
             self.unknown.refuse(key)
@@ -104,34 +104,34 @@ class Snapshots:
         return await self.get(key, max_age_s, fetch)
 
     def kept(self, key: Hashable, max_age_s: float) -> Any:
-        """Returns the stored answer if it is not older than `max_age_s`, else None; reads nothing."""
+        """Returns the cached answer if it is at most `max_age_s` old, else None; reads nothing."""
         entry = self._entries.get(key)
         if entry is None or entry.began_at is None or not self._fresh(entry, entry.began_at, max_age_s):
             return None
         return entry.value
 
     def flight(self) -> Flight:
-        """Starts a reading on our clocks."""
+        """Returns a new flight on this cache's clocks."""
         return Flight(self._clock, self._now_ms)
 
     def put(self, key: Hashable, value: Any, flight: Flight) -> None:
-        """Stores an answer that came along with another's `flight`."""
+        """Caches an answer that another answer's `flight` brought along."""
         self._keep(self._entry(key), value, flight)
 
     def forget(self, key: Hashable) -> None:
-        """Drops an answer after a write: no reading begun by now is an answer for later requests."""
+        """Evicts an answer after a write; later requests ignore reads that began before now."""
         entry = self._entries.get(key)
         if entry is not None:
             entry.value, entry.began_at = None, None
             entry.not_before = self._clock()
 
     def forget_all(self, beginning: tuple[Hashable, ...]) -> None:
-        """Drops the answers under all keys that begin like this, whatever follows there."""
+        """Evicts the answers of all keys with this beginning; see `forget`."""
         for key in [key for key in self._entries if isinstance(key, tuple) and key[: len(beginning)] == beginning]:
             self.forget(key)
 
     def tidy(self, key: Hashable) -> None:
-        """Drops an entry that holds nothing: made-up names must not push real answers out."""
+        """Evicts an empty entry, so that made-up names do not evict real answers."""
         entry = self._entries.get(key)
         is_empty = entry is not None and entry.value is None and not entry.flights
         if entry is not None and is_empty and entry.not_before == float("-inf"):
@@ -156,7 +156,7 @@ class Snapshots:
         asker = ORIGIN.get()
         if not asker.may_share(flight.origin):
             return False
-        if flight.began_at is None:  # it still waits, and a person's call has its turn sooner than a task's
+        if flight.began_at is None:  # it still waits for its turn, which a person's own call gets before a task's
             return asker.purpose == "task" or asker == flight.origin
         return self._fresh(entry, flight.began_at, max_age_s)
 
@@ -189,32 +189,32 @@ class Snapshots:
         finally:
             flight.askers -= 1
             if not flight.askers and flight.began_at is None and not flight.task.done():
-                # Nothing waits for it any more, and nothing was spent on it yet.
+                # No caller waits for it any more, and no call was made yet.
                 if flight in entry.flights:
                     entry.flights.remove(flight)
                 flight.task.cancel()
 
 
 class Unknowns:
-    """The keys of answers (`("item", id)`) that were "not found"; `clock` is monotonic."""
+    """Remembers the keys, such as `("item", id)`, that a venue did not know; `clock` is monotonic."""
 
     def __init__(self, clock: Callable[[], float]) -> None:
         self._clock = clock
         self._since: OrderedDict[Hashable, float] = OrderedDict()
 
     def has(self, key: Hashable) -> bool:
-        """Tells whether the venue lately did not know this, or its collection or rune at all."""
+        """Returns whether the venue recently did not know this key, or its collection or rune."""
         return any(
             self._clock() - self._since[each] < REMEMBERED_S for each in (key, _floor(key)) if each in self._since
         )
 
     def refuse(self, key: Hashable) -> None:
-        """Raises NotFound for what the venue lately did not know."""
+        """Raises NotFound if the venue recently did not know this key."""
         if self.has(key):
             raise NotFound(f"the marketplace did not know it within the last {REMEMBERED_S / 60:.0f} minutes")
 
     def add(self, key: Hashable) -> None:
-        """Remembers that the venue does not know this."""
+        """Remembers that the venue does not know this key."""
         if isinstance(key, tuple) and key[0] in _NAMED:
             self._since.pop(key, None)
             self._since[key] = self._clock()
@@ -222,7 +222,7 @@ class Unknowns:
                 self._since.popitem(last=False)
 
     def drop(self, key: Hashable) -> None:
-        """Forgets the key, since the venue knows it."""
+        """Removes the key, because the venue knows it."""
         self._since.pop(key, None)
 
     def __len__(self) -> int:
@@ -230,7 +230,7 @@ class Unknowns:
 
 
 def _floor(key: Hashable) -> Hashable:
-    """Returns the key of the floor of the same collection or rune; it tells unknown ones apart from empty ones."""
+    """Returns the floor's key for the same collection or rune; an unknown one has no floor, an empty one does."""
     match key:
         case ("asks" | "traits", str() as slug):
             return ("floors", "ordinals", slug)
@@ -240,7 +240,7 @@ def _floor(key: Hashable) -> Hashable:
 
 
 class Fetched(NamedTuple, Generic[Entry]):
-    """Entries read from `pages` pages, and the rows left out. `is_all`: there are no more."""
+    """Entries read from `pages` pages, and the rows left out. `is_all`: there is no further page."""
 
     entries: list[Entry]
     pages: int
@@ -249,14 +249,14 @@ class Fetched(NamedTuple, Generic[Entry]):
 
     @property
     def unread_keys(self) -> tuple[str, ...]:
-        """The ids of the rows left out, "" where it cannot be read; a foreign row without one is dropped."""
+        """The ids of the rows left out, "" for an unreadable id; foreign rows without an id are omitted."""
         return tuple(each.key for each in self.unread if each.key or not each.is_foreign)
 
 
 class Source:
-    """The reads of one venue through one store of answers. Each raises VenueError leaves.
+    """Reads from one venue through one cache. The methods raise subclasses of VenueError.
 
-    `operation` is the venue's call, `verb` the request's where it differs from that.
+    `operation` names the call to the venue; `verb` is the request's verb if its name differs.
     """
 
     def __init__(self, venue: Venue, snapshots: Snapshots) -> None:
@@ -266,7 +266,7 @@ class Source:
     async def value(
         self, key: Hashable, max_age_s: float, operation: str, call: Callable[[int], Value], *, verb: str = ""
     ) -> Value:
-        """Returns the value that one `call` reads, given the moment (epoch milliseconds) when it began."""
+        """Returns the value that one `call` reads; its argument is its start in epoch milliseconds."""
 
         async def fetch(flight: Flight) -> Value:
             return await self.read(flight, operation, lambda: call(flight.taken_ms), verb=verb)
@@ -276,12 +276,12 @@ class Source:
     async def text(
         self, key: Hashable, max_age_s: float, operation: str, call: Callable[[int], Any], *, verb: str = ""
     ) -> str:
-        """Reads as `value`; returns JSON text, written once for all who ask."""
+        """Reads as `value` does; returns JSON text, encoded once for all clients."""
 
         return await self.value(key, max_age_s, operation, lambda taken_ms: text(call(taken_ms)), verb=verb)
 
     async def read(self, flight: Flight, operation: str, call: Callable[[], Value], *, verb: str = "") -> Value:
-        """Makes one `call` of a reading, in its turn."""
+        """Makes one `call` of a read after waiting for its turn."""
         return await self.venue.read(verb or operation, operation, Priority.REST, call, flight.begin)
 
     async def pages(
@@ -296,7 +296,7 @@ class Source:
         toll: Toll = READ,
         enough: Callable[[list[Entry]], bool] = lambda found: False,
     ) -> Fetched[Entry]:
-        """Reads an answer page by page, each one call in its turn, at most `most` and until `enough`."""
+        """Reads at most `most` pages, one call each, until `enough` of the entries found so far returns True."""
         found: list[Entry] = []
         unread: list[Unread] = []
         at: Cursor = None
@@ -317,7 +317,7 @@ class Source:
 
 
 class Network:
-    """The reads of a mempool server alone: fee rates, addresses, and whether a transaction is confirmed."""
+    """Reads that need only a mempool server: fee rates, addresses, and confirmations."""
 
     def __init__(self, mempool: Mempool | None, source: Source) -> None:
         self._mempool = mempool
@@ -329,14 +329,14 @@ class Network:
 
     @answers(verbs.Coins)
     async def _coins(self, call: Call[verbs.Coins]) -> str:
-        """Returns the unspent outputs of an address, confirmed or not; `outpoint` tells which assets they hold."""
+        """Returns an address's unspent outputs, confirmed or not. The verb `outpoint` gives the assets in each."""
         mempool, address = self.server(), call.args.address
         read, key = self._source.text, ("coins", address)
         return await read(key, call.max_age_s, "utxo", lambda _: mempool.coins(address), verb="coins")
 
     @answers(verbs.IsConfirmed)
     async def _is_confirmed(self, call: Call[verbs.IsConfirmed]) -> str:
-        """Tells whether a transaction is in a block. NotFound when neither a block nor the mempool has it."""
+        """Returns whether a transaction is in a block. Raises NotFound if neither a block nor the mempool has it."""
         mempool, txid = self.server(), call.args.txid
         read, key = self._source.text, ("transaction", txid)
         return await read(key, call.max_age_s, "is_confirmed", lambda _: mempool.look_up(txid))
@@ -349,20 +349,20 @@ class Network:
         )
 
     def server(self) -> Mempool:
-        """Returns the source of balances. Raises NotSupported where none is set."""
+        """Returns the mempool server. Raises NotSupported if none is configured."""
         return needed(self._mempool, "MEMPOOL_URL")
 
 
 WALLET_PAGES = 5
 WALLET_ITEMS = 500
-# Of a venue whose listings are asked for one by one, a read that ends here leaves fewer to the next: its adapter
-# remembers. A greater bound would outlast the 30 s for which a client waits.
+# A higher limit would exceed the 30 s that a client waits. Some adapters read listings one by one and remember those
+# read, so that the next read needs fewer pages.
 OWN_PAGES = 20
-WALLET_ADDRESS_AGE_S = 3600.0  # a pair of addresses keeps its bidding wallet for good; only "none yet" changes
+WALLET_ADDRESS_AGE_S = 3600.0  # long, because the bidding wallet of a pair of addresses never changes
 
 
 class Own:
-    """The reads of wallets at one marketplace, through `source`. Drafts, challenges and sign-ins are never shared."""
+    """Reads wallets at one marketplace through `source`. Drafts, challenges and sign-ins are never shared."""
 
     def __init__(self, adapter: Adapter, source: Source, network: Network) -> None:
         self._adapter = adapter
@@ -375,7 +375,7 @@ class Own:
     async def _own_bids(self, call: Call[verbs.OwnBids]) -> str:
         """Returns all of a wallet's bids.
 
-        `slugs` matter only where the venue gives bids by collection: there the answer is all bids on these.
+        If the venue gives bids by collection only, it returns the bids on `slugs`; other venues ignore `slugs`.
         """
         wallet = call.args.wallet
         told = tuple(sorted(set(call.args.slugs))) if self._can.own_bids_by_collection else ()
@@ -403,7 +403,9 @@ class Own:
         read: Callable[[Cursor], Page[Entry]],
         make: Callable[[list[Entry], int, tuple[str, ...]], Any],
     ) -> str:
-        """Returns all of a wallet's bids or listings or none: a part would look as if the others were gone."""
+        """Returns all of a wallet's bids or listings. Raises Unavailable rather than returning a part, because the
+        missing ones would look cancelled or sold.
+        """
         verb, toll = call.request.verb, Toll(wallet=call.args.wallet)
 
         async def fetch(flight: Flight) -> str:
@@ -415,17 +417,17 @@ class Own:
         return await self._source.snapshots.get(key, call.max_age_s, fetch)
 
     def forget_bids(self, wallet: str) -> None:
-        """Drops the stored bids of `wallet` after a write."""
+        """Evicts the cached bids of `wallet` after a write."""
         self._source.snapshots.forget_all(("own_bids", wallet))
 
     def forget_listings(self, wallet: str) -> None:
-        """Drops the stored listings of `wallet` after a listing or delisting."""
+        """Evicts the cached listings and contents of `wallet` after a listing or delisting."""
         self._source.snapshots.forget(("own_listings", wallet))
         self._source.snapshots.forget(("wallet_contents", wallet))
 
     @answers(verbs.Balance)
     async def _balance(self, call: Call[verbs.Balance]) -> str:
-        """Returns the funds of bids: the bidding wallet's, or the payment address's where bids spend its coins."""
+        """Returns the funds for bids: the bidding wallet's, or the payment address's if bids are PSBTs."""
         self._network.server()
         args = call.args
         if self._can.bids_are_psbt:
@@ -458,27 +460,27 @@ class Own:
 
     @answers(verbs.Challenge)
     async def _challenge(self, call: Call[verbs.Challenge]) -> str:
-        """Returns a challenge to sign. Never shared: it goes with a cancel, and a venue may take each only once."""
+        """Returns a challenge to sign for a cancel. Never shared, because a venue may accept each only once."""
         return await self._ask(call, Priority.CANCEL, Toll(wallet=call.args.wallet))
 
     @answers(verbs.DraftBid)
     async def _draft_bid(self, call: Call[verbs.DraftBid]) -> str:
-        """Returns the PSBTs of a bid, which the venue counts as a write.
+        """Returns the PSBTs of a bid; the venue counts this as a write.
 
-        Raises Refused('clock_skew') while our clock is too far off for a bid.
+        Raises Refused('clock_skew') while our clock is too far off.
         """
         self._venue.skew.permit_place()
         return await self._ask(call, Priority.PLACE, Toll("write", call.args.ask.payment, more=1))
 
     @answers(verbs.DraftListing)
     async def _draft_listing(self, call: Call[verbs.DraftListing]) -> str:
-        """Drafts a listing, with a write's priority. Raises Refused('quota') where the quota is too short for one."""
+        """Drafts a listing, with a write's priority. Raises Refused('quota') if the quota is too short for one."""
         self._venue.permit_listing()
         return await self._ask(call, Priority.PLACE, Toll("write", call.args.ask.owner, more=1))
 
     @answers(verbs.DraftDelist, verbs.DraftWithdrawal)
     async def _draft(self, call: Call[verbs.DraftDelist] | Call[verbs.DraftWithdrawal]) -> str:
-        """Drafts what takes a listing back, or sats out of a bidding wallet; the first argument is the address."""
+        """Drafts a delisting, or a withdrawal from a bidding wallet; the verb's first argument is the address."""
         return await self._ask(call, Priority.CANCEL, Toll("write", astuple(call.args)[0], more=1))
 
     @answers(verbs.SignInTexts)
@@ -489,12 +491,12 @@ class Own:
     async def _sign_in(self, call: Call[verbs.SignIn]) -> str:
         pair = call.args.answer.pair
         said = await self._ask(call, Priority.CANCEL, Toll(wallet=pair.payment))
-        # One profile, whichever of its addresses a call names.
+        # Count both addresses as one profile in the limits per minute.
         self._venue.windows.bind(pair.ordinals, pair.payment)
         return said
 
     async def _ask(self, call: Call[Any], priority: Priority, toll: Toll) -> str:
-        """Asks the adapter's method of the verb's name, for an answer that is never shared."""
+        """Calls the adapter's method named like the verb; the answer is not cached."""
         verb = call.request.verb
         ask = getattr(self._adapter, verb)
         return text(await self._venue.read(verb, verb, priority, lambda: ask(*astuple(call.args)), toll=toll))

@@ -1,11 +1,11 @@
-"""Ordinals Wallet (`turbo.ordinalswallet.com`), and the practice market that speaks its dialect.
+"""The adapter for Ordinals Wallet (`turbo.ordinalswallet.com`) and for the practice market with its dialect.
 
-It does not take our bids: its offers are paid into an escrow by a transaction that is broadcast, and taken back by
-another, so that each bid and each cancel costs a network fee. Listings are off-chain and free.
+We place no bids there: an offer is a transaction into an escrow, and its cancel another one, so each costs a network
+fee. Listings are off-chain and free.
 
-A protected listing ("passthrough v4") is two PSBTs, of which none is broadcast before the sale. The transfer moves the
-item into an escrow, the sale pays us out of it; our own key brings the item back, so the venue drafts nothing for that.
-Rows are identified by the output that the item was listed from. From its client's code.
+A protected listing ("passthrough v4") is two PSBTs; neither is broadcast before the sale. The transfer moves the item
+into an escrow, the sale pays us out of it. Our own key can return the item, so the venue drafts no recovery. Rows are
+identified by the output that the item was listed from. Source: the venue's client's code.
 """
 
 from __future__ import annotations
@@ -40,11 +40,11 @@ from markets.ordinalswallet.books import Prices, content, protected_outpoint
 from markets.parse import Cursor, Page, Unreadable, number_of
 
 SIGN_IN_ID = "ordinals"
-# Its 404 for a slug or an inscription that it does not know has no body. A wallet's 404 is not read so: without a body
-# it says nothing about the wallet, and "none" would be a claim about our listings.
+# Its 404 for an unknown slug or inscription has no body. Not used for wallets, because a 404 without a body does not
+# prove that a wallet has no listings.
 NO_BODY = ""
 _MOST_SESSIONS = 100_000
-_RENEW_S = 300  # a token this close to its end is not used any more
+_RENEW_S = 300  # a token this close to its expiry is not used
 _NO_BIDS = "no bids from here: an offer there, and its cancel, is a transaction that costs a network fee"
 _PSBT = re.compile(r"70736274ff([0-9a-f]{2})+", re.ASCII)
 _REFERENCE = re.compile(r"([0-9a-f]{32})\.([0-9]{13})", re.ASCII)
@@ -53,7 +53,7 @@ _CANCELLED = ("cancelled", "already_cancelled")
 POLICY = "passthrough_v4"
 _DIGEST = re.compile(r"[\x21-\x7e]{1,200}", re.ASCII)
 _CODE = re.compile(r"[a-z][a-z0-9_]{1,80}", re.ASCII)
-# Of its client's codes those that clear by themselves: another block, an index that catches up.
+# Error codes in its client for temporary conditions, such as a new block or an index that lags.
 _PASSING = frozenset(
     {
         "build_tip_changed",
@@ -76,7 +76,7 @@ _PASSING = frozenset(
 
 
 class Session(WithSecrets, frozen=True):
-    """A session of one address until `expires_s` (epoch seconds). `token` is never shown."""
+    """A session of one address until `expires_s` (epoch seconds). `token` is hidden in its repr."""
 
     hidden = frozenset({"token"})
 
@@ -85,7 +85,7 @@ class Session(WithSecrets, frozen=True):
 
 
 class ProtectedDraft(Struct, frozen=True):
-    """A draft, kept until it is submitted, which must repeat its digest."""
+    """A draft of a protected listing; its submit must repeat `digest`."""
 
     ask: orders.ListingToDraft
     draft: orders.ListingDraft
@@ -95,8 +95,8 @@ class ProtectedDraft(Struct, frozen=True):
 class OrdinalsWallet(Adapter):
     """The venue's adapter; `base` ends before `/collection/...`. All its prices are the seller's.
 
-    Listings are drafted as protected ones when it `is_protecting`, else as plain ones; each is submitted as what it is.
-    Sessions are held in memory, by the address that signed in. `now_ms` and `nonce` (32 hex digits) are for tests.
+    With `is_protecting` it drafts protected listings, else plain ones; it submits both. Sessions are kept in memory, by
+    the address that signed in. `now_ms` and `nonce` (32 hex digits) are for tests.
     """
 
     def __init__(
@@ -113,14 +113,14 @@ class OrdinalsWallet(Adapter):
         self._images = base.rstrip("/") + "/inscription/content"
         self._is_protecting = is_protecting
         self._drafts: Latest[ProtectedDraft] = Latest()
-        self._protected: Latest[str | None] = Latest()  # the output that a listing goes by; None = a plain one
+        self._protected: Latest[str | None] = Latest()  # the output that identifies a listing; None = a plain listing
         self._prices: Latest[Prices] = Latest()
         self._now_ms = now_ms
         self._nonce = nonce
         self._sessions: Latest[Session] = Latest(_MOST_SESSIONS)
 
     def floors(self, slugs: Sequence[str], kind: Kind) -> dict[str, base.Floor]:
-        """Returns the floor of the one slug given: the venue has no request for several. Raises ValueError for more."""
+        """Returns the floor of one slug, because the venue has no request for several. Raises ValueError for more."""
         (slug,) = slugs
         try:
             answer = self._http.read(f"/collection/{segment(books.slug_of(slug, kind))}/stats", missing=NO_BODY)
@@ -129,7 +129,7 @@ class OrdinalsWallet(Adapter):
             return {}
 
     def asks(self, slug: str, cursor: Cursor) -> Page[TraitedAsk]:
-        """Returns the listings of one answer; another follows one that may have been cut."""
+        """Returns the listings of one answer; `following` is set if the answer may have been truncated."""
         before = books.Before.of(cursor)
         try:
             answer = self._http.read(f"/collection/{segment(slug)}/escrows", books.paging(before), missing=NO_BODY)
@@ -144,7 +144,7 @@ class OrdinalsWallet(Adapter):
         return parse.of_read(lambda: books.trait_counts(answer), self.name)
 
     def sales(self, slug: str, kind: Kind, cursor: Cursor) -> Page[base.Sale]:
-        """Returns one page of the sales through this venue; other venues' sales are not in it."""
+        """Returns one page of the sales made at this venue."""
         start = number_of(cursor, 0)
         params = {"limit": str(books.SALES_PAGE), "offset": str(start)}
         path = f"/collection/{segment(books.slug_of(slug, kind))}/sold-escrows"
@@ -157,15 +157,15 @@ class OrdinalsWallet(Adapter):
         return parse.of_read(lambda: books.wallet_items(answer, self._images), self.name)
 
     def item(self, inscription_id: str) -> base.Item:
-        """Returns details of one inscription, which are up to a day old there."""
+        """Returns details of one inscription, which the venue may serve a day old."""
         answer = self._http.read(f"/inscription/{segment(inscription_id)}", missing=NO_BODY)
         return parse.of_read(lambda: books.item(answer, inscription_id, self._images), self.name)
 
     def own_listings(self, owner: str, cursor: Cursor) -> Page[orders.OwnListing]:
         """Returns a wallet's listings: first all with a known price, then the others one by one.
 
-        Each of these is read once, and again after its shown price has changed. One whose answer is not understood is
-        unread, and hides no other.
+        A listing of the second kind is read once, and again when its shown price changes. If its answer is not
+        understood, only that listing is unread.
         """
         if cursor is None:
             answer = self._http.read(f"/wallet/{segment(owner)}/inscriptions")
@@ -195,7 +195,7 @@ class OrdinalsWallet(Adapter):
         raise NotSupported(f"{self.name}: {_NO_BIDS}")
 
     def draft_listing(self, ask: orders.ListingToDraft) -> orders.ListingDraft:
-        """Returns the PSBT of a plain listing, or the two of a protected one. Changes nothing there."""
+        """Returns the PSBT of a plain listing, or the two of a protected one. Changes nothing at the venue."""
         if not self._is_protecting:
             answer = self._http.read("/wallet/escrow-bulk", post=_draft_body(ask), missing=NO_BODY)
             return parse.of_read(
@@ -221,11 +221,11 @@ class OrdinalsWallet(Adapter):
         self._protected.note(order.ask.inscription_id, order.ask.outpoint)
 
     def delist(self, owner: str, inscription_id: str, signature: str, permit: Permit | None = None) -> bool:
-        """Cancels the listing of one inscription in the owner's session; `signature` is not used."""
+        """Ends the listing of one inscription with the owner's session; `signature` is not used."""
         token, outpoint = self._token(owner), self._protected.of(inscription_id)
         if outpoint == "":
             raise Unavailable("which output the listing goes by is not told at the moment; nothing was sent")
-        # A protected listing goes by its output, a plain one has none.
+        # A protected listing is identified by its output, a plain one by its inscription.
         named = {"inscription_id": inscription_id} if outpoint is None else {"outpoint": outpoint}
         body = json.dumps({**named, "signature": token}).encode()
         try:
@@ -241,13 +241,13 @@ class OrdinalsWallet(Adapter):
                 self._protected.note(inscription_id, outpoint)
 
     def sign_in_texts(self, pair: orders.Pair) -> orders.SignInTexts:
-        """Makes the text that the inscriptions' address must sign within five minutes. No request: we write it."""
+        """Returns the text that the inscriptions' address must sign within five minutes. It is ours; no request."""
         nonce, issued_ms = self._nonce(), self._now_ms()
         message = _sign_in_message(pair.ordinals, nonce, issued_ms)
         return orders.SignInTexts(f"{nonce}.{issued_ms}", (orders.SignInText(SIGN_IN_ID, message, pair.ordinals),))
 
     def sign_in(self, answer: orders.SignInAnswer) -> None:
-        """Opens the owner's session, for a day. The venue takes each text once."""
+        """Opens the owner's session for a day. The venue accepts each text once."""
         owner = answer.pair.ordinals
         signature = answer.signatures.get(SIGN_IN_ID)
         if signature is None:
@@ -264,7 +264,7 @@ class OrdinalsWallet(Adapter):
 
 
 def _sign_in_message(address: str, nonce: str, issued_ms: int) -> str:
-    """Writes the text that the venue rebuilds and checks, byte for byte."""
+    """Returns the sign-in text, which must equal byte for byte the text that the venue rebuilds."""
     return (
         "Sign in to Ordinals Wallet\n\n"
         "This proves you own this address. It does not move funds or cost a fee.\n\n"
@@ -273,7 +273,7 @@ def _sign_in_message(address: str, nonce: str, issued_ms: int) -> str:
 
 
 def _session_body(address: str, reference: str, signature: str) -> dict[str, Any]:
-    """Makes the body of POST /auth/session for a text that we made. Raises AuthFailed for a foreign reference."""
+    """Returns the body of POST /auth/session for our sign-in text. Raises AuthFailed for an invalid reference."""
     found = _REFERENCE.fullmatch(reference)
     if found is None:
         raise AuthFailed("this sign-in was not begun here")
@@ -301,7 +301,10 @@ def _draft_body(ask: orders.ListingToDraft) -> dict[str, Any]:
 
 
 def _list_body(order: orders.ListingOrder) -> bytes:
-    """Makes the body of POST /market/escrow-bulk, with witnesses as the official client sends them. Raises Refused."""
+    """Returns the body of POST /market/escrow-bulk, with witnesses as the official client sends them.
+
+    Raises Refused if the signed listing is not a PSBT.
+    """
     try:
         psbt = base64.b64decode(with_witnesses(order.signed_psbt))
     except ValueError as error:
@@ -310,7 +313,7 @@ def _list_body(order: orders.ListingOrder) -> bytes:
 
 
 def _check_listed(answer: Any) -> None:
-    """Raises Unreadable when the answer does not say that the listing was taken, a Refused leaf when it says no."""
+    """Raises a Refused leaf if the listing was refused, Unreadable if the answer is unclear."""
     said = parse.table(content(answer), "answer")
     if parse.flag(said.get("success"), "success"):
         return
@@ -320,7 +323,7 @@ def _check_listed(answer: Any) -> None:
 
 
 def _delisted(answer: Any) -> bool:
-    """Tells whether the listing has ended; one that had ended before counts too."""
+    """Returns whether the listing has ended, now or before."""
     said = parse.table(content(answer), "answer")
     transition = said.get("transition")
     if transition is not None and parse.text(transition, "transition") not in _CANCELLED:
@@ -329,7 +332,7 @@ def _delisted(answer: Any) -> bool:
 
 
 def _protected_body(ask: orders.ListingToDraft) -> dict[str, Any]:
-    """Makes the body of POST /market/secure-listing/build-bulk for one item. Raises Refused without its output."""
+    """Returns the body of POST /market/secure-listing/build-bulk for one item. Raises Refused without its output."""
     if not ask.outpoint:
         raise Refused("bad_request", "which output the item is on is needed for a draft there; nothing was sent")
     return {
@@ -341,7 +344,7 @@ def _protected_body(ask: orders.ListingToDraft) -> dict[str, Any]:
 
 
 def _protected_draft(answer: Any, ask: orders.ListingToDraft) -> ProtectedDraft:
-    """Reads the two PSBTs to be signed. Raises a Refused leaf, or Unavailable, for an item that is not drafted."""
+    """Reads the two PSBTs to be signed. Raises Unavailable for a temporary error, Refused for any other."""
     row = _row(answer, ask.outpoint)
     if (code := _fault(row)) is not None:
         if code in _PASSING:
@@ -363,7 +366,7 @@ def _protected_draft(answer: Any, ask: orders.ListingToDraft) -> ProtectedDraft:
 
 
 def _authorize_body(order: orders.ListingOrder, kept: ProtectedDraft) -> bytes:
-    """Makes the body of POST /market/secure-listing/authorize-bulk: the PSBTs signed, and not finalized."""
+    """Returns the body of POST /market/secure-listing/authorize-bulk, with the PSBTs signed but not finalized."""
     item = {
         "outpoint": order.ask.outpoint,
         "protocol": "ordinal",
@@ -377,7 +380,7 @@ def _authorize_body(order: orders.ListingOrder, kept: ProtectedDraft) -> bytes:
 
 
 def _check_authorized(answer: Any, outpoint: str) -> None:
-    """Raises Unreadable when the answer does not say that the listing is there, a Refused leaf when it says no."""
+    """Raises Refused if the listing was refused, Unreadable if the answer is unclear."""
     row = _row(answer, outpoint)
     if (code := _fault(row)) is not None:
         raise Refused("refused", f"not listed: {code}")
@@ -386,7 +389,7 @@ def _check_authorized(answer: Any, outpoint: str) -> None:
 
 
 def _row(answer: Any, outpoint: str) -> Mapping[str, Any]:
-    """Returns the answer's row of this output; a call for one item may be answered with the row alone."""
+    """Returns the answer's row for this output; the answer may be that row alone."""
     found = parse.table(answer, "answer")
     if "items" not in found and found.get("outpoint") == outpoint:
         return found
@@ -407,7 +410,7 @@ def _fault(row: Mapping[str, Any]) -> str | None:
 
 
 def _psbt(row: Mapping[str, Any], name: str) -> str:
-    """Reads a PSBT, hex into our base64. The signer checks it."""
+    """Reads a PSBT in hex; returns base64. The signer checks its content."""
     found = row.get(name)
     if not isinstance(found, str) or len(found) > 2 * LONGEST_PSBT or not _PSBT.fullmatch(found):
         raise Unreadable(f"{name} is no PSBT in hex")
@@ -425,5 +428,5 @@ def _hex(psbt: str) -> str:
 
 
 def _compressed(ask: orders.ListingToDraft) -> str:
-    # A taproot key is found by its x coordinate alone.
+    # Either parity byte will do, because a taproot key is its x coordinate only.
     return "02" + ask.tap_internal_key

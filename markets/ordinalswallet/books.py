@@ -1,9 +1,9 @@
-"""Ordinals Wallet's floors, listings, sales, traits, wallets and single inscriptions into our types.
+"""Parses Ordinals Wallet's floors, listings, sales, traits, wallets and single inscriptions.
 
-The venue shows the buyer's price: the seller's and its own fee, which is 2.7 % of the whole and 1,000 sats at least
-(client code; all recorded prices fit). Listings are made, and their PSBTs paid, at the seller's price. Here an
-inscription's price is always the seller's, so that floors, listings of others and our own are in one unit: shown
-308,324 is 300,000. Prices per token of runes are as shown.
+The venue shows the buyer's price: the seller's plus a fee of 2.7 % of the buyer's price, at least 1,000 sats (client
+code; all recorded prices fit). Listings are made and paid at the seller's price. This module converts inscriptions'
+prices to the seller's, so that floors, others' listings and our own are comparable: shown 308,324 is 300,000. Runes'
+prices per token stay as shown.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from strategy.book import Ask
 SALES_PAGE = 100  # the most in one answer
 _RUNE = "rune-"  # a rune is a collection by this name and its spaced ticker
 _MOST_LISTED = 5000
-_FEWEST_CUT = 20  # no known marketplace has smaller pages
+_FEWEST_CUT = 20  # an answer with fewer rows is complete, because no known marketplace has smaller pages
 _MOST_HELD = 5000
 _ID = parse.field(parse.identifier, "listing id", "id")
 _SALE_ID = parse.field(parse.identifier, "sale id", "id")
@@ -39,7 +39,7 @@ _CHARACTERS_OF_TXID = 64
 
 
 def content(answer: Any) -> Any:
-    """Returns an answer unless it is an error. Raises NotFound or another Refused leaf for an error."""
+    """Returns the answer, unless it is an error. Raises NotFound or another Refused leaf for an error."""
     if not isinstance(answer, dict) or not answer.get("error"):
         return answer
     code = answer.get("code")
@@ -50,9 +50,9 @@ def content(answer: Any) -> Any:
 
 
 def sellers(shown: Any, what: str) -> int:
-    """Returns the seller's part of a shown price: the most that is shown as no more than that.
+    """Returns the seller's part of a shown price: the highest seller's price that is shown as at most that price.
 
-    The shown price is the seller's and 1,000 sats, or the seller's / 0.973 rounded down, whichever is higher.
+    The shown price is the seller's plus 1,000 sats, or the seller's / 0.973 rounded down, whichever is higher.
     """
     price = parse.sats(shown, what, least=1)
     after_rate = ((price + 1) * _KEPT_PER_MILLE - 1) // 1000
@@ -63,19 +63,19 @@ def sellers(shown: Any, what: str) -> int:
 
 
 def sellers_price(entry: Mapping[str, Any]) -> int:
-    """Returns the seller's price of an inscription's listing or sale, which some answers give next to the buyer's."""
+    """Returns the seller's price of an inscription's listing or sale, computed from the buyer's if it is not given."""
     if (told := entry.get("escrow_price")) is not None:
         return parse.sats(told, "seller's price", least=1)
     return sellers(entry.get("satoshi_price"), "price")
 
 
 def is_for_sale(listing: Mapping[str, Any]) -> bool:
-    """Tells whether the listing is on offer: not bought, and not being bought."""
+    """Returns whether the listing is neither bought nor being bought."""
     return not _is_bought(listing) and _words(listing, "secure_purchase_state") in _ON_OFFER
 
 
 def check_state(listing: Mapping[str, Any]) -> None:
-    """Raises Unreadable for an unsold listing in an unknown state, because it may be on offer later."""
+    """Raises Unreadable for an unsold listing in an unknown state, because it may be for sale later."""
     if not _is_bought(listing) and _words(listing, "secure_purchase_state") not in (*_ON_OFFER, *_SOLD):
         raise Unreadable("a listing is in a state that is not known")
 
@@ -93,9 +93,9 @@ def _words(listing: Mapping[str, Any], name: str) -> str:
 
 
 def protected_outpoint(entry: Mapping[str, Any]) -> str | None:
-    """Returns the output that a protected listing goes by, "" if it is not named; None for a plain one.
+    """Returns the output that identifies a protected listing, "" if it is not given; None for a plain listing.
 
-    `entry` is an inscription of a wallet with its listing, or a listing alone.
+    `entry` is an inscription of a wallet with its listing, or a listing.
     """
     listing = entry.get("escrow", entry)
     is_protected = isinstance(listing, Mapping) and (
@@ -113,7 +113,7 @@ def protected_outpoint(entry: Mapping[str, Any]) -> str | None:
 
 
 class Before(NamedTuple):
-    """The rows of earlier answers with listings: how many, how many in the longest, and an id of the latest one."""
+    """The earlier answers of a paged read: their rows in total, the latest answer's rows, and an id in it."""
 
     rows: int
     size: int
@@ -121,7 +121,7 @@ class Before(NamedTuple):
 
     @classmethod
     def of(cls, cursor: Cursor) -> Before | None:
-        """Reads a cursor of `asks`; None begins with the first page."""
+        """Reads a cursor of `asks`; None for the first page."""
         if cursor is None:
             return None
         read, size, seen = str(cursor).split(",")
@@ -131,8 +131,8 @@ class Before(NamedTuple):
 def paging(before: Before | None) -> dict[str, str] | None:
     """Returns the query for listings.
 
-    The first has none, like the venue's own client. A later one asks for all the rest, like another client: a limit of
-    10,000 was taken there.
+    The first request has none, as in the venue's own client. Later ones request all remaining rows; another client has
+    used a limit of 10,000.
     """
     return None if before is None else {"offset": str(before.rows), "limit": str(_MOST_LISTED)}
 
@@ -142,7 +142,7 @@ def slug_of(slug: str, kind: Kind) -> str:
 
 
 def floor(answer: Any, slug: str, kind: Kind) -> Floor:
-    """Reads the floor of one collection (the seller's price) or rune (sats per token, as shown)."""
+    """Reads the floor of a collection (the seller's price) or a rune (sats per token, as shown)."""
     stats = parse.table(content(answer), "stats")
     listed = parse.first(stats, "listed_count", "listed")
     count = 0 if listed is None else parse.how_many(parse.integral(listed), "listed")
@@ -157,10 +157,10 @@ def floor(answer: Any, slug: str, kind: Kind) -> Floor:
 
 
 def asks(answer: Any, slug: str, before: Before | None = None) -> Page[TraitedAsk]:
-    """Reads an answer with listings of a collection or rune, cheapest first; they do not show traits.
+    """Reads an answer with listings of a collection or rune; returns them cheapest first, without traits.
 
-    No order and no limit is documented. An answer that may have been cut is followed by another; one that repeats what
-    was read before ends them, since the venue then takes no offset.
+    No order and no limit is documented. `following` is set if the answer may have been truncated. An answer that
+    repeats rows of the answer before ends the read, because the venue then ignores the offset.
     """
     found = parse.rows(content(answer), "listings", most=_MOST_LISTED)
     ids = [each for row in found if (each := _id_or_none(row))]
@@ -178,9 +178,10 @@ def asks(answer: Any, slug: str, before: Before | None = None) -> Page[TraitedAs
 
 
 def _after(found: Sequence[Any], ids: Sequence[str], before: Before | None) -> str | None:
-    """Returns the cursor behind an answer that may have been cut: its number of rows is round, as a limit would be.
+    """Returns the next cursor if the answer may have been truncated, else None.
 
-    One that has fewer rows than one before it was not cut.
+    It may have been if its number of rows is a multiple of 8 or 10, as a limit would be, and at least the number of
+    rows of the answer before.
     """
     read, size = (before.rows, before.size) if before else (0, _FEWEST_CUT)
     count = len(found)
@@ -206,7 +207,7 @@ def _ask(entry: Mapping[str, Any], is_rune: bool) -> TraitedAsk | None:
 
 
 def _shown(row: Mapping[str, Any], is_rune: bool) -> Decimal | None:
-    """Reads the price of a listing that is left out: the seller's of an inscription, per token of a lot."""
+    """Reads the price of a listing left out: the seller's for an inscription, the price per token for a lot."""
     if (paid := parse.asked_price(row.get("escrow_price"), "seller's price")) is not None:
         return paid
     if (shown := parse.asked_price(row.get("satoshi_price"), "price")) is None:
@@ -243,7 +244,7 @@ def _sale(entry: Mapping[str, Any], slug: str, is_rune: bool) -> Sale:
 
 
 def _price(entry: Mapping[str, Any], is_rune: bool) -> tuple[int, Decimal]:
-    """Reads the whole price and the quantity: a lot of tokens names no inscription, everything else does."""
+    """Reads the whole price and the quantity. Raises Unreadable for a lot among inscriptions, or vice versa."""
     if (entry.get("inscription_id") is None) != is_rune:
         raise Unreadable("a lot of tokens among inscriptions, or an inscription among lots")
     if not is_rune:
@@ -254,7 +255,7 @@ def _price(entry: Mapping[str, Any], is_rune: bool) -> tuple[int, Decimal]:
 
 
 def trait_counts(answer: Any) -> dict[str, dict[str, int]]:
-    """Reads type to value to the count of items; a strange trait is passed over, because any user can inscribe one."""
+    """Reads {type: {value: count of items}}; skips malformed traits, because any user can inscribe one."""
     kinds: dict[str, dict[str, int]] = {}
     for counted in parse.each_row(parse.rows(content(answer), "traits"), "trait", _group).entries:
         for kind, value, count in counted:
@@ -276,14 +277,14 @@ def _group(group: Mapping[str, Any]) -> tuple[tuple[str, str, int], ...]:
 
 
 class Prices(NamedTuple):
-    """Both prices of a listing: the shown one, if known, and the seller's."""
+    """A listing's shown price, if known, and its seller's price."""
 
     shown: int | None
     sellers: int
 
 
 def wallet_items(answer: Any, images: str) -> Page[WalletItem]:
-    """Reads all inscriptions of a wallet; the picture of each is at `images`/its id."""
+    """Reads all inscriptions of a wallet; an inscription's picture is at `images`/id."""
 
     def item(entry: Mapping[str, Any]) -> WalletItem:
         inscription_id, listing = _INSCRIPTION_ID(entry), _listing(entry)
@@ -307,10 +308,10 @@ def _held(answer: Any) -> Sequence[Any]:
 def own_listings(
     answer: Any, owner: str, told: Callable[[str], Prices | None]
 ) -> tuple[Page[OwnListing], dict[str, str | None]]:
-    """Reads a wallet's listings, and the output that each goes by; None for a plain one.
+    """Reads a wallet's listings, and the output that identifies each (None for a plain one).
 
-    `following` names those whose price must be asked for one by one: where a creator takes a part of the price, the
-    answer does not show the seller's. `told` returns the latest prices that were read for an inscription.
+    `following` names the listings to be read one by one, because the answer lacks the seller's price if a creator takes
+    a part of it. `told` returns the latest prices that were read for an inscription.
     """
 
     def own(entry: Mapping[str, Any]) -> tuple[str, OwnListing | None, str | None] | None:
@@ -331,7 +332,7 @@ def own_listings(
 
 
 def _own_price(entry: Mapping[str, Any], listing: Mapping[str, Any], told: Prices | None) -> int | None:
-    """Returns the seller's price of a wallet's entry, None when it must be asked for."""
+    """Returns the seller's price of a wallet's entry, None if the listing must be read to find it."""
     if not parse.first(entry, "collection.creator_address") or listing.get("escrow_price") is not None:
         return sellers_price(listing)
     shown = listing.get("satoshi_price")
@@ -341,7 +342,7 @@ def _own_price(entry: Mapping[str, Any], listing: Mapping[str, Any], told: Price
 
 
 def own_listing(answer: Any, inscription_id: str, owner: str) -> tuple[OwnListing, Prices] | None:
-    """Reads the listing of one inscription with both its prices, None if it has ended."""
+    """Reads the listing of one inscription with both prices, None if it has ended."""
     try:
         listing = parse.table(content(answer), "listing")
     except NotFound:

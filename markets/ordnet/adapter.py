@@ -1,7 +1,7 @@
-"""ord.net (developers.ord.net, 2026-10), and the practice market that speaks its dialect.
+"""The adapter for ord.net (developers.ord.net, 2026-10) and for the practice market with its dialect.
 
-Every request needs a session, which two addresses of a user open together. Requests with the same answer for all
-users use any open session.
+Every request needs a session, which a user opens with two addresses. Requests whose answer is the same for all users
+use any open session.
 """
 
 from __future__ import annotations
@@ -40,14 +40,14 @@ from markets.ordnet.orders import Binding, DraftedListing, Drafts, ListingIds
 from markets.ordnet.reads import known_slug, needed_slug, paging, uuid
 from markets.parse import Cursor, Page, Unread, Unreadable, of_write
 
-WINDOW_S = 60.0  # limits count in fixed windows of a minute, and a 429 does not say how much of it is left
-MARGIN_MS = 30_000  # a token that ends while a request is under way would be refused
+WINDOW_S = 60.0  # limits apply to fixed windows of a minute, and a 429 may not give the remaining time
+MARGIN_MS = 30_000  # so that a session's token does not expire during a request
 _TOKEN = re.compile(r"[\x21-\x7e]{1,4096}", re.ASCII)
 _MOST_BINDINGS = 100
 
 
 class OrdNetHttp(Http):
-    """A client with `token`, None for the requests that open a session. The token is in no error and no log."""
+    """An HTTP client with a session's `token` (None to open a session). Errors and logs never contain the token."""
 
     def __init__(self, base: str, token: str | None = None) -> None:
         super().__init__(base, {} if token is None else {"Authorization": f"Bearer {token}"})
@@ -60,15 +60,15 @@ class OrdNetHttp(Http):
         if is_page(reply):
             return
         if reply.status == 409:
-            # The state has changed before anything was done; a stale PSBT must not be sent again.
+            # The venue's state changed and nothing was done. Refused, so that the outdated PSBT is not sent again.
             raise Refused("changed", words_of(reply) or "the venue says that things have changed")
         if reply.status == 401 and self._has_session:
-            # With or without words: a session may have expired, and another sign-in shows whether that is the cause.
+            # Whatever its text: the session may have expired, and a new sign-in shows whether it had.
             raise SignInNeeded("the venue has ended this session")
 
 
 class Session(WithSecrets, frozen=True):
-    """An open session of `binding`; `bindings` are all of its profile. `token` is never shown."""
+    """An open session of `binding`; `bindings` are all of its profile's. `token` is hidden in its repr."""
 
     hidden = frozenset({"token", "http"})
 
@@ -80,7 +80,7 @@ class Session(WithSecrets, frozen=True):
 
 
 class Sessions:
-    """The open sessions, one for each pair. Safe in several threads."""
+    """The open sessions, one for each pair of addresses. Thread-safe."""
 
     def __init__(self, clock: Callable[[], float] = time.time) -> None:
         self._clock = clock
@@ -92,7 +92,7 @@ class Sessions:
             self._held[session.binding.payment, session.binding.ordinals] = session
 
     def forget(self, session: Session) -> None:
-        """Drops `session`, unless another has taken its place."""
+        """Removes `session`, unless a newer one has replaced it."""
         key = (session.binding.payment, session.binding.ordinals)
         with self._lock:
             if self._held.get(key) is session:
@@ -103,15 +103,15 @@ class Sessions:
         return self._find(lambda binding: (binding.payment, binding.ordinals) == (payment, ordinals))
 
     def of_payment(self, payment: str) -> Session:
-        """Returns a session that `payment` pays in. Raises SignInNeeded."""
+        """Returns a session with this payment address. Raises SignInNeeded."""
         return self._find(lambda binding: binding.payment == payment)
 
     def of_ordinals(self, ordinals: str) -> Session:
-        """Returns a session that `ordinals` receives in. Raises SignInNeeded."""
+        """Returns a session with this ordinals address. Raises SignInNeeded."""
         return self._find(lambda binding: binding.ordinals == ordinals)
 
     def any(self) -> Session:
-        """Returns the session that lasts longest, for requests that any session may make. Raises SignInNeeded."""
+        """Returns the session that expires last, for requests that any session may make. Raises SignInNeeded."""
         return self._find(lambda binding: True)
 
     def now_ms(self) -> int:
@@ -152,19 +152,19 @@ class OrdNet(Adapter):
         return _of_read(lambda: reads.asks(answer, slug, is_first=cursor is None))
 
     def bids(self, slug: str, kind: Kind, cursor: Cursor) -> Page[TraitedBid]:
-        """Returns all bids in one page: no paging is documented."""
+        """Returns all bids in one page, because no paging is documented."""
         self._ordinals(kind)
         known = needed_slug(slug)
         answer = self._get(_of(known, "collection-offers"))
         return _of_read(lambda: orders.bids(answer, known))
 
     def traits(self, slug: str) -> dict[str, dict[str, int]]:
-        """Returns a collection's traits. NotSupported for more than a hundred items, which are read one by one."""
+        """Returns a collection's traits, counted from its items. Raises NotSupported for more than a hundred items."""
         answer = self._get(_of(needed_slug(slug), "inscriptions"), paging(None))
         return _of_read(lambda: reads.traits(answer))
 
     def sales(self, slug: str, kind: Kind, cursor: Cursor) -> Page[base.Sale]:
-        """Returns the sales made at ord.net. An unknown collection has none."""
+        """Returns the sales made at ord.net; empty for an unknown collection."""
         self._ordinals(kind)
         answer = self._get("/sales", {"collectionSlug": needed_slug(slug), **paging(cursor)})
         return _of_read(lambda: reads.sales(answer, slug, is_first=cursor is None))
@@ -172,8 +172,8 @@ class OrdNet(Adapter):
     def own_bids(self, wallet: str, cursor: Cursor, slugs: Collection[str] = ()) -> Page[base.OwnBid]:
         """Returns the live offers of a payment address on the collections `slugs`, one page each.
 
-        ord.net lists our offers by collection only (its list of all is of those on single items), so without `slugs` it
-        is Unavailable, which is not the same as none.
+        ord.net lists offers on collections by collection only; its list of all offers has those on single items. So it
+        raises Unavailable without `slugs`, because an empty answer would mean "no bids".
         """
         session = self._sessions.of_payment(wallet)
         asked = sorted({needed_slug(slug) for slug in slugs})
@@ -186,7 +186,7 @@ class OrdNet(Adapter):
         return found._replace(following=following)
 
     def item(self, inscription_id: str) -> base.Item:
-        """Returns details of an inscription from its listing. NotFound when it is not listed."""
+        """Returns details of an inscription from its listing. Raises NotFound if it is not listed."""
         answer = self._get("/listings", {"inscriptionId": inscription_id, **paging(None)})
         return _of_read(lambda: reads.item(answer, inscription_id))
 
@@ -207,7 +207,7 @@ class OrdNet(Adapter):
         return self._drafts.keep(_of_read(lambda: orders.bid_draft(answer, ask)))
 
     def draft_listing(self, ask: ListingToDraft) -> ListingDraft:
-        """Drafts the transfer into the escrow, the settlement out of it, and the recovery."""
+        """Drafts the transfer into the escrow, the sale out of it, and the recovery."""
         session = self._sessions.of_ordinals(ask.owner)
         path = _of(needed_slug(ask.slug), "listings/preflight")
         answer = self._get(path, post=orders.listing_preflight(ask, session.binding), session=session)
@@ -233,7 +233,7 @@ class OrdNet(Adapter):
         return of_write(lambda: orders.bid_submitted(answer, draft))
 
     def cancel(self, wallet: str, venue_ids: Sequence[str], signature: str, permit: Permit | None = None) -> bool:
-        """Cancels one bid: ord.net takes only one per request. Nothing is signed for it."""
+        """Cancels one bid, because ord.net takes one per request. `signature` is not used."""
         if len(venue_ids) != 1:
             raise Refused("bad_request", "ord.net cancels one bid at a time; nothing was sent")
         slug, _, offer_id = venue_ids[0].partition(":")
@@ -253,7 +253,7 @@ class OrdNet(Adapter):
         self._listed.note([of_write(lambda: orders.listing_submitted(answer, order.ask))])
 
     def delist(self, owner: str, inscription_id: str, signature: str, permit: Permit | None = None) -> bool:
-        """Takes down the inscription's listing that `own_listings` has shown. Nothing is signed for it."""
+        """Ends the inscription's listing, known from `own_listings` or `list_item`. `signature` is not used."""
         listing = self._listed.of(inscription_id, owner)
         session = self._sessions.of_ordinals(owner)
         listed = {"inscriptionId": listing.inscription_id, "listingId": listing.listing_id}
@@ -268,7 +268,7 @@ class OrdNet(Adapter):
     def _get(
         self, path: str, params: Mapping[str, str] | None = None, *, post: Any = None, session: Session | None = None
     ) -> Any:
-        """Reads in `session`, None = any open one; drops a token that the venue refuses."""
+        """Reads with `session` (None = any open one); removes a session that the venue has ended."""
         used = self._sessions.any() if session is None else session
         try:
             return used.http.read(path, params, post=post)
@@ -293,9 +293,9 @@ def _of(slug: str, what: str) -> str:
 
 
 def _texts(answer: Any, pair: Pair) -> SignInTexts:
-    """Reads the texts to be signed from the answer to POST /auth/challenge: one for each of the pair's addresses.
+    """Reads the texts to be signed from the answer to POST /auth/challenge, at most one for each of the two addresses.
 
-    A text's id ends with its role, by which the signature finds its address again.
+    A text's id ends with its role, so that `_verification` can find the signer's address.
     """
     opened = parse.table(answer, "challenge")
     found: list[SignInText] = []
@@ -325,7 +325,7 @@ def _message(value: Any) -> str:
 
 
 def _verify_body(answer: SignInAnswer) -> dict[str, Any]:
-    """Makes the body of POST /auth/verify. Raises Refused for invalid signatures."""
+    """Returns the body of POST /auth/verify. Raises Refused for invalid signatures."""
     return {
         "authRequestId": answer.reference,
         "verifications": [_verification(*each, answer.pair) for each in answer.signatures.items()],

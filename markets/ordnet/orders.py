@@ -1,12 +1,12 @@
-"""ord.net's offers on collections and traits, and listings there: books, our own, drafts, signed forms and submits.
+"""Parses ord.net's offers on collections and traits, and drafts and submits our offers and listings.
 
-An offer is off-chain: the PSBT that would fund it is signed and kept by the venue, and broadcast only at a sale.
+An offer is off-chain: we sign the PSBT that would fund it; the venue keeps it and broadcasts it only at a sale.
 
-Of a listing three PSBTs are drafted and signed, and none is broadcast before the sale. The transfer moves the item into
-an escrow (sighash DEFAULT), the settlement pays us out of it (SINGLE|ANYONECANPAY), and the recovery brings it back
-(ALL), so that nothing is signed when it is taken down.
+A listing has three signed PSBTs; none is broadcast before the sale. The transfer moves the item into an escrow (sighash
+DEFAULT), the settlement pays us out of it (SINGLE|ANYONECANPAY), and the recovery returns the item (ALL), so that no
+signature is needed to end the listing.
 
-Every function raises Unreadable for anything it does not understand.
+Every function raises Unreadable for an answer that it does not understand.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _SIGHASHES = frozenset({0, 1, 2, 3, 129, 130, 131})
 
 
 class Binding(Struct, frozen=True):
-    """A pair of addresses with the venue's ids of it."""
+    """A pair of addresses with the venue's id for it."""
 
     id: str
     payment: str
@@ -58,9 +58,9 @@ class SigningStep(Struct, frozen=True):
 
 
 def targeted(value: Any) -> tuple[frozenset[Trait], ...] | None:
-    """Reads the traits that an offer asks for: groups of alternatives, one of each must be met; none = the collection.
+    """Reads the traits that an offer asks for: groups of alternatives, of which an item needs one each.
 
-    None for a target that is neither the collection nor traits of it.
+    Returns () for the whole collection, None for a target that is neither the collection nor its traits.
     """
     found = parse.table(value, "target")
     kind = parse.text(found.get("kind"), "kind of a target")
@@ -85,7 +85,7 @@ def _group(entry: Mapping[str, Any]) -> frozenset[Trait]:
 
 
 def step(value: Any, signer: str, what: str) -> SigningStep:
-    """Reads a step that `signer` alone must sign, all its inputs in one way."""
+    """Reads a step to be signed by `signer` only, all inputs with the same sighash."""
     entry = parse.table(value, what)
     psbt = any_base64(entry.get("psbtBase64"), what)
     if parse.address(entry.get("signerAddress"), f"{what}: signer") != signer:
@@ -113,12 +113,12 @@ def _sighash(value: Any) -> int | None:
         return None
     found = parse.whole(value, "sigHash")
     if found not in _SIGHASHES:
-        raise Unreadable(f"sigHash: {found} is none")
+        raise Unreadable(f"sigHash: {found} is not a sighash")
     return found
 
 
 class DraftedBid(Struct, frozen=True):
-    """The answer to a preflight, kept for its submit, which must repeat it."""
+    """The answer to a bid's preflight, which the submit must repeat."""
 
     ask: BidToDraft
     coins: tuple[Coin, ...]
@@ -130,7 +130,7 @@ class DraftedBid(Struct, frozen=True):
 
 
 class Drafts:
-    """The latest drafts, by their reference: the funding transaction's id. Safe in several threads."""
+    """The latest drafts, by their reference (the funding transaction's id). Thread-safe."""
 
     def __init__(self) -> None:
         self._kept: Latest[DraftedBid] = Latest(_MOST_DRAFTS)
@@ -142,7 +142,7 @@ class Drafts:
         return BidDraft(draft.parent, (DraftPsbt(FUNDING, found.psbt, found.indices, found.sighash),), draft.leaf)
 
     def of(self, order: BidOrder) -> DraftedBid:
-        """Returns the draft that `order` is the signed form of. Raises Refused without one, or for another bid."""
+        """Returns the draft of the signed `order`. Raises Refused if it is unknown or of another bid."""
         receive, psbts = order.receive, len(order.signed_psbts)
         signed = (order.price, order.slug, order.trait, order.payment, order.payment_pubkey, receive, psbts)
 
@@ -162,7 +162,7 @@ _HIGHEST: Best[TraitedBid] = Best(
 
 
 def bids(answer: Any, slug: str) -> Page[TraitedBid]:
-    """Reads the offers on a collection and its traits, all in one page; other targets compete for something else."""
+    """Reads the offers on a collection and its traits in one page; skips other targets, which do not compete."""
 
     def name(entry: Mapping[str, Any]) -> str:
         return _name(entry, slug)
@@ -182,11 +182,10 @@ def bids(answer: Any, slug: str) -> Page[TraitedBid]:
 
 
 def own_bids(answer: Any, slug: str, binding: Binding, all_bindings: Collection[Binding]) -> Page[OwnBid]:
-    """Reads our offers on a collection and its traits: those of `binding`, out of all of the profile's wallets.
+    """Reads the offers of `binding` on a collection and its traits; the answer has those of all the profile's wallets.
 
-    An offer in a state that is not known, or of a wallet that the session does not have, is left out under its id:
-    it may be ours and live. No task makes an offer on several traits or on one of several; it has no slug, like one on
-    a single item.
+    An offer in an unknown state or of an unknown wallet is unread, because it may be ours and live. An offer on several
+    traits or values, which no task makes, gets an empty slug, like an offer on a single item.
     """
 
     def own(entry: Mapping[str, Any]) -> OwnBid | None:
@@ -208,7 +207,7 @@ def _name(entry: Mapping[str, Any], slug: str) -> str:
 
 
 def _is_of(entry: Mapping[str, Any], binding: Binding, all_bindings: Collection[Binding]) -> bool:
-    """Tells whether a profile's offer is of this one of its wallets. An offer of an unknown wallet is unreadable."""
+    """Returns whether a profile's offer belongs to `binding`. Raises Unreadable for an offer of an unknown wallet."""
     acts = entry.get("actionBindingId")
     if acts is not None:
         found = [each for each in all_bindings if each.id == acts]
@@ -236,7 +235,7 @@ def _is_live(entry: Mapping[str, Any]) -> bool:
 
 
 def bid_preflight(ask: BidToDraft, binding: Binding) -> dict[str, Any]:
-    """Makes the body of POST /collection/{slug}/collection-offers/preflight. Raises Refused leaves."""
+    """Returns the body of POST /collection/{slug}/collection-offers/preflight. Raises NotSupported."""
     if ask.kind != "ordinals":
         raise NotSupported("ord.net takes no bids on runes")
     if ask.quantity != 1:
@@ -260,7 +259,7 @@ def _body(ask: BidToDraft, binding: Binding) -> dict[str, Any]:
 
 
 def bid_draft(answer: Any, ask: BidToDraft) -> DraftedBid:
-    """Reads the one offer that was drafted for `ask`, paid with coins that were given."""
+    """Reads the offer that was drafted for `ask`; it must be paid with coins of `ask`."""
     offers = parse.rows(parse.table(answer, "draft").get("offers"), "drafted offers", most=1)
     if not offers:
         raise Unreadable("nothing was drafted")
@@ -289,7 +288,7 @@ def bid_draft(answer: Any, ask: BidToDraft) -> DraftedBid:
 
 
 def bid_submit(kept: DraftedBid, signed: str, binding: Binding) -> dict[str, Any]:
-    """Makes the body of POST /collection/{slug}/collection-offers/submit: the preflight's, and the PSBT signed."""
+    """Returns the body of POST /collection/{slug}/collection-offers/submit: the preflight's and the signed PSBT."""
     offer = {
         "priceSats": kept.ask.price,
         "selectedPaymentUtxos": [_utxo(coin) for coin in kept.coins],
@@ -302,7 +301,7 @@ def bid_submit(kept: DraftedBid, signed: str, binding: Binding) -> dict[str, Any
 
 
 def bid_submitted(answer: Any, kept: DraftedBid) -> str:
-    """Returns our name of the offer that was made. Unreadable unless it is the drafted one, and live."""
+    """Returns our id of the new offer. Raises Unreadable unless it is the drafted offer and live."""
     offers = parse.rows(parse.table(answer, "submit").get("offers"), "offers", most=1)
     if not offers:
         raise Unreadable("no offer was made")
@@ -330,13 +329,13 @@ def _utxo(coin: Coin) -> dict[str, Any]:
     return {"txid": found, "vout": int(number), "valueSats": coin.value}
 
 
-# A listing's lifetime. The lister renews it at its end, so none outlives us by more.
+# A listing's lifetime. The lister renews it, so no listing stays open longer than this after we stop.
 _DURATION_DAYS = 30
 _TRANSFER, _SETTLEMENT, _RECOVERY = 0, 131, 1  # their sighashes, as documented
 
 
 class DraftedListing(Struct, frozen=True):
-    """The answer to a preflight, kept for its submit, which must repeat it."""
+    """The answer to a listing's preflight, which the submit must repeat."""
 
     ask: ListingToDraft
     anchor: str
@@ -345,17 +344,17 @@ class DraftedListing(Struct, frozen=True):
     recovery: SigningStep
 
     def is_of(self, order: ListingOrder) -> bool:
-        """Tells whether `order` is its signed form."""
+        """Returns whether `order` is the signed form of this draft."""
         is_whole = bool(order.signed_transfer and order.signed_recovery)
         return (order.ask, order.unsigned_psbt, is_whole) == (self.ask, self.settlement.psbt, True)
 
     def to_sign(self) -> ListingDraft:
-        """Returns the three PSBTs, each of which is signed at its first input."""
+        """Returns the three PSBTs, each to be signed at its first input."""
         return ListingDraft(self.settlement.psbt, (), self.transfer.psbt, self.recovery.psbt)
 
 
 class ListingIds:
-    """The listing of each inscription: a listing is taken down by its own id and its collection's name."""
+    """The listing of each inscription, because ending a listing takes its id and its collection's slug."""
 
     def __init__(self) -> None:
         self._latest: Latest[OwnListing] = Latest()
@@ -367,11 +366,11 @@ class ListingIds:
             self._made_of.note(listing.listing_id, listing.inscription_id)
 
     def made_of(self, listing_id: str) -> str | None:
-        """Returns the inscription of the listing with this id, None when it is not known."""
+        """Returns the inscription of the listing with this id, or None."""
         return self._made_of.of(listing_id)
 
     def of(self, inscription_id: str, owner: str) -> OwnListing:
-        """Returns the listing of this inscription by `owner`. Raises Unavailable when no read has shown it yet."""
+        """Returns the listing of this inscription by `owner`. Raises Unavailable if no read has shown it yet."""
         listing = self._latest.of(inscription_id)
         if listing is None or listing.owner != owner:
             raise Unavailable("which listing that is, is not known yet: read the listings first; nothing was sent")
@@ -379,7 +378,7 @@ class ListingIds:
 
 
 def listing_preflight(ask: ListingToDraft, binding: Binding) -> dict[str, Any]:
-    """Makes the body of POST /collection/{slug}/listings/preflight."""
+    """Returns the body of POST /collection/{slug}/listings/preflight."""
     return {
         "walletBindingId": binding.id,
         "ordinalsPublicKey": ask.tap_internal_key,
@@ -388,7 +387,7 @@ def listing_preflight(ask: ListingToDraft, binding: Binding) -> dict[str, Any]:
 
 
 def listing_draft(answer: Any, ask: ListingToDraft) -> DraftedListing:
-    """Reads the drafted steps, which the owner must sign, all of them."""
+    """Reads the three drafted steps; all must be signed by the owner, with the documented sighashes."""
     found = parse.table(answer, "draft")
     entry = _only_row(found.get("listings"), ask.inscription_id, "drafted listing")
     steps = {}
@@ -414,7 +413,7 @@ def listing_draft(answer: Any, ask: ListingToDraft) -> DraftedListing:
 
 
 def listing_submit(order: ListingOrder, drafted: DraftedListing, binding: Binding) -> dict[str, Any]:
-    """Makes the body of POST /collection/{slug}/listings/submit: the preflight's, and the PSBTs signed."""
+    """Returns the body of POST /collection/{slug}/listings/submit: the preflight's and the signed PSBTs."""
     inscription_id = order.ask.inscription_id
     steps = (drafted.transfer.signed(order.signed_transfer), drafted.settlement.signed(order.signed_psbt))
     return listing_preflight(order.ask, binding) | {
@@ -428,14 +427,14 @@ def listing_submit(order: ListingOrder, drafted: DraftedListing, binding: Bindin
 
 
 def listing_submitted(answer: Any, ask: ListingToDraft) -> OwnListing:
-    """Reads the listing that was made. Unreadable unless it is this one."""
+    """Returns the new listing. Raises Unreadable unless it is of this inscription."""
     entry = _only_row(parse.table(answer, "submit").get("listings"), ask.inscription_id, "listing")
     listing_id = uuid(entry.get("listingId"), "id of a listing")
     return OwnListing(listing_id, ask.inscription_id, ask.slug, ask.price, ask.owner)
 
 
 def delisted(answer: Any, listing: OwnListing) -> bool:
-    """Tells whether the answer reports the listing as taken down."""
+    """Returns whether the answer reports this listing as ended."""
     found = parse.rows(parse.table(answer, "delist").get("listings"), "listings", most=20)
     return any(
         uuid(parse.table(entry, "listing").get("listingId"), "id of a listing") == listing.listing_id

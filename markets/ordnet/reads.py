@@ -1,15 +1,15 @@
-"""ord.net's floors, listings, sales and traits into our types. Anything not understood is Unreadable.
+"""Parses ord.net's floors, listings, sales and traits. Raises Unreadable for anything that is not understood.
 
-A listing may sell several inscriptions at one price: a lot, or those on one sat. Unless one is asked for by its id, the
-row shows one of them, the "canonical inscription", with that one's collection or none. No documented field
-marks a bundle, so these rows count as one:
+A listing may sell several inscriptions at one price: a lot, or the inscriptions on one sat. Unless the request names an
+inscription, the row shows one of them, the "canonical inscription", with its collection or none. No documented field
+marks a bundle, so a row counts as a bundle if it
 
-- in a collection's listings: a row of another collection, or of none;
-- in our own listings: a row with the id of a listing that we made of another inscription;
-- anywhere: a row with a field about a bundle, or with a list of several inscriptions.
+- is in a collection's listings, and names another collection or none;
+- is in our own listings, and its id is a listing that we made for another inscription;
+- has a field about a bundle, or a list of several inscriptions.
 
-A bundle that shows an inscription of the collection looks like a listing of that one. A buyer gets it at this price,
-and more, so the floor is never too high because of it.
+A bundle that shows an inscription of the collection looks like a listing of that inscription. Its buyer gets that one
+and more at this price, so it does not make the floor too high.
 """
 
 from __future__ import annotations
@@ -40,13 +40,13 @@ _CHEAPEST: Best[TraitedAsk] = Best(
 
 
 def known_slug(slug: str) -> str | None:
-    """Returns `slug` as ord.net writes it, or None for an impossible one, which would spoil the whole request."""
+    """Returns `slug` as ord.net writes it; None for an invalid slug, which would make ord.net refuse the request."""
     lower = slug.lower()
     return lower if _SLUG.fullmatch(lower) else None
 
 
 def needed_slug(slug: str | None) -> str:
-    """Returns `slug` as ord.net writes it. Raises Refused if ord.net has no such slugs."""
+    """Returns `slug` as ord.net writes it. Raises Refused if it is not a valid slug there."""
     found = None if slug is None else known_slug(slug)
     if found is None:
         raise Refused("bad_request", "which collection? ord.net's slugs have letters, digits, - and _ only")
@@ -74,7 +74,7 @@ def paging(cursor: Cursor) -> dict[str, str]:
 
 
 def following(answer: Mapping[str, Any]) -> str | None:
-    """Reads the next page's cursor, None at the end."""
+    """Returns the next page's cursor, None at the end."""
     pagination = parse.table(answer.get("pagination"), "pagination")
     if not parse.flag(pagination.get("hasNext"), "hasNext"):
         return None
@@ -85,7 +85,7 @@ def following(answer: Mapping[str, Any]) -> str | None:
 
 
 def floors(answer: Any, slugs: Sequence[str]) -> dict[str, Floor | Unread]:
-    """Reads floors by the slug that was asked for; a slug that ord.net does not know is left out."""
+    """Reads floors by the requested slugs; a slug that ord.net does not know is left out."""
     stats = parse.table(answer, "floors")
     if not parse.flag(stats.get("success"), "success"):
         raise refused_with_200(stats)
@@ -100,7 +100,7 @@ def floors(answer: Any, slugs: Sequence[str]) -> dict[str, Floor | Unread]:
 
 
 def asks(answer: Any, slug: str, *, is_first: bool) -> Page[TraitedAsk]:
-    """Reads a page of a collection's listings, cheapest first. They do not show their items' traits."""
+    """Reads a page of a collection's listings, cheapest first, without traits, which ord.net does not give."""
     found, after = _listings(answer), following(answer)
     return parse.each_row(
         found, "listing", lambda row: _ask(row, slug), after, key=_ID, best=_CHEAPEST, refuses=is_first
@@ -120,9 +120,9 @@ def _ask(entry: Mapping[str, Any], slug: str) -> TraitedAsk:
 def own_listings(
     answer: Any, owner: str, made_of: Callable[[str], str | None], *, is_first: bool = True
 ) -> Page[OwnListing]:
-    """Reads a page of the listings of `owner`; `made_of` returns the inscription that we made a listing of, if known.
+    """Reads a page of the listings of `owner`. `made_of` returns the inscription of a listing that we made, if known.
 
-    The inscription of a row that is left out is unknown, never unlisted.
+    The inscription of a row that is left out counts as unknown, not as unlisted.
     """
 
     def about(entry: Mapping[str, Any]) -> str:
@@ -141,9 +141,9 @@ def own_listings(
 
 
 def item(answer: Any, inscription_id: str) -> Item:
-    """Reads one inscription's details from its listing. NotFound when it is not listed.
+    """Reads one inscription's details from its listing. Raises NotFound if it is not listed.
 
-    A bundle that is shown under another inscription does not count.
+    Bundles and listings of other inscriptions are ignored.
     """
     read = parse.each_row(_listings(answer), "listing", lambda row: _item(row, inscription_id))
     if read.entries:
@@ -191,10 +191,10 @@ def _is_several(value: Any) -> bool:
 
 
 def sales(answer: Any, slug: str, *, is_first: bool) -> Page[Sale]:
-    """Reads a page of the sales made at ord.net; sales elsewhere, which it lists as well, are passed over.
+    """Reads a page of the sales made at ord.net; skips sales at other marketplaces, which it lists too.
 
-    A sale that is shown in another collection, or in none, is left out and not foreign: an inscription may be in two
-    collections, so it may be the fill of our bid.
+    A sale that names another collection or none is unread, not foreign. It may be the fill of our bid, because an
+    inscription may be in two collections.
     """
     found, after = parse.rows(parse.table(answer, "sales").get("sales"), "sales"), following(answer)
     return parse.each_row(
@@ -226,7 +226,7 @@ def _sale(entry: Mapping[str, Any], slug: str) -> Sale | None:
 
 
 def traits(answer: Any) -> dict[str, dict[str, int]]:
-    """Reads type to value to the count of items. NotSupported when one page does not hold the whole collection."""
+    """Reads {type: {value: count of items}}. Raises NotSupported if the collection needs more than one page."""
     if following(answer := parse.table(answer, "items")) is not None:
         raise NotSupported("ord.net tells the traits of a large collection item by item only")
     counts: dict[str, Counter[str]] = {}

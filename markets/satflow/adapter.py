@@ -1,7 +1,7 @@
-"""Satflow (API 1.1.4), and the practice market that speaks its dialect. Each method is exactly one HTTP request.
+"""The adapter for Satflow (API 1.1.4) and for the practice market with its dialect. Each method is one HTTP request.
 
-An offer on a single inscription is a PSBT and not a message; its slug is the inscription's id. Offers have no end. A
-bidder has one for each inscription: a new one replaces the one before.
+An offer on a single inscription is a PSBT, not a message; its slug is the inscription's id. Offers do not expire. A
+bidder's new offer on an inscription replaces the earlier one.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ _INSCRIPTION = re.compile(r"[0-9a-f]{64}i(0|[1-9][0-9]{0,9})", re.ASCII)
 class Satflow(Adapter):
     """The venue's adapter; books and sales are numbered from page 1, wallets from cursor 0.
 
-    `base` ends before the documented routes (`https://api.satflow.com/v1`). `rune_price` is the unit that the price of
-    a rune bid is for: its documentation leaves that open.
+    `base` ends before the documented routes (`https://api.satflow.com/v1`). `rune_price` is the unit of a rune bid's
+    price ("order" or "token"), which the documentation does not settle.
     """
 
     def __init__(self, base: str, api_key: str, name: str, rune_price: str | None = None) -> None:
@@ -52,22 +52,22 @@ class Satflow(Adapter):
 
     def bids(self, slug: str, kind: Kind, cursor: Cursor) -> Page[TraitedBid]:
         page = number_of(cursor, 1)
-        # By the whole order's price, the best price of a token might lie behind the last page that is read.
+        # Runes by unit price, because the best price per token may otherwise be beyond the last page that is read.
         by = "unitPrice" if kind == "runes" else "price"
         answer = self._http.read("/activity/bids", _book(slug, page, "desc", by))
         return of_read(lambda: books.bids(answer, slug, kind, page, self._units))
 
     def traits(self, slug: str) -> dict[str, dict[str, int]]:
-        """Returns a collection's traits: type to value to the count of items. Raises as `catalogue`."""
+        """Returns a collection's traits, {type: {value: count of items}}. Raises as `catalogue` does."""
         answer = self._http.read("/collection", {"collection_id": slug, "categoryAttributes": "true"})
         return of_read(lambda: items.catalogue(answer, slug))
 
     def sales(self, slug: str, kind: Kind, cursor: Cursor) -> Page[base.Sale]:
-        """Reads a page of sales, asked for as orders that are not active any more, as a filled one is not."""
+        """Reads a page of sales. It requests inactive orders, because a filled order is not active."""
         return self._sales(slug, kind, number_of(cursor, 1), {"active": "false"})
 
     def sales_unasked(self, slug: str, kind: Kind) -> Page[base.Sale]:
-        """Reads the first page of sales without naming which: to see whether `sales` hides any."""
+        """Reads the first page of sales without the filter of `sales`, to check whether that filter hides sales."""
         return self._sales(slug, kind, 1, {})
 
     def _sales(self, slug: str, kind: Kind, page: int, wanted: Mapping[str, str]) -> Page[base.Sale]:
@@ -89,7 +89,7 @@ class Satflow(Adapter):
 
         def read() -> str:
             told = parse.table(payload(answer), "challenge").get("challenge")
-            # It may have several lines, and goes to the signer as it came.
+            # Only the check ignores line breaks; the signer gets the text unchanged.
             flat = told.replace("\r\n", " ").replace("\n", " ") if isinstance(told, str) else told
             parse.text(flat, "challenge", longest=1000)
             return str(told)
@@ -127,10 +127,11 @@ class Satflow(Adapter):
         return of_read(lambda: items.item(answer, inscription_id))
 
     def place(self, order: base.BidOrder, permit: Permit | None = None) -> None:
-        """Submits a signed bid. The venue gives no id: the bid shows among the own bids, known by its expiry.
+        """Submits a signed bid. The venue gives no id; find the bid among the own bids by its expiry.
 
-        Rune orders are sent only if a setting says that their price is the whole order's: Satflow's docs and its own
-        sample bot differ, and a mistake would overpay a thousandfold. One that reads back at another price is the last.
+        Rune bids are sent only if a setting states that their price is the whole order's, because Satflow's docs and
+        its sample bot differ and a mistake would overpay a thousandfold. After a bid that reads back at another price,
+        no more rune bids are sent.
         """
         if _is_item(order.slug):
             body = _signed_offer_body(order)
@@ -142,7 +143,7 @@ class Satflow(Adapter):
         _accepted(self._http.write("/bid/place", body, permit))
 
     def draft_bid(self, order: orders.BidToDraft) -> orders.BidDraft:
-        """Drafts an offer on one inscription, whose id is its slug; other bids are messages."""
+        """Drafts an offer on one inscription, whose id is the slug. Raises NotSupported for other bids."""
         if not _is_item(order.slug):
             raise NotSupported(f"{self.name} drafts offers on single inscriptions only: its other bids are messages")
         answer = self._http.read("/intent/bid", post=_offer_body(order))
@@ -173,7 +174,7 @@ class Satflow(Adapter):
         of_write(lambda: _check_listed(answer, order.ask))
 
     def delist(self, owner: str, inscription_id: str, signature: str, permit: Permit | None = None) -> bool:
-        """Cancels a listing, which goes by its inscription."""
+        """Cancels a listing by its inscription."""
         body = {"makerAddress": owner, "orderType": "ask", "signature": signature, "inscriptionId": inscription_id}
         answer = self._write("/cancel", body, permit)
         return of_write(lambda: _cancelled(answer, 1))
@@ -201,7 +202,7 @@ def _page(page: int) -> dict[str, str]:
 
 
 def _accepted(answer: Any) -> None:
-    """Raises Refused for an answer with status 200 that says no, Unknown for one that says nothing clear."""
+    """Raises a Refused leaf for a refusal with status 200, Unknown for an unclear answer."""
     if not isinstance(answer, dict):
         raise Unknown("sent, but the answer is not understood: not an object")
     if answer.get("success") is True and "error" not in answer:
@@ -235,7 +236,7 @@ def _cancelled(answer: Any, asked: int) -> bool:
 
 
 def _place_body(order: base.BidOrder) -> bytes:
-    """Makes the body of POST /bid/place; its numbers have the same digits as the signed text."""
+    """Returns the body of POST /bid/place; its numbers have the same digits as in the signed text."""
     body: dict[str, Any] = {
         "price": order.price,
         "collectionSlug": order.slug,
@@ -254,7 +255,7 @@ def _place_body(order: base.BidOrder) -> bytes:
     if order.fee_rate[:1].isdigit():
         del body["feeRate"]
         numbers["feeRate"] = Decimal(order.fee_rate)
-    # json can write a Decimal as a number only through float.
+    # Appended as text, because json can encode a Decimal as a number only through float.
     tail = "".join(f", {json.dumps(name)}: {plain(number)}" for name, number in numbers.items())
     return (json.dumps(body, ensure_ascii=False)[:-1] + tail + "}").encode()
 
@@ -280,7 +281,7 @@ def _index(value: Any) -> int:
 
 
 def _listing(ask: orders.ListingToDraft) -> dict[str, Any]:
-    # Documented with 66 digits; its parity does not matter. A draft that needs no signature has none.
+    # Documented with 66 digits; the parity byte does not matter. Omitted in a draft that needs no signature.
     key = {"tapInternalKey": "02" + ask.tap_internal_key} if ask.tap_internal_key else {}
     return {
         "price": ask.price,
@@ -292,7 +293,7 @@ def _listing(ask: orders.ListingToDraft) -> dict[str, Any]:
 
 
 def _check_listed(answer: Any, ask: orders.ListingToDraft) -> None:
-    """Raises Unreadable when the answer to POST /list names listings, but not this one at this price."""
+    """Raises Unreadable if the answer to POST /list names listings, but not this one at this price."""
     told = parse.first(parse.table(payload(answer), "list"), "listings")
     if told is None:
         return
@@ -309,7 +310,7 @@ def _is_item(slug: str) -> bool:
 
 
 def _offer_body(ask: orders.BidToDraft) -> dict[str, Any]:
-    """Makes the body of POST /intent/bid. Raises Refused for an offer without named coins."""
+    """Returns the body of POST /intent/bid. Raises Refused for an offer without coins or with too many."""
     outpoints = [coin.outpoint for coin in ask.coins]
     if not outpoints or len(",".join(outpoints)) > LONGEST_REFERENCE:
         raise Refused("coins", f"an offer names 1 to {LONGEST_REFERENCE // 70} coins that may pay for it")

@@ -1,16 +1,16 @@
-"""Satflow's floors, books and own bids into our types (API 1.1.4, docs.satflow.com/reference).
+"""Parses Satflow's floors, books and own bids (API 1.1.4, docs.satflow.com/reference).
 
-Every function raises Unreadable for an answer it does not understand. The rows of a list are read one by one: one that
-is not understood is left out and reported, one that has ended or is something else is skipped.
+Every function raises Unreadable for an answer that it does not understand. Rows are read one by one: a row that is not
+understood is left out and reported; an ended order or one of another type is skipped.
 
-The documentation names none of the fields that end an order; its own pages and other people's clients use some, also
-for sellers and bidders; the lists below hold every name seen. The venue fills time fields that have no
-value yet with 1970-01-01T00:00:00.000Z, so a time of 0 or before does not count. An end that is neither a time nor yes
-or no makes its row unreadable: in a book either guess would move the best price, and an order of our own is then
-neither open nor closed. A time in the future is an end: the venue's clock counts, and adapters compare no clocks.
+The documentation does not name the fields that show an order's end, nor all fields of sellers and bidders. The lists
+below have every name seen in Satflow's pages and in other clients. A time field without a value holds
+1970-01-01T00:00:00.000Z, so a time of 0 or before does not count. An end that is neither a time nor a boolean makes its
+row unreadable, because either guess could move the best price, or close or reopen our own order. A time in the future
+counts as an end, because adapters do not compare clocks.
 
-The unit of a price: the documentation of bid/place says "unit bid price" of items, so a bid for five at 100,000 costs
-500,000. Of runes it says the same, but Satflow's own sample bot sends the whole order's price. The practice market's
+The unit of a price: the documentation of bid/place says "unit bid price" for items, so a bid for five at 100,000 costs
+500,000. It says the same for runes, but Satflow's own sample bot sends the whole order's price. The practice market's
 prices are the whole order's.
 """
 
@@ -31,7 +31,7 @@ from markets.http import refused_with_200
 from markets.parse import Best, Foreign, Page, Unread, Unreadable
 from strategy.book import Ask, Bid
 
-# A row is an order or contains one: the members that may hold its fields, in the order of the search.
+# A row is an order or contains one: the prefixes of its fields, in the order of the search.
 ASK, BID, LISTING = ("ask.", "", "listing."), ("", "bid."), ("",)
 
 ENDED_FIELDS = ("cancelledAt", "canceledAt", "fillCompletedAt")
@@ -49,8 +49,8 @@ _RUNE_FIELDS = tuple(
 )
 _RUNE_NAMES = ("name", "spacedName", "spaced_name", "spaced_rune", "ticker")
 _EPOCH = datetime.fromtimestamp(0, UTC)
-# Fields with the traits of a listing's item. The documented items have none; Satflow's other answers and other markets
-# use these names.
+# Fields with the traits of a listing's item. They are not documented; Satflow's other answers and other markets use
+# these names.
 TRAIT_FIELDS = tuple(
     f"{holder}{name}"
     for holder in (
@@ -72,7 +72,7 @@ TRAIT_FIELDS = tuple(
 )
 BID_TRAIT_FIELDS = ("attribute", "bid.attribute", "attributes", "bid.attributes", "trait", "bid.trait")
 PAGE_SIZE = 100
-# A listing's seller: the ordinals address first, since it signs listings.
+# A listing's seller: the ordinals address first, because it signs listings.
 SELLER_FIELDS = (
     "ask.sellerOrdAddress",
     "sellerOrdAddress",
@@ -87,7 +87,7 @@ SELLER_FIELDS = (
     "ask.sellerReceiveAddress",
     "sellerReceiveAddress",
 )
-# A bid's bidder, who signs bids with the payment address, and the address that gets the item.
+# A bid's payment address, which signs it, and the address that receives the item.
 BIDDER_FIELDS = (
     "bidderAddress",
     "bid.bidderAddress",
@@ -103,11 +103,11 @@ _ASK_ID = parse.field(parse.identifier, "listing id", "ask._id", "_id", "id", "a
 _BID_ID = parse.field(parse.identifier, "bid id", "_id", "bid_id", "id", "bid._id", "orderId")
 _OWN_ID = parse.field(parse.identifier, "own bid id", "bid_id", "_id", "id")
 _MOST_REMEMBERED = 10_000
-_LONG_MS = 30 * 86_400_000  # how long after a bid's expiry its sale may still be waiting for a block
+_LONG_MS = 30 * 86_400_000  # maximum wait of a bid's sale for its block after the bid's expiry
 
 
 def payload(answer: Any) -> Any:
-    """Returns `data` of an answer's envelope. Raises RateLimited and Refused leaves for one that says no."""
+    """Returns `data` of an answer's envelope. Raises RateLimited and Refused leaves for a refusal."""
     envelope = parse.table(answer, "answer")
     if envelope.get("success") is False or ("error" in envelope and "data" not in envelope):
         raise refused_with_200(envelope)
@@ -115,7 +115,7 @@ def payload(answer: Any) -> Any:
 
 
 def is_open(row: Mapping[str, Any], holders: Sequence[str]) -> bool:
-    """Tells whether the order can still be dealt with, as far as the row says: not while a fill waits for its block."""
+    """Returns whether the row shows an open order; an order whose fill waits for its block is not open."""
     if has_any(row, holders, _UNOPEN_FIELDS):
         return False
     status = parse.first(row, "status", holders=holders)
@@ -128,8 +128,8 @@ def is_open(row: Mapping[str, Any], holders: Sequence[str]) -> bool:
 
 
 def has_any(row: Mapping[str, Any], holders: Sequence[str], fields: Sequence[str] = ENDED_FIELDS) -> bool:
-    """Tells whether one of these ends has come, by default cancelled or filled for good: an invalid order may become
-    valid again, and a fill may fail. Raises Unreadable where none has and one is not understood.
+    """Returns whether one of these ends has come, by default a cancel or a confirmed fill; an invalid order may become
+    valid again, and a pending fill may fail. Raises Unreadable if no end has come and a field is not understood.
     """
     fault: Unreadable | None = None
     for value in parse.each_told(row, [holder + field for holder in holders for field in fields]):
@@ -156,7 +156,7 @@ def time_of(row: Mapping[str, Any], *names: str) -> Any:
 
 
 def is_placeholder(value: Any) -> bool:
-    """Tells whether a field for a time or a boolean has no value: null, "", 0, false or a time of 1970 or before."""
+    """Returns whether a field for a time or a boolean has no value: null, "", 0, false, or 1970's start or before."""
     if not value or value == "0" or (isinstance(value, int) and value < 0):
         return True
     if not isinstance(value, str):
@@ -169,7 +169,7 @@ def is_placeholder(value: Any) -> bool:
 
 
 def is_of_type(row: Mapping[str, Any], wanted: str, holders: Sequence[str]) -> bool:
-    """Tells whether it is `wanted` ("ask" or "bid"), or does not say. Raises Unreadable for one of no known type."""
+    """Returns whether the row's type is `wanted` ("ask" or "bid") or missing. Raises Unreadable for an unknown type."""
     named = parse.first(row, "orderType", holders=holders)
     if named is None:
         return True
@@ -203,11 +203,11 @@ class Units(Struct, frozen=True):
     runes: str
 
     def price(self, value: Any, kind: Kind, what: str) -> Decimal:
-        """Reads a price: whole sats, and for a token perhaps a fraction."""
+        """Reads a price in sats; only a token's price may have a fraction."""
         return parse.amount(value, what) if self._of(kind) == "token" else Decimal(parse.sats(value, what, least=1))
 
     def total(self, told: Decimal, kind: Kind, quantity: Decimal) -> int:
-        """Returns the whole order's price in sats; a fraction counts as one."""
+        """Returns the whole order's price in sats, rounded up."""
         total = told if self._of(kind) == "order" else told * quantity
         if total > parse.MAX_SATS:
             raise Unreadable(f"{told} for each of {quantity} is no amount of sats")
@@ -225,9 +225,9 @@ PRACTICE = Units("order", "order")
 
 
 def total_of(price: Decimal, unit_price: Decimal, quantity: Decimal) -> int:
-    """Returns the whole order's price in sats, where the price of one is given as well: `price` is one of the two.
+    """Returns the whole order's price in sats; `price` may be the whole order's price or the unit price.
 
-    Raises Unreadable when it is neither, to a sat or a thousandth: a unit price is printed rounded.
+    Raises Unreadable if it is neither, with a tolerance of one sat or 0.1 %, because unit prices are rounded.
     """
     total = unit_price * quantity
     if price != unit_price:
@@ -240,10 +240,10 @@ def total_of(price: Decimal, unit_price: Decimal, quantity: Decimal) -> int:
 
 
 class ReadBack:
-    """The rune bids that we sent, compared with those that are read. Safe in several threads.
+    """Compares the rune bids that we sent with the bids that are read back. Thread-safe.
 
-    A bid that reads back at another price than was sent shows that the unit is not the configured one, and each further
-    bid may cost a thousand times too much. `fault` says so from then on, for the life of the process.
+    A bid that reads back at another price than sent shows that the configured unit is wrong, so further bids might cost
+    a thousand times too much. `fault` then holds the reason until the process ends.
     """
 
     def __init__(self) -> None:
@@ -251,19 +251,19 @@ class ReadBack:
         self._sent: Latest[tuple[int, Decimal]] = Latest(_MOST_REMEMBERED)
 
     def sent(self, order: BidOrder) -> None:
-        """Notes a rune bid that is about to be sent; its end, to the millisecond, identifies it."""
+        """Notes a rune bid that is about to be sent; its expiry, in milliseconds, identifies it."""
         key = (order.payment, parse.same(order.slug), order.expires_ms)
         self._sent.note(key, (order.price, order.quantity))
 
     def checked(self, wallet: str, bids: Iterable[OwnBid]) -> tuple[OwnBid, ...]:
-        """Returns the bids; one that differs from the sent one gets the larger of the two readings of its price."""
+        """Returns the bids; one that reads back at another price than sent gets its highest possible price."""
         return tuple(self._checked(wallet, bid) for bid in bids)
 
     def _checked(self, wallet: str, bid: OwnBid) -> OwnBid:
         if bid.kind != "runes" or bid.expires_ms is None or bid.quantity is None:
             return bid
         sent = self._sent.of((wallet, parse.same(bid.slug), bid.expires_ms))
-        # For a partly filled bid the meaning of the shown price is not known.
+        # A partly filled bid is not compared, because the meaning of its shown price is unknown.
         if sent is None or bid.quantity != sent[1] or bid.price == sent[0]:
             return bid
         self.fault = (
@@ -275,7 +275,7 @@ class ReadBack:
 
 
 def floors(answer: Any, slugs: Sequence[str], kind: Kind) -> dict[str, Floor | Unread]:
-    """Reads floors by the slug that was asked for; a slug the venue does not know is left out."""
+    """Reads floors by the requested slugs; a slug that the venue does not know is left out."""
 
     def floor(row: Mapping[str, Any]) -> tuple[Decimal | None, int]:
         price, listed = row.get("floor"), row.get("listedCount")
@@ -300,7 +300,7 @@ def listed_traits(entry: Mapping[str, Any]) -> frozenset[Trait] | None:
 
 
 def asks(answer: Any, slug: str, page: int) -> Page[TraitedAsk]:
-    """Reads a collection's listings, except ended ones, sales that wait for their block, and unconfirmed items."""
+    """Reads a collection's listings, without ended ones, unconfirmed sales, and unconfirmed items."""
     data = parse.table(payload(answer), "listings")
     found = parse.rows(parse.first(data, "items", "listings", "results"), "listings")
     best = Best[TraitedAsk](lambda entry: entry.ask.unit_price, _shown_ask, is_lowest=True)
@@ -313,7 +313,7 @@ def asks(answer: Any, slug: str, page: int) -> Page[TraitedAsk]:
 
 
 def _ask(entry: Mapping[str, Any], slug: str) -> TraitedAsk | None:
-    """Reads a listing; one of several items counts as one item at the price of each."""
+    """Reads a listing; a listing of several items counts as one item at the unit price."""
     check_slug(entry, slug, "ordinals")
     unconfirmed = parse.first(entry, "unconfirmed", holders=ASK)
     if not is_open(entry, ASK) or (unconfirmed is not None and parse.flag(unconfirmed, "unconfirmed")):
@@ -326,7 +326,7 @@ def _ask(entry: Mapping[str, Any], slug: str) -> TraitedAsk | None:
 
 
 def _shown_ask(row: Mapping[str, Any]) -> Decimal | None:
-    """Reads the lowest unit price that an omitted listing may have."""
+    """Reads the lowest possible unit price of a listing left out."""
     price, each, count = (parse.first(row, field, holders=ASK) for field in ("price", "unitPrice", "quantity"))
 
     def of_whole() -> Decimal | None:
@@ -341,7 +341,7 @@ def _shown_ask(row: Mapping[str, Any]) -> Decimal | None:
 
 
 def _readable(*reads: Callable[[], Decimal | None]) -> list[Decimal]:
-    """Returns the prices that can be read. Raises Unreadable when one is there and none can be read."""
+    """Returns the readable prices. Raises Unreadable if there are prices and none is readable."""
     found: list[Decimal] = []
     fault: Unreadable | None = None
     for read in reads:
@@ -367,7 +367,7 @@ def _price_of_one(entry: Mapping[str, Any]) -> int:
 
 
 def bids(answer: Any, slug: str, kind: Kind, page: int, units: Units) -> Page[TraitedBid]:
-    """Reads bids on the whole collection or rune and on traits; those on one item compete for something else."""
+    """Reads bids on the whole collection or rune and on traits; skips bids on single items, which do not compete."""
     data = parse.table(payload(answer), "bids")
     found = parse.rows(parse.first(data, "items", "bids", "results"), "bids")
     on_items: list[Mapping[str, Any]] = []
@@ -401,7 +401,7 @@ def _is_on_an_item(row: Mapping[str, Any]) -> bool:
 
 
 def _bid(entry: Mapping[str, Any], kind: Kind, units: Units) -> TraitedBid:
-    # `attribute` is the documentation's older form for one trait; of `attributes` the venue makes an order each.
+    # `attribute` is the documentation's older form for one trait; for each of `attributes` the venue makes an order.
     given = parse.first(entry, *BID_TRAIT_FIELDS)
     is_whole = given in (None, "", [], {}) and entry.get("type") != "trait"
     traits = frozenset() if is_whole else parse.trait_pairs(given)
@@ -410,7 +410,7 @@ def _bid(entry: Mapping[str, Any], kind: Kind, units: Units) -> TraitedBid:
     price, quantity, unit_price = _terms(entry, kind, units)
     maker, receive = _address(entry, BIDDER_FIELDS), _address(entry, RECEIVER_FIELDS)
     try:
-        # It only breaks ties.
+        # An unreadable time is ignored, because it only breaks ties.
         placed_ms = parse.moment(time_of(entry, "placedAt", "createdAt", "timestamp", "bid.timestamp"), "time")
     except Unreadable:
         placed_ms = None
@@ -418,13 +418,13 @@ def _bid(entry: Mapping[str, Any], kind: Kind, units: Units) -> TraitedBid:
 
 
 def _shown_bid(row: Mapping[str, Any], kind: Kind, units: Units) -> Decimal | None:
-    """Reads the highest price of one that a bid left out may have: an item's is at most the whole order's."""
+    """Reads the highest possible unit price of a bid left out; an item's is at most the whole order's price."""
     given, each = parse.first(row, *BID_PRICE_FIELDS), parse.first(row, "unitPrice", holders=BID)
     try:
         return None if given is None and each is None else _terms(row, kind, units)[2]
     except Unreadable:
         if kind == "runes" and each is None and parse.asked_price(given, "bid price") is not None:
-            raise  # for how many tokens is not known
+            raise  # because the number of tokens is unknown
     whole = None if kind == "runes" else given
     return max(
         _readable(lambda: parse.asked_price(whole, "bid price"), lambda: parse.asked_price(each, "unit price")),
@@ -433,7 +433,7 @@ def _shown_bid(row: Mapping[str, Any], kind: Kind, units: Units) -> Decimal | No
 
 
 def _terms(entry: Mapping[str, Any], kind: Kind, units: Units) -> tuple[int, Decimal, Decimal]:
-    """Reads the whole order's price, its quantity and the price of one: a given unit price leaves no guess."""
+    """Reads the whole order's price, its quantity and its unit price; a given unit price overrides `units`."""
     given, each = parse.first(entry, *BID_PRICE_FIELDS), parse.first(entry, "unitPrice", holders=BID)
     if each is None:
         price = units.price(given, kind, "bid price")
@@ -445,9 +445,9 @@ def _terms(entry: Mapping[str, Any], kind: Kind, units: Units) -> tuple[int, Dec
 
 
 def _check_some(read: Page[Any], on_items: int, page: int, what: str) -> None:
-    """Raises Unreadable when no row of a book is of the kind asked for: then their kind is not clear.
+    """Raises Unreadable if a book has only rows of other kinds, because the kind may then be misread.
 
-    `each_row` does not see it next to rows that are over, and bids on items are passed over, not foreign.
+    `each_row` does not detect this next to ended rows, and bids on single items do not count as foreign there.
     """
     others = on_items + sum(unread.is_foreign for unread in read.unread)
     if page == 1 and others and not read.entries:
@@ -455,7 +455,7 @@ def _check_some(read: Page[Any], on_items: int, page: int, what: str) -> None:
 
 
 def _bid_quantity(entry: Mapping[str, Any], kind: Kind, of_prices: Decimal | None = None) -> Decimal:
-    """Reads the quantity of a bid; `of_prices` is the quotient of its two prices, for a rune's bid without any."""
+    """Reads the quantity of a bid; `of_prices` (price / unit price) is used for a rune bid without a quantity."""
     given = parse.first(entry, "quantity", holders=BID)
     if given is not None:
         return parse.amount(given, "bid quantity")
@@ -482,7 +482,7 @@ def following(data: Mapping[str, Any], page: int, count: int) -> int | None:
 
 
 def _address(entry: Mapping[str, Any], names: Sequence[str]) -> str:
-    """Reads the maker's address, or "" without one (the documented shapes have none)."""
+    """Reads the maker's address, or "" without one; it is not documented."""
     for name in names:
         value = parse.first(entry, name)
         if isinstance(value, str) and value:
@@ -491,7 +491,7 @@ def _address(entry: Mapping[str, Any], names: Sequence[str]) -> str:
 
 
 def own_bids(answer: Any, units: Units) -> Page[OwnBid]:
-    """Reads all bids of a wallet. A bid that cannot be read is reported by its id: it is neither open nor gone."""
+    """Reads all bids of a wallet. An unread bid is reported by its id, because it may be open or closed."""
     data = payload(answer)
     is_table = isinstance(data, dict)
     told = parse.first(data, "results", "bids", "items") if is_table else data
@@ -514,7 +514,7 @@ def _check_all(data: Mapping[str, Any], count: int) -> None:
 
 
 def _own_bid(entry: Mapping[str, Any], units: Units) -> OwnBid | None:
-    """Reads an own bid; None for one that is over and for an order of another type."""
+    """Reads an own bid; None for an ended bid and for an order of another type."""
     if not is_of_type(entry, "bid", BID) or _is_over(entry):
         return None
     venue_id, kind = _OWN_ID(entry), entry.get("type")
@@ -540,7 +540,9 @@ def _own_bid(entry: Mapping[str, Any], units: Units) -> OwnBid | None:
 
 
 def _is_over(entry: Mapping[str, Any]) -> bool:
-    """Tells whether it is cancelled or filled. Raises Unreadable for an end long after its expiry: it may be live."""
+    """Returns whether it is cancelled or filled. Raises Unreadable for an end over 30 days after its expiry, because it
+    may be live.
+    """
     if not has_any(entry, BID):
         return False
     ended, expires_ms = time_of(entry, *(h + f for h in BID for f in ENDED_FIELDS)), _expires_ms(entry, "expiration")
@@ -550,7 +552,7 @@ def _is_over(entry: Mapping[str, Any]) -> bool:
 
 
 def _expires_ms(entry: Mapping[str, Any], what: str) -> int | None:
-    """Reads the expiry, which a bid on a single inscription does not have."""
+    """Reads the expiry; None if missing, or for a bid on a single inscription, which has none."""
     value = parse.first(entry, "expiration", "bidExpiry")
     if value is None or (entry.get("type") == "individual" and is_placeholder(value)):
         return None
@@ -567,7 +569,7 @@ def _own_price(entry: Mapping[str, Any], kind: Kind, quantity: Decimal, units: U
 
 
 def _trait(entry: Mapping[str, Any]) -> tuple[str, str] | None:
-    """Reads the trait of a bid: `attribute`, or the only one of `attributes`: the venue makes an order of each."""
+    """Reads the trait of a bid: `attribute`, or the only one of `attributes`. Raises Unreadable for several."""
     value, several = entry.get("attribute"), parse.rows(entry.get("attributes") or [], "attributes")
     if value is None and several:
         if len(several) > 1:

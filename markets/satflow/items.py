@@ -1,6 +1,7 @@
-"""Satflow's sales, traits, wallets, own listings and single inscriptions into our types (API 1.1.4).
+"""Parses Satflow's sales, traits, wallets, own listings and single inscriptions (API 1.1.4).
 
-Every function raises Unreadable for anything it does not understand. Of a sale only id, price and time are documented.
+Every function raises Unreadable for an answer that it does not understand. Only a sale's id, price and time are
+documented.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from markets.satflow.books import (
     total_of,
 )
 
-# In a sale of a bid the bidder is the buyer: the paying address first, since bids are known by it.
+# In the fill of a bid the bidder is the buyer. The paying address comes first, because it identifies bids.
 BUYER_FIELDS = (
     "buyerAddress",
     "buyer.address",
@@ -46,7 +47,7 @@ BUYER_FIELDS = (
     "bidderTokenReceiveAddress",
     "bid.bidderTokenReceiveAddress",
 )
-# The taker of the order: the buyer in a sale of an ask, the seller in a sale of a bid.
+# The taker of the order: the buyer if an ask was filled, the seller if a bid was filled.
 TAKER_FIELDS = ("fillOrdAddress", "fillAddress")
 BID_ID_FIELDS = ("bid_id", "bidId", "bid._id", "bid.bid_id", "bid.id", "bidOrderId")
 FILL_TIME_FIELDS = (
@@ -57,17 +58,16 @@ FILL_TIME_FIELDS = (
     "bid.fillCompletedAt",
     "ask.fillCompletedAt",
 )
-# An order's own `createdAt` is its making, not its fill: used only if nothing better is there, and never as the time of
-# a sale that cannot be read.
+# `createdAt` is when the order was made, so it is used only if the row has no fill time, and never for an unread sale.
 SALE_TIME_FIELDS = (*FILL_TIME_FIELDS, "createdAt")
 _NO_SALE = frozenset({"active", "cancelled", "canceled", "expired", "failed", "invalid"})
 _SALE_ID = parse.field(parse.identifier, "sale id", "_id", "sale_id", "id", "ask._id", "bid._id", "orderId")
 _ITEM_ID = parse.field(parse.identifier, "inscription id", "token.inscription_id", "token.id")
-_PLACES = ("", "ask.", "bid.")  # where a sale has the fields of the order that was filled
+_PLACES = ("", "ask.", "bid.")  # prefixes of the filled order's fields in a sale
 
 
 def catalogue(answer: Any, slug: str) -> dict[str, dict[str, int]]:
-    """Reads type to value to the count of items from GET /collection with `categoryAttributes`.
+    """Reads {type: {value: count of items}} from GET /collection with `categoryAttributes`.
 
     Raises NotFound for an unknown collection, NotSupported for a known one without traits.
     """
@@ -105,7 +105,7 @@ def _value(row: Mapping[str, Any]) -> tuple[str, int] | None:
 
 
 def sales(answer: Any, slug: str, kind: Kind, page: int) -> Page[Sale]:
-    """Reads one page of sales. One that cannot be read is reported by its time: it may be the fill of any order."""
+    """Reads one page of sales. An unread sale is reported by its time, because it may be the fill of any order."""
     data = parse.table(payload(answer), "sales")
     found = parse.rows(parse.first(data, "items", "sales", "results", "listings"), "sales")
     after = following(data, page, len(found))
@@ -135,24 +135,24 @@ def _sale(entry: Mapping[str, Any], slug: str, kind: Kind) -> Sale | None:
         bid_id=parse.if_told(parse.identifier, bid, "bid id of a sale"),
         inscription_id=parse.if_told(parse.identifier, inscription, "inscription of a sale"),
         sold_ms=parse.moment(time_of(entry, *SALE_TIME_FIELDS), "time of a sale"),
-        # The transaction that paid the seller; a second one may forward the item to the buyer.
+        # The transaction that paid the seller; a second transaction may forward the item to the buyer.
         txid=parse.txid_or_none(paid_by.lower() if isinstance(paid_by, str) else None),
         is_of_listing=_is_of_ask(entry),
     )
 
 
 def _is_undone(entry: Mapping[str, Any]) -> bool:
-    """Tells whether an order ended unfilled: requests for ended orders answer those, too."""
+    """Returns whether an order ended unfilled; a request for ended orders returns these too."""
     if has_any(entry, _PLACES, ("fillCompletedAt",)):
         return False
     return has_any(entry, _PLACES, ("cancelledAt", "canceledAt", "invalidAt"))
 
 
 def _sold_terms(entry: Mapping[str, Any], kind: Kind, has_item: bool) -> tuple[int, Decimal | None]:
-    """Reads the price of what was sold, in sats, and its quantity, None if unknown.
+    """Reads the price of the sold part in sats, and its quantity (None = unknown).
 
-    A row may have those of the whole order. Where it has the price of one as well, the prices show which quantity is
-    the order's.
+    A row may give those of the whole order. If it also gives a unit price, the two prices show which of the row's
+    quantities is the order's.
     """
     given = parse.first(entry, "price", "ask.price", "bid.price", "salePrice", "fillPrice")
     each = parse.first(entry, "unitPrice", holders=_PLACES)
@@ -192,7 +192,7 @@ def _quantities(entry: Mapping[str, Any], kind: Kind) -> list[Decimal]:
 
 
 def _numbers(entry: Mapping[str, Any]) -> list[Decimal]:
-    """Reads `runesAmountAsNumber`. Whether it is in whole tokens is not known, so it counts where the prices agree."""
+    """Reads `runesAmountAsNumber`. Its unit is not documented, so it is used only if the prices agree with it."""
     given = parse.first(entry, "runesAmountAsNumber", holders=_PLACES)
     try:
         return [] if given is None else [parse.amount(given, "runesAmountAsNumber")]
@@ -201,13 +201,13 @@ def _numbers(entry: Mapping[str, Any]) -> list[Decimal]:
 
 
 def _is_of_ask(entry: Mapping[str, Any]) -> bool:
-    """Tells whether an ask was filled. A row that names a bid as well may be the fill of that bid."""
+    """Returns whether an ask was filled; False if the row names a bid, because that bid may have been filled."""
     named = parse.first(entry, "orderType", holders=_PLACES)
     return isinstance(named, str) and named.lower() == "ask" and parse.first(entry, *BID_ID_FIELDS) is None
 
 
 def _buyer(entry: Mapping[str, Any]) -> str | None:
-    """Reads the buyer's address, None without one. The taker is the buyer only of an order known to be an ask."""
+    """Reads the buyer's address, None without one. The taker counts as the buyer only if an ask was filled."""
     for name in (*BUYER_FIELDS, *(TAKER_FIELDS if _is_of_ask(entry) else ())):
         value = parse.first(entry, name)
         if isinstance(value, str) and value:
@@ -216,13 +216,13 @@ def _buyer(entry: Mapping[str, Any]) -> str | None:
 
 
 def wallet_items(answer: Any, *, is_first: bool) -> Page[WalletItem]:
-    """Reads the inscriptions of a wallet. An unreadable listing's inscription is listed at an unknown price."""
+    """Reads the inscriptions of a wallet. With an unreadable listing, an inscription is listed at an unknown price."""
     found, after = _contents(answer)
     return parse.each_row(found, "inscription", _wallet_item, after, key=_ITEM_ID, refuses=is_first)
 
 
 def own_listings(answer: Any, owner: str, *, is_first: bool) -> Page[OwnListing]:
-    """Reads the listings of `owner`. One that cannot be read is reported by its inscription: it may be listed."""
+    """Reads the listings of `owner`. An unread row is reported by its inscription, because that may be listed."""
     found, after = _contents(answer)
     own = partial(_own_listing, owner)
     return parse.each_row(found, "inscription", own, after, key=_ITEM_ID, refuses=is_first)
@@ -276,7 +276,7 @@ def _own_listing(owner: str, entry: Mapping[str, Any]) -> OwnListing | None:
 
 
 def live_listing(entry: Mapping[str, Any]) -> Mapping[str, Any] | None:
-    """Returns the listing of an inscription in a wallet, None when it has none or none any more."""
+    """Returns the live listing of an inscription in a wallet, or None."""
     if entry.get("listing") is None:
         return None
     listing = parse.table(entry["listing"], "listing")

@@ -1,6 +1,6 @@
-"""UniSat's collection market (open API v3), and the practice market that speaks its dialect.
+"""The adapter for UniSat's collection market (open API v3) and for the practice market with its dialect.
 
-Its "bids" buy listings immediately: it has no lasting bids. The rune book is in `adapter.py`.
+Its "bids" buy listings immediately; it has no standing bids. The rune book is in `index.py`.
 """
 
 from __future__ import annotations
@@ -21,15 +21,15 @@ from markets.unisat.wire import UnisatHttp
 
 _NO_BIDS = "it has no standing bids: what it calls a bid buys a listing at once"
 _MOST_REMEMBERED = 1000
-_BROKEN_MS = 3_600_000  # a source without a collection's floor is retried after that
-_STATISTIC, _STATISTICS, _LISTINGS = range(3)  # the sources of floors, in the order in which they are asked
+_BROKEN_MS = 3_600_000  # wait before an endpoint without a collection's floor is retried
+_STATISTIC, _STATISTICS, _LISTINGS = range(3)  # the endpoints for floors, in the order of use
 
 
 class UnisatMarket(Adapter):
     """The venue's adapter; `base` is the origin before `/v3/...`.
 
-    The venue names orders, we name inscriptions: the order of an inscription is remembered from the reads of own
-    listings, the order of a draft from the draft. Both are in memory only. `now_ms` is for tests.
+    The venue identifies listings by orders, we by inscriptions. An inscription's order is remembered from reads of own
+    listings, a draft's order from the draft; both in memory only. `now_ms` is for tests.
     """
 
     def __init__(
@@ -45,14 +45,14 @@ class UnisatMarket(Adapter):
         self._http = UnisatHttp(base, api_key)
         self._orders: Latest[str] = Latest(_MOST_REMEMBERED)  # inscription to its live order
         self._drafts: Latest[wire.Draft] = Latest(_MOST_REMEMBERED)  # by the hash of the unsigned PSBT
-        # By slug: the source of its floor, and until when.
+        # By slug: the endpoint for its floor, and the time (epoch ms) until which it is used.
         self._sources: Latest[tuple[int, int]] = Latest(_MOST_REMEMBERED)
 
     def floors(self, slugs: Sequence[str], kind: Kind) -> dict[str, base.Floor]:
-        """Returns the floor of the one slug given. Raises ValueError for more, and AskAgain for the next source.
+        """Returns the floor of one slug. Raises ValueError for more slugs, AskAgain to try the next endpoint.
 
-        The statistic of one collection fails for many; the list of statistics covers a span of time, and may leave out
-        a collection without trades. Then the cheapest listing is the floor.
+        The endpoint for one collection's statistic fails for many collections; the list of statistics may lack a
+        collection without recent trades. The last resort is the cheapest listing.
         """
         (slug,) = slugs
         if kind != "ordinals":
@@ -112,7 +112,7 @@ class UnisatMarket(Adapter):
         return found
 
     def traits(self, slug: str) -> dict[str, dict[str, int]]:
-        """Raises NotSupported. A catalogue of what is listed would make any other trait look like one that is not."""
+        """Raises NotSupported, because traits of listed items only would make all other traits look nonexistent."""
         self._no("a catalogue of traits: its listings show the traits of what is listed, which may not be all")
 
     def draft_bid(self, order: orders.BidToDraft) -> orders.BidDraft:
@@ -122,9 +122,9 @@ class UnisatMarket(Adapter):
         raise NotSupported(f"{self.name}: {_NO_BIDS}")
 
     def draft_listing(self, ask: orders.ListingToDraft) -> orders.ListingDraft:
-        """Drafts a new order, or the new price of the inscription's known order.
+        """Drafts a new order, or a new price for the inscription's known order.
 
-        An unconfirmed order is not shown.
+        An order that is not confirmed does not appear in the market.
         """
         auction_id = self._orders.of(ask.inscription_id)
         if auction_id is None:
@@ -133,7 +133,7 @@ class UnisatMarket(Adapter):
                 "inscriptionId": ask.inscription_id,
                 "initPrice": str(ask.price),
                 "unitPrice": str(ask.price),
-                # A compressed key; the address of a taproot key follows from its x coordinate alone.
+                # A compressed key; either parity byte will do, because a taproot address depends on x only.
                 "pubkey": "02" + ask.tap_internal_key,
                 "marketType": "fixedPrice",
                 "btcAddress": ask.receive,
@@ -151,8 +151,8 @@ class UnisatMarket(Adapter):
             answer = self._ask("create_modify_price", body)
             return parse.of_read(lambda: wire.draft(answer, auction_id), self.name)
         except Refused as error:
-            # It may have ended; the next draft is for a new order, unless a read of own listings shows this one again.
-            # A refused key says nothing about the order.
+            # The order may have ended, so the next draft is for a new order, unless a read of own listings shows it
+            # again. A refused API key says nothing about the order.
             if not isinstance(error, AuthFailed):
                 self._orders.drop(ask.inscription_id)
             raise
@@ -170,14 +170,14 @@ class UnisatMarket(Adapter):
         self._orders.note(order.ask.inscription_id, draft.auction_id)
 
     def draft_delist(self, owner: str, inscription_id: str) -> orders.ListingDraft:
-        """Drafts the return of a listing without a transaction; signed, it is `delist`'s signature."""
-        # By a signature alone: without `offChain` it costs a transaction.
+        """Drafts the end of a listing without a transaction; pass the signed PSBT to `delist` as its signature."""
+        # Without `offChain` it would cost a transaction.
         body = {"auctionId": self._known_order(inscription_id), "nftAddress": owner, "offChain": True}
         answer = self._ask("create_put_off", body)
         return parse.of_read(lambda: wire.put_off_draft(answer), self.name)
 
     def delist(self, owner: str, inscription_id: str, signature: str, permit: Permit | None = None) -> bool:
-        """Takes a listing back; `signature` is the signed PSBT of `draft_delist`. Raises NotSupported for any other."""
+        """Ends a listing; `signature` is the signed PSBT of `draft_delist`. Raises NotSupported if it is not a PSBT."""
         if not is_base64(signature):
             raise NotSupported(f"{self.name} takes a listing back by a signed PSBT of its own only")
         body = {"auctionId": self._known_order(inscription_id), "psbt": signature, "offChain": True}
@@ -201,10 +201,10 @@ class UnisatMarket(Adapter):
 
 
 def _asks_of(slug: str, start: int) -> dict[str, Any]:
-    """Makes the body that asks for a collection's listings, cheapest first.
+    """Returns the request body for a collection's listings, cheapest first.
 
-    `initPrice` is the price that a listing is made and changed with. `unitPrice` was seen as ten times the price, and
-    as null, so by it the cheapest may be on a page that is not read.
+    Sorted by `initPrice`, the price set when a listing is made or changed. `unitPrice` has been null or ten times the
+    price, so sorting by it could put the cheapest listing on a page that is not read.
     """
     return _list({"collectionId": slug}, {"initPrice": 1}, start)
 

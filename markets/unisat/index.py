@@ -1,6 +1,6 @@
-"""UniSat's open API apart from its collection market: the assets of outputs, and runes with their ask book.
+"""UniSat's open API except its collection market: the assets of outputs, and runes with their ask book.
 
-Each method is exactly one HTTP request. Shapes are those of its published OpenAPI files
+Each method is exactly one HTTP request. The formats are from UniSat's published OpenAPI files
 (`unisat-wallet/unisat-dev-docs`, open-api/swagger-source).
 """
 
@@ -45,20 +45,20 @@ class UnisatIndex:
         )
 
     def output(self, wanted: str) -> Indexed:
-        """Returns an output (txid:vout) and the inscriptions on it. Without their whole list they are unknown.
+        """Returns an output (txid:vout) and its inscriptions, None if their list is incomplete.
 
-        UniSat may know nothing of a spent output.
+        UniSat may give no details of a spent output.
         """
         answer = self._http.read(f"/v1/indexer/utxo/{_path(wanted)}")
         return parse.of_read(lambda: _output(content(answer), wanted), "UniSat")
 
     def runes(self, wanted: str) -> tuple[str, ...] | None:
-        """Returns the runes on an output (txid:vout), by their spaced names; None where one cannot be read."""
+        """Returns the spaced names of the runes on an output (txid:vout); None if one cannot be read."""
         answer = self._http.read(f"/v1/indexer/runes/utxo/{_path(wanted)}/balance")
         return parse.of_read(lambda: _runes(content(answer)), "UniSat")
 
     def inscription(self, inscription_id: str, taken_ms: int) -> Whereabouts:
-        """Returns the place of an inscription; one on its way in the mempool may be at its new place."""
+        """Returns the place of an inscription; a transfer in the mempool may already count."""
         answer = self._http.read(f"/v1/indexer/inscription/info/{segment(inscription_id)}")
         return parse.of_read(
             lambda: _inscription(parse.table(content(answer), "inscription"), inscription_id, taken_ms), "UniSat"
@@ -92,7 +92,7 @@ def _output(told: Any, wanted: str) -> Indexed:
 
 
 def _inscriptions(found: Mapping[str, Any]) -> tuple[str, ...] | None:
-    """Reads the ids; None if they are missing or incomplete: since May 2025 spent BRC-20 ones are left out."""
+    """Reads the ids; None if missing or incomplete, because since May 2025 UniSat omits spent BRC-20 inscriptions."""
     listed, counted = found.get("inscriptions"), found.get("inscriptionsCount")
     count = None if counted is None else parse.whole(counted, "inscriptionsCount")
     if listed is None:
@@ -104,12 +104,12 @@ def _inscriptions(found: Mapping[str, Any]) -> tuple[str, ...] | None:
             for row in entries
         )
     except Unreadable:
-        return None  # otherwise the list would claim that it is absent
+        return None  # because a shorter list would claim that the inscription is absent
     return None if count is not None and count > len(ids) else tuple(ids)
 
 
 def _runes(value: Any) -> tuple[str, ...] | None:
-    """Reads the names; None when a row cannot be read, because without it the list would say that it is not there."""
+    """Reads the names; None if a row cannot be read, because a shorter list would claim that its rune is absent."""
     entries = parse.rows(value, "runes")
     try:
         return tuple(sorted(_rune_name(parse.table(row, "rune")) for row in entries))
@@ -136,8 +136,8 @@ def _inscription(found: Mapping[str, Any], wanted: str, taken_ms: int) -> Wherea
     )
 
 
-PAGE_SIZE = 99  # the API takes less than 100
-MOST_RUNES = 500  # the most in the answer to one search
+PAGE_SIZE = 99  # the API's maximum is below 100
+MOST_RUNES = 500  # maximum rows in the answer to one search
 MOST_DIVISIBILITY = 38
 _TICKER = re.compile(r"[A-Z](?:•?[A-Z]){0,27}")
 
@@ -151,14 +151,14 @@ class Unisat:
     def rune(self, ticker: str) -> tuple[str, int]:
         """Returns the spaced name of a rune and its divisibility, by its ticker.
 
-        The search is documented for spaced names; without bullets it may find nothing. Raises NotFound then.
+        The search is documented for spaced names; without bullets it may find nothing. Raises NotFound if so.
         """
         params = {"rune": ticker, "start": "0", "limit": str(MOST_RUNES)}
         answer = self._http.read("/v1/indexer/runes/info-list", params)
         return parse.of_read(lambda: _rune(parse.table(content(answer), "data"), ticker), "UniSat")
 
     def rune_book(self, ticker: str, start: int) -> Page[Ask]:
-        """Returns one page of a rune's lots on sale (spaced name), cheapest per token first, from the `start`-th.
+        """Returns one page of a rune's lots for sale, cheapest per token first, from index `start`; needs bullets.
 
         Raises Unavailable, RateLimited and Refused leaves.
         """
@@ -186,7 +186,7 @@ def _rune(data: Any, ticker: str) -> tuple[str, int]:
 
 
 def _named(entry: Mapping[str, Any], ticker: str) -> tuple[str, int] | None:
-    # Bullets are not part of a rune's identity: one name has one spelling.
+    # Compared without bullets, because they are not part of a rune's identity.
     if parse.same(parse.text(entry.get("spacedRune"), "rune")) != parse.same(ticker):
         return None
     divisibility = parse.whole(entry.get("divisibility"), "divisibility")
@@ -233,6 +233,6 @@ _CHEAPEST_FIRST: Best[Ask] = Best(lambda lot: lot.unit_price, _shown, is_lowest=
 
 
 def _check(price: int, quantity: Decimal, unit_price: Decimal) -> None:
-    # Detects prices that are not in sats: the three must agree, to rounding of the price and of a printed unit price.
+    # Detects prices that are not in sats: the three must agree, except for rounding.
     if abs(quantity * unit_price - price) > max(Decimal(2), Decimal(price) / 50):
         raise Unreadable(f"lot of {quantity} at {unit_price} cannot cost {price} sats")

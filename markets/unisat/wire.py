@@ -1,12 +1,12 @@
-"""UniSat's collection market to and from our types (open API v3, `unisat-wallet/unisat-dev-docs`).
+"""Parses the answers of UniSat's collection market (open API v3, `unisat-wallet/unisat-dev-docs`).
 
-Every answer is `{"code", "msg", "data"}`, and a code other than 0 says no. Prices are sats: the documentation does not
-say so, but all of its clients read them so. Rows are read one by one, as `each_row` describes. Every function
-raises Unreadable for an answer that it does not understand, and the leaves of `content`.
+Every answer is `{"code", "msg", "data"}`; a code other than 0 is an error. Prices are in sats: the documentation does
+not say so, but all its clients assume it. Rows are read one by one, as `each_row` describes. Every function raises
+Unreadable for an answer that it does not understand, and the leaves of `content`.
 
-A listing takes two steps each: a draft is asked for, and sent back signed. `create_put_on` makes an order and drafts
-its PSBT, `create_modify_price` one for another price of a live order, and `create_put_off` one to take it back;
-`confirm_...` sends each back signed. The PSBTs' contents are not documented.
+Each change of a listing takes two requests: `create_...` returns a PSBT, `confirm_...` submits it signed.
+`create_put_on` makes an order, `create_modify_price` changes a live order's price, and `create_put_off` ends it. The
+PSBTs' contents are not documented.
 """
 
 from __future__ import annotations
@@ -25,18 +25,18 @@ from markets.orders import ListingDraft, OwnListing
 from markets.parse import Best, Foreign, Page, Unreadable
 from strategy.book import Ask
 
-# Codes of errors/open-api-errors/marketplace-errors.yaml that the venue must mend: maintenance, read-only, busy,
-# updating; indexers that fail or lag.
+# Codes in errors/open-api-errors/marketplace-errors.yaml for the venue's own trouble: maintenance, read-only, busy,
+# updating, or indexers that fail or lag.
 _THEIRS_TO_MEND = frozenset({-106, -111, -116, -119, -153, -154, -158, -161, -164, -169})
-_NOT_THERE = frozenset({-100, -109, -144})  # no such order, no such inscription, an order that is over
+_NOT_THERE = frozenset({-100, -109, -144})  # no such order, no such inscription, an ended order
 _TOO_MANY = -2006  # "exceeds rate limit", with status 403 or 200; it names no time
 
 
 class UnisatHttp(Http):
-    """A client of the open API. Its answer over the rate is a 403, as that for a wrong key is.
+    """An HTTP client of the open API, which answers 403 both over its rate limit and for a wrong key.
 
-    The gateway chooses the pause, because the answer names none: 2.5 s, which outlasts the documented limit of a
-    second, and twice as long each time in a row up to 30 s, because a day's limit may be behind it.
+    The answer gives no time to wait, so the gateway chooses it: 2.5 s, which exceeds the documented limit per second,
+    then doubled each time up to 30 s, because the daily limit may be the cause.
     """
 
     def __init__(self, base: str, api_key: str | None) -> None:
@@ -54,7 +54,7 @@ class UnisatHttp(Http):
 
 
 def content(answer: Any) -> Any:
-    """Returns `data` of an answer that says yes. Raises Unreadable, Unavailable, RateLimited and Refused leaves."""
+    """Returns `data` of a successful answer. Raises Unreadable, Unavailable, RateLimited and Refused leaves."""
     envelope = parse.table(answer, "answer")
     code = envelope.get("code")
     if isinstance(code, bool) or not isinstance(code, int):
@@ -75,9 +75,9 @@ def content(answer: Any) -> Any:
     raise Refused("refused", f"UniSat: {said}")
 
 
-PAGE_SIZE = 99  # the API takes less than 100
-STATISTICS_PAGE = 20  # the most in the list of statistics
-# A trait's floor may lag behind a new listing. No lag was ever recorded; a day is generous.
+PAGE_SIZE = 99  # the API's maximum is below 100
+STATISTICS_PAGE = 20  # maximum rows in the list of statistics
+# Allowance for a trait's floor that lags behind a new listing; no lag has been observed.
 LAG_MS = 86_400_000
 _AUCTION_ID = parse.field(parse.identifier, "listing id", "auctionId")
 _INSCRIPTION_ID = parse.field(parse.identifier, "inscription id", "inscriptionId")
@@ -97,7 +97,7 @@ def floor(answer: Any, slug: str) -> base.Floor | None:
 
 
 def listed_floor(answer: Any, slug: str) -> base.Floor | None:
-    """Reads the floor of one collection from the list of statistics; None when the list does not have it."""
+    """Reads the floor of one collection from the list of statistics; None if the list does not have it."""
 
     def read(entry: Mapping[str, Any]) -> base.Floor | None:
         is_it = parse.same(parse.text(entry.get("collectionId"), "collection")) == parse.same(slug)
@@ -130,7 +130,7 @@ def _floor(stats: Mapping[str, Any], slug: str) -> base.Floor:
 
 
 def asks(answer: Any, slug: str, start: int, now_ms: int) -> Page[TraitedAsk]:
-    """Reads listings at a fixed price, cheapest first, from the `start`-th, with the traits that they name."""
+    """Reads listings at a fixed price, cheapest first, from index `start`, with the traits that they name."""
     entries, following = _page(answer, "listings", start)
     ended: list[Mapping[str, Any]] = []
 
@@ -145,7 +145,7 @@ def asks(answer: Any, slug: str, start: int, now_ms: int) -> Page[TraitedAsk]:
         entries, "listing", read, following, key=_AUCTION_ID, best=_CHEAPEST_FIRST, refuses=not start
     )
     if ended and not found.entries and (start or following is None):
-        # Their traits have a floor, so something is for sale. An empty book would say that nothing is.
+        # An empty book would be wrong, because the floors of their traits show that something is for sale.
         raise Unreadable("no listing is for sale, and the floors of their traits say that some are")
     return found
 
@@ -163,7 +163,7 @@ def _listing(entry: Mapping[str, Any], slug: str) -> TraitedAsk | None:
 
 
 def _is_offered(entry: Mapping[str, Any]) -> bool:
-    """Tells whether it is sold at a fixed price; an auction's price is not an asking price."""
+    """Returns whether it is for sale at a fixed price; an auction's price is not an asking price."""
     is_withdrawn, kind = entry.get("notOnSale"), entry.get("marketType")
     if is_withdrawn is True or kind == "auction":
         return False
@@ -173,10 +173,10 @@ def _is_offered(entry: Mapping[str, Any]) -> bool:
 
 
 def _is_below_its_traits(entry: Mapping[str, Any], price: int, now_ms: int) -> bool:
-    """Tells whether a listing is cheaper than a floor of one of its own traits, which it shows, too.
+    """Returns whether a listing is cheaper than the floor of one of its own traits, which the row shows too.
 
-    That floor is the lowest price of all that is for sale with the trait, so the venue does not count this row: its
-    item has moved. A row younger than LAG_MS, or of unknown age, stays, because the floor may lag behind it.
+    Such a listing is not counted in the venue's floor, so its item has moved. A row younger than LAG_MS, or of unknown
+    age, is kept, because the floor may lag behind it.
     """
     try:
         age_ms = now_ms - parse.moment(entry.get("onSaleTime"), "onSaleTime")
@@ -193,7 +193,7 @@ def _is_below_its_traits(entry: Mapping[str, Any], price: int, now_ms: int) -> b
 
 
 def _traits(entry: Mapping[str, Any]) -> frozenset[tuple[str, str]] | None:
-    """Reads the traits of a row; None without any, because an empty list may be of a collection without a catalogue."""
+    """Reads the traits of a row; None without any, because an empty list may mean that the traits are unknown."""
     return parse.traits_told(entry.get("attrs")) or None
 
 
@@ -211,7 +211,7 @@ def _is_single(entry: Mapping[str, Any]) -> bool:
 
 
 def own_listings(answer: Any, owner: str, start: int) -> Page[OwnListing]:
-    """Reads the listings of `owner`; a row left out has its inscription's id as its key."""
+    """Reads the listings of `owner`; the key of an unread row is its inscription's id."""
 
     def own(entry: Mapping[str, Any]) -> OwnListing | None:
         if not _is_offered(entry):
@@ -231,7 +231,7 @@ def own_listings(answer: Any, owner: str, start: int) -> Page[OwnListing]:
 
 
 def sales(answer: Any, slug: str, start: int) -> Page[base.Sale]:
-    """Reads sales from the `start`-th; a row left out has its time, because a missed sale looks like no sale."""
+    """Reads sales from index `start`; unread rows keep their times, so that a missing sale is not taken for no sale."""
     entries, following = _page(answer, "sales", start)
     return parse.each_row(
         entries, "sale", lambda row: _sale(row, slug), following, key=_AUCTION_ID, at_ms=_sold_ms, refuses=not start
@@ -261,7 +261,7 @@ def _sale(entry: Mapping[str, Any], slug: str) -> base.Sale:
 def item(answer: Any, inscription_id: str) -> base.Item:
     """Reads details of one inscription and checks its id.
 
-    An item that is not for sale has no `address`, and its holder in `utxo.address`.
+    If it is not for sale, it has no `address`; its holder is in `utxo.address`.
     """
     found = parse.table(content(answer), "inscription")
     if found.get("inscriptionId") != inscription_id:
@@ -302,7 +302,7 @@ def _page(answer: Any, what: str, start: int) -> tuple[Sequence[Any], int | None
 
 
 def _sold_ms(entry: Mapping[str, Any]) -> int:
-    """Reads a sale's time in milliseconds; clients have seen it in seconds as well."""
+    """Reads a sale's time in milliseconds; the venue may give seconds."""
     value = entry.get("timestamp")
     if isinstance(value, int) and not isinstance(value, bool) and 10**9 <= value < 10**10:
         value *= 1000
@@ -310,11 +310,11 @@ def _sold_ms(entry: Mapping[str, Any]) -> int:
 
 
 _MOST_INPUTS = 1000
-_UNKNOWN_ERROR = -1  # the venue's own word for a fault
+_UNKNOWN_ERROR = -1  # the venue's code for an internal error
 
 
 class Draft(Struct, frozen=True):
-    """The PSBT to be signed for the order `auction_id`; `is_new` = the order is not live yet."""
+    """The PSBT to be signed for the order `auction_id`; `is_new`: the order is not live yet."""
 
     auction_id: str
     is_new: bool
@@ -322,7 +322,7 @@ class Draft(Struct, frozen=True):
 
 
 def draft(answer: Any, auction_id: str | None) -> Draft:
-    """Reads the PSBT of a live order's new price, or, without an `auction_id`, of a new order."""
+    """Reads the PSBT for a new price of the order `auction_id`, or for a new order if that is None."""
     found = parse.table(content(answer), "draft")
     made = _AUCTION_ID(found) if auction_id is None else auction_id
     return Draft(made, auction_id is None, _draft(found, "signIndexes"))
@@ -339,7 +339,7 @@ def put_off_draft(answer: Any) -> ListingDraft:
 
 def _draft(found: Any, indices: str) -> ListingDraft:
     told = found.get(indices)
-    # The signer finds the item's place. A listing signs nothing but the item.
+    # Only the number of indices is checked: a listing signs the item's input only, and the signer finds that input.
     if (
         told is not None
         and len([parse.whole(each, indices) for each in parse.rows(told, indices, most=_MOST_INPUTS)]) != 1
@@ -349,7 +349,7 @@ def _draft(found: Any, indices: str) -> ListingDraft:
 
 
 def check_confirmed(answer: Any) -> None:
-    """Raises unless a write's answer is a yes: RateLimited or a Refused leaf for a no, else Unknown."""
+    """Raises RateLimited or a Refused leaf if a write was refused, Unknown if the answer is unclear."""
     try:
         content(answer)
     except RateLimited:

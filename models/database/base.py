@@ -4,10 +4,10 @@ An SQLite file and a PostgreSQL server (postgresql.py) give the same promises: a
 as if it were alone; a durable one has reached the disk when it returns; ids are never given twice. A process opens its
 connection after it was forked or started, never before. Times are milliseconds since 1970 (int), money is sats (int).
 
-The locks of a transaction that is not alone are taken before anything that depends on them is read, and in one order,
-so that no two wait for each other: installation, user, task, order (by its own guarded change), events, a lease's row.
-What is read after a lock, by a statement of its own, is what others have committed before. Those before the first
-query are sent together with it, so they cost no time of their own. In an SQLite file they do nothing.
+A transaction that is not `alone` takes its locks before it reads anything that depends on them, and always in this
+order, so that there are no deadlocks: installation, user, task, order (by its own guarded change), events, a lease's
+row. A statement after a lock sees all earlier commits. Locks before the first query are sent together with it, so they
+cost no extra round trip. With an SQLite file they are no-ops.
 """
 
 from __future__ import annotations
@@ -250,10 +250,10 @@ def connect(url: str) -> None:
 def connect_in_time(url: str) -> None:
     """Opens the connection as `connect`, and waits for a PostgreSQL server that is away or unfit, however long.
 
-    For programs that are started with the machine, perhaps before the server is. Whoever keeps them running gives up
-    one that ends again and again, and would not start it once the server is mended.
+    For programs that start with the machine, perhaps before the server. If they ended instead, their supervisor would
+    give up after some restarts and not start them once the server is back.
     """
-    prepare_for(url)  # what is missing on this machine is no server's
+    prepare_for(url)  # outside of the loop, because waiting does not help if the driver is missing on this machine
     while True:
         try:
             return connect(url)
@@ -287,7 +287,7 @@ def _use(made: Sqlite | Postgresql) -> None:
 
 
 def rest() -> None:
-    """Gives a server's connection up until the next query, for a process that asks nothing for seconds."""
+    """Closes a server's connection until the next query, for a process that makes no query for seconds."""
     if isinstance(database.obj, Postgresql):
         database.obj.rest()
 
@@ -301,9 +301,9 @@ def close() -> None:
 def transaction(*, durable: bool = False, alone: bool = True) -> AbstractContextManager[None]:
     """Holds a writing transaction, with the write lock from its first line to its commit.
 
-    With `durable` the commit has reached the disk when it returns. It must be the outermost one: nested, the lock would
-    silently not be taken (peewee makes it a savepoint), so nesting is an error. One that is not `alone` goes on beside
-    others of its kind where the database lets it: it locks by itself what it relies on, before it reads that.
+    With `durable` the commit is on disk when it returns. It must be the outermost transaction, because a nested one
+    would silently take no lock (peewee makes it a savepoint); nesting raises RuntimeError. Transactions that are not
+    `alone` may run at the same time if the database allows it; each locks what it relies on before reading it.
     """
     if database.in_transaction():
         raise RuntimeError("a writing transaction must be the outermost one")
@@ -312,9 +312,9 @@ def transaction(*, durable: bool = False, alone: bool = True) -> AbstractContext
 
 
 def write_if_free(query: Any) -> None:
-    """Carries `query` out; leaves it out where another process is writing or the disk is full, and never waits.
+    """Runs `query`, or skips it if another process is writing or the disk is full; never waits.
 
-    For notes that the next call makes as well.
+    For writes that the next call would repeat.
     """
     try:
         with database.obj.without_waiting():
@@ -324,7 +324,7 @@ def write_if_free(query: Any) -> None:
 
 
 def write_fault() -> str:
-    """Commits a write that changes nothing; returns why it failed, "" if it did not, or while another one writes."""
+    """Tries a commit that changes nothing; returns why it failed, "" if it succeeded or another process is writing."""
     try:
         with database.obj.without_waiting():
             database.execute_sql(database.obj.same_write)
@@ -335,7 +335,7 @@ def write_fault() -> str:
 
 @contextmanager
 def unless_full(what: str) -> Iterator[None]:
-    """Leaves a write out where the disk is full, with a line in the log. `what` begins that line."""
+    """Skips a write if the disk is full, and logs that; the log line begins with `what`."""
     try:
         yield
     except OperationalError as error:
@@ -345,7 +345,7 @@ def unless_full(what: str) -> Iterator[None]:
 
 
 def is_away(error: BaseException | None) -> bool:
-    """Tells whether an error says that the database cannot be asked now, and not that a statement is wrong."""
+    """Returns whether an error means that the database is unavailable, rather than that a statement is wrong."""
     kind = database.obj
     said = isinstance(error, kind.away_errors) and any(words in str(error) for words in kind.away_words)
     return said or isinstance(error, DatabaseAway)
@@ -376,30 +376,30 @@ def require_sound() -> None:
 
 
 def lock_installation() -> None:
-    """Waits for, and keeps out, every other sum over all users."""
+    """Locks the sums over all users until the transaction ends."""
     database.obj.lock_installation()
 
 
 def lock_user(user_id: int) -> None:
-    """Waits for, and keeps out, whatever else adds to this user's sums, or changes the user's row."""
+    """Locks this user's sums and row until the transaction ends."""
     database.obj.lock_row("users", user_id, "NO KEY UPDATE")
 
 
 def lock_task(task_id: int, strength: str = "NO KEY UPDATE") -> None:
-    """Keeps every other change of the task's row out; with `SHARE` the row stays as it is for all who ask for that."""
+    """Locks the task's row until the transaction ends; several transactions may hold it with `SHARE`."""
     database.obj.lock_row("tasks", task_id, strength)
 
 
 def hold_back_events() -> None:
-    """Keeps readers from the events that others write from now on, until this transaction's own are there, too.
+    """Hides events with later ids from readers until this transaction's own events are committed.
 
-    It keeps no writer out: numbers are given in any order of the commits.
+    It does not block other writers, because transactions may commit in another order than their events' ids.
     """
     database.obj.hold_back_events()
 
 
 def commit_mark() -> Any:
-    """Returns a value that differs from a former one if anything was committed since; it costs no read of a table.
+    """Returns a value that changes with every commit; it needs no read of a table.
 
     Take the mark before reading rows: a commit in between makes the next mark differ.
     """
@@ -407,7 +407,7 @@ def commit_mark() -> Any:
 
 
 class CommitCache:
-    """A cache of up to `most_bytes` made from rows, until anything is committed."""
+    """A cache of up to `most_bytes` of values made from rows; any commit empties it."""
 
     def __init__(self, most_bytes: int) -> None:
         self._most_bytes = most_bytes
@@ -418,7 +418,7 @@ class CommitCache:
     def get(self, key: int, make: Callable[[], bytes], mark: Any = None) -> bytes:
         """Returns the result of `make`, called only if it could have changed since the last call for this key.
 
-        `mark` is one that was taken since whatever the result must show was committed; None: it is taken now.
+        `mark` is a commit mark taken after the commits that the result must show; None = take one now.
         """
         if database.in_transaction():  # its reads may never be committed
             return make()
@@ -462,7 +462,7 @@ class _Id(BigAutoField):
 
 
 def primary_key() -> Any:
-    """Makes an id that is never given twice, not even after its row was deleted: tokens, grants and logs name it."""
+    """Returns an id column whose ids are never reused, not even after deletions, because grants and logs name them."""
     return _Id()
 
 

@@ -34,11 +34,11 @@ class DatabaseAway(BidkeeperError):
 
 
 class Unfit(DatabaseAway):
-    """The database, or the way to it, does not do what we need: somebody has to mend it."""
+    """The database or the connection to it does not meet our needs, so the operator must repair it."""
 
 
 class NotRead(DatabaseAway):
-    """The pages of the database could not be read, so that nothing is known of damage; the message says why."""
+    """The database could not be checked for damage; the message says why."""
 
 
 class Damaged(OperationalError):
@@ -46,22 +46,22 @@ class Damaged(OperationalError):
 
 
 class CommitUnknown(OperationalError):
-    """The connection was lost between a commit and its answer: it may have been carried out."""
+    """The connection was lost during a commit, which may have succeeded."""
 
 
 log = logging.getLogger(__name__)
 
-BACKUPS = "backups"  # the directory next to the database in which its backups are looked for
+BACKUPS = "backups"  # directory of backups, next to the database
 _WORDS = ("database disk image is malformed", "file is not a database")
 _CODES = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
 BUSY_SECONDS = 15  # how long a statement waits for another process
-_MOST_BACKUPS = 5  # of which the newest intact one is looked for
-_MOST_COPIES = 5  # of a database that is written to meanwhile
+_MOST_BACKUPS = 5  # newest backups to check for an intact one
+_MOST_COPIES = 5  # tries to copy a database that is written to meanwhile
 _WAL_HEAD_BYTES = 32  # they change when SQLite begins to overwrite the file
 unwritten: dict[str, Damage] = {}  # notes that could not be written, by the path of their database
 
 
-# By the end of the file's name ("", "-wal", "-shm"): its descriptor in this process, its device and its inode.
+# Ending of the file's name ("", "-wal", "-shm"): its descriptor in this process, its device and its inode.
 Opened = dict[str, tuple[int, int, int]]
 
 
@@ -77,7 +77,7 @@ class Damage(Struct, frozen=True):
 
     @property
     def for_owners(self) -> str:
-        """The damage in the words of tasks' owners."""
+        """The damage as a text for tasks' owners."""
         return (
             f"the installation's database is damaged ({self.text}): nothing is placed until the operator has mended it"
         )
@@ -98,7 +98,7 @@ def words_of(error: BaseException | None) -> str:
 
 
 def note_error(file: str, error: BaseException) -> bool:
-    """Notes the damage that an error reports of `file`; of "", which is only read here, nothing."""
+    """Notes the damage that an error reports, unless `file` is "" (read only); returns whether it reports any."""
     found = words_of(error)
     if found and file:
         write_note(file, Damage(found))
@@ -128,7 +128,7 @@ def known(path: str) -> Damage | None:
 
 
 def write_note(path: str, damage: Damage) -> None:
-    """Keeps the damage of a database, for all its programs; the first note stays unless a file is lost, too."""
+    """Writes the note of a database's damage for all its programs; only a lost file replaces an earlier note."""
     former = known(path)
     if former is not None and (former.is_lost or not damage.is_lost):
         return
@@ -144,7 +144,7 @@ def write_note(path: str, damage: Damage) -> None:
 
 
 def remove_note(path: str) -> None:
-    """Removes the note of a database that was checked; a copy that was saved before gets the name of its date."""
+    """Removes the note of a database that was checked; a copy that was saved before is renamed to its date."""
     put_away(_saved_of(path))
     unwritten.pop(path, None)
     note_of(path).unlink(missing_ok=True)
@@ -167,10 +167,10 @@ def _saved_of(path: str) -> Path:
 
 
 def lost_file(path: str, ends: Sequence[str], opened: Opened) -> str:
-    """Says which file of the database this process has open, and the path does not lead to; "" for none.
+    """Returns a text naming an open file of the database that is no longer at its path; "" if there is none.
 
-    The process must have the files of all `ends` open. A write to a lost one is lost with the last program that has it
-    open. `opened` is kept here between two calls for one connection, and begins empty: a process may have thousands of
+    The process must have the files of all `ends` open. Writes to a lost file disappear with the last program that has
+    it open. `opened` is a cache for one connection, initially empty, because a process may have thousands of
     descriptors.
     """
     real = os.path.realpath(path)
@@ -264,7 +264,7 @@ def _copy_unchanged(opened: Opened, target: Path) -> None:
 
 
 def _state(opened: Opened) -> object:
-    """Returns a value that changes if a copy that was begun before cannot be used. Raises OSError."""
+    """Returns a value that changes when a copy begun before becomes unusable. Raises OSError."""
     if "" not in opened or not all(_is_still(each) for each in opened.values()):
         raise FileNotFoundError("the removed database cannot be copied: this program does not have it open")
     if "-wal" in opened:
@@ -283,10 +283,10 @@ def _copy(source: int, target: Path) -> None:
 
 
 def fault(path: str, *, is_copy: bool = False) -> str:
-    """Reads every page of a database; says in short what is wrong with one, "" if all are whole.
+    """Reads every page of a database; returns a short description of a fault, "" if all pages are intact.
 
-    It sees pages whose structure is broken, and not a changed letter within a value. It leaves the WAL as it is.
-    `is_copy`: no program has the file open, and this one leaves no other file there. Raises NotRead.
+    It detects pages with a broken structure, but not a changed letter within a value. It leaves the WAL unchanged.
+    `is_copy`: no program has the file open, and no WAL files are created. Raises NotRead.
     """
     try:
         with closing(_opened(path, is_copy=is_copy)) as connection:
@@ -316,7 +316,7 @@ def is_missing(path: str) -> bool:
 
 
 def fault_at_start(path: str) -> str:
-    """Says why a database must not be used, "" if it may be: for a start, while no program has it open.
+    """Returns why a database must not be used, "" if it may be. For a start, while no program has it open.
 
     Raises NotRead.
     """
@@ -339,7 +339,7 @@ def _size(path: str) -> int | None:
 
 
 def _foreign(real: str, former: Damage | None) -> str:
-    """Returns the name of a WAL that belongs to another file than the database that is there; "" for none.
+    """Returns the name of a WAL file that belongs to another database file; "" if there is none.
 
     SQLite would not notice, and would mix the pages of both.
     """
@@ -355,7 +355,7 @@ def _foreign(real: str, former: Damage | None) -> str:
 
 
 def remedy(path: str) -> str:
-    """Says how to mend a database: by a restart, the copy that the manager has saved, or the newest intact backup."""
+    """Returns how to repair a database: by a restart, the manager's saved copy, or the newest intact backup."""
     file, former = Path(os.path.realpath(path)), known(path)
     saved, backup = _offered_copy(path), None
     if former is not None and former.is_lost and not is_missing(path):
@@ -432,8 +432,8 @@ def _newest_backup(database: Path) -> Path | None:
     return next((path for path in newest if _is_intact(path)), None)
 
 
-# WAL lets readers go on while one writes. NORMAL may lose the newest commits in a power cut (never in a crash of ours):
-# right for cycle rows, not for the ledger, whose transactions are `durable`.
+# WAL lets processes read while one writes. NORMAL may lose the newest commits in a power cut, but not in a crash of our
+# programs. That is acceptable for cycle rows, but not for the ledger, whose transactions are `durable`.
 PRAGMAS = {"journal_mode": "wal", "synchronous": "normal", "foreign_keys": 1, "cache_size": -2000}
 
 
@@ -453,7 +453,7 @@ class SqliteFile(SqliteDatabase):
     same_write = "PRAGMA user_version = 0"  # changes nothing; of a row with the same values nothing is written
     hurry, calm = "PRAGMA busy_timeout=200", f"PRAGMA busy_timeout={1000 * BUSY_SECONDS}"
     busy_words = "locked"
-    # Such an error ends by itself or by the operator's hand; with other words it is a wrong statement.
+    # Errors that pass by themselves or that the operator can mend; any other text means a wrong statement.
     away_errors = (OperationalError,)
     away_words = ("locked", "unable to open database file", "disk I/O error", "readonly database")
     factory: Any
@@ -470,7 +470,7 @@ class SqliteFile(SqliteDatabase):
 
     @classmethod
     def read_only(cls, path: str, *, alone: bool = False) -> Any:
-        """Makes the database for reading; `alone`: nobody has it open, so no lock is taken and no file left behind."""
+        """Returns the database for reading; `alone`: no program has it open, so no lock or WAL file is needed."""
         uri = f"file:{quote(path)}?mode=ro" + ("&immutable=1" if alone else "")
         made = cls(uri, uri=True, timeout=BUSY_SECONDS, factory=cls.factory)
         made.file = path
@@ -522,7 +522,7 @@ class SqliteFile(SqliteDatabase):
             self.execute_sql("PRAGMA foreign_keys=1")
 
     def snapshot(self) -> Any:
-        """Shows one state of the database for the block; nobody writes meanwhile."""
+        """Shows one state of the database for the block; blocks writers meanwhile."""
         return self.atomic("IMMEDIATE")
 
     def columns(self) -> dict[str, list[tuple[str, bool]]]:
@@ -538,12 +538,12 @@ class SqliteFile(SqliteDatabase):
         return set()
 
     def last_id(self, table: str) -> int | None:
-        """Returns the last id that was given to a row; None where there is none."""
+        """Returns the last id that was given to a row, or None."""
         row = self.execute_sql("SELECT seq FROM sqlite_sequence WHERE name = ?", [table]).fetchone()
         return None if row is None else int(row[0])
 
     def go_on_after(self, table: str, last_id: int) -> None:
-        """Has the next row get an id after this one."""
+        """Makes the next row's id follow this one."""
         self.execute_sql("DELETE FROM sqlite_sequence WHERE name = ?", [table])
         self.execute_sql("INSERT INTO sqlite_sequence (name, seq) VALUES (?, ?)", [table, last_id])
 

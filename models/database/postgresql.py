@@ -1,4 +1,4 @@
-"""A database at a PostgreSQL server as ours; models/database/base.py tells what every kind promises."""
+"""A database on a PostgreSQL server; models/database/base.py describes the guarantees of both kinds."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from peewee import __exception_wrapper__ as as_peewees  # type: ignore[attr-defi
 from models.database import servers
 from models.database.damage import CommitUnknown, Unfit
 
-# The locks of those who are about to write events: this number, and the newest event's when they took it.
+# A transaction that will write events locks this number plus the newest event's id at that time.
 _EVENTS = 0x45 << 56
 HOLD_BACK = (
     f"SELECT pg_advisory_xact_lock_shared({_EVENTS} + last_value - CASE WHEN is_called THEN 0 ELSE 1 END)"
     " FROM events_id_seq"
 )
-# One snapshot has the newest event, and it is taken before the locks are looked at: who drew a lesser number before has
-# let go of its lock meanwhile, and then its event is there for the next statement, or still stands among the locks.
+# The newest event is read from a snapshot that is taken before the locks are read. So a transaction with a lower id
+# either still holds its lock, or has released it, and then its event is visible to the next statement.
 SETTLED = f"""
     SELECT LEAST(
         GREATEST(
@@ -61,10 +61,10 @@ class PreparedReads:
         self._count = 0  # of the names that were given
 
     def rows(self, sql: str, values: Sequence[Any]) -> list[tuple[Any, ...]] | None:
-        """Returns the rows of a SELECT; None where it must be asked the usual way, which also says what is wrong.
+        """Returns the rows of a SELECT; None if it must be run unprepared, which also reports any error.
 
-        Raises psycopg's QueryCanceled or LockNotAvailable when the server ends it, which it may after a minute only: to
-        ask again would take as long.
+        Raises psycopg's QueryCanceled or LockNotAvailable if the server cancels it, because a repeat could take another
+        minute.
         """
         try:
             name = self._names.get(sql) or self._prepare(sql)
@@ -107,11 +107,12 @@ class PreparedReads:
 log = logging.getLogger(__name__)
 
 _BUSY_SECONDS = 15
-# A process that stands still, or whose machine is gone, keeps its locks for so long; others wait longer for them, also
-# where it is two, of which the second one had waited for the first.
+# A process that hangs, or whose machine is lost, keeps its locks at most this long. Others wait longer than that, even
+# for two such processes, one after the other.
 _SILENCE, _SILENT_SECONDS = "idle_in_transaction_session_timeout", 5
 
-# Of every connection, whatever the server, the database or the role say. What is not durable says so itself.
+# Settings of every connection; they override the server's, database's and role's. Transactions that are not durable
+# change `synchronous_commit` themselves.
 _POSTGRESQL_SESSION = {
     "synchronous_commit": "on",
     "default_transaction_isolation": "read committed",
@@ -119,10 +120,9 @@ _POSTGRESQL_SESSION = {
     "statement_timeout": "60s",
     _SILENCE: f"{_SILENT_SECONDS}s",
     "idle_session_timeout": "0",
-    # We have no use for it, but the server says what it is: so we see that these settings have reached it.
+    # Not used, but the server reports its value, so we can check that these settings have reached it.
     "IntervalStyle": "iso_8601",
-    # So that the locks of a machine that is gone are free soon, and those for which it waits are not given to it: that
-    # it is gone must be known before the silence of whoever has them is over.
+    # To detect a lost machine quickly, so that its locks are released, and it is not given locks that it waits for.
     "tcp_keepalives_idle": "1",
     "tcp_keepalives_interval": "1",
     "tcp_keepalives_count": "2",
@@ -131,21 +131,21 @@ _POSTGRESQL_SESSION = {
 }
 _POSTGRESQL_PATIENCE = {
     **servers.PATIENCE,
-    # That the server has given the connection up is seen soon, too, by one who waits for an answer.
+    # So that a client that waits for an answer soon notices that the server has closed the connection.
     "keepalives_idle": 2,
     "keepalives_interval": 1,
     "keepalives_count": 3,
     "tcp_user_timeout": 20_000,
 }
 LEAST_POSTGRESQL = 14
-# The lock that every writing transaction takes first: by those that are alone in the database exclusively.
+# The lock that every writing transaction takes first: exclusively if it is `alone`, else shared.
 _GATE = 0x42_69_64_4B_65_65_70_01
 _SCHEMA_LOCK = _GATE + 1  # that of migrations
 _INSTALLATION, _HOUSEKEEPING = _GATE + 2, _GATE + 3
 
 
 class _Ended(OperationalError):
-    """A transaction that the server took back, and closed its connection, before the statement or commit came."""
+    """The server rolled the transaction back and closed the connection before the statement or commit arrived."""
 
 
 class Postgresql(PostgresqlDatabase):
@@ -165,7 +165,7 @@ class Postgresql(PostgresqlDatabase):
     hurry, calm = "SET lock_timeout TO 200", f"SET lock_timeout TO '{_BUSY_SECONDS}s'"
     busy_words = "lock timeout"
     away_errors, away_words = (OperationalError, InterfaceError), ("",)
-    # A number of ours may be larger than its INTEGER, and a text longer than we thought, which SQLite takes.
+    # Ids may exceed PostgreSQL's INTEGER.
     field_types = PostgresqlDatabase.field_types | {"BIGAUTO": "BIGINT GENERATED BY DEFAULT AS IDENTITY"}
 
     @classmethod
@@ -215,11 +215,11 @@ class Postgresql(PostgresqlDatabase):
 
     @contextmanager
     def writing(self, *, durable: bool, alone: bool) -> Iterator[None]:
-        """Holds a writing transaction. One that is not `alone` goes on beside others of its kind."""
+        """Holds a writing transaction; several that are not `alone` may run at the same time."""
         begin = "BEGIN" if durable else "BEGIN; SET LOCAL synchronous_commit TO off"
         with self.atomic(begin):
             self._is_alone, self._holds_back = alone, False
-            # A statement of its own, so that all that follow see what was committed while it waited.
+            # A separate statement, so that later ones see the commits made while it waited.
             self._take("SELECT pg_advisory_xact_lock%s(%s)", "" if alone else "_shared", _GATE)
             if alone:
                 self._open()
@@ -236,22 +236,22 @@ class Postgresql(PostgresqlDatabase):
             self._take("SELECT 1 FROM %s WHERE id = %d FOR %s", table, row_id, strength)
 
     def hold_back_events(self) -> None:
-        """Has `settled_event` stop before the events that this transaction is going to write, until its end."""
+        """Makes `settled_event` stop before this transaction's events until it ends."""
         if not self._is_alone and not self._holds_back:
             self._holds_back = True
             self._take(HOLD_BACK)
 
     def settled_event(self) -> int:
-        """Returns the number of an event up to which no more will come; what is read next has all that came.
+        """Returns the event id up to which no more events will appear; the next read sees all of these.
 
-        It never goes back, although a lock that was taken late may name an older one.
+        It never decreases, although a lock that was taken late may name an older event.
         """
         [(found,)] = self.execute_sql(SETTLED).fetchall()
         self._settled = max(self._settled, int(found))
         return self._settled
 
     def may_tidy(self) -> bool:
-        """Tells whether no other transaction tidies up now; keeps them from it until this one's end."""
+        """Returns whether this transaction may delete old rows, and then keeps others from it until this one ends."""
         if self._is_alone:
             return True
         [(is_first,)] = self.execute_sql("SELECT pg_try_advisory_xact_lock(%s)", [_HOUSEKEEPING]).fetchall()
@@ -268,7 +268,7 @@ class Postgresql(PostgresqlDatabase):
             self.execute_sql(statement % words)
 
     def _open(self) -> None:
-        """Sends what begins the transaction; on a new connection if the old one was lost meanwhile."""
+        """Sends BEGIN and the first locks; on a new connection if the old one was lost meanwhile."""
         opening, self._opening = "; ".join(self._opening), []
         try:
             super().execute_sql(opening)
@@ -298,7 +298,7 @@ class Postgresql(PostgresqlDatabase):
 
     @contextmanager
     def migrating(self) -> Iterator[None]:
-        """Holds the lock of those who change the schema, and one transaction: a failure leaves nothing behind."""
+        """Holds the schema's lock and one transaction, so that a failed migration changes nothing."""
         self.execute_sql(f"SELECT pg_advisory_lock({_SCHEMA_LOCK})")
         try:
             with self.atomic():
@@ -326,7 +326,7 @@ class Postgresql(PostgresqlDatabase):
             yield
 
     def take_time(self) -> None:
-        """Lets the open transaction last: the rows of one table may be long on their way to another database."""
+        """Removes the statement time-out of the open transaction, because copying a table may take long."""
         self.execute_sql("SET LOCAL statement_timeout TO 0")
         self.execute_sql(f"SET LOCAL {_SILENCE} TO 0")
 
@@ -363,8 +363,8 @@ class Postgresql(PostgresqlDatabase):
     def execute_sql(self, sql: str, params: Any = None) -> Any:
         """Runs a statement; outside of a transaction on a new connection, if the old one was lost while it was idle.
 
-        One that only reads is sent again when the connection is lost meanwhile. Others may have been carried out, so
-        they fail, and the next one finds a connection.
+        If the connection is lost during the statement, a SELECT is sent again. Any other statement may have been
+        executed, so it fails, and the next statement gets a new connection.
         """
         if not self.in_transaction():
             self._revive()
@@ -380,7 +380,7 @@ class Postgresql(PostgresqlDatabase):
         return super().execute_sql(sql, params)
 
     def rows(self, sql: str, values: Sequence[Any]) -> list[tuple[Any, ...]]:
-        """Returns all rows of a statement, which outside of transactions may take the short way for reads."""
+        """Returns all rows of a statement; a SELECT outside of a transaction may use a prepared statement."""
         if self.in_transaction() or self.is_closed() or not sql.startswith("SELECT"):
             found = None
         else:
@@ -390,16 +390,16 @@ class Postgresql(PostgresqlDatabase):
         return self.execute_sql(sql, values).fetchall() if found is None else found
 
     def begin(self, isolation_level: str | None = None) -> None:
-        """Has a transaction begin, by this statement if one is given, together with its first query."""
+        """Begins a transaction with this statement (default BEGIN), which is sent together with the first query."""
         self._revive()
         self._opening = [isolation_level or "BEGIN"]
 
     def commit(self) -> None:
-        """Commits. Raises CommitUnknown when the answer does not come, or with a warning.
+        """Commits. Raises CommitUnknown if the answer is lost or has a warning.
 
-        The server warns when somebody has it wait no longer for the standby that a durable commit must have reached.
+        The server warns if its wait for the standby that a durable commit must reach was cancelled.
         """
-        if self._opening:  # nothing was asked
+        if self._opening:  # no statement was sent
             self._opening = []
             return
         self._was_warned = False
@@ -407,7 +407,7 @@ class Postgresql(PostgresqlDatabase):
             with self._told_of_its_end():
                 super().commit()
         except _Ended:
-            raise  # before the commit reached it
+            raise  # because the server ended the transaction before the commit arrived
         except (OperationalError, InterfaceError) as error:
             if self._is_lost():
                 raise CommitUnknown(str(error)) from error
@@ -416,7 +416,7 @@ class Postgresql(PostgresqlDatabase):
             raise CommitUnknown("the server did not wait for its standby")
 
     def rollback(self) -> None:
-        """Takes the transaction back; where the connection was lost, the server has done so, or will."""
+        """Rolls the transaction back; if the connection was lost, the server does so itself."""
         if self._opening:
             self._opening = []
         elif not self._is_lost():
@@ -425,7 +425,7 @@ class Postgresql(PostgresqlDatabase):
 
     @contextmanager
     def _told_of_its_end(self) -> Iterator[None]:
-        """Raises _Ended where the server tells that it has ended a transaction that was silent for too long."""
+        """Raises _Ended if the server reports that it has ended an idle transaction."""
         try:
             yield
         except InternalError as error:
@@ -434,7 +434,7 @@ class Postgresql(PostgresqlDatabase):
             raise
 
     def rest(self) -> None:
-        """Closes the connection until the next statement: a process of the server's is there for each."""
+        """Closes the connection until the next statement, because each connection occupies a server process."""
         self._is_resting = True
         super().close()
 
@@ -447,13 +447,13 @@ class Postgresql(PostgresqlDatabase):
         return self._thread == get_ident() and bool(self.is_closed() or self._opened.closed)
 
     def _revive(self) -> None:
-        """Renews a connection that was lost while it was idle, which nothing but its socket tells."""
+        """Renews a connection that was lost while it was idle; polls its socket to detect that."""
         if not self.is_closed() and not self._opened.closed:
             poll = select.poll()
             poll.register(self._opened.fileno(), select.POLLIN)
             if not poll.poll(0):
                 return
-            with suppress(Exception):  # what has come is a farewell, or a notice
+            with suppress(Exception):  # the pending data is a notice, or the server's last message
                 self._opened.execute("SELECT 1")
         if self._is_lost():
             self._renew()
@@ -464,7 +464,7 @@ class Postgresql(PostgresqlDatabase):
     def _renew(self) -> None:
         if not self._is_resting:
             log.warning("the connection to the database was lost; connects anew")
-        begun = self.pop_transaction() if self.in_transaction() else None  # nothing of it has been sent
+        begun = self.pop_transaction() if self.in_transaction() else None  # none of its statements was sent yet
         try:
             super().close()
             self.connect()
@@ -478,7 +478,7 @@ def _escaped(value: str) -> str:
 
 
 def _refuse_unfit(info: Any) -> None:
-    """Raises DatabaseAway for a server whose promises are not ours."""
+    """Raises Unfit for a server that is too old, has another encoding, or does not get our settings."""
     if info.server_version < LEAST_POSTGRESQL * 10_000:
         raise Unfit(f"PostgreSQL {LEAST_POSTGRESQL} or newer is needed, not {info.server_version // 10_000}")
     if info.parameter_status("server_encoding") != "UTF8":
@@ -489,7 +489,7 @@ def _refuse_unfit(info: Any) -> None:
 
 @cache
 def _readers() -> tuple[Any, Any]:
-    """Returns how sums are read, and how texts are written."""
+    """Returns psycopg's loader for sums and its dumper for texts."""
     from psycopg.adapt import Loader
     from psycopg.types.string import StrDumper
 
@@ -500,7 +500,7 @@ def _readers() -> tuple[Any, Any]:
             return int(bytes(data))
 
     class Text(StrDumper):
-        """Writes a text, in which PostgreSQL takes every character but NUL."""
+        """Writes a text with NUL replaced, which PostgreSQL does not accept."""
 
         def dump(self, obj: str) -> Any:
             return super().dump(obj.replace("\0", "\ufffd") if "\0" in obj else obj)

@@ -1,10 +1,9 @@
-"""The servers that an address of PostgreSQL names: which of them is the one to work with.
+"""Chooses the server to use among those that a PostgreSQL address names.
 
-A standby that takes over begins a new timeline, the next number of its cluster. Its former primary does not know that:
-started again, it would write on the old timeline, and hand out tokens for a second time. So whoever has seen the newer
-one refuses it: a process as long as it lives, and programs that `keep_in` a file, also after their next start.
-The server that was taken last is kept beside that file: while the first of several is away, asking it would cost each
-new process its patience.
+A standby that takes over starts a new timeline, with the cluster's next number. Its former primary does not know that:
+after a restart it would write on the old timeline and issue the same tokens again. So a process that has seen the newer
+timeline refuses the older one; programs that `keep_in` a file remember it after a restart. The last used server is
+stored next to that file, so that new processes do not first wait for a server that is away.
 """
 
 from __future__ import annotations
@@ -24,11 +23,11 @@ _TIMELINE = (
     " FROM pg_control_system()"
 )
 TIMELINES_FILE, PLACE_FILE = "timelines.json", "server"
-_SHORT_S = 2  # the least that libpq takes
+_SHORT_S = 2  # libpq's minimum
 PATIENCE = {"connect_timeout": 5}
 _seen: dict[str, int] = {}  # the newest timeline of each cluster
 _file: Path | None = None
-_taken: int | None = None  # the place, among those that are named, of the server that was taken last
+_taken: int | None = None  # index of the last used server in the address
 
 
 def keep_in(path: Path) -> None:
@@ -41,9 +40,9 @@ def keep_in(path: Path) -> None:
 
 
 def longest_s(url: str) -> int:
-    """Returns how many seconds it may take to open a connection to one of the servers that the address names.
+    """Returns the maximum seconds to open a connection to one of the servers that the address names.
 
-    0 for an address that cannot be read: opening one says at once what is wrong with it.
+    Returns 0 for an invalid address, because opening it fails immediately.
     """
     from psycopg import ProgrammingError, conninfo
 
@@ -55,13 +54,12 @@ def longest_s(url: str) -> int:
 
 
 def open_newest(chosen: dict[str, Any], refuse_unfit: Callable[[Any], None]) -> Any:
-    """Opens a connection to the first of the named servers that is a primary, and not a former one.
+    """Opens a connection to the first of the named servers that is a primary and not a former one.
 
-    It begins with the one that was taken last: another one that is away would cost each connection its patience. Where
-    several are named that is short at first, for a primary that stands still takes connections and says nothing. Only
-    if none is to be had, or nothing is known of its cluster yet, those that did not answer are waited for as long as
-    `chosen` says.
-    Raises psycopg's OperationalError, with the fault of each of them, and whatever `refuse_unfit` raises.
+    It starts with the last used server. If several are named, the first round has a short time-out, because a frozen
+    primary accepts connections without answering. A second round uses the time-out in `chosen`; it is needed only if no
+    server was found, or if nothing is known of the cluster yet. Raises psycopg's OperationalError with each server's
+    fault, and the errors of `refuse_unfit`.
     """
     from psycopg.errors import ConnectionTimeout
 
@@ -112,9 +110,9 @@ class Seen(NamedTuple):
 
 
 def look_at_each(url: str) -> list[Seen]:
-    """Asks each server that the address names what it is; the newest timeline is noted.
+    """Reads each named server's role and timeline, and notes the newest timeline.
 
-    So a former primary that came back is refused from now on, by one that has not met its successor, too.
+    So this process refuses a former primary from now on, even if it has not used the new one.
     """
     from psycopg import OperationalError, connect, conninfo
 
@@ -148,10 +146,10 @@ def _one_by_one(chosen: dict[str, Any]) -> Iterator[dict[str, Any]]:
 
 
 def _why_not(connection: Any, *, in_doubt: bool) -> str:
-    """Returns why the server is not to be used, "" if it is; notes its timeline then.
+    """Returns why the server must not be used, "" if it may be; notes its timeline then.
 
-    `in_doubt` are those after one that did not answer in haste: to whom no timeline of the cluster is known, they may
-    be former primaries and that one their successor.
+    `in_doubt`: an earlier server did not answer in the short time. If no timeline of the cluster is known, this server
+    may be a former primary and that one its successor.
     """
     cluster, timeline = connection.execute(_TIMELINE).fetchone()
     server = f"the server at {connection.info.host}, port {connection.info.port},"

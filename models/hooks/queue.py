@@ -1,8 +1,8 @@
 """The deliveries of hooks: events become deliveries, wait, and are sent or given up.
 
-An event becomes a hook's delivery in the commit that moves the hook's cursor past it: each once, whatever dies. A
-delivery is done in a commit after it was sent, so one whose sender dies meanwhile is sent again, under its event's id.
-Of those about one task only the oldest is ever due. Mails are the exception: one mail takes all that are due.
+An event becomes a hook's delivery in the commit that moves the hook's cursor past it, so each exactly once. A delivery
+is marked as done after it was sent, so after a crash of the sender it is sent again, with the same event id. Of the
+deliveries of one task only the oldest is due. A mail is an exception: it contains all due deliveries.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ from models.hooks.table import CODE, DEAD, IS_WAITING, SENT, TEST, WAITING, Deli
 from models.outbox import Forgotten, Told
 from models.users import User
 
-MOST_WAITING = 1_000  # of a hook; what comes then is lost, and counted
+MOST_WAITING = 1_000  # for each hook; further events are dropped and counted
 KEPT_DONE = 200
-DELAYS_S = (10, 60, *[600] * 6)  # after each failed try; after one more it is dead
+DELAYS_S = (10, 60, *[600] * 6)  # waits after failed tries; the next failure makes the delivery dead
 MOST_IN_MAIL = 200
 _AT_ONCE = 200
-_ALONE = (TEST, CODE)  # keep no order and are not tried again
+_ALONE = (TEST, CODE)  # sent in any order and not retried
 
 
 def users_with_hooks() -> dict[int, list[int]]:
@@ -42,7 +42,7 @@ def users_with_hooks() -> dict[int, list[int]]:
 def take(hook_id: int, now_ms: int, *, to_the_end: bool = False) -> int:
     """Makes deliveries of the hook's next events, in the caller's transaction or its own; returns the number of events.
 
-    At most 200 at once, so that nobody waits for long; with `to_the_end` all that were told so far.
+    Takes at most 200 events, so that the transaction is short; with `to_the_end` all events so far.
     """
     if not database.in_transaction():
         with transaction():
@@ -64,7 +64,7 @@ def take(hook_id: int, now_ms: int, *, to_the_end: bool = False) -> int:
             else:
                 lost += 1
         seen += len(found)
-        # Events may have come since `newest` was read, where others write meanwhile.
+        # Other transactions may have committed events since `newest` was read.
         cursor = found[-1].id if len(found) == _AT_ONCE else max(newest, found[-1].id if found else 0)
         is_more = to_the_end and cursor < newest
     if to_the_end or made or lost or newest - hook.cursor > _AT_ONCE:
@@ -73,7 +73,7 @@ def take(hook_id: int, now_ms: int, *, to_the_end: bool = False) -> int:
 
 
 def _forgotten(hook: Hook) -> int:
-    """Returns 1 when events that the hook has not seen are kept no longer: nobody can tell their number."""
+    """Returns 1 if events that the hook has not seen were deleted (their number is unknown), else 0."""
     gone = Forgotten.get_or_none(Forgotten.user_id == hook.user_id)
     return int(gone is not None and gone.lasting_id > hook.cursor)
 
@@ -109,7 +109,7 @@ def _address(user_id: int) -> str:
 
 
 def add_test(hook: Hook, now_ms: int) -> Delivery:
-    """Writes a delivery that tells of nothing but itself."""
+    """Stores a test delivery."""
     body = _body(None, TEST, now_ms, _address(hook.user_id), None, "{}")
     with transaction():
         row: Delivery = Delivery.create(hook=hook.id, event=TEST, body=body, due_ms=now_ms, created_ms=now_ms)
@@ -118,12 +118,12 @@ def add_test(hook: Hook, now_ms: int) -> Delivery:
 
 
 def has(hook: Hook, delivery_id: int) -> bool:
-    """Tells whether the hook has a delivery of this id."""
+    """Returns whether the hook has a delivery of this id."""
     return Delivery.select().where(Delivery.hook == hook.id, Delivery.id == delivery_id).exists()
 
 
 def again(hook: Hook, delivery_id: int, now_ms: int) -> Delivery | None:
-    """Has a done delivery sent once more; returns it, None when it waits, is a code, or is not there."""
+    """Queues a done delivery again; returns it, or None if it is waiting, is a code, or does not exist."""
     found = Delivery.hook == hook.id, Delivery.id == delivery_id
     anew = {"state": WAITING, "tries": 0, "due_ms": now_ms, "done_ms": None, "error": None, "status": None}
     with transaction():
@@ -158,16 +158,16 @@ def hooks_due(now_ms: int) -> list[Hook]:
 
 
 def _is_due(now_ms: int, of: Any = Delivery) -> Any:
-    """Holds for a delivery whose time has come, or is farther away than any delay: then the clock was ahead."""
+    """Returns the condition of a due delivery; one later than any delay is due too, because the clock was ahead."""
     return (of.due_ms <= now_ms) | (of.due_ms > now_ms + 1000 * max(DELAYS_S))
 
 
 def next_due(hook: Hook, now_ms: int) -> list[Delivery]:
-    """Returns what is to be sent now; nothing while the user is at a bound.
+    """Returns the deliveries to send now; none while the user is at a limit.
 
-    That is the oldest delivery that is due and not behind another of its task; of a mail hook all that are due and not
-    behind one that is not. A test waits neither for the hook's interval nor for others. A hook that waits for its code
-    gets nothing but the code.
+    For a mail hook these are all due deliveries without an earlier one of their task that is not due; for other hooks
+    the oldest due one without an earlier one of its task. A test waits neither for the hook's interval nor for other
+    deliveries. A hook that waits for its code gets only the code.
     """
     is_due = (Delivery.hook == hook.id) & IS_WAITING & _is_due(now_ms)
     if table.is_awaited(hook):
@@ -183,13 +183,13 @@ def next_due(hook: Hook, now_ms: int) -> list[Delivery]:
 
 
 def _not_behind(hook: Hook, now_ms: int) -> Any:
-    """Holds for the deliveries that wait for no other of their task, or for such as go in the same mail."""
+    """Returns the condition of deliveries without an earlier waiting one of their task, except one in the same mail."""
     waiting: Any = Delivery.select(fn.MIN(Delivery.id)).where(
         Delivery.hook == hook.id, IS_WAITING, Delivery.event.not_in(_ALONE)
     )
     if hook.kind != MAIL:
         return Delivery.id.in_(waiting.group_by(Delivery.task_id))
-    # Each task's first that is not due yet, in one table, because any number of tasks may have one.
+    # The first delivery of each task that is not due yet, as a joined table, because there may be many tasks.
     later = Delivery.alias()
     is_later = (later.hook == hook.id) & is_waiting(later) & later.event.not_in(_ALONE) & ~_is_due(now_ms, later)
     task = fn.COALESCE(later.task_id, 0).alias("task")
@@ -201,7 +201,7 @@ def _not_behind(hook: Hook, now_ms: int) -> Any:
 
 
 def begin(hook: Hook, deliveries: list[Delivery], new_code: Callable[[], str], now_ms: int) -> str | None:
-    """Notes a try before it is made; returns the body to send, None for a code that is not awaited there any more."""
+    """Notes a try before it is made; returns the body to send, or None for a code that is no longer awaited."""
     first = deliveries[0]
     with transaction():
         if first.event == CODE:
@@ -217,7 +217,7 @@ def begin(hook: Hook, deliveries: list[Delivery], new_code: Callable[[], str], n
 
 
 def sent(deliveries: list[Delivery], status: int | None, now_ms: int, took_ms: int = 0) -> None:
-    """Notes that the receiver has taken them."""
+    """Notes that the receiver has accepted the deliveries."""
     done = {"state": SENT, "tries": Delivery.tries + 1, "done_ms": now_ms, "status": status, "error": None}
     hook_id = deliveries[0].hook_id
     with transaction():
@@ -227,9 +227,9 @@ def sent(deliveries: list[Delivery], status: int | None, now_ms: int, took_ms: i
 
 
 def failed(deliveries: list[Delivery], status: int | None, error: str, now_ms: int, took_ms: int = 0) -> int:
-    """Notes a failed try: they are tried again later, or dead; a test and a code are not tried again.
+    """Notes a failed try: the deliveries are retried later or are dead; tests and codes are not retried.
 
-    Returns the number of the dead.
+    Returns the number of dead deliveries.
     """
     hook_id, dead = deliveries[0].hook_id, 0
     with transaction():
@@ -261,7 +261,7 @@ class TooManyHooks(Exception):
 
 
 class NotAnyMore(Exception):
-    """A refusal: whoever asks was signed out in the meantime."""
+    """A refusal: the caller was signed out in the meantime."""
 
 
 def of_user(user_id: int) -> list[Hook]:
@@ -276,9 +276,9 @@ def own(user_id: int, hook_id: int) -> Hook | None:
 
 
 def add(user_id: int, names: Sequence[str], *, may_still: Callable[[], bool], **values: Any) -> Hook:
-    """Writes a hook, which is told of what happens from now on. Raises TooManyHooks or NotAnyMore.
+    """Stores a hook for events from now on. Raises TooManyHooks or NotAnyMore.
 
-    `may_still` is asked within the transaction: what was begun by a session that has ended since must not stay.
+    `may_still` is called within the transaction, so that a session that has ended meanwhile cannot add a hook.
     """
     with transaction():
         if not may_still():
@@ -292,10 +292,10 @@ def add(user_id: int, names: Sequence[str], *, may_still: Callable[[], bool], **
 
 
 def change(hook_id: int, now_ms: int, *, may_still: Callable[[], bool], **values: Any) -> Hook | None:
-    """Changes the hook's columns; what has happened so far is delivered as they were. Raises NotAnyMore.
+    """Changes the hook's columns; events so far are delivered by the old ones. Raises NotAnyMore.
 
-    The new address of a mail hook has not agreed yet: a code is asked for. Returns the hook as it was just before, None
-    if it was removed meanwhile.
+    A new mail address must agree first, so a code is sent to it. Returns the hook as it was before the change, None if
+    it was removed meanwhile.
     """
     with transaction():
         if not may_still():

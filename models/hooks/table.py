@@ -1,9 +1,9 @@
-"""The tables of hooks and deliveries, the bounds of what is sent, and the codes by which mail addresses agree.
+"""The tables of hooks and deliveries, the rate limits of sending, and the codes that confirm mail addresses.
 
-The bounds are over all of a user's hooks, tests and redeliveries included. Each try is noted before it is sent, so a
-restart frees nothing. A note from the future counts as one of now, so a clock that was ahead neither frees a try nor
-holds one for longer than the bound itself. An address agrees by the code of its first mail, which its user sends back.
-A code is made when its mail is sent, only its hash is stored, and a new one ends the one before.
+The limits apply to all of a user's hooks together, tests and redeliveries included. Each try is recorded before it is
+sent, so a restart frees no tries. A record in the future counts as one of now, so a clock that was ahead neither frees
+a try nor blocks one for longer than the limit. The user confirms a mail address with the code in its first mail. A code
+is created when its mail is sent, only its hash is stored, and a new code replaces the one before.
 """
 
 from __future__ import annotations
@@ -26,23 +26,23 @@ WAITING = "waiting"
 SENT = "sent"
 DEAD = "dead"
 
-TEST = "test"  # the event of a delivery that its owner asked for
-CODE = "code"  # the event of the one mail that an address gets before it has agreed
+TEST = "test"  # event of a test delivery requested by the owner
+CODE = "code"  # event of the mail with the code, the only mail to an unconfirmed address
 # Kinds of a Send:
-OWN_CODE = "own_code"  # a code to an address that its user has confirmed before
+OWN_CODE = "own_code"  # a code to an address that the user has confirmed before
 OWN_ADDRESS = "own"
 
 
 class Hook(Row):
-    """One receiver of a user's events of certain names (`events`, blanks between).
+    """One receiver of a user's events; `events` are their names, separated by blanks.
 
-    `receiver` names the file with its address and secret, `shown` is the part of the address that is no secret. All
-    events up to `cursor` have become deliveries, or are not for it; `lost` counts those for which its queue was full.
+    `receiver` names the file with its address and secret, `shown` is the public part of the address. All events up to
+    `cursor` have become deliveries or are not for this hook; `lost` counts those dropped because its queue was full.
 
-    `took_ms` is how long the last try took.
+    `took_ms` is the duration of the last try.
 
-    A mail hook's address has agreed since `agreed_ms`. Until then `code_hash` and `code_ms` are of the code that was
-    last sent to it, and `code_tries` counts the tries to send that code back.
+    A mail hook's address was confirmed at `agreed_ms`. Until then `code_hash` and `code_ms` are the last sent code's,
+    and `code_tries` counts the user's tries to enter it.
     """
 
     id = primary_key()
@@ -67,9 +67,9 @@ class Hook(Row):
 
 
 class Delivery(Row):
-    """One event on its way to one hook, with the body that is sent; `event_id` is null for a test and a code.
+    """One event for one hook, with the body to send; `event_id` is null for a test and a code.
 
-    `due_ms` is when it is tried next; `status` and `error` tell of the last try.
+    `due_ms` is the time of the next try; `status` and `error` are the last try's.
     """
 
     id = primary_key()
@@ -106,7 +106,7 @@ class Send(Row):
 
 
 def is_waiting(of: Any) -> Any:
-    """Holds for a delivery that waits; a literal, as in the indexes, because SQLite chooses an index by it."""
+    """Returns the condition of a waiting delivery; a literal, as in the indexes, because SQLite chooses by it."""
     return of.state == SQL(f"'{WAITING}'")
 
 
@@ -126,12 +126,12 @@ add_indexes(
 MOST_A_MINUTE = 60  # tries of all kinds
 MAILS_A_DAY = 200
 CODES_A_DAY = 10  # of a user
-# Over all users: strangers' codes count, and not those to addresses that their users have confirmed before. Of these
-# each user has CODES_OF_ADDRESS_A_DAY of their own, so that strangers cannot shut a user's own address out.
+# Limits over all users for codes to unconfirmed addresses. For an address that a user has confirmed before, the user
+# has a separate limit of CODES_OF_ADDRESS_A_DAY, so that strangers cannot block it.
 CODES_OF_ADDRESS_A_DAY, CODES_OF_DOMAIN_A_DAY, CODES_OF_ALL_A_DAY = 3, 100, 300
 MAIL_MS, CODE_AGAIN_MS = 60_000, 300_000  # between two mails of a user; between two codes to an address
 _MINUTE_MS, _DAY_MS = 60_000, 86_400_000
-_SPARED = MAILS_A_DAY // 2  # after these the rest of a day's mails is spread over it, so that none is far away
+_SPARED = MAILS_A_DAY // 2  # after these, mails are spread over the day, so that none waits very long
 _CODES = (CODE, OWN_CODE)
 _MAILS = (MAIL, *_CODES)
 _OWN_KEPT = 100  # of a user
@@ -140,7 +140,7 @@ _DOMAIN = 16  # letters of an address's hash that are its domain's
 
 
 def may_send(user_id: int, kind: str, now_ms: int) -> bool:
-    """Tells whether something of this kind may be sent for the user now."""
+    """Returns whether a delivery of this kind may be sent for the user now."""
     of_minute = Send.user_id == user_id, Send.at_ms > now_ms - _MINUTE_MS
     if Send.select().where(*of_minute).count() >= MOST_A_MINUTE:
         return False
@@ -156,7 +156,7 @@ def _may_mail(user_id: int, now_ms: int) -> bool:
 
 
 class AtBound:
-    """The users who are at a bound at one moment, read once for all of their hooks."""
+    """The users who are at a limit at one moment, read once for all their hooks."""
 
     def __init__(self, now_ms: int) -> None:
         self._now_ms = now_ms
@@ -165,7 +165,7 @@ class AtBound:
         self._of_mails: dict[int, bool] = {}
 
     def holds(self, user_id: int, kind: str) -> bool:
-        """Tells whether nothing of this kind may be sent for the user."""
+        """Returns whether deliveries of this kind may not be sent for the user."""
         if user_id in self._of_minute or kind not in _MAILS:
             return user_id in self._of_minute
         if user_id not in self._of_mails:
@@ -208,9 +208,9 @@ def _is_own(user_id: int, found: str) -> bool:
 
 
 def hash_of(address: str) -> str:
-    """Returns the hash of a mail address, which begins with its domain's.
+    """Returns the hash of a mail address; its first 16 digits are the domain's hash.
 
-    A tag after + and the letters' case lead to the same mailbox; at Gmail dots as well.
+    Case and a tag after + are ignored, and at Gmail dots too, because these lead to the same mailbox.
     """
     name, _, host = address.lower().removeprefix("mailto:").partition("@")
     name = name.partition("+")[0]
@@ -224,7 +224,7 @@ def _hash(text: str) -> str:
 
 
 def note(user_id: int, kind: str, address: str | None, now_ms: int) -> None:
-    """Notes a try, in the caller's transaction, and deletes the notes that no bound needs."""
+    """Records a try, in the caller's transaction, and deletes records that no limit needs."""
     found = None if address is None else hash_of(address)
     if kind == CODE and found is not None and _is_own(user_id, found):
         kind = OWN_CODE
@@ -235,15 +235,15 @@ def note(user_id: int, kind: str, address: str | None, now_ms: int) -> None:
 
 
 def settle(now_ms: int) -> None:
-    """Moves the notes of a clock that was ahead to now."""
+    """Moves records in the future, from a clock that was ahead, to now."""
     ahead = Send.at_ms > now_ms
     if Send.select(Send.id).where(ahead).limit(1).exists():
         Send.update(at_ms=now_ms).where(ahead).execute()
 
 
-CODE_MS = 1_800_000  # it is good for
+CODE_MS = 1_800_000  # validity of a code
 MOST_TRIES = 5
-_LETTERS = "ABCDEFGHJKMNPQRSTVWXYZ23456789"  # none is easily taken for another
+_LETTERS = "ABCDEFGHJKMNPQRSTVWXYZ23456789"  # without characters that look alike
 
 
 class WrongCode(Exception):
@@ -260,14 +260,14 @@ IS_AWAITED = (Hook.kind == MAIL) & Hook.agreed_ms.is_null()
 
 
 def is_awaited(hook: Hook) -> bool:
-    """Tells whether the hook waits for its code: its address has not agreed."""
+    """Returns whether the hook waits for its code, because its address is not confirmed."""
     return hook.kind == MAIL and hook.agreed_ms is None
 
 
 def ask(hook_id: int, now_ms: int) -> bool:
-    """Has a new code mailed to the hook's address, in the caller's transaction; one that is about to be is enough.
+    """Queues a mail with a new code, in the caller's transaction, unless one is queued already.
 
-    Returns False for a hook that waits for no code, by now perhaps.
+    Returns False if the hook does not wait (or no longer waits) for a code.
     """
     hook: Hook | None = Hook.get_or_none(Hook.id == hook_id)
     if hook is None or not is_awaited(hook):
@@ -279,12 +279,12 @@ def ask(hook_id: int, now_ms: int) -> bool:
 
 
 def give_up(hook_id: int) -> None:
-    """Ends the mail of a code that waits or is on its way, in the caller's transaction."""
+    """Deletes the waiting mail with a code, in the caller's transaction."""
     Delivery.delete().where(Delivery.hook == hook_id, IS_WAITING, Delivery.event == CODE).execute()
 
 
 def ask_where_none_was(now_ms: int) -> None:
-    """Has a code mailed to the mail hooks that are older than codes, once."""
+    """Queues a code, once, for mail hooks that were created before codes existed."""
     asked = Delivery.select(Delivery.hook).where(Delivery.event == CODE)
     older = Hook.kind == MAIL, Hook.agreed_ms.is_null(), Hook.code_ms.is_null(), Hook.id.not_in(asked)
     if Hook.select().where(*older).exists():
@@ -295,13 +295,13 @@ def ask_where_none_was(now_ms: int) -> None:
 
 
 def store(hook: Hook, code: str, now_ms: int) -> bool:
-    """Stores the code that is about to be mailed; returns False where the hook's address awaits none any more."""
+    """Stores the code that is about to be mailed; returns False if the hook no longer waits for a code."""
     sent = Hook.update(code_hash=_hash_of(hook.id, code), code_ms=now_ms, code_tries=0)
     return bool(sent.where(Hook.id == hook.id, Hook.receiver == hook.receiver, Hook.agreed_ms.is_null()).execute())
 
 
 def confirm(hook: Hook, code: str, now_ms: int, *, may_still: Callable[[], bool]) -> bool:
-    """Notes that the hook's address has agreed; returns False if `may_still` does. Raises WrongCode."""
+    """Confirms the hook's address with the code; returns False if `may_still` returns False. Raises WrongCode."""
     of_code = (
         Hook.id == hook.id,
         Hook.receiver == hook.receiver,

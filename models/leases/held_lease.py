@@ -1,31 +1,30 @@
-"""A lease that this process holds, renewed by a thread of its own; without it, the process does not live on.
+"""A lease that this process holds, renewed by its own thread; the process is killed when the lease expires.
 
-The kernel's timer kills the process a second before the lease runs out, and with a manager its workers, so that nobody
-is ever two. It is set by the moment before each renewal is sent, so it never ends later than others think.
+The kernel's timer kills the process (with a manager also its workers) a second before the lease expires, so that there
+are never two holders. The timer counts from the moment before each renewal is sent, so it never fires too late.
 
-Whether the holder of another one has ended is seen by the clock of the one that stands by, not by the database's.
-The rule: a lease that has stood unchanged for as long as it was asked for is nobody's. Why that is safe, and the
-database's clock is not needed for it:
+A standby judges by its own clock whether the holder has ended, not by the database's. The rule: a lease whose version
+has not changed for the requested duration is free. This is safe without the database's clock:
 
-- A renewal changes the row's version. Its holder has set the kernel's timer to a second less than the lease, counted
-  from the moment *before* it sent that renewal. Whoever sees the version does so after it was sent. So when the lease's
-  time has passed since then, by a clock that counts a machine's sleep, the holder has been dead for a second; the two
-  clocks need not agree, only run equally fast, to a second in the lease.
-- The lease is taken only if it still has that version, under the row's lock. A renewal that comes first changes it, and
-  the watch begins anew; one that comes later finds another token, and its sender ends.
-- A renewal whose answer was lost may have changed the row, while its holder's timer stands as it was: that holder ends
-  earlier than it is thought to.
-- A database that was away, or whose clock jumps ahead, makes nobody's lease shorter; one whose clock jumps back makes
-  no dead holder's longer.
+- A renewal changes the row's version. Its holder has set its timer to the lease's duration less a second, counted from
+  the moment *before* it sent the renewal. A standby sees the new version only after that. So once the duration has
+  passed since then, by a clock that counts a machine's sleep, the holder has been dead for a second. The two clocks
+  need not agree; they must only run equally fast, to within a second per lease.
+- The lease is taken only if it still has that version, under the row's lock. An earlier renewal changes the version and
+  restarts the watch; a later one finds another token, and its sender ends.
+- A renewal whose answer was lost may have changed the row but not the holder's timer. That holder ends earlier than
+  the standby assumes.
+- A database that was away, or whose clock jumps ahead, shortens no lease; one whose clock jumps back prolongs no dead
+  holder's lease.
 
-What it cannot see is a virtual machine that is frozen together with its clocks. Tokens keep its workers from ledger,
-signer and gateway then, and a gateway asks for its lease before each write.
+A virtual machine that is frozen together with its clocks is not detected. Tokens then keep its workers from ledger,
+signer and gateway, and a gateway checks its lease before each write.
 
-A program that has just been started would have to watch another's lease for all of its time before it may take it. One
-that has a lease itself looks at all of them at each renewal, and keeps their versions in a file of its directory; so in
-its place the watch began when that one saw the version first. Moments are of the machine's clock: what was noted before
-its restart, or by another clock, says nothing. Nor does what one has noted whose own lease is over: it looks no more,
-and a database that has gone back since (a restored backup) shows an old version again, whose holder may live.
+A program that has just started would have to watch a lease for its whole duration before it may take it. To shorten
+this, each holder reads all leases at each renewal and records their versions in a file in its directory. A new program
+there counts the watch from the moment at which that holder first saw the version. Records are ignored if they are from
+before the machine's restart or from another clock. They are also ignored if their writer's own lease has expired: it
+reads no more, and a restored backup may show an old version again whose holder is alive.
 """
 
 from __future__ import annotations
@@ -54,16 +53,16 @@ from models.leases.leases import Holder, Standing, Taken
 
 
 class Seen(NamedTuple):
-    """A version of a lease, and a moment after it was read."""
+    """A version of a lease, and a time after it was read."""
 
     version: str
     at_s: float
 
 
 class Watch:
-    """A memory of a lease that another home has. All moments are of one clock, `core.process.now_s`.
+    """Watches a lease of another home until it expires. All times are of the clock `core.process.now_s`.
 
-    `seen` is the newest version that others have seen by the same clock (`Sightings`).
+    `seen` is the newest version that other programs have seen by the same clock (`Sightings`).
     """
 
     def __init__(self, seen: Seen | None = None) -> None:
@@ -72,19 +71,19 @@ class Watch:
         self._seen = [] if seen is None else [seen]
 
     def hear(self, seen: Iterable[Seen]) -> None:
-        """Takes what other machines' managers have seen, in moments of our clock; only before the first `note`."""
+        """Adds versions that other machines' managers have seen, in times of our clock, before the first `note`."""
         self._seen.extend(seen)
 
     def note(self, version: str, seconds: int, now_s: float) -> None:
-        """Notes that the lease, asked for so long, has this version; `now_s` is a moment after that was read."""
+        """Notes the lease's version and its duration in seconds; `now_s` is a time after they were read."""
         if version == self.version:
             return
         since_s = min((seen.at_s for seen in self._seen if seen.version == version), default=now_s)
         self.version, self._ends_s = version, since_s + seconds
-        self._seen = []  # a version that is read again after another one is watched anew
+        self._seen = []  # so that a version that reappears after another one is watched for its whole duration
 
     def over(self, now_s: float) -> str:
-        """Returns the version whose holder has ended by now; "" when there is none."""
+        """Returns the version if its holder has ended by now, else ""."""
         return self.version if now_s >= self._ends_s else ""
 
 
@@ -92,16 +91,16 @@ log = logging.getLogger(__name__)
 
 
 class Sightings:
-    """A program's record of what it sees, in a file of its own in `directory`; `own` is the lease that it has."""
+    """A program's record of the leases that it sees, in its own file in `directory`; `own` is its lease's name."""
 
     def __init__(self, directory: Path, own: str) -> None:
         self._path = directory / f"seen-{own.replace(' ', '-')}.json"
         self.seen: dict[str, Seen] = {}
 
     def note(self, versions: Mapping[str, str], now_s: float, until_s: float) -> None:
-        """Notes the versions of all leases by their names; `now_s` (of `core.process.now_s`) is after they were read.
+        """Records the versions of all leases by name; `now_s` (`core.process.now_s`) is a time after they were read.
 
-        `until_s`: the end of our own lease, unless it is renewed.
+        `until_s` is the end of our own lease unless it is renewed.
         """
         former = self.seen
         self.seen = {
@@ -112,12 +111,12 @@ class Sightings:
         try:
             made.write_text(json.dumps({"clock": _clock(), "until_s": until_s, "seen": self.seen}))
             made.replace(self._path)
-        except OSError as error:  # a program that is started here will have to watch for longer
+        except OSError as error:  # not fatal: a program that starts here only has to watch for longer
             log.warning("failed to note which leases were seen: %s", error)
 
 
 def seen_in(directory: Path, name: str, now_s: float) -> Seen | None:
-    """Returns the newest version of the lease that this user's programs see here, with its first moment."""
+    """Returns the newest version of the lease that this user's programs have seen here, with its first sighting."""
     found = [seen for path in directory.glob("seen-*.json") if (seen := _seen_by(path, name, now_s)) is not None]
     if not found:
         return None
@@ -138,37 +137,37 @@ def _seen_by(path: Path, name: str, now_s: float) -> Seen | None:
 
 
 def _clock() -> str:
-    """Returns what tells this machine's clock since its start from all others, those of containers too."""
+    """Returns an id of this clock, different after a restart and in containers with their own time."""
     boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
     return f"{boot} {Path('/proc/self/ns/time').readlink()}"
 
 
-SPARE_S = 1.0  # from our end to the lease's
+SPARE_S = 1.0  # from our process's end to the lease's end
 _LOOK_S = 0.5
 _ANSWER_S = 3.0
-# With two leases, how long a server may leave a question about a lease without an answer. One that is frozen, or
-# has lost its place to its standby and commits nothing, keeps the connection open for ever; a new process asks anew.
+# Added to two lease durations, the maximum wait for a server's answer about a lease. A server that is frozen, or that
+# was replaced by its standby and commits nothing, keeps the connection open forever; a new process reconnects.
 _NO_ANSWER_S = 10.0
 _AWAY = (OperationalError, InterfaceError, DatabaseAway)
-SILENT_S = 60.0  # a program that gives no sign of life for this has its lease run out
+SILENT_S = 60.0  # the lease of a program without a sign of life for this time is no longer renewed
 
 
 class NotTheOne(BidkeeperError):
-    """Another program holds the lease, and lives."""
+    """Another program holds the lease and is alive."""
 
 
 class HeldLease:
-    """A lease until `release`. `taken` says how it was found; without that it is one that needs no keeping.
+    """A lease until `release`. Without `taken` it is a no-op, for databases that need no lease.
 
-    `is_anothers`: another home had it before, and nobody has called `forget_former` since. In the `holder`'s directory
-    it notes which leases it has seen, for the programs that are started there later.
+    `is_anothers`: another home had the lease before, and `forget_former` was not called since. It records the leases
+    that it sees in the `holder`'s directory, for programs that start there later.
     """
 
     def __init__(
         self, url: str = "", name: str = "", seconds: int = 0, taken: Taken | None = None, holder: Holder | None = None
     ) -> None:
         self.taken = taken
-        # Of a holder that is not named after its directory, nothing shows whether that was made again.
+        # Only a holder named after its directory can detect that the directory was created again.
         is_named = holder is not None and holder.directory and leases.home_of(holder.directory) == holder.home
         self._holder = holder if is_named else None
         directory = None if holder is None else holder.directory
@@ -186,9 +185,9 @@ class HeldLease:
         self._asked: Any = None
 
     def keep(self, since_s: float, silent_s: float = SILENT_S) -> HeldLease:
-        """Begins to renew it; `since_s` is the moment before it was taken. Returns itself.
+        """Starts the renewals; `since_s` is a time before the lease was taken. Returns itself.
 
-        After `silent_s` without a sign of life it is not renewed any more.
+        After `silent_s` without a sign of life the lease is no longer renewed.
         """
         self._silent_s = silent_s
         self._timer = DeathTimer()
@@ -198,10 +197,10 @@ class HeldLease:
         return self
 
     def alive(self) -> None:
-        """Says that the program works: the lease of one that hangs is not renewed, so that another one can have it.
+        """Reports a sign of life. The lease of a program that hangs is not renewed, so that another can take over.
 
-        Ends the program in order where its directory was removed and made again: the lease names the former one, and
-        servers would look for the program on another machine. Its supervisor starts it again.
+        Stops the program if its directory was removed and created again, because the lease names the old directory and
+        servers would look for the program on another machine. Its supervisor restarts it.
         """
         self._alive_at = now_s()
         holder = self._holder
@@ -224,7 +223,7 @@ class HeldLease:
         database: Any = _for_lease(self._url, self._seconds)
         rest_s = self._seconds / 4
         while not self._released.wait(rest_s):
-            if now_s() > self._ends_s:  # the kernel should have ended us
+            if now_s() > self._ends_s:  # the kernel's timer should have killed us
                 _end(f"the lease {self._name} has run out")
             if now_s() - self._alive_at > self._silent_s:
                 log.error("the lease %s is not renewed: this program gives no sign of life", self._name)
@@ -252,9 +251,9 @@ class HeldLease:
         database.close()
 
     def is_ours(self) -> bool:
-        """Asks the database, in any thread: a machine frozen with its clocks does not know that its time is over.
+        """Asks the database whether the lease is still ours, because our clock may have been frozen. Thread-safe.
 
-        Raises OperationalError, InterfaceError, DatabaseAway or TimeoutError when it does not tell in time.
+        Raises OperationalError, InterfaceError, DatabaseAway or TimeoutError without an answer in time.
         """
         return self.taken is None or self._asking.submit(self._ask).result(_ANSWER_S)
 
@@ -269,20 +268,20 @@ class HeldLease:
             raise
 
     def stood(self, name: str) -> tuple[str, float] | None:
-        """Returns a lease's version, and for how many seconds it has been that if it still is, for those who ask us.
+        """Returns a lease's version and the seconds since we first saw it, for standbys on other machines.
 
-        None where we do not know, or our own lease is over: then we look no more.
+        Returns None if we have not seen the lease, or if our own lease is over, because we then read no more.
         """
         moment_s = now_s()
         seen = self._sightings.seen.get(name) if self._sightings is not None and moment_s < self._ends_s else None
         return None if seen is None else (seen.version, moment_s - seen.at_s)
 
     def act_by(self) -> None:
-        """Has this process raise tasks' tokens only while the lease is its own."""
+        """Allows this process to raise tasks' tokens only while it has the lease."""
         leases.act_by(None if self.taken is None else (self._name, self._token))
 
     def forget_former(self) -> None:
-        """Notes, with the next renewal, that nothing of the other home that had it before is to be awaited."""
+        """Clears the former home with the next renewal, because none of its writes can arrive any more."""
         self._forgets_former = True
 
     def _hold_until(self, ends_s: float) -> None:
@@ -306,12 +305,12 @@ def claim(
     silent_s: float = SILENT_S,
     hear: Callable[[Sequence[str]], Iterable[Seen]] = lambda addresses: (),
 ) -> HeldLease:
-    """Takes the lease `name` on the database at `url`, and keeps it; one that needs no keeping where that is SQLite.
+    """Takes and renews the lease `name` on the database at `url`; no-op for SQLite.
 
-    With `waits` it waits for as long as another home has it; else only to see whether that one lives, and raises
-    NotTheOne (`kind` says what it is in words). `hear` asks the managers at these addresses what they have seen of it,
-    in moments of our clock. Raises DatabaseAway, and BidkeeperError in process 1 of a container.
-    Where a question stays without an answer this process does not live on: whoever keeps it running starts it again.
+    With `waits` it blocks until the lease is free; otherwise it raises NotTheOne once it has seen that the other holder
+    is alive (`kind` names it in the message). `hear` asks the managers at these addresses which versions they have
+    seen, in times of our clock. Raises DatabaseAway, and BidkeeperError in process 1 of a container. If the database
+    leaves a query without an answer, the kernel's timer kills this process, and its supervisor restarts it.
     """
     if not is_postgresql(url):
         return HeldLease()
@@ -323,7 +322,7 @@ def claim(
         timer.arm(now_s() + patience_s + (longest_s(url) if database.is_closed() else 0))
         try:
             _connect(database)
-            since_s = now_s()  # not before: of several servers the first may be away, and cost its whole patience
+            since_s = now_s()  # after connecting, because a server that is away may cost its whole connect time-out
             timer.arm(since_s + patience_s)
             found = leases.take(database, name, holder, seconds, watch.over(since_s))
             read_s = now_s()
@@ -332,7 +331,7 @@ def claim(
         except _AWAY as error:
             has_answered = not database.is_closed() and not database.connection().closed
             database.close()
-            if has_answered:  # it may be a former primary that has come back: such a one commits nothing
+            if has_answered:  # it may be a former primary that came back and commits nothing
                 look_at_each(url)
             if not waits:
                 raise DatabaseAway(f"the database {place(url)} cannot be opened: {error}") from None
@@ -358,9 +357,10 @@ def claim(
 
 
 def _for_lease(url: str, seconds: int) -> Any:
-    """Makes the database for questions about a lease: whoever waits for longer than it lasts sees no answer.
+    """Returns the database object for queries about a lease, with time-outs of a third of its duration.
 
-    Nor may one who only stands by, and is frozen with the lease's row locked, keep its holder from renewing it.
+    So an answer never comes after the lease's end, and a standby that is frozen with the lease's row locked cannot keep
+    the holder from renewing it.
     """
     return opened(url, within_s=seconds / 3)
 
@@ -371,7 +371,7 @@ def _connect(database: Postgresql) -> None:
 
 
 def _end(reason: str) -> NoReturn:
-    """Ends this process as the timer would: no worker of it may act any more."""
+    """Kills this process as the timer would, so that its workers cannot act any more."""
     log.error("%s; ends at once", reason)
     logging.shutdown()
     while True:
@@ -379,7 +379,7 @@ def _end(reason: str) -> NoReturn:
 
 
 def wait_out(lease: HeldLease, rest_s: float) -> None:
-    """Waits `rest_s` if another home had the lease before: what that one has sent may be on its way so long."""
+    """Waits `rest_s` if another home had the lease before, because its last writes may arrive that long."""
     if lease.is_anothers:
         log.info("waits %.0f s for what the former one has sent", rest_s)
         time.sleep(rest_s)

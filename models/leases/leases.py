@@ -1,8 +1,8 @@
-"""Leases: the right to be the one manager of a slot, the one gateway, the one sender of hooks, for some seconds.
+"""Leases: the right to be the only manager of a slot, the only gateway, or the only sender of hooks, for some seconds.
 
-A row each, which its holder renews. Whoever has watched it for all its time without a renewal (held_lease.py) takes
-it, with the next higher token. An SQLite file is of one machine, where a lock in the data directory says as much: no
-lease is needed there, and there is one slot.
+Each lease is a row, which its holder renews. A program that has seen no renewal for the lease's whole duration
+(held_lease.py) takes it over, with the next higher token. An SQLite file is used by one machine, where a lock file in
+the data directory is enough, so there are no leases and one slot.
 """
 
 from __future__ import annotations
@@ -23,16 +23,16 @@ from models.database.postgresql import Postgresql
 
 
 class Slot(Struct, frozen=True):
-    """The part `number` of all users, who are divided into `of` parts by their numbers."""
+    """The part `number` of all users, who are divided into `of` parts by their ids."""
 
     number: int = 0
     of: int = 1
 
     def has(self, user_id: Any) -> Any:
-        """Makes the expression that is true of this slot's users; `user_id` is a column."""
+        """Returns the SQL expression that is true for this slot's users; `user_id` is a column."""
         if self.of == 1:
             return SQL("1 = 1")
-        ahead = user_id - self.number  # a whole multiple; peewee takes % for LIKE
+        ahead = user_id - self.number  # a multiple of `of`; not by %, which peewee turns into LIKE
         return ahead / self.of * self.of == ahead
 
     def __str__(self) -> str:
@@ -40,17 +40,17 @@ class Slot(Struct, frozen=True):
 
 
 def slot_of(user_id: int, slots: int) -> int:
-    """Returns the number of the user's slot, of so many."""
+    """Returns the number of the user's slot."""
     return user_id % slots
 
 
 EVERYBODY = Slot()
 
 GATEWAY, HOOKS = "gateway", "hooks"
-_SLOTS_CHANGED = "before the slots were changed"  # a home
-_HOME = "home"  # the file that marks a directory
+_SLOTS_CHANGED = "before the slots were changed"  # stands for the former homes
+_HOME = "home"  # file with a directory's random mark
 _NOW = "(extract(epoch FROM clock_timestamp()) * 1000)::bigint"
-# xmin is the transaction that wrote the row, so no clock decides whether it is another one than before.
+# xmin is the transaction that wrote the row, so a changed row is detected without any clock.
 _VERSION = "token || ':' || xmin || ':' || until_ms"
 
 
@@ -59,11 +59,11 @@ class CannotChangeSlots(BidkeeperError):
 
 
 class Lease(Row):
-    """A lease. `seconds` is for how long its holder has asked; 0: it was given back, or nobody ever had it.
+    """A lease. `seconds` is the duration that its holder requested; 0: it was given back, or never taken.
 
-    `until_ms` is its end by the database's clock, for others' eyes: no right depends on it. `address` is where its
-    holder answers other machines. `former_home` is the last other home that had it, until nothing of it is to be
-    awaited any more: a holder that is started anew before that must know of it, too.
+    `until_ms` is its end by the database's clock, for display only: no right depends on it. `address` is where its
+    holder answers other machines. `former_home` is the last other home that had it, as long as writes of that home may
+    still arrive; a holder that restarts meanwhile needs it too.
     """
 
     name = CharField(max_length=30, primary_key=True)
@@ -77,9 +77,9 @@ class Lease(Row):
 
 
 class Holder(Struct, frozen=True):
-    """A program that wants a lease: the place of its files, its machine's name, and where it answers other machines.
+    """A program that wants a lease: its home (`home_of`), its machine's name, and its address for other machines.
 
-    `directory`: where the programs of this home tell one another which leases they have seen.
+    `directory` is where the programs of this home record the leases that they have seen.
     """
 
     home: str
@@ -89,14 +89,14 @@ class Holder(Struct, frozen=True):
 
 
 class Taken(NamedTuple):
-    """A lease as it was taken: its token, and the last other home ("" = none) of which something may be awaited."""
+    """A taken lease: its token, and the last other home whose writes may still arrive ("" = none)."""
 
     token: int
     former_home: str
 
 
 class Standing(NamedTuple):
-    """A lease that another home has: `version` changes with each renewal, by which its holder asks for `seconds`."""
+    """A lease that another home has: `version` changes with each renewal, `seconds` is the requested duration."""
 
     machine: str
     version: str
@@ -104,7 +104,7 @@ class Standing(NamedTuple):
 
 
 class Held(NamedTuple):
-    """A lease as others see it: who has it, where, and for how long yet (ms; below 0: nobody has it)."""
+    """A lease as other programs see it: its holder, and the remaining milliseconds (below 0: it has expired)."""
 
     home: str
     machine: str
@@ -114,24 +114,24 @@ class Held(NamedTuple):
 
 
 class LeaseLost(BidkeeperError):
-    """A refusal: another program has the lease by which this one acts."""
+    """A refusal: another program has the lease that this one needs."""
 
 
-_acting_by: tuple[str, int] | None = None  # name and token of the lease by which this process gives rights, if any
+_acting_by: tuple[str, int] | None = None  # the lease (name, token) that this process needs to raise tokens, if any
 
 
 def act_by(lease: tuple[str, int] | None) -> None:
-    """Has this process give rights only while it has this lease (name and token); None: it needs none."""
+    """Sets the lease (name and token) that this process needs to raise tasks' tokens; None = no lease."""
     global _acting_by
     _acting_by = lease
 
 
 def keep_while_acting() -> None:
-    """Keeps the lease by which this process acts its own to the end of the open transaction. Raises LeaseLost.
+    """Locks this process's lease until the end of the open transaction. Raises LeaseLost.
 
-    A machine that was frozen with its clocks does not know that its lease is over: it must not take back by a higher
-    token what another one does by now. It comes after the locks of tasks' rows: a worker whose machine is gone may
-    keep those for seconds, and whoever waited for them with the lease's row locked could not renew its own lease.
+    A machine that was frozen with its clocks does not know that its lease is over, so it must not raise tokens over
+    those of the new holder. Call it after locking tasks' rows: a worker on a lost machine may hold these locks for
+    seconds, and waiting for them with the lease's row locked would block its renewal.
     """
     if _acting_by is not None:
         name, token = _acting_by
@@ -145,11 +145,11 @@ def slot_name(number: int) -> str:
 
 
 def home_of(run_dir: Path) -> str:
-    """Returns what tells this directory from all others on all machines, for as long as its machine runs.
+    """Returns an id of this directory that is unique across all machines until its machine restarts.
 
-    Programs there keep one another out by locks, so what its former program held is its next one's at once. One that
-    was made anew, with new locks, is another home, though the file system gives it the former one's number. "" where
-    there is no directory: its programs make it again.
+    Programs in one directory exclude each other by lock files, so a lease passes to the directory's next program
+    immediately. A directory that was removed and created again is another home, even with the same inode. Returns "" if
+    the directory is missing.
     """
     try:
         found = run_dir.stat()
@@ -160,11 +160,11 @@ def home_of(run_dir: Path) -> str:
 
 
 def holder_in(run_dir: Path, address: str = "") -> Holder:
-    """Describes a program whose sockets and locks are in this directory, and marks that."""
+    """Returns the holder for a program whose sockets and locks are in this directory; writes the directory's mark."""
     if not _mark(run_dir):
         made = run_dir / f"{_HOME}.{os.getpid()}"
         made.write_text(secrets.token_hex(8))
-        # Whoever may read the directory may read it: `bidkeeper doctor` may be another user's.
+        # Readable by those who may read the directory, because `bidkeeper doctor` may run as another user.
         made.chmod(0o600 | run_dir.stat().st_mode & 0o044)
         with suppress(FileExistsError):  # another program was first
             os.link(made, run_dir / _HOME)
@@ -173,7 +173,7 @@ def holder_in(run_dir: Path, address: str = "") -> Holder:
 
 
 def _mark(run_dir: Path) -> str:
-    """Returns what is drawn by lot once for a directory; "" where no program has held a lease yet."""
+    """Returns the directory's random mark; "" if no program there has held a lease yet."""
     try:
         return (run_dir / _HOME).read_text()
     except FileNotFoundError:
@@ -181,19 +181,19 @@ def _mark(run_dir: Path) -> str:
 
 
 def are_used() -> bool:
-    """Tells whether the open database is one that several machines may use."""
+    """Returns whether several machines may use the open database."""
     return not isinstance(database.obj, Sqlite)
 
 
 def slots() -> int:
-    """Returns into how many slots the users are divided, by the open connection."""
+    """Returns the number of slots, read with the open connection."""
     if not are_used():
         return 1
     return Lease.select().where(Lease.name.startswith("slot ")).count() or 1
 
 
 def slots_at(url: str) -> int:
-    """Returns into how many slots the users are divided, by a connection to `url` for this question alone."""
+    """Returns the number of slots, read with a temporary connection to `url`."""
     base.connect(url)
     try:
         return slots()
@@ -202,7 +202,7 @@ def slots_at(url: str) -> int:
 
 
 def names_at(url: str) -> list[str]:
-    """Returns the names of all leases of managers and hooks on the database at `url`; none before its first migration.
+    """Returns the names of the leases of managers and hooks on the database at `url`; [] before its first migration.
 
     Raises DatabaseAway.
     """
@@ -218,7 +218,7 @@ def names_at(url: str) -> list[str]:
 
 
 def set_slots(number: int) -> None:
-    """Divides the users into so many slots. Raises CannotChangeSlots, on SQLite and while a manager runs."""
+    """Divides the users into `number` slots. Raises CannotChangeSlots on SQLite and while a manager runs."""
     if not are_used():
         if number != 1:
             raise CannotChangeSlots("several slots need PostgreSQL: an SQLite file is of one machine")
@@ -227,11 +227,11 @@ def set_slots(number: int) -> None:
         if slots() == number and Lease.select().exists():
             return
         ours = Lease.name.startswith("slot ")
-        former = list(Lease.select().where(ours).order_by(Lease.name).for_update())  # nobody takes one meanwhile
+        former = list(Lease.select().where(ours).order_by(Lease.name).for_update())  # so that none is taken meanwhile
         if found := Lease.select().where(ours, SQL(f"until_ms >= {_NOW}")).order_by(Lease.name).first():
             raise CannotChangeSlots(f"a manager runs on {found.machine} ({found.name}): stop all of them first")
         Lease.delete().where(ours).execute()
-        # A manager that is frozen somewhere must not find its token again, and its workers' rights are to be ended.
+        # A higher token, so that a frozen manager loses its lease and its workers lose their rights.
         token = max((each.token + 1 for each in former), default=0)
         was_held = any(each.home or each.former_home for each in former)
         kept = {"token": token, "former_home": _SLOTS_CHANGED if was_held else ""}
@@ -242,14 +242,14 @@ _HELD = f"home, machine, address, token, until_ms - {_NOW}"
 
 
 def held(name: str, within: Any = None) -> Held | None:
-    """Returns the lease as it is now; None when nobody ever had it. `within`: by this connection, not the open one."""
+    """Returns the lease as it is now; None if it was never taken. Reads with the connection `within` if given."""
     query = f"SELECT {_HELD} FROM leases WHERE name = %s AND home != ''"
     row = (within or database.obj).execute_sql(query, [name]).fetchone()
     return None if row is None else Held(*row)
 
 
 def held_by_slots() -> list[Held | None]:
-    """Returns the leases of all slots as they are now, by number; None where nobody ever had it."""
+    """Returns the leases of all slots as they are now, by number; None for a slot that was never taken."""
     if not are_used():
         return [None]
     rows = database.execute_sql(f"SELECT name, {_HELD} FROM leases WHERE name LIKE 'slot %%'").fetchall()
@@ -258,15 +258,15 @@ def held_by_slots() -> list[Held | None]:
 
 
 def kept_elsewhere(name: str, run_dir: Path) -> Held | None:
-    """Returns the lease, if a program of another machine or directory has it now."""
+    """Returns the lease if a program on another machine or in another directory has it now, else None."""
     found = held(name) if are_used() else None
     return found if found is not None and found.left_ms >= 0 and found.home != home_of(run_dir) else None
 
 
 def take(within: Postgresql, name: str, holder: Holder, seconds: int, over: str = "") -> Taken | Standing:
-    """Takes the lease for so long, if nobody has it, or this home; or its version is the one whose time is `over`.
+    """Takes the lease for `seconds` if it is free, if this home has it, or if its version is `over` (expired).
 
-    Returns what stands where another home has it. Raises BidkeeperError when there is no such slot any more.
+    Returns Standing if another home has it. Raises BidkeeperError if the slot no longer exists.
     """
     with within.atomic():
         within.execute_sql(
@@ -283,7 +283,7 @@ def take(within: Postgresql, name: str, holder: Holder, seconds: int, over: str 
         home, standing = row[0], Standing(*row[1:])
         if home not in ("", holder.home) and standing.seconds and standing.version != over:
             return standing
-        # On the right there is the row as it was: what this home had itself says nothing new.
+        # The right-hand sides read the old row; `former_home` stays if this home had the lease itself.
         row = within.execute_sql(
             "UPDATE leases SET former_home = CASE WHEN home NOT IN ('', %s) THEN home ELSE former_home END,"
             f" home = %s, machine = %s, address = %s, token = token + 1, until_ms = {_NOW} + %s, seconds = %s"
@@ -294,11 +294,11 @@ def take(within: Postgresql, name: str, holder: Holder, seconds: int, over: str 
 
 
 def renew(within: Postgresql, name: str, token: int, seconds: int, *, forgets_former: bool = False) -> bool:
-    """Holds the lease for so long from now on; returns False when another one has it.
+    """Renews the lease for `seconds` from now on; returns False if another program has it.
 
-    One that has run out by the database's clock is renewed, too: that clock may have jumped, and nobody else has it.
+    A lease that has expired by the database's clock is renewed too, because that clock may have jumped.
     """
-    with within.atomic():  # whose commit tells when a standby lacks it
+    with within.atomic():  # because its commit raises CommitUnknown if a standby lacks it
         changed = within.execute_sql(
             f"UPDATE leases SET until_ms = {_NOW} + %s, seconds = %s, {_former(forgets_former)}"
             " WHERE name = %s AND token = %s",
@@ -308,19 +308,19 @@ def renew(within: Postgresql, name: str, token: int, seconds: int, *, forgets_fo
 
 
 def is_of(within: Postgresql, name: str, token: int) -> bool:
-    """Tells whether the lease is this one now."""
+    """Returns whether the lease has this token now."""
     return (
         within.execute_sql("SELECT 1 FROM leases WHERE name = %s AND token = %s", [name, token]).fetchone() is not None
     )
 
 
 def versions(within: Postgresql) -> dict[str, str]:
-    """Returns the versions of all leases as they stand now, by their names."""
+    """Returns the current versions of all leases, by name."""
     return dict(within.execute_sql(f"SELECT name, {_VERSION} FROM leases").fetchall())
 
 
 def addresses_beside(within: Postgresql, name: str, home: str) -> list[str]:
-    """Returns where managers of other homes answer, one for each, without the home that has this lease."""
+    """Returns one manager's address for each other home, except the home that has this lease."""
     rows = within.execute_sql(
         "SELECT DISTINCT ON (home) address FROM leases WHERE address != '' AND name LIKE 'slot %%'"
         " AND home NOT IN ('', %s, (SELECT home FROM leases WHERE name = %s)) ORDER BY home, name",
@@ -330,7 +330,7 @@ def addresses_beside(within: Postgresql, name: str, home: str) -> list[str]:
 
 
 def give_back(within: Postgresql, name: str, token: int, *, forgets_former: bool = False) -> None:
-    """Ends the lease now, if it is still this one."""
+    """Ends the lease now, if it still has this token."""
     within.execute_sql(
         f"UPDATE leases SET until_ms = LEAST(until_ms, {_NOW} - 1), seconds = 0, {_former(forgets_former)}"
         " WHERE name = %s AND token = %s",

@@ -1,4 +1,4 @@
-"""The places where the managers answer: a socket on this machine, elsewhere the address in their lease."""
+"""The managers' addresses: a socket on this machine, otherwise the address in the lease."""
 
 from __future__ import annotations
 
@@ -19,20 +19,20 @@ ME = "manager"
 
 
 def place_for(settings: Settings, user_id: int) -> Place:
-    """Returns where the manager of the user's tasks answers. Raises PeerUnavailable when nobody keeps them just now."""
+    """Returns the address of the user's manager. Raises PeerUnavailable if no manager has the user's slot now."""
     by_slot = leases.held_by_slots()
     return _place(settings, slot_of(user_id, len(by_slot)), by_slot)
 
 
 def machine_elsewhere(settings: Settings, user_id: int) -> str | None:
-    """Returns the other machine that keeps the user's tasks, with their journals; None where they are here."""
+    """Returns the name of the other machine that has the user's tasks and journals; None if this machine has them."""
     by_slot = leases.held_by_slots()
     held = by_slot[slot_of(user_id, len(by_slot))]
     return None if held is None or held.home == leases.home_of(settings.run_dir) else held.machine
 
 
 def places(settings: Settings) -> list[Place | PeerUnavailable]:
-    """Returns where each manager answers, by slot; for a slot without one, what is to be said of it."""
+    """Returns each manager's address, by slot; for a slot without a manager, the error to report."""
     by_slot = leases.held_by_slots()
     found: list[Place | PeerUnavailable] = []
     for number in range(len(by_slot)):
@@ -44,9 +44,9 @@ def places(settings: Settings) -> list[Place | PeerUnavailable]:
 
 
 def address_at(settings: Settings, place: Place | PeerUnavailable) -> Address:
-    """Returns the address by which to ask a manager. Raises PeerUnavailable for none, or without certificates for it.
+    """Returns the address of a manager for a call. Raises PeerUnavailable without a manager or certificates.
 
-    They are read each time, so that renewed ones are used.
+    The certificates are read each time, so that renewed ones are used.
     """
     if isinstance(place, PeerUnavailable):
         raise place

@@ -1,4 +1,4 @@
-"""The bids that must leave the market, and how many of them are still open."""
+"""Finds and counts the open bids that have to be cancelled."""
 
 from __future__ import annotations
 
@@ -43,9 +43,9 @@ MOST_SATS = 21_000_000 * 100_000_000
 
 
 class Closing(Struct, frozen=True):
-    """Bids that have to be cancelled: `open` ones are there by the last read, `unknown` ones are in doubt.
+    """The bids that have to be cancelled: `open` ones can be cancelled, for `unknown` ones the outcome is in doubt.
 
-    A bid is open until a read that began after its cancel does not show it. `since_ms` is when they were to go.
+    A bid is open until a read that began after its cancel does not show it. `since_ms` is when the cancels became due.
     """
 
     open: int
@@ -54,16 +54,16 @@ class Closing(Struct, frozen=True):
 
 
 class Owed(NamedTuple):
-    """A bid that has to be cancelled, and the sign-in address of its owner."""
+    """A bid that has to be cancelled, and its owner's sign-in address."""
 
     order: Order
     address: str
 
 
 def concerned(scope: str, subject: int, slot: Slot, *, is_free: bool = False) -> list[int]:
-    """Returns the slot's tasks (ids) that are wanted to run and that a control state of this scope is about.
+    """Returns the ids of the slot's tasks that should run and are in this control scope.
 
-    `is_free`: only those that no control state holds back.
+    `is_free`: only tasks without any control state other than `run`.
     """
     about = {GLOBAL: Task.id > 0, USER: Task.user == subject, TASK: Task.id == subject}[scope]
     if is_free:
@@ -73,7 +73,7 @@ def concerned(scope: str, subject: int, slot: Slot, *, is_free: bool = False) ->
 
 
 def stays(task: Task) -> bool:
-    """Tells whether its owner lets the bids of this bidding task stand until they expire, though it is stopped."""
+    """Returns whether the bids of this task stay open until they expire after it is stopped (`cancel_on_stop` off)."""
     if task.deleted_ms is not None:
         return False
     try:
@@ -89,13 +89,13 @@ def owed(
     lowered: Collection[int] = (),
     unwatched: Collection[int] = (),
 ) -> list[Owed]:
-    """Returns the bids of the slot's users that must go and can be cancelled, highest price first.
+    """Returns the bids of the slot's users that have to be cancelled and can be, highest price first.
 
-    Among them are bids whose id at the venue is not known yet: of live orders, and of those in doubt for a minute.
+    These are the bids of deleted, stopped and halted tasks, and of tasks that no worker can be started for
+    (`unwatched`, ids). `told` are scopes and subjects of halts without a row. Of the tasks `lowered` (ids) they are the
+    bids above the current cap or ceiling.
 
-    Those of deleted and of stopped tasks, and of halted ones: by the rows of controls, or by the scopes and subjects of
-    `told`, which have no row. Of the tasks `unwatched` (ids) as well, for which no worker can be started. Of the tasks
-    `lowered` (ids) also the bids above the cap or ceiling of now.
+    Bids without a known id at the venue are included if their order is live, or in doubt for less than a minute.
     """
     is_halted = _is_halted(told)
     owes = fn.EXISTS(Order.select(Order.id).where(Order.task_id == Task.id, IS_OPEN, IS_REAL))
@@ -116,15 +116,15 @@ def owed(
 
 
 def _most_sats(task: Task) -> int:
-    """Returns the sats of a bid above which the task has none, by its cap and its owner's ceiling of now."""
+    """Returns the maximum sats of one bid of the task, by its current cap and its owner's current ceiling."""
     try:
         return most_sats(own_ceilings(task.user).config(load_bid_config(task.config))) or MOST_SATS
-    except ValueError:  # its worker says so
+    except ValueError:  # an unreadable config; the task's worker reports it
         return MOST_SATS
 
 
 def _is_halted(told: Iterable[tuple[str, int]]) -> Any:
-    """Makes the expression that is true of tasks that are halted."""
+    """Returns the SQL expression that is true for halted tasks."""
     is_halted: Any = fn.EXISTS(Control.select(Control.scope).where(Control.state == SQL(f"'{HALT}'"), _IS_ABOUT))
     for scope, subject in told:
         is_halted |= {GLOBAL: Task.id > 0, USER: Task.user == subject, TASK: Task.id == subject}[scope]
@@ -132,9 +132,9 @@ def _is_halted(told: Iterable[tuple[str, int]]) -> Any:
 
 
 def begin_cancels(found: Collection[Order], now_ms: int) -> None:
-    """Notes in one commit, on disk when this returns, that the cancels of these live orders are about to be sent.
+    """Notes durably, in one commit, that the cancels of these live orders are about to be sent.
 
-    One that is not live any more stays as it is. The orders are brought up to date.
+    Orders that are no longer live stay unchanged. `found` is updated too.
     """
     ids = [order.id for order in found if order.state == LIVE]
     if not ids:
@@ -149,7 +149,7 @@ def begin_cancels(found: Collection[Order], now_ms: int) -> None:
 
 
 def adopt(found: Order, venue_id: str, now_ms: int) -> None:
-    """Notes the id of an order that the venue shows: it is live."""
+    """Notes the id of an order that the venue shows, and that it is live."""
     if found.state == LIVE:
         saw(found, venue_id, now_ms)
     else:
@@ -157,7 +157,7 @@ def adopt(found: Order, venue_id: str, now_ms: int) -> None:
 
 
 def finish_cancels(found: Collection[Order], now_ms: int) -> None:
-    """Closes in one commit, as cancelled, those of these orders whose cancels are under way and were not seen since."""
+    """Closes in one commit, as cancelled, the orders that are still `cancelling` and have not changed since."""
     if not found:
         return
     ORDER_LIFE.check(CANCELLING, CLOSED, CANCELLED)
@@ -171,7 +171,7 @@ def finish_cancels(found: Collection[Order], now_ms: int) -> None:
 
 
 def above_limits(task: Task, now_ms: int) -> Closing | None:
-    """Counts the open bids of a running task that are above its cap or its owner's ceiling of now; None without any."""
+    """Counts a running task's open bids above its current cap or its owner's current ceiling; None without any."""
     found = Order.select().where(Order.task_id == task.id, IS_OPEN, IS_REAL, Order.price_sats > _most_sats(task))
     states = [order.state for order in found]
     can_go = sum(state in CANCELLABLE for state in states)
@@ -179,7 +179,7 @@ def above_limits(task: Task, now_ms: int) -> Closing | None:
 
 
 def closing_of_all() -> Closing | None:
-    """Counts all users' bids under a halt of everything; None without any, or without such a halt."""
+    """Counts all users' open bids during a global halt; None without any, or without a global halt."""
     row = Control.get_or_none(Control.scope == GLOBAL, Control.state == HALT)
     if row is None:
         return None
@@ -191,10 +191,10 @@ def closing_of_all() -> Closing | None:
 
 @cache
 def _going(told_tasks: int, *, is_all: bool) -> Statement:
-    """Prepares the count of a user's bids that must go, by state and task: number and time of the oldest.
+    """Prepares the statement that counts a user's bids to be cancelled by state and task, with the oldest change.
 
-    `told_tasks` is the number of tasks that are halted without a row, `is_all`: all of the user's are.
-    The state is named first: by the task first, SQLite would walk all of the user's orders in the task's order.
+    `told_tasks` is the number of tasks that are halted without a row; `is_all`: all of the user's tasks are. It groups
+    by the state first, because otherwise SQLite would walk all of the user's orders in the task's order.
     """
     more = f"OR t.id IN ({listed('task', told_tasks)})" if told_tasks else ""
     return Statement(
@@ -222,10 +222,10 @@ def closing(
     is_refused: Callable[[], bool] = lambda: False,
     unstored: Mapping[tuple[str, int], int] | None = None,
 ) -> dict[int, Closing]:
-    """Returns the user's tasks, deleted ones among them, whose bids must go and are not all gone.
+    """Returns the user's tasks, deleted ones included, that still have bids to be cancelled.
 
-    `is_refused` tells whether the user may run no tasks, so that no stopped task's bids stay. `unstored` are the times
-    of halts without a row, by scope and subject.
+    `is_refused` returns whether the user may not run tasks, so that also a stopped task's bids are cancelled.
+    `unstored` has the times of halts without a row, by scope and subject.
     """
     told = {of: since_ms for of, since_ms in (unstored or {}).items() if of[0] != USER or of[1] == user_id}
     by_task = [subject for scope, subject in told if scope == TASK]
@@ -238,7 +238,7 @@ def closing(
     if not found:
         return {}
     refused = is_refused()
-    halted: dict[int | None, int] = {}  # since when: all of the user's tasks (None), and single ones by their ids
+    halted: dict[int | None, int] = {}  # start of the halt by task id; None = all of the user's tasks
     for row in users.controls_of(user_id):
         if row.state == HALT:
             halts = row.subject_id if row.scope == TASK else None
@@ -251,7 +251,7 @@ def closing(
         since_ms = halted.get(None) or halted.get(task.id) or task.deleted_ms
         if since_ms is None and stays(task) and not refused:
             continue
-        if since_ms is None:  # of a stop no time is kept: it is when its first cancel that is under way was sent
+        if since_ms is None:  # the time of a stop is not stored, so take the oldest change of a bid to be cancelled
             since_ms = min(first_ms for _, _, first_ms in counted)
         can_go = sum(count for state, count, _ in counted if state in CANCELLABLE)
         closings[task.id] = Closing(can_go, sum(count for _, count, _ in counted) - can_go, since_ms)
@@ -259,7 +259,7 @@ def closing(
 
 
 def total(found: Collection[Closing]) -> Closing | None:
-    """Adds up; None without any."""
+    """Returns the sum; None without any."""
     if not found:
         return None
     return Closing(
@@ -267,7 +267,7 @@ def total(found: Collection[Closing]) -> Closing | None:
     )
 
 
-# One question for both kinds: each is a way to the server and back.
+# One statement for both kinds, because each statement is a round trip to the server.
 _COUNTS = Statement(
     """
     SELECT COUNT(1) FROM orders WHERE task_id = :task AND state != 'closed'
@@ -277,12 +277,12 @@ _COUNTS = Statement(
 
 
 def count_open(task_id: int) -> int:
-    """Counts the task's open orders: bids, or the listing."""
+    """Counts the task's open orders, which are bids or a listing."""
     return sum(int(count) for (count,) in _COUNTS.rows(task=task_id))
 
 
 def to_be_ended(task: Task) -> int:
-    """Counts the orders to end when the task has no worker of its own. A listing stays until its task is deleted."""
+    """Counts the orders to end for a task without a worker. A listing stays until its task is deleted."""
     return 0 if task.kind == LISTING and task.deleted_ms is None else count_open(task.id)
 
 

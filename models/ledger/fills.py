@@ -1,8 +1,7 @@
-"""The fills: orders that were filled and listings that were sold, as one record of a user's trades.
+"""The fills: filled orders and sold listings, as one record of a user's trades.
 
-They are read from the ledger itself, whose closed rows stay, those of deleted tasks too. A fill's id tells its side and
-its row. Fills are ordered by their time, and those of one moment by side and row: a place in that order stays where it
-is while more come in.
+They are read from the ledger, which keeps closed rows, also those of deleted tasks. A fill's id is its side and its
+row. Fills are sorted by time, then side, then row, so that a place in that order is stable while new fills arrive.
 """
 
 from __future__ import annotations
@@ -41,7 +40,7 @@ _LAST_ROW = 2**63 - 1
 
 
 class Place(NamedTuple):
-    """A fill's place in the order of all."""
+    """A fill's place in the order of all fills."""
 
     filled_ms: int
     side: str
@@ -49,7 +48,7 @@ class Place(NamedTuple):
 
 
 class Autolist(NamedTuple):
-    """The way of a fill to its auto-list task: `waiting`, `listed` or `dropped`, why, and the task."""
+    """The state of a fill's auto-listing: `waiting`, `listed` or `dropped`, with the reason and the task."""
 
     state: str
     reason: str | None
@@ -57,9 +56,9 @@ class Autolist(NamedTuple):
 
 
 class Fill(Struct, frozen=True):
-    """One fill, at `price_sats` for all of it; None is not known.
+    """One fill; `price_sats` is for its whole quantity; None = unknown.
 
-    `floor_at_fill` is of one item or token. `placed_ms` is when the bid, or the listing at its last price, was placed.
+    `floor_at_fill` is for one item or token. `placed_ms` is when the bid, or the listing at its last price, was placed.
     """
 
     place: Place
@@ -86,12 +85,12 @@ class Fill(Struct, frozen=True):
 
     @property
     def is_rune(self) -> bool:
-        """Whether it was a rune that was traded, and no inscription."""
+        """Whether a rune was traded, and not an inscription."""
         return self.inscription_id is None and self.slug is not None and is_ticker(self.slug)
 
 
 class Wanted(Struct, frozen=True):
-    """The fills that are asked for: of all of them without a value, from `from_ms` to before `to_ms`."""
+    """A filter of fills; None or () = no restriction. `to_ms` is exclusive."""
 
     task_id: int | None = None
     slugs: tuple[str, ...] = ()  # any of these
@@ -101,7 +100,7 @@ class Wanted(Struct, frozen=True):
 
 
 class FillTotal(Struct, frozen=True):
-    """A task's real fills: how many, for how many sats, and when the last was."""
+    """A task's real fills: their number, their sats, and the time of the last."""
 
     count: int = 0
     sats: int = 0
@@ -109,7 +108,7 @@ class FillTotal(Struct, frozen=True):
 
 
 class _Table(NamedTuple):
-    """One of the two tables: the rows that are fills, the columns by which they are found, and those that are read."""
+    """One of the two tables with fills: its model, time column, condition of a fill, and columns to read."""
 
     rows: Any
     filled_ms: Any
@@ -134,13 +133,13 @@ _TABLES = {
 
 
 def newest(user_id: int, wanted: Wanted, most: int, before: Place | None = None) -> list[Fill]:
-    """Returns the user's fills, newest first, at most `most` of those after the place `before` in that order."""
+    """Returns at most `most` of the user's fills, newest first, that are older than the place `before`."""
     found = [fill for side in SIDES for fill in _of_side(user_id, side, wanted, most, before)]
     return sorted(found, key=lambda fill: fill.place, reverse=True)[:most]
 
 
 def place_of(user_id: int, fill_id: str) -> Place | None:
-    """Returns the place of the user's fill of this id; None when there is none."""
+    """Returns the place of the user's fill of this id, or None."""
     parts = _ID.fullmatch(fill_id)
     if parts is None or int(parts[2]) > _LAST_ROW:
         return None
@@ -151,22 +150,22 @@ def place_of(user_id: int, fill_id: str) -> Place | None:
 
 
 def count_of_wallet(user_id: int, wallet: str, since_ms: int) -> int:
-    """Counts the real bids of the user's wallet that were filled since then."""
+    """Counts the real bids of the user's wallet that were filled since `since_ms`."""
     its = Order.user_id == user_id, Order.wallet == wallet, Order.filled_ms >= since_ms
     return int(Order.select().where(*its, IS_FILLED, IS_REAL).count())
 
 
 def is_purchase(user_id: int, venue: str, sale_id: str) -> bool:
-    """Tells whether a real bid of the user's at the venue was filled by this sale."""
+    """Returns whether a real bid of the user at the venue was filled by this sale."""
     its = Order.user_id == user_id, Order.venue == venue, Order.sale_id == sale_id
     return Order.select().where(*its, HAS_SALE, IS_REAL).exists()
 
 
 def count_purchase(new: NewOrder, sale: SoldInto, now_ms: int) -> bool:
-    """Writes a filled order for a purchase that no order explains, so that the task's limits count it.
+    """Writes a filled order for a purchase without a known order, so that the task's limits count it.
 
-    It counts, and nothing else follows from it: the item is not listed, and its cost is not proved. Its budget is the
-    task's of now. Returns False, with nothing written, where another order has this sale, or the task was deleted.
+    The item is not auto-listed, and its cost is not proved. It counts in the task's current budget. Returns False, with
+    nothing written, if another order has this sale or the task was deleted.
     """
     ORDER_LIFE.check(NEW, CLOSED, FILLED)
     values = columns_of(new) | {"state": CLOSED, "close_reason": FILLED}
@@ -206,11 +205,11 @@ def _of_side(user_id: int, side: str, wanted: Wanted, most: int, before: Place |
     ):
         query = query if value is None else query.where(bound)
     if before is not None:
-        # Of the fills of the very same moment those of a lesser side, or of the same side and a lesser row.
+        # Among fills of the same time: a lower side, or the same side with a lower row.
         bound = before.row_id if side == before.side else _LAST_ROW if side < before.side else 0
         query = query.where((filled_ms < before.filled_ms) | ((filled_ms == before.filled_ms) & (rows.id < bound)))
     query = query.order_by(filled_ms.desc(), rows.id.desc()).limit(most)
-    # Not as rows of the model, which take several times as long to make: a user may have many thousands.
+    # As tuples, because model rows take several times as long and a user may have many thousands.
     yield from map(_bought if side == BUY else _sold, query.namedtuples().iterator())
 
 
@@ -268,5 +267,5 @@ def total_of_task(task_id: int) -> FillTotal:
 
 
 def totals_of_tasks(user_id: int) -> dict[int, FillTotal]:
-    """Returns the sums of the real fills of the user's tasks, by the task's id; without those that have none."""
+    """Returns the sums of the real fills of the user's tasks, by task id; tasks without fills are omitted."""
     return {task_id: FillTotal(*total) for task_id, *total in _OF_USER.rows(user=user_id)}

@@ -1,6 +1,6 @@
-"""A task's limits from ledger, plan and config, and the match of a venue's bids of a wallet with the ledger's orders.
+"""A task's limits from ledger, plan and config, and the match of a wallet's bids at a venue with the ledger's orders.
 
-A task that runs dry is counted with dry runs only, against the same limits.
+A task in a dry run is counted together with dry runs only, against the same limits.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ from strategy.config.bid import MAX_SATS, BidConfig, is_on, normal_slug
 from strategy.decision import BudgetRoom, Limits, OwnOrder, SignedRoom
 from strategy.reasons import Reason
 
-_ROUNDED_MS = 3_600_000  # how much later than asked for a bid may end where ends are whole hours
-_LONGEST_READ_MS = 600_000  # and no answer is kept for longer
+_ROUNDED_MS = 3_600_000  # a bid may end this much later at a venue with whole hours
+_LONGEST_READ_MS = 600_000  # maximum age of a read, cached answers included
 
 
 class Venue(Protocol):
-    """A venue; `expiry` is "ms" where it keeps a bid's expiry to the millisecond."""
+    """A venue; `expiry` is "ms" if it keeps a bid's expiry to the millisecond."""
 
     @property
     def name(self) -> str: ...
@@ -35,7 +35,7 @@ class Venue(Protocol):
 
 
 class ShownBid(Protocol):
-    """A bid of the wallet: `price` in sats, `quantity` is its rest. A value that the venue does not tell is None."""
+    """A bid of the wallet: `price` in sats, `quantity` still open. None = not given by the venue."""
 
     @property
     def venue_id(self) -> str: ...
@@ -55,15 +55,14 @@ Bid = TypeVar("Bid", bound=ShownBid)
 
 
 class Matched(Struct, Generic[Bid], frozen=True):
-    """The match: a task's open orders of the wallet at the venue (`own`), the bid of each open order, and other bids.
+    """The match: a task's open orders of the wallet at the venue (`own`), and the wallet's bids there.
 
-    `by_order` is by the order's id, of any task. The other bids have no open order.
+    `by_order` has the bid of each open order, of any task, by order id. The other bids have no open order: `strays`
+    belong to the task (accepted twice, or their order was closed) and must be cancelled, `foreign` must not be touched.
+    Both count as exposure while they are open.
 
-    `strays` carry the task's fingerprint (a bid accepted twice, or one whose order was closed): they must be cancelled.
-    `foreign` are not ours to touch. Both count as exposure while they are there.
-
-    The venue also shows rows that could not be read: those of open orders (`unread_own`, ids), and others (`unread`,
-    the venue's ids, "" where not even that could be read), with `unread_strays` of this task among them.
+    Rows that could not be read are those of open orders (`unread_own`, order ids), and others (`unread`, the venue's
+    ids, "" if the id is unreadable too). `unread_strays` are the task's among the latter.
     """
 
     own: tuple[Order, ...] = ()
@@ -81,32 +80,32 @@ class Matched(Struct, Generic[Bid], frozen=True):
 
     @property
     def may_hide_strays(self) -> bool:
-        """Whether a row without a readable id may be a stray, or any bid of ours."""
+        """Whether an unread row has no readable id, so that it may be a stray or any of our bids."""
         return "" in self.unread
 
     @property
     def partly(self) -> dict[int, Decimal]:
-        """The quantity left of each own order (by id) that was sold in part. It counts in full until all is sold."""
+        """The open quantity of each own order (by id) that was filled in part. The order still counts in full."""
         left = ((order, self.by_order[order.id].quantity) for order in self._shown)
         return {order.id: many for order, many in left if many is not None and many < Decimal(order.quantity)}
 
     @property
     def repriced(self) -> tuple[tuple[Order, int], ...]:
-        """The own orders that are whole and shown at another price (sats) than they were placed at."""
+        """The unfilled own orders that the venue shows at another price (sats) than they were placed at."""
         partly = self.partly
         prices = ((order, self.by_order[order.id].price) for order in self._shown if order.id not in partly)
         return tuple((order, shown) for order, shown in prices if shown != order.price_sats)
 
     @property
     def untracked_sats(self) -> int:
-        """Sats at the venue that are not in the ledger: other bids, and any excess over an order's price."""
+        """Sats at the venue that are not in the ledger: other bids, and any excess over the orders' prices."""
         more = sum(max(0, shown - order.price_sats) for order, shown in self.repriced)
         return sum(bid.price for bid in (*self.strays, *self.foreign)) + more
 
     def untracked_within(self, balance_sats: int | None) -> int:
-        """Returns the most sats that may be at the venue and not in the ledger.
+        """Returns the maximum sats that may be at the venue but not in the ledger.
 
-        A bid is covered by the balance, so a row without a readable price counts as all of it.
+        A bid never exceeds the balance, so each unread row counts as the whole balance.
         """
         if not self.unread:
             return self.untracked_sats
@@ -120,10 +119,10 @@ class Matched(Struct, Generic[Bid], frozen=True):
 def match(
     task_id: int | None, venue: Venue, wallet: str, bids: Sequence[Bid], read_ms: int, unread: Sequence[str] = ()
 ) -> Matched[Bid]:
-    """Finds the order behind each bid of a read that began at `read_ms`, for one task or one yet to be created (None).
+    """Finds the order of each bid of a read that began at `read_ms`, for one task or for a new one (None).
 
-    A bid whose order was closed after the read had begun is left out. One that was closed long after it was closed by a
-    clock that was ahead. `unread` are the ids of rows that could not be read.
+    A bid whose order was closed within ten minutes after `read_ms` is omitted. A later close comes from a clock that
+    was ahead. `unread` are the ids of rows that could not be read.
     """
     open_ = [] if task_id is None else orders.open_orders(task_id)
     own = tuple(each for each in open_ if (each.wallet, each.venue) == (wallet, venue.name) and not each.dry_run)
@@ -145,7 +144,7 @@ def match(
 
 
 def is_over(order: Order, venue: Venue, read_ms: int) -> bool:
-    """Tells whether the order's expiry is well past, as the venue keeps it: no row of a read can be the order then."""
+    """Returns whether the order expired well before the read, by the venue's precision, so that no row can be it."""
     return read_ms > order.expires_ms + LATE_MS + (0 if venue.expiry == "ms" else _ROUNDED_MS)
 
 
@@ -156,10 +155,10 @@ def _closed_since(order: Order, read_ms: int) -> bool:
 def _unread(
     task_id: int | None, venue: Venue, wallet: str, unread: Sequence[str], read_ms: int
 ) -> tuple[tuple[str, ...], frozenset[int], tuple[str, ...]]:
-    """Sorts the rows that could not be read into `unread`, `unread_own` and `unread_strays` of a match, by their ids.
+    """Sorts the ids of unread rows into `unread`, `unread_own` and `unread_strays` of a match.
 
-    The row of an order that was closed after the read had begun is left out. So is the row of an order whose expiry is
-    well past: a venue may list ended bids in a state that is not known.
+    Rows of orders that were closed after the read began are omitted. So are rows of orders whose expiry is well past,
+    because a venue may list ended bids in an unknown state.
     """
     if not unread:
         return (), frozenset(), ()
@@ -179,12 +178,11 @@ def _by_id(bids: Iterable[Bid]) -> tuple[Bid, ...]:
 
 
 def _explained(venue: Venue, wallet: str, bids: Sequence[Bid]) -> list[tuple[Bid, Order | None]]:
-    """Returns each bid with its order: by the signed expiry, else by the venue's id, else by target and price.
+    """Returns each bid with its order, or None: by the signed expiry, else by the venue's id, else by target and price.
 
-    The expiry is a bid's fingerprint where the venue keeps it to the millisecond. Elsewhere a bid whose id was lost
-    with the answer is identified by its terms: the oldest open order without an id and with the same terms, and no two
-    bids are one order's. A bid that is known by its id comes first, so that of two with one fingerprint always the same
-    one is kept.
+    The expiry identifies a bid if the venue keeps it to the millisecond. Elsewhere a bid without a known id is matched
+    with the oldest open order that has no id and the same terms; each order is matched once. Bids with a known id come
+    first, so that of two bids with the same expiry always the same one is kept.
     """
     if not bids:
         return []
@@ -209,7 +207,7 @@ def _explained(venue: Venue, wallet: str, bids: Sequence[Bid]) -> list[tuple[Bid
 
 
 def _nameless(venue: Venue, wallet: str) -> list[Order]:
-    """Returns open orders at the venue that may be there under an unknown id, oldest first."""
+    """Returns the open orders at the venue whose id there is unknown, oldest first."""
     found = (order for order in orders.wallet_orders(wallet) if order.venue == venue.name and not order.venue_id)
     return sorted((order for order in found if order.state != RESERVED), key=lambda order: order.id)
 
@@ -220,13 +218,13 @@ def _asked_for(order: Order, bid: ShownBid) -> bool:
 
 
 # Replaced or cancelled bids stay signed until they expire: see docs/decisions/0007-ceilings.md.
-SIGNED_FACTOR = 4  # how often all bids that may be live at once may be signed within the life of a bid
-LEAST_SIGNED_BIDS = 12  # ... and how often a task's dearest bid
-BURST_FILLS = 3  # this many fills in ten minutes: the sellers may know more than we do
+SIGNED_FACTOR = 4  # signed bids may total this multiple of the sats that may be live at the same time
+LEAST_SIGNED_BIDS = 12  # ... or at least this multiple of a task's largest bid
+BURST_FILLS = 3  # fills in ten minutes that pause bidding, because the sellers may know more than we do
 
 
 class Holder(Struct, frozen=True):
-    """The holder of limits: a task, or one that is yet to be created (`task_id` None) and has no orders."""
+    """The task to compute limits for; `task_id` is None for a task that is not created yet and has no orders."""
 
     user_id: int
     task_id: int | None
@@ -235,11 +233,11 @@ class Holder(Struct, frozen=True):
 
 
 class Readings(Struct, frozen=True):
-    """The present values that limits need beside the ledger.
+    """The current values that limits need in addition to the ledger.
 
-    `untracked_sats` are bids of the wallet without an order: they count as long as they are there. `rungs` is the
-    gateway's restriction by the key's quota, `skew_s` our clock's error if it is too large to bid by, and `signed`
-    the use of the signer's ceilings.
+    `untracked_sats` are the sats of the wallet's bids without an order. `rungs` is the gateway's restriction by the
+    key's quota, `skew_s` our clock's error if it is too large for bidding, and `signed` the use of the signer's
+    ceilings.
     """
 
     balance_sats: int | None
@@ -274,10 +272,10 @@ def limits_of(holder: Holder, read: Readings, installation_sats: int, now_ms: in
 
 
 def may_be_full(limits: Limits, own_sats: int, matched: Matched[Any]) -> bool:
-    """Tells whether rows of the wallet's bids that could not be read may leave no room for another bid.
+    """Returns whether the wallet's unread rows may use up the user's ceiling, so that no new bid fits.
 
-    `own_sats` are the task's bids. Only new bids have to fit such rows in: to cancel known ones for them would be a
-    guess.
+    `own_sats` are the task's bids. Unread rows only prevent new bids; known bids are not cancelled for them, because
+    that would be a guess.
     """
     more_sats = matched.untracked_within(limits.balance_sats) - matched.untracked_sats
     return limits.user_headroom - own_sats - more_sats <= 0 < more_sats
@@ -291,7 +289,7 @@ def _budget_of(holder: Holder, now_ms: int) -> BudgetRoom | None:
 
 
 def fill_limits(limits: Limits, config: BidConfig, fills: Fills) -> Limits:
-    """Returns the limits with those by fills as these fills leave them."""
+    """Returns the limits, updated by these fills."""
     return replace(
         limits,
         fills_left=_left(config.max_fills, fills.count),
@@ -302,14 +300,14 @@ def fill_limits(limits: Limits, config: BidConfig, fills: Fills) -> Limits:
 
 
 def _left(most: int, used: int) -> int | None:
-    """Returns the rest of a limit of the config, where 0 is none."""
+    """Returns the remainder of a config's limit; None if it is 0 (no limit)."""
     return max(0, most - used) if most else None
 
 
 def own_orders(open_: Iterable[Order], config: BidConfig, replaced: Collection[int] = ()) -> tuple[OwnOrder, ...]:
-    """Returns a task's open orders as a decision under `config` sees them; those in `replaced` (ids) are about to go.
+    """Returns a task's open orders for a decision under `config`; those in `replaced` (ids) are about to be cancelled.
 
-    A bid on another slug, or a replaced one, holds none of the rungs, but counts as long as it is there.
+    A bid on another slug or a replaced one holds no rung, but counts while it is open.
     """
     return tuple(
         OwnOrder(
@@ -327,7 +325,7 @@ def own_orders(open_: Iterable[Order], config: BidConfig, replaced: Collection[i
 
 
 def with_others(rooms: tuple[SignedRoom, ...], user_id: int, task_id: int | None) -> tuple[SignedRoom, ...]:
-    """Adds other tasks' open orders to the signer's rooms, which cannot tell them from cancelled ones."""
+    """Adds other tasks' open orders to the signer's rooms, because the signer does not know which are still open."""
     if not rooms:
         return ()
     own_sats = 0 if task_id is None else orders.task_exposure(task_id)
@@ -336,9 +334,9 @@ def with_others(rooms: tuple[SignedRoom, ...], user_id: int, task_id: int | None
 
 
 def most_sats(config: BidConfig) -> int:
-    """Returns the most sats of a bid under this config, whatever the market does: the least of its own bounds.
+    """Returns the maximum sats of one bid under this config: the lower of hard cap and fixed price, if set.
 
-    0 when it bids nothing: at a fixed price of 0 without a hard cap.
+    Returns 0 without either.
     """
     bounds = [config.hardcap_sats]
     if config.bid_mode == "fixed":
@@ -347,16 +345,16 @@ def most_sats(config: BidConfig) -> int:
 
 
 def most_signed_user(plan: SubscriptionPlan) -> int:
-    """Returns the sats of bids that may be signed and not expired for a user of this plan, over all tasks."""
+    """Returns the maximum sats of signed, unexpired bids of a user with this plan, over all tasks."""
     return SIGNED_FACTOR * plan.max_exposure
 
 
 def most_signed_task(config: BidConfig, plan: SubscriptionPlan, spent_sats: int) -> int:
-    """Returns the sats of bids that may be signed and not expired for one task; `spent_sats` were filled so far.
+    """Returns the maximum sats of signed, unexpired bids of one task; `spent_sats` were filled so far.
 
-    Four times the sats that its limits let be live at once, but at least twelve of its dearest bids, and never above
-    the user's. Example: five bids of 100,000 at most, maxBidTotal 300,000: 1,200,000; one bid of 100,000 alone:
-    1,200,000, too.
+    It is four times the sats that may be live at the same time, at least twelve times the largest bid, and at most the
+    user's maximum. Example: five bids of at most 100,000 with maxBidTotal 300,000 give 1,200,000; so does a single bid
+    of 100,000.
     """
     count = config.bid_count
     count = min(count, plan.max_bids_per_task, config.max_fills or count, config.max_fills_per_day or count)
@@ -376,7 +374,7 @@ def _room_of_all(most_sats: int, own_sats: int, *, is_dry: bool) -> int:
 
 
 def fills_of(task_id: int | None, config: BidConfig, now_ms: int | None = None) -> Fills:
-    """Returns the fills of the task's orders since it was created; of the last day only where a limit counts them."""
+    """Returns the task's fills since it was created; those of the last day only if a limit of the config needs them."""
     if task_id is None:
         return Fills()
     counts_days = config.max_fills_per_day or config.spend_cap_per_day_sats
@@ -384,9 +382,9 @@ def fills_of(task_id: int | None, config: BidConfig, now_ms: int | None = None) 
 
 
 def hold(config: BidConfig, fills: Fills, now_ms: int) -> Reason | None:
-    """Returns why nothing may be placed or raised at this hour, or for a while after fills, or None.
+    """Returns the reason why nothing may be placed or raised now (inactive hours, pause after fills), or None.
 
-    A burst ends by itself, when less than three fills are in the last ten minutes: no restart shortens it.
+    A burst ends when fewer than three fills are in the last ten minutes; a restart does not shorten it.
     """
     hours = config.active_hours
     if hours is not None and not is_between(hours.tz, hours.begin, hours.end, now_ms):
@@ -402,14 +400,14 @@ def hold(config: BidConfig, fills: Fills, now_ms: int) -> Reason | None:
 def exposure_limits_of(
     config: BidConfig, plan: SubscriptionPlan | None, limits: Limits, installation_sats: int, untracked_sats: int
 ) -> ExposureLimits:
-    """Makes the ceilings for the ledger, which refuses a decision's bids beyond `limits` one by one."""
+    """Returns the ceilings that the ledger checks for each order of a decision under `limits`."""
     totals = [config.max_bid_total] if config.max_bid_total else []
     count = min(config.bid_count, limits.plan_bids)
     totals += [left for left in (limits.spend_left_sats, limits.spend_left_today_sats) if left is not None]
     if count <= 0:
         totals.append(0)
     return ExposureLimits(
-        # For the ledger 0 is no limit at all; no bid is as small as 1.
+        # At least 1, which is below any bid, because 0 means no limit in the ledger.
         task=max(1, min(totals)) if totals else 0,
         user=_user_ceiling(config, plan, untracked_sats),
         installation=installation_sats,

@@ -1,9 +1,8 @@
-"""The ledger of listings: every signature of a price from its reservation to its end.
+"""The ledger of listings: every signed price, from its reservation to its end.
 
-A row has reached the disk before anything is asked of the venue or the signer, and says `submitted` before the venue
-hears of it. At most one row of a task is open. A signature can be used until its output is spent, whatever the venue
-shows, so closed rows stay: they tell the lowest price at which the inscription can still be bought
-(`lowest_outstanding`).
+A row is on disk before the venue or the signer is called, and its state is `submitted` before it is sent to the venue.
+A task has at most one open row. A signature can be used until its output is spent, whatever the venue shows, so closed
+rows are kept: they show the lowest price at which the inscription can still be bought (`lowest_outstanding`).
 """
 
 from __future__ import annotations
@@ -32,7 +31,7 @@ from models.tasks import tasks
 from models.tasks.tasks import LISTING
 
 _ROWS = f"SELECT {columns(Listing)} FROM listings WHERE task_id = :task_id"
-_IS_OPEN = "state != 'closed'"  # literally as in the indexes: SQLite sees at once which index to use
+_IS_OPEN = "state != 'closed'"  # literally as in the indexes, because SQLite chooses an index by it
 _OF_OUTPUT = "outpoint = :outpoint AND signed_ms IS NOT NULL"
 
 INSERT = Statement(f"{insertion(Listing)} $returning_id")
@@ -45,7 +44,7 @@ FIRST_LISTED = Statement(
 COUNT_OPEN = Statement(f"SELECT COUNT(1) FROM listings WHERE task_id = :task_id AND {_IS_OPEN}")
 LOWEST = Statement(f"SELECT MIN(price_sats) FROM listings WHERE {_OF_OUTPUT}")
 FIRST = Statement(f"SELECT MIN(created_ms) FROM listings WHERE {_OF_OUTPUT}")
-# A price counts from its signature until the row's end, which is mostly the next price's beginning.
+# A price counts from its signature until the row's end, which is usually when the next price begins.
 HIGHEST = Statement(
     """
     SELECT MAX(price_sats) FROM listings WHERE inscription_id = :inscription_id AND wallet = :wallet
@@ -88,11 +87,11 @@ TO_DELIST = Statement(
 )
 
 _UNWRITTEN = dict.fromkeys(name for name in Listing._meta.sorted_field_names if name != "id")
-_KEPT = 200  # newest rows of each task; of the others those that were signed, which can still be bought
+_KEPT = 200  # newest rows of each task; older rows are kept only if signed, because they can still be bought
 
 
 class NotAllowedToList(Exception):
-    """The task is no longer wanted, or another worker has taken over."""
+    """The task was stopped or deleted, or another worker has taken over."""
 
 
 class OpenElsewhere(Exception):
@@ -100,7 +99,7 @@ class OpenElsewhere(Exception):
 
 
 class NewListing(Struct, frozen=True):
-    """A listing to be written down; see `Listing`."""
+    """A listing to be stored; see `Listing`."""
 
     intent: str
     task_id: int
@@ -116,9 +115,9 @@ class NewListing(Struct, frozen=True):
 
 
 class SoldFor(Struct, frozen=True):
-    """The sale that ended a listing, at `price_sats`; None is not known. `venue_fee_sats` the venue keeps of the price.
+    """The sale that ended a listing, at `price_sats`, of which the venue keeps `venue_fee_sats`; None = unknown.
 
-    Without a time it was sold when that was learnt.
+    Without `sold_ms` the time of the record counts.
     """
 
     price_sats: int
@@ -132,10 +131,10 @@ _UNSOLD = dict.fromkeys(("proceeds_sats", "sale_id", "sold_ms", "venue_fee_sats"
 
 
 def reserve(new: NewListing, replacing: Listing | None, now_ms: int) -> Listing:
-    """Writes the listing down, on disk when this returns; `replacing`, which is live, ends in the same commit.
+    """Stores the listing durably; the live listing `replacing` is closed in the same commit.
 
-    Raises NotAllowedToList, OpenElsewhere, or IllegalMove when the task's open listing is not `replacing`; then
-    nothing was written.
+    Raises NotAllowedToList, OpenElsewhere, or IllegalMove if the task's open listing is not `replacing`, with nothing
+    written.
     """
     if replacing is not None and replacing.state != LIVE:
         raise IllegalMove(f"listing {replacing.id} is {replacing.state}: nothing takes its place")
@@ -157,22 +156,22 @@ def reserve(new: NewListing, replacing: Listing | None, now_ms: int) -> Listing:
 
 
 def adopt(new: NewListing, now_ms: int) -> Listing:
-    """Writes down, as live from now on, a listing at the venue that no open row explains.
+    """Stores, as live, a listing that the venue shows and that has no open row.
 
-    Raises OpenElsewhere, or IllegalMove when the task has an open listing; then nothing was written.
+    Raises OpenElsewhere, or IllegalMove if the task has an open listing, with nothing written.
     """
-    return _taken_up(new, {"state": LIVE, "signed_ms": now_ms, "listed_ms": now_ms}, now_ms)
+    return _stored(new, {"state": LIVE, "signed_ms": now_ms, "listed_ms": now_ms}, now_ms)
 
 
 def suspect(new: NewListing, now_ms: int) -> Listing:
-    """Adopts a listing that the venue may show: it is unknown until enough reads have looked for it."""
-    return _taken_up(new, {"state": UNKNOWN, "signed_ms": now_ms}, now_ms)
+    """Stores, as unknown, a listing that may be at the venue; later reads decide."""
+    return _stored(new, {"state": UNKNOWN, "signed_ms": now_ms}, now_ms)
 
 
-def _taken_up(new: NewListing, state: dict[str, object], now_ms: int) -> Listing:
+def _stored(new: NewListing, state: dict[str, object], now_ms: int) -> Listing:
     with transaction(durable=True):
         found = _written(new, state, now_ms)
-        # It is not news that something was listed: it was there.
+        # Called after `listed_ms` is set, so that it reports a change and not a new listing.
         tell_listing(found, now_ms, found.state, None, _UNSOLD)
         return found
 
@@ -199,20 +198,20 @@ def move(
     venue_id: str | None = None,
     sale: SoldFor | None = None,
 ) -> None:
-    """Moves the listing from its believed state to `state`, on disk when this returns.
+    """Moves the listing durably from the state in `listing` to `state`, and updates `listing`.
 
-    `reason` (one of LISTING_ENDS) goes with `closed`, `sale` with `sold`. The times when it first was (or may
-    have been) signed, and first was live, are kept; its misses start anew unless it is closed. Raises
-    IllegalMove; then nothing was written. `listing` is brought up to date.
+    `closed` needs a `reason` (one of LISTING_ENDS), the reason `sold` needs a `sale`. The times when it was first (or
+    perhaps) signed and first live are kept; its misses are reset unless it is closed. Raises IllegalMove, with nothing
+    written.
     """
     with transaction(durable=True):
         _move(listing, state, now_ms, reason, venue_id, sale)
 
 
 def note_late_sale(listing: Listing, sale: SoldFor, now_ms: int) -> None:
-    """Notes that a listing that had ended was sold all the same, by the signature that outlived it.
+    """Notes durably that an ended listing was sold after all, by its signature that is still valid.
 
-    On disk when this returns. Nothing is written for one that is open, or known to be sold or gone.
+    Writes nothing if the listing is open, or closed for a reason other than those in OUTLIVED.
     """
     outlived = Listing.close_reason.in_(OUTLIVED)
     sold = _sold(listing, sale, now_ms)
@@ -223,14 +222,14 @@ def note_late_sale(listing: Listing, sale: SoldFor, now_ms: int) -> None:
 
 
 def give_up(listing: Listing, reason: str, now_ms: int) -> None:
-    """Closes a listing that the venue never took (`refused`, `lost`), on disk when this returns.
+    """Closes durably a listing that the venue never accepted (`refused`, `lost`).
 
-    The listing that it was to replace is open again in the same commit, as live and as old as it was: no listing that
-    may be at the venue is ever without an open row. Raises IllegalMove; then nothing was written.
+    The listing that it should have replaced becomes live again in the same commit, so that a listing that may be at the
+    venue always has an open row. Raises IllegalMove, with nothing written.
     """
     with transaction(durable=True):
         _move(listing, CLOSED, now_ms, reason, None, None)
-        # They were written in one commit, so with one time.
+        # The replaced listing was closed in the same commit, so at the same time.
         former = FORMER.row(task_id=listing.task_id, closed_ms=listing.created_ms, before=listing.id)
         if former is not None:
             LISTING_LIFE.check(REPLACED, LIVE)
@@ -286,12 +285,12 @@ def _sold(listing: Listing, sale: SoldFor, now_ms: int) -> dict[str, object]:
 
 
 def open_listing(task_id: int) -> Listing | None:
-    """Returns the task's open listing."""
+    """Returns the task's open listing, or None."""
     return OPEN.instance(Listing, task_id=task_id)
 
 
 def newest(task_id: int) -> Listing | None:
-    """Returns the task's open listing, else the one that ended last: its successor may be newer, but refused."""
+    """Returns the task's open listing, else the last one to end (not the newest row, which may have been refused)."""
     return open_listing(task_id) or ENDED_LAST.instance(Listing, task_id=task_id)
 
 
@@ -301,7 +300,7 @@ def newest_listed(task_id: int) -> Listing | None:
 
 
 def first_listed_ms(task_id: int) -> int | None:
-    """Returns when the venue first had a listing of the task, None if it never had. Such rows are not forgotten."""
+    """Returns when a listing of the task was first live, or None. Rows that were live are never deleted."""
     found = FIRST_LISTED.row(task_id=task_id)
     return None if found is None else int(found[0])
 
@@ -312,25 +311,25 @@ def count_open(task_id: int) -> int:
 
 
 def lowest_outstanding(outpoint: str) -> int | None:
-    """Returns the lowest price that was signed for this output: it can be bought for that until it is spent."""
+    """Returns the lowest signed price of this output, at which it can be bought until it is spent, or None."""
     return LOWEST.value(outpoint=outpoint)
 
 
 def highest_since(inscription_id: str, wallet: str, since_ms: int) -> int | None:
-    """Returns the highest price at which this wallet's inscription was listed at any time since then."""
+    """Returns the highest price at which this wallet's inscription was listed since `since_ms`, or None."""
     return HIGHEST.value(inscription_id=inscription_id, wallet=wallet, since_ms=since_ms)
 
 
 def first_ms(outpoint: str) -> int:
-    """Returns when a listing of this output was first reserved; 0 when none was ever signed."""
+    """Returns when the first signed listing of this output was reserved; 0 if none was signed."""
     return int(FIRST.value(outpoint=outpoint) or 0)
 
 
 def delistings(task_id: int, since_ms: int) -> int:
-    """Counts how often since then the venue dropped the task's listing by itself."""
+    """Counts how often the venue dropped the task's listing by itself since `since_ms`."""
     return int(DROPPED.value(task_id=task_id, since_ms=since_ms))
 
 
 def tasks_to_delist() -> list[int]:
-    """Ids of the deleted tasks whose listing is still open."""
+    """Returns the ids of the deleted tasks whose listing is still open."""
     return [task_id for (task_id,) in TO_DELIST.rows()]

@@ -1,14 +1,14 @@
-"""The ledger: every order from its reservation to its end, and the sums that must not pass any limit.
+"""The ledger: every order from its reservation to its end, and the sums that must stay within all limits.
 
-All states but `closed` count as exposure. A row is written, and has reached the disk, before its signature is asked
-for, and says `submitted` before the venue hears of it: after a crash anywhere, no bid is live without a row.
+All states except `closed` count as exposure. A row is on disk before its signature is requested, and its state is
+`submitted` before it is sent to the venue. So after a crash at any point, no bid is live without a row.
 
-Orders of a dry run are kept beside the real ones and apart from them: the same limits, counted by themselves. They hold
-their millisecond of the wallet like any other, so no bid can ever be mistaken for one, and a search for a bid's order
-(`wallet_orders`, `orders_by_expiry`) never finds one.
+Orders of dry runs are in the same table, with the same limits but separate sums. Their expiry is unique in the wallet
+like any other, so that no bid is mistaken for one; a search for a bid's order (`wallet_orders`, `orders_by_expiry`)
+never returns one.
 
-An order counts in the budget that its task named when it was reserved. A task that names another one takes its open
-orders along (`change_bidding_task`); its fills stay where they were made, also when it is deleted.
+An order counts in the budget that its task named at the reservation. If the task changes its budget, its open orders
+move along (`change_bidding_task`); its fills stay in the old budget, also after the task is deleted.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ _TAKE_ALONG = Statement("UPDATE orders SET budget_id = :budget_id WHERE task_id 
 
 
 class BudgetUse(Struct, frozen=True):
-    """The use of a budget: its tasks' open orders, their fills, and the sats of those of the last 24 hours."""
+    """The use of a budget: its tasks' open orders, their fills, and the sats filled in the last 24 hours."""
 
     open_sats: int
     open_count: int
@@ -71,17 +71,17 @@ class BudgetUse(Struct, frozen=True):
 
 
 def use_of(budget_id: int, now_ms: int, *, dry_run: bool = False, but: int | None = None) -> BudgetUse:
-    """Returns the use by real orders, or by those of dry runs; `but` leaves out this task's open ones."""
+    """Returns the use by real orders, or by those of dry runs; `but` excludes this task's open orders."""
     which: dict[str, Any] = {"budget_id": budget_id, "dry_run": dry_run}
     [(open_sats, count)] = _OPEN_OF_BUDGET.rows(**which, but=but or 0)
     [(spent, fills)] = _FILLED_OF_BUDGET.rows(**which)
-    # One in the future, after a clock was set back, is among those of today.
+    # Fills in the future, after a clock was set back, count as today's.
     [(today, _)] = _FILLED_OF_BUDGET_SINCE.rows(**which, after_ms=now_ms - DAY_MS) if fills else [(0, 0)]
     return BudgetUse(open_sats, count, fills, spent, today)
 
 
 def left(budget: Budget, use: BudgetUse) -> BudgetRoom:
-    """Returns the room beside these orders and fills: none where a limit was lowered below them."""
+    """Returns the remaining allowance after this use; 0 if a limit was lowered below it."""
     fills_left = max(0, budget.max_fills - use.fills - use.open_count) if budget.max_fills else None
     bounds = (
         (budget.max_open_sats, 0),
@@ -93,12 +93,12 @@ def left(budget: Budget, use: BudgetUse) -> BudgetRoom:
 
 
 def room_of(user_id: int, budget_id: int, task_id: int | None, now_ms: int, *, dry_run: bool) -> BudgetRoom:
-    """Returns the room for the task's orders, its own open ones included; none in a budget that is not the user's."""
+    """Returns the allowance for the task's orders, its open ones included; 0 in a budget that is not the user's."""
     return _room_in(budgets.own(user_id, budget_id), budget_id, now_ms, dry_run, task_id)
 
 
 def room_now(budget_id: int, now_ms: int, *, dry_run: bool) -> BudgetRoom:
-    """Returns the room for one more order, for a reservation that holds the write lock."""
+    """Returns the allowance for one more order, for a reservation that holds the write lock."""
     return _room_in(budgets.named_by_a_task(budget_id), budget_id, now_ms, dry_run, None)
 
 
@@ -109,7 +109,7 @@ def _room_in(budget: Budget | None, budget_id: int, now_ms: int, dry_run: bool, 
 
 
 def change_bidding_task(task: Task, **columns: Any) -> int:
-    """Writes a task's config as `tasks.change_bidding_task`, in one step with the budget of its open orders."""
+    """Changes a task's config as `tasks.change_bidding_task` does, and its open orders' budget in the same commit."""
     along = partial(_TAKE_ALONG.run, task_id=task.id, budget_id=columns["budget_id"])
     return tasks.change_bidding_task(task, **columns, beside=along)
 
@@ -117,7 +117,7 @@ def change_bidding_task(task: Task, **columns: Any) -> int:
 NEWEST = 10  # fills whose times are returned
 
 _ROWS = f"SELECT {columns(Order)} FROM orders WHERE"
-_IS_OPEN = "state != 'closed'"  # literally as in the indexes: SQLite sees at once which index to use
+_IS_OPEN = "state != 'closed'"  # literally as in the indexes, because SQLite chooses an index by it
 _SUMS = "SELECT COALESCE(SUM(price_sats), 0) AS sats, COUNT(1) AS count FROM orders WHERE dry_run = :dry_run AND"
 _FILLED = "task_id = :task_id AND close_reason = 'filled'"
 
@@ -145,7 +145,7 @@ NEWEST_FILLS = Statement(
     SELECT closed_ms FROM orders WHERE {_FILLED} AND dry_run = :dry_run ORDER BY closed_ms DESC LIMIT {NEWEST}
     """
 )
-# The last millisecond of the run of taken ones that begins at `expires_ms`.
+# The last millisecond of the unbroken run of taken expiries from `expires_ms` on.
 LAST_OF_RUN = Statement(
     """
     SELECT o.expires_ms FROM orders AS o WHERE o.wallet = :wallet AND o.expires_ms >= :expires_ms
@@ -156,9 +156,9 @@ LAST_OF_RUN = Statement(
 
 
 class Facts(NamedTuple):
-    """All that a reservation is judged by, but its budget: of its task's row, its user's, and the open orders.
+    """All values that a reservation is checked against, except its budget: of its task, its user and the open orders.
 
-    `is_taken`: an order of the wallet has the wanted expiry. `all_sats` is None where nobody asks for it.
+    `is_taken`: an order of the wallet has the wanted expiry. `all_sats` is None without a limit for all users.
     """
 
     kind: str
@@ -177,7 +177,7 @@ class Facts(NamedTuple):
 
 @cache
 def facts(counts_all: bool) -> Statement:
-    """Prepares the question for the Facts: one statement, since each is a way to the server and back."""
+    """Prepares the statement for the Facts; a single one, because each statement is a round trip to the server."""
     return Statement(
         f"""
         SELECT t.kind, t.desired, t.deleted_ms, t.token, t.budget_id, u.max_exposure, u.max_hardcap,
@@ -198,9 +198,9 @@ _UNWRITTEN = dict.fromkeys(name for name in Order._meta.sorted_field_names if na
 
 
 class LimitReached(Exception):
-    """The order does not fit within `limit`.
+    """The order exceeds `limit`.
 
-    `room` would still fit: sats, for BID_COUNT, MAX_FILLS and the fills of a budget a number of orders.
+    `room` is the remaining allowance: sats, or a number of orders for BID_COUNT, MAX_FILLS and a budget's fills.
     """
 
     def __init__(self, limit: LedgerLimit, room: int) -> None:
@@ -210,19 +210,19 @@ class LimitReached(Exception):
 
 
 class NotAllowedToPlace(Exception):
-    """The task is no longer wanted, or another worker has taken over."""
+    """The task was stopped or deleted, or another worker has taken over."""
 
 
 class MovedMeanwhile(IllegalMove):
-    """A move of an order that another process, such as the manager for a brake, has moved first."""
+    """Another process, such as the manager for a brake, has moved the order first."""
 
 
 class ExposureLimits(Struct, frozen=True):
-    """Limits of the sums of open orders, in sats; 0 for `task` and `installation` means no such limit.
+    """Limits of the sums of open orders, in sats; 0 for `task` and `installation` means no limit.
 
-    `count` bounds the number of the task's open orders (0: not at all): a bid whose cancel fails is still there, and
-    its successor must not come on top of it. `fills` limits the open orders that may be filled (None: any), with no
-    exception.
+    `count` limits the number of the task's open orders (0 = no limit), because a bid whose cancel failed is still open
+    and must not get a successor. `fills` limits the open orders that may be filled (None = no limit), `replaced` ones
+    included.
     """
 
     task: int
@@ -233,9 +233,9 @@ class ExposureLimits(Struct, frozen=True):
 
 
 class NewOrder(Struct, frozen=True):
-    """An order to be reserved; `expires_ms` is moved on by milliseconds until it is unique in its wallet.
+    """An order to be reserved; `expires_ms` is increased until it is unique in the wallet.
 
-    `trait` is (type, value), None for a bid on the whole collection or rune; `coins` and `receive` as in the table.
+    `trait` is (type, value), None for a bid on the whole collection or rune; `coins` and `receive` are as in `Order`.
     """
 
     intent: str
@@ -255,7 +255,7 @@ class NewOrder(Struct, frozen=True):
 
 
 def columns_of(new: NewOrder) -> dict[str, Any]:
-    """Returns the columns of an order's row that are told of it before it is written."""
+    """Returns the columns of an order's row that `new` provides."""
     trait_type, trait_value = new.trait or ("", "")
     told = {name: getattr(new, name) for name in NewOrder.__struct_fields__ if name != "trait"}
     return told | {"trait_type": trait_type, "trait_value": trait_value}
@@ -269,9 +269,9 @@ class Part(NamedTuple):
 
 
 class SoldInto(Struct, frozen=True):
-    """The sale that filled an order: its name and its time at the venue, and what was bought, if the venue tells.
+    """The sale that filled an order: the venue's id of the sale, its time and the inscription, if given.
 
-    Without a time the order was filled when that was learnt. `part` is set if not all of it was sold.
+    Without `sold_ms` the time of the record counts. `part` is set if only a part of the order was filled.
     """
 
     sale_id: str
@@ -281,9 +281,9 @@ class SoldInto(Struct, frozen=True):
 
 
 class Fills(Struct, frozen=True):
-    """A task's filled orders: their number, their sats, and when the ten that closed last did (Unix ms, newest first).
+    """A task's filled orders: their number, their sats, and the times of the last ten (Unix ms, newest first).
 
-    `today` and `sats_today` are those of the last 24 hours.
+    `today` and `sats_today` are the number and sats of the last 24 hours.
     """
 
     count: int = 0
@@ -294,22 +294,22 @@ class Fills(Struct, frozen=True):
 
     @property
     def newest_ms(self) -> int | None:
-        """The time at which the last fill was learnt of."""
+        """The time at which the last fill was recorded, or None."""
         return self.newest_closed[0] if self.newest_closed else None
 
     def recent(self, now_ms: int) -> int:
-        """Counts those of the newest ten that are within ten minutes of now; a clock that was ahead holds no bid."""
+        """Counts those of the last ten fills that are less than ten minutes from now, in the past or the future."""
         return sum(abs(now_ms - closed_ms) < FILL_BURST_MS for closed_ms in self.newest_closed)
 
 
 def reserve(new: NewOrder, exposure_limits: ExposureLimits, now_ms: int, replaced: Collection[int] = ()) -> Order:
-    """Counts the order against every limit and writes it down, in one transaction that has reached the disk.
+    """Checks the order against every limit and stores it, in one durable transaction.
 
-    `replaced` are orders whose place this one, and other accepted ones, take: while they are live they are left out of
-    `count`, since they are about to be cancelled. Once their cancel was sent they count again: orders that a cancel
-    fails to end must not pile up. Their sats and their fills always count. An order of a dry run is counted with other
-    such orders only. Its budget is the one that the task names now, whatever its worker believes. Raises LimitReached
-    (limits are inclusive) or NotAllowedToPlace; then nothing was written.
+    `replaced` are orders that this one and other accepted ones replace. While they are live they are excluded from
+    `count`, because they are about to be cancelled. Once their cancel was sent they count again, so that orders whose
+    cancel fails do not pile up. Their sats and fills always count. An order of a dry run is counted with other dry runs
+    only. Its budget is the one that the task names now. Raises LimitReached (limits are inclusive) or
+    NotAllowedToPlace, with nothing written.
     """
     try:
         return _reserve(new, exposure_limits, now_ms, replaced)
@@ -334,7 +334,7 @@ def _reserve(new: NewOrder, exposure_limits: ExposureLimits, now_ms: int, replac
         if facts is None or not tasks.is_acting(facts[:4], BIDDING, new.token):
             raise NotAllowedToPlace(f"task {new.task_id} is not this worker's to act for")
         _check(LedgerLimit.TASK_TOTAL, exposure_limits.task, facts.task_sats, new.price_sats)
-        # Read here, since they may have fallen since the decision; they are the last word against a stolen token.
+        # Read here, because they may have been lowered since the decision and must stop a stolen token.
         own_exposure, own_hardcap = facts.own_exposure, facts.own_hardcap
         user_ceiling = exposure_limits.user if own_exposure is None else min(exposure_limits.user, own_exposure)
         _check(LedgerLimit.EXPOSURE_LIMIT, user_ceiling, facts.user_sats, new.price_sats, unlimited=None)
@@ -373,12 +373,12 @@ def _check(limit: LedgerLimit, ceiling: int, used: int, more: int, unlimited: in
 
 
 def _next_expiry(wallet: str, expires_ms: int) -> int:
-    """Returns the first millisecond from `expires_ms` on, which is taken, that no order of the wallet has."""
+    """Returns the first millisecond after `expires_ms`, which is taken, that no order of the wallet has."""
     return int(LAST_OF_RUN.value(wallet=wallet, expires_ms=expires_ms)) + 1
 
 
 def exposure(user_id: int, *, dry_run: bool = False) -> int:
-    """Returns sats of all open orders of the user: of the real ones, or of those of dry runs."""
+    """Returns the sats of the user's open orders, real ones or those of dry runs."""
     return int(OPEN_OF_USER.value(user_id=user_id, dry_run=dry_run))
 
 
@@ -389,35 +389,34 @@ def exposure_by_venue(user_id: int) -> dict[str, int]:
 
 
 def open_count(user_id: int, *, dry_run: bool = False) -> int:
-    """Returns the number of all open orders of the user: of the real ones, or of those of dry runs."""
+    """Returns the number of the user's open orders, real ones or those of dry runs."""
     return int(OPEN_OF_USER.rows(user_id=user_id, dry_run=dry_run)[0][1])
 
 
 def exposure_of_all(*, dry_run: bool = False) -> int:
-    """Returns sats of all open orders of the installation: of the real ones, or of those of dry runs."""
+    """Returns the sats of the installation's open orders, real ones or those of dry runs."""
     return int(OPEN_OF_ALL.value(dry_run=dry_run))
 
 
 def task_exposure(task_id: int, *, dry_run: bool = False) -> int:
-    """Returns sats of all open orders of the task: of the real ones, or of those of dry runs."""
+    """Returns the sats of the task's open orders, real ones or those of dry runs."""
     return int(OPEN_OF_TASK.value(task_id=task_id, dry_run=dry_run))
 
 
 def move(order: Order, state: str, now_ms: int, *, reason: str | None = None, venue_id: str | None = None) -> None:
-    """Moves the order from its believed state to `state`, on disk when this returns.
+    """Moves the order durably from the state in `order` to `state`, and updates `order`.
 
-    A live order whose cancel another process has sent meanwhile is cancelled or closed from there.
-    `reason` (one of ORDER_ENDS) goes with `closed`, `venue_id` with `live`. Raises IllegalMove; then nothing
-    was written. `order` is brought up to date.
+    A move of a live order to `cancelling` or `closed` also succeeds if another process has sent its cancel meanwhile.
+    `closed` needs a `reason` (one of ORDER_ENDS); `venue_id` is for `live`. Raises IllegalMove, with nothing written.
     """
     _move(order, state, now_ms, reason, venue_id, None)
 
 
 def fill(order: Order, now_ms: int, sale: SoldInto) -> bool:
-    """Closes the order as filled by this sale, on disk when this returns.
+    """Closes the order durably as filled by this sale.
 
-    Returns False, with nothing written, when the sale belongs to another order already. Among orders of dry runs a sale
-    is taken once for each task, since they compete with nobody. Raises IllegalMove.
+    Returns False, with nothing written, if the sale already filled another order. In dry runs a sale may fill one order
+    of each task, because these orders do not compete. Raises IllegalMove.
     """
     try:
         _move(order, CLOSED, now_ms, FILLED, None, sale)
@@ -427,7 +426,7 @@ def fill(order: Order, now_ms: int, sale: SoldInto) -> bool:
 
 
 def note_fill(order: Order, floor_at_fill: Decimal | None, network_fee_sats: int | None) -> None:
-    """Adds to a filled order what was seen beside its sale; None is not known."""
+    """Adds the floor and the network fee at the fill to a filled order; None = unknown."""
     values = {"floor_at_fill": None if floor_at_fill is None else str(floor_at_fill)}
     changes = values | {"network_fee_sats": network_fee_sats}
     Order.update(changes).where(Order.id == order.id, IS_FILLED).execute()
@@ -474,17 +473,17 @@ def _move(
 
 
 def open_orders(task_id: int) -> list[Order]:
-    """Returns the task's open orders, real and of dry runs (`dry_run` tells), oldest first."""
+    """Returns the task's open orders, real ones and those of dry runs, oldest first."""
     return ROWS_OF_TASK.instances(Order, task_id=task_id)
 
 
 def count_open(task_id: int) -> int:
-    """Counts the task's open orders, real and of dry runs."""
+    """Counts the task's open orders, real ones and those of dry runs."""
     return int(COUNT_OF_TASK.value(task_id=task_id))
 
 
 def tasks_with_open_orders() -> list[int]:
-    """Returns their ids."""
+    """Returns the ids of all tasks with open orders."""
     return [task_id for (task_id,) in OWING_TASKS.rows()]
 
 
@@ -494,7 +493,7 @@ def wallet_orders(wallet: str) -> list[Order]:
 
 
 def has_open_orders(user_id: int) -> bool:
-    """Tells whether any real order of the user is open."""
+    """Returns whether any real order of the user is open."""
     return Order.select().where(Order.user_id == user_id, IS_OPEN, IS_REAL).exists()
 
 
@@ -504,7 +503,7 @@ def orders_by_expiry(wallet: str, expiries: Iterable[int]) -> dict[int, Order]:
 
 
 def closed_by_venue_id(wallet: str, venue_ids: Iterable[str]) -> dict[str, Order]:
-    """Returns the wallet's real closed orders by the venue's id, the newest for each id. It scans them all."""
+    """Returns the wallet's real closed orders by the venue's id, the newest for each id. Scans all closed ones."""
     found = _rows_with(wallet, "venue_id", venue_ids, f"AND NOT ({_IS_OPEN}) ORDER BY id")
     return {str(order.venue_id): order for order in found}
 
@@ -523,9 +522,9 @@ def _with_values(column: str, count: int, more: str) -> Statement:
 
 
 def fills(task_id: int, *, dry_run: bool = False, now_ms: int | None = None) -> Fills:
-    """Returns the task's fills since it was created: of the real orders, or of those of dry runs.
+    """Returns the task's fills since it was created, of real orders or of dry runs.
 
-    With `now_ms` also those of the last 24 hours; one in the future, after a clock was set back, is among them.
+    With `now_ms` also those of the last 24 hours; fills in the future, after a clock was set back, count among them.
     """
     [(sats, count)] = FILLED_OF_TASK.rows(task_id=task_id, dry_run=dry_run)
     if not count:
@@ -540,7 +539,7 @@ def fills(task_id: int, *, dry_run: bool = False, now_ms: int | None = None) -> 
 def newest_of_user(
     user_id: int, most: int, *, task_id: int | None = None, since_ms: int | None = None, before: int | None = None
 ) -> list[Order]:
-    """Returns at most `most` of the user's orders, newest first: of one task, made since then, older than `before`."""
+    """Returns at most `most` of the user's orders, newest first; the other arguments are optional filters."""
     query = Order.select().where(Order.user_id == user_id)
     if task_id is not None:
         query = query.where(Order.task_id == task_id)
@@ -552,7 +551,7 @@ def newest_of_user(
 
 
 def open_at(user_id: int, task_id: int, time_ms: int) -> list[Order]:
-    """Returns the task's orders that were open at this time, the highest price first, as they are now."""
+    """Returns the task's orders that were open at `time_ms`, in their current state, highest price first."""
     is_of_task = (Order.user_id == user_id) & (Order.task_id == task_id)
     was_open = (Order.created_ms <= time_ms) & (Order.closed_ms.is_null() | (Order.closed_ms > time_ms))
     return list(Order.select().where(is_of_task, was_open).order_by(Order.price_sats.desc(), Order.id))

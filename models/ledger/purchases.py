@@ -1,11 +1,12 @@
-"""Purchases: the proof of what a filled order bought, and the auto-list task that is made of it.
+"""Purchases: the proof of what a filled order bought, and the auto-list task for it.
 
-A marketplace's word about what a bid bought is a claim. A row says how far its proof is: `waiting`, `proved`, `settled`
-(proved, and too deep in the chain to be undone) or `dropped`. A transaction proves one order: coins are spent once, so
-no two orders can be proved by one coin.
+A marketplace's statement of what a bid bought is only a claim. A row has the state of its proof on the chain:
+`waiting`, `proved`, `settled` (proved, and too deep to be reorganised) or `dropped`. A transaction proves one order
+only, because its coins are spent once.
 
-A fill whose task wants it listed waits until its auto-list task is there or the wish is dropped. Each end is one
-commit, so that a death on the way leaves a fill that still waits. Task and cost come of a proof, never of the fill.
+A fill that its task wants to list waits until its auto-list task exists or the wish is dropped. Each of these ends is
+one commit, so that after a crash the fill still waits. The task's inscription and cost come from the proof, never from
+the fill.
 """
 
 from __future__ import annotations
@@ -34,9 +35,10 @@ DROPPED = "dropped"
 
 
 class Purchase(Row):
-    """The proof of one order's purchase, with the fields of ProvenPurchase, which are None without a proof.
+    """The proof of one order's purchase; the fields of ProvenPurchase are None without a proof.
 
-    A void proof keeps its `cost_sats`, so that a task with this cost is known. `reason` says why a proof is missing.
+    A void proof keeps its `cost_sats`, so that a task with this cost can be corrected. `reason` is why a proof is
+    missing.
     """
 
     order_id = BigIntegerField(primary_key=True)
@@ -65,19 +67,19 @@ add_indexes(
 
 
 class ClaimedPurchase(Struct, frozen=True):
-    """A purchase by a marketplace's word alone. It has no cost: none may come of it."""
+    """A purchase that only a marketplace claims. It has no cost, because no cost may rely on a claim."""
 
     order_id: int
 
 
 def note(order: Order, inscription_id: str | None, now_ms: int) -> None:
-    """Notes in the caller's transaction that a real fill with an inscription is to be proved."""
+    """Notes, in the caller's transaction, that a real fill with an inscription needs a proof."""
     if inscription_id is not None and not order.dry_run:
         Purchase.insert(order_id=order.id, state=WAITING, updated_ms=now_ms).execute()
 
 
 def unproven(slot: Slot) -> list[Order]:
-    """Returns the orders of the slot's users whose purchases wait for their proof, oldest first."""
+    """Returns the orders of the slot's users whose purchases wait for a proof, oldest first."""
     waiting = Order.select().join(Purchase, on=(Purchase.order_id == Order.id))
     return list(waiting.where(_IS_WAITING, slot.has(Order.user_id)).order_by(Order.id))
 
@@ -88,13 +90,13 @@ def unsettled(slot: Slot) -> list[ProvenPurchase]:
 
 
 def of_orders(order_ids: Collection[int]) -> dict[int, ProvenPurchase]:
-    """Returns the proofs of these orders, by the orders' ids; without those that have none."""
+    """Returns the proofs of these orders, by order id; orders without a proof are omitted."""
     found = _proofs(_STANDS, Order.id.in_(list(order_ids))) if order_ids else []
     return {proof.order_id: proof for proof in found}
 
 
 def of_order(order_id: int) -> ProvenPurchase | None:
-    """Returns the proof of this order's purchase, None without one."""
+    """Returns the proof of this order's purchase, or None."""
     return of_orders([order_id]).get(order_id)
 
 
@@ -106,7 +108,7 @@ def _proofs(*which: object) -> list[ProvenPurchase]:
 
 
 def of_inscription(user_id: int, inscription_id: str) -> ProvenPurchase | ClaimedPurchase | None:
-    """Returns the user's purchase of the inscription; None unless exactly one real fill here names it."""
+    """Returns the user's purchase of the inscription; None unless exactly one real fill names it."""
     own = Order.user_id == user_id, Order.inscription_id == inscription_id
     found = list(Order.select(Order.id).where(*own, IS_FILLED, IS_REAL).limit(2))
     if len(found) != 1:
@@ -116,7 +118,7 @@ def of_inscription(user_id: int, inscription_id: str) -> ProvenPurchase | Claime
 
 
 def claimed_costs(order_ids: Collection[int]) -> dict[int, set[int]]:
-    """Returns the costs (sats) that were ever claimed for these orders, which have no proof now: to be shown only."""
+    """Returns the costs (sats) claimed at any time for those of these orders that have no proof; for display only."""
     found = list(Order.select().where(Order.id.in_(list(order_ids)), IS_FILLED)) if order_ids else []
     rows = {row.order_id: row for row in Purchase.select().where(Purchase.order_id.in_([o.id for o in found]))}
     costs: dict[int, set[int]] = {}
@@ -129,10 +131,10 @@ def claimed_costs(order_ids: Collection[int]) -> dict[int, set[int]]:
 
 
 def record(proof: ProvenPurchase, now_ms: int) -> bool:
-    """Writes a proof; returns False, with nothing written, when its transaction has proved another order.
+    """Stores a proof; returns False, with nothing written, if its transaction has proved another order.
 
-    An auto-list task with the cost of a void proof of this order gets the new cost. A cost that its owner typed stays.
-    Raises TaskChanged, with nothing written.
+    An auto-list task that has the cost of this order's void proof gets the new cost; a cost that its owner entered
+    stays. Raises TaskChanged, with nothing written.
     """
     values = {name: getattr(proof, name) for name in _OF_PROOF} | {"state": PROVED, "reason": None}
     its = Purchase.order_id == proof.order_id
@@ -149,7 +151,7 @@ def record(proof: ProvenPurchase, now_ms: int) -> bool:
 
 
 def _correct_cost(proof: ProvenPurchase, void_cost: int) -> None:
-    """Writes the proof's cost into the order's auto-list task in place of a void proof's; any other cost stays."""
+    """Replaces the void proof's cost in the order's auto-list task by the new proof's; any other cost stays."""
     task = Task.get_or_none(Task.source_order == proof.order_id, Task.deleted_ms.is_null())
     config = None if task is None else load_listing_config(task.config)
     if task is not None and config is not None and config.cost_sats == void_cost:
@@ -158,7 +160,7 @@ def _correct_cost(proof: ProvenPurchase, void_cost: int) -> None:
 
 
 def stands(proof: ProvenPurchase) -> bool:
-    """Tells whether the proof is the one that is written down."""
+    """Returns whether the proof equals the stored one."""
     return of_order(proof.order_id) == proof
 
 
@@ -169,7 +171,7 @@ def settle(proof: ProvenPurchase) -> None:
 
 
 def drop(order: Order, detail: str, now_ms: int) -> str:
-    """Ends the search for a proof: the chain shows none. Returns the reason, in words for the order's owner."""
+    """Gives up the search for a proof, because the chain shows none. Returns the reason as text for the owner."""
     reason = f"{NOT_SHOWN}: {detail}"
     values = {"state": DROPPED, "reason": reason, "updated_ms": now_ms} | _VOID
     with transaction():
@@ -179,10 +181,10 @@ def drop(order: Order, detail: str, now_ms: int) -> str:
 
 
 def void(proof: ProvenPurchase, reason: str, now_ms: int) -> None:
-    """Ends a proof that the chain no longer shows, and the authority that came of it, in one commit.
+    """Voids, in one commit, a proof that the chain no longer shows.
 
-    The auto-list task that was made of it stops if it runs, and its order waits for another proof, which starts it
-    again. The transaction may prove another order.
+    If its auto-list task runs, that is stopped, and the order waits again to be listed by another proof. The
+    transaction may then prove another order.
     """
     with transaction():
         gone = {"state": WAITING, "reason": reason, "updated_ms": now_ms} | _VOID
@@ -201,7 +203,7 @@ log = logging.getLogger(__name__)
 
 
 def note_wish(order: Order) -> None:
-    """Notes in the caller's transaction that a fill is to be listed, if its task wants that now; a dry one never is."""
+    """Notes, in the caller's transaction, that a real fill is to be listed, if its task wants that now."""
     if not order.dry_run and order.receive and _is_wanted(order.task_id):
         order.autolist_state = TO_LIST
         Order.update(autolist_state=TO_LIST).where(Order.id == order.id).execute()
@@ -222,7 +224,7 @@ def waiting(slot: Slot) -> list[Order]:
 
 
 def wait_on(order: Order, reason: str) -> None:
-    """Writes why the fill still waits."""
+    """Stores the reason why the fill still waits."""
     if order.autolist_reason != reason:
         Order.update(autolist_reason=reason).where(Order.id == order.id, IS_TO_LIST).execute()
 
@@ -233,7 +235,7 @@ def drop_wish(order: Order, reason: str) -> None:
 
 
 def _end(order: Order, state: str, reason: str | None, task_id: int | None) -> bool:
-    """Ends the wish; returns False when somebody else has done so."""
+    """Ends the wish; returns False if it has already ended."""
     changes = {"autolist_state": state, "autolist_reason": reason, "autolist_task": task_id}
     return bool(Order.update(changes).where(Order.id == order.id, IS_TO_LIST).execute())
 
@@ -241,11 +243,12 @@ def _end(order: Order, state: str, reason: str | None, task_id: int | None) -> b
 def make_task(
     order: Order, proof: ProvenPurchase, config: ListingConfig, *, is_wanted: bool, now_ms: int
 ) -> int | None:
-    """Creates the auto-list task of what the order bought, and ends the wish in the same commit; returns the task's id.
+    """Creates the auto-list task for the order's purchase, and ends the wish in the same commit; returns the task's id.
 
-    The proof gives it its inscription and its cost. A task of the user's that has the inscription already is as good;
-    one that an earlier proof of this order made is started again. None, with nothing written, when the fill does not
-    wait any more, or the proof does not stand. Raises TaskLimitReached, TaskExists and TaskChanged.
+    The task's inscription and cost are the proof's. If the user already has a task for the inscription, the wish ends
+    with that task; a task that an earlier proof of this order created is started again. Returns None, with nothing
+    written, if the fill no longer waits or the proof is not the stored one. Raises TaskLimitReached, TaskExists and
+    TaskChanged.
     """
     if proof.order_id != order.id:
         raise ValueError(f"order {order.id} is not proved by the purchase of order {proof.order_id}")
@@ -275,13 +278,13 @@ def make_task(
         if there is None:
             raise
         if order.autolist_task == there:
-            return _take_up_again(order, proof, there, is_wanted=is_wanted)
+            return _restart(order, proof, there, is_wanted=is_wanted)
         return there if _end(order, LISTED, "there was an auto-list task for it already", there) else None
     return int(task.id)
 
 
-def _take_up_again(order: Order, proof: ProvenPurchase, task_id: int, *, is_wanted: bool) -> int | None:
-    """Starts the task of an earlier proof again. It keeps its cost, and gets the proof's if it has none."""
+def _restart(order: Order, proof: ProvenPurchase, task_id: int, *, is_wanted: bool) -> int | None:
+    """Starts the task of an earlier proof again. It keeps its cost; without one it gets the proof's."""
     with transaction():
         if not stands(proof) or not _end(order, LISTED, None, task_id):
             return None
@@ -296,13 +299,13 @@ def _take_up_again(order: Order, proof: ProvenPurchase, task_id: int, *, is_want
 
 
 class _Overtaken(Exception):
-    """Takes back the transaction of a fill that does not wait any more."""
+    """Rolls back the transaction, because the fill no longer waits or its proof has changed."""
 
 
 def count_open(task_id: int) -> int:
     """Counts the auto-list tasks of this bidding task's fills that are neither deleted nor sold.
 
-    One whose proof is void is left out: its own fill waits to start it again.
+    Tasks whose proof is void are not counted, because their fills wait again.
     """
     is_sold = fn.EXISTS(Listing.select(Listing.id).where(Listing.task_id == Task.id, Listing.close_reason == SOLD))
     of_fills = Task.select().join(Order, on=(Order.autolist_task == Task.id))
@@ -311,5 +314,5 @@ def count_open(task_id: int) -> int:
 
 
 def cost(proof: ProvenPurchase) -> int:
-    """Returns the cost (sats) of what was bought: what left our scripts for it, fees included."""
+    """Returns the cost (sats) of the purchase: all sats that left our scripts for it, fees included."""
     return proof.cost_sats

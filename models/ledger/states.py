@@ -1,4 +1,4 @@
-"""The one ledger of states: rows of orders and listings, all moves of these and of withdrawals, and their events.
+"""The tables of orders and listings, the legal moves of their states and of withdrawals', and their events.
 
 An event is written in the transaction that moves the order or the listing.
 """
@@ -13,29 +13,29 @@ from peewee import SQL, BigIntegerField, BooleanField, CharField, IntegerField, 
 from models import outbox
 from models.database.base import NO, YES, Row, Statement, add_indexes, primary_key
 
-NEW = "new"  # a row that is about to be written
-RESERVED = "reserved"  # it counts; the signer may have been asked
-SIGNED = "signed"  # the signature is out
-SUBMITTED = "submitted"  # venue or network may have it
+NEW = "new"  # not stored yet
+RESERVED = "reserved"  # counts against the limits; the signer may have been called
+SIGNED = "signed"  # a signature exists
+SUBMITTED = "submitted"  # may have reached the venue or the network
 LIVE = "live"  # the venue has it
 CANCELLING = "cancelling"  # its cancel was sent
-UNKNOWN = "unknown"  # it was sent, and whether it is there is not known at the moment
-CLOSED = "closed"  # it has ended, for a reason of its own
-CONFIRMED = "confirmed"  # a withdrawal that is in a block
+UNKNOWN = "unknown"  # sent, and it is not known whether the venue or network has it
+CLOSED = "closed"  # ended, with a close reason
+CONFIRMED = "confirmed"  # withdrawal in a block
 
-CANCELLED = "cancelled"  # the venue was told to forget it
+CANCELLED = "cancelled"  # by a cancel at the venue
 EXPIRED = "expired"
 FILLED = "filled"
-REPLACED = "replaced"  # another listing took its place at the venue, or is about to (see listings.give_up)
+REPLACED = "replaced"  # by a new listing at the venue, now or soon (see listings.give_up)
 SOLD = "sold"
-GONE = "gone"  # its output was spent, and not by a sale: the signature is worthless
+GONE = "gone"  # its output was spent without a sale, so the signature is worthless
 REFUSED = "refused"  # by signer, venue or network, or never sent
-LOST = "lost"  # the venue does not show it, though its output is still ours
+LOST = "lost"  # the venue does not show it, although its output is still ours
 ORDER_ENDS = (CANCELLED, EXPIRED, FILLED, REFUSED, LOST)
 LISTING_ENDS = (CANCELLED, REPLACED, SOLD, GONE, REFUSED, LOST)
 
-# Every legal move; one that is not here is an error of ours. `closed` goes with any of the kind's reasons. A closed
-# listing's signature outlives it, so it may still be sold; a replaced one is live again if its successor never was.
+# All legal moves; any other is a bug. `closed` needs one of the kind's reasons. A closed listing may still be sold,
+# because its signature stays valid; a replaced one becomes live again if its successor never was.
 _MOVES = """
 from       | order                     | listing                   | withdrawal
 new        | reserved closed           | reserved live unknown     | reserved
@@ -52,19 +52,19 @@ lost       |                           | sold                      |
 
 
 class IllegalMove(ValueError):
-    """A move that is not in the table, or of a row that is in another state than the caller believed."""
+    """The move is not in the table, or the row is in another state than the caller assumed."""
 
 
 class Life(NamedTuple):
-    """The moves of one kind of row; its `states` are those that a row may be in, from the first to the last."""
+    """The legal moves of one kind of row; `states` are its possible states, from first to last."""
 
     kind: str
     moves: Mapping[str, frozenset[str]]
     states: tuple[str, ...]
-    ends: tuple[str, ...] = ()  # the reasons to be closed for
+    ends: tuple[str, ...] = ()  # close reasons
 
     def check(self, former: str, state: str, reason: str | None = None, row_id: int | None = None) -> None:
-        """Raises IllegalMove unless the table has the move; `former` is a closed row's reason, where that matters."""
+        """Raises IllegalMove unless the table has the move; for a closed row `former` is its close reason."""
         may = self.moves.get(former, frozenset())
         is_legal = state in may or reason in may
         if not is_legal or (state == CLOSED) != (reason in self.ends):
@@ -81,10 +81,10 @@ def _life(column: int, ends: tuple[str, ...], *last: str) -> Life:
 ORDER_LIFE = _life(1, ORDER_ENDS, CLOSED)
 LISTING_LIFE = _life(2, LISTING_ENDS, CLOSED)
 WITHDRAWAL_LIFE = _life(3, (), CONFIRMED, REFUSED)
-# The reasons for which a listing is closed while it may still be sold.
+# Close reasons of listings that may still be sold.
 OUTLIVED = tuple(end for end in LISTING_ENDS if SOLD in LISTING_LIFE.moves.get(end, ()))
 
-# What becomes of a filled order whose task wants its fills listed.
+# States of the auto-listing of a filled order.
 TO_LIST = "waiting"
 LISTED = "listed"
 NOT_LISTED = "dropped"
@@ -94,16 +94,15 @@ class Order(Row):
     """One bid. `price_sats` is the whole order's; `wallet` and `expires_ms` together identify it.
 
     `venue_id` is the id that the venue gave when it accepted the bid, or that a later read showed. Until then the
-    signed expiry, unique per wallet to the millisecond, is the order's fingerprint; `misses` counts the good reads in a
-    row that did not show it. `coins` (`txid:vout`, blanks between) pay for it, where an order is a transaction.
-    `receive` is the address that gets what it buys, "" in rows of former versions.
+    signed expiry, unique per wallet to the millisecond, identifies the order. `misses` counts the successful reads in a
+    row that did not show it. `coins` (`txid:vout`, separated by blanks) pay for a bid that is a PSBT. `receive` is the
+    address that receives the purchase, "" in rows of older versions.
 
-    A filled one has its sale's name at the venue (`sale_id`) and time (`filled_ms`). The inscription that was bought,
-    the reference price of that moment (`floor_at_fill`, of one item or token, a decimal's text) and the network's fee
-    are None where they are not known. `sold_sats` and `sold_quantity` are set if only a part of it was sold; the limits
-    count all of it. `budget_id` is the budget that it counts in (models/ledger/orders.py).
-    When its task wanted it listed, `autolist_state` tells how far that is (`waiting`, `listed`, `dropped`),
-    `autolist_reason` why, and `autolist_task` the auto-list task of what was bought.
+    A filled order has the venue's id of the sale (`sale_id`) and its time (`filled_ms`). The bought inscription, the
+    reference price at the fill (`floor_at_fill`, for one item or token, decimal text) and the network fee are None if
+    unknown. `sold_sats` and `sold_quantity` are set if only a part was filled; the limits count the whole order.
+    `budget_id` is the budget that it counts in (models/ledger/orders.py). If its task wanted the purchase listed,
+    `autolist_state` is `waiting`, `listed` or `dropped`, with `autolist_reason` and the auto-list task `autolist_task`.
     """
 
     id = primary_key()
@@ -146,7 +145,7 @@ class Order(Row):
 
     @property
     def trait(self) -> tuple[str, str] | None:
-        """The trait (type, value) that is bid on; None for a bid on the whole collection or rune."""
+        """The bid's trait (type, value); None for a bid on the whole collection or rune."""
         return (self.trait_type, self.trait_value) if self.trait_type else None
 
     @property
@@ -155,7 +154,7 @@ class Order(Row):
         return int(self.price_sats if self.sold_sats is None else self.sold_sats)
 
 
-# Literals, as in the indexes: SQLite sees at once which index to use.
+# Literals, as in the indexes, because SQLite chooses an index by them.
 IS_OPEN = Order.state != SQL(f"'{CLOSED}'")
 IS_FILLED = Order.close_reason == SQL(f"'{FILLED}'")
 IS_REAL = Order.dry_run == NO
@@ -177,7 +176,7 @@ add_indexes(
     ("orders_open_budget", (Order.budget_id, Order.dry_run, Order.task_id, Order.price_sats), _HELD, False),
     ("orders_filled_budget", (Order.budget_id, Order.dry_run, Order.closed_ms, Order.price_sats), _SPENT, False),
     ("orders_fills", (Order.user_id, Order.filled_ms, Order.id), IS_FILLED, False),
-    # They begin with the user, so that no question about a task's few open orders ever walks its closed ones.
+    # These begin with the user, so that no query for a task's few open orders walks its closed ones.
     ("orders_user", (Order.user_id, Order.id), None, False),
     ("orders_user_task", (Order.user_id, Order.task_id, Order.id), None, False),
     ("orders_to_list", (Order.id,), IS_TO_LIST, False),
@@ -188,13 +187,13 @@ add_indexes(
 
 
 class Listing(Row):
-    """One signature of one price (`price_sats`) for one output, and its fate.
+    """One signed price (`price_sats`) for one output, and its state.
 
-    A change of price is a new row: the venue lets the new listing take the old one's place. `revision` is its config's,
-    `wallet` the vault that holds the inscription at `outpoint` (txid:vout). `signed_ms` is set once a signature exists,
-    `listed_ms` once the venue showed it or said so. `misses` counts the good reads in a row that did not show it.
-    A sold one has its sale's name at the venue (`sale_id`), price (`proceeds_sats`) and time (`sold_ms`), the venue's
-    fee out of that price and the transaction's id, both None where they are not known.
+    A change of price is a new row, because the venue replaces the old listing by the new one. `revision` is the
+    config's, `wallet` the vault that holds the inscription at `outpoint` (txid:vout). `signed_ms` is set once a
+    signature may exist, `listed_ms` once the venue has confirmed or shown the listing. `misses` counts the successful
+    reads in a row that did not show it. A sold listing has the venue's id of the sale (`sale_id`), its price
+    (`proceeds_sats`) and time (`sold_ms`), and the venue's fee and the txid, which are None if unknown.
     """
 
     id = primary_key()
@@ -226,7 +225,7 @@ class Listing(Row):
 
     @property
     def is_open(self) -> bool:
-        """Whether the venue may have it, or may still get it."""
+        """Whether it is at the venue, or may still be sent there."""
         return bool(self.state != CLOSED)
 
 
@@ -234,11 +233,11 @@ _OPEN_PRICES = Statement(f"SELECT price_sats FROM listings WHERE user_id = :user
 
 
 def open_prices(user_id: int) -> frozenset[int]:
-    """Returns the prices (sats) at which listings of a user may be at some venue."""
+    """Returns the prices (sats) of the user's open listings at all venues."""
     return frozenset(int(price) for (price,) in _OPEN_PRICES.rows(user_id=user_id))
 
 
-# Literals, as in the indexes: SQLite sees at once which index to use.
+# Literals, as in the indexes, because SQLite chooses an index by them.
 LISTING_IS_OPEN = Listing.state != SQL(f"'{CLOSED}'")
 IS_SIGNED = Listing.signed_ms.is_null(False)
 IS_SOLD = Listing.close_reason == SQL(f"'{SOLD}'")
@@ -254,7 +253,7 @@ add_indexes(
 
 
 def tell_order(order: Order, now_ms: int, state: str, reason: str | None, bought: Mapping[str, Any]) -> None:
-    """Tells that the order goes live, or is closed for this reason; of other states nothing.
+    """Writes the event of an order that becomes live or is closed; none for other states.
 
     `bought` are the columns of the sale that fills it.
     """
@@ -269,7 +268,7 @@ def tell_order(order: Order, now_ms: int, state: str, reason: str | None, bought
     }
     if reason == FILLED:
         sold = {name: bought[name] for name in ("sale_id", "filled_ms", "inscription_id")}
-        if bought["sold_sats"] is not None:  # not all of it
+        if bought["sold_sats"] is not None:  # filled in part
             sold |= {"price": bought["sold_sats"], "quantity": bought["sold_quantity"]}
         outbox.tell(outbox.FILL, order.user_id, order.task_id, now_ms, {"fill": f"buy-{order.id}"} | found | sold)
     elif state in (LIVE, CLOSED):
@@ -278,9 +277,9 @@ def tell_order(order: Order, now_ms: int, state: str, reason: str | None, bought
 
 
 def tell_listing(listing: Listing, now_ms: int, state: str, reason: str | None, sold: Mapping[str, Any]) -> None:
-    """Tells that the listing goes live, for the first time or again, or is closed; of other states nothing.
+    """Writes the event of a listing that becomes live (again) or is closed; none for other states.
 
-    `sold` are the columns of its sale. Call it before `listing` is brought up to date.
+    `sold` are the columns of its sale. Call it before `listing` is updated.
     """
     found: dict[str, Any] = {
         "listing": listing.id,
@@ -301,11 +300,11 @@ def tell_listing(listing: Listing, now_ms: int, state: str, reason: str | None, 
 
 
 def sold_at(row: Order | Listing, told_ms: int | None, now_ms: int) -> int:
-    """Returns the time of a row's sale, never before the row was made nor after now, whatever the venue says."""
+    """Returns the venue's time of a sale, limited to the span from the row's creation to now."""
     return min(max(now_ms if told_ms is None else told_ms, int(row.created_ms)), now_ms)
 
 
-LATE_MS = 30_000  # how long after its time (a bid's expiry, a listing's deadline) it is still waited for
+LATE_MS = 30_000  # grace after a bid's expiry or a listing's deadline
 
 
 def _changes(what: str) -> dict[type[Order | Listing], Statement]:
@@ -320,7 +319,7 @@ _MISSED = _changes("misses = misses + 1, updated_ms = :updated_ms")
 
 
 def saw(row: Order | Listing, venue_id: str, now_ms: int) -> None:
-    """Notes that the venue shows it: its id is known from now on, and the misses start anew."""
+    """Notes that the venue shows the row under this id, and resets its misses."""
     if row.venue_id == venue_id and row.misses == 0:
         return
     _SAW[type(row)].run(id=row.id, venue_id=venue_id, updated_ms=now_ms)
@@ -328,14 +327,14 @@ def saw(row: Order | Listing, venue_id: str, now_ms: int) -> None:
 
 
 def date_back(row: Order | Listing, now_ms: int) -> None:
-    """Dates a row back to now if the clock was ahead when it was written: reads that begin from now on count."""
+    """Sets a row's time back to now if the clock was ahead when it was written, so that new reads count."""
     if row.updated_ms > now_ms:
         _DATED[type(row)].run(id=row.id, updated_ms=now_ms)
         row.updated_ms = now_ms
 
 
 def count_miss(row: Order | Listing, read_ms: int) -> int:
-    """Counts one more good read, begun at `read_ms`, that does not show it; returns how many in a row.
+    """Counts a successful read, begun at `read_ms`, that does not show the row; returns the misses in a row.
 
     `updated_ms` becomes `read_ms`, so that no read is counted twice.
     """

@@ -1,8 +1,8 @@
-"""Withdrawals: a user's money on its way out.
+"""The ledger of withdrawals.
 
-A row has reached the disk, with the coins that it spends and the signer's whole request, before anything is signed; it
-says `signed`, with the txid, before anything is sent. So after any crash the row says what to look for: asked again,
-the signer gives the same signature, and the same transaction sent twice moves nothing twice.
+A row is on disk, with its coins and the signer's whole request, before anything is signed; its state is `signed`, with
+the txid, before anything is sent. So after any crash the withdrawal can be resumed from its row: the signer repeats the
+same signature, and sending the same transaction twice is harmless.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ class CoinsTaken(Exception):
 
 
 class Withdrawal(Row):
-    """One withdrawal. `request` is the signer's, `coins` are the outputs that it spends (both JSON).
+    """One withdrawal. `request` is the request to the signer, `coins` are the outputs that it spends (both JSON).
 
-    `sent_sats` arrive at `destination`. `venue` and `inscription_id` are set where it has one.
+    `sent_sats` arrive at `destination`. `venue` and `inscription_id` are null if they do not apply.
     """
 
     id = primary_key()
@@ -58,7 +58,7 @@ class Withdrawal(Row):
         return self.state in WITHDRAWAL_LIFE.moves
 
 
-# Literals, as in the index: SQLite sees at once that it applies.
+# Literals, as in the index, because SQLite chooses an index by them.
 IS_OPEN = Withdrawal.state.not_in([SQL("'confirmed'"), SQL("'refused'")])
 add_indexes(
     ("withdrawals_user", (Withdrawal.user_id, Withdrawal.id), None, False),
@@ -67,7 +67,7 @@ add_indexes(
 
 
 class NewWithdrawal(Struct, frozen=True):
-    """A withdrawal to be written down; see `Withdrawal`."""
+    """A withdrawal to be reserved; see `Withdrawal`."""
 
     intent: str
     user_id: int
@@ -80,7 +80,7 @@ class NewWithdrawal(Struct, frozen=True):
 
 
 def reserve(new: NewWithdrawal, now_ms: int) -> Withdrawal:
-    """Writes a withdrawal down and sets its coins aside, on disk when this returns. Raises CoinsTaken."""
+    """Stores a withdrawal durably, which reserves its coins. Raises CoinsTaken."""
     values = asdict(new) | {"coins": json.dumps(new.coins), "created_ms": now_ms, "updated_ms": now_ms}
     with transaction(durable=True):
         require_sound()
@@ -99,19 +99,19 @@ def taken_coins(user_id: int) -> set[str]:
 
 
 def coins_behind_bids(user_id: int) -> dict[str, str]:
-    """Returns the outputs that pay for the user's open bids, where bids are transactions, each with a bid's venue."""
+    """Returns the outputs that pay for the user's open bids at venues whose bids are PSBTs, with the bid's venue."""
     is_its = (Order.user_id == user_id) & (Order.coins != "")
     rows = Order.select(Order.coins, Order.venue).where(is_its, ORDER_IS_OPEN, IS_REAL)
     return {coin: row.venue for row in rows for coin in row.coins.split()}
 
 
 def signed(row: Withdrawal, txid: str, sent_sats: int, fee_sats: int, now_ms: int) -> bool:
-    """Notes the signature, on disk when this returns; returns False when the row has moved meanwhile."""
+    """Notes the signature durably; returns False if the row has moved meanwhile."""
     return _move(row, SIGNED, now_ms, txid=txid, sent_sats=sent_sats, fee_sats=fee_sats)
 
 
 def move(row: Withdrawal, state: str, now_ms: int, reason: str | None = None) -> bool:
-    """Moves the row from its believed state; returns False when it has moved meanwhile. Raises IllegalMove."""
+    """Moves the row from the state in `row`; returns False if it has moved meanwhile. Raises IllegalMove."""
     return _move(row, state, now_ms, reason=None if reason is None else reason[:_LONGEST_REASON])
 
 
@@ -155,7 +155,7 @@ def what_keeps(user_id: int, inscription_id: str) -> Kept:
 
 
 def largest_open_bid(user_id: int, venue: str) -> int:
-    """Returns the sats of the user's largest open order at a venue; 0 when there is none."""
+    """Returns the sats of the user's largest open order at a venue; 0 without one."""
     is_its = (Order.user_id == user_id) & (Order.venue == venue)
     return int(Order.select(fn.MAX(Order.price_sats)).where(is_its, ORDER_IS_OPEN, IS_REAL).scalar() or 0)
 
@@ -172,13 +172,13 @@ def open_of(user_id: int) -> list[Withdrawal]:
 
 
 def any_since(user_id: int, since_ms: int) -> bool:
-    """Tells whether any money of the user has been on its way out since then, or still is."""
+    """Returns whether a withdrawal of the user is open, or has changed since `since_ms`."""
     has_moved = IS_OPEN | (Withdrawal.updated_ms >= since_ms)
     return Withdrawal.select(SQL("1")).where(Withdrawal.user_id == user_id, has_moved).exists()
 
 
 def ways_home_since(user_id: int, inscription_id: str, since_ms: int) -> int:
-    """Counts the ways home from an escrow that were begun since then for the inscription, refused ones too."""
+    """Counts the inscription's withdrawals from an escrow since `since_ms`, refused ones included."""
     is_its = (Withdrawal.inscription_id == inscription_id) & (Withdrawal.source == "escrow")
     since = (Withdrawal.user_id == user_id) & (Withdrawal.created_ms >= since_ms)
     return int(Withdrawal.select().where(since, is_its).count())
@@ -187,7 +187,7 @@ def ways_home_since(user_id: int, inscription_id: str, since_ms: int) -> int:
 def all_open(now_ms: int, idle_ms: int) -> list[Withdrawal]:
     """Returns all users' open withdrawals that have not changed for `idle_ms`, oldest first.
 
-    One that changed later than now did so before the clock was set back.
+    A change in the future counts as idle, because the clock was set back since.
     """
     is_idle = (Withdrawal.updated_ms < now_ms - idle_ms) | (Withdrawal.updated_ms > now_ms)
     return list(Withdrawal.select().where(IS_OPEN, is_idle).order_by(Withdrawal.id))

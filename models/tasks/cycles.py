@@ -1,7 +1,7 @@
-"""A task's past in cycles and samples, and the reference prices of the last day, which tasks on a slug share.
+"""A task's history in cycles and samples, and the reference prices of the last day, shared by all tasks on a slug.
 
-A sample a minute is kept for a day, and one an hour for a year; a task's samples go with it. The reference prices, one
-a minute, distinguish a sudden rise from a lasting price, and show a sudden fall. They outlive tasks and restarts.
+One sample a minute is kept for a day, one an hour for a year; a task's samples are deleted with it. The reference
+prices, one a minute, show a sudden rise or fall. They are kept when tasks are deleted.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ _MINUTE_MS = 60_000
 
 
 class Sample(NamedTuple):
-    """The numbers of one moment, prices in sats an item or token; None is unknown, or not there.
+    """The numbers of one moment, prices in sats per item or token; None = unknown or not applicable.
 
-    `floor` is the lowest ask of others, `reference` what the range hangs on, `best_bid` the highest bid of others.
+    `floor` is the lowest ask of others, `reference` the range's reference price, `best_bid` the highest bid of others.
     `own_top` and `own_low` are our highest and lowest open bid (of a listing both its price), `open_count` and
     `exposure_sats` what is open, and `guard_sats` the price that a listing is never below.
     """
@@ -91,7 +91,7 @@ _JOINED = Statement(f"SELECT {', '.join(_JOINED_COLUMNS)} FROM ({_ROWS}) AS foun
 def add_sample(task_id: int, sample: Sample, now_ms: int) -> None:
     """Adds the numbers of this moment to its minute and its hour, within the transaction of the cycle.
 
-    With a new minute or hour, those that are too old go.
+    A new minute or hour also deletes samples that are too old.
     """
     now = now_ms // _MINUTE_MS
     for step, kept in KEPT_MINUTES.items():
@@ -191,10 +191,10 @@ def record_cycle(
     sample: Sample | None = None,
     conditions: Conditions = NONE_HOLDS,
 ) -> None:
-    """Writes the cycle, its traces in the task's row and its events; nothing when another worker has taken over.
+    """Writes the cycle, its values in the task's row and its events; nothing if another worker has taken over.
 
-    `fault` is what the task shows of `error` to programs, `sample` what is kept in numbers, `conditions` those that
-    the owner is told of when they begin to hold.
+    `fault` is the code of `error`, `sample` the cycle's numbers, `conditions` those that are reported to the owner when
+    they begin to hold.
     """
     code, params = stored_fault(error, fault)
     with transaction(alone=False):
@@ -274,7 +274,7 @@ def record_reference(
 ) -> None:
     """Writes the minute's first sample of `measure` (see strategy/guards.py); of later ones only extremes.
 
-    `raw` is the reference before it was clamped, if it was. All samples older than a day go. Raises ValueError for an
+    `raw` is the reference before it was clamped, if it was. Deletes samples older than a day. Raises ValueError for an
     impossible price.
     """
     if not reference.is_finite() or reference <= 0:
@@ -287,7 +287,7 @@ def record_reference(
     if known is not None and Decimal(known[0]) <= reference and high <= Decimal(known[1]):
         return
     with transaction():
-        # Another process may have been quicker since.
+        # Read again under the lock, because another process may have written the sample meanwhile.
         if (known := _IN_MINUTE.row(**key)) is None:
             extremes = {"low": str(reference), "low_ms": now_ms, "high": str(high)}
             FloorSample.insert(**key, reference=str(reference), **extremes).execute()
@@ -314,7 +314,7 @@ def samples(kind: str, slug_key: str, measure: str, minutes: int, now_ms: int) -
 
 
 def history_for(config: BidConfig, key: tuple[str, str, str], now_ms: int) -> History:
-    """Returns the history that a task of this config decides by; none if it makes no use of one."""
+    """Returns the history for a task's decisions under this config; NO_HISTORY if it uses none."""
     if not config.wants_history:
         return NO_HISTORY
     found = history(*key, now_ms)

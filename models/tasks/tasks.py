@@ -40,7 +40,7 @@ MOVES = {
 class Task(Row):
     """A ladder of bids on one collection or rune, or a listing of one inscription, kept at the configured price.
 
-    `token` only grows: the newest worker has the highest. A deleted task stays hidden until its orders are closed.
+    `token` only increases; the newest worker has the highest. A deleted task stays hidden until its orders are closed.
     """
 
     id = primary_key()
@@ -91,7 +91,7 @@ class Task(Row):
 
     @property
     def is_running(self) -> bool:
-        """Whether it is wanted to run, and not given up on."""
+        """Whether it should run and has not crashed for good."""
         return bool(self.desired == RUNNING and self.observed != "crashed")
 
 
@@ -248,10 +248,10 @@ def create_autolist_task(
     is_wanted: bool = False,
     with_it: Callable[[int], object] = lambda task_id: None,
 ) -> Task:
-    """Creates a task as `create_bidding_task`, with a limit that no plan sets. `is_wanted`: it is to run at once.
+    """Creates a task as `create_bidding_task` does, limited by MAX_AUTOLIST_TASKS. `is_wanted`: start it immediately.
 
-    `source_order` is the filled order whose record has the cost. No other task may have it. `with_it` writes more in
-    the same commit; when it raises, nothing was written.
+    `source_order` is the filled order whose record has the cost; no other task may have the same. `with_it` writes more
+    in the same commit; if it raises, nothing is written.
     """
     task = Task(user=user_id, kind=LISTING, venue=venue, config=config, created_ms=now_ms, tags=tags)
     task.inscription_id, task.collection_id, task.source_order = inscription_id, collection_id, source_order
@@ -331,7 +331,7 @@ def set_desired(task: Task, desired: str) -> None:
 
 
 def set_error(task: Task, text: str | None, fault: Coded | None = None) -> None:
-    """Writes why the task cannot do its job, in words for its owner and as a code; None when it can."""
+    """Writes why the task cannot work, as text for its owner and as a code; None = no error."""
     _update(task.id, **error_columns(text, fault))
 
 
@@ -341,7 +341,7 @@ def restore_error(task: Task) -> None:
 
 
 def note_trouble(task: Task, text: str | None, now_ms: int, fault: Coded | None = None) -> None:
-    """Writes a drain's error as `set_error`, and counts it: bids that cannot be cancelled are told of, too."""
+    """Writes a drain's error as `set_error` does, and counts it, so that bids that cannot be cancelled are reported."""
     with transaction():
         found = OBSERVED.row(id=task.id)
         if found is not None:
@@ -350,9 +350,9 @@ def note_trouble(task: Task, text: str | None, now_ms: int, fault: Coded | None 
 
 
 def mark_deleted(task: Task, now_ms: int) -> None:
-    """Hides the task and stops wanting it; its row goes once its orders are closed (`remove_tombstone`).
+    """Hides and stops the task; its row is deleted once its orders are closed (`remove_tombstone`).
 
-    It no longer keeps its budget from being deleted; its open orders count there to their end.
+    Its budget may then be deleted; its open orders count there until they are closed.
     """
     with transaction():
         _update(task.id, deleted_ms=now_ms, desired=STOPPED, budget=None)
@@ -371,7 +371,7 @@ def remove_tombstone(task_id: int) -> None:
 
 
 def raise_token(task_id: int, above: int = 0) -> int:
-    """Raises the task's token, at least above `above`, and returns it; older ones give no right to act any more."""
+    """Raises the task's token above `above` and returns it; workers with lower tokens lose their right to act."""
     with transaction(durable=True, alone=False):
         token = int(RAISE_TOKEN.value(id=task_id, least=above + 1))
         keep_while_acting()
@@ -400,7 +400,7 @@ def overtake(task_id: int, token: int, highest: int) -> int | None:
 
 
 def least_token(task_id: int) -> int:
-    """Returns the lowest token that may act for the task; beyond all tokens when there is no such task."""
+    """Returns the minimum token that may act for the task; 2**62, above all tokens, if there is no such task."""
     found = TOKEN.row(id=task_id)
     return 2**62 if found is None else int(found[0])
 
@@ -422,13 +422,13 @@ def outline(task_id: int) -> Outline | None:
 
 
 def may_act(task_id: int, kind: str, token: int) -> bool:
-    """Tells whether a task of this kind is wanted, and its newest worker is the one with `token`."""
+    """Returns whether a task of this kind should run and `token` is its newest worker's."""
     found = STANDING.row(id=task_id)
     return found is not None and is_acting(found, kind, token)
 
 
 def is_acting(standing: tuple[Any, ...], kind: str, token: int) -> bool:
-    """Tells the same of a task of this `standing`: its kind, the user's wish, when it was deleted, its token."""
+    """Returns the same as `may_act`, from the task's columns kind, desired, deleted_ms and token."""
     return standing == (kind, RUNNING, None, token)
 
 
@@ -452,7 +452,7 @@ def _with_owner(found: tuple[Any, ...] | None) -> Task | None:
 
 
 def observe(task_id: int, observed: str, now_ms: int, **facts: Any) -> None:
-    """Writes the manager's observations, and tells of the move.
+    """Writes the manager's observations, and the event of the move.
 
     `facts`: pid, exit_status, restarts, and those of `error_columns`.
     Raises ValueError for a move that is not in MOVES, and LeaseLost.
@@ -483,7 +483,7 @@ def _observe(task_id: int, observed: str, now_ms: int, **facts: Any) -> None:
 
 
 def forget_workers(slot: Slot) -> None:
-    """Marks the slot's tasks stopped at its manager's start: the last one's workers have ended, or soon will.
+    """Marks the slot's tasks as stopped at its manager's start, because the last manager's workers end with it.
 
     Raises LeaseLost.
     """
@@ -507,7 +507,7 @@ def report_error(
 ) -> None:
     """Writes a worker's error as `set_error`; nothing when another worker has taken over.
 
-    `failed_ms` is when it ended a cycle, which so was not recorded: it is counted among those in a row with an error.
+    `failed_ms` is the end of a cycle that could not be recorded; it counts as one more cycle in a row with an error.
     """
     with transaction(alone=False):
         base.lock_task(task_id)
@@ -522,13 +522,13 @@ def report_error(
 
 
 def stop_wanting(task_id: int, reason: str | None, fault: Coded | None = None) -> None:
-    """Stops a task on behalf of the service, not the user; `reason` is for its owner, None when nothing is wrong."""
+    """Stops a task on behalf of the service, not the user; `reason` is for its owner, None = no error."""
     wanted = Task.id == task_id, Task.desired == RUNNING
     Task.update(desired=STOPPED, **error_columns(reason, fault)).where(*wanted).execute()
 
 
 LOOPS = 3
-# Beyond that: a worker that starts waits for its turn, and one with faults backs off for a minute.
+# Added to LOOPS, because a starting worker waits for its turn and one with errors backs off for a minute.
 _GRACE_MS = 75_000
 _LEAST_LOOP_MS = 5_000
 
@@ -540,7 +540,7 @@ _LAST_MOVE = Statement(
 
 
 def shown_running(task: Task | ListedTask) -> bool:
-    """Tells whether callers see the task as running: over a damaged database only while it has a worker."""
+    """Returns whether the task is shown as running; with a damaged database only while it has a worker."""
     return task.is_running and (task.observed == RUNNING or base.damage() is None)
 
 
@@ -553,9 +553,9 @@ class ShownError(NamedTuple):
 
 
 def shown_error(task: Task | ListedTask, user_id: int, slowest_s: Callable[[], int], now_ms: int) -> ShownError:
-    """Returns the stored error; that of a damaged database, or of silence for LOOPS loops, of a task that runs.
+    """Returns the error to show: a damaged database or no cycle for LOOPS loops if it runs, else the stored one.
 
-    `slowest_s` gives the longest time that is meant to be between two cycles; it is called only if it may matter.
+    `slowest_s` returns the longest planned time between two cycles; it is called only if needed.
     """
     is_running = task.is_running
     if is_running and (damage := base.damage()) is not None:
