@@ -47,8 +47,7 @@ from wallet.protocol import (
     per_kvb,
 )
 from wallet.psbt.decode import decode_base64
-from wallet.psbt.escrow import RECOVERY_BLOCKS, Escrow, escrow_at
-from wallet.psbt.script import script_of
+from wallet.psbt.script import RECOVERY_BLOCKS, Escrow, escrow_at, script_of
 from wallet.psbt.transaction import Outpoint, WireError
 from wallet.signer_client import SignerError, SignerRefused
 from wallet.terms import all_terms, escrow_terms_of

@@ -20,7 +20,7 @@ from msgspec.structs import replace
 
 from core.errors import BidkeeperError
 from core.unix_http import NoAnswer, NotSent, UnixHttp
-from wallet.psbt.listing import OutpointFacts
+from wallet.psbt.common import OutpointFacts
 from wallet.psbt.transaction import Outpoint, TxOutput, WireError, decode_unsigned
 
 log = logging.getLogger(__name__)

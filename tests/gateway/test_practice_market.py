@@ -26,11 +26,10 @@ from wallet.address import parse
 from wallet.facts_client import ask_facts
 from wallet.keystore.keys import UserSecrets, derive_user
 from wallet.psbt.check_listing import check_listing
-from wallet.psbt.listing import ListingIntent, Owner
+from wallet.psbt.common import ListingIntent, Owner
 from wallet.psbt.script import own_script, script_of
-from wallet.psbt.sighash import LISTING, SECURE_LISTING
 from wallet.psbt.sign import sign_listing
-from wallet.psbt.transaction import Outpoint
+from wallet.psbt.transaction import LISTING, SECURE_LISTING, Outpoint
 from wallet.signer.challenges import sign_message
 
 pytestmark = pytest.mark.slow

@@ -12,9 +12,8 @@ from urllib.parse import urlencode
 from tests.shapes import replace
 from tests.simulator.desk import ANN, PUPPETS, Desk, Trader
 from wallet.psbt.decode import Psbt, decode, encode
-from wallet.psbt.sighash import taproot_digest
 from wallet.psbt.sign import sign_input
-from wallet.psbt.transaction import TxOutput, compact, decode_output, sized
+from wallet.psbt.transaction import TxOutput, compact, decode_output, sized, taproot_digest
 from wallet.signer.challenges import sign_message
 
 ORDNET = "/ordnet"

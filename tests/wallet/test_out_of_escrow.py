@@ -17,7 +17,7 @@ from tests.wallet.test_sign_withdrawals import holds, made
 from tests.wallet.withdrawal_cases import COINS, PAYMENT_SCRIPT, VAULT_SCRIPT, Desk, coin, desk, of_inscription
 from tests.worlds.signer import OTHER_USER, USER, tag_of
 from wallet.protocol import PolicyRefused
-from wallet.psbt.escrow import RECOVERY_BLOCKS
+from wallet.psbt.script import RECOVERY_BLOCKS
 from wallet.signer.audit import verify_chain
 from wallet.terms import ESCROW_TERMS, Ceilings, EscrowForm, EscrowTerms, escrow_terms_of
 from wallet.withdrawal import rules

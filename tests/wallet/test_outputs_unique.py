@@ -30,8 +30,7 @@ from tests.worlds.signer import (
     signer_answer,
     text,
 )
-from wallet.psbt.sighash import LISTING, SECURE_LISTING
-from wallet.psbt.transaction import Transaction, TxInput, TxOutput
+from wallet.psbt.transaction import LISTING, SECURE_LISTING, Transaction, TxInput, TxOutput
 from wallet.signer.audit import AuditLog
 from wallet.signer.ledger import Ledger
 from wallet.signer.listings import MOST_RIVALS

@@ -36,9 +36,8 @@ from tests.wallet.psbt_oracle import parse, parse_transaction, taproot_message
 from tests.wallet.test_psbt_sign import is_valid
 from wallet.protocol import PolicyRefused
 from wallet.psbt.check_listing import check_listing
-from wallet.psbt.sighash import LISTING, SECURE_LISTING
 from wallet.psbt.sign import sign_listing
-from wallet.psbt.transaction import TxOutput, decode_unsigned
+from wallet.psbt.transaction import LISTING, SECURE_LISTING, TxOutput, decode_unsigned
 from wallet.signer.payouts import SCHEMA, PayoutStore, outputs_unique
 from wallet.withdrawal.sign import with_witnesses
 

@@ -20,9 +20,8 @@ from tests.wallet.listings import PAYOUT_SCRIPT, PRICE, VENUE, Draft, Pay
 from tests.wallet.psbt_oracle import parse
 from tests.wallet.test_psbt_sign import is_valid
 from tests.worlds.signer import USER, Desk, desk, listing, listing_intent, outpoints_to_look_up, signer_answer, tag_of
-from wallet.psbt.listing import OutpointFacts
-from wallet.psbt.sighash import DEFAULT, SECURE_LISTING, taproot_digest
-from wallet.psbt.transaction import Outpoint
+from wallet.psbt.common import OutpointFacts
+from wallet.psbt.transaction import DEFAULT, SECURE_LISTING, Outpoint, taproot_digest
 from wallet.signer.audit import verify_chain
 from wallet.terms import ESCROW_TERMS, Ceilings, EscrowForm, EscrowTerms, escrow_terms_of
 from wallet.withdrawal.sign import with_witnesses

@@ -24,7 +24,7 @@ from tests.worlds.signer import USER, Bench, fixed_keys
 from wallet.keystore.keys import Keystore
 from wallet.policy import PLAY_VENUE
 from wallet.protocol import WithdrawalToSign
-from wallet.psbt.listing import OutpointFacts
+from wallet.psbt.common import OutpointFacts
 from wallet.psbt.transaction import Outpoint
 from wallet.withdrawal.psbt import ApprovedWithdrawal, check_withdrawal
 from wallet.withdrawal.sign import sign_withdrawal

@@ -35,7 +35,7 @@ from wallet.keystore.keys import seed_of
 from wallet.keystore.keystore_file import Contents
 from wallet.keystore.seal import Work
 from wallet.protocol import BidMessage, Grant
-from wallet.psbt.listing import OutpointFacts
+from wallet.psbt.common import OutpointFacts
 from wallet.signer import reading
 from wallet.signer.audit import AuditLog
 from wallet.signer.ledger import Ledger

@@ -31,13 +31,21 @@ from wallet.psbt.check_listing import (
     payout_of,
     sides,
 )
-from wallet.psbt.common import claimed, input_unsigned, key_path, named_sighash, psbt_strict, tx_form
+from wallet.psbt.common import (
+    ApprovedListing,
+    ListingIntent,
+    OutpointFacts,
+    Owner,
+    claimed,
+    input_unsigned,
+    key_path,
+    named_sighash,
+    psbt_strict,
+    tx_form,
+)
 from wallet.psbt.decode import Map, Psbt, key_type
-from wallet.psbt.escrow import Escrow, escrow_of
-from wallet.psbt.listing import ApprovedListing, ListingIntent, OutpointFacts, Owner
-from wallet.psbt.script import TAPSCRIPT, own_script
-from wallet.psbt.sighash import ALL, DEFAULT, LISTING
-from wallet.psbt.transaction import Outpoint, TxOutput, compact
+from wallet.psbt.script import TAPSCRIPT, Escrow, escrow_of, own_script
+from wallet.psbt.transaction import ALL, DEFAULT, LISTING, Outpoint, TxOutput, compact
 from wallet.terms import EscrowTerms
 
 # Sats that a transfer at Ordinals Wallet may leave to the network: its size at the nodes' minimum rate.

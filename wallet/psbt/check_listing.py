@@ -1,13 +1,19 @@
-"""Checks of a venue's listing PSBT: one small function a rule, each refusal with its rule's tag.
+"""Checks of a venue's listing PSBT, one small function a rule, and of the PSBT that takes a listing back.
 
-No venue's form is known or asked for. Only the signature's cover counts: our input with its value, script and sequence,
-version and locktime, and with SINGLE|ANYONECANPAY the one output at our input's index, with ALL|ANYONECANPAY all
-outputs. The signature cannot be used without paying that output. Other inputs and outputs are other people's money, and
-anyone may add to them or change them later. At worst the item is lost, for no less than its least price.
+Each refusal has its rule's tag. No venue's form is known or asked for. Only the signature's cover counts: our input
+with its value, script and sequence, version and locktime, and with SINGLE|ANYONECANPAY the one output at our input's
+index, with ALL|ANYONECANPAY all outputs. The signature cannot be used without paying that output. Other inputs and
+outputs are other people's money, and anyone may add to them or change them later. At worst the item is lost, for no
+less than its minimum price.
 
 The PSBT is only compared with the intent, with facts from sources independent of the venue, and with our own keys. A
-missing fact (None) is a refusal. Nothing here reads a clock, a file or a private key. Two listings that one payment
-would satisfy are caught by `outputs_unique` (wallet/signer/payouts.py).
+missing fact (None) is a refusal. Nothing here reads a clock, a file or a private key. `outputs_unique`
+(wallet/signer/ledger.py) catches two listings that one payment would satisfy.
+
+A delist PSBT must return all that its one input holds to the same script. The signature covers everything (DEFAULT), so
+the transaction cannot be extended, cut, or given a fee above zero: at worst the sats lie in another output of the same
+script, which no listing was signed for. So no source but the PSBT is asked: a false value or script makes the signature
+invalid (BIP-341), and a listing can be taken back while all sources are down.
 """
 
 from __future__ import annotations
@@ -23,6 +29,10 @@ from wallet.protocol import Finding, Form, Judgement, PolicyRefused, Side
 from wallet.psbt import fields
 from wallet.psbt.common import (
     MOST_BLOCKS_BEHIND,
+    ApprovedListing,
+    ListingIntent,
+    OutpointFacts,
+    Owner,
     claimed,
     input_unsigned,
     key_path,
@@ -31,10 +41,8 @@ from wallet.psbt.common import (
     tx_form,
 )
 from wallet.psbt.decode import Map, Psbt
-from wallet.psbt.listing import ApprovedListing, ListingIntent, OutpointFacts, Owner
 from wallet.psbt.script import own_script, script_of
-from wallet.psbt.sighash import LISTING, SECURE_LISTING
-from wallet.psbt.transaction import Outpoint, TxOutput, compact
+from wallet.psbt.transaction import DEFAULT, LISTING, SECURE_LISTING, Outpoint, TxOutput, compact
 
 
 class Draft(Struct, frozen=True):
@@ -304,3 +312,28 @@ def _address(script: bytes) -> str:
     if version is None or len(script) not in (22, 34) or script[1] != len(script) - 2:
         return ""
     return address.encode("bc", version, script[2:])
+
+
+def check_delist(raw: bytes, outpoint: Outpoint, owner: Owner) -> ApprovedListing:
+    """Approves the PSBT `raw` that takes back the listing of `outpoint`, or raises PolicyRefused.
+
+    `owner` is a taproot key. The tag is of the first rule that it breaks.
+    """
+    psbt = psbt_strict(raw)
+    inputs, outputs = psbt.transaction.inputs, psbt.transaction.outputs
+    if len(inputs) != 1 or inputs[0].outpoint != outpoint:
+        raise PolicyRefused("inputs-reserved", "the one input is not the output that is listed")
+    own, script = psbt.inputs[0], own_script(owner.kind, owner.public_key)
+    said = claimed(own, outpoint)
+    if not said or any(output != said[0] for output in said) or said[0].script != script:
+        raise PolicyRefused("amount-proof", "the PSBT does not say that our key holds what is listed")
+    if len(outputs) != 1 or outputs[0].script != script:
+        raise PolicyRefused("outputs-known", "it does not all go back to where it is")
+    if outputs[0].value != said[0].value:
+        raise PolicyRefused("payout", f"{outputs[0].value} sats come back instead of {said[0].value}")
+    if named_sighash(own) not in (None, DEFAULT):
+        raise PolicyRefused("sighash-allowed", "the input asks for another sighash than DEFAULT")
+    tx_form(psbt.transaction, tip=0)
+    input_unsigned(own)
+    key_path(own, owner)
+    return ApprovedListing(psbt, 0, DEFAULT, (said[0],), owner, outputs[0])

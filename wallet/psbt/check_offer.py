@@ -13,10 +13,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from msgspec import Struct
+
 from core.fields import MAX_SATS
 from wallet.protocol import PolicyRefused
 from wallet.psbt.common import (
     MOST_BLOCKS_BEHIND,
+    OutpointFacts,
+    Owner,
     claimed,
     input_unsigned,
     key_path,
@@ -25,11 +29,37 @@ from wallet.psbt.common import (
     tx_form,
 )
 from wallet.psbt.decode import Map, Psbt
-from wallet.psbt.listing import OutpointFacts, Owner
-from wallet.psbt.offer import ApprovedOffer, OfferIntent
 from wallet.psbt.script import TAPSCRIPT, OfferLeaf, leaf_hash, output_script, own_script, read_leaf
-from wallet.psbt.sighash import ALL
-from wallet.psbt.transaction import Outpoint, Transaction, TxOutput, WireError
+from wallet.psbt.transaction import ALL, Outpoint, Transaction, TxOutput, WireError
+from wallet.terms import CoSigners
+
+
+class OfferIntent(Struct, frozen=True):
+    """The decision to bid, written down before the venue was asked: the price in sats, the coins that may pay it.
+
+    The goods go to `receive_script`. `internal_keys` (x-only) are the user's, any of which may own the escrow.
+    """
+
+    price_sats: int | None
+    expires_ms: int
+    coins: frozenset[Outpoint]
+    receive_script: bytes
+    internal_keys: frozenset[bytes]
+    co_signers: CoSigners
+
+
+class ApprovedOffer(Struct, frozen=True):
+    """A PSBT that passed every check, with everything needed to sign it. Made by `check_offer` only.
+
+    `spent` are the outputs its inputs spend, all of them `owner`'s. Escrow and change are in sats.
+    """
+
+    psbt: Psbt
+    spent: tuple[TxOutput, ...]
+    owner: Owner
+    escrow: TxOutput
+    change_sats: int
+
 
 # Such a transaction cannot be pinned. It pays no fee: it is only broadcast together with one that pays for both.
 VERSIONS = frozenset({3})

@@ -1,21 +1,32 @@
-"""Scripts: of our own keys, of addresses, of taproot leaves (BIP-341), and of an offer's escrow.
+"""Output scripts: of our own keys, of addresses, of taproot leaves (BIP-341), and of two kinds of escrow.
 
-ord.net publishes the form of an offer's escrow ("Collection Offers"). Only the part after the data is enforced
-when the escrow is spent; the data itself rests on the venue's claim.
+An offer's escrow at ord.net pays by a leaf whose form it publishes ("Collection Offers"). Only the part after the data
+is enforced when the escrow is spent; the data itself rests on the venue's claim.
+
+A listing's escrow holds the item on its way to a buyer and is rebuilt from our own vault key. The venue signs such a
+sale, too, so that no one can outbid a buyer who is already on the network. Two forms are known:
+
+- ord.net: `tr(ours, multi_a(2, ours, venue))` (its document "Sale PSBT Construction"). Our key alone takes the item
+  back, immediately, by key path.
+- Ordinals Wallet, "passthrough v4": `tr(NUMS, {multi_a(2, ours, venue), <144> CSV DROP <ours> CHECKSIG})`. It has
+  no key path; our key alone takes the item back 144 blocks after it arrived.
+
+Of the venue's data only its key enters them, and that is pinned (wallet/terms.py).
 """
 
 from __future__ import annotations
 
 import functools
 import hashlib
+from collections.abc import Iterable
 from typing import Literal
 
 from msgspec import Struct
 
 from wallet.address import Address, hash160
-from wallet.psbt.rules import x_only
+from wallet.psbt.fields import x_only
 from wallet.psbt.transaction import Reader, WireError, sized
-from wallet.terms import CoSigners
+from wallet.terms import LOCK_BLOCKS, CoSigners, EscrowTerms
 
 OwnKind = Literal["p2wpkh", "p2sh-p2wpkh", "p2tr"]
 
@@ -122,13 +133,13 @@ def read_leaf(script: bytes) -> OfferLeaf:
     """Reads a leaf, which has one way of writing. Raises WireError."""
     reader = Reader(script)
     _take(reader, _DATA_BEGIN)
-    if _push(reader) != _VERSION:
+    if _take_push(reader) != _VERSION:
         raise WireError("the leaf is not an offer's of version 2")
-    price, expires = (int.from_bytes(_push(reader, _NUMBER_BYTES), "little") for _ in range(2))
-    receive = _push(reader)
-    root, criteria = (_push(reader, _LEAF_HASH_BYTES) for _ in range(2))
+    price, expires = (int.from_bytes(_take_push(reader, _NUMBER_BYTES), "little") for _ in range(2))
+    receive = _take_push(reader)
+    root, criteria = (_take_push(reader, _LEAF_HASH_BYTES) for _ in range(2))
     _take(reader, _DATA_END + _SHA256)
-    secret = _push(reader, _LEAF_HASH_BYTES)
+    secret = _take_push(reader, _LEAF_HASH_BYTES)
     _take(reader, _EQUALVERIFY)
     buyer = _key(reader, _CHECKSIG)
     market = _key(reader, _CHECKSIGADD + _ONE_OF_TWO)
@@ -140,12 +151,12 @@ def read_leaf(script: bytes) -> OfferLeaf:
 
 def _key(reader: Reader, operation: bytes) -> bytes:
     """Takes a key and what is done with it."""
-    key = _push(reader, _LEAF_KEY_BYTES)
+    key = _take_push(reader, _LEAF_KEY_BYTES)
     _take(reader, operation)
     return key
 
 
-def _push(reader: Reader, length: int | None = None) -> bytes:
+def _take_push(reader: Reader, length: int | None = None) -> bytes:
     pushed = reader.number(1)
     if not 0 < pushed <= _LONGEST_PUSH or length not in (None, pushed):
         raise WireError("the leaf has something else than an offer's has")
@@ -155,3 +166,78 @@ def _push(reader: Reader, length: int | None = None) -> bytes:
 def _take(reader: Reader, operations: bytes) -> None:
     if reader.take(len(operations)) != operations:
         raise WireError("the leaf does something else than an offer's does")
+
+
+# The point of BIP-341 without a known private key.
+NUMS = bytes.fromhex("50929b74c1a04954b78b4b6035e97a5e078a5a0f28ec96d547bfee9ace803ac0")
+RECOVERY_BLOCKS = LOCK_BLOCKS["ordinalswallet"]
+
+_CSV, _DROP, _TWO, _NUMEQUAL = (bytes([op]) for op in (0xB2, 0x75, 0x52, 0x9C))
+
+
+class Leaf(Struct, frozen=True):
+    """A script of an escrow, with the control block that a spend by it shows."""
+
+    script: bytes
+    control_block: bytes
+
+    @property
+    def hash(self) -> bytes:
+        """The hash of the leaf, which a signature for it covers."""
+        return leaf_hash(self.script)
+
+
+class Escrow(Struct, frozen=True):
+    """An output of our key and a venue's. `recovery` None: our key takes the item back by key path."""
+
+    script: bytes
+    internal_key: bytes
+    merkle_root: bytes
+    sale: Leaf
+    recovery: Leaf | None
+
+
+def escrow_at(script: bytes, public_key: bytes, terms: Iterable[EscrowTerms]) -> Escrow | None:
+    """Returns the escrow of our `public_key` whose output has this script; None when none of these terms gives it."""
+    found = (escrow_of(public_key, each) for each in terms)
+    return next((escrow for escrow in found if escrow.script == script), None)
+
+
+def escrow_of(public_key: bytes, terms: EscrowTerms) -> Escrow:
+    """Returns the escrow of our `public_key` (33 bytes, the untweaked vault key) at the venue of these terms."""
+    ours = public_key[1:]
+    sale = _push(ours) + _CHECKSIG + _push(terms.cosigner) + _CHECKSIGADD + _TWO + _NUMEQUAL
+    if terms.form == "ordnet":
+        return _ordnet(ours, sale)
+    return _ordinalswallet(ours, sale)
+
+
+def _ordnet(ours: bytes, sale: bytes) -> Escrow:
+    root = leaf_hash(sale)
+    key = output_key(ours, root)
+    return Escrow(_p2tr(key), ours, root, Leaf(sale, _block(key, ours)), None)
+
+
+def _ordinalswallet(ours: bytes, sale: bytes) -> Escrow:
+    recovery = _push(RECOVERY_BLOCKS.to_bytes(2, "little")) + _CSV + _DROP + _push(ours) + _CHECKSIG
+    root = branch_hash(leaf_hash(sale), leaf_hash(recovery))
+    key = output_key(NUMS, root)
+    return Escrow(
+        _p2tr(key),
+        NUMS,
+        root,
+        Leaf(sale, _block(key, NUMS, leaf_hash(recovery))),
+        Leaf(recovery, _block(key, NUMS, leaf_hash(sale))),
+    )
+
+
+def _block(key: bytes, internal: bytes, beside: bytes = b"") -> bytes:
+    return bytes([TAPSCRIPT | key[0] & 1]) + internal + beside
+
+
+def _p2tr(key: bytes) -> bytes:
+    return b"\x51\x20" + key[1:]
+
+
+def _push(data: bytes) -> bytes:
+    return bytes([len(data)]) + data

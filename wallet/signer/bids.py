@@ -23,10 +23,9 @@ from wallet.protocol import (
     SignedOffer,
     SignOffer,
 )
-from wallet.psbt.check_offer import check_offer
+from wallet.psbt.check_offer import ApprovedOffer, OfferIntent, check_offer
+from wallet.psbt.common import OutpointFacts, Owner
 from wallet.psbt.decode import from_base64
-from wallet.psbt.listing import OutpointFacts, Owner
-from wallet.psbt.offer import ApprovedOffer, OfferIntent
 from wallet.psbt.script import own_script
 from wallet.psbt.sign import sign_offer
 from wallet.psbt.transaction import Outpoint, WireError

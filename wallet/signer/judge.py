@@ -16,7 +16,7 @@ from wallet.keystore.keys import UserSecrets
 from wallet.protocol import Finding, Form, JudgeListing, Judgement, Judgements, ListingToSign, PolicyRefused
 from wallet.psbt.check_escrow import EscrowDrafts, judge_escrow
 from wallet.psbt.check_listing import SIGHASHES, judge_listing
-from wallet.psbt.listing import OutpointFacts
+from wallet.psbt.common import OutpointFacts
 from wallet.psbt.transaction import TxOutput
 from wallet.signer.authority import Authority
 from wallet.signer.listings import MOST_RIVALS, intent_of, owner_of, raw_psbt, rivals_of

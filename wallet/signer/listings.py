@@ -27,17 +27,12 @@ from wallet.protocol import (
     SignListing,
 )
 from wallet.psbt.check_escrow import EscrowDrafts, check_escrow
-from wallet.psbt.check_listing import check_listing
-from wallet.psbt.common import psbt_strict
+from wallet.psbt.check_listing import check_delist, check_listing
+from wallet.psbt.common import ApprovedListing, ListingIntent, OutpointFacts, Owner, psbt_strict
 from wallet.psbt.decode import from_base64
-from wallet.psbt.delist import check_delist
-from wallet.psbt.escrow import escrow_of
-from wallet.psbt.listing import ApprovedListing, ListingIntent, OutpointFacts, Owner
-from wallet.psbt.script import own_script
-from wallet.psbt.sighash import LISTING, SECURE_LISTING
-from wallet.psbt.sign import sign_listing
-from wallet.psbt.sign_escrow import sign_escrow
-from wallet.psbt.transaction import Outpoint, Transaction, TxOutput, WireError
+from wallet.psbt.script import escrow_of, own_script
+from wallet.psbt.sign import sign_escrow, sign_listing
+from wallet.psbt.transaction import LISTING, SECURE_LISTING, Outpoint, Transaction, TxOutput, WireError
 from wallet.signer.authority import Authority, Entry
 from wallet.signer.ledger import ListingSignature
 from wallet.signer.payouts import PayoutStore, is_gone, outputs_unique

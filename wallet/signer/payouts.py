@@ -15,9 +15,8 @@ from collections.abc import Iterable, Mapping
 
 from core.fields import MAX_SATS
 from wallet.protocol import PolicyRefused
-from wallet.psbt.listing import OutpointFacts
-from wallet.psbt.sighash import SECURE_LISTING
-from wallet.psbt.transaction import TxOutput
+from wallet.psbt.common import OutpointFacts
+from wallet.psbt.transaction import SECURE_LISTING, TxOutput
 
 SCHEMA = """
 CREATE TABLE IF NOT EXISTS payouts (

@@ -43,7 +43,7 @@ from wallet.protocol import (
     UserKeys,
     WasSigned,
 )
-from wallet.psbt.listing import OutpointFacts
+from wallet.psbt.common import OutpointFacts
 from wallet.signer.audit import AuditLog
 from wallet.signer.authority import Authority
 from wallet.signer.bids import BidSigner, OfferSigner

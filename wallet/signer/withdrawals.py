@@ -26,8 +26,7 @@ from wallet.protocol import (
     WithdrawalToSign,
 )
 from wallet.psbt.decode import from_base64
-from wallet.psbt.escrow import RECOVERY_BLOCKS, escrow_at
-from wallet.psbt.script import own_script
+from wallet.psbt.script import RECOVERY_BLOCKS, escrow_at, own_script
 from wallet.psbt.transaction import Outpoint, WireError
 from wallet.signer.authority import Authority, Entry
 from wallet.signer.ledger import WithdrawalSignature

@@ -14,7 +14,7 @@ from typing import Literal
 from msgspec import Struct
 
 from wallet.protocol import VIRTUAL_KB, PolicyRefused
-from wallet.psbt.escrow import RECOVERY_BLOCKS, Escrow
+from wallet.psbt.script import RECOVERY_BLOCKS, Escrow
 from wallet.psbt.transaction import Outpoint, Transaction, TxInput, TxOutput
 from wallet.withdrawal.rules import dust, dust_limit, fee_abs, fee_share
 

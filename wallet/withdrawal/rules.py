@@ -16,12 +16,10 @@ from core.fields import MAX_SATS
 from wallet.address import AddressError, parse
 from wallet.protocol import LEAST_FEE_PER_KVB, MOST_FEE_PER_KVB, VIRTUAL_KB, PolicyRefused
 from wallet.psbt import fields
-from wallet.psbt.common import MOST_BLOCKS_BEHIND
+from wallet.psbt.common import MOST_BLOCKS_BEHIND, OutpointFacts
 from wallet.psbt.decode import Map, key_type
-from wallet.psbt.listing import OutpointFacts
 from wallet.psbt.script import TAPSCRIPT, leaf_hash, output_script, script_of
-from wallet.psbt.sighash import ALL, DEFAULT
-from wallet.psbt.transaction import Reader, TxOutput, WireError, compact
+from wallet.psbt.transaction import ALL, DEFAULT, Reader, TxOutput, WireError, compact
 from wallet.terms import Ceilings
 
 _OP_CODESEPARATOR = 0xAB

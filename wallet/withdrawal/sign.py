@@ -11,10 +11,17 @@ from wallet.psbt import fields
 from wallet.psbt.common import named_sighash
 from wallet.psbt.decode import Psbt, encode, without_unknown
 from wallet.psbt.script import leaf_hash
-from wallet.psbt.sighash import ALL, DEFAULT, script_digest, taproot_digest
-from wallet.psbt.sign import SigningError, sign_input
-from wallet.psbt.sign_escrow import open_escrow
-from wallet.psbt.transaction import Transaction, compact, encode_outpoint, sized
+from wallet.psbt.sign import SigningError, open_escrow, sign_input
+from wallet.psbt.transaction import (
+    ALL,
+    DEFAULT,
+    Transaction,
+    compact,
+    encode_outpoint,
+    script_digest,
+    sized,
+    taproot_digest,
+)
 from wallet.withdrawal.compose import CoinKind, Composed
 from wallet.withdrawal.psbt import ApprovedWithdrawal
 from wallet.withdrawal.rules import has_key
