@@ -16,7 +16,7 @@ from embit.psbt import PSBT
 from bench.measuring import Row, median_seconds
 from wallet.address import hash160, p2wpkh
 from wallet.bip322 import verify_ownership
-from wallet.keystore.keys import Keystore
+from wallet.keystore.keys import Keystore, sign_message
 from wallet.policy import PLAY_VENUE
 from wallet.protocol import BidMessage, GiveGrant, Grant, SignBid
 from wallet.psbt.check_listing import check_listing
@@ -26,7 +26,6 @@ from wallet.psbt.script import OwnKind, own_script
 from wallet.psbt.sign import sign_listing
 from wallet.psbt.transaction import LISTING, Outpoint, Transaction, TxInput, TxOutput
 from wallet.signer.audit import AuditLog
-from wallet.signer.challenges import sign_message
 from wallet.signer.ledger import Ledger
 from wallet.signer.signer import Signer
 from wallet.terms import Ceilings, Rate

@@ -14,7 +14,7 @@ from typing import Any, cast
 import pytest
 
 from tests.worlds.signer import OTHER_USER, START_MS, USER, Bench, intent, tag_of
-from wallet.keystore.keystore_file import KeystoreError
+from wallet.keystore.keys import KeystoreError
 from wallet.protocol import ControlState, Scope, State
 from wallet.signer import start_checks
 from wallet.signer.audit import AuditLog, verify_chain

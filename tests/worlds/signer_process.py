@@ -31,8 +31,7 @@ from tests.wallet.listings import former, honest
 from tests.worlds.signer import BID, GRANT, HOUR_MS, START_MS, USER, fixed_keys, intent
 from wallet.facts_client import ask_facts
 from wallet.keystore import keystore
-from wallet.keystore.keys import seed_of
-from wallet.keystore.keystore_file import Contents
+from wallet.keystore.keys import Contents, seed_of
 from wallet.keystore.seal import Work
 from wallet.protocol import BidMessage, Grant
 from wallet.psbt.common import OutpointFacts

@@ -1,21 +1,34 @@
-"""Sealed keystores: creation, unlocking, a change of passphrase, backup.
+"""Sealed keystores: creation, unlocking, a change of passphrase, backup; and hardening of the process that opens one.
 
-A process that writes to one holds its lock, so the signer and `bidkeeper keys` never overwrite each other.
+A process that writes to a keystore holds its lock, so the signer and `bidkeeper keys` never overwrite each other. A
+hardened process allows no core dumps, no debugger, no network and no keys on disk.
 """
 
 from __future__ import annotations
 
+import ctypes
+import logging
 import os
+import resource
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from core.fields import MARK
-from core.process import hold_lock
-from wallet.keystore import keystore_file
-from wallet.keystore.keys import Keystore
-from wallet.keystore.keystore_file import Contents, KeystoreError
+from core.process import give_up_network, hold_lock
+from wallet.keystore.keys import (
+    Contents,
+    Keystore,
+    KeystoreError,
+    create_file,
+    from_bytes,
+    is_play,
+    read_file,
+    to_bytes,
+    write_file,
+    write_new,
+)
 from wallet.keystore.seal import (
     LEAST_CHARACTERS,
     MOST_CHARACTERS,
@@ -25,6 +38,47 @@ from wallet.keystore.seal import (
     made_from,
     passphrase_bytes,
 )
+
+log = logging.getLogger(__name__)
+
+_PR_SET_DUMPABLE = 4
+_MCL_CURRENT = 1
+_MCL_ONFAULT = 4
+
+
+def harden() -> None:
+    """Forbids core dumps, debuggers and /proc/PID/mem to other processes of our user, and itself the network.
+
+    Raises OSError; a network that cannot be taken away is a warning in the log.
+    """
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    libc = ctypes.CDLL(None, use_errno=True)
+    if libc.prctl(_PR_SET_DUMPABLE, 0, 0, 0, 0) != 0:
+        raise OSError(ctypes.get_errno(), "failed to make the process undumpable")
+    os.umask(0o077)
+    if problem := give_up_network():
+        log.warning("the network cannot be taken from this process, which holds keys: %s", problem)
+
+
+def lock_memory() -> str:
+    """Keeps the memory in use now out of swap; call it once the keys are loaded. Returns "", or why it could not.
+
+    Later memory is left alone (no MCL_FUTURE): under a limit the 128 MiB of the next scrypt, or any thread, would fail.
+    Pages that were never touched stay untouched (MCL_ONFAULT).
+    """
+    libc = ctypes.CDLL(None, use_errno=True)
+    if libc.mlockall(_MCL_CURRENT | _MCL_ONFAULT) == 0:
+        return ""
+    return os.strerror(ctypes.get_errno())
+
+
+def has_swap(swaps: Path = Path("/proc/swaps")) -> bool:
+    """Tells whether this machine may swap memory to a disk. True when that cannot be found out."""
+    try:
+        return len(swaps.read_text().splitlines()) > 1
+    except OSError:
+        return True
+
 
 _SALT_BYTES = 16
 _NONCE_BYTES = 12
@@ -40,7 +94,7 @@ def create(
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     seal = _fresh_seal(passphrase, work or Work(), rng_bytes)
     try:
-        keystore_file.create(path, seal.close(keystore_file.to_bytes(contents), rng_bytes(_NONCE_BYTES)))
+        create_file(path, seal.close(to_bytes(contents), rng_bytes(_NONCE_BYTES)))
     except FileExistsError:
         require_absent(path)
         raise
@@ -68,8 +122,8 @@ def require_long(passphrase: str) -> None:
 
 def require_sealed(path: Path) -> dict[str, Any]:
     """Returns the file's object. Raises KeystoreError when it is unreadable, or no sealed keystore for real money."""
-    stored = keystore_file.read(path)
-    if keystore_file.is_play(stored):
+    stored = read_file(path)
+    if is_play(stored):
         raise KeystoreError(f"{path} is a play keystore: its keys are for the practice marketplace only")
     try:
         made_from(stored)
@@ -86,7 +140,7 @@ def unlock(path: Path, passphrase: str, *, rng_bytes: Random = os.urandom) -> Ke
     seal, contents = _opened(path, passphrase)
 
     def store(fresh: Contents) -> None:
-        keystore_file.write(path, seal.close(keystore_file.to_bytes(fresh), rng_bytes(_NONCE_BYTES)))
+        write_file(path, seal.close(to_bytes(fresh), rng_bytes(_NONCE_BYTES)))
 
     return Keystore(contents, store, is_play=False)
 
@@ -99,7 +153,7 @@ def change_passphrase(
     seal, contents = _opened(path, old)
     seal.wipe()
     fresh = _fresh_seal(new, work or Work(), rng_bytes)
-    keystore_file.write(path, fresh.close(keystore_file.to_bytes(contents), rng_bytes(_NONCE_BYTES)))
+    write_file(path, fresh.close(to_bytes(contents), rng_bytes(_NONCE_BYTES)))
     fresh.wipe()
 
 
@@ -110,7 +164,7 @@ def backup(path: Path, target: Path) -> None:
     """
     stored = require_sealed(path)
     try:
-        keystore_file.put(target, stored)
+        write_new(target, stored)
     except FileExistsError:
         raise KeystoreError(f"{target} is there already and is not overwritten") from None
     except OSError as error:
@@ -151,7 +205,7 @@ def _opened_with(path: Path, passphrase: str) -> tuple[Seal, Contents]:
     stored = require_sealed(path)
     seal = Seal.of(passphrase_bytes(passphrase), *made_from(stored))
     try:
-        return seal, keystore_file.from_bytes(path, seal.open(stored))
+        return seal, from_bytes(path, seal.open(stored))
     except BaseException:
         seal.wipe()
         raise
@@ -163,6 +217,6 @@ def _fresh_seal(passphrase: str, work: Work, rng_bytes: Random) -> Seal:
 
 def _is_play(path: Path) -> bool:
     try:
-        return keystore_file.is_play(keystore_file.read(path))
+        return is_play(read_file(path))
     except KeystoreError:
         return False

@@ -21,7 +21,7 @@ from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 from msgspec import Struct
 
 from core.fields import NotText, WithSecrets, decoded
-from wallet.keystore.keystore_file import KeystoreError
+from wallet.keystore.keys import KeystoreError
 
 VERSION = 2  # 1 is the play keystore's
 NETWORK = "mainnet"

@@ -30,8 +30,7 @@ from typing import Any
 
 from core.errors import BidkeeperError
 from core.files import is_full, keep_room, sync_directory
-from wallet.keystore.keys import Keystore
-from wallet.keystore.keystore_file import KeystoreError
+from wallet.keystore.keys import Keystore, KeystoreError
 from wallet.protocol import UserKeys
 
 log = logging.getLogger(__name__)

@@ -11,7 +11,7 @@ import json
 from collections.abc import Mapping
 
 from wallet import policy
-from wallet.keystore.keys import UserSecrets
+from wallet.keystore.keys import UserSecrets, signed_by
 from wallet.policy import HeldGrant
 from wallet.protocol import (
     BidMessage,
@@ -30,7 +30,6 @@ from wallet.psbt.script import own_script
 from wallet.psbt.sign import sign_offer
 from wallet.psbt.transaction import Outpoint, WireError
 from wallet.signer.authority import Authority, Entry
-from wallet.signer.challenges import signed_by
 from wallet.signer.ledger import BidSignature
 from wallet.terms import SETTING, CoSigners
 

@@ -27,15 +27,13 @@ from core.layout import OPERATORS_SOCKET
 from wallet import policy
 from wallet.bip322 import self_test
 from wallet.facts_client import ask_facts
-from wallet.keystore import hardening, keystore, seal
-from wallet.keystore.keys import Keystore
-from wallet.keystore.keystore_file import KeystoreError
+from wallet.keystore import keystore, seal
+from wallet.keystore.keys import Keystore, KeystoreError, require_libsecp256k1
 from wallet.keystore.seal import WrongPassphrase
 from wallet.protocol import DISK_FULL, AskStatus, ControlState, SetControl, SignerStatus, Unlock
 from wallet.signer import audit, reading, start_checks
 from wallet.signer.audit import AuditLog
 from wallet.signer.authority import LOCKED, Entry
-from wallet.signer.challenges import require_libsecp256k1
 from wallet.signer.ledger import Ledger
 from wallet.signer.reading import PEER
 from wallet.signer.signer import Signer
@@ -75,7 +73,7 @@ def run(
     opens a sealed keystore unattended. Raises RuntimeError when its libraries cannot be trusted, AuditError when
     another signer runs or the log is broken.
     """
-    hardening.harden()
+    keystore.harden()
     require_libsecp256k1()
     self_test()
     directory.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -248,8 +246,8 @@ class SignerStates:
             self._is_reconciling = False
 
     def _ready(self, keys: Keystore) -> None:
-        problem = hardening.lock_memory()
-        if problem and not keys.is_play and hardening.has_swap():
+        problem = keystore.lock_memory()
+        if problem and not keys.is_play and keystore.has_swap():
             log.warning("memory cannot be locked (%s), and this machine swaps: keys may reach its disk", problem)
         for control in self._forgotten:
             log.warning("signer.db is older than the audit log: %s %s is set again", control.scope, control.state)

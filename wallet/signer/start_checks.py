@@ -19,11 +19,9 @@ from embit import bip39
 from msgspec.structs import asdict
 
 from wallet.bip322 import verify_ownership
-from wallet.keystore.keys import derive_user
-from wallet.keystore.keystore_file import KeystoreError
+from wallet.keystore.keys import KeystoreError, derive_user, sign_message
 from wallet.protocol import STATES, ControlState, Scope, State
 from wallet.signer.audit import UNDONE, AuditError, verify_chain
-from wallet.signer.challenges import sign_message
 from wallet.signer.ledger import HOUR_MS
 from wallet.terms import DAY_MS
 
