@@ -34,7 +34,6 @@ from server.http.base import SignedIn
 from server.http.blocking import UserMarket
 from server.http.services import Services
 from wallet.address import parse
-from wallet.facts_client import FactsError, read_facts
 from wallet.protocol import (
     LEAST_FEE_PER_KVB,
     MAX_COINS,
@@ -49,6 +48,7 @@ from wallet.protocol import (
 from wallet.psbt.decode import decode_base64
 from wallet.psbt.script import RECOVERY_BLOCKS, Escrow, escrow_at, script_of
 from wallet.psbt.transaction import Outpoint, WireError
+from wallet.signer.reading import FactsError, read_facts
 from wallet.signer_client import SignerError, SignerRefused
 from wallet.terms import all_terms, escrow_terms_of
 from wallet.withdrawal import rules

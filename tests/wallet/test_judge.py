@@ -41,8 +41,7 @@ from wallet.protocol import Judgement, ListingToSign, Side
 from wallet.psbt.check_listing import RULES, judge_listing
 from wallet.psbt.transaction import TxOutput
 from wallet.signer.audit import verify_chain
-from wallet.signer.signer_process import report_former_forms
-from wallet.signer.start_checks import LEARNT_FILE, former_forms, require_agreement
+from wallet.signer.signer_process import LEARNT_FILE, former_forms, report_former_forms, require_agreement
 from wallet.terms import Ceilings
 
 OF_THE_SIGNER = ["market", "op-allowed"], ["list-lower", "outputs-unique"]

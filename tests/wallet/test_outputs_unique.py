@@ -32,9 +32,8 @@ from tests.worlds.signer import (
 )
 from wallet.psbt.transaction import LISTING, SECURE_LISTING, Transaction, TxInput, TxOutput
 from wallet.signer.audit import AuditLog
-from wallet.signer.ledger import Ledger
+from wallet.signer.ledger import Ledger, PayoutStore
 from wallet.signer.listings import MOST_RIVALS
-from wallet.signer.payouts import PayoutStore
 from wallet.signer.signer import Signer
 from wallet.terms import Ceilings
 from wallet.withdrawal.sign import with_witnesses

@@ -38,7 +38,7 @@ from wallet.protocol import PolicyRefused
 from wallet.psbt.check_listing import check_listing
 from wallet.psbt.sign import sign_listing
 from wallet.psbt.transaction import LISTING, SECURE_LISTING, TxOutput, decode_unsigned
-from wallet.signer.payouts import SCHEMA, PayoutStore, outputs_unique
+from wallet.signer.ledger import SCHEMA, PayoutStore, outputs_unique
 from wallet.withdrawal.sign import with_witnesses
 
 pytestmark = [pytest.mark.slow, pytest.mark.sampled]

@@ -152,7 +152,7 @@ def _amount_proof(item: Map, facts: OutpointFacts, owner: Owner) -> TxOutput:
     """Returns the output an input spends; facts, our own key and the PSBT must agree on it.
 
     A segwit v0 signature covers its own input's amount alone. Facts have the others from the bytes of the transactions
-    (wallet/facts_client.py), and a venue that lies gets a refusal.
+    (wallet/signer/reading.py), and a venue that lies gets a refusal.
     """
     if facts.value_sats is None or facts.script is None:
         raise PolicyRefused("amount-proof", "the value or the script of a coin is not known")

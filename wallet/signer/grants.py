@@ -1,4 +1,6 @@
-"""Grants and control states: given, revoked, set. All but giving works while the signer is locked."""
+"""Grants and control states: given, revoked, set; and the use of the ceilings. All but giving works while the signer is
+locked.
+"""
 
 from __future__ import annotations
 
@@ -18,6 +20,8 @@ from wallet.protocol import (
     OPERATIONS,
     STATES,
     AskControls,
+    AskRooms,
+    AskRoomsUnder,
     ControlState,
     EndAllRights,
     EndRights,
@@ -27,6 +31,7 @@ from wallet.protocol import (
     PolicyRefused,
     RequestError,
     RevokePlace,
+    Rooms,
     Secret,
     SetControl,
     SignerControls,
@@ -177,3 +182,20 @@ def _checked(grant: Grant) -> Grant:
         receive=sign_in_address(grant.receive),
         operations=tuple(operation for operation in OPERATIONS if operation in grant.operations),
     )
+
+
+class RoomKeeper:
+    """Reads remaining allowances. The signer knows signatures, not which bids are still open."""
+
+    def __init__(self, authority: Authority) -> None:
+        self._authority = authority
+
+    def rooms(self, asked: AskRooms) -> Rooms:
+        """Answers for a grant, also while nothing may be placed under it."""
+        grant = self._authority.live(asked, "cancel").grant
+        return Rooms(self._authority.rooms(grant.task, grant.user, grant.outstanding_task_sats, grant.outstanding_sats))
+
+    def rooms_under(self, asked: AskRoomsUnder) -> Rooms:
+        """Answers for a hypothetical grant: sums only, which need no key. `task` 0 has signed nothing."""
+        user = sign_in_address(asked.user)
+        return Rooms(self._authority.rooms(asked.task, user, asked.outstanding_task_sats, asked.outstanding_sats))

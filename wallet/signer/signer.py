@@ -28,7 +28,6 @@ from core.errors import PeerRefused
 from core.files import is_full
 from wallet import protocol
 from wallet.address import AddressError, sign_in_address
-from wallet.facts_client import AskFacts, FactsError
 from wallet.keystore.keys import Keystore
 from wallet.protocol import (
     DISK_FULL,
@@ -46,14 +45,11 @@ from wallet.protocol import (
 from wallet.psbt.common import OutpointFacts
 from wallet.signer.audit import AuditLog
 from wallet.signer.authority import Authority
-from wallet.signer.bids import BidSigner, OfferSigner
-from wallet.signer.challenges import ChallengeSigner
-from wallet.signer.grants import Grants
-from wallet.signer.judge import ListingJudge
+from wallet.signer.bids import BidSigner, ChallengeSigner, OfferSigner
+from wallet.signer.grants import Grants, RoomKeeper
 from wallet.signer.ledger import Ledger
-from wallet.signer.listings import DelistSigner, ListingSigner, escrow_addresses
-from wallet.signer.reading import BAD_REQUEST, DEFAULT_DENY, PEER
-from wallet.signer.rooms import RoomKeeper
+from wallet.signer.listings import DelistSigner, ListingJudge, ListingSigner, escrow_addresses
+from wallet.signer.reading import BAD_REQUEST, DEFAULT_DENY, PEER, AskFacts, FactsError
 from wallet.signer.withdrawals import WithdrawalSigner
 from wallet.terms import Ceilings
 

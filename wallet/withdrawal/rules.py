@@ -153,7 +153,7 @@ def inputs_confirmed(outpoint: str, facts: OutpointFacts | None) -> OutpointFact
 
 def amount_proof(facts: OutpointFacts, script: bytes) -> TxOutput:
     """Returns the coin at our own `script`; its value comes from the bytes of the transaction that made it
-    (wallet/facts_client.py).
+    (wallet/signer/reading.py).
     """
     if facts.value_sats is None or facts.script is None or not 0 < facts.value_sats <= MAX_SATS:
         raise PolicyRefused("amount-proof", f"the value or the script of {facts.outpoint} is not known")
