@@ -36,8 +36,8 @@ from wallet.psbt.decode import decode
 from wallet.psbt.script import escrow_of, own_script
 from wallet.psbt.sign import open_escrow, sign_input
 from wallet.psbt.transaction import ALL, Outpoint, Transaction, TxInput, TxOutput, compact, decode_output
+from wallet.signer.withdrawals import with_witnesses
 from wallet.terms import ESCROW_TERMS
-from wallet.withdrawal.sign import with_witnesses
 
 pytestmark = pytest.mark.gen_test
 

@@ -18,8 +18,8 @@ from wallet.protocol import PolicyRefused
 from wallet.psbt.script import RECOVERY_BLOCKS, Escrow, escrow_of
 from wallet.psbt.sign import SigningError, open_escrow
 from wallet.psbt.transaction import DEFAULT, Transaction, TxInput, TxOutput, taproot_digest
+from wallet.signer.withdrawals import with_witnesses
 from wallet.terms import ESCROW_TERMS, EscrowForm
-from wallet.withdrawal.sign import with_witnesses
 
 each_form = pytest.mark.parametrize("form", FORMS)
 

@@ -35,8 +35,8 @@ from wallet.signer.audit import AuditLog
 from wallet.signer.ledger import Ledger, PayoutStore
 from wallet.signer.listings import MOST_RIVALS
 from wallet.signer.signer import Signer
+from wallet.signer.withdrawals import with_witnesses
 from wallet.terms import Ceilings
-from wallet.withdrawal.sign import with_witnesses
 
 PRICE, TICK = 260_000, 1_000
 CEILINGS = Ceilings(secure_listings=SECURE_AT_PLAY)

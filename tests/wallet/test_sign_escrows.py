@@ -23,8 +23,8 @@ from tests.worlds.signer import USER, Desk, desk, listing, listing_intent, outpo
 from wallet.psbt.common import OutpointFacts
 from wallet.psbt.transaction import DEFAULT, SECURE_LISTING, Outpoint, taproot_digest
 from wallet.signer.audit import verify_chain
+from wallet.signer.withdrawals import with_witnesses
 from wallet.terms import ESCROW_TERMS, Ceilings, EscrowForm, EscrowTerms, escrow_terms_of
-from wallet.withdrawal.sign import with_witnesses
 
 ORDNET, ORDINALSWALLET = "simulator-ordnet", "simulator-ordinalswallet"
 TERMS = {"simulator-ordnet": EscrowTerms("ordnet", THEIRS, 330)}

@@ -20,8 +20,8 @@ from wallet.protocol import MOST_FEE_PER_KVB, PolicyRefused
 from wallet.psbt.decode import decode
 from wallet.psbt.sign import SigningError
 from wallet.psbt.transaction import compact
-from wallet.withdrawal.rules import FEE_SHARE_FLOOR
-from wallet.withdrawal.sign import sign_withdrawal, with_witnesses
+from wallet.signer.withdrawals import sign_withdrawal, with_witnesses
+from wallet.withdrawal import FEE_SHARE_FLOOR
 
 
 def test_there_are_many_attacks_and_each_has_a_name_of_its_own() -> None:

@@ -1,4 +1,5 @@
-"""Output scripts: of our own keys, of addresses, of taproot leaves (BIP-341), and of two kinds of escrow.
+"""Output scripts: of our own keys, of addresses, of taproot leaves (BIP-341), of two kinds of escrow, and of
+venues' bidding wallets.
 
 An offer's escrow at ord.net pays by a leaf whose form it publishes ("Collection Offers"). Only the part after the data
 is enforced when the escrow is spent; the data itself rests on the venue's claim.
@@ -24,8 +25,9 @@ from typing import Literal
 from msgspec import Struct
 
 from wallet.address import Address, hash160
+from wallet.psbt import fields
 from wallet.psbt.fields import x_only
-from wallet.psbt.transaction import Reader, WireError, sized
+from wallet.psbt.transaction import ALL, DEFAULT, Reader, WireError, sized
 from wallet.terms import LOCK_BLOCKS, CoSigners, EscrowTerms
 
 OwnKind = Literal["p2wpkh", "p2sh-p2wpkh", "p2tr"]
@@ -241,3 +243,61 @@ def _p2tr(key: bytes) -> bytes:
 
 def _push(data: bytes) -> bytes:
     return bytes([len(data)]) + data
+
+
+_OP_CODESEPARATOR = 0xAB
+_LARGEST_PUSH = 0x4B
+_PUSH_LENGTHS = {0x4C: 1, 0x4D: 2, 0x4E: 4}  # bytes of the length behind OP_PUSHDATA1, 2 and 4
+
+# Fields of an input before it is signed. Any other known field means that it is signed already, or is to be spent in
+# another way.
+_OF_ALL = {fields.IN_NON_WITNESS_UTXO, fields.IN_WITNESS_UTXO, fields.IN_SIGHASH_TYPE}
+_OF_P2WSH = frozenset({*_OF_ALL, fields.IN_WITNESS_SCRIPT, 0x06})
+_OF_LEAF = frozenset({*_OF_ALL, fields.IN_TAP_LEAF_SCRIPT, fields.IN_TAP_INTERNAL_KEY, fields.IN_TAP_MERKLE_ROOT, 0x16})
+
+
+class WalletScript(Struct, frozen=True):
+    """A script, and the output script `paid_to` that commits to it; `control_block` is a P2TR leaf's, else empty."""
+
+    script: bytes
+    paid_to: bytes
+    control_block: bytes = b""
+
+    @property
+    def is_leaf(self) -> bool:
+        """Whether it is a leaf of a taproot output."""
+        return bool(self.control_block)
+
+    @property
+    def sighashes(self) -> tuple[int, ...]:
+        """The sighashes that cover all; the first is the one of a PSBT that names none (BIP-174, BIP-371)."""
+        return (DEFAULT, ALL) if self.is_leaf else (ALL,)
+
+    @property
+    def unsigned_fields(self) -> frozenset[int]:
+        """The types of the fields that an input has before it is signed."""
+        return _OF_LEAF if self.is_leaf else _OF_P2WSH
+
+
+def has_key(wallet: WalletScript, public_key: bytes) -> bool:
+    """Tells whether the script pushes our key (33 bytes; in a leaf its last 32). Raises WireError as `_pushes`."""
+    return (public_key[1:] if wallet.is_leaf else public_key) in _pushes(wallet.script)
+
+
+def p2wsh(witness_script: bytes) -> bytes:
+    """Returns the script that pays to `witness_script`."""
+    return b"\x00\x20" + hashlib.sha256(witness_script).digest()
+
+
+def _pushes(script: bytes) -> list[bytes]:
+    """Returns all that the script pushes. Raises WireError for one that is cut, or signs only its end."""
+    reader, found = Reader(script), []
+    while not reader.at_end():
+        op = reader.number(1)
+        if op == _OP_CODESEPARATOR:
+            raise WireError("the script has an OP_CODESEPARATOR, with which a signature covers something else")
+        if op <= _LARGEST_PUSH:
+            found.append(reader.take(op))
+        elif op in _PUSH_LENGTHS:
+            found.append(reader.take(reader.number(_PUSH_LENGTHS[op])))
+    return found
