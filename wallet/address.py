@@ -1,4 +1,4 @@
-"""Bitcoin addresses: base58, bech32 and the hash of a public key.
+"""Bitcoin addresses: base58, bech32, the hash of a public key, and the settings' addresses in their normal form.
 
 Two texts that pay the same script must become one text here, else an upper-case copy of an address is a second account
 or slips past a whitelist.
@@ -12,9 +12,11 @@ from functools import lru_cache
 from typing import Literal
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from core import fields
-from core.errors import BidkeeperError
+from core.errors import BidkeeperError, SettingsError
+from core.settings import Settings
 
 ALPHABET = "123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz"
 MAX_LENGTH = 90
@@ -302,3 +304,23 @@ def _older(text: str) -> Address:
         raise ValueError("it is of no known type")
     kind, network = _VERSIONS[body[0]]
     return Address(text, kind, body[1:], network)
+
+
+def with_normal_addresses(settings: Settings) -> Settings:
+    """Returns the settings with every address normalised. Raises SettingsError, with one line for each invalid one."""
+    problems: list[str] = []
+    whitelist = _normal("BIDKEEPER_WHITELIST", settings.whitelist - {"*"}, problems) | settings.whitelist & {"*"}
+    admins = _normal("BIDKEEPER_ADMINS", settings.admins, problems)
+    if problems:
+        raise SettingsError(problems)
+    return replace(settings, whitelist=whitelist, admins=admins)
+
+
+def _normal(setting: str, texts: frozenset[str], problems: list[str]) -> frozenset[str]:
+    found = set()
+    for text in sorted(texts):
+        try:
+            found.add(pasted_sign_in_address(text))
+        except AddressError as error:
+            problems.append(f"{setting}: {text[:100]}: {error}")
+    return frozenset(found)

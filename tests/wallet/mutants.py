@@ -62,7 +62,7 @@ TESTS: dict[str, tuple[str, ...]] = {
     "signer.bids": ("signer", "ceilings", "sign_offers", "sign_listings"),
     "signer.listings": (*_SIGNER, "outputs_unique", "judge", "practice_venues", "sign_escrows"),
     "psbt.check_listing": (*_PSBT, "practice_venues", "judge"),
-    "judgement": ("judge",),
+    "signer_client": ("judge", "signer_process"),
     "signer.signer": _SIGNER,
     "protocol": ("protocol", "sign_withdrawals", "sign_listings", "sign_escrows", "ceilings"),
     "signer.reading": ("protocol", "facts_client"),
