@@ -46,7 +46,7 @@ from wallet.psbt.transaction import DEFAULT, LISTING, SECURE_LISTING, Outpoint, 
 
 
 class Draft(Struct, frozen=True):
-    """A venue's PSBT and everything that it is compared with. `index` is of the one input that spends the item."""
+    """A venue's PSBT and everything that it is compared with. `index` is the input that spends the item."""
 
     psbt: Psbt
     index: int
@@ -78,14 +78,15 @@ def check_listing(
 
 
 def inputs_reserved(psbt: Psbt, intent: ListingIntent, owner: Owner) -> int:
-    """Returns the index of the one input that spends the intent's output; no other may be marked as ours."""
+    """Returns the index of the one input that spends the intent's output. Refuses other inputs of ours."""
     inputs = psbt.transaction.inputs
     found = [at for at, item in enumerate(inputs) if item.outpoint == intent.outpoint]
     if len(found) != 1:
         raise PolicyRefused(
             "inputs-reserved", f"{len(found)} inputs instead of one spend the output that is to be listed"
         )
-    # Other inputs are not covered, so nothing is lost if they lie; but a venue that adds ours wants more than an item.
+    # The signature does not cover other inputs, so a false claim costs nothing. But a venue that adds one of our coins
+    # wants more than the item.
     for at, item in enumerate(psbt.inputs):
         if at != found[0] and _is_ours(item, inputs[at].outpoint, owner):
             raise PolicyRefused("inputs-reserved", "another input is ours")
@@ -93,7 +94,7 @@ def inputs_reserved(psbt: Psbt, intent: ListingIntent, owner: Owner) -> int:
 
 
 def _is_ours(item: Map, outpoint: Outpoint, owner: Owner) -> bool:
-    """Tells whether another input is marked as ours. Refuses one whose marks contradict its outpoint."""
+    """Tells whether another input claims to spend our coin. Refuses a claim that contradicts its outpoint."""
     try:
         return any(output.script in owner.scripts for output in claimed(item, outpoint))
     except PolicyRefused as refused:
@@ -110,7 +111,7 @@ def list_min(draft: Draft) -> int:
 
 
 def dest_allow(draft: Draft) -> bytes:
-    """Returns the payout's script. Refuses one off mainnet, or where this user may not be paid."""
+    """Returns the payout's script. Refuses an address off mainnet, or where this user may not be paid."""
     try:
         address = parse(draft.intent.payout_address)
     except AddressError as error:
@@ -143,8 +144,8 @@ def amount_proof(draft: Draft) -> TxOutput:
     said = claimed(draft.own, facts.outpoint)
     if not said or any(output != spent for output in said):
         raise PolicyRefused("amount-proof", "the PSBT does not say what the input spends, or says it wrong")
-    # A segwit v0 signature covers our amount only, and a signer lied to about it twice can be made to burn coins as
-    # fees: the whole former transaction cannot lie.
+    # A segwit v0 signature covers our amount only. Two requests with different false amounts could get two signatures
+    # that together burn coins as fees, so the former transaction is required: its txid proves the amount.
     if owner.kind != "p2tr" and compact(fields.IN_NON_WITNESS_UTXO) not in draft.own:
         raise PolicyRefused("amount-proof", "the transaction that made the output is missing")
     return spent
@@ -171,9 +172,9 @@ def _single_pair(draft: Draft) -> None:
 
 
 def payout_of(draft: Draft) -> TxOutput:
-    """Returns the payout: the output that SINGLE covers, or the only one of all covered outputs that pays us.
+    """Returns the payout: the output that SINGLE covers, or with ALL the only output that pays us.
 
-    A second one could satisfy another of our signatures.
+    A second output to us could satisfy another of our signatures.
     """
     _single_pair(draft)
     outputs, script = draft.psbt.transaction.outputs, dest_allow(draft)
@@ -195,7 +196,7 @@ def _payout(draft: Draft) -> None:
 
 
 def _sighash_allowed(draft: Draft) -> None:
-    """Refuses a sighash other than a listing's, also a PSBT that names none and so asks for another (BIP-174)."""
+    """Refuses a sighash other than the draft's. A PSBT that names none asks for ALL or DEFAULT (BIP-174)."""
     if named_sighash(draft.own) != draft.sighash:
         raise PolicyRefused("sighash-allowed", f"the input does not ask for sighash {draft.sighash:#x}")
 
@@ -204,8 +205,8 @@ def _tx_form(draft: Draft) -> None:
     tx_form(draft.psbt.transaction, inputs_cardinal(draft), index=draft.index)
 
 
-# The rules in their order, after the PSBT was read and our input found. A rule that needs another's result raises that
-# one's tag.
+# The rules in their order, after the PSBT is read and our input found. A rule that needs the result of an earlier one
+# raises the earlier rule's tag.
 RULES: dict[str, Callable[[Draft], object]] = {
     "list-min": list_min,
     "dest-allow": dest_allow,
@@ -222,7 +223,7 @@ RULES: dict[str, Callable[[Draft], object]] = {
 }
 
 SIGHASHES: dict[Form, int] = {"plain": LISTING, "secure": SECURE_LISTING, "sale": LISTING}
-# The first of these that does not hold ends the judgement: without it there is nothing for the others to check.
+# The first of these rules to fail ends the judgement, because the others then have nothing to check.
 _READING = ("psbt-size", "psbt-strict", "inputs-reserved")
 _WITNESS_VERSIONS = {0x00: 0, 0x51: 1}
 
@@ -230,7 +231,7 @@ _WITNESS_VERSIONS = {0x00: 0, 0x51: 1}
 def judge_listing(
     raw: bytes, form: Form, intent: ListingIntent, facts: OutpointFacts | None, owner: Owner
 ) -> tuple[Judgement, TxOutput | None]:
-    """Judges the PSBT `raw` by every rule of `check_listing`; returns the payout, too, if there is just one."""
+    """Judges `raw` by every rule of `check_listing`. Also returns the payout, None if `outputs-known` fails."""
     psbt: Psbt | None = None
     try:
         psbt = psbt_strict(raw)
@@ -252,7 +253,7 @@ def judge_listing(
 
 
 def _read_until(refused: PolicyRefused) -> list[Finding]:
-    """Returns the findings of the reading rules: one did not hold, those after it wait for it."""
+    """Returns the findings of the reading rules: one has failed, and later ones are not judged."""
     findings, tag = [], refused.tag if refused.tag in _READING else _READING[-1]
     for name in _READING:
         if name == tag:
@@ -277,12 +278,12 @@ def _waiting(name: str, refused: PolicyRefused) -> Finding:
 
 
 def sides(psbt: Psbt, index: int | None, form: Form, owner: Owner) -> tuple[tuple[Side, ...], tuple[Side, ...]]:
-    """Returns inputs and outputs. With an `index` those that a signature would cover are marked."""
+    """Returns inputs and outputs; with an `index`, those that its signature would cover are marked."""
     transaction, is_all = psbt.transaction, form in ("transfer", "recovery")
     inputs = []
     for at, source in enumerate(transaction.inputs):
         is_covered = index is not None and (is_all or at == index)
-        inputs.append(_side(_told(psbt, at), owner, is_covered=is_covered, outpoint=str(source.outpoint)))
+        inputs.append(_side(_claimed_output(psbt, at), owner, is_covered=is_covered, outpoint=str(source.outpoint)))
     outputs = [
         _side(output, owner, is_covered=index is not None and (is_all or form == "secure" or at == index))
         for at, output in enumerate(transaction.outputs)
@@ -290,8 +291,8 @@ def sides(psbt: Psbt, index: int | None, form: Form, owner: Owner) -> tuple[tupl
     return tuple(inputs), tuple(outputs)
 
 
-def _told(psbt: Psbt, at: int) -> TxOutput | None:
-    """Returns the output that input `at` spends by the draft's word; None when it names none, or lies."""
+def _claimed_output(psbt: Psbt, at: int) -> TxOutput | None:
+    """Returns the output that input `at` claims to spend; None without a claim, or with a contradictory one."""
     try:
         said = claimed(psbt.inputs[at], psbt.transaction.inputs[at].outpoint)
     except PolicyRefused:

@@ -35,9 +35,9 @@ from wallet.terms import CoSigners
 
 
 class OfferIntent(Struct, frozen=True):
-    """The decision to bid, written down before the venue was asked: the price in sats, the coins that may pay it.
+    """A bid as recorded before the venue is asked: the price in sats, and the coins that may pay it.
 
-    The goods go to `receive_script`. `internal_keys` (x-only) are the user's, any of which may own the escrow.
+    The goods go to `receive_script`. `internal_keys` (x-only) are the user's keys; any of them may own the escrow.
     """
 
     price_sats: int | None
@@ -61,9 +61,10 @@ class ApprovedOffer(Struct, frozen=True):
     change_sats: int
 
 
-# Such a transaction cannot be pinned. It pays no fee: it is only broadcast together with one that pays for both.
+# A version 3 transaction cannot be pinned (BIP-431). It pays no fee, and is only broadcast together with one that pays
+# for both.
 VERSIONS = frozenset({3})
-# A venue counts a bid's life in hours, from when it drafts it.
+# A venue sets a bid's lifetime in whole hours, counted from its draft.
 EXPIRY_GRID_MS = 3_600_000
 _OP_RETURN = b"\x6a"
 
@@ -110,7 +111,7 @@ def _leaf(script: bytes) -> OfferLeaf:
 
 
 def _leaf_terms(leaf: OfferLeaf, intent: OfferIntent, price: int) -> None:
-    """Refuses a leaf of other terms than ours: what the co-signers are asked to pay for is written there alone."""
+    """Refuses a leaf whose terms are not the intent's. Only the leaf tells the co-signers what to pay for."""
     if leaf.price_sats != price:
         raise PolicyRefused("leaf-terms", f"the leaf is for {leaf.price_sats} sats instead of {price}")
     if leaf.receive_script != intent.receive_script:
@@ -151,8 +152,8 @@ def _inputs_confirmed(outpoints: Sequence[Outpoint], facts: Facts) -> list[Outpo
 def _amount_proof(item: Map, facts: OutpointFacts, owner: Owner) -> TxOutput:
     """Returns the output an input spends; facts, our own key and the PSBT must agree on it.
 
-    A segwit v0 signature covers its own input's amount alone. Facts have the others from the bytes of the transactions
-    (wallet/signer/reading.py), and a venue that lies gets a refusal.
+    A segwit v0 signature covers its own input's amount alone. The facts have all amounts from the bytes of the former
+    transactions (wallet/signer/reading.py), so a venue's false amount is refused.
     """
     if facts.value_sats is None or facts.script is None:
         raise PolicyRefused("amount-proof", "the value or the script of a coin is not known")
@@ -166,7 +167,7 @@ def _amount_proof(item: Map, facts: OutpointFacts, owner: Owner) -> TxOutput:
 
 
 def _inputs_cardinal(known: Sequence[OutpointFacts]) -> int:
-    """Returns the chain's tip. No coin may hold an inscription or a rune, by an index that is not behind."""
+    """Returns the chain's lowest known tip. No coin may hold an inscription or a rune, by a current index."""
     tips = []
     for facts in known:
         if facts.tip_height is None or facts.index_height is None:
@@ -187,12 +188,12 @@ def _escrow_script(internal: bytes, leaf: bytes) -> bytes:
 
 
 def _announcement(internal: bytes, leaf: bytes) -> TxOutput:
-    """Returns the output with the internal key and the merkle root, by which our key finds the escrow again."""
+    """Returns the OP_RETURN output with internal key and merkle root, which recovery by our key needs."""
     return TxOutput(0, _OP_RETURN + bytes([len(internal + leaf)]) + internal + leaf)
 
 
 def _outputs(outputs: Sequence[TxOutput], escrow: TxOutput, announcement: TxOutput, owner: Owner) -> int:
-    """Returns the change in sats, which may be missing. In any order the outputs must be these and no others."""
+    """Returns the change in sats, 0 if there is none. Refuses outputs other than these and one change, in any order."""
     escrowed = [output.value for output in outputs if output.script == escrow.script]
     told = [output for output in outputs if output.script[:1] == _OP_RETURN]
     change = [output.value for output in outputs if output.script in owner.destinations]
@@ -214,7 +215,7 @@ def _sighash_allowed(item: Map) -> None:
 
 
 def _no_fee(transaction: Transaction, spent: Sequence[TxOutput]) -> None:
-    """Refuses a fee. What does not come back as change would be one, so change is never too little."""
+    """Refuses a fee. Sats missing from the change would be a fee, so too little change is refused, too."""
     fee = sum(output.value for output in spent) - sum(output.value for output in transaction.outputs)
     if fee:
         raise PolicyRefused("fee-abs", f"{fee} sats for the network, where none are due")

@@ -29,14 +29,12 @@ from wallet.psbt.transaction import (
 
 MAGIC = b"psbt\xff"
 
-# Whole keys to values, in the order in which they came.
+# Keys, each with its type, to values, in the PSBT's order.
 Map = Mapping[bytes, bytes]
 
 
 class Psbt(Struct, frozen=True):
-    """A PSBT. `transaction` is the one to be signed; its script_sigs are empty. One map of fields for each input and
-    output.
-    """
+    """A PSBT. `transaction` is unsigned: its script_sigs are empty. Each input and output has a map of fields."""
 
     version: int
     transaction: Transaction
@@ -46,7 +44,7 @@ class Psbt(Struct, frozen=True):
 
 
 def decode(raw: bytes) -> Psbt:
-    """Reads a PSBT. Raises WireError for anything that is not a PSBT in every respect."""
+    """Reads a PSBT. Raises WireError for bytes that are not a valid PSBT."""
     reader = Reader(raw)
     if reader.take(len(MAGIC)) != MAGIC:
         raise WireError("it does not begin as a PSBT")
@@ -60,7 +58,7 @@ def decode(raw: bytes) -> Psbt:
         counts = _count(top, fields.GLOBAL_INPUT_COUNT), _count(top, fields.GLOBAL_OUTPUT_COUNT)
     else:
         raise WireError(f"PSBT version {version} is not known")
-    # A false count ends at the first missing map: no memory is reserved beforehand.
+    # A false count fails at the first missing map, because no memory is reserved beforehand.
     inputs = tuple(_map(reader, "input", fields.INPUT) for _ in range(counts[0]))
     outputs = tuple(_map(reader, "output", fields.OUTPUT) for _ in range(counts[1]))
     reader.end()
@@ -80,7 +78,7 @@ def decode_base64(text: str) -> Psbt:
 
 
 def from_base64(text: str) -> bytes:
-    """Decodes base64 in its only spelling, which Python does not insist on. Raises WireError."""
+    """Decodes canonical base64; Python alone accepts other spellings. Raises WireError."""
     try:
         raw = binascii.a2b_base64(text)
     except ValueError:
@@ -91,7 +89,7 @@ def from_base64(text: str) -> bytes:
 
 
 def encode(psbt: Psbt) -> bytes:
-    """Encodes the PSBT. A version 0 transaction is written anew, so one that reads otherwise cannot pass unseen."""
+    """Encodes the PSBT. A version 0 transaction is encoded anew, so that `psbt_strict` sees if it was misread."""
     top = dict(psbt.fields)
     if psbt.version == 0:
         top[_key(fields.GLOBAL_UNSIGNED_TX)] = psbt.transaction.encode()
@@ -194,7 +192,7 @@ def _output(item: Map) -> TxOutput:
 
 
 def _locktime(top: Map, inputs: Sequence[Map]) -> int:
-    """Returns the latest locktime that an input needs, in the one unit that all can have; heights before times."""
+    """Returns the latest locktime that an input needs: a height if all such inputs have one, else a time."""
     heights = [item.get(compact(fields.IN_HEIGHT_LOCKTIME)) for item in inputs]
     times = [item.get(compact(fields.IN_TIME_LOCKTIME)) for item in inputs]
     waiting = [(height, time) for height, time in zip(heights, times, strict=True) if height or time]

@@ -39,7 +39,7 @@ def length(*lengths: int) -> Callable[[bytes], None]:
 
 
 def anything(value: bytes) -> None:
-    """Accepts any bytes: scripts and free bytes are judged where they are used."""
+    """Accepts any bytes: scripts and free-form values are checked where they are used."""
 
 
 def sized_key(*lengths: int) -> Rule:
@@ -53,7 +53,7 @@ def sized_key(*lengths: int) -> Rule:
 
 
 def _public_key(key: bytes) -> None:
-    """Requires a compressed or an uncompressed point of the curve; embit takes no hybrid one."""
+    """Requires a compressed or uncompressed point of the curve; embit rejects hybrid encodings."""
     try:
         secp256k1.ec_pubkey_parse(key)
     except ValueError:
@@ -61,7 +61,7 @@ def _public_key(key: bytes) -> None:
 
 
 def x_only(key: bytes) -> None:
-    """Requires a public key of 32 bytes: with a mark before it, a compressed one."""
+    """Requires an x-only public key: 32 bytes, a compressed key without its prefix byte."""
     _public_key(b"\x02" + key)
 
 
@@ -133,7 +133,7 @@ def tap_derivation(key: bytes, value: bytes) -> None:
 
 
 def tap_tree(value: bytes) -> None:
-    """Requires leaves, depth first, of one whole tree: as in counting in binary, two of a depth are one above."""
+    """Requires the leaves of one whole tree, depth first: two siblings merge into a node one level up."""
     reader = Reader(value)
     open_depths: list[int] = []
     while not reader.at_end():
@@ -145,7 +145,7 @@ def tap_tree(value: bytes) -> None:
             open_depths.pop()
             depth -= 1
         open_depths.append(depth)
-    # A leaf that comes too late has no sibling, and neither have those below it.
+    # A misplaced leaf never gets a sibling, so that its depth is left over.
     if open_depths != [0]:
         raise WireError("the leaves make no whole tree")
 
@@ -235,7 +235,7 @@ OUT_AMOUNT = 0x03
 OUT_SCRIPT = 0x04
 
 GLOBAL: dict[int, Rule] = {
-    GLOBAL_UNSIGNED_TX: no_key(anything),  # read where it is used
+    GLOBAL_UNSIGNED_TX: no_key(anything),  # read by the decoder
     0x01: xpub,
     GLOBAL_TX_VERSION: no_key(length(4)),
     GLOBAL_FALLBACK_LOCKTIME: no_key(length(4)),

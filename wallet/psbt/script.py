@@ -22,6 +22,7 @@ import hashlib
 from collections.abc import Iterable
 from typing import Literal
 
+from embit.util import secp256k1
 from msgspec import Struct
 
 from wallet.address import Address, hash160
@@ -33,14 +34,14 @@ from wallet.terms import LOCK_BLOCKS, CoSigners, EscrowTerms
 OwnKind = Literal["p2wpkh", "p2sh-p2wpkh", "p2tr"]
 
 
-@functools.lru_cache(maxsize=1024)  # several rules ask for the same one, and a taproot tweak takes time
+@functools.lru_cache(maxsize=1024)  # several rules need the same script, and a taproot tweak is slow
 def own_script(kind: OwnKind, public_key: bytes) -> bytes:
     """Returns the script that pays `public_key` (33 bytes; for P2TR the untweaked internal key)."""
     if kind == "p2wpkh":
         return redeem_script(public_key)
     if kind == "p2sh-p2wpkh":
         return b"\xa9\x14" + hash160(redeem_script(public_key)) + b"\x87"
-    from embit.ec import PublicKey  # which managers do without
+    from embit.ec import PublicKey  # here, because a manager never needs it
 
     output_key: bytes = PublicKey.parse(public_key).taproot_tweak(b"").xonly()
     return b"\x51\x20" + output_key
@@ -86,14 +87,12 @@ def output_script(leaf: bytes, control_block: bytes) -> bytes:
 
 
 def branch_hash(one: bytes, other: bytes) -> bytes:
-    """Returns the hash of two leaves or branches, in whichever order they are given."""
+    """Returns the hash of two leaves or branches, given in either order."""
     return _tagged(b"TapBranch", b"".join(sorted((one, other))))
 
 
 def output_key(internal: bytes, root: bytes) -> bytes:
     """Returns the key (33 bytes, the first its parity) of the output with this x-only internal key and merkle root."""
-    from embit.util import secp256k1  # which managers need for the proof of a purchase only
-
     tweak = _tagged(b"TapTweak", internal + root)
     point = secp256k1.ec_pubkey_add(secp256k1.ec_pubkey_parse(b"\x02" + internal), tweak)
     return bytes(secp256k1.ec_pubkey_serialize(point))
@@ -111,14 +110,14 @@ _CHECKSIG, _CHECKSIGADD, _CHECKSIGVERIFY = b"\xac", b"\xba", b"\xad"
 _ONE_OF_TWO = b"\x51\x9d"  # 1 NUMEQUALVERIFY
 _NUMBER_BYTES = 8
 _LEAF_HASH_BYTES = _LEAF_KEY_BYTES = 32
-_LONGEST_PUSH = 75  # bytes; a longer one has another way of writing
+_LONGEST_PUSH = 75  # bytes; a longer push is encoded differently
 
 
 class OfferLeaf(Struct, frozen=True):
     """The terms in a leaf: sats, seconds since the epoch, the script that the goods go to, and x-only keys.
 
-    `eligible_root` and `criteria_hash` stand for the inscriptions that it is for, which cannot be read from them.
-    `secret_hash` is of a secret of the venue's.
+    `eligible_root` and `criteria_hash` commit to the inscriptions that it may buy, without listing them.
+    `secret_hash` commits to a secret of the venue.
     """
 
     price_sats: int
@@ -132,7 +131,7 @@ class OfferLeaf(Struct, frozen=True):
 
 
 def read_leaf(script: bytes) -> OfferLeaf:
-    """Reads a leaf, which has one way of writing. Raises WireError."""
+    """Reads a leaf, which has only one encoding. Raises WireError."""
     reader = Reader(script)
     _take(reader, _DATA_BEGIN)
     if _take_push(reader) != _VERSION:
@@ -152,7 +151,7 @@ def read_leaf(script: bytes) -> OfferLeaf:
 
 
 def _key(reader: Reader, operation: bytes) -> bytes:
-    """Takes a key and what is done with it."""
+    """Takes a key and the operation after it."""
     key = _take_push(reader, _LEAF_KEY_BYTES)
     _take(reader, operation)
     return key
@@ -178,7 +177,7 @@ _CSV, _DROP, _TWO, _NUMEQUAL = (bytes([op]) for op in (0xB2, 0x75, 0x52, 0x9C))
 
 
 class Leaf(Struct, frozen=True):
-    """A script of an escrow, with the control block that a spend by it shows."""
+    """A leaf of an escrow: its script, and the control block that a spend of it needs."""
 
     script: bytes
     control_block: bytes
@@ -190,7 +189,7 @@ class Leaf(Struct, frozen=True):
 
 
 class Escrow(Struct, frozen=True):
-    """An output of our key and a venue's. `recovery` None: our key takes the item back by key path."""
+    """An escrow of our key and a venue's. If `recovery` is None, our key takes the item back by key path."""
 
     script: bytes
     internal_key: bytes
@@ -200,7 +199,7 @@ class Escrow(Struct, frozen=True):
 
 
 def escrow_at(script: bytes, public_key: bytes, terms: Iterable[EscrowTerms]) -> Escrow | None:
-    """Returns the escrow of our `public_key` whose output has this script; None when none of these terms gives it."""
+    """Returns the escrow of our `public_key` whose output has this script; None if no terms match."""
     found = (escrow_of(public_key, each) for each in terms)
     return next((escrow for escrow in found if escrow.script == script), None)
 
@@ -233,8 +232,8 @@ def _ordinalswallet(ours: bytes, sale: bytes) -> Escrow:
     )
 
 
-def _block(key: bytes, internal: bytes, beside: bytes = b"") -> bytes:
-    return bytes([TAPSCRIPT | key[0] & 1]) + internal + beside
+def _block(key: bytes, internal: bytes, sibling: bytes = b"") -> bytes:
+    return bytes([TAPSCRIPT | key[0] & 1]) + internal + sibling
 
 
 def _p2tr(key: bytes) -> bytes:
@@ -249,8 +248,7 @@ _OP_CODESEPARATOR = 0xAB
 _LARGEST_PUSH = 0x4B
 _PUSH_LENGTHS = {0x4C: 1, 0x4D: 2, 0x4E: 4}  # bytes of the length behind OP_PUSHDATA1, 2 and 4
 
-# Fields of an input before it is signed. Any other known field means that it is signed already, or is to be spent in
-# another way.
+# Fields of an input before it is signed. Any other known field means that it is signed already, or has another spend.
 _OF_ALL = {fields.IN_NON_WITNESS_UTXO, fields.IN_WITNESS_UTXO, fields.IN_SIGHASH_TYPE}
 _OF_P2WSH = frozenset({*_OF_ALL, fields.IN_WITNESS_SCRIPT, 0x06})
 _OF_LEAF = frozenset({*_OF_ALL, fields.IN_TAP_LEAF_SCRIPT, fields.IN_TAP_INTERNAL_KEY, fields.IN_TAP_MERKLE_ROOT, 0x16})
@@ -270,7 +268,7 @@ class WalletScript(Struct, frozen=True):
 
     @property
     def sighashes(self) -> tuple[int, ...]:
-        """The sighashes that cover all; the first is the one of a PSBT that names none (BIP-174, BIP-371)."""
+        """The sighashes that cover everything, first the default of a PSBT that names none (BIP-174, BIP-371)."""
         return (DEFAULT, ALL) if self.is_leaf else (ALL,)
 
     @property
@@ -290,7 +288,7 @@ def p2wsh(witness_script: bytes) -> bytes:
 
 
 def _pushes(script: bytes) -> list[bytes]:
-    """Returns all that the script pushes. Raises WireError for one that is cut, or signs only its end."""
+    """Returns the data that the script pushes. Raises WireError for a truncated script or OP_CODESEPARATOR."""
     reader, found = Reader(script), []
     while not reader.at_end():
         op = reader.number(1)

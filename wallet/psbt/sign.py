@@ -53,8 +53,8 @@ def sign_input(
     """Returns the signature of input `index` with its sighash byte (none for DEFAULT). The same arguments give the
     same one.
 
-    `spent` are the inputs' outputs (with ANYONECANPAY the others' may be None). Raises SigningError, and RuntimeError
-    when the signature does not verify: it must not be handed out.
+    `spent` are the outputs that the inputs spend; with ANYONECANPAY those of other inputs may be None. Raises
+    SigningError, or RuntimeError if the signature does not verify and so must not be handed out.
     """
     public_key = private_key.get_public_key()
     own = spent[index]

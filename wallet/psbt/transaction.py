@@ -22,11 +22,11 @@ _WITNESS_MARK = b"\x00\x01"
 
 
 class WireError(ValueError):
-    """Bytes of a wrong shape or not in their only spelling; the message says why."""
+    """Malformed or non-canonical bytes; the message says why."""
 
 
 class Outpoint(NamedTuple):
-    """An output, named by the transaction that made it. `txid` is in the wire's order, the reverse of explorers'."""
+    """An output, named by the transaction that made it. `txid` is in wire order, the reverse of explorers'."""
 
     txid: bytes
     vout: int
@@ -54,7 +54,7 @@ class TxInput(NamedTuple):
 
 
 class TxOutput(NamedTuple):
-    """An output. `value` in sats, as the 64 bits say: it may be more than there are bitcoin."""
+    """An output. `value` in sats is any 64-bit number, also one above the supply of bitcoin."""
 
     value: int
     script: bytes
@@ -72,7 +72,7 @@ class Transaction(Struct, frozen=True):
     locktime: int
 
     def encode(self) -> bytes:
-        """Returns the bytes that the txid is the hash of."""
+        """Returns the bytes that are hashed to the txid."""
         parts = [self.version.to_bytes(4, "little"), compact(len(self.inputs))]
         for item in self.inputs:
             parts += (encode_outpoint(item.outpoint), sized(item.script_sig), item.sequence.to_bytes(4, "little"))
@@ -237,7 +237,7 @@ def script_digest(transaction: Transaction, index: int, script_code: bytes, valu
     """Returns the digest of any segwit v0 input, as `segwit_digest`; for P2WSH `script_code` is the witness script."""
     if sighash == DEFAULT:
         raise ValueError("only taproot has a default sighash")
-    only_ours, outputs = _reading(transaction, index, sighash)
+    only_ours, outputs = _coverage(transaction, index, sighash)
     own = transaction.inputs[index]
     prevouts = sequences = bytes(32)
     if not only_ours:
@@ -268,12 +268,12 @@ def taproot_digest(
     transaction: Transaction, index: int, spent: Sequence[TxOutput | None], sighash: int, leaf: bytes = b""
 ) -> bytes:
     """Returns the digest that a P2TR input signs without an annex: by key path, or for the leaf of this hash. `spent`
-    are the inputs' outputs, in their order.
+    are the outputs that the inputs spend, in their order.
 
-    With ANYONECANPAY only our own is used, the others may be None. Raises ValueError as `segwit_digest`, and when an
+    With ANYONECANPAY only our input's output is used; the others may be None. Raises ValueError as `segwit_digest`, and when an
     output to be covered is missing.
     """
-    only_ours, outputs = _reading(transaction, index, sighash)
+    only_ours, outputs = _coverage(transaction, index, sighash)
     own, owned = transaction.inputs[index], spent[index]
     if len(spent) != len(transaction.inputs) or owned is None:
         raise ValueError("it is not known what the inputs spend")
@@ -301,8 +301,8 @@ def taproot_digest(
     return _once(_TAG + _TAG + message)
 
 
-def _reading(transaction: Transaction, index: int, sighash: int) -> tuple[bool, int]:
-    """Tells whether our input alone is covered, and which outputs are: ALL, NONE or SINGLE."""
+def _coverage(transaction: Transaction, index: int, sighash: int) -> tuple[bool, int]:
+    """Returns whether only our input is covered, and which outputs are: ALL, NONE or SINGLE."""
     if sighash not in _KNOWN:
         raise ValueError(f"sighash {sighash:#x} has no meaning")
     outputs = sighash & 3 or ALL
