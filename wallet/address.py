@@ -1,7 +1,7 @@
 """Bitcoin addresses: base58, bech32, the hash of a public key, and the settings' addresses in their normal form.
 
-Two texts that pay the same script must become one text here, else an upper-case copy of an address is a second account
-or slips past a whitelist.
+Two texts that pay the same script become one text here. Otherwise an upper-case copy of an address would be a second
+account, or pass a whitelist.
 """
 
 from __future__ import annotations
@@ -226,13 +226,13 @@ _WITNESS: dict[tuple[int, int], Kind] = {(0, 20): "p2wpkh", (0, 32): "p2wsh", (1
 
 
 class AddressError(BidkeeperError):
-    """A text that is not an accepted address; the message says why and repeats no input."""
+    """A text that is not an accepted address; the message says why without repeating it."""
 
 
 class Address(Struct, frozen=True):
     """One address. `text` is its normal form; `program` the witness program, script hash or key hash.
 
-    `kind` is "witness" for witness versions without a meaning yet.
+    `kind` is "witness" for witness versions that are not defined yet.
     """
 
     text: str

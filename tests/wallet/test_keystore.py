@@ -451,7 +451,7 @@ def test_a_restart_wins_no_try_and_a_right_passphrase_ends_the_count(tmp_path: P
     for _ in range(3):
         assert Tries(tmp_path / "tries").take(NOW)
     assert not Tries(tmp_path / "tries").take(NOW)
-    Tries(tmp_path / "tries").forget()
+    Tries(tmp_path / "tries").clear()
     assert Tries(tmp_path / "tries").take(NOW)
 
 

@@ -1,8 +1,8 @@
 """Keys of users, the keystore's file with them, and their signatures on messages (BIP-322 simple).
 
 Keystore files come in two kinds with the same name: play keystores, readable and marked as such, and sealed ones for
-real money, whose contents are encrypted under a header in clear (wallet/keystore/seal.py). Either is private and is
-replaced in one step.
+real money, whose contents are encrypted under a header in clear (wallet/keystore/seal.py). Both are readable by
+the owner only and are replaced in one step.
 
 Keys are derived from the installation's one seed, or imported as BIP-39 words and WIF. A user's number n is their place
 in the keystore's append-only list, never a database id: any wallet with the seed finds the keys at m/84'/0'/(2n)'/0/0
@@ -45,11 +45,11 @@ _WARNING = "PLAY MONEY: this seed is not encrypted. Never send bitcoin to its ad
 
 
 class KeystoreError(BidkeeperError):
-    """The keystore cannot be used; the message says why and repeats nothing of it."""
+    """The keystore cannot be used; the message says why and has nothing of its contents."""
 
 
 class Imported(WithSecrets, frozen=True):
-    """Private keys (32 bytes each) brought in for one user; None leaves the derived one in its place."""
+    """Imported private keys (32 bytes each) of one user; None keeps the derived key."""
 
     hidden = frozenset({"payment", "vault"})
 
@@ -68,7 +68,7 @@ class Contents(WithSecrets, frozen=True):
 
 
 def read_file(path: Path) -> dict[str, Any]:
-    """Returns the file's object. Raises KeystoreError when it is missing, open to others or torn."""
+    """Returns the file's object. Raises KeystoreError if it is missing, readable by others or damaged."""
     try:
         if path.stat().st_mode & 0o077:
             raise KeystoreError(f"{path} can be read by others: chmod 600 it")
@@ -102,7 +102,7 @@ def create_file(path: Path, stored: Mapping[str, Any]) -> None:
 
 
 def _write_next_to(path: Path, stored: Mapping[str, Any]) -> Path:
-    """Writes the next contents next to the file, over any leftover ones; returns their path."""
+    """Writes the new contents to a file next to it, over any leftover one; returns its path."""
     fresh = path.with_name(path.name + ".new")
     fresh.unlink(missing_ok=True)
     write_new(fresh, stored)
@@ -130,7 +130,7 @@ def play(contents: Contents) -> dict[str, Any]:
 
 
 def play_contents(path: Path, stored: Mapping[str, Any]) -> Contents:
-    """Reads the contents of a play keystore. Raises KeystoreError when it is not a whole one."""
+    """Reads the contents of a play keystore. Raises KeystoreError if it is incomplete."""
     if not is_play(stored):
         raise KeystoreError(f"{path} is not a play keystore")
     if stored.get("version") != PLAY_VERSION:
@@ -148,7 +148,7 @@ def to_bytes(contents: Contents) -> bytes:
 
 
 def from_bytes(path: Path, opened: bytes) -> Contents:
-    """Decodes what `to_bytes` made. Raises KeystoreError."""
+    """Decodes the result of `to_bytes`. Raises KeystoreError."""
     try:
         stored = json.loads(opened)
         imported = {
@@ -185,12 +185,12 @@ def _contents(path: Path, stored: Mapping[str, Any]) -> Contents:
 _SEED_BYTES = 32
 _HARDENED = 1 << 31
 
-# Receives the number, the user and the public side of keys before they are first handed out.
+# Is called with number, user and public keys before a user's keys are first returned.
 Note = Callable[[int, str, UserKeys], None]
 
 
 class UserSecrets(WithSecrets, frozen=True):
-    """A user's private keys (the vault's is the untweaked internal one) and their public side."""
+    """A user's private keys (the vault's is the untweaked internal key), and the public keys and addresses."""
 
     hidden = frozenset({"payment", "vault"})
 
@@ -211,7 +211,7 @@ def derive_user(seed: bytes, n: int) -> UserSecrets:
 
 
 def user_secrets(payment: PrivateKey, vault: PrivateKey) -> UserSecrets:
-    """Puts the two keys together with their addresses."""
+    """Makes the secrets of two keys, with their addresses."""
     payment_public, vault_public = payment.get_public_key(), vault.get_public_key()
     return UserSecrets(
         payment,
@@ -226,7 +226,7 @@ def user_secrets(payment: PrivateKey, vault: PrivateKey) -> UserSecrets:
 
 
 def secrets_in(contents: Contents, user: str, n: int) -> UserSecrets:
-    """Returns the keys of a user with number `n`: the imported ones where there are any, else the derived ones."""
+    """Returns the keys of the user with number `n`: imported ones if present, else the derived ones."""
     derived = derive_user(contents.seed, n)
     imported = contents.imported.get(user)
     if imported is None:
@@ -238,9 +238,8 @@ def secrets_in(contents: Contents, user: str, n: int) -> UserSecrets:
 
 
 class Keystore:
-    """An open keystore. `write` puts contents on disk in one step; one process at a time has it open for writing.
-
-    `is_play`: the money of its keys is play money.
+    """An open keystore. `write` puts contents on disk in one step; only one process at a time may have it open for
+    writing. `is_play`: its keys are for play money only.
     """
 
     def __init__(self, contents: Contents, write: Callable[[Contents], None], *, is_play: bool) -> None:
@@ -272,24 +271,24 @@ class Keystore:
         return self._contents.users
 
     def is_imported(self, user: str) -> bool:
-        """Tells whether some key of this user was imported."""
+        """Tells whether any key of this user was imported."""
         return user in self._contents.imported
 
     def imported_of(self, user: str) -> frozenset[str]:
-        """Returns which keys of this user were imported: `payment`, `vault`."""
+        """Returns the names of this user's imported keys: `payment`, `vault`."""
         imported = self._contents.imported.get(user, Imported())
         return frozenset(name for name in ("payment", "vault") if getattr(imported, name))
 
     def note_with(self, note: Note) -> None:
-        """Has `note` called before keys are handed out that `secrets_of` has not returned yet. What it raises prevents
-        that.
+        """Sets the function that `secrets_of` calls before it first returns a user's keys. If it raises, no keys are
+        returned.
         """
         self._note = note
 
     def secrets_of(self, user: str) -> UserSecrets:
-        """Returns the keys of a user (normalised sign-in address), who gets the next number if new.
+        """Returns the keys of a user (normalised sign-in address); a new user gets the next number.
 
-        Raises OSError when a new user cannot be written to disk, or noted; no key is shown then.
+        Raises OSError if a new user cannot be written to disk, or noted.
         """
         if user not in self._secrets:
             n = self._numbers.get(user, len(self._numbers))
@@ -303,10 +302,9 @@ class Keystore:
         return self._secrets[user]
 
     def put_imported(self, user: str, imported: Imported) -> UserSecrets:
-        """Gives a user these keys in place of their former ones, and returns all their keys.
+        """Replaces a user's keys with these, and returns all keys of the user.
 
-        Raises KeystoreError when another user has one of the keys already or the keys are play money's, OSError as
-        `secrets_of` does.
+        Raises KeystoreError if another user has one of the keys, or in a play keystore; OSError as `secrets_of`.
         """
         if self.is_play:
             raise KeystoreError("a play keystore takes no keys from elsewhere")
@@ -384,7 +382,7 @@ _OP_RETURN = script.Script(b"\x6a")
 
 
 def require_libsecp256k1() -> None:
-    """Raises RuntimeError when embit fell back to curve arithmetic in Python, which is slow and leaks by its timing."""
+    """Raises RuntimeError if embit fell back to curve arithmetic in Python, which is slow and leaks by its timing."""
     for name in ("ec_pubkey_create", "ecdsa_sign", "schnorrsig_sign"):
         if getattr(secp256k1, name).__module__ != "embit.util.ctypes_secp256k1":
             raise RuntimeError("libsecp256k1 could not be loaded: embit has no build of it for this machine")
@@ -442,7 +440,7 @@ def _witness(*items: bytes) -> str:
 
 
 def signed_by(secrets: UserSecrets, key: SigningKey, message: str) -> str:
-    """Returns the base64 BIP-322 signature of `message`, verified: a faulty one could give the key away.
+    """Returns the base64 BIP-322 signature of `message`, verified because a faulty one could reveal the key.
 
     Raises RuntimeError when it does not verify.
     """

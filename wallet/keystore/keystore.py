@@ -47,9 +47,9 @@ _MCL_ONFAULT = 4
 
 
 def harden() -> None:
-    """Forbids core dumps, debuggers and /proc/PID/mem to other processes of our user, and itself the network.
+    """Forbids core dumps, and debuggers and /proc/PID/mem to other processes of our user; gives up the network.
 
-    Raises OSError; a network that cannot be taken away is a warning in the log.
+    Raises OSError. If the network cannot be given up, it only logs a warning.
     """
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     libc = ctypes.CDLL(None, use_errno=True)
@@ -63,8 +63,8 @@ def harden() -> None:
 def lock_memory() -> str:
     """Keeps the memory in use now out of swap; call it once the keys are loaded. Returns "", or why it could not.
 
-    Later memory is left alone (no MCL_FUTURE): under a limit the 128 MiB of the next scrypt, or any thread, would fail.
-    Pages that were never touched stay untouched (MCL_ONFAULT).
+    Later memory is not locked (no MCL_FUTURE), because under a limit the next scrypt (128 MiB) or any new thread would
+    fail. Pages are locked once they are used (MCL_ONFAULT).
     """
     libc = ctypes.CDLL(None, use_errno=True)
     if libc.mlockall(_MCL_CURRENT | _MCL_ONFAULT) == 0:
@@ -73,7 +73,7 @@ def lock_memory() -> str:
 
 
 def has_swap(swaps: Path = Path("/proc/swaps")) -> bool:
-    """Tells whether this machine may swap memory to a disk. True when that cannot be found out."""
+    """Tells whether this machine may swap memory to a disk. True if that is unknown."""
     try:
         return len(swaps.read_text().splitlines()) > 1
     except OSError:
@@ -89,7 +89,7 @@ Random = Callable[[int], bytes]
 def create(
     path: Path, passphrase: str, contents: Contents, *, work: Work | None = None, rng_bytes: Random = os.urandom
 ) -> None:
-    """Makes a keystore where there is nothing yet. Raises KeystoreError when there is, or for a short passphrase."""
+    """Creates a keystore. Raises KeystoreError if the path is taken, or for a short passphrase."""
     require_long(passphrase)
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     seal = _fresh_seal(passphrase, work or Work(), rng_bytes)
@@ -103,7 +103,7 @@ def create(
 
 
 def require_absent(path: Path) -> None:
-    """Raises KeystoreError when the path is taken: a keystore is never overwritten."""
+    """Raises KeystoreError if the path is taken, because a keystore is never overwritten."""
     if not os.path.lexists(path):
         return
     if _is_play(path):
@@ -115,13 +115,13 @@ def require_absent(path: Path) -> None:
 
 
 def require_long(passphrase: str) -> None:
-    """Raises KeystoreError for a new passphrase that is easily guessed, or longer than the signer takes."""
+    """Raises KeystoreError for a new passphrase that is too short, or longer than the signer accepts."""
     if not LEAST_CHARACTERS <= len(passphrase) <= MOST_CHARACTERS:
         raise KeystoreError(f"a passphrase has at least {LEAST_CHARACTERS} characters and at most {MOST_CHARACTERS}")
 
 
 def require_sealed(path: Path) -> dict[str, Any]:
-    """Returns the file's object. Raises KeystoreError when it is unreadable, or no sealed keystore for real money."""
+    """Returns the file's object. Raises KeystoreError if it is unreadable or not a sealed keystore for real money."""
     stored = read_file(path)
     if is_play(stored):
         raise KeystoreError(f"{path} is a play keystore: its keys are for the practice marketplace only")
@@ -133,9 +133,9 @@ def require_sealed(path: Path) -> dict[str, Any]:
 
 
 def unlock(path: Path, passphrase: str, *, rng_bytes: Random = os.urandom) -> Keystore:
-    """Returns the keystore, open for adding users and keys: hold its lock. Takes half a second.
+    """Returns the keystore, open for writing: the caller must hold its lock. Takes half a second.
 
-    Raises WrongPassphrase, or KeystoreError when it cannot be read or is play money's.
+    Raises WrongPassphrase, or KeystoreError if it cannot be read or is a play keystore.
     """
     seal, contents = _opened(path, passphrase)
 
@@ -148,7 +148,7 @@ def unlock(path: Path, passphrase: str, *, rng_bytes: Random = os.urandom) -> Ke
 def change_passphrase(
     path: Path, old: str, new: str, *, work: Work | None = None, rng_bytes: Random = os.urandom
 ) -> None:
-    """Seals the same contents under another passphrase, in one step: hold the lock. Raises as `unlock` does."""
+    """Seals the contents under another passphrase, in one step. The caller must hold the lock. Raises as `unlock`."""
     require_long(new)
     seal, contents = _opened(path, old)
     seal.wipe()
@@ -158,9 +158,9 @@ def change_passphrase(
 
 
 def backup(path: Path, target: Path) -> None:
-    """Copies the keystore to a file that is not there yet. The signer may be running. Raises KeystoreError.
+    """Copies the keystore to a new file; the signer may be running. Raises KeystoreError.
 
-    The copy opens with today's passphrase even after a later change.
+    The copy keeps its passphrase when the keystore's is changed.
     """
     stored = require_sealed(path)
     try:
@@ -172,7 +172,7 @@ def backup(path: Path, target: Path) -> None:
 
 
 def lock(path: Path) -> int:
-    """Takes the keystore's lock until the descriptor is closed. Raises KeystoreError while another process has it."""
+    """Takes the keystore's lock until the returned descriptor is closed. Raises KeystoreError if it is held."""
     held = hold_lock(path.with_name(path.name + ".lock"))
     if held is None:
         raise KeystoreError("the keystore is open in a running signer: stop the service first")
@@ -192,8 +192,8 @@ def locked(path: Path) -> Iterator[None]:
 def _opened(path: Path, passphrase: str) -> tuple[Seal, Contents]:
     """Opens the seal. Raises WrongPassphrase and KeystoreError.
 
-    Earlier versions took a file's byte order mark for the passphrase's first letter. Its reader drops the mark, so a
-    keystore that was sealed with one is tried with one, too.
+    Earlier versions read a file's byte order mark as the passphrase's first letter. The mark is now dropped, so the
+    passphrase is also tried with the mark.
     """
     try:
         return _opened_with(path, passphrase)

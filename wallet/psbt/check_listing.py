@@ -78,7 +78,7 @@ def check_listing(
 
 
 def inputs_reserved(psbt: Psbt, intent: ListingIntent, owner: Owner) -> int:
-    """Returns the index of the one input that spends the intent's output. Refuses other inputs of ours."""
+    """Returns the index of the one input that spends the intent's output. Refuses others that spend our coins."""
     inputs = psbt.transaction.inputs
     found = [at for at, item in enumerate(inputs) if item.outpoint == intent.outpoint]
     if len(found) != 1:

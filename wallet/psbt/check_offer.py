@@ -111,7 +111,7 @@ def _leaf(script: bytes) -> OfferLeaf:
 
 
 def _leaf_terms(leaf: OfferLeaf, intent: OfferIntent, price: int) -> None:
-    """Refuses a leaf whose terms are not the intent's. Only the leaf tells the co-signers what to pay for."""
+    """Refuses a leaf whose terms are not the intent's. The co-signers know the terms from the leaf alone."""
     if leaf.price_sats != price:
         raise PolicyRefused("leaf-terms", f"the leaf is for {leaf.price_sats} sats instead of {price}")
     if leaf.receive_script != intent.receive_script:
@@ -121,8 +121,8 @@ def _leaf_terms(leaf: OfferLeaf, intent: OfferIntent, price: int) -> None:
     if leaf.buyer not in intent.internal_keys:
         raise PolicyRefused("leaf-terms", "the leaf's buyer is not us")
     if leaf.co_signers != intent.co_signers:
-        told = ",".join(key.hex() for key in leaf.co_signers)
-        raise PolicyRefused("leaf-keys", f"the leaf's co-signers are not the pinned ones, but {told}")
+        found = ",".join(key.hex() for key in leaf.co_signers)
+        raise PolicyRefused("leaf-keys", f"the leaf's co-signers are not the pinned ones, but {found}")
 
 
 def _inputs_reserved(psbt: Psbt, intent: OfferIntent) -> list[Outpoint]:
@@ -195,16 +195,16 @@ def _announcement(internal: bytes, leaf: bytes) -> TxOutput:
 def _outputs(outputs: Sequence[TxOutput], escrow: TxOutput, announcement: TxOutput, owner: Owner) -> int:
     """Returns the change in sats, 0 if there is none. Refuses outputs other than these and one change, in any order."""
     escrowed = [output.value for output in outputs if output.script == escrow.script]
-    told = [output for output in outputs if output.script[:1] == _OP_RETURN]
+    announced = [output for output in outputs if output.script[:1] == _OP_RETURN]
     change = [output.value for output in outputs if output.script in owner.destinations]
-    if len(escrowed) + len(told) + len(change) != len(outputs) or len(change) > 1:
+    if len(escrowed) + len(announced) + len(change) != len(outputs) or len(change) > 1:
         raise PolicyRefused(
             "outputs-known", "an output is neither the leaf's escrow, nor its announcement, nor our one change"
         )
     if escrowed != [escrow.value]:
         raise PolicyRefused("escrow", f"the escrow gets {escrowed} sats for a price of {escrow.value}")
-    if told != [announcement]:
-        raise PolicyRefused("escrow", "it is not told, or told wrong, how our key takes the escrow back")
+    if announced != [announcement]:
+        raise PolicyRefused("escrow", "it is not announced, or announced wrong, how our key takes the escrow back")
     return sum(change)
 
 

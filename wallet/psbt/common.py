@@ -109,7 +109,7 @@ _SCRIPT_PATH = frozenset({fields.IN_WITNESS_SCRIPT, fields.IN_TAP_LEAF_SCRIPT, f
 
 
 def psbt_strict(raw: bytes) -> Psbt:
-    """Reads a PSBT of version 0 and at most MAX_BYTES. Raises PolicyRefused if it is no canonical one."""
+    """Reads a PSBT of version 0 and at most MAX_BYTES. Raises PolicyRefused for other or non-canonical bytes."""
     if len(raw) > MAX_BYTES:
         raise PolicyRefused("psbt-size", f"{len(raw)} bytes are more than {MAX_BYTES}")
     try:

@@ -270,8 +270,8 @@ def taproot_digest(
     """Returns the digest that a P2TR input signs without an annex: by key path, or for the leaf of this hash. `spent`
     are the outputs that the inputs spend, in their order.
 
-    With ANYONECANPAY only our input's output is used; the others may be None. Raises ValueError as `segwit_digest`, and when an
-    output to be covered is missing.
+    With ANYONECANPAY only our input's output is used; the others may be None. Raises ValueError as `segwit_digest`, and
+    when an output to be covered is missing.
     """
     only_ours, outputs = _coverage(transaction, index, sighash)
     own, owned = transaction.inputs[index], spent[index]

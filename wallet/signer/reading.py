@@ -1,12 +1,14 @@
-"""What the signer reads: requests, each fault of which names its field, and facts of outputs. A doubt is not a fact.
+"""Readers of the signer's input: requests, each fault of which names its field, and facts of outputs.
+
+A doubtful fact is unknown.
 
 Facts come from a process that neither marketplaces nor workers influence, over HTTP on a Unix socket: `{"verb":
 "outpoint", "args": {"outpoint": "txid:vout", "with_transaction": true}, "max_age_s": n}` is answered with an object
 whose null means not known.
 
 The value and the script of an output are read from the transaction that made it, whose bytes hash to its id: a segwit
-v0 signature covers the amount of its own input alone (BIP-143). So a source that lied about one coin in one request and
-about another in the next would hold two signatures that together burn coins as fees.
+v0 signature covers the amount of its own input alone (BIP-143). Otherwise a source that gave a false amount of one coin
+in one request and of another in the next would get two signatures that together burn coins as fees.
 """
 
 from __future__ import annotations

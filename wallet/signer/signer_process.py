@@ -361,8 +361,8 @@ class SignerStates:
             except KeystoreError as error:
                 self._lock(str(error))
                 raise PeerRefused(PEER, LOCKED, str(error)) from None
-            self._tries_of_clients.forget()
-            self._tries_of_operators.forget()
+            self._tries_of_clients.clear()
+            self._tries_of_operators.clear()
             self._ready(opened)
 
     def _take(self, tries: seal.Tries) -> bool:
